@@ -83,7 +83,7 @@ bool has_conv1d(const Selection& selection, std::span<const Module> modules) {
                      [&](const Target& target) { return modules[target.module].kind == ModuleKind::conv1d; });
 }
 
-// body(), whose errors are those of the directory's file.
+// Calls body(), whose errors then name the directory's file.
 template <typename Body>
 auto in_file(const std::string& directory, const Body& body) {
   try {

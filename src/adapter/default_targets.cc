@@ -1,5 +1,4 @@
-// The entries of PEFT 0.21's TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING for the families there are
-// here.
+// The entries of PEFT 0.21's TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING for the supported families.
 #include "adapter/target_modules.h"
 
 namespace trl::adapter {

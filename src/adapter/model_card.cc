@@ -12,7 +12,7 @@ namespace trl::adapter {
 
 namespace {
 
-// As YAML: plain where that means the same text, otherwise as JSON writes it.
+// Writes text as YAML: plain if that means the same text, otherwise as JSON writes it.
 std::string yaml(const std::string& text) {
   const auto is_plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '/' || c == '.' || c == '_' || c == '-' ||

@@ -26,7 +26,7 @@ struct ModulePattern::State {
   pcre2_code* code = nullptr;
   pcre2_match_data* data = nullptr;
   pcre2_match_context* context = nullptr;
-  int layer = -1;  // the number of the group
+  int layer = -1;  // the number of the group "layer"
   ~State() {
     pcre2_match_context_free(context);
     pcre2_match_data_free(data);

@@ -16,7 +16,7 @@ class ModulePattern {
   ModulePattern(ModulePattern&&) noexcept;
 
   bool matches(std::string_view name) const;  // all of it, as re.fullmatch
-  // Where it matches and its group "layer" holds a number: that number.
+  // Returns the number in the group "layer" if the pattern matches and that group holds one.
   std::optional<int64_t> layer(std::string_view name) const;
 
  private:

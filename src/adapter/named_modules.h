@@ -1,4 +1,4 @@
-// A model's modules by their names in transformers, as PEFT goes through them.
+// A model's modules by their names in transformers, in the order in which PEFT visits them.
 #pragma once
 #include <span>
 #include <string>
@@ -9,18 +9,19 @@
 
 namespace trl::adapter {
 
-// A module of named_modules(): one with parameters, or one that holds others.
+// A module of named_modules(): it has parameters, or holds other modules.
 struct Entry {
   std::string_view name;
   const Module* module;  // null: it holds others
 };
 
-// All of them: each that holds others before the first that it holds. The names must outlive the result.
+// Returns all modules; a module that holds others precedes the first that it holds. The names must outlive
+// the result.
 std::vector<Entry> entries(std::span<const Module> modules);
 
 bool is_module(ModuleKind kind);  // whether target_modules can name it
 
-// For messages: the last parts of the names that an adapter can be given to, each once: "q_proj, k_proj,
+// Returns, for messages, the last parts of the names that can have an adapter, each once: "q_proj, k_proj,
 // ...".
 std::string there_are(std::span<const Module> modules);
 

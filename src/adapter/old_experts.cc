@@ -34,7 +34,7 @@ std::span<const Renamed> renamed_in(std::string_view model_type) {
 
 std::string last_part(std::string_view name) { return std::string(name.substr(name.rfind('.') + 1)); }
 
-// Names of modules, of what holds them, and of parameters, each once.
+// Returns the names of modules, of their parents, and of parameters, each once.
 std::set<std::string> names_of(std::span<const Module> modules) {
   std::set<std::string> names;
   for (const Module& module : modules) {
@@ -57,7 +57,8 @@ std::vector<std::string> all_linear(std::span<const Module> modules, std::span<c
   return {names.begin(), names.end()};
 }
 
-// The last parts of the names that the expression matches, and the old names that it would have matched.
+// Returns the last parts of the names that the expression matches, and the old names that it would have
+// matched.
 std::vector<std::string> matched(const LoraConfig& config, std::span<const Module> modules,
                                  std::span<const Renamed> renamed) {
   const Names wanted(kOldTargets, *config.target_modules),
@@ -96,7 +97,7 @@ void double_gate_up(LoraConfig& config) {
   set(config.alpha_pattern, config.lora_alpha * 2);
 }
 
-// The two modules that gate_up_proj stands for, of which none or both must be named.
+// Checks the two modules that gate_up_proj represents, of which none or both must be named.
 void check_both(std::span<const Renamed> renamed, const std::set<std::string_view>& named) {
   std::vector<std::string_view> there, missing;
   for (const Renamed& one : renamed) {
@@ -122,7 +123,7 @@ LoraConfig with_stacked_experts(LoraConfig config, std::span<const Module> modul
     names = all_linear(modules, renamed);
   } else if (config.target_modules->pattern) {
     names = matched(config, modules, renamed);
-    if (names.empty()) return config;  // the expression is what the message must name
+    if (names.empty()) return config;  // the message must name the expression
   }
   ModuleNames left;
   std::set<std::string> parameters(config.target_parameters.begin(), config.target_parameters.end());
@@ -148,7 +149,7 @@ LoraConfig with_stacked_experts(LoraConfig config, std::span<const Module> modul
 
 namespace {
 
-// Which matrix of an expert a tensor belongs to.
+// Describes the matrix of an expert that a tensor belongs to.
 struct OldTensor {
   std::string owner;  // the experts of its layer, under their new name
   size_t branch;      // 0: gate, 1: up, 2: down
@@ -186,7 +187,7 @@ struct Stored {
   std::string name;
   io::TensorView view;
 };
-// [branch][0: A, 1: B][expert]
+// Indexed by [branch][0: A, 1: B][expert].
 using OldExperts = std::array<std::array<std::map<int64_t, Stored>, 2>, 3>;
 
 class Stacker {
@@ -205,7 +206,7 @@ class Stacker {
     return all_[branch][side].begin()->second.view.shape[dimension];
   }
 
-  // Branches one below the other: those of A in each expert, those of B on the diagonal.
+  // Stacks branches one below the other: each expert's A vertically, its B on the diagonal.
   std::vector<float> stacked(std::span<const size_t> branches, size_t side,
                              std::vector<int64_t>& shape) const {
     int64_t rank = 0, out = 0;

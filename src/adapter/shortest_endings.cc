@@ -7,7 +7,7 @@ namespace trl::adapter {
 
 namespace {
 
-// Shortest first.
+// Returns the endings of a name, shortest first.
 std::vector<std::string> endings(const std::string& name) {
   std::vector<std::string> all;
   for (size_t dot = name.rfind('.'); dot != std::string::npos && dot > 0; dot = name.rfind('.', dot - 1))

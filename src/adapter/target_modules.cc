@@ -20,7 +20,7 @@ using config::ModuleNames;
 
 constexpr std::string_view kTargets = "target_modules", kParameters = "target_parameters";
 
-// By which target_parameters names it.
+// Returns the name by which target_parameters selects the module.
 std::string parameter_name(const Module& module) {
   return module.kind == ModuleKind::experts ? module.name : module.name + ".weight";
 }
@@ -31,7 +31,7 @@ bool takes_parameter(const Module& module) {
   return matrix && !module.head;
 }
 
-// "gate_up_proj, down_proj, gate.weight, q_proj.weight ..."
+// Returns "gate_up_proj, down_proj, gate.weight, q_proj.weight ..."
 std::string parameters_there_are(std::span<const Module> modules) {
   std::vector<std::string> names;
   for (const Module& module : modules) {
@@ -42,7 +42,7 @@ std::string parameters_there_are(std::span<const Module> modules) {
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }
 
-// layers_to_transform, with the number of the layer as PEFT finds it in a name.
+// Handles layers_to_transform, with the number of the layer as PEFT finds it in a name.
 class Layers {
  public:
   explicit Layers(const LoraConfig& config) : wanted_(config.layers_to_transform) {
@@ -62,7 +62,7 @@ class Layers {
     }
     return false;
   }
-  // After every name was asked for.
+  // Call after every name was asked for.
   void check() const {
     for (const int64_t layer : wanted_) {
       if (seen_.empty() || seen_.contains(layer)) continue;
@@ -77,13 +77,13 @@ class Layers {
   std::set<int64_t> seen_;
 };
 
-// rank_pattern or alpha_pattern: the first entry whose key the end of a name matches.
+// Looks up rank_pattern or alpha_pattern: the first entry whose key matches the end of a name.
 template <typename T>
 class Patterns {
  public:
   Patterns(std::string_view key, const std::vector<std::pair<std::string, T>>& entries) : key_(key) {
     for (const auto& [pattern, value] : entries) {
-      ModulePattern(key, pattern);  // "a)(b" must not be completed by what stands around it
+      ModulePattern(key, pattern);  // rejects "a)(b", which the text around it would complete
       all_.push_back({ModulePattern(key, "(.*\\.)?(" + pattern + ")"), pattern, value});
     }
   }
@@ -137,8 +137,8 @@ void check_form(const LoraConfig& config, const Entry& entry, std::span<const Mo
   }
 }
 
-// The gate of a shared expert gives one number a token, and a router one an expert: all-linear must not fail
-// over them.
+// Checks a rank, except that all-linear must not fail over two modules: the gate of a shared expert gives one
+// number a token, and a router one an expert.
 void check_rank(const Module& module, int64_t r, std::string_view key) {
   const bool narrow = module.out == 1 || module.kind == ModuleKind::router;
   const int64_t most = narrow ? module.in : std::min(module.in, module.out);
@@ -195,7 +195,7 @@ class Selector {
     return all;
   }
 
-  // A long list is shortened, as PEFT does.
+  // Returns the modules for the file; a long list is shortened, as PEFT does.
   ModuleNames written() const {
     constexpr size_t kLong = 20;
     if (wanted_.names.size() < kLong) return wanted_;
@@ -225,9 +225,9 @@ class Selector {
       const bool is_excluded = excluded.contain(entry.name);
       any_excluded |= is_excluded;
       if (is_excluded || saved.contain(entry.name)) continue;
-      const bool in_layers = layers.contain(entry.name);  // of every name, for check()
+      const bool in_layers = layers.contain(entry.name);  // called for every name, for check()
       if (!wanted.contain(entry.name)) continue;
-      if (!in_layers && !wanted.has(entry.name)) continue;  // PEFT asks no whole name for its layer
+      if (!in_layers && !wanted.has(entry.name)) continue;  // PEFT ignores the layer of a whole name
       check_form(config_, entry, modules_);
       add(*entry.module, entry.module->name, false);
     }
@@ -237,7 +237,7 @@ class Selector {
     if (any_excluded) warn_of_unmatched("exclude_modules", config_.exclude_modules.names);
   }
 
-  // Names that were mistyped beside others: PEFT accepts them.
+  // Warns of mistyped names among others that match: PEFT accepts them.
   void warn_of_unmatched(std::string_view key, const std::vector<std::string>& names) {
     for (const std::string& name : names) {
       const bool found = std::any_of(entries_.begin(), entries_.end(),
@@ -287,7 +287,7 @@ class Selector {
                         [&](const Target& target) { return target.module == index(module); });
   }
 
-  // What target_modules asks for, for messages; empty: nothing.
+  // Returns the selection of target_modules, for messages; empty: nothing.
   std::string asked_for() const {
     if (wanted_.pattern) return "'" + *wanted_.pattern + "'";
     return wanted_.names.empty()

@@ -18,8 +18,8 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-// Returns a tensor's name without the prefixes and the adapter's name that some files have more or
-// less of than PEFT's: base_model.model., that of the base class, language_model., .default.
+// Returns a tensor's name without the prefixes and the adapter's name that some files have in addition to
+// PEFT's or lack: base_model.model., the base class's, language_model., .default.
 std::string plain_name(std::string_view name) {
   for (const std::string_view prefix : {"base_model.model.", "base_model.", "model.", "model.",
                                         "transformer.", "transformer.", "gpt_neox.", "gpt_neox."}) {
@@ -34,7 +34,7 @@ std::string plain_name(std::string_view name) {
   return plain;
 }
 
-// For messages: "a, b, c and 3 more".
+// Returns, for messages, "a, b, c and 3 more".
 std::string names_in(const AdapterFile& file) {
   std::vector<std::string_view> names;
   for (const auto& [name, view] : file.tensors()) names.push_back(name);
@@ -96,7 +96,8 @@ class Lister {
     if (config_.use_dora) add(target.module, Role::magnitude, ".lora_magnitude_vector", {module.out});
   }
 
-  // PEFT wraps the module of the experts once for each of its parameters: the last is the outermost.
+  // Adds an adapter of experts. PEFT wraps their module once for each of its parameters: the last is the
+  // outermost.
   void add_experts(const Target& target) {
     const Module& module = modules_[target.module];
     const std::string owner = module.name.substr(0, module.name.rfind('.'));
@@ -117,7 +118,8 @@ class Lister {
     out_.back().optional = true;
   }
 
-  // PEFT saves embedding and head with an adapter on the embedding, and wherever they were resized.
+  // Adds the table. PEFT saves embedding and head with an adapter on the embedding, and whenever they were
+  // resized.
   void add_table(size_t index) {
     const Module& module = modules_[index];
     if (module.kind != ModuleKind::embedding && !module.head) return;
@@ -203,7 +205,7 @@ int64_t embedding_rows(const std::string& directory) {
 }
 
 void AdapterFile::take_names(const std::vector<Tensor>& wanted) {
-  std::map<std::string, std::string> names;  // as they are wanted
+  std::map<std::string, std::string> names;  // under the wanted names
   for (const Tensor& tensor : wanted) names.emplace(plain_name(tensor.name), tensor.name);
   std::map<std::string, io::TensorView> renamed;
   for (const auto& [name, view] : tensors_) {

@@ -13,42 +13,43 @@
 
 namespace trl::adapter {
 
-inline constexpr std::string_view kOriginalModule = ".original_module.weight";  // of one that is saved whole
+// Ends the name of the original weight of a module that is saved whole.
+inline constexpr std::string_view kOriginalModule = ".original_module.weight";
 inline constexpr std::string_view kWeightsFile = "adapter_model.safetensors";
 inline constexpr std::string_view kTokenRows = ".token_adapter.trainable_tokens_delta";  // ends a name
 
 enum class Role : uint8_t {
-  a,          // lora_A, of an embedding lora_embedding_A
+  a,          // lora_A; for an embedding lora_embedding_A
   b,          // lora_B
-  b_bias,     // of lora_B, with lora_bias
-  magnitude,  // of DoRA
-  weight,     // of a module that is saved whole
-  bias,       // of the base, where it is trained or its module is saved whole
+  b_bias,     // lora_B's bias, with lora_bias
+  magnitude,  // DoRA's
+  weight,     // weight of a module that is saved whole
+  bias,       // bias of the base, if it is trained or its module is saved whole
   tokens,     // the rows of an embedding that are trained
-  table,      // an embedding or head of the model itself, which PEFT may save beside its adapter
-  copy,       // what another tensor of the file holds too
+  table,      // an embedding or head of the model itself, which PEFT may save with its adapter
+  copy,       // a duplicate of another tensor in the file
 };
 
 struct Tensor {
   std::string name;  // "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"
   Role role;
   size_t module;               // index
-  std::vector<int64_t> shape;  // empty for a norm saved whole: what the model says
+  std::vector<int64_t> shape;  // empty for a norm saved whole, which has the model's
   bool optional = false;       // a file may lack it
 };
 
-// All that PEFT writes for the selection, by module.
+// Returns all tensors that PEFT writes for the selection, by module.
 std::vector<Tensor> tensors(const config::LoraConfig& config, const Selection& selection,
                             std::span<const Module> modules);
 
-// The tensors of a file, those of old experts stacked.
+// The tensors of a file, with those of old experts stacked.
 class AdapterFile {
  public:
   explicit AdapterFile(const std::string& path) : file_(path), tensors_(file_.tensors()) {}
   const std::string& path() const { return file_.path(); }
   const std::map<std::string, io::TensorView>& tensors() const { return tensors_; }
   void check() const { file_.check(); }  // throws Error(io) if it was cut since it was opened
-  // Tensors under other names that from_pretrained or PEFT accept get those of `wanted`.
+  // Renames tensors with other names that from_pretrained or PEFT accept to those of `wanted`.
   void take_names(const std::vector<Tensor>& wanted);
 
  private:
@@ -57,18 +58,18 @@ class AdapterFile {
   const StackedExperts stacked_{path(), tensors_};
 };
 
-// Rows of the input embedding, or else of the head, that an adapter's directory holds beside the adapter; 0:
-// it holds none.
+// Returns the rows of the input embedding, or else of the head, that an adapter's directory holds in addition
+// to the adapter; 0: it holds none.
 int64_t embedding_rows(const std::string& directory);
 
 // Returns the path of the weights of an adapter's directory. Throws Error(not_found) if there are none.
 std::string weights_path(const std::string& directory);
-// Opens the weights of an adapter's directory, of which each tensor must be one of `wanted`, have its shape
-// and hold finite numbers of 16, 32 or 64 bits, and none may be missing. Throws Error(format) naming the file
-// and the first tensor that is not so.
+// Opens the weights of an adapter's directory. Each tensor must be one of `wanted`, have its shape and hold
+// finite numbers of 16, 32 or 64 bits, and none may be missing. Throws Error(format) naming the file and the
+// first tensor that fails.
 std::unique_ptr<AdapterFile> open_weights(const std::string& directory, const std::vector<Tensor>& wanted);
 
-// Throws Error(format) where the tensor's numbers are of another type, or one is not finite.
+// Throws Error(format) if the tensor's numbers are of another type, or one is not finite.
 void check_numbers(const std::string& path, const std::string& name, const io::TensorView& view);
 
 }  // namespace trl::adapter

@@ -32,7 +32,8 @@ class WholeModules {
                        [&](const Target& target) { return target.module == index(module); });
   }
 
-  // PEFT compares with the plain end of a name here; a module that holds others is saved with all of them.
+  // Selects by the plain end of a name, as PEFT compares here; a module that holds others is saved with all
+  // of them.
   void select_saved() {
     const std::vector<Entry> named = entries(modules_);
     std::vector<std::string_view> missing;
@@ -69,7 +70,7 @@ class WholeModules {
     return names;
   }
 
-  // The embedding whose weight is the head's too; null: the head has its own.
+  // Returns the embedding whose weight is the head's too; null: the head has its own.
   const Module* tied_embedding() const {
     const auto head = std::find_if(modules_.begin(), modules_.end(), [](const Module& m) { return m.tied; });
     if (head == modules_.end()) return nullptr;
@@ -85,7 +86,7 @@ class WholeModules {
     return std::find(out_.saved.begin(), out_.saved.end(), index(module)) != out_.saved.end();
   }
 
-  // What is done to one of a tied embedding and head is done to both.
+  // Applies every change of a tied embedding or head to both.
   void tie() {
     if (!config_.ensure_weight_tying) return;
     const Module* const embedding = tied_embedding();

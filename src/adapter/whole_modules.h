@@ -1,5 +1,5 @@
-// What an adapter trains beside its factors: whole modules (modules_to_save), rows of tokens
-// (trainable_token_indices) and biases of the base.
+// Selects everything else that an adapter trains besides its factors: whole modules (modules_to_save), rows
+// of tokens (trainable_token_indices) and biases of the base.
 #pragma once
 #include <span>
 

@@ -1,6 +1,6 @@
-// Stands in for functions that the libraries inside libtrl.so and libtrl_engine.so would otherwise take from
-// the process: a guest reads no environment variable (src/libraries.cmake binds getenv to trl_no_variable),
-// and zstd's trace hooks do nothing.
+// Replaces functions that the libraries inside libtrl.so and libtrl_engine.so would otherwise take from the
+// process: a guest reads no environment variable (src/libraries.cmake binds getenv to trl_no_variable), and
+// zstd's trace hooks do nothing.
 #include <cstddef>
 
 extern "C" {

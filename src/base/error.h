@@ -53,7 +53,7 @@ template <typename... Args>
   throw Error(status, fmt::format(text, std::forward<Args>(args)...));
 }
 
-// As fail(), for a configuration key.
+// Throws like fail(), for a configuration key.
 template <typename... Args>
 [[noreturn]] void fail_key(std::string_view key, fmt::format_string<Args...> text, Args&&... args) {
   throw Error(Status::invalid_config, fmt::format(text, std::forward<Args>(args)...), std::string(key));

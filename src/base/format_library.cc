@@ -1,5 +1,5 @@
-// fmt's compiled part, built from its header: Debian ships it only as a shared library, and a host could
-// replace the functions of that.
+// Builds fmt's compiled part from its header: Debian ships it only as a shared library, whose functions a
+// host could replace.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

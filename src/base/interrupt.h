@@ -1,4 +1,4 @@
-// A call of the library can be held or ended from outside while it works. At safe points (between kernels,
+// Lets a call of the library be held or ended from outside while it works. At safe points (between kernels,
 // tiles, rows and pieces of files) its own thread and each of its workers ask whether to continue.
 #pragma once
 #include <atomic>
@@ -22,7 +22,7 @@ class Interrupt {
   // Reports the call's progress in one of its phases; total -1: not known. Has an effect only on the call's
   // own thread.
   virtual void progress(std::string_view /*phase*/, int64_t /*done*/, int64_t /*total*/) noexcept {}
-  // A callback of the host failed in this call, which must therefore end.
+  // Reports that a callback of the host failed in this call, which must therefore end.
   virtual void fail() noexcept {}
 
  protected:
@@ -49,7 +49,7 @@ class InterruptScope {
   Interrupt* const before_;
 };
 
-// Whether this thread must stop its work here: for workers, which may not throw.
+// Returns whether this thread must stop its work here: for workers, which may not throw.
 inline bool stopped() noexcept {
   Interrupt* const interrupt = thread_interrupt();
   return interrupt != nullptr && interrupt->pending() && !interrupt->goes_on();

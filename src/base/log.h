@@ -1,4 +1,4 @@
-// Where log lines go. There is no global logger: code that logs is given a LogSink.
+// The destination of log lines. There is no global logger: code that logs is given a LogSink.
 #pragma once
 #include <fmt/format.h>
 

@@ -87,7 +87,7 @@ void check_form(const std::string& path, const config::LoraConfig& config,
   }
 }
 
-// Whether a table of an adapter's file is the model's own, number by number.
+// Returns whether a table of an adapter's file is the model's own, number by number.
 bool is_own(const model::WeightSource& weights, const std::string& name, const io::TensorView& view) {
   const std::vector<int64_t>* const shape = weights.shape(name);
   if (shape == nullptr || *shape != view.shape) return false;
@@ -103,7 +103,7 @@ bool is_own(const model::WeightSource& weights, const std::string& name, const i
   return true;
 }
 
-// Refuses an embedding or head of a model that was given other rows.
+// Refuses an embedding or head of a model whose rows were changed.
 void refuse_other_rows(const std::string& path, const std::vector<adapter::Tensor>& tensors) {
   const io::Safetensors file(adapter::weights_path(path));
   for (const adapter::Tensor& tensor : tensors) {
@@ -115,7 +115,7 @@ void refuse_other_rows(const std::string& path, const std::vector<adapter::Tenso
   }
 }
 
-// Refuses an embedding or head beside the adapter that is not the model's: the file has no place for it.
+// Refuses an embedding or head saved with the adapter that is not the model's: the file cannot store it.
 void check_tables(const model::OpenedFiles& opened, const std::vector<adapter::Tensor>& tensors,
                   const Modules& modules, const adapter::AdapterFile& file) {
   const model::Family& family = *opened.files.config.family;
@@ -143,8 +143,8 @@ class Writer {
          const adapter::AdapterFile& file, const io::GgmlType& type)
       : config_(config), family_(*model.family), order_(model), modules_(modules), file_(file), type_(type) {}
 
-  // Of one target: llama.cpp multiplies b (a x) by the file's alpha over the rank, so what else there is in
-  // the scale goes into b.
+  // Adds the tensors of one target: llama.cpp multiplies b (a x) by the file's alpha over the rank, so any
+  // other factor of the scale is applied to b.
   void add(const adapter::Target& target, const adapter::Tensor& tensor) {
     const adapter::Module& module = modules_.all[target.module];
     const std::string& weight = modules_.weights[target.module];
@@ -153,7 +153,7 @@ class Writer {
     const double told = config_.lora_alpha / static_cast<double>(target.r);
     if (tensor.role == Role::b)
       return add(base + ".lora_b", tensor, view, static_cast<float>(target.scaling / told), weight, module);
-    // Rows of the table are looked up: [rows, r].
+    // Stores a as [rows, r], because rows of the table are looked up.
     add(base + ".lora_a", tensor, view, 1, weight, module);
   }
 
@@ -197,7 +197,7 @@ class Writer {
 
 io::GgufPairs metadata(const std::string& path, const config::LoraConfig& config,
                        const model::ModelConfig& model) {
-  model::gguf_metadata(model, {}, nullptr);  // refuses what is not written
+  model::gguf_metadata(model, {}, nullptr);  // refuses a model that cannot be written
   io::GgufPairs pairs;
   pairs.add("general.architecture", model::find_gguf_family(model.model_type)->architecture);
   pairs.add("general.type", "adapter");

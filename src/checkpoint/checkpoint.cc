@@ -16,7 +16,7 @@ using base::Json;
 constexpr std::string_view kTrainerState = "trainer_state.json";
 constexpr std::string_view kState = "trl_state.json";
 constexpr std::string_view kOptimizer = "optimizer.safetensors";
-constexpr int kFormat = 1;  // of trl_state.json and optimizer.safetensors; README.md
+constexpr int kFormat = 1;  // version of trl_state.json and optimizer.safetensors; README.md
 
 io::ElementType element_type(const at::Tensor& tensor) {
   switch (tensor.scalar_type()) {
@@ -38,7 +38,7 @@ io::ElementType element_type(const at::Tensor& tensor) {
   }
 }
 
-// Each part leaves memory again when it is written.
+// Releases each part from memory after it is written.
 io::NamedTensor paged(const optim::StateTensor& state) {
   const auto size = static_cast<int64_t>(state.value.element_size());
   const auto fill = [state, size](int64_t first, int64_t count, char* out) {
@@ -49,7 +49,7 @@ io::NamedTensor paged(const optim::StateTensor& state) {
   return {state.name, element_type(state.value), state.value.sizes().vec(), nullptr, fill};
 }
 
-// host: keeps what the result points to
+// host: owns the memory that the result points to
 std::vector<io::NamedTensor> named(const std::vector<optim::StateTensor>& state,
                                    std::vector<at::Tensor>& host) {
   std::vector<io::NamedTensor> tensors;
@@ -65,11 +65,11 @@ std::vector<io::NamedTensor> named(const std::vector<optim::StateTensor>& state,
   return tensors;
 }
 
-// A tensor in memory and what it is to become.
+// A tensor in memory and its new values.
 struct Copy {
   at::Tensor to;
   const io::TensorView* from;
-  const memory::PagedMemory* paged = nullptr;  // where `to` lies in a file
+  const memory::PagedMemory* paged = nullptr;  // set if `to` is in a file
 };
 
 // Accepts bfloat16 for the float32 rows of an adapter's tokens, and for their states: checkpoints of older
@@ -104,12 +104,12 @@ void apply(const std::vector<Copy>& copies) {
   }
 }
 
-// What a checkpoint holds of the weights: those of the model, or of the adapter that is trained on it.
+// The weights in a checkpoint: the model's, or those of the adapter that is trained on it.
 class StoredWeights {
  public:
   StoredWeights(const std::string& directory, model::Model& model) : directory_(directory), model_(model) {
     if (model.adapters().trained() != nullptr) {
-      model.adapters().enter(nullptr);  // restore() needs the model as it is without it
+      model.adapters().enter(nullptr);  // restore() needs the model without it
       stored_ = model.adapters().trained()->stored();
       adapter_.emplace(base::join_path(directory, adapter::kWeightsFile));
       return;
@@ -134,7 +134,7 @@ class StoredWeights {
     if (adapter_) adapter_->check();
   }
 
-  // After the copies were made.
+  // Call after the copies were made.
   void finish() const {
     if (adapter_) model_.adapters().trained()->restore(stored_);
   }

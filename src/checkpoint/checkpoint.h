@@ -1,5 +1,5 @@
-// A checkpoint: a saved model (transformers loads it) and all that a run needs to resume from there bit by
-// bit. README.md describes the files.
+// A checkpoint: a saved model (transformers loads it) and everything that a run needs to resume from there
+// bit by bit. README.md describes the files.
 #pragma once
 #include <span>
 #include <string>
@@ -16,24 +16,24 @@ struct Contents {
   std::string run;
   model::Model* model = nullptr;
   std::span<const engine::NamedBytes> files;
-  std::vector<std::string_view> tags;  // of an adapter's model card
+  std::vector<std::string_view> tags;  // tags of an adapter's model card
   int64_t max_shard_bytes = io::kMaxShardBytes;
   std::string trainer_state;  // trainer_state.json
-  // The rest is left out of a checkpoint of the model alone (save_only_model).
+  // The rest is left out of a checkpoint with only the model (save_only_model).
   bool resumable = true;
   base::Json state;  // trl_state.json
   std::vector<optim::StateTensor> optimizer;
 };
 
-// Appears whole or not at all, also in place of an earlier one. Tensors are written from where they lie. A
-// directory that is not a checkpoint of this run is refused.
+// Saves a checkpoint, which appears whole or not at all, also in place of an earlier one. Tensors are written
+// from their memory without a copy. A directory that is not a checkpoint of this run is refused.
 void save_checkpoint(const std::string& directory, const Contents& contents,
                      const base::WriteFault* fault = nullptr);
 
-// The manifest of a checkpoint, of which nothing else is read. Throws Error(not_found) or Error(format).
+// Returns the manifest of a checkpoint and reads nothing else. Throws Error(not_found) or Error(format).
 Manifest resumable(const std::string& directory);
 
-// A checkpoint that passed the check: every file is what was written. Throws Error(format) naming the file,
+// A checkpoint that passed the check: every file is as it was written. Throws Error(format) naming the file,
 // or Error(not_found).
 class Checkpoint {
  public:
@@ -41,11 +41,11 @@ class Checkpoint {
   const std::string& directory() const { return directory_; }
   const std::string& run() const { return manifest_.run; }
   std::string trainer_state() const;
-  base::Json state() const;  // Error(format) where it holds the model alone
+  base::Json state() const;  // Error(format) if it holds only the model
 
-  bool has(const std::vector<optim::StateTensor>& optimizer) const;  // a state of each name
+  bool has(const std::vector<optim::StateTensor>& optimizer) const;  // it has a state of each name
 
-  // Into the weights as they lie in memory. All is checked before the first byte is changed.
+  // Loads into the weights in memory. Everything is checked before the first byte is changed.
   void load_model(model::Model& model) const;
   void load(model::Model& model, const std::vector<optim::StateTensor>& optimizer) const;
 

@@ -19,13 +19,13 @@ namespace trl::checkpoint {
 
 namespace {
 
-// A model in its files, or one in memory.
+// A model in its files, or in memory.
 struct Origin {
   std::string name;
   model::ModelConfig config;
   base::Json config_json, generation_config;
   std::vector<int32_t> end_ids;
-  std::string type;  // of its files' matrices: "BF16"
+  std::string type;  // type of its files' matrices: "BF16"
   const model::WeightSource& weights;
 
   std::string stored(const std::string& own) const {
@@ -34,7 +34,7 @@ struct Origin {
   std::string head() const { return stored(std::string(config.family->names.head) + ".weight"); }
 };
 
-// The type that most elements of the matrices have.
+// Returns the type that most elements of the matrices have.
 std::string type_of_files(const model::OpenedFiles& opened) {
   std::map<std::string, int64_t> elements;
   const model::WeightSource& weights = *opened.weights;
@@ -48,7 +48,7 @@ std::string type_of_files(const model::OpenedFiles& opened) {
   return most == elements.end() ? opened.stored_dtype : most->first;
 }
 
-// "auto" becomes a type of numbers.
+// Replaces "auto" by a type of numbers.
 const io::GgmlType& chosen_type(std::string_view name, const std::string& stored) {
   const io::GgmlType& type = gguf_type(name, stored);
   return name == "auto" && type.block > 1 ? *io::find_ggml_type(io::kGgmlF32) : type;
@@ -73,7 +73,7 @@ bool is_carried(const Origin& origin, const std::string& name) {
                      [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-// The tensors beside those of the language model; each that nothing will hold is a warning.
+// Returns the tensors outside the language model that are copied; warns of each that the result cannot hold.
 std::vector<std::string> carried_tensors(const Origin& origin, base::LogSink* log) {
   std::set<std::string> used = {origin.head()};
   for (const model::TensorShape& tensor : model::tensor_list(origin.config))
@@ -88,7 +88,7 @@ std::vector<std::string> carried_tensors(const Origin& origin, base::LogSink* lo
   return carried;
 }
 
-// A head of a tied model is not written again, so it must be the embedding.
+// Checks that the head of a tied model, which is not written again, is the embedding.
 void check_tied_head(const Origin& origin) {
   const std::string embedding = origin.stored(std::string(origin.config.family->names.embedding) + ".weight");
   const std::string head = origin.head();
@@ -117,7 +117,7 @@ std::string torch_name(const io::GgmlType& type) {
 
 void write_gguf_file(const Origin& origin, const std::string& target, std::string_view type,
                      const engine::GgufVocabulary& vocabulary, base::LogSink* log) {
-  model::gguf_metadata(origin.config, {}, nullptr);  // refuses what is not written
+  model::gguf_metadata(origin.config, {}, nullptr);  // refuses a model that cannot be written
   check_tied_head(origin);
   const size_t left = carried_tensors(origin, log).size();
   if (left > 0 && log != nullptr)
@@ -153,7 +153,7 @@ void write_directory(const Origin& origin, const std::string& target, std::strin
     tensors.push_back(in_type(origin, written, stored));
   }
   for (const std::string& name : carried_tensors(origin, log)) {
-    origin.weights.read(name, 0, 0, nullptr);  // whether its type can be read
+    origin.weights.read(name, 0, 0, nullptr);  // throws if its type cannot be read
     tensors.push_back(in_type(origin, written, name));
   }
   base::Json config = origin.config_json;
@@ -170,7 +170,7 @@ void write(const Origin& origin, const engine::ConvertSpec& spec, base::LogSink*
     write_directory(origin, target, spec.type, spec.files, log);
 }
 
-// The type to compute in: that of the files if this loses nothing, since a merged weight is rounded once.
+// Returns the type to compute in: the files' if this loses nothing, since a merged weight is rounded once.
 std::string merging_dtype(const engine::ModelSpec& spec, const io::GgmlType& written,
                           const std::string& stored) {
   if (spec.dtype != "auto") return std::string(spec.dtype);
@@ -181,14 +181,14 @@ model::Head head_of(const engine::ModelSpec& spec) {
   return spec.reward ? model::Head::reward : model::Head::language;
 }
 
-// The model is opened: to merge an adapter, or since its files have blocks of bitsandbytes.
+// Opens the model: to merge an adapter, or because its files have blocks of bitsandbytes.
 void convert_opened(const engine::ConvertSpec& spec, const std::string& stored, base::LogSink* log) {
   const engine::ModelSpec& how = spec.model;
   const std::string dtype = merging_dtype(how, chosen_type(spec.type, stored), stored);
   const auto model = model::Model::open(std::string(how.path), dtype, log, at::kCPU, head_of(how),
                                         how.quantization, how.seed);
   if (how.embedding_rows > 0) model->resize_embeddings(how.embedding_rows);
-  std::shared_ptr<void> merged;  // while it is written
+  std::shared_ptr<void> merged;  // merged while it is written
   if (!spec.adapter.empty())
     merged =
         model->adapters().merged_to_save(model->adapters().open("default", std::string(spec.adapter), log));

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "checkpoint-";
 
-int64_t step_of(std::string_view name) {  // -1: the name of something else
+int64_t step_of(std::string_view name) {  // -1: not the name of a checkpoint
   if (!name.starts_with(kPrefix)) return -1;
   const std::optional<int64_t> step = base::parse_int64(name.substr(kPrefix.size()));
   return step && *step >= 0 && checkpoint_name(*step) == name ? *step : -1;
@@ -45,7 +45,7 @@ Owner owner(const std::string& checkpoint, std::string* run) {
   }
 }
 
-// The checkpoints of other runs that are to be removed before the first step of `run`.
+// Returns the checkpoints of other runs to remove before the first step of `run`.
 std::vector<std::string> leaving(const std::string& output_dir, const std::string& run, Others others) {
   std::vector<std::string> out;
   if (others == Others::keep) return out;
@@ -137,7 +137,7 @@ std::optional<Checkpoint> newest_good(const std::string& output_dir, base::LogSi
       found.state();
       return found;
     } catch (const Error& error) {
-      if (error.status() == Status::cancelled) throw;  // which says nothing about the checkpoint
+      if (error.status() == Status::cancelled) throw;  // it says nothing about the checkpoint
       log.warning("checkpoint", "{}; it is skipped", error.message());
     }
   }

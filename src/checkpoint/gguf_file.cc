@@ -33,8 +33,8 @@ uint32_t file_type(const io::GgmlType& type) {  // llama.h's llama_ftype
   }
 }
 
-// llama.cpp computes with norms, biases, routers and positions in float32 alone. Where the rest has four
-// bits, embedding and head, whose errors cost most, have eight.
+// Returns the type of a tensor. llama.cpp computes with norms, biases, routers and positions only in float32.
+// If the rest has four bits, embedding and head, whose errors cost most, have eight.
 const io::GgmlType& type_of(const std::string& name, const std::vector<int64_t>& shape,
                             const io::GgmlType& wanted, base::LogSink* log) {
   const bool narrow =
@@ -51,8 +51,8 @@ const io::GgmlType& type_of(const std::string& name, const std::vector<int64_t>&
                                                                      : wanted;
 }
 
-// llama.cpp looks for tokens of Phi-3's first vocabulary in every model with that name, and does not load one
-// that lacks them.
+// Returns a name that llama.cpp loads: it looks for tokens of Phi-3's first vocabulary in every model with
+// that name, and does not load one that lacks them.
 std::string loadable_name(const GgufModel& m) {
   const auto has = [&](std::string_view token) {
     const auto size = static_cast<uint64_t>(token.size());
@@ -83,16 +83,16 @@ io::GgufPairs metadata_of(const GgufModel& m, base::LogSink* log) {
   return pairs;
 }
 
-// What becomes one tensor: a weight, or those of all experts.
+// The source of one tensor: a weight, or those of all experts.
 struct Source {
   const GgufModel& model;
   const model::GgufOrder& order;
   std::string name;                 // the family's, of the first
-  std::vector<std::string> stored;  // where the weights come from
-  std::vector<int64_t> shape;       // of each of them, here
+  std::vector<std::string> stored;  // names of the weights in the files
+  std::vector<int64_t> shape;       // shape of each, here
 
   int64_t size() const { return shape.size() > 1 ? shape[0] * shape[1] : shape[0]; }
-  // Elements as the file orders them.
+  // Reads elements as the file orders them.
   void read(int64_t first, int64_t count, float* out) const {
     const float added = order.added(name), factor = order.factor(name);
     model::each_row(first, count, size(), [&](int64_t which, int64_t at, int64_t part) {
@@ -182,7 +182,7 @@ io::ElementType number_type(const io::GgmlType& type) {
 
 void check_shape(const model::WeightSource& weights, const model::TensorShape& tensor) {
   weights.need(tensor.name, tensor.shape);
-  weights.read(tensor.name, 0, 0, nullptr);  // whether its type can be read
+  weights.read(tensor.name, 0, 0, nullptr);  // throws if its type cannot be read
 }
 
 void encode(const io::GgmlType& type, const std::string& place, int64_t first, int64_t count, uint8_t* out,

@@ -12,8 +12,8 @@
 
 namespace trl::checkpoint {
 
-// "f32", "f16", "bf16", "q8_0", "q4_0"; "auto": that of a stored dtype ("bfloat16", "F16", "Q8_0"), or else
-// float32. Throws Error(unsupported) with the list.
+// Accepts "f32", "f16", "bf16", "q8_0", "q4_0"; "auto": the type of a stored dtype ("bfloat16", "F16",
+// "Q8_0"), or else float32. Throws Error(unsupported) with the list.
 const io::GgmlType& gguf_type(std::string_view name, std::string_view stored_dtype);
 io::ElementType number_type(const io::GgmlType& type);  // the same numbers in safetensors
 
@@ -22,22 +22,23 @@ struct GgufModel {
   const model::ModelConfig& config;
   const std::vector<int32_t>& end_ids;
   const model::WeightSource& weights;
-  const io::GgmlType& type;  // of matrices; vectors are float32
+  const io::GgmlType& type;  // type of matrices; vectors are float32
   const engine::GgufVocabulary& vocabulary;
 };
-// Does not close. Vectors, and rows that are not a multiple of the type's block, have a wider type. log may
-// be nullptr.
+// Writes the model; does not close. Vectors, and rows that are not a multiple of the type's block, have a
+// wider type. log may be nullptr.
 void write_gguf(base::FileWriter& writer, const GgufModel& model, base::LogSink* log);
 
-// Of its tensors in that file.
+// Returns the bytes of the model's tensors in that file.
 int64_t gguf_bytes(const model::ModelConfig& config, const io::GgmlType& type);
 
-// Throws Error(format) naming a tensor that is missing or has another shape, Error(unsupported) one whose
-// type is not read.
+// Throws Error(format) naming a tensor that is missing or has another shape, Error(unsupported) for a tensor
+// whose type is not supported.
 void check_shape(const model::WeightSource& weights, const model::TensorShape& tensor);
 
-// The elements [first, first + count) of a tensor in a type, converted on all threads; place: of the tensor,
-// for the message about one that the type cannot hold. read(first, count, float*) must not throw.
+// Converts the elements [first, first + count) of a tensor into a type on all threads. place: names the
+// tensor in the message about an element that the type cannot hold. read(first, count, float*) must not
+// throw.
 void encode(const io::GgmlType& type, const std::string& place, int64_t first, int64_t count, uint8_t* out,
             const std::function<void(int64_t, int64_t, float*)>& read);
 

@@ -15,7 +15,7 @@ using File = base::StagedDirectory::File;
 
 std::string hex(uint64_t value) { return fmt::format("{:016x}", value); }
 
-// The checksum of the manifest's own content.
+// Returns the checksum of the manifest's own content.
 std::string own_sum(const Json& run, const Json& files) {
   return hex(base::xxh3_64(Json{{"run", run}, {"files", files}}.dump()));
 }
@@ -51,7 +51,7 @@ std::optional<Manifest> read_manifest(const std::string& directory) {
     return manifest;
   } catch (const Error&) {
     throw;
-  } catch (const std::exception& error) {  // of nlohmann, or of stoull
+  } catch (const std::exception& error) {  // thrown by nlohmann or stoull
     fail(Status::format, "{}: not a list of checksums: {}", path, error.what());
   }
 }

@@ -1,4 +1,4 @@
-// checksums.json: which files a checkpoint consists of, and which run wrote it. A directory without it is not
+// checksums.json: the list of a checkpoint's files, and the run that wrote it. A directory without it is not
 // a checkpoint of this library.
 #pragma once
 #include <optional>
@@ -16,15 +16,15 @@ struct Manifest {
   std::vector<base::StagedDirectory::File> files;
 };
 
-// As the last file of the directory.
+// Writes the manifest as the last file of the directory.
 void write_manifest(base::StagedDirectory& staged, const std::string& run);
-// none: there is no such file. Throws Error(format) where it cannot be understood.
+// Returns none if the file is missing. Throws Error(format) if it cannot be understood.
 std::optional<Manifest> read_manifest(const std::string& directory);
 // Throws Error(format) naming the first file that is missing, truncated or changed.
 void verify(const std::string& directory, const Manifest& manifest);
 
-// For a directory without one: whether it is one of our checkpoints that has lost the file, or empty, and so
-// damaged.
+// Returns whether a directory without a manifest is one of our checkpoints that has lost the file, or empty,
+// and so damaged.
 bool lost_manifest(const std::string& directory);
 
 }  // namespace trl::checkpoint

@@ -12,7 +12,7 @@ namespace {
 
 using Fill = std::function<void(int64_t, int64_t, char*)>;
 
-// Numbers of a weight in blocks, in its dtype: they are made as they are written. first: of the part.
+// Returns a function that decodes a weight in blocks to its dtype as it is written. first: of the part.
 Fill decoding(const tensor::Parameter& parameter, const model::StoredPart& part) {
   const tensor::Encoded& values = *parameter.encoded();
   const int64_t width = values.width(), size = static_cast<int64_t>(c10::elementSize(parameter.dtype()));
@@ -25,7 +25,7 @@ Fill decoding(const tensor::Parameter& parameter, const model::StoredPart& part)
       });
     };
   }
-  int64_t row = 0;  // the part's first
+  int64_t row = 0;  // first row of the part
   if (part.expert >= 0) row = part.expert * parameter.size(1) + (part.rows < 0 ? 0 : part.first);
   return [&values, type = parameter.dtype(), width, size, row](int64_t first, int64_t count, char* out) {
     model::each_row(first, count, width, [&](int64_t r, int64_t column, int64_t columns) {

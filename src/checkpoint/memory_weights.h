@@ -1,5 +1,5 @@
-// The weights of a model in memory, as files would have them: what is written of one that is trained, or has
-// an adapter merged into it.
+// The weights of a model in memory, as its files would hold them: the source for saving a model that is
+// trained, or has an adapter merged into it.
 #pragma once
 #include <map>
 #include <set>
@@ -12,11 +12,12 @@
 
 namespace trl::checkpoint {
 
-// Whether head and embedding, which are one in the files of a model, are two now: an adapter that makes two
-// of them was merged into it.
+// Returns whether head and embedding, which are one in the model's files, are two now, because an adapter
+// that separates them was merged.
 bool has_own_head(model::Model& model);
 
-// All tensors of the model under the names of its files. host: keeps what the result points to.
+// Returns all tensors of the model under the names of its files. host: owns the memory that the result points
+// to.
 std::vector<io::NamedTensor> tensors_of(model::Model& model, std::vector<at::Tensor>& host);
 
 class MemoryWeights final : public model::WeightSource {

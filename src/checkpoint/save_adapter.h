@@ -1,5 +1,5 @@
-// A saved adapter as in PEFT: adapter_config.json and adapter_model.safetensors, without the weights of
-// the model. Files of the caller (tokenizer, chat template) may lie beside them.
+// Saves an adapter as PEFT does: adapter_config.json and adapter_model.safetensors, without the weights of
+// the model. Files of the caller (tokenizer, chat template) may be added.
 #pragma once
 #include <span>
 #include <string>
@@ -11,17 +11,17 @@
 
 namespace trl::checkpoint {
 
-// adapter_config.json.
+// Returns the text of adapter_config.json.
 std::string config_text(const model::Adapter& adapter);
-// Into a directory that the caller commits.
+// Writes into a directory that the caller commits.
 void write_adapter(base::StagedDirectory& staged, const model::Adapter& adapter,
                    std::span<const engine::NamedBytes> files);
-int64_t weight_bytes(const model::Adapter& adapter);  // of the tensors in its files
-// README.md, unless it is one of the files. tags: of what saves it.
+int64_t weight_bytes(const model::Adapter& adapter);  // bytes of the tensors in its files
+// Writes README.md, unless it is one of the files. tags: of the saving command or run.
 void write_card(base::StagedDirectory& staged, const model::Adapter& adapter,
                 std::span<const engine::NamedBytes> files, std::span<const std::string_view> tags);
 
-// All files appear together or not at all; others of a directory that is there stay, a README.md too.
+// Saves all files together or none; other files in an existing directory stay, a README.md too.
 void save_adapter(const std::string& directory, const model::Adapter& adapter,
                   std::span<const engine::NamedBytes> files, std::span<const std::string_view> tags = {},
                   const base::WriteFault* fault = nullptr);

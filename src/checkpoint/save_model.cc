@@ -46,7 +46,7 @@ std::vector<std::string> write_files(base::StagedDirectory& staged, const Direct
   return weights;
 }
 
-// write: the names of the weight files that it wrote.
+// write: returns the names of the weight files that it wrote.
 void save(const std::string& directory, const base::WriteFault* fault,
           const std::function<std::vector<std::string>(base::StagedDirectory&)>& write) {
   refuse_checkpoint(directory);

@@ -9,11 +9,11 @@ namespace trl::checkpoint {
 
 const char* dtype_name(const model::Model& model);  // "bfloat16", "float32"
 
-// The weights beside config.json are numbers of this type.
+// Sets the type of the weights that are saved with config.json.
 void set_dtype(base::Json& config, const std::string& name);
 
-// config.json as loaded, except for what this save decides: the type of the weights, the class that they are
-// the weights of, and whether head and embedding are one.
+// Returns config.json as loaded, except for the parts that this save decides: the type of the weights, their
+// class, and whether head and embedding are one.
 base::Json saved_config(model::Model& model);
 model::ModelConfig saved_model_config(model::Model& model);
 

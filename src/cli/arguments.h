@@ -12,21 +12,21 @@
 
 namespace trl::cli {
 
-// Sets what the words say in config: first the file of --config, then every flag. Sections: the groups of
-// options that are flags here; a key "generate.name" is --name for the command generate. True: --help was
+// Sets the values of the words in config: first the file of --config, then every flag. Sections: the groups
+// of options that are flags here; a key "generate.name" is --name for the command generate. True: --help was
 // asked and printed, and the command is done.
 struct TextFlag {
   const char* name;
   const char* help;
   std::optional<std::string>* value;
 };
-struct ListFlag {  // each time it is given it adds words
+struct ListFlag {  // adds words each time it is given
   const char* name;
   const char* help;
   std::vector<std::string>* values;
-  bool* given = nullptr;  // it may also stand without a word
+  bool* given = nullptr;  // it may also be given without a word
 };
-struct Switch {  // without a value
+struct Switch {  // a flag without a value
   const char* name;
   const char* help;
   bool* value;
@@ -34,24 +34,24 @@ struct Switch {  // without a value
 struct CommandLine {
   std::string name;                   // "sft"
   std::string summary;                // one line
-  std::string trainer;                // options that this trainer has; empty: by section alone
+  std::string trainer;                // options that this trainer has; empty: only by section
   std::vector<std::string> sections;  // further sections
   std::vector<std::string> keys;      // further single keys
-  std::vector<TextFlag> texts;        // the command's own, no keys
+  std::vector<TextFlag> texts;        // the command's own flags, not keys
   std::vector<Switch> switches{};
   std::vector<ListFlag> lists{};
   bool takes_flags = true;
-  Opens opens = Opens::models;  // of the models that are named
+  Opens opens = Opens::models;  // the parts it opens of the named models
   bool takes_config = true;     // --config
-  std::string* word = nullptr;  // receives a word without a flag; null: there is none
+  std::string* word = nullptr;  // receives a word without a flag; null: not accepted
   std::string* hub = nullptr;   // receives the value of --hub
 };
-// The trainer that --method names, whose keys are flags then; without it, sft.
+// Returns the trainer that --method names, whose keys are flags then; without it, sft.
 std::string trainer_of(const Words& words);
 
 bool parse(const CommandLine& line, const Words& words, Config& config);
 
-// What a command gives to parse. It is run for that, and ends there.
+// Returns the command line that a command passes to parse. The command runs up to that call and ends there.
 CommandLine outline_of(int (*command)(const Words&), const Words& words = {});
 
 }  // namespace trl::cli

@@ -1,4 +1,4 @@
-// What was said in a chat, as messages of a chat template and as a row to train on.
+// The messages of a chat, for a chat template and as a row to train on.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,7 +12,7 @@ class Conversation {
   void add(const char* role, const std::string& text);
   void take_back();  // the last message
   size_t size() const { return messages_.size(); }
-  // For trl_tokenizer_apply_chat_template.
+  // Returns JSON for trl_tokenizer_apply_chat_template.
   std::string to_render() const;
   // Adds the conversation to a JSONL file, as a row that `trl sft` reads. Throws Failure.
   void save(const std::string& path) const;

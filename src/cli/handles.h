@@ -42,7 +42,7 @@ using Model = Handle<trl_model, trl_model_destroy>;
 using Generator = Handle<trl_generator, trl_generator_destroy>;
 using Completions = Handle<trl_completions, trl_completions_destroy>;
 
-// A wrong key or value is a usage error, anything else a failure.
+// Throws for an error: a wrong key or value is a usage error, anything else a failure.
 inline void check(trl_status status, const Error& error) {
   if (status >= 0) return;
   throw Failure(status == TRL_E_INVALID_CONFIG ? kUsage : kFailed, trl_error_message(error.get()));
@@ -61,7 +61,7 @@ inline void set(const Config& config, const char* key, const std::string& value)
   check(trl_config_set(config.get(), key, value.c_str(), error.out()), error);
 }
 
-// "default", "set" by a flag, or the place in a file.
+// Returns "default", "set" for a flag, or the place in a file.
 inline std::string origin_of(const Config& config, const char* key) {
   Error error;
   const char* origin = nullptr;
@@ -69,7 +69,7 @@ inline std::string origin_of(const Config& config, const char* key) {
   return origin;
 }
 
-// A key's canonical text; empty for null.
+// Returns a key's canonical text; empty for null.
 inline std::string get(const Config& config, const char* key) {
   Error error;
   const char* value = nullptr;

@@ -1,4 +1,4 @@
-// The help of a command: one screen of what is needed and common, and every key by topic.
+// The help of a command: one screen with the required and common flags, and every key by topic.
 #pragma once
 #include "cli/arguments.h"
 

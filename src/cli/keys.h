@@ -1,4 +1,4 @@
-// Keys of the option table as a command shows and takes them.
+// Keys of the option table as a command shows and accepts them.
 #pragma once
 #include <trl.h>
 
@@ -9,32 +9,32 @@
 
 namespace trl::cli {
 
-bool contains(std::string_view list, std::string_view name);  // of a list with commas
+bool contains(std::string_view list, std::string_view name);  // in a list with commas
 
-// The keys that are flags of a command, in the order in which they are shown: by topic.
+// Returns the keys that are flags of a command, in the order in which they are shown: by topic.
 std::vector<const trl_option*> keys_of(const CommandLine& line);
-const trl_option* find_key(std::string_view name);  // or an older name; null: there is none
+const trl_option* find_key(std::string_view name);  // also by an older name; null: unknown
 
-// The name of a key as a flag, without dashes: "generate.a_b" is "a_b" for the commands generate and
+// Returns the name of a key as a flag, without dashes: "generate.a_b" is "a_b" for the commands generate and
 // chat.
 std::string flag_name(std::string name, const std::string& command);
 std::string topic(const trl_option* option);  // "Batches and length"
 
-// As a trainer has them; trainer "": as the table says.
+// Return the values for a trainer; trainer "": the table's.
 std::string default_of(const trl_option* option, const std::string& trainer);
 std::string accepted_of(const trl_option* option, const std::string& trainer);
 std::string doc_of(const trl_option* option, const std::string& trainer);
 int32_t type_of(const trl_option* option, const std::string& trainer);  // some are a list to one trainer
 std::string type_name(int32_t type);                                    // "integer"
-// A choice's, a list's or a boolean's, without those that this build refuses.
+// Returns the words of a choice, a list or a boolean, without those that this build refuses.
 std::vector<std::string> words_of(const trl_option* option, const std::string& trainer);
 std::vector<std::string> aliases_of(const trl_option* option);
 
-// What this build makes of a key: "" where it works, "refused", "refused in part" or "ignored".
+// Returns how this build treats a key: "" if it works, "refused", "refused in part" or "ignored".
 std::string mark(const trl_option* option);
-// Whether the value, or a part of it, is taken with a warning and has no effect.
+// Returns whether the value, or a part of it, is accepted with a warning and has no effect.
 bool is_ignored(const trl_option* option, const std::string& trainer, const std::string& value);
-// The mark as a sentence: which values are taken, and why others are not; "" where the key works.
+// Returns the mark as a sentence: the accepted values, and why others are not; "" if the key works.
 std::string state(const trl_option* option);
 
 }  // namespace trl::cli

@@ -1,5 +1,4 @@
-// Lines that a person types: with editing and a history of their own on a terminal (libedit), else as they
-// come.
+// Reads lines that a person types: with editing and their own history on a terminal (libedit), else unedited.
 #pragma once
 #include <memory>
 #include <optional>
@@ -15,7 +14,7 @@ class LineReader {
   LineReader& operator=(const LineReader&) = delete;
 
   enum class End { line, dropped, input };
-  // A line without its end, or why there is none: Ctrl-C, or the end of the input.
+  // Reads a line without its end, or returns why there is no line: Ctrl-C, or the end of the input.
   End read(std::string& line);
   bool on_terminal() const { return editor_ != nullptr; }
 

@@ -8,13 +8,13 @@
 
 namespace trl::cli {
 
-// What a command opens of the models that its configuration names: an adapter with its model, or the files
-// alone.
+// The parts that a command opens of the models in its configuration: an adapter with its model, or only the
+// files.
 enum class Opens : uint8_t { models, files, tokenizers };
 
-// Where model_name_or_path, dataset_name and the like are not local paths but names of the hub, they become
-// paths of the Hugging Face cache, into which what is missing is downloaded. hub: the value of --hub, or
-// empty. Throws hub::HubError.
+// Replaces names of the hub in model_name_or_path, dataset_name and the like by paths of the Hugging Face
+// cache, into which missing files are downloaded. Local paths stay. hub: the value of --hub, or empty. Throws
+// hub::HubError.
 void resolve_names(Config& config, const std::string& hub, Opens opens);
 
 }  // namespace trl::cli

@@ -1,4 +1,4 @@
-// What commands open first.
+// Opens the objects that commands need first.
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,18 +8,18 @@
 
 namespace trl::cli {
 
-// From here on stderr has what log_level and quiet let through.
+// Limits stderr, from now on, to the messages that log_level and quiet allow.
 void set_log_level(const Config& config);
 void warn_once(std::string_view text);  // each warning of a process is written once
-// A runtime whose log lines go to stderr, those that log_level and quiet let through, and on a terminal its
+// Opens a runtime that writes to stderr the log lines that log_level and quiet allow, and on a terminal its
 // progress.
 void open_runtime(const Config& config, Runtime& runtime);
-// Keys that say which model a command generates with, and how it is opened.
+// Returns the keys that name the model that a command generates with, and how it is opened.
 std::vector<std::string> model_keys();
-// Throws Failure(kUsage) where model_name_or_path, whose tokenizer is used, is missing.
+// Throws Failure(kUsage) if model_name_or_path, whose tokenizer is used, is missing.
 void need_tokenizer(const Config& config);
 void open_tokenizer(const Config& config, const Runtime& runtime, Tokenizer& tokenizer);
-// The rows that the configuration names, and those to evaluate on.
+// Opens the rows that the configuration names, and those to evaluate on.
 void open_rows(const Config& config, const Runtime& runtime, Dataset& train, Dataset& evaluation);
 
 }  // namespace trl::cli

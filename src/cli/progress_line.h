@@ -1,4 +1,5 @@
-// How far a run is, on stderr: a line that redraws itself on a terminal, a line a record elsewhere.
+// Shows the progress of a run on stderr: a line that redraws itself on a terminal, one line per record
+// elsewhere.
 #pragma once
 #include <trl.h>
 
@@ -10,13 +11,14 @@
 
 namespace trl::cli {
 
-// Whether a line that redraws itself is shown: on a terminal, unless quiet or disable_tqdm says otherwise.
+// Returns whether a line that redraws itself is shown: on a terminal, unless quiet or disable_tqdm says
+// otherwise.
 bool shows_progress(const Config& config);
 
-// A trl_progress_fn: what is being read, prepared, opened or saved.
+// A trl_progress_fn: shows the object that is being read, prepared, opened or saved.
 int32_t show_phase(void* nothing, const char* phase, int64_t done, int64_t total);
 
-// One line, redrawn in place, cut to the terminal's width at this moment.
+// Redraws one line in place, cut to the terminal's current width.
 void redraw(const std::string& line);
 void clear_line();  // makes room for another line
 
@@ -27,7 +29,8 @@ class Progress {
   void on_step(const trl_metrics* metrics);
   void on_log(const trl_metrics* metrics);
   void finish();
-  // The line for a terminal of so many columns: steps and the time left always, the rest as far as it fits.
+  // Returns the line for a terminal of that many columns: steps and the time left always, the rest as far as
+  // it fits.
   std::string line(int width) const;
 
  private:

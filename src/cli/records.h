@@ -7,7 +7,7 @@
 namespace trl::cli {
 
 std::string json_record(const trl_metrics* metrics);
-// What there is room for in width columns, the most telling first: "step 10  loss 1.234  lr 2e-05".
+// Returns the values that fit in width columns, the most telling first: "step 10  loss 1.234  lr 2e-05".
 std::string short_record(const trl_metrics* metrics, int width);
 
 }  // namespace trl::cli

@@ -1,4 +1,4 @@
-// Words of a command line that no flag took: what a person meant by them, as far as it can be told.
+// Explains words of a command line that no flag took: the flag that a person meant, as far as it can be told.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,8 +14,8 @@ struct LeftWords {
   std::vector<std::string> given;  // those that were given
 };
 
-// Each flag that the command does not have is an error of its own, with the flag that was meant; words alone
-// are one, which says what to write. Throws Failure.
+// Reports each flag that the command does not have as its own error, with the flag that was meant; words
+// without a flag are one error, which says what to write. Throws Failure.
 [[noreturn]] void refuse(const LeftWords& left);
 
 // Throws Failure for the first word that is a flag, other than those in flags; for commands that take words.

@@ -1,4 +1,4 @@
-// What the one screen of a command's --help shows.
+// The contents of the one screen of a command's --help.
 #pragma once
 #include <string>
 #include <vector>
@@ -6,12 +6,12 @@
 namespace trl::cli {
 
 struct ScreenLine {
-  const char* flag;   // without dashes: a key's, or one of the command's own
+  const char* flag;   // without dashes: a key's, or the command's own
   const char* value;  // "DIR"; "" for a switch
   const char* text;   // a few words
 };
 struct Screen {
-  std::string words;  // after the command's name, in place of its flags; "": it takes flags
+  std::string words;  // after the command's name, instead of its flags; "": it takes flags
   std::vector<ScreenLine> required, common;
   std::vector<std::string> examples;
 };

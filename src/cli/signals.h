@@ -8,14 +8,14 @@ namespace trl::cli {
 
 class Interrupt {
  public:
-  // Handlers are installed; one object at a time. last_words: where the first signal quits.
+  // Installs handlers; one object at a time. last_words: printed if the first signal quits.
   explicit Interrupt(const char* last_words);
-  ~Interrupt();  // the handlers before are put back
+  ~Interrupt();  // restores the earlier handlers
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
   void watch(trl_trainer* trainer);        // must outlive this object
-  void watch_calls(trl_runtime* runtime);  // calls that make something for it are cancelled
-  static int signal_number();              // the first signal that came, or 0
+  void watch_calls(trl_runtime* runtime);  // cancels calls that make something for it
+  static int signal_number();              // the first signal received, or 0
 };
 
 }  // namespace trl::cli

@@ -1,4 +1,5 @@
-// Tokens as lines: the id, whether it is trained on, its piece and its text as JSON; coloured on a terminal.
+// Prints tokens as lines: the id, whether it is trained on, its piece and its text as JSON; coloured on a
+// terminal.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -8,9 +9,9 @@ namespace trl::cli {
 
 struct TokenLine {
   int32_t id;
-  std::optional<bool> trained;  // nullopt where nothing is trained
+  std::optional<bool> trained;  // nullopt if nothing is trained
   std::string piece;            // as in the vocabulary
-  std::string text;             // what it adds to the text
+  std::string text;             // its part of the text
 };
 void print_token(const TokenLine& token);
 

@@ -8,12 +8,12 @@
 
 namespace trl::config {
 
-// Bytes of a text option, as save_pretrained of transformers 5.23 takes them: an integer, or a number with
-// TB, GB, MB or KB (powers of 1000, in any case). At least 1. Throws Error(invalid_config).
+// Returns the bytes of a text option, as save_pretrained of transformers 5.23 reads them: an integer, or a
+// number with TB, GB, MB or KB (powers of 1000, in any case). At least 1. Throws Error(invalid_config).
 int64_t byte_size(const Config& config, const char* key);
-// The same for sizes of memory: also with TiB, GiB, MiB or KiB (powers of 1024).
+// Does the same for sizes of memory: also with TiB, GiB, MiB or KiB (powers of 1024).
 int64_t memory_size(const Config& config, const char* key);
-// Empty if the text is not a size. May be 0 or negative.
+// Returns empty if the text is not a size. The size may be 0 or negative.
 std::optional<int64_t> parse_memory_size(std::string_view text);
 
 }  // namespace trl::config

@@ -14,23 +14,23 @@ namespace trl::config {
 
 class Config {
  public:
-  // Name or alias, value as text ("1e-4", "true", "[a, b]", "null"). Throws Error(invalid_config) naming key,
-  // value and what is accepted, or the nearest spelling of an unknown key; the config is then as before. A
-  // value set before is replaced, one that was set under another name of the same key by set() is an error
-  // when it differs.
+  // Sets a value by name or alias, as text ("1e-4", "true", "[a, b]", "null"). Throws Error(invalid_config)
+  // naming key, value and the accepted values, or the nearest spelling of an unknown key; the config is then
+  // unchanged. A value set before is replaced; a different value that set() was given under another name of
+  // the same key is an error.
   void set(std::string_view key, std::string_view value);
-  // Back to the default, and to as if it had never been set. Throws as set() does for an unknown key.
+  // Restores the default, as if the key had never been set. Throws as set() does for an unknown key.
   void unset(std::string_view key);
-  // set() for several, over whatever was set before under any name of their keys: all or nothing.
+  // Sets several, over all earlier values under any name of their keys: all or nothing.
   void overlay(const std::vector<std::pair<std::string, std::string>>& options);
-  // YAML or JSON, as `trl --config`: all of it, or on an error nothing. Replaces what was set before.
+  // Loads YAML or JSON, as `trl --config`: all of it, or on an error nothing. Replaces earlier values.
   void load_file(const std::string& path);
   void load_text(std::string_view text, std::string_view origin);  // messages begin with "<origin>:<line>: "
 
   bool is_set(std::string_view key) const;
-  // Where the value is from: "default", "set", or the place in a file, as "recipe.yaml:3".
+  // Returns the origin of the value: "default", "set", or the place in a file, as "recipe.yaml:3".
   std::string origin(std::string_view key) const;
-  // Canonical text; if the key was not set, the method's default.
+  // Returns canonical text; if the key was not set, the method's default.
   std::string get(std::string_view key) const;
   std::optional<std::string> get_text(std::string_view key) const;  // nullopt: null
   bool get_bool(std::string_view key) const;
@@ -39,18 +39,18 @@ class Config {
   double get_double(std::string_view key) const;
   std::optional<double> get_optional_double(std::string_view key) const;
   std::optional<bool> get_optional_bool(std::string_view key) const;
-  std::vector<std::string> get_list(std::string_view key) const;  // null: empty; a choice alone: that
-  std::vector<std::pair<std::string, std::string>> get_pairs(
-      std::string_view key) const;  // a map, in order; null: empty
+  // Returns a list; null: empty; a single choice: a list of it.
+  std::vector<std::string> get_list(std::string_view key) const;
+  // Returns a map, in order; null: empty.
+  std::vector<std::pair<std::string, std::string>> get_pairs(std::string_view key) const;
 
   std::string_view method() const;  // sft, dpo, ...; valid until the config changes
-  // Throws Error(invalid_config) where something was set that the method does not have, or does not accept.
+  // Throws Error(invalid_config) if something was set that the method does not have, or does not accept.
   void check_method() const;
 
   std::string to_json() const;  // the keys that were set, typed
-  const std::map<std::string, std::string>& values() const {
-    return values_;
-  }                                                                       // canonical name -> canonical text
+  // Maps canonical names to canonical text.
+  const std::map<std::string, std::string>& values() const { return values_; }
   const std::vector<std::string>& warnings() const { return warnings_; }  // one line for each key, in order
 
  private:

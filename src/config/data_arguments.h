@@ -1,5 +1,5 @@
-// The typed view of what makes the rows of a run: how they are read, prepared, ordered and packed. Names are
-// TRL's.
+// The typed view of the options that determine the rows of a run: how they are read, prepared, ordered and
+// packed. Names are TRL's.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -26,12 +26,12 @@ struct DataArguments {
   std::optional<std::string> chat_template;  // inline template text (alignment-handbook)
   std::optional<std::string> chat_template_path;
   std::vector<std::pair<std::string, std::string>> dataset_columns;  // {from, to}
-  std::vector<std::string>
-      dataset_select_columns;  // the only columns read, by their names in the file; empty: all
+  // The only columns read, by their names in the file; empty: all.
+  std::vector<std::string> dataset_select_columns;
   bool skip_prepare_dataset = false;
   int64_t dataset_num_proc = 0;          // 0: all
   Sampling sampling = Sampling::random;  // train_sampling_strategy
-  Packing packing = Packing::none;       // packing and packing_strategy, of the training rows
+  Packing packing = Packing::none;       // packing and packing_strategy, for the training rows
   Packing eval_packing = Packing::none;
   bool padding_free = false;      // the effective value: packing by bfd and bfd_split sets it
   bool streaming = false;         // dataset_streaming, streaming
@@ -40,10 +40,11 @@ struct DataArguments {
   bool dataloader_drop_last = false;
   int64_t share_prefix_window = 0;  // micro-batches; 0: none
   std::optional<int64_t> pad_to_multiple_of;
-  std::optional<int64_t> max_prompt_length;      // DPO: of each prompt the end is kept
-  std::optional<int64_t> max_completion_length;  // of each completion the start; both before max_length
+  std::optional<int64_t> max_prompt_length;  // DPO: the end of each prompt is kept
+  std::optional<int64_t>
+      max_completion_length;  // the start of each completion is kept; both apply before max_length
 };
-// Reads and cross-checks those of the configuration's method; throws Error(invalid_config).
+// Reads and cross-checks the arguments of the configuration's method; throws Error(invalid_config).
 DataArguments data_arguments(const Config& config);
 
 }  // namespace trl::config

@@ -1,12 +1,12 @@
-// What a memory plan sets of a run beside its options. The results are the same, bit for bit.
+// The settings of a run that a memory plan adds to its options. The results are the same, bit for bit.
 #pragma once
 
 namespace trl::config {
 
 struct Levers {
-  // The feed-forward part of a layer goes by as few tokens at once as its bits allow.
+  // The feed-forward part of a layer runs on as few tokens at once as its bits allow.
   bool small_tiles = false;
-  // false: float32 weights that are computed with in bfloat16 are converted at each use.
+  // false: float32 weights that are used in bfloat16 are converted at each use.
   bool weight_copies = true;
 };
 

@@ -7,12 +7,12 @@
 
 namespace trl::config {
 
-// Throws Error(not_found) when nothing is there: a name that looks like a hub id is answered with "give a
-// local path".
+// Throws Error(not_found) if the path does not exist: a name that looks like a hub id is answered with "give
+// a local path".
 void check_local_path(std::string_view key, const std::string& value);
 
-// A directory that a run writes into; `otherwise` where none is given. Throws Error(invalid_config) for one
-// that begins with '~'.
+// Returns a directory that a run writes into; `otherwise` if none is given. Throws Error(invalid_config) for
+// one that begins with '~'.
 std::string directory(const Config& config, std::string_view key, const std::string& otherwise);
 
 }  // namespace trl::config

@@ -1,5 +1,5 @@
-// The fields of PEFT's LoraConfig in a JSON object, each with its type, and in the end an error for those
-// that nothing asked for.
+// Reads the fields of PEFT's LoraConfig in a JSON object, each with its type, and at the end reports an error
+// for fields that nothing asked for.
 #pragma once
 #include <optional>
 #include <string>
@@ -18,7 +18,7 @@ class LoraFields {
   // origin: the option or the file, with which messages begin; object must live as long as this does.
   LoraFields(const base::Json& object, std::string_view origin, Status status);
 
-  // These leave `out` unchanged if the field is null or missing.
+  // Leave `out` unchanged if the field is null or missing.
   void integer(std::string_view name, std::string_view range, int64_t& out);
   void number(std::string_view name, std::string_view range, double& out);
   void flag(std::string_view name, bool& out);
@@ -30,9 +30,9 @@ class LoraFields {
   void pattern(std::string_view name, std::vector<std::pair<std::string, double>>& out);
   void tokens(std::string_view name, std::vector<std::pair<std::string, std::vector<int64_t>>>& out);
   const base::Json* find(std::string_view name);  // null: not given, or null
-  void finish() const;  // an error for a field that was not asked for and says something
-  [[noreturn]] void refuse(std::string_view name,
-                           const std::string& what) const;  // "<origin>: <name>: <what>"
+  void finish() const;                            // throws for a field that was not asked for and has a value
+  // Throws "<origin>: <name>: <what>".
+  [[noreturn]] void refuse(std::string_view name, const std::string& what) const;
 
  private:
   [[noreturn]] void refuse_value(std::string_view name, const base::Json& value,

@@ -1,4 +1,4 @@
-// What a mixture of datasets says: the values of datasets (TRL), dataset_mixture (open-r1) and dataset_mixer
+// A mixture of datasets: the values of datasets (TRL), dataset_mixture (open-r1) and dataset_mixer
 // (alignment-handbook).
 #pragma once
 #include <cstdint>
@@ -13,22 +13,28 @@
 namespace trl::config {
 
 struct DatasetEntry {
-  std::string path;  // a file, a directory, a glob; or the loader (json, csv, text, parquet) of what follows
-  std::string config;    // a folder of it, which is then read alone; empty: none
+  // A file, a directory, a glob; or the loader (json, csv, text, parquet) of data_dir or data_files.
+  std::string path;
+  std::string config;    // a folder of it, the only one read; empty: none
   std::string data_dir;  // empty: none
   std::map<std::string, std::vector<std::string>> data_files;  // by split; empty: none are named
-  std::string split = "train";                    // of a directory whose files are named by split; split.h
-  std::string split_key = "dataset_train_split";  // that names it, for messages
-  bool is_evaluated = false;         // eval_dataset_name: without splits, all of it is the split test
-  std::vector<std::string> columns;  // the only ones that are read; empty: all
+  // A split of a directory whose files are named by split; split.h.
+  std::string split = "train";
+  std::string split_key = "dataset_train_split";  // the key that names it, for messages
+  // eval_dataset_name: without splits, all of it is the split test.
+  bool is_evaluated = false;
+  std::vector<std::string> columns;  // the only columns read; empty: all
   std::optional<double> share;       // fraction, weight
 };
 
 enum class Mixing : uint8_t {
-  fractions,  // datasets: shares are those of the mixture; the first rows of each are kept
-  weights,  // dataset_mixture: each that has a weight is shuffled, and its first rows are kept; then all are
-            // shuffled
-  shares,   // dataset_mixer: the first rows of each are kept; then all are shuffled
+  // datasets: shares are those of the mixture; the first rows of each dataset are kept.
+  fractions,
+  // dataset_mixture: each dataset that has a weight is shuffled, and its first rows are kept; then all are
+  // shuffled.
+  weights,
+  // dataset_mixer: the first rows of each dataset are kept; then all are shuffled.
+  shares,
 };
 
 struct Mixture {
@@ -38,7 +44,7 @@ struct Mixture {
   std::optional<double> test_split_size;
 };
 
-// All of them throw Error(invalid_config), naming the entry.
+// Parses a mixture. These functions throw Error(invalid_config), naming the entry.
 Mixture parse_mixture(std::string_view key, const base::Json& value);
 double split_size(std::string_view key, const base::Json& value);  // test_split_size
 // Returns warnings, each beginning with the key.

@@ -6,8 +6,8 @@
 
 namespace trl::config {
 
-// auto, float32 or bfloat16. Throws Error(invalid_config) for another type, and if the two contradict each
-// other.
+// Returns auto, float32 or bfloat16. Throws Error(invalid_config) for another type, and if the two contradict
+// each other.
 std::string model_dtype(const Config& config);
 
 }  // namespace trl::config

@@ -1,5 +1,5 @@
-// Entries of one option (lr_scheduler_kwargs, optim_args) as what reads them asks for them: each with a type
-// and a range, and in the end an error for those that nothing asked for.
+// Entries of one option (lr_scheduler_kwargs, optim_args), read by name: each with a type and a range, and at
+// the end an error for entries that nothing asked for.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,18 +12,18 @@ namespace trl::config {
 
 class NamedValues {
  public:
-  // owner: whose entries they are, for messages: "lr_scheduler_type cosine".
+  // owner: the owner of the entries, for messages: "lr_scheduler_type cosine".
   NamedValues(std::string_view key, std::string owner,
               std::vector<std::pair<std::string, std::string>> values)
       : key_(key), owner_(std::move(owner)), values_(std::move(values)) {}
 
-  // Where an entry is not given, out stays as it is. range: as in the option table; "": any number.
+  // If an entry is not given, out is unchanged. range: as in the option table; "": any number.
   void number(std::string_view name, std::string_view range, double& out);
   void number(std::string_view name, std::string_view range, std::optional<double>& out);
   void integer(std::string_view name, std::string_view range, int64_t& out);
   void integer(std::string_view name, std::string_view range, std::optional<int64_t>& out);
   void flag(std::string_view name, bool& out);
-  // The index of one of the words.
+  // Returns the index of one of the words.
   std::optional<size_t> word(std::string_view name, const std::vector<std::string_view>& words);
   bool given(std::string_view name) const;
   void finish() const;  // Error(invalid_config) for an entry that was not asked for

@@ -11,7 +11,7 @@ struct AdemamixArguments {
   double beta1 = 0.9, beta2 = 0.999, beta3 = 0.9999;
   double alpha = 5;
   double eps = 1e-8;
-  int64_t t_alpha = 0, t_beta3 = 0;  // steps over which alpha and beta3 grow; 0: they are there at once
+  int64_t t_alpha = 0, t_beta3 = 0;  // steps over which alpha and beta3 grow; 0: full from the start
 };
 
 struct OptimArguments {
@@ -28,8 +28,8 @@ struct OptimArguments {
   std::optional<double> weight_decay;  // has no effect, as in Trainer
 };
 
-const OptimName& optim(const Config& config);  // `adafactor: true` stands for it too
-// "momentum=0.9, nesterov=true" for the optimizer that optim() gives. Throws Error(invalid_config).
+const OptimName& optim(const Config& config);  // `adafactor: true` selects it too
+// Reads "momentum=0.9, nesterov=true" for the optimizer that optim() gives. Throws Error(invalid_config).
 OptimArguments optim_arguments(const Config& config);
 
 }  // namespace trl::config

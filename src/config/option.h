@@ -27,27 +27,27 @@ enum Trainers : uint32_t {
 struct Option {
   std::string_view name;
   std::string_view section;  // "SFTConfig", "ModelConfig", "ScriptArguments", "runtime", "generate", ...
-  std::string_view group;    // what it is about, within its section
+  std::string_view group;    // its subject, within its section
   std::string_view origin;   // "trl" or "ours"
   OptionType type;
   bool nullable;
   std::string_view default_value;  // canonical text; "null"
-  // Legal values, '|' between alternatives: words ("auto"), one range ("> 0", "[0, 1)"; "bytes >= 0": of a
-  // size in bytes, which may have a unit; its canonical text has none), the keys of a map
-  // ("a|b"), or "path" (a map or a list may also be the name of a file). Of a text they are checked by what
-  // reads it. Empty: any value of the type.
+  // Legal values, '|' between alternatives: words ("auto"), one range ("> 0", "[0, 1)"; "bytes >= 0": a size
+  // in bytes, which may have a unit; its canonical text has none), the keys of a map ("a|b"), or "path" (a
+  // map or a list may also be the name of a file). Values of a text option are checked by their reader.
+  // Empty: any value of the type.
   std::string_view accepted;
   uint32_t trainers;         // Trainers bits
   std::string_view aliases;  // comma-separated, older names of TRL
   std::string_view doc;
   std::string_view since;  // version of libtrl
-  bool works;              // at least one value does in this build what the text says
-  // Why values other than the default and `no_ops` are refused in this build; empty: they are not.
+  bool works;              // at least one value has the documented effect in this build
+  // The reason why values other than the default and `no_ops` are refused in this build; empty: they are not.
   std::string_view unsupported;
-  // Values (of a list: elements; of a map: "key" or "key=value") that are taken like the default, with
+  // Values (elements of a list; "key" or "key=value" of a map) that are accepted like the default, with
   // neither refusal nor warning; '|' between them.
   std::string_view no_ops;
-  // Any other value is accepted, and this says what will not happen; empty: nothing is missing.
+  // The effect that any other value lacks, although it is accepted; empty: nothing is missing.
   std::string_view warning;
 };
 
@@ -55,8 +55,8 @@ inline constexpr std::string_view kBytes = "bytes ";  // begins the range of a s
 
 std::span<const Option> options();
 
-// The values that an option has in these trainers instead of those in its row. Where the default is a list,
-// so is the value, of the words that are accepted.
+// The values that an option has in these trainers instead of those in its row. If the default is a list, so
+// is the value, of the accepted words.
 struct TrainerValues {
   std::string_view name;
   uint32_t trainers;
@@ -64,16 +64,15 @@ struct TrainerValues {
   std::string_view accepted, doc;  // empty: as in the row
 };
 std::span<const TrainerValues> trainer_values();
-// trainer: "sft", "dpo", ...; any other name: as the row says.
+// trainer: "sft", "dpo", ...; any other name: the row's values.
 std::string_view default_of(const Option& option, std::string_view trainer);
 std::string_view accepted_of(const Option& option, std::string_view trainer);
 std::string_view doc_of(const Option& option, std::string_view trainer);
 bool is_of(const Option& option, std::string_view trainer);  // whether the trainer has the option
 const Option* find_option(std::string_view name_or_alias);   // dashes are underscores; null: unknown
 
-// A value as it was written in an earlier release, and its current name. `name` is the name it was
-// written with: an alias whose values changed too (group_by_length: true), or a current name
-// (packing_strategy: ffd).
+// A value as it was written in an earlier release, and its current name. `name` is the name it was written
+// with: an alias whose values changed too (group_by_length: true), or a current name (packing_strategy: ffd).
 struct OldValue {
   std::string_view name;
   std::string_view written;
@@ -84,12 +83,12 @@ std::span<const OldValue> old_values();
 std::string_view type_name(OptionType type);
 std::string trainer_names(uint32_t bits, std::string_view separator);  // "sft", "dpo", ...
 std::vector<std::string_view> alias_list(const Option& option);
-std::vector<std::string_view> choices(const Option& option);  // of a choice, in any trainer; else empty
-std::string accepted_text(
-    const Option& option,
-    std::string_view trainer = {});  // "true or false", "an integer > 0", "one of a, b, c", ...
-std::vector<std::string_view> split_words(std::string_view text,
-                                          char separator);  // trimmed, empty ones left out
+// Returns the choices of an option of type choice, in any trainer; else empty.
+std::vector<std::string_view> choices(const Option& option);
+// Returns "true or false", "an integer > 0", "one of a, b, c", ...
+std::string accepted_text(const Option& option, std::string_view trainer = {});
+// Returns the words trimmed, without empty ones.
+std::vector<std::string_view> split_words(std::string_view text, char separator);
 
 std::string underscored(std::string_view key);  // dashes and underscores are the same in a key
 

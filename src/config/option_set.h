@@ -9,12 +9,12 @@
 
 namespace trl::config {
 
-// What a list of such sets has in the option table as what it accepts.
+// The accepted value, in the option table, of a list of such sets.
 inline constexpr std::string_view kOptionSets = "key=value";
 
-// One set as it is written, "optim=adamw_8bit lora_target_modules=[q_proj, v_proj]" or "{optim: adamw_8bit}",
-// as an object of key and value. What stands in brackets or quotes is one value. Keys and values are not
-// checked. Throws Error(invalid_config) naming key.
+// Parses one set as written, "optim=adamw_8bit lora_target_modules=[q_proj, v_proj]" or "{optim:
+// adamw_8bit}", into an object of key and value. Text in brackets or quotes is one value. Keys and values are
+// not checked. Throws Error(invalid_config) naming key.
 base::Json parse_option_set(std::string_view text, std::string_view key);
 
 struct OptionSet {
@@ -22,10 +22,10 @@ struct OptionSet {
   std::vector<std::pair<std::string, std::string>> options;
 };
 std::vector<OptionSet> option_sets(const Config& config, std::string_view key);
-OptionSet option_set(const base::Json& set);  // of parse_option_set
+OptionSet option_set(const base::Json& set);  // from the result of parse_option_set
 
-// config with the options of the set, whatever it had under their keys before. Throws what Config::set
-// throws, and refuses what is not an option of a training run.
+// Returns config with the options of the set, replacing its values under their keys. Throws the errors of
+// Config::set, and refuses a key that is not an option of a training run.
 Config with_options(Config config, const OptionSet& set);
 
 }  // namespace trl::config

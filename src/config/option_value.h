@@ -13,22 +13,22 @@ namespace trl::config {
 
 std::optional<bool> parse_bool(std::string_view text);  // true false yes no on off y n t f 1 0, in any case
 
-// key: the name as it was written, and trainer, for messages. A value is taken if any trainer accepts it.
-// Throws Error(invalid_config): key, value, what is accepted.
+// Returns the canonical text of a value. key: the name as written, and trainer, for messages. A value is
+// accepted if any trainer accepts it. Throws Error(invalid_config): key, value, accepted values.
 std::string canonical_value(const Option& option, std::string_view key, std::string_view text,
                             std::string_view trainer = {});
 
-// Throws Error(invalid_config) with the reason when this build refuses the canonical value. Otherwise the
-// warning to give, or empty.
+// Throws Error(invalid_config) with the reason if this build refuses the canonical value. Otherwise returns
+// the warning to give, or empty.
 std::string check_support(const Option& option, std::string_view key, const std::string& value);
 
-// Whether the value is a list of words to a trainer.
+// Returns whether the value is a list of words to a trainer.
 bool is_list_somewhere(const Option& option);
 
-// A range of the option table: "> 0", ">= 0", "[0, 1)", "bytes >= 0", ...
+// Checks a range of the option table: "> 0", ">= 0", "[0, 1)", "bytes >= 0", ...
 bool in_range(std::string_view range, double value);
 
 std::string shown(std::string_view value);     // for messages: one line, cut when long
-std::string as_text(const base::Json& value);  // a string as it stands, anything else as JSON
+std::string as_text(const base::Json& value);  // a string unchanged, anything else as JSON
 
 }  // namespace trl::config

@@ -1,5 +1,5 @@
 // Names that axolotl, LLaMA-Factory, mlx-lm, other tools and habit have for keys of the table. They are not
-// accepted: what a name means differs between those tools. An error answers each with the key.
+// accepted, because a name's meaning differs between those tools. An error answers each with the key.
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,11 +8,11 @@
 
 namespace trl::config {
 
-// The names that others have for an option, with commas between; empty: none.
+// Returns the names that others have for an option, with commas between; empty: none.
 std::string_view other_names(const Option& option);
 
-// "'lr': unknown key; the key for it is learning_rate": of a key that is not in the table. trainer: the
-// suggestion is one of its options; empty: of any.
+// Returns "'lr': unknown key; the key for it is learning_rate" for a key that is not in the table. trainer:
+// the suggestion is one of its options; empty: an option of any trainer.
 std::string unknown_key(std::string_view key, std::string_view trainer);
 
 }  // namespace trl::config

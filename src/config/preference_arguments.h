@@ -1,4 +1,4 @@
-// The typed view of what DPO, Reward and KTO add to a training run. Names are TRL's.
+// The typed view of the options that DPO, Reward and KTO add to a training run. Names are TRL's.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -21,8 +21,8 @@ struct PreferenceArguments {
   std::optional<double> ld_alpha;
   double desirable_weight = 1, undesirable_weight = 1;  // KTO
   double center_rewards_coefficient = 0;                // Reward; 0: they are not centered
-  std::string reference;           // ref_model_name_or_path; empty: the model as it began
-  bool continues_adapter = false;  // adapter_name_or_path is trained on
+  std::string reference;                                // ref_model_name_or_path; empty: the initial model
+  bool continues_adapter = false;                       // adapter_name_or_path is trained on
   bool sync_ref_model = false;
   double ref_model_mixup_alpha = 0.6;
   int64_t ref_model_sync_steps = 512;
@@ -30,7 +30,7 @@ struct PreferenceArguments {
   std::optional<int64_t> precompute_ref_batch_size;  // none: the batch size of the rows
   std::string ref_logprobs_cache_dir;
 };
-// Reads and cross-checks those of the configuration's method; throws Error(invalid_config).
+// Reads and cross-checks the arguments of the configuration's method; throws Error(invalid_config).
 PreferenceArguments preference_arguments(const Config& config);
 
 }  // namespace trl::config

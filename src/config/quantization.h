@@ -1,4 +1,4 @@
-// In which form the weights of linear layers are held: load_in_4bit, load_in_8bit and what belongs to them.
+// The form in which the weights of linear layers are held: load_in_4bit, load_in_8bit and related options.
 #pragma once
 #include <cstdint>
 

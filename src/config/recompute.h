@@ -1,4 +1,4 @@
-// What backward computes again in place of keeping it, and what leaves memory until backward.
+// The activations that backward recomputes instead of keeping, and those that are offloaded until backward.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,33 +9,33 @@
 
 namespace trl::config {
 
-// Of a decoder layer: all of it; all but the outputs of attention; all but these and the products, which
-// leaves norms, rotary embeddings and gates.
+// The recomputed part of a decoder layer. layers: all of it. selective: all but the outputs of attention.
+// products: all but these and the products, which leaves norms, rotary embeddings and gates.
 enum class Recomputed : uint8_t { nothing, layers, selective, products };
 
 struct Recompute {
   Recomputed form = Recomputed::nothing;
   int64_t every_n_layers = 1;  // layers 0, n, 2n, ...; the others keep their activations
-  bool offload = false;        // the inputs of these layers leave memory
+  bool offload = false;        // the inputs of these layers are offloaded from memory
 
   Recomputed of_layer(int64_t index) const {
     return index % every_n_layers == 0 ? form : Recomputed::nothing;
   }
 };
 
-// gradient_checkpointing with its kwargs, under their newer names too, and `recompute`. Throws
+// Reads gradient_checkpointing with its kwargs, under their newer names too, and `recompute`. Throws
 // Error(invalid_config).
 Recompute recompute(const Config& config);
-// Keys that were given and change nothing here, for the log.
+// Returns the keys that were given and change nothing here, for the log.
 std::vector<std::string> recompute_notes(const Config& config);
 
-// Activations that leave memory.
+// Activations that are offloaded from memory.
 struct ActivationOffload {
-  bool all = false;          // activation_offloading; else those that Recompute::offload names
-  int64_t min_bytes = 1024;  // a smaller tensor stays
+  bool all = false;          // activation_offloading; else only those of Recompute::offload
+  int64_t min_bytes = 1024;  // a smaller tensor stays in memory
   bool zstd = false;
   std::string directory = {};  // offload_dir, or output_dir
 };
-std::optional<ActivationOffload> activation_offload(const Config& config);  // none: nothing leaves
+std::optional<ActivationOffload> activation_offload(const Config& config);  // none: nothing is offloaded
 
 }  // namespace trl::config

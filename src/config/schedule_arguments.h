@@ -22,7 +22,7 @@ enum class Scheduler : uint8_t {
 };
 enum class Curve : uint8_t { linear, cosine, one_minus_sqrt };
 
-// torch's ReduceLROnPlateau.
+// Arguments of torch's ReduceLROnPlateau.
 struct PlateauArguments {
   bool mode_max = false;
   double factor = 0.1;
@@ -42,7 +42,7 @@ struct ScheduleArguments {
   double min_lr_rate = 0;                // min_lr is folded in
   std::optional<double> warmup_lr_rate;  // none: 1 / warmup
   int64_t num_decay_steps = 0;
-  std::optional<int64_t> num_stable_steps;  // none: what warmup and decay leave
+  std::optional<int64_t> num_stable_steps;  // none: the steps that warmup and decay leave
   Curve warmup_type = Curve::linear;
   Curve decay_type = Curve::cosine;
   double min_lr_ratio = 0;
@@ -50,7 +50,7 @@ struct ScheduleArguments {
 };
 
 Scheduler scheduler(const Config& config);
-// Reads learning_rate too, which min_lr and lr_end are compared to. Throws Error(invalid_config).
+// Also reads learning_rate, to which min_lr and lr_end are compared. Throws Error(invalid_config).
 ScheduleArguments schedule_arguments(const Config& config);
 
 }  // namespace trl::config

@@ -17,11 +17,11 @@ struct SplitPart {
   bool sliced() const { return from.has_value() || to.has_value(); }
 };
 
-// At least one part. Throws Error(invalid_config) with the key.
+// Returns at least one part. Throws Error(invalid_config) with the key.
 std::vector<SplitPart> parse_split(std::string_view key, std::string_view split);
 
 // The first row and the one after the last, out of this many (as in datasets' arrow_reader.py: hundredths are
-// rounded half to even). Throws Error(invalid_config) where pct1_dropremainder meets fewer than 100 rows.
+// rounded half to even). Throws Error(invalid_config) if pct1_dropremainder is used with fewer than 100 rows.
 struct RowRange {
   int64_t from = 0, to = 0;
 };

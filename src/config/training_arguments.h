@@ -17,7 +17,7 @@
 
 namespace trl::config {
 
-enum class Strategy : uint8_t { no, steps, epoch, best };  // best: of save_strategy alone
+enum class Strategy : uint8_t { no, steps, epoch, best };  // best: only for save_strategy
 enum class SaveFormat : uint8_t { safetensors, gguf };
 enum class FusedKernels : uint8_t { automatic, on, off };
 enum class FrozenCompute : uint8_t { automatic, int8 };
@@ -28,7 +28,7 @@ enum class OnNonfinite : uint8_t { error, skip, proceed };  // proceed: on_nonfi
 
 struct TrainingArguments {
   std::string method = "sft";
-  std::string output_dir;  // trainer_output where none was given
+  std::string output_dir;  // trainer_output if none was given
   // data and order
   int64_t per_device_train_batch_size = 8;
   int64_t per_device_eval_batch_size = 8;
@@ -44,7 +44,7 @@ struct TrainingArguments {
   bool prefix_window = false;  // share_prefix_window is given
   Recompute recompute = {.form = Recomputed::layers};
   std::optional<ActivationOffload> offload;  // of activations
-  bool makes_offload_dir = false;            // offload_dir is given, and something leaves for it
+  bool makes_offload_dir = false;            // offload_dir is given, and something is offloaded into it
   Levers levers = {};                        // not an option: set by a memory plan
   std::string cache_frozen_layers;           // a directory; empty: none
   bool cache_frozen_layers_zstd = false;
@@ -55,7 +55,7 @@ struct TrainingArguments {
   Optim optim = Optim::adamw;
   OptimStates optim_states = OptimStates::as_weights;
   bool optim_8bit_embeddings = false;
-  std::string optim_directory;  // where the states of a paged one lie; empty: in memory
+  std::string optim_directory;  // directory of a paged optimizer's states; empty: in memory
   OptimArguments optim_args;
   double learning_rate = 2e-5;
   double weight_decay = 0.0;
@@ -73,7 +73,7 @@ struct TrainingArguments {
   // loss
   bool dft = false;  // loss_type
   bool disable_dropout = false;
-  PreferenceArguments preference;  // of the methods that train on preferences
+  PreferenceArguments preference;  // for methods that train on preferences
   double label_smoothing_factor = 0;
   std::optional<double> router_aux_loss_coef;  // none: the model's own
   double neftune_noise_alpha = 0;              // 0: no noise
@@ -109,34 +109,35 @@ struct TrainingArguments {
   bool overwrite_output_dir = false;  // checkpoints of another run are removed
 };
 
-// Called as soon as the weights are known to be float32.
+// Throws; called as soon as the weights are known to be float32.
 [[noreturn]] void refuse_stochastic_rounding();
 
 // Reads and cross-checks; throws Error(invalid_config).
 TrainingArguments training_arguments(const Config& config);
 
-// offload_dir, or what takes its place; empty: nothing leaves memory.
+// Returns offload_dir, or its default; empty: nothing is offloaded.
 std::string offload_directory(const TrainingArguments& arguments);
 
-// Sequences per row: two for a row with two answers, and two for one whose answer another prompt gets too.
+// Returns sequences per row: two for a row with two answers, and two for a row whose answer another prompt
+// gets too.
 int64_t sequences_per_row(const TrainingArguments& arguments);
 
-// logging_steps, warmup_steps and the like as updates: below 1 they are a share of max_steps, rounded up;
-// a step beyond 64 bits never comes.
+// Converts logging_steps, warmup_steps and the like to updates: below 1 they are a share of max_steps,
+// rounded up; a step beyond 64 bits is never reached.
 int64_t update_count(double steps, int64_t max_steps);
 
 // Throws if the configuration asks for an evaluation although there are no evaluation rows.
 void refuse_evaluation(const TrainingArguments& arguments);
 
-// Name and effective value of every option that the weights of a run depend on, beside those that make the
-// rows: what a checkpoint remembers. arguments: what config says.
+// Returns name and effective value of every option that the weights of a run depend on, besides those that
+// determine the rows: a checkpoint stores them. arguments: the typed view of config.
 std::vector<std::pair<std::string, std::string>> result_options(const Config& config,
                                                                 const TrainingArguments& arguments);
 
-// Warnings for the log at the start of a run: options that were given and have no effect on it.
+// Returns warnings for the log at the start of a run: options that were given and have no effect on it.
 std::vector<std::string> idle_options(const Config& config);
 
-// Lines for the log at the start of a run that are not warnings.
+// Returns lines for the log at the start of a run that are not warnings.
 std::vector<std::string> run_notes(const Config& config);
 
 }  // namespace trl::config

@@ -1,11 +1,11 @@
-// The warnings of a configuration as the log has them.
+// Formats the warnings of a configuration for the log.
 #pragma once
 #include <string>
 #include <vector>
 
 namespace trl::config {
 
-// One line for all keys that share a reason: "run_name, project: nothing is sent to a tracker".
+// Returns one line for all keys that share a reason: "run_name, project: nothing is sent to a tracker".
 std::vector<std::string> by_reason(const std::vector<std::string>& warnings);
 
 }  // namespace trl::config

@@ -1,5 +1,5 @@
-// Layouts after the "Arrow Columnar Format" and "C data interface" specifications. What the host hands over
-// is trusted as its memory is, except for the text in it.
+// Layouts after the "Arrow Columnar Format" and "C data interface" specifications. The host's arrays are
+// trusted as its memory is, except for the text in them.
 #include "io/arrow.h"
 
 #include <cmath>
@@ -22,7 +22,7 @@ bool is_index(std::string_view format) {
   return format.size() == 1 && std::string_view("cCsSiIlL").find(format[0]) != std::string_view::npos;
 }
 
-// Throws for what write_value has no case for. path: of the column, for messages.
+// Throws for a type that write_value does not handle. path: of the column, for messages.
 void check_type(const ArrowSchema& schema, const std::string& path, int depth) {
   const std::string_view format = schema.format;
   const auto refuse = [&](std::string_view why) {

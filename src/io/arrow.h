@@ -1,4 +1,4 @@
-// Rows of an Arrow stream (the C stream interface of Apache Arrow) as JSON objects, one at a time.
+// Reads rows of an Arrow stream (the C stream interface of Apache Arrow) as JSON objects, one at a time.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,16 +9,16 @@ namespace trl::io {
 
 class ArrowRows {
  public:
-  // Takes the stream over, even if it throws: stream->release is null then. Throws Error(format) for a
-  // column of a type that is not read, naming it and its format string; Error(callback) with the code of a
+  // Takes ownership of the stream, even if it throws: stream->release is null then. Throws Error(format) for
+  // a column of an unsupported type, naming it and its format string; Error(callback) with the code of a
   // stream that fails.
   explicit ArrowRows(ArrowArrayStream* stream);
   ~ArrowRows();
   ArrowRows(const ArrowRows&) = delete;
   ArrowRows& operator=(const ArrowRows&) = delete;
 
-  // The next row as a JSON object; false: the end. NaN and the infinities become null. Throws Error(format)
-  // for text that is not UTF-8.
+  // Reads the next row as a JSON object; false: the end. NaN and the infinities become null. Throws
+  // Error(format) for text that is not UTF-8.
   bool next(std::string& json);
 
  private:

@@ -1,4 +1,4 @@
-// libcsv cuts the cells; here are the lines, and what it calls an error.
+// libcsv cuts the cells; this file counts lines and handles its errors.
 #include "io/csv.h"
 
 #include <csv.h>
@@ -19,12 +19,12 @@ constexpr unsigned char kStrict = CSV_STRICT | CSV_STRICT_FINI | CSV_EMPTY_IS_NU
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r\n") == std::string_view::npos; }
 }  // namespace
 
-// libcsv's state with the row under way. Nothing may be thrown through libcsv, which is C.
+// libcsv's state with the current row. Nothing may be thrown through libcsv, which is C.
 struct CsvRows::Parser {
   explicit Parser(char delimiter) {
     if (csv_init(&state, kStrict) != 0) throw std::bad_alloc();
     csv_set_delim(&state, static_cast<unsigned char>(delimiter));
-    csv_set_space_func(&state, [](unsigned char) { return 0; });  // blanks around a cell are its own
+    csv_set_space_func(&state, [](unsigned char) { return 0; });  // blanks around a cell belong to it
   }
   ~Parser() { csv_free(&state); }
   Parser(const Parser&) = delete;
@@ -44,9 +44,9 @@ struct CsvRows::Parser {
   static void on_row(int, void* self) noexcept { static_cast<Parser*>(self)->complete = true; }
 
   csv_parser state;
-  Cells row;  // whose cells keep their room
+  Cells row;  // its cells keep their capacity
   size_t count = 0;
-  size_t bytes = 0;  // of the row
+  size_t bytes = 0;  // bytes of the row
   bool under_way = false;
   bool complete = false;
   std::exception_ptr thrown;
@@ -95,7 +95,7 @@ bool CsvRows::next(Cells& row) {
   parser.count = parser.bytes = 0;
   parser.under_way = parser.complete = false;
   while (!parser.complete && !window_.at_end()) {
-    // Up to a line's end, so that at most one row is complete and its line is known.
+    // Feeds up to a line's end, so that at most one row is complete and its line is known.
     const std::string_view ahead = window_.ahead();
     const std::string_view line = ahead.substr(0, ahead.find('\n'));
     const std::string_view piece = ahead.substr(0, std::min(line.find('\r'), line.size()) + 1);

@@ -1,5 +1,5 @@
-// CSV rows as in RFC 4180, one at a time: cells may be quoted, and quoted ones may hold line breaks. A
-// quote inside a cell that is not quoted stands for itself, as in pandas.
+// Reads CSV rows as in RFC 4180, one at a time: cells may be quoted, and quoted cells may hold line breaks. A
+// quote inside a cell that is not quoted is literal, as in pandas.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -24,9 +24,9 @@ class CsvRows {
   };
   struct Cells {
     std::vector<Cell> cells;
-    int64_t line = 0;  // of the first byte, from 1
+    int64_t line = 0;  // line of the first byte, from 1
   };
-  // The next row that is not blank; false: the end. Throws Error(format) naming name():line.
+  // Reads the next row that is not blank; false: the end. Throws Error(format) naming name():line.
   bool next(Cells& row);
   void rewind();
   const std::string& name() const { return window_.name(); }
@@ -38,7 +38,7 @@ class CsvRows {
   Window window_;
   const char delimiter_;
   std::unique_ptr<Parser> parser_;
-  int64_t line_ = 0;  // of what is fed next; 0: nothing was read
+  int64_t line_ = 0;  // line of the next input; 0: nothing was read
 };
 
 }  // namespace trl::io

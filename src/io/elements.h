@@ -10,14 +10,14 @@ enum class ElementType : uint8_t { f32, f16, bf16, f64, i64, i32, u8, other };
 size_t element_size(ElementType type);            // 0 for other
 std::string_view element_name(ElementType type);  // as safetensors spells it, "F32"
 
-// IEEE half precision, exactly.
+// Converts IEEE half precision, exactly.
 float half_to_float(uint16_t bits);
 inline constexpr float kLargestHalf = 65504;
-inline constexpr float kHalfOverflow = 65520;  // from here on rounded to infinity
-// To nearest, ties to even; NaN stays a (quiet) NaN.
+inline constexpr float kHalfOverflow = 65520;  // from this value on rounded to infinity
+// Rounds to nearest, ties to even; NaN remains a (quiet) NaN.
 uint16_t float_to_half(float value);
 
-// Elements [first, first + count) of data as float32. type: f32, f16, bf16 or f64.
+// Reads the elements [first, first + count) of data as float32. type: f32, f16, bf16 or f64.
 void read_floats(ElementType type, const void* data, int64_t first, int64_t count, float* out);
 
 }  // namespace trl::io

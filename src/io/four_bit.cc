@@ -14,12 +14,13 @@ constexpr std::array<float, 16> kNf4 = {-1.0f,         -0.696192801f, -0.5250730
 constexpr std::array<float, 16> kFp4 = {
     0.0f, 0x1.555556p-8f,  0x1.555556p-1f,  1.0f,  0x1.555556p-2f,  0.5f,  0x1.555556p-3f,  0.25f,
     0.0f, -0x1.555556p-8f, -0x1.555556p-1f, -1.0f, -0x1.555556p-2f, -0.5f, -0x1.555556p-3f, -0.25f};
-// The codes of fp4 in the order of what they stand for. Of its two zeros the code 0 comes first.
+// The codes of fp4 in the order of their values. The code 0 is the first of its two zeros.
 constexpr std::array<uint8_t, 16> kFp4Order = {11, 10, 13, 12, 15, 14, 9, 0, 8, 1, 6, 7, 4, 5, 2, 3};
 
 struct Codes {
   std::array<uint8_t, 16> order;
-  std::array<float, 15> bounds;  // halfway between neighbours; a value there is the lower one's
+  // The midpoints between neighbours; a value at one gets the lower code.
+  std::array<float, 15> bounds;
   explicit Codes(FourBit type) : order{} {
     const std::array<float, 16>& code = four_bit_code(type);
     for (uint8_t i = 0; i < 16; ++i) order[i] = type == FourBit::fp4 ? kFp4Order[i] : i;
@@ -37,7 +38,7 @@ const Codes& codes_of(FourBit type) {
   return all[static_cast<size_t>(type)];
 }
 
-// NaN if one of the values is not finite.
+// Returns the largest magnitude, or NaN if one of the values is not finite.
 float largest(const float* values, int64_t count) {
   float top = 0;
   for (int64_t i = 0; i < count; ++i) {
@@ -51,7 +52,7 @@ float largest(const float* values, int64_t count) {
 
 const std::array<float, 16>& four_bit_code(FourBit type) { return type == FourBit::nf4 ? kNf4 : kFp4; }
 
-// A whole block is multiplied by 1 / absmax, what is left at the end is divided: they differ in the last bit.
+// Multiplies a whole block by 1 / absmax, but divides the rest at the end: they differ in the last bit.
 int64_t encode_four_bit(FourBit type, const float* values, int64_t count, int64_t block, uint8_t* codes,
                         float* absmax) {
   constexpr float kLeast = 1e-38f;
@@ -80,7 +81,7 @@ int64_t encode_four_bit(FourBit type, const float* values, int64_t count, int64_
 
 namespace {
 
-// Seven decades, the i-th from below of 2^i steps, or twice as many without a sign: the middles between the
+// Seven decades, the i-th from below of 2^i steps, or twice as many without a sign: the midpoints between the
 // points that cut 0.1 to 1 into the steps, times a power of ten; with both signs, and 0 and 1.
 std::array<float, 256> dynamic_values(bool with_sign) {
   std::array<float, 256> values{0.0f, 1.0f};
@@ -117,7 +118,7 @@ const std::array<float, 256>& unsigned_dynamic_code() {
 
 namespace {
 
-// The nearest code of each of 65536 points from -1 to 1.
+// Returns the nearest code of each of 65536 points from -1 to 1.
 const std::array<uint8_t, 65536>& nearest_dynamic() {
   static const auto nearest = [] {
     std::array<uint8_t, 65536> table{};

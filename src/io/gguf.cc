@@ -1,6 +1,6 @@
 // Layout (ggml's gguf specification, versions 2 and 3): magic, version, counts, key-value pairs, tensor
-// infos, padding to general.alignment, data. Every count is held against the bytes that are left before
-// anything is allocated for it.
+// infos, padding to general.alignment, data. Every count is compared with the remaining bytes before anything
+// is allocated for it.
 #include "io/gguf.h"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ class Reader {
     return value;
   }
   std::string_view string(std::string_view what) { return take(read<uint64_t>(what), what); }
-  // Keys and tensor names: they appear in messages, so they must be text.
+  // Reads a key or a tensor name: they appear in messages, so they must be text.
   std::string name(std::string_view what) {
     const std::string_view text = string(what);
     const bool printable =
@@ -53,7 +53,7 @@ class Reader {
     }
     return std::string(text);
   }
-  // A count of things that take at least min_bytes each.
+  // Checks a count of things that take at least min_bytes each.
   uint64_t count(uint64_t value, uint64_t min_bytes, std::string_view what) const {
     if (value > left() / min_bytes) {
       fail(Status::format, "{}: truncated: {} {} cannot lie in the {} bytes that are left", path_, value,

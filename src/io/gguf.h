@@ -17,7 +17,7 @@ using GgufValue = std::variant<bool, int64_t, uint64_t, double, std::string, std
                                std::vector<int64_t>, std::vector<double>>;
 
 struct GgufTensor {
-  std::string type_name;       // "F32", "Q8_0" (gguf_types.cc lists those that are read)
+  std::string type_name;       // "F32", "Q8_0" (gguf_types.cc lists the supported ones)
   uint32_t type;               // ggml's number
   std::vector<int64_t> shape;  // row-major (reversed from the file's order): [out, in]
   const void* data;            // borrowed from the file
@@ -26,12 +26,12 @@ struct GgufTensor {
 
 class Gguf {
  public:
-  // Throws Error(format): magic, version, truncation, counts and offsets that lie; Error(unsupported): a
-  // tensor type that is not read.
+  // Throws Error(format): magic, version, truncation, false counts or offsets; Error(unsupported): an
+  // unsupported tensor type.
   explicit Gguf(const std::string& path);
   const std::map<std::string, GgufValue, std::less<>>& metadata() const { return metadata_; }
   const GgufValue* find(std::string_view key) const;
-  // Typed reads; throw Error(format) naming file and key when missing or of another type.
+  // Typed reads; throw Error(format) naming file and key when the key is missing or of another type.
   std::string text(std::string_view key) const;
   int64_t integer(std::string_view key) const;
   double number(std::string_view key) const;
@@ -45,10 +45,11 @@ class Gguf {
   std::map<std::string, GgufTensor, std::less<>> tensors_;
 };
 
-// A regular file that begins with the magic. Throws Error(format) for a Git LFS pointer.
+// Returns whether path is a regular file that begins with the magic. Throws Error(format) for a Git LFS
+// pointer.
 bool is_gguf(const std::string& path);
-// Elements [first, first + count) of the flattened tensor as float32; first and count: multiples of the
-// type's block.
+// Dequantises the elements [first, first + count) of the flattened tensor to float32; first and count:
+// multiples of the type's block.
 void dequantize(const GgufTensor& tensor, int64_t first, int64_t count, float* out);
 
 }  // namespace trl::io

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kHalf = 16;
 
-// value(element, code) for the 32 nibbles.
+// Calls value(element, code) for the 32 nibbles.
 template <typename Value>
 void each_nibble(const uint8_t* nibbles, float* out, const Value& value) {
   for (int i = 0; i < kHalf; ++i) {
@@ -17,7 +17,7 @@ void each_nibble(const uint8_t* nibbles, float* out, const Value& value) {
   }
 }
 
-// The fifth bit of each element's code, in its place.
+// Reads the fifth bit of each element's code, at its position.
 uint32_t read_bits(const uint8_t* bytes) {
   uint32_t bits;
   std::memcpy(&bits, bytes, sizeof bits);

@@ -1,6 +1,6 @@
-// Dequantisation of one block as ggml defines it (ggml-common.h has the layouts, ggml-quants.c the
-// reference), bit for bit: scales are widened to float32 first, every product and sum is rounded by itself.
-// Blocks need no alignment.
+// Dequantises one block as ggml defines it (ggml-common.h has the layouts, ggml-quants.c the reference), bit
+// for bit: scales are widened to float32 first, every product and sum is rounded separately. Blocks need no
+// alignment.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -15,7 +15,7 @@ inline float half_at(const uint8_t* bytes) {
   return half_to_float(bits);
 }
 
-// 32 elements.
+// Blocks of 32 elements.
 void dequantize_q4_0(const uint8_t* block, float* out);
 void dequantize_q4_1(const uint8_t* block, float* out);
 void dequantize_q5_0(const uint8_t* block, float* out);
@@ -23,7 +23,7 @@ void dequantize_q5_1(const uint8_t* block, float* out);
 void dequantize_q8_0(const uint8_t* block, float* out);
 void dequantize_iq4_nl(const uint8_t* block, float* out);
 
-// 256 elements.
+// Blocks of 256 elements.
 void dequantize_q2_k(const uint8_t* block, float* out);
 void dequantize_q3_k(const uint8_t* block, float* out);
 void dequantize_q4_k(const uint8_t* block, float* out);

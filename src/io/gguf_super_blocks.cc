@@ -6,34 +6,34 @@ namespace trl::io {
 
 namespace {
 
-// Two bits of each of 256 codes: 64 bytes, in which byte i of a half (128 elements) holds those of elements
-// i, i + 32, i + 64 and i + 96.
+// Reads two bits of each of 256 codes: 64 bytes, in which byte i of a half (128 elements) holds those of
+// elements i, i + 32, i + 64 and i + 96.
 int two_bits(const uint8_t* bytes, int element) {
   const int in_half = element % 128;
   return bytes[element / 128 * 32 + in_half % 32] >> in_half / 32 * 2 & 3;
 }
 
-// Four bits of each: 128 bytes, in which byte i of a quarter (64 elements) holds those of i and i + 32.
+// Reads four bits of each: 128 bytes, in which byte i of a quarter (64 elements) holds those of i and i + 32.
 int nibble(const uint8_t* bytes, int element) {
   const int in_quarter = element % 64;
   return bytes[element / 64 * 32 + in_quarter % 32] >> in_quarter / 32 * 4 & 15;
 }
 
-// One bit of each: 32 bytes, in which byte i holds those of elements i, i + 32, ...
+// Reads one bit of each: 32 bytes, in which byte i holds those of elements i, i + 32, ...
 int one_bit(const uint8_t* bytes, int element) { return bytes[element % 32] >> element / 32 & 1; }
 
 struct Group {
   int scale, minimum;
 };
-// 8 scales and 8 minima of 6 bits in 12 bytes: the first four of both lie whole in bytes 0 to 7, whose upper
-// two bits are the upper ones of the last four; these have their lower four bits in the nibbles of the rest.
+// Reads 8 scales and 8 minima of 6 bits in 12 bytes: bytes 0 to 7 hold the first four of both whole, and in
+// their upper two bits the upper ones of the last four, whose lower four bits are in the nibbles of the rest.
 Group group_of(const uint8_t* bytes, int group) {
   if (group < 4) return {bytes[group] & 63, bytes[group + 4] & 63};
   const uint8_t low = bytes[group + 4];
   return {(low & 15) | bytes[group - 4] >> 6 << 4, low >> 4 | bytes[group] >> 6 << 4};
 }
 
-// value(element, code) x = q scale - minimum, both of a group of 32.
+// Computes x = q scale - minimum, both of a group of 32, with q from value(element, code).
 template <typename Code>
 void dequantize_groups(const uint8_t* block, float* out, const Code& code) {
   const float d = half_at(block);

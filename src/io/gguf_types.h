@@ -1,4 +1,4 @@
-// ggml's tensor types: number, name, and the block layout of those that are read here.
+// ggml's tensor types: number, name, and the block layout of the supported ones.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,8 +10,8 @@ struct GgmlType {
   uint32_t number;
   std::string_view name;
   int64_t block = 0;  // elements in a block; 0: known by name only
-  int64_t bytes = 0;  // of a block
-  void (*dequantize)(const uint8_t* block, float* out) = nullptr;  // of a block; null: plain numbers
+  int64_t bytes = 0;  // bytes of a block
+  void (*dequantize)(const uint8_t* block, float* out) = nullptr;  // dequantises a block; null: plain numbers
 };
 
 // Types of metadata values, in the specification's order.

@@ -6,11 +6,11 @@
 
 namespace trl::io {
 
-// By what a code times its row's absmax is multiplied.
+// The factor for a code times its row's absmax.
 inline constexpr float kInt8Step = 1.0f / 127.0f;
 
-// One row. Returns how many values lie before the first that is not finite in float16; count: all were
-// encoded.
+// Encodes one row. Returns the number of values before the first that is not finite in float16; count: all
+// were encoded.
 int64_t encode_int8_row(const float* values, int64_t count, int8_t* codes, float& absmax);
 
 }  // namespace trl::io

@@ -1,5 +1,5 @@
-// See jsonl.h. A row's length is bounded before it is parsed. The text is searched, not walked byte by byte:
-// a file of rows is cut at the speed of memory.
+// Bounds a row's length before it is parsed. The text is searched, not walked byte by byte: a file of rows is
+// cut at the speed of memory.
 #include "io/jsonl.h"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ void JsonRows::resume(const Place& place, bool in_array) {
   begun_ = true;
 }
 
-// Tells lines from an array.
+// Distinguishes lines from an array.
 void JsonRows::start() {
   window_.skip_mark();
   line_start_ = window_.offset();
@@ -102,7 +102,7 @@ size_t JsonRows::take(size_t count, size_t length, const Place& place, std::stri
 void JsonRows::cut_line(const Place& place, std::string* bytes) {
   const bool first = !std::exchange(begun_, true);
   base::JsonNesting nesting;
-  char last = 0;  // that is not blank
+  char last = 0;  // the last byte that is not blank
   for (size_t length = 0; !window_.at_end();) {
     const std::string_view text = window_.ahead();
     const size_t newline = text.find('\n'), count = std::min(newline, text.size());
@@ -116,8 +116,9 @@ void JsonRows::cut_line(const Place& place, std::string* bytes) {
   }
 }
 
-// The first line of a file. JSON that is open at its end goes on in the next one; a new row there begins with
-// a bracket, and does not follow a character that asks for more.
+// Refuses an object over several lines: the JSON of the file's first line is open at its end and continues in
+// the next line. A next line that begins with a bracket, and does not follow a character that asks for more,
+// is a new row instead.
 void JsonRows::refuse_object_of_lines(base::JsonNesting nesting, char last) {
   if (nesting.depth <= 0 || nesting.in_string) return;
   const int64_t line = line_;

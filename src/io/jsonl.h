@@ -1,5 +1,5 @@
-// JSON values one at a time from a byte stream: the lines of JSONL, or the elements of one top-level array
-// (the first byte that is not blank says which). Only cut here, neither checked nor parsed.
+// Cuts a byte stream into JSON values, one at a time: the lines of JSONL, or the elements of one top-level
+// array (decided by the first byte that is not blank). The values are neither checked nor parsed.
 #pragma once
 #include <fmt/format.h>
 
@@ -15,14 +15,14 @@ namespace trl::io {
 
 inline constexpr size_t kMaxRowBytes = size_t{256} * 1024 * 1024;  // text of one row
 
-// Throws Error(format) for invalid UTF-8, naming file:line:column; line, column: of the first byte.
+// Throws Error(format) for invalid UTF-8, naming file:line:column; line, column: position of the first byte.
 void check_utf8(std::string_view text, std::string_view file, int64_t line, int64_t column);
 
 class JsonRows {
  public:
   explicit JsonRows(std::unique_ptr<ByteStream> stream, size_t max_row_bytes = kMaxRowBytes);
 
-  struct Place {                                                // of a value's first byte
+  struct Place {                                                // position of a value's first byte
     int64_t offset = 0;                                         // in the stream's bytes
     int64_t line = 0;                                           // from 1
     int64_t line_start = 0;                                     // offset of that line's first byte
@@ -32,22 +32,22 @@ class JsonRows {
     std::string bytes;  // without blanks around it; not empty
     Place place;
   };
-  // The next value's text; false: the end. Throws Error(format) naming name():line.
+  // Reads the next value's text; false: the end. Throws Error(format) naming name():line.
   bool next(Text& text);
   bool skip(Place& place);  // the same without the text
   void rewind();
-  // The stream was moved to this place, where a value begins.
+  // Continues after the stream was moved to this place, at which a value begins.
   void resume(const Place& place, bool in_array);
   const std::string& name() const { return window_.name(); }
-  bool is_array() const { return layout_ == Layout::array; }  // once the first value was asked for
+  bool is_array() const { return layout_ == Layout::array; }  // known after the first value was asked for
 
  private:
   enum class Layout { unknown, lines, array };
   int64_t column() const { return window_.offset() - line_start_ + 1; }
-  void end_line(size_t at);  // a line break so far ahead
+  void end_line(size_t at);  // a line break at this distance
   void skip_blank();
   void start();
-  void close();  // at the bracket that ends the array
+  void close();  // call at the bracket that ends the array
   bool cut(Place& place, std::string* bytes);
   void cut_line(const Place& place, std::string* bytes);
   void refuse_object_of_lines(base::JsonNesting nesting, char last);

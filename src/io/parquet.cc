@@ -1,4 +1,4 @@
-// See parquet.h. Arrow decodes; what leaves it is the C stream that a host might have handed over.
+// See parquet.h. Arrow decodes; the result is the C stream that a host might have given.
 #ifdef TRL_ARROW
 #include "io/parquet.h"
 
@@ -28,7 +28,7 @@ void check(const std::string& path, const arrow::Status& status) {
 
 ParquetFile::ParquetFile(const std::string& path) : reader_(std::make_unique<Reader>()) {
   reader_->path = path;
-  open_raw_file(path);  // or it says why not
+  open_raw_file(path);  // throws the reason if it cannot be opened
   auto opened = arrow::io::ReadableFile::Open(path, arrow::system_memory_pool());
   check(path, opened.status());
   parquet::arrow::FileReaderBuilder builder;

@@ -1,4 +1,4 @@
-// Parquet files as Arrow streams, where the build has Apache Arrow's C++ library (TRL_ARROW_DIR).
+// Parquet files as Arrow streams, if the build has Apache Arrow's C++ library (TRL_ARROW_DIR).
 #pragma once
 #include <memory>
 #include <string>

@@ -21,7 +21,8 @@ class PipeStream final : public SeekableStream {
  public:
   explicit PipeStream(const std::string& path)
       : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    if (descriptor_ < 0 && errno == ENXIO && path == "/dev/stdin")  // a socket, as Node gives its children
+    // A socket, as Node gives its children.
+    if (descriptor_ < 0 && errno == ENXIO && path == "/dev/stdin")
       descriptor_ = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
     if (descriptor_ < 0) fail_to_open(path);
   }
@@ -52,7 +53,7 @@ class PipeStream final : public SeekableStream {
   const std::string& name() const override { return path_; }
 
  private:
-  static constexpr size_t kKeptBytes = 16;  // as many as tell the compression
+  static constexpr size_t kKeptBytes = 16;  // enough to determine the compression
   size_t wait_and_read(char* out, size_t size) {
     for (pollfd ready{descriptor_, POLLIN, 0};;) {
       base::poll();

@@ -7,8 +7,8 @@
 
 namespace trl::io {
 
-// Waits for a writer and for what it writes; both can be interrupted. It can be rewound after its first few
-// bytes, as long as no more of it was read.
+// Waits for a writer and for its output; both can be interrupted. The stream can be rewound after its first
+// few bytes, as long as no more of it was read.
 std::unique_ptr<SeekableStream> open_pipe(const std::string& path);
 
 [[noreturn]] void fail_to_open(const std::string& path);  // for the reason in errno

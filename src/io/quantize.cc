@@ -18,7 +18,7 @@ void put_half(uint8_t* out, float value) {
   std::memcpy(out, &bits, sizeof bits);
 }
 
-// The value of the largest magnitude, the first of several; infinite or NaN where one is.
+// Returns the value of the largest magnitude, the first of several; infinite or NaN if one is.
 float largest(const float* values) {
   float found = 0;
   for (int i = 0; i < kBlock; ++i) {
@@ -39,7 +39,7 @@ bool quantize_q8_0(const float* values, uint8_t* out) {
   return true;
 }
 
-// d = -largest / 8, so that the largest has the code 0 and its opposite the cut off 16
+// d = -largest / 8, so that the largest has the code 0 and its opposite, 16, is cut off
 bool quantize_q4_0(const float* values, uint8_t* out) {
   const float d = largest(values) / -8;
   if (!(std::abs(d) <= kLargestHalf)) return false;

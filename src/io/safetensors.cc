@@ -1,5 +1,5 @@
-// Format: 8 bytes little-endian header length, a JSON header, then the data. Nothing the header says is
-// believed before it is checked against the file's size; tensors must tile the data without hole or overlap.
+// Format: 8 bytes little-endian header length, a JSON header, then the data. Nothing in the header is trusted
+// before it is checked against the file's size; tensors must tile the data without hole or overlap.
 #include "io/safetensors.h"
 
 #include <algorithm>
@@ -35,8 +35,8 @@ constexpr TypeName kElementTypes[] = {
     {"F8_E4M3", ElementType::other, 1}, {"F8_E5M2", ElementType::other, 1}, {"I16", ElementType::other, 2},
     {"U16", ElementType::other, 2},     {"U32", ElementType::other, 4},     {"U64", ElementType::other, 8}};
 
-// Keys of a JSON text as it is read. A callback of the parser would see them too, but the parser then goes
-// through all names of the header at the end of each tensor.
+// Finds repeated keys of a JSON text as it is read. A callback of the parser would see them too, but the
+// parser then visits all names of the header at the end of each tensor.
 class RepeatedKey : public nlohmann::json_sax<SortedJson> {
  public:
   const std::optional<std::string>& found() const { return found_; }
@@ -52,7 +52,7 @@ class RepeatedKey : public nlohmann::json_sax<SortedJson> {
   bool key(std::string& name) override {
     if (open_.back().insert(name).second) return true;
     found_ = name;
-    return false;  // ends the reading
+    return false;  // ends the parse
   }
   bool start_array(size_t) override { return true; }
   bool end_array() override { return true; }
@@ -66,11 +66,11 @@ class RepeatedKey : public nlohmann::json_sax<SortedJson> {
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
 
  private:
-  std::vector<std::unordered_set<std::string>> open_;  // of each object that is open
+  std::vector<std::unordered_set<std::string>> open_;  // names of each open object
   std::optional<std::string> found_;
 };
 
-// JSON with a key twice in one object is refused: which of the two counts would be a guess.
+// Refuses JSON with a key twice in one object: choosing one of the two would be a guess.
 SortedJson parse_header(std::string_view text, const std::string& path) {
   constexpr int kDepth = 4;
   if (base::find_deeper(text, kDepth) != std::string_view::npos)

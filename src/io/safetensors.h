@@ -16,13 +16,13 @@ namespace trl::io {
 
 struct TensorView {
   ElementType type;
-  std::string type_name;  // as the file says, "BF16"
+  std::string type_name;  // as in the file, "BF16"
   std::vector<int64_t> shape;
   const void* data;  // borrowed from the file; not aligned
   size_t bytes;
 };
 
-// Opens one file; throws Error(format) on a header that lies (size, offsets, overlap, shape x type != bytes).
+// Opens one file; throws Error(format) for a false header (size, offsets, overlap, shape x type != bytes).
 class Safetensors {
  public:
   explicit Safetensors(const std::string& path);
@@ -38,8 +38,8 @@ class Safetensors {
 // All weights of a model directory: model.safetensors, or the shards that model.safetensors.index.json names.
 class Weights {
  public:
-  // named: another file of weights, or an index, there; empty: the usual ones. Throws Error(not_found) with
-  // the weight files that are there instead.
+  // named: another weight file, or an index, there; empty: the usual ones. Throws Error(not_found) with the
+  // weight files that are there instead.
   static Weights open_directory(const std::string& path, const std::string& named = "");
   const TensorView* find(std::string_view name) const;  // null: not there
   std::vector<std::string> names() const;
@@ -59,14 +59,14 @@ struct NamedTensor {
   ElementType type;
   std::vector<int64_t> shape;
   const void* data;
-  // Where data is null: writes the elements [first, first + count).
+  // Used if data is null: writes the elements [first, first + count).
   std::function<void(int64_t first, int64_t count, char* out)> fill = {};
 };
-// Metadata {"format": "pt"}; wider types first, so that every tensor is aligned. Does not close.
+// Writes metadata {"format": "pt"}; wider types first, so that every tensor is aligned. Does not close.
 void write_safetensors(base::FileWriter& writer, const std::vector<NamedTensor>& tensors);
 void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors);  // a whole file
 inline constexpr int64_t kMaxShardBytes = 50'000'000'000;  // transformers' default
-// One file, or shards of at most max_shard_bytes (a larger tensor has one of its own) with
+// Writes one file, or shards of at most max_shard_bytes (a larger tensor has its own) with
 // model.safetensors.index.json. Returns the names written.
 std::vector<std::string> write_weights(base::StagedDirectory& directory,
                                        const std::vector<NamedTensor>& tensors,
@@ -74,8 +74,8 @@ std::vector<std::string> write_weights(base::StagedDirectory& directory,
 inline constexpr std::string_view kGgufFile = "model.gguf";
 // Returns the path itself, or its kGgufFile if it is a directory without weights in safetensors.
 std::string model_path(const std::string& path);
-// Whether name is one that write_weights gives to a file, or kGgufFile; a new save removes those of an
-// earlier one.
+// Returns whether write_weights gives this name to a file, or it is kGgufFile; a new save removes the files
+// of an earlier one with such names.
 bool is_weight_file(std::string_view name);
 
 }  // namespace trl::io

@@ -1,5 +1,5 @@
-// The weights of a model directory, read and written: model.safetensors, or numbered shards with an index
-// that says which shard holds which tensor.
+// Reads and writes the weights of a model directory: model.safetensors, or numbered shards with an index that
+// maps each tensor to its shard.
 #include <algorithm>
 #include <map>
 
@@ -25,13 +25,13 @@ std::string shard_name(size_t i, size_t count) {
   return fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, count);
 }
 
-// An index comes from outside: it may name files of its own directory only.
+// Checks a name from an index, which comes from outside: it may only name files of its own directory.
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
          name.find('\0') == std::string::npos;
 }
 
-// "transformers_weights" of config.json.
+// Checks "transformers_weights" of config.json.
 void check_named(const std::string& path, const std::string& named) {
   if (!base::is_plain_path(named) || !(named.ends_with(".safetensors") || named.ends_with(kIndexEnd)))
     fail(Status::format,
@@ -43,7 +43,7 @@ void check_named(const std::string& path, const std::string& named) {
          named);
 }
 
-// For messages: the files of weights that are there under other names.
+// Lists, for messages, the weight files that exist under other names.
 std::string other_weights(const std::string& path) {
   std::vector<std::string> found;
   bool pickled = false;
@@ -65,7 +65,7 @@ int64_t bytes_of(const NamedTensor& tensor) {
 
 std::string header_text(const std::vector<const NamedTensor*>& tensors) {
   Json header = {{"__metadata__", {{"format", "pt"}}}};
-  auto& entries = header.get_ref<Json::object_t&>();  // whose names are known to differ
+  auto& entries = header.get_ref<Json::object_t&>();  // its names are known to differ
   int64_t at = 0;
   for (const NamedTensor* tensor : tensors) {
     const int64_t bytes = bytes_of(*tensor);

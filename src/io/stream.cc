@@ -1,4 +1,4 @@
-// Raw bytes below (file or buffer), one decoder above them when the magic bytes of gzip or zstd are there.
+// Raw bytes below (file or buffer), one decoder above them if the magic bytes of gzip or zstd are there.
 #include "io/stream.h"
 
 #include <fcntl.h>
@@ -99,12 +99,12 @@ class MemoryStream final : public SeekableStream {
   size_t at_ = 0;
 };
 
-// What both decoders share: the compressed bytes not yet decoded, beginning with those that were read for the
-// magic.
+// The part that both decoders share: the compressed bytes not yet decoded, beginning with those that were
+// read for the magic.
 class Input {
  public:
   explicit Input(std::unique_ptr<ByteStream> raw) : raw_(std::move(raw)), buffer_(kBufferBytes) {}
-  // The bytes that are ready, after reading more if there are none; empty: the end.
+  // Returns the bytes that are ready, after reading more if necessary; empty: the end.
   std::string_view peek() {
     if (begin_ == end_) {
       begin_ = 0;
@@ -126,8 +126,8 @@ class Input {
   size_t end_ = 0;
 };
 
-// gzip, also several members one after the other (RFC 1952, 2.2), with zero bytes after them, as tapes pad
-// files.
+// Decodes gzip, also several members one after the other (RFC 1952, 2.2), with zero bytes after them, as
+// tapes pad files.
 class GzipStream final : public ByteStream {
  public:
   explicit GzipStream(std::unique_ptr<ByteStream> raw) : input_(std::move(raw)) {
@@ -179,7 +179,7 @@ class GzipStream final : public ByteStream {
   bool inside_ = false;
 };
 
-// zstd, also several frames one after the other. The window is at most zstd's default of 128 MiB.
+// Decodes zstd, also several frames one after the other. The window is at most zstd's default of 128 MiB.
 class ZstdStream final : public ByteStream {
  public:
   explicit ZstdStream(std::unique_ptr<ByteStream> raw)
@@ -195,8 +195,8 @@ class ZstdStream final : public ByteStream {
       const std::string_view bytes = input_.peek();
       ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
       ZSTD_outBuffer decoded{out, size, 0};
-      // At the end of the input too: what is decoded already may not all have fitted into the last call's
-      // buffer.
+      // Called at the end of the input too: already decoded bytes may not all have fitted into the last
+      // call's buffer.
       const size_t result = ZSTD_decompressStream(state_, &decoded, &in);
       if (ZSTD_isError(result) != 0u) {
         fail(Status::format, "{}: damaged zstd stream: {}", name(), ZSTD_getErrorName(result));
@@ -232,7 +232,7 @@ FileStamp file_stamp(const std::string& path) {
 }
 
 namespace {
-// A frame, or a skippable one before it (RFC 8878, 3.1).
+// Returns whether start begins a frame, or a skippable one before it (RFC 8878, 3.1).
 bool is_zstd(std::string_view start) {
   return start == "\x28\xB5\x2F\xFD" ||
          (start.size() == 4 && (start[0] & 0xF0) == 0x50 && start.substr(1) == "\x2A\x4D\x18");

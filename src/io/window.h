@@ -1,4 +1,4 @@
-// A piece of a byte stream at a time, for what cuts it into rows.
+// Holds one piece of a byte stream at a time, for code that cuts it into rows.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -14,7 +14,7 @@ class Window {
   explicit Window(std::unique_ptr<ByteStream> stream)
       : stream_(std::move(stream)), buffer_(std::make_unique_for_overwrite<char[]>(kBytes)) {}
 
-  // Reads more once everything was consumed; true: the stream is at its end.
+  // Reads more if everything was consumed; true: the stream is at its end.
   bool at_end() {
     if (begin_ < end_) return false;
     offset_ += static_cast<int64_t>(end_);
@@ -25,13 +25,13 @@ class Window {
   std::string_view ahead() const { return {buffer_.get() + begin_, end_ - begin_}; }
   char front() const { return buffer_[begin_]; }
   void consume(size_t count) { begin_ += count; }
-  int64_t offset() const { return offset_ + static_cast<int64_t>(begin_); }  // of what is ahead
+  int64_t offset() const { return offset_ + static_cast<int64_t>(begin_); }  // position of the next byte
   void skip_mark();  // a byte order mark, at the start of the stream
   void rewind() {
     stream_->rewind();
     moved_to(0);
   }
-  void moved_to(int64_t offset) {  // the stream was
+  void moved_to(int64_t offset) {  // the stream was moved
     begin_ = end_ = 0;
     offset_ = offset;
   }
@@ -43,7 +43,7 @@ class Window {
   std::unique_ptr<char[]> buffer_;
   size_t begin_ = 0;
   size_t end_ = 0;
-  int64_t offset_ = 0;  // of the buffer's first byte
+  int64_t offset_ = 0;  // position of the buffer's first byte
 };
 
 }  // namespace trl::io

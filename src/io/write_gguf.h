@@ -11,8 +11,8 @@
 
 namespace trl::io {
 
-// Metadata as they are encoded in a file. llama.cpp reads a key only in the type that it expects, so the type
-// of the argument counts.
+// Metadata as encoded in a file. llama.cpp reads a key only in the type that it expects, so the type of the
+// argument counts.
 class GgufPairs {
  public:
   GgufPairs() = default;
@@ -39,17 +39,17 @@ class GgufPairs {
   uint64_t count_ = 0;
 };
 
-// A tensor that is made while it is written.
+// A tensor that is computed while it is written.
 struct GgufEntry {
   std::string name;
   std::vector<int64_t> shape;  // row-major
   const GgmlType* type;
   // Writes the elements [first, first + count) of the flattened tensor, in blocks of the type. Both are
-  // multiples of 256 where no row ends before.
+  // multiples of 256 if no row ends before.
   std::function<void(int64_t first, int64_t count, uint8_t* out)> encode;
 };
 
-// Does not close. A few megabytes of memory, whatever the size of the tensors.
+// Writes the file; does not close. Needs a few megabytes of memory for tensors of any size.
 void write_gguf(base::FileWriter& writer, const GgufPairs& metadata, const std::vector<GgufEntry>& tensors);
 
 }  // namespace trl::io

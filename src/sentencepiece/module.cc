@@ -16,7 +16,7 @@ const Processor& of(const void* model) { return *static_cast<const Processor*>(m
 
 void put(const TextSink* sink, const std::string& text) { sink->put(sink->to, text.data(), text.size()); }
 
-// No exception leaves the module, which has a C++ runtime's names of its own.
+// Lets no exception leave the module, which has its own C++ runtime's names.
 template <typename Body>
 bool guarded(const TextSink* error, const Body& body) {
   try {

@@ -1,5 +1,5 @@
-// What the private module libtrl_sentencepiece.so offers: SentencePiece's library behind a plain C interface,
-// because that library's symbols collide with those of Debian's libtorch.
+// The interface of the private module libtrl_sentencepiece.so: SentencePiece's library behind a plain C
+// interface, because that library's symbols collide with those of Debian's libtorch.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@ inline constexpr int32_t kModuleVersion = 1;
 
 enum class Kind : int32_t { normal, unknown, control, unused, byte };
 
-// Text that a function of the module hands out; valid for the call.
+// Receives text from a function of the module; valid for the call.
 struct TextSink {
   void* to;
   void (*put)(void* to, const char* text, size_t size);
@@ -22,8 +22,8 @@ struct TokenSink {
   void (*put)(void* to, int32_t id, uint32_t begin, uint32_t end);
 };
 
-// A model is immutable: concurrent. Functions that may fail pass the reason to error and return null or
-// false.
+// The functions of a model, which is immutable: concurrent. Functions that may fail pass the reason to error
+// and return null or false.
 struct Module {
   int32_t version;
   void* (*open)(const char* bytes, size_t size, const TextSink* error);
@@ -31,7 +31,7 @@ struct Module {
   int32_t (*size)(const void* model);
   Kind (*kind)(const void* model, int32_t id);
   void (*piece)(const void* model, int32_t id, const TextSink* piece);
-  int32_t (*find)(const void* model, const char* piece, size_t size);  // the unknown one's id for none
+  int32_t (*find)(const void* model, const char* piece, size_t size);  // the unknown token's id if not found
   bool (*encode)(const void* model, const char* text, size_t size, const TokenSink* tokens,
                  const TextSink* error);
   bool (*decode)(const void* model, const int32_t* ids, size_t count, const TextSink* text,

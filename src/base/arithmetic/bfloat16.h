@@ -1,4 +1,4 @@
-// bfloat16, the upper half of a float32: the one rounding that files, kernels and optimizers share.
+// bfloat16, the upper half of a float32, with the one rounding that files, kernels and optimizers share.
 #pragma once
 #include <cstdint>
 
@@ -13,7 +13,7 @@ struct bf16 {
 TRL_INLINE float to_float(float x) { return x; }
 TRL_INLINE float to_float(bf16 x) { return __builtin_bit_cast(float, static_cast<uint32_t>(x.bits) << 16); }
 
-// The upper half of what value's bits and `added` add up to; a NaN stays one, and becomes quiet.
+// Adds `added` to value's bits and returns the upper half; a NaN remains a NaN and becomes quiet.
 TRL_INLINE bf16 cut_to_bf16(float value, uint32_t added) {
   const uint32_t bits = __builtin_bit_cast(uint32_t, value);
   return {static_cast<uint16_t>(value == value ? (bits + added) >> 16 : (bits >> 16) | 0x40u)};

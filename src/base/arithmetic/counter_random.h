@@ -1,5 +1,5 @@
-// Random bits by counter: a pure function of a key and an index, so nothing random is ever saved, and the
-// number of threads does not show.
+// Random bits by counter: a pure function of a key and an index, so no random state is ever saved and the
+// results do not depend on the number of threads.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -28,8 +28,8 @@ inline CounterKey counter_key(std::initializer_list<uint64_t> parts) {
   return {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
 }
 
-// A 32-bit mixer with C. Wellons' constants; the half of the key that enters between its rounds keeps keys
-// that lie close to each other from giving shifted copies of one sequence.
+// Mixes 32 bits with C. Wellons' constants. Half of the key enters between the rounds, so that keys that
+// differ little do not give shifted copies of one sequence.
 TRL_INLINE uint32_t counter_bits(CounterKey key, uint32_t index) {
   uint32_t x = index + key.low;
   x = (x ^ (x >> 16)) * 0x7FEB352Du;
@@ -38,7 +38,7 @@ TRL_INLINE uint32_t counter_bits(CounterKey key, uint32_t index) {
   return x ^ (x >> 16);
 }
 
-// In [-1, 1), in steps of 2^-23.
+// Returns a number in [-1, 1), in steps of 2^-23.
 TRL_INLINE float counter_uniform(CounterKey key, uint32_t index) {
   return static_cast<float>(static_cast<int32_t>(counter_bits(key, index)) >> 8) * 0x1p-23f;
 }

@@ -11,10 +11,10 @@ namespace trl::base {
 #if TRL_CPU_VARIANTS
 namespace {
 
-// Leaf 7 says whether the processor has tile registers for bfloat16. Linux gives them to a process that asks,
-// unless a thread has an alternative signal stack too small for them (Documentation/x86/xstate.rst).
+// Checks leaf 7 for tile registers for bfloat16. Linux gives them to a process that asks, unless a thread has
+// an alternative signal stack too small for them (Documentation/x86/xstate.rst).
 bool may_use_tiles() {
-  constexpr unsigned kTilesOfBfloat16 = 1u << 22, kTiles = 1u << 24;  // of EDX
+  constexpr unsigned kTilesOfBfloat16 = 1u << 22, kTiles = 1u << 24;  // bits of EDX
   constexpr long kAsk = 0x1023, kTileData = 18;                       // ARCH_REQ_XCOMP_PERM, XTILEDATA
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;

@@ -1,22 +1,22 @@
-// The instruction set that kernels are compiled for and chosen by. -DTRL_CPU=scalar leaves one element at a
+// The instruction set that kernels are compiled for and chosen by. -DTRL_CPU=scalar computes one element at a
 // time: no vectors, nothing to choose.
 #pragma once
 
 #if defined(__x86_64__) && !defined(TRL_CPU_SCALAR)
-#define TRL_CPU_VARIANTS 1  // variants beside the generic one are built
+#define TRL_CPU_VARIANTS 1  // variants besides the generic one are built
 #else
 #define TRL_CPU_VARIANTS 0
 #endif
 
-// Always expanded in its caller, and so compiled for the instruction set of that.
+// Always expands in its caller, and so is compiled for the caller's instruction set.
 #define TRL_INLINE inline __attribute__((always_inline))
 
 namespace trl::base {
 
-// Each has what those before it have. generic: any machine of the architecture.
+// Each includes the ones before it. generic: any machine of the architecture.
 enum class Isa { generic, avx2, avx512, avx512bf16, amx };
 
-Isa isa();  // the best of those built that this machine can run
+Isa isa();  // the best of the variants built that this machine can run
 
 #ifdef TRL_CPU_SCALAR
 inline constexpr const char* kCpu = "scalar";

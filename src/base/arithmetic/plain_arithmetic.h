@@ -1,11 +1,11 @@
-// The host may have changed its thread's floating-point settings (fesetround, flushed denormals, traps).
-// Results must not depend on them.
+// Guards results against the host's floating-point settings of the thread (fesetround, flushed denormals,
+// traps), on which they must not depend.
 #pragma once
 #include <cfenv>
 
 namespace trl::base {
 
-// Sets rounding to nearest, denormals kept, nothing trapped; its destructor restores all, the flags too.
+// Sets rounding to nearest, keeps denormals and traps nothing; the destructor restores all, the flags too.
 class PlainArithmetic {
  public:
   PlainArithmetic() noexcept {

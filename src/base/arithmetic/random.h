@@ -1,4 +1,5 @@
-// The part of torch's CPU generator that data order needs: MT19937 seeded with the low 32 bits of the seed.
+// Reproduces the part of torch's CPU generator that data order needs: MT19937 seeded with the low 32 bits of
+// the seed.
 #pragma once
 #include <cstdint>
 #include <random>

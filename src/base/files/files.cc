@@ -194,7 +194,7 @@ void MappedFile::check() const {
 }
 
 namespace {
-// The whole pages within a part, so that its neighbours are left alone.
+// Advises on the whole pages within a part, so that its neighbours are not affected.
 void advise(std::string_view part, int advice) noexcept {
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = (reinterpret_cast<uintptr_t>(part.data()) + page - 1) / page * page;
@@ -232,7 +232,7 @@ FileWriter::~FileWriter() {
 }
 
 void FileWriter::write(std::string_view bytes) {
-  constexpr size_t kPiece = 1 << 20;  // what is hashed is still in the cache when it is written
+  constexpr size_t kPiece = 1 << 20;  // bytes are still in the cache from the hash when they are written
   if (fault_ != nullptr && *fault_) (*fault_)(path_, bytes.size());
   while (!bytes.empty()) {
     const ssize_t done = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kPiece));

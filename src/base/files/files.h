@@ -12,7 +12,7 @@
 
 namespace trl::base {
 
-std::string system_reason(int code);  // of an errno, in English: "No such file or directory"
+std::string system_reason(int code);  // English text for an errno: "No such file or directory"
 bool file_exists(const std::string& path);
 bool is_directory(const std::string& path);
 std::string read_file(const std::string& path);  // throws not_found or io, naming the path
@@ -23,10 +23,10 @@ std::vector<std::string> list_directory(const std::string& path);  // names, sor
 void make_directories(const std::string& path, const std::string& named = "");
 std::string nearest_existing(const std::string& path);  // the path, or the nearest existing one above it
 void remove_tree(const std::string& path) noexcept;
-std::string temporary_directory();  // that TMPDIR names; /tmp where that is none
+std::string temporary_directory();  // the one that TMPDIR names; /tmp if TMPDIR names no directory
 std::string join_path(std::string_view directory, std::string_view name);
 std::string file_name(std::string_view path);  // the last component
-// Whether the path names a file below a directory: no component is empty, "." or "..".
+// Returns whether the path names a file below a directory: no component is empty, "." or "..".
 bool is_plain_path(std::string_view path);
 
 struct MappedRange;
@@ -42,8 +42,8 @@ class MappedFile {
   // Throws Error(io) if the file has become shorter since it was mapped, or a read of it failed within a
   // MappedReads (mapped_reads.h). Another file of its name changes nothing.
   void check() const;
-  // A part of a map will be read soon, or has been read: the kernel fetches its pages, or takes them out of
-  // this process (a later read fetches them again).
+  // Hints that a part of a map will be read soon (fetch), or has been read (drop): the kernel fetches its
+  // pages, or takes them out of this process (a later read fetches them again).
   static void fetch(std::string_view part) noexcept;
   static void drop(std::string_view part) noexcept;
   const std::string& path() const { return path_; }
@@ -56,7 +56,7 @@ class MappedFile {
   MappedRange* range_ = nullptr;
 };
 
-// For tests: called before each write to disk with the path and the byte count, and before each rename with
+// Called, for tests, before each write to disk with the path and the byte count, and before each rename with
 // the new path and 0; may throw. Empty: not called.
 using WriteFault = std::function<void(const std::string& path, size_t bytes)>;
 
@@ -73,7 +73,7 @@ class FileWriter {
   void write(const void* data, size_t size) { write({static_cast<const char*>(data), size}); }
   void close();  // fsync, close
   uint64_t size() const { return size_; }
-  uint64_t xxh3() const { return hash_.digest(); }  // of what was written so far
+  uint64_t xxh3() const { return hash_.digest(); }  // hash of all bytes written so far
 
  private:
   std::string path_, named_;
@@ -86,14 +86,14 @@ class FileWriter {
 void write_file(const std::string& path, std::string_view bytes, const WriteFault* fault = nullptr);
 // Appends without a sync: for lines that are not worth the time of one.
 void append_file(const std::string& path, std::string_view bytes);
-// Written aside, synced, renamed over path.
+// Writes a temporary file, syncs it and renames it over path.
 void replace_file(const std::string& path, std::string_view bytes, const WriteFault* fault = nullptr);
 void replace_file(const std::string& path, const std::function<void(FileWriter&)>& body,
                   const WriteFault* fault = nullptr);  // body does not close
 void sync_directory(const std::string& path);          // makes renames in it survive a power cut
-// XXH3 of a file's bytes, read in pieces; throws not_found or io.
+// Returns XXH3 of a file's bytes, read in pieces; throws not_found or io.
 uint64_t file_xxh3(const std::string& path);
-// The exception for the current errno and a path: not_found or io.
+// Throws not_found or io for the current errno and a path.
 [[noreturn]] void fail_errno(const std::string& path, std::string_view what);
 
 }  // namespace trl::base

@@ -9,7 +9,7 @@ struct XXH3_state_s;  // xxhash.h
 namespace trl::base {
 
 uint64_t xxh3_64(std::string_view bytes);
-// The same checksum for bytes that come in pieces.
+// Computes the same checksum for bytes that arrive in pieces.
 class Xxh3 {
  public:
   Xxh3();

@@ -29,7 +29,7 @@ bool installed = false;
 bool below_another = false;  // a handler installed later calls ours if it calls the previous one
 struct sigaction handler_before;
 
-// Zeros from the page of the address on to the end of its range. A signal handler may call mmap: it is a
+// Maps zeros from the page of the address to the end of its range. A signal handler may call mmap: it is a
 // plain system call.
 bool replace(uintptr_t address) noexcept {
   static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
@@ -59,7 +59,7 @@ void on_fault(int number, siginfo_t* info, void* context) {
   struct sigaction plain {};
   plain.sa_handler = SIG_DFL;
   ::sigaction(number, &plain, nullptr);
-  if (!fault) ::raise(number);  // a fault comes again by itself
+  if (!fault) ::raise(number);  // a fault recurs without help
 }
 
 bool is_ours(const struct sigaction& action) {

@@ -1,7 +1,7 @@
 // Reading a mapped file past its end, after another process has cut it, raises SIGBUS, which ends a process
 // that has no handler. While a MappedReads lives and a file is mapped, such a fault reads zeros instead and
-// marks the file, and whoever uses it asks MappedFile::check(). All other faults go to the handler that was
-// there before; when the last MappedReads goes, that one is back.
+// marks the file, and its user asks MappedFile::check(). All other faults are passed to the previous handler,
+// which is restored when the last MappedReads is destroyed.
 #pragma once
 #include <signal.h>
 
@@ -11,7 +11,7 @@ namespace trl::base {
 
 class MappedReads {
  public:
-  MappedReads() noexcept;  // any thread; until it goes, SIGBUS is not blocked on this one
+  MappedReads() noexcept;  // any thread; while it lives, SIGBUS is not blocked on this one
   ~MappedReads();
   MappedReads(const MappedReads&) = delete;
   MappedReads& operator=(const MappedReads&) = delete;
@@ -24,6 +24,6 @@ class MappedReads {
 struct MappedRange;
 MappedRange* add_range(const char* begin, size_t size, bool writable = false);
 bool is_damaged(const MappedRange& range) noexcept;  // a read of it has failed
-void remove_range(MappedRange* range) noexcept;      // before it is unmapped
+void remove_range(MappedRange* range) noexcept;      // call before it is unmapped
 
 }  // namespace trl::base

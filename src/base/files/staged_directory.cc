@@ -21,7 +21,7 @@ std::string parent_of(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-// "checkpoint-3.1234.tmp", "checkpoint-3.1234.old" -> "checkpoint-3"; another name: empty.
+// Maps "checkpoint-3.1234.tmp" and "checkpoint-3.1234.old" to "checkpoint-3"; another name: empty.
 std::string_view target_of(std::string_view name) {
   if (!name.ends_with(".tmp") && !name.ends_with(".old")) return {};
   name.remove_suffix(4);
@@ -32,7 +32,8 @@ std::string_view target_of(std::string_view name) {
   return digits ? name.substr(0, dot) : std::string_view();
 }
 
-// -1: another process holds it, or it does not exist. On a file system without locks nobody holds it.
+// Returns -1 if another process holds the lock, or the file does not exist. On a file system without locks
+// nobody holds it.
 int lock(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return -1;
@@ -49,7 +50,8 @@ bool remove_unlocked(const std::string& path) {
   return true;
 }
 
-// What a link to a directory names, /proc/self/fd/N too: files are written beside that, on its file system.
+// Returns the target of a link to a directory, /proc/self/fd/N too: files are written next to the target, on
+// its file system.
 std::string behind_link(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_symlink(path, error)) return path;
@@ -108,7 +110,7 @@ void StagedDirectory::commit_new() {
   sync_directory(parent_of(target_));
 }
 
-// Folders of the written files, and the directory itself.
+// Syncs the folders of the written files, and the directory itself.
 void StagedDirectory::sync(const std::string& directory) const {
   for (const File& file : written_) {
     if (file.name.find('/') != std::string::npos) sync_directory(parent_of(join_path(directory, file.name)));
@@ -119,7 +121,7 @@ void StagedDirectory::sync(const std::string& directory) const {
 void StagedDirectory::commit() {
   sync(staging_);
   if (!file_exists(target_)) return commit_new();
-  std::vector<std::function<void()>> undo;  // the old files lie in staging_ until all is done
+  std::vector<std::function<void()>> undo;  // the old files are in staging_ until all is done
   try {
     for (const File& file : written_) {
       const std::string from = join_path(staging_, file.name), to = join_path(target_, file.name);

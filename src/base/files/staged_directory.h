@@ -9,9 +9,9 @@
 
 namespace trl::base {
 
-// Files that become visible together: everything is written below staging(), then moved into target by
-// commit() or commit_whole(). Without one of them, or where it fails, the staging directory is removed and
-// target is as it was. A lock on the staging directory says that its process lives.
+// Makes files visible together: everything is written below staging(), then moved into target by commit() or
+// commit_whole(). Without a commit, or if it fails, the staging directory is removed and target is unchanged.
+// A lock on the staging directory says that its process lives.
 class StagedDirectory {
  public:
   struct File {
@@ -25,15 +25,15 @@ class StagedDirectory {
   StagedDirectory(const StagedDirectory&) = delete;
   StagedDirectory& operator=(const StagedDirectory&) = delete;
 
-  // name: of a file, also of one in a folder.
+  // name: a file's name, which may include a folder.
   void write(std::string_view name, std::string_view bytes);
   void write(std::string_view name, const std::function<void(FileWriter&)>& body);  // body does not close
   const std::vector<File>& written() const { return written_; }
   // Names in target that commit() must remove (weight shards of an earlier save that are not written again).
   void replaces(std::string name) { replaced_.push_back(std::move(name)); }
 
-  // A new target appears by one rename. Of one that exists the other files stay, and each written file takes
-  // the place of its namesake.
+  // Makes a new target appear by one rename. In an existing target, each written file replaces its namesake
+  // and the other files stay.
   void commit();
   // Replaces an existing target completely.
   void commit_whole();
@@ -54,8 +54,8 @@ class StagedDirectory {
 // Renames the directory aside first, so that it is complete or absent even while it is being removed.
 void remove_directory(const std::string& path);
 
-// Removes what a process that ended before its commit left in `directory`: "<target>.<number>.tmp" and
-// ".old" where is_ours(target), unless that process lives.
+// Removes the leftovers in `directory` of a process that ended before its commit: "<target>.<number>.tmp" and
+// ".old" if is_ours(target), unless that process lives.
 void clear_unfinished(const std::string& directory, const std::function<bool(std::string_view)>& is_ours);
 
 }  // namespace trl::base

@@ -12,8 +12,8 @@ namespace trl::base {
 
 namespace {
 
-// Where the file system has no files without a name: one that is removed at once. /proc and /sys let root
-// pass every check of access rights, and take none.
+// Makes a file with a name and removes it at once, for file systems without nameless files. /proc and /sys
+// let root pass every check of access rights, but accept no file.
 int try_to_make_file(const std::string& directory) {
   std::string path = directory + "/.trl-XXXXXX";
   const int file = ::mkostemp(path.data(), O_CLOEXEC);

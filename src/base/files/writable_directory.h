@@ -1,4 +1,4 @@
-// Checks that files can be written into a directory, before the work whose results they will hold.
+// Checks that files can be written into a directory, before the work that produces them.
 #pragma once
 #include <string>
 

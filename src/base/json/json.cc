@@ -11,14 +11,14 @@
 namespace trl::base {
 
 namespace {
-// nlohmann's text is "[json.exception.parse_error.101] parse error at line 1, column 9: syntax error while
+// Cuts nlohmann's text, "[json.exception.parse_error.101] parse error at line 1, column 9: syntax error while
 // ...".
 std::string plain_reason(std::string_view what) {
   const size_t colon = what.find(": ");
   return std::string(colon == std::string_view::npos ? what : what.substr(colon + 2));
 }
 
-// A place in a text for messages.
+// A position in a text for messages.
 struct Place {
   std::string_view text;
   std::string_view origin;
@@ -69,7 +69,7 @@ SortedJson read_sorted_json_file(const std::string& path) {
 }
 
 void append_json_string(std::string& out, std::string_view utf8) {
-  constexpr std::string_view kShort = "btnvfr";  // of 8 to 13; \\v is none of JSON's
+  constexpr std::string_view kShort = "btnvfr";  // for 8 to 13; \\v is not in JSON
   out += '"';
   size_t plain = 0;
   for (size_t i = 0; i < utf8.size(); ++i) {

@@ -11,20 +11,21 @@ namespace trl::base {
 using Json = nlohmann::ordered_json;
 inline constexpr int kMaxJsonDepth = 128;
 
-// origin: file name or other name for messages; first_line, first_column: where the text begins in it.
-// Throws Error(format): "<origin>:<line>:<column>: ...", also for what is nested deeper than kMaxJsonDepth:
-// parsed values are walked recursively. A leading byte order mark is skipped.
+// origin: file name or other name for messages; first_line, first_column: the position in it at which the
+// text begins. Throws Error(format): "<origin>:<line>:<column>: ...", also if the text is nested deeper than
+// kMaxJsonDepth, because parsed values are walked recursively. A leading byte order mark is skipped.
 Json parse_json(std::string_view text, std::string_view origin, int64_t first_line = 1,
                 int64_t first_column = 1);
-// As parse_json(); NaN, Infinity and -Infinity are numbers too, as Python's json writes and reads them.
+// Parses like parse_json(); NaN, Infinity and -Infinity are numbers too, as Python's json writes and reads
+// them.
 Json parse_python_json(std::string_view text, std::string_view origin, int64_t first_line = 1,
                        int64_t first_column = 1);
-// The same, but an integer beyond 64 bits keeps its digits (large_integer); the other functions turn it into
-// a float64.
+// Parses likewise, but an integer beyond 64 bits keeps its digits (large_integer); the other functions turn
+// it into a float64.
 Json parse_exact_json(std::string_view text, std::string_view origin, int64_t first_line = 1,
                       int64_t first_column = 1);
 std::optional<std::string> large_integer(const Json& value);  // its digits, with a minus if negative
-std::string exact_text(const Json& value);                    // what parse_exact_json reads
+std::string exact_text(const Json& value);                    // the text that parse_exact_json reads
 Json read_json_file(const std::string& path);
 void append_json_string(std::string& out, std::string_view utf8);  // with its quotes
 std::string json_type(const Json& value);  // "string", "number", "boolean", "null", "list", "object"

@@ -8,14 +8,14 @@ namespace trl::base {
 
 namespace {
 
-// Not zero when one of the eight bytes is this one.
+// Returns nonzero if one of the eight bytes is this one.
 uint64_t has_byte(uint64_t word, char byte) {
   constexpr uint64_t kOnes = 0x0101010101010101u;
   const uint64_t zero = word ^ (kOnes * static_cast<unsigned char>(byte));
   return (zero - kOnes) & ~zero & (kOnes << 7);
 }
 
-// The first quote, backslash or line break from `at` on: what matters inside a string.
+// Returns the first quote, backslash or line break from `at` on: the characters that matter inside a string.
 size_t string_event(std::string_view text, size_t at) {
   for (; at + sizeof(uint64_t) <= text.size(); at += sizeof(uint64_t)) {
     uint64_t word = 0;

@@ -1,4 +1,5 @@
-// Brackets of JSON outside strings, as far as they can be recognised in text that may not be JSON at all.
+// Tracks brackets of JSON outside strings, as far as they can be recognised in text that may not be JSON at
+// all.
 #pragma once
 #include <cstddef>
 #include <string_view>
@@ -26,11 +27,11 @@ struct JsonNesting {
       --depth;
     }
   }
-  // The position of the next byte that feed() or a reader of lines must see.
+  // Returns the position of the next byte that feed() or a reader of lines must see.
   size_t next_event(std::string_view text, size_t at) const;
 };
 
-// The position of the first bracket that is nested deeper than `limit`; npos: none.
+// Returns the position of the first bracket that is nested deeper than `limit`; npos: none.
 size_t find_deeper(std::string_view json, int limit);
 
 }  // namespace trl::base

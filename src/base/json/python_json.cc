@@ -1,4 +1,4 @@
-// JSON as Python reads it: what is not finite, and integers of any size.
+// JSON as Python reads it: with NaN and infinities, and integers of any size.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,7 +17,7 @@ constexpr std::pair<std::string_view, double> kNonfinite[] = {
     {"Infinity", std::numeric_limits<double>::infinity()},
     {"-Infinity", -std::numeric_limits<double>::infinity()}};
 
-// Replaces what is not finite, outside strings, by a string of marks of the same length: positions stay.
+// Replaces NaN and infinities outside strings by a string of marks of the same length, which keeps positions.
 std::string mark_nonfinite(std::string_view text) {
   std::string out(text);
   JsonNesting nesting;
@@ -35,7 +35,7 @@ std::string mark_nonfinite(std::string_view text) {
   return out;
 }
 
-// false: a mark is a key.
+// Returns false if a mark is a key.
 bool restore_nonfinite(Json& json) {
   if (json.is_object()) {
     for (const auto& [key, value] : json.items()) {
@@ -70,7 +70,8 @@ Json parse_with_nonfinite(Parse parse, std::string_view text, std::string_view o
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// An integer beyond 64 bits has a run of at least 19 digits, so one of every 19 positions lies in it.
+// Returns whether there may be an integer beyond 64 bits: it has a run of at least 19 digits, so one of every
+// 19 positions is in it.
 bool has_long_number(std::string_view text) {
   constexpr size_t kRun = 19;
   for (size_t at = kRun - 1; at < text.size(); at += kRun) {
@@ -84,7 +85,7 @@ bool has_long_number(std::string_view text) {
   return false;
 }
 
-// Like Json::parse, except for integers beyond 64 bits, which Json::parse turns into a float64.
+// Parses like Json::parse, except for integers beyond 64 bits, which Json::parse turns into a float64.
 class ExactBuilder final : public nlohmann::json_sax<Json> {
  public:
   Json take() { return std::move(root_); }
@@ -93,7 +94,8 @@ class ExactBuilder final : public nlohmann::json_sax<Json> {
   bool number_integer(number_integer_t value) override { return put(value); }
   bool number_unsigned(number_unsigned_t value) override { return put(value); }
   bool number_float(number_float_t value, const string_t& text) override {
-    // Its decimal point does not help: the parser writes the locale's.
+    // The digits decide: a search for the decimal point would not help, because the parser writes the
+    // locale's.
     if (text.find_first_not_of("-0123456789") != std::string::npos) return put(value);
     return put(Json::binary({text.begin(), text.end()}));
   }
@@ -170,7 +172,7 @@ bool is_nonfinite(const Json& value) {
   return value.is_number_float() && !std::isfinite(value.get<double>());
 }
 
-// Json::dump writes it otherwise.
+// Returns whether a value is one that Json::dump writes differently.
 bool holds_inexact(const Json& value) {
   return value.is_binary() || is_nonfinite(value) ||
          (value.is_structured() && std::any_of(value.begin(), value.end(), holds_inexact));

@@ -7,6 +7,6 @@
 namespace trl::base {
 
 using SortedJson = nlohmann::json;
-SortedJson read_sorted_json_file(const std::string& path);  // throws what read_json_file throws
+SortedJson read_sorted_json_file(const std::string& path);  // throws the same errors as read_json_file
 
 }  // namespace trl::base

@@ -22,7 +22,7 @@ std::string text_of(const std::string& path) {
   }
 }
 
-// The directories of a group and of all groups above it.
+// Looks at the directories of a group and of all groups above it.
 void look_up(const std::string& mount, std::string group,
              const std::function<void(const std::string&)>& look) {
   look(mount);
@@ -32,7 +32,7 @@ void look_up(const std::string& mount, std::string group,
   }
 }
 
-// Version 2 says "max" where there is no limit, version 1 a number near 2^63 (Linux
+// Returns the limit less the usage. Version 2 writes "max" for no limit, version 1 a number near 2^63 (Linux
 // Documentation/admin-guide/cgroup-v1/memory.rst).
 int64_t left_in(const std::string& directory, const char* limit, const char* usage) {
   constexpr int64_t kLargest = int64_t{1} << 60;

@@ -1,5 +1,5 @@
-// The cgroups that a process is in, and what their files say: of version 2, and of version 1, where each
-// controller has a hierarchy of its own.
+// The cgroups that a process is in, and the limits in their files: of version 2, and of version 1, in which
+// each controller has its own hierarchy.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -8,8 +8,8 @@
 
 namespace trl::base {
 
-// look(directory) for the directory of each group that holds the process and may limit what the controller
-// ("cpu", "memory") gives, and of each above it, up to where the hierarchy is mounted. groups: lines of
+// Calls look(directory) for each group that holds the process and may limit the controller's resource ("cpu",
+// "memory"), and for each group above it, up to the hierarchy's mount point. groups: lines of
 // /proc/self/cgroup; mounts: /sys/fs/cgroup.
 void each_cgroup(std::string_view groups, const std::string& mounts, std::string_view controller,
                  const std::function<void(const std::string& directory)>& look);
@@ -18,7 +18,7 @@ std::string own_cgroups();  // the lines; empty: there are none
 
 std::string first_line(const std::string& path);  // empty: there is no such file
 
-// Bytes that the memory limits leave, less those in use; INT64_MAX: there is no limit.
+// Returns the smallest memory limit less the bytes in use; INT64_MAX: no limit.
 int64_t cgroup_memory(std::string_view groups, const std::string& mounts);
 
 }  // namespace trl::base

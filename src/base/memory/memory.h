@@ -11,13 +11,13 @@ namespace trl::base {
 enum class MemoryKind : int32_t { weights, gradients, optimizer, activations, workspace, data };
 inline constexpr int kMemoryKinds = 6;
 std::string_view memory_kind_name(MemoryKind kind);
-// Of what was measured: freed blocks that are kept for the next tensor count as workspace, and no plan has
-// them.
+// Returns the name of a measured kind: workspace includes freed blocks that are kept for the next tensor,
+// which no plan contains.
 std::string_view measured_kind_name(MemoryKind kind);
 
 class MemoryCounter {
  public:
-  // false: the limit, or the narrower one of who asks (0: none), would be passed, and nothing was charged
+  // false: the limit, or the caller's narrower one (0: none), would be passed, and nothing was charged
   bool try_charge(MemoryKind kind, int64_t bytes, int64_t narrower = 0) noexcept;
   // throws Error(out_of_memory) naming kind, bytes asked, bytes in use and limit
   void charge(MemoryKind kind, int64_t bytes);

@@ -11,7 +11,7 @@ namespace trl::base {
 
 namespace {
 
-// Whether the loader wrote into what is mapped for reading alone.
+// Returns whether the loader wrote into pages that are mapped read-only.
 bool has_text_relocations(const dl_phdr_info& library) {
   for (int i = 0; i < library.dlpi_phnum; ++i) {
     const ElfW(Phdr)& part = library.dlpi_phdr[i];

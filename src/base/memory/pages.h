@@ -3,11 +3,11 @@
 
 namespace trl::base {
 
-// Gives it back: the free pages of malloc, and those of the shared libraries' code and constants, which start
-// has touched nearly all of. Pages that are read again come back from the file. Any thread.
+// Gives back the free pages of malloc, and the pages of the shared libraries' code and constants, nearly all
+// of which the start has touched. Pages that are read again are loaded from the file. Any thread.
 void give_back_pages() noexcept;
 
-// Gives back the free pages of malloc alone, which cost nothing to read again.
+// Gives back only the free pages of malloc, which cost nothing to read again.
 void give_back_heap() noexcept;
 
 }  // namespace trl::base

@@ -1,4 +1,4 @@
-// Memory of this process that is resident, in bytes, as the system counts it.
+// Resident memory of this process, in bytes, as the system counts it.
 #pragma once
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// The characters of a text for a parser that knows nothing of interrupts: every so many of them poll. A short
-// text never does.
+// Feeds the characters of a text to a parser that knows nothing of interrupts: polls once per kPiece
+// characters, and so never in a short text.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace trl::base {
 
-// An input iterator. It asks at the end of each piece, where a parser compares it with the end anyway.
+// An input iterator that polls at the end of each piece, at which a parser compares it with the end anyway.
 class PolledText {
  public:
   using iterator_category = std::input_iterator_tag;

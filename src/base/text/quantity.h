@@ -1,4 +1,4 @@
-// Numbers of things in messages.
+// Formats numbers of things for messages.
 #pragma once
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 namespace trl::base {
 
-// "1 row", "2 rows".
+// Returns "1 row", "2 rows".
 inline std::string quantity(int64_t count, std::string_view one) {
   return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }

@@ -11,8 +11,8 @@ struct Step {
   bool valid;
 };
 
-// Well-formed sequences by the table of the Unicode standard (table 3-7); a bad part ends before the first
-// byte that could not go on.
+// Reads well-formed sequences by the table of the Unicode standard (table 3-7); a bad part ends before the
+// first byte that could not continue it.
 Step step(std::string_view text, size_t at) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(at);

@@ -20,8 +20,8 @@ int cpus_of(std::string_view quota, std::string_view period) {
   return static_cast<int>(std::clamp<int64_t>((*share + *whole - 1) / *whole, 1, kNoLimit));
 }
 
-// "cpu.max" of version 2 is "<quota> <period>", "max" for no quota; version 1 has a file for each, -1 for
-// none (Linux Documentation/admin-guide/cgroup-v2.rst, scheduler/sched-bwc.rst).
+// Reads a quota. "cpu.max" of version 2 is "<quota> <period>", "max" for no quota; version 1 has a file for
+// each, -1 for none (Linux Documentation/admin-guide/cgroup-v2.rst, scheduler/sched-bwc.rst).
 int quota_in(const std::string& directory) {
   const std::string both = first_line(directory + "/cpu.max");
   if (const size_t space = both.find(' '); space != std::string::npos)

@@ -1,5 +1,5 @@
 // The library's threads take no signals: signals belong to the host's own threads, which wait for them or
-// have handlers. SIGBUS alone is not blocked: a thread gets it for what it reads itself (mapped_reads.h).
+// have handlers. Only SIGBUS is not blocked: a thread gets it for its own reads (mapped_reads.h).
 #pragma once
 #include <signal.h>
 

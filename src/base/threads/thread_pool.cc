@@ -27,7 +27,7 @@ bool in_pool() noexcept { return in_a_pool; }
 
 struct ThreadPool::Job {
   const std::function<void(int64_t, int64_t)>* body;
-  Interrupt* interrupt;  // of the caller
+  Interrupt* interrupt;  // the caller's
   int64_t count;
   int64_t grain;
   int64_t next = 0;

@@ -1,5 +1,6 @@
-// Workers for text, data and files (never for kernels, which have tensor/threads/crew.h). An object, not a
-// global: its owner decides how many threads there are, and none exists before the first parallel call.
+// Workers for text, data and files (never for kernels, which have tensor/threads/crew.h). A pool is an
+// object, not a global: its owner decides how many threads it has, and none exists before the first parallel
+// call.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
@@ -10,8 +11,8 @@
 
 namespace trl::base {
 
-// Whether this thread works for a pool. A pause does not hold it there, because other calls wait for the
-// pool.
+// Returns whether this thread works for a pool. A pause does not hold it there, because other calls wait for
+// the pool.
 bool in_pool() noexcept;
 
 class ThreadPool {

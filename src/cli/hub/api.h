@@ -1,4 +1,4 @@
-// What the hub says about a repository.
+// Asks the hub about a repository.
 #pragma once
 #include <string>
 
@@ -8,10 +8,10 @@
 
 namespace trl::cli::hub {
 
-// The commit that the revision currently stands for. Throws HubError.
+// Returns the commit that the revision currently names. Throws HubError.
 std::string ask_commit(const Settings& settings, const Repo& repo);
 
-// All files of a commit.
+// Returns all files of a commit.
 Listing ask_listing(const Settings& settings, const Repo& repo, const std::string& commit);
 
 }  // namespace trl::cli::hub

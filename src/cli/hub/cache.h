@@ -18,14 +18,14 @@ class Cache {
  public:
   Cache(const std::string& root, const Repo& repo);
 
-  std::string commit() const;  // of the repository's revision as it was last seen; empty: it was not
+  std::string commit() const;  // last seen of the revision; empty: not seen
   bool read_listing(const std::string& commit, Listing& listing) const;
   std::string snapshot(const std::string& commit) const;  // the directory
   bool has(const std::string& commit, const std::string& path) const;
   std::string blob(const std::string& checksum) const;
   std::string lock(const std::string& checksum) const;
 
-  // All throw HubError where the cache cannot be written.
+  // These functions throw HubError if the cache cannot be written.
   void begin() const;  // makes the directories
   void write_commit(const std::string& commit) const;
   void write_listing(const std::string& commit, const Listing& listing) const;

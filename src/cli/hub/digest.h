@@ -9,13 +9,13 @@
 
 namespace trl::cli::hub {
 
-// SHA-256 of a file in Git LFS, or SHA-1 of the git blob, over bytes as they come.
+// Computes SHA-256 for a file in Git LFS, or SHA-1 of the git blob, over bytes as they arrive.
 class Digest {
  public:
-  // expected: 64 hexadecimal digits mean SHA-256, 40 mean git's SHA-1, into which the size enters first.
+  // expected: 64 hexadecimal digits mean SHA-256, 40 mean git's SHA-1, which hashes the size first.
   Digest(std::string expected, int64_t size);
   void update(std::string_view bytes);
-  std::string hex();  // of all bytes so far; the digest is then empty again
+  std::string hex();  // for all bytes so far; the digest is then empty again
   bool is_sha256() const { return expected_.size() == 64; }
   const std::string& expected() const { return expected_; }
 

@@ -1,4 +1,4 @@
-// Brings files of a commit into the cache.
+// Downloads files of a commit into the cache.
 #pragma once
 #include <string>
 
@@ -8,8 +8,8 @@
 
 namespace trl::cli::hub {
 
-// Several files at once; those that are already there are skipped. Throws HubError; what came until then is
-// kept, and resumed.
+// Downloads several files at once; skips files that already exist. Throws HubError; the bytes received until
+// then are kept, and resumed.
 void download(const Settings& settings, const Repo& repo, const std::string& commit, const Listing& files);
 
 }  // namespace trl::cli::hub

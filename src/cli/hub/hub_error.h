@@ -8,7 +8,7 @@ struct HubError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The repository is there, and what is in it cannot be used.
+// The repository exists, but its contents cannot be used.
 struct UnfitError : HubError {
   using HubError::HubError;
 };

@@ -1,5 +1,5 @@
-// How far a download is, on stderr: a line that redraws itself on a terminal; elsewhere one at its beginning
-// and one at its end.
+// Shows the progress of a download on stderr: a line that redraws itself on a terminal; elsewhere one line at
+// its beginning and one at its end.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -14,13 +14,13 @@ class Meter {
   Meter(const Meter&) = delete;
   Meter& operator=(const Meter&) = delete;
 
-  void had(int64_t bytes);  // of an earlier download, which this one resumes
+  void had(int64_t bytes);  // bytes of an earlier download, which this one resumes
   void came(int64_t bytes);
-  void lost(int64_t bytes);  // they were had, and must come again
+  void lost(int64_t bytes);  // discards bytes, which must be received again
   void file_done() { ++files_done_; }
   void draw(bool now = false);
   void pause() const;  // makes room for another line
-  void finish();       // all is there
+  void finish();       // everything is received
 
  private:
   using Clock = std::chrono::steady_clock;

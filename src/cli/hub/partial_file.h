@@ -8,7 +8,7 @@
 
 namespace trl::cli::hub {
 
-// Held with flock, as huggingface_hub holds it; given back when the object goes.
+// Held with flock, as huggingface_hub holds it; released when the object is destroyed.
 class BlobLock {
  public:
   explicit BlobLock(std::string path) : path_(std::move(path)) {}
@@ -30,15 +30,16 @@ class PartialFile {
   PartialFile(const PartialFile&) = delete;
   PartialFile& operator=(const PartialFile&) = delete;
 
-  void open();  // what an earlier download left counts; throws HubError
+  void open();  // keeps an earlier download's bytes; throws HubError
   int64_t written() const { return written_; }
   bool is_whole() const { return written_ == size_; }
   void write(std::string_view bytes);  // throws HubError: no room, or more bytes than the file has
   void restart();                      // from the first byte
-  bool check();  // that the checksum is the expected one; otherwise found() is what it was
+  // Returns whether the checksum is the expected one; found() is the actual one.
+  bool check();
   const std::string& found() const { return found_; }
-  void keep();     // as the blob
-  void discard();  // nothing of it stays
+  void keep();     // renames it to the blob
+  void discard();  // removes all of it
 
  private:
   void close();

@@ -1,4 +1,4 @@
-// What the hub's refusals mean, in words.
+// Explains the hub's refusals in words.
 #pragma once
 #include <string>
 
@@ -7,7 +7,7 @@
 
 namespace trl::cli::hub {
 
-// Throws HubError for a reply whose status is an error. file: which file was asked for, or empty.
+// Throws HubError for a reply whose status is an error. file: the requested file, or empty.
 [[noreturn]] void refuse(const Settings& settings, const Repo& repo, const std::string& file,
                          const Reply& reply);
 

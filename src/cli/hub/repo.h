@@ -9,30 +9,30 @@ struct Repo {
   enum class Type { model, dataset } type = Type::model;
   std::string id;                 // "Qwen/Qwen2.5-0.5B", "gpt2"
   std::string revision = "main";  // a branch, a tag or a commit
-  bool by_download = false;       // trl download asks: messages advise its flags, not the keys of a run
+  bool by_download = false;       // for trl download: messages advise its flags, not the keys of a run
 
   const char* type_name() const { return type == Type::model ? "model" : "dataset"; }
-  std::string folder() const;  // "models--Qwen--Qwen2.5-0.5B", as it is called in the cache
-  std::string path() const;    // of its pages and files, below the endpoint
-  std::string shown() const;   // with the revision where that is not main
+  std::string folder() const;  // "models--Qwen--Qwen2.5-0.5B", its name in the cache
+  std::string path() const;    // path of its pages and files, below the endpoint
+  std::string shown() const;   // with the revision if that is not main
 };
 
-// What may be the id of a repository: "name" or "owner/name" in letters, digits, '-', '_' and '.', without
-// the ending of a file.
+// Returns whether name can be the id of a repository: "name" or "owner/name" in letters, digits, '-', '_' and
+// '.', without the ending of a file.
 bool is_repo_id(std::string_view name);
 
-// "owner/name/folder/file.gguf": a file of a repository. False: not of that form.
+// Splits "owner/name/folder/file.gguf", a file of a repository. False: not of that form.
 bool split_file(const std::string& name, std::string& id, std::string& file);
 
-// A commit's full hash.
+// Returns whether text is a commit's full hash.
 bool is_commit(std::string_view text);
-// So many lower-case hexadecimal digits and nothing else.
+// Returns whether text is exactly this many lower-case hexadecimal digits.
 bool is_hex(std::string_view text, size_t digits);
 
-// A relative path that stays below its folder.
+// Returns whether path is a relative path that stays below its folder.
 bool is_safe_path(std::string_view path);
 
-// Percent-encoded for a URL; slashes stay where keep_slashes is true.
+// Percent-encodes for a URL; slashes stay if keep_slashes is true.
 std::string quoted(std::string_view text, bool keep_slashes);
 
 }  // namespace trl::cli::hub

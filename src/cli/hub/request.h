@@ -1,4 +1,4 @@
-// One HTTP request over libcurl. Redirects are not followed: the caller sees them, and what they say.
+// One HTTP request over libcurl. Redirects are not followed, but returned to the caller.
 #pragma once
 #include <curl/curl.h>
 
@@ -16,7 +16,7 @@ struct Reply {
   long status = 0;
   std::map<std::string, std::string> headers;  // names in small letters
 
-  std::string header(const std::string& name) const;  // empty: there is none
+  std::string header(const std::string& name) const;  // empty: the reply has no such header
   bool is_redirect() const { return status >= 300 && status < 400 && headers.contains("location"); }
 };
 
@@ -26,7 +26,7 @@ class Request {
   using Sink = std::function<bool(const Reply& reply, std::string_view bytes)>;
   enum class Method : uint8_t { get, head };
 
-  // from: the first byte that is asked for. The token goes to the endpoint's own scheme, host and port alone.
+  // from: the first byte to ask for. Only the endpoint's own scheme, host and port get the token.
   Request(const Settings& settings, Method method, const std::string& url, int64_t from, Sink sink);
   ~Request();
   Request(const Request&) = delete;
@@ -35,7 +35,7 @@ class Request {
   CURL* handle() const { return handle_; }
   const Reply& reply() const { return reply_; }
   const std::string& url() const { return url_; }
-  std::string location() const;  // where a redirect leads, as a whole URL
+  std::string location() const;  // target of a redirect, as a whole URL
   std::string why(CURLcode code) const;
 
  private:
@@ -51,18 +51,18 @@ class Request {
   char error_[CURL_ERROR_SIZE] = "";
 };
 
-// Seconds that are left for the hub to answer for the first time in this process; infinite once it has.
+// Returns the seconds left for the hub's first answer in this process; infinite once it has answered.
 double seconds_to_reach();
 
-// "https://host:443" of a URL; throws HubError for another scheme than http and https.
+// Returns "https://host:443" for a URL; throws HubError for another scheme than http and https.
 std::string origin_of(const std::string& url);
 
-// Whether a request that ended so may be made again, because the network or the hub failed and not the
+// Returns whether a request that ended so may be repeated, because the network or the hub failed and not the
 // request.
 bool is_passing(CURLcode code);
 bool is_passing(long status);
 
-// Seconds that a reply of 429 or 503 asks to wait; otherwise: where it does not say.
+// Returns the seconds that a reply of 429 or 503 asks to wait; `otherwise` if it does not say.
 double seconds_to_wait(const Reply& reply, double otherwise);
 
 }  // namespace trl::cli::hub

@@ -1,4 +1,4 @@
-// From the name of a repository to files on this machine.
+// Resolves the name of a repository to files on this machine.
 #pragma once
 #include <string>
 
@@ -10,7 +10,7 @@ namespace trl::cli::hub {
 
 struct Resolved {
   std::string path;    // a directory of the cache, or a GGUF file in it
-  std::string commit;  // the revision's
+  std::string commit;  // commit of the revision
 };
 
 // Finds the wanted files of a repository in the cache and downloads those that are missing. fresh: asks the

@@ -1,4 +1,4 @@
-// Which files of a repository are taken. Pickles never are: opening one runs the code in it.
+// Chooses the files of a repository to download. Pickles are never chosen: opening one runs the code in it.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,22 +9,18 @@
 namespace trl::cli::hub {
 
 struct Want {
-  enum class Part {
-    all,
-    text,
-    rows
-  } part = Part::all;       // text: of a model its tokenizer and configuration alone
-  std::string file;         // of a model: this GGUF file alone, or empty
-  bool configured = false;  // rows: of one configuration alone, the one that
-  std::string config;       // this names, or the default one
-  bool parquet = true;      // rows: whether Parquet files can be read
+  enum class Part { all, text, rows } part = Part::all;  // text: only a model's tokenizer and configuration
+  std::string file;                                      // for a model: only this GGUF file, or empty
+  bool configured = false;                               // rows: of one configuration alone, the one that
+  std::string config;                                    // rows: only one configuration
+  bool parquet = true;                                   // its name; empty: the default one
 };
 
-// The files that are taken. card: the text of a dataset's README.md, or empty. Throws HubError where nothing
-// of use is left, and says why.
+// Returns the chosen files. card: the text of a dataset's README.md, or empty. Throws HubError, with the
+// reason, if no usable file is left.
 Listing select(const Listing& listing, const Repo& repo, const Want& want, const std::string& card);
 
-// The GGUF file among the files of a model, or nothing where they are a directory that is opened whole.
+// Returns the GGUF file among the files of a model, or nothing if they are a directory that is opened whole.
 const HubFile* gguf_of(const Listing& taken);
 
 }  // namespace trl::cli::hub

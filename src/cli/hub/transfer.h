@@ -1,5 +1,5 @@
-// The download of one file into the cache, step by step: its lock, what the hub says about it, its bytes from
-// where an earlier download stopped, its checksum, its link.
+// Downloads one file into the cache, step by step: its lock, the hub's reply about it, its bytes from the end
+// of an earlier download, its checksum, its link.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -25,9 +25,10 @@ class Transfer {
   };
   Transfer(const Job& job, const HubFile& file);
 
-  // The request to make now. Null: another process writes the file, or the hub asked to wait; ask again soon.
+  // Returns the request to make now. Null: another process writes the file, or the hub asked to wait; ask
+  // again soon.
   Request* next();
-  // The request has ended. All errors that another try may not mend are thrown as HubError.
+  // Handles the end of the request. Throws HubError for all errors that another try may not fix.
   void ended(CURLcode code);
   bool done() const { return done_; }
   Request* request() const { return request_.get(); }
@@ -50,12 +51,12 @@ class Transfer {
   PartialFile partial_;
   Retries retries_;
   std::unique_ptr<Request> request_;
-  std::string url_;  // of the file, then of its bytes
+  std::string url_;  // URL of the file, then of its bytes
   bool begun_ = false, heard_ = false, done_ = false, was_wrong_ = false;
   bool commit_seen_ = false;
   int redirects_ = 0;
-  int64_t from_ = 0;           // the first byte of the request at hand
-  std::string write_failure_;  // what stopped it from this side
+  int64_t from_ = 0;           // the first byte of the current request
+  std::string write_failure_;  // the error that stopped it on this side
   Clock::time_point not_before_{};
 };
 

@@ -1,4 +1,4 @@
-// Which tokens of a rendered chat the model itself writes: those of its {% generation %} blocks.
+// Marks the tokens of a rendered chat that the model itself writes: those of its {% generation %} blocks.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -8,8 +8,9 @@
 
 namespace trl::text {
 
-// offsets: each token's byte range in rendered.text; {0, 0} for tokens that are not in it. 1: trained. A
-// block has the tokens from the first to the last that hold a part of it; an empty one has none.
+// offsets: each token's byte range in rendered.text; {0, 0} for tokens that are not in it. Returns 1 for a
+// token that is trained. A block has the tokens from the first to the last that hold a part of it; an empty
+// block has none.
 std::vector<uint8_t> assistant_mask(const Rendered& rendered,
                                     const std::vector<std::pair<uint32_t, uint32_t>>& offsets);
 

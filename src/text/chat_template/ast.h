@@ -1,4 +1,4 @@
-// The parsed template. One node type for expressions and one for statements; the comment beside a kind names
+// The parsed template. One node type for expressions and one for statements; the comment after a kind names
 // the fields that it uses. Names are numbers (symbols), so that a lookup compares integers.
 #pragma once
 #include <memory>
@@ -67,11 +67,11 @@ struct Expression {
 struct Statement;
 using Body = std::vector<std::unique_ptr<Statement>>;
 
-// A macro, or the body that a call block hands to one.
+// A macro, or the body that a call block passes to one.
 struct MacroDefinition {
   std::string name;
   std::vector<std::pair<int, std::string>> parameters;
-  std::vector<ExpressionPtr> defaults;  // of the last parameters
+  std::vector<ExpressionPtr> defaults;  // defaults of the last parameters
   Body body;
   bool uses_varargs = false, uses_kwargs = false, uses_caller = false;
 };
@@ -117,7 +117,7 @@ struct Program {
   bool has_generation = false;
 };
 
-// Throws Error(format) with the line and what was expected.
+// Throws Error(format) with the line and the construct that was expected.
 Program parse(std::string_view source);
 
 }  // namespace trl::text::jinja

@@ -29,7 +29,7 @@ struct Rendered {
 
 class ChatTemplate {
  public:
-  explicit ChatTemplate(std::string_view source);  // throws Error(format) with line and what was expected
+  explicit ChatTemplate(std::string_view source);  // throws Error(format): the line and what was expected
   ~ChatTemplate();
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
@@ -43,8 +43,8 @@ class ChatTemplate {
   std::unique_ptr<Parsed> parsed_;
 };
 
-// The template with {% generation %} markers for a known one that lacks them (by SHA-256 of its text), or
-// nullopt.
+// Returns the version with {% generation %} markers of a known template that lacks them (found by SHA-256 of
+// its text), or nullopt.
 std::optional<std::string> training_template(std::string_view source);
 
 }  // namespace trl::text

@@ -1,4 +1,4 @@
-// The chat templates of a tokenizer, by name, and which of them a call takes.
+// The chat templates of a tokenizer, by name, and the choice of one for a call.
 #pragma once
 #include <map>
 #include <optional>
@@ -12,9 +12,9 @@ namespace trl::text {
 // Concurrent on const.
 class ChatTemplates {
  public:
-  explicit ChatTemplates(const std::map<std::string, std::string>& sources);  // one alone is "default"
-  // As in transformers' get_chat_template: "tool_use" where tools are given (a list, if only an empty
-  // one), else "default". Null: there is none for such a call, and why_none() says what there is.
+  explicit ChatTemplates(const std::map<std::string, std::string>& sources);  // a single one is "default"
+  // Chooses as transformers' get_chat_template does: "tool_use" if tools are given (a list, even an empty
+  // one), else "default". Null: no template fits such a call, and why_none() says which exist.
   const ChatTemplate* find(const base::Json& tools) const;
   std::string why_none() const;
 

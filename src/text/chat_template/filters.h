@@ -7,7 +7,7 @@ namespace trl::text::jinja {
 using FilterFunction = Value (*)(Run&, const Value&, Arguments);
 using TestFunction = bool (*)(Run&, const Value&, Arguments);
 
-FilterFunction find_filter(std::string_view name);  // nullptr: there is none of this name
+FilterFunction find_filter(std::string_view name);  // nullptr: no filter has this name
 std::string no_filter(std::string_view name);       // the error if it gives nullptr
 bool is_refused_filter(std::string_view name);      // Jinja has it, and a template that names it is refused
 TestFunction find_test(std::string_view name);

@@ -1,4 +1,4 @@
-// One placeholder of a format string: flags and the text they give for a number or a string.
+// One placeholder of a format string: its flags and the text that they give for a number or a string.
 #pragma once
 #include <optional>
 
@@ -21,7 +21,7 @@ FormatSpec parse_format_spec(Run& run, std::string_view text);
 std::string format_number(Run& run, const FormatSpec& spec, const Value& value);  // sign, digits and grouping
 // Pads to the width; numbers: the sign stays left of '=' padding.
 void write_padded(Writer& out, const FormatSpec& spec, std::string_view text, bool number);
-// str, repr or ascii of a value, by the type s, r or a, cut to the precision.
+// Returns str, repr or ascii of a value, by the type s, r or a, cut to the precision.
 std::string converted_text(Run& run, const FormatSpec& spec, const Value& value);
 void write_character(Writer& out, Run& run, const FormatSpec& spec, const Value& value);  // type c
 int parse_count(Run& run, std::string_view text, size_t& at);  // decimal digits; 0 without any

@@ -1,5 +1,5 @@
 // Walks the parsed template. Scopes follow Jinja: for, macro, call, with, filter, set blocks and generation
-// have their own, if has none, and a set never leaves the scope it stands in.
+// have their own, if has none, and a set never changes a scope outside its own.
 #pragma once
 #include <memory>
 #include <utility>
@@ -33,7 +33,7 @@ class Interpreter final : public Run {
   std::string render();
   const std::vector<std::pair<size_t, size_t>>& generation() const { return generation_; }
 
-  // escaped: autoescape stands where the macro is defined
+  // escaped: autoescape is on at the macro's definition
   Value call_macro(const MacroDefinition& macro, const ScopePtr& scope, bool escaped, Arguments arguments);
   Value render_block(const Statement& block);  // self.name()
   Value repeat_loop(const Statement& loop, const ScopePtr& scope, const Value& items, int64_t depth);
@@ -53,7 +53,7 @@ class Interpreter final : public Run {
   void call_block(const Statement& statement, const ScopePtr& scope, Writer& out);
   void generation_block(const Statement& statement, const ScopePtr& scope, Writer& out);
   Flow autoescape_block(const Statement& statement, const ScopePtr& scope, Writer& out);
-  void print(Writer& out, const Value& value);  // escaped where that is on
+  void print(Writer& out, const Value& value);  // escaped if autoescape is on
   void assign(const Expression& target, Value value, const ScopePtr& scope);
 
   Value evaluate(const Expression& node, const ScopePtr& scope);
@@ -70,7 +70,7 @@ class Interpreter final : public Run {
   Arguments arguments(const CallArguments& nodes, const ScopePtr& scope);
 
   const Program& program_;
-  ScopePtr context_, top_;  // variables given, and those that the template sets outside all scopes
+  ScopePtr context_, top_;  // variables given, and those set outside all scopes
   Writer* output_ = nullptr;
   std::vector<std::pair<size_t, size_t>> generation_;
   int depth_ = 0;

@@ -4,7 +4,7 @@
 
 namespace trl::text::jinja {
 
-// Escaping is as given while this lives.
+// Sets escaping as given while this lives.
 class Escaping {
  public:
   Escaping(Run& run, bool on) : run_(run), before_(run.autoescape()) { run.set_autoescape(on); }

@@ -100,7 +100,7 @@ class Loop final : public Object {
   std::optional<Values> last_changed_;
 };
 
-// Jinja's and Hugging Face's global functions; undefined: there is none of this name.
+// Returns one of Jinja's and Hugging Face's global functions; undefined: none has this name.
 Value global_function(Run& run, std::string_view name);
 
 }  // namespace trl::text::jinja

@@ -1,4 +1,4 @@
-// Recursive descent over the tokens: expressions in parser_expressions.cc, statements in
+// Parses the tokens by recursive descent: expressions in parser_expressions.cc, statements in
 // parser_statements.cc.
 #pragma once
 #include <algorithm>

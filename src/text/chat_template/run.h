@@ -1,5 +1,5 @@
-// What one render owns and its limits: steps, bytes, nesting, objects. Everything that makes text or lists
-// goes through here, so that a hostile template ends in an error and never in a hang or in exhausted memory.
+// The state of one render and its limits: steps, bytes, nesting, objects. Everything that makes text or lists
+// uses it, so that a hostile template ends in an error and never in a hang or in exhausted memory.
 #pragma once
 #include <fmt/format.h>
 
@@ -18,11 +18,11 @@ inline constexpr int64_t kMaxSteps = 50'000'000;  // evaluated nodes, walked ite
 inline constexpr int64_t kStepsPerPoll = 1 << 14;
 inline constexpr int64_t kMaxProduced = int64_t{1} << 29;  // bytes of all texts and lists that a render makes
 inline constexpr size_t kMaxText = size_t{1} << 26;        // bytes of one text, the output included
-inline constexpr size_t kMaxItems = size_t{1} << 22;       // of a list made by repetition
+inline constexpr size_t kMaxItems = size_t{1} << 22;       // items of a list made by repetition
 inline constexpr int64_t kMaxRange = 100'000;              // items of range(), as in Jinja's sandbox
-inline constexpr size_t kMaxDigits = 4300;                 // of an integer, as in Python
+inline constexpr size_t kMaxDigits = 4300;                 // digits of an integer, as in Python
 inline constexpr int kMaxNesting = 200;                    // nested lists and dicts
-inline constexpr int kMaxDepth = 500;                      // of the evaluator's own recursion
+inline constexpr int kMaxDepth = 500;                      // levels of the evaluator's own recursion
 
 class Run {
  public:
@@ -79,7 +79,7 @@ class Run {
   std::vector<std::unique_ptr<Object>> objects_;
 };
 
-// Text that grows under the limits.
+// Collects text that grows under the limits.
 class Writer {
  public:
   explicit Writer(Run& run) : run_(run) {}
@@ -111,7 +111,7 @@ class Object {
   virtual std::string describe() const { return "<" + type_name() + ">"; }
   virtual bool callable() const { return false; }
   virtual Value call(Run& run, Arguments arguments);
-  virtual Value attribute(Run& run, std::string_view name);  // undefined when there is none
+  virtual Value attribute(Run& run, std::string_view name);  // undefined if it has none
 };
 
 // Arguments bound to parameter names, as a Python function binds them.

@@ -1,4 +1,4 @@
-// datetime.strftime for a moment in UTC, in English whatever the process's locale is.
+// datetime.strftime for a moment in UTC, in English in every locale.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-// How a known chat template is changed so that it marks what the model itself writes.
+// The changes that make a known chat template mark the text that the model itself writes.
 #pragma once
 #include <array>
 #include <span>
@@ -12,22 +12,22 @@ struct Edit {
   std::string_view replacement;
 };
 
-// The loop's body is collected in a variable, and for an assistant's turn the part after its header is
-// printed inside a generation block. A template without turn_begin gets only its edits, which contain the
-// blocks.
+// Collects the loop's body in a variable and, for an assistant's turn, prints the part after its header
+// inside a generation block. A template without turn_begin gets only its edits, which contain the blocks.
 struct TrainingVariant {
   std::string_view name;        // as TRL names the template
-  std::string_view sha256;      // of the original
-  std::string_view turn_begin;  // what a turn's text begins with, inside the message loop; occurs once
+  std::string_view sha256;      // hash of the original
+  std::string_view turn_begin;  // the first characters of a turn's text, inside the message loop; occurs once
   std::string_view turn_end;    // the loop's end; occurs once
   std::string_view assistant;   // the condition that holds for an assistant's turn
-  std::string_view header;      // a Jinja string: where the header that the model does not write ends, or ''
+  // A Jinja string: the end of the header, which the model does not write, or ''.
+  std::string_view header;
   std::array<Edit, 5> edits = {};  // applied first
 };
 
 inline constexpr std::string_view kMessageIsAssistant = "message['role'] == 'assistant'";
 
-std::span<const TrainingVariant> training_variants_a_to_f();  // by name; Qwen apart
+std::span<const TrainingVariant> training_variants_a_to_f();  // by name; Qwen is separate
 std::span<const TrainingVariant> training_variants_g_to_l();
 std::span<const TrainingVariant> training_variants_m_to_z();
 std::span<const TrainingVariant> training_variants_qwen();

@@ -1,4 +1,5 @@
-// What Python's str methods need of Unicode: white space, case, classes, and walking by code points.
+// The parts of Unicode that Python's str methods need: white space, case, classes, and walking by code
+// points.
 #pragma once
 #include <string>
 #include <string_view>
@@ -11,7 +12,7 @@ namespace trl::text::jinja {
 bool is_space(char32_t c);  // str.isspace
 bool is_letter(char32_t c);
 bool is_decimal(char32_t c);
-int decimal_value(char32_t c);  // of one that is_decimal
+int decimal_value(char32_t c);  // value of a character that is_decimal
 bool is_digit(char32_t c);      // str.isdigit
 bool is_numeric(char32_t c);    // str.isnumeric
 bool is_printable(char32_t c);  // str.isprintable
@@ -34,9 +35,9 @@ std::string_view strip(std::string_view text, Side side, std::string_view chars)
 std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends);
 std::vector<std::string_view> split_words(std::string_view text);  // at runs of white space
 
-// Byte offset of the code point with this index (text.length: the end).
+// Returns the byte offset of the code point with this index (text.length: the end).
 size_t byte_offset(const Text& text, size_t index);
-// Number of code points before this byte offset.
+// Returns the number of code points before this byte offset.
 size_t code_point_index(const Text& text, size_t offset);
 
 }  // namespace trl::text::jinja

@@ -19,11 +19,12 @@ class Value;
 struct Text {
   std::string bytes;  // UTF-8
   size_t length;      // code points
-  bool markup;        // the result of `safe` or `escape`: what is joined to it with + is escaped
+  bool markup;        // the result of `safe` or `escape`: text joined to it with + is escaped
   bool ascii() const { return length == bytes.size(); }
 };
 
-// Everything that holds items in order. An iterator is what Python's generators are: it can be walked once.
+// Everything that holds items in order. An iterator is like one of Python's generators: it can be walked
+// once.
 enum class SequenceType : uint8_t { list, tuple, group, range, keys, values, items, iterator };
 
 struct Sequence;
@@ -43,7 +44,8 @@ class Value {
   static Value text(std::string bytes, bool markup = false);
   static Value sequence(std::shared_ptr<const Sequence> value) { return Value(Data(std::move(value))); }
   static Value mapping(std::shared_ptr<const Mapping> value) { return Value(Data(std::move(value))); }
-  // A decimal number without a point: an integer, or a large one, which is carried, compared and written.
+  // Parses a decimal number without a point: an integer, or a large one, which is carried, compared and
+  // written.
   static Value whole(std::string_view digits);
   static Value object(Object* value) { return Value(Data(std::in_place_index<8>, value)); }
 
@@ -60,14 +62,16 @@ class Value {
   const std::string& undefined_message() const;
   bool boolean() const { return std::get<2>(data_); }
   int64_t integer() const { return is(Kind::boolean) ? int64_t{boolean()} : std::get<3>(data_); }
-  const std::string& digits() const { return *std::get<9>(data_); }  // of a large one, a minus before them
+  const std::string& digits() const {
+    return *std::get<9>(data_);
+  }  // digits of a large one, after a minus if negative
   double real() const { return is(Kind::real) ? std::get<4>(data_) : static_cast<double>(integer()); }
   const Text& text() const { return *std::get<5>(data_); }
   const std::string& bytes() const { return text().bytes; }
   const Sequence& sequence() const { return *std::get<6>(data_); }
   const Mapping& mapping() const { return *std::get<7>(data_); }
   Object* object() const { return std::get<8>(data_); }
-  const void* identity() const;  // address of what is shared, or nullptr
+  const void* identity() const;  // address of the shared value, or nullptr
   int depth() const;             // nesting of sequences and mappings
 
  private:
@@ -80,7 +84,7 @@ class Value {
 
 using Values = std::vector<Value>;
 
-// Of range(start, stop, step).
+// The bounds of range(start, stop, step).
 struct Range {
   int64_t start = 0, stop = 0, step = 1;
 };
@@ -93,7 +97,7 @@ struct Sequence {
   mutable size_t walked = 0;  // items already taken from an iterator
 };
 
-// Insertion order, found by Python's equality (1 == 1.0 == True).
+// Keeps insertion order; keys compare by Python's equality (1 == 1.0 == True).
 struct Mapping {
   std::vector<std::pair<Value, Value>> entries;
   std::unordered_multimap<uint64_t, uint32_t> index;  // by key hash; only of mappings larger than kLinear
@@ -104,7 +108,7 @@ struct Mapping {
   void set(Value key, Value value);  // only while it is being built
 };
 
-double large_as_real(const Value& large);  // the nearest; infinite where there is none
+double large_as_real(const Value& large);  // the nearest; infinite if out of range
 bool hashable(const Value& value);
 uint64_t key_hash(const Value& key);
 bool same_key(const Value& a, const Value& b);

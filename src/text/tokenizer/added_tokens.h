@@ -16,12 +16,12 @@
 
 namespace trl::text {
 
-// A longer one is an error: searching for it takes a step for each of its bytes wherever its first byte
-// occurs.
+// The longest added token; a longer one is an error, because searching for it takes a step for each of its
+// bytes wherever its first byte occurs.
 inline constexpr size_t kMaxAddedToken = 1024;  // bytes
 AddedToken read_added_token(const Field& field);
 
-// The longest of several strings at the leftmost place.
+// Finds the longest of several strings at the leftmost position.
 class StringMatcher {
  public:
   void add(std::string_view text, int32_t value);
@@ -41,9 +41,9 @@ class StringMatcher {
 
 class AddedTokens {
  public:
-  // The id of a token that the vocabulary lacks is the next free one. Returns the id.
+  // Adds a token and returns its id: the next free one if the vocabulary lacks the token.
   int32_t add(const AddedToken& token, const Vocabulary& vocabulary);
-  void build(const Normalizers& normalizers, const std::string& where);  // after the last add()
+  void build(const Normalizers& normalizers, const std::string& where);  // call after the last add()
 
   const AddedToken* find(std::string_view content) const;
   const AddedToken* find(int32_t id) const;
@@ -51,8 +51,8 @@ class AddedTokens {
   int32_t end() const { return end_; }         // all ids are below
   std::vector<std::string_view> contents() const;
   std::map<int32_t, AddedToken> all() const;
-  // What decoders get for a token: its normalized form where that is looked for; whether skip_special_tokens
-  // drops it: when that text is a special token's content.
+  // The token as decoders get it. text: its normalized form if that form is looked for. skipped:
+  // skip_special_tokens drops it, because the text is a special token's content.
   struct Decoded {
     std::string_view text;
     bool skipped;

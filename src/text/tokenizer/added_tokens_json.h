@@ -1,4 +1,4 @@
-// The added tokens of a tokenizer.json, written into its text: a vocabulary beside them is not read again.
+// Writes the added tokens into the text of a tokenizer.json, whose vocabulary is not read again.
 #pragma once
 #include <map>
 #include <string>

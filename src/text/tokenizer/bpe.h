@@ -20,8 +20,8 @@ struct BpeOptions {
   bool fuse_unknown = false;   // a run of unknown characters is one token
   bool byte_fallback = false;  // unknown characters become tokens <0x00> ... <0xFF>
   bool ignore_merges = false;  // a word that is a token is that token
-  std::string prefix;          // of the tokens that do not begin a word
-  std::string suffix;          // of those that end one
+  std::string prefix;          // prefix of tokens that do not begin a word
+  std::string suffix;          // suffix of tokens that end a word
 };
 
 struct BpeSpace final : ModelSpace {
@@ -73,11 +73,11 @@ class Bpe final : public Model {
   std::vector<Merge> ranks_;  // by rank
   BpeOptions options_;
   int32_t unknown_ = -1;
-  std::array<int32_t, 0x180>
-      characters_{};  // ids of the first characters of Unicode, which hold the byte alphabet
+  // The ids of the first characters of Unicode, which include the byte alphabet.
+  std::array<int32_t, 0x180> characters_{};
   std::array<int32_t, 256> byte_tokens_{};  // ids of <0x00> ...
-  // By id: does the token's text come out as that one token? Found out when first met; any thread may write
-  // it, all write the same.
+  // Whether a token's text is encoded as that one token, by id. Computed at its first use; any thread may
+  // write it, and all write the same.
   std::unique_ptr<std::atomic<uint8_t>[]> whole_;
 };
 

@@ -1,5 +1,5 @@
 // GPT-2's byte alphabet: each byte is written as one visible character, so that any bytes are text to a BPE
-// model. Printable Latin-1 stands for itself; the 68 other bytes follow from U+0100 on.
+// model. Printable Latin-1 represents itself; the 68 other bytes follow from U+0100 on.
 #pragma once
 #include <array>
 #include <cstdint>

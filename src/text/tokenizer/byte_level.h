@@ -1,10 +1,10 @@
-// Text in the byte alphabet, as the normalizer and the pre-tokenizer ByteLevel write it.
+// Writes text in the byte alphabet, as the normalizer and the pre-tokenizer ByteLevel do.
 #pragma once
 #include "text/tokenizer/piece.h"
 
 namespace trl::text {
 
-// Each byte as its character; all of a character's have its origin.
+// Writes each byte as its character; all bytes of a character have its origin.
 void write_byte_characters(const Piece& piece, Buffer& out);
 
 }  // namespace trl::text

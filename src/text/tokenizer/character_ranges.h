@@ -1,4 +1,4 @@
-// Sorted lists of characters, by which the tables of `tokenizers` differ from those at hand.
+// Sorted lists of characters, by which the tables of `tokenizers` differ from those available here.
 #pragma once
 #include <algorithm>
 #include <cstddef>

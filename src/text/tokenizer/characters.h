@@ -1,5 +1,5 @@
-// Classes of characters as `tokenizers` 0.23.3 asks for them: Rust's standard library (Unicode 17), its regex
-// crate, and for punctuation a table of Unicode 8.
+// Classes of characters as `tokenizers` 0.23.3 uses them: from Rust's standard library (Unicode 17), its
+// regex crate, and for punctuation a table of Unicode 8.
 #pragma once
 
 namespace trl::text {
@@ -12,6 +12,6 @@ bool is_mark(char32_t c);             // M*
 bool is_nonspacing_mark(char32_t c);  // Mn of Unicode 8, of characters that NFD gives
 bool is_combining_mark(char32_t c);   // M* of Unicode 9
 bool is_control(char32_t c);          // Cc, Cf, Co of Unicode 8 except for tabs and ends of lines
-char32_t to_lower(char32_t c);        // of one character to one
+char32_t to_lower(char32_t c);        // maps one character to one
 
 }  // namespace trl::text

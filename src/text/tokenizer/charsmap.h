@@ -16,14 +16,14 @@ namespace trl::text {
 class Charsmap {
  public:
   // bytes: the trie's size in bytes, its units (all of 32 bits, little endian), then the replacements, each
-  // with a NUL after it. Throws Error(format) for what points outside.
+  // with a NUL after it. Throws Error(format) if an offset points outside.
   Charsmap(std::string_view bytes, const std::string& where);
 
-  // The replacement of the shortest text that this one begins with.
+  // Returns the replacement of the shortest entry that this text begins with.
   std::optional<std::string_view> find(std::string_view text) const;
 
-  // SentencePiece's library follows the trie without looking where its ends are, and takes at most 32 texts
-  // that lead to a replacement along one way. Throws Error(format) where that would fail.
+  // Throws Error(format) for a trie that SentencePiece's library cannot follow: it does not check the trie's
+  // bounds, and accepts at most 32 texts that lead to a replacement on one path.
   void check_for_sentencepiece(const std::string& where) const;
 
  private:

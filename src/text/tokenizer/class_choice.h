@@ -1,4 +1,4 @@
-// Which class of transformers 5.23 AutoTokenizer takes for a directory.
+// Chooses the class of transformers 5.23 that AutoTokenizer uses for a directory.
 #pragma once
 #include <string>
 
@@ -7,8 +7,8 @@
 
 namespace trl::text {
 
-// By tokenizer_config.json, config.json (in directory, may be missing) and whether tokenizer.json has
-// ByteLevel steps; with or without "Fast"; empty: a generic one, which takes tokenizer.json as it stands.
+// Decides by tokenizer_config.json, config.json (in directory, may be missing) and the ByteLevel steps of
+// tokenizer.json. The result may end in "Fast"; empty: a generic class, which uses tokenizer.json unchanged.
 // log, which may be nullptr, gets a warning if the file overrules the named class. Throws Error(unsupported)
 // for a class that transformers rebuilds and this build cannot.
 std::string choose_class(const Files& files, const std::string& directory, base::LogSink* log);

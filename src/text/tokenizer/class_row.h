@@ -1,13 +1,13 @@
 // Some classes of transformers 5.23 rebuild their tokenizer from its vocabulary. These rows, one for each
-// class that is read here, hold the steps that replace those of tokenizer.json.
+// supported class, hold the steps that replace those of tokenizer.json.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace trl::text {
 
-// Texts of the tokens that a class has where tokenizer_config.json names none. nullptr: the class has no
-// default; "": by default there is no such token.
+// Texts of a class's tokens if tokenizer_config.json names none. nullptr: the class has no default; "": by
+// default the class has no such token.
 struct DefaultTokens {
   const char* bos = nullptr;
   const char* eos = nullptr;
@@ -26,11 +26,11 @@ enum class Shape {
   unigram      // words, each with a mark of a space before it
 };
 
-// What is put around every text: the post-processor of tokenizer.json decides, nothing, BOS, EOS ...
+// The tokens around every text: the choice of tokenizer.json's post-processor, nothing, BOS, EOS ...
 enum class Surround { file, nothing, bos, eos, bos_eos, cls_sep };
 
-// Tokens that become plain special ones whatever the files say about them: none, the extra ones, named ones
-// too.
+// Tokens that become plain special ones whatever the files say about them: none, the extra ones, or the named
+// ones too.
 enum class Plain { none, extra, all };
 
 struct ClassRow {
@@ -41,19 +41,19 @@ struct ClassRow {
   const char* split = nullptr;  // a pattern before the byte alphabet; nullptr: GPT-2's
   bool nfc = false;
   bool digits = false;            // each digit is a word
-  bool unknown_in_model = false;  // the model puts unk_token where it knows no token
-  bool infilling = false;         // Code Llama's five tokens, and no legacy way of its spaces
+  bool unknown_in_model = false;  // the model uses unk_token for text without a token
+  bool infilling = false;         // Code Llama's five tokens, and no legacy treatment of its spaces
   Surround surround = Surround::file;
   Plain plain = Plain::none;
-  int unknown_id = -1;     // of Unigram, whatever the file says
+  int unknown_id = -1;     // id for Unigram, whatever the file says
   bool sentinels = false;  // T5's <extra_id_0> ... if no extra tokens are named
 };
 
-// Of a class, with or without "Fast". nullptr: the class takes tokenizer.json as it stands.
+// Returns the row of a class, with or without "Fast". nullptr: the class uses tokenizer.json unchanged.
 const ClassRow* find_class_row(std::string_view name);
-// Whether transformers rebuilds it in a way that no row here describes.
+// Returns whether transformers rebuilds the class in a way that no row here describes.
 bool is_unread_class(std::string_view name);
-// "LlamaTokenizer, ..." for messages
+// Returns "LlamaTokenizer, ..." for messages.
 std::string known_classes();
 
 // Split patterns of model families, which GGUF names too.

@@ -1,6 +1,6 @@
-// The text of tokens that come one by one, in whole characters. All steps together give what decode() gives
-// for all ids at once, except that byte tokens which form no character are replaced as bytes, not as a run,
-// and that a BPEDecoder's last word keeps the space after it.
+// Decodes tokens that arrive one by one into whole characters. All steps together give the text that decode()
+// gives for all ids at once, except that byte tokens which form no character are replaced as bytes, not as a
+// run, and that a BPEDecoder's last word keeps the space after it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,7 +15,7 @@ class DecodeStream {
   DecodeStream(const Tokenizer& tokenizer, bool skip_special_tokens)
       : tokenizer_(&tokenizer), skip_(skip_special_tokens) {}
   std::string step(int32_t id);
-  std::string finish();  // an incomplete character will not be completed any more
+  std::string finish();  // call when an incomplete character will not be completed any more
 
  private:
   const Tokenizer* tokenizer_;

@@ -1,4 +1,4 @@
-// Decoders: from the tokens' texts back to the text.
+// Decoders: turn the tokens' texts back into the text.
 #pragma once
 #include <memory>
 #include <string>
@@ -10,7 +10,7 @@ namespace trl::text {
 
 struct DecodeMode {
   bool lossy = false;      // bytes that are not UTF-8 may be replaced
-  bool continues = false;  // text stands before these tokens
+  bool continues = false;  // other text precedes these tokens
 };
 
 class Decoder {

@@ -1,4 +1,4 @@
-// A value of a JSON file together with its place in it, so that every error names file and key.
+// A value of a JSON file together with its position in it, so that every error names file and key.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace trl::text {
 
-// "a number", "an object" ...
+// Returns "a number", "an object" ...
 inline std::string kind_of(const base::Json& value) {
   if (value.is_null()) return "null";
   return (value.is_object() ? "an " : "a ") + base::json_type(value);

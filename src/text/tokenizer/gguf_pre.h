@@ -14,12 +14,12 @@ struct GgufPre {
   bool gpt2 = false;          // last, GPT-2's pattern
   bool nfc = false;
   bool ignore_merges = false;
-  bool add_bos = false;  // when the file does not say
+  bool add_bos = false;  // default if the file does not say
 };
 
-// "": default. Throws Error(unsupported) for an unknown name; origin: for messages.
+// Finds a pre-tokenizer; "": default. Throws Error(unsupported) for an unknown name; origin: for messages.
 const GgufPre& find_gguf_pre(const std::string& name, const std::string& origin);
-// The first that matches, or nullptr.
+// Returns the first match, or nullptr.
 const GgufPre* find_gguf_pre_like(const std::function<bool(const GgufPre&)>& matches);
 std::string known_gguf_pres();                    // "default, gpt-2, ..."
 base::Json pre_tokenizer_of(const GgufPre& pre);  // as in tokenizer.json

@@ -1,5 +1,5 @@
-// A limit to what the steps make of a text: otherwise a few lines of a hostile file could ask for all the
-// memory there is.
+// Limits the size of the text that the steps produce: otherwise a few lines of a hostile file could ask for
+// all memory.
 #pragma once
 #include <cstddef>
 
@@ -7,7 +7,7 @@
 
 namespace trl::text {
 
-// Far above what any step of a known tokenizer makes (NFKC: 18 bytes of one character).
+// The limit is far above the output of any step of a known tokenizer (NFKC: 18 bytes for one character).
 inline void refuse_growth(size_t before, size_t after, const char* steps) {
   if (after > 64 * before + (size_t{1} << 20))
     fail(Status::unsupported, "the steps of the {} make more than {} bytes of {}", steps, after - 1, before);

@@ -1,4 +1,4 @@
-// What the pre-tokenizer and the decoder called Metaspace say of SentencePiece's mark of a space.
+// The settings for SentencePiece's mark of a space, which the pre-tokenizer and the decoder Metaspace share.
 #pragma once
 #include <string>
 
@@ -7,7 +7,7 @@
 
 namespace trl::text {
 
-// Where a mark is put before the text: each part between added tokens, the first alone, none.
+// The parts that get a mark before their text: each part between added tokens, only the first, or none.
 enum class PrependScheme { always, first, never };
 
 struct MetaspaceSettings {

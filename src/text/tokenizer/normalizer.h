@@ -12,7 +12,7 @@ namespace trl::text {
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  // false: the piece stays as it is, out is not used
+  // false: the piece is unchanged, out is not used
   virtual bool apply(const Piece& piece, Buffer& out, MatchSpace& space) const = 0;
 };
 
@@ -22,7 +22,7 @@ class Normalizers {
   explicit Normalizers(const Field& field);  // normalizer of tokenizer.json
 
   size_t size() const { return steps_.size(); }
-  // buffers: size() of them; the result lives in one of them, or is the piece itself.
+  // buffers: size() of them; the result is in one of them, or is the piece itself.
   Piece run(Piece piece, std::vector<Buffer>& buffers, MatchSpace& space) const;
   std::string run(std::string_view text) const;
 

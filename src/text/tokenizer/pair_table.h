@@ -15,7 +15,7 @@ class PairTable {
   void reserve(size_t pairs) {
     while (slots_.size() < 2 * pairs) grow();
   }
-  // The last value given for a pair stays.
+  // Sets a pair's value; the last one given is kept.
   void set(uint32_t a, uint32_t b, Value value) {
     if (2 * (count_ + 1) > slots_.size()) grow();
     Slot& slot = slots_[find_slot(key(a, b))];

@@ -1,4 +1,4 @@
-// Where a text is cut: by a regex, a literal or a class of characters.
+// Cuts a text by a regex, a literal or a class of characters.
 #pragma once
 #include <memory>
 #include <string>
@@ -24,7 +24,7 @@ class Pattern {
 };
 
 std::unique_ptr<Pattern> regex_pattern(std::string_view oniguruma);
-// The same for some patterns, faster in ASCII; nullptr: not one of them.
+// Does the same for some patterns, faster in ASCII; nullptr: the pattern is not one of them.
 std::unique_ptr<Pattern> ascii_pattern(std::string_view oniguruma);
 std::unique_ptr<Pattern> literal_pattern(std::string literal);
 std::unique_ptr<Pattern> character_pattern(bool (*matches)(char32_t));

@@ -1,5 +1,5 @@
-// What passes through the pipeline: a piece of text and, when offsets are wanted, where each of its bytes
-// came from. Steps hand pieces on by call, so that no list of words exists.
+// A piece of text that passes through the pipeline and, when offsets are wanted, the origin of each of its
+// bytes. Steps pass pieces on by call, so that no list of words exists.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -39,7 +39,7 @@ struct Span {
 struct Piece {
   std::string_view text;
   const Span* spans = nullptr;  // one per byte of text, or null: offsets are not wanted
-  // How many of its first bytes came from the first character of the text that was given to encode().
+  // The number of its first bytes that came from the first character of the text given to encode().
   size_t leading = 0;
 
   Piece part(size_t begin, size_t end) const {
@@ -59,13 +59,13 @@ struct Buffer {
     spans.clear();
     leading = 0;
   }
-  // The text that replaces `from`.
+  // Returns the text that replaces `from`.
   Piece piece(const Piece& from) const { return {text, from.spans ? spans.data() : nullptr, leading}; }
 };
 
 using PieceSink = FunctionRef<void(const Piece&)>;
 
-// Ids and, when wanted, where they came from.
+// Ids and, when wanted, their origins.
 struct Tokens {
   std::vector<int32_t> ids;
   std::vector<Span> spans;

@@ -29,7 +29,8 @@ class Pipeline {
   std::optional<std::string> id_to_token(int32_t id) const;
   int32_t end() const;  // all ids are below
   const AddedTokens& added() const { return added_; }
-  // The files beside tokenizer.json name tokens that it lacks: their ids follow from the order of names.
+  // Returns whether the files next to tokenizer.json name tokens that it lacks: their ids follow from the
+  // order of names.
   bool names_new_tokens() const { return end() > file_end_; }
   const std::optional<std::string>& padding_token() const { return padding_token_; }
 

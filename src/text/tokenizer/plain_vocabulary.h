@@ -1,4 +1,4 @@
-// The files of a Hugging Face tokenizer for a vocabulary as GGUF holds it.
+// Makes the files of a Hugging Face tokenizer from a vocabulary as GGUF holds it.
 #pragma once
 #include <string>
 
@@ -7,7 +7,7 @@
 
 namespace trl::text {
 
-// PlainVocabulary::token_types, as ggml numbers them.
+// Values of PlainVocabulary::token_types, as ggml numbers them.
 enum : int32_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
 
 // Throws Error(unsupported) for another model or an unknown pre-tokenizer, Error(format) for lists that do

@@ -17,12 +17,12 @@ class PostProcessor {
   PostProcessor(const Field& field, int32_t id_end);  // post_processor of tokenizer.json
   PostProcessor(std::optional<int32_t> before, std::optional<int32_t> after);  // the ids around the text
 
-  // token_text: what the token at an index of tokens stands for; text: what was encoded.
+  // token_text: the text of the token at an index of tokens; text: the text that was encoded.
   using TokenText = FunctionRef<std::string_view(size_t index)>;
   void run(Tokens& tokens, std::string_view text, bool add_special_tokens, TokenText token_text) const;
 
  private:
-  // One step: the template's parts, nullopt standing for the text; or trimming.
+  // One step: the template's parts, with nullopt for the text; or trimming.
   struct Step {
     bool trims = false;
     bool prefix_space = false;

@@ -1,5 +1,5 @@
-// The fields of a serialized Protocol Buffers message, one after the other; groups, which are no longer
-// written, are refused.
+// Reads the fields of a serialized Protocol Buffers message in order; refuses groups, which are no longer
+// written.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -12,8 +12,8 @@ class ProtobufReader {
   struct Field {
     uint32_t number;
     Kind kind;
-    uint64_t integer;        // of integer
-    std::string_view bytes;  // of the other kinds
+    uint64_t integer;        // value of kind integer
+    std::string_view bytes;  // value of the other kinds
     std::string_view whole;  // with its tag
   };
 

@@ -1,4 +1,5 @@
-// A tokenizer.json as a class of transformers rebuilds it: its vocabulary and merges with the class's steps.
+// Rebuilds a tokenizer.json as a class of transformers does: its vocabulary and merges with the class's
+// steps.
 #pragma once
 #include <string>
 
@@ -8,13 +9,13 @@
 
 namespace trl::text {
 
-// json: of the file at path. Returns, as one sentence, what in the file differed and is no longer used;
-// empty: class and file agree. Throws Error(unsupported) if the class has another type of model.
+// json: content of the file at path. Returns, as one sentence, the differences in the file that are no longer
+// used; empty: class and file agree. Throws Error(unsupported) if the class has another type of model.
 std::string rebuild(TokenizerJson& json, const ClassRow& row, const Settings& settings,
                     const std::string& path);
 
-// A step without what has no effect: defaults, lists of one, how offsets are trimmed. Two equal results do
-// the same.
+// Returns a step without the parts that have no effect: defaults, lists of one, how offsets are trimmed. Two
+// steps with equal results behave the same.
 nlohmann::json bare_step(const base::Json& step);
 
 }  // namespace trl::text

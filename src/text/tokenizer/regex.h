@@ -22,8 +22,8 @@ class MatchSpace {
 
 class Regex {
  public:
-  explicit Regex(
-      std::string_view oniguruma);  // throws Error(unsupported) or Error(format), naming the pattern
+  // Throws Error(unsupported) or Error(format), naming the pattern.
+  explicit Regex(std::string_view oniguruma);
   ~Regex();
   Regex(Regex&&) noexcept;
 
@@ -31,8 +31,8 @@ class Regex {
     size_t begin;
     size_t end;
   };
-  // The first match at or after from. text is valid UTF-8. Throws Error(unsupported) when the search does
-  // not end within its limits.
+  // Finds the first match at or after from. text is valid UTF-8. Throws Error(unsupported) when the search
+  // does not end within its limits.
   bool find(std::string_view text, size_t from, Match& match, MatchSpace& space) const;
 
  private:

@@ -1,5 +1,5 @@
 // Writes a changed copy of a piece and keeps the origin of each byte by the rules of `tokenizers`: a
-// character that takes another's place takes its origin, an inserted one has the origin of what stands before
+// character that replaces another takes its origin, an inserted one has the origin of the character before
 // it.
 #pragma once
 #include <algorithm>
@@ -14,7 +14,7 @@ class Rewriter {
  public:
   Rewriter(const Piece& from, Buffer& to) : from_(from), to_(to) { to_.clear(); }
 
-  // change 0: c replaces the next character; -n: and n more go with it; 1: c is inserted.
+  // change 0: c replaces the next character; -n: it replaces n more too; 1: c is inserted.
   void put(char32_t c, int64_t change) {
     base::append_utf8(to_.text, c);
     if (from_.spans) to_.spans.resize(to_.text.size(), change > 0 ? inserted() : at(at_));

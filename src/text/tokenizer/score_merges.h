@@ -7,9 +7,9 @@
 
 namespace trl::text {
 
-// A pair for every way to make a token of two, the highest score first, as transformers orders them: of equal
-// scores the longer left part first, then the longer right one. scores: one for each token. The parts borrow
-// from tokens.
+// Returns a pair for every way to make a token of two, the highest score first, as transformers orders them:
+// among equal scores the longer left part first, then the longer right one. scores: one for each token. The
+// parts borrow from tokens.
 std::vector<std::pair<std::string_view, std::string_view>> merges_of_scores(
     const std::vector<std::string>& tokens, const std::vector<float>& scores);
 

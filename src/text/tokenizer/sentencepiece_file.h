@@ -6,8 +6,8 @@
 
 namespace trl::text {
 
-// The parts of a serialized ModelProto that the library needs, without its self tests. Fields as in
-// sentencepiece_model.proto. Throws Error(format) that names path and what is wrong.
+// Returns the parts of a serialized ModelProto that the library needs, without its self tests. Fields as in
+// sentencepiece_model.proto. Throws Error(format) that names path and the fault.
 std::string read_sentencepiece_file(std::string_view bytes, const std::string& path);
 
 }  // namespace trl::text

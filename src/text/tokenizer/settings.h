@@ -1,4 +1,4 @@
-// What the files beside tokenizer.json say: special tokens, BOS and EOS, the chat template.
+// The settings in the files next to tokenizer.json: special tokens, BOS and EOS, the chat template.
 #pragma once
 #include <map>
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace trl::text {
 
-// A tokenizer's files, name and bytes; tokenizer.json is among them.
+// A tokenizer's files, name and bytes; includes tokenizer.json.
 using Files = std::vector<std::pair<std::string, std::string>>;
 const std::string* find_file(const Files& files, std::string_view name);
 inline constexpr const char* kTemplate = "chat_template.jinja";
@@ -27,12 +27,12 @@ struct Settings {
   bool added_yields = false;            // added_tokens.json: an id that tokenizer.json adds is that token
   std::vector<AddedToken> named;        // bos_token, eos_token ...
   std::vector<AddedToken> extra;        // additional_special_tokens, extra_special_tokens
-  bool names_pad = false;               // pad_token is given, if only as null
+  bool names_pad = false;               // pad_token is given, even as null
   std::map<std::string, std::string> chat_templates;
   std::optional<bool> add_prefix_space;
   std::optional<bool> add_bos, add_eos;
   bool legacy = false;
-  struct Cleaning {  // of BertTokenizer
+  struct Cleaning {  // settings of BertTokenizer
     bool lowercase = true;
     bool ideographs = true;
     std::optional<bool> strip_accents;
@@ -45,14 +45,14 @@ struct Settings {
   std::optional<Around> around;  // tokens around each text instead of tokenizer.json's post-processor
 };
 
-// directory: for messages; row: of the class, whose tokens are taken where the files name none, or nullptr.
+// directory: for messages; row: the class's row, whose tokens are used if the files name none, or nullptr.
 Settings read_settings(const Files& files, const std::string& directory, const ClassRow* row);
 
-// The files with these added tokens listed in tokenizer_config.json, by id.
+// Returns the files with these added tokens listed in tokenizer_config.json, by id.
 Files with_listed(Files files, const std::map<int32_t, AddedToken>& added);
 
-// The files with the overrides written in. added: tokens by id, all of which the files list then, so that
-// none gets another id when its name goes; may be empty.
+// Returns the files with the overrides written in. added: tokens by id, all of which the files then list, so
+// that none gets another id when its name is removed; may be empty.
 Files with_overrides(Files files, const Tokenizer::Overrides& overrides,
                      const std::map<int32_t, AddedToken>& added);
 

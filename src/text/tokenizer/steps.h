@@ -1,4 +1,4 @@
-// Steps of a tokenizer.json, written.
+// Writes steps of a tokenizer.json.
 #pragma once
 #include <string>
 
@@ -36,7 +36,7 @@ inline base::Json metaspace(const char* prepend_scheme, bool split = false) {
           {"split", split}};
 }
 
-// Marks become spaces and byte tokens bytes; strips: the space that was put before the text goes.
+// Turns marks into spaces and byte tokens into bytes; strips: removes the space that was put before the text.
 inline base::Json mark_decoder(bool strips) {
   base::Json steps = {replace(kSpaceMark, " "), {{"type", "ByteFallback"}}, {{"type", "Fuse"}}};
   if (strips) steps.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});

@@ -23,7 +23,7 @@ class Model {
   virtual void tokenize(const Piece& word, ModelSpace& space, Tokens& out) const = 0;
 };
 
-// root: tokenizer.json, without what json holds apart, which moves into the model.
+// root: tokenizer.json, without the parts that json holds separately, which are moved into the model.
 std::unique_ptr<Model> read_model(const Field& root, TokenizerJson& json);
 
 }  // namespace trl::text

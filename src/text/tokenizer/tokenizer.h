@@ -17,63 +17,65 @@ namespace trl::text {
 
 struct Encoding {
   std::vector<int32_t> ids;
-  std::vector<std::pair<uint32_t, uint32_t>>
-      offsets;  // byte range of each token in the given text; {0, 0}: added
+  // The byte range of each token in the given text; {0, 0}: added.
+  std::vector<std::pair<uint32_t, uint32_t>> offsets;
 };
 
 // A vocabulary as plain arrays, as GGUF holds it (io/ knows the file, text/ the meaning).
 struct PlainVocabulary {
   std::string model;         // tokenizer.ggml.model: "gpt2", "llama"
-  std::string pre;           // tokenizer.ggml.pre, of "gpt2"
+  std::string pre;           // tokenizer.ggml.pre, for "gpt2"
   std::string architecture;  // general.architecture, for "llama"; may be empty
   std::vector<std::string> tokens;
-  std::vector<std::string> merges;   // "a b"
-  std::vector<float> scores;         // of "llama", one a token; they order its merges where none are given
+  std::vector<std::string> merges;  // "a b"
+  // For "llama", one score a token; they order its merges if none are given.
+  std::vector<float> scores;
   std::vector<int32_t> token_types;  // 1 normal, 2 unknown, 3 control, 4 user defined, 6 byte; may be empty
   int32_t bos = -1, eos = -1, unk = -1, pad = -1;
   std::optional<bool> add_bos;  // tokenizer.ggml.add_bos_token; nullopt: pre decides
   bool add_eos = false;
-  bool add_space_prefix = true;                       // of "llama": the text begins with a mark of a space
+  // For "llama": the text begins with a mark of a space.
+  bool add_space_prefix = true;
   std::map<std::string, std::string> chat_templates;  // by name
 };
 
 // A token that is recognised in a text before the model sees it.
 struct AddedToken {
   std::string content;
-  bool single_word = false;  // only where no word character stands on either side
-  bool lstrip = false;       // takes the whitespace before it along
+  bool single_word = false;  // only if no word character is next to it
+  bool lstrip = false;       // includes the whitespace before it
   bool rstrip = false;
-  bool normalized = true;  // looked for in the normalized text
+  bool normalized = true;  // searched for in the normalized text
   bool special = false;    // skip_special_tokens drops it
 };
 
 class Tokenizer {
  public:
-  // tokenizer.json, or tokenizer.model where there is none, tokenizer_config.json, special_tokens_map.json,
-  // added_tokens.json, chat_template.jinja, additional_chat_templates/*.jinja; config.json for the class,
-  // which may replace tokenizer.json's steps (class_row.h): log is warned where that changes what the file
-  // says.
+  // Reads tokenizer.json, or tokenizer.model if it is missing, tokenizer_config.json,
+  // special_tokens_map.json, added_tokens.json, chat_template.jinja, additional_chat_templates/*.jinja;
+  // config.json for the class, which may replace tokenizer.json's steps (class_row.h): log gets a warning if
+  // that contradicts the file.
   static std::unique_ptr<Tokenizer> from_directory(const std::string& path, base::LogSink* log = nullptr);
   static std::unique_ptr<Tokenizer> from_vocabulary(const PlainVocabulary& vocabulary,
                                                     std::string_view origin);
   virtual ~Tokenizer() = default;
 
-  // add_special_tokens: what the post-processor adds (BOS ...). Special tokens written in the text are
+  // add_special_tokens: adds the post-processor's tokens (BOS ...). Special tokens written in the text are
   // recognised.
   virtual std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const = 0;
   virtual Encoding encode_with_offsets(std::string_view text, bool add_special_tokens) const = 0;
   // Throws Error(invalid_argument) for an id that is negative or not below vocab_size(); gaps below it give
   // no text. decode: invalid UTF-8 becomes U+FFFD.
   virtual std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const = 0;
-  // Raw, for DecodeStream. continues: text stands before, so that what happens at its beginning (a space that
-  // is stripped) does not happen here.
+  // Returns raw bytes, for DecodeStream. continues: other text precedes these tokens, so that changes at the
+  // beginning of a text (a space that is stripped) do not happen here.
   virtual std::string decode_bytes(std::span<const int32_t> ids, bool skip_special_tokens,
                                    bool continues) const = 0;
   virtual std::optional<int32_t> token_to_id(std::string_view token) const = 0;
   virtual std::optional<std::string> id_to_token(int32_t id) const = 0;
-  virtual int64_t vocab_size() const = 0;  // ids run below this
+  virtual int64_t vocab_size() const = 0;  // ids are below this
 
-  // The class of transformers whose steps it has; empty: tokenizer.json's own.
+  // The class of transformers whose steps the tokenizer has; empty: tokenizer.json's own.
   virtual std::string_view built_as() const = 0;
 
   struct Special {
@@ -81,26 +83,26 @@ class Tokenizer {
     std::map<std::string, std::string> others;      // by name: cls_token, image_token ...
   };
   virtual const Special& special() const = 0;
-  // By name, as transformers gives them to a chat template: bos_token, image_token ...
+  // Returns tokens by name, as transformers gives them to a chat template: bos_token, image_token ...
   std::map<std::string, std::string> special_tokens_map() const;
   std::optional<int32_t> special_id(const std::optional<std::string>& token) const {
     return token ? token_to_id(*token) : std::nullopt;
   }
-  // By name; one alone is "default" (chat_template/chat_templates.h tells which one a call takes).
+  // Templates by name; a single one is "default" (chat_template/chat_templates.h chooses one for a call).
   virtual const std::map<std::string, std::string>& chat_templates() const = 0;
 
   virtual std::map<int32_t, AddedToken> added_tokens() const = 0;  // by id
-  // A copy that knows these too; one that the vocabulary lacks gets the next free id.
+  // Returns a copy that knows these too; one that the vocabulary lacks gets the next free id.
   virtual std::unique_ptr<Tokenizer> with_added(std::span<const AddedToken> tokens) const = 0;
-  // A copy with another EOS, pad token or template, which replaces all (eos_token, pad_token, chat_template
-  // options); throws Error(invalid_config) when a token is not in the vocabulary.
+  // Returns a copy with another EOS, pad token or template, which replaces all (eos_token, pad_token,
+  // chat_template options); throws Error(invalid_config) when a token is not in the vocabulary.
   struct Overrides {
     std::optional<std::string> eos = {}, pad = {}, chat_template = {};
   };
   virtual std::unique_ptr<Tokenizer> with(const Overrides& overrides) const = 0;
 
-  // The files of a saved model directory: tokenizer.json, tokenizer_config.json, chat_template.jinja ...
-  // {name, bytes}; a name may be one in a folder.
+  // Returns the files of a saved model directory: tokenizer.json, tokenizer_config.json, chat_template.jinja
+  // ... {name, bytes}; a name may include a folder.
   virtual std::vector<std::pair<std::string, std::string>> files() const = 0;
 };
 

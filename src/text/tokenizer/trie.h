@@ -1,5 +1,5 @@
-// The tokens of a vocabulary by their bytes. The children of a node lie side by side, so that a vocabulary of
-// 250,000 tokens takes some ten megabytes and is sorted in once, in linear time.
+// The tokens of a vocabulary by their bytes. The children of a node are contiguous, so that a vocabulary of
+// 250,000 tokens takes some ten megabytes and is built once, in linear time.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -16,7 +16,7 @@ class Trie {
 
   explicit Trie(const Vocabulary& vocabulary);
 
-  // The node after a byte; kRoot, which follows no byte, if no token continues with it.
+  // Returns the node after a byte; kRoot, which follows no byte, if no token continues with it.
   uint32_t next(uint32_t node, char byte) const {
     const auto label = static_cast<unsigned char>(byte);
     if (node == kRoot) return roots_[label];
@@ -24,7 +24,7 @@ class Trie {
     const void* found = std::memchr(labels_.data() + begin, label, first_[node + 1] - begin);
     return found ? static_cast<uint32_t>(static_cast<const unsigned char*>(found) - labels_.data()) : kRoot;
   }
-  int32_t id(uint32_t node) const { return ids_[node]; }  // of the token that ends here; -1: none
+  int32_t id(uint32_t node) const { return ids_[node]; }  // token that ends here; -1: none
 
  private:
   std::array<uint32_t, 256> roots_{};  // the root's children

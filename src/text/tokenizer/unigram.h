@@ -1,4 +1,4 @@
-// Unigram: of all ways to cut a word into tokens the one with the highest sum of scores.
+// Unigram: cuts a word into the tokens with the highest sum of scores.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -12,8 +12,9 @@
 namespace trl::text {
 
 struct UnigramOptions {
-  std::optional<int32_t> unknown;  // the token for characters that are none; without it they are an error
-  bool byte_fallback = false;      // unknown text becomes tokens <0x00> ... <0xFF>
+  // The token for characters that are not in the vocabulary; without it they are an error.
+  std::optional<int32_t> unknown;
+  bool byte_fallback = false;  // unknown text becomes tokens <0x00> ... <0xFF>
 };
 
 class Unigram final : public Model {

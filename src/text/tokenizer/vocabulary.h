@@ -8,7 +8,8 @@
 
 namespace trl::text {
 
-// Above every known vocabulary (the largest have 2^18); keeps a malicious file from asking for gigabytes.
+// The largest id is above every known vocabulary (the largest have 2^18) and keeps a malicious file from
+// asking for gigabytes.
 inline constexpr int32_t kMaxTokenId = (1 << 22) - 1;
 
 class Vocabulary {
@@ -16,7 +17,7 @@ class Vocabulary {
   void reserve(size_t tokens);
   // false: the token or the id exists already. 0 <= id <= kMaxTokenId.
   bool add(std::string_view token, int32_t id);
-  // The id is free; a token that is there already is found under this id from now on.
+  // Puts a token at a free id; a token that exists already is found under this id from now on.
   void put(std::string_view token, int32_t id);
   int32_t find(std::string_view token) const;               // -1: none
   std::optional<std::string_view> token(int32_t id) const;  // valid as long as nothing is added

@@ -1,4 +1,4 @@
-// WordLevel: a word is a token, or the unknown one.
+// WordLevel: a word is a token, or the unknown token.
 #pragma once
 #include <string>
 

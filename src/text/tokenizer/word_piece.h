@@ -1,4 +1,4 @@
-// WordPiece: from the left, the longest token each time; those after the first one carry a prefix in the
+// WordPiece: takes the longest token each time, from the left; tokens after the first carry a prefix in the
 // vocabulary. A word that cannot be covered is the unknown token as a whole.
 #pragma once
 #include <cstdint>
