@@ -1,4 +1,4 @@
-// What a shared library asks the dynamic linker for, read from its file without loading it.
+// Reads from a shared library's file, without loading it, what it asks the dynamic linker for.
 #pragma once
 #include <string>
 #include <vector>

@@ -12,7 +12,7 @@ namespace trl::entry {
 namespace {
 
 // TRL trains factors in bfloat16 above a model that bitsandbytes holds, whether an option asked for that or
-// the checkpoint came so.
+// the checkpoint was saved so.
 at::ScalarType factor_type(model::Model& model, const config::Config& config) {
   const bool held = config::quantization(config) || model.config_json().contains("quantization_config");
   if (held) return at::kBFloat16;
