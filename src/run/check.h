@@ -1,4 +1,4 @@
-// What a run refuses before rows and weights are read.
+// Refuses runs before rows and weights are read.
 #pragma once
 #include "config/config.h"
 #include "config/training_arguments.h"

@@ -29,7 +29,7 @@ class RowMeasurer {
   bool preference() const { return preference_; }
   bool has_prompt() const {
     return format_ != Format::text && format_ != Format::messages;
-  }  // a preference row
+  }  // counts as a preference row
   std::string format() const;
   // any thread. Changes the row. The second one is of a preference row's rejected.
   std::array<RowMeasure, 2> measure(Row& row) const;
