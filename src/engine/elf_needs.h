@@ -1,4 +1,4 @@
-// Reads from a shared library's file, without loading it, what it asks the dynamic linker for.
+// The needs that a shared library declares to the dynamic linker, read from its file without loading it.
 #pragma once
 #include <string>
 #include <vector>

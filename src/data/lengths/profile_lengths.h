@@ -23,7 +23,7 @@ struct ProfileOptions {
   int64_t gradient_accumulation_steps = 1;
 };
 
-// Reads the whole source once. context.arguments->max_length is not read. Throws what preparation throws.
+// Reads the whole source once. context.arguments->max_length is not read. Throws as preparation does.
 telemetry::LengthProfile profile_lengths(Source& source, const PrepareContext& context,
                                          const ProfileOptions& options);
 

@@ -31,7 +31,7 @@ class RowMeasurer {
     return format_ != Format::text && format_ != Format::messages;
   }  // counts as a preference row
   std::string format() const;
-  // any thread. Changes the row. The second one is of a preference row's rejected.
+  // any thread. Changes the row. The second measure is that of a preference row's rejected completion.
   std::array<RowMeasure, 2> measure(Row& row) const;
 
  private:

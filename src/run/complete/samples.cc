@@ -59,8 +59,8 @@ void Samples::on_event(const engine::Event& event) {
   }
 }
 
-// Begins the file. A new run starts it anew. A resumed one continues it; samples taken after the checkpoint
-// was saved are added to it now.
+// Begins the file. A new run starts it anew. A resumed one continues it; if its checkpoint was saved just
+// before the samples of that step were taken, they are taken now.
 void Samples::begin(const engine::Event& event) {
   last_event_ = Moment{event.step, event.epoch};
   const std::string path = telemetry::samples_path(output_dir_);

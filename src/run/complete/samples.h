@@ -23,7 +23,7 @@ class Samples {
           engine::Model& model);
   // Handles an event of the run, on the thread of its step, when the weights are those of the event's step.
   void on_event(const engine::Event& event);
-  void take_due();   // takes those that a cancelled call left; throws Error(cancelled)
+  void take_due();   // takes the samples that a cancelled call left; throws Error(cancelled)
   void take_last();  // at the end of the run; throws the same
 
  private:

@@ -8,7 +8,7 @@
 
 namespace trl::run {
 
-// If a limit is set, refuses a run whose longest row by itself does not fit, before its model is opened, and
+// If a limit is set, refuses a run whose longest row already does not fit, before its model is opened, and
 // warns of one whose largest batch may not fit. A run that cannot be planned passes. training: the values of
 // config. evaluation: nullable. Error(out_of_memory).
 void check_memory_limit(Environment& environment, const config::Config& config,

@@ -44,7 +44,7 @@ base::Json plan_run(Environment& environment, const config::Config& config, cons
 // Says whether an error of this status refuses a run for its options or files, so that others may continue.
 bool is_refusal(Status status);
 
-// Returns the sets that a user is likely to try next, without those that the configuration has already.
+// Returns the sets that a user is likely to try next, except those that the configuration has already.
 std::vector<config::OptionSet> usual_sets(const config::Config& config);
 
 }  // namespace trl::run
