@@ -39,7 +39,7 @@ void destroy(H* handle) noexcept {
   scope.log_failure(log.get());
 }
 
-// Destroys what a failed call had already made for its caller.
+// Destroys the objects that a failed call had already made for its caller.
 template <class Out>
 void take_back(Out* out) noexcept {
   if (out == nullptr) return;

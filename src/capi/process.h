@@ -43,7 +43,7 @@ class Process {
   void leave() noexcept;  // unregisters it; after the last one, settings are free again
   int threads();
   void set_memory_limit(int64_t bytes);
-  // The engine, opened on first use, with the current number of threads. Throws what the loader throws.
+  // Opens the engine on first use, with the current number of threads. Throws the loader's errors.
   engine::Engine& engine();
   // Runs body, a call of the engine, which returns a status.
   int32_t use_engine(Use use, const std::function<int32_t()>& body);

@@ -7,8 +7,8 @@
 namespace trl::capi {
 
 namespace {
-constexpr auto kApart =
-    std::chrono::milliseconds(50);  // least time between two calls of the callback within a phase
+// The least time between two calls of the callback within a phase.
+constexpr auto kApart = std::chrono::milliseconds(50);
 constexpr std::string_view kSaving = "save";
 }  // namespace
 

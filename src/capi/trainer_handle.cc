@@ -86,8 +86,8 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
       eval_(std::move(eval)),
       model_path_(run::needed_model_path(config_)) {
   interrupt_.works_for(runtime_.get());
-  const auto arguments =
-      config::training_arguments(config_);  // refuses invalid values before anything is read
+  // refuses invalid values before anything is read
+  const auto arguments = config::training_arguments(config_);
   const std::optional<int64_t> budget = run::memory_budget(*runtime_, config_);
   if (eval_ == nullptr) config::refuse_evaluation(arguments);
   run::check_run(*runtime_, config_, arguments);

@@ -88,8 +88,8 @@ struct Batch {
   int64_t elements = 0;        // elements of TRL's input_ids
   int64_t max_length = 0;      // longest document
   int64_t counted_tokens = 0;  // num_tokens (the sum of the attention mask, or the row's width)
-  int64_t real_tokens =
-      0;  // tokens that are no padding to Trainer: by the mask, or without one by the pad token's id
+  // Tokens that Trainer does not take for padding: by the mask, or without one by the pad token's id.
+  int64_t real_tokens = 0;
   // [documents], in depth-first order: the segment that this one continues, which is before it, or -1; null:
   // no segment has a parent
   const int32_t* parents = nullptr;
@@ -242,8 +242,8 @@ class Model {
 struct Prediction {
   int64_t peak = 0;     // resident, of the whole process
   int64_t process = 0;  // the part of it that the memory counter does not see
-  std::array<int64_t, base::kMemoryKinds> kinds =
-      {};  // the peak of each kind; these peaks are not simultaneous
+  // The peak of each kind; these peaks are not simultaneous.
+  std::array<int64_t, base::kMemoryKinds> kinds = {};
 };
 
 struct AttentionSpec {
@@ -304,8 +304,8 @@ class Trainer {
   virtual int32_t save(std::string_view directory, SaveKind kind, ErrorSink& error) noexcept = 0;
   virtual int64_t global_step() noexcept = 0;
   virtual int64_t max_steps() noexcept = 0;
-  virtual std::string_view
-  state_json() noexcept = 0;  // trainer_state.json as of now, valid until the next call
+  // trainer_state.json as of now, valid until the next call.
+  virtual std::string_view state_json() noexcept = 0;
 
  protected:
   ~Trainer() = default;
@@ -336,8 +336,8 @@ struct PlanSpec {
   std::span<const KeyValue> config;
   ModelSpec model;
   std::span<const int64_t> lengths;  // tokens of each row of the largest micro-batch
-  bool longest_allowed =
-      false;  // they are the lengths that max_length allows; the rows themselves may be shorter
+  // lengths are those that max_length allows; the rows themselves may be shorter.
+  bool longest_allowed = false;
   int64_t eval_longest = 0;             // tokens of the longest row of evaluation; 0: as in training
   std::span<const int32_t> new_tokens;  // as in TrainerSpec
   config::Levers levers = {};

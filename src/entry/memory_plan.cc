@@ -348,7 +348,7 @@ void check_disks(const engine::PlanSpec& spec, int64_t batches_per_epoch) {
   config::TrainingArguments arguments = config::training_arguments(config);
   const bool known = batches_per_epoch != 0;
   if (!known && arguments.max_steps <= 0) arguments.max_steps = 1;
-  // A resumed run's checkpoint decides what it still saves.
+  // The checkpoint of a resumed run determines its remaining saves.
   if (arguments.resume_from_checkpoint) arguments.save_strategy = config::Strategy::no;
   arguments.cache_frozen_layers.clear();  // this cache checks its own disk
   const tensor::Rehearsal rehearsal;

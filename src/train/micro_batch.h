@@ -26,9 +26,9 @@ struct MicroBatch {
   int64_t elements = 0;  // elements of TRL's input_ids
   int64_t labels = 0;    // labels other than -100, over all sequences, the first of each included
   int64_t counted_tokens = 0;
-  int64_t real_tokens = 0;  // tokens that are no padding to Trainer
-  int64_t shared_tokens =
-      0;  // repetitions left out, because tokens that several rows share are here once (sharing.h)
+  int64_t real_tokens = 0;  // tokens that Trainer does not take for padding
+  // Repetitions left out: tokens that several rows share are here once (sharing.h).
+  int64_t shared_tokens = 0;
   std::vector<int32_t> sequence_labels;                            // tokens with a label, by sequence
   std::vector<int32_t> sequence_tokens;                            // tokens, by sequence
   std::map<std::string, std::vector<float>, std::less<>> columns;  // by sequence

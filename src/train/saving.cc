@@ -86,7 +86,7 @@ void Trainer::write_checkpoint(const std::string& directory) {
   if (contents.resumable) last_checkpoint_ = directory;
 }
 
-// Removes old checkpoints after one is saved: a failure to remove one is no reason to stop.
+// Removes old checkpoints after one is saved: a failure to remove one does not stop the run.
 void Trainer::rotate(int64_t limit, bool keep_newest) {
   try {
     checkpoint::rotate(arguments().output_dir, run_, limit, base::file_name(state_.best_model_checkpoint),

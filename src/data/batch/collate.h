@@ -27,7 +27,7 @@ struct HostBatch {
   int64_t width = 0;                        // width of TRL's input_ids, padding included
   int64_t elements = 0;                     // elements of TRL's input_ids
   int64_t counted_tokens = 0;               // num_tokens
-  int64_t real_tokens = 0;                  // tokens that are no padding to Trainer
+  int64_t real_tokens = 0;                  // tokens that Trainer does not take for padding
   std::vector<int32_t> parents, sequences;  // or empty
   std::vector<std::pair<std::string_view, std::vector<float>>> columns;  // by sequence
 };

@@ -45,7 +45,7 @@ std::vector<uint32_t> grouped_order(const OrderOptions& options, int64_t epoch,
 }  // namespace
 
 // Cuts the rows into mega-batches and sorts each; then the longest row of all is swapped with the first one,
-// so that a batch too large for the memory comes at once.
+// so that a batch too large for the memory fails at once.
 std::vector<uint32_t> length_grouped(std::span<const uint32_t> lengths, int64_t batch_size,
                                      base::TorchGenerator& generator) {
   const auto rows = static_cast<int64_t>(lengths.size());

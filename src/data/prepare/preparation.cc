@@ -131,7 +131,7 @@ void Preparation::find_dropped() {
 }
 
 void Preparation::run() {
-  Counts counts = counts_;  // with those of the rows dropped already
+  Counts counts = counts_;  // including the rows dropped already
   std::exception_ptr error;
   std::string cache_problem;
   try {

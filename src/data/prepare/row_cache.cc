@@ -15,8 +15,8 @@ namespace trl::data {
 namespace {
 
 constexpr std::string_view kEnding = ".trlrows";
-constexpr int64_t kAbandonedSeconds =
-    24 * 60 * 60;  // what was written aside so long ago has no writer any more
+// A temporary file this old has no writer any more.
+constexpr int64_t kAbandonedSeconds = 24 * 60 * 60;
 
 struct Entry {
   std::string path;

@@ -199,8 +199,8 @@ std::vector<Example> SftTokens::packed(const std::vector<Tokens>& tokens,
       append_documents(row, piece.start, piece.length, example.seq_lengths);
       example.source_rows.push_back(source_rows[static_cast<size_t>(piece.row)]);
     }
-    if (context_.packing ==
-        Packing::wrapped) {  // the documents of such a row attend to each other, as in TRL
+    // The documents of a wrapped row attend to each other, as in TRL.
+    if (context_.packing == Packing::wrapped) {
       example.seq_lengths = {static_cast<int32_t>(example.input_ids.size())};
     }
   }

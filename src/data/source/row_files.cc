@@ -1,4 +1,4 @@
-// See row_files.h. Names of splits, and the files that are no rows, are those of datasets (data_files.py).
+// See row_files.h. Names of splits, and the files that hold no rows, are those of datasets (data_files.py).
 #include "data/source/row_files.h"
 
 #include <fnmatch.h>

@@ -1,4 +1,4 @@
-// Completes prompts: their ids, the ids that the model adds to them, and the text of those.
+// Completes prompts: encodes them, and decodes the ids that the model adds.
 #pragma once
 #include <cstdint>
 #include <functional>

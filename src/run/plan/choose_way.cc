@@ -112,8 +112,8 @@ class Search {
   // Finds the fewest levers that fit by binary search.
   void climb(const Ladder& ladder) {
     size_t works = ladder.levers.size();
-    size_t fails =
-        allowed_.leaving ? ladder.staying() : 0;  // the number known to fail from the earlier search
+    // The earlier search has shown that so many levers do not suffice.
+    size_t fails = allowed_.leaving ? ladder.staying() : 0;
     while (works > fails && !fits(rehearse(ladder.rung(works)))) {
       if (rehearse(ladder.rung(works)).bytes < kNever) return;
       --works;  // the disk is missing or too small; the previous lever may leave less
