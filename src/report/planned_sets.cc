@@ -60,7 +60,8 @@ size_t PlanTerms::index(const std::string& name) const {
   return static_cast<size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin());
 }
 
-// Colours that differ on a light and on a dark page; neighbours also differ for people who see fewer colours.
+// Colours that can be told apart on a light and on a dark page, neighbours also by people who see fewer
+// colours.
 std::string_view PlanTerms::colour(size_t term) const {
   constexpr std::array<std::string_view, 12> kColours = {"#98a2b3", "#2f6fc4", "#7db3ea", "#12877b",
                                                          "#efa72b", "#8a63c9", "#dc5f3a", "#d584b4",

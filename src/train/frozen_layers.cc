@@ -29,7 +29,7 @@ at::Tensor rows(const at::Tensor& x, const kernels::Segments& segments, size_t d
   return x.narrow(0, begin, segments.cu_seqlens[document + 1] - begin);
 }
 
-// Returns the first trained parameter; the lowest ones come first.
+// Returns the name of the first trained parameter; the lowest layers are first.
 std::string first_trained(model::Model& model) {
   for (const tensor::Parameter* parameter : model.all_parameters()) {
     if (parameter->trainable) return parameter->name;

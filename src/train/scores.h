@@ -7,7 +7,7 @@
 
 namespace trl::train {
 
-// Returns the padding token as transformers sees it, which scores the last other token; -1: none.
+// Returns the token that transformers takes for padding (it scores the last other token); -1: no such token.
 int32_t padding_of(const model::Model& model);
 
 // Scores these rows of hidden states, with the head that the last forward left: float32 [rows], on the host.

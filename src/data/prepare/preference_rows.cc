@@ -34,8 +34,8 @@ std::optional<float> number(const Row& row, std::string_view column, bool wanted
   return value;
 }
 
-// Says whether a column is empty: a text, or messages, whose last one decides: earlier ones may be the
-// prompt.
+// Says whether a column is an empty text, or messages whose last one is empty (earlier ones may be the
+// prompt).
 bool says_nothing(const Row& row, std::string_view column) {
   const base::Json* const found = find_column(row, column);
   if (found == nullptr) return false;

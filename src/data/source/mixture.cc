@@ -71,7 +71,7 @@ class MixtureOrigin final : public DerivedOrigin {
     return mixing_ == Mixing::fractions ? all : select_rows(all, permutation(key_, seed_, *all));
   }
 
-  // Warns of every dataset that gives no row.
+  // Warns of every dataset that gives no row; throws if no dataset gives a row although some have rows.
   void tell_emptied(const std::vector<std::shared_ptr<const Table>>& tables,
                     const std::vector<Part>& parts) const {
     constexpr std::array<std::string_view, 3> kShares = {"fraction", "weight", "share"};

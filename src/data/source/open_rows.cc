@@ -89,7 +89,7 @@ class Opener {
   std::map<std::string, std::shared_ptr<const Origin>> opened_;  // by format and files
 };
 
-// Returns the files of one split, or that split's own files of data_files.
+// Opens the files of one split, or that split's own files of data_files.
 std::shared_ptr<const Origin> Opener::split(std::string_view key, const DatasetEntry& entry,
                                             const std::string& split) {
   const std::optional<FileFormat> format = loader_format(entry.path);
@@ -136,7 +136,7 @@ std::shared_ptr<const Origin> open_mixture(Opener& opener, const DatasetArgument
   return mixture_origin(std::move(origins), arguments, entries, log);
 }
 
-// Refuses an unknown split name: the rows to train on would also be those to evaluate.
+// Refuses an unknown split name: the rows to train on would be evaluated too.
 void check_eval_split(const DatasetEntry& entry) {
   if (has_all_splits(entry)) return;
   fail_key(

@@ -80,7 +80,7 @@ void refuse_foreign(const std::string& path) {
   }
 }
 
-// Accepts any existing file, with the format that its name says.
+// Returns the file with the given format or that of its name; refuses contents that are not rows.
 RowFile row_file(const std::string& path, std::optional<FileFormat> format) {
   if (!format) refuse_foreign(path);
   const FileFormat known = format ? *format : format_by_name(path).value_or(FileFormat::json);

@@ -48,7 +48,7 @@ std::vector<Lever> forms(const config::Config& config) {
   return out;
 }
 
-// Says whether two levers exclude each other: a way has exactly one of these.
+// Says whether two levers are alternatives: a way has exactly one of them.
 bool are_alike(const Lever& a, const Lever& b) {
   if (a.leaves || b.leaves) return a.leaves && b.leaves;
   return !a.options.empty() && !b.options.empty() && a.options.front().first == b.options.front().first;
