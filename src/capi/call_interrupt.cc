@@ -11,8 +11,8 @@ namespace trl::capi {
 
 namespace {
 
-// All interrupts that live, the newest first. Signal handlers walk this list, so nobody locks it to read: one
-// that is removed stays valid until no reader is left.
+// All existing interrupts, the newest first. Signal handlers walk this list, so reading takes no lock: an
+// interrupt that is removed stays valid until no reader is left.
 constinit std::atomic<Interrupt*> newest{nullptr};
 constinit std::atomic<int> readers{0};
 constinit std::mutex changes;
@@ -45,8 +45,8 @@ void Interrupt::each(const Body& body) noexcept {
   --readers;
 }
 
-// A call of a trainer has two of these, and the trainer's own is the older one: it is asked last. A call that
-// begins with that one meanwhile (begin() forgets earlier requests) has been asked through the other.
+// A call of a trainer has two of these, and the trainer's own is the older one, so it is stopped last. If a
+// call begins with that one meanwhile (begin() forgets earlier requests), it was stopped through the other.
 void Interrupt::cancel_calls(const void* runtime) noexcept {
   each([&](Interrupt& one) {
     if (one.of_ == Of::call && (runtime == nullptr || one.runtime_ == runtime)) one.ask(kStop);

@@ -22,8 +22,8 @@ class Interrupt : public base::Interrupt {
   void answered() noexcept { take_back(kCancel); }  // each request ends one call
   void fail() noexcept final { ask(kFail); }
   void works_for(const void* runtime) noexcept { runtime_ = runtime; }
-  // Begins a call where several use one interrupt. A pause holds only training calls, so that the host can
-  // still use the trainer in other ways.
+  // Begins a call on an interrupt that several calls use. A pause holds only training calls, so that the host
+  // can still use the trainer in other ways.
   void begin(bool pausable) noexcept {
     take_back(kFail | kStop);
     holds_.store(pausable);
@@ -44,7 +44,7 @@ class Interrupt : public base::Interrupt {
   const Of of_;
   std::atomic<const void*> runtime_{nullptr};
   std::atomic<bool> holds_{false};
-  std::atomic<Interrupt*> next_{nullptr};  // of all that live
+  std::atomic<Interrupt*> next_{nullptr};  // in the list of all
 };
 
 }  // namespace trl::capi

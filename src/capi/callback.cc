@@ -7,7 +7,7 @@
 namespace trl::capi {
 namespace {
 
-// What is known of this thread and CPython, if the process holds one.
+// Facts about this thread and CPython, if the process holds one.
 struct PythonThread {
   int (*is_initialized)() = reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "Py_IsInitialized"));
   void* (*state)() = reinterpret_cast<void* (*)()>(::dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState"));

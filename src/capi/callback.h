@@ -1,5 +1,5 @@
-// Functions of the host: how they are called, and how one is stored with its user_data and the destroy
-// function, which runs exactly once, when the last owner is destroyed.
+// Calls functions of the host, and stores them with their user_data and destroy function, which runs exactly
+// once, when the last owner is destroyed.
 #pragma once
 #include <cxxabi.h>
 
@@ -14,14 +14,13 @@
 namespace trl::capi {
 
 [[noreturn]] void fail_thrown(std::string_view which);                  // for the exception in flight
-[[noreturn]] void fail_callback(std::string_view which, int32_t code);  // for what a callback returned
+[[noreturn]] void fail_callback(std::string_view which, int32_t code);  // for a callback's return code
 
 // Blocks a thread of an interpreter (CPython) for good once that interpreter has ended: a callback that calls
 // back into it would crash.
 void stay_out_of_ended_interpreter() noexcept;
 
-// Calls a function of the host. What it throws becomes Error(callback). which: "event",
-// "log" ...
+// Calls a function of the host and turns its exception into Error(callback). which: "event", "log" ...
 template <class Body>
 auto call_host(std::string_view which, Body&& body) -> decltype(body()) {
   const CallbackScope scope;
@@ -29,14 +28,14 @@ auto call_host(std::string_view which, Body&& body) -> decltype(body()) {
   try {
     return body();
   } catch (const abi::__forced_unwind&) {
-    park();  // how an ending interpreter terminates its threads; our frames cannot be unwound
+    park();  // an ending interpreter terminates its threads like this; our frames cannot be unwound
   } catch (...) {
     fail_thrown(which);
   }
 }
 
-// The same for places where nothing may be thrown: the failure is kept, and the call that runs on this thread
-// returns it.
+// The same where nothing may be thrown: the failure is kept, and the call that runs on this thread returns
+// it.
 template <class Body>
 void call_host_and_keep(std::string_view which, Body&& body) noexcept {
   try {

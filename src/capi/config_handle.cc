@@ -9,7 +9,7 @@ using namespace trl::capi;
 
 namespace {
 
-// *out, named `name`: the text that text_of makes of the configuration.
+// Sets *out, named `name`, to the text that text_of makes of the configuration.
 template <class Body>
 trl_status answer(const trl_config* config, const char** out, const char* name, trl_error** error,
                   Body&& text_of) noexcept {

@@ -13,7 +13,7 @@ namespace trl::capi {
 
 class SharedConfig {
  public:
-  // Changes a copy and keeps it when body does not throw. Throws Error(busy) while another thread uses it.
+  // Changes a copy and keeps it if body does not throw. Throws Error(busy) while another thread uses it.
   template <class Body>
   void change(Body&& body) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
@@ -26,7 +26,7 @@ class SharedConfig {
     const std::shared_lock lock(mutex_);
     return values_;
   }
-  // A text that lives as long as this configuration.
+  // Keeps a text as long as this configuration exists.
   const char* keep(std::string text) const {
     const std::lock_guard lock(kept_mutex_);
     return kept_.insert(std::move(text)).first->c_str();

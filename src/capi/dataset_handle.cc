@@ -56,7 +56,7 @@ data::CallbackRows adapt(std::shared_ptr<HostRows> rows) {
   return adapted;
 }
 
-// A host may give other rows each time, so nothing is kept.
+// Rows of a callback. A host may give other rows each time, so nothing is kept.
 class CallbackOrigin final : public data::Origin {
  public:
   explicit CallbackOrigin(std::shared_ptr<HostRows> rows) : rows_(std::move(rows)) {}
@@ -96,7 +96,7 @@ void set_column(trl_record* record, const char* name, base::Json value) {
   record->row[std::string(name)] = std::move(value);
 }
 
-// A source that must be the only one being read.
+// A source that must be the only open reader.
 class OnlySource final : public data::Source {
  public:
   OnlySource(std::shared_ptr<void> reading, std::unique_ptr<data::Source> source)
@@ -132,7 +132,7 @@ config::Config Dataset::apply_options(config::Config config) const {
   return config;
 }
 
-// Ends with what is returned.
+// Marks the rows as being read for the life of the result.
 std::shared_ptr<void> Dataset::start_reading() const {
   if (shareable_) return nullptr;
   if (reading_->exchange(true)) fail(Status::busy, "dataset: another call reads the rows of its callback");

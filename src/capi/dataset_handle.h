@@ -1,4 +1,4 @@
-// A dataset handle: where its rows are. Nothing is read before it is needed.
+// A dataset handle: the origin of its rows. Nothing is read before it is needed.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -27,7 +27,7 @@ class Dataset final : public run::Rows {
   bool shareable() const override { return shareable_; }
   run::Environment& environment() const override { return *runtime_; }
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
-  // A text that lives as long as this dataset.
+  // Keeps a text as long as this dataset exists.
   const char* keep(std::string text) const {
     const std::lock_guard lock(kept_mutex_);
     return kept_.insert(std::move(text)).first->c_str();
@@ -42,7 +42,7 @@ class Dataset final : public run::Rows {
   const config::Config options_;
   mutable std::mutex kept_mutex_;
   mutable std::set<std::string> kept_;
-  // Whether there is a reader of rows that cannot be shared.
+  // Says whether a reader of unshareable rows exists.
   const std::shared_ptr<std::atomic<bool>> reading_ = std::make_shared<std::atomic<bool>>(false);
 };
 
@@ -52,7 +52,7 @@ struct trl_dataset : trl::capi::Handle<trl::capi::Dataset, trl::capi::Tag::datas
   using Handle::Handle;
 };
 
-// One row under way, on the stack of the reader.
+// One row being read, on the stack of the reader.
 struct trl_record : trl::capi::Head {
   explicit trl_record(trl::base::Json& into) : Head(trl::capi::Tag::record), row(into) {}
   ~trl_record() { retire(); }

@@ -61,9 +61,9 @@ class KeptLatest {
 
 }  // namespace
 
-// glibc destroys the thread_local objects of the thread that calls exit before it runs any exit handler.
-// Those of the main thread are destroyed at no other time: not by pthread_exit. So whatever a library
-// registers later, and wherever the worker threads are, this comes first when main returns or calls exit.
+// glibc destroys the thread_local objects of the thread that calls exit before it runs any exit handler. The
+// main thread's are destroyed at no other time: not by pthread_exit. So this runs first when main returns or
+// calls exit, whatever a library registers later, and on whichever thread.
 struct EndOfMainThread {
   ~EndOfMainThread() { Ending::on_exit(); }
   static void watch() noexcept {
@@ -135,7 +135,7 @@ void Ending::on_destructors() noexcept {
   if (!process().forked()) ending().close();
 }
 
-// On the thread that ends the process, which may itself be inside a call.
+// Runs on the thread that ends the process, which may itself be inside a call.
 void Ending::begin() noexcept {
   static std::atomic<bool> begun{false};
   if (begun.exchange(true)) return;

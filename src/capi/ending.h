@@ -1,7 +1,7 @@
 // The end of the process runs the destructors of libtorch and of its libraries while other threads may still
 // compute with them. Before these destructors the calls of the other threads are ended and waited for, and
 // every thread that has not stopped is blocked: at the end of the main thread's thread_local objects, or by
-// an exit handler where another thread calls exit.
+// an exit handler if another thread calls exit.
 #pragma once
 #include <pthread.h>
 
@@ -24,7 +24,8 @@ class Ending {
   void come_back() noexcept;
 
   bool begun() const noexcept { return phase_ != Phase::none; }
-  // What an interrupt answers once the end has begun. Never returns on a thread that did not stop in time.
+  // Returns an interrupt's answer after the end has begun. Never returns on a thread that did not stop in
+  // time.
   bool this_thread_goes_on() noexcept;
 
   // Runs body, which loads libraries, and passes on what it throws. The end of the process waits for it.

@@ -1,4 +1,4 @@
-// trl_error and how an exception becomes one. Reporting out of memory cannot fail: that error is a constant.
+// trl_error, made from an exception. Reporting out of memory cannot fail: that error is a constant.
 #pragma once
 #include <atomic>
 #include <string>
@@ -22,7 +22,7 @@ struct trl_error : trl::capi::Head {
 
 namespace trl::capi {
 
-// The exception in flight as a status; *error, when wanted, receives the message.
+// Returns the status of the exception in flight; *error, if wanted, receives the message.
 trl_status report_exception(trl_error** error) noexcept;
 
 }  // namespace trl::capi

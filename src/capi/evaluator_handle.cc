@@ -34,8 +34,8 @@ config::Config evaluated(config::Config config) {
   return run::with_absolute_paths(std::move(config));
 }
 
-// Weights stay in their files unless something else is made of them: 8-bit products, or the remainder that an
-// adapter leaves which began as a part of them.
+// Says whether weights can stay in their files. They cannot if they are changed: to 8-bit products, or by an
+// adapter that began as a part of them and leaves a remainder.
 bool reads_in_place(const config::Config& config, const config::TrainingArguments& arguments) {
   if (arguments.frozen_compute == config::FrozenCompute::int8) return false;
   const std::string adapter = config.get_text("adapter_name_or_path").value_or("");
@@ -62,7 +62,7 @@ Evaluator::Evaluator(std::shared_ptr<Runtime> runtime, const config::Config& con
   if (!reference.empty()) run::check_reference(reference);
   for (const std::string& warning : config::by_reason(config_.warnings()))
     runtime_->log().write(base::LogLevel::warning, "config", warning);
-  std::vector<int32_t> new_tokens;  // their rows are drawn or an adapter's
+  std::vector<int32_t> new_tokens;  // their rows are new, or an adapter's
   tokenizer_ = run::open_training_tokenizer(config_, model_path_, new_tokens, runtime_->log());
   if (!reference.empty()) run::check_reference_tokens(reference, tokenizer_->get());
   if (process().memory().limit() > 0) converts_ = planned(1, 1) <= free_bytes(0);

@@ -28,7 +28,7 @@ class Evaluator {
  private:
   run::Opening opening() const;
   void open();
-  // The most that the memory counter would have, model included; 0: that is not planned.
+  // Returns the predicted peak of the memory counter, model included; 0: not planned.
   int64_t planned(int64_t rows, int64_t longest) const;
   // taken: bytes of the evaluator that the memory counter has already.
   int64_t free_bytes(int64_t taken) const;
@@ -40,7 +40,7 @@ class Evaluator {
   const std::string model_path_;
   std::shared_ptr<run::Tokenizer> tokenizer_;
   bool converts_ = true;      // wider weights to bfloat16; false: memory takes them only in their files
-  int64_t opened_bytes_ = 0;  // that the memory counter has of the model and its reference
+  int64_t opened_bytes_ = 0;  // bytes of the model and its reference in the memory counter
   run::EngineObject<engine::Model> model_;
   run::EngineObject<engine::Evaluator> evaluator_;
   trl_metrics metrics_;

@@ -19,7 +19,7 @@ class Completions {
   const std::vector<run::Completion> all_;
 };
 
-// Over a model, or over a trainer's weights: exactly one of the two is there.
+// Generates from a model, or from a trainer's weights: exactly one of the two is set.
 class Generator {
  public:
   Generator(std::shared_ptr<Model> model, std::shared_ptr<run::Tokenizer> tokenizer)

@@ -26,8 +26,9 @@ std::shared_ptr<RuntimeLog> log_of(const T& object) noexcept {
   }
 }
 
-// Ends a handle's life; in a forked child it leaks instead, since locks and threads of the parent are not
-// there, and also when the process is ending. What a destroy function of the host throws goes to the log.
+// Ends a handle's life. In a forked child it leaks instead, since the locks and threads of the parent do not
+// exist there, and also when the process is ending. An exception of the host's destroy function goes to the
+// log.
 template <class H>
 void destroy(H* handle) noexcept {
   if (handle == nullptr || !handle->is(H::tag) || handle->inherited()) return;
@@ -38,7 +39,7 @@ void destroy(H* handle) noexcept {
   scope.log_failure(log.get());
 }
 
-// Destroys what a failed call had already made for its caller.
+// Destroys the objects that a failed call had already made for its caller.
 template <class Out>
 void take_back(Out* out) noexcept {
   if (out == nullptr) return;
@@ -53,7 +54,7 @@ trl_status run(Body body) {
   scope.require();
   trl_status status = TRL_OK;
   try {
-    Body own = std::move(body);  // what it holds is destroyed within the call
+    Body own = std::move(body);  // its members are destroyed within the call
     if constexpr (std::is_void_v<decltype(own())>) {
       own();
     } else {
@@ -91,7 +92,7 @@ auto answer(T fallback, Body&& body) noexcept -> decltype(body()) {
   }
 }
 
-// A NUL-terminated argument.
+// Checks a NUL-terminated argument.
 inline std::string_view text(const char* value, std::string_view name) {
   if (value == nullptr) fail_null(name);
   const std::string_view view(value);
@@ -105,7 +106,7 @@ inline std::string path_of(const char* value, std::string_view name = "path") {
   return std::string(path);
 }
 
-// A payload with its size.
+// Checks a payload with its size.
 inline std::string_view bytes(const char* data, size_t size, std::string_view name) {
   if (data == nullptr && size != 0)
     fail(Status::invalid_argument, "{} is NULL with a size of {}", name, size);

@@ -1,6 +1,6 @@
-// What every handle begins with: a tag that tells its type, the process and the copy of libtrl that made it,
-// so that a wrong, destroyed, inherited or foreign handle is an error code. The object itself is shared:
-// whoever needs it keeps it alive.
+// The beginning of every handle: a tag that tells its type, the process and the copy of libtrl that made it,
+// so that a wrong, destroyed, inherited or foreign handle is an error code. The object itself is shared: its
+// users keep it alive.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -57,7 +57,7 @@ struct Handle : Head {
 
 [[noreturn]] void fail_null(std::string_view name);
 
-// The object behind a handle; name is the parameter's. Keeps it alive during a call.
+// Returns the object behind a handle and keeps it alive during a call; name is the parameter's.
 template <class H>
 std::shared_ptr<typename H::Object> get(const H* handle, std::string_view name) {
   if (handle == nullptr) fail_null(name);

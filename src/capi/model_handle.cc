@@ -17,7 +17,7 @@ namespace trl::capi {
 
 namespace {
 
-// The tokens of another model have no rows here.
+// Refuses a template model: this model has no rows for the tokens of another one.
 const config::Config& without_template_model(const config::Config& options) {
   if (data::names_template_model(config::data_arguments(options))) {
     fail_key(
@@ -82,7 +82,7 @@ trl_status trl_model_describe(const trl_model* model, const char** out_json, trl
 
 namespace {
 
-// body(Model&, engine::ErrorSink&), which no other call on the model runs beside.
+// Runs body(Model&, engine::ErrorSink&) while no other call uses the model.
 template <typename Body>
 void change(trl_model* model, Use use, const Body& body) {
   const auto shared = get(model, "model");
@@ -93,7 +93,7 @@ void change(trl_model* model, Use use, const Body& body) {
   capture.check(process().use_engine(use, [&] { return body(*shared, capture); }));
 }
 
-// Null: none.
+// Returns the name; null: no adapter.
 std::string_view name_or_none(const char* name) {
   return name != nullptr ? text(name, "name") : std::string_view();
 }

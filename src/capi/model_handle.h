@@ -1,4 +1,4 @@
-// A model handle: the engine's model, and where it came from.
+// A model handle: the engine's model, and the path of its files.
 #pragma once
 #include <memory>
 #include <mutex>

@@ -94,7 +94,7 @@ const char* trl_option_taken(const trl_option* option) noexcept { return field(o
 
 namespace {
 
-// The text of a view into the table; it ends with its literal, so it is NUL-terminated.
+// Returns the text of a view into the table; it ends with its literal, so it is NUL-terminated.
 const char* text_for(const trl_option* option, const char* trainer,
                      std::string_view (*of)(const Option&, std::string_view)) {
   const trl_option* const row = known(option);

@@ -29,8 +29,8 @@ ThreadState& thread_state() noexcept {
 
 }  // namespace
 
-// What the engine sees of this process. Lines of its own threads wait for the end of a call, whichever comes
-// first.
+// The process as the engine sees it. Log lines of the engine's own threads are delivered at the end of the
+// next call that ends.
 class EngineHost final : public engine::Host {
  public:
   explicit EngineHost(base::MemoryCounter& memory) : memory_(memory) {}
@@ -44,7 +44,7 @@ class EngineHost final : public engine::Host {
       if (waiting_.size() < kMostWaiting)
         waiting_.push_back({level, std::string(component), std::string(text)});
     } catch (...) {
-      return;  // a line for which there is no memory is lost
+      return;  // a line is lost if no memory is left for it
     }
   }
   void hand_over(RuntimeLog& log) noexcept {
@@ -115,7 +115,7 @@ void Process::join(const Settings& settings) {
             *settings.memory_limit, memory_.limit()),
         "runtime.host_memory_limit");
   }
-  // Who asks for none has what there is, and keeps it too.
+  // A runtime that requests no number accepts the current one, and keeps it too.
   const int64_t in_force = threads_.value_or(base::available_cpus());
   if (settings.threads && runtimes_ > 0 && *settings.threads != in_force) {
     throw Error(Status::busy,
@@ -183,7 +183,7 @@ int32_t Process::use_engine(Use use, const std::function<int32_t()>& body) {
 }
 
 void Process::shut_down() {
-  calls_.unlock_shared();  // this call's own
+  calls_.unlock_shared();  // held by this call
   const bool alone = calls_.try_lock();
   if (alone) {
     if (engine_ != nullptr) {

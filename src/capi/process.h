@@ -1,5 +1,5 @@
 // The one place of process state in libtrl.so: the memory counter with its limit, the thread count, the
-// engine, and which thread is inside which call. Made by the first call that needs it and never freed, so
+// engine, and the call that each thread is inside. Made by the first call that needs it and never freed, so
 // that exit order does not matter.
 #pragma once
 #include <array>
@@ -37,21 +37,21 @@ class Process {
   Process();
   ~Process();
   base::MemoryCounter& memory() { return memory_; }
-  Interrupt& background() { return background_; }  // of work that outlives the call which began it
+  Interrupt& background() { return background_; }  // for work that outlives the call which began it
   // Registers a runtime; throws Error(busy) if a living one has other settings.
   void join(const Settings& settings);
   void leave() noexcept;  // unregisters it; after the last one, settings are free again
   int threads();
   void set_memory_limit(int64_t bytes);
-  // The engine, opened on first use, with the current number of threads. Throws what the loader throws.
+  // Opens the engine on first use, with the current number of threads. Throws the loader's errors.
   engine::Engine& engine();
-  // Runs body, a call of the engine, which answers with a status.
+  // Runs body, a call of the engine, which returns a status.
   int32_t use_engine(Use use, const std::function<int32_t()>& body);
   bool forked() const noexcept;
   // Ends the threads that are kept between calls. Throws Error(busy) while another call runs.
   void shut_down();
   std::shared_mutex& calls() noexcept { return calls_; }  // held by each call of the host
-  void hand_over(RuntimeLog& log) noexcept;               // what the engine's own threads have logged
+  void hand_over(RuntimeLog& log) noexcept;  // delivers the lines that the engine's own threads logged
 
  private:
   void limit_memory(std::string_view name, int64_t bytes);  // with the lock held
@@ -82,10 +82,11 @@ class CallScope {
   ~CallScope();
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
-  void throw_failure() const;  // that was kept, where this is the host's own call and none within a callback
-  void log_failure(RuntimeLog* log) const noexcept;   // the same, for a call that returns nothing; or null
-  bool allowed() const noexcept { return allowed_; }  // not where the process ends
-  void require() const;                               // throws Error(cancelled) then
+  void throw_failure()
+      const;  // throws the kept failure if this is the host's own call, not one within a callback
+  void log_failure(RuntimeLog* log) const noexcept;  // logs it, for a call that returns nothing; log: or null
+  bool allowed() const noexcept { return allowed_; }  // false if the process is ending
+  void require() const;                               // throws Error(cancelled) unless allowed
   ReportingInterrupt* interrupt() noexcept { return own_ ? &*own_ : nullptr; }
 
  private:
@@ -94,17 +95,17 @@ class CallScope {
   int cancel_state_ = 0;
   const base::PlainArithmetic arithmetic_;
   const bool allowed_;
-  std::optional<ReportingInterrupt> own_;  // of the host's own call, unless this thread ends the process
+  std::optional<ReportingInterrupt> own_;  // for the host's own call, unless this thread ends the process
   const base::InterruptScope interrupted_by_;
 };
 
-// What failed where nothing may be thrown, such as a callback's exception in the middle of a step: the call
-// that runs on this thread stops as soon as it can and ends with it. The first one counts.
+// Keeps a failure from a place where nothing may be thrown, such as a callback's exception in the middle of a
+// step: the call that runs on this thread stops as soon as it can and ends with it. The first failure counts.
 void keep_failure(std::exception_ptr failure) noexcept;
 bool has_failed() noexcept;
 
-// ... which works for the runtime of this log. What other threads have logged meanwhile is handed over at the
-// end.
+// Marks this thread's call as working for the runtime of this log. Lines that other threads logged meanwhile
+// are delivered at its end.
 class LogScope {
  public:
   explicit LogScope(std::shared_ptr<RuntimeLog> log) noexcept;
@@ -130,8 +131,8 @@ class CallbackScope {
   const run::MemoryCapScope uncapped_{nullptr};
 };
 
-// The interrupt of the host's own call on this thread; null: it has none, or this is a call within a
-// callback.
+// Returns the interrupt of the host's own call on this thread; null: it has no call, or this is a call within
+// a callback.
 ReportingInterrupt* own_interrupt() noexcept;
 
 bool inside_call() noexcept;         // and not in a callback

@@ -7,7 +7,8 @@
 namespace trl::capi {
 
 namespace {
-constexpr auto kApart = std::chrono::milliseconds(50);  // two calls of the callback within a phase
+// The least time between two calls of the callback within a phase.
+constexpr auto kApart = std::chrono::milliseconds(50);
 constexpr std::string_view kSaving = "save";
 }  // namespace
 
@@ -25,7 +26,7 @@ void ReportingInterrupt::report_saving_to(std::shared_ptr<const ProgressCallback
 void ReportingInterrupt::progress(std::string_view phase, int64_t done, int64_t total) noexcept {
   if (std::this_thread::get_id() != thread_ || callback_ == nullptr || telling_ || ends()) return;
   if (only_saving_ && phase != kSaving) return;
-  const bool first = phase != phase_ || (phase == kSaving && done == 0);  // each file that is written
+  const bool first = phase != phase_ || (phase == kSaving && done == 0);  // of each file that is written
   try {
     phase_ = phase;
   } catch (const std::bad_alloc&) {
@@ -37,7 +38,7 @@ void ReportingInterrupt::progress(std::string_view phase, int64_t done, int64_t 
   if (first || done == total || is_time()) tell();
 }
 
-// A poll, of any thread that works for the call.
+// Handles a poll of any thread that works for the call.
 void ReportingInterrupt::watch() noexcept {
   if (std::this_thread::get_id() == thread_ && !telling_ && is_time()) tell();
 }

@@ -1,4 +1,4 @@
-// The interrupt of a call that also tells the progress callback of its runtime how far the call is.
+// The interrupt of a call that also reports the progress of the call to the callback of its runtime.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -18,9 +18,9 @@ using ProgressCallback = Callback<trl_progress_fn>;
 class ReportingInterrupt final : public Interrupt {
  public:
   ReportingInterrupt() : Interrupt(Of::call) {}
-  // The callback hears of this thread's call from here on, whenever that polls; null: none does.
+  // Reports this thread's call to the callback from here on, whenever the call polls; null: stops.
   void report_to(std::shared_ptr<const ProgressCallback> callback) noexcept;
-  // The same for a call of a trainer, which tells only what it saves.
+  // The same for a call of a trainer, which reports only its saving.
   void report_saving_to(std::shared_ptr<const ProgressCallback> callback) noexcept;
   void progress(std::string_view phase, int64_t done, int64_t total) noexcept override;
 

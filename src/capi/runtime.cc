@@ -42,7 +42,7 @@ void Runtime::set_progress(ProgressCallback callback) {
   std::shared_ptr<const ProgressCallback> next;
   if (callback.function != nullptr) next = std::make_shared<const ProgressCallback>(std::move(callback));
   const std::lock_guard lock(mutex_);
-  progress_.swap(next);  // the one before is destroyed after the lock
+  progress_.swap(next);  // the previous one is destroyed after the lock
 }
 
 const char* Runtime::describe() {

@@ -34,7 +34,7 @@ class Runtime final : public run::Environment {
   std::shared_ptr<const ProgressCallback> progress() const;  // or null
   void set_progress(ProgressCallback callback);
   const char* describe();              // JSON; opens the engine
-  const char* keep(std::string text);  // as long as this runtime
+  const char* keep(std::string text);  // kept as long as this runtime exists
 
  private:
   const std::shared_ptr<RuntimeLog> log_ = std::make_shared<RuntimeLog>();
@@ -52,8 +52,8 @@ struct trl_runtime : trl::capi::Handle<trl::capi::Runtime, trl::capi::Tag::runti
 
 namespace trl::capi {
 
-// This thread's call works for a runtime: it has that one's log and progress callback, and ends with
-// trl_runtime_cancel.
+// Marks this thread's call as working for a runtime: it has that runtime's log and progress callback, and
+// ends with trl_runtime_cancel.
 class RuntimeScope {
  public:
   explicit RuntimeScope(const Runtime& runtime);
@@ -62,7 +62,7 @@ class RuntimeScope {
   const LogScope log_;
 };
 
-// The runtime parameter of a function: NULL makes a quiet one.
+// Returns the runtime of a function's parameter: NULL makes a quiet one.
 std::shared_ptr<Runtime> runtime_of(const trl_runtime* runtime);
 
 }  // namespace trl::capi

@@ -9,7 +9,7 @@ void RuntimeLog::set(Callback<trl_log_fn> callback) {
   Shared next;
   if (callback.function != nullptr) next = std::make_shared<const Callback<trl_log_fn>>(std::move(callback));
   const std::lock_guard lock(mutex_);
-  callback_.swap(next);  // the one before is destroyed after the lock
+  callback_.swap(next);  // the previous one is destroyed after the lock
 }
 
 void RuntimeLog::deliver(const Shared& callback, const Line& line) noexcept {
@@ -28,7 +28,7 @@ void RuntimeLog::write(base::LogLevel level, std::string_view component, std::st
     }
     if (inside_call()) drain();
   } catch (...) {
-    return;  // a line for which there is no memory is lost
+    return;  // a line is lost if no memory is left for it
   }
 }
 

@@ -16,7 +16,7 @@ class RuntimeLog final : public base::LogSink {
  public:
   void set(Callback<trl_log_fn> callback);
   void write(base::LogLevel level, std::string_view component, std::string_view text) noexcept override;
-  void drain() noexcept;  // on a thread inside a call
+  void drain() noexcept;  // call on a thread inside a call
 
  private:
   struct Line {

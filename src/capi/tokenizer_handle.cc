@@ -12,7 +12,7 @@
 namespace trl::capi {
 namespace {
 
-// Copies as much as there is room for; a text also gets its NUL where that fits.
+// Copies as much as fits; a text also gets its NUL if that fits.
 template <class T, class Range>
 void copy_out(const Range& from, T* to, size_t capacity, size_t* out_count) {
   const size_t count = std::min(from.size(), capacity);

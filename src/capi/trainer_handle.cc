@@ -26,7 +26,7 @@
 namespace trl::capi {
 namespace {
 
-// What happened, as the log says it.
+// Names an event for the log.
 std::string name_of(const engine::Event& event) {
   constexpr std::string_view kNames[] = {"training begins", "step",  "record",        "evaluated",
                                          "saved",           "epoch", "training ended"};
@@ -39,8 +39,8 @@ std::string name_of(const engine::Event& event) {
   return std::string(kNames[static_cast<size_t>(event.kind)]);
 }
 
-// "evaluated at step 4 of 8, epoch 1: eval_loss 2.31, ..."; steps and records, which are frequent, as debug
-// lines.
+// Logs "evaluated at step 4 of 8, epoch 1: eval_loss 2.31, ..."; steps and records, which are frequent, as
+// debug lines.
 void write_line(const engine::Event& event) {
   RuntimeLog* const log = current_log();
   if (log == nullptr) return;
@@ -86,7 +86,8 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
       eval_(std::move(eval)),
       model_path_(run::needed_model_path(config_)) {
   interrupt_.works_for(runtime_.get());
-  const auto arguments = config::training_arguments(config_);  // refuses before anything is read
+  // refuses invalid values before anything is read
+  const auto arguments = config::training_arguments(config_);
   const std::optional<int64_t> budget = run::memory_budget(*runtime_, config_);
   if (eval_ == nullptr) config::refuse_evaluation(arguments);
   run::check_run(*runtime_, config_, arguments);
@@ -126,7 +127,7 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   run::check_disks(*runtime_, chosen, embedding_rows_, new_tokens_, 0);
   const bool all_read = arguments.max_steps <= 0 || arguments.save_strategy == config::Strategy::epoch;
   if (all_read) {
-    train_batches_->settle();  // before there are weights in memory
+    train_batches_->settle();  // before weights are in memory
     run::check_disks(*runtime_, chosen, embedding_rows_, new_tokens_, train_batches_->batches_per_epoch());
   }
   if (!budget) {
@@ -187,7 +188,7 @@ void Trainer::settle_evaluation() {
   runtime_->log().warning("data", "{}: evaluations report no metrics except their time", why);
 }
 
-// Of the process, in which others may have taken memory too.
+// Logs the memory of the process, which may include memory of other work.
 void Trainer::tell_memory() {
   if (told_.prediction.peak == 0) return;
   const auto both = [](int64_t predicted, int64_t measured) {
@@ -387,13 +388,13 @@ trl_status trl_trainer_remove_adapter(trl_trainer* trainer, const char* name, tr
 
 namespace {
 
-// Null: the handle is not a trainer of this process.
+// Returns the interrupt of a trainer; null: the handle is not a trainer of this process.
 Interrupt* interrupt_of(trl_trainer* trainer) noexcept {
   if (trainer == nullptr || !trainer->is(Tag::trainer) || trainer->inherited()) return nullptr;
   return &trainer->object->interrupt();
 }
 
-// A held call could never be resumed now, so it ends.
+// Ends a held call, which could never be resumed now.
 trl_trainer* unheld(trl_trainer* trainer) noexcept {
   Interrupt* const asked = interrupt_of(trainer);
   if (asked != nullptr && asked->paused()) {

@@ -1,4 +1,5 @@
-// A trainer handle: prepared rows, the model and the engine's trainer, and what the host reads from them.
+// A trainer handle: prepared rows, the model and the engine's trainer, and the values that the host reads
+// from them.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -33,7 +34,7 @@ class Trainer {
   void remove_adapter(std::string_view name);
   void save(const std::string& directory, engine::SaveKind kind);  // empty: in output_dir
   const char* describe();
-  // Runs body while no other call is at work. pausable: a pause holds it.
+  // Runs body while no other call runs. pausable: a pause holds it.
   template <class Body>
   auto exclusively(Body&& body, bool pausable = false) {
     const std::unique_lock lock(in_use_, std::try_to_lock);
@@ -63,14 +64,14 @@ class Trainer {
   class Events final : public engine::EventSink {
    public:
     int32_t on_event(const engine::Event& event) noexcept override;
-    trl_event_fn function = nullptr;  // of the trl_trainer_train that runs
+    trl_event_fn function = nullptr;  // of the current trl_trainer_train
     void* user_data = nullptr;
-    std::exception_ptr failure;       // of that function, first
+    std::exception_ptr failure;       // the function's first failure
     run::Samples* samples = nullptr;  // sample_prompts
   };
-  void settle_evaluation();  // warns where there is nothing to evaluate
+  void settle_evaluation();  // warns if evaluation has no rows
   bool step_locked();
-  void tell_memory();  // what was predicted beside what was measured, at the end
+  void tell_memory();  // logs predicted and measured memory, at the end
   run::MemoryCap* cap() { return cap_ ? &*cap_ : nullptr; }
 
   const std::shared_ptr<Runtime> runtime_;
@@ -82,8 +83,8 @@ class Trainer {
   std::unique_ptr<base::ThreadPool> pool_;
   std::unique_ptr<run::Batches> train_batches_, eval_batches_;
   ReportingInterrupt interrupt_;
-  run::ExpectedPeak expected_, told_;  // before the run, and at the end for what ran
-  int64_t embedding_rows_ = 0;         // as plan_of counts them
+  run::ExpectedPeak expected_, told_;  // before the run, and at the end for the batches that ran
+  int64_t embedding_rows_ = 0;         // counted as plan_of does
   std::vector<int32_t> new_tokens_;
   std::optional<run::MemoryCap> cap_;  // memory_budget
   Events events_;

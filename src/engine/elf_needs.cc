@@ -70,7 +70,7 @@ class Elf {
     return entries;
   }
 
-  // Where in the file the byte that is loaded at `address` lies.
+  // Returns the offset in the file of the byte that is loaded at `address`.
   size_t offset_of(size_t address) const {
     for (const auto& segment : segments_) {
       if (segment.p_type == PT_LOAD && address >= segment.p_vaddr &&

@@ -1,4 +1,4 @@
-// What a shared library asks the dynamic linker for, read from its file without loading it.
+// The needs that a shared library declares to the dynamic linker, read from its file without loading it.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,8 +10,7 @@ struct ElfNeeds {
   std::vector<std::string> directories;  // DT_RUNPATH or DT_RPATH, $ORIGIN resolved
 };
 
-// Throws Error(format) when the file is not an ELF library of this machine's word size, or lies about its
-// sizes.
+// Throws Error(format) if the file is not an ELF library of this machine's word size, or its sizes are false.
 ElfNeeds read_elf_needs(const std::string& path);
 
 }  // namespace trl::engine

@@ -36,11 +36,12 @@ class Host {
   virtual void release(int32_t kind, int64_t bytes) noexcept = 0;
   virtual int64_t memory_limit() noexcept = 0;
   virtual int64_t memory_now() noexcept = 0;
-  virtual int64_t memory_peak(int32_t kind) noexcept = 0;  // the most so far in a run with a budget
-  // After try_charge returned false on this thread. A negative status, with the reason in `why`: a limit
-  // narrower than memory_limit() was exceeded; ok: memory_limit() was.
+  virtual int64_t memory_peak(int32_t kind) noexcept = 0;  // the highest so far in a run with a budget
+  // Call after try_charge() failed on this thread. Negative: a limit narrower than memory_limit() was
+  // exceeded (reason in `why`); ok: memory_limit() itself was.
   virtual int32_t why_refused(int32_t /*kind*/, int64_t /*bytes*/, ErrorSink& /*why*/) noexcept { return 0; }
-  // The interrupt of the call that this thread is in, which the engine polls during the call; null: none.
+  // The interrupt of the call that this thread is in, which the engine polls during the call; null: it has
+  // none.
   virtual base::Interrupt* interrupt() noexcept { return nullptr; }
 
  protected:
@@ -62,17 +63,17 @@ struct Metric {
   double value;
 };
 
-// Numbers of a batch, one for each of its sequences.
+// A column of a batch: one number for each of its sequences.
 struct SequenceColumn {
   std::string_view name;
   std::span<const float> values;
 };
 
-// One micro-batch, laid out without padding: segments lie one after the other. A segment sees itself, its
-// parent and all that this one sees; where none has a parent, segments are documents. A sequence is what a
-// loss counts as one: the segment that it ends with and those above it. labels are TRL's, not shifted: a
-// token is predicted from the one before it in its sequence, in each sequence that goes through it; -100 is
-// ignored; the first token of a sequence never counts.
+// One micro-batch without padding: its segments follow one another. A segment attends to itself, its parent
+// and all that its parent attends to; if no segment has a parent, segments are documents. A sequence is the
+// unit of a loss: its last segment and all segments above that one. labels are TRL's, not shifted: a token is
+// predicted from the token before it in its sequence, in each sequence that contains it; -100 is ignored; the
+// first token of a sequence never counts.
 struct Batch {
   const int32_t* input_ids = nullptr;     // [tokens]
   const int32_t* labels = nullptr;        // [tokens], -100: ignored
@@ -82,14 +83,15 @@ struct Batch {
   int64_t tokens = 0;
   int64_t documents = 0;
   int64_t row_id_count = 0;
-  int64_t rows = 0;            // prepared ones; a packed row is one
-  int64_t width = 0;           // of TRL's input_ids, padding included
-  int64_t elements = 0;        // of TRL's input_ids
+  int64_t rows = 0;            // prepared rows; a packed row is one
+  int64_t width = 0;           // width of TRL's input_ids, padding included
+  int64_t elements = 0;        // elements of TRL's input_ids
   int64_t max_length = 0;      // longest document
-  int64_t counted_tokens = 0;  // what num_tokens counts (sum of the attention mask, or the row's width)
-  int64_t real_tokens = 0;     // not padding to Trainer: by the mask, or without one by the pad token's id
-  // [documents], in depth-first order: the segment before it, one that this continues, or -1; null: none has
-  // one
+  int64_t counted_tokens = 0;  // num_tokens (the sum of the attention mask, or the row's width)
+  // Tokens that Trainer does not take for padding: by the mask, or without one by the pad token's id.
+  int64_t real_tokens = 0;
+  // [documents], in depth-first order: the segment that this one continues, which is before it, or -1; null:
+  // no segment has a parent
   const int32_t* parents = nullptr;
   std::span<const int32_t> sequences = {};  // the last segment of each; empty: each segment is a sequence
   std::span<const SequenceColumn> columns = {};
@@ -100,15 +102,15 @@ class BatchSource {
  public:
   virtual int64_t batches_per_epoch() noexcept = 0;  // -1: not known (streaming)
   virtual int64_t rows() noexcept = 0;               // -1: not known
-  // Of the rows as they are trained on, in their order, so that a resume notices other ones. 0: not known.
+  // A fingerprint of the rows as trained on, in their order: a resume notices other rows. 0: not known.
   virtual uint64_t fingerprint() noexcept { return 0; }
-  // Makes epoch `epoch` current and skips its first `skip` batches. evaluations_before: how many passes of
-  // evaluation there were before each epoch began, up to this one: Trainer's group_by_length draws from
+  // Makes epoch `epoch` current and skips its first `skip` batches. evaluations_before: the number of
+  // evaluation passes before the beginning of each epoch up to this one: Trainer's group_by_length draws from
   // torch's generator, and so does every such pass.
   virtual int32_t start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before,
                               ErrorSink& error) noexcept = 0;
-  // Instead of an epoch: each row once, in file order, that many per batch; the last one may be short. A run
-  // starts its epoch anew afterwards.
+  // Starts a pass instead of an epoch: each row once, in file order, `batch_size` rows per batch; the last
+  // batch may be short. A run starts its epoch anew afterwards.
   virtual int32_t start_pass(int64_t batch_size, ErrorSink& error) noexcept = 0;
   // ok: *batch is valid until the next call; end: the epoch, or the pass, is over.
   virtual int32_t next(Batch* batch, ErrorSink& error) noexcept = 0;
@@ -144,35 +146,35 @@ class EventSink {
 struct GgufVocabulary {
   uint64_t pairs = 0;
   std::string_view bytes;
-  int32_t eos = -1;  // the token that its metadata name as EOS
+  int32_t eos = -1;  // the EOS token that its metadata name
 };
 
 struct ModelSpec {
   std::string_view path;       // Hugging Face directory or one GGUF file
   std::string_view dtype;      // auto, float32, bfloat16
   bool use_cpu = false;        // even if there is a GPU
-  int64_t embedding_rows = 0;  // that the embedding gets; 0: as many as the files have
-  uint64_t seed = 42;          // of what is in new ones, and in a new head
+  int64_t embedding_rows = 0;  // rows that the embedding gets; 0: as many as the files have
+  uint64_t seed = 42;          // initialises new rows, and a new head
   config::Quantization quantization = {};
-  bool reward = false;        // its head gives a sequence one score, and not tokens their logits
+  bool reward = false;        // the head gives a sequence one score instead of giving tokens logits
   bool head_follows = false;  // an adapter brings the head that the files lack
-  // Weights stay in their files as far as they can: nothing is trained, merged or saved.
+  // Weights stay in their files as far as possible: nothing is trained, merged or saved.
   bool mapped = false;
-  bool bf16 = false;  // mapped: products with float32 weights are in bfloat16
+  bool bf16 = false;  // mapped: products with float32 weights are computed in bfloat16
 };
 
 struct ConvertSpec {
-  ModelSpec model;            // opened only to merge an adapter into it; dtype auto: what loses nothing
-  std::string_view adapter;   // the directory of one; empty: none
-  bool merged = false;        // the adapter goes into the model's weights; otherwise it is what is converted
+  ModelSpec model;  // opened only to merge an adapter into it; dtype auto: the type that loses nothing
+  std::string_view adapter;   // an adapter's directory; empty: no adapter
+  bool merged = false;        // the adapter goes into the model's weights; otherwise the adapter is converted
   std::string_view target;    // a GGUF file if it ends in .gguf, else a directory
   std::string_view type;      // auto, f32, f16, bf16, q8_0, q4_0
-  GgufVocabulary vocabulary;  // of the tokenizer, for a GGUF file of a model
-  std::span<const NamedBytes>
-      files;  // for a directory: the tokenizer's, and all but the weights of an adapter
+  GgufVocabulary vocabulary;  // the tokenizer's, for a GGUF file of a model
+  // for a directory: the tokenizer's files, and an adapter's files except its weights
+  std::span<const NamedBytes> files;
 };
 
-// Token ids in and out; prompts are separate documents.
+// Generation takes and returns token ids; prompts are separate documents.
 inline constexpr std::string_view kNoAdapter = "none";
 
 struct Sampling {
@@ -184,8 +186,8 @@ struct Sampling {
   double repetition_penalty = 1.0;
   uint64_t seed = 42;
   std::span<const int32_t> stop_ids;
-  std::string_view adapter;        // empty: the one in use; kNoAdapter: the model alone
-  bool log_probabilities = false;  // the sink wants them: exponentials of the whole vocabulary for each token
+  std::string_view adapter;        // empty: the adapter in use; kNoAdapter: the model without adapters
+  bool log_probabilities = false;  // the sink gets them: exponentials of the whole vocabulary for each token
 };
 
 class TokenSink {
@@ -205,7 +207,8 @@ struct ScoreSpec {
   int64_t batch = 8;  // texts at a time
 };
 
-// model: with use_peft that is the adapter. merged: all weights, with the adapter in them.
+// The parts that a save writes. model: with use_peft this is the adapter. merged: all weights, with the
+// adapter in them.
 enum class SaveKind : int32_t { model, checkpoint, adapter, merged };
 
 class Model {
@@ -214,32 +217,33 @@ class Model {
   virtual std::string_view config_json() noexcept = 0;      // valid while the model lives
   virtual std::span<const int32_t> end_ids() noexcept = 0;  // eos_token_id; valid while the model lives
   virtual int64_t parameter_count() noexcept = 0;
-  // The most tokens of a sequence; 0: any number of them.
+  // The largest number of tokens in a sequence; 0: unlimited.
   virtual int64_t learned_positions() noexcept = 0;
-  // Weights, config.json, generation_config.json and `files`, or the adapter in use and `files`, written
-  // aside and moved into `directory`.
+  // Writes the weights, config.json, generation_config.json and `files`, or the adapter in use and `files`,
+  // to a temporary place and moves them into `directory`.
   virtual int32_t save(std::string_view directory, SaveKind kind, std::span<const NamedBytes> files,
                        ErrorSink& error) noexcept = 0;
-  // Adds a saved adapter under a name of its own; it is not used before use_adapter().
+  // Adds a saved adapter under its own name; it is not used before use_adapter().
   virtual int32_t add_adapter(std::string_view name, std::string_view directory,
                               ErrorSink& error) noexcept = 0;
   virtual int32_t remove_adapter(std::string_view name, ErrorSink& error) noexcept = 0;
-  virtual int32_t use_adapter(std::string_view name, ErrorSink& error) noexcept = 0;    // empty: none
-  virtual int32_t merge_adapter(std::string_view name, ErrorSink& error) noexcept = 0;  // empty: none
+  virtual int32_t use_adapter(std::string_view name, ErrorSink& error) noexcept = 0;    // empty: no adapter
+  virtual int32_t merge_adapter(std::string_view name, ErrorSink& error) noexcept = 0;  // empty: no adapter
   virtual int32_t generate(std::span<const std::span<const int32_t>> prompts, const Sampling& sampling,
                            TokenSink& sink, ErrorSink& error) noexcept = 0;
-  // scores: gets one number for each text.
+  // Scores texts; `scores` gets one number for each of them.
   virtual int32_t score(const ScoreSpec& spec, float* scores, ErrorSink& error) noexcept = 0;
 
  protected:
   ~Model() = default;
 };
 
-// The most that a run is predicted to take, in bytes. peak 0: it is not known.
+// The predicted peak of a run's memory, in bytes. peak 0: it is not known.
 struct Prediction {
-  int64_t peak = 0;                                    // resident, of the whole process
-  int64_t process = 0;                                 // of it, what the memory counter does not see
-  std::array<int64_t, base::kMemoryKinds> kinds = {};  // the most of each, which is not all at one time
+  int64_t peak = 0;     // resident, of the whole process
+  int64_t process = 0;  // the part of it that the memory counter does not see
+  // The peak of each kind; these peaks are not simultaneous.
+  std::array<int64_t, base::kMemoryKinds> kinds = {};
 };
 
 struct AttentionSpec {
@@ -247,7 +251,7 @@ struct AttentionSpec {
   std::string_view model_path;
 };
 
-// The plug-in attention of a run. Opening it checks it, and reads neither rows nor weights.
+// The plug-in attention of a run. Opening one checks it, and reads neither rows nor weights.
 class Attention {
  public:
   virtual void release() noexcept = 0;
@@ -256,12 +260,12 @@ class Attention {
   ~Attention() = default;
 };
 
-// What the tokenizer's EOS does to the tokens that end a completion. aligned: it is added to them if it is
-// not one of them. added (eos_token is set): it is added, and becomes that of config.json. replaced
-// (chat_template_path names a model): it becomes the only one.
+// The tokenizer's EOS and the tokens that end a completion. aligned: it is added to them if it is missing.
+// added (eos_token is set): it is added, and becomes the EOS of config.json. replaced (chat_template_path
+// names a model): it becomes the only one.
 enum class EndToken : int32_t { aligned, added, replaced };
 
-// The special tokens of the tokenizer that a run trains with and saves; -1: it has none.
+// The special tokens of the tokenizer that a run trains with and saves; -1: it has no such token.
 struct SpecialTokens {
   int32_t bos = -1;
   int32_t eos = -1;
@@ -273,13 +277,13 @@ struct TrainerSpec {
   std::span<const KeyValue> config;     // keys set by the user, canonical names and values (config::Config)
   Model* model = nullptr;               // must outlive the trainer; its weights are trained in place
   Attention* attention = nullptr;       // or null: the built-in one; may be released before the trainer
-  BatchSource* train = nullptr;         // outlive the trainer
-  BatchSource* eval = nullptr;          // or null
+  BatchSource* train = nullptr;         // outlives the trainer
+  BatchSource* eval = nullptr;          // or null; outlives the trainer
   EventSink* events = nullptr;          // or null
   std::span<const NamedBytes> files;    // go into every saved directory (tokenizer, chat template); copied
-  GgufVocabulary vocabulary;            // of save_format gguf; copied
+  GgufVocabulary vocabulary;            // for save_format gguf; copied
   SpecialTokens tokens;                 // go into config.json and generation_config.json
-  std::span<const int32_t> new_tokens;  // of another model's tokenizer: an adapter trains them too
+  std::span<const int32_t> new_tokens;  // from another model's tokenizer: an adapter trains them too
   config::Levers levers = {};
   const Prediction* prediction = nullptr;  // outlives the trainer, and may change until it has finished
 };
@@ -287,20 +291,21 @@ struct TrainerSpec {
 class Trainer {
  public:
   virtual void release() noexcept = 0;
-  // One optimizer step with what follows it (log, evaluate, save). ok, end (nothing left, or the event sink
-  // stopped it: finish() follows), or an error after which the step did not happen. *metrics: of this step,
-  // until the next call. After the finish() of a run that the sink stopped, this resumes the run.
+  // Does one optimizer step and the work after it (log, evaluate, save). ok; end (nothing left, or the event
+  // sink stopped it: finish() follows); or an error after which the step did not happen. *metrics: of this
+  // step, valid until the next call. After the finish() of a run that the sink stopped, this resumes the run.
   virtual int32_t step(std::span<const Metric>* metrics, ErrorSink& error) noexcept = 0;
   virtual int32_t evaluate(std::span<const Metric>* metrics, ErrorSink& error) noexcept = 0;
   // Closes the run: the train summary record, train_end, trainer_state.json in output_dir.
   virtual int32_t finish(ErrorSink& error) noexcept = 0;
-  virtual bool complete() noexcept = 0;  // the run is closed, and no step of it is left
-  // directory empty: output_dir for the model, and in it checkpoint-<step> for a checkpoint, which then
-  // counts as one that the run itself wrote (save_total_limit, trainer_state.json).
+  virtual bool complete() noexcept = 0;  // the run is closed, and no step is left
+  // Saves into `directory`; empty: into output_dir for the model, and into its checkpoint-<step> for a
+  // checkpoint, which then counts as one that the run itself wrote (save_total_limit, trainer_state.json).
   virtual int32_t save(std::string_view directory, SaveKind kind, ErrorSink& error) noexcept = 0;
   virtual int64_t global_step() noexcept = 0;
   virtual int64_t max_steps() noexcept = 0;
-  virtual std::string_view state_json() noexcept = 0;  // trainer_state.json as of now, until the next call
+  // trainer_state.json as of now, valid until the next call.
+  virtual std::string_view state_json() noexcept = 0;
 
  protected:
   ~Trainer() = default;
@@ -317,7 +322,7 @@ struct EvaluatorSpec {
 class Evaluator {
  public:
   virtual void release() noexcept = 0;
-  // *metrics: until the next call.
+  // *metrics: valid until the next call.
   virtual int32_t evaluate(BatchSource& rows, std::span<const Metric>* metrics,
                            ErrorSink& error) noexcept = 0;
 
@@ -325,19 +330,21 @@ class Evaluator {
   ~Evaluator() = default;
 };
 
-// A run that is planned and not made. Every member is what a TrainerSpec with such batches would have.
+// A run that is planned and not executed. Every member has the value that a TrainerSpec with such batches
+// has.
 struct PlanSpec {
   std::span<const KeyValue> config;
   ModelSpec model;
-  std::span<const int64_t> lengths;     // tokens of each row of the largest micro-batch
-  bool longest_allowed = false;         // they are what max_length allows; rows themselves may be shorter
-  int64_t eval_longest = 0;             // tokens of the longest row of evaluation; 0: as of training
+  std::span<const int64_t> lengths;  // tokens of each row of the largest micro-batch
+  // lengths are those that max_length allows; the rows themselves may be shorter.
+  bool longest_allowed = false;
+  int64_t eval_longest = 0;             // tokens of the longest row of evaluation; 0: as in training
   std::span<const int32_t> new_tokens;  // as in TrainerSpec
   config::Levers levers = {};
   int64_t steps = 0;        // of the run; 0: not known
-  double tokens = 0;        // that all of them see; 0: not known
-  double epoch_tokens = 0;  // of all rows, once; 0: not known
-  bool time = true;         // false: no time is predicted, and nothing measured for it
+  double tokens = 0;        // tokens of all steps; 0: not known
+  double epoch_tokens = 0;  // tokens of all rows, once; 0: not known
+  bool time = true;         // false: no time is predicted or measured
 };
 
 class TextSink {
@@ -352,26 +359,26 @@ class Engine {
  public:
   virtual std::string_view info_json() noexcept = 0;  // versions of libtorch, oneDNN; kernels in use
   virtual int32_t set_threads(int32_t threads, ErrorSink& error) noexcept = 0;
-  // Ends the threads of kernels that calls on this thread have started; a later call starts them again.
+  // Ends the threads that kernels started for calls on this thread; a later call starts them again.
   virtual int32_t end_threads(ErrorSink& error) noexcept = 0;
-  // Refuses, before anything is read, a run that this build or machine cannot do, or whose output directory
-  // or checkpoint to resume from is not as it must be; config as in TrainerSpec.
+  // Refuses, before anything is read, a run that this build or machine cannot do, and a run with an invalid
+  // output directory or checkpoint to resume from; config as in TrainerSpec.
   virtual int32_t check_run(std::span<const KeyValue> config, ErrorSink& error) noexcept = 0;
-  // Error(io) where the disks have no room for what the run will write: its checkpoints, as far as these
-  // batches (-1: streaming; 0: not known) tell how many, and a file of states. Headers of the model are read,
-  // and no weights. create_trainer() checks the rest.
+  // Returns Error(io) if the disks have no room for the files that the run will write: its checkpoints, as
+  // far as these batches (-1: streaming; 0: not known) tell how many, and a file of states. Reads headers of
+  // the model, and no weights. create_trainer() checks the rest.
   virtual int32_t check_disks(const PlanSpec& spec, int64_t batches_per_epoch, ErrorSink& error) noexcept = 0;
   virtual int32_t open_model(const ModelSpec& spec, Model** out, ErrorSink& error) noexcept = 0;
-  // The files of a model, or of an adapter, in another form or type.
+  // Converts the files of a model, or of an adapter, to another format or type.
   virtual int32_t convert(const ConvertSpec& spec, ErrorSink& error) noexcept = 0;
   virtual int32_t open_attention(const AttentionSpec& spec, Attention** out, ErrorSink& error) noexcept = 0;
   virtual int32_t create_trainer(const TrainerSpec& spec, Trainer** out, ErrorSink& error) noexcept = 0;
   virtual int32_t create_evaluator(const EvaluatorSpec& spec, Evaluator** out, ErrorSink& error) noexcept = 0;
-  // counted: the most that the memory counter would have of an evaluator with its model and one batch, whose
-  // rows have the spec's lengths. No weights are read.
+  // counted: the peak of the memory counter for an evaluator with its model and one batch, whose rows have
+  // the spec's lengths. No weights are read.
   virtual int32_t plan_evaluation(const PlanSpec& spec, int64_t* counted, ErrorSink& error) noexcept = 0;
-  // json: an object, which include/trl/trl.h describes at trl_trainer_plan. Headers of the model are read,
-  // and no weights.
+  // json: an object, which include/trl/trl.h describes at trl_trainer_plan. Reads headers of the model, and
+  // no weights.
   virtual int32_t plan(const PlanSpec& spec, TextSink& json, ErrorSink& error) noexcept = 0;
 
  protected:
@@ -379,7 +386,7 @@ class Engine {
 };
 
 // The one exported function of libtrl_engine.so. shared_torch: the host had mapped the engine's own libtorch
-// before, so no process-wide setting of it may be touched.
+// before, so no process-wide setting of libtorch may be changed.
 extern "C" using EngineOpen =
     int32_t(*)(uint32_t interface_version, Host* host, int32_t shared_torch, Engine** out, ErrorSink* error);
 inline constexpr const char* kEngineOpenName = "trl_engine_open";

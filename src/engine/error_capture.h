@@ -20,7 +20,8 @@ class ErrorCapture final : public ErrorSink {
     }
   }
 
-  // The outcome of a call that was handed this sink. Throws when it is an error; true: ok, false: the end.
+  // Checks the outcome of a call that was given this sink. Throws if it is an error; true: ok, false: the
+  // end.
   bool check(int32_t status) const {
     if (status >= 0) return status == static_cast<int32_t>(Status::ok);
     if (error_) throw *error_;

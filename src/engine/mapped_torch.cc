@@ -18,7 +18,7 @@ namespace trl::engine {
 
 namespace {
 
-// libtorch_cpu.so, libtorch_cpu.so.1.13; not libtorch_cpu_extra.so
+// Accepts libtorch_cpu.so and libtorch_cpu.so.1.13, but not libtorch_cpu_extra.so.
 bool is_torch(std::string_view path) {
   const std::string name = base::file_name(path);
   for (const std::string_view stem : {"libtorch_cpu.so", "libtorch.so", "libc10.so"}) {
@@ -123,7 +123,7 @@ bool shares_mapped_torch(const std::string& engine_path) {
                                [&](const std::string& path) { return identity(path) == file; });
   };
   for (const std::string& library : mapped) {
-    // libtorch.so holds no code of its own; only its neighbours tell
+    // libtorch.so holds no code: its neighbours decide.
     if (is_own(library) || base::file_name(library).starts_with("libtorch.so")) continue;
     const std::string wanted = own.empty() ? "not found" : own.front();
     fail(

@@ -31,9 +31,9 @@ bool has_other_onednn() {
   return false;
 }
 
-// Names that the whole process sees take precedence over those of the engine's libraries. Only where the host
-// has oneDNN's names itself does the engine look into its own libraries first: that would bypass a malloc or
-// operator new of the host's own, and AddressSanitizer ends a process that does it.
+// Names that the whole process sees take precedence over those of the engine's libraries. Only if the host
+// itself has oneDNN's names does the engine look into its own libraries first: that would bypass the host's
+// own malloc or operator new, and AddressSanitizer ends a process that does it.
 int scope() {
   const bool sanitized = ::dlsym(RTLD_DEFAULT, "__asan_init") != nullptr;
   return has_other_onednn() && !sanitized ? RTLD_LOCAL | RTLD_DEEPBIND : RTLD_LOCAL;

@@ -20,9 +20,11 @@ class AttentionObject final : public engine::Attention {
   std::string description_;
 };
 
-std::string built_in_attention(bool fused = true);  // the same for the built-in one, or of the plain path
+// The description of the built-in one, or of the plain path.
+std::string built_in_attention(bool fused = true);
 
-// For the log: why a run uses libtorch's operators instead of the fused kernels; empty: it uses the kernels.
+// Returns, for the log, why a run uses libtorch's operators instead of the fused kernels; empty: it uses the
+// kernels.
 std::string why_plain(bool fused, at::Device device);
 
 }  // namespace trl::entry

@@ -13,7 +13,7 @@
 
 namespace trl::entry {
 
-// Log lines go to the host.
+// A log sink that sends lines to the host.
 class HostLog final : public base::LogSink {
  public:
   explicit HostLog(engine::Host& host) : host_(host) {}
@@ -31,7 +31,7 @@ namespace torch_warnings = c10::WarningUtils;
 namespace torch_warnings = c10::Warning;
 #endif
 
-// libtorch's warnings on this thread go to the host's log while this lives (c10's handler is thread-local).
+// Sends libtorch's warnings on this thread to the host's log during its life (c10's handler is thread-local).
 class WarningsToHost final : public c10::WarningHandler {
  public:
   explicit WarningsToHost(engine::Host& host) : host_(host), guard_(this) {}
@@ -47,10 +47,10 @@ class WarningsToHost final : public c10::WarningHandler {
   const torch_warnings::WarningHandlerGuard guard_;
 };
 
-// The current exception as status and message.
+// Reports the current exception as status and message.
 int32_t report_exception(engine::ErrorSink& error) noexcept;
 
-// body() returns a Status.
+// Runs body, which returns a Status, and reports its exceptions.
 template <typename Body>
 int32_t guard(engine::Host& host, engine::ErrorSink& error, Body&& body) noexcept {
   try {
@@ -62,7 +62,7 @@ int32_t guard(engine::Host& host, engine::ErrorSink& error, Body&& body) noexcep
   }
 }
 
-// The same for what computes.
+// The same for bodies that compute.
 template <typename Body>
 int32_t compute(engine::Host& host, engine::ErrorSink& error, Body&& body) noexcept {
   return guard(host, error, [&] {

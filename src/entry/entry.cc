@@ -26,7 +26,7 @@ namespace trl::entry {
 
 namespace {
 
-// The file that holds libtorch in this process, with its version in the name: "libc10.so.1.13".
+// Returns the name of the file that holds libtorch in this process, with its version: "libc10.so.1.13".
 std::string torch_file() {
   Dl_info info{};
   const auto address =
@@ -67,7 +67,7 @@ class EngineObject final : public engine::Engine {
   int32_t set_threads(int32_t threads, engine::ErrorSink& error) noexcept override {
     return guard(host_, error, [&] {
       if (threads < 1) fail(Status::invalid_argument, "threads is {}; accepted: 1 or more", threads);
-      tensor::set_threads(threads);  // libtorch's own setting belongs to the process and is left alone
+      tensor::set_threads(threads);  // libtorch's own setting belongs to the process and is not changed
       return Status::ok;
     });
   }

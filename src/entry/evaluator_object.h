@@ -1,4 +1,4 @@
-// engine::Evaluator over train/, and the memory that one takes.
+// Implements engine::Evaluator over train/, and plans the memory that one takes.
 #pragma once
 #include <memory>
 #include <vector>
@@ -22,7 +22,7 @@ class EvaluatorObject final : public engine::Evaluator {
   engine::Host& host_;
   HostLog log_;
   std::unique_ptr<train::Evaluator> evaluator_;
-  telemetry::Record record_;  // what metrics_ points into
+  telemetry::Record record_;  // the record behind metrics_
   std::vector<engine::Metric> metrics_;
 };
 

@@ -62,24 +62,25 @@ std::string term(const tensor::Taken& taken) {
 
 struct Rehearsed {
   memory::Plan memory;
-  memory::Plan kinds;  // the same, by the kinds that the counter knows
+  memory::Plan kinds;  // the same, by the kinds of the memory counter
   std::map<tensor::Work, double> work;
   std::vector<double> clock;            // of the plan's moments, from 0 to 1
-  std::vector<std::string_view> stage;  // of them
-  double traffic = 0;                   // bytes that pass through memory beside products
-  int64_t left = 0;                     // bytes that leave memory for a file, and come back
+  std::vector<std::string_view> stage;  // of each moment
+  double traffic = 0;                   // bytes that pass through memory in addition to those of products
+  int64_t left = 0;                     // bytes that move from memory to a file, and back
   train::DiskNeeds disk;
   int64_t cache_tokens = 0, cache_bytes = 0;  // the keys and values of one sequence
-  int64_t token_state_bytes = 0;              // hidden states of a token, which cache_frozen_layers keeps
+  int64_t token_state_bytes = 0;              // hidden states of one token, which cache_frozen_layers keeps
   int64_t parameters = 0, trained = 0;
-  int64_t longest = 0, tokens = 0;  // of a row, and of a micro-batch as num_tokens counts them
+  int64_t longest = 0, tokens = 0;  // tokens of a row, and of a micro-batch as num_tokens counts them
   int64_t events = 0;               // up to the end of the step, or of the evaluation after it
 };
 
-// How often each part of a block is read or written; some parts more than once.
+// Returns the bytes read and written in a block: each part counts as often as it is used.
 double traffic_of(const tensor::Taken& taken) {
   const auto bytes = static_cast<double>(taken.bytes);
-  if (taken.kind == MemoryKind::gradients) return 3 * bytes;  // made zero, for the norm, for the update
+  if (taken.kind == MemoryKind::gradients)
+    return 3 * bytes;  // zeroed, read for the norm, read for the update
   if (taken.kind == MemoryKind::optimizer) return 2 * bytes;
   if (taken.stage == "open" || taken.stage == "adapters" || taken.kind == MemoryKind::data) return 0;
   return 3 * bytes;
@@ -89,13 +90,13 @@ bool evaluates(const config::TrainingArguments& arguments) {
   return arguments.eval_strategy != config::Strategy::no || arguments.eval_on_start;
 }
 
-// Tokens of these rows as in num_tokens: KTO's exchanged completions are not counted.
+// Counts the tokens of these rows as num_tokens does: KTO's exchanged completions are left out.
 int64_t counted_tokens(std::span<const int64_t> rows, const config::TrainingArguments& arguments) {
   const int64_t sequences = arguments.method == "dpo" || arguments.method == "reward" ? 2 : 1;
   return sequences * std::accumulate(rows.begin(), rows.end(), int64_t{0});
 }
 
-// What generation keeps for one sequence of `tokens` tokens.
+// Returns the bytes that generation keeps for one sequence of `tokens` tokens.
 int64_t cache_bytes(model::Model& model, int64_t tokens, bool bf16) {
   const tensor::Rehearsal apart;
   const model::ModelConfig& config = model.config();
@@ -108,7 +109,7 @@ int64_t cache_bytes(model::Model& model, int64_t tokens, bool bf16) {
   return bytes;
 }
 
-// As in a run, in a rehearsal.
+// Opens the model as a run does, in a rehearsal.
 std::unique_ptr<model::Model> opened(const engine::PlanSpec& spec, const config::Config& config) {
   base::NullLog log;
   const std::string path(spec.model.path);
@@ -141,7 +142,7 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
   setup.arguments.on_nonfinite = config::OnNonfinite::proceed;
   setup.arguments.max_steps = 2;
   setup.arguments.profile_parts = false;
-  setup.arguments.share_prefix = config::SharePrefix::never;  // of rows, lengths alone are known
+  setup.arguments.share_prefix = config::SharePrefix::never;  // only the lengths of rows are known
   const bool bf16 = setup.arguments.bf16, evaluated = evaluates(setup.arguments);
   setup.model = model.get();
   setup.model_path = spec.model.path;
@@ -161,7 +162,7 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
     const tensor::Stage stage("evaluation");
     trainer.evaluate();
   }
-  out.events = std::ssize(rehearsal.events());  // what follows ends the trainer
+  out.events = std::ssize(rehearsal.events());  // later events belong to the trainer's end
   out.disk = trainer.disk_needs();
   out.token_state_bytes =
       model->config().hidden_size * static_cast<int64_t>(c10::elementSize(model->dtype()));
@@ -169,7 +170,7 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
   out.cache_bytes = cache_bytes(*model, longest, bf16);
 }
 
-// The stage of each event. What comes before the first forward belongs to opening.
+// Returns the stage of each event. Events before the first forward belong to opening.
 std::vector<std::string_view> stages_of(std::span<const tensor::Rehearsal::Event> events) {
   std::vector<std::string_view> stages;
   bool forward = false;
@@ -180,7 +181,7 @@ std::vector<std::string_view> stages_of(std::span<const tensor::Rehearsal::Event
   return stages;
 }
 
-// The first event of each stage.
+// Returns the place of the first event of each stage.
 std::vector<int64_t> first_of_each(const std::vector<std::string_view>& stages) {
   std::vector<int64_t> first;
   std::set<std::string_view> seen;
@@ -243,9 +244,10 @@ void add_memory(base::Json& json, const Rehearsed& run, int64_t process) {
   }
 }
 
-// The reason why a run with these needs is refused, or null.
+// Returns the reason why a run with these needs is refused, or null.
 base::Json disk_refusal(const config::TrainingArguments& arguments, train::DiskNeeds needs) try {
-  if (arguments.resume_from_checkpoint) needs.checkpoints = 0;  // how many are left follows from that one
+  if (arguments.resume_from_checkpoint)
+    needs.checkpoints = 0;  // the resumed checkpoint decides how many are left
   train::need_room(arguments, needs);
   return nullptr;
 } catch (const Error& error) {
@@ -283,7 +285,8 @@ base::Json disk_json(const config::TrainingArguments& arguments, const Rehearsed
   return json;
 }
 
-// Seconds of writing and reading. They may overlap with arithmetic; the plan does not count on that.
+// Returns the seconds of writing and reading. They may overlap with arithmetic; the plan does not count on
+// that.
 double add_leaving(base::Json& json, const Rehearsed& run, const config::TrainingArguments& arguments) {
   const std::string& directory = arguments.offload->directory;
   const memory::DiskSpeed disk = memory::disk_speed(directory);
@@ -331,7 +334,7 @@ std::string plan_json(const engine::PlanSpec& spec) {
   const Rehearsed run = rehearse(spec, config, arguments);
   base::Json json;
   if (spec.time) add_time(json, run, spec, arguments);
-  add_memory(json, run, base::resident_bytes());  // the probe's pages of code are a step's as well
+  add_memory(json, run, base::resident_bytes());  // a step also uses the probe's pages of code
   json["row_tokens"] = run.longest;
   json["parameters"] = run.parameters;
   json["trained_parameters"] = run.trained;
@@ -345,7 +348,7 @@ void check_disks(const engine::PlanSpec& spec, int64_t batches_per_epoch) {
   config::TrainingArguments arguments = config::training_arguments(config);
   const bool known = batches_per_epoch != 0;
   if (!known && arguments.max_steps <= 0) arguments.max_steps = 1;
-  // What a resumed run still has to save follows from its checkpoint.
+  // The checkpoint of a resumed run determines its remaining saves.
   if (arguments.resume_from_checkpoint) arguments.save_strategy = config::Strategy::no;
   arguments.cache_frozen_layers.clear();  // this cache checks its own disk
   const tensor::Rehearsal rehearsal;

@@ -46,7 +46,7 @@ ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec) : ho
 
 namespace {
 
-// The one that is used, which kinds of saving are about.
+// Returns the adapter in use, which SaveKind refers to.
 model::Adapter& adapter_in_use(model::Model& model) {
   if (model::Adapter* const adapter = model.adapters().in_use()) return *adapter;
   fail_key("save.kind", "save.kind: adapter and merged need an adapter in use, and this model uses none");
@@ -64,7 +64,7 @@ int32_t ModelObject::save(std::string_view directory, engine::SaveKind kind,
       checkpoint::save_adapter(target, adapter_in_use(*model_), files);
       return Status::ok;
     }
-    std::shared_ptr<void> merged;  // for as long as it is written
+    std::shared_ptr<void> merged;  // must live until all is written
     if (kind == engine::SaveKind::merged && model_->adapters().merged() != &adapter_in_use(*model_)) {
       merged = model_->adapters().merged_to_save(adapter_in_use(*model_));
     } else if (kind == engine::SaveKind::model) {
@@ -113,7 +113,7 @@ int32_t ModelObject::merge_adapter(std::string_view name, engine::ErrorSink& err
   });
 }
 
-// Positions that the model never saw in training.
+// Warns of positions that the model never saw in training.
 void ModelObject::warn_of_length(std::span<const std::span<const int32_t>> prompts,
                                  int64_t max_new_tokens) const {
   const int64_t limit = model_->config().max_position_embeddings;

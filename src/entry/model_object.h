@@ -10,7 +10,7 @@
 
 namespace trl::entry {
 
-// As its specification says, or in a rehearsal of that.
+// Opens the model of a specification, for real or in a rehearsal.
 std::unique_ptr<model::Model> open_model(const engine::ModelSpec& spec, base::LogSink* log,
                                          at::Device device);
 
@@ -18,7 +18,7 @@ class ModelObject final : public engine::Model {
  public:
   ModelObject(engine::Host& host, const engine::ModelSpec& spec);
   model::Model& get() { return *model_; }
-  const std::string& path() const { return path_; }  // that it was opened from
+  const std::string& path() const { return path_; }  // of the model's files
 
   void release() noexcept override { delete this; }
   std::string_view config_json() noexcept override { return config_json_; }

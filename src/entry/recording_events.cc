@@ -36,7 +36,7 @@ telemetry::Facts facts_of(const config::Config& config, const config::TrainingAr
   return facts;
 }
 
-// Of the process: what others in it have taken is measured with what the run took.
+// Returns the memory facts of the process: its measured values include the memory of others in it.
 telemetry::Facts memory_facts(engine::Host& host, const engine::Prediction& predicted) {
   const auto both = [](int64_t of_plan, int64_t measured) {
     const auto text = [](int64_t bytes) { return base::bytes_text(static_cast<double>(bytes)); };
@@ -99,7 +99,7 @@ void RecordingEvents::interrupted(std::string_view why) noexcept {
   try {
     recorders_.close(*state_, why);
   } catch (...) {
-    return;  // no memory for the report: the error that it tells of is on its way to the host
+    return;  // no memory for the report: its error is on its way to the host
   }
 }
 

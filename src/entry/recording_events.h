@@ -1,4 +1,5 @@
-// The event sink between the trainer and the host: writes what report_to asks for, then tells the host.
+// The event sink between the trainer and the host: writes the files that report_to asks for, then tells the
+// host.
 #pragma once
 #include <memory>
 #include <string_view>
@@ -12,10 +13,10 @@ namespace trl::entry {
 
 class RecordingEvents final : public engine::EventSink {
  public:
-  // arguments: what config says.
+  // arguments: the values of config.
   RecordingEvents(engine::Host& host, const config::Config& config,
                   const config::TrainingArguments& arguments, const engine::TrainerSpec& spec);
-  // Before the first event; the state outlives the events.
+  // Call before the first event; the state outlives the events.
   void watch(const telemetry::TrainerState& state) { state_ = &state; }
   int32_t on_event(const engine::Event& event) noexcept override;
   void interrupted(std::string_view why) noexcept;
@@ -24,7 +25,7 @@ class RecordingEvents final : public engine::EventSink {
   telemetry::Recorders recorders_;
   engine::EventSink* const next_;
   const telemetry::TrainerState* state_ = nullptr;
-  bool ended_ = false;  // train_end was the last of the run so far
+  bool ended_ = false;  // train_end was the latest event of the run
 };
 
 }  // namespace trl::entry

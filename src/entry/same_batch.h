@@ -11,7 +11,7 @@
 
 namespace trl::entry {
 
-// Batches of one form: rows of given lengths, every token of which has a loss.
+// Equal batches: rows of given lengths, every token of which has a loss.
 class SameBatch final : public engine::BatchSource {
  public:
   static constexpr int64_t kMany = int64_t{1} << 40;
@@ -53,7 +53,7 @@ class SameBatch final : public engine::BatchSource {
   const int64_t batches_;
 };
 
-// The sequences of rows of these lengths.
+// Returns the lengths of the sequences of rows of these lengths.
 inline std::vector<int64_t> sequences_of(std::span<const int64_t> rows,
                                          const config::TrainingArguments& arguments) {
   std::vector<int64_t> sequences;
@@ -62,8 +62,8 @@ inline std::vector<int64_t> sequences_of(std::span<const int64_t> rows,
   return sequences;
 }
 
-// Tokens of the rows that a micro-batch of the model has. Rows that max_length allows are no longer than the
-// positions that the model has learned; of a packed row, its documents are not.
+// Returns the tokens of each row of a micro-batch of the model. Rows that max_length allows are no longer
+// than the positions that the model has learned; in a packed row this holds for its documents.
 inline std::vector<int64_t> lengths_of(const engine::PlanSpec& spec, const model::Model& model, bool packed) {
   const int64_t most = model.config().learned_positions();
   if (most == 0 || !spec.longest_allowed) return {spec.lengths.begin(), spec.lengths.end()};

@@ -9,7 +9,8 @@ namespace trl::entry {
 
 namespace {
 
-// Once: what is there later has been needed since. Returns what was resident before.
+// Gives the pages back once: pages that are resident later have been needed since. Returns the resident bytes
+// before.
 int64_t give_back() {
   static const int64_t before = [] {
     const int64_t bytes = base::resident_bytes();

@@ -12,7 +12,7 @@ namespace trl::entry {
 namespace {
 
 // TRL trains factors in bfloat16 above a model that bitsandbytes holds, whether an option asked for that or
-// the checkpoint came so.
+// the checkpoint was saved so.
 at::ScalarType factor_type(model::Model& model, const config::Config& config) {
   const bool held = config::quantization(config) || model.config_json().contains("quantization_config");
   if (held) return at::kBFloat16;
@@ -22,8 +22,8 @@ at::ScalarType factor_type(model::Model& model, const config::Config& config) {
 // "model.embed_tokens" -> "embed_tokens"
 std::string last_name(const std::string& module) { return module.substr(module.rfind('.') + 1); }
 
-// As TRL: the adapter trains the rows of new tokens, and the head whole. A head that is the embedding has
-// those rows already.
+// Follows TRL: the adapter trains the rows of new tokens, and the whole head. A head that is the embedding
+// has those rows already.
 void train_tokens(config::LoraConfig& lora, model::Model& model, std::span<const int32_t> tokens,
                   base::LogSink& log) {
   if (tokens.empty()) return;

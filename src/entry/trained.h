@@ -1,4 +1,4 @@
-// Which parts of a model a configuration trains.
+// Decides which parts of a model a configuration trains.
 #pragma once
 #include <span>
 #include <string>
@@ -9,18 +9,18 @@
 
 namespace trl::entry {
 
-// What the model has at its end: the method decides.
+// Returns the head that the method needs.
 model::Head head_of(const config::Config& config);
 
-// use_peft: an adapter is trained and the model is frozen. path: of the model; new_tokens: of another model's
-// tokenizer, which the adapter trains too.
+// Adds an adapter to train (use_peft) and freezes the model. path: of the model; new_tokens: from another
+// model's tokenizer, which the adapter trains too.
 void add_adapter(model::Model& model, const std::string& path, const config::Config& config,
                  std::span<const int32_t> new_tokens, base::LogSink& log);
 
-// The factors of adapter_name_or_path, which is open, get the type that a run gives them.
+// Converts the factors of adapter_name_or_path, which is open, to the type that a run gives them.
 void retype_adapter(model::Model& model, const config::Config& config);
 
-// As transformers' Trainer refuses it: all weights trained, and some held in blocks.
+// Refuses, as transformers' Trainer does, to train all weights while some are held in blocks.
 void refuse_quantised(model::Model& model, const config::Config& config);
 
 }  // namespace trl::entry

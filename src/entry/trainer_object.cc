@@ -41,7 +41,7 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
     model::gguf_metadata(model_.get().config(), {}, nullptr);
   vocabulary_ = spec.vocabulary.bytes;
   setup.vocabulary = {spec.vocabulary.pairs, vocabulary_, spec.vocabulary.eos};
-  // Records have TRL's names alone, unless more was asked for.
+  // Records have only TRL's names, unless more was requested.
   if (config.get_text("memory_budget")) setup.predicted_peak = spec.prediction->peak;
   setup.options = config::result_options(config, setup.arguments);
   trainer_ = std::make_unique<train::Trainer>(std::move(setup));

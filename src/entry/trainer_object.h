@@ -1,4 +1,4 @@
-// engine::Trainer over train/: configuration read, metrics and files handed across.
+// Implements engine::Trainer over train/: reads the configuration, hands metrics and files across.
 #pragma once
 #include <memory>
 #include <span>
@@ -40,10 +40,10 @@ class TrainerObject final : public engine::Trainer {
   HostLog log_;
   ModelObject& model_;
   std::vector<std::pair<std::string, std::string>> files_;
-  std::string vocabulary_;  // encoded, of save_format gguf
+  std::string vocabulary_;  // encoded, for save_format gguf
   std::unique_ptr<RecordingEvents> events_;
   std::unique_ptr<train::Trainer> trainer_;
-  telemetry::Record record_;  // what metrics_ points into
+  telemetry::Record record_;  // the record behind metrics_
   std::vector<engine::Metric> metrics_;
   std::string state_json_;
 };

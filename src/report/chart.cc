@@ -15,14 +15,14 @@ namespace {
 
 constexpr double kWidth = 620, kHeight = 260;
 constexpr double kLeft = 66, kRight = 14, kTop = 14, kBottom = 34;
-constexpr double kResolution =
-    1e-9;  // values closer to each other than this, relative to their size, have the same height
-constexpr size_t kMostPoints = 600;  // of a line; of more, each is the mean of several
+// Values whose distance, relative to their size, is less than this have the same height.
+constexpr double kResolution = 1e-9;
+constexpr size_t kMostPoints = 600;  // of a line; in a longer line each is the mean of several
 
 // One axis: values to places, and the ticks on it.
 struct Axis {
   double low = 0, high = 1;
-  double first = 0, last = 1;  // where low and high lie
+  double first = 0, last = 1;  // places of low and high
   std::vector<double> ticks;
   double at(double value) const { return first + (value - low) / (high - low) * (last - first); }
 };
@@ -50,7 +50,7 @@ std::vector<Point> thinned(const std::vector<Point>& points) {
   return out;
 }
 
-// The line, broken where a value is not finite.
+// Returns the line, broken at values that are not finite.
 std::string path_of(const std::vector<Point>& points, const Axis& x, const Axis& y) {
   std::string path;
   bool pen_down = false;
@@ -63,7 +63,7 @@ std::string path_of(const std::vector<Point>& points, const Axis& x, const Axis&
   return path;
 }
 
-// A dot for each point, unseen until the pointer is on it, with what it stands for.
+// Returns a dot for each point, hidden until the pointer is on it, with its value.
 std::string dots_of(const Series& series, const std::vector<Point>& points, const Axis& x, const Axis& y) {
   std::string out;
   for (const Point& point : points) {
@@ -89,7 +89,7 @@ std::string axes(const Axis& x, const Axis& y) {
         base::short_number(tick, 6));
   }
   for (const double tick : x.ticks) {
-    if (std::trunc(tick) != tick) continue;  // there is no half step
+    if (std::trunc(tick) != tick) continue;  // half steps do not exist
     out += fmt::format(
         "<line class=\"tick\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{}\" y2=\"{}\"/><text class=\"x\" "
         "x=\"{:.1f}\" "
@@ -151,7 +151,7 @@ std::string to_svg(const Chart& chart) {
       high = std::max(high, point.value);
     }
   }
-  if (!(high >= low)) low = 0, high = 1;  // nothing finite
+  if (!(high >= low)) low = 0, high = 1;  // no finite value
   const double room = (high - low) * 0.06;
   const Axis x = make_axis(first, last, kLeft, kWidth - kRight, 6);
   const Axis y = make_axis(chart.from_zero ? low : low - room, high + room, kHeight - kBottom, kTop, 5);

@@ -30,7 +30,7 @@ inline constexpr std::string_view kThinSpace = "\u2009";
 std::string grouped(int64_t value, std::string_view space = kThinSpace);   // 1234567 -> "1 234 567"
 std::string row_count(int64_t rows, std::string_view space = kThinSpace);  // "1 row", "1 234 rows"
 std::string html_text(std::string_view text);                              // with &, <, > and quotes escaped
-// Multiples of 1, 2 or 5 times a power of ten within [low, high], about that many.
+// Returns multiples of 1, 2 or 5 times a power of ten within [low, high], about `about` of them.
 std::vector<double> round_ticks(double low, double high, int about);
 
 }  // namespace trl::report

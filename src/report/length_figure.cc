@@ -1,6 +1,6 @@
-// A length profile as a picture: histograms with their percentiles, and for each max_length a bar of tokens,
-// padding and lost tokens under every layout. Colours are written out, and once more for dark, since a
-// picture in a page has no variables of that page.
+// Draws a length profile as a picture: histograms with their percentiles, and for each max_length a bar of
+// tokens, padding and lost tokens under every layout. Colours are written out, once for light and once for
+// dark, since a picture in a page has no access to variables of that page.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -107,7 +107,7 @@ class HistogramFigure {
  private:
   static constexpr double kMarkLine = 14;
   struct Mark {
-    double x, middle;  // of the line, of the words
+    double x, middle;  // of the line; of the words
     size_t level;      // of the words, from below
     std::string words;
   };
@@ -116,11 +116,11 @@ class HistogramFigure {
     return plot_.x + (length - static_cast<double>(bars_.start)) /
                          static_cast<double>(bars_.end() - bars_.start) * plot_.width;
   }
-  // A length on the axis: in the middle of its bar where it has one of its own.
+  // Returns the place of a length on the axis: in the middle of its bar if the bar has only that length.
   double place(double length) const { return x_at(length + (bars_.width == 1 ? 0.5 : 0)); }
   double y_at(double rows) const { return plot_.y + plot_.height * (1 - rows / static_cast<double>(most_)); }
 
-  // Words that would touch others are moved up a line.
+  // Moves words that would touch others up a line.
   void place_marks() {
     std::array<double, 4> taken{-1e9, -1e9, -1e9, -1e9};
     for (const int percent :
@@ -171,7 +171,7 @@ class HistogramFigure {
     return out;
   }
 
-  // The few rows that are far longer get a bar of their own.
+  // Returns a separate bar for the few rows that are far longer.
   std::string beyond() const {
     if (bars_.above == 0) return {};
     const double x = plot_.x + plot_.width + 16, foot = plot_.y + plot_.height;
@@ -233,7 +233,7 @@ class Figure {
     y_ = 96;
   }
 
-  // The end of the svg tag, with what a reader that sees no picture is told.
+  // Returns the end of the svg tag, with a description for readers that show no picture.
   std::string described() const {
     if (!alone_) return fmt::format("aria-label=\"{}\">", html_text(description()));
     return fmt::format(
@@ -324,7 +324,7 @@ class Figure {
     }
   }
 
-  // Returns how many lines of waste stand below the steps.
+  // Returns the number of lines of waste below the steps.
   size_t cell(const telemetry::LayoutCost& cost, double x, double y, double width, double widest) {
     const std::string numbers =
         fmt::format("{}: {} tokens, {} padding, {} lost; {} {}, {} steps", layout_name(cost.layout),

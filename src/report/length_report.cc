@@ -11,7 +11,7 @@
 
 namespace trl::report {
 
-// A share that is neither 0 nor 1 is never rounded to look like one of them.
+// Formats a share; one that is neither 0 nor 1 is never rounded to look like 0 or 1.
 std::string percent(int64_t part, int64_t whole) {
   const double value = telemetry::share(part, whole) * 100;
   if (part == 0 || part == whole) return part == 0 ? "0%" : "100%";

@@ -10,18 +10,18 @@ namespace trl::report {
 
 // A plot for a terminal of this width; at least 60 columns are used.
 std::string to_text(const telemetry::LengthProfile& profile, int64_t columns);
-std::string to_svg(const telemetry::LengthProfile& profile);   // a picture that stands alone
+std::string to_svg(const telemetry::LengthProfile& profile);   // a picture that needs no page
 std::string to_html(const telemetry::LengthProfile& profile);  // a page that needs no other file
 
-// Shared by those: 0.0312 -> "3.1%"; a length with at most one decimal, and from 1000 on with none but
+// Shared by these: 0.0312 -> "3.1%"; a length with at most one decimal, and from 1000 on with no decimal but
 // spaces.
 std::string percent(int64_t part, int64_t whole);
 std::string short_length(double length, std::string_view space);
-// Why a longer max_length has a lower predicted peak than a shorter one; empty: none has.
+// Explains why a longer max_length has a lower predicted peak than a shorter one; empty: no peak falls.
 std::string_view why_peaks_fall(const telemetry::LengthProfile& profile);
-std::string length_figure(
-    const telemetry::LengthProfile& profile);  // to_svg, for a page that has its titles and numbers
-int64_t widest_layout(
-    const telemetry::LengthProfile& profile);  // tokens, padding and lost of the layout that has most
+// Does the same as to_svg, for a page that has its titles and numbers.
+std::string length_figure(const telemetry::LengthProfile& profile);
+// Returns the largest sum of tokens, padding and lost tokens of all layouts.
+int64_t widest_layout(const telemetry::LengthProfile& profile);
 
 }  // namespace trl::report

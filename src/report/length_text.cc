@@ -1,5 +1,5 @@
-// A length profile for a terminal: plain text with block characters, no colours, so that it may be piped as
-// well.
+// Plots a length profile for a terminal: plain text with block characters, no colours, so that it may be
+// piped as well.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ std::string repeated(std::string_view piece, int64_t times) {
   return out;
 }
 
-// Words with a place each on one line; one that would touch its neighbour is left out.
+// Words at their places on one line; a word that would touch its neighbour is left out.
 class Line {
  public:
   void put(int64_t column, const std::string& word) {
@@ -39,7 +39,7 @@ class Line {
   std::string text_;
 };
 
-// Vertical bars, `height` lines high, each as many columns wide as there is room for.
+// Plots vertical bars, `height` lines high, each as many columns wide as fit.
 std::string plot(const telemetry::LengthDistribution& of, int64_t columns, int64_t height) {
   const telemetry::LengthHistogram& bars = of.histogram;
   const int64_t most = *std::max_element(bars.counts.begin(), bars.counts.end());
@@ -52,7 +52,7 @@ std::string plot(const telemetry::LengthDistribution& of, int64_t columns, int64
     std::string text =
         fmt::format("{:>{}}{}", line == height - 1 ? top : "", top.size(), line == height - 1 ? " ┤" : " │");
     for (const int64_t rows : bars.counts) {
-      // At least an eighth where there are rows at all.
+      // Gives each bar with rows at least an eighth.
       const int64_t eighths = rows == 0 ? 0 : std::max<int64_t>(1, rows * height * 8 / most);
       const int64_t here = std::clamp<int64_t>(eighths - line * 8, 0, 8);
       text += repeated(here == 8 ? "█" : kEighths[static_cast<size_t>(here)], wide);
@@ -80,7 +80,7 @@ std::string plot(const telemetry::LengthDistribution& of, int64_t columns, int64
   return out;
 }
 
-// Columns as wide as their longest text; the first begins on the left, the others end on the right.
+// Aligns columns as wide as their longest text; the first is left-aligned, the others right-aligned.
 std::string aligned(const std::vector<std::vector<std::string>>& lines) {
   std::string out;
   for (const auto& line : lines) {
@@ -94,7 +94,7 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines) {
   return out;
 }
 
-// The numbers of every distribution, a line each, or a column where lines would be too long.
+// Lists the numbers of every distribution in a line each, or in a column if lines would be too long.
 std::string table(const std::vector<telemetry::LengthDistribution>& lengths, int64_t columns) {
   std::vector<std::vector<std::string>> lines(1);
   lines[0] = {"tokens", "min"};

@@ -1,4 +1,4 @@
-// A plan as a page: one step of the configuration, and its option sets beside each other.
+// Shows a plan as a page: one step of the configuration, and its option sets side by side.
 #include <fmt/format.h>
 
 #include "base/text/quantity.h"

@@ -1,4 +1,4 @@
-// What a run will take, as text and as a page. plan: the object that trl_trainer_plan gives
+// Shows a predicted run as text and as a page. plan: the object that trl_trainer_plan gives
 // (include/trl/trl.h).
 #pragma once
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace trl::report {
 std::string plan_text(const base::Json& plan);  // lines for a terminal
 std::string plan_page(const base::Json& plan);  // HTML that needs no other file
 
-// Words in lines of at most this many bytes after an indent; a longer word has a line of its own.
+// Wraps words into lines of at most this many bytes after an indent; a longer word gets its own line.
 std::string wrapped(const std::string& text, int64_t columns, const std::string& indent = {});
 
 }  // namespace trl::report

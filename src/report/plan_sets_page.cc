@@ -1,4 +1,4 @@
-// The option sets of a plan beside each other: bars, timelines and numbers.
+// Shows the option sets of a plan side by side: bars, timelines and numbers.
 #include <fmt/format.h>
 
 #include "base/text/quantity.h"
@@ -24,7 +24,7 @@ std::string bytes_of(const base::Json& of, const char* key) {
 
 namespace {
 
-// May break after an underscore.
+// Allows a break after an underscore.
 std::string breakable(const std::string& name) {
   std::string out;
   for (const char c : html_text(name)) {
@@ -34,7 +34,7 @@ std::string breakable(const std::string& name) {
   return out;
 }
 
-// What the terms take at the peak, of the highest peak of all sets.
+// Draws the terms at the peak, relative to the highest peak of all sets.
 std::string peak_bar(const base::Json& plan, const PlanTerms& terms, double top) {
   std::string out = fmt::format(
       "<svg viewBox=\"0 0 1000 20\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"peak {}\">",
@@ -76,7 +76,7 @@ std::string sets_table(const std::vector<PlannedSet>& sets, const PlanTerms& ter
       rows);
 }
 
-// Bytes of each term at the peak, a column for each set.
+// Tabulates the bytes of each term at the peak, a column for each set.
 std::string matrix(const std::vector<PlannedSet>& sets, const PlanTerms& terms) {
   std::string rows = "<tr><th>at the peak</th>";
   for (const PlannedSet& set : sets) rows += fmt::format("<th>{}</th>", breakable(set.name));

@@ -28,7 +28,7 @@ namespace {
 
 constexpr int64_t kColumns = 60;
 
-// A line of a table, under its name where that is too long for the first column.
+// Returns a line of a table, below its name if the name is too long for the first column.
 std::string named_line(const std::string& name, size_t width, const std::string& numbers) {
   if (name.size() <= width) return fmt::format("{:<{}}{}\n", name, width, numbers);
   return fmt::format("{}\n{:{}}{}\n", name, "", width, numbers);
@@ -48,7 +48,7 @@ std::string term_lines(const base::Json& plan, const PlanTerms& terms) {
   return out + fmt::format("{:<38}{:>11}\n", "peak", base::bytes_text(plan_number(plan, "peak_bytes")));
 }
 
-// What the terms take at the peak, as a bar of their letters.
+// Draws the terms at the peak as a bar of their letters.
 std::string letters_bar(const base::Json& plan, const PlanTerms& terms, double top, int64_t columns) {
   std::string bar;
   double sum = 0;
@@ -90,7 +90,7 @@ std::string set_lines(const std::vector<PlannedSet>& sets, const PlanTerms& term
   return out;
 }
 
-// "disk       300 B for the model; 5 kB free", a line for each text.
+// Returns "disk       300 B for the model; 5 kB free", a line for each text.
 std::string labelled(std::string_view label, const std::vector<std::string>& texts) {
   constexpr int64_t kIndent = 11;
   std::string out;

@@ -1,4 +1,4 @@
-// The timeline of one step as stacked areas, one for each term.
+// Draws the timeline of one step as stacked areas, one for each term.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,7 +50,8 @@ class TimelineFigure {
     return out;
   }
 
-  // From the sum of the terms below it to its own, as steps; drawn where it has bytes.
+  // Draws a term from the sum of the terms below it to its own sum, as steps, for moments in which it has
+  // bytes.
   std::string area(size_t term) const {
     const auto below = [&](size_t i) { return term == 0 ? 0 : sums_[i][term - 1]; };
     std::string path;
@@ -75,10 +76,10 @@ class TimelineFigure {
     return fmt::format("<path fill=\"{}\" d=\"{}\"><title>{}</title></path>\n", terms_.colour(number), path,
                        html_text(terms_.names()[number]));
   }
-  // Where the value of a moment ends.
+  // Returns the right end of the value of a moment.
   double right(size_t i) const { return i + 1 < moments_.size() ? x(i + 1) : width_ - kRight; }
 
-  // Names of the stages below, where each first begins, on two lines where they would touch.
+  // Writes the names of the stages below, at their first beginning, on two lines if they would touch.
   std::string stages() const {
     std::string out;
     double free_from[2] = {0, 0};
@@ -117,8 +118,8 @@ class TimelineFigure {
   const base::Json& moments_;
   const PlanTerms& terms_;
   const double top_, width_, height_;
-  std::vector<size_t> numbers_;            // of the plan's terms among all
-  std::vector<std::vector<double>> sums_;  // of the terms up to each, by moment
+  std::vector<size_t> numbers_;            // of the plan's terms, among all terms
+  std::vector<std::vector<double>> sums_;  // of the terms up to each one, by moment
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The timeline of one step for a terminal: columns of letters, one letter a term, in ASCII alone.
+// Draws the timeline of one step for a terminal: columns of letters, one letter a term, only ASCII.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace {
 
 constexpr int64_t kLines = 14, kMargin = 11;
 
-// For each column the moment that is shown: the one with most bytes of those that lie in it, or the one
-// before.
+// Returns for each column the moment to show: the one with most bytes in that column, or the previous
+// column's.
 std::vector<size_t> shown_moments(const base::Json& timeline, int64_t columns) {
   std::vector<size_t> shown(static_cast<size_t>(columns), timeline.size());
   for (size_t i = 0; i < timeline.size(); ++i) {
@@ -31,7 +31,7 @@ std::vector<size_t> shown_moments(const base::Json& timeline, int64_t columns) {
   return shown;
 }
 
-// The letter of the term that these bytes, counted from below, belong to; a space above all of them.
+// Returns the letter of the term that these bytes, counted from below, belong to; a space above all terms.
 char letter_at(const base::Json& plan, size_t moment, double bytes, const PlanTerms& terms) {
   double sum = 0;
   const base::Json& held = plan.at("timeline")[moment].at("bytes");
@@ -42,14 +42,14 @@ char letter_at(const base::Json& plan, size_t moment, double bytes, const PlanTe
   return ' ';
 }
 
-// Where each stage begins, and what it takes at most: on as many lines as there is need for.
+// Writes the beginning of each stage and its peak, on as many lines as needed.
 std::string stage_lines(const base::Json& plan, int64_t columns) {
   std::vector<std::string> lines;
   for (const PlanStage& stage : plan_stages(plan)) {
     const double place = moment_place(plan.at("timeline"), stage.first) * static_cast<double>(columns);
     const std::string words = fmt::format("^{} {}", stage.name, base::bytes_text(stage.bytes));
     const auto size = static_cast<int64_t>(words.size());
-    // A mark that stands too far right for its words has them before it.
+    // The words are before a mark that is too far right for them.
     int64_t begin = std::clamp<int64_t>(static_cast<int64_t>(place), 0, columns - 1);
     std::string text = words;
     if (begin + size > columns) {

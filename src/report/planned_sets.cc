@@ -7,8 +7,7 @@ namespace trl::report {
 
 namespace {
 
-// One that stands for no other term: the name's initial, in upper case where it is taken, or whatever is
-// free.
+// Returns an unused letter for a term: its initial, else the capital, else any free one.
 char free_letter(const std::string& name, const std::string& taken) {
   std::string wanted = name.substr(0, 1);
   if (!name.empty() && name[0] >= 'a' && name[0] <= 'z') wanted += static_cast<char>(name[0] - 'a' + 'A');
@@ -61,7 +60,8 @@ size_t PlanTerms::index(const std::string& name) const {
   return static_cast<size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin());
 }
 
-// Told apart on a light and on a dark page, neighbours also by those who see fewer colours.
+// Colours that can be told apart on a light and on a dark page, neighbours also by people who see fewer
+// colours.
 std::string_view PlanTerms::colour(size_t term) const {
   constexpr std::array<std::string_view, 12> kColours = {"#98a2b3", "#2f6fc4", "#7db3ea", "#12877b",
                                                          "#efa72b", "#8a63c9", "#dc5f3a", "#d584b4",

@@ -1,5 +1,5 @@
-// The option sets of a plan as text and pictures share them: each with its name, and one letter and one
-// colour for a term wherever it stands.
+// The option sets of a plan, shared by text and pictures: each with its name, and one letter and one colour
+// for a term everywhere.
 #pragma once
 #include <string>
 #include <string_view>
@@ -14,11 +14,11 @@ struct PlannedSet {
   const base::Json* plan = nullptr;  // null: refused
   std::string refused;               // the reason
 };
-// The configuration first. They refer to plan.
+// Returns the sets, the configuration first. They refer to plan.
 std::vector<PlannedSet> planned_sets(const base::Json& plan);
 double highest_peak(const std::vector<PlannedSet>& sets);
 
-// Terms of all sets, in the order in which they first stand.
+// The terms of all sets, in the order of their first appearance.
 class PlanTerms {
  public:
   explicit PlanTerms(const std::vector<PlannedSet>& sets);
@@ -32,13 +32,13 @@ class PlanTerms {
   std::string letters_;
 };
 
-double plan_number(const base::Json& of, const char* key);  // -1: there is none
+double plan_number(const base::Json& of, const char* key);  // -1: it is absent
 
-// Where a moment of plan.timeline stands, from 0 to 1: half by the arithmetic done, half by what was taken
-// and given back, because opening has hardly any arithmetic.
+// Returns the place of a moment of plan.timeline, from 0 to 1: half by the arithmetic done, half by the
+// memory taken and given back, because opening has hardly any arithmetic.
 double moment_place(const base::Json& timeline, size_t moment);
 
-// What each stage takes at most, in the order in which the stages begin. first: the moment.
+// The peak of each stage, in the order in which the stages begin. first: the moment.
 struct PlanStage {
   std::string name;
   size_t first = 0;

@@ -1,6 +1,6 @@
-// report_to html: report.html in output_dir, one file that needs no other: the curves of the run, and what it
-// was. Written from the whole log_history: with the first record, at most once a minute after that, with
-// every checkpoint, and when the run is over or paused. While the run lives the page loads itself again.
+// report_to html: report.html in output_dir, one file that needs no other: the curves and the facts of the
+// run. Written from the whole log_history: with the first record, at most once a minute after that, with
+// every checkpoint, and when the run is over or paused. The page reloads itself while the run is in progress.
 #include "report/run_page.h"
 
 #include <fmt/format.h>
@@ -30,15 +30,15 @@ struct Line {
   std::string_view name = "train";
 };
 
-// Metrics that one chart shows, each beside its eval_ counterpart. One that no line names has a chart of its
-// own.
+// Metrics that one chart shows, each with its eval_ counterpart. A metric that no line names has its own
+// chart.
 struct ChartOf {
   std::string_view title;
   std::vector<Line> lines;
   bool from_zero = false;
 };
 
-constexpr std::string_view kThroughput = "tokens per second";  // in no record
+constexpr std::string_view kThroughput = "tokens per second";  // not a metric of any record
 constexpr std::string_view kEval = "eval_";
 constexpr auto kRewritten = std::chrono::minutes(1);
 constexpr int kReloadSeconds = 30;
@@ -66,7 +66,8 @@ const std::vector<ChartOf>& charts() {
   return all;
 }
 
-// Numbers that are shown above the charts, and counters and times, for which a curve says nothing more.
+// Says whether a metric has no chart: numbers shown above the charts, and counters and times, for which a
+// curve adds nothing.
 bool has_no_chart(std::string_view metric) {
   constexpr std::string_view kNames[] = {
       "step",       "epoch",      "num_tokens",           "num_input_tokens_seen",
@@ -79,7 +80,7 @@ std::string_view without_eval(std::string_view metric) {
   return metric.starts_with(kEval) ? metric.substr(kEval.size()) : metric;
 }
 
-// Those that charts() does not name, in the order in which they first came.
+// Returns the metrics that charts() does not name, in the order of their first appearance.
 std::vector<std::string> other_metrics(const std::vector<telemetry::Record>& history) {
   std::vector<std::string> others;
   const auto is_named = [](std::string_view metric) {
@@ -172,7 +173,7 @@ class Report final : public telemetry::Recorder {
     try {
       write("left before its end");
     } catch (const std::exception&) {
-      open_ = false;  // no one is left to report it to
+      open_ = false;  // nobody is left to report the error to
     }
   }
   std::string_view name() const override { return "html"; }
@@ -197,7 +198,7 @@ class Report final : public telemetry::Recorder {
   }
 
  private:
-  // All but the records that are there.
+  // Copies everything except the records.
   void follow(const telemetry::TrainerState& state) {
     state_.global_step = state.global_step;
     state_.seconds = state.seconds;
@@ -232,8 +233,8 @@ class Report final : public telemetry::Recorder {
     return html_numbers(shown);
   }
 
-  // Lines that have points: training, and evaluation in the same colour, or where training has one line
-  // alone, in the next.
+  // Returns the lines that have points: training, and evaluation in the same colour, or in the next colour if
+  // training has only one line.
   Chart chart(const ChartOf& of) const {
     constexpr const char* kColours[] = {"first", "second", "third"};
     Chart out{std::string(of.title), {}, of.from_zero};
@@ -275,8 +276,8 @@ class Report final : public telemetry::Recorder {
 
   const telemetry::RecordTo to_;
   const std::string path_;
-  telemetry::TrainerState state_;  // with a history of its own, for a report after the trainer is gone
-  std::optional<Clock::time_point> written_;  // while it runs
+  telemetry::TrainerState state_;  // with a separate history, for a report after the trainer is gone
+  std::optional<Clock::time_point> written_;  // while the run is in progress
   bool open_ = false;                         // the report does not say yet how the run ended
 };
 

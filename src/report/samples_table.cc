@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kShown = 200;
 
-// Control characters other than line ends and tabs are not allowed in HTML.
+// Replaces control characters other than line ends and tabs, which HTML does not allow.
 std::string shown_html(std::string text) {
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') c = ' ';

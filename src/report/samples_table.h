@@ -1,4 +1,4 @@
-// The samples of a run as a table of its report.
+// Shows the samples of a run as a table of its report.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace trl::report {
 
-// HTML, the newest step first; empty where there are none.
+// Returns HTML, the newest step first; empty if there are no samples.
 std::string samples_section(const std::vector<telemetry::Sample>& samples);
 
 }  // namespace trl::report

@@ -19,7 +19,7 @@ void check_folders(const config::TrainingArguments& arguments) {
     need_writable("ref_logprobs_cache_dir", arguments.preference.ref_logprobs_cache_dir);
 }
 
-// The engine is not opened for a run about which it has nothing to say.
+// Says whether the engine has to check a run; it is not opened for the others.
 bool asks_engine(const config::Config& config, const config::TrainingArguments& arguments) {
   return !arguments.attention.plugin.empty() || config.get_text("memory_budget") ||
          arguments.fused_kernels == config::FusedKernels::on || arguments.resume_from_checkpoint ||

@@ -1,4 +1,4 @@
-// What a run refuses before rows and weights are read.
+// Refuses runs before rows and weights are read.
 #pragma once
 #include "config/config.h"
 #include "config/training_arguments.h"
@@ -6,9 +6,9 @@
 
 namespace trl::run {
 
-// Options that exclude each other, folders that cannot be written, an output directory of another run, a
-// checkpoint to resume from or a reference that is not there, what this build or machine lacks. config: from
-// with_whole_paths(). Writes nothing. Throws Error with the key.
+// Refuses options that exclude each other, folders that cannot be written, an output directory of another
+// run, a missing checkpoint to resume from or reference, and features that this build or machine lacks.
+// config: from with_whole_paths(). Writes nothing. Throws Error with the key.
 void check_run(Environment& environment, const config::Config& config,
                const config::TrainingArguments& arguments);
 

@@ -9,7 +9,7 @@ namespace trl::run {
 
 namespace {
 
-// Keys that say how a model is opened, and with which adapter.
+// Keys that decide how a model is opened, and with which adapter.
 constexpr std::string_view kOpening[] = {"adapter_name_or_path", "dtype",
                                          "load_in_4bit",         "load_in_8bit",
                                          "bnb_4bit_quant_type",  "use_bnb_nested_quant"};
@@ -21,7 +21,7 @@ void refuse_opening(const config::Config& options) {
   }
 }
 
-// dtype says in which numbers weights are merged, and they are what is written.
+// Settles dtype, the type in which weights are merged and then written.
 void settle_dtype(const config::Config& options, Conversion& conversion) {
   const bool given = options.is_set("dtype") || options.is_set("model_init_kwargs");
   if (given) conversion.dtype = config::model_dtype(options);

@@ -7,11 +7,11 @@
 namespace trl::run {
 
 struct Conversion {
-  std::string model;    // directory or GGUF file; empty: of an adapter, the one that it names
-  std::string adapter;  // empty: none
+  std::string model;    // directory or GGUF file; empty: for an adapter, the model that it names
+  std::string adapter;  // empty: no adapter
   bool merged = false;  // into the model
   std::string target, type;
-  std::string dtype = "auto";  // in which weights are merged
+  std::string dtype = "auto";  // type in which weights are merged
 
   bool to_gguf() const { return target.ends_with(".gguf"); }
 };

@@ -23,7 +23,7 @@ EncodedVocabulary::EncodedVocabulary(const text::Tokenizer& tokenizer, int64_t r
       eos_(tokenizer.special_id(tokenizer.special().eos).value_or(-1)) {}
 
 int64_t embedding_rows(const base::Json& whole, const std::string& origin) {
-  // A multimodal model keeps the sizes of its language model in a section of their own.
+  // A multimodal model has the sizes of its language model in a separate section.
   const base::Json& config =
       !whole.contains("vocab_size") && whole.contains("text_config") ? whole["text_config"] : whole;
   const auto found = config.find("vocab_size");
@@ -34,7 +34,7 @@ int64_t embedding_rows(const base::Json& whole, const std::string& origin) {
 
 namespace {
 
-// Says how the model is opened, which happens only if an adapter is merged into it.
+// Describes how the model is opened, which happens only if an adapter is merged into it.
 engine::ModelSpec model_spec(const Conversion& conversion, const config::Config& options) {
   engine::ModelSpec spec{.path = conversion.model, .dtype = conversion.dtype};
   const bool brings_score = conversion.merged && makes_classifier(conversion.adapter);
@@ -64,7 +64,7 @@ std::string tokenizer_path(const Conversion& conversion) {
   return own ? conversion.adapter : conversion.model;
 }
 
-// Reads the files beside the weights of an adapter. base: its model; empty: the one that it names.
+// Reads the files next to the weights of an adapter. base: its model; empty: the model that it names.
 std::map<std::string, std::string> adapter_files(const std::string& path, const std::string& base,
                                                  base::LogSink& log) {
   std::map<std::string, std::string> files;

@@ -24,10 +24,10 @@ class EncodedVocabulary {
   int32_t eos_;
 };
 
-// vocab_size of config.json.
+// Returns vocab_size of config.json.
 int64_t embedding_rows(const base::Json& config, const std::string& origin);
 
-// path: a model, or the directory of an adapter. target: a GGUF file or a directory, which are made.
+// path: a model, or the directory of an adapter. target: the GGUF file or directory to make.
 void convert_model(Environment& environment, const std::string& path, const std::string& target,
                    const config::Config& options);
 

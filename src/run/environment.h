@@ -19,10 +19,10 @@ enum class Use : uint8_t { open, train, evaluate, save, generate };
 class Environment {
  public:
   virtual engine::Engine& engine() = 0;  // opened on first use
-  // Runs body, a call of the engine, which answers with a status.
+  // Runs body, a call of the engine, which returns a status.
   virtual int32_t use_engine(Use use, const std::function<int32_t()>& body) = 0;
   virtual base::MemoryCounter& memory() = 0;
-  virtual base::Interrupt& background() = 0;  // of work that outlives the call that began it
+  virtual base::Interrupt& background() = 0;  // for work that outlives the call that began it
   virtual int threads() = 0;
   virtual base::ThreadPool& pool() = 0;
   virtual base::LogSink& log() = 0;

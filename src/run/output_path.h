@@ -1,4 +1,4 @@
-// Checks where a call will write before it does the work.
+// Checks the place where a call will write before it does the work.
 #pragma once
 #include <optional>
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace trl::run {
 
-// Throws Error(io), which names the key, where nothing can be written into the directory.
+// Throws Error(io), which names the key, if the directory is not writable.
 void need_writable(std::string_view key, const std::string& directory);
 
-// The value of key: a file in an existing directory that can be written into. nullopt: null.
+// Returns the value of key: a file in an existing, writable directory. nullopt: the value is null.
 std::optional<std::string> output_path(const config::Config& config, const std::string& key);
 
 }  // namespace trl::run

@@ -24,7 +24,8 @@ bool brings_tokens(const std::string& given) {
   return io::Gguf(path).find("tokenizer.ggml.tokens") != nullptr;
 }
 
-// Of an id, spaces written as spaces. None: no text makes it, as those that fill up a GGUF file's list.
+// Returns the token of an id, with spaces written as spaces. nullopt: no text makes it, like the filler
+// tokens of a GGUF file's list.
 std::optional<std::string> token_of(const text::Tokenizer& tokenizer, int32_t id) {
   constexpr std::string_view kMark = "\u2581";  // GGUF files have it in some tokens as a space
   std::optional<std::string> token = tokenizer.id_to_token(id);

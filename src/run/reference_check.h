@@ -1,4 +1,4 @@
-// What ref_model_name_or_path may name, before rows and weights are read.
+// Checks ref_model_name_or_path before rows and weights are read.
 #pragma once
 #include <string>
 
@@ -6,10 +6,10 @@
 
 namespace trl::run {
 
-// A language model as a whole: neither an adapter nor a classifier. Throws Error(invalid_config) otherwise.
+// Accepts only a whole language model: no adapter and no classifier. Throws Error(invalid_config) otherwise.
 void check_reference(const std::string& path);
 
-// That each id stands for the same token in both. A reference without a tokenizer is not compared.
+// Checks that each id is the same token in both. A reference without a tokenizer is not compared.
 void check_reference_tokens(const std::string& path, const text::Tokenizer& trained);
 
 }  // namespace trl::run

@@ -26,7 +26,7 @@ class Tokenizer {
   std::string described_;
 };
 
-// The tokenizer at path with the overrides that options hold: eos_token, pad_token, chat_template,
+// Opens the tokenizer at path with the overrides that options hold: eos_token, pad_token, chat_template,
 // chat_template_path.
 std::shared_ptr<Tokenizer> open_tokenizer(const std::string& path, const config::Config& options,
                                           base::LogSink& log);

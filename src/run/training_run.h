@@ -1,4 +1,4 @@
-// What the configuration of a run says about its model and tokenizer, before either is opened.
+// Reads the configuration of a run's model and tokenizer, before either is opened.
 #pragma once
 #include <memory>
 #include <string>
@@ -14,31 +14,31 @@ namespace trl::run {
 
 std::string needed_model_path(const config::Config& config);
 
-// The run stays in its folders when the host changes its current folder; a model that is an adapter becomes
-// the adapter's base.
+// Makes paths absolute, so that the run keeps its folders when the host changes its current folder; a model
+// that is an adapter becomes the adapter's base.
 config::Config with_whole_paths(config::Config config);
 config::Config with_absolute_paths(config::Config config);
-// Options that exclude each other, and prompts that are none, before rows and weights are read. Throws Error
-// that names the key.
+// Refuses options that exclude each other, and invalid prompts, before rows and weights are read. Throws
+// Error that names the key.
 void refuse_combinations(const config::Config& config, const config::TrainingArguments& arguments);
 
 void refuse_tokens_beside_adapter(const config::Config& config);
 
-// new_tokens: gets those that the tokenizer of the model, or of its adapter, does not have.
+// new_tokens: gets the tokens that the tokenizer of the model, or of its adapter, does not have.
 std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
                                                    const std::string& model_path,
                                                    std::vector<int32_t>& new_tokens, base::LogSink& log);
 
 engine::SpecialTokens special_tokens(const text::Tokenizer& tokenizer, const config::Config& config);
 
-// The plug-in of attn_implementation. values: of the configuration.
+// Opens the plug-in of attn_implementation. values: of the configuration.
 EngineObject<engine::Attention> open_attention(Environment& environment,
                                                const std::vector<engine::KeyValue>& values,
                                                const std::string& model_path);
 
-bool takes_tokens_over(const config::Config& config);  // those of another model
+bool takes_tokens_over(const config::Config& config);  // the tokens of another model
 
-// The rows that the embedding gets for the run's tokens; 0: as many as the model has.
+// Returns the rows that the embedding gets for the run's tokens; 0: as many as the model has.
 int64_t wanted_embedding_rows(const config::Config& config, const Tokenizer& tokenizer);
 
 }  // namespace trl::run

@@ -1,4 +1,4 @@
-// What a length profile says in JSON.
+// Writes a length profile as JSON.
 #include "telemetry/length_profile.h"
 
 #include <fmt/format.h>

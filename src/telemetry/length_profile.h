@@ -1,5 +1,5 @@
-// How long the rows of a dataset are in tokens, and what each max_length would cost: rows cut, tokens lost,
-// padding, packed rows, optimizer steps. Plain numbers: data/lengths/profile_lengths.h counts them, and
+// The lengths of a dataset's rows in tokens, and the cost of each max_length: rows cut, tokens lost, padding,
+// packed rows, optimizer steps. Plain numbers: data/lengths/profile_lengths.h counts them, and
 // report/length_report.h shows them.
 #pragma once
 #include <array>
@@ -14,10 +14,10 @@ inline constexpr std::array<int, 7> kPercentiles = {5, 25, 50, 75, 90, 95, 99};
 std::string percentile_name(int percent);  // "p95"; "median"
 
 struct LengthHistogram {
-  int64_t start = 0;            // bar i counts lengths from start + i * width on, below that of bar i + 1
-  int64_t width = 1;            // 1, 2 or 5 times a power of ten
+  int64_t start = 0;  // bar i counts lengths from start + i * width to below start + (i + 1) * width
+  int64_t width = 1;  // 1, 2 or 5 times a power of ten
   std::vector<int64_t> counts;  // of rows
-  int64_t above = 0;  // rows that are longer than every bar, where a few are far longer than the rest
+  int64_t above = 0;            // rows longer than every bar, if a few are far longer than the rest
   int64_t end() const { return start + width * static_cast<int64_t>(counts.size()); }
 };
 
@@ -31,12 +31,12 @@ struct LengthDistribution {
   double percentile(int percent) const;  // one of kPercentiles
 };
 
-// How rows become batches: those of a run's first epoch, in its order.
+// The ways to form batches from rows; the rows are those of a run's first epoch, in its order.
 enum class Layout : uint8_t {
   padded,           // padded to the longest row of the batch
   group_by_length,  // the same, in the order of train_sampling_strategy group_by_length
-  padding_free,     // one after the other
-  bfd,              // packed; packed rows lie one after the other (TRL's packing brings padding_free with it)
+  padding_free,     // concatenated
+  bfd,              // packed; packed rows are concatenated (TRL's packing implies padding_free)
   bfd_split,
   wrapped,  // packed; padded, since the last packed row of a thousand rows is shorter
 };
@@ -45,10 +45,10 @@ inline constexpr std::array kLayouts = {Layout::padded, Layout::group_by_length,
 std::string_view layout_name(Layout layout);
 bool is_packed(Layout layout);
 
-// Of one epoch.
+// The cost of one epoch.
 struct LayoutCost {
   Layout layout = Layout::padded;
-  int64_t rows = 0;     // that batches are made of: rows that are left, or packed rows
+  int64_t rows = 0;     // rows in the batches: remaining rows, or packed rows
   int64_t batches = 0;  // of per_device_train_batch_size
   int64_t steps = 0;    // of the optimizer: gradient_accumulation_steps batches each
   int64_t tokens = 0;   // in the batches, without padding
@@ -61,8 +61,8 @@ struct LengthLimit {
   int64_t rows_cut = 0;             // longer than max_length
   int64_t rows_dropped = 0;         // without a trained token within max_length; packing drops none
   int64_t tokens_cut = 0;           // beyond max_length
-  int64_t peak_bytes = 0;           // predicted of training with it; 0: not known
-  std::vector<LayoutCost> layouts;  // in the order of kLayouts; none for preference rows
+  int64_t peak_bytes = 0;           // predicted for training with it; 0: not known
+  std::vector<LayoutCost> layouts;  // in the order of kLayouts; empty for preference rows
 };
 
 struct LengthProfile {
@@ -70,16 +70,16 @@ struct LengthProfile {
   std::string format;  // of its rows, in words
   int64_t rows = 0;
   int64_t tokens = 0;
-  int64_t batch_size = 0, accumulation = 0;  // what batches and steps were counted with
-  // total, then prompt and completion: what is not trained and what is. Where all of every row is trained,
-  // total alone; of prompt-completion rows always the two columns, but with assistant_only_loss. Preference
-  // rows have prompt+chosen and prompt+rejected instead of total, and prompt where it is a column.
+  int64_t batch_size = 0, accumulation = 0;  // of the counted batches and steps
+  // total, then prompt and completion: the untrained and the trained part. If all of every row is trained,
+  // only total; for prompt-completion rows always the two columns, except with assistant_only_loss.
+  // Preference rows have prompt+chosen and prompt+rejected instead of total, and prompt if it is a column.
   std::vector<LengthDistribution> lengths;
   std::vector<LengthLimit> limits;  // shortest first
-  std::string no_peaks;             // why no peak is predicted where one was asked for
+  std::string no_peaks;             // why no peak is predicted although one was requested
 };
 
 std::string to_json(const LengthProfile& profile);
-double share(int64_t part, int64_t whole);  // 0 of nothing is 0
+double share(int64_t part, int64_t whole);  // 0 if whole is 0
 
 }  // namespace trl::telemetry

@@ -1,5 +1,5 @@
 // report_to csv and jsonl: log_history.csv and log_history.jsonl in output_dir, a line a record. A new run
-// starts the files anew; a resumed one writes them again from its log_history and goes on.
+// starts the files anew; a resumed one writes them again from its log_history and continues.
 //
 // csv: the columns are step, epoch and then every other name in the order in which it first appeared; cells
 // of a record without the name are empty. A record with a new name widens the table: the file is replaced by
@@ -37,7 +37,7 @@ class Csv final : public Recorder {
   }
 
  private:
-  // How many columns are new.
+  // Adds missing columns and returns their number.
   size_t widen(const Record& record) {
     const size_t before = columns_.size();
     for (const Entry& entry : record.entries()) {

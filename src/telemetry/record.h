@@ -26,8 +26,8 @@ class Record {
   std::vector<Entry> entries_;
 };
 
-std::string python_float(
-    double value);  // repr(): 2e-05, 1.0, 1e+16; NaN, Infinity, -Infinity as in json.dumps
+// Formats as repr(): 2e-05, 1.0, 1e+16; NaN, Infinity, -Infinity as in json.dumps.
+std::string python_float(double value);
 std::string to_text(const Entry& entry);
 double round_decimals(double value, int decimals);  // Python's round() for the few decimals of timings
 

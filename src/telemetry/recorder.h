@@ -1,6 +1,6 @@
-// Where the records of a run are written beside trainer_state.json: one recorder for each name in report_to.
-// A recorder keeps no file open, and what it holds after begin() is what the state's log_history holds, so
-// that a resumed run continues without a gap and without a repeated step.
+// Writes the records of a run to other files than trainer_state.json: one recorder for each name in
+// report_to. A recorder keeps no file open, and its content after begin() is that of the state's log_history,
+// so that a resumed run continues without a gap and without a repeated step.
 #pragma once
 #include <functional>
 #include <memory>
@@ -16,7 +16,7 @@ class Recorder {
  public:
   virtual ~Recorder() = default;
   virtual std::string_view name() const = 0;  // as in report_to
-  // Before the first record of this process. state.log_history: what a resumed run has from before.
+  // Called before the first record of this process. state.log_history: the earlier records of a resumed run.
   virtual void begin(const TrainerState& state) = 0;
   virtual void add(const TrainerState& state) = 0;  // log_history.back() is new
   virtual void saved(const TrainerState&) {}        // a checkpoint
@@ -27,32 +27,33 @@ class Recorder {
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
 struct RecordTo {
-  std::vector<std::string> names;  // of report_to; those of trackers are left alone
+  std::vector<std::string> names;  // of report_to; names of trackers are ignored
   std::string output_dir;
-  std::string logging_dir;  // of tensorboard; empty: a folder of its own in output_dir/runs
-  std::string title;        // of the report
-  Facts facts, options;     // of the report: what the run is, and what was set
-  std::function<Facts()> memory =
-      {};                    // of the report: what was predicted of each term, and measured; or none
-  std::string samples = {};  // of the report: the file of the run's samples, or empty
+  std::string logging_dir;  // for tensorboard; empty: a new folder in output_dir/runs
+  std::string title;        // for the report
+  Facts facts, options;     // for the report: facts of the run, and the options set
+  // For the report: each term's predicted and measured bytes; or empty.
+  std::function<Facts()> memory = {};
+  std::string samples = {};  // for the report: the file of the run's samples, or empty
 };
 
 std::unique_ptr<Recorder> make_csv(const std::string& output_dir);
 std::unique_ptr<Recorder> make_jsonl(const std::string& output_dir);
 std::unique_ptr<Recorder> make_tensorboard(const std::string& output_dir, const std::string& logging_dir);
-// Makes the report (html), which is another room's: report/run_page.h.
+// Makes the report (html), which belongs to another room: report/run_page.h.
 using MakeReport = std::unique_ptr<Recorder> (*)(const RecordTo& to);
 
-// All recorders. One that cannot write is reported once and dropped: training matters more than its record.
+// All recorders. A recorder that cannot write is reported once and dropped: training matters more than its
+// record.
 class Recorders {
  public:
   using Warn = std::function<void(const std::string& line)>;
-  // Makes the directories. make_report: null where names has no html. Throws Error(io).
+  // Makes the directories. make_report: null if names has no html. Throws Error(io).
   Recorders(const RecordTo& to, MakeReport make_report, Warn warn);
   // Calls begin() before the first record. state.log_history ends with the new record.
   void add(const TrainerState& state);
   void begin(const TrainerState& state);
-  void begin_again(const TrainerState& state);  // of a run that goes on after its end
+  void begin_again(const TrainerState& state);  // for a run that continues after its end
   void saved(const TrainerState& state);
   void close(const TrainerState& state, std::string_view outcome);
 

@@ -17,9 +17,10 @@ struct Sample {
 
 std::string samples_path(const std::string& output_dir);
 std::string sample_line(const Sample& sample);
-// Lines that are not samples are left out, such as one that was not written to its end. No file: none.
+// Reads the samples of a file. Lines that are not samples are left out, such as an incomplete last line.
+// Without a file: empty.
 std::vector<Sample> read_samples(const std::string& path);
 
-std::string prompt_text(const base::Json& prompt);  // for people: of messages, each with its role
+std::string prompt_text(const base::Json& prompt);  // for people: messages, each with its role
 
 }  // namespace trl::telemetry

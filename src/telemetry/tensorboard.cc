@@ -2,8 +2,8 @@
 // CRC-32C of the length, bytes, masked CRC-32C of the bytes), each one an Event of event.proto, written here
 // field by field. Tags are those of transformers' TensorBoardCallback: train/loss, eval/loss.
 //
-// A resumed run writes another file into the folder it wrote to before. The file begins with a session start
-// at the step that comes next, which tells TensorBoard to forget what earlier files have from there on.
+// A resumed run writes another file into the folder of its earlier files. The file begins with a session
+// start at the next step, which tells TensorBoard to forget the contents of earlier files from there on.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -141,7 +141,8 @@ class TensorBoard final : public Recorder {
   }
 
  private:
-  // Names of folders begin with the time, so the last one is the newest.
+  // Returns the newest folder if resumed, else a new name: names begin with the time, so the last one is the
+  // newest.
   std::string folder_name(bool resumed) const {
     if (resumed) {
       const std::vector<std::string> before = base::list_directory(runs_);

@@ -100,7 +100,7 @@ TrainerState parse_trainer_state(std::string_view text, std::string_view origin)
       state.best_model_checkpoint = json.at("best_model_checkpoint");
     for (const base::Json& record : json.at("log_history")) state.log_history.push_back(parse_record(record));
     return state;
-  } catch (const std::exception& error) {  // of nlohmann, or a word that is not a number
+  } catch (const std::exception& error) {  // from nlohmann, or for a word that is not a number
     fail(Status::format, "{}: not the state of a training run: {}", origin, error.what());
   }
 }

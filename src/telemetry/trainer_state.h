@@ -12,7 +12,7 @@ namespace trl::telemetry {
 
 struct Speed {
   int64_t step;
-  double tokens_per_second;  // since the record of training before; without evaluations
+  double tokens_per_second;  // since the previous record of training; without evaluations
 };
 
 struct TrainerState {
@@ -30,17 +30,17 @@ struct TrainerState {
   bool should_training_stop = false;
   std::optional<double> best_metric;
   int64_t best_global_step = 0;       // 0: none
-  std::string best_model_checkpoint;  // empty: none
+  std::string best_model_checkpoint;  // empty: no checkpoint
   std::vector<Record> log_history;
-  // Of the whole run, what was before it resumed included. Not in trainer_state.json, which transformers
-  // reads.
+  // Seconds of the whole run, including the time before a resume. Not in trainer_state.json, which
+  // transformers reads.
   double seconds = 0;
   std::vector<Speed> speeds;
 };
 
 std::string trainer_state_json(const TrainerState& state);
-// What a run continues with: epoch, step, total_flos, num_input_tokens_seen, the best evaluation and the
-// records. origin: for messages. Throws Error(format).
+// Parses the state that a run continues with: epoch, step, total_flos, num_input_tokens_seen, the best
+// evaluation and the records. origin: for messages. Throws Error(format).
 TrainerState parse_trainer_state(std::string_view text, std::string_view origin);
 // Replaces <directory>/trainer_state.json; makes the directory.
 void write_trainer_state(const TrainerState& state, const std::string& directory);

@@ -23,7 +23,7 @@ double BackwardStep::run(const std::optional<Updates>& updates, const std::funct
   gradients_.begin_last_backward([this](size_t index) { take(index); });
   backward();
   for (size_t i = 0; i < trained.size(); ++i) {
-    if (!taken_[i]) take(i);  // no part of the graph: its gradient is zero
+    if (!taken_[i]) take(i);  // not in the graph: its gradient is zero
   }
   torn_ = false;
   return norm_.norm();

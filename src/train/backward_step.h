@@ -14,16 +14,16 @@ class BackwardStep {
  public:
   struct Updates {
     double learning_rate, grad_scale;
-    // Before each update: throws if it must not be made. finite: whether the gradient is.
+    // Called before each update: throws if it must not be made. finite: whether the gradient is.
     std::function<void(const tensor::Parameter&, bool finite)> check;
   };
 
   BackwardStep(Gradients& gradients, optim::Optimizer& optimizer);
 
   // Runs backward, which is not interrupted once an update may have been made. Returns the norm of all
-  // gradients. updates: none: the norm alone is wanted, and all is as before.
+  // gradients. updates: none: only computes the norm, and changes nothing else.
   double run(const std::optional<Updates>& updates, const std::function<void()>& backward);
-  // A backward failed halfway: some parameters are updated and some are not.
+  // Says whether a backward failed halfway: some parameters are updated and some are not.
   bool torn() const { return torn_; }
 
  private:

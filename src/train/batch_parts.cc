@@ -8,7 +8,7 @@ namespace trl::train {
 
 namespace {
 
-// The first segment of each tree, and the number of all.
+// Returns the first segment of each tree, followed by the number of all segments.
 std::vector<size_t> first_segments(const kernels::Segments& segments) {
   std::vector<size_t> first;
   const size_t count = segments.cu_seqlens.size() - 1;
@@ -18,7 +18,7 @@ std::vector<size_t> first_segments(const kernels::Segments& segments) {
   return first;
 }
 
-// Where parts of at most `tokens` tokens begin and end, as places in the borders of the trees.
+// Returns the borders of parts of at most `most` tokens, as indices into the borders of the trees.
 std::vector<size_t> cut(const std::vector<int32_t>& borders, int64_t most) {
   std::vector<size_t> places{0};
   for (size_t d = 0; d + 1 < borders.size(); ++d) {
@@ -29,7 +29,7 @@ std::vector<size_t> cut(const std::vector<int32_t>& borders, int64_t most) {
   return places;
 }
 
-// The same number of parts with the lowest bound.
+// Cuts into the same number of parts with the lowest bound.
 std::vector<size_t> cut_evenly(const std::vector<int32_t>& borders, int64_t most) {
   const size_t places = cut(borders, most).size();
   int64_t low = 1, high = most;

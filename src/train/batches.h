@@ -8,23 +8,25 @@
 
 namespace trl::train {
 
-// share: what the rows of a batch share (sharing.h); none: nothing.
+// Copies a batch. share: the limits within which its rows share beginnings (sharing.h); none: they share
+// nothing.
 MicroBatch copied(const engine::Batch& batch, int64_t vocab_size,
                   const std::optional<data::TreeLimits>& share);
 
-// The micro-batches of training, epoch after epoch. A window (those of one optimizer step) stays until it is
-// done, so that a step that failed repeats it.
+// The micro-batches of training, epoch after epoch. A window (the micro-batches of one optimizer step) stays
+// until its step is done, so that a step that failed repeats it.
 class Batches {
  public:
   Batches(engine::BatchSource& source, int64_t vocab_size,
           const std::optional<data::TreeLimits>& share = std::nullopt)
       : source_(source), vocab_size_(vocab_size), share_(share) {}
 
-  // Fills the window up to `count` micro-batches; fewer: the epoch ended. An error leaves what was read.
+  // Fills the window up to `count` micro-batches; fewer: the epoch ended. An error keeps the batches read so
+  // far.
   const std::vector<MicroBatch>& fill_window(int64_t count);
   void window_done();
   void next_epoch();
-  // Passes over evaluation rows: all so far, and those before each epoch began.
+  // Counts passes over evaluation rows: all so far, and those before the beginning of each epoch.
   struct Evaluations {
     int64_t done = 0;
     std::vector<int64_t> before;

@@ -11,7 +11,7 @@ namespace trl::train {
 
 namespace {
 
-constexpr uint64_t kDropout = 1;  // a part of its keys, so that they are not those of the noise
+constexpr uint64_t kDropout = 1;  // part of its keys, so that they differ from those of the noise
 
 model::ForwardInput input_of(const MicroBatch& batch, const at::Tensor& states = {}) {
   return {batch.input_ids, batch.position_ids, batch.segments, states, batch.first, batch.reach};

@@ -1,4 +1,4 @@
-// How the methods that train a causal model send a micro-batch through it.
+// Sends a micro-batch through a causal model, for the methods that train one.
 #pragma once
 #include <optional>
 
@@ -8,29 +8,29 @@
 
 namespace trl::train {
 
-// Where in the run a training forward is. Everything random in it is drawn by counter from here, so a
-// step that is tried again, or a run that is resumed, draws the same.
+// The position of a training forward in the run. All random numbers in it are drawn by counter from here, so
+// a step that is tried again, or a run that is resumed, draws the same.
 struct RunPosition {
   int64_t step = 0;         // updates done before
   int64_t micro_batch = 0;  // in the window
 };
 
-// frozen_compute: for as long as the result is there.
+// Sets up frozen_compute for the life of the result.
 std::shared_ptr<void> int8_products(const config::TrainingArguments& arguments, model::Model& model);
 
 class Causal {
  public:
-  // Refuses router_aux_loss_coef where there are no routers, and parts of a micro-batch where the routers'
-  // loss is of all of it. attention: null: the built-in one.
+  // Refuses router_aux_loss_coef if the model has no routers, and parts of a micro-batch if the routers' loss
+  // is over all of it. attention: null: the built-in one.
   Causal(const config::TrainingArguments& arguments, model::Model& model,
          kernels::AttentionPluginPtr attention);
 
-  // Of a micro-batch or a part of it. Without a position: evaluation. states: ForwardInput's.
-  // router_tokens: ForwardOptions'.
+  // Runs a micro-batch or a part of it through the model. Without a position: evaluation. states:
+  // ForwardInput's. router_tokens: ForwardOptions'.
   model::Output forward(const MicroBatch& batch, const std::optional<RunPosition>& training,
                         const at::Tensor& states, int64_t router_tokens = 0) const;
-  // What another adapter (null: none) makes of it, or another model: no graph, nothing random, no routers'
-  // loss.
+  // Returns the hidden states under another adapter (null: none) or model. No graph, no random numbers, no
+  // routers' loss.
   at::Tensor hidden_by(model::Adapter* adapter, const MicroBatch& batch) const;
   at::Tensor hidden_by(model::Model& model, const MicroBatch& batch) const;
 

@@ -1,4 +1,4 @@
-// What a run writes, and whether the disks have room for it.
+// Predicts the files of a run, and checks that the disks have room for them.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -17,8 +17,8 @@ struct Largest {
   int64_t batch = 0, row = 0;  // tokens; 0: not known
 };
 
-// The largest batch of an epoch: one of its longest sequences, or where rows are packed, the largest
-// of the first epoch. Not known where rows can be read once only.
+// Returns the largest batch of an epoch: a batch of the longest sequences or, if rows are packed, the largest
+// batch of the first epoch. Not known if rows can be read only once.
 Largest largest_of(engine::BatchSource& source, int64_t rows, int64_t per_row, int64_t vocab_size) {
   if (source.batches_per_epoch() < 0) return {};
   Batches batches(source, vocab_size);
@@ -65,7 +65,7 @@ int64_t Trainer::checkpoint_bytes() const {
   return bytes;
 }
 
-// The file of a paged optimizer's states.
+// Returns the size of the file of a paged optimizer's states.
 int64_t Trainer::state_file_bytes() const {
   const memory::PagedMemory* file = nullptr;
   for (const optim::StateTensor& state : optimizer_->state()) {
@@ -79,7 +79,7 @@ DiskNeeds Trainer::disk_needs() const {
           state_file_bytes(), offloading_ ? offloading_->policy().rehearsed_bytes() : 0};
 }
 
-// Rows are read to see how large a batch may be only where what max_length allows may not fit.
+// Reads rows to find the largest batch only if batches as large as max_length allows may not fit.
 void Trainer::need_disks() {
   const kernels::PathScope scope(path());
   DiskNeeds needs = disk_needs();

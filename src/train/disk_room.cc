@@ -17,7 +17,7 @@ namespace trl::train {
 
 namespace {
 
-// -1: not known.
+// Returns the device number of a directory's disk; -1: not known.
 int64_t disk_of(const std::string& directory) {
   struct stat info {};
   return ::stat(base::nearest_existing(directory).c_str(), &info) == 0 ? static_cast<int64_t>(info.st_dev)
@@ -48,7 +48,7 @@ int64_t checkpoints_ahead(const config::TrainingArguments& arguments, const RunS
     count = (left + updates - 1) / updates;
   }
   if (!arguments.save_total_limit) return count;
-  // Of a limit of one the best and the newest stay, and a new one is there before the oldest goes.
+  // With a limit of one the best and the newest stay, and a new one is written before the oldest is removed.
   const int64_t stay =
       std::max<int64_t>(*arguments.save_total_limit, arguments.metric_for_best_model.empty() ? 1 : 2);
   return std::min(count, stay + 1 - std::min(saved, stay));
@@ -63,7 +63,7 @@ int64_t free_on_disk(const std::string& directory) {
 
 namespace {
 
-// Needed and free where they are too few.
+// Bytes needed and free on a disk with too little room.
 struct Lack {
   const char* key;
   std::string directory;

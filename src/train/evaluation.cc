@@ -16,7 +16,7 @@ namespace trl::train {
 
 namespace {
 
-// The mean of batch losses weighted by rows; non-finite ones are left out when a finite one is there.
+// The mean of batch losses weighted by rows; non-finite losses are left out if any loss is finite.
 class EvaluationLoss {
  public:
   void add(double loss, int64_t rows) { batches_.push_back({loss, rows}); }
@@ -38,7 +38,7 @@ class EvaluationLoss {
   std::vector<std::pair<double, int64_t>> batches_;
 };
 
-// The loss of one micro-batch.
+// Returns the loss of one micro-batch.
 double loss_of(const Evaluation& evaluation, const std::vector<MicroBatch>& window, Means& means) {
   const MicroBatch& batch = window[0];
   const std::vector<MicroBatch> parts = parts_of(batch, evaluation.arguments.max_tokens_per_pass);

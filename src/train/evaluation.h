@@ -17,7 +17,7 @@ struct Evaluation {
   std::function<model::Output(const MicroBatch& part)> forward;  // without a graph
 };
 
-// eval_loss (if there is a batch), the time it took and the means of the method's metrics.
+// Returns eval_loss (if there is a batch), the time it took and the means of the method's metrics.
 telemetry::Record evaluate(const Evaluation& evaluation, engine::BatchSource& rows);
 
 }  // namespace trl::train

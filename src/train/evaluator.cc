@@ -11,7 +11,7 @@ namespace trl::train {
 
 namespace {
 
-// Dropout and noise, which an evaluation does not have, would keep rows apart that begin alike.
+// Removes dropout and noise, which an evaluation does not use, and which would forbid sharing of beginnings.
 Evaluator::Setup without_chance(Evaluator::Setup setup) {
   check_device(setup.arguments, setup.model->device());
   setup.arguments.disable_dropout = true;

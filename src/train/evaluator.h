@@ -19,7 +19,7 @@ class Evaluator {
   };
   explicit Evaluator(Setup setup);
 
-  // The numbers of a trainer, and eval_perplexity behind eval_loss if it means something.
+  // Returns the numbers that a trainer reports, and eval_perplexity after eval_loss if it is meaningful.
   telemetry::Record evaluate(engine::BatchSource& rows);
 
  private:

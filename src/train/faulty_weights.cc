@@ -11,7 +11,7 @@ namespace trl::train {
 
 namespace {
 
-constexpr int64_t kPiece = 1 << 20;  // elements that are looked at together
+constexpr int64_t kPiece = 1 << 20;  // elements that are checked at a time
 
 struct Fault {
   int64_t place;  // among all elements

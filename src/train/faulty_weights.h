@@ -1,4 +1,4 @@
-// Finds weights that are not finite, after a loss was not.
+// Finds weights that are not finite, after a loss was not finite.
 #pragma once
 #include <string>
 
@@ -6,8 +6,8 @@
 
 namespace trl::train {
 
-// Names the first such number of the model and its adapters, "model.norm.weight[7] is nan"; empty: there is
-// none. Reads all weights.
+// Names the first such number of the model and its adapters, "model.norm.weight[7] is nan"; empty: all are
+// finite. Reads all weights.
 std::string faulty_weight(model::Model& model);
 
 }  // namespace trl::train

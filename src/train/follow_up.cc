@@ -1,4 +1,4 @@
-// What follows an update, and the end of a run: records, events, evaluation, saving (trainer.py
+// The work after an update, and at the end of a run: records, events, evaluation, saving (trainer.py
 // _maybe_log_save_evaluate, DefaultFlowCallback, _finalize_training).
 #include "base/error.h"
 #include "base/memory/resident.h"
@@ -41,9 +41,9 @@ void Trainer::follow_up() {
   }
 }
 
-// A checkpoint that finds no room is left out: the run is worth more than one of its checkpoints.
+// Skips a checkpoint that finds no room: the run is worth more than one of its checkpoints.
 void Trainer::save_due() {
-  should_save_ = false;  // in the checkpoint too: it is done
+  should_save_ = false;  // before saving, because the checkpoint records it as done
   try {
     write_checkpoint(checkpoint_directory());
   } catch (const Error& error) {
@@ -64,7 +64,7 @@ void Trainer::save_due() {
   emit(engine::EventKind::save, {}, checkpoint_directory());
 }
 
-// An epoch that a stop cuts short is continued when the run is resumed.
+// An epoch that a stop cut short is continued when the run is resumed.
 void Trainer::end_epoch() {
   const bool whole = epoch_complete_;
   in_epoch_ = epoch_complete_ = false;
@@ -103,8 +103,7 @@ void Trainer::log_training() {
   log(std::move(record), true);
 }
 
-// SFTTrainer.log takes the metrics of the mode the model is in, so a record that follows an evaluation has
-// none.
+// SFTTrainer.log takes the metrics of the model's mode, so a record after an evaluation has none.
 bool Trainer::has_means() const { return training_mode_ && !means_.empty(); }
 
 void Trainer::write_means(telemetry::Record& record) const {
@@ -182,7 +181,7 @@ void Trainer::finish() {
     log(std::move(record));
     emit(engine::EventKind::train_end, state_.log_history.back());
   }
-  // what the last records and the end itself were answered with
+  // Acts on the answers to the last records and to the end itself.
   if (should_evaluate_) evaluate();
   if (should_save_) save_due();
   telemetry::write_trainer_state(state_, arguments().output_dir);
@@ -194,7 +193,7 @@ bool Trainer::complete() const {
   return closed_ && !(stopped_by_host_ && state_.global_step < steps_.max_steps);
 }
 
-// Makes finish() undone, after the host has stopped the run.
+// Undoes finish() after the host stopped the run.
 void Trainer::reopen() {
   if (loaded_best_) {
     fail_key(

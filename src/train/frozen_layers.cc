@@ -29,7 +29,7 @@ at::Tensor rows(const at::Tensor& x, const kernels::Segments& segments, size_t d
   return x.narrow(0, begin, segments.cu_seqlens[document + 1] - begin);
 }
 
-// The lowest ones come first.
+// Returns the name of the first trained parameter; the lowest layers are first.
 std::string first_trained(model::Model& model) {
   for (const tensor::Parameter* parameter : model.all_parameters()) {
     if (parameter->trainable) return parameter->name;
@@ -94,7 +94,7 @@ model::ForwardOptions options_of(const Setup& setup) {
   return options;
 }
 
-// Of the disk of path, or of the nearest directory above it that there is.
+// Returns the free bytes on the disk of path, or of its nearest existing parent directory.
 uint64_t free_bytes(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -238,8 +238,8 @@ at::Tensor FrozenLayers::states(const MicroBatch& batch) {
   return all;
 }
 
-// That a document has the same bits elsewhere in a batch of another size is a property of oneDNN's kernels,
-// which is shown on x86-64: each run looks once whether this machine's have it.
+// A document has the same bits in batches of different sizes by a property of oneDNN's kernels, shown on
+// x86-64: each run checks once that this machine's kernels have it.
 void FrozenLayers::check_bits(const MicroBatch& batch, const std::vector<size_t>& documents,
                               const at::Tensor& states) {
   if (std::exchange(checked_, true)) return;

@@ -1,6 +1,6 @@
-// cache_frozen_layers: what the layers below the lowest trained one make of a document is computed once and
-// kept on disk. Its key holds everything that it depends on, so it serves every batch, epoch, run and split
-// that has this document.
+// cache_frozen_layers: the hidden states of a document below the lowest trained layer are computed once and
+// kept on disk. Their key holds everything that they depend on, so they serve every batch, epoch, run and
+// split that has this document.
 #pragma once
 #include <memory>
 #include <string>
@@ -14,17 +14,18 @@ namespace trl::train {
 
 class FrozenLayers {
  public:
-  // While the trainer of this model lives. Reads all rows once to say how many bytes they take, and throws
-  // Error(io) if the disk has less room, Error(invalid_config) if nothing can be kept. In a
+  // Keeps states while the trainer of this model lives. Reads all rows once to say how many bytes they take,
+  // and throws Error(io) if the disk has less room, Error(invalid_config) if nothing can be kept. In a
   // rehearsal no states are on disk, as in a first run.
   explicit FrozenLayers(const Setup& setup);
 
-  // Of all documents of the batch, for ForwardInput::states. What is not on disk is computed, and written.
+  // Returns the states of all documents of the batch, for ForwardInput::states. Computes and writes missing
+  // ones.
   at::Tensor states(const MicroBatch& batch);
 
  private:
   struct Need {
-    uint64_t tokens = 0, missing = 0;  // of different documents; of those that are not on disk
+    uint64_t tokens = 0, missing = 0;  // of different documents; of the documents that are not on disk
     std::unordered_set<uint64_t> documents = {};
   };
   base::Json about(const Setup& setup) const;
@@ -37,7 +38,7 @@ class FrozenLayers {
   model::Model& model_;
   const model::ForwardOptions options_;
   const int64_t layers_;
-  int64_t longest_;  // a batch that reaches further is not kept
+  int64_t longest_;  // a batch with positions beyond it is not kept
   std::string owner_;
   std::unique_ptr<memory::StateFiles> files_;
   bool checked_ = false;

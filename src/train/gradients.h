@@ -1,7 +1,7 @@
-// What a trainer sets up for each parameter during its life: a gradient to those that are not frozen, which
-// takes memory from the first addition of a backward until it is dropped; and leave to keep a copy in the
-// type that is computed in, if the process has no memory limit when a step begins. The copy of a parameter
-// that is trained goes when the step's last backward has passed it, because the update makes it old.
+// Sets up each parameter for the life of a trainer. A parameter that is not frozen gets a gradient, which
+// takes memory from the first addition of a backward until it is dropped. Each parameter may keep a copy in
+// the compute type, if the process has no memory limit when a step begins. The copy of a trained parameter is
+// dropped when the step's last backward has passed it, because the update makes it old.
 #pragma once
 #include <functional>
 #include <optional>
@@ -14,20 +14,21 @@ namespace trl::train {
 
 class Gradients {
  public:
-  // type: of all of them; none: each has its weight's. Error(busy): another trainer has one.
+  // type: of all gradients; none: each has its weight's type. Error(busy): another trainer has a gradient
+  // there.
   Gradients(std::vector<tensor::Parameter*> parameters, std::optional<at::ScalarType> type);
   ~Gradients();
   Gradients(const Gradients&) = delete;
   Gradients& operator=(const Gradients&) = delete;
 
   enum class Copies : uint8_t { none, brief, kept };  // brief: Parameter::keep_copies()
-  void begin_step(Copies copies);                     // nothing is collected then
+  void begin_step(Copies copies);                     // no gradient is collected at that time
   void drop();
-  // The backwards from begin_parts() on, and the one after end_parts(), add to one sum: in float32, from
-  // which a bfloat16 gradient is rounded once.
+  // Begins a sum of several backwards: those from here on, and the one after end_parts(). It is in float32,
+  // and a bfloat16 gradient is rounded from it once.
   void begin_parts();
   void end_parts();
-  // The backward that follows is the last of its step. complete: gets the place in trained() of each
+  // Announces that the next backward is the last of its step. complete: gets the place in trained() of each
   // parameter whose gradient is complete; may be empty.
   void begin_last_backward(std::function<void(size_t)> complete);
   const std::vector<tensor::Parameter*>& trained() const { return trained_; }
@@ -38,7 +39,7 @@ class Gradients {
   const std::vector<tensor::Parameter*> parameters_;
   std::vector<tensor::Parameter*> trained_;
   std::function<void(size_t)> complete_;
-  std::vector<tensor::Use> parts_;  // while backwards of parts are to come: no sum is complete
+  std::vector<tensor::Use> parts_;  // while further backwards of parts follow: no sum is complete
   bool last_ = false;
 };
 

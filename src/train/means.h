@@ -1,5 +1,5 @@
-// Unweighted means of what the micro-batches since the last log reported, by name, in the order of first
-// report.
+// Unweighted means of the values that micro-batches reported since the last log, by name, in the order of
+// first report.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-// What differs between training methods. The loop asks for three things; a method has no loop, no files and
-// no configuration of its own.
+// The differences between training methods. The loop asks for three things; a method has no loop, no files
+// and no configuration.
 #pragma once
 #include <memory>
 #include <optional>
@@ -19,7 +19,7 @@ namespace trl::train {
 // Values of one micro-batch, averaged unweighted over those between two logs.
 using MethodMetrics = std::vector<std::pair<std::string_view, double>>;
 
-// What the parts of a loss are divided by.
+// The divisors of a loss.
 struct Divisors {
   double items = 1;    // sums over tokens (num_items_in_batch)
   double batches = 1;  // means over a micro-batch
@@ -29,15 +29,15 @@ struct Divisors {
 class BatchLoss {
  public:
   virtual ~BatchLoss() = default;
-  // Whether a share depends on all parts, as it does for a loss that is not a sum over documents. Then each
-  // of several parts first goes forward without a graph, to measure(), so that the weight of each output is
+  // Says whether a share depends on all parts, as in a loss that is not a sum over documents. Then each of
+  // several parts first goes forward without a graph, to measure(), so that the weight of each output is
   // known before the first backward.
   virtual bool measures() const { return false; }
   virtual void measure(const model::Output& /*output*/, const MicroBatch& /*part*/) {}
-  // If it measures: the value of the micro-batch, after all of its parts were measured.
+  // Returns, if it measures, the value of the micro-batch, after all of its parts were measured.
   virtual double value_measured() { return 0; }
-  // float32 scalar; without a graph when there is nothing to learn from. Over all parts, values and gradients
-  // add up to those of the micro-batch.
+  // Returns a part's share as a float32 scalar, without a graph if the part has nothing to learn from. Values
+  // and gradients of all parts add up to those of the micro-batch.
   virtual at::Tensor share(const model::Output& output, const MicroBatch& part) = 0;
   virtual MethodMetrics metrics() const = 0;  // of the micro-batch, after its last share
 };
@@ -45,35 +45,37 @@ class BatchLoss {
 class Method {
  public:
   virtual ~Method() = default;
-  // Of a window; evaluation (not training) plans each batch by itself.
+  // Returns the divisors of a window; evaluation (not training) passes a window of one batch.
   virtual Divisors divisors(std::span<const MicroBatch> window, bool training) const = 0;
-  // Of a micro-batch or a part of it. Without a position: evaluation. states: ForwardInput's.
+  // Runs a micro-batch or a part of it through the model. Without a position: evaluation. states:
+  // ForwardInput's.
   virtual model::Output forward(const MicroBatch& batch, const std::optional<RunPosition>& training,
                                 const at::Tensor& states = {}) = 0;
-  // parts: of the batch, as they will go forward. Does not outlive the method.
+  // parts: of the batch, as they will go forward. The result must not outlive the method.
   virtual std::unique_ptr<BatchLoss> loss(const MicroBatch& batch, std::span<const MicroBatch> parts,
                                           const Divisors& divisors) = 0;
   // Whether the loss is the mean of -log p over targets and nothing else, so that its exponential is a
   // perplexity.
   virtual bool measures_perplexity() const { return false; }
   virtual void updated(int64_t /*step*/) {}  // called after this many updates
-  // What a checkpoint keeps of the method after this many updates. Writing to the tensors loads it.
+  // Returns the state that a checkpoint keeps of the method after this many updates. Writing to the tensors
+  // loads it.
   virtual std::vector<optim::StateTensor> state(int64_t /*step*/) { return {}; }
 };
 
-// What a method is made from.
+// The inputs of a method's construction.
 struct MethodContext {
   const config::TrainingArguments& arguments;
   model::Model& model;
   kernels::AttentionPluginPtr attention = nullptr;  // the built-in one
-  std::string model_path = {};                      // for what reads the weights once more
+  std::string model_path = {};                      // to read the weights once more
   base::LogSink* log = nullptr;
-  engine::BatchSource* train = nullptr;  // for what is computed of all rows before the first step
+  engine::BatchSource* train = nullptr;  // to compute on all rows before the first step
   engine::BatchSource* eval = nullptr;   // or null
-  bool only_evaluates = false;           // there is no run, and nothing is trained
+  bool only_evaluates = false;           // no run: nothing is trained
 };
 
-// By the configuration's `method`; unknown: Error(invalid_config) with the list.
+// Makes the method named by the configuration's `method`; unknown: Error(invalid_config) with the list.
 std::unique_ptr<Method> make_method(const MethodContext& context);
 std::unique_ptr<Method> make_sft(const MethodContext& context);
 std::unique_ptr<Method> make_dpo(const MethodContext& context);

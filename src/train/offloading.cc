@@ -14,14 +14,14 @@ namespace {
 
 constexpr int64_t kCounted = 128;  // tokens
 
-// Adds up what would leave, each storage once.
+// Adds up the bytes that would leave memory, each storage once.
 class Count final : public tensor::SavedPolicy {
  public:
   explicit Count(const memory::Offload& of) : of_(of) {}
   std::unique_ptr<tensor::Away> saved(const at::Tensor& x, std::string_view by) override {
     if (of_.leaves(x, by) && seen_.insert(x.storage().unsafeGetStorageImpl()).second) {
       bytes += static_cast<int64_t>(x.storage().nbytes());
-      held_.push_back(x.storage());  // so that no other gets its address
+      held_.push_back(x.storage());  // so that its address is not reused
     }
     return nullptr;
   }
@@ -77,7 +77,7 @@ int64_t Offloading::bytes(int64_t tokens, Method& method) {
 }
 
 void Offloading::need_room(const MicroBatch& batch, Method& method) {
-  if (tensor::Rehearsal::current() != nullptr || what_.zstd) return;  // how small it becomes is not known
+  if (tensor::Rehearsal::current() != nullptr || what_.zstd) return;  // the compressed size is not known
   const int64_t tokens = batch.input_ids.numel(), needed = bytes(tokens, method);
   const memory::OffloadFile& file = policy_.file();
   const int64_t room = file.size() - file.used() + file.free_bytes();

@@ -1,4 +1,4 @@
-// What leaves memory between forward and backward of a run, and whether the disk has room for it.
+// Moves saved activations out of memory between forward and backward, and checks the disk's room for them.
 #pragma once
 #include "kernels/path.h"
 #include "memory/offload.h"
@@ -8,12 +8,12 @@ namespace trl::train {
 
 class Offloading {
  public:
-  // Throws Error(invalid_config) where nothing can leave, or not to that directory.
+  // Throws Error(invalid_config) if nothing can leave memory, or not to that directory.
   Offloading(const Setup& setup, kernels::Path path);
 
   memory::Offload& policy() { return policy_; }
-  // What a batch of that many tokens sends to the disk, before it is compressed. 0: it is not a disk that
-  // it leaves for. The first call counts what a few tokens leave behind, by a forward of them.
+  // Returns the bytes that a batch of that many tokens sends to the disk, before compression. 0: they go
+  // elsewhere than to a disk. The first call runs a forward of a few tokens to count theirs.
   int64_t bytes(int64_t tokens, Method& method);
   // Throws Error(io) if the disk has no room for it. Compressed activations are not refused here; they fail
   // when the disk is full.
@@ -23,7 +23,7 @@ class Offloading {
   const config::ActivationOffload what_;
   const bool to_disk_;
   memory::Offload policy_;
-  double token_bytes_ = -1;  // that leave of each token; below 0: not known yet
+  double token_bytes_ = -1;  // bytes that leave memory per token; below 0: not known yet
 };
 
 }  // namespace trl::train

@@ -17,7 +17,7 @@ namespace trl::train {
 
 namespace {
 
-// Rows as a pass gives them, in the parts that go through a model.
+// Rows of one pass, in the parts that go through a model.
 class RowPass {
  public:
   RowPass(const MethodContext& context, engine::BatchSource& source, int64_t batch_size)
@@ -27,7 +27,7 @@ class RowPass {
         batch_size_(batch_size),
         share_(sharing_of(context.arguments, context.model, context.attention, nullptr)) {}
 
-  // Until body returns false.
+  // Calls body for each until it returns false.
   template <typename Body>
   void each(const Body& body) const {
     engine::ErrorCapture error;
@@ -53,7 +53,7 @@ std::vector<uint64_t> sequences_of(const MicroBatch& part) {
   return digests_of(part.targets, *part.segments, part.input_ids.data_ptr<int32_t>(), part.sequences());
 }
 
-// Of all sequences of the rows, in their order.
+// Identifies all sequences of the rows, in their order.
 std::string content_of(const RowPass& rows) {
   base::Xxh3 hash;
   int64_t count = 0;
@@ -149,7 +149,7 @@ class Recording {
   std::unique_ptr<Reference> take() { return std::move(recorded_); }
 
  private:
-  // false: there is none, or it is damaged, which a warning says.
+  // Returns false if the file is missing, or damaged, for which it warns.
   bool read(const std::string& path, std::string_view split) {
     if (!base::file_exists(path)) return false;
     try {

@@ -7,8 +7,8 @@
 
 namespace trl::train {
 
-// Goes through all rows of training and of evaluation, unless a file has what this reference gives these
-// rows. While it does so the reference is in memory, and no gradient or optimizer state yet.
+// Goes through all rows of training and of evaluation, unless a file has the values of this reference for
+// these rows. Meanwhile the reference is in memory, and no gradient or optimizer state yet.
 std::unique_ptr<Reference> record_reference(const MethodContext& context, const Causal& causal);
 
 }  // namespace trl::train

@@ -28,7 +28,7 @@ class OtherAdapter final : public Reference {
   OtherAdapter(const Causal& causal, model::Adapter* adapter) : causal_(causal), adapter_(adapter) {}
   std::vector<float> log_probs(const MicroBatch& part) override {
     const at::Tensor hidden = causal_.hidden_by(adapter_, part);
-    // The head, and the rows of it that are an adapter's, are those of the last forward.
+    // The head, and the adapter's rows of it, are those of the last forward.
     return log_probs_of(hidden, causal_.model().head(), part, causal_.head());
   }
 
@@ -45,7 +45,7 @@ class OtherModel final : public Reference {
     return log_probs_of(causal_.hidden_by(*model_, part), model_->head(), part, head_);
   }
   void mix(double share) override {
-    if (tensor::Rehearsal::current() != nullptr) return;  // what it writes there is no memory
+    if (tensor::Rehearsal::current() != nullptr) return;  // no memory: a rehearsal writes none
     const at::NoGradGuard no_graph;
     const std::vector<tensor::Parameter*> own = model_->parameters(), policy = causal_.model().parameters();
     const auto add_share = [share](const at::Tensor& to, const at::Tensor& from) {
@@ -85,7 +85,7 @@ void check_alike(model::Model& reference, model::Model& policy, const std::strin
       path);
 }
 
-// In the policy's dtype, on its device. One that is never written stays in its files.
+// Opens a model in the policy's dtype and on its device. A model that is never written stays in its files.
 std::unique_ptr<model::Model> open_like_policy(const MethodContext& context, const std::string& path) {
   const char* const type = context.model.dtype() == at::kBFloat16 ? "bfloat16" : "float32";
   if (!context.arguments.preference.sync_ref_model && context.model.device().is_cpu())
@@ -93,7 +93,7 @@ std::unique_ptr<model::Model> open_like_policy(const MethodContext& context, con
   return model::Model::open(path, type, context.log, context.model.device());
 }
 
-// The model of ref_model_name_or_path. Its embedding may be padded further than the policy's.
+// Opens the model of ref_model_name_or_path. Its embedding may be padded further than the policy's.
 std::unique_ptr<model::Model> open_reference(const MethodContext& context, const std::string& path) {
   std::unique_ptr<model::Model> model;
   try {

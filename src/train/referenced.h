@@ -1,4 +1,4 @@
-// What the methods share that train a causal model beside a reference (DPO, KTO).
+// The shared part of the methods that train a causal model against a reference (DPO, KTO).
 #pragma once
 #include "train/method.h"
 #include "train/reference.h"
@@ -20,7 +20,7 @@ class Referenced : public Method {
  protected:
   explicit Referenced(const MethodContext& context);
   const Causal& causal() const { return causal_; }
-  // The reference's log-probabilities of all targets of a micro-batch, in their order.
+  // Returns the reference's log-probabilities of all targets of a micro-batch, in their order.
   std::vector<float> reference(std::span<const MicroBatch> parts);
 
  private:

@@ -1,4 +1,5 @@
-// Resuming from a checkpoint: what a run keeps beside model and optimizer, and what may not change between.
+// Resumes from a checkpoint: restores the run's state beyond model and optimizer, and checks for changed
+// options.
 #include <ATen/Parallel.h>
 
 #include "base/error.h"
@@ -13,7 +14,7 @@ namespace {
 
 using base::Json;
 
-// Every double comes back bit by bit: JSON has no word for what is not finite.
+// Encodes a double so that it is read back bit by bit: JSON has no non-finite numbers.
 Json exact(double value) { return std::isfinite(value) ? Json(value) : Json(base::format_double(value)); }
 
 double exact(const Json& value) {
@@ -110,7 +111,7 @@ base::Json Trainer::run_state() const {
 base::Json Trainer::fingerprint() const {
   Json options = Json::object();
   for (const auto& [name, value] : setup_.options) options[name] = value;
-  options["runtime.threads"] = std::to_string(tensor::threads());  // sums are in the order of the threads
+  options["runtime.threads"] = std::to_string(tensor::threads());  // the order of sums depends on the threads
   const uint64_t rows = setup_.train->fingerprint();
   return {{"options", options},
           {"rows", setup_.train->rows()},
@@ -190,7 +191,7 @@ void Trainer::restore(const checkpoint::Checkpoint& from, telemetry::TrainerStat
   num_tokens_ = sums.at("num_tokens");
   skipped_ = sums.at("skipped");
   skipped_since_log_ = sums.at("skipped_since_log");
-  shared_since_log_ = sums.value("shared_since_log", int64_t{0});  // earlier checkpoints have none
+  shared_since_log_ = sums.value("shared_since_log", int64_t{0});  // earlier checkpoints lack it
   seconds_before_ = exact(sums.at("seconds"));
   state_.speeds = speeds_of(sums.value("speeds", Json::array()));
   resumed_ = json.at("begun");
@@ -210,8 +211,8 @@ void Trainer::restore(const checkpoint::Checkpoint& from, telemetry::TrainerStat
   from.load(*setup_.model, kept);
 }
 
-// The states of another optimizer, or of one with other optim_args where those decide which states there are,
-// are of no use.
+// Refuses the states of another optimizer, or of one with other optim_args if those decide which states
+// exist.
 bool Trainer::keeps_optimizer(const checkpoint::Checkpoint& from, const Json& before) const {
   const Json now = fingerprint().at("options");
   const auto changed = [&](const char* name) {
@@ -225,7 +226,7 @@ bool Trainer::keeps_optimizer(const checkpoint::Checkpoint& from, const Json& be
   return false;
 }
 
-// An epoch that has another length now: the position is counted from the steps, as Trainer does.
+// Restores the position in an epoch whose length has changed: it is counted from the steps, as Trainer does.
 void Trainer::restore_position(const Json& position) {
   int64_t epoch = position.at("epoch"), done = position.at("micro_batches_done");
   batches_.set_evaluations({position.value("evaluations", int64_t{0}),

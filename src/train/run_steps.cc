@@ -11,7 +11,7 @@ namespace trl::train {
 
 namespace {
 
-constexpr int64_t kDefaultSteps = 500;  // TrainerState's, where nothing else is said
+constexpr int64_t kDefaultSteps = 500;  // TrainerState's default
 
 int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
 

@@ -8,7 +8,7 @@
 namespace trl::train {
 
 struct RunSteps {
-  int64_t batches_per_epoch = 0;  // as epochs are counted; streaming: those of the whole run
+  int64_t batches_per_epoch = 0;  // of a counted epoch; streaming: of the whole run
   int64_t updates_per_epoch = 0;
   int64_t max_steps = 0;
   int64_t num_train_epochs = 0;
@@ -17,7 +17,7 @@ struct RunSteps {
   int64_t eval_steps = 0;
   int64_t save_steps = 0;
 
-  // Micro-batches of the update with this index in its epoch.
+  // Returns the number of micro-batches of the update with this index in its epoch.
   int64_t window(int64_t update, int64_t accumulation) const;
 };
 

@@ -1,4 +1,4 @@
-// Saving during a run: checkpoints, how many of them stay, and which is the best (trainer.py
+// Saves during a run: checkpoints, how many of them are kept, and which is the best (trainer.py
 // _save_checkpoint, _determine_best_metric, _load_best_model).
 #include "base/error.h"
 #include "checkpoint/directory.h"
@@ -15,7 +15,7 @@ void Trainer::save_model(const std::string& given) {
   write_model(directory);
 }
 
-// As TRL names what its trainers make.
+// Returns the tags that TRL gives the models of its trainers.
 std::vector<std::string_view> Trainer::run_tags() const {
   return {arguments().method == "reward" ? std::string_view("reward-trainer") : arguments().method, "trl"};
 }
@@ -60,7 +60,7 @@ void Trainer::save_checkpoint(const std::string& directory) {
 void Trainer::write_checkpoint(const std::string& directory) {
   check_whole();
   telemetry::TrainerState state = state_;
-  state.should_save = true;  // as Trainer's control says while it saves
+  state.should_save = true;  // as Trainer's control has it during a save
   state.should_training_stop = stop_;
   if (state.best_global_step > 0) {
     const std::string best =
@@ -86,7 +86,7 @@ void Trainer::write_checkpoint(const std::string& directory) {
   if (contents.resumable) last_checkpoint_ = directory;
 }
 
-// The checkpoint is saved: an old one that cannot be removed is not a reason to stop.
+// Removes old checkpoints after one is saved: a failure to remove one does not stop the run.
 void Trainer::rotate(int64_t limit, bool keep_newest) {
   try {
     checkpoint::rotate(arguments().output_dir, run_, limit, base::file_name(state_.best_model_checkpoint),

@@ -35,7 +35,7 @@ int32_t padding_of(const model::Model& model) {
 
 at::Tensor scores_at(const at::Tensor& hidden, const std::vector<int32_t>& rows, model::Model& model,
                      at::ScalarType compute) {
-  // The head that a forward computes for may be the adapter's, which stands there after it.
+  // A forward may replace the head by the adapter's, so it is read afterwards.
   const kernels::Projection head{&model.head()};
   return kernels::linear(kernels::pick_rows(hidden, rows), head, compute)[0]
       .to(at::kCPU, at::kFloat)

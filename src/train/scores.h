@@ -7,10 +7,10 @@
 
 namespace trl::train {
 
-// The token that is padding to transformers, which scores the last that is none; -1: none.
+// Returns the token that transformers takes for padding (it scores the last other token); -1: no such token.
 int32_t padding_of(const model::Model& model);
 
-// Scores these rows of hidden states, with the head as the last forward left it: float32 [rows], on the host.
+// Scores these rows of hidden states, with the head that the last forward left: float32 [rows], on the host.
 at::Tensor scores_at(const at::Tensor& hidden, const std::vector<int32_t>& rows, model::Model& model,
                      at::ScalarType compute);
 

@@ -13,7 +13,7 @@ void SequenceLoss::measure(const model::Output& output, const MicroBatch& part) 
   std::vector<kernels::TokenValues> values =
       kernels::head_values(output.hidden, causal_.model().head(), part.targets.tokens, causal_.head());
   for (size_t i = 0; i < values.size(); ++i) {
-    // a float32 number, as in TRL and the reference's are: two models that are one differ by nothing
+    // rounds to float32, as TRL and the reference do: two equal models then have no difference
     values[i].log_prob = static_cast<double>(static_cast<float>(values[i].log_prob));
     add(measured_++, part.targets.sequences[i], values[i]);
   }
@@ -32,7 +32,7 @@ at::Tensor SequenceLoss::share(const model::Output& output, const MicroBatch& pa
   return share;
 }
 
-// Its value is 0: only its gradient is of use.
+// Returns a loss whose value is 0: only its gradient is used.
 at::Tensor SequenceLoss::backward(const model::Output& output, const MicroBatch& part) const {
   kernels::HeadTargets learned;
   std::vector<double> slopes;

@@ -21,8 +21,8 @@ bool has_router_loss(const config::TrainingArguments& arguments, const model::Mo
   return experts.count > 0 && arguments.router_aux_loss_coef.value_or(experts.balance) != 0;
 }
 
-// Why tokens with the same beginning are not the same in all rows, or not computed as segments; empty: they
-// are.
+// Returns why tokens with the same beginning differ between rows, or are not computed as segments; empty:
+// they can be shared.
 std::string why_apart(const config::TrainingArguments& arguments, model::Model& model,
                       const kernels::AttentionPluginPtr& attention) {
   if (arguments.method == "kto" && has_router_loss(arguments, model))

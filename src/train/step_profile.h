@@ -1,4 +1,4 @@
-// Metrics of profile_parts: where the seconds of one step went, and what its roofline depends on.
+// Metrics of profile_parts: the seconds of one step by part, and the inputs of its roofline.
 #pragma once
 #include <chrono>
 #include <span>
@@ -12,7 +12,7 @@ namespace trl::train {
 class StepProfile {
  public:
   explicit StepProfile(bool on) : on_(on), timing_(on ? &times_ : nullptr) {}
-  MethodMetrics metrics(std::span<const MicroBatch> window) const;  // none where it is off
+  MethodMetrics metrics(std::span<const MicroBatch> window) const;  // empty if it is off
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -15,7 +15,7 @@ struct Target {
   int32_t row, token, sequence;
 };
 
-// A segment and those above it, the first one first.
+// Returns a segment and its ancestors, the root first.
 std::vector<int32_t> path_to(int32_t segment, const std::vector<int32_t>& parents) {
   std::vector<int32_t> path{segment};
   if (!parents.empty())
@@ -25,7 +25,7 @@ std::vector<int32_t> path_to(int32_t segment, const std::vector<int32_t>& parent
   return path;
 }
 
-// The last segment of each sequence.
+// Returns the last segment of each sequence.
 std::vector<int32_t> ends_of(const kernels::Segments& segments, std::span<const int32_t> ends) {
   if (!ends.empty()) return {ends.begin(), ends.end()};
   std::vector<int32_t> all(segments.cu_seqlens.size() - 1);
@@ -33,7 +33,7 @@ std::vector<int32_t> ends_of(const kernels::Segments& segments, std::span<const 
   return all;
 }
 
-// body(token) for those of a sequence, in their order.
+// Calls body(token) for the tokens of a sequence, in their order.
 template <typename Body>
 void each_token(const kernels::Segments& segments, int32_t end, const Body& body) {
   for (const int32_t segment : path_to(end, segments.prefix)) {

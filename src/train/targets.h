@@ -6,39 +6,39 @@
 
 namespace trl::train {
 
-// Next tokens, by the row of hidden states that each is predicted from.
+// Next tokens, by the row of hidden states that predicts each.
 struct Targets {
   kernels::HeadTargets tokens;
-  std::vector<int32_t> sequences;  // to which each belongs
+  std::vector<int32_t> sequences;  // the sequence of each
   int64_t size() const { return tokens.size(); }
 };
 
-// Of labels that are not shifted (engine::Batch), int32 [tokens]: a token with a label is predicted from the
-// one before it in its sequence, once for each sequence. ends: the last segment of each sequence; empty: each
-// segment is one by itself.
+// Finds the targets of labels that are not shifted (engine::Batch), int32 [tokens]: a token with a label is
+// predicted from the token before it in its sequence, once for each sequence. ends: the last segment of each
+// sequence; empty: each segment is a sequence.
 Targets targets_of(const int32_t* labels, const kernels::Segments& segments, std::span<const int32_t> ends);
 
-// How many tokens of each sequence have a label, the first one too.
+// Counts the tokens of each sequence that have a label, the first one included.
 std::vector<int32_t> count_labels(const int32_t* labels, const kernels::Segments& segments,
                                   std::span<const int32_t> ends);
 
-// Of each sequence the row of its last token that is not `pad`; where all are, of its first. ids: int32
+// Returns the row of each sequence's last token that is not `pad`; if all are, of its first token. ids: int32
 // [tokens].
 std::vector<int32_t> last_rows(const int32_t* ids, const kernels::Segments& segments,
                                std::span<const int32_t> ends, int32_t pad);
 
-// Tokens of each sequence.
+// Counts the tokens of each sequence.
 std::vector<int32_t> count_tokens(const kernels::Segments& segments, std::span<const int32_t> ends);
 
-// Of each segment, to how many sequences it belongs.
+// Counts for each segment the sequences that contain it.
 std::vector<int32_t> count_sequences(const kernels::Segments& segments, std::span<const int32_t> ends);
 
-// Those of the rows [first, first + count), numbered from the first on.
+// Returns the targets of the rows [first, first + count), numbered from `first` on.
 Targets part_of(const Targets& targets, int64_t first, int64_t count);
 
-// What the log-probabilities of each sequence's targets depend on, as a number that is the same for the same
-// tokens wherever they lie: the tokens up to the last target, and the targets. Of a sequence without a target
-// 0. ids: int32 [tokens].
+// Returns a digest of each sequence's inputs to its targets' log-probabilities, the same for the same tokens
+// at any place: the tokens up to the last target, and the targets. 0 for a sequence without a target. ids:
+// int32 [tokens].
 std::vector<uint64_t> digests_of(const Targets& targets, const kernels::Segments& segments,
                                  const int32_t* ids, int64_t sequences);
 

@@ -23,13 +23,13 @@ namespace trl::train {
 
 namespace {
 
-// 64 random bits: two runs in one directory can be told apart.
+// Returns 64 random bits, which distinguish two runs in one directory.
 std::string new_run() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}", device(), device());
 }
 
-// What num_parameters(exclude_embeddings=True) counts.
+// Counts parameters as num_parameters(exclude_embeddings=True) does.
 int64_t parameters_outside_embeddings(const std::vector<tensor::Parameter*>& parameters) {
   int64_t count = 0;
   for (const tensor::Parameter* p : parameters) {
@@ -63,7 +63,7 @@ std::string row_list(const std::vector<const MicroBatch*>& batches) {
   return out;
 }
 
-// Names a weight that is not finite, if there is one, and says how the run can be mended. steps: made so far.
+// Names a weight that is not finite, if any, and says how the run can be mended. steps: made so far.
 std::string advice(model::Model& model, int64_t steps, double learning_rate) {
   const std::string weight = faulty_weight(model);
   if (!weight.empty() && steps == 0) return weight + ": give a model whose weights are finite";
@@ -81,7 +81,7 @@ void check_positions(const MicroBatch& batch, const model::ModelConfig& model) {
            row_list({&batch}), batch.reach, positions, positions);
 }
 
-// What is done with checkpoints of another run.
+// Says how checkpoints of another run are treated.
 checkpoint::Others others(const config::TrainingArguments& arguments, bool resumed) {
   if (arguments.save_strategy == config::Strategy::no) return checkpoint::Others::keep;
   return arguments.overwrite_output_dir && !resumed ? checkpoint::Others::remove : checkpoint::Others::refuse;
@@ -99,7 +99,7 @@ struct Trainer::Pass {
   int64_t tokens_seen = 0;  // num_input_tokens_seen
   double flos = 0;
   SharedTokens shared;
-  bool skipped = false;  // on_nonfinite: nothing is learned from the window
+  bool skipped = false;  // on_nonfinite: the window is skipped
 };
 
 void check_device(const config::TrainingArguments& arguments, at::Device device) {
@@ -126,7 +126,7 @@ void check_output(const config::TrainingArguments& arguments) {
 
 namespace {
 
-// A rehearsal writes to no real memory.
+// Checks a setup. A rehearsal writes to no real memory.
 Setup checked(Setup setup) {
   check_device(setup.arguments, setup.model->device());
   if (setup.arguments.makes_offload_dir && tensor::Rehearsal::current() == nullptr)
@@ -211,7 +211,7 @@ bool Trainer::run_step() {
 
 void Trainer::rehearse() {
   const kernels::PathScope scope(path());
-  const tensor::Stage stage("backward");  // what is none of the others
+  const tensor::Stage stage("backward");  // everything outside the other stages
   update();
 }
 
@@ -235,13 +235,13 @@ void Trainer::begin() {
   emit(engine::EventKind::train_begin, about);
 }
 
-// false: the epoch held no further batch.
+// Does one update. false: the epoch held no further batch.
 bool Trainer::update() {
   StepProfile profile(arguments().profile_parts);
   const std::vector<MicroBatch>& window =
       batches_.fill_window(steps_.window(updates_in_epoch_, arguments().gradient_accumulation_steps));
   if (window.empty()) {
-    stop_ = stop_ || batches_.done_in_epoch() == 0;  // an epoch without a batch: nothing would ever come
+    stop_ = stop_ || batches_.done_in_epoch() == 0;  // an epoch without a batch: no later one would have any
     in_epoch_ = epoch_complete_ = true;
     return false;
   }
@@ -267,13 +267,13 @@ Trainer::Pass Trainer::learn(const std::vector<MicroBatch>& window, double learn
   if (!pass.skipped) pass.skipped = !accepts(pass.norm, "gradient norm", all_of(window));
   if (pass.skipped) return pass;
   const tensor::Timed timed(tensor::Part::optimizer);
-  const base::InterruptScope whole(nullptr);  // once begun it is done
+  const base::InterruptScope whole(nullptr);  // not interrupted once begun
   optimizer_->step(learning_rate, grad_scale(pass.norm));
   return pass;
 }
 
-// The window has one micro-batch, in one part. Where clipping needs a norm and no step before gives it, a
-// backward without updates finds it.
+// Updates during backward. The window has one micro-batch, in one part. If clipping needs a norm and no
+// earlier step gives it, a backward without updates finds it.
 Trainer::Pass Trainer::learn_in_backward(const std::vector<MicroBatch>& window, double learning_rate) {
   std::optional<BackwardStep::Updates> updates;
   double norm = std::nan("");
@@ -304,7 +304,7 @@ Trainer::Pass Trainer::learn_in_backward(const std::vector<MicroBatch>& window, 
   return pass;
 }
 
-// clip_by_previous_norm. None: no step before this one has a norm that is finite.
+// clip_by_previous_norm: returns its scale; none: no earlier step has a finite norm.
 std::optional<double> Trainer::previous_scale() const {
   if (!arguments().clip_by_previous_norm || state_.global_step <= skipped_ || !std::isfinite(grad_norm_))
     return std::nullopt;
@@ -320,9 +320,9 @@ double Trainer::grad_norm() const {
   return optim::l2_norm(optim::gradients(parameters_));
 }
 
-// A copy of a weight in the type that is computed in saves conversions. Of many tokens, which take more
-// memory than few, a conversion is a small part of the time: where layers are computed again, and one
-// micro-batch makes the step, copies are kept while a layer is at work.
+// A copy of a weight in the compute type saves conversions. With many tokens, which take more memory than
+// few, a conversion is a small part of the time: if layers are recomputed and one micro-batch makes the step,
+// a copy is kept only while its layer computes.
 void Trainer::begin_collecting(const std::vector<MicroBatch>& window) {
   using Copies = Gradients::Copies;
   constexpr int64_t kMany = 2048;
@@ -331,7 +331,7 @@ void Trainer::begin_collecting(const std::vector<MicroBatch>& window) {
   gradients_.begin_step(backward_step_ || !arguments().levers.weight_copies ? Copies::none
                         : brief                                             ? Copies::brief
                                                                             : Copies::kept);
-  // no layer's, so its copy would stay
+  // The head belongs to no layer, so its copy would be kept.
   if (brief && setup_.model->head().has_gradient()) setup_.model->head().keep_copies(false);
 }
 
@@ -391,7 +391,7 @@ int64_t Trainer::tokens_seen(const MicroBatch& batch) const {
   return counted == TokensSeen::no ? 0 : counted == TokensSeen::all ? batch.elements : batch.real_tokens;
 }
 
-// on_nonfinite: whether the step learns from a window with this value. Throws where that is an error.
+// on_nonfinite: says whether the step learns from a window with this value. Throws if that is an error.
 bool Trainer::accepts(double value, std::string_view what,
                       const std::vector<const MicroBatch*>& batches) const {
   using config::OnNonfinite;

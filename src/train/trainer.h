@@ -1,14 +1,14 @@
 // The one training loop. A step fills a window of micro-batches, runs them forward and backward, clips,
-// updates and only then counts: until the update nothing but gradients and the window has changed, and both
-// are repeated from the start by the next call, so a step happened or it did not. What follows an update
-// (log, evaluate, save, end of the epoch) is remembered until it is done. The order of everything is
-// transformers' Trainer's.
+// updates and only then counts. Until the update only gradients and the window have changed, and the next
+// call repeats both from the start, so a step happened or it did not. The work after an update (log,
+// evaluate, save, end of the epoch) is remembered until it is done. The order of everything is transformers'
+// Trainer's.
 //
-// With optimizer_in_backward the update begins in the middle of backward. All that can be known before (the
-// loss, a request to stop, changed files of the model) is looked at before; a request to stop that comes
-// later waits until backward ends. What else fails then, a gradient that is not finite or memory that runs
-// out, leaves some weights updated and others not: the trainer says so, naming its last checkpoint, and
-// refuses everything from there on.
+// With optimizer_in_backward the update begins in the middle of backward. All that can be known earlier (the
+// loss, a request to stop, changed files of the model) is checked earlier; a later request to stop waits
+// until backward ends. Another failure in that time, such as a gradient that is not finite or too little
+// memory, leaves some weights updated and others not: the trainer says so, naming its last checkpoint, and
+// refuses all further work.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -46,22 +46,22 @@ struct Setup {
   kernels::AttentionPluginPtr attention = nullptr;  // the built-in one
   engine::BatchSource* train = nullptr;
   engine::BatchSource* eval = nullptr;                       // or null
-  int64_t longest_row = 0;                                   // tokens that a row may have; 0: not known
+  int64_t longest_row = 0;                                   // the most tokens of a row; 0: not known
   engine::EventSink* events = nullptr;                       // or null
-  std::vector<engine::NamedBytes> files;                     // of every saved directory; outlive the trainer
-  engine::GgufVocabulary vocabulary = {};                    // of save_format gguf; outlives the trainer
+  std::vector<engine::NamedBytes> files;                     // for every saved directory; outlive the trainer
+  engine::GgufVocabulary vocabulary = {};                    // for save_format gguf; outlives the trainer
   base::LogSink* log = nullptr;                              // or null
-  std::vector<std::pair<std::string, std::string>> options;  // those that a resume compares
-  const base::WriteFault* write_fault = nullptr;             // of the tests
-  int64_t predicted_peak = 0;  // resident bytes, for the last record; 0: not there
+  std::vector<std::pair<std::string, std::string>> options;  // the options that a resume compares
+  const base::WriteFault* write_fault = nullptr;             // for tests
+  int64_t predicted_peak = 0;  // resident bytes, for the last record; 0: not known
 };
 
-// Our kernels, and those of plug-ins, run on the CPU: options that ask for them are refused with a model
-// elsewhere.
+// Refuses options that need our kernels, or those of plug-ins, if the model is not on the CPU: they run only
+// there.
 void check_device(const config::TrainingArguments& arguments, at::Device device);
 
-// Whether output_dir can take this run, and what resume_from_checkpoint names is there: before rows and
-// weights are read. Throws Error with the key.
+// Checks, before rows and weights are read, that output_dir can take this run and that the checkpoint of
+// resume_from_checkpoint exists. Throws Error with the key.
 void check_output(const config::TrainingArguments& arguments);
 
 class Trainer {
@@ -73,21 +73,21 @@ class Trainer {
   const telemetry::Record& evaluate();  // logged like any other evaluation; valid until the next call
   void finish();                        // summary, train_end, trainer_state.json; a second call only writes
   bool complete() const;                // finished, and a step would not resume the run
-  // directory empty: where the run itself would save.
-  void save_model(const std::string& directory = {});   // or the adapter that is trained
+  // directory empty: the place where the run itself would save.
+  void save_model(const std::string& directory = {});   // or the trained adapter
   void save_merged(const std::string& directory = {});  // the model with that adapter in its weights
   void save_checkpoint(const std::string& directory = {});
-  // Resumes from a checkpoint as if the run had never ended. Before the first step; after an error the
-  // weights are as before, and this trainer is of no use.
+  // Resumes from a checkpoint as if the run had never ended. Call before the first step; after an error the
+  // weights are unchanged, and this trainer cannot be used.
   void resume(const std::string& directory);
   void resume_as_configured();  // resume_from_checkpoint
-  // One update on the next batches, in a tensor::Rehearsal: no file is written. The setup has neither events
-  // nor log, and on_nonfinite is proceed; of no other use afterwards than evaluate().
+  // Makes one update on the next batches in a tensor::Rehearsal: no file is written. The setup has neither
+  // events nor log, and on_nonfinite is proceed. Afterwards only evaluate() may be called.
   void rehearse();
-  // What this run takes on disks from here on; headers and small files left out. Activations: those of what
-  // was rehearsed.
+  // Returns the disk space that this run takes from here on, without headers and small files. Activations: of
+  // the rehearsed batches.
   DiskNeeds disk_needs() const;
-  // Error(io) where the disks have less room than that, before the first step; a warning where they may have
+  // Throws Error(io) before the first step if the disks have less room than that; warns if they may have
   // enough once activations are compressed.
   void need_disks();
 
@@ -101,9 +101,9 @@ class Trainer {
     using config::FusedKernels;
     return arguments().fused_kernels == FusedKernels::off ? kernels::Path::plain : kernels::Path::fused;
   }
-  struct Pass;  // what the micro-batches of one window add up to
+  struct Pass;  // sums over the micro-batches of one window
 
-  // Gets the loss of a part of a micro-batch, which may have no graph.
+  // Gets the loss of a part of a micro-batch; the loss may have no graph.
   using Backward = std::function<void(const at::Tensor& loss, const MicroBatch& batch, bool last_part)>;
 
   bool run_step();
@@ -113,7 +113,7 @@ class Trainer {
   Pass learn_in_backward(const std::vector<MicroBatch>& window, double learning_rate);
   std::optional<double> previous_scale() const;
   double grad_scale(double norm) const;
-  void check_whole() const;  // Error: a step was left half done
+  void check_whole() const;  // throws Error if a step was left half done
   std::string torn(const std::string& why) const;
   void begin_collecting(const std::vector<MicroBatch>& window);
   double grad_norm() const;
@@ -128,20 +128,20 @@ class Trainer {
   void write_model(const std::string& directory);
   int64_t model_bytes() const;       // of the model at the end
   int64_t weight_bytes() const;      // of a checkpoint's weights
-  int64_t checkpoint_bytes() const;  // of these and the optimizer's states
+  int64_t checkpoint_bytes() const;  // of its weights and the optimizer's states
   int64_t state_file_bytes() const;
   std::string checkpoint_directory() const;  // <output_dir>/checkpoint-<step>
   void end_epoch();
   void log_training();
   void log(telemetry::Record record, bool of_training = false);
-  void measure_speed();  // since the record of training before
+  void measure_speed();  // since the previous record of training
   void emit(engine::EventKind kind, const telemetry::Record& record, std::string_view path = {});
   void reopen();
   base::Json run_state() const;  // trl_state.json
   void resume(const checkpoint::Checkpoint& from);
   void restore(const checkpoint::Checkpoint& from, telemetry::TrainerState state, const base::Json& json);
   void restore_position(const base::Json& position);
-  base::Json fingerprint() const;  // of all that the rest of the run depends on
+  base::Json fingerprint() const;  // of everything that the rest of the run depends on
   void warn_of_changes(const base::Json& before) const;
   bool keeps_optimizer(const checkpoint::Checkpoint& from, const base::Json& before) const;
   void write_checkpoint(const std::string& directory);
@@ -152,7 +152,7 @@ class Trainer {
   void warn(fmt::format_string<Args...> text, Args&&... args) const {
     if (setup_.log != nullptr) setup_.log->warning("checkpoint", text, std::forward<Args>(args)...);
   }
-  double seconds() const;  // of training, those before a resume included
+  double seconds() const;  // of training, including the time before a resume
   bool has_means() const;
   void write_means(telemetry::Record& record) const;
   const config::TrainingArguments& arguments() const { return setup_.arguments; }
@@ -164,7 +164,7 @@ class Trainer {
   const std::shared_ptr<void> int8_;  // frozen_compute: int8
   const std::unique_ptr<Method> method_;
   Gradients gradients_;
-  std::unique_ptr<FrozenLayers> frozen_;    // null: nothing is kept of them
+  std::unique_ptr<FrozenLayers> frozen_;    // null: no states are kept
   std::unique_ptr<Offloading> offloading_;  // null: activations stay in memory
   const std::unique_ptr<optim::Optimizer> optimizer_;
   std::optional<BackwardStep> backward_step_;  // optimizer_in_backward
@@ -190,7 +190,7 @@ class Trainer {
   int64_t updates_in_epoch_ = 0;
   Clock::time_point started_ = Clock::now();
   double seconds_before_ = 0;
-  Clock::time_point marked_ = started_;  // of the speed that the next record of training shows
+  Clock::time_point marked_ = started_;  // start of the interval of the next speed record
   int64_t marked_tokens_ = 0;
   std::string run_;              // one name for all its checkpoints
   std::string last_checkpoint_;  // the newest that this trainer wrote or resumed from
@@ -201,10 +201,10 @@ class Trainer {
   bool stop_ = false;
   bool stopped_by_host_ = false;  // in this process, by an event's answer
   bool finished_ = false;
-  bool closed_ = false;         // finished, with all that was still due
+  bool closed_ = false;         // finished, and no work is due
   bool loaded_best_ = false;    // load_best_model_at_end: the weights are those of another step
   size_t summary_ = 0;          // finished: the place of the last record in log_history
-  bool training_mode_ = false;  // as model.training: an evaluation was not the last thing that ran
+  bool training_mode_ = false;  // model.training as in transformers: false directly after an evaluation
   bool in_epoch_ = false;       // an update was made since the last end of an epoch
   bool epoch_complete_ = false;
   bool should_log_ = false;

@@ -1,5 +1,5 @@
-// Identifies what a model computes, as text that is the same for the same numbers: the key of what is kept of
-// it on disk.
+// Identifies a model's function as text that is the same for the same numbers: the key of its results on
+// disk.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,9 +9,9 @@
 
 namespace trl::train {
 
-// Of names and numbers, whatever these are stored as.
+// Digests names and numbers; the storage type of the numbers does not matter.
 std::string weights_digest(const std::vector<tensor::Parameter*>& parameters);
-// Of a config.json, without what names files and tokens.
+// Digests a config.json without its names of files and tokens.
 std::string config_digest(base::Json config);
 
 }  // namespace trl::train

@@ -9,7 +9,7 @@ namespace trl::data {
 
 namespace {
 
-// The number of rows, which may have to be waited for, is asked for as late as can be.
+// Asks for the number of rows, which may require a wait, as late as possible.
 class InOrder final : public BatchStream {
  public:
   InOrder(std::unique_ptr<Examples> examples, const OrderOptions& options, const BatchLayout& layout)

@@ -12,8 +12,8 @@ namespace {
 
 int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
 
-// Batches of all ranks together. Several ranks: the rows are filled up from their beginning until each has as
-// many full batches (accelerate's BatchSamplerShard, even_batches).
+// Counts the batches of all ranks. With several ranks the rows are filled up from their beginning until each
+// rank has equally many full batches (accelerate's BatchSamplerShard, even_batches).
 int64_t all_batches(const OrderOptions& o) {
   if (!o.drop_last) {
     return o.ranks == 1 ? divide_up(o.rows, o.batch_size)
@@ -22,9 +22,9 @@ int64_t all_batches(const OrderOptions& o) {
   return o.rows / o.batch_size / o.ranks * o.ranks;
 }
 
-// Trainer seeds torch's generator once for all epochs; in each the loader draws a number of its own, then the
-// sampler its permutation. The loader of an evaluation draws a number too, while its sampler has its own
-// generator, made anew each time.
+// Groups rows by length. Trainer seeds torch's generator once for all epochs; in each epoch the loader draws
+// one number, then the sampler its permutation. The loader of an evaluation draws a number too, while its
+// sampler has a separate generator, made anew each time.
 std::vector<uint32_t> grouped_order(const OrderOptions& options, int64_t epoch,
                                     std::span<const uint32_t> lengths,
                                     std::span<const int64_t> evaluations_before) {
@@ -44,8 +44,8 @@ std::vector<uint32_t> grouped_order(const OrderOptions& options, int64_t epoch,
 
 }  // namespace
 
-// The rows are cut into mega-batches, each is sorted, and then the longest row of all changes places with the
-// very first, so that a batch too large for the memory comes at once.
+// Cuts the rows into mega-batches and sorts each; then the longest row of all is swapped with the first one,
+// so that a batch too large for the memory fails at once.
 std::vector<uint32_t> length_grouped(std::span<const uint32_t> lengths, int64_t batch_size,
                                      base::TorchGenerator& generator) {
   const auto rows = static_cast<int64_t>(lengths.size());

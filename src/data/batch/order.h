@@ -1,4 +1,4 @@
-// Which rows make up each micro-batch of an epoch, as in Trainer's samplers and Accelerate's shards.
+// Orders the rows of an epoch into micro-batches, as Trainer's samplers and Accelerate's shards do.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -14,24 +14,24 @@ using config::Sampling;
 struct OrderOptions {
   int64_t rows = 0;
   int64_t batch_size = 8;
-  std::string_view batch_key = "per_device_train_batch_size";  // that says so, for messages
+  std::string_view batch_key = "per_device_train_batch_size";  // option that sets it, for messages
   Sampling sampling = Sampling::random;
   bool drop_last = false;
   uint64_t seed = 42;          // random: data_seed, or seed; group_by_length: seed
-  int64_t group_batch = 8;     // group_by_length: rows of one update; of an evaluation: of one batch
-  bool may_be_empty = false;   // of an evaluation, which may have no batch
-  bool own_generator = false;  // group_by_length: of an evaluation, whose passes are all alike
+  int64_t group_batch = 8;     // group_by_length: rows of one update; in an evaluation: of one batch
+  bool may_be_empty = false;   // true for evaluation, which may have no batch
+  bool own_generator = false;  // group_by_length: true for evaluation, whose passes are all alike
   int64_t rank = 0;            // of the process, which takes batches rank, rank + ranks, ...
   int64_t ranks = 1;
-  int64_t prefix_window = 0;  // share_prefix_window (prefix_window.h); 0: none
+  int64_t prefix_window = 0;  // share_prefix_window (prefix_window.h); 0: off
 };
 
-// Rows by length, longest first, inside each piece of a random permutation (transformers'
+// Orders rows by length, longest first, inside each piece of a random permutation (transformers'
 // LengthGroupedSampler).
 std::vector<uint32_t> length_grouped(std::span<const uint32_t> lengths, int64_t batch_size,
                                      base::TorchGenerator& generator);
 
-// All rows in the order in which an epoch takes them; sequential: empty. The arguments are EpochOrder's.
+// Returns all rows in the order of an epoch; sequential: empty. The arguments are EpochOrder's.
 std::vector<uint32_t> epoch_rows(const OrderOptions& options, int64_t epoch,
                                  std::span<const uint32_t> lengths = {},
                                  std::span<const int64_t> evaluations_before = {});
@@ -40,8 +40,8 @@ std::vector<uint32_t> epoch_rows(const OrderOptions& options, int64_t epoch,
 class EpochOrder {
  public:
   EpochOrder() = default;
-  // lengths: of every row, for group_by_length; else unused. evaluations_before: passes of evaluation before
-  // each epoch began, up to this one; none where there were none.
+  // lengths: of every row, for group_by_length; else unused. evaluations_before: the number of evaluation
+  // passes before the beginning of each epoch up to this one; empty if there were no evaluations.
   EpochOrder(const OrderOptions& options, int64_t epoch, std::span<const uint32_t> lengths = {},
              std::span<const int64_t> evaluations_before = {});
   int64_t size() const { return batches_; }
@@ -50,9 +50,9 @@ class EpochOrder {
  private:
   OrderOptions options_;
   int64_t batches_ = 0;
-  std::vector<uint32_t> rows_;  // in order; sequential: none
+  std::vector<uint32_t> rows_;  // in order; sequential: empty
 };
-// How many batches each epoch has. Throws Error(invalid_config) where drop_last leaves none.
+// Counts the batches of each epoch. Throws Error(invalid_config) if drop_last leaves no batch.
 int64_t batches_per_epoch(const OrderOptions& options);
 
 }  // namespace trl::data

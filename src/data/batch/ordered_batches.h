@@ -1,5 +1,5 @@
-// Micro-batches of rows that are prepared and kept, in the order of a run. Derived classes say what a
-// batch is made of.
+// Makes micro-batches of rows that are prepared and kept, in the order of a run. Derived classes build the
+// batch from its rows.
 #pragma once
 #include "data/batch/batch_stream.h"
 #include "data/batch/prefix_window.h"
@@ -20,16 +20,16 @@ class OrderedBatches : public BatchStream {
   bool next(HostBatch& out) final;
 
  protected:
-  // rows: of the derived class, which keeps them.
+  // rows: owned by the derived class.
   OrderedBatches(const OrderOptions& order, Preparation& rows) : rows_(rows), options_(order) {}
 
  private:
   virtual int64_t length(int64_t row) const = 0;  // tokens of its longest sequence
   virtual int64_t source_row(int64_t row) const = 0;
-  virtual std::vector<int32_t> beginning(int64_t row) const = 0;  // tokens that its sequences have in common
+  virtual std::vector<int32_t> beginning(int64_t row) const = 0;  // tokens that all its sequences begin with
   virtual void make(std::span<const int64_t> rows, HostBatch& out) const = 0;
 
-  // The number of rows, which may have to be waited for, is asked for as late as can be.
+  // Asks for the number of rows, which may require a wait, as late as possible.
   const OrderOptions& settled();
 
   Preparation& rows_;

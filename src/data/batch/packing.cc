@@ -1,5 +1,5 @@
-// See packing.h. Best fit decreasing: the longest piece first (equal ones in their order), each into the open
-// pack with the least room that holds it, among equals the one that came to that room first.
+// See packing.h. Best fit decreasing: the longest piece first (equal pieces in their order), each into the
+// open pack with the least room that holds it; among equal packs, into the one that reached that room first.
 #include "data/batch/packing.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Packing: which pieces of which rows make up each packed row (TRL's pack_dataset). Lengths in, places out:
-// no tokens are moved here.
+// Packing: decides which pieces of which rows form each packed row (TRL's pack_dataset). It takes lengths and
+// returns places; no tokens are moved here.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -12,9 +12,9 @@ namespace trl::data {
 // TRL packs inside each batch of its map, never across.
 inline constexpr int64_t kPackingBlockRows = 1000;
 
-// bfd: best fit decreasing; what is longer than a packed row loses its end. bfd_split: the same, but a longer
-// row is cut into pieces first, so that no token is lost. wrapped: one row behind the other, cut where a
-// packed row is full.
+// bfd: best fit decreasing; a row longer than a packed row loses its end. bfd_split: the same, but a longer
+// row is first cut into pieces, so that no token is lost. wrapped: rows follow one another, and are cut
+// wherever a packed row is full.
 using config::Packing;
 
 struct Piece {  // tokens [start, start + length) of a row
@@ -24,7 +24,7 @@ struct Piece {  // tokens [start, start + length) of a row
 };
 using Pack = std::vector<Piece>;
 
-// Packed rows of at most `capacity` tokens, in TRL's order, for rows of these lengths. Empty rows vanish.
+// Packs rows of these lengths into rows of at most `capacity` tokens, in TRL's order. Empty rows vanish.
 // O(n log n). strategy is not none; capacity at least 1.
 std::vector<Pack> pack(std::span<const int64_t> lengths, int64_t capacity, Packing strategy);
 

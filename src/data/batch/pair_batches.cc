@@ -12,7 +12,7 @@ void collate_pairs(const std::vector<PreferenceExample>& pairs, const BatchLayou
                    const Truncation& truncation, HostBatch& out) {
   const PreferenceBatch batch = preference_batch(pairs, truncation);
   collate(batch.rows, layout, out);
-  out.row_ids.resize(pairs.size());  // of the first half: the second has the same
+  out.row_ids.resize(pairs.size());  // the first half's; those of the second are equal
   if (batch.margin.empty()) return;
   std::vector<float> margins = batch.margin;
   margins.insert(margins.end(), batch.margin.begin(), batch.margin.end());

@@ -1,4 +1,4 @@
-// Micro-batches of preference rows, in the order of a run.
+// Makes micro-batches of preference rows, in the order of a run.
 #pragma once
 #include <memory>
 
@@ -8,8 +8,8 @@
 
 namespace trl::data {
 
-// A batch of n rows has 2n sequences: all that were chosen, then all that were rejected. If the pairs have
-// a margin, the column `margin` has it for both sequences of a pair.
+// A batch of n rows has 2n sequences: all chosen ones, then all rejected ones. If the pairs have a margin,
+// the column `margin` has it for both sequences of a pair.
 std::unique_ptr<BatchStream> batches_of_pairs(std::unique_ptr<PreferenceList> pairs,
                                               const OrderOptions& order, const BatchLayout& layout,
                                               const Truncation& truncation);

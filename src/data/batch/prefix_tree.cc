@@ -1,4 +1,4 @@
-// See prefix_tree.h. A radix trie: a node is a run of tokens that the same documents have in common.
+// See prefix_tree.h. A radix trie: a node is a run of tokens that the same documents share.
 #include "data/batch/prefix_tree.h"
 
 #include <algorithm>
@@ -59,7 +59,7 @@ class Trie {
            rows_.position_ids[a] == rows_.position_ids[b];
   }
 
-  // How many of a node's tokens a document goes on with.
+  // Counts the tokens of a node with which a document continues.
   int32_t common(const Node& node, int32_t place, int32_t length) const {
     const int32_t most = std::min(node.length, length);
     int32_t count = 0;
@@ -67,7 +67,7 @@ class Trie {
     return count;
   }
 
-  // How many tokens a document has in common with a tree. add: the others become its own, at the end of them.
+  // Counts the tokens that a document shares with a tree. add: appends its other tokens to the tree.
   int64_t follow(size_t at, int32_t place, int32_t length, bool add) {
     int64_t shared = 0;
     for (;;) {
@@ -90,7 +90,7 @@ class Trie {
     }
   }
 
-  // A document ends `length` tokens after the first `count` of a node.
+  // Records a document that ends `length` tokens after the first `count` tokens of a node.
   void end_behind(size_t at, int32_t count, int32_t place, int32_t length) {
     if (count < nodes_[at].length) split(at, count);
     if (length > 0) {
@@ -101,8 +101,8 @@ class Trie {
     ends_.push_back(at);
   }
 
-  // The node keeps its first tokens; a new one has the others, all that is below, and the documents that end
-  // there.
+  // Splits a node: it keeps its first tokens; a new node gets the other tokens, all nodes below, and the
+  // documents that end there.
   void split(size_t at, int32_t count) {
     const size_t rest = new_node(nodes_[at].place + count, nodes_[at].length - count);
     nodes_[rest].children = std::move(nodes_[at].children);
@@ -135,7 +135,7 @@ class Trie {
   const TreeLimits limits_;
   std::vector<Node> nodes_;
   std::vector<Tree> trees_;
-  std::vector<size_t> ends_;  // of each document, the node
+  std::vector<size_t> ends_;  // the last node of each document
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 using Group = std::vector<size_t>;  // places of rows in the order
 
-// Whether this many common tokens at the beginning of two rows are worth a tree.
+// Says whether two rows share enough tokens at the beginning for a tree.
 bool alike(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
   const auto parted = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
   const auto shared = parted.first - a.begin();
@@ -19,8 +19,8 @@ bool alike(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
   return shared >= kWorthwhile.least && static_cast<double>(shared) >= kWorthwhile.share * longer;
 }
 
-// The places as groups of rows that begin alike, none larger than a batch. In the order of their tokens, rows
-// with most in common lie side by side.
+// Groups the places of rows that begin alike, with no group larger than a batch. Sorted by their tokens, rows
+// that share most are neighbours.
 std::vector<Group> groups_of(const std::vector<int64_t>& rows, size_t most, const RowTokens& tokens) {
   std::vector<std::vector<int32_t>> ids;
   for (const int64_t row : rows) ids.push_back(tokens(row));

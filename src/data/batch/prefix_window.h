@@ -1,4 +1,4 @@
-// share_prefix_window: rows that begin alike, a few batches apart in the order, come into one batch.
+// share_prefix_window: moves rows that begin alike, a few batches apart in the order, into one batch.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -9,15 +9,15 @@
 namespace trl::data {
 
 using RowBatches = std::vector<std::vector<int64_t>>;
-using RowTokens = std::function<std::vector<int32_t>(int64_t row)>;  // that the row begins with
+using RowTokens = std::function<std::vector<int32_t>(int64_t row)>;  // the first tokens of the row
 
-// The rows of these batches in batches of the same sizes. Rows whose tokens begin alike (as share_prefix:
-// auto shares them) go to the batch of the first of them, or to the next one that has room for all of them,
-// those with most in common together where they are more than a batch. Other rows stay where they were if
-// there is room. In a batch the rows keep their order.
+// Returns the rows of these batches in batches of the same sizes. Rows whose tokens begin alike (as
+// share_prefix: auto shares them) go to the batch of the first of them, or to the next batch that has room
+// for all of them; if they are more than a batch, rows that share most stay together. Other rows stay in
+// their batch if it has room. Within a batch the rows keep their order.
 RowBatches brought_together(const RowBatches& batches, const RowTokens& tokens);
 
-// The batches of an epoch, with rows brought together in each window of that many batches; 0: as they are.
+// The batches of an epoch, with rows regrouped in each window of that many batches; 0: unchanged.
 class WindowedOrder {
  public:
   WindowedOrder() = default;

@@ -1,5 +1,6 @@
-// The order of GRPO and RLOO (TRL's RepeatSampler): prompts in groups of a generation batch, each prompt as
-// often in a row as it has completions, each group as often as its completions are trained on.
+// The order of GRPO and RLOO (TRL's RepeatSampler): prompts in groups of a generation batch, each prompt
+// repeated once for each of its completions, each group once for each time that its completions are trained
+// on.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -11,7 +12,7 @@ namespace trl::data {
 struct RepeatOptions {
   int64_t rows = 0;
   int64_t num_generations = 8;               // completions of a prompt
-  int64_t prompts_per_generation_batch = 1;  // the last group is left out where it has fewer
+  int64_t prompts_per_generation_batch = 1;  // the last group is left out if it has fewer
   int64_t repeat_count = 1;                  // num_iterations * steps_per_generation
   bool shuffle = true;
   uint64_t seed = 42;

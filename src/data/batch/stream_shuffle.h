@@ -1,5 +1,5 @@
 // The order in which datasets 5.2 shuffles a stream (IterableDataset.shuffle): its inputs fill a buffer of a
-// thousand rows in turn; whenever the buffer is full it is permuted, and all but its last 500 rows are given.
+// thousand rows in turn; a full buffer is permuted, and gives all but its last 500 rows.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -20,7 +20,7 @@ inline constexpr size_t kPackedChunk = kShuffleBuffer / kShuffleInputs;
 template <class T>
 class ShuffleBuffer {
  public:
-  // chunk: how many an input gives at each of its turns.
+  // chunk: the number of rows that an input gives at each of its turns.
   ShuffleBuffer(std::vector<Pull<T>> inputs, size_t chunk, NumpyGenerator generator)
       : inputs_(std::move(inputs)), chunk_(chunk), generator_(generator) {}
 
@@ -61,14 +61,14 @@ class ShuffleBuffer {
   size_t given_ = 0, giving_ = 0;  // from the front
 };
 
-// Puts neighbours into at most kShuffleInputs groups of sizes as equal as possible, the longer ones first.
+// Divides neighbours into at most kShuffleInputs groups of sizes as equal as possible, the longer ones first.
 std::vector<std::vector<size_t>> neighbours(const std::vector<size_t>& of);
 
-// The files of a stream that was shuffled this many times. Their order changes with every epoch, even if rows
-// are not shuffled.
+// Orders the files of a stream that was shuffled this many times. Their order changes with every epoch, even
+// if rows are not shuffled.
 std::vector<size_t> shard_order(size_t shards, uint64_t seed, int shuffles, int64_t epoch);
 
-// The generator that permutes the buffers in this epoch.
+// Makes the generator that permutes the buffers in this epoch.
 NumpyGenerator epoch_generator(uint64_t seed, int64_t epoch);
 
 }  // namespace trl::data

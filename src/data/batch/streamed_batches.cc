@@ -13,7 +13,7 @@ namespace {
 
 struct NumberedRow {
   RowText text;
-  int64_t number = 0;  // among all that were read
+  int64_t number = 0;  // among all rows read
 };
 
 class AsRead final : public BatchStream {
@@ -66,7 +66,7 @@ class AsRead final : public BatchStream {
     for (const auto& shard : shards_) shard->rewind();
   }
 
-  // The first row of the first file decides what all rows are, whichever row is read first.
+  // The first row of the first file decides the kind of all rows, whichever row is read first.
   void open_kind() {
     RowText row;
     const auto holds = [&](const auto& shard) { return shard->next_text(row); };
@@ -103,7 +103,7 @@ class AsRead final : public BatchStream {
     return [buffer](T& item) { return buffer->next(item); };
   }
 
-  // One file after the other.
+  // Reads one file after another.
   Pull<NumberedRow> rows_of(std::vector<size_t> shards) {
     return [this, shards = std::move(shards), at = size_t{0}](NumberedRow& row) mutable {
       base::poll();
@@ -116,7 +116,7 @@ class AsRead final : public BatchStream {
     };
   }
 
-  // Rows are tokenised, and packed, in blocks of this many.
+  // Tokenises rows, and packs them, in blocks of `block_rows`.
   Pull<std::string> prepared(Pull<NumberedRow> rows, int64_t block_rows) {
     auto block = std::make_shared<Block>();
     block->rows = std::move(rows);
@@ -127,7 +127,7 @@ class AsRead final : public BatchStream {
     };
   }
 
-  // false: the end. A block may keep no row, so more than one may be read.
+  // Returns false at the end. A block may keep no row, so more than one may be read.
   bool read_block(Block& block, int64_t block_rows) {
     block.ready.clear();
     block.at = 0;

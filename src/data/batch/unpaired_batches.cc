@@ -8,7 +8,7 @@ namespace trl::data {
 
 namespace {
 
-// others: the completions of other rows, or none.
+// others: the completions of other rows, or empty.
 void collate_unpaired(const std::vector<UnpairedExample>& examples,
                       const std::vector<std::vector<int32_t>>& others, const BatchLayout& layout,
                       const Truncation& truncation, HostBatch& out) {

@@ -42,7 +42,7 @@ int64_t LengthCounts::value_at(int64_t rank) const {
   return counts_.rbegin()->first;
 }
 
-// numpy's default: the place (n - 1) * percent / 100 between the sorted values, linearly.
+// Follows numpy's default: place (n - 1) * percent / 100 between the sorted values, linearly.
 double LengthCounts::percentile(int percent) const {
   const int64_t place = (rows_ - 1) * percent;
   const double low = static_cast<double>(value_at(place / 100));
@@ -64,8 +64,8 @@ telemetry::LengthDistribution LengthCounts::distribution(std::string name) const
   return out;
 }
 
-// Bars from 0, or from the shortest row where the rows are of about the same length. Where the longest row is
-// more than twice the 99th percentile, the bars end there: a few rows would press all others into one bar.
+// Makes bars from 0, or from the shortest row if all rows are of about the same length. If the longest row is
+// more than twice the 99th percentile, the bars end there: a few rows would squeeze all others into one bar.
 telemetry::LengthHistogram LengthCounts::histogram(int64_t low, int64_t high, double p99) const {
   telemetry::LengthHistogram out;
   const int64_t end = static_cast<double>(high) > 2 * p99 ? static_cast<int64_t>(std::ceil(p99)) : high;

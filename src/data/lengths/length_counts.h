@@ -1,5 +1,4 @@
-// How often each length occurs: what percentiles and histograms are made of, exactly, however many rows there
-// are.
+// Counts how often each length occurs: percentiles and histograms are exact for any number of rows.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -17,10 +16,10 @@ class LengthCounts {
   int64_t rows() const { return rows_; }
   int64_t tokens_above(int64_t length) const;  // beyond the first `length` of each row
   int64_t rows_above(int64_t length) const;
-  telemetry::LengthDistribution distribution(std::string name) const;  // of at least one row
+  telemetry::LengthDistribution distribution(std::string name) const;  // needs at least one row
 
  private:
-  int64_t value_at(int64_t rank) const;  // of the sorted lengths, from 0
+  int64_t value_at(int64_t rank) const;  // among the sorted lengths, from 0
   double percentile(int percent) const;
   telemetry::LengthHistogram histogram(int64_t low, int64_t high, double p99) const;
 

@@ -1,5 +1,5 @@
-// See length_layouts.h. Every layout is a list of lengths, of rows or of packed rows, in the order in which
-// the batches of a run take them.
+// See length_layouts.h. Every layout is a list of lengths, of rows or of packed rows, in the order of the
+// batches of a run.
 #include "data/lengths/length_layouts.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ Packing packing_of(Layout layout) {
                                        : Packing::wrapped;
 }
 
-// One batch after the other, as the collators lay them out.
+// Batches one after another, laid out as the collators do.
 class LaidBatches {
  public:
   LaidBatches(Layout layout, const OrderOptions& order, const LayoutOptions& options)
@@ -84,7 +84,7 @@ class Layouts {
   }
 
  private:
-  // The lengths in the order in which the batches of a run read them.
+  // Returns the lengths in the order in which the batches of a run read them.
   Lengths in_order(Layout layout) const {
     Lengths lengths;
     if (!telemetry::is_packed(layout)) lengths.reserve(static_cast<size_t>(rows_.size()));
@@ -112,7 +112,7 @@ class Layouts {
     telemetry::is_packed(layout) ? each_pack(packing_of(layout), take) : each_cut(take);
   }
 
-  // Rows cut to max_length, without those that lose all that is trained.
+  // Gives rows cut to max_length, without rows that lose all trained tokens.
   template <typename Take>
   void each_cut(const Take& take) const {
     for (int64_t row = 0; row < rows_.size(); ++row) {
@@ -121,12 +121,12 @@ class Layouts {
     }
   }
 
-  // Packed rows. pack() never looks beyond kPackingBlockRows rows, so that blocks may be packed apart.
+  // Gives packed rows. pack() never looks beyond kPackingBlockRows rows, so blocks may be packed separately.
   template <typename Take>
   void each_pack(Packing packing, const Take& take) const {
     std::vector<int64_t> order;
     if (options_.shuffle) order = numpy_permutation(options_.seed, rows_.size());
-    std::array<Lengths, 64> packs;  // of as many blocks
+    std::array<Lengths, 64> packs;  // one for each block
     constexpr int64_t kAtOnce = static_cast<int64_t>(std::tuple_size_v<decltype(packs)>);
     const int64_t blocks = up_to_multiple(rows_.size(), kPackingBlockRows) / kPackingBlockRows;
     for (int64_t first = 0; first < blocks; first += kAtOnce) {

@@ -1,4 +1,4 @@
-// The lengths of all rows in little memory, and what each max_length makes of them.
+// Keeps the lengths of all rows in little memory, and computes the cost of each max_length.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -11,8 +11,8 @@
 
 namespace trl::data {
 
-// Lengths in the order of the dataset: two bytes each, more for the few that do not fit, and one byte for
-// which of up to 255 limits leave a row something to train on.
+// Lengths in the order of the dataset: two bytes each, more for the few that do not fit, and one byte for the
+// limits (up to 255) that leave a row something to train on.
 class RowLengths {
  public:
   int64_t size() const { return static_cast<int64_t>(short_.size()); }
@@ -35,11 +35,11 @@ struct LayoutOptions {
   OrderOptions grouped;  // the same with train_sampling_strategy group_by_length
   int64_t accumulation = 1, pad_to_multiple_of = 1;
   bool shuffle = false;  // shuffle_dataset
-  uint64_t seed = 42;    // of that
+  uint64_t seed = 42;    // seed of shuffle_dataset
 };
 
-// The cost of each of kLayouts, and how many rows are dropped. max_length is limit number `limit` of those
-// that RowLengths was filled for.
+// Computes the cost of each of kLayouts, and the number of dropped rows. max_length is number `limit` of the
+// limits that RowLengths was filled for.
 void lay_out(const RowLengths& rows, uint8_t limit, const LayoutOptions& options, base::ThreadPool& pool,
              telemetry::LengthLimit& out);
 

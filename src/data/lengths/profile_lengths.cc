@@ -1,5 +1,5 @@
-// See profile_lengths.h. Rows are read in blocks and each block is tokenised on the pool; counts and lengths
-// are all that stays of them.
+// See profile_lengths.h. Rows are read in blocks and each block is tokenised on the pool; only counts and
+// lengths of them are kept.
 #include "data/lengths/profile_lengths.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ using telemetry::LengthLimit;
 using telemetry::LengthProfile;
 
 constexpr size_t kMeasuredRows = 4096;
-constexpr size_t kMeasuredBytes = size_t{4} << 20;  // of text; a block ends with the row that passes it
+constexpr size_t kMeasuredBytes = size_t{4} << 20;  // bytes of text; a block ends with the row that passes it
 constexpr int64_t kMeasureGrain = 8;
 constexpr int64_t kLongestPower = int64_t{1} << 30;
 constexpr std::chrono::seconds kTellEvery{10};
@@ -107,7 +107,7 @@ class Profiler {
     }
   }
 
-  // A large file takes a while.
+  // Reports progress: a large file takes a while.
   void tell() {
     const auto now = std::chrono::steady_clock::now();
     if (now - told_ < kTellEvery) return;

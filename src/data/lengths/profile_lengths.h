@@ -15,7 +15,7 @@ inline constexpr size_t kMostProfileLimits = 64;
 
 struct ProfileOptions {
   // Values of max_length; empty: the powers of two from the one at or below the median to the longest row's,
-  // and `max_length` where it is above 0.
+  // and `max_length` if it is above 0.
   std::vector<int64_t> max_lengths;
   int64_t max_length = 0;
   OrderOptions order;    // of the run whose batches are counted
@@ -23,7 +23,7 @@ struct ProfileOptions {
   int64_t gradient_accumulation_steps = 1;
 };
 
-// Reads the whole source once. context.arguments->max_length is not read. Throws what preparation throws.
+// Reads the whole source once. context.arguments->max_length is not read. Throws as preparation does.
 telemetry::LengthProfile profile_lengths(Source& source, const PrepareContext& context,
                                          const ProfileOptions& options);
 

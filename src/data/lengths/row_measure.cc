@@ -42,7 +42,7 @@ RowMeasurer::RowMeasurer(const PrepareContext& context, const Row& first)
   const bool columns = format_ == Format::prompt_completion || format_ == Format::prompt_completion_messages;
   all_trained_ = columns && arguments_.completion_only_loss == false && !arguments_.assistant_only_loss;
   if (!all_trained_) return;
-  context_.completion_only_loss = true;  // so that the labels tell where the completion begins
+  context_.completion_only_loss = true;  // so that the labels show where the completion begins
   rows_.emplace(context_, first);
 }
 
@@ -53,7 +53,7 @@ std::string RowMeasurer::format() const {
                      text ? "text" : "messages");
 }
 
-// A preference row as a row of SFT.
+// Turns a preference row into a row of SFT.
 Row RowMeasurer::side(const Row& row, const char* column) const {
   Row out;
   out.where = fmt::format("{} ('{}' as completion)", row.where, column);

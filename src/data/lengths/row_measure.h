@@ -1,5 +1,5 @@
-// One row -> its lengths in tokens, with SFT's own tokenisation (sft_rows.h). Of a preference row two: the
-// prompt with what was chosen and with what was rejected, which DPO tokenises as SFT does prompt and
+// Measures one row in tokens, with SFT's own tokenisation (sft_rows.h). A preference row has two lengths: the
+// prompt with the chosen completion and with the rejected one, which DPO tokenises as SFT does prompt and
 // completion.
 #pragma once
 #include <array>
@@ -15,8 +15,8 @@ namespace trl::data {
 struct RowMeasure {
   int64_t total = 0;
   int64_t trained = 0;  // tokens
-  // The least max_length that leaves a trained token, from the end that truncation_mode keeps; kNever: none
-  // does.
+  // The least max_length that leaves a trained token, from the end that truncation_mode keeps; kNever: no
+  // max_length does.
   int64_t needed = 0;
   static constexpr int64_t kNever = INT64_MAX;
 };
@@ -29,9 +29,9 @@ class RowMeasurer {
   bool preference() const { return preference_; }
   bool has_prompt() const {
     return format_ != Format::text && format_ != Format::messages;
-  }  // a preference row
+  }  // counts as a preference row
   std::string format() const;
-  // any thread. Changes the row. The second one is of a preference row's rejected.
+  // any thread. Changes the row. The second measure is that of a preference row's rejected completion.
   std::array<RowMeasure, 2> measure(Row& row) const;
 
  private:

@@ -1,5 +1,5 @@
-// Labels: runs of ignored and trained tokens by turns, where
-// every trained label is its id, else all of them as ids.
+// Labels: alternating runs of ignored and trained tokens, if every trained label is its id, else all of them
+// as ids.
 #include "data/prepare/example.h"
 
 #include <utility>

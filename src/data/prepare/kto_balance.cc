@@ -7,7 +7,7 @@ namespace trl::data {
 
 namespace {
 
-// Python's round(value, 2).
+// Rounds as Python's round(value, 2).
 double hundredths(double value) { return base::parse_double(fmt::format("{:.2f}", value)).value_or(value); }
 
 struct Range {

@@ -1,4 +1,4 @@
-// Whether KTO's rows balance both labels, by their weights.
+// Checks that the weights of KTO's rows balance both labels.
 #pragma once
 #include "base/log.h"
 #include "data/prepare/counts.h"
@@ -6,8 +6,8 @@
 
 namespace trl::data {
 
-// Warns where all rows have one label, and, in TRL's words, where the weights do not compensate for more rows
-// of one label than of the other (Eq. 8 of Ethayarajh et al. 2024). name: of the dataset.
+// Warns if all rows have one label, and, in TRL's words, if the weights do not compensate for more rows of
+// one label than of the other (Eq. 8 of Ethayarajh et al. 2024). name: of the dataset.
 void tell_balance(const Counts& counts, std::string_view name, const LabelWeights& weights,
                   base::LogSink& log);
 

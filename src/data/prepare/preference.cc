@@ -17,7 +17,7 @@ std::unique_ptr<ExampleList<T>> prepare(std::shared_ptr<const Table> table, cons
       std::make_unique<Preparation>(std::move(table), context, std::move(rows)));
 }
 
-// Says what happened to the rows; empty: nothing did.
+// Describes the events of the rows; empty: no events.
 std::string told(const Counts& counts, const config::DataArguments& arguments) {
   const auto value = [](const std::optional<int64_t>& option) { return option.value_or(0); };
   std::string text;

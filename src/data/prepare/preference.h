@@ -10,7 +10,7 @@
 
 namespace trl::data {
 
-// Prepared rows, read in any order: exclusive, as Preparation is.
+// Prepared rows, read in any order: exclusive, like Preparation.
 template <class T>
 class ExampleList {
  public:
@@ -32,7 +32,7 @@ using PreferenceList = ExampleList<PreferenceExample>;
 using UnpairedList = ExampleList<UnpairedExample>;
 using PromptList = ExampleList<PromptExample>;
 
-// What a row becomes; first: decides what holds for all rows. name: of the dataset, for messages.
+// The kinds of rows; first: decides what holds for all rows. name: of the dataset, for messages.
 std::unique_ptr<const RowKind> dpo_kind(const PrepareContext& context, const Row& first,
                                         std::string_view name);
 std::unique_ptr<const RowKind> reward_kind(const PrepareContext& context, const Row& first,
@@ -40,12 +40,12 @@ std::unique_ptr<const RowKind> reward_kind(const PrepareContext& context, const 
 std::unique_ptr<const RowKind> kto_kind(const PrepareContext& context, const Row& first,
                                         std::string_view name);
 
-// Throw Error(format) for a bad row, and where nothing is left.
+// Throw Error(format) for a bad row, and if no row is left.
 std::unique_ptr<PreferenceList> prepare_dpo(std::shared_ptr<const Table> table,
                                             const PrepareContext& context);
 std::unique_ptr<PreferenceList> prepare_reward(std::shared_ptr<const Table> table,
                                                const PrepareContext& context);
-// Paired rows become unpaired ones: of each block of 1000, all that were chosen, then all that were rejected.
+// Turns paired rows into unpaired ones: in each block of 1000, first all chosen ones, then all rejected ones.
 std::unique_ptr<UnpairedList> prepare_kto(std::shared_ptr<const Table> table, const PrepareContext& context);
 std::unique_ptr<PromptList> prepare_prompts(std::shared_ptr<const Table> table,
                                             const PrepareContext& context);

@@ -1,5 +1,5 @@
-// See preference_examples.h. Numbers are LEB128: seven bits a byte, lowest first, the top bit of all but the
-// last one set; most token ids take two bytes.
+// See preference_examples.h. Numbers are LEB128: seven bits a byte, lowest first, the top bit set in all
+// bytes but the last; most token ids take two bytes.
 #include "data/prepare/preference_examples.h"
 
 #include <bit>

@@ -12,11 +12,11 @@
 
 namespace trl::data {
 
-// Throws Error(format) where all rows are dropped.
+// Throws Error(format) if all rows are dropped.
 void check_preference(const Counts& counts, std::string_view name, const config::DataArguments& arguments);
 void report_preference(const Counts& counts, std::string_view name, const PrepareContext& context);
 
-// T: what a row becomes. Rows: how (preference_rows.h).
+// T: the examples that rows become. Rows: makes them (preference_rows.h).
 template <class T, class Rows>
 class PreferenceKind final : public RowKind {
  public:
@@ -45,7 +45,7 @@ class PreferenceKind final : public RowKind {
     return counts;
   }
 
-  // The first example of every row, then the second of every row that has two.
+  // Returns the first example of every row, then the second of every row that has two.
   std::vector<std::string> records(const std::vector<RowText>& texts, std::span<const int64_t> source_rows,
                                    bool keep_all, Counts& counts) const override {
     std::vector<std::vector<Made<T>>> made(texts.size());
@@ -95,7 +95,7 @@ class PreferenceKind final : public RowKind {
     for (Made<T>& one : made) one.example.source_row = source_row;
     return made;
   }
-  // A row whose place is already fixed.
+  // Keeps a row whose place is already fixed.
   static void keep(Events& events, const RowText& text) {
     if (!is_dropped(events)) return;
     if (events[Event::empty]) fail(Status::format, "{}: the row does not hold a token", text.where());

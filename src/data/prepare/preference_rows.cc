@@ -1,5 +1,5 @@
 // See preference_rows.h. The boundary between prompt and completion is the common prefix of their
-// tokenisations, and the joint one is what is trained on.
+// tokenisations, and the joint tokenisation is trained on.
 #include "data/prepare/preference_rows.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ Ids tail(const Ids& ids, size_t begin) {
 
 bool is_there(const Row& row, std::string_view column) { return find_column(row, column) != nullptr; }
 
-// A column that is there in some rows only would be null in the others, which TRL cannot read.
+// Refuses a column that only some rows have: it would be null in the others, which TRL cannot read.
 void require_same(const Row& row, std::string_view column, bool wanted) {
   if (is_there(row, column) == wanted) return;
   fail(Status::format, "{}: {} column '{}', unlike the dataset's first row; all rows must agree", row.where,
@@ -34,7 +34,8 @@ std::optional<float> number(const Row& row, std::string_view column, bool wanted
   return value;
 }
 
-// Of text, or of messages, whose last one decides: those before it may be the prompt.
+// Says whether a column is an empty text, or messages whose last one is empty (earlier ones may be the
+// prompt).
 bool says_nothing(const Row& row, std::string_view column) {
   const base::Json* const found = find_column(row, column);
   if (found == nullptr) return false;
@@ -49,7 +50,7 @@ bool says_nothing(const Row& row, std::string_view column) {
   return content == message.end() || content->is_null() || is_blank(*content);
 }
 
-// A paired row with its prompt, which is in both sides where the dataset has no column of it.
+// Gives a paired row its prompt, which both sides contain if the dataset has no column of it.
 void give_prompt(const RowReader& reader, Row& row, bool implicit) {
   reader.require(row, "chosen");
   reader.require(row, "rejected");
@@ -57,7 +58,7 @@ void give_prompt(const RowReader& reader, Row& row, bool implicit) {
   if (implicit) extract_prompt(row);
 }
 
-// The names that TRL gave them before.
+// Renames columns from their earlier names in TRL.
 bool rename_ids(Row& row) {
   bool renamed = false;
   for (const auto& [old_name, name] :
@@ -111,7 +112,7 @@ void DpoRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) cons
                                                   reader_.kept(length, example.rejected_ids, keep_end)));
 }
 
-// Only a prompt is too long, and where the end is kept none is; but a side of messages may be all prompt.
+// Only a prompt can be too long, and not if the end is kept; but a side of messages may be all prompt.
 size_t DpoRows::least_bytes_to_drop() const {
   if (implicit_ && reader_.conversational()) return 0;
   return reader_.arguments().truncation_keep_end ? SIZE_MAX : reader_.least_bytes_of_max_length();

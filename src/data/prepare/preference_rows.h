@@ -1,6 +1,6 @@
-// One row -> the token ids of preference, unpaired and prompt-only examples, by TRL's rules for DPO, Reward,
-// KTO and GRPO (_prepare_dataset of each trainer). What holds for the whole dataset is decided on its first
-// row; every other row must have the same columns of the same kind.
+// Turns one row into token ids of preference, unpaired and prompt-only examples, by TRL's rules for DPO,
+// Reward, KTO and GRPO (_prepare_dataset of each trainer). The first row decides what holds for the whole
+// dataset; every other row must have the same columns of the same kind.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -17,10 +17,10 @@ class DpoRows {
  public:
   static constexpr std::string_view kName = "dpo";
   DpoRows(RowReader reader, const Row& first);
-  // any thread. Changes the row, as those below do.
+  // any thread. Changes the row, as the functions below do.
   void examples(Row& row, std::vector<Made<PreferenceExample>>& out) const;
   bool one_each() const { return true; }  // each row is one example
-  // As in RowKind; and of a row, more tokens than what decides on dropping it has.
+  // The first is RowKind's; the second an upper bound of the tokens that decide on dropping a row.
   size_t least_bytes_to_drop() const;
   size_t most_tokens(Row& row) const;
 
@@ -37,7 +37,7 @@ class RewardRows {
   bool one_each() const { return true; }
   size_t least_bytes_to_drop() const { return reader_.least_bytes_of_max_length(); }
   size_t most_tokens(Row& row) const;
-  bool renamed() const { return renamed_; }  // the ids' columns had their older names
+  bool renamed() const { return renamed_; }  // the ids' columns had their earlier names
 
  private:
   std::array<std::string, 2> texts(const Row& row, Events* events = nullptr) const;
@@ -49,7 +49,7 @@ class KtoRows {
  public:
   static constexpr std::string_view kName = "kto";
   KtoRows(RowReader reader, const Row& first);
-  // A paired row is two: the chosen one and the rejected one.
+  // Makes two examples of a paired row: the chosen one and the rejected one.
   void examples(Row& row, std::vector<Made<UnpairedExample>>& out) const;
   bool one_each() const { return !paired_; }
   size_t least_bytes_to_drop() const { return 0; }  // a row may be empty

@@ -16,11 +16,13 @@ namespace trl::data {
 
 namespace {
 
-constexpr int64_t kSmallBytes = int64_t{1} << 20;  // of JSON: prepared in less time than a step takes
-constexpr size_t kMemoryBytes = size_t{16} << 20;  // of prepared rows, where they may go to a file
-constexpr uint64_t kFormat = 8;  // of what is kept, and of how rows become tokens: another one is another key
+constexpr int64_t kSmallBytes = int64_t{1}
+                                << 20;  // bytes of JSON that are prepared in less time than a step takes
+constexpr size_t kMemoryBytes = size_t{16}
+                                << 20;  // bytes of prepared rows in memory if they may go to a file
+constexpr uint64_t kFormat = 8;         // of kept rows and their tokenisation: another format is another key
 
-// Of all that prepared rows depend on.
+// Hashes everything that prepared rows depend on.
 uint64_t fingerprint_of(const Table& table, const PrepareContext& context, const RowKind& kind) {
   const config::DataArguments& a = *context.arguments;
   base::Xxh3 hash;
@@ -51,7 +53,7 @@ uint64_t fingerprint_of(const Table& table, const PrepareContext& context, const
     add(source);
   }
   add(context.tokenizer->special().eos.value_or(""));
-  add(context.tokenizer->built_as());  // follows from the model's type too, which is in none of these files
+  add(context.tokenizer->built_as());  // depends on the model's type too, which is in none of these files
   return hash.digest();
 }
 
@@ -101,7 +103,7 @@ void Preparation::start() {
   });
 }
 
-// Of a dataset whose order is fixed before all rows are tokenised.
+// Finds the dropped rows of a dataset whose order is fixed before all rows are tokenised.
 void Preparation::find_dropped() {
   const size_t least = kind_->least_bytes_to_drop();
   if (least == SIZE_MAX) return;
@@ -129,7 +131,7 @@ void Preparation::find_dropped() {
 }
 
 void Preparation::run() {
-  Counts counts = counts_;  // of the rows that are dropped already
+  Counts counts = counts_;  // including the rows dropped already
   std::exception_ptr error;
   std::string cache_problem;
   try {
@@ -201,10 +203,10 @@ int64_t Preparation::size() {
   return rows;
 }
 
-// The row with this number among those that are not dropped.
+// Returns the source row with this number among the rows that are not dropped.
 int64_t Preparation::source_row(int64_t row) const {
   int64_t below = 0, above = static_cast<int64_t>(dropped_.size());
-  while (below < above) {  // how many dropped ones stand before it
+  while (below < above) {  // counts the dropped rows before it
     const int64_t middle = (below + above) / 2;
     if (dropped_[static_cast<size_t>(middle)] - middle <= row) {
       below = middle + 1;

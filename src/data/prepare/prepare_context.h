@@ -1,4 +1,4 @@
-// What the preparation of a dataset's rows takes, whatever they become.
+// The inputs of the preparation of a dataset's rows, for every kind of rows.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,28 +14,28 @@
 
 namespace trl::data {
 
-// The weight of a row of each label (KTO).
+// The weights of rows by their label (KTO).
 struct LabelWeights {
   double desirable = 1, undesirable = 1;
 };
 
-// What preparation needs beside the rows. All are borrowed and outlive it, but the arguments, which are
-// copied. The tokenizer is the one that training_tokenizer (open_tokenizer.h) made: eos_token, pad_token and
-// chat_template are in it already.
+// The inputs of preparation in addition to the rows. All are borrowed and outlive it, except the arguments,
+// which are copied. The tokenizer is the one that training_tokenizer (open_tokenizer.h) made: eos_token,
+// pad_token and chat_template are in it already.
 struct PrepareContext {
   const text::Tokenizer* tokenizer = nullptr;
   const config::DataArguments* arguments = nullptr;
   base::LogSink* log = nullptr;
   base::ThreadPool* pool = nullptr;
   base::MemoryCounter* memory = nullptr;
-  base::Interrupt* background = nullptr;  // of work that outlives the call; or null
-  uint64_t seed = 42;                     // of shuffle_dataset
+  base::Interrupt* background = nullptr;  // for work that outlives the call; or null
+  uint64_t seed = 42;                     // seed of shuffle_dataset
   int64_t vocab_size = 0;                 // of the model, for rows of token ids; 0: the tokenizer's
-  Packing packing = Packing::none;        // of these rows: evaluation has its own
+  Packing packing = Packing::none;        // of these rows: evaluation has a separate option
   bool needs_lengths = false;             // of all rows before the first batch: group_by_length
-  std::string directory;                  // of what memory does not take; empty: it takes all
-  // For evaluation rows: what the training rows decided (Examples::completion_only_loss), as TRL's trainer
-  // does.
+  std::string directory;                  // for rows that exceed the memory limit; empty: memory takes all
+  // For evaluation rows: the decision of the training rows (Examples::completion_only_loss), as in TRL's
+  // trainer.
   std::optional<bool> completion_only_loss;
   std::optional<LabelWeights> label_weights;  // KTO's training rows: the log says whether they are balanced
   bool may_be_empty = false;                  // evaluation rows may all be dropped

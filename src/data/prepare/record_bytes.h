@@ -1,4 +1,4 @@
-// The bytes of which records are made: numbers are LEB128, ids are copied as they are.
+// The encoding of records as bytes: numbers are LEB128, ids are copied as they are.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -40,7 +40,7 @@ class RecordReader {
     }
     fail_damaged();
   }
-  // How many of something that takes at least bytes_each there are.
+  // Reads a count of items that take at least bytes_each.
   size_t count(size_t bytes_each) {
     const uint64_t value = number();
     if (value > bytes_.size() / bytes_each) fail_damaged();

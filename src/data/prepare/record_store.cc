@@ -1,6 +1,6 @@
-// A block is a header (raw size, packed size, records, XXH3 of these and what follows) and the zstd frame of
-// its records, each a length (LEB128) and its bytes. A published file is a magic, the blocks, and a last
-// block of no records that holds `about`.
+// A block is a header (raw size, packed size, records, XXH3 of these and the frame) and the zstd frame of its
+// records, each a length (LEB128) and its bytes. A published file is a magic, the blocks, and a last block
+// without records that holds `about`.
 #include "data/prepare/record_store.h"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == 24);
 
-// Of all but itself.
+// Hashes everything but the hash itself.
 uint64_t checksum(Header header, std::string_view packed) {
   header.xxh3 = 0;
   base::Xxh3 hash;
@@ -87,7 +87,7 @@ void append_record(std::string& out, std::string_view record) {
   out += record;
 }
 
-// Where each record's bytes begin, and after the last, where they end.
+// Returns the offset of each record's bytes, followed by the end of the last record.
 std::vector<uint32_t> record_begins(std::string_view raw, const std::string& path) {
   std::vector<uint32_t> begins;
   for (size_t at = 0; at < raw.size();) {
@@ -125,7 +125,7 @@ int open_to_read(const std::string& path) {
   return descriptor;
 }
 
-// Beside what it will be called; no two stores that live at one time share it.
+// Returns a temporary name next to the final one; no two stores that exist at one time share it.
 std::string aside(const std::string& stem, const void* store) {
   return fmt::format("{}.{}-{:x}.tmp", stem, ::getpid(), reinterpret_cast<uintptr_t>(store));
 }
@@ -152,7 +152,7 @@ void RecordStore::append(std::string_view record) {
   if (tail_.size() >= kBlockBytes) close_block();
 }
 
-// The same blocks as one by one; readers see the records when all of them are there.
+// Makes the same blocks as record by record; readers see the records when all of them are there.
 void RecordStore::append(std::span<const std::string> records, base::ThreadPool& pool) {
   struct Full {
     std::string bytes;
@@ -205,7 +205,7 @@ void RecordStore::add_block(std::string block, int64_t records) {
   tail_first_ += records;
 }
 
-// From now on blocks go to a file that disappears with the store.
+// Sends further blocks to a file that disappears with the store.
 void RecordStore::spill() {
   path_ = aside(base::join_path(options_.directory, ".trl-rows"), this);
   base::make_directories(options_.directory);

@@ -1,6 +1,6 @@
 // Byte records, appended in order and read in any order: zstd-compressed in blocks, in memory up to a limit
 // and beyond it in a file. A finished store can be published under a name and opened by later runs
-// (row_cache.h). Appending is exclusive; reading may go on beside it on other threads.
+// (row_cache.h). Appending is exclusive; other threads may read meanwhile.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -19,27 +19,28 @@ namespace trl::data {
 class RecordStore {
  public:
   struct Options {
-    std::string directory;  // of the file, which has no name of its own; empty: memory takes all
+    std::string directory;  // of the file, which has no name; empty: memory takes all
     size_t memory_bytes = size_t{32} << 20;
     base::MemoryCounter* memory = nullptr;
-    const base::WriteFault* write_fault = nullptr;  // of the tests
+    const base::WriteFault* write_fault = nullptr;  // for tests
   };
   explicit RecordStore(Options options);
   ~RecordStore();
   RecordStore(const RecordStore&) = delete;
   RecordStore& operator=(const RecordStore&) = delete;
 
-  void append(std::string_view record);  // throws Error(io) where the disk is full
-  void append(std::span<const std::string> records,
-              base::ThreadPool& pool);  // the same, compressed on the pool
+  void append(std::string_view record);  // throws Error(io) if the disk is full
+  // The same, compressed on the pool.
+  void append(std::span<const std::string> records, base::ThreadPool& pool);
   int64_t size() const;
-  std::string read(
-      int64_t record) const;  // 0 <= record < size(); throws Error(format) where the file is damaged
+  // 0 <= record < size(); throws Error(format) if the file is damaged.
+  std::string read(int64_t record) const;
 
   int64_t packed_bytes();  // of all records so far, compressed
-  // Everything so far and `about`, written beside path, synced and moved there. Nothing is appended after it.
+  // Writes everything so far and `about` next to path, syncs it and moves it there. Nothing is appended
+  // afterwards.
   void publish(const std::string& path, std::string_view about);
-  // What publish wrote; every block is checked. Throws not_found, and Error(format) where it is damaged.
+  // Opens a published file; checks every block. Throws not_found, and Error(format) if the file is damaged.
   static std::unique_ptr<RecordStore> open(const std::string& path, std::string* about,
                                            base::MemoryCounter* memory);
 
@@ -64,11 +65,11 @@ class RecordStore {
   int64_t size_ = 0;
   std::string path_;  // of the file, for messages
   std::unique_ptr<base::FileWriter> writer_;
-  int descriptor_ = -1;  // the file, to read
+  int descriptor_ = -1;  // the file, opened for reading
   int64_t file_bytes_ = 0;
   mutable size_t cached_block_ = SIZE_MAX;
   mutable std::string cached_;
-  mutable std::vector<uint32_t> cached_begins_;  // of its records, and the end
+  mutable std::vector<uint32_t> cached_begins_;  // of that block's records, and the end
 };
 
 }  // namespace trl::data

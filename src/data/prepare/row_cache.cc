@@ -15,8 +15,8 @@ namespace trl::data {
 namespace {
 
 constexpr std::string_view kEnding = ".trlrows";
-constexpr int64_t kAbandonedSeconds =
-    24 * 60 * 60;  // what was written aside so long ago has no writer any more
+// A temporary file this old has no writer any more.
+constexpr int64_t kAbandonedSeconds = 24 * 60 * 60;
 
 struct Entry {
   std::string path;
@@ -37,7 +37,7 @@ std::unique_ptr<RecordStore> RowCache::find(uint64_t key, Counts* counts, base::
     std::string about;
     auto rows = RecordStore::open(path(key), &about, memory);
     *counts = Counts::from_json(base::parse_json(about, path(key)));
-    ::utime(path(key).c_str(), nullptr);  // the last to go
+    ::utime(path(key).c_str(), nullptr);  // makes it the last to be removed
     return rows;
   } catch (const Error& error) {
     if (error.status() == Status::not_found) return nullptr;

@@ -1,6 +1,6 @@
 // Prepared rows on disk, for later runs over the same rows: one file for each content (rows, tokenizer,
-// options), in dataset_cache_dir. Safe beside other processes: a file appears whole or not at all, and the
-// oldest ones go when all together are larger than dataset_cache_limit.
+// options), in dataset_cache_dir. Safe with several processes: a file appears whole or not at all, and the
+// oldest files are removed when all of them exceed dataset_cache_limit.
 #pragma once
 #include <memory>
 #include <string>
@@ -18,10 +18,10 @@ class RowCache {
       : directory_(std::move(directory)), limit_bytes_(limit_bytes) {}
 
   bool is_on() const { return !directory_.empty() && limit_bytes_ > 0; }
-  // null: not there, or not what was written (a warning; it is removed).
+  // Returns null if the file is missing, or is not valid (a warning; it is removed).
   std::unique_ptr<RecordStore> find(uint64_t key, Counts* counts, base::MemoryCounter* memory,
                                     base::LogSink& log) const;
-  // Throws Error(io) where it cannot be written.
+  // Throws Error(io) if the file cannot be written.
   void add(uint64_t key, RecordStore& rows, const Counts& counts) const;
 
  private:

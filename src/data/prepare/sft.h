@@ -1,5 +1,5 @@
-// SFT's data: rows -> token ids and labels (TRL's rules), cut, dropped or packed, kept, and read in any
-// order.
+// SFT's data: turns rows into token ids and labels (TRL's rules), cuts, drops or packs them, keeps them, and
+// reads them in any order.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace trl::data {
 
-// Prepared rows. Rows that could not be prepared, and counts of those that were cut and dropped, are reported
+// Prepared rows. Errors of rows that could not be prepared, and counts of cut and dropped rows, are reported
 // by the next call: exclusive.
 class Examples {
  public:
@@ -20,16 +20,16 @@ class Examples {
   virtual ~Examples() = default;
   Examples(const Examples&) = delete;
   Examples& operator=(const Examples&) = delete;
-  virtual int64_t size() = 0;  // waits for what decides it
+  virtual int64_t size() = 0;  // waits until it is known
   virtual Example read(int64_t row) = 0;
   virtual std::vector<uint32_t> lengths() = 0;  // of all rows, in tokens; waits for all
   virtual int64_t total_tokens() = 0;           // waits for all
-  virtual void tell() = 0;  // at the end of a run: what was cut and dropped as far as rows were read, once
-  virtual uint64_t fingerprint() const = 0;       // of the rows and of all that they are made with
-  virtual bool completion_only_loss() const = 0;  // as it was resolved
+  virtual void tell() = 0;  // at the end of a run: reports once the cut and dropped rows among those read
+  virtual uint64_t fingerprint() const = 0;       // of the rows and everything that they are made with
+  virtual bool completion_only_loss() const = 0;  // the resolved value
 };
 
-// See Preparation. Dropped and cut rows are counted in warnings; nothing left is Error(format).
+// See Preparation. Warnings count dropped and cut rows; throws Error(format) if no row is left.
 std::unique_ptr<Examples> prepare_sft(std::shared_ptr<const Table> table, const PrepareContext& context);
 std::unique_ptr<Examples> prepare_sft(Source& source, const PrepareContext& context);  // reads it to its end
 

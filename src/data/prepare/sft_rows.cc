@@ -1,5 +1,5 @@
 // See sft_rows.h. The boundary between prompt and completion is the common prefix of two tokenisations, and
-// the joint one is what is trained on; EOS is judged on the text, never on ids.
+// the joint one is trained on; EOS is judged on the text, never on ids.
 #include "data/prepare/sft_rows.h"
 
 #include <algorithm>
@@ -27,11 +27,12 @@ bool is_conversational(Format format) {
   return format == Format::messages || format == Format::prompt_completion_messages;
 }
 
-// Columns that input_ids may have next to it.
+// Columns that input_ids may be accompanied by.
 constexpr std::array<const char*, 4> kBeside = {"labels", "assistant_masks", "completion_mask",
                                                 "seq_lengths"};
 
-// The first token of a document is predicted from nothing (TRL's collator: position_ids == 0).
+// Ignores the first token of each document, which is predicted from nothing (TRL's collator: position_ids ==
+// 0).
 void part(Tokens& tokens, std::vector<int32_t> documents) {
   size_t at = 0;
   for (const int32_t length : documents) {
@@ -88,7 +89,8 @@ SftRows::SftRows(const PrepareContext& context, const Row& first)
   if (is_conversational(format_)) open_template(row);
 }
 
-// The order of formats is TRL's, and a row does not show which one was meant.
+// Warns of a column that is not read: the order of formats is TRL's, and a row does not show the intended
+// one.
 void SftRows::tell_unread(const Row& given, const Row& converted) const {
   const std::string& text = arguments_.dataset_text_field;
   const auto became = [&](const char* name) {
@@ -115,8 +117,8 @@ void SftRows::tell_unread(const Row& given, const Row& converted) const {
                fmt::join(unread, ", "), unread.size() == 1 ? "is" : "are");
 }
 
-// Markers are looked for in the default template; a variant that has them takes the place of all templates,
-// as in TRL.
+// Opens the template. Markers are searched in the default template; a variant that has them replaces all
+// templates, as in TRL.
 void SftRows::open_template(const Row& first) {
   renderer_.emplace(tokenizer_, first);
   if (!arguments_.assistant_only_loss) return;
@@ -130,8 +132,8 @@ void SftRows::open_template(const Row& first) {
   warn_unless_stop_is_trained();
 }
 
-// The last thing that an assistant's turn trains should be the token that ends it (TRL's
-// is_chat_template_stop_token_trained): a special token, blank text aside.
+// Warns unless the last trained token of an assistant's turn is the token that ends it (TRL's
+// is_chat_template_stop_token_trained): a special token, ignoring blank text.
 void SftRows::warn_unless_stop_is_trained() const {
   Row row;
   row.value = base::Json::object();
@@ -141,7 +143,7 @@ void SftRows::warn_unless_stop_is_trained() const {
   Rendering rendering;
   try {
     rendering = render(row, turns, false, true);
-  } catch (const Error&) {  // a template that wants other turns: not known
+  } catch (const Error&) {  // a template that needs other turns: not known
     return;
   }
   for (size_t i = rendering.ids.size(); i-- > 0;) {
@@ -174,7 +176,7 @@ void SftRows::normalize(Row& row) const {
   }
 }
 
-// To the text field where there is one and it lacks EOS, else to the completion where that lacks it.
+// Appends EOS to the text field if the row has one without EOS, else to a completion without it.
 void SftRows::append_eos(Row& row) const {
   for (const std::string& column : {arguments_.dataset_text_field, std::string("completion")}) {
     if (find_column(row, column) == nullptr) continue;
@@ -248,7 +250,7 @@ Tokens SftRows::messages(const Row& row) const {
   return labelled(render(row, messages_column(row, "messages"), false, arguments_.assistant_only_loss), {});
 }
 
-// Labels that are there are kept; else the masks that are there are applied, as to rows tokenised here.
+// Keeps given labels; else applies the given masks, as for rows tokenised here.
 Tokens SftRows::tokenized(const Row& row) const {
   for (size_t i = 0; i < kBeside.size(); ++i) {
     if (beside_[i] == (find_column(row, kBeside[i]) != nullptr)) continue;

@@ -1,5 +1,6 @@
-// One row -> token ids and labels, by TRL's rules for SFT (trl/trainer/sft_trainer.py, _prepare_dataset).
-// What holds for the whole dataset is decided on its first row; every other row must be of the same format.
+// Turns one row into token ids and labels, by TRL's rules for SFT (trl/trainer/sft_trainer.py,
+// _prepare_dataset). The first row decides what holds for the whole dataset; every other row must be of the
+// same format.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -16,10 +17,10 @@ namespace trl::data {
 struct Tokens {
   std::vector<int32_t> ids;
   std::vector<int32_t> labels;  // ids or kIgnored; as many
-  std::optional<std::string>
-      lost;  // the end of the prompt that the joint tokenisation does not have, if there is one
-  std::vector<int32_t> documents = {};  // seq_lengths of a row of ids; empty: it is one
-  size_t left_out = 0;                  // the message, from 1, that the chat template leaves out; 0: none
+  // The end of the prompt that the joint tokenisation does not have, if any.
+  std::optional<std::string> lost;
+  std::vector<int32_t> documents = {};  // seq_lengths of a row of ids; empty: one document
+  size_t left_out = 0;  // number, from 1, of the message that the chat template leaves out; 0: no message
 };
 
 class SftRows {
@@ -31,15 +32,15 @@ class SftRows {
   Format format() const { return format_; }
   bool has_template() const { return renderer_.has_value(); }
   // Renames columns and turns from/value into messages, and Alpaca's columns into prompt and completion, as
-  // tokens() does first. Throws where the row's format is not that of the first.
+  // tokens() does first. Throws if the row's format is not that of the first.
   void normalize(Row& row) const;
-  // Bytes that the chat template adds to the JSON of a normalized row's messages; 0: none, or fewer.
+  // Returns the bytes that the chat template adds to the JSON of a normalized row's messages; at least 0.
   size_t rendered_overhead(const Row& row) const;
 
  private:
   struct Rendering {
     std::vector<int32_t> ids;
-    std::vector<uint8_t> assistant;  // empty: not asked for
+    std::vector<uint8_t> assistant;  // empty: not requested
     size_t left_out = 0;
   };
   void convert(Row& row) const;
@@ -64,7 +65,7 @@ class SftRows {
   Format format_ = Format::text;
   bool completion_only_ = false;
   std::array<bool, 4> beside_{};      // labels, masks and seq_lengths next to input_ids
-  std::optional<Renderer> renderer_;  // of conversations
+  std::optional<Renderer> renderer_;  // for conversations
 };
 
 }  // namespace trl::data

@@ -1,5 +1,5 @@
-// See sft_tokens.h. With packing nothing is dropped and the packer cuts; without, a row that is too long is
-// cut to max_length and dropped when no trained token is left, as in TRL (only where there is a max_length).
+// See sft_tokens.h. With packing nothing is dropped and the packer cuts; without it, a row that is too long
+// is cut to max_length and dropped if no trained token is left, as in TRL (only if max_length is set).
 #include "data/prepare/sft_tokens.h"
 
 #include <algorithm>
@@ -21,7 +21,8 @@ std::string limit_of(const config::DataArguments& arguments) {
 
 bool is_trained(int32_t label) { return label != kIgnored; }
 
-// The first token of a document is predicted from nothing and trains nothing.
+// Says whether an example trains a token. The first token of a document is predicted from nothing and trains
+// nothing.
 bool trains(const Example& example) {
   size_t at = 0;
   for (const int32_t length : example.seq_lengths) {
@@ -38,7 +39,7 @@ void count(const Example& example, Counts& counts) {
   counts.any_trained = counts.any_trained || trains(example);
 }
 
-// Of the documents of a row, those within its tokens [start, start + length).
+// Appends the lengths of a row's documents within its tokens [start, start + length).
 void append_documents(const Tokens& row, int64_t start, int64_t length, std::vector<int32_t>& out) {
   if (row.documents.empty()) return out.push_back(static_cast<int32_t>(length));
   int64_t at = 0;
@@ -108,8 +109,8 @@ bool SftTokens::is_dropped(const Tokens& tokens) const {
          (cuts() && std::none_of(tokens.labels.begin(), tokens.labels.end(), is_trained));
 }
 
-// A token is at least a byte of what the template renders. What it adds to a row is taken from the first one,
-// four times and some, so that tools and system prompts of their own fit in.
+// A token is at least one byte of the rendered template. The bytes that the template adds to a row are
+// estimated from the first row, four times and some, so that a row's own tools and system prompts fit in.
 size_t SftTokens::find_least_bytes_to_drop(const Row& first) const {
   if (!cuts() || reads_ids()) return SIZE_MAX;
   if (!arguments_.assistant_only_loss) {
@@ -198,7 +199,8 @@ std::vector<Example> SftTokens::packed(const std::vector<Tokens>& tokens,
       append_documents(row, piece.start, piece.length, example.seq_lengths);
       example.source_rows.push_back(source_rows[static_cast<size_t>(piece.row)]);
     }
-    if (context_.packing == Packing::wrapped) {  // the documents of such a row do see each other, as in TRL
+    // The documents of a wrapped row attend to each other, as in TRL.
+    if (context_.packing == Packing::wrapped) {
       example.seq_lengths = {static_cast<int32_t>(example.input_ids.size())};
     }
   }

@@ -1,5 +1,5 @@
-// Rows -> prepared rows: texts become ids and labels on all threads, then are cut, dropped or packed, and
-// what was done to them is counted.
+// Turns rows into prepared rows: texts become ids and labels on all threads, then are cut, dropped or packed,
+// and these events are counted.
 #pragma once
 
 #include "data/prepare/row_kind.h"
@@ -26,7 +26,7 @@ class SftTokens final : public RowKind {
   void check(const Counts& counts, std::string_view name) const override;
   void report(const Counts& counts, std::string_view name) const override;
 
-  // What the records hold.
+  // Makes the examples that the records hold.
   std::vector<Example> examples(const std::vector<RowText>& texts, std::span<const int64_t> source_rows,
                                 bool keep_all, Counts& counts) const;
 

@@ -1,4 +1,4 @@
-// Rows of instruction, input and output, as Alpaca's are.
+// Rows of instruction, input and output, like Alpaca's.
 #pragma once
 #include <string>
 
@@ -7,10 +7,10 @@
 
 namespace trl::data {
 
-// Whether a row is one of them: it has an instruction and an output, and nothing else that is trained on.
+// Says whether a row is of this kind: it has an instruction and an output, and no other trained column.
 bool is_alpaca(const Row& row, const std::string& text_field);
-// Such a row as prompt (the instruction, then a line end and the input unless it is empty) and completion:
-// messages if the tokenizer has a chat template, or else text. Leaves others as they are. Throws
+// Converts such a row to prompt (the instruction, then a line end and the input unless it is empty) and
+// completion: messages if the tokenizer has a chat template, else text. Leaves other rows as they are. Throws
 // Error(format): a column that is not text.
 void convert_alpaca(Row& row, const std::string& text_field, const text::Tokenizer& tokenizer);
 

@@ -1,5 +1,5 @@
-// See columns.h. Where TRL looks at an arbitrary key or at the first row only, here every key and every row
-// must agree.
+// See columns.h. TRL looks at an arbitrary key or at the first row only; here every key and every row must
+// agree.
 #include "data/row/columns.h"
 
 #include <algorithm>

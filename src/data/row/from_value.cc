@@ -18,7 +18,7 @@ bool is_from_value(const base::Json& value) {
          value[0].contains("value");
 }
 
-// JSON in a text as its value; what is none stays as it is.
+// Parses a text as JSON; a text that is not JSON stays as it is.
 base::Json unpacked(const base::Json& value) {
   if (!value.is_string()) return value;
   try {
@@ -32,7 +32,7 @@ bool is_call(const base::Json& call) {
   return call.is_object() && call.contains("name") && call["name"].is_string() && call.contains("arguments");
 }
 
-// One call or a list of them; null: it is neither.
+// Returns one call as a list, or a list of calls; null: the value is neither.
 base::Json tool_calls(const base::Json& value) {
   base::Json calls = unpacked(value), out = base::Json::array();
   if (!calls.is_array()) calls = base::Json::array({std::move(calls)});

@@ -1,4 +1,4 @@
-// Messages of from and value, as ShareGPT's rows have them.
+// Messages of from and value, as in ShareGPT's rows.
 #pragma once
 #include <string_view>
 
@@ -6,11 +6,11 @@
 
 namespace trl::data {
 
-// from/value in the messages of this column become role/content: human is the user, gpt the assistant,
+// Turns from/value in the messages of this column into role/content: human is the user, gpt the assistant,
 // observation a tool, and a function_call the tool calls of an assistant. Leaves other columns as they are.
 // Throws Error(format) naming row, column and message: a function_call that is not JSON of calls.
 void convert_from_value(Row& row, std::string_view column);
-// The same for `conversations`, which then is `messages`.
+// Does the same for `conversations`, and renames it to `messages`.
 void convert_conversations(Row& row);
 
 }  // namespace trl::data

@@ -1,5 +1,5 @@
-// See left_out.h. The contents of most conversations stand in the text one after the other. For the others,
-// each message gets a word of its own, and the conversation is rendered again.
+// See left_out.h. In most conversations the contents are in the text one after another. For the others, each
+// message gets a unique word, and the conversation is rendered again.
 #include "data/row/left_out.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ const base::Json* member(const base::Json& value, const char* key) {
   return value.is_object() && found != value.end() ? &*found : nullptr;
 }
 
-// The text that a message surely shows if it shows anything: its content or the name of its first call.
+// Returns the text that a rendered message surely shows: its content or the name of its first call.
 std::string_view shown_text(const base::Json& message) {
   const base::Json* text = member(message, "content");
   if (text != nullptr && text->is_array() && !text->empty()) text = member(text->front(), "text");

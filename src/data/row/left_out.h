@@ -1,4 +1,4 @@
-// Messages that a chat template leaves out of what it renders.
+// Finds messages that a chat template leaves out of its text.
 #pragma once
 #include <functional>
 #include <string>
@@ -7,9 +7,8 @@
 
 namespace trl::data {
 
-// The number, from 1, of the first message of whose content and tool calls nothing is in the text that was
-// rendered of them; 0: there is none, or the template does not tell. render: renders other messages of the
-// same row.
+// Returns the number, from 1, of the first message whose content and tool calls do not appear in the rendered
+// text at all; 0: no message, or the template does not tell. render: renders other messages of the same row.
 size_t first_left_out(const base::Json& messages, const std::string& rendered,
                       const std::function<std::string(const base::Json&)>& render);
 

@@ -14,7 +14,7 @@ namespace trl::data {
 
 namespace {
 
-// As rows look through Arrow: keys have no order, and null is the same as absent.
+// Compares values as Arrow shows rows: keys have no order, and null is the same as absent.
 bool same_value(const base::Json& a, const base::Json& b) {
   if (a.is_array() && b.is_array()) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_value);
@@ -31,7 +31,7 @@ bool same_value(const base::Json& a, const base::Json& b) {
 
 bool continues_code_point(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
-// Bytes of the prompt that both texts begin with.
+// Returns the bytes of the prompt that both texts begin with.
 size_t shared_text(const std::string& a, const std::string& b) {
   const size_t shorter = std::min(a.size(), b.size());
   size_t at = 0;

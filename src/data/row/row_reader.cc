@@ -55,7 +55,7 @@ std::string RowReader::text(const Row& row, std::string_view column, Events* eve
   return render(row, messages_column(row, column), events);
 }
 
-// An empty list of messages is what extract_prompt leaves of a side that is all prompt.
+// extract_prompt leaves an empty list of messages if a side is all prompt.
 std::string RowReader::prompt_and_text(const Row& row, std::string_view column, Events* events) const {
   if (!conversational()) return text_column(row, "prompt") + with_eos(tokenizer_, text_column(row, column));
   base::Json whole = messages_column(row, "prompt");

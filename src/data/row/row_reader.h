@@ -1,5 +1,5 @@
-// What all rows of preference, unpaired and prompt-only data share: their columns brought to TRL's form, ids
-// of the text or the messages of a column, and the lengths that cut or drop them. Concurrent on const.
+// The shared reading of preference, unpaired and prompt-only rows: brings their columns to TRL's form,
+// tokenises the text or the messages of a column, and cuts or drops by length. Concurrent on const.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -24,29 +24,29 @@ class RowReader {
   RowReader(const text::Tokenizer& tokenizer, const config::DataArguments& arguments, int64_t vocab_size)
       : tokenizer_(tokenizer), arguments_(arguments), vocab_size_(vocab_size) {}
   Row normalized(const Row& first) const;
-  // Selected and renamed columns, from/value, Alpaca's columns beside a label, no prompt of text beside
-  // messages.
+  // Selects and renames columns, and converts from/value and Alpaca's columns next to a label; drops a prompt
+  // of text next to messages.
   void normalize(Row& row) const;
-  // Every row is text or messages, as this column of the first one.
+  // Decides from this column of the first row whether every row is text or messages.
   void decide(const Row& first, std::string_view column);
   bool conversational() const { return renderer_.has_value(); }
-  void require(const Row& row, std::string_view column) const;  // that it is what all rows are
-  // The texts whose tokens are trained on: of the prompt; of a column, which gets its EOS; of both.
+  void require(const Row& row, std::string_view column) const;  // refuses a row that is unlike all rows
+  // Return the texts whose tokens are trained on: of the prompt; of a column, with its EOS; of both.
   std::string prompt_text(const Row& row) const;
   // The last two count a message that the chat template leaves out.
   std::string text(const Row& row, std::string_view column, Events* events = nullptr) const;
   std::string prompt_and_text(const Row& row, std::string_view column, Events* events = nullptr) const;
   std::vector<int32_t> ids(const std::string& text) const;
-  // No text has more tokens than this: one is a byte of it at least, or a special token.
+  // No text has more tokens than this: each token is at least one byte of it, or special.
   static size_t most_ids(const std::string& text) { return text.size() + kSpecialIds; }
   // JSON with fewer bytes than this has no text with max_length ids.
   size_t least_bytes_of_max_length() const;
-  // max_prompt_length and max_completion_length.
+  // Cut to max_prompt_length and max_completion_length.
   void cut_prompt(std::vector<int32_t>& ids, Events& events) const;
   void cut_completion(std::vector<int32_t>& ids, Events& events) const;
-  // max_length, which cuts prompt and completion together when a batch is made.
+  // Applies max_length, which cuts prompt and completion together when a batch is made.
   void judge(size_t prompt, size_t completion, bool keep_end, Events& events) const;
-  // What max_length leaves of a completion.
+  // Returns the part of a completion that max_length leaves.
   std::span<const int32_t> kept(size_t prompt, const std::vector<int32_t>& completion, bool keep_end) const;
   const config::DataArguments& arguments() const { return arguments_; }
   int64_t vocab_size() const { return vocab_size_; }
@@ -56,8 +56,8 @@ class RowReader {
   static constexpr size_t kSpecialIds = 16;
   const text::Tokenizer& tokenizer_;
   const config::DataArguments& arguments_;
-  const int64_t vocab_size_;          // of rows of ids
-  std::optional<Renderer> renderer_;  // of conversations
+  const int64_t vocab_size_;          // for rows of ids
+  std::optional<Renderer> renderer_;  // for conversations
 };
 
 }  // namespace trl::data

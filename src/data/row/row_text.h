@@ -1,5 +1,5 @@
-// What the rows of every method share on their way to token ids: EOS, messages rendered with what their row
-// adds to the chat template, and where two tokenisations differ.
+// The common steps of every method's rows to token ids: EOS, messages rendered with the variables of their
+// row, and the place where two tokenisations differ.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -12,24 +12,25 @@
 
 namespace trl::data {
 
-// The text, ended with the tokenizer's EOS unless it ends with it: judged on the text, never on ids.
+// Returns the text, ended with the tokenizer's EOS unless it ends with it: judged on the text, never on ids.
 std::string with_eos(const text::Tokenizer& tokenizer, const std::string& text);
 
-// How many ids both begin with.
+// Counts the ids that both begin with.
 size_t common_prefix_length(std::span<const int32_t> a, std::span<const int32_t> b);
 
-// Messages -> text by the tokenizer's chat template for such a row. Concurrent on const.
+// Renders messages as text by the tokenizer's chat template for such a row. Concurrent on const.
 class Renderer {
  public:
-  // first: a row that needs a template; throws Error(invalid_config) where there is none for it.
+  // first: a row that needs a template; throws Error(invalid_config) if the tokenizer has no template for it.
   Renderer(const text::Tokenizer& tokenizer, const Row& first);
   const text::ChatTemplates& chat_templates() const { return templates_; }
   void set_chat_template(const std::string& source) {
     templates_ = text::ChatTemplates({{"default", source}});
   }
-  // With `tools` and `chat_template_kwargs` of the row.
+  // Renders with `tools` and `chat_template_kwargs` of the row.
   text::Rendered render(const Row& row, const base::Json& messages, bool add_generation_prompt) const;
-  // The first message, from 1, of which nothing is in the text that was rendered of them; 0: there is none.
+  // Returns the number, from 1, of the first message that does not appear in the rendered text; 0: no
+  // message.
   size_t left_out(const Row& row, const base::Json& messages, const std::string& rendered) const;
 
  private:

@@ -1,4 +1,4 @@
-// Rows of an Arrow stream, which can be read once, and those of a Parquet file.
+// Rows of an Arrow stream, which can be read once, and of a Parquet file.
 #include <utility>
 
 #include "base/error.h"
@@ -15,7 +15,7 @@ class ArrowSource final : public Source {
   ArrowSource(ArrowArrayStream* stream, std::string name) : rows_(stream), name_(std::move(name)) {}
 
   bool next_text(RowText& text) override {
-    std::string json = std::move(text.json);  // its room
+    std::string json = std::move(text.json);  // reuses its capacity
     if (!rows_.next(json)) return false;
     text = {};
     text.json = std::move(json);

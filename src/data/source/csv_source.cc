@@ -1,4 +1,5 @@
-// CSV with a header: the columns' names, and text in every cell, or null where it is empty or not there.
+// CSV with a header: the names of the columns, and text in every cell, or null if the cell is empty or
+// absent.
 #include <unordered_set>
 #include <utility>
 

@@ -18,7 +18,7 @@ using config::DatasetEntry;
 
 constexpr std::string_view kCard = "README.md";
 
-// The YAML between the two lines "---" that a card begins with; empty: it has none.
+// Returns the YAML between the two lines "---" at the start of a card; empty: it has no header.
 std::string header_of(const std::string& card) {
   if (!card.starts_with("---\n") && !card.starts_with("---\r\n")) return "";
   const size_t begin = card.find('\n') + 1;
@@ -46,7 +46,7 @@ bool is_default(const Json& configuration) {
   return name_of(configuration) == "default" || (marked != configuration.end() && *marked == true);
 }
 
-// The configuration of that name; of an empty name the default or the only one.
+// Returns the configuration of that name; for an empty name the default or the only one.
 const Json& chosen(std::string_view key, const std::string& path, const Json& all, const std::string& name) {
   std::vector<std::string> names;
   for (const Json& one : all) {

@@ -1,5 +1,5 @@
-// What the README.md of a dataset's directory says about its files: the configurations in its YAML header,
-// each with the files of its splits, as the datasets library reads them.
+// Reads the README.md of a dataset's directory: the configurations in its YAML header, each with the files of
+// its splits, as the datasets library does.
 #pragma once
 #include <string_view>
 
@@ -7,13 +7,14 @@
 
 namespace trl::data {
 
-// An entry that names a directory with such a card: the files of its configuration become its data_files, by
-// split. True: it did. An entry that names files itself, or a folder within the directory, stays as it is.
-// Throws Error(invalid_config) with the key for a configuration that is not there, or where there are several
-// and none is named or the default one, and Error(format) for a header that is not YAML.
+// Applies the card of an entry that names a directory: the files of its configuration become its data_files,
+// by split. Returns whether it did. An entry that names files itself, or a folder within the directory, stays
+// as it is. Throws Error(invalid_config) with the key for an unknown configuration, or if the card has
+// several, the entry names no configuration and none of them is the default; Error(format) for a header that
+// is not YAML.
 bool apply_card(std::string_view key, config::DatasetEntry& entry);
 
-// That the entry's splits are among those of its card; after apply_card returned true.
+// Checks that the card has the entry's splits; call after apply_card returned true.
 void check_card_splits(const config::DatasetEntry& entry);
 bool card_has_splits(const config::DatasetEntry& entry);
 

@@ -10,7 +10,7 @@
 
 namespace trl::data {
 
-// Its table is rebuilt whenever a table of one of them is.
+// Its table is rebuilt whenever a table of its bases is.
 class DerivedOrigin : public Origin {
  public:
   explicit DerivedOrigin(std::vector<std::shared_ptr<const Origin>> bases) : bases_(std::move(bases)) {}

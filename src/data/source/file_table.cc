@@ -1,5 +1,5 @@
-// Rows of a JSON file or buffer that stay where they are: read once to find where they begin, then only those
-// that are wanted. One position is kept every few bytes, and the rows after it are cut again.
+// Rows of a JSON file or buffer that are not copied: it is read once to find where rows begin, then only for
+// the rows requested. One position is kept every few bytes, and the rows after it are cut again.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -19,8 +19,8 @@ namespace {
 using OpenStream = std::function<std::unique_ptr<io::SeekableStream>()>;
 using JsonPlace = io::JsonRows::Place;
 
-constexpr int64_t kPlaceEvery = 16 << 10;   // between two places that are kept, at least;
-constexpr int64_t kMostPlaces = 256 << 10;  // and never more places than these: 8 MB
+constexpr int64_t kPlaceEvery = 16 << 10;   // the least distance of two kept places;
+constexpr int64_t kMostPlaces = 256 << 10;  // and the largest number of places: 8 MB
 
 class HashedStream final : public io::ByteStream {
  public:
@@ -38,7 +38,7 @@ class HashedStream final : public io::ByteStream {
   base::Xxh3& hash_;
 };
 
-// Reads no more than a block until that is at its end: its neighbours are rarely wanted.
+// Reads no more than a block until the end of that block: its neighbours are rarely wanted.
 class BlockStream final : public io::ByteStream {
  public:
   explicit BlockStream(std::unique_ptr<io::SeekableStream> stream) : stream_(std::move(stream)) {}

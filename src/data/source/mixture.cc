@@ -71,7 +71,7 @@ class MixtureOrigin final : public DerivedOrigin {
     return mixing_ == Mixing::fractions ? all : select_rows(all, permutation(key_, seed_, *all));
   }
 
-  // Of every dataset that gives no row.
+  // Warns of every dataset that gives no row; throws if no dataset gives a row although some have rows.
   void tell_emptied(const std::vector<std::shared_ptr<const Table>>& tables,
                     const std::vector<Part>& parts) const {
     constexpr std::array<std::string_view, 3> kShares = {"fraction", "weight", "share"};
@@ -96,7 +96,7 @@ class MixtureOrigin final : public DerivedOrigin {
     for (const DatasetEntry& entry : entries_) sum += entry.share.value_or(0);
     return *entries_[i].share / sum;
   }
-  // The most rows that all datasets together can give in these shares.
+  // Returns the most rows that all datasets together can give in these shares.
   double largest_mixture(const std::vector<std::shared_ptr<const Table>>& tables) const {
     double whole = INFINITY;
     for (size_t i = 0; i < tables.size(); ++i) {

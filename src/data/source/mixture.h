@@ -1,4 +1,4 @@
-// Rows of several origins as one, and a part of one set aside, by the rules of the formats that do so: TRL's
+// Joins rows of several origins, and sets a part of one aside, by the rules of the formats that do so: TRL's
 // datasets (get_dataset), open-r1's dataset_mixture and alignment-handbook's dataset_mixer.
 #pragma once
 #include <memory>
@@ -10,11 +10,11 @@
 
 namespace trl::data {
 
-// bases: of each entry. log outlives the mixture.
+// bases: one for each entry. log outlives the mixture.
 std::shared_ptr<const Origin> mixture_origin(std::vector<std::shared_ptr<const Origin>> bases,
                                              const config::DatasetArguments& arguments,
                                              std::vector<config::DatasetEntry> entries, base::LogSink& log);
-// datasets' train_test_split; size: rows to test on, or below 1 their share. test: which of the two.
+// datasets' train_test_split; size: rows to test on, or below 1 their share. test: selects the test part.
 std::shared_ptr<const Origin> split_origin(std::shared_ptr<const Origin> base, double size, uint64_t seed,
                                            bool test);
 

@@ -67,7 +67,7 @@ uint64_t NumpyGenerator::next64() {
   return std::rotr(folded, static_cast<int>(state_ >> 122));
 }
 
-// The low half of a 64-bit draw first, then its high half.
+// Returns the low half of a 64-bit draw first, then its high half.
 uint32_t NumpyGenerator::next32() {
   if (std::exchange(half_kept_, false)) return half_;
   const uint64_t draw = next64();
@@ -76,7 +76,7 @@ uint32_t NumpyGenerator::next32() {
   return static_cast<uint32_t>(draw);
 }
 
-// 0 ... largest, which is below 2^32.
+// Draws from 0 ... largest, which is below 2^32.
 uint32_t NumpyGenerator::up_to(uint32_t largest) {
   const uint32_t mask = static_cast<uint32_t>(std::bit_ceil(uint64_t{largest} + 1) - 1);
   for (;;) {
@@ -85,7 +85,7 @@ uint32_t NumpyGenerator::up_to(uint32_t largest) {
   }
 }
 
-// Lemire's bounded draw, whose bound is a power of two here: nothing is rejected.
+// Lemire's bounded draw, whose bound is a power of two here: no draw is rejected.
 uint64_t NumpyGenerator::integer63() { return next64() >> 1; }
 
 template <typename Index>

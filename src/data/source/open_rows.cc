@@ -1,4 +1,5 @@
-// What a configuration names: files of directories, patterns and loaders, and mixtures of them.
+// Opens the rows that a configuration names: files of directories, patterns and loaders, and mixtures of
+// them.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -19,7 +20,7 @@ namespace {
 using config::DatasetArguments;
 using config::DatasetEntry;
 
-// Of what an entry names: its path, or what data_dir and the configuration name in it.
+// Returns the folder of an entry: its path, with data_dir or the configuration in it.
 std::string folder_of(const DatasetEntry& entry) {
   std::string folder = loader_format(entry.path) ? "" : entry.path;
   if (!entry.data_dir.empty()) folder = base::join_path(folder, entry.data_dir);
@@ -74,8 +75,8 @@ void tell_unselected(std::string_view key, const DatasetEntry& entry, const std:
               key, entry.config, path);
 }
 
-// Opens what a configuration names. Files that are named twice, as in train[:90%] and train[90%:], are one
-// origin, and read once.
+// Opens the rows that a configuration names. Files that are named twice, as in train[:90%] and train[90%:],
+// are one origin, and read once.
 class Opener {
  public:
   explicit Opener(base::LogSink& log) : log_(log) {}
@@ -88,7 +89,7 @@ class Opener {
   std::map<std::string, std::shared_ptr<const Origin>> opened_;  // by format and files
 };
 
-// The files of one split, or those of data_files that are its own.
+// Opens the files of one split, or that split's own files of data_files.
 std::shared_ptr<const Origin> Opener::split(std::string_view key, const DatasetEntry& entry,
                                             const std::string& split) {
   const std::optional<FileFormat> format = loader_format(entry.path);
@@ -135,7 +136,7 @@ std::shared_ptr<const Origin> open_mixture(Opener& opener, const DatasetArgument
   return mixture_origin(std::move(origins), arguments, entries, log);
 }
 
-// If no split has that name, the rows to train on would also be those to evaluate.
+// Refuses an unknown split name: the rows to train on would be evaluated too.
 void check_eval_split(const DatasetEntry& entry) {
   if (has_all_splits(entry)) return;
   fail_key(
@@ -145,7 +146,7 @@ void check_eval_split(const DatasetEntry& entry) {
       entry.split, folder_of(entry), fmt::join(splits_of(entry), ", "));
 }
 
-// Each entry with the files that the card of its directory names.
+// Returns each entry with the files that the card of its directory names.
 DatasetArguments with_cards(DatasetArguments arguments) {
   const auto apply = [&](std::string_view key, DatasetEntry& entry) {
     if (apply_card(key, entry)) check_card_splits(entry);
@@ -175,7 +176,7 @@ OpenedRows open_rows(const DatasetArguments& given, base::LogSink& log) {
     opened.eval = part(true);
   }
   if (arguments.eval) opened.eval = opener.entry("eval_dataset_name", *arguments.eval);
-  // The default is not asked for: without such a split, there are no rows to evaluate.
+  // The default was not requested: without such a split, the run has no rows to evaluate.
   if (arguments.eval_split &&
       (arguments.eval_split->split != "test" || has_split(*arguments.eval_split, "test")))
     opened.eval = opener.entry(arguments.key, *arguments.eval_split);

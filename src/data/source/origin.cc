@@ -1,4 +1,4 @@
-// Files and buffers as they are opened again and again.
+// Files and buffers that can be opened repeatedly.
 #include "data/source/origin.h"
 
 #include <algorithm>
@@ -101,7 +101,7 @@ class MemoryOrigin final : public Origin {
  public:
   MemoryOrigin(std::string_view format, std::shared_ptr<const std::string> bytes, std::string name)
       : format_(format), bytes_(std::move(bytes)), name_(std::move(name)) {
-    memory_format(format_);  // or it throws
+    memory_format(format_);  // throws if it is unknown
   }
   const std::string& name() const override { return name_; }
   std::vector<SourcePart> parts() const override {

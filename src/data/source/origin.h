@@ -1,4 +1,4 @@
-// Where a dataset's rows lie, opened as often as needed: as rows in a stream, or as a table. any thread.
+// The origin of a dataset's rows, opened as often as needed: as rows in a stream, or as a table. any thread.
 #pragma once
 #include <functional>
 #include <memory>
@@ -17,24 +17,24 @@ class Origin {
  public:
   virtual ~Origin() = default;
   virtual const std::string& name() const = 0;
-  // Its files; empty where the order of the rows is known only when all of them are.
+  // Returns its files; empty if the order of the rows is known only when all of them are.
   virtual std::vector<SourcePart> parts() const = 0;
-  // One file after the other; null where parts() is empty.
+  // Opens one file after another; null if parts() is empty.
   std::unique_ptr<Source> source() const;
-  // Each file as a source of its own.
+  // Opens each file as a separate source.
   std::vector<std::unique_ptr<Source>> shards() const;
-  // The same table as long as the files are unchanged.
+  // Returns the same table as long as the files are unchanged.
   virtual std::shared_ptr<const Table> table(const Spool& spool) const = 0;
 };
 
-// One file behind the other; if one of them is read only once (a pipe), the rows of all are kept.
+// Concatenates files; if one of them can be read only once (a pipe), the rows of all are kept.
 std::shared_ptr<const Origin> files_origin(std::vector<RowFile> files, std::string name);
 // Rows that can be read only once, so they are kept; open is called once.
 std::shared_ptr<const Origin> once_origin(std::function<std::unique_ptr<Source>()> open, std::string name);
 std::shared_ptr<const Origin> memory_origin(std::string_view format, std::shared_ptr<const std::string> bytes,
                                             std::string name);
 
-// What a configuration names; log outlives it. eval: null where it names no evaluation rows. Throws
+// The rows that a configuration names; log outlives them. eval: null if it names no evaluation rows. Throws
 // Error(not_found), also with a key.
 struct OpenedRows {
   std::shared_ptr<const Origin> train;

@@ -1,5 +1,5 @@
-// What leaves here is an object whose strings are valid UTF-8 and whose depth is bounded, wherever it came
-// from.
+// Every row that is parsed here is an object whose strings are valid UTF-8 and whose depth is bounded,
+// whatever its source.
 #include "data/source/row.h"
 
 #include "base/error.h"

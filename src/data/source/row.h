@@ -12,11 +12,11 @@ namespace trl::data {
 struct Row {
   base::Json value;      // an object: column -> value
   std::string where;     // "file.jsonl:12", "file.json:40 (row 12)" or "row 12", for messages
-  size_t bytes = 0;      // about how much text it holds
-  bool untyped = false;  // of CSV: text stands for what its column calls for, also true or 0.5
+  size_t bytes = 0;      // approximate bytes of text
+  bool untyped = false;  // CSV: text represents the value that its column needs, also true or 0.5
 };
 
-// Not parsed yet: parse_row may run on any thread.
+// A row that is not parsed yet: parse_row may run on any thread.
 struct RowText {
   std::string json;       // one JSON value
   std::string_view file;  // for messages; lives as long as the table or source
@@ -25,12 +25,12 @@ struct RowText {
   int64_t index = 0;      // of the row in that file, from 1
   bool in_array = false;
   bool untyped = false;
-  bool short_row = false;  // of CSV: fewer cells than the header has names; the others are null
-  const std::vector<std::string>* columns = nullptr;  // the only ones that are read; null: all
+  bool short_row = false;  // CSV: fewer cells than the header has names; the others are null
+  const std::vector<std::string>* columns = nullptr;  // the columns that are read; null: all
 
   std::string where() const;
 };
-// Throws Error(format) naming file, line and column: what is not valid JSON or UTF-8, nested too deep, or no
+// Throws Error(format) naming file, line and column: not valid JSON or UTF-8, nested too deep, or not an
 // object.
 Row parse_row(const RowText& text);
 

@@ -1,4 +1,4 @@
-// See row_files.h. Names of splits and the files that are not rows are those of datasets (data_files.py).
+// See row_files.h. Names of splits, and the files that hold no rows, are those of datasets (data_files.py).
 #include "data/source/row_files.h"
 
 #include <fnmatch.h>
@@ -28,7 +28,7 @@ constexpr std::array kEndings = {Ending{".jsonl", FileFormat::json},     Ending{
                                  Ending{".tsv", FileFormat::tsv},        Ending{".txt", FileFormat::text},
                                  Ending{".parquet", FileFormat::parquet}};
 
-// For a better message than a syntax error in binary data.
+// Binary formats, named for a better message than a syntax error.
 constexpr std::array<std::string_view, 13> kForeign = {".arrow", ".xlsx", ".feather", ".zip", ".tar",
                                                        ".bz2",   ".xz",   ".lz4",     ".orc", ".db",
                                                        ".sql",   ".pkl",  ".pdf"};
@@ -80,7 +80,7 @@ void refuse_foreign(const std::string& path) {
   }
 }
 
-// What is there is read, and has the format that its name says.
+// Returns the file with the given format or that of its name; refuses contents that are not rows.
 RowFile row_file(const std::string& path, std::optional<FileFormat> format) {
   if (!format) refuse_foreign(path);
   const FileFormat known = format ? *format : format_by_name(path).value_or(FileFormat::json);
@@ -102,7 +102,8 @@ RowFile row_file(const std::string& path, std::optional<FileFormat> format) {
   return {path, known};
 }
 
-// Files below a directory whose names match the parts of a pattern from one on; ** is any number of folders.
+// Finds files below a directory whose names match the parts of a pattern from one on; ** is any number of
+// folders.
 void match(const std::string& directory, const std::vector<std::string>& parts, size_t at,
            std::set<std::string>& found) {
   if (!base::is_directory(directory)) return;
@@ -111,7 +112,7 @@ void match(const std::string& directory, const std::vector<std::string>& parts, 
   const bool any = part == "**";
   if (any && !last) match(directory, parts, at + 1, found);
   const bool plain = part.find_first_of("*?[") == std::string::npos;
-  std::error_code none;  // what cannot be examined is not a file
+  std::error_code none;  // a file that cannot be examined is not found
   for (const std::string& name : plain ? std::vector{part} : base::list_directory(directory)) {
     if (!plain && ::fnmatch(any ? "*" : part.c_str(), name.c_str(), FNM_PERIOD) != 0) continue;
     const std::string path = base::join_path(directory, name);
@@ -132,7 +133,7 @@ std::vector<std::string> glob(const std::string& pattern) {
   return paths;
 }
 
-// The split that a name speaks of, by its first word that is one of theirs; empty: none.
+// Returns the split of a name, by its first word that names a split; empty: no split.
 std::string_view split_of(std::string_view name) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kWords = {
       {{"train", "train"},
@@ -155,7 +156,7 @@ std::string_view split_of(std::string_view name) {
   return {};
 }
 
-// The split of each file, by the folders between it and the directory, or else by its own name.
+// Returns the split of each file, by the folders between it and the directory, or else by its own name.
 std::vector<std::string_view> splits_of(const std::vector<std::string>& files, size_t directory) {
   std::vector<std::string_view> by_folder(files.size()), by_name(files.size());
   for (size_t i = 0; i < files.size(); ++i) {
@@ -182,8 +183,7 @@ std::vector<std::string> files_below(const std::string& directory) {
   return files;
 }
 
-// Those of a split that goes by another name than the usual ones (train_sft-00000-of-00002.jsonl,
-// train_sft/a.jsonl).
+// Returns the files of a split with an unusual name (train_sft-00000-of-00002.jsonl, train_sft/a.jsonl).
 std::vector<std::string> files_named(const std::string& directory, const std::vector<std::string>& files,
                                      std::string_view split) {
   std::vector<std::string> named;
@@ -198,7 +198,7 @@ std::vector<std::string> files_named(const std::string& directory, const std::ve
   return named;
 }
 
-// Empty: the files of the directory name no split.
+// Returns the files of a split; empty: the files of the directory name no split.
 std::vector<std::string> files_of_split(const std::string& directory, const std::vector<std::string>& files,
                                         std::string_view split) {
   if (std::vector<std::string> named = files_named(directory, files, split);

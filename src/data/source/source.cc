@@ -1,4 +1,4 @@
-// Sources over JSON text and over a host's callback, and sources made of sources.
+// Sources over JSON text and over a host's callback, and sources that consist of sources.
 #include "data/source/source.h"
 
 #include <deque>
@@ -19,7 +19,7 @@ class JsonSource final : public Source {
 
   bool next_text(RowText& text) override {
     io::JsonRows::Text cut;
-    cut.bytes = std::move(text.json);  // its room
+    cut.bytes = std::move(text.json);  // reuses its capacity
     if (!rows_.next(cut)) return false;
     text = {std::move(cut.bytes), name(), cut.place.line, cut.place.column(), ++index_, rows_.is_array()};
     return true;
@@ -35,7 +35,7 @@ class JsonSource final : public Source {
   int64_t index_ = 0;
 };
 
-// A host's values come from outside as a file's do.
+// Checks a host's values, which come from outside as a file's do.
 void check_value(const base::Json& value, const std::string& where, int depth) {
   if (depth > base::kMaxJsonDepth)
     fail(Status::format, "{}: nested deeper than {} levels", where, base::kMaxJsonDepth);
@@ -94,7 +94,7 @@ class ChainedSource final : public Source {
   const std::string& name() const override { return name_; }
 
  private:
-  // The name of a file outlives its source here.
+  // Keeps the name of a file beyond its source.
   void remember_file(RowText& text) {
     if (files_.empty() || files_.back() != text.file) files_.emplace_back(text.file);
     text.file = files_.back();

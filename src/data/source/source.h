@@ -1,4 +1,4 @@
-// Where rows come from. A source is read once from its start, row by row; rewind() starts over. exclusive.
+// A source of rows. It is read once from its start, row by row; rewind() starts over. exclusive.
 #pragma once
 #include <functional>
 #include <memory>
@@ -22,14 +22,14 @@ class Source {
 };
 
 std::unique_ptr<Source> open_source(const RowFile& file);
-std::unique_ptr<Source> open_file_source(const std::string& path);  // all that find_files finds
+std::unique_ptr<Source> open_file_source(const std::string& path);  // every path of find_files
 // format: "jsonl", "json", "csv" or "text".
 std::unique_ptr<Source> open_memory_source(std::string_view format, std::shared_ptr<const std::string> bytes,
                                            std::string name);
 std::unique_ptr<Source> open_memory_source(std::string_view format, std::string bytes, std::string name);
 
-// Sources one after the other; each is opened when the one before it is at its end. columns: the only ones
-// of its rows that are read; empty: all.
+// Sources one after another; each is opened when the previous one is at its end. columns: the columns that
+// are read; empty: all.
 struct SourcePart {
   std::function<std::unique_ptr<Source>()> open;
   std::vector<std::string> columns;

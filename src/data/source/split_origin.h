@@ -1,4 +1,4 @@
-// Rows of splits: parts of a split, and several splits one after the other (config/split.h).
+// Rows of splits: parts of a split, and several splits one after another (config/split.h).
 #pragma once
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-// Rows that were read from a source once and are kept as records.
+// Rows that were read once from a source and are kept as records.
 #include <deque>
 #include <utility>
 
@@ -11,7 +11,7 @@ namespace trl::data {
 
 namespace {
 
-// What a record begins with; the row's JSON follows.
+// The beginning of a record; the row's JSON follows.
 struct SpooledPlace {
   int64_t line;
   int64_t column;
@@ -27,7 +27,7 @@ class SpoolTable final : public Table {
   SpoolTable(std::string name, const Spool& spool)
       : store_({spool.directory, spool.memory_bytes, spool.memory}), name_(std::move(name)) {}
 
-  // To its end; from where the last call was cancelled.
+  // Reads the source to its end, from the place where the last call was cancelled.
   void read(Source& source) {
     RowText text;
     std::string record;
@@ -59,7 +59,7 @@ class SpoolTable final : public Table {
     digest_ = hash_.digest();
   }
 
-  bool within_row() const { return within_row_; }  // the source is of no use after an error
+  bool within_row() const { return within_row_; }  // the source cannot be used after an error
 
   int64_t size() const override { return store_.size(); }
   int64_t total_bytes() const override { return total_bytes_; }

@@ -1,4 +1,4 @@
-// Tables made of tables.
+// Tables that consist of tables.
 #include "data/source/table.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ void update_number(base::Xxh3& hash, uint64_t value) {
   hash.update({bytes, sizeof bytes});
 }
 
-// The approximate bytes of text of this many of a table's rows.
+// Returns the approximate bytes of text of this many rows of a table.
 int64_t share_of_bytes(const Table& table, int64_t rows) {
   if (rows == table.size()) return table.total_bytes();
   return static_cast<int64_t>(static_cast<double>(table.total_bytes()) * static_cast<double>(rows) /

@@ -1,5 +1,5 @@
-// Rows that can be read in any order and as often as wanted without being held in memory: what training
-// reads. A Source (source.h) is the same rows read once from their start. Immutable: concurrent on const.
+// Rows that training can read in any order and as often as wanted without holding them in memory. A Source
+// (source.h) is the same rows read once from their start. Immutable: concurrent on const.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -20,19 +20,19 @@ class Table {
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
   virtual int64_t size() const = 0;
-  // The texts of these rows, in this order; neighbours are read together. Throws Error(io) where a file has
-  // changed since it was opened.
+  // Fetches the texts of these rows, in this order; neighbours are read together. Throws Error(io) if a file
+  // has changed since it was opened.
   virtual void fetch(std::span<const int64_t> rows, std::vector<RowText>& out) const = 0;
   virtual int64_t total_bytes() const = 0;  // approximate bytes of text of all rows
-  virtual uint64_t digest() const = 0;      // of everything that is read: files' bytes and what selects rows
+  virtual uint64_t digest() const = 0;  // of everything that is read: files' bytes and the selection of rows
   virtual const std::string& name() const = 0;
 };
 
-Row first_row(const Table& table);  // throws Error(format) where there is none
+Row first_row(const Table& table);  // throws Error(format) if the table is empty
 
-// Where to keep rows that cannot be read from their source again (compressed files, CSV, a host's rows).
+// Storage for rows that cannot be read from their source again (compressed files, CSV, a host's rows).
 struct Spool {
-  std::string directory;  // of the file that takes what is more than memory_bytes; empty: memory takes all
+  std::string directory;  // of the file for rows beyond memory_bytes; empty: memory takes all
   size_t memory_bytes = size_t{32} << 20;
   base::MemoryCounter* memory = nullptr;
 };
@@ -45,16 +45,16 @@ std::shared_ptr<const Table> open_memory_table(std::string_view format,
                                                const std::string& name, const Spool& spool);
 std::shared_ptr<const Table> spool_rows(Source& source, const Spool& spool);  // reads it from start to end
 // The same for a source that can be read once: `begun` keeps the rows that a cancelled call has read, and the
-// next call continues behind them. It is null if the call ended within a row.
+// next call continues after them. It is null if the call ended within a row.
 std::shared_ptr<const Table> spool_rows(Source& source, const Spool& spool,
                                         std::shared_ptr<const Table>& begun);
 
-// Rows of other tables: one after the other; or those of `rows` in that order.
+// Rows of other tables: concatenated; or those of `rows` in that order.
 struct Part {
   std::shared_ptr<const Table> table;
   int64_t take = 0;                  // the number of rows
-  std::vector<std::string> columns;  // the only ones that are read; empty: all
-  int64_t skip = 0;                  // the row that is the first of them
+  std::vector<std::string> columns;  // the columns that are read; empty: all
+  int64_t skip = 0;                  // the number of its first row
 };
 std::shared_ptr<const Table> concatenate(std::vector<Part> parts);
 std::shared_ptr<const Table> select_rows(std::shared_ptr<const Table> table, std::vector<uint32_t> rows);

@@ -1,4 +1,4 @@
-// A tokenizer as the metadata of a GGUF file (tokenizer.ggml.*, tokenizer.chat_template).
+// Encodes a tokenizer as metadata of a GGUF file (tokenizer.ggml.*, tokenizer.chat_template).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,10 +9,9 @@
 
 namespace trl::data {
 
-// rows: of the model's embedding, all of which llama.cpp wants a token for; names that no text makes stand
-// for those that the tokenizer lacks. origin: of the tokenizer's files, for messages. Throws
-// Error(unsupported) for a tokenizer that no GGUF file can describe, Error(format) for one with more tokens
-// than rows.
+// rows: of the model's embedding; llama.cpp needs a token for each, so tokens that the tokenizer lacks get
+// names that no text produces. origin: of the tokenizer's files, for messages. Throws Error(unsupported) for
+// a tokenizer that no GGUF file can describe, Error(format) for one with more tokens than rows.
 io::GgufPairs gguf_vocabulary(const text::Tokenizer& tokenizer, int64_t rows, const std::string& origin,
                               base::LogSink* log);
 

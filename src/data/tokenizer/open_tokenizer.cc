@@ -1,4 +1,4 @@
-// See open_tokenizer.h. io/ reads the GGUF file, text/ knows what a vocabulary means; this joins them.
+// See open_tokenizer.h. io/ reads the GGUF file, text/ interprets a vocabulary; this joins them.
 #include "data/tokenizer/open_tokenizer.h"
 
 #include <utility>
@@ -37,8 +37,8 @@ bool flag(const io::Gguf& file, std::string_view key, bool otherwise) {
   fail(Status::format, "{}: {} is not a boolean", file.path(), key);
 }
 
-// What is not there is taken as llama.cpp takes it: merges must be, all tokens are plain ones without their
-// types, and the pre-tokenizer is "default".
+// Checks for missing keys and takes them as llama.cpp does: merges must exist, all tokens without types are
+// plain, and the pre-tokenizer is "default".
 void check_vocabulary(const io::Gguf& file, const text::PlainVocabulary& vocabulary, base::LogSink& log) {
   constexpr std::string_view kMerges = "tokenizer.ggml.merges", kTypes = "tokenizer.ggml.token_type",
                              kPre = "tokenizer.ggml.pre";

@@ -42,7 +42,7 @@ class Tokens final : public engine::TokenSink {
 
  private:
   static constexpr const char* kLength = "length";
-  // Why the text ends with this token; null: it goes on.
+  // Adds a token. Returns why the text ends with it; null: the text continues.
   const char* add(CompletionText& text, int32_t id) const {
     if (text.add(id)) return "stop_sequence";
     const auto& ends = sampling_.stop_ids;
@@ -87,7 +87,7 @@ std::vector<Completion> complete(Environment& environment, engine::Model& model,
   for (CompletionText& text : texts) {
     text.finish();
     all.push_back({text.ids(), text.text(), sink.reason(all.size())});
-    all.back().ids.reserve(1);  // so that no tokens are an array too
+    all.back().ids.reserve(1);  // so that ids is an array even without tokens
   }
   return all;
 }

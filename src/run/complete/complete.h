@@ -1,4 +1,4 @@
-// From a prompt to its completion: ids, what the model adds to them, and their text.
+// Completes prompts: encodes them, and decodes the ids that the model adds.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,9 +13,9 @@
 
 namespace trl::run {
 
-// Of a text as it stands. If it spells out the begin token, the tokenizer adds nothing by itself.
+// Encodes a text as it is. If it spells out the begin token, the tokenizer adds none.
 std::vector<int32_t> text_ids(const Tokenizer& tokenizer, std::string_view text);
-// Of messages in the chat template, up to where the answer begins. tools: a list, or null.
+// Encodes messages in the chat template, up to the beginning of the answer. tools: a list, or null.
 std::vector<int32_t> conversation_ids(const Tokenizer& tokenizer, const base::Json& messages,
                                       const base::Json& tools = nullptr);
 
@@ -25,11 +25,11 @@ struct Completion {
   const char* finish_reason;  // a literal
 };
 
-// Told each token with its text, as far as that is certain. Not 0: this prompt's completion ends.
+// Receives each token with its text, as far as that is certain. Not 0: this prompt's completion ends.
 using OnToken = std::function<int32_t(size_t prompt, int32_t id, const std::string& piece)>;
 
 // sampling: its stop_ids are those of the model and of the tokenizer. stops: texts at which a completion
-// ends. on_token: or null; what it throws is thrown here.
+// ends. on_token: or null; its exceptions are thrown here.
 std::vector<Completion> complete(Environment& environment, engine::Model& model, const Tokenizer& tokenizer,
                                  std::span<const std::vector<int32_t>> prompts, engine::Sampling sampling,
                                  const std::vector<std::string>& stops, const OnToken& on_token = nullptr);

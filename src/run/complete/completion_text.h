@@ -1,5 +1,5 @@
-// One completion under way: token ids to text piece by piece, never half a character, ending before a stop
-// text.
+// Decodes one growing completion: token ids to text piece by piece, never half a character, ending before a
+// stop text.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -15,10 +15,10 @@ class CompletionText {
  public:
   CompletionText(const text::Tokenizer& tokenizer, std::span<const std::string> stops)
       : vocab_size_(tokenizer.vocab_size()), stream_(tokenizer, true), stops_(stops) {}
-  // Takes one token; the text that is now certain is written(), from where the last call left it. true: a
-  // stop text has come.
+  // Takes one token; the text that has become certain is written() since the last call. true: the text
+  // reached a stop text.
   bool add(int32_t id);
-  void finish();            // nothing more comes: what was held back is certain too
+  void finish();            // ends the input: the text held back is certain too
   std::string_view take();  // certain text that was not taken yet
   const std::vector<int32_t>& ids() const { return ids_; }
   const std::string& text() const { return text_; }

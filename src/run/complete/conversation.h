@@ -1,4 +1,4 @@
-// What a prompt of a chat holds.
+// Reads a prompt of a chat.
 #pragma once
 #include <string_view>
 
@@ -11,8 +11,8 @@ struct Conversation {
   base::Json tools;  // null: none
 };
 
-// Of a prompt that is JSON: of a list of messages, or of a row that has one in messages (the answers at its
-// end are left out), prompt or conversations, with its tools. Any other prompt is what the user says. Throws
+// Reads a prompt that is JSON: a list of messages, or a row with such a list in messages (the answers at its
+// end are left out), prompt or conversations, with its tools. Any other prompt is the user's message. Throws
 // Error(format).
 Conversation conversation_of(std::string_view prompt);
 

@@ -21,7 +21,7 @@ engine::Sampling sampling_of(const config::Config& options, const std::string& a
 
 namespace {
 
-// How often each prompt is completed.
+// Returns the number of completions of each prompt.
 int64_t sequences(const config::Config& options) {
   constexpr std::string_view kKey = "generate.num_return_sequences";
   const int64_t count = options.get_int(kKey);
@@ -31,7 +31,7 @@ int64_t sequences(const config::Config& options) {
   return count;
 }
 
-// The ids of a prompt in the chat template; a system message of its own is used instead of `system`.
+// Returns the ids of a prompt in the chat template; the prompt's own system message replaces `system`.
 std::vector<int32_t> chat_ids(const Tokenizer& tokenizer, std::string_view prompt,
                               const std::optional<std::string>& system) {
   auto [messages, tools] = conversation_of(prompt);

@@ -12,10 +12,10 @@
 
 namespace trl::run {
 
-// The result is valid as long as `adapter` is.
+// The result refers to `adapter`, which must outlive it.
 engine::Sampling sampling_of(const config::Config& options, const std::string& adapter);
 
-// The ids of each prompt, as often as it is completed.
+// Returns the ids of each prompt, once for each of its completions.
 std::vector<std::vector<int32_t>> prompt_ids(const Tokenizer& tokenizer,
                                              std::span<const std::string_view> prompts,
                                              const config::Config& options);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kPromptsKey = "sample_prompts";
 
-// What another room says about a prompt, under the name of the key.
+// Runs body, and reports another room's error about a prompt under the name of the key.
 template <class Body>
 auto naming(const std::string& where, Body&& body) -> decltype(body()) {
   try {
@@ -31,7 +31,7 @@ bool is_message(const base::Json& value) {
 
 SamplePrompt prompt_of(const base::Json& value, const std::string& where);
 
-// prompt, messages or text.
+// Reads prompt, messages or text.
 SamplePrompt prompt_of_row(const base::Json& row, const std::string& where) {
   const auto tools = row.find("tools");
   const auto with_tools = [&](SamplePrompt prompt) {

@@ -12,15 +12,15 @@ namespace trl::run {
 struct SamplePrompt {
   std::string where;  // for messages: "sample_prompts: prompts.jsonl:3"
   base::Json given;   // a text, or a list of messages
-  base::Json tools;   // of a conversation: a list, or null
+  base::Json tools;   // for a conversation: a list, or null
   std::vector<int32_t> ids = {};
 };
 
-// Without ids. Empty where no samples are asked for. Throws Error that names the key for a file that cannot
-// be read, and for what is not a prompt.
+// Reads the prompts, without ids. Empty if no samples are requested. Throws Error that names the key for a
+// file that cannot be read, and for an invalid prompt.
 std::vector<SamplePrompt> read_sample_prompts(const config::SampleArguments& arguments);
 
-// Fills in the ids. Throws Error(invalid_config) where the tokenizer or its chat template does not take a
+// Fills in the ids. Throws Error(invalid_config) if the tokenizer or its chat template does not take a
 // prompt.
 void encode(std::vector<SamplePrompt>& prompts, const Tokenizer& tokenizer);
 

@@ -16,7 +16,7 @@ std::vector<std::vector<int32_t>> ids_of(const std::vector<SamplePrompt>& prompt
   return ids;
 }
 
-// At most so many characters of a text, on one line.
+// Returns at most this many characters of a text, on one line.
 std::string beginning(const std::string& text, size_t characters) {
   const std::string line = base::one_line(text);
   size_t end = 0;
@@ -55,12 +55,12 @@ void Samples::on_event(const engine::Event& event) {
   try {
     take_due();
   } catch (const Error&) {
-    return;  // cancelled: the call ends with that by itself, and the next one takes them
+    return;  // cancelled: the call itself ends with that, and the next one takes them
   }
 }
 
-// A new run starts the file anew. A resumed one continues it; a checkpoint that was saved just before its
-// samples were taken has them now.
+// Begins the file. A new run starts it anew. A resumed one continues it; if its checkpoint was saved just
+// before the samples of that step were taken, they are taken now.
 void Samples::begin(const engine::Event& event) {
   last_event_ = Moment{event.step, event.epoch};
   const std::string path = telemetry::samples_path(output_dir_);

@@ -1,5 +1,5 @@
 // sample_prompts while a run trains: completions in the log and in samples.jsonl. They change nothing of the
-// run, which goes on where they fail.
+// run, which continues if they fail.
 #pragma once
 #include <memory>
 #include <optional>
@@ -16,15 +16,15 @@ namespace trl::run {
 
 class Samples {
  public:
-  // model: the one that is trained, which outlives this. Throws Error(invalid_config) for a prompt that
-  // leaves it no positions.
+  // model: the trained one, which outlives this. Throws Error(invalid_config) for a prompt that leaves it no
+  // positions.
   Samples(Environment& environment, config::SampleArguments arguments, std::string output_dir,
           std::vector<SamplePrompt> prompts, std::shared_ptr<const Tokenizer> tokenizer,
           engine::Model& model);
-  // Of the run, on the thread of its step, when the weights are those of the event's step.
+  // Handles an event of the run, on the thread of its step, when the weights are those of the event's step.
   void on_event(const engine::Event& event);
-  void take_due();   // those that a cancelled call left; throws Error(cancelled)
-  void take_last();  // at the end of the run; the same
+  void take_due();   // takes the samples that a cancelled call left; throws Error(cancelled)
+  void take_last();  // at the end of the run; throws the same
 
  private:
   struct Moment {
@@ -42,9 +42,9 @@ class Samples {
   const std::vector<SamplePrompt> prompts_;
   const std::shared_ptr<const Tokenizer> tokenizer_;
   engine::Model& model_;
-  std::optional<Moment> last_event_;  // none: the run has not begun
+  std::optional<Moment> last_event_;  // nullopt: the run has not begun
   std::optional<Moment> due_;
-  int64_t last_step_ = -1;  // that has samples
+  int64_t last_step_ = -1;  // the last with samples
 };
 
 }  // namespace trl::run

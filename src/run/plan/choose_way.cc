@@ -16,7 +16,7 @@ using base::bytes_text;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// One that was rehearsed.
+// A way that was rehearsed.
 struct Tried {
   Way way;
   base::Json plan;
@@ -38,7 +38,7 @@ class Search {
   void run() {
     search();
     if (best_ == nullptr) {
-      allowed_.leaving = true;  // a disk is written to only if nothing else fits
+      allowed_.leaving = true;  // a run writes to a disk only if nothing else fits
       search();
     }
     if (best_ != nullptr) leave_out_what_is_not_needed();
@@ -48,7 +48,7 @@ class Search {
     return *std::min_element(tried_.begin(), tried_.end(),
                              [](const Tried& a, const Tried& b) { return a.bytes < b.bytes; });
   }
-  // The slowest of those that are faster than the best and do not fit; or null.
+  // Returns the slowest of the ways that are faster than the best and do not fit; or null.
   const Tried* next_faster() const {
     const Tried* next = nullptr;
     for (const Tried& tried : tried_) {
@@ -64,7 +64,7 @@ class Search {
       try_ladders();
     } catch (const Error& error) {
       if (error.key() != kParts || config_.is_set(kParts)) throw;
-      allowed_.parts = false;  // this model's micro-batches go whole
+      allowed_.parts = false;  // this model's micro-batches cannot be split
       try_ladders();
     }
   }
@@ -92,7 +92,7 @@ class Search {
     } catch (const Error& error) {
       const bool of_disk = error.key() == "offload_dir" || error.status() == Status::io;
       if (!of_disk || !way.leaves() || leaving_asked_) throw;
-      return made;  // there is no disk that anything could leave for
+      return made;  // no disk is available to leave for
     }
     if (!has_room_on_disk(made.plan)) return made;
     keep_process(made.plan, process_);
@@ -109,13 +109,14 @@ class Search {
     return free < 0 || leaving->at("most_bytes").get<double>() <= free;
   }
 
-  // To the fewest levers with which it fits, halving what is in question.
+  // Finds the fewest levers that fit by binary search.
   void climb(const Ladder& ladder) {
     size_t works = ladder.levers.size();
-    size_t fails = allowed_.leaving ? ladder.staying() : 0;  // known from the search before
+    // The earlier search has shown that so many levers do not suffice.
+    size_t fails = allowed_.leaving ? ladder.staying() : 0;
     while (works > fails && !fits(rehearse(ladder.rung(works)))) {
       if (rehearse(ladder.rung(works)).bytes < kNever) return;
-      --works;  // there is no disk, or not enough of it; the lever before may leave less
+      --works;  // the disk is missing or too small; the previous lever may leave less
     }
     while (works > fails + 1) {
       const size_t between = (fails + works) / 2;
@@ -133,7 +134,7 @@ class Search {
 
   Environment& environment_;
   const config::Config& config_;
-  const bool leaving_asked_;  // of activations, by the configuration itself
+  const bool leaving_asked_;  // the configuration itself asks for activations to leave
   const double budget_;
   const RunSize& size_;
   const int64_t embedding_rows_;

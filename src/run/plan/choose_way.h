@@ -1,4 +1,4 @@
-// memory_budget: the fastest way to compute a run that fits.
+// memory_budget: chooses the fastest way to compute a run that fits.
 #pragma once
 #include <vector>
 
@@ -11,12 +11,12 @@ namespace trl::run {
 struct Choice {
   config::Config config;  // with the options of the way
   config::Levers levers;
-  base::Json plan;  // of it
+  base::Json plan;  // of that way
 };
-// budget: resident bytes. Few ways are rehearsed: each form of recomputation as it is, and what is between it
-// and all its levers where it does not fit. The log says which way was taken, and what the next faster one
-// would have needed. Throws Error(invalid_config) with the smallest budget that would do where none fits.
-// training: what config says.
+// budget: resident bytes. Few ways are rehearsed: each form of recomputation without levers, and if that does
+// not fit, a binary search between none and all of its levers. The log names the chosen way, and the bytes
+// that the next faster one would have needed. Throws Error(invalid_config) with the smallest sufficient
+// budget if no way fits. training: the values of config.
 Choice choose_way(Environment& environment, const config::Config& config,
                   const config::TrainingArguments& training, int64_t budget, const RunSize& size,
                   int64_t embedding_rows, const std::vector<int32_t>& new_tokens);

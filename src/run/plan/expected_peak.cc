@@ -83,7 +83,7 @@ ExpectedPeak peak_of_what_ran(Environment& environment, const config::Config& co
   } catch (const Error&) {
     return expected;
   }
-  // The process as it was before the run, without the model that is open now.
+  // The process before the run, without the model that is open now.
   const int64_t before = expected.prediction.process;
   ran.prediction.peak = std::max(ran.least, ran.prediction.peak - ran.prediction.process + before);
   ran.prediction.process = before;

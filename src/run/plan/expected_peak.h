@@ -1,4 +1,4 @@
-// What a run without memory_budget is predicted to take.
+// Predicts the memory of a run without memory_budget.
 #pragma once
 #include <optional>
 #include <vector>
@@ -9,25 +9,25 @@
 
 namespace trl::run {
 
-// The plan of a run, without times; nothing: what such a run takes is not planned.
+// Returns the plan of a run, without times; nullopt: such a run is not planned.
 std::optional<base::Json> plan_where_possible(Environment& environment, const config::Config& config,
                                               const RunSize& size, int64_t embedding_rows,
                                               const std::vector<int32_t>& new_tokens);
 
 struct ExpectedPeak {
   engine::Prediction prediction;  // peak 0: not known
-  RunSize size;                   // of what it is predicted for
-  int64_t least = 0;              // bytes that the process has before its model is opened
+  RunSize size;                   // the size that the prediction is for
+  int64_t least = 0;              // bytes of the process before its model is opened
 };
 
-// The peak, which the log tells too. all_read: the rows are there, so the longest of them counts in place of
+// Predicts the peak, and logs it. all_read: the rows have been read, so the longest of them replaces
 // max_length. evaluation: nullable.
 ExpectedPeak expected_peak(Environment& environment, const config::Config& config,
                            const config::TrainingArguments& training, Batches& rows, Batches* evaluation,
                            bool all_read, int64_t embedding_rows, const std::vector<int32_t>& new_tokens);
 
-// At the end of the run, the same for the largest micro-batches that it had, which are as large as those of
-// which the peak is measured, or smaller. Where that cannot be told, as it was.
+// Predicts, at the end of the run, the peak for the largest micro-batches that it had. They are no larger
+// than those of the earlier prediction. If they are not known, returns that one.
 ExpectedPeak peak_of_what_ran(Environment& environment, const config::Config& config,
                               const ExpectedPeak& expected, const BatchSize& trained,
                               const BatchSize& evaluated, int64_t embedding_rows,

@@ -24,7 +24,7 @@ void predict_peaks(Environment& environment, telemetry::LengthProfile& profile,
   const int64_t longest = profile.lengths.front().max;
   RunSize size{std::min(config.get_int("per_device_train_batch_size"), std::max<int64_t>(1, profile.rows))};
   int64_t peak = 0, process = -1;
-  bool first = true;  // whose products bring their code into the process
+  bool first = true;  // its products bring their code into the process
   for (telemetry::LengthLimit& limit : profile.limits) {
     const int64_t length = std::min(limit.max_length, longest);
     if (length != size.longest) {  // a limit beyond the longest row changes nothing

@@ -14,7 +14,7 @@ std::string in_words(int64_t bytes) { return base::bytes_text(static_cast<double
 
 int64_t free_bytes(base::MemoryCounter& memory) { return memory.limit() - memory.now(); }
 
-// The most that the counter would have; 0: what such a run takes is not planned.
+// Returns the predicted peak of the counter; 0: such a run is not planned.
 int64_t taken_bytes(Environment& environment, const config::Config& config, const RunSize& size,
                     int64_t embedding_rows, const std::vector<int32_t>& new_tokens) {
   const std::optional<base::Json> plan =
@@ -31,7 +31,7 @@ void check_memory_limit(Environment& environment, const config::Config& config, 
   const int64_t free = free_bytes(environment.memory()),
                 most = taken_bytes(environment, config, size, embedding_rows, new_tokens);
   if (most <= free) return;
-  constexpr double kCertain = 0.9;  // a prediction may be above what is taken
+  constexpr double kCertain = 0.9;  // a prediction may be above the bytes that are taken
   if (!size.allowed) {
     RunSize alone = size;
     alone.rows = 1;

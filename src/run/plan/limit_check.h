@@ -1,4 +1,4 @@
-// Compares runtime.host_memory_limit with what a run takes.
+// Compares runtime.host_memory_limit with the memory of a run.
 #pragma once
 #include <vector>
 
@@ -8,14 +8,14 @@
 
 namespace trl::run {
 
-// Where a limit is set, a run whose longest row alone does not fit is refused before its model is opened, and
-// the log warns of one whose largest batch may not fit. A run that cannot be planned passes.
-// training: what config says. evaluation: nullable. Error(out_of_memory).
+// If a limit is set, refuses a run whose longest row already does not fit, before its model is opened, and
+// warns of one whose largest batch may not fit. A run that cannot be planned passes. training: the values of
+// config. evaluation: nullable. Error(out_of_memory).
 void check_memory_limit(Environment& environment, const config::Config& config,
                         const config::TrainingArguments& training, Batches& rows, Batches* evaluation,
                         int64_t embedding_rows, const std::vector<int32_t>& new_tokens);
 
-// Of a size that the options allow and no row is known to have, the log only warns.
+// Only warns about a size that the options allow but no row is known to have.
 void check_memory_limit(Environment& environment, const config::Config& config, const RunSize& size,
                         int64_t embedding_rows, const std::vector<int32_t>& new_tokens);
 

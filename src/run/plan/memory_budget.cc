@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kBudgetKey = "memory_budget";
 
 int64_t automatic() {
-  constexpr double kOfAll = 0.92;  // other processes, and the cache of files
+  constexpr double kOfAll = 0.92;  // leaves room for other processes and the cache of files
   const int64_t free = std::min(available_bytes(), left_in_cgroup());
   return with_resident(static_cast<int64_t>(kOfAll * static_cast<double>(free)));
 }

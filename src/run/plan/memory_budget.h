@@ -8,8 +8,9 @@
 
 namespace trl::run {
 
-// Resident bytes of the process; nothing: none was given. auto: what the machine, or the cgroup, has free,
-// less a margin. Never above runtime.host_memory_limit, nor what the cgroup allows; both give a warning.
+// Returns resident bytes of the process; nullopt: no budget is set. auto: the free memory of the machine, or
+// the cgroup, less a margin. Never above runtime.host_memory_limit, nor above the cgroup's limit; both give a
+// warning.
 std::optional<int64_t> memory_budget(Environment& environment, const config::Config& config);
 
 }  // namespace trl::run

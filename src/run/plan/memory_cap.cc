@@ -13,7 +13,7 @@ std::string text(int64_t bytes) { return base::bytes_text(static_cast<double>(by
 
 MemoryKind kind_of(int32_t index) { return static_cast<MemoryKind>(index); }
 
-// Of the process, what the counter does not see.
+// Returns the bytes of the process that the counter does not see.
 int64_t outside(int64_t resident, const base::MemoryCounter& counter) {
   return std::max<int64_t>(0, resident - counter.now());
 }

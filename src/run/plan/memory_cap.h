@@ -1,5 +1,4 @@
-// Enforces memory_budget: limits what the calls of a run may take, and words the error when that is not
-// enough.
+// Enforces memory_budget: limits the memory of the calls of a run, and words the error if it is not enough.
 #pragma once
 #include <array>
 #include <atomic>
@@ -13,14 +12,14 @@ namespace trl::run {
 
 class MemoryCap {
  public:
-  // budget: resident bytes of the process. predicted: of the run, which has taken nothing yet.
+  // budget: resident bytes of the process. predicted: of the run, which has taken no memory yet.
   MemoryCap(int64_t budget, const engine::Prediction& predicted, const base::MemoryCounter& counter);
 
   static MemoryCap* current() noexcept { return current_; }  // of this thread, or null
-  int64_t counted() const noexcept { return counted_; }      // that the counter may reach
-  void took(base::MemoryKind kind) noexcept;                 // what the counter has now is the run's
-  int64_t most(base::MemoryKind kind) const noexcept;        // that it had so far
-  // What to say of an allocation that does not fit: what is in use beside what was predicted, kind by kind.
+  int64_t counted() const noexcept { return counted_; }      // the counter's limit
+  void took(base::MemoryKind kind) noexcept;                 // the counter's bytes now belong to the run
+  int64_t most(base::MemoryKind kind) const noexcept;        // the highest so far
+  // Describes an allocation that does not fit: the memory in use and the predicted memory, kind by kind.
   Error passed(base::MemoryKind kind, int64_t bytes) const;
 
  private:
@@ -30,10 +29,10 @@ class MemoryCap {
   const int64_t budget_, process_;
   const int64_t counted_;
   std::array<std::atomic<int64_t>, base::kMemoryKinds> most_{};
-  std::array<int64_t, base::kMemoryKinds> predicted_;  // the most, with what others in the process have
+  std::array<int64_t, base::kMemoryKinds> predicted_;  // peaks, including the memory of others in the process
 };
 
-// Of what this thread takes meanwhile; null: of nothing.
+// Applies a cap to the allocations of this thread during its life; null: no cap.
 class MemoryCapScope {
  public:
   explicit MemoryCapScope(MemoryCap* cap) noexcept : before_(MemoryCap::current_) {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
-// "MemAvailable:  123 kB" of a file of such lines, in bytes; -1: it has none.
+// Reads "MemAvailable:  123 kB" from a file of such lines, in bytes; -1: it has no such line.
 int64_t kilobytes_of(const char* path, const std::string& name) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

@@ -20,7 +20,7 @@ class Text final : public engine::TextSink {
   std::string text_;
 };
 
-// The ids of the largest micro-batch are written out for the rehearsal.
+// Refuses a micro-batch too large to write its ids out for the rehearsal.
 void need_countable(const RunSize& size) {
   constexpr int64_t kMost = int64_t{1} << 24;
   if (size.longest <= kMost / std::max<int64_t>(1, size.rows)) return;
@@ -31,7 +31,7 @@ void need_countable(const RunSize& size) {
       size.rows, size.longest, kMost);
 }
 
-// The description of a run for the engine.
+// Describes a run for the engine.
 struct Told {
   Told(const config::Config& config, int64_t embedding_rows, const std::vector<int32_t>& new_tokens)
       : path(needed_model_path(config)), dtype(config::model_dtype(config)) {

@@ -15,7 +15,7 @@ namespace trl::run {
 
 namespace {
 
-// Beginnings of the names of options that neither rows nor tokenizers depend on.
+// Prefixes of the names of options that neither rows nor tokenizers depend on.
 constexpr std::string_view kNotOfRows[] = {"activation",
                                            "adam_",
                                            "bf16",

@@ -17,7 +17,7 @@ class SetPlanner {
       : environment_(environment), rows_(rows) {}
 
   base::Json plan(const config::Config& config);
-  // With the name of the set; of one that is refused, the reason and nothing else.
+  // Returns the plan with the name of the set; for a refused set only the name and the reason.
   base::Json plan(const config::Config& config, const config::OptionSet& set);
 
  private:
@@ -25,7 +25,7 @@ class SetPlanner {
     RunSize size;
     int64_t embedding_rows = 0;
     std::vector<int32_t> new_tokens;
-    std::shared_ptr<Tokenizer> tokenizer;  // a run has it in its memory, too
+    std::shared_ptr<Tokenizer> tokenizer;  // held because a run has it in memory too
   };
   const Batches& batches_of(const config::Config& config, const config::TrainingArguments& training);
   Batches read_batches(const config::Config& config, const config::TrainingArguments& training) const;
@@ -33,17 +33,18 @@ class SetPlanner {
   Environment& environment_;
   const Rows* rows_;
   int64_t process_ = -1;  // bytes
-  // By the options that they depend on, so that rows are read once for all sets that make the same batches.
+  // The batches by the options that they depend on, so that rows are read once for all sets with the same
+  // batches.
   std::map<std::string, Batches> batches_;
 };
 
-// What trl_trainer_plan says, with the option sets of estimate.compare. rows: null: not read.
+// Returns the result of trl_trainer_plan, with the option sets of estimate.compare. rows: null: not read.
 base::Json plan_run(Environment& environment, const config::Config& config, const Rows* rows);
 
-// Whether an error of this status refuses a run for its options or files, so that others may go on.
+// Says whether an error of this status refuses a run for its options or files, so that others may continue.
 bool is_refusal(Status status);
 
-// What a user is likely to try next, without what the configuration has already.
+// Returns the sets that a user is likely to try next, except those that the configuration has already.
 std::vector<config::OptionSet> usual_sets(const config::Config& config);
 
 }  // namespace trl::run

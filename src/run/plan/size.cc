@@ -95,7 +95,7 @@ RunSize measured_size(const config::Config& config, const config::TrainingArgume
 RunSize prepared_size(const config::Config& config, const config::TrainingArguments& training,
                       const Rows& rows, const Tokenizer& tokenizer) {
   config::TrainingArguments apart = training;
-  apart.output_dir = base::temporary_directory();  // nothing is left in a run's own
+  apart.output_dir = base::temporary_directory();  // nothing is left in a run's own directory
   const Prepared prepared = prepare(rows.environment(), config, apart, tokenizer.get(), rows, nullptr);
   Batches& batches = *prepared.train;
   batches.settle();

@@ -12,24 +12,24 @@ namespace trl::run {
 
 struct RunSize {
   int64_t rows = 0, longest = 0;  // of a micro-batch; each row as long as the longest
-  bool allowed = false;           // longest is what max_length allows, and no row's own length
-  int64_t eval_longest = 0;       // of evaluation; 0: as of training
-  int64_t steps = 0;              // 0: not known
-  double tokens = 0;              // that all steps see; 0: not known
-  double epoch_tokens = 0;        // of all rows, once; 0: not known
+  bool allowed = false;      // longest is the length that max_length allows, not the length of a known row
+  int64_t eval_longest = 0;  // of evaluation; 0: as in training
+  int64_t steps = 0;         // 0: not known
+  double tokens = 0;         // of all steps; 0: not known
+  double epoch_tokens = 0;   // of all rows, once; 0: not known
 };
 
-// For rows that have not been read: each is as long as max_length allows.
-// training, here and below: what config says.
+// Returns the size for rows that have not been read: each is as long as max_length allows. training, here and
+// below: the values of config.
 RunSize largest_batch(const config::Config& config, const config::TrainingArguments& training);
 
-// For the rows of a run; waits for all of them if max_length is null. evaluation: nullable.
+// Returns the size for the rows of a run; waits for all of them if max_length is null. evaluation: nullable.
 // Error(invalid_config): their lengths are not known.
 RunSize largest_batch(const config::Config& config, const config::TrainingArguments& training, Batches& rows,
                       Batches* evaluation);
 
-// The same as long as the rows really are, whatever max_length allows; nothing: that is not known, since they
-// are streamed. Waits for all of them.
+// Returns the same with the actual lengths of the rows, whatever max_length allows; nullopt: not known, since
+// they are streamed. Waits for all of them.
 std::optional<RunSize> size_of_rows(const config::Config& config, const config::TrainingArguments& training,
                                     Batches& rows, Batches* evaluation);
 
@@ -37,8 +37,8 @@ std::optional<RunSize> size_of_rows(const config::Config& config, const config::
 RunSize measured_size(const config::Config& config, const config::TrainingArguments& training,
                       const Rows& rows, const Tokenizer& tokenizer);
 
-// The same for methods whose rows have several sequences: prepares all rows as the run does. tokenizer: the
-// run's.
+// Does the same for methods whose rows have several sequences: prepares all rows as the run does. tokenizer:
+// the run's.
 RunSize prepared_size(const config::Config& config, const config::TrainingArguments& training,
                       const Rows& rows, const Tokenizer& tokenizer);
 

@@ -13,13 +13,13 @@ namespace {
 
 using base::bytes_text;
 
-// A sufficient budget as a user would write it: a little more, since the process itself varies from run to
-// run.
+// Formats a sufficient budget as a user would write it: a little more, since the process itself varies from
+// run to run.
 std::string enough(double bytes) {
   return fmt::format("{:.0f}MB", std::ceil(std::max(1.01 * bytes, bytes + 4e6) / 1e6));
 }
 
-// Options that lower a term and are not set yet.
+// Returns the options that lower a term and are not set yet.
 std::string lowered_by(const std::string& term, const config::Config& config,
                        const config::TrainingArguments& training) {
   std::vector<std::string> out;
@@ -48,7 +48,7 @@ std::string lowered_by(const std::string& term, const config::Config& config,
   return text;
 }
 
-// "gradients, 540 MB (optimizer_in_backward: true); ..."
+// Returns "gradients, 540 MB (optimizer_in_backward: true); ...".
 std::string largest_terms(const base::Json& plan, const config::Config& config,
                           const config::TrainingArguments& training) {
   std::vector<std::pair<double, std::string>> terms;
@@ -67,7 +67,7 @@ std::string largest_terms(const base::Json& plan, const config::Config& config,
   return text;
 }
 
-// Keys by which the user has ruled out ways that would take less.
+// Returns the keys with which the user has excluded ways that would take less.
 std::string kept_keys(const config::Config& config) {
   std::string text;
   for (const char* key :

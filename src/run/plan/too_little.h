@@ -1,4 +1,4 @@
-// The refusal of a budget.
+// Refuses a budget.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace trl::run {
 
-// Throws Error(invalid_config): memory_budget is below what the plan takes, and no other way takes less.
-// training: what config says. Names the smallest budget that would suffice, and what would lower it, the
-// largest terms first.
+// Throws Error(invalid_config): memory_budget is below the plan's peak, and no other way takes less.
+// training: the values of config. Names the smallest sufficient budget, and the options that would lower the
+// peak, the largest terms first.
 [[noreturn]] void refuse_too_little(const config::Config& config, const config::TrainingArguments& training,
                                     int64_t budget, const base::Json& plan, const std::string& way);
 

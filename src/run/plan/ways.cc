@@ -17,7 +17,7 @@ bool is_free(const config::Config& config, const Lever& lever) {
   });
 }
 
-// Contradictions that only the whole configuration shows.
+// Checks for contradictions that only the whole configuration shows.
 bool is_accepted(const config::Config& config) {
   try {
     config::training_arguments(config);
@@ -38,7 +38,7 @@ std::vector<Lever> forms(const config::Config& config) {
       again("all but attention is computed again", "selective"),
       again("whole layers are computed again", "layers")};
   std::vector<Lever> out;
-  // The newer name, or entries, already decide what is computed again.
+  // The newer name, or entries, already decide what is recomputed.
   const bool decided = config.is_set("activation_checkpointing") || config.is_set(kEntries) ||
                        config.is_set("activation_checkpointing_kwargs");
   for (const Lever& form : all) {
@@ -48,13 +48,13 @@ std::vector<Lever> forms(const config::Config& config) {
   return out;
 }
 
-// A way has exactly one of these.
+// Says whether two levers are alternatives: a way has exactly one of them.
 bool are_alike(const Lever& a, const Lever& b) {
   if (a.leaves || b.leaves) return a.leaves && b.leaves;
   return !a.options.empty() && !b.options.empty() && a.options.front().first == b.options.front().first;
 }
 
-// Splits a micro-batch into 2, 4, ... parts, up to one for each row; each replaces the one before.
+// Splits a micro-batch into 2, 4, ... parts, up to one for each row; each lever replaces the previous one.
 std::vector<Lever> parts_of(const RunSize& size) {
   std::vector<Lever> out;
   for (int64_t parts = 2, before = size.rows; before > 1; parts *= 2) {

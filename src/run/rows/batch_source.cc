@@ -8,7 +8,7 @@
 namespace trl::run {
 namespace {
 
-// This side's exceptions stop here: the engine gets a status and a message.
+// Catches this side's exceptions: the engine gets a status and a message.
 template <class Body>
 int32_t answer_engine(engine::ErrorSink& error, Body&& body) noexcept {
   try {

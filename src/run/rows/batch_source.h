@@ -7,7 +7,7 @@
 
 namespace trl::run {
 
-// Rows of a micro-batch, and the tokens of the longest.
+// The rows of a micro-batch, and the tokens of its longest row.
 struct BatchSize {
   int64_t rows = 0, longest = 0;
   int64_t tokens() const { return rows * longest; }
@@ -16,11 +16,11 @@ struct BatchSize {
 class Batches final : public engine::BatchSource {
  public:
   explicit Batches(std::unique_ptr<data::BatchStream> stream) : stream_(std::move(stream)) {}
-  void settle();  // waits for what decides how many batches there are; before any other call. Throws.
+  void settle();  // waits until the number of batches is known; call before any other function. Throws.
   int64_t longest_row() { return stream_->longest_row(); }  // waits for all rows; -1: not known (streaming)
   std::optional<data::LongRow> longer_than(int64_t tokens) { return stream_->longer_than(tokens); }
   void tell() { stream_->tell(); }                       // at the end of the run
-  const BatchSize& largest() const { return largest_; }  // of those that were read
+  const BatchSize& largest() const { return largest_; }  // of the batches that were read
   int64_t batches_per_epoch() noexcept override { return batches_per_epoch_; }
   int64_t rows() noexcept override { return rows_; }
   uint64_t fingerprint() noexcept override { return fingerprint_; }

@@ -9,7 +9,7 @@
 namespace trl::run {
 namespace {
 
-// The segments of a sequence, its last one given: from the first token to the last.
+// Returns the segments of a sequence, given its last one: from the first token to the last.
 std::vector<int32_t> path_to(const engine::Batch& batch, int32_t last) {
   std::vector<int32_t> path{last};
   while (batch.parents != nullptr && batch.parents[path.back()] >= 0)
@@ -42,7 +42,7 @@ base::Json describe_batch(const engine::Batch& batch, const text::Tokenizer& tok
   return {{"row_ids", rows}, {"sequences", sequences}, {"columns", columns}};
 }
 
-// Rows that are prepared for a look are kept in memory or in a file without a name.
+// Changes a configuration so that rows prepared only for inspection are kept in memory or in an unnamed file.
 config::Config without_output(config::Config config) {
   config.set("output_dir", base::temporary_directory());
   return config;

@@ -15,12 +15,12 @@
 
 namespace trl::run {
 
-// How many tokens rows have before they are cut. Those of a wrapped pack begin anywhere, and the rows of a
-// host and streamed ones are not read again.
+// Counts the tokens of rows before they are cut. A wrapped pack begins anywhere in its rows, and a host's
+// rows and streamed rows are not read again.
 class WholeRows {
  public:
   WholeRows(const Rows& dataset, const config::Config& config, const text::Tokenizer& tokenizer);
-  // Of these rows; null: not known.
+  // Returns the lengths of these rows; null: not known.
   base::Json lengths(const base::Json& rows) const;
 
  private:

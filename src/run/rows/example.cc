@@ -12,7 +12,7 @@
 namespace trl::run {
 namespace {
 
-// The row with this number, and the first one, which decides what holds for all.
+// Reads the row with this number, and the first one, which decides what holds for all.
 std::pair<data::RowText, data::RowText> read_rows(data::Source& source, int64_t row) {
   source.rewind();
   data::RowText first, text;

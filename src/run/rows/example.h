@@ -1,4 +1,4 @@
-// One row as a run would train on it.
+// Shows one row as a run would train on it.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -10,11 +10,11 @@
 
 namespace trl::run {
 
-// {input_ids, labels, pieces, texts}: each token's own bytes, and what it adds to the text.
+// Returns {input_ids, labels, pieces, texts}: each token's own bytes, and its contribution to the text.
 base::Json describe_tokens(const std::vector<int32_t>& ids, const std::vector<int32_t>& labels,
                            const text::Tokenizer& tokenizer);
 
-// {row, input_ids, labels, pieces, texts}. config: with the options of the rows.
+// Returns {row, input_ids, labels, pieces, texts}. config: with the options of the rows.
 base::Json read_example(const Rows& rows, const Tokenizer& tokenizer, const config::Config& config,
                         int64_t row);
 

@@ -8,7 +8,7 @@
 namespace trl::run {
 namespace {
 
-// What all rows of a run share.
+// Returns the inputs that all rows of a run share.
 data::PrepareContext context_of(Environment& environment, const config::TrainingArguments& training,
                                 const config::DataArguments& data, const text::Tokenizer& tokenizer,
                                 base::ThreadPool* own_pool) {
@@ -29,8 +29,8 @@ data::Spool spool_of(const data::PrepareContext& context) {
   return {.directory = context.directory, .memory = context.memory};
 }
 
-// How many rows of KTO exchange their completions; 0: none do. Those of a training batch, of evaluation rows
-// too, as in TRL.
+// Returns the number of KTO rows that exchange their completions; 0: no exchange. It is that of a training
+// batch for evaluation rows too, as in TRL.
 int64_t kl_group(const config::TrainingArguments& training) {
   const bool measured = training.preference.losses.front().first == "kto";
   return measured ? training.per_device_train_batch_size : 0;

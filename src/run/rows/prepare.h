@@ -11,11 +11,11 @@ namespace trl::run {
 
 struct Prepared {
   std::unique_ptr<base::ThreadPool> pool;  // dataset_num_proc; or null. Outlives the batches
-  std::unique_ptr<Batches> train;          // null: without a run
+  std::unique_ptr<Batches> train;          // null: no run
   std::unique_ptr<Batches> eval;           // or null
 };
 
-// training: what config says.
+// training: the values of config.
 Prepared prepare(Environment& environment, const config::Config& config,
                  const config::TrainingArguments& training, const text::Tokenizer& tokenizer,
                  const Rows& train, const Rows* eval);

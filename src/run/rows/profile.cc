@@ -44,7 +44,7 @@ data::ProfileOptions profile_options(const config::Config& config) {
   }
   out.order = data::train_order(training, data);
   data.sampling = config::Sampling::group_by_length;
-  data.streaming = false;  // which has no such order
+  data.streaming = false;  // streaming has no such order
   out.grouped = data::train_order(training, data);
   return out;
 }

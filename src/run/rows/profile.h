@@ -1,4 +1,4 @@
-// How long the rows of a dataset are, for a configuration.
+// Profiles the lengths of a dataset's rows, for a configuration.
 #pragma once
 #include "config/config.h"
 #include "data/lengths/profile_lengths.h"

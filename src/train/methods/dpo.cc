@@ -56,10 +56,10 @@ loss::DpoOptions options_of(const config::PreferenceArguments& arguments) {
   return options;
 }
 
-// What a sequence's tokens come to. The chosen completions are the first half of a batch's sequences.
+// The sums over a sequence's tokens. The chosen completions are the first half of a batch's sequences.
 struct Sums {
   loss::Completion completion;
-  double surprise = 0;  // of log p - log(sum of squared p) (WPO)
+  double surprise = 0;  // sum of log p - log(sum of squared p) (WPO)
   double mean_logit = 0;
   int64_t correct = 0;
 };
@@ -70,8 +70,8 @@ struct Settings {
   std::optional<double> ld_alpha;
 };
 
-// What each target counts for, in the order of the batch's targets: 1, or ld_alpha past the length of the
-// shorter of the pair.
+// Returns the weight of each target, in the order of the batch's targets: 1, or ld_alpha past the length of
+// the shorter of the pair.
 std::vector<double> weights_of(const MicroBatch& batch, std::optional<double> ld_alpha) {
   std::vector<double> weights(static_cast<size_t>(batch.targets.size()), 1.0);
   if (!ld_alpha) return weights;
@@ -88,7 +88,7 @@ std::vector<double> weights_of(const MicroBatch& batch, std::optional<double> ld
 
 class DpoBatchLoss final : public SequenceLoss {
  public:
-  // reference: of each target of the batch
+  // reference: one value for each target of the batch
   DpoBatchLoss(const Causal& causal, const Settings& settings, const MicroBatch& batch,
                std::vector<float> reference, const Divisors& divisors)
       : SequenceLoss(causal, divisors),
@@ -149,7 +149,7 @@ class DpoBatchLoss final : public SequenceLoss {
   double entropy_ = 0;
 };
 
-// Of tokens: means over those of all completions of a kind.
+// Returns the metrics. Per-token metrics are averaged over all chosen, or all rejected, tokens.
 MethodMetrics DpoBatchLoss::metrics() const {
   struct Side {
     double logps = 0, rewards = 0, logits = 0;

@@ -20,7 +20,7 @@ loss::KtoOptions kto_options(const config::PreferenceArguments& arguments) {
           arguments.desirable_weight, arguments.undesirable_weight};
 }
 
-// What the targets of a sequence come to.
+// The sums over the targets of a sequence.
 struct Completion {
   double logp = 0, ref_logp = 0;
   double mean_logit = 0;
@@ -28,7 +28,8 @@ struct Completion {
   double ratio() const { return logp - ref_logp; }
 };
 
-// Of the first `rows` sequences, whose prompts the others have with completions of other rows.
+// Returns the labels of the first `rows` sequences; the others are their prompts with completions of other
+// rows.
 std::vector<uint8_t> labels_of(const MicroBatch& batch) {
   const auto rows = static_cast<size_t>(batch.rows);
   const auto column = batch.columns.find("label");
@@ -41,7 +42,7 @@ std::vector<uint8_t> labels_of(const MicroBatch& batch) {
 
 class KtoBatchLoss final : public SequenceLoss {
  public:
-  // reference: of each target of the batch
+  // reference: one value for each target of the batch
   KtoBatchLoss(const Causal& causal, const loss::KtoOptions& options, const MicroBatch& batch,
                std::vector<float> reference, const Divisors& divisors)
       : SequenceLoss(causal, divisors),
@@ -132,11 +133,11 @@ class Kto final : public Referenced {
   explicit Kto(const MethodContext& context)
       : Referenced(context), options_(kto_options(context.arguments.preference)) {}
 
-  // The routers' loss is of the completions alone: TRL sends the others through the model by themselves.
+  // The routers' loss is over the completions only: TRL sends the others through the model separately.
   model::Output forward(const MicroBatch& batch, const std::optional<RunPosition>& training,
                         const at::Tensor& states) override {
     const std::vector<int32_t>& borders = batch.segments->cu_seqlens;
-    const auto rows = static_cast<size_t>(batch.rows);  // parts, which may have fewer, have no such loss
+    const auto rows = static_cast<size_t>(batch.rows);  // parts, which may have fewer rows, have no such loss
     return causal().forward(batch, training, states, rows < borders.size() ? borders[rows] : 0);
   }
 

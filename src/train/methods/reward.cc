@@ -1,4 +1,4 @@
-// Reward models: a score of each of two answers, of which the chosen one is to have the higher (TRL's
+// Reward models: each of two answers gets a score, and the chosen one should get the higher (TRL's
 // RewardTrainer.compute_loss).
 #include "loss/reward.h"
 
@@ -55,7 +55,7 @@ class RewardBatchLoss final : public BatchLoss {
     if (!scores.requires_grad()) return share;
     at::Tensor by = at::empty({std::ssize(sequences)}, at::kFloat);
     for (size_t i = 0; i < sequences.size(); ++i) by.data_ptr<float>()[i] = by_score(sequences[i]);
-    return share + ((scores - scores.detach()) * by).sum();  // its value is 0: only its gradient is of use
+    return share + ((scores - scores.detach()) * by).sum();  // the value is 0: only the gradient is used
   }
 
   MethodMetrics metrics() const override;
@@ -63,7 +63,7 @@ class RewardBatchLoss final : public BatchLoss {
  private:
   size_t count() const { return rows_.size() / 2; }
 
-  // Those that the part scores.
+  // Returns the sequences that the part scores.
   std::vector<size_t> sequences_of(const MicroBatch& part) const {
     std::vector<size_t> sequences;
     for (size_t s = 0; s < rows_.size(); ++s) {
@@ -73,7 +73,7 @@ class RewardBatchLoss final : public BatchLoss {
     return sequences;
   }
 
-  // float32, on the host.
+  // Returns the scores as float32, on the host.
   at::Tensor scores_of(const model::Output& output, const MicroBatch& part,
                        const std::vector<size_t>& sequences) const {
     std::vector<int32_t> rows;
@@ -104,7 +104,7 @@ class RewardBatchLoss final : public BatchLoss {
   const double center_;
   const std::vector<int32_t> rows_;  // of the batch, by sequence
   std::vector<float> scores_;
-  std::vector<double> margins_;  // of the sequences, or none
+  std::vector<double> margins_;  // by sequence, or empty
   const double batches_;
   bool measured_ = false;
   loss::RewardResult result_;

@@ -7,7 +7,7 @@ namespace trl::train {
 
 namespace {
 
-// A sum over tokens; the routers' loss, where there is one, is of the whole micro-batch.
+// A sum over tokens; the routers' loss, if the model has one, is over the whole micro-batch.
 class SftBatchLoss final : public BatchLoss {
  public:
   SftBatchLoss(const Causal& causal, const loss::TokenCost& cost, const Divisors& divisors)
@@ -18,7 +18,7 @@ class SftBatchLoss final : public BatchLoss {
 
   at::Tensor share(const model::Output& output, const MicroBatch& part) override {
     const tensor::Stage stage("loss");
-    // The head that a forward computes for may be the adapter's, which stands there after it.
+    // A forward may replace the head by the adapter's, so it is read afterwards.
     const loss::SftLoss sft = loss::sft_loss(output.hidden, causal_.model().head(), part.targets.tokens,
                                              items_, cost_, causal_.head());
     entropy_ += sft.entropy;
@@ -26,7 +26,7 @@ class SftBatchLoss final : public BatchLoss {
     count_ += sft.count;
     if (!output.router_loss.defined()) return sft.loss;
     router_loss_ = output.router_loss.item<double>();
-    // TRL's smoothed loss leaves it out.
+    // TRL's smoothed loss leaves the routers' loss out.
     return cost_.smoothing == 0 ? sft.loss + output.router_loss * router_weight_ : sft.loss;
   }
 
