@@ -37,8 +37,8 @@ using SegmentsPtr = std::shared_ptr<const Segments>;
 
 // Makes the x of a linear layer again, bit by bit, so that it need not be kept for backward.
 struct Again {
-  std::function<at::Tensor(const std::vector<at::Tensor>& from)>
-      make;                           // must hold no graph; empty: x is kept
+  // Must hold no graph; empty: x is kept.
+  std::function<at::Tensor(const std::vector<at::Tensor>& from)> make;
   std::vector<at::Tensor> from = {};  // the inputs of `make`, which are kept
   explicit operator bool() const { return make != nullptr; }
 };

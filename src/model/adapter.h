@@ -79,8 +79,8 @@ class Adapter {
     size_t slot;
     bool parameter;  // adapter::Target::parameter
     kernels::LowRank factors = {};
-    at::Tensor first_a = {},
-               first_b = {};    // float32, on the host: the initial factors, which are a part of the weight
+    // float32, on the host: the initial factors, which are a part of the weight.
+    at::Tensor first_a = {}, first_b = {};
     Parameter* rest = nullptr;  // the weight minus that part
   };
   // A replacement of a parameter of the model.

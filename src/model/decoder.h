@@ -53,8 +53,8 @@ class Decoder final : public Model {
   void add_expert_slots(BlockExperts& experts, int64_t index, std::vector<Slot>& slots);
   // The first layer that computes with a trained parameter, as Slot::layer counts: a graph begins there.
   int64_t first_trained_layer(const Adapter* adapter) const;
-  bool trains(size_t begin,
-              size_t end) const;  // whether one of these of the model's own parameters is trained
+  // Whether one of these of the model's own parameters is trained.
+  bool trains(size_t begin, size_t end) const;
   // Whether the graph begins within that layer, at projections that an adapter trains.
   bool begins_in_projections(const Adapter* adapter, int64_t layer) const;
   int64_t frozen_layers(const Adapter* adapter) const;
@@ -72,8 +72,8 @@ class Decoder final : public Model {
   std::vector<std::string> carried_;
   std::shared_ptr<const WeightSource> source_;  // the source of carried or mapped weights; else null
   std::vector<std::unique_ptr<DecoderLayer>> layers_;
-  std::vector<size_t>
-      layer_parameters_;  // each layer's first index in the list of all parameters, and the end
+  // Each layer's first index in the list of all parameters, and the end.
+  std::vector<size_t> layer_parameters_;
   Parameter* embedding_ = nullptr;
   Parameter* positions_ = nullptr;  // null: no learned positions
   Norm norm_;

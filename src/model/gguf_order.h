@@ -15,8 +15,8 @@ class GgufOrder {
 
   // Some families store the rows of a head of Q and K in pairs (2i, 2i + 1) instead of halves (i, i + d / 2),
   // and GPT-NeoX stores all of Q, then all of K, then all of V, which here follow each other in every head.
-  bool moves_rows(
-      std::string_view name) const;    // whether it does so for the tensor with this Hugging Face name
+  // Whether it does so for the tensor with this Hugging Face name.
+  bool moves_rows(std::string_view name) const;
   int64_t in_gguf(int64_t row) const;  // position of row `row` here
   int64_t here(int64_t row) const;     // position of row `row` in GGUF
 

@@ -65,8 +65,8 @@ class Loader {
   BlockExperts experts(const std::string& prefix);
   tensor::Parameter* expert_weights(const std::string& name, int64_t rows, int64_t columns,
                                     const std::vector<StoredPart>& parts);
-  void check(const std::string& name,
-             const std::vector<int64_t>& shape);  // throws unless it exists and is accepted
+  // Throws unless the tensor exists with this shape; marks it as used.
+  void check(const std::string& name, const std::vector<int64_t>& shape);
   void tell(int64_t done) const;
   void check_tied(tensor::Parameter& embedding);
   void read(const std::string& name, at::Tensor& out) const;

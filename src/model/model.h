@@ -89,8 +89,8 @@ class Model {
                                             base::LogSink* log = nullptr, Head head = Head::language,
                                             const config::Quantization& quantization = {}, uint64_t seed = 42,
                                             at::ScalarType wanted = at::kFloat);
-  static Outline outline(const std::string& path, std::string_view dtype,
-                         Head head = Head::language);  // as in open()
+  // Reads no weights; the arguments are those of open().
+  static Outline outline(const std::string& path, std::string_view dtype, Head head = Head::language);
   virtual ~Model() = default;
 
   virtual const ModelConfig& config() const = 0;

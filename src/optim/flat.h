@@ -21,8 +21,9 @@ struct FlatViews {
 using Allocate = std::function<at::Tensor(int64_t count, at::ScalarType type)>;
 FlatViews flat_views(const std::vector<tensor::Parameter*>& parameters,
                      const std::vector<at::ScalarType>& types, const Allocate& allocate);
+// Filled with zeros.
 FlatViews flat_views(const std::vector<tensor::Parameter*>& parameters,
-                     const std::vector<at::ScalarType>& types, base::MemoryKind kind);  // filled with zeros
+                     const std::vector<at::ScalarType>& types, base::MemoryKind kind);
 // Bytes that the buffers take.
 int64_t flat_bytes(const std::vector<tensor::Parameter*>& parameters,
                    const std::vector<at::ScalarType>& types);

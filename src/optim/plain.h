@@ -28,8 +28,9 @@ struct Weights {
   Keys keys;
 };
 
+// Without state and keys.
 Weights weights_of(const Parameter& parameter, const tensor::Writing& values, double grad_scale,
-                   const Common& common);  // without state and keys
+                   const Common& common);
 
 void update(Weights& weights, const Adam& step);
 void update(Weights& weights, const Sgd& step);

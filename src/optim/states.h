@@ -51,9 +51,9 @@ class States {
   // memory.
   void release(size_t parameter, int64_t begin, int64_t count) const;
   bool paged() const { return paged_ != nullptr; }
-  int64_t paged_bytes(size_t parameter,
-                      int64_t count) const;  // for a parameter with `count` elements, in a file
-  void check() const;                        // throws Error(io) if the disk could not read a state
+  // For a parameter with `count` elements, in a file.
+  int64_t paged_bytes(size_t parameter, int64_t count) const;
+  void check() const;  // throws Error(io) if the disk could not read a state
 
  private:
   std::vector<at::ScalarType> types(const std::vector<Parameter*>& parameters, size_t state) const;

@@ -14,8 +14,8 @@ void check_order(const Segments& segments);
 struct TreeRows {
   explicit TreeRows(const Segments& segments);  // in order
 
-  std::vector<int64_t>
-      starts;  // [trees + 1], the first row of each; a segment without a prefix begins a tree
+  // [trees + 1], the first row of each; a segment without a prefix begins a tree.
+  std::vector<int64_t> starts;
   // Empty if no segment has a prefix. For each row, counted from the first row of its tree: until, the row
   // after the last one that sees it; position, its place in its sequence, with a block of zeros after the
   // last.

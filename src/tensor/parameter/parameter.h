@@ -100,8 +100,8 @@ class Parameter {
   void hold(at::Tensor numbers);
   void decode();
 
-  // A trainer lives from here to end_training(). Error(busy): another trainer lives. With a type, a gradient
-  // of that type (kFloat or kBFloat16) is collected; without, none.
+  // A trainer exists from here until end_training(). Throws Error(busy) if another trainer exists. With a
+  // type, a gradient of that type (kFloat or kBFloat16) is collected; without, none.
   void begin_training_in(std::optional<at::ScalarType> gradient);
   // The same with the caller's buffer, of the parameter's shape; undefined: none is collected.
   void begin_training(at::Tensor gradient);
