@@ -140,8 +140,8 @@ int32_t choose_greedy(std::span<const float> logits) {
 
 int32_t choose_sampled(std::span<const float> logits, double uniform) {
   const float top = largest(logits);
-  std::vector<std::pair<int32_t, double>>
-      sums;  // tokens that are left, and the sum of exponentials up to each
+  // The tokens that are left, and the sum of exponentials up to each.
+  std::vector<std::pair<int32_t, double>> sums;
   double sum = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
     if (logits[i] == kRemoved) continue;

@@ -81,7 +81,7 @@ class Int8Products;  // int8_products.h
 // type.
 struct Projection {
   Parameter* weight = nullptr;
-  Parameter* bias = nullptr;  // or null
+  Parameter* bias = nullptr;  // null: none
   bool transposed = false;    // the weight is [in, out] (GPT-2)
   LowRank low_rank = {};
   const Int8Products* int8 = nullptr;  // codes of the weight, which is frozen: bfloat16 products are in int8
@@ -106,13 +106,13 @@ struct OwnRows {
   std::vector<int64_t> ids = {};  // each once
 };
 struct EmbeddingOptions {
-  double scale = 1;       // of the rows; rounded to w's type first (Gemma: the root of the width)
+  double scale = 1;       // factor of the rows; rounded to w's type first (Gemma: the root of the width)
   Noise noise = {};       // added to them
-  double multiplier = 1;  // of the sum (Granite's embedding_multiplier)
+  double multiplier = 1;  // factor of the sum (Granite's embedding_multiplier)
   // An adapter's terms: a is [rank, vocab], b [hidden, rank], and a row gets scale b a[:, id] before all
   // else.
   LowRank low_rank = {};
-  const OwnRows* own_rows = nullptr;  // or null; not owned
+  const OwnRows* own_rows = nullptr;  // null: none; not owned
 };
 // ids: int32 [tokens] -> [tokens, hidden] of w's type. anchor: a scalar that requires grad, so that a graph
 // starts here.
@@ -166,7 +166,7 @@ class AttentionPlugin;  // attention_plugin.h
 using AttentionPluginPtr = std::shared_ptr<const AttentionPlugin>;
 
 struct AttentionOptions {
-  double scale = 1.0;                   // of q k^T
+  double scale = 1.0;                   // factor of q k^T
   int64_t window = 0;                   // sliding window: a query sees the last `window` positions; 0: all
   double softcap = 0;                   // scores become softcap tanh(score / softcap) (Gemma 2); 0: they stay
   AttentionPluginPtr plugin = nullptr;  // null: the built-in kernel, which attention_decode always is

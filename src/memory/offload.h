@@ -73,8 +73,8 @@ class Offload final : public tensor::SavedPolicy {
   bool stop_ = false;
   std::exception_ptr error_;
   std::deque<std::pair<std::weak_ptr<Slot>, int64_t>> queue_;  // with the number of bytes to write
-  int64_t waiting_bytes_ = 0;                                  // of the queue, and of the one being written
-  std::vector<std::weak_ptr<Slot>> order_;                     // in the order in which they left
+  int64_t waiting_bytes_ = 0;               // bytes of the queue and of the tensor being written
+  std::vector<std::weak_ptr<Slot>> order_;  // in the order in which they left
   std::unordered_map<const void*, std::weak_ptr<Slot>> by_storage_;
 
   // Disk space in a rehearsal.

@@ -106,7 +106,7 @@ void OffloadFile::free(const Extent& extent) noexcept {
   }
   try {
     gaps_.emplace(offset, bytes);
-  } catch (const std::bad_alloc&) {  // that space is not reused
+  } catch (const std::bad_alloc&) {  // its space is not reused
   }
 }
 

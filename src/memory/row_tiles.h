@@ -17,8 +17,8 @@ using RowBody = std::function<at::Tensor(const at::Tensor& x, int64_t first, ker
 
 struct RowTiles {
   int64_t rows = 0;                                  // rows in a tile; the last one also takes the remainder
-  int64_t width = 0;                                 // of the result
-  at::ScalarType type = at::kFloat;                  // of the result
+  int64_t width = 0;                                 // the result's width
+  at::ScalarType type = at::kFloat;                  // the result's type
   kernels::Wanted wanted = kernels::Wanted::values;  // graph: the result is zeros
   kernels::Again again = {};                         // how x is made again; empty: x is kept
   std::vector<const kernels::Parameter*> parameters = {};  // parameters that the body reads and may train

@@ -18,7 +18,7 @@ class UnnamedFile {
 
   int descriptor() const { return descriptor_; }
   const std::string& directory() const { return directory_; }  // the one that holds it
-  int64_t free_bytes() const;                                  // of the disk
+  int64_t free_bytes() const;                                  // unused bytes of the disk
   // Reserves disk space for that many bytes, which are zeros. Throws Error(io) naming the bytes needed, their
   // purpose, and the bytes free.
   void reserve(int64_t bytes, const std::string& what) const;

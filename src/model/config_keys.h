@@ -11,8 +11,8 @@
 
 namespace trl::model {
 
-inline constexpr int64_t kMaxExtent = int64_t{1}
-                                      << 24;  // of any one size; products of two stay far below 2^63
+inline constexpr int64_t kMaxExtent = int64_t{1}  // The largest size; products of two are far below 2^63.
+                                      << 24;
 
 // Typed reads from one JSON object; null counts as absent, as in transformers.
 class ConfigKeys {

@@ -79,7 +79,7 @@ class Decoder final : public Model {
   Norm norm_;
   Parameter* head_ = nullptr;
   Parameter* no_bias_ = nullptr;
-  kernels::LowRank embedding_terms_;  // of the adapter in use
+  kernels::LowRank embedding_terms_;  // the terms of the adapter in use
   kernels::OwnRows embedding_rows_, head_rows_;
   Adapters adapters_;
 };

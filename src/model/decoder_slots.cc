@@ -27,8 +27,8 @@ void Decoder::add_expert_slots(BlockExperts& experts, int64_t index, std::vector
   const auto add_router = [&] {
     Slot& added = slots.emplace_back(slot(experts.router.weight, no_bias_, ModuleKind::router, index));
     const std::string experts_name = module_name(loaded_.names.at(experts.weights.gate_up), *config().family);
-    added.module.name =
-        experts_name.substr(0, experts_name.rfind(".experts.")) + ".gate";  // differs from the name in files
+    // The name differs from the one in files.
+    added.module.name = experts_name.substr(0, experts_name.rfind(".experts.")) + ".gate";
     added.module.in = experts.router.in();
     added.module.out = experts.router.out();
     added.low_rank = &experts.router.low_rank;

@@ -59,8 +59,8 @@ void EmbeddingRows::skip(const at::Tensor& weight, Draw draw) {
   if (tensor::Rehearsal::current() != nullptr) return;
   at::Tensor piece = at::empty({2 * kPieceDraws}, at::kFloat);
   for (int64_t left = rows_ * weight.size(1); left > 0;) {
-    const int64_t count =
-        left <= 2 * kPieceDraws ? left : kPieceDraws;  // the last piece never has fewer than 16
+    // The last piece never has fewer than 16.
+    const int64_t count = left <= 2 * kPieceDraws ? left : kPieceDraws;
     base::poll();
     at::Tensor part = piece.narrow(0, 0, count);
     draw(part);

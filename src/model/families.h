@@ -21,8 +21,8 @@ struct Names {
   std::string_view score = "score";  // the head of a classifier
 
   std::string_view layer = "model.layers.{}.";
-  std::string_view attention_norm = "input_layernorm";  // of the input of attention
-  std::string_view attention_post_norm = {};            // of the output of attention
+  std::string_view attention_norm = "input_layernorm";  // normalises the input of attention
+  std::string_view attention_post_norm = {};            // normalises the output of attention
   std::string_view mlp_norm = "post_attention_layernorm";
   std::string_view mlp_post_norm = {};
   std::string_view q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj";
@@ -119,9 +119,9 @@ struct Scales {
 
 // Rates of dropout in training.
 struct Dropouts {
-  NumberKey embedding = {};                        // of the input of the layers
-  NumberKey attention = {"attention_dropout", 0};  // of the attention weights
-  NumberKey attention_out = {}, mlp_out = {};      // of the parts' additions to the stream
+  NumberKey embedding = {};                        // rate for the input of the layers
+  NumberKey attention = {"attention_dropout", 0};  // rate for the attention weights
+  NumberKey attention_out = {}, mlp_out = {};      // rates for the parts' additions to the stream
 };
 
 // For a family whose names have a router.
@@ -134,7 +134,7 @@ struct Experts {
   // Layers before every n-th are dense, and so are the layers in "mlp_only_layers".
   SizeKey every = {"decoder_sparse_step", 1};
   NumberKey balance = {"router_aux_loss_coef", 0.001};
-  NumberKey jitter = {};  // of the router's input in training
+  NumberKey jitter = {};  // noise in the router's input in training
 };
 
 struct Family {
@@ -158,7 +158,7 @@ struct Family {
   bool gelu_is_tanh = false;  // "gelu" means the approximation by tanh
   FlagKey qkv_bias = {}, out_bias = {}, mlp_bias = {};
   FlagKey parallel = {};              // attention and mlp read the same stream
-  bool one_norm_if_parallel = false;  // and the same norm of it
+  bool one_norm_if_parallel = false;  // the two parts then share one norm
   Window window = {};
   Rope rope = {};
   Scales scales = {};

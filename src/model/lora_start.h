@@ -40,7 +40,7 @@ class LoraStart {
 
  private:
   LoraFactors rounded(LoraFactors factors) const;
-  LoraFactors drawn(int64_t in, int64_t out, int64_t rows);  // as nn.Linear draws two matrices
+  LoraFactors drawn(int64_t in, int64_t out, int64_t rows);  // drawn like two matrices of nn.Linear
   void start(LoraFactors& factors, int64_t r);
   LoraFactors orthogonal(int64_t in, int64_t out, int64_t r);
   LoraFactors principal(const at::Tensor& weight, int64_t r, double scaling);

@@ -42,8 +42,8 @@ struct ForwardOptions {
   // The type of linear layers and attention; bfloat16 over float32 weights is autocast. bfloat16 weights
   // compute in bfloat16.
   at::ScalarType compute = at::kFloat;
-  config::Recompute recompute = {};                 // of the decoder layers, in backward
-  kernels::Noise noise = {};                        // of the embeddings
+  config::Recompute recompute = {};                 // applies to the decoder layers, in backward
+  kernels::Noise noise = {};                        // added to the embeddings
   kernels::AttentionPluginPtr attention = nullptr;  // null: the built-in one
   bool router_loss = false;                         // compute the loss of a mixture of experts
   int64_t router_tokens = 0;                        // only this many first tokens have that loss; 0: all
@@ -62,7 +62,7 @@ struct Output {
 // The facts that are known about a model before its weights are read.
 struct Outline {
   ModelConfig config;
-  at::ScalarType dtype;  // that the weights will have
+  at::ScalarType dtype;  // the type that the weights will have
 };
 
 // Keys and values of one sequence, all layers, for decoding. Made by Model::new_cache.
@@ -129,8 +129,8 @@ class Model {
   virtual Parameter& head() = 0;  // lm_head, the tied embedding, or a classifier's
   // The rows of the last entered adapter in the head. Valid as long as the model.
   virtual const kernels::OwnRows& head_rows() const = 0;
-  virtual at::ScalarType dtype() const = 0;  // of the weights
-  virtual at::Device device() const = 0;     // of the weights and the computation
+  virtual at::ScalarType dtype() const = 0;  // the weights' type
+  virtual at::Device device() const = 0;     // the device of the weights and the computation
   // The type to compute in when `wanted` is asked for (see ForwardOptions); the head's too.
   at::ScalarType compute(at::ScalarType wanted) const { return compute(dtype(), wanted); }
   // The options with which the head computes logits from hidden states, in the type for `wanted`.

@@ -21,7 +21,7 @@ double positive_of(const ConfigKeys& keys, const NumberKey& number) {
   return number.key == nullptr ? number.otherwise : keys.positive_or(number.key, number.otherwise);
 }
 
-// As in transformers' configurations: the family's value if the key is missing, none if it is null.
+// The cap: as in transformers' configurations, the family's value if the key is missing, none if it is null.
 double softcap_of(const ConfigKeys& keys, const NumberKey& number) {
   if (number.key == nullptr || !keys.has(number.key)) return number.otherwise;
   return keys.positive_or(number.key, 0);

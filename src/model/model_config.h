@@ -17,10 +17,10 @@ struct ExpertsConfig {
   int64_t count = 0;   // 0: no layer has any
   int64_t chosen = 0;  // per token
   int64_t width = 0;
-  int64_t shared_width = 0;  // of the expert that every token uses; 0: none
+  int64_t shared_width = 0;  // width of the expert that every token uses; 0: none
   bool normalised = false;   // the shares of a token's experts add up to 1
   double balance = 0;        // coefficient of the routers' loss
-  double jitter = 0;         // of the router's input in training, which the layers here do not apply
+  double jitter = 0;         // noise in the router's input in training, which the layers here do not apply
 };
 
 // Rates of dropout in training: of the input of the layers, of the weights of attention, and of the additions

@@ -10,7 +10,7 @@ namespace trl::model {
 struct StoredPart {
   std::string name;
   int64_t expert = -1;           // the first index; -1: all of it
-  int64_t first = 0, rows = -1;  // of the expert's matrix; -1: all
+  int64_t first = 0, rows = -1;  // rows within the expert's matrix; -1: all
   bool transposed = false;       // files store the whole as [in, out], the parameter is [out, in]
   std::vector<int64_t> shape(at::IntArrayRef whole) const {
     if (transposed) return {whole[1], whole[0]};

@@ -217,7 +217,7 @@ std::string_view size_key(std::string_view theirs) {
 struct Held {
   io::GgufTensor tensor;
   std::vector<int64_t> shape;  // in the order of this library
-  std::string name;            // of the tensor in the file
+  std::string name;            // the tensor's name in the file
   bool moved = false;          // rows are in another order
   bool transposed = false;
   float added = 0;

@@ -87,7 +87,7 @@ TRL_INLINE void encode_with(const float* values, int64_t count, const Decades& d
 #pragma GCC ivdep
   for (int64_t i = 0; i < count; ++i) {
     float y = values[i] * inverse;
-    y = y > kLowest ? y : kLowest;  // also replaces a NaN
+    y = y > kLowest ? y : kLowest;  // replaces a NaN, too
     y = y < 1.0f ? y : 1.0f;
     // NOLINTNEXTLINE(bugprone-incorrect-roundings): not negative; std::lround is not vectorised
     const int m = 2 * static_cast<int>((y + 1.0f) * (kSteps / 2) + 0.5f) - static_cast<int>(kSteps);

@@ -91,8 +91,8 @@ void update(const Slice& slice, const Ademamix& step);
 // The values of a type's 256 codes.
 const float* code_values(Codec codec);
 // Encodes one block, or its first `count` values: its largest magnitude, and the nearest code of each value.
-// As in bitsandbytes 0.50.2 on the CPU, a value is first rounded to the nearest of 65,536 points from -absmax
-// to absmax, so 0 in a block of others becomes the code nearest to absmax / 65,535.
+// A value is first rounded to the nearest of 65,536 points from -absmax to absmax, as in bitsandbytes 0.50.2
+// on the CPU, so 0 in a block of others becomes the code nearest to absmax / 65,535.
 void encode(const float* values, int64_t count, Codec codec, uint8_t* codes, float* absmax);
 
 // Adafactor's three passes over rows of a matrix; the update of an element is row[i] * column[j] * gradient.

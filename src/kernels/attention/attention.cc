@@ -168,7 +168,7 @@ class KeyGradient {
  private:
   const Layout& layout_;
   const at::Tensor whole_;
-  at::Tensor sums_;  // of the heads so far, if several share keys
+  at::Tensor sums_;  // sums over the heads so far, if several share keys
 };
 
 // Gives turns to the heads that share the keys of a tree. Tasks are begun in the order of the heads, so that

@@ -9,8 +9,8 @@ namespace trl::kernels {
 
 namespace {
 
-constexpr int64_t kPiece =
-    64;  // rows: keys of a head stay in the first-level cache, three heads suit two threads
+// Rows: keys of a head stay in the first-level cache, and three heads suit two threads.
+constexpr int64_t kPiece = 64;
 
 struct Piece {
   const KeyValues* page;

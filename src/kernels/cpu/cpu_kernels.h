@@ -23,7 +23,7 @@ enum class Type : int32_t { f32, bf16 };  // bf16: the upper half of a float32, 
 // groups.
 struct NormForward {
   const void* x;
-  const void* branch;  // or null
+  const void* branch;  // null: none
   const void* w;       // [groups, width]
   const void* bias;    // the same, or null; of w's type
   void* sum;           // null without a branch
@@ -144,7 +144,7 @@ struct HeadFactors {
 struct Skinny {
   const void* x;
   const void* w;
-  const void* bias;  // or null
+  const void* bias;  // null: none
   void* y;
   int64_t rows, k, x_stride, y_stride;
   Type x_type, w_type, bias_type, y_type;

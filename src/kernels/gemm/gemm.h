@@ -45,7 +45,7 @@ class EachRowByItself {
 };
 inline constexpr int64_t kRowsTogether = 96;
 
-// One of several products with separate results, which are divided among the threads together.
+// A product with a separate result, for a call that divides several among the threads together.
 struct Multiplication {
   Matrix a, b;
   void* c;

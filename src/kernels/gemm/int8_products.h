@@ -14,7 +14,7 @@ class Int8Products {
   // Whether the projection still has the weight that these codes were made from: an adapter may have replaced
   // it.
   bool are_of(const Projection& p) const { return p.weight == weight_; }
-  // One of several products with x [tokens, in]: y [tokens, out] = x w^T + added + beta y.
+  // A product with x [tokens, in] for gemm_int8(): y [tokens, out] = x w^T + added + beta y.
   Int8Multiplication forward(const at::Tensor& y, const TensorFactors& added, float beta) const {
     return {&forward_, steps_.data_ptr<float>(), y, beta, added};
   }

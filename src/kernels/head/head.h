@@ -10,7 +10,7 @@ struct HeadOptions {
   // Rows of logits that exist at once; 0: as many as keep work memory within 64 MiB. If several tiles add to
   // a bfloat16 gradient of the head, it takes one more byte for each element in the meantime.
   int64_t tile_rows = 0;
-  double scale = 1;    // of the logits, applied first (Granite: 1 / logits_scaling)
+  double scale = 1;    // factor of the logits, applied first (Granite: 1 / logits_scaling)
   double softcap = 0;  // logits become softcap tanh(logit / softcap) (Gemma 2); 0: they stay
   // Rows that replace rows of the head, which then have no gradient; or null. Not owned.
   const OwnRows* own_rows = nullptr;

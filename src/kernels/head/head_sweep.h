@@ -44,7 +44,7 @@ class HeadSweep {
   void add_rows(const Tile& tile);
 
   const at::Tensor& hidden_;
-  const std::unique_ptr<const tensor::Encoded> patched_;  // or null
+  const std::unique_ptr<const tensor::Encoded> patched_;  // null: no own rows
   const tensor::Encoded* const encoded_;                  // in place of head_
   const std::optional<tensor::Reading> reading_;
   const at::Tensor head_;

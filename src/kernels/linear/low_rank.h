@@ -37,7 +37,7 @@ class LowRankTerms {
   struct Term {
     size_t output;
     Projection projection;
-    int64_t first;  // of its columns in the joined matrix
+    int64_t first;  // index of its first column in the joined matrix
     tensor::Use a, b, bias, magnitude;
     at::Tensor norms = {};  // DoRA's
     const LowRank& factors() const { return projection.low_rank; }

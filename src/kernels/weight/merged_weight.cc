@@ -70,8 +70,8 @@ class MergedWeight final : public tensor::Encoded {
   const std::shared_ptr<const tensor::Encoded> base_;
   const at::ScalarType type_;  // the type of the base's numbers
   const int64_t rows_, matrices_, rank_;
-  const at::Tensor a_,
-      b_;               // float32 [matrices * rank, width], [matrices, rows, rank], multiplied by the scale
+  // float32 [matrices * rank, width]; [matrices, rows, rank], multiplied by the scale.
+  const at::Tensor a_, b_;
   at::Tensor factors_;  // float32 [rows]; undefined: none
 };
 

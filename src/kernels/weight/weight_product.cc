@@ -195,7 +195,7 @@ void skinny_products(const at::Tensor& x, at::ArrayRef<SkinnyProduct> products) 
   const tensor::Timed timed(tensor::Part::gemm);
   constexpr int64_t kUnit = 16;  // outputs
   std::vector<Skinny> all;
-  std::vector<int64_t> starts = {0};  // of each product among the units of all
+  std::vector<int64_t> starts = {0};  // each product's first among the units of all
   for (const SkinnyProduct& p : products) {
     const bool biased = p.bias.defined();
     all.push_back({x.data_ptr(), p.encoded == nullptr ? p.w.data_ptr() : nullptr,

@@ -15,7 +15,7 @@ namespace trl::tensor {
 
 struct Block {
   void* data = nullptr;
-  int64_t bytes = 0;  // as charged
+  int64_t bytes = 0;  // the charged size
   base::MemoryKind kind = base::MemoryKind::workspace;
   bool zero = false;     // fresh pages
   uint64_t mapping = 0;  // number of the mapping that it is a part of; 0: a small block from malloc

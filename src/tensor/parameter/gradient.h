@@ -32,7 +32,7 @@ class Gradient {
   at::ScalarType type() const { return type_; }
   // Lends a buffer of this type and shape to add to. It stays: drop() zeroes it.
   void lend(at::Tensor buffer);
-  const at::Tensor& value();  // of type(); zero if nothing was added
+  const at::Tensor& value();  // its type is type(); zero if nothing was added
   void drop();
 
   int64_t uses = 0;       // uses that graphs have made and not yet ended

@@ -62,7 +62,7 @@ class Parameter {
   bool decay = true;         // whether weight decay applies
   bool trainable = true;     // false: frozen, a trainer that begins gives it no gradient and no state
   bool embedding = false;    // its rows are looked up
-  int64_t padding_row = -1;  // of an embedding: lookups of it train nothing (nn.Embedding's padding_idx)
+  int64_t padding_row = -1;  // an embedding's row whose lookups train nothing (nn.Embedding's padding_idx)
 
   at::IntArrayRef shape() const { return encoded_ ? encoded_->shape() : values_.sizes(); }
   int64_t size(int64_t dimension) const { return shape().at(static_cast<size_t>(dimension)); }

@@ -12,8 +12,8 @@ namespace {
 
 using std::chrono::microseconds;
 constexpr microseconds kLeast{3}, kMost{200};
-constexpr uint32_t kTriesOften = 4,
-                   kTriesSeldom = 512;  // one wait in this many is longer, to see if that pays off
+// One wait in this many is longer, to see if that pays off.
+constexpr uint32_t kTriesOften = 4, kTriesSeldom = 512;
 
 void pause() noexcept {
 #if defined(__x86_64__)
