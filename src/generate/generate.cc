@@ -13,7 +13,8 @@ namespace trl::generate {
 
 namespace {
 
-// Room made at once; a cache grows by itself, so a generous max_new_tokens costs nothing before it is used.
+// Positions to make room for at first; a cache grows as needed, so a generous max_new_tokens costs nothing
+// before it is used.
 constexpr int64_t kFirstRoom = 256;
 
 void generate_one(model::Model& model, int64_t prompt, std::span<const int32_t> ids,

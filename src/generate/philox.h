@@ -18,7 +18,7 @@ inline std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::arra
   return counter;
 }
 
-// In [0, 1), 53 bits: the draw for one position of one prompt.
+// A number in [0, 1) with 53 random bits: the draw for one position of one prompt.
 inline double uniform(uint64_t seed, uint64_t prompt, uint64_t position) {
   const auto low = [](uint64_t v) { return static_cast<uint32_t>(v); };
   const auto high = [](uint64_t v) { return static_cast<uint32_t>(v >> 32); };

@@ -24,7 +24,7 @@ void apply_repetition_penalty(std::span<float> logits, std::span<const int32_t> 
   }
 }
 
-// Ties with the k-th largest stay.
+// Keeps the k largest; ties with the k-th largest stay.
 void keep_top_k(std::span<float> logits, int64_t k) {
   if (static_cast<uint64_t>(k) >= logits.size()) return;
   std::vector<float> sorted(logits.begin(), logits.end());
@@ -35,7 +35,7 @@ void keep_top_k(std::span<float> logits, int64_t k) {
   }
 }
 
-// float32 like torch.softmax, whose sums torch accumulates wider.
+// Computed in float32 like torch.softmax, whose sums torch accumulates wider.
 std::vector<float> softmax(std::span<const float> logits) {
   const float top = *std::max_element(logits.begin(), logits.end());
   std::vector<float> p(logits.size());
@@ -47,13 +47,13 @@ std::vector<float> softmax(std::span<const float> logits) {
   return p;
 }
 
-// From the smallest up, tokens go while the cumulative probability is at most 1 - p; the largest stays. Of
-// equal ones the lower id stays longer (torch's sort leaves that open). Counted from the largest down,
-// because few stay: these alone are sorted, a few more at a time until the first one that goes.
+// Removes tokens from the smallest up while the cumulative probability is at most 1 - p; the largest stays.
+// Among equal ones the lower id stays longer (torch's sort leaves that open). Counted from the largest down,
+// because few stay: only these are sorted, a few more at a time until the first one that is removed.
 void keep_top_p(std::span<float> logits, double top_p) {
   const std::vector<float> p = softmax(logits);
   std::vector<size_t> order;
-  double rest = 0;  // probability of a token and of all smaller ones
+  double rest = 0;  // the probability of a token and of all smaller ones
   for (size_t i = 0; i < p.size(); ++i) {
     if (logits[i] != kRemoved) order.push_back(i), rest += p[i];
   }
@@ -83,14 +83,14 @@ void keep_min_p(std::span<float> logits, double min_p) {
   }
 }
 
-// By a temperature so small that quotients are beyond float32, the largest alone stay.
+// Divides by a temperature. If it is so small that quotients exceed float32, only the largest stay.
 void divide(std::span<float> logits, float temperature) {
   const float top = *std::max_element(logits.begin(), logits.end());
   const bool fits = temperature > 0 && std::isfinite(top / temperature);
   for (float& logit : logits) logit = fits ? logit / temperature : logit == top ? 0.0f : kRemoved;
 }
 
-// The largest, found in lanes that a compiler makes vectors of. A NaN is ignored.
+// The largest logit, found in lanes that a compiler vectorises. A NaN is ignored.
 float largest(std::span<const float> logits) {
   constexpr size_t kLanes = 32;
   std::array<float, kLanes> tops;
@@ -140,7 +140,8 @@ int32_t choose_greedy(std::span<const float> logits) {
 
 int32_t choose_sampled(std::span<const float> logits, double uniform) {
   const float top = largest(logits);
-  std::vector<std::pair<int32_t, double>> sums;  // what is left, and the sum of exponentials up to there
+  // The tokens that are left, and the sum of exponentials up to each.
+  std::vector<std::pair<int32_t, double>> sums;
   double sum = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
     if (logits[i] == kRemoved) continue;
@@ -150,7 +151,7 @@ int32_t choose_sampled(std::span<const float> logits, double uniform) {
   const double target = uniform * sum;
   const auto chosen =
       std::find_if(sums.begin(), sums.end(), [&](const auto& s) { return s.second > target; });
-  return chosen == sums.end() ? sums.back().first : chosen->first;  // rounding may leave the total short
+  return chosen == sums.end() ? sums.back().first : chosen->first;  // rounding may make the total too small
 }
 
 float log_probability(std::span<const float> logits, int32_t id) {

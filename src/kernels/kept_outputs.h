@@ -1,5 +1,5 @@
-// A piece of a graph that is computed twice, without a graph in forward and with one in backward: what its
-// ops made the first time and need not make again.
+// Outputs that are kept for a piece of a graph that is computed twice, without a graph in forward and with
+// one in backward: the ops return them the second time instead of computing them again.
 #pragma once
 #include <deque>
 #include <string_view>
@@ -20,11 +20,11 @@ class KeptOutputs {
   explicit KeptOutputs(Kinds kinds) : kinds_(kinds) {}
 
   bool keeps(Output kind) const { return kind == Output::attention ? kinds_.attention : kinds_.products; }
-  bool again() const { return again_; }  // this is the second time
+  bool again() const { return again_; }  // this is the second run
   void add(const std::vector<at::Tensor>& outputs, std::string_view by);
-  std::vector<at::Tensor> next();  // of the op that is the next one to ask
+  std::vector<at::Tensor> next();  // the outputs of the next op that asks
 
-  // Those of the piece that this thread computes; null: it computes none.
+  // The outputs of the piece that this thread computes; null: it computes none.
   static KeptOutputs* current() { return current_; }
 
   // Active during one of the two runs of a piece.
@@ -42,7 +42,7 @@ class KeptOutputs {
     KeptOutputs* const before_;
   };
 
-  // While a part of the piece is computed that is computed once more by itself: nothing of it is kept.
+  // Active during a part of the piece that is recomputed separately: nothing of it is kept.
   class Without {
    public:
     Without() : before_(std::exchange(current_, nullptr)) {}
@@ -61,7 +61,7 @@ class KeptOutputs {
   std::deque<std::vector<tensor::Saved>> kept_;
 };
 
-// What body() makes, or made when the piece was computed first.
+// The result of body(), or its result from the first run of the piece.
 template <typename Body>
 std::vector<at::Tensor> made(Output kind, std::string_view by, const Body& body) {
   KeptOutputs* const piece = KeptOutputs::current();

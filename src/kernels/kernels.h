@@ -1,6 +1,7 @@
 // The differentiable pieces of a model, each an autograd Function over flat [tokens, ...] tensors. Every
 // output and every saved buffer is counted. Weight gradients are added through tensor::Use, never returned by
-// autograd. Inputs are contiguous tensors of float32 or bfloat16 (ids and targets on the host); which
+// autograd. Inputs are contiguous tensors of float32 or bfloat16 (ids and targets on the host); path.h
+// chooses the path they take.
 // path they take, path.h says.
 #pragma once
 #include <ATen/ATen.h>
@@ -18,32 +19,32 @@ namespace trl::kernels {
 
 using tensor::Parameter;
 
-// Segments of a batch: attention, and nothing else, respects their borders. Shared by all layers of a step.
-// One that continues another sees that one's tokens, and all that this one sees, before its own; position_ids
-// continue from there. So rows that begin alike share their beginnings: [prompt | answer 1 | answer 2 | ...]
-// with prefix = {-1, 0, 0, ...}.
+// Segments of a batch: only attention respects their borders. Shared by all layers of a step. A segment that
+// continues another sees that one's tokens, and all that this one sees, before its own; position_ids continue
+// from there. So rows that begin alike share their beginnings: [prompt | answer 1 | answer 2 | ...] with
+// prefix = {-1, 0, 0, ...}.
 struct Segments {
   std::vector<int32_t> cu_seqlens;  // [segments + 1]
-  int64_t max_length = 0;           // of a segment
+  int64_t max_length = 0;           // the longest segment's length
   // [segments], in depth-first order: the number of the segment that each continues, which is the one before
-  // it or one that this continues; -1: none, as in a document by itself. Empty: none has one.
+  // it or one that this continues; -1: none, as in an independent document. Empty: none continues another.
   std::vector<int32_t> prefix = {};
-  // [segments]: of how many rows each is a part, and counts as, where statistics of tokens are made. Empty:
-  // of one.
+  // [segments]: the number of rows that each is a part of, and counts as in statistics of tokens. Empty: one
+  // each.
   std::vector<int32_t> rows = {};
 };
 using SegmentsPtr = std::shared_ptr<const Segments>;
 
-// Makes the x of a linear layer once more, bit by bit, so that nothing keeps it for backward.
+// Makes the x of a linear layer again, bit by bit, so that it need not be kept for backward.
 struct Again {
-  std::function<at::Tensor(const std::vector<at::Tensor>& from)>
-      make;                           // must hold no graph; empty: x is kept
-  std::vector<at::Tensor> from = {};  // what it is made from, which is kept
+  // Must hold no graph; empty: x is kept.
+  std::function<at::Tensor(const std::vector<at::Tensor>& from)> make;
+  std::vector<at::Tensor> from = {};  // the inputs of `make`, which are kept
   explicit operator bool() const { return make != nullptr; }
 };
 
-// What an op computes: the values; the values, which are only added to others, so that backward reads none of
-// them; or its graph alone, because they will not be read.
+// Which results the caller needs. values: all. added: only summed into others, so that backward reads none of
+// them. graph: no values, only gradients.
 enum class Wanted : uint8_t { values, added, graph };
 
 // y = x w^T + b. compute: type of the operands of the product, accumulated in float32. y has type `compute`.
@@ -53,23 +54,24 @@ at::Tensor linear(const at::Tensor& x, Parameter& w, Parameter* b, at::ScalarTyp
                   const Again& again = {});
 
 // Dropout (Srivastava et al. 2014): an element is left out with probability `rate`, the others are multiplied
-// by 1 / (1 - rate). Which ones, follows from the key and the element's row and column alone.
+// by 1 / (1 - rate). The choice depends only on the key and the element's row and column.
 struct Dropout {
-  double rate = 0;   // 0: none; 1: nothing is left
-  uint64_t key = 0;  // of the place in the model and in the run (base::counter_seed)
-  int64_t row = 0;   // of the element's first row, where x is a part of a batch
+  double rate = 0;   // 0: none; 1: all elements are left out
+  uint64_t key = 0;  // identifies the place in the model and in the run (base::counter_seed)
+  int64_t row = 0;   // number of the first row in the batch, if x is a part of one
 };
 
-// What an adapter adds to a projection: y += scale (b (a drop(x)) + bias) (LoRA, Hu et al. 2021).
+// An adapter's addition to a projection: y += scale (b (a drop(x)) + bias) (LoRA, Hu et al. 2021).
 struct LowRank {
   Parameter* a = nullptr;  // [rank, in]; null: nothing is added
   Parameter* b = nullptr;  // [out, rank]
   double scale = 1;
-  Parameter* bias = nullptr;  // [out], or none
-  // [out], or none. DoRA (Liu et al. 2024): what weight and factors make of x, before the projection's own
-  // bias, times magnitude / norm of each row of weight + scale b a; to gradients that norm is a constant.
+  Parameter* bias = nullptr;  // [out], or null
+  // [out], or null. DoRA (Liu et al. 2024): the sum of weight's and factors' products with x, before the
+  // projection's own bias, is multiplied by magnitude / norm of each row of weight + scale b a; for gradients
+  // that norm is a constant.
   Parameter* magnitude = nullptr;
-  Dropout dropout = {};  // of the x that a reads, and of nothing else
+  Dropout dropout = {};  // applies only to the x that a reads
   int64_t rank() const { return a->size(0); }
 };
 
@@ -79,15 +81,15 @@ class Int8Products;  // int8_products.h
 // type.
 struct Projection {
   Parameter* weight = nullptr;
-  Parameter* bias = nullptr;  // or none
+  Parameter* bias = nullptr;  // null: none
   bool transposed = false;    // the weight is [in, out] (GPT-2)
   LowRank low_rank = {};
-  const Int8Products* int8 = nullptr;  // of the weight, which is frozen: bfloat16 products are in int8
+  const Int8Products* int8 = nullptr;  // codes of the weight, which is frozen: bfloat16 products are in int8
   int64_t in() const { return weight->size(transposed ? 0 : 1); }
   int64_t out() const { return weight->size(transposed ? 1 : 0); }
 };
-// Where x has no graph and low-rank factors are trained, one begins here, without a gradient of x. Of the
-// graph alone, the outputs are zeros where backward does not need them.
+// If x has no graph and low-rank factors are trained, a graph begins here, without a gradient of x. With
+// Wanted::graph the outputs are zeros, unless backward needs them.
 std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> projections,
                                at::ScalarType compute, const Again& again = {},
                                Wanted wanted = Wanted::values);
@@ -96,20 +98,21 @@ std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> pro
 struct Noise {
   double size = 0;  // 0: none
   uint64_t key = 0;
-  int64_t row = 0;  // of the first of the embeddings, where they are a part of a batch
+  int64_t row = 0;  // number of the first embedding in the batch, if these are a part of one
 };
-// Rows that replace some of a table's own: tokens that are trained by themselves.
+// Rows that replace some of a table's own: tokens that are trained separately.
 struct OwnRows {
-  Parameter* rows = nullptr;      // [ids, hidden]; null: there are none
+  Parameter* rows = nullptr;      // [ids, hidden]; null: none
   std::vector<int64_t> ids = {};  // each once
 };
 struct EmbeddingOptions {
-  double scale = 1;       // of the rows, itself rounded to w's type (Gemma: the root of the width)
+  double scale = 1;       // factor of the rows; rounded to w's type first (Gemma: the root of the width)
   Noise noise = {};       // added to them
-  double multiplier = 1;  // of the sum (Granite's embedding_multiplier)
-  // Of an adapter: a is [rank, vocab], b [hidden, rank], and a row gets scale b a[:, id] before all else.
+  double multiplier = 1;  // factor of the sum (Granite's embedding_multiplier)
+  // An adapter's terms: a is [rank, vocab], b [hidden, rank], and a row gets scale b a[:, id] before all
+  // else.
   LowRank low_rank = {};
-  const OwnRows* own_rows = nullptr;  // or none; not kept
+  const OwnRows* own_rows = nullptr;  // null: none; not owned
 };
 // ids: int32 [tokens] -> [tokens, hidden] of w's type. anchor: a scalar that requires grad, so that a graph
 // starts here.
@@ -117,17 +120,18 @@ at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter&
                      const EmbeddingOptions& options = {});
 
 // x: [..., width], the last dimension being a row -> the same shape and type. The graph keeps nothing of x:
-// the gradient is that of y without the same elements, times 1 / (1 - rate). With rate 0 x itself.
+// the gradient is that of y with the same elements left out, times 1 / (1 - rate). With rate 0 returns x
+// itself.
 at::Tensor dropout(const at::Tensor& x, const Dropout& dropout);
 
-// weight: [width], or [n, width]: rows of x take turns, row r has weight r % n (heads with norms of their
-// own). bias: of weight's shape, or null; layer norms only.
+// weight: [width], or [n, width]: rows of x take turns, row r has weight r % n (heads with their own norms).
+// bias: of weight's shape, or null; layer norms only.
 struct Norm {
   Parameter* weight = nullptr;
   Parameter* bias = nullptr;
   NormKind kind = NormKind::rms;
   double eps = 1e-6;
-  // Where the weights that take turns are separate parameters, [width] each: all but the first. No bias.
+  // All but the first of the weights that take turns, if they are separate parameters, [width] each. No bias.
   std::vector<Parameter*> more = {};
 };
 // x: [..., width]; y has x's type.
@@ -135,7 +139,7 @@ at::Tensor norm(const at::Tensor& x, const Norm& norm);
 
 // A residual stream and its norm, both to be used: stream + branch_scale * branch (in the stream's type,
 // float32 under autocast; the scaled branch is rounded to its own type first) and the norm of that; without a
-// branch (undefined) the stream as it is. One pass forward; one backward, which also adds the two gradients
+// branch (undefined) the stream unchanged. One pass forward; one backward, which also adds the two gradients
 // of the stream.
 struct Residual {
   at::Tensor stream, normed;
@@ -143,36 +147,36 @@ struct Residual {
 Residual residual_norm(const at::Tensor& stream, const at::Tensor& branch, const Norm& norm,
                        double branch_scale = 1);
 
-// x, from which a graph begins: its values, requiring grad, to which nothing flows back.
+// The values of x as the start of a graph: requires grad, but no gradient flows back to x.
 at::Tensor recorded(const at::Tensor& x);
 
-// The stream of residual_norm alone.
+// Only the stream of residual_norm.
 at::Tensor add(const at::Tensor& stream, const at::Tensor& branch, double branch_scale = 1);
 
 // Rotary position embedding (Su et al. 2021) of the first 2n elements of each head, in float32 on the fly;
-// the others stay. q, k: [tokens, heads, head_dim]; cos, sin: float32 [tokens, n], attention scaling folded
-// in -> q and k turned.
+// the others stay. q, k: [tokens, heads, head_dim]; cos, sin: float32 [tokens, n], multiplied by the
+// attention scaling -> q and k turned.
 std::pair<at::Tensor, at::Tensor> rope(const at::Tensor& q, const at::Tensor& k, const at::Tensor& cos,
                                        const at::Tensor& sin, RopeLayout layout = RopeLayout::halves);
 
-// Columns of x [tokens, sum of widths] as tensors of their own: the outputs of a fused projection.
+// Columns of x [tokens, sum of widths] as separate tensors: the outputs of a fused projection.
 std::vector<at::Tensor> split_columns(const at::Tensor& x, at::IntArrayRef widths);
 
 class AttentionPlugin;  // attention_plugin.h
 using AttentionPluginPtr = std::shared_ptr<const AttentionPlugin>;
 
 struct AttentionOptions {
-  double scale = 1.0;                   // of q k^T
+  double scale = 1.0;                   // factor of q k^T
   int64_t window = 0;                   // sliding window: a query sees the last `window` positions; 0: all
   double softcap = 0;                   // scores become softcap tanh(score / softcap) (Gemma 2); 0: they stay
-  AttentionPluginPtr plugin = nullptr;  // the built-in kernel, which attention_decode always is
-  // Of the weights that the softmax gives: query row t of the batch, head h and key row s are row t * heads +
-  // h and column s. A plug-in refuses it.
+  AttentionPluginPtr plugin = nullptr;  // null: the built-in kernel, which attention_decode always is
+  // Dropout of the softmax's weights: query row t of the batch, head h and key row s are row t * heads + h
+  // and column s. A plug-in refuses it.
   Dropout dropout = {};
 };
 // Causal self-attention along the segments of each sequence; grouped heads. q: [tokens, heads, d]; k, v:
-// [tokens, kv_heads, d]
-// -> [tokens, heads, d] of q's type. Softmax in float32; nothing of size tokens x tokens is stored.
+// [tokens, kv_heads, d] -> [tokens, heads, d] of q's type. Softmax in float32; nothing of size tokens x
+// tokens is stored.
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const SegmentsPtr& segments, const AttentionOptions& options);
 

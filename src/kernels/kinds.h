@@ -1,4 +1,4 @@
-// What distinguishes the blocks of model families, as data.
+// The differences between the blocks of model families, as data.
 #pragma once
 #include <cstdint>
 
@@ -15,8 +15,8 @@ enum class Activation : int32_t { silu, gelu, gelu_tanh, relu, relu_squared };
 //   layer       (x - mean) rstd w + b in float32, rounded once (Ba et al. 2016)
 enum class NormKind : int32_t { rms, rms_wide, rms_offset, layer };
 
-// Which elements of a head are turned together, of the first 2n: i and n + i (transformers' rotate_half), or
-// 2i and 2i + 1 (GPT-J, Cohere, GLM).
+// The elements of a head that are turned together, of the first 2n: i and n + i (transformers' rotate_half),
+// or 2i and 2i + 1 (GPT-J, Cohere, GLM).
 enum class RopeLayout : int32_t { halves, pairs };
 
 }  // namespace trl::kernels

@@ -1,4 +1,4 @@
-// What every op of this room needs besides its kernel: checks of its tensors, and counted memory.
+// Helpers that every op of this room needs besides its kernel: checks of its tensors, and counted memory.
 #pragma once
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -29,18 +29,18 @@ inline Type type_of(const at::Tensor& x) { return type_of(x.scalar_type()); }
 
 inline at::ScalarType scalar_type(Type type) { return type == Type::f32 ? at::kFloat : at::kBFloat16; }
 
-// Wrong shapes are a bug of the engine, never the user's fault.
+// Checks shapes: a wrong shape is a bug of the engine, never the user's fault.
 inline void need(bool condition, const char* op, const char* what) {
   if (!condition) fail(Status::internal, "{}: {}", op, what);
 }
 
-// Whether a graph is being recorded through x.
+// Whether a graph is recorded through x.
 inline bool records(const at::Tensor& x) { return at::GradMode::is_enabled() && x.requires_grad(); }
 
-// Makes x a tensor from which a graph begins.
+// A tensor from which a graph begins.
 inline at::Tensor graph_start() { return at::zeros({}, at::kFloat).requires_grad_(); }
 
-// As a value of that type.
+// The value, rounded to the type.
 inline double rounded(double value, at::ScalarType type) {
   if (type == at::kDouble) return value;
   const auto single = static_cast<float>(value);
@@ -49,7 +49,8 @@ inline double rounded(double value, at::ScalarType type) {
 
 inline int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
 
-// The head's gradient was made together with the loss, so nothing may come after that in the graph.
+// Throws unless d_loss is 1: the head's gradient was made together with the loss, so the graph must end
+// there.
 inline void check_start_of_backward(const at::Tensor& d_loss) {
   if (const float d = d_loss.item<float>(); d != 1.0f) {
     fail(Status::internal, "head_loss: backward got the gradient {} where it can only start (1)", d);
@@ -66,7 +67,7 @@ inline at::Tensor scalar(double value) {
   return out;
 }
 
-// body(begin, end) over elements, cut at multiples of kPiece whatever the number of threads.
+// Calls body(begin, end) over elements, cut at multiples of kPiece whatever the number of threads.
 template <typename Body>
 void parallel_elements(int64_t count, const Body& body) {
   constexpr int64_t kPiece = 8192;
@@ -75,8 +76,8 @@ void parallel_elements(int64_t count, const Body& body) {
   });
 }
 
-// body(i, work) for each i in [0, count), taken by whichever thread is free, with a place of `floats` for
-// each thread. Ends early, by Error(cancelled), between two of them.
+// Calls body(i, work) for each i in [0, count), each taken by the next free thread, with work memory of
+// `floats` floats for each thread. Ends early between two of them, by Error(cancelled).
 template <typename Body>
 void each_with_work(int64_t count, int64_t floats, const Body& body) {
   const int64_t width = std::min<int64_t>(tensor::threads(), count);
@@ -90,17 +91,17 @@ void each_with_work(int64_t count, int64_t floats, const Body& body) {
   });
 }
 
-void convert(const at::Tensor& from, const at::Tensor& to);  // of one size
-void add_to(const at::Tensor& from, const at::Tensor& to);   // of one size; rounded once
+void convert(const at::Tensor& from, const at::Tensor& to);  // both of one size
+void add_to(const at::Tensor& from, const at::Tensor& to);   // both of one size; rounded once
 // x in `type`: a copy, or x itself if it has that type.
 at::Tensor converted(const at::Tensor& x, at::ScalarType type, MemoryKind kind);
 inline tensor::Reading read(Parameter& w, at::ScalarType type) { return w.read(type, &convert); }
-// What a branch gets of dy, the gradient of stream + scale * branch, in the branch's type.
+// The gradient of a branch from dy, the gradient of stream + scale * branch, in the branch's type.
 at::Tensor branch_gradient(const at::Tensor& dy, at::ScalarType type, double scale);
-// dropout() without a graph: of a value, and of a gradient alike. words: if not null, which elements are
-// kept, a bit of each: int16 [rows, width / 16, rounded up].
+// dropout() without a graph, of a value or of a gradient. words: if not null, gets one bit for each element,
+// set if it is kept: int16 [rows, width / 16, rounded up].
 at::Tensor dropped(const at::Tensor& x, const Dropout& dropout, at::Tensor* words = nullptr);
-// What dropout with these words makes of x, without drawing; and y with that added in its place.
+// The result of dropout with these words, without drawing; the function after it adds that to y in place.
 at::Tensor dropped(const at::Tensor& x, const Dropout& dropout, const at::Tensor& words);
 void add_dropped(const at::Tensor& x, const Dropout& dropout, const at::Tensor& words, at::Tensor& y);
 inline void check_rate(const Dropout& dropout) {
@@ -115,13 +116,14 @@ at::Tensor gated_rows(Activation kind, const at::Tensor& gate_up);
 at::Tensor gated_rows_backward(Activation kind, const at::Tensor& dy, const at::Tensor& gate_up);
 // sum[c] += x[r, c]; each column is summed by one thread, in the order of the rows.
 void add_column_sums(const at::Tensor& x, at::Tensor& sum);
-// Where the pieces of a sum go that a gradient gains: a float32 gradient itself, else zeros to be added to
-// it.
+// The float32 sum that takes the pieces of a gradient's gain: a float32 gradient itself, else zeros that are
+// added to it later.
 inline at::Tensor wide_sum(const at::Tensor& gradient) {
   if (gradient.scalar_type() == at::kFloat) return gradient;
   return tensor::zeros(gradient.sizes(), at::kFloat, MemoryKind::workspace);
 }
-// body(first, count, sum) adds some rows' part of a sum over all rows to a float32 sum, piece by piece.
+// Calls body(first, count, sum), which adds the part of some rows to a float32 sum over all rows, piece by
+// piece.
 template <typename Body>
 void add_in_pieces(int64_t rows, at::Tensor& gradient, const Body& body) {
   at::Tensor sum = wide_sum(gradient);
@@ -132,7 +134,7 @@ void add_in_pieces(int64_t rows, at::Tensor& gradient, const Body& body) {
 // y = x w^T + b for a handful of rows, several of them in one pass; float32 or bfloat16, float32 sums.
 struct SkinnyProduct {
   at::Tensor w, bias, y;  // bias: may be undefined
-  // In place of w: the rows from first_row on, as many as y has columns.
+  // Instead of w: the rows from first_row on, as many as y has columns.
   const tensor::Encoded* encoded = nullptr;
   int64_t first_row = 0;
 };
@@ -156,9 +158,9 @@ State& kept(AutogradContext* context) {
   return static_cast<Capsule<State>*>(capsule.get())->state;  // saved_data holds it
 }
 
-// What a node of a graph keeps for its backward, and no longer: nodes live until the end of their graph.
-// Tensors go through the policy of tensor/saved.h; by: the op's name for it. Backward takes each of them
-// once.
+// Tensors that a node of a graph keeps until its backward and no longer, although nodes live until the end of
+// their graph. They pass through the policy of tensor/saved.h; by: the op's name for it. Backward takes each
+// of them once.
 template <typename State>
 State taken(AutogradContext* context, const char* key) {
   const auto entry = context->saved_data.find(key);
@@ -188,7 +190,7 @@ inline tensor_list kept(AutogradContext* context) {
   return brought(taken<std::vector<tensor::Saved>>(context, "tensors"));
 }
 
-// Instead of keeping one more tensor: how to make it again.
+// The way to make a tensor again, instead of keeping it.
 struct Recipe {
   std::vector<tensor::Saved> from;
   std::function<at::Tensor(const tensor_list&)> make;

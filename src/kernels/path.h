@@ -1,6 +1,6 @@
-// Which path the ops of this room take: the fused kernels, or plain:: in ATen's own operators, which runs on
-// any device and is what the fused ones are compared with. A scope says it for the calling thread, so that
-// two trainers of one process may differ.
+// The path that the ops of this room take: the fused kernels, or plain:: in ATen's own operators, which runs
+// on any device and is the reference for the fused ones. A scope sets it for the calling thread, so that two
+// trainers of one process may differ.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -13,7 +13,7 @@ namespace trl::kernels {
 
 enum class Path : uint8_t { fused, plain };
 
-Path path();  // of this thread; fused where no scope says otherwise
+Path path();  // this thread's; fused unless a scope says otherwise
 
 class PathScope {
  public:
@@ -27,7 +27,7 @@ class PathScope {
   std::optional<tensor::OpenMpThreads> of_libtorch_;  // for its own regions
 };
 
-// Whether an op on x, or on this device, is a fused kernel: those run on the CPU.
+// Whether an op on x, or on this device, is a fused kernel: fused kernels run on the CPU.
 inline bool fused(at::Device device) { return device.is_cpu() && path() == Path::fused; }
 inline bool fused(const at::Tensor& x) { return fused(x.device()); }
 

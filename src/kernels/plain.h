@@ -1,6 +1,6 @@
-// The ops of kernels.h once more, in ATen's own operators: any device, any libtorch, gradients by autograd.
-// What they promise is said there; ids, targets and borders of documents lie on the host whatever the device.
-// Intermediate values are libtorch's own and not counted.
+// The ops of kernels.h in ATen's own operators: any device, any libtorch, gradients by autograd. kernels.h
+// documents them; ids, targets and borders of documents are on the host whatever the device. Intermediate
+// values are libtorch's own and not counted.
 #pragma once
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/experts/experts.h"
@@ -9,10 +9,9 @@
 
 namespace trl::kernels::plain {
 
-// The weight as part of the graph that x is in: its gradient is added through tensor::Use. x: any tensor of
-// the graph.
+// The weight as part of x's graph: its gradient is added through tensor::Use. x: any tensor of the graph.
 at::Tensor weight(const at::Tensor& x, Parameter& w);
-// Statistics are computed in float32, or in double where x is.
+// The type of statistics: float32, or double if x is double.
 inline at::ScalarType wide_type(const at::Tensor& x) {
   return at::promote_types(x.scalar_type(), at::kFloat);
 }
@@ -26,7 +25,7 @@ at::Tensor row_norms(const Projection& p);
 at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w,
                      const EmbeddingOptions& options);
 at::Tensor dropout(const at::Tensor& x, const Dropout& dropout);
-// What dropout multiplies the elements of these rows and columns by: float32 [rows, columns], on the host.
+// The factors of dropout for the elements of these rows and columns: float32 [rows, columns], on the host.
 struct Range {
   int64_t begin, end;
 };

@@ -16,7 +16,7 @@ using tensor::Work;
 using Clock = std::chrono::steady_clock;
 
 constexpr double kBudget = 0.5;      // seconds
-constexpr double kOperations = 1e9;  // of one product that is timed, about
+constexpr double kOperations = 1e9;  // operations of one timed product, roughly
 constexpr int64_t kLeastRows = 128;
 
 double operations(const Work& work) {
@@ -28,7 +28,7 @@ at::Tensor matrix(int64_t rows, int64_t columns, int64_t bytes) {
   return tensor::zeros({rows, columns}, bytes == 2 ? at::kBFloat16 : at::kFloat, MemoryKind::workspace);
 }
 
-// The better of two runs, after a first one that builds what is kept.
+// The better time of two runs, after a first one that builds cached state.
 template <typename Body>
 double seconds_of(const Body& body) {
   body();
@@ -41,8 +41,8 @@ double seconds_of(const Body& body) {
   return best;
 }
 
-// Fewer tokens, as many for all batches that have them, and of a head fewer columns: what its speed hardly
-// depends on.
+// The work with fewer tokens, the same number for all batches that have at least those, and for a head fewer
+// columns: its speed hardly depends on these.
 Work smaller(Work work) {
   work.columns = std::min<int64_t>(work.columns, 8192);
   int64_t& tokens = work.transposed ? work.depth : work.rows;
@@ -53,7 +53,7 @@ Work smaller(Work work) {
   return work;
 }
 
-// What stands for it: the products that are timed as one, in any stage.
+// The representative of the work: products in any stage that are timed as one.
 Work alike(Work work) {
   work.stage = {};
   return work.job == Job::attention ? work : smaller(work);
@@ -86,7 +86,7 @@ double memory_per_second() {
       const at::Tensor x = matrix(rows, 2048, 4);
       const double bytes = 3.0 * static_cast<double>(x.nbytes());
       return bytes / seconds_of([&] { kernels::add(x, x, 1.0); });
-    } catch (const Error& error) {  // a limit that leaves less
+    } catch (const Error& error) {  // a limit that leaves less memory
       if (error.status() != Status::out_of_memory || rows <= kLeastRows) throw;
     }
 }
@@ -99,7 +99,7 @@ double flops_of(const Work& work, double times) {
 
 namespace {
 
-// What was timed before, in operations a second; without stages.
+// Speeds that were timed before, in operations per second; without stages.
 struct Known {
   std::mutex mutex;
   std::map<Work, double> rates;

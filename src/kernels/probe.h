@@ -1,5 +1,5 @@
-// How long the arithmetic of a rehearsal takes on this machine: its larger products are timed, for about half
-// a second in all.
+// Estimates how long the arithmetic of a rehearsal takes on this machine: times its larger products, for
+// about half a second in all.
 #pragma once
 #include <map>
 
@@ -8,10 +8,10 @@
 namespace trl::kernels {
 
 struct Speed {
-  double seconds = 0;           // of all the arithmetic
-  double bytes_per_second = 0;  // of memory, read and written, by an op that does nothing else
+  double seconds = 0;           // for all the arithmetic
+  double bytes_per_second = 0;  // memory read and written by an op that only moves data
 };
-// Must not be called within a rehearsal. Takes at most about 100 MB for a moment.
+// Must not be called within a rehearsal. Takes up to about 100 MB temporarily.
 Speed probe(const std::map<tensor::Work, double>& work);
 
 }  // namespace trl::kernels

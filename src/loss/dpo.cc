@@ -9,7 +9,7 @@ namespace trl::loss {
 
 namespace {
 
-// A pair's log-ratios, as variables, and its scores by the divergence.
+// A pair's log-ratios, as variables, and its scores under the divergence.
 struct Scores {
   Dual chosen_ratio, rejected_ratio;
   Dual chosen, rejected;
@@ -58,7 +58,7 @@ Dual discovered(const Dual& x, double tau) {
   return -log_sigmoid(x) * (Dual(1) - share) + exp(-x) * share;
 }
 
-// Of the losses that are a mean over the pairs by themselves.
+// The loss of a pair, for losses that are a mean over the pairs.
 Dual pair_loss(DpoLoss kind, const Scores& s, const DpoOptions& o) {
   const double b = o.beta, e = o.label_smoothing;
   const Dual d = s.difference() * b;
@@ -110,9 +110,9 @@ std::vector<double> each(std::span<const Pair> pairs, const Value& value) {
   return values;
 }
 
-// How the two sides are distributed: the smallest of one against the smallest of the other, and so on.
-// The first is the policy's: the log-ratio between chosen and rejected, or the ratio to the reference of the
-// chosen.
+// Compares the sorted values of the two sides: the smallest of one with the smallest of the other, and so on.
+// The first side is the policy's: the log-ratio between chosen and rejected, or the ratio of the chosen to
+// the reference.
 void add_aot(std::span<const Pair> pairs, const DpoOptions& o, bool paired, double weight, DpoResult& out) {
   const std::vector<double> first =
       each(pairs, [&](const Pair& p) { return paired ? p.chosen.logp - p.rejected.logp : p.chosen.ratio(); });
@@ -134,7 +134,7 @@ void add_aot(std::span<const Pair> pairs, const DpoOptions& o, bool paired, doub
   }
 }
 
-// The mean over all tokens of all chosen completions, for each pair.
+// Adds the mean over all tokens of all chosen completions, for each pair.
 void add_sft(std::span<const Pair> pairs, double weight, DpoResult& out) {
   double sum = 0, tokens = 0, weights = 0;
   for (const Pair& pair : pairs) {

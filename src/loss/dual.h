@@ -15,7 +15,7 @@ struct Dual {
   static Dual variable(double v, int which) { return {v, which == 0 ? 1.0 : 0.0, which == 1 ? 1.0 : 0.0}; }
 };
 
-// f(x), whose derivative there is slope.
+// f(x), given its value and its slope at x.
 inline Dual chained(const Dual& x, double value, double slope) {
   return {value, slope * x.by[0], slope * x.by[1]};
 }

@@ -16,19 +16,19 @@ struct KtoOptions {
 };
 
 struct KtoRow {
-  double ratio = 0;  // log-probability of the completion, less that by the reference
+  double ratio = 0;  // the completion's log-probability minus the reference's
   bool desirable = false;
 };
 
-// The distance that all rows are measured from: the mean log-ratio of prompts with completions of other rows,
-// at least 0, a constant. Without any: 0.
+// The baseline of all rows: the mean log-ratio of prompts with completions of other rows, at least 0, a
+// constant. Without any: 0.
 double kto_baseline(std::span<const double> ratios);
 
 struct KtoResult {
   double loss = 0;
   std::vector<double> by_ratio;
 };
-// The mean over rows. baseline: of loss kto alone.
+// The mean over rows. baseline: only used by loss kto.
 KtoResult kto_loss(std::span<const KtoRow> rows, double baseline, const KtoOptions& options);
 
 }  // namespace trl::loss

@@ -8,15 +8,15 @@ namespace trl::loss {
 
 struct RewardPair {
   double chosen = 0, rejected = 0;  // scores
-  double margin = 0;                // by which the chosen one is to be better
+  double margin = 0;                // by how much the chosen score should be higher
 };
 
 struct RewardResult {
   double loss = 0;
   std::vector<double> by_chosen, by_rejected;
 };
-// The mean over pairs of -log sigmoid(chosen - rejected - margin); center: times the mean squared sum of both
-// scores is added (Eisenstein et al. 2023), 0: not.
+// The mean over pairs of -log sigmoid(chosen - rejected - margin), plus center times the mean squared sum of
+// both scores (Eisenstein et al. 2023); 0: not added.
 RewardResult reward_loss(std::span<const RewardPair> pairs, double center);
 
 }  // namespace trl::loss

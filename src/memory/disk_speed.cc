@@ -20,9 +20,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kPiece = int64_t{4} << 20, kPieces = 16;
-constexpr double kSeconds = 0.17;  // of writing, and of reading
+constexpr double kSeconds = 0.17;  // for writing, and for reading
 
-// body(offset) for one piece after the other while there is time; bytes a second, with what end() takes.
+// Calls body(offset) for one piece after the other while there is time; returns bytes per second, including
+// the time of end().
 template <typename Body, typename End>
 double bytes_per_second(int64_t pieces, int64_t& done, const Body& body, const End& end) {
   const auto begin = Clock::now();

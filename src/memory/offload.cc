@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kPart = int64_t{8} << 20;
 
-// A tensor of another device in the host's memory.
+// A tensor of another device, held in the host's memory.
 class OnHost final : public tensor::Away {
  public:
   explicit OnHost(const at::Tensor& x)
@@ -28,7 +28,7 @@ class OnHost final : public tensor::Away {
   const at::Tensor copy_;
 };
 
-// Empty: it is not smaller.
+// Returns the compressed bytes; empty: they would not be smaller.
 std::string compressed(std::span<const char> raw) {
   std::string out(ZSTD_compressBound(raw.size()), '\0');
   const size_t size = ZSTD_compress(out.data(), out.size(), raw.data(), raw.size(), 1);
@@ -38,12 +38,12 @@ std::string compressed(std::span<const char> raw) {
 
 }  // namespace
 
-// A storage that has left, or will. Several tensors may be views of it.
+// A storage that has left or will leave. Several tensors may be views of it.
 struct Offload::Slot {
   enum class State : uint8_t { here, being_written, away, being_read };
   struct Part {
     OffloadFile::Extent extent;
-    int64_t bytes = 0;  // in memory; of another number than the extent's: it is compressed
+    int64_t bytes = 0;  // in memory; if the extent has another number, it is compressed
   };
 
   Slot(const c10::Storage& of, std::shared_ptr<OffloadFile> into)
@@ -62,17 +62,17 @@ struct Offload::Slot {
     return {static_cast<char*>(storage.data_ptr().get()), static_cast<size_t>(bytes)};
   }
 
-  const c10::weak_intrusive_ptr<c10::StorageImpl> identity;  // no other storage gets its address
+  const c10::weak_intrusive_ptr<c10::StorageImpl> identity;  // keeps other storages from getting its address
   const int64_t bytes;
   const std::shared_ptr<OffloadFile> file;
-  c10::Storage storage;  // unless it is away
+  c10::Storage storage;  // empty while it is away
   std::vector<Part> parts;
   State state = State::here;
-  bool needed = false;  // backward has asked for it, or soon will
-  bool asked = false;   // backward has it
+  bool needed = false;  // backward has asked for it, or will soon
+  bool asked = false;   // backward has asked for it
 };
 
-// One tensor on a slot.
+// One tensor's view of a slot.
 class Offload::View final : public tensor::Away {
  public:
   View(Offload& owner, SlotPtr slot, const at::Tensor& x)
@@ -100,7 +100,7 @@ class Offload::View final : public tensor::Away {
   const caffe2::TypeMeta type_;
 };
 
-// What a storage would take of the file while a tensor of it is away.
+// The file space that a storage would take while a tensor of it is away.
 struct Offload::Extent {
   Extent(const c10::Storage& of, std::shared_ptr<OnDisk> on)
       : identity(of.getWeakStorageImpl()),
@@ -113,12 +113,12 @@ struct Offload::Extent {
   Extent(const Extent&) = delete;
   Extent& operator=(const Extent&) = delete;
 
-  const c10::weak_intrusive_ptr<c10::StorageImpl> identity;  // no other storage gets its address
+  const c10::weak_intrusive_ptr<c10::StorageImpl> identity;  // keeps other storages from getting its address
   const int64_t bytes;
   const std::shared_ptr<OnDisk> disk;
 };
 
-// In a rehearsal nothing is written: a tensor that comes back takes what it took.
+// A tensor in a rehearsal, in which nothing is written: it takes its bytes again when it comes back.
 class Offload::Rehearsed final : public tensor::Away {
  public:
   Rehearsed(const at::Tensor& x, std::shared_ptr<Extent> extent)
@@ -131,7 +131,7 @@ class Offload::Rehearsed final : public tensor::Away {
   const std::shared_ptr<Extent> extent_;
 };
 
-// As many bytes as may be on their way to the file are still held.
+// Keeps the last storages, as many bytes as may be on their way to the file.
 std::unique_ptr<tensor::Away> Offload::rehearsed(const at::Tensor& x) {
   std::weak_ptr<Extent>& known = extents_[x.storage().unsafeGetStorageImpl()];
   std::shared_ptr<Extent> extent = known.lock();
@@ -194,7 +194,7 @@ void Offload::bring(const SlotPtr& slot) {
   fetch_ahead(lock);
 }
 
-// The last of those that backward has not asked for are to be here, as many as there is room for.
+// Fetches the last storages that backward has not asked for, as many as there is room for.
 void Offload::fetch_ahead(const Lock& /*held*/) {
   while (!order_.empty() && order_.back().expired()) order_.pop_back();
   int64_t ahead = 0;
@@ -221,7 +221,7 @@ void Offload::work() {
       } else if (slot->state == Slot::State::away && slot->needed) {
         try {
           read(*slot, lock);
-        } catch (...) {  // backward tries again, and says what it is
+        } catch (...) {  // backward tries again, and reports the error
         }
       }
     }

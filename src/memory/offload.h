@@ -1,6 +1,6 @@
 // Activations that leave memory between forward and backward: for a file, or, from another device, for the
-// host's memory. A dedicated thread writes them while forward goes on, and while backward runs it brings
-// them back, the last ones first.
+// host's memory. A dedicated thread writes them while forward continues, and brings them back while backward
+// runs, the last ones first.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -20,13 +20,13 @@ namespace trl::memory {
 // One per trainer. Parameters, and the gradient that the head makes, are neither saved here nor moved.
 class Offload final : public tensor::SavedPolicy {
  public:
-  // Throws what OffloadFile does. on_the_way: bytes that wait to be written before forward waits for them,
-  // and that are back before backward asks for them; one tensor may be larger.
+  // Throws the errors of OffloadFile. on_the_way: bytes that may wait to be written before forward waits for
+  // them, and bytes that are brought back before backward asks for them; one tensor may be larger.
   explicit Offload(const config::ActivationOffload& what, const base::WriteFault* fault = nullptr,
                    int64_t on_the_way = int64_t{32} << 20);
   ~Offload() override;
 
-  // One forward with its backward. The thread is there from the first tensor that leaves to the end of this.
+  // One forward with its backward. The thread runs from the first tensor that leaves until the end of this.
   class Pass {
    public:
     explicit Pass(Offload* offload) : offload_(offload), scope_(offload) {}  // null: nothing leaves
@@ -41,11 +41,12 @@ class Offload final : public tensor::SavedPolicy {
     const tensor::SavedScope scope_;
   };
 
-  // Error(io), of this or of an earlier tensor: it could not be written.
+  // Throws Error(io) if this tensor or an earlier one could not be written.
   std::unique_ptr<tensor::Away> saved(const at::Tensor& x, std::string_view by) override;
   bool leaves(const at::Tensor& x, std::string_view by) const;
   const OffloadFile& file() const { return *file_; }
-  // Of the disk, at once, that a rehearsed pass would have taken; compression may make them fewer.
+  // The most disk space, in bytes, that a rehearsed pass would have used at one time; compression may reduce
+  // it.
   int64_t rehearsed_bytes() const { return rehearsed_->most; }
 
  private:
@@ -66,17 +67,17 @@ class Offload final : public tensor::SavedPolicy {
   const config::ActivationOffload what_;
   const int64_t on_the_way_;
   const std::shared_ptr<OffloadFile> file_;
-  std::mutex mutex_;  // of all below, and of the slots
+  std::mutex mutex_;  // guards all members below, and the slots
   std::condition_variable changed_;
   std::thread thread_;
   bool stop_ = false;
   std::exception_ptr error_;
-  std::deque<std::pair<std::weak_ptr<Slot>, int64_t>> queue_;  // with the bytes that wait to be written
-  int64_t waiting_bytes_ = 0;                                  // of all these, and of the one at work
-  std::vector<std::weak_ptr<Slot>> order_;                     // as they left
+  std::deque<std::pair<std::weak_ptr<Slot>, int64_t>> queue_;  // with the number of bytes to write
+  int64_t waiting_bytes_ = 0;               // bytes of the queue and of the tensor being written
+  std::vector<std::weak_ptr<Slot>> order_;  // in the order in which they left
   std::unordered_map<const void*, std::weak_ptr<Slot>> by_storage_;
 
-  // In a rehearsal.
+  // Disk space in a rehearsal.
   struct OnDisk {
     int64_t now = 0, most = 0;  // bytes
   };

@@ -10,7 +10,7 @@ namespace trl::memory {
 namespace {
 
 constexpr int64_t kBlock = 4096;
-constexpr int64_t kCached = int64_t{16} << 20;  // bytes that may be on their way to the disk
+constexpr int64_t kCached = int64_t{16} << 20;  // bytes that may be waiting for the disk
 
 int64_t in_blocks(int64_t bytes) { return (bytes + kBlock - 1) / kBlock * kBlock; }
 
@@ -43,8 +43,7 @@ OffloadFile::Extent OffloadFile::write(std::span<const char> bytes) {
   return extent;
 }
 
-// The disk begins to write at once. Pages of what was written a while ago are on it by now and leave the
-// cache.
+// Starts writing to the disk at once. Pages written a while ago are on the disk by now and leave the cache.
 void OffloadFile::write_back(const Extent& extent) {
   ::sync_file_range(file_.descriptor(), extent.offset, extent.bytes, SYNC_FILE_RANGE_WRITE);
   const std::lock_guard lock(mutex_);
@@ -107,7 +106,7 @@ void OffloadFile::free(const Extent& extent) noexcept {
   }
   try {
     gaps_.emplace(offset, bytes);
-  } catch (const std::bad_alloc&) {  // that place is not used again
+  } catch (const std::bad_alloc&) {  // its space is not reused
   }
 }
 

@@ -1,5 +1,5 @@
-// A file without a name that holds what has left memory. Its pages are written to the disk and leave the page
-// cache, and it is gone with this object, whatever ends the process.
+// A file without a name that holds offloaded data. Its pages are written to the disk and leave the page
+// cache, and it disappears with this object, whatever ends the process.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -24,13 +24,14 @@ class OffloadFile {
   OffloadFile(const OffloadFile&) = delete;
   OffloadFile& operator=(const OffloadFile&) = delete;
 
-  Extent write(std::span<const char> bytes);  // Error(io): with bytes needed and free where the disk is full
+  // Throws Error(io), with the bytes needed and free if the disk is full.
+  Extent write(std::span<const char> bytes);
   void read(const Extent& extent, char* to);
-  void free(const Extent& extent) noexcept;  // its place is written again
+  void free(const Extent& extent) noexcept;  // its place may be reused
 
-  int64_t size() const;                                      // the most that it held
-  int64_t used() const;                                      // bytes of extents
-  int64_t free_bytes() const { return file_.free_bytes(); }  // that the disk has beside it
+  int64_t size() const;                                      // the most it has held
+  int64_t used() const;                                      // bytes in extents
+  int64_t free_bytes() const { return file_.free_bytes(); }  // unused bytes of the disk
   const std::string& directory() const { return file_.directory(); }
 
  private:
@@ -42,7 +43,7 @@ class OffloadFile {
   mutable std::mutex mutex_;
   std::map<int64_t, int64_t> gaps_;  // offset -> bytes
   int64_t end_ = 0, used_ = 0;
-  std::deque<Extent> written_;  // and perhaps still in the page cache
+  std::deque<Extent> written_;  // may still be in the page cache
   int64_t written_bytes_ = 0;
 };
 

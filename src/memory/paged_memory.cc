@@ -36,8 +36,8 @@ void PagedMemory::release(const void* begin, int64_t bytes) const noexcept {
   static const int64_t page = ::sysconf(_SC_PAGESIZE);
   const int64_t first = (static_cast<const char*>(begin) - data_) / page * page;
   const int64_t last = static_cast<const char*>(begin) - data_ + bytes;
-  ::madvise(data_ + first, static_cast<size_t>(last - first),
-            MADV_DONTNEED);  // what was changed stays in the file
+  // Changes stay in the file.
+  ::madvise(data_ + first, static_cast<size_t>(last - first), MADV_DONTNEED);
   ::sync_file_range(file_->descriptor(), first, last - first, SYNC_FILE_RANGE_WRITE);
 }
 

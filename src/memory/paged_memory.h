@@ -1,5 +1,5 @@
-// Memory that is a file without a name: its pages leave this process when they are released, and come back
-// from the page cache or the disk when they are read.
+// Memory that is a file without a name: its pages leave this process when they are released, and are read
+// back from the page cache or the disk on access.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,7 +13,7 @@ namespace trl::memory {
 class PagedMemory {
  public:
   // Zeros, in an UnnamedFile of the directory; throws its errors. what: the content, for messages. In a
-  // rehearsal there is no file, and nothing of the disk is taken.
+  // rehearsal no file is made and no disk space used.
   PagedMemory(const std::string& directory, int64_t bytes, const std::string& what);
   ~PagedMemory();
   PagedMemory(const PagedMemory&) = delete;
@@ -21,13 +21,13 @@ class PagedMemory {
 
   char* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
-  // The disk begins to write what was changed there, and the pages leave this process. any thread
+  // Starts writing the changes to the disk, and removes the pages from this process. Any thread.
   void release(const void* begin, int64_t bytes) const noexcept;
-  // Throws Error(io) where the disk could not read a page, which is zeros since then.
+  // Throws Error(io) if the disk could not read a page, which has been zeros since then.
   void check() const;
 
  private:
-  std::optional<UnnamedFile> file_;  // none: of a rehearsal
+  std::optional<UnnamedFile> file_;  // empty in a rehearsal
   const int64_t bytes_;
   char* data_ = nullptr;
   base::MappedRange* range_ = nullptr;

@@ -13,7 +13,7 @@ struct Change {
   int64_t bytes;
 };
 
-// What each event changes.
+// The changes in bytes at each event.
 class Changes {
  public:
   Changes(std::span<const Holding> holdings, int64_t events) : at_(static_cast<size_t>(events)) {
@@ -24,7 +24,7 @@ class Changes {
     }
   }
   std::vector<Term> terms() const { return terms_; }
-  // body(event, bytes of each term, their sum) after each event
+  // Calls body(event, bytes of each term, their sum) after each event
   template <typename Body>
   void walk(const Body& body) const {
     std::vector<int64_t> bytes(terms_.size());
@@ -66,7 +66,7 @@ Plan plan(std::span<const Holding> holdings, int64_t events, int64_t moments,
     plan.peak_event = event;
     for (size_t t = 0; t < bytes.size(); ++t) plan.terms[t].at_peak = bytes[t];
   });
-  // Of each stretch of events the moment with most bytes: a picture hides no peak.
+  // In each stretch of events, the moment with the most bytes: a picture hides no peak.
   const int64_t stretch = std::max<int64_t>(1, (events + moments - 1) / std::max<int64_t>(1, moments));
   int64_t most = -1;
   changes.walk([&](int64_t event, const std::vector<int64_t>& bytes, int64_t sum) {

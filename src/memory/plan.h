@@ -1,5 +1,5 @@
-// What a step takes, from a list of holdings: who holds how much from when to when. Does not know the
-// trainer.
+// The memory that a step takes, from a list of holdings: who holds how much from when to when. Knows nothing
+// of the trainer.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace trl::memory {
 
-// from, to: numbers of events, to not included.
+// from, to: numbers of events; `to` is exclusive.
 struct Holding {
   std::string term;
   int64_t bytes;
@@ -17,15 +17,15 @@ struct Holding {
 
 struct Term {
   std::string name;
-  int64_t at_peak = 0;  // bytes, when all terms together are most
-  int64_t most = 0;     // bytes, at any time
+  int64_t at_peak = 0;  // bytes when the sum of all terms is largest
+  int64_t most = 0;     // bytes, the term's own maximum
 };
 
 struct Plan {
   int64_t peak = 0;         // bytes
-  int64_t peak_event = -1;  // after which it is reached
+  int64_t peak_event = -1;  // the event after which it is reached
   std::vector<Term> terms;  // in the order in which they begin
-  // Bytes of each term after those events, at most as many as were asked for; the peak is one of them.
+  // Bytes of each term after certain events, at most as many as requested; the peak is one of them.
   struct Moment {
     int64_t event;
     std::vector<int64_t> bytes;
@@ -33,8 +33,8 @@ struct Plan {
   std::vector<Moment> moments;
 };
 
-// events: how many there are. moments: about how many are wanted. borders: events, ascending, from which on a
-// moment stands for none before: the beginnings of stages.
+// events: their number. moments: roughly the wanted number. borders: ascending events at which stages begin;
+// a moment from there on never represents an earlier one.
 Plan plan(std::span<const Holding> holdings, int64_t events, int64_t moments,
           std::span<const int64_t> borders = {});
 

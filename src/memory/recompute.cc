@@ -27,12 +27,12 @@ struct PieceState : torch::CustomClassHolder {
   KeptOutputs outputs;
   tensor::Saved x;
   bool starts = false;                        // the graph begins in the body
-  kernels::Path path = kernels::Path::fused;  // of both runs
-  std::vector<tensor::Use> uses;              // of the parameters that it reads, until its graph is made
+  kernels::Path path = kernels::Path::fused;  // the same for both runs
+  std::vector<tensor::Use> uses;              // for the parameters that it reads, until its graph exists
 };
 
 struct Recompute : torch::autograd::Function<Recompute> {
-  // anchor: where x has no graph, and one begins in the body.
+  // anchor: set if x has no graph, and one begins in the body.
   static tensor_list forward(AutogradContext* context, const at::Tensor& x,
                              const c10::optional<at::Tensor>& anchor, const Piece& body, Recomputed form) {
     const auto state = c10::make_intrusive<PieceState>(body, form);
@@ -40,7 +40,7 @@ struct Recompute : torch::autograd::Function<Recompute> {
     state->path = kernels::path();
     state->x = tensor::Saved(x, tensor::kLayerInput);
     context->saved_data["state"] = at::IValue::make_capsule(state);
-    // A piece within one that is being computed belongs to that one.
+    // A piece within another belongs to the outer one.
     KeptOutputs* const around = KeptOutputs::current();
     const KeptOutputs::Run run(around != nullptr ? *around : state->outputs,
                                around != nullptr && around->again());
@@ -60,11 +60,11 @@ struct Recompute : torch::autograd::Function<Recompute> {
     tensor_list y, used, d_used;
     {
       const at::AutoGradMode recording(true);
-      const kernels::PathScope scope(state.path);  // of another device, this is a thread of libtorch's
+      const kernels::PathScope scope(state.path);  // with another device, this is one of libtorch's threads
       const KeptOutputs::Run run(state.outputs, true);
       y = state.body(x);
     }
-    for (tensor::Use& use : state.uses) use.end();  // those of the graph have taken over
+    for (tensor::Use& use : state.uses) use.end();  // the uses of the new graph have replaced them
     for (size_t i = 0; i < y.size(); ++i) {
       if (!grads[i].defined() || !y[i].requires_grad()) continue;
       used.push_back(y[i]);

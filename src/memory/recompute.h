@@ -10,15 +10,15 @@
 
 namespace trl::memory {
 
-// Whether a piece is being computed for the second time on this thread, for its graph, so that values that
-// are only added to others will not be read.
+// Whether this thread is computing a piece for the second time, for its graph, so that values that are only
+// added to others will not be read.
 bool computes_again();
 
 using Piece = std::function<std::vector<at::Tensor>(const at::Tensor&)>;
 
-// body(x), which is run without a graph now, and once more, with one, in backward; what the form keeps is not
+// Runs body(x) without a graph now, and again, with one, in backward; tensors that the form keeps are not
 // computed the second time. Form nothing: body(x) itself. begins: the body trains something, and a graph
-// begins in it where x has none.
+// begins in it if x has none.
 std::vector<at::Tensor> recompute(const at::Tensor& x, config::Recomputed form, const Piece& body,
                                   bool begins = false);
 

@@ -15,7 +15,7 @@ using kernels::Wanted;
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 
-// body(first, count): the last tile has the rest too, so that no product has few rows.
+// Calls body(first, count): the last tile also takes the remainder, so that no product has few rows.
 template <typename Body>
 void each_tile(int64_t rows, int64_t of_tile, const Body& body) {
   for (int64_t first = 0, count = 0; first < rows; first += count) {
@@ -36,17 +36,17 @@ at::Tensor values(const at::Tensor& x, const RowTiles& tiles, const RowBody& bod
 struct TiledState {
   RowTiles tiles;
   RowBody body;
-  std::vector<tensor::Use> uses;  // until the last tile: sums of all tiles are rounded once then
+  std::vector<tensor::Use> uses;  // held until the last tile, so that sums over all tiles are rounded once
   at::ScalarType type;
 };
 
 struct Tiled : torch::autograd::Function<Tiled> {
-  // anchor: where x has no graph, and one begins in the body.
+  // anchor: set if x has no graph, and one begins in the body.
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
                             const c10::optional<at::Tensor>& /*anchor*/, const RowTiles& tiles,
                             const RowBody& body) {
     TiledState state{tiles, body, {}, x.scalar_type()};
-    state.tiles.again = {};  // goes in backward
+    state.tiles.again = {};  // freed in backward
     for (const kernels::Parameter* parameter : tiles.parameters) state.uses.emplace_back(*parameter);
     kernels::keep(context, std::move(state));
     if (tiles.again) {

@@ -1,6 +1,7 @@
-// A part of the graph that treats each row of its input by itself, a tile of rows at a time: its intermediate
-// values exist for one tile at a time, in forward and in backward, where each tile is computed again.
-// Bit-equal to all rows at once if the body's own products are (a multiple of kernels::kSumPiece rows).
+// A part of the graph that treats each row of its input independently, a tile of rows at a time: its
+// intermediate values exist for one tile at a time, in forward and in backward, which computes each tile
+// again. Bit-equal to all rows at once if the body's own products are (with a multiple of kernels::kSumPiece
+// rows).
 #pragma once
 #include <ATen/ATen.h>
 
@@ -11,19 +12,19 @@
 
 namespace trl::memory {
 
-// x: [rows, in] -> [rows, width]. first: the batch's number of x's first row.
+// x: [rows, in] -> [rows, width]. first: the number of x's first row in the batch.
 using RowBody = std::function<at::Tensor(const at::Tensor& x, int64_t first, kernels::Wanted wanted)>;
 
 struct RowTiles {
-  int64_t rows = 0;                                        // of a tile; the last one has the rest too
-  int64_t width = 0;                                       // of the result
-  at::ScalarType type = at::kFloat;                        // of the result
-  kernels::Wanted wanted = kernels::Wanted::values;        // graph: the result is zeros
-  kernels::Again again = {};                               // makes x once more, or keeps it
-  std::vector<const kernels::Parameter*> parameters = {};  // that the body reads and may train
+  int64_t rows = 0;                                  // rows in a tile; the last one also takes the remainder
+  int64_t width = 0;                                 // the result's width
+  at::ScalarType type = at::kFloat;                  // the result's type
+  kernels::Wanted wanted = kernels::Wanted::values;  // graph: the result is zeros
+  kernels::Again again = {};                         // how x is made again; empty: x is kept
+  std::vector<const kernels::Parameter*> parameters = {};  // parameters that the body reads and may train
 };
 
-// body is kept for backward, so it must own what it needs.
+// The body is kept for backward, so it must own everything it needs.
 at::Tensor by_row_tiles(const at::Tensor& x, const RowTiles& tiles, const RowBody& body);
 
 }  // namespace trl::memory

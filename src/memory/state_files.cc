@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kMagic = 0x3173657461747374;  // "tstates1"
 constexpr std::string_view kAside = ".tmp";
-constexpr int64_t kAbandonedSeconds = 24 * 60 * 60;  // what was written aside so long ago has no writer
+constexpr int64_t kAbandonedSeconds = 24 * 60 * 60;  // a temporary file this old has no writer any more
 
 struct Header {
   uint64_t magic, raw, stored;
@@ -24,7 +24,7 @@ static_assert(sizeof(Header) == 24);
 
 std::string_view bytes_of(const auto& value) { return {reinterpret_cast<const char*>(&value), sizeof value}; }
 
-// Empty: it is not smaller.
+// Returns the compressed bytes; empty: they would not be smaller.
 std::string compressed(std::string_view raw) {
   std::string out(ZSTD_compressBound(raw.size()), '\0');
   const size_t size = ZSTD_compress(out.data(), out.size(), raw.data(), raw.size(), 1);
@@ -32,7 +32,7 @@ std::string compressed(std::string_view raw) {
   return out;
 }
 
-// Written aside and renamed, without a sync: after a power cut the checksum tells.
+// Writes a temporary file and renames it, without a sync: after a power cut the checksum shows the damage.
 void place_file(const std::string& path, const base::WriteFault* fault,
                 const std::function<void(base::FileWriter&)>& body) {
   static std::atomic<uint64_t> number{0};  // two trainers of a process may write the same file
@@ -50,7 +50,7 @@ void place_file(const std::string& path, const base::WriteFault* fault,
   }
 }
 
-// What is wrong with the file; empty: nothing.
+// The defect of the file; empty: none.
 std::string_view unpack(std::string_view file, std::span<char> states) {
   Header header{};
   uint64_t sum = 0;
@@ -146,7 +146,7 @@ void StateFiles::begin() {
   if (!base::file_exists(file_of_owner())) base::replace_file(file_of_owner(), about_, options_.write_fault);
 }
 
-// Removes what killed runs left half-written.
+// Removes temporary files that killed runs left behind.
 void StateFiles::clear() const {
   const int64_t now = ::time(nullptr);
   for (const std::string& folder : base::list_directory(options_.directory)) {

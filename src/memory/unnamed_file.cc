@@ -14,7 +14,7 @@ namespace trl::memory {
 
 namespace {
 
-// On a file system without unnamed files, a named file that is unlinked at once.
+// Opens an unnamed file; on a file system without these, a named file that is unlinked at once.
 int open_in(const std::string& directory) {
   const int file = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return file;

@@ -1,4 +1,4 @@
-// A file without a name, for what leaves memory: gone with this object, whatever ends the process.
+// A file without a name, for offloaded data: it disappears with this object, whatever ends the process.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,20 +7,20 @@ namespace trl::memory {
 
 class UnnamedFile {
  public:
-  // In the directory, or the nearest one above it that there is. Throws Error(invalid_config) naming
-  // offload_dir where files there are memory, and Error(io) where none can be made.
+  // In the directory, or its nearest existing ancestor. Throws Error(invalid_config) naming offload_dir if
+  // files there are kept in memory, and Error(io) if none can be created.
   explicit UnnamedFile(const std::string& directory);
-  // Throws the same Error(invalid_config); makes no file.
+  // Throws the same Error(invalid_config); creates no file.
   static void check(const std::string& directory);
   ~UnnamedFile();
   UnnamedFile(const UnnamedFile&) = delete;
   UnnamedFile& operator=(const UnnamedFile&) = delete;
 
   int descriptor() const { return descriptor_; }
-  const std::string& directory() const { return directory_; }  // the one that it is in
-  int64_t free_bytes() const;                                  // of the disk
-  // Reserves disk space for that many bytes, which are zeros. Throws Error(io) naming the bytes needed, for
-  // what, and those free.
+  const std::string& directory() const { return directory_; }  // the one that holds it
+  int64_t free_bytes() const;                                  // unused bytes of the disk
+  // Reserves disk space for that many bytes, which are zeros. Throws Error(io) naming the bytes needed, their
+  // purpose, and the bytes free.
   void reserve(int64_t bytes, const std::string& what) const;
 
  private:

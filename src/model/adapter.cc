@@ -18,7 +18,7 @@ namespace {
 
 using adapter::Role;
 
-constexpr uint64_t kDropout = 0x41726f4c;  // keeps its keys apart from those of the model's own dropout
+constexpr uint64_t kDropout = 0x41726f4c;  // keeps its keys distinct from those of the model's own dropout
 
 std::vector<adapter::Module> modules_of(const std::vector<Slot>& slots) {
   std::vector<adapter::Module> modules;
@@ -39,7 +39,7 @@ at::Tensor values_of(const adapter::AdapterFile& file, const Parameter& paramete
 
 void set(Parameter& parameter, const at::Tensor& values) { parameter.write()->copy_(values); }
 
-// What parameters were, which they are again when this goes.
+// Copies of parameters' values, which are restored when this is destroyed.
 class Originals {
  public:
   Originals() = default;
@@ -48,7 +48,7 @@ class Originals {
     for (auto& [parameter, blocks] : blocks_) parameter->hold(blocks);
     if (tied_) *place_ = tied_;
   }
-  // A tied head gets a matrix of its own.
+  // Gives a tied head a separate matrix.
   void untie(Parameter** place) {
     const at::Tensor values = *(*place)->read();
     own_ = std::make_unique<Parameter>(
@@ -69,14 +69,14 @@ class Originals {
   }
 
  private:
-  std::map<Parameter*, at::Tensor> values_;  // the first copy counts
+  std::map<Parameter*, at::Tensor> values_;  // only the first copy of each is kept
   std::map<Parameter*, std::shared_ptr<const tensor::Encoded>> blocks_;
   std::unique_ptr<Parameter> own_;
   Parameter** place_ = nullptr;
-  Parameter* tied_ = nullptr;  // what was in the place
+  Parameter* tied_ = nullptr;  // the parameter that was in the place
 };
 
-// Null: the head has a weight of its own.
+// The slot of a tied head; null: the head has a separate weight.
 const Slot* tied_head(const std::vector<Slot>& slots) {
   const auto found =
       std::find_if(slots.begin(), slots.end(), [](const Slot& slot) { return slot.module.tied; });
@@ -101,7 +101,7 @@ void check_mergeable(const Slot& slot, const kernels::LowRank& factors) {
   }
 }
 
-// Blocks are never made anew: an encoded weight gets its terms as it is decoded, or becomes numbers.
+// Blocks are never quantised again: an encoded weight gets its terms as it is decoded, or becomes numbers.
 void merge(const kernels::Projection& p, Merged as) {
   if (p.weight->encoded() == nullptr) {
     const bool experts = p.weight->shape().size() == 3;
@@ -151,7 +151,7 @@ void Adapter::add(const adapter::Tensor& tensor, at::Device device) {
     case Role::b_bias:
       term(tensor.module).factors.bias = own();
       return;
-    case Role::magnitude:  // it changes too little in a step for bfloat16
+    case Role::magnitude:  // its changes per step are too small for bfloat16
       term(tensor.module).factors.magnitude = make(tensor, at::kFloat, device);
       return;
     case Role::weight:
@@ -224,9 +224,9 @@ const Adapter::Table* Adapter::kept_table(size_t slot) const {
   return found == tables_.end() ? nullptr : &*found;
 }
 
-// PEFT writes the embedding and the head that lie beside an adapter into the model. Here they are the
-// adapter's if they differ from the model's. Where the model was given other rows, those that its own files
-// lack are taken over.
+// PEFT loads the embedding and the head that are saved with an adapter into the model. Here they are the
+// adapter's if they differ from the model's. If the model was resized, rows that its own files lack are taken
+// over.
 void Adapter::take_tables(const adapter::AdapterFile& file) {
   const auto in_file = [&](const adapter::Tensor& tensor) {
     return tensor.role == Role::table && file.tensors().contains(tensor.name);
@@ -248,10 +248,11 @@ void Adapter::take_tables(const adapter::AdapterFile& file) {
     values = values.to(own.dtype());
     const int64_t rows = own.size(0), known = slot.stored_rows < 0 ? rows : std::min(slot.stored_rows, rows);
     const at::Tensor ours = tensor::on_host(*own.read());
-    const bool rehearsed = tensor::Rehearsal::current() != nullptr;  // where weights have no numbers
+    const bool rehearsed = tensor::Rehearsal::current() != nullptr;  // its weights have no numbers
     if (rehearsed || at::equal(values.narrow(0, 0, known), ours.narrow(0, 0, known))) {
       if (known < rows) added.emplace_back(&own, values);
-    } else if (!tensor.name.ends_with(adapter::kOriginalModule)) {  // which the copy of that module replaces
+    } else if (!tensor.name.ends_with(
+                   adapter::kOriginalModule)) {  // the copy of that module replaces this one
       kept.emplace_back(tensor.module, values);
     }
   }
@@ -280,7 +281,7 @@ void Adapter::load(const std::string& directory) {
   const auto file = adapter::open_weights(directory, tensors_);
   take_tables(*file);
   if (is_part_of_weights()) start_again(directory);
-  std::vector<at::Tensor> values;  // all of them are read before the first one is set
+  std::vector<at::Tensor> values;  // all are read before the first one is set
   for (const auto& parameter : parameters_) values.push_back(values_of(*file, *parameter));
   file->check();
   for (size_t i = 0; i < values.size(); ++i) set(*parameters_[i], values[i]);
@@ -295,7 +296,7 @@ kernels::Projection Adapter::projection(const Term& term) const {
           .low_rank = term.factors};
 }
 
-// Whether head and embedding, which are one in the model, are two with this adapter.
+// Whether this adapter gives head and embedding different values although they are one in the model.
 bool Adapter::parts_tied_head() const {
   const Slot* const head = tied_head(slots_);
   if (head == nullptr) return false;
@@ -324,7 +325,7 @@ std::shared_ptr<void> Adapter::merged(Merged as) {
     Parameter& place = **one.place;
     before->keep(place);
     if (place.encoded() != nullptr) {
-      place.hold(one.own->read()->clone());  // terms may be merged into it
+      place.hold(one.own->read()->clone());  // a copy, since terms may be merged into it
     } else {
       set(place, *one.own->read());
     }

@@ -1,5 +1,5 @@
-// An adapter of a model: parameters of its own, and what it puts in the places of the model's slots while it
-// is in use. Parameters have the names of PEFT's files.
+// An adapter of a model: its own parameters, and the values that replace the model's slots while it is in
+// use. Parameters have the names of PEFT's files.
 #pragma once
 #include <limits>
 #include <memory>
@@ -15,15 +15,14 @@ namespace trl::model {
 
 using tensor::Parameter;
 
-// The form of an encoded weight while an adapter is merged into it. saving: blocks, whose numbers are made
-// where they are read, which takes no memory and is slow; numbers: those of the weight's dtype, to compute
-// with.
+// The form of an encoded weight while an adapter is merged into it. saving: blocks whose numbers are computed
+// on reading, which takes no memory and is slow; numbers: numbers of the weight's dtype, for computing.
 enum class Merged { saving, numbers };
 
 class Adapter {
  public:
-  // type: of the parameters that are the adapter's own, float32 or bfloat16; copies of the model's have
-  // theirs, and rows of tokens the wider of both. Their values are not set yet. slots outlive the adapter.
+  // type: of the adapter's own parameters, float32 or bfloat16; copies of the model's have the model's type,
+  // and rows of tokens the wider of both. Their values are not set yet. slots must outlive the adapter.
   Adapter(std::string name, config::LoraConfig config, adapter::Selection selection,
           const std::vector<Slot>& slots, at::ScalarType type, at::Device device);
 
@@ -33,43 +32,44 @@ class Adapter {
   const adapter::Selection& selection() const { return selection_; }
   const std::vector<Slot>& slots() const { return slots_; }
   std::vector<Parameter*> parameters() const;  // in the order of the modules
-  // Frozen: the embedding and head of its own that its files brought, which it computes with instead of the
-  // model's.
+  // Its own frozen embedding and head, which its files brought and which it uses instead of the model's.
   std::vector<Parameter*> kept_tables() const;
 
-  // The values that PEFT starts with for this seed. olora and pissa take them out of the weights: the model
-  // then computes with what is left of those, in a copy, while the adapter is in use. Throws
-  // Error(invalid_config) where such a weight is stored in blocks.
+  // Sets the initial values of PEFT for this seed. olora and pissa take them out of the weights: the model
+  // then computes with the remainder of the weights, in a copy, while the adapter is in use. Throws
+  // Error(invalid_config) if such a weight is stored in blocks.
   void start(uint64_t seed);
-  void start(at::Generator generator);  // that has drawn before (Model::generator)
-  // Those of a saved adapter: adapter_model.safetensors in a directory, as adapter::open_weights() opens it.
+  void start(at::Generator generator);  // a generator that has drawn before (Model::generator)
+  // Loads the values of a saved adapter: adapter_model.safetensors in a directory, as adapter::open_weights()
+  // opens it.
   void load(const std::string& directory);
 
-  // A tensor of its files, on the host; it may be the parameter's own memory.
+  // A tensor of its files, on the host; may share the parameter's memory.
   struct Stored {
     std::string name;
     at::Tensor values;
   };
-  // What its files hold. What began as a part of the weights is stored as plain LoRA of twice the rank, which
-  // fits the weights as they were: its factors, and beside them those that it began with, subtracted.
+  // The content of its files. Terms that began as a part of the weights are stored as plain LoRA of twice the
+  // rank, which fits the original weights: its factors, and next to them the initial factors, subtracted.
   std::vector<Stored> stored() const;
   config::LoraConfig stored_config() const;
-  // What PEFT's files hold beside that: the model's embedding and head, where the adapter is on an embedding
-  // or they were given other rows.
+  // Tensors that PEFT's files hold in addition: the model's embedding and head, if the adapter is on an
+  // embedding or these were resized.
   std::vector<Stored> tables() const;
-  void restore(const std::vector<Stored>& stored);  // from those of stored(). While it is not in use
-  void copy(const Adapter& of);  // frozen, the values of one with the same selection. While none is in use
+  void restore(const std::vector<Stored>& stored);  // the tensors of stored(); call while it is not in use
+  // Copies and freezes the values of an adapter with the same selection. Call while none is in use.
+  void copy(const Adapter& of);
 
-  // The model's own parameters become what the adapter makes of them, until the result goes: then they are as
-  // before, bit by bit, for which it keeps copies of them. A weight that is stored in blocks keeps these, and
-  // is what `as` says; none is quantised again. A head that is the embedding has a weight of its own for that
-  // time, where the adapter makes two of them. Throws Error(unsupported) for lora_bias on a module without a
-  // bias. While the adapter is not in use.
+  // Merges the adapter into the model's own parameters until the result is destroyed: then they are restored
+  // bit by bit from copies that it keeps. A weight that is stored in blocks keeps these, and has the form
+  // `as`; none is quantised again. A head that is the embedding gets a separate weight for that time, if the
+  // adapter makes the two differ. Throws Error(unsupported) for lora_bias on a module without a bias. Call
+  // while the adapter is not in use.
   std::shared_ptr<void> merged(Merged as);
 
-  // The first layer, as Slot::layer counts, where something of this adapter has a gradient.
+  // The first layer, as Slot::layer counts, in which a parameter of this adapter has a gradient.
   int64_t first_trained_layer() const;
-  // Whether what it trains there are low-rank terms of projections alone.
+  // Whether it only trains low-rank terms of projections in that layer.
   bool trains_only_terms(int64_t layer) const;
 
  private:
@@ -79,22 +79,23 @@ class Adapter {
     size_t slot;
     bool parameter;  // adapter::Target::parameter
     kernels::LowRank factors = {};
-    at::Tensor first_a = {}, first_b = {};  // float32, on the host: the part of the weight that it began as
-    Parameter* rest = nullptr;              // of the weight
+    // float32, on the host: the initial factors, which are a part of the weight.
+    at::Tensor first_a = {}, first_b = {};
+    Parameter* rest = nullptr;  // the weight minus that part
   };
-  // What replaces a parameter of the model.
+  // A replacement of a parameter of the model.
   struct Replacement {
     Parameter** place;
     Parameter* own;
     int64_t layer;
-    Parameter* before = nullptr;  // while the adapter is in use
+    Parameter* before = nullptr;  // the model's, while the adapter is in use
   };
-  // An embedding or head that its files hold beside it and that is not the model's.
+  // An embedding or head that its files contain in addition and that differs from the model's.
   struct Table {
     size_t slot;
     std::unique_ptr<Parameter> own;
   };
-  // Rows of an embedding that are its own.
+  // The adapter's own rows of an embedding.
   struct Tokens {
     size_t slot;
     kernels::OwnRows rows;
@@ -102,7 +103,7 @@ class Adapter {
   void add(const adapter::Tensor& tensor, at::Device device);
   void take_tables(const adapter::AdapterFile& file);
   void keep_table(size_t slot, const at::Tensor& values);
-  const Table* kept_table(size_t slot) const;  // null: the model's counts
+  const Table* kept_table(size_t slot) const;  // null: the model's is used
   bool parts_tied_head() const;
   void add_tokens(const adapter::Tensor& tensor);
   Parameter* make(const adapter::Tensor& tensor, at::ScalarType type, at::Device device);
@@ -113,7 +114,7 @@ class Adapter {
   void keep_rest(Term& term, const at::Tensor& a, const at::Tensor& b);
   bool is_part_of_weights() const;
   void start_again(const std::string& directory);
-  // From here on the layers compute with it. key: of the dropout of one forward; null: there is none.
+  // Makes the layers compute with it from here on. key: seeds the dropout of one forward; null: no dropout.
   kernels::Projection projection(const Term& term) const;
   void enter(const uint64_t* key);
   void leave();

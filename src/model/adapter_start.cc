@@ -1,4 +1,4 @@
-// The first values of an adapter, and what becomes of the weights where they are a part of those.
+// The initial values of an adapter, and the change of weights that they are taken from.
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace trl::model {
 
 namespace {
 
-// In float32, on the host, [out, in].
+// The weight in float32, on the host, [out, in].
 at::Tensor matrix_of(const Slot& slot) {
   const at::Tensor values = tensor::on_host(*(*slot.weight)->read()).to(at::kFloat);
   return slot.module.kind == adapter::ModuleKind::conv1d ? values.t().contiguous() : values;
@@ -36,7 +36,7 @@ void check_divisible(const Slot& slot) {
       slot.module.name, encoded->form());
 }
 
-// Whether a module's terms begin as a part of its weight. Throws what finding that part would throw.
+// Whether a module's terms begin as a part of its weight. Throws the errors of finding that part.
 bool begins_in_weight(const Slot& slot, const LoraStart& values, int64_t rank) {
   using adapter::ModuleKind;
   if (slot.module.kind == ModuleKind::embedding || slot.module.kind == ModuleKind::experts) return false;
@@ -85,10 +85,10 @@ void Adapter::start(Term& term, LoraStart& values) {
   if (factors.magnitude == nullptr) return;
   kernels::Projection begun = projection(term);
   if (term.rest != nullptr) begun.weight = term.rest;
-  write_values(*factors.magnitude, kernels::row_norms(begun));  // a forward divides by the same
+  write_values(*factors.magnitude, kernels::row_norms(begun));  // a forward divides by the same norms
 }
 
-// In a rehearsal a and b are undefined.
+// Keeps the rest of the weight. In a rehearsal a and b are undefined.
 void Adapter::keep_rest(Term& term, const at::Tensor& a, const at::Tensor& b) {
   const auto like = [](const Parameter& factor) {
     return tensor::empty(factor.shape(), at::kFloat, tensor::MemoryKind::weights);
@@ -115,7 +115,7 @@ bool Adapter::is_part_of_weights() const {
          config_.init_lora_weights == config::LoraInit::pissa;
 }
 
-// As PEFT opens one that it did not convert: its factors belong to what they left of the weights.
+// Starts as PEFT opens an adapter that it did not convert: its factors belong to the rest of the weights.
 void Adapter::start_again(const std::string& directory) {
   if (config_.pissa_iterations) {
     fail(Status::unsupported,
@@ -140,7 +140,7 @@ void Adapter::start_again(const std::string& directory) {
 config::LoraConfig Adapter::stored_config() const {
   config::LoraConfig config = config_;
   if (!is_part_of_weights()) return config;
-  const double gain = config.use_rslora ? std::sqrt(2.0) : 2;  // the scaling stays as it is
+  const double gain = config.use_rslora ? std::sqrt(2.0) : 2;  // keeps the scaling unchanged
   config.init_lora_weights = config::LoraInit::standard;
   config.pissa_iterations.reset();
   config.r *= 2;
@@ -163,14 +163,14 @@ std::vector<Adapter::Stored> Adapter::stored() const {
       values = at::cat({values, more}, dimension);
     }
   };
-  for (const Term& term : terms_) {  // an embedding's began as no part
+  for (const Term& term : terms_) {  // an embedding's terms are not a part of its weight
     widen(term.factors.a, term.first_a, 0);
     widen(term.factors.b, term.first_b.defined() ? term.first_b.neg() : term.first_b, 1);
   }
   return all;
 }
 
-// A head that is saved as the embedding is in PEFT's files twice.
+// A head that is saved with the embedding is in PEFT's files twice.
 std::vector<Adapter::Stored> Adapter::tables() const {
   std::vector<Stored> all;
   for (size_t i = 0; i < slots_.size(); ++i) {

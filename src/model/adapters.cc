@@ -11,7 +11,7 @@ namespace trl::model {
 
 namespace {
 
-// Names stand in paths of files and in PEFT's names of modules.
+// Names are used in paths of files and in PEFT's names of modules.
 bool is_name(std::string_view name) {
   return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';

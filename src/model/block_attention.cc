@@ -41,7 +41,7 @@ at::Tensor BlockAttention::attend(const at::Tensor& q, const at::Tensor& k, cons
   }
   context.cache->write(context.past, k, v);
   if (context.past == 0) return kernels::attention(q, k, v, context.segments, options);
-  // A later call brings one position: its query against all that is kept.
+  // A later call brings one position: its query attends to all cached ones.
   at::Tensor attended = tensor::empty_like(q, tensor::MemoryKind::workspace);
   at::Tensor row = attended.select(0, 0);
   kernels::attention_decode(q.select(0, 0), context.cache->pages, context.past + 1, options, row);

@@ -12,11 +12,11 @@ namespace trl::model {
 struct BlockAttention {
   int64_t heads = 0, kv_heads = 0, head_dim = 0;
   std::vector<kernels::Projection> in = {};  // q, k, v; or one for all three
-  bool by_head = false;                      // of that one: q, k and v of the first head, of the second ...
+  bool by_head = false;  // with one projection: rows are q, k and v of the first head, then of the second ...
   kernels::Projection out = {};
   Norm q_norm = {}, k_norm = {};
-  bool whole_norms = false;  // over all heads of a position at once
-  int rope = 0;              // which of the context's; -1: none
+  bool whole_norms = false;  // norms are over all heads of a position at once
+  int rope = 0;              // index into the context's tables; -1: none
   kernels::RopeLayout rope_layout = kernels::RopeLayout::halves;
   kernels::AttentionOptions options = {};
   double weight_dropout = 0, out_dropout = 0;  // rates in training

@@ -2,7 +2,7 @@
 
 namespace trl::model {
 
-// What reads x by a dense product does so in one op.
+// All dense products that read x are in one op.
 BlockExperts::Result BlockExperts::forward(const at::Tensor& x, const kernels::Again& again,
                                            const LayerContext& context, kernels::Wanted wanted) const {
   std::vector<kernels::Projection> in = {router};

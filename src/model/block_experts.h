@@ -1,5 +1,5 @@
-// The feed-forward part of a layer as a mixture of experts: a router, the experts, and where the family has
-// one, an expert that every token goes to.
+// The feed-forward part of a layer as a mixture of experts: a router, the experts, and if the family has one,
+// an expert that every token uses.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -11,10 +11,10 @@ namespace trl::model {
 struct BlockExperts {
   kernels::Projection router = {};
   kernels::ExpertWeights weights = {};
-  int64_t chosen = 1;       // experts of a token
+  int64_t chosen = 1;       // experts for each token
   bool normalised = false;  // their shares add up to 1
   kernels::Activation activation = kernels::Activation::silu;
-  kernels::Projection shared_gate = {};  // one number a token; without a weight there is no shared expert
+  kernels::Projection shared_gate = {};  // one number per token; without a weight there is no shared expert
   BlockMlp shared = {};
 
   struct Result {

@@ -32,7 +32,7 @@ at::Tensor BlockMlp::whole(const at::Tensor& x, const kernels::Again& again, con
 
 at::Tensor BlockMlp::from_wide(const std::vector<at::Tensor>& wide, const LayerContext& context,
                                kernels::Wanted wanted) const {
-  // An activation costs little beside the product that reads it: it is made again in backward.
+  // An activation costs little compared to the product that reads it: it is computed again in backward.
   const kernels::Again activated{[this](const std::vector<at::Tensor>& parts) { return activate(parts); },
                                  wide};
   const at::Tensor y =
@@ -45,14 +45,14 @@ at::Tensor BlockMlp::activate(const std::vector<at::Tensor>& x) const {
   return x.size() == 1 ? kernels::gated(activation, x[0]) : kernels::gated(activation, x[0], x[1]);
 }
 
-// What the projections give, what is made of it, and the gradients of both.
+// Counts the projections' outputs, the activation's output, and the gradients of both.
 int64_t BlockMlp::bytes_per_token(at::ScalarType compute) const {
   int64_t wide = out.in();
   for (const kernels::Projection& p : in) wide += p.out();
   return 2 * wide * static_cast<int64_t>(c10::elementSize(compute));
 }
 
-// A tile of a multiple of kSumPiece tokens has the bits of all tokens at once: gradients of weights are
+// A tile of a multiple of kSumPiece tokens gives the bits of all tokens at once: gradients of weights are
 // summed in these pieces, and products cut the rows of such tiles alike.
 int64_t BlockMlp::tile_tokens(int64_t tokens, const LayerContext& context) const {
   const bool kept = (at::GradMode::is_enabled() && !context.again) || kernels::keeps_products();

@@ -9,21 +9,22 @@
 namespace trl::model {
 
 struct BlockMlp {
-  std::vector<kernels::Projection> in = {};  // gate, up; or one for both; or up alone, where there is no gate
+  std::vector<kernels::Projection> in = {};  // gate, up; or one for both; or only up, without a gate
   bool gated = true;
   kernels::Activation activation = kernels::Activation::silu;
   kernels::Projection out = {};
   double out_dropout = 0;  // rate in training
 
-  // x: [tokens, hidden] -> [tokens, hidden], by tiles of tokens where there are many. again, wanted: as for
+  // x: [tokens, hidden] -> [tokens, hidden], by tiles of tokens if there are many. again, wanted: as for
   // kernels::linear().
   at::Tensor forward(const at::Tensor& x, const kernels::Again& again, const LayerContext& context,
                      kernels::Wanted wanted = kernels::Wanted::values) const;
-  // The same from what `in` makes of x, all tokens at once.
+  // The same from the outputs of `in`, all tokens at once.
   at::Tensor from_wide(const std::vector<at::Tensor>& wide, const LayerContext& context,
                        kernels::Wanted wanted = kernels::Wanted::values) const;
 
-  // Bytes of what is as wide as this part and exists of each token of a tile at once, in backward.
+  // Bytes per token of the intermediate values of this part's width that exist in backward at once for a
+  // tile.
   int64_t bytes_per_token(at::ScalarType compute) const;
 
  private:

@@ -1,4 +1,4 @@
-// Values of a JSON object of config.json by their names, each refused where it is not what is expected.
+// Reads the values of a JSON object of config.json by name, and refuses values of the wrong kind.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace trl::model {
 
-inline constexpr int64_t kMaxExtent = int64_t{1}
-                                      << 24;  // of any one size; products of two stay far below 2^63
+inline constexpr int64_t kMaxExtent = int64_t{1}  // The largest size; products of two are far below 2^63.
+                                      << 24;
 
 // Typed reads from one JSON object; null counts as absent, as in transformers.
 class ConfigKeys {
@@ -38,7 +38,7 @@ class ConfigKeys {
     }
     return value.get<int64_t>();
   }
-  // An index of nn.Embedding: a negative one counts from the end.
+  // A row index as in nn.Embedding: a negative one counts from the end.
   int64_t row_or_none(const char* key, int64_t rows) const {
     const base::Json* value = find(key);
     if (value == nullptr) return -1;
@@ -48,7 +48,7 @@ class ConfigKeys {
            rows);
     return row < 0 ? row + rows : row;
   }
-  // Of tokens: one, a list, or none.
+  // Token ids: one, a list, or none.
   std::vector<int32_t> ids(const char* key) const {
     const base::Json* given = find(key);
     const base::Json list = given == nullptr    ? base::Json::array()

@@ -14,8 +14,8 @@ namespace trl::model {
 
 namespace {
 
-// "longrope" turns every position otherwise as soon as the text is longer than the original context: keys
-// that were kept are of no use then.
+// Whether the cached keys become useless: "longrope" turns every position differently as soon as the text is
+// longer than the original context.
 bool outgrows(const RopeConfig& rope, int64_t held, int64_t more) {
   const int64_t limit = rope.original_max_position_embeddings;
   return rope.type == "longrope" && held > 0 && held <= limit && held + more > limit;
@@ -26,7 +26,7 @@ std::vector<int32_t> joined(std::vector<int32_t> first, const std::vector<int32_
   return first;
 }
 
-// Of each token, how many rows it is a part of; empty: of one each.
+// The number of rows that each token is a part of; empty: one each.
 std::vector<int64_t> rows_of(const kernels::Segments& segments) {
   std::vector<int64_t> rows;
   for (size_t s = 0; s < segments.rows.size(); ++s)
@@ -102,7 +102,7 @@ std::vector<StoredPart> Decoder::stored(const Parameter& parameter) const {
   return parts != loaded_.parts.end() ? parts->second : std::vector<StoredPart>{{parameter.name}};
 }
 
-// Ids come from a tokenizer that may know more tokens than the embedding has rows.
+// Checks ids: the tokenizer may know more tokens than the embedding has rows.
 void Decoder::check(const ForwardInput& input) const {
   check_files();
   const int64_t tokens = input.input_ids.numel();
@@ -185,8 +185,8 @@ bool Decoder::begins_in_projections(const Adapter* adapter, int64_t index) const
          !trains(layer_parameters_[layer], layer_parameters_[layer + 1]);
 }
 
-// A graph begins where something is trained first, in the projection itself if it can: below there, nothing
-// is kept, and backward does not come.
+// The graph begins at the first trained parameter, in the projection itself if possible: nothing below is
+// kept, and backward does not reach it.
 Output Decoder::forward(const ForwardInput& input, const ForwardOptions& options) {
   check(input);
   Adapter* const adapter = options.adapter.value_or(adapters_.in_use());
@@ -212,7 +212,7 @@ Output Decoder::forward(const ForwardInput& input, const ForwardOptions& options
     const std::vector<at::Tensor> outputs = memory::recompute(
         x, options.recompute.of_layer(i),
         [this, unit, adapter, key = options.random, shared](const at::Tensor& stream) {
-          adapters_.enter(adapter, key);  // when it runs again, another one may be there
+          adapters_.enter(adapter, key);  // another adapter may be entered when it runs again
           LayerContext own = shared;
           own.again = memory::computes_again();
           const DecoderLayer::Result result = unit->forward(stream, own);

@@ -1,4 +1,4 @@
-// The one decoder of every family: embedding, layers, final norm. What differs between families is in the
+// The only decoder, for every family: embedding, layers, final norm. The families' differences are in the
 // table (families.h).
 #pragma once
 #include <memory>
@@ -51,17 +51,17 @@ class Decoder final : public Model {
   Slot slot(Parameter*& weight, Parameter*& bias, adapter::ModuleKind kind, int64_t layer) const;
   void add_layer_slots(int64_t index, std::vector<Slot>& slots);
   void add_expert_slots(BlockExperts& experts, int64_t index, std::vector<Slot>& slots);
-  // The first layer that computes with something that has a gradient, as Slot::layer counts; where a graph
-  // begins.
+  // The first layer that computes with a trained parameter, as Slot::layer counts: a graph begins there.
   int64_t first_trained_layer(const Adapter* adapter) const;
-  bool trains(size_t begin, size_t end) const;  // one of these of the model's own parameters
-  // Whether the graph begins in that layer by itself, at projections that an adapter trains.
+  // Whether one of these of the model's own parameters is trained.
+  bool trains(size_t begin, size_t end) const;
+  // Whether the graph begins within that layer, at projections that an adapter trains.
   bool begins_in_projections(const Adapter* adapter, int64_t layer) const;
   int64_t frozen_layers(const Adapter* adapter) const;
   at::Tensor below(const ForwardInput& input, const ForwardOptions& options, int64_t layers);
   LayerContext context(const ForwardInput& input, const ForwardOptions& options) const;
   at::Tensor embed(const ForwardInput& input, const ForwardOptions& options = {});
-  // One pass over the layers; the positions follow what the cache holds.
+  // Runs one pass over the layers; the positions continue after those in the cache.
   at::Tensor step(KvCache& cache, const int32_t* ids, int64_t count, at::ScalarType compute);
 
   ModelFiles files_;
@@ -70,15 +70,16 @@ class Decoder final : public Model {
   at::Generator generator_;
   LoadedParameters loaded_;
   std::vector<std::string> carried_;
-  std::shared_ptr<const WeightSource> source_;  // of what is carried or stays where it lies; else null
+  std::shared_ptr<const WeightSource> source_;  // the source of carried or mapped weights; else null
   std::vector<std::unique_ptr<DecoderLayer>> layers_;
-  std::vector<size_t> layer_parameters_;  // where those of each layer begin among all; and where they end
+  // Each layer's first index in the list of all parameters, and the end.
+  std::vector<size_t> layer_parameters_;
   Parameter* embedding_ = nullptr;
-  Parameter* positions_ = nullptr;  // null: none are learned
+  Parameter* positions_ = nullptr;  // null: no learned positions
   Norm norm_;
   Parameter* head_ = nullptr;
   Parameter* no_bias_ = nullptr;
-  kernels::LowRank embedding_terms_;  // of an adapter that is in use
+  kernels::LowRank embedding_terms_;  // the terms of the adapter in use
   kernels::OwnRows embedding_rows_, head_rows_;
   Adapters adapters_;
 };

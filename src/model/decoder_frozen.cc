@@ -1,5 +1,5 @@
-// The layers below the first one that is trained: nothing changes what they make of a document, so a batch is
-// computed in such a way that other documents do not change it either.
+// The layers below the first trained one: their output for a document never changes, so a batch is computed
+// in such a way that other documents do not change it either.
 #include <algorithm>
 
 #include "kernels/gemm/gemm.h"
@@ -16,7 +16,7 @@ at::Tensor with_zeros(const at::Tensor& ids, int64_t count) {
   return longer;
 }
 
-// A last document of token 0, so that matrix products have whole tiles.
+// Adds a last document of token 0, so that matrix products have whole tiles.
 ForwardInput filled(const ForwardInput& input) {
   const int64_t tokens = input.input_ids.numel();
   const int64_t more = (kernels::kRowsTogether - tokens % kernels::kRowsTogether) % kernels::kRowsTogether;
@@ -25,7 +25,7 @@ ForwardInput filled(const ForwardInput& input) {
   segments->cu_seqlens.push_back(static_cast<int32_t>(tokens + more));
   segments->max_length = std::max(segments->max_length, more);
   if (!segments->prefix.empty()) segments->prefix.push_back(-1);
-  segments->rows.clear();  // nothing that is made here counts rows
+  segments->rows.clear();  // nothing computed here counts rows
   return {with_zeros(input.input_ids, more),
           with_zeros(input.position_ids, more),
           segments,

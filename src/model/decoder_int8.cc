@@ -31,7 +31,7 @@ void check(const Projection& p) {
   }
 }
 
-// What the layers multiply with while this lives.
+// The int8 products that the layers use during its lifetime.
 class Int8Layers {
  public:
   explicit Int8Layers(std::vector<Projection*> projections) : places_(std::move(projections)) {

@@ -4,13 +4,13 @@ namespace trl::model {
 
 namespace {
 
-// A norm costs little beside the products that read it: it is made again in backward.
+// A norm costs little compared to the products that read it: it is computed again in backward.
 kernels::Again again(const at::Tensor& stream, const Norm& norm) {
   if (norm.weight == nullptr) return {};
   return {[norm](const std::vector<at::Tensor>& from) { return kernels::norm(from[0], norm); }, {stream}};
 }
 
-// Of what is added to the stream and to nothing else, after the norm if there is one.
+// The results that are needed of an output that is only added to the stream, after the norm if there is one.
 kernels::Wanted wanted_before(const Norm& norm, const LayerContext& context) {
   if (norm.weight != nullptr) return kernels::Wanted::values;
   return context.again ? kernels::Wanted::graph : kernels::Wanted::added;

@@ -1,6 +1,6 @@
 // One decoder layer: attention and a feed-forward part, each with the norms that the family has, added to the
-// stream. A unit by itself: it takes what a batch shares from the context, and can be run, run again, or run
-// against a cache without its neighbours.
+// stream. An independent unit: it takes the data that a batch shares from the context, and can be run, run
+// again, or run against a cache without its neighbours.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -16,15 +16,15 @@ namespace trl::model {
 struct DecoderLayer {
   BlockAttention attention;
   BlockMlp mlp;
-  std::optional<BlockExperts> experts;      // in place of mlp
-  Norm attention_norm, mlp_norm;            // of what the parts read
-  Norm attention_post_norm, mlp_post_norm;  // of what they add to the stream
-  double branch_scale = 1;                  // of what the parts add to it
-  bool parallel = false;                    // both read the same stream
+  std::optional<BlockExperts> experts;      // instead of mlp
+  Norm attention_norm, mlp_norm;            // applied to the inputs of the parts
+  Norm attention_post_norm, mlp_post_norm;  // applied to the outputs of the parts
+  double branch_scale = 1;                  // factor of the parts' outputs
+  bool parallel = false;                    // both parts read the same stream
 
   struct Result {
     at::Tensor stream;  // [tokens, hidden]
-    at::Tensor router;  // of experts: [tokens, experts], before the softmax; else undefined
+    at::Tensor router;  // with experts: [tokens, experts], before the softmax; else undefined
   };
   Result forward(const at::Tensor& x, const LayerContext& context) const;
   std::vector<kernels::Projection*> projections();

@@ -1,5 +1,5 @@
-// The slots of a decoder, in the order in which transformers' class has its modules: adapters draw their
-// random numbers in that order.
+// The slots of a decoder, in the order of the modules in transformers' class: adapters draw their random
+// numbers in that order.
 #include "model/decoder.h"
 #include "model/module_name.h"
 
@@ -7,7 +7,7 @@ namespace trl::model {
 
 using adapter::ModuleKind;
 
-// bias: a place that may hold none.
+// bias: may be null.
 Slot Decoder::slot(Parameter*& weight, Parameter*& bias, ModuleKind kind, int64_t layer) const {
   Slot slot{.layer = layer, .weight = &weight, .bias = &bias};
   slot.module.name = module_name(loaded_.names.at(weight), *config().family);
@@ -27,7 +27,8 @@ void Decoder::add_expert_slots(BlockExperts& experts, int64_t index, std::vector
   const auto add_router = [&] {
     Slot& added = slots.emplace_back(slot(experts.router.weight, no_bias_, ModuleKind::router, index));
     const std::string experts_name = module_name(loaded_.names.at(experts.weights.gate_up), *config().family);
-    added.module.name = experts_name.substr(0, experts_name.rfind(".experts.")) + ".gate";  // not as in files
+    // The name differs from the one in files.
+    added.module.name = experts_name.substr(0, experts_name.rfind(".experts.")) + ".gate";
     added.module.in = experts.router.in();
     added.module.out = experts.router.out();
     added.low_rank = &experts.router.low_rank;

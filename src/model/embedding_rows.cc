@@ -14,8 +14,8 @@ namespace trl::model {
 
 namespace {
 
-constexpr int64_t kPieceRows = 4096;       // converted to float32 at once
-constexpr int64_t kPieceDraws = 1 << 20;   // a multiple of the 16 that torch draws normal numbers by
+constexpr int64_t kPieceRows = 4096;       // rows converted to float32 at once
+constexpr int64_t kPieceDraws = 1 << 20;   // a multiple of 16, torch's group size for normal numbers
 constexpr double kCovarianceScale = 1e-9;  // transformers'
 
 at::Tensor float_rows(const at::Tensor& weight, int64_t begin) {
@@ -59,7 +59,8 @@ void EmbeddingRows::skip(const at::Tensor& weight, Draw draw) {
   if (tensor::Rehearsal::current() != nullptr) return;
   at::Tensor piece = at::empty({2 * kPieceDraws}, at::kFloat);
   for (int64_t left = rows_ * weight.size(1); left > 0;) {
-    const int64_t count = left <= 2 * kPieceDraws ? left : kPieceDraws;  // never fewer than 16 in the end
+    // The last piece never has fewer than 16.
+    const int64_t count = left <= 2 * kPieceDraws ? left : kPieceDraws;
     base::poll();
     at::Tensor part = piece.narrow(0, 0, count);
     draw(part);

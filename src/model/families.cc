@@ -55,10 +55,10 @@ constexpr Names kGpt2Names = {.embedding = "transformer.wte",
                               .up = "mlp.c_fc",
                               .down = "mlp.c_proj"};
 
-// The name in transformers' class.
+// `theirs` is the name in transformers' class.
 constexpr OtherName kMixtralOtherNames[] = {{".block_sparse_moe.", ".mlp.", true}};
 
-// What a config.json must say, because there is no kernel for anything else.
+// Values that config.json must have, because there is no kernel for others.
 constexpr FlagKey kCausal[] = {{"use_bidirectional_attention", false}};
 constexpr FlagKey kGpt2Needs[] = {
     {"scale_attn_weights", true}, {"scale_attn_by_inverse_layer_idx", false}, {"add_cross_attention", false}};
@@ -85,7 +85,7 @@ constexpr Family kGemma3Text = {
                .logits_softcap = {"final_logit_softcapping", 0}},
     .needed = kCausal};
 
-// The same inside a multimodal model.
+// The same names inside a multimodal model.
 constexpr OtherName kGemma3OtherNames[] = {{"model.", "model.language_model."},
                                            {"model.", "language_model.model."},
                                            {"lm_head.", "language_model.lm_head."}};

@@ -112,7 +112,7 @@ class Config {
       fail(Status::unsupported, "{}: tensor blk.0.attn_q_norm.weight: norms of single heads are not read",
            file_.path());
     if (family_->parallel.key == nullptr) return;
-    // llama.cpp does not read the key of a family that drops a norm there.
+    // llama.cpp does not read the key for a family that drops a norm in this case.
     config_[family_->parallel.key] = family_->one_norm_if_parallel
                                          ? !has_tensor("blk.0.ffn_norm.weight")
                                          : std::get<bool>(flag("use_parallel_residual"));
@@ -153,7 +153,7 @@ class Config {
     config_["layer_types"] = types;
   }
 
-  // The pattern is a flag for each layer, or n where all but every n-th have a window.
+  // The pattern is a flag for each layer, or a number n: all but every n-th layer have a window.
   std::vector<bool> sliding_layers(int64_t window) const {
     constexpr std::string_view kPattern = "attention.sliding_window_pattern";
     if (layers_ < 0 || layers_ > std::ssize(file_.tensors()))
@@ -224,7 +224,7 @@ class Config {
          key("expert_count"), count);
   }
 
-  static constexpr int64_t kMostExperts = 1024;  // llama.cpp's
+  static constexpr int64_t kMostExperts = 1024;  // the limit of llama.cpp
 
   const io::Gguf& file_;
   const std::string architecture_;
@@ -255,7 +255,7 @@ Json gguf_config_json(const io::Gguf& file) {
 Json gguf_generation_config_json(const io::Gguf& file) {
   Json config = {{"_from_model_config", true}};
   add_token_ids(file, config);
-  // The ends of a turn and of a message, where they are not the end of the text (Llama 3): generation stops
+  // The ends of a turn and of a message, if they differ from the end of the text (Llama 3): generation stops
   // at each.
   std::vector<int64_t> ends;
   for (const char* key :

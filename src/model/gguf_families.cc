@@ -12,7 +12,7 @@ namespace {
 
 using kernels::Activation;
 
-// llama.cpp has no architecture of Mistral's or Mixtral's own: windows apart, they are Llamas.
+// llama.cpp has no separate architectures for Mistral and Mixtral: windows apart, they are Llamas.
 constexpr GgufFamily kRows[] = {
     {.model_type = "llama",
      .architecture = "llama",
@@ -48,7 +48,7 @@ constexpr GgufFamily kRows[] = {
      .free_heads = true,
      .window_pattern = 6,
      .wide_layers = 62},
-    // The language model of a multimodal one.
+    // The language model within a multimodal one.
     {.model_type = "gemma3",
      .architecture = "gemma3",
      .activation = Activation::gelu_tanh,

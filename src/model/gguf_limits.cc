@@ -81,7 +81,7 @@ class Check {
     }
   }
 
-  // What llama.cpp has fixed for these families, whatever keys a file has.
+  // Checks values that llama.cpp has fixed for these families, whatever keys a file has.
   void yarn() const {
     need(c_.rope.beta_fast == 32 && c_.rope.beta_slow == 1,
          "llama.cpp computes yarn with beta_fast 32 and beta_slow 1, and they are {} and {}",

@@ -40,7 +40,8 @@ class Writer {
   void size(const char* key, int64_t value) { pairs_.add(prefix_ + key, static_cast<uint32_t>(value)); }
   void number(const char* key, double value) { pairs_.add(prefix_ + key, static_cast<float>(value)); }
 
-  // Without windows llama.cpp is right as far as one reaches.
+  // The length up to which llama.cpp computes the same: the size of a window, if it has no windows for the
+  // family.
   int64_t exact_length(base::LogSink* log) const {
     if (!slides(c_) || c_.sliding_window >= c_.max_position_embeddings) return c_.max_position_embeddings;
     if (log != nullptr)

@@ -25,7 +25,7 @@ constexpr Pair kInner[] = {{&Names::q, "attn_q"},
                            {&Names::q_norm, "attn_q_norm"},
                            {&Names::k_norm, "attn_k_norm"},
                            {&Names::gate, "ffn_gate"},
-                           {&Names::gate_up, "ffn_up"},  // before up, which has a name then too
+                           {&Names::gate_up, "ffn_up"},  // before up, which also has a name then
                            {&Names::up, "ffn_up"},
                            {&Names::down, "ffn_down"},
                            {&Names::attention_norm, "attn_norm"},
@@ -59,7 +59,8 @@ std::string_view find_theirs(const Pair (&pairs)[N], const Names& names, std::st
   return {};
 }
 
-// Takes "mlp.experts.5." away from the beginning, by the pattern "mlp.experts.{}."; -1: it is not there.
+// Removes "mlp.experts.5." from the beginning, by the pattern "mlp.experts.{}."; returns the number, or -1 if
+// it is not there.
 int64_t take_number(std::string_view& text, std::string_view pattern) {
   const std::string_view start = pattern.substr(0, pattern.find('{'));
   const size_t dot = text.starts_with(start) ? text.find('.', start.size()) : text.npos;

@@ -29,14 +29,14 @@ bool GgufOrder::moves_rows(std::string_view name) const {
 int64_t GgufOrder::in_gguf(int64_t row) const {
   const int64_t in_head = row % head_dim_, before = row - in_head;
   if (pairs_) return before + in_head % (head_dim_ / 2) * 2 + in_head / (head_dim_ / 2);
-  const int64_t block = row / head_dim_;  // 3 head + part
+  const int64_t block = row / head_dim_;  // index 3 head + part
   return (block % 3 * heads_ + block / 3) * head_dim_ + in_head;
 }
 
 int64_t GgufOrder::here(int64_t row) const {
   const int64_t in_head = row % head_dim_, before = row - in_head;
   if (pairs_) return before + in_head % 2 * (head_dim_ / 2) + in_head / 2;
-  const int64_t block = row / head_dim_;  // heads part + head
+  const int64_t block = row / head_dim_;  // index heads part + head
   return (block % heads_ * 3 + block / heads_) * head_dim_ + in_head;
 }
 

@@ -1,4 +1,4 @@
-// How a GGUF file keeps the elements of a weight.
+// The order of a weight's elements in a GGUF file.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -13,20 +13,21 @@ class GgufOrder {
  public:
   explicit GgufOrder(const ModelConfig& config);
 
-  // Of Q and K some families keep the rows of a head in pairs (2i, 2i + 1) instead of halves (i, i + d / 2),
-  // and GPT-NeoX keeps all of Q, then all of K, then all of V, which here follow each other in every head.
-  bool moves_rows(std::string_view name) const;  // of the tensor with this Hugging Face name
-  int64_t in_gguf(int64_t row) const;            // of row `row` here
-  int64_t here(int64_t row) const;               // of row `row` in GGUF
+  // Some families store the rows of a head of Q and K in pairs (2i, 2i + 1) instead of halves (i, i + d / 2),
+  // and GPT-NeoX stores all of Q, then all of K, then all of V, which here follow each other in every head.
+  // Whether it does so for the tensor with this Hugging Face name.
+  bool moves_rows(std::string_view name) const;
+  int64_t in_gguf(int64_t row) const;  // position of row `row` here
+  int64_t here(int64_t row) const;     // position of row `row` in GGUF
 
-  // Matrices are always [out, in] there.
+  // Whether a stored matrix is transposed here: GGUF always has [out, in].
   bool transposes(std::string_view name, size_t dimensions) const;
-  // Norms of Gemma hold 1 + w there.
+  // The number added in GGUF: norms of Gemma are stored as 1 + w.
   float added(std::string_view name) const;
-  // Where llama.cpp scales attention otherwise than the configuration says, its files hold the ratio in Q, or
-  // in the norm of Q after it: what the elements are multiplied by there, after the addition.
+  // The factor of the elements in GGUF, applied after the addition: if llama.cpp scales attention differently
+  // from the configuration, its files contain the ratio in Q, or in the norm of Q after it.
   float factor(std::string_view name) const;
-  // Shapes there and here; what is a matrix of one row here is a vector there.
+  // Convert shapes between there and here; a matrix of one row here is a vector there.
   std::vector<int64_t> in_gguf(std::string_view name, std::vector<int64_t> shape) const;
   std::vector<int64_t> here(std::string_view name, std::vector<int64_t> shape) const;
 
@@ -40,7 +41,7 @@ class GgufOrder {
   float factor_ = 1;
 };
 
-// part(row, column, count) for the pieces of rows of `width` that make up the elements [first, first +
+// Calls part(row, column, count) for the pieces of rows of `width` that make up the elements [first, first +
 // count).
 template <typename Part>
 void each_row(int64_t first, int64_t count, int64_t width, const Part& part) {

@@ -14,7 +14,7 @@ using base::Json;
 
 constexpr std::string_view kRopeFactors = "rope_freqs.weight";
 
-// Llama's own first.
+// Original context lengths to try, Llama's own first.
 std::vector<int64_t> original_lengths() {
   std::vector<int64_t> lengths = {8192};
   for (int64_t length = 32; length <= int64_t{1} << 22; length *= 2) lengths.push_back(length);
@@ -30,9 +30,9 @@ bool gives_back(const RopeConfig& rope, const std::vector<float>& divisors, int6
   return same;
 }
 
-// Llama 3.1's scaling is stored as one divisor per frequency; config.json wants the rule behind them. Llama's
+// Llama 3.1's scaling is stored as one divisor per frequency; config.json needs the rule behind them. Llama's
 // models share all but the factor and the original length, so the rule is rebuilt from the largest divisor
-// and the power of two that gives back every other.
+// and the power of two that reproduces all others.
 Json llama3_rope(const io::Gguf& file, const io::GgufTensor& divisors, double theta, int64_t head_dim) {
   RopeConfig rope{.type = "llama3", .theta = theta};
   bool same = false;
@@ -81,8 +81,8 @@ Json longrope(const io::Gguf& file, const std::string& prefix, double theta) {
           {"short_factor", factors(file, "rope_factors_short.weight")}};
 }
 
-// llama.cpp's own factor multiplies the one that yarn has by itself; the converter's copy of
-// attention_factor, which llama.cpp does not read for these families, stands for it alone.
+// The factor of cosines and sines: llama.cpp's own factor multiplies yarn's default one; the converter's copy
+// of attention_factor, which llama.cpp does not read for these families, replaces both.
 double yarn_attention(const io::Gguf& file, const std::string& scaling, double factor) {
   const std::string multiplier = scaling + "attn_factor", whole = scaling + "yarn_attn_factor";
   const double attention =
@@ -128,7 +128,7 @@ Json gguf_rope(const io::Gguf& file, const std::string& architecture, int64_t he
   if (divisors != file.tensors().end()) return llama3_rope(file, divisors->second, theta, head_dim);
   if (file.tensors().find("rope_factors_long.weight") != file.tensors().end())
     return longrope(file, prefix, theta);
-  // A factor alone is linear, as in llama.cpp; the other key is that of its first files.
+  // A factor without a type is linear, as in llama.cpp; the other key is that of its first files.
   const char* factor = has("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
   const std::string type = has("rope.scaling.type") ? file.text(prefix + "rope.scaling.type")
                            : has(factor)            ? "linear"

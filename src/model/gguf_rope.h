@@ -1,4 +1,4 @@
-// Rotary embedding of a GGUF file, as in config.json.
+// Converts the rotary embedding of a GGUF file to the form of config.json.
 #pragma once
 #include <string>
 
@@ -10,7 +10,7 @@ namespace trl::model {
 
 base::Json gguf_rope(const io::Gguf& file, const std::string& architecture, int64_t head_dim);
 
-// What the cosines and sines are multiplied by, as a multiple of what llama.cpp multiplies them by.
+// The ratio of the configuration's factor of cosines and sines to llama.cpp's.
 double gguf_rope_multiplier(const RopeConfig& rope);
 
 }  // namespace trl::model

@@ -14,32 +14,32 @@
 
 namespace trl::model {
 
-// Where a layer leaves out elements in training. What is dropped anywhere else in it is numbered from
+// The places in a layer where dropout leaves out elements in training. Other places are numbered from
 // `others` on.
 enum class DropPlace : uint64_t { attention_weights, attention_out, mlp_out, others };
 
-// The key that dropout in this layer draws from; one past the last layer stands for the embedding.
+// The key that dropout in this layer draws from; the number after the last layer is the embedding's.
 inline uint64_t part_of(uint64_t random, size_t layer) { return base::counter_seed({random, layer}); }
 
 struct LayerContext {
   at::ScalarType compute = at::kFloat;
   kernels::SegmentsPtr segments;
-  std::vector<RopeTables> ropes;                    // one for each kind of layers
-  kernels::AttentionPluginPtr attention = nullptr;  // the built-in one
-  LayerCache* cache = nullptr;  // decoding: keys and values are kept in rows past, past + 1, ...
+  std::vector<RopeTables> ropes;                    // one for each kind of layer
+  kernels::AttentionPluginPtr attention = nullptr;  // null: the built-in one
+  LayerCache* cache = nullptr;  // decoding: keys and values are written to rows past, past + 1, ...
   int64_t past = 0;             // positions in the cache before this call
-  // Training: what the dropout of this layer is drawn from; otherwise there is none.
+  // Training: the seed of this layer's dropout; empty: no dropout.
   std::optional<uint64_t> random = {};
   TileSizes tiles = {};
-  int64_t tile_unit = kernels::kSumPiece;  // tokens of a tile are a multiple of it
-  int64_t first = 0;                       // row of the batch, where a part of it is computed by itself
-  bool again = false;  // a second time, for the graph: what the layer's last op gives is not read
+  int64_t tile_unit = kernels::kSumPiece;  // tokens in a tile are a multiple of it
+  int64_t first = 0;                       // first row in the batch, if a part of it is computed separately
+  bool again = false;  // a second run, for the graph: the output of the layer's last op is not read
 
   kernels::Dropout dropout(double rate, DropPlace place) const {
     if (!random || rate == 0) return {};
     return {rate, base::counter_seed({*random, static_cast<uint64_t>(place)}), first};
   }
-  // With the dropout of the rows that are computed.
+  // The projections with dropout numbered for the rows that are computed.
   std::vector<kernels::Projection> placed(std::vector<kernels::Projection> projections) const {
     for (kernels::Projection& p : projections) p.low_rank.dropout.row = first;
     return projections;

@@ -26,8 +26,8 @@ std::string numbered(std::string_view pattern, int64_t number) {
   return fmt::format(fmt::runtime(pattern), number);
 }
 
-// Returns 3 of "model.layers.3.mlp.up_proj.weight", without "model." too, and of "blk.3.ffn_up.weight"; -1:
-// of no layer.
+// The layer number in "model.layers.3.mlp.up_proj.weight" (3), also without "model.", and in
+// "blk.3.ffn_up.weight"; -1: not in a layer.
 int64_t layer_of(std::string_view name, std::string_view pattern) {
   const std::string_view whole = pattern.substr(0, pattern.find('{'));
   for (const std::string_view start : {whole, whole.substr(whole.find('.') + 1), std::string_view("blk.")}) {
@@ -86,7 +86,7 @@ tensor::Parameter* Loader::head(tensor::Parameter* embedding) {
   return embedding;
 }
 
-// Of a language model that becomes a classifier its own head is left.
+// A language model that becomes a classifier leaves its own head unused.
 tensor::Parameter* Loader::score(at::Generator& generator) {
   used_.insert(stored_name(source_, *config_.family, std::string(names_.head) + ".weight"));
   if (!config_.new_head) return matrix(std::string(names_.score), config_.labels, config_.hidden_size);
@@ -238,7 +238,7 @@ Norm Loader::norm(const std::string& name, const std::vector<int64_t>& shape) {
   return norm;
 }
 
-// Of queries or keys. Those that each head has for itself have no bias.
+// The norm of queries or keys. Separate norms for each head have no bias.
 Norm Loader::norm_of_heads(const std::string& prefix, std::string_view name, int64_t heads) {
   const int64_t width = config_.head_dim;
   if (name.find("{}") == std::string_view::npos)
@@ -295,8 +295,8 @@ tensor::Parameter* Loader::add(const std::string& own, const std::string& name, 
   return parameter;
 }
 
-// A matrix in blocks: as in the files, or encoded from what the ordinary weight would be, which is there
-// alone and goes at once; turn: from its transpose. Null: it is held as numbers.
+// A matrix in blocks: as in the files, or encoded from the ordinary weight, which exists only meanwhile;
+// turn: from its transpose. Null: it is held as numbers.
 std::shared_ptr<const tensor::Encoded> Loader::blocks(const std::string& name, int64_t rows, int64_t columns,
                                                       bool turn) {
   if (auto values = prequantised(source_, name, {rows, columns}, used_)) {
@@ -315,7 +315,7 @@ std::shared_ptr<const tensor::Encoded> Loader::blocks(const std::string& name, i
   return quantised(source_.place(name), turn ? turned(read(name, shape)) : read(name, shape), quantization_);
 }
 
-// Converts a wider weight of a linear layer; null: it stays in its file.
+// Converts a wider weight of a linear layer to bfloat16; null: it stays in its file.
 std::shared_ptr<const tensor::Encoded> Loader::narrowed(const std::string& name, int64_t rows,
                                                         int64_t columns) const {
   const std::string type = source_.type(name);
@@ -325,7 +325,7 @@ std::shared_ptr<const tensor::Encoded> Loader::narrowed(const std::string& name,
   return kernels::narrow_weight(values);
 }
 
-// [out, in], of a family whose files have [in, out] too; null: it is held as numbers.
+// [out, in], also for a family whose files have [in, out]; null: it is held as numbers.
 tensor::Parameter* Loader::encoded_linear(const std::string& module, int64_t rows, int64_t columns) {
   const std::string own = module + ".weight", name = stored_name(source_, *config_.family, own);
   const bool turn = config_.family->transposed;
@@ -345,7 +345,7 @@ tensor::Parameter* Loader::encoded_linear(const std::string& module, int64_t row
   return parameter;
 }
 
-// Matrices of the experts, each in blocks of its own, in their order; gate and up are two.
+// Matrices of the experts, each in its own blocks, in order; gate and up are two.
 tensor::Parameter* Loader::experts_in_blocks(const std::string& name, int64_t rows, int64_t columns,
                                              const std::vector<StoredPart>& parts) {
   std::vector<std::shared_ptr<const tensor::Encoded>> matrices;
@@ -369,13 +369,14 @@ tensor::Parameter* Loader::experts_in_blocks(const std::string& name, int64_t ro
   return parameter;
 }
 
-// Reports as progress how many tensors are there. A rehearsal reads none of them.
+// Reports the number of loaded tensors as progress. A rehearsal reads none of them.
 void Loader::tell(int64_t done) const {
   const bool rehearsed = tensor::Rehearsal::current() != nullptr;
   base::progress(rehearsed ? "plan" : "weights", std::min(done, tensors_), tensors_);
 }
 
-// Tensors are taken from the source one by one, in the order in which they become parameters.
+// Checks and counts a tensor. Tensors are taken from the source one by one, in the order in which they become
+// parameters.
 void Loader::check(const std::string& name, const std::vector<int64_t>& shape) {
   source_.need(name, shape);
   tell(std::ssize(used_));
@@ -404,7 +405,8 @@ void Loader::read(const std::string& name, at::Tensor& out) const {
   out.copy_(host);
 }
 
-// A tied head that is stored as well must be the embedding: training would silently drop one of the two.
+// Checks that a tied head that is stored as well equals the embedding: training would silently drop one of
+// the two.
 void Loader::check_tied(tensor::Parameter& embedding) {
   const std::string name = stored_name(source_, *config_.family, std::string(names_.head) + ".weight");
   const std::vector<int64_t>* shape = source_.shape(name);

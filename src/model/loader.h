@@ -1,4 +1,4 @@
-// Reads the weights of a decoder as its row of the table of families names them.
+// Reads the weights of a decoder under the names of its row in the table of families.
 #pragma once
 #include <map>
 #include <memory>
@@ -17,19 +17,18 @@ namespace trl::model {
 
 struct LoadedParameters {
   std::vector<std::unique_ptr<tensor::Parameter>> all;
-  std::map<const tensor::Parameter*, std::vector<StoredPart>> parts;  // of those that files have in parts
-  std::map<const tensor::Parameter*, std::string> names;  // as the family names them, whatever the files say
+  std::map<const tensor::Parameter*, std::vector<StoredPart>> parts;  // parameters that files store in parts
+  std::map<const tensor::Parameter*, std::string> names;  // the family's names, even if the files' differ
 };
 
-// How matrices are held: as numbers of the model's type in memory, or in the files, mapped. for_bfloat16: in
-// the files too, except for linear layers with wider numbers: their products are in bfloat16, and so are
-// these, in memory.
+// How matrices are held: as numbers of the model's type in memory, or mapped from the files. for_bfloat16:
+// mapped too, except for linear layers with wider numbers: their products are in bfloat16, so they are held
+// in memory as bfloat16.
 enum class Held : uint8_t { numbers, as_stored, for_bfloat16 };
 
 class Loader {
  public:
-  // loaded: gets each parameter, in the order in which they are
-  // read.
+  // loaded: gets each parameter, in the order of reading.
   Loader(const ModelConfig& config, const WeightSource& source, at::ScalarType dtype, at::Device device,
          const config::Quantization& quantization, Held held, LoadedParameters& loaded);
 
@@ -39,7 +38,7 @@ class Loader {
   tensor::Parameter* score(at::Generator& generator);  // a classifier's head; a new one is drawn
   Norm final_norm();
   std::unique_ptr<DecoderLayer> layer(int64_t index);
-  std::vector<std::string> carried();  // names of weights that are saved as they came
+  std::vector<std::string> carried();  // names of weights that are saved unchanged
   void report_others(base::LogSink* log) const;
 
  private:
@@ -66,7 +65,8 @@ class Loader {
   BlockExperts experts(const std::string& prefix);
   tensor::Parameter* expert_weights(const std::string& name, int64_t rows, int64_t columns,
                                     const std::vector<StoredPart>& parts);
-  void check(const std::string& name, const std::vector<int64_t>& shape);  // is there, and is taken
+  // Throws unless the tensor exists with this shape; marks it as used.
+  void check(const std::string& name, const std::vector<int64_t>& shape);
   void tell(int64_t done) const;
   void check_tied(tensor::Parameter& embedding);
   void read(const std::string& name, at::Tensor& out) const;
@@ -79,7 +79,7 @@ class Loader {
   const config::Quantization quantization_;
   const Held held_;
   LoadedParameters& loaded_;
-  const int64_t tensors_;  // that are stored
+  const int64_t tensors_;  // number of stored tensors
   std::set<std::string> used_;
 };
 

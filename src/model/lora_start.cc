@@ -7,7 +7,7 @@
 #include "base/interrupt.h"
 #include "tensor/threads/blas_threads.h"
 
-// With sanitizers gcc 12 warns falsely of the default argument of linalg_svd.
+// With sanitizers gcc 12 gives a false warning about the default argument of linalg_svd.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 
@@ -17,7 +17,7 @@ namespace {
 
 using config::LoraInit;
 
-// kaiming_uniform_ with a = sqrt(5), which is nn.Linear's own: within 1 / sqrt(in).
+// kaiming_uniform_ with a = sqrt(5), as in nn.Linear: uniform within 1 / sqrt(in).
 at::Tensor& uniform(at::Tensor& matrix, int64_t in, const at::Generator& generator) {
   const double gain = std::sqrt(2.0 / (1 + 5));
   const double bound = std::sqrt(3.0) * (gain / std::sqrt(static_cast<double>(in)));
@@ -29,7 +29,7 @@ at::Tensor normal(at::IntArrayRef shape, const at::Generator& generator) {
 }
 
 struct Decomposition {
-  at::Tensor u, s, v;  // weight is nearly u diag(s) v
+  at::Tensor u, s, v;  // weight is approximately u diag(s) v
 };
 
 // Halko et al. 2009, algorithms 4.4 and 5.1, as in torch.svd_lowrank.

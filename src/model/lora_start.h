@@ -1,5 +1,5 @@
-// The first values of the matrices of a new adapter, drawn from one generator in the order of the modules as
-// PEFT draws it (peft/tuners/lora/layer.py): a run begins with the adapter that TRL would begin with for the
+// Draws the initial values of the matrices of a new adapter from one generator in the order of the modules,
+// as PEFT does (peft/tuners/lora/layer.py): a run begins with the adapter that TRL would begin with for the
 // same seed.
 #pragma once
 #include <ATen/ATen.h>
@@ -10,37 +10,37 @@
 
 namespace trl::model {
 
-// All float32, on the host. y += scaling b (a x).
+// The factors of y += scaling b (a x). All float32, on the host.
 struct LoraFactors {
   at::Tensor a;     // [r, in]
   at::Tensor b;     // [out, r]
   at::Tensor bias;  // [out] with lora_bias, else undefined
-  at::Tensor
-      base;  // of olora and pissa: what a forward takes in place of the weight, [out, in]; else undefined
+  // For olora and pissa: replaces the weight in a forward, [out, in]; else undefined.
+  at::Tensor base;
 };
 
 class LoraStart {
  public:
-  // weights: the type of the model's, to which PEFT rounds what it draws before it widens it again.
+  // weights: the model's type, to which PEFT rounds the drawn values before it widens them again.
   LoraStart(const config::LoraConfig& config, at::Generator generator, at::ScalarType weights = at::kFloat);
 
   // Whether linear() needs the module's weight.
   bool needs_weight() const;
-  // Throws Error(invalid_config) where `orthogonal` meets an odd rank.
+  // Throws Error(invalid_config) if `orthogonal` is used with an odd rank.
   void check(int64_t r) const;
-  // Each module once, in the order of Selection::targets. weight: float32 [out, in], of a Conv1D too; where
-  // it is not needed it may be undefined. Throws what check() does.
+  // Call for each module once, in the order of Selection::targets. weight: float32 [out, in], also for a
+  // Conv1D; may be undefined if it is not needed. Throws the errors of check().
   LoraFactors linear(int64_t in, int64_t out, int64_t r, double scaling, const at::Tensor& weight = {});
-  // What olora and pissa leave of a weight. All float32: weight [out, in], a [r, in], b [out, r].
+  // The remainder of a weight after olora and pissa. All float32: weight [out, in], a [r, in], b [out, r].
   static at::Tensor rest(const at::Tensor& weight, const at::Tensor& a, const at::Tensor& b, double scaling);
   // rows x width: the table's; a is [r, rows], b [width, r].
   LoraFactors embedding(int64_t rows, int64_t width, int64_t r);
-  // One matrix of all experts: a is [r experts, in], b [out, r experts].
+  // The factors of one matrix of all experts: a is [r experts, in], b [out, r experts].
   LoraFactors experts(int64_t experts, int64_t in, int64_t out, int64_t r);
 
  private:
   LoraFactors rounded(LoraFactors factors) const;
-  LoraFactors drawn(int64_t in, int64_t out, int64_t rows);  // as nn.Linear draws two of them
+  LoraFactors drawn(int64_t in, int64_t out, int64_t rows);  // drawn like two matrices of nn.Linear
   void start(LoraFactors& factors, int64_t r);
   LoraFactors orthogonal(int64_t in, int64_t out, int64_t r);
   LoraFactors principal(const at::Tensor& weight, int64_t r, double scaling);

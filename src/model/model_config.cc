@@ -21,13 +21,13 @@ double positive_of(const ConfigKeys& keys, const NumberKey& number) {
   return number.key == nullptr ? number.otherwise : keys.positive_or(number.key, number.otherwise);
 }
 
-// As transformers' configurations: the family's where the key is missing, none where it is null.
+// The cap: as in transformers' configurations, the family's value if the key is missing, none if it is null.
 double softcap_of(const ConfigKeys& keys, const NumberKey& number) {
   if (number.key == nullptr || !keys.has(number.key)) return number.otherwise;
   return keys.positive_or(number.key, 0);
 }
 
-// From 0 to 1.
+// A number from 0 to 1.
 double rate_of(const ConfigKeys& keys, const NumberKey& number) {
   if (number.key == nullptr || keys.find(number.key) == nullptr) return number.otherwise;
   const double rate = keys.number(number.key);
@@ -48,7 +48,8 @@ int64_t window_size(const ConfigKeys& keys, const Window& window) {
   return keys.size_or("sliding_window", 0, INT32_MAX);
 }
 
-// Even if nothing slides: a list that does not fit was written for another model. null: there is none.
+// The list of layer types; null: none. Checked even if nothing slides: a list that does not fit was written
+// for another model.
 const Json* find_layer_types(const ConfigKeys& keys, int64_t layers) {
   const Json* types = keys.find("layer_types");
   if (types == nullptr) return nullptr;
@@ -80,7 +81,7 @@ void parse_turned_layers(const ConfigKeys& keys, const Rope& rope, ModelConfig& 
   }
 }
 
-// Where layer_types does not say it.
+// Whether a layer slides if layer_types does not tell.
 bool slides(const ConfigKeys& keys, const Window& window, const ModelConfig& config, int64_t layer) {
   if (window.rule == WindowRule::every_layer) return true;
   if (window.rule == WindowRule::unturned_layers) return !config.turned_layers[static_cast<size_t>(layer)];
@@ -229,8 +230,8 @@ void check_needed(const ConfigKeys& keys, const Family& family) {
 
 constexpr std::string_view kClassifier = "ForSequenceClassification";
 
-// A classifier's weights are a language model's except for the head, which would be missing or made of the
-// embedding. A name without a task (LlamaModel) promises none.
+// A classifier's weights are a language model's except for the head, which would be missing or made from the
+// embedding. A name without a task (LlamaModel) promises no head.
 void check_architecture(const ConfigKeys& keys, const Family& family, Head head) {
   if (head != Head::language && family.classifier.empty()) {
     fail(Status::unsupported, "{}: transformers has no sequence classification of model_type \"{}\"",
@@ -255,14 +256,14 @@ bool names_classifier(const ConfigKeys& keys) {
   return given != nullptr && given->is_string() && given->get<std::string>().ends_with(kClassifier);
 }
 
-// As transformers counts them.
+// Counts labels as transformers does.
 int64_t count_labels(const ConfigKeys& keys) {
   const Json* names = keys.find("id2label");
   if (names != nullptr && names->is_object() && !names->empty()) return std::ssize(*names);
   return keys.size_or("num_labels", 2);
 }
 
-// Of a reward model; that a language model counts labels means nothing.
+// Only for a reward model; a language model may count labels, which means nothing.
 void parse_score(const ConfigKeys& keys, ModelConfig& config) {
   config.labels = 1;
   config.new_head = !names_classifier(keys);
@@ -286,7 +287,7 @@ const Json& text_part(const Json& json, const ConfigKeys& keys, const Family& fa
 
 namespace {
 
-// What is quantised, and how, the tensors themselves say.
+// Checks the method; the tensors themselves tell which are quantised, and how.
 void check_quantization(const ConfigKeys& keys) {
   const Json* const quantization = keys.find("quantization_config");
   if (quantization == nullptr) return;

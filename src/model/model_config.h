@@ -1,4 +1,4 @@
-// What config.json says of a decoder, as the families here read it.
+// The content of a decoder's config.json, as the families here read it.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,41 +12,41 @@
 
 namespace trl::model {
 
-// Of the layers that have experts.
+// Sizes of the layers that have experts.
 struct ExpertsConfig {
   int64_t count = 0;   // 0: no layer has any
-  int64_t chosen = 0;  // of a token
+  int64_t chosen = 0;  // per token
   int64_t width = 0;
-  int64_t shared_width = 0;  // of the expert that every token goes to; 0: there is none
+  int64_t shared_width = 0;  // width of the expert that every token uses; 0: none
   bool normalised = false;   // the shares of a token's experts add up to 1
   double balance = 0;        // coefficient of the routers' loss
-  double jitter = 0;         // of what the router reads in training, which the layers here do not apply
+  double jitter = 0;         // noise in the router's input in training, which the layers here do not apply
 };
 
-// Rates of dropout in training: of what the layers begin with, of the weights of attention, and of what
-// attention and feed-forward part add to the stream.
+// Rates of dropout in training: of the input of the layers, of the weights of attention, and of the additions
+// of attention and feed-forward part to the stream.
 struct DropoutRates {
   double embedding = 0, attention = 0, attention_out = 0, mlp_out = 0;
 };
 
-// What a model has at its end. scores: of a classifier. reward: one score; files of a language model get it
-// as a new head.
+// The kind of head of a model. scores: a classifier. reward: one score; files of a language model get a new
+// head.
 enum class Head : uint8_t { language, scores, reward };
 
 struct ModelConfig {
   const Family* family = nullptr;
   std::string model_type;           // "llama", "mistral", "qwen2" ...
   std::string architecture;         // "LlamaForCausalLM"
-  int64_t labels = 0;               // of a classifier: its scores; 0: a language model
-  bool new_head = false;            // of a classifier: its files have no head, so it is drawn
-  double initializer_range = 0.02;  // the standard deviation that it is drawn with
+  int64_t labels = 0;               // number of a classifier's scores; 0: a language model
+  bool new_head = false;            // a classifier's files have no head, so it is drawn
+  double initializer_range = 0.02;  // the standard deviation of that draw
   int64_t vocab_size = 0;
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;
   int64_t num_hidden_layers = 0;
   int64_t num_attention_heads = 0;
   int64_t num_key_value_heads = 0;
-  int64_t head_dim = 0;  // of every layer
+  int64_t head_dim = 0;  // the same in every layer
   int64_t max_position_embeddings = 0;
   double norm_eps = 1e-6;
   kernels::Activation activation = kernels::Activation::silu;
@@ -58,13 +58,13 @@ struct ModelConfig {
   bool parallel = false;             // attention and mlp read the same stream
   int64_t sliding_window = 0;        // 0: none
   std::vector<bool> sliding_layers;  // [layers]
-  std::vector<bool> turned_layers;   // [layers]: have rotary embedding
-  int64_t pad_token_id = -1;         // whose row of the embedding its lookups do not train; -1: none
+  std::vector<bool> turned_layers;   // [layers]: whether it has rotary embedding
+  int64_t pad_token_id = -1;         // lookups do not train its row of the embedding; -1: none
 
-  double embedding_scale = 1;       // of the embedding's rows, rounded to their type
-  double embedding_multiplier = 1;  // of the embedding after that
-  double residual_scale = 1;        // of what a branch adds to the stream
-  double attention_scale = 1;       // of q k^T
+  double embedding_scale = 1;       // factor of the embedding's rows, rounded to their type
+  double embedding_multiplier = 1;  // factor of the embedding after that
+  double residual_scale = 1;        // factor of a branch's addition to the stream
+  double attention_scale = 1;       // factor of q k^T
   double attention_softcap = 0;     // 0: none
   double logits_scale = 1;
   double logits_softcap = 0;  // 0: none
@@ -73,21 +73,21 @@ struct ModelConfig {
   std::vector<bool> expert_layers;  // [layers]
 
   RopeConfig rope;
-  std::optional<RopeConfig> sliding_rope;  // of layers with a window, where theirs is another one
+  std::optional<RopeConfig> sliding_rope;  // for layers with a window, if theirs differs
 
   DropoutRates dropout;
 
-  // The most tokens of a sequence; 0: positions are not learned, and it may have any number of them.
+  // The most tokens in a sequence; 0: positions are not learned, and the length is unlimited.
   int64_t learned_positions() const;
 };
 
 // Reads both styles of transformers (rope_theta and rope_scaling; rope_parameters). Throws Error: a missing
-// or wrong key by name; an unknown family or rope type with the list of those known, or another head
-// (unsupported). Of Head::reward new_head says that there need not be one.
+// or wrong key by name; an unknown family or rope type with the list of known ones, or another head
+// (unsupported). With Head::reward new_head tells that the files may have no head.
 ModelConfig parse_config(const base::Json& config, std::string_view origin, Head head = Head::language);
 
-// eos_token_id of generation_config.json or config.json: an id, a list of them, or none. Throws
-// Error(format): it is neither.
+// eos_token_id of generation_config.json or config.json: an id, a list of them, or none. Throws Error(format)
+// for anything else.
 std::vector<int32_t> parse_end_ids(const base::Json& config, std::string_view origin);
 
 }  // namespace trl::model

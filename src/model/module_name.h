@@ -7,7 +7,7 @@
 namespace trl::model {
 
 // "model.layers.0.mlp.up_proj.weight" -> "model.layers.0.mlp.up_proj". In a multimodal class, the language
-// model is a part.
+// model is a submodule.
 inline std::string module_name(const std::string& parameter, const Family& family) {
   const std::string name =
       parameter.ends_with(".weight") ? parameter.substr(0, parameter.rfind('.')) : parameter;

@@ -10,7 +10,7 @@ inline at::Tensor normed(const at::Tensor& x, const Norm& norm) {
   return norm.weight != nullptr ? kernels::norm(x, norm) : x;
 }
 
-// stream + scale * branch, and the norm of that; without a branch (undefined) of the stream.
+// stream + scale * branch, and the norm of that; without a branch (undefined) the stream and its norm.
 inline kernels::Residual residual(const at::Tensor& stream, const at::Tensor& branch, const Norm& norm,
                                   double scale = 1) {
   if (norm.weight != nullptr) return kernels::residual_norm(stream, branch, norm, scale);

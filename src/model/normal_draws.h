@@ -4,8 +4,8 @@
 
 namespace trl::model {
 
-// Fills values (float32, contiguous, on the CPU) as normal_(0, deviation) fills a tensor of this type and of
-// as many elements, before it rounds to the type.
+// Fills values (float32, contiguous, on the CPU) like normal_(0, deviation) on a tensor of this type and
+// number of elements, before it rounds to the type.
 void draw_normal(const at::Tensor& values, at::ScalarType type, double deviation, at::Generator generator);
 
 }  // namespace trl::model

@@ -29,14 +29,14 @@ std::string stored_dtype(const base::Json& config, const Family& family, const W
   return weights.shape(name) != nullptr ? weights.type(name) : std::string();
 }
 
-// The one score of a reward model, as transformers writes it.
+// Writes the one score of a reward model as transformers does.
 void name_score(base::Json& config) {
   config.erase("num_labels");
   config["id2label"] = {{"0", "LABEL_0"}};
   config["label2id"] = {{"LABEL_0", 0}};
 }
 
-// Files of no class may have a head all the same. What scores does not generate.
+// Files of a base class may have a head all the same. A model with scores does not generate.
 void settle_head(ModelFiles& files, const WeightSource& weights, Head head) {
   if (head != Head::reward) return;
   name_score(files.config_json);
@@ -124,7 +124,7 @@ std::unique_ptr<Model> Model::open(const std::string& given, std::string_view dt
   auto model =
       std::make_unique<Decoder>(std::move(opened.files), std::move(opened.weights), type, device,
                                 quantization, dtype == "keep" ? Held::as_stored : Held::numbers, log, seed);
-  tensor::trim();  // what tensors were read into
+  tensor::trim();  // frees the buffers that tensors were read into
   return model;
 }
 

@@ -19,7 +19,7 @@ struct ModelFiles {
 
 struct OpenedFiles {
   ModelFiles files;
-  std::string stored_dtype;  // as in config.json or else the embedding's tensor: "bfloat16", "F16", "Q8_0"
+  std::string stored_dtype;  // from config.json or else the embedding's tensor: "bfloat16", "F16", "Q8_0"
   std::unique_ptr<WeightSource> weights;
 };
 OpenedFiles open_files(const std::string& path, Head head = Head::language);

@@ -18,7 +18,7 @@ namespace {
 
 using base::Json;
 
-// The parts of one weight.
+// The tensors that make up one weight.
 class Parts {
  public:
   Parts(const WeightSource& source, std::string name, std::set<std::string>& used)
@@ -44,7 +44,7 @@ class Parts {
     at::Tensor out = tensor::empty({count}, type, tensor::MemoryKind::weights);
     std::memcpy(out.data_ptr(), view.data, bytes);
     if (type == at::kFloat) check_finite(part, out);
-    source_.forget(name_ + part);  // or it is in memory twice
+    source_.forget(name_ + part);  // else it would be in memory twice
     return out;
   }
 
@@ -81,7 +81,7 @@ class State {
     fail(Status::format, "{}: \"{}\" is {}; it should be {}", place_, key,
          found == json_.end() ? "missing" : found->dump(), what);
   }
-  // Elements of a block.
+  // The number of elements in a block.
   int64_t block(const char* key) const {
     const auto size = get<int64_t>(key, "a power of two");
     if (size < 2 || size > (1 << 20) || (size & (size - 1)) != 0)

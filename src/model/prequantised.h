@@ -10,11 +10,10 @@
 
 namespace trl::model {
 
-// The weight "<module>.weight" [rows, columns] as in the source in 4-bit blocks
-// ("<module>.weight.absmax",
-// ".quant_map", ".quant_state.bitsandbytes__nf4" ...) or int8 rows ("<module>.SCB"); null: it has neither.
-// used: gets the names of what was read. Throws Error(format), naming the tensor, where they contradict each
-// other.
+// Reads the weight "<module>.weight" [rows, columns] if the source has it in 4-bit blocks
+// ("<module>.weight.absmax", ".quant_map", ".quant_state.bitsandbytes__nf4" ...) or int8 rows
+// ("<module>.SCB"); null: it has neither. used: gets the names of the tensors that were read. Throws
+// Error(format), naming the tensor, if they contradict each other.
 std::shared_ptr<const tensor::Encoded> prequantised(const WeightSource& source, const std::string& name,
                                                     const std::vector<int64_t>& shape,
                                                     std::set<std::string>& used);

@@ -24,7 +24,7 @@ io::ElementType element_type(const at::Tensor& values) {
   return values.scalar_type() == at::kBFloat16 ? io::ElementType::bf16 : io::ElementType::f32;
 }
 
-// The first of the elements that could not be encoded, kept by several threads.
+// The first element that could not be encoded, shared by several threads.
 class First {
  public:
   void note(int64_t element) {

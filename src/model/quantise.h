@@ -1,4 +1,4 @@
-// Weights into the blocks of bitsandbytes, while a model is opened.
+// Quantises weights into the blocks of bitsandbytes while a model is opened.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -10,8 +10,8 @@
 
 namespace trl::model {
 
-// values: [rows, columns], float32 or bfloat16, on the host. place: for messages, of the stored tensor.
-// Throws Error(format) where a value is not finite, or none of float16 for int8.
+// values: [rows, columns], float32 or bfloat16, on the host. place: the stored tensor, for messages. Throws
+// Error(format) if a value is not finite, or out of float16's range for int8.
 std::shared_ptr<const tensor::Encoded> quantised(const std::string& place, const at::Tensor& values,
                                                  const config::Quantization& quantization);
 

@@ -11,7 +11,7 @@ namespace trl::model {
 
 namespace {
 
-// Llama 3.1: wavelengths beyond the original context are stretched by the factor, short ones kept, those
+// Llama 3.1: wavelengths beyond the original context are stretched by the factor, short ones kept, and those
 // between interpolated.
 float llama3_frequency(float frequency, const RopeConfig& rope) {
   const auto old_length = static_cast<double>(rope.original_max_position_embeddings);
@@ -53,7 +53,7 @@ class YarnRamp {
   float low_, high_;
 };
 
-// The base that grows with the length beyond what the model was made for.
+// The base, which grows with the length beyond the original context.
 double dynamic_theta(const RopeConfig& rope, int64_t turned, int64_t length) {
   const auto limit = static_cast<double>(rope.max_position_embeddings);
   const double reached = std::max(static_cast<double>(length), limit);
@@ -64,7 +64,7 @@ double dynamic_theta(const RopeConfig& rope, int64_t turned, int64_t length) {
 }  // namespace
 
 std::vector<float> inverse_frequencies(const RopeConfig& rope, int64_t head_dim, int64_t length) {
-  const bool whole = rope.type == "proportional";  // the exponents are those of the whole head
+  const bool whole = rope.type == "proportional";  // exponents are those of the whole head
   const int64_t turned = static_cast<int64_t>(static_cast<double>(head_dim) * rope.partial) / 2 * 2;
   const auto theta =
       static_cast<float>(rope.type == "dynamic" ? dynamic_theta(rope, turned, length) : rope.theta);

@@ -24,8 +24,8 @@ const Json* find_object(const ConfigKeys& keys, const char* key) {
   return given;
 }
 
-// New style: "rope_parameters" holds all, by kind of layer where the kinds differ. Old style: "rope_theta"
-// beside "rope_scaling", which may be null and may call the type "type".
+// New style: "rope_parameters" holds all, by kind of layer if the kinds differ. Old style: "rope_theta" next
+// to "rope_scaling", which may be null and may call the type "type".
 Json given_for(const ConfigKeys& keys, const char* kind) {
   const Json* scaling = find_object(keys, "rope_scaling");
   const Json* parameters = find_object(keys, "rope_parameters");
@@ -41,7 +41,7 @@ Json given_for(const ConfigKeys& keys, const char* kind) {
   return parameters != nullptr ? *parameters : Json::object();
 }
 
-// In families that turn a part, the other types make angles for that part alone.
+// In families that turn a part, the other types make angles only for that part.
 double parse_proportion(const ConfigKeys& inner, const NumberKey& rule) {
   if (rule.key != nullptr) {
     fail(Status::unsupported, "{}: rope type \"proportional\" is not supported beside \"{}\"", inner.origin(),

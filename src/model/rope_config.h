@@ -1,4 +1,4 @@
-// Rotary embedding as config.json says it.
+// The rotary embedding as given in config.json.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -24,14 +24,15 @@ struct RopeConfig {
   int64_t original_max_position_embeddings = 0;
   double partial = 1.0;  // share of each head that is turned
   int64_t max_position_embeddings = 0;
-  double beta_fast = 32, beta_slow = 1;                     // of yarn
-  double mscale = 0, mscale_all_dim = 0;                    // of yarn; 0: not given
-  bool truncate = true;                                     // of yarn
-  std::optional<double> attention_factor = {};              // of yarn and longrope: of cosines and sines
-  std::vector<double> short_factor = {}, long_factor = {};  // of longrope
+  double beta_fast = 32, beta_slow = 1;         // for yarn
+  double mscale = 0, mscale_all_dim = 0;        // for yarn; 0: not given
+  bool truncate = true;                         // for yarn
+  std::optional<double> attention_factor = {};  // for yarn and longrope: factor of cosines and sines
+  std::vector<double> short_factor = {}, long_factor = {};  // for longrope
   kernels::RopeLayout layout = kernels::RopeLayout::halves;
 
-  // A batch with a longer document than this turns all its documents otherwise.
+  // The most positions for which all batches have the same frequencies: a batch with a longer document turns
+  // all its documents differently.
   int64_t common_positions() const {
     return type == "dynamic"    ? max_position_embeddings
            : type == "longrope" ? original_max_position_embeddings
@@ -39,9 +40,9 @@ struct RopeConfig {
   }
 };
 
-// keys: of config.json. Throws Error as parse_config().
+// keys: config.json's. Throws the Errors of parse_config().
 RopeConfig parse_rope(const ConfigKeys& keys, const Family& family, int64_t max_positions, int64_t head_dim);
-// Of the layers with a window, where the family has another one for them.
+// For the layers with a window, if the family has a different one for them.
 std::optional<RopeConfig> parse_sliding_rope(const ConfigKeys& keys, const Family& family,
                                              int64_t max_positions, int64_t head_dim);
 

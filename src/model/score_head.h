@@ -7,8 +7,8 @@
 
 namespace trl::model {
 
-// float32 [labels, hidden], on the host: normal, with the standard deviation initializer_range
-// (PreTrainedModel._init_weights). type: that the head will have. In a rehearsal nothing is drawn.
+// Draws float32 [labels, hidden], on the host: normal, with the standard deviation initializer_range
+// (PreTrainedModel._init_weights). type: the head's later type. In a rehearsal nothing is drawn.
 at::Tensor new_score_head(const ModelConfig& config, at::ScalarType type, at::Generator& generator);
 
 }  // namespace trl::model

@@ -87,7 +87,7 @@ bool holds(const Json& value, int32_t id) {
   return value.is_array() ? std::find(value.begin(), value.end(), Json(id)) != value.end() : value == id;
 }
 
-// [id, those that were there]
+// [id, previous ids]
 Json before_others(int32_t id, const Json& value) {
   Json ids = Json::array({id});
   for (const Json& other : value.is_array() ? value : Json::array({value})) {
@@ -105,7 +105,7 @@ void align(Json& config, Json* generation, const char* name, int32_t id) {
   if (generation != nullptr) (*generation)[name] = several ? before_others(id, in_generation) : Json(id);
 }
 
-// What SFTTrainer does before Trainer aligns.
+// The step of SFTTrainer before Trainer aligns.
 void take_end_token(Json& config, Json* generation, int32_t id, EndToken how) {
   if (how == EndToken::aligned) return;
   config[kEos] = id;

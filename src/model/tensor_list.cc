@@ -109,7 +109,7 @@ class List {
 
   const ModelConfig& c_;
   const Names& names_;
-  std::string prefix_;  // of the layer
+  std::string prefix_;  // the layer's
   std::vector<TensorShape> tensors_;
 };
 

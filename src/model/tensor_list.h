@@ -1,4 +1,4 @@
-// The tensors that a model consists of, without opening one.
+// Lists the tensors of a model without opening one.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,9 +12,9 @@ struct TensorShape {
   std::string name;  // Hugging Face's
   std::vector<int64_t> shape;
 };
-// In the order of the layers; a tied head is not among them.
+// Sorted by layer; a tied head is not included.
 std::vector<TensorShape> tensor_list(const ModelConfig& config);
-// Of the norm of queries or keys, of so many heads, where it is one tensor.
+// The shape of the norm of queries or keys with this many heads, if it is one tensor.
 std::vector<int64_t> head_norm_shape(const ModelConfig& config, int64_t heads);
 
 }  // namespace trl::model

@@ -21,8 +21,9 @@ namespace {
 
 constexpr int64_t kBuffer = 4096;  // elements converted at once, on the stack; a multiple of every block
 
-// body(begin, end) for stretches of the `rows` rows of a mapped tensor. The next one is fetched meanwhile,
-// and each goes out of memory when it has been read, so that no file lies there beside what is made of it.
+// Calls body(begin, end) for ranges of the `rows` rows of a mapped tensor. The next one is fetched meanwhile,
+// and each leaves memory after it has been read, so that no file is in memory together with the values made
+// from it.
 template <typename Body>
 void by_stretch(const void* data, size_t bytes, int64_t rows, const Body& body) {
   constexpr int64_t kStretch = int64_t{8} << 20;
@@ -41,8 +42,8 @@ void by_stretch(const void* data, size_t bytes, int64_t rows, const Body& body) 
   }
 }
 
-// Rows first to last of out. read(first, count, float*) for pieces of each row; row_of(i): the source row of
-// row i.
+// Fills rows first to last of out. read(first, count, float*) for pieces of each row; row_of(i): the source
+// row of row i.
 template <typename Read, typename RowOf>
 void convert(at::Tensor& out, int64_t width, int64_t first, int64_t last, const Read& read,
              const RowOf& row_of) {
@@ -78,7 +79,7 @@ void copy(const io::TensorView& view, int64_t first, int64_t last, int64_t rows,
 
 int64_t row_count(const std::vector<int64_t>& shape) { return shape.size() > 1 ? shape.front() : 1; }
 
-// Rows of a matrix of a stack [matrices, rows, columns].
+// Rows of one matrix in a stack [matrices, rows, columns].
 io::TensorView part_of(const io::TensorView& stack, int64_t matrix, int64_t first, int64_t rows) {
   const auto row = static_cast<int64_t>(stack.bytes) / (stack.shape[0] * stack.shape[1]);
   io::TensorView part = stack;
@@ -88,7 +89,8 @@ io::TensorView part_of(const io::TensorView& stack, int64_t matrix, int64_t firs
   return part;
 }
 
-// Experts that files have in one, as transformers holds them in memory, become the matrices of each.
+// Splits experts that files have in one tensor, as transformers holds them in memory, into the matrices of
+// each.
 void split_experts(std::map<std::string, io::TensorView>& tensors, const Family& family) {
   const Names& names = family.names;
   if (names.router.empty()) return;
@@ -200,7 +202,7 @@ class DirectoryWeights final : public WeightSource {
   std::map<std::string, io::TensorView> tensors_;
 };
 
-// The key that says how many rows or columns a tensor has beside hidden_size.
+// The key that determines a tensor's number of rows or columns, apart from hidden_size.
 std::string_view size_key(std::string_view theirs) {
   const auto has = [&](std::string_view part) { return theirs.find(part) != theirs.npos; };
   if (has(".attn_k.") || has(".attn_v.")) return "attention.head_count_kv";
@@ -214,8 +216,8 @@ std::string_view size_key(std::string_view theirs) {
 // A weight as stored in a file: a tensor, or an expert's part of one.
 struct Held {
   io::GgufTensor tensor;
-  std::vector<int64_t> shape;  // here
-  std::string name;            // of the tensor in the file
+  std::vector<int64_t> shape;  // in the order of this library
+  std::string name;            // the tensor's name in the file
   bool moved = false;          // rows are in another order
   bool transposed = false;
   float added = 0;
@@ -226,7 +228,7 @@ struct Held {
     if (added == 0) return;
     for (int64_t i = 0; i < count; ++i) out[i] -= added;
   }
-  // One that may stand within a block.
+  // Reads one element, which may be within a block.
   float read(int64_t at) const {
     float block[256];
     const int64_t size = io::find_ggml_type(tensor.type)->block;
@@ -348,7 +350,7 @@ class GgufWeights final : public WeightSource {
     }
   }
 
-  // Of a bias whose rows are in another order each element is a row.
+  // In a bias whose rows are in another order each element is a row.
   const Held& stored(const std::string& name) const {
     const Held& held = held_.at(name);
     if (held.moved && held.shape.size() == 1 && io::find_ggml_type(held.tensor.type)->dequantize != nullptr) {
@@ -361,15 +363,15 @@ class GgufWeights final : public WeightSource {
   std::shared_ptr<const io::Gguf> file_;
   const Family& family_;
   GgufOrder order_;
-  std::map<std::string, Held> held_;  // by the names here
-  bool single_experts_ = false;       // a matrix for each of them
+  std::map<std::string, Held> held_;  // by this library's names
+  bool single_experts_ = false;       // files have a matrix for each expert
 };
 
 }  // namespace
 
 bool holds(const WeightSource& source, const std::string& name, const at::Tensor& values) {
-  constexpr int64_t kAtOnce = int64_t{8} << 20;  // elements compared before the file's pages go
-  source.read(name, 0, 0, nullptr);              // throws where its type is not read
+  constexpr int64_t kAtOnce = int64_t{8} << 20;  // elements compared before the file's pages are dropped
+  source.read(name, 0, 0, nullptr);              // throws if its type cannot be read
   const bool narrow = values.scalar_type() == at::kBFloat16;
   const void* data = values.data_ptr();
   std::atomic<bool> same{true};
@@ -400,7 +402,7 @@ bool holds(const WeightSource& source, const std::string& name, const at::Tensor
 
 namespace {
 
-// "model." of "model.embed_tokens".
+// Returns "model." for "model.embed_tokens".
 std::string base_prefix(const Family& family) {
   const std::string_view name = family.names.embedding;
   return std::string(name.substr(0, name.find('.') + 1));
@@ -416,7 +418,7 @@ std::vector<std::string> names_of(const Family& family, const std::string& name)
   return names;
 }
 
-// Returns "up_proj.weight" of "model.layers.0.mlp.up_proj.weight".
+// Returns "up_proj.weight" for "model.layers.0.mlp.up_proj.weight".
 std::string_view last_parts(std::string_view name) {
   const size_t dot = name.rfind('.');
   const size_t before = dot == name.npos || dot == 0 ? name.npos : name.rfind('.', dot - 1);

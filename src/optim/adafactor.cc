@@ -17,7 +17,7 @@ namespace {
 struct Shape {
   int64_t matrices = 1, rows = 1, columns = 1;
   bool factored = false;
-  // At most 64 blocks of rows, whatever the number of threads: each has column sums of its own.
+  // At most 64 blocks of rows, for any number of threads: each has its own column sums.
   int64_t block = 1, blocks = 1;
   int64_t first(int64_t m, int64_t b) const { return (m * rows + b * block) * columns; }  // element
 };
@@ -36,7 +36,7 @@ Shape shape_of(const Parameter& parameter) {
 }
 
 struct Moments {
-  at::Tensor row, column;  // exp_avg_sq_row, exp_avg_sq_col; of a vector: none, exp_avg_sq
+  at::Tensor row, column;  // exp_avg_sq_row, exp_avg_sq_col; for a vector: none, exp_avg_sq
   at::Tensor exp_avg;      // with a first moment
 };
 
@@ -99,7 +99,7 @@ class Adafactor final : public Optimizer {
 
   double beta2() const { return 1.0 - std::pow(static_cast<double>(steps_), options_.decay_rate); }
 
-  // The same in ATen's operators, as transformers writes it.
+  // Takes the same step in ATen's operators, as transformers writes it.
   void step_plain(size_t p, const tensor::Writing& values, double rate_now, double grad_scale) {
     const Parameter& parameter = *parameters_[p];
     Moments& state = states_[p];

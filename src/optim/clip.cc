@@ -18,7 +18,7 @@ std::vector<at::Tensor> gradients(const std::vector<Parameter*>& parameters) {
 
 namespace {
 
-// Of each piece of the tensors.
+// The sum of squares of each piece of the tensors.
 std::vector<double> square_sums(const std::vector<at::Tensor>& tensors) {
   std::vector<int64_t> counts;
   for (const at::Tensor& x : tensors) counts.push_back(x.numel());

@@ -1,5 +1,5 @@
 // 8-bit codes of the dynamic types. A decade of them has equal steps, so the nearest code follows from a
-// product and a sum; only the five upper decades have points of the grid that values are put on.
+// product and a sum; only the five upper decades contain points of the grid that values are rounded to.
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -13,17 +13,17 @@ namespace trl::optim {
 
 namespace {
 
-// bitsandbytes rounds the points of the grid to float32, which takes the one of 2775 / kSteps across an edge.
+// bitsandbytes rounds the points of the grid to float32, which moves the one of 2775 / kSteps across an edge.
 constexpr double kRounding = 4e-5;
-constexpr int kDecades = 5;         // from 1e-5 on
-constexpr float kSteps = 65535.0f;  // of the grid from -1 to 1; values are counted in halves of them
+constexpr int kDecades = 5;         // from 1e-5 up
+constexpr float kSteps = 65535.0f;  // steps of the grid from -1 to 1; values are counted in half steps
 constexpr int kOne = 255;           // the code of 1
 constexpr int kMirror = 254;        // the codes of x and -x add up to it
 
-// A value of m / kSteps that is not negative has the code min(m * slope + offset, last), cut to an integer.
+// The code of a non-negative value m / kSteps is min(m * slope + offset, last), truncated to an integer.
 struct Decades {
   std::array<float, kDecades> from, slope, offset, last;
-  float one;  // from here on
+  float one;  // the first value of code kOne
 };
 
 Decades decades_of(bool with_sign) {
@@ -37,7 +37,7 @@ Decades decades_of(bool with_sign) {
   for (int d = 0; d < kDecades; ++d) {
     const int power = d + 7 - kDecades;
     const int steps = (with_sign ? 1 : 2) << power;
-    const int first = with_sign ? 127 + steps : steps - 1;  // the code of its first step
+    const int first = with_sign ? 127 + steps : steps - 1;  // the code of the decade's first step
     const double begin = std::pow(10.0, power - 7) * double{kSteps}, step = 9 * begin / steps;
     const auto i = static_cast<size_t>(d);
     decades.from[i] = static_cast<float>(middle(first - 1));
@@ -61,7 +61,8 @@ TRL_INLINE int code_of(float m, const Decades& d) {
   return static_cast<int>(code < last ? code : last);
 }
 
-// The same bits as a comparison of floats, which no compiler makes a vector of.
+// Compares bits instead of floats, with the same result, because no compiler vectorises the comparison of
+// floats.
 TRL_INLINE float largest_magnitude(const float* values, int64_t count) {
   uint32_t most = 0;
   for (int64_t i = 0; i < count; ++i) {
@@ -86,9 +87,9 @@ TRL_INLINE void encode_with(const float* values, int64_t count, const Decades& d
 #pragma GCC ivdep
   for (int64_t i = 0; i < count; ++i) {
     float y = values[i] * inverse;
-    y = y > kLowest ? y : kLowest;  // what is not a number, too
+    y = y > kLowest ? y : kLowest;  // replaces a NaN, too
     y = y < 1.0f ? y : 1.0f;
-    // NOLINTNEXTLINE(bugprone-incorrect-roundings): not negative; std::lround is not made a vector
+    // NOLINTNEXTLINE(bugprone-incorrect-roundings): not negative; std::lround is not vectorised
     const int m = 2 * static_cast<int>((y + 1.0f) * (kSteps / 2) + 0.5f) - static_cast<int>(kSteps);
     const auto size = static_cast<float>(m < 0 ? -m : m);
     const int code = code_of(size, d);

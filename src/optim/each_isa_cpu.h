@@ -1,4 +1,5 @@
-// What the update loops share: elements of both types, and running a body on the best instruction set.
+// Helpers that the update loops share: elements of both types, and running a body on the best instruction
+// set.
 #pragma once
 #include <cstdint>
 
@@ -12,7 +13,7 @@ using base::bf16;
 using base::put;
 using base::to_float;
 
-// The probability of the neighbour farther from 0 is the share of the way to it.
+// Stochastic rounding: the probability of the neighbour farther from 0 is the fraction of the way to it.
 TRL_INLINE void put_random(float* to, float value, base::CounterKey, uint32_t) { *to = value; }
 TRL_INLINE void put_random(bf16* to, float value, base::CounterKey key, uint32_t index) {
   *to = base::cut_to_bf16(value, base::counter_bits(key, index) >> 16);
@@ -38,7 +39,7 @@ template <typename Body>
 __attribute__((flatten)) void on_generic(const Body& body) {
   body();
 }
-// The body, compiled for each instruction set.
+// Runs the body, compiled for each instruction set.
 template <typename Body>
 void run(const Body& body) {
   switch (base::isa()) {

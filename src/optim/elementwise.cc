@@ -48,7 +48,7 @@ class Elementwise final : public Optimizer {
     update_pieces(pieces_, 0, parameters_.size(), learning_rate, grad_scale);
   }
 
-  // pieces: all those of the `count` parameters from `first` on.
+  // pieces: all pieces of the `count` parameters from `first` on.
   void update_pieces(std::span<const Piece> pieces, size_t first, size_t count, double learning_rate,
                      double grad_scale) {
     if (rule_.maximize) grad_scale = -grad_scale;
@@ -65,7 +65,7 @@ class Elementwise final : public Optimizer {
     }
     std::vector<Slice> slices;
     for (size_t p = first; p < first + count; ++p) slices.push_back(slice(p, values[p - first], grad_scale));
-    // What lies in a file is worked on and released a few pieces at a time.
+    // States in a file are updated and released a few pieces at a time.
     const size_t together = states_.paged() ? kPagedPieces : std::max<size_t>(pieces.size(), 1);
     for (size_t begin = 0; begin < pieces.size(); begin += together) {
       const std::span<const Piece> part = pieces.subspan(begin, std::min(together, pieces.size() - begin));
@@ -87,7 +87,7 @@ class Elementwise final : public Optimizer {
   }
 
   void release(std::span<const Piece> pieces) const {
-    for (size_t i = 0; i < pieces.size();) {  // all pieces of one parameter at once
+    for (size_t i = 0; i < pieces.size();) {  // all pieces of one parameter together
       const Piece& first = pieces[i];
       int64_t count = 0;
       for (; i < pieces.size() && pieces[i].tensor == first.tensor; ++i) count += pieces[i].count;

@@ -36,7 +36,7 @@ double sum_squares_of(const T* x, int64_t count) {
   return sum;
 }
 
-// body(gradient row, row index), compiled for each instruction set; T: of the gradient.
+// Calls body(gradient row, row index), compiled for each instruction set; T: element type of the gradient.
 template <typename T, typename Body>
 void each_row(const MatrixRows& matrix, const Body& body) {
   run([&] {

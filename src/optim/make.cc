@@ -1,4 +1,4 @@
-// From the configuration to an optimizer, as transformers' trainer_optimizer.py.
+// Makes an optimizer from the configuration, like transformers' trainer_optimizer.py.
 #include "base/error.h"
 #include "optim/rules.h"
 

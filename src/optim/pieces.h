@@ -1,5 +1,5 @@
-// Tensors cut into pieces of a fixed size: the unit of work of the optimizer, and of sums that may not depend
-// on the number of threads.
+// Tensors cut into pieces of a fixed size: the unit of work of the optimizer, and of sums that must not
+// depend on the number of threads.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -16,7 +16,6 @@ struct Piece {
   int64_t count;
 };
 
-std::vector<Piece> pieces_of(
-    const std::vector<int64_t>& counts);  // of tensors with these numbers of elements
+std::vector<Piece> pieces_of(const std::vector<int64_t>& counts);  // numbers of elements of the tensors
 
 }  // namespace trl::optim

@@ -64,7 +64,8 @@ void store(const at::Tensor& value, at::Tensor to, const Keys& keys) {
     to.copy_(value);
     return;
   }
-  // What is added below the cut carries into the half that stays, with the probability of the part cut off.
+  // Adding random bits below the cut carries into the remaining half with the probability of the part that is
+  // cut off.
   const at::Tensor bits = value.view(at::kInt).to(at::kLong).bitwise_and(int64_t{0xFFFFFFFF});
   const at::Tensor added = random_bits(to, keys).bitwise_right_shift(16);
   const at::Tensor cut = (bits + added).bitwise_and(int64_t{0xFFFF0000}).to(at::kInt).view(at::kFloat);
@@ -155,7 +156,7 @@ at::Tensor code_tensor(Codec codec, at::Device device) {
   return values.to(device);
 }
 
-// As blocks, the last of them filled up with zeros.
+// Splits x into blocks, the last of them padded with zeros.
 at::Tensor in_blocks(const at::Tensor& x) {
   const at::Tensor flat = x.flatten();
   const int64_t rest = (kBlock - flat.numel() % kBlock) % kBlock;

@@ -1,5 +1,5 @@
-// The optimizers of update.h once more, in ATen's own operators: for weights on any device, and what the
-// sweeps are compared with. Float32 inside, rounded once when it is stored.
+// The optimizers of update.h in ATen's own operators: for weights on any device, and the reference for the
+// fused sweeps. Float32 inside, rounded once when stored.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -11,7 +11,8 @@
 
 namespace trl::optim::plain {
 
-// Keys of stochastic rounding: elements [i * piece, (i + 1) * piece) are drawn by keys[i]; none: to nearest.
+// Keys of stochastic rounding: elements [i * piece, (i + 1) * piece) are drawn by keys[i]; no keys: round to
+// nearest.
 struct Keys {
   std::vector<base::CounterKey> keys;
   int64_t piece = 0;
@@ -27,8 +28,9 @@ struct Weights {
   Keys keys;
 };
 
+// Without state and keys.
 Weights weights_of(const Parameter& parameter, const tensor::Writing& values, double grad_scale,
-                   const Common& common);  // without state and keys
+                   const Common& common);
 
 void update(Weights& weights, const Adam& step);
 void update(Weights& weights, const Sgd& step);
@@ -37,12 +39,12 @@ void update(Weights& weights, const Adagrad& step);
 void update(Weights& weights, const Lion& step);
 void update(Weights& weights, const Ademamix& step);
 
-// The codes of update.h in blocks over the flattened tensor; float32 on the other side.
+// Decode and encode: the codes of update.h in blocks over the flattened tensor; the other side is float32.
 at::Tensor decode(const at::Tensor& codes, const at::Tensor& absmax, Codec codec);
 void encode(const at::Tensor& values, Codec codec, at::Tensor codes, at::Tensor absmax);
 
 double l2_norm(const std::vector<at::Tensor>& tensors);
 at::Tensor own_norm(const at::Tensor& x);              // float64
-double norm_of(const std::vector<at::Tensor>& norms);  // of all, from the norm of each
+double norm_of(const std::vector<at::Tensor>& norms);  // the norm of all, from the norm of each
 
 }  // namespace trl::optim::plain

@@ -1,5 +1,5 @@
-// The elementwise optimizers as in torch.optim (Lion as bitsandbytes): constants of a step, worked out
-// in double.
+// The elementwise optimizers as in torch.optim (Lion as in bitsandbytes): constants of a step, computed in
+// double.
 #include "optim/rules.h"
 
 #include <algorithm>
@@ -38,8 +38,8 @@ Rule sgd(const config::OptimArguments& o) {
   rule.at = [o, buffered](int64_t step, double learning_rate) -> Update {
     Sgd sgd{};
     sgd.momentum = static_cast<float>(o.momentum);
-    sgd.undamped =
-        static_cast<float>(step == 1 ? 1.0 : 1.0 - o.dampening);  // the buffer starts as a gradient
+    // The buffer starts as a gradient.
+    sgd.undamped = static_cast<float>(step == 1 ? 1.0 : 1.0 - o.dampening);
     sgd.of_gradient = o.nesterov ? 1.0f : 0.0f;
     sgd.of_buffer = o.nesterov ? sgd.momentum : 1.0f;
     sgd.learning_rate = static_cast<float>(learning_rate);
@@ -84,7 +84,7 @@ Rule adagrad(const config::OptimArguments& o) {
   return rule;
 }
 
-// Chen et al. 2023.
+// Lion (Chen et al. 2023).
 Rule lion(double beta1, double beta2) {
   Rule rule;
   rule.state = {{"exp_avg"}};
@@ -102,8 +102,8 @@ Rule lion(double beta1, double beta2) {
 
 namespace {
 
-// Pagliardini et al. 2024, section 3: alpha and beta3 grow to what they are over the first steps, alpha in
-// equal parts, beta3 so that the half-life does.
+// AdEMAMix (Pagliardini et al. 2024, section 3): alpha and beta3 grow to their final values over the first
+// steps, alpha linearly, beta3 so that the half-life grows linearly.
 double alpha_at(const config::AdemamixArguments& o, double step) {
   return o.t_alpha == 0 ? o.alpha : std::min(step * o.alpha / static_cast<double>(o.t_alpha), o.alpha);
 }

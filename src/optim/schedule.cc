@@ -20,7 +20,7 @@ double wave(double num_cycles, double progress) {
   return 0.5 * (1.0 + std::cos(M_PI * num_cycles * 2.0 * progress));
 }
 
-// From 1 down to `floor`, where factor goes from 1 to 0.
+// Falls from 1 to `floor` as factor falls from 1 to 0.
 double above(double floor, double factor) { return std::max(0.0, factor * (1.0 - floor) + floor); }
 
 double inverse_sqrt(const ScheduleArguments& a, int64_t done, int64_t warmup) {

@@ -8,7 +8,7 @@
 
 namespace trl::optim {
 
-// Factor of the base learning rate for the update after `done` updates; of reduce_lr_on_plateau: 1.
+// The factor of the base learning rate for the update after `done` updates; 1 for reduce_lr_on_plateau.
 double schedule_factor(const config::TrainingArguments& arguments, int64_t done, int64_t max_steps);
 
 // torch's ReduceLROnPlateau: the rate falls when a metric has not improved for a while.
@@ -19,7 +19,7 @@ class Plateau {
   double learning_rate() const { return learning_rate_; }
   void evaluated(double metric);
 
-  // Everything that a later rate depends on, by torch's names, without `best` before the first evaluation.
+  // The state that later rates depend on, under torch's names; has no `best` before the first evaluation.
   std::map<std::string, double> state() const;
   void load(const std::map<std::string, double>& state);  // a missing entry stays unchanged
 
@@ -34,20 +34,21 @@ class Plateau {
   int64_t cooldown_counter_ = 0;
 };
 
-// The one that lr_scheduler_type names.
+// The schedule that lr_scheduler_type names.
 class Schedule {
  public:
   Schedule(const config::TrainingArguments& arguments, int64_t max_steps);
   double learning_rate(int64_t done) const;  // for the update after `done` updates
-  void evaluated(double metric) {            // metric_for_best_model, or eval_loss
+  // metric: metric_for_best_model, or eval_loss
+  void evaluated(double metric) {
     if (on_plateau_) plateau_.evaluated(metric);
   }
-  // Empty where the learning rate is a function of the update alone.
+  // Empty if the learning rate only depends on the number of updates.
   std::map<std::string, double> state() const;
   void load(const std::map<std::string, double>& state) { plateau_.load(state); }
 
  private:
-  const config::TrainingArguments& arguments_;  // of the trainer, which outlives this
+  const config::TrainingArguments& arguments_;  // the trainer's, which outlives this
   const int64_t max_steps_;
   const bool on_plateau_;
   Plateau plateau_;

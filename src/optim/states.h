@@ -14,7 +14,7 @@
 
 namespace trl::optim {
 
-// For instance "exp_avg", and the codec that it has where states are codes.
+// A kind of state, for instance "exp_avg", and its codec when states are codes.
 struct StateKind {
   std::string name;
   Codec codes = Codec::dynamic;
@@ -22,22 +22,22 @@ struct StateKind {
 
 struct StateForm {
   config::OptimStates type = config::OptimStates::as_weights;
-  bool eight_bit_embeddings = false;  // else embeddings have float32 in place of codes
-  // Not empty: states lie in a file in this directory, all but the absmax of blocks. Weights are on the CPU.
+  bool eight_bit_embeddings = false;  // false: embeddings have float32 instead of codes
+  // Not empty: states are in a file in this directory, except the absmax of blocks. Weights are on the CPU.
   std::string directory = {};
 };
-// A parameter of fewer elements has float32 in place of codes, as in bitsandbytes.
+// Elements below which a parameter has float32 instead of codes, as in bitsandbytes.
 inline constexpr int64_t kLeastCoded = 4096;
 
 // A state of one parameter.
 struct State {
   Codec codec = Codec::f32;
   at::Tensor values;  // [shape]: float32, bfloat16, or uint8 of codes
-  at::Tensor absmax;  // float32 [blocks] of codes; else undefined
+  at::Tensor absmax;  // float32 [blocks] for codes; else undefined
 
   Span span() const;
-  at::Tensor read() const;                   // float32
-  void write(const at::Tensor& next) const;  // from float32
+  at::Tensor read() const;                   // returns float32
+  void write(const at::Tensor& next) const;  // next: float32
 };
 
 class States {
@@ -45,14 +45,15 @@ class States {
   States(const std::vector<Parameter*>& parameters, const std::vector<StateKind>& kinds, double initial,
          const StateForm& form);
   const State& of(size_t parameter, size_t state) const { return states_[parameter * kinds_.size() + state]; }
-  size_t count() const { return kinds_.size(); }  // of one parameter
+  size_t count() const { return kinds_.size(); }  // states of one parameter
   void append(size_t parameter, const std::string& name, std::vector<StateTensor>& out) const;
-  // Elements of a parameter are of no use before the next step; does nothing where states lie in memory.
+  // Releases elements of a parameter that are not needed before the next step; does nothing for states in
+  // memory.
   void release(size_t parameter, int64_t begin, int64_t count) const;
   bool paged() const { return paged_ != nullptr; }
-  int64_t paged_bytes(size_t parameter,
-                      int64_t count) const;  // of a parameter with `count` elements, in a file
-  void check() const;                        // Error(io): the disk could not read a state
+  // For a parameter with `count` elements, in a file.
+  int64_t paged_bytes(size_t parameter, int64_t count) const;
+  void check() const;  // throws Error(io) if the disk could not read a state
 
  private:
   std::vector<at::ScalarType> types(const std::vector<Parameter*>& parameters, size_t state) const;
@@ -61,7 +62,7 @@ class States {
   const std::vector<StateKind> kinds_;
   std::vector<State> states_;
   std::shared_ptr<const memory::PagedMemory> paged_;
-  int64_t placed_ = 0;  // bytes of it
+  int64_t placed_ = 0;  // bytes of it in use
 };
 
 Span span_of(const at::Tensor& numbers);

@@ -1,6 +1,6 @@
 // The arithmetic of the optimizers on plain arrays: torch-free, compiled at -O3 once per instruction set and
-// chosen at run time. Every element is rounded the same way whichever is chosen: float32 inside, and once
-// when it is stored.
+// chosen at run time. Every element is rounded the same way on each instruction set: float32 inside, and once
+// when stored.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -10,63 +10,70 @@
 
 namespace trl::optim {
 
-// How the elements of an array are stored. The last two: 8-bit codes of io/four_bit.h's dynamic types, times
-// the largest magnitude of their block (Dettmers et al. 2022, arXiv 2110.02861).
+// The storage of an array's elements. The last two: 8-bit codes of io/four_bit.h's dynamic types, times the
+// largest magnitude of their block (Dettmers et al. 2022, arXiv 2110.02861).
 enum class Codec : uint8_t { f32, bf16, dynamic, unsigned_dynamic };
-inline constexpr int64_t kBlock = 256;  // elements from a multiple of it on
+inline constexpr int64_t kBlock = 256;  // elements of a block of codes; blocks begin at multiples of it
 inline bool is_coded(Codec codec) { return codec >= Codec::dynamic; }
 inline int64_t element_size(Codec codec) { return codec == Codec::f32 ? 4 : codec == Codec::bf16 ? 2 : 1; }
 
 struct Span {
   void* data = nullptr;
   Codec codec = Codec::f32;
-  float* absmax = nullptr;  // of each block; codes alone have it
+  float* absmax = nullptr;  // one for each block; only for codes
 };
 
-// A stretch of one parameter, read and written once by an update. Its arrays are stored independently of each
-// other.
+// A contiguous part of one parameter, read and written once by an update. Its arrays are stored independently
+// of each other.
 struct Slice {
   Span value;
-  Span grad;                       // is only read
-  std::array<Span, 3> state = {};  // in the order of the update's list; all are codes or none is
+  Span grad;                       // read only
+  std::array<Span, 3> state = {};  // in the order of the update's list; either all are codes or none is
   int64_t count = 0;
   float grad_scale = 1;
   double weight_decay = 0;
-  bool stochastic = false;    // bfloat16 weights: round up with the probability of the part that is cut off
-  base::CounterKey key = {};  // of this stretch in this step
+  // bfloat16 weights: round up with probability equal to the fraction that is cut off.
+  bool stochastic = false;
+  base::CounterKey key = {};  // this part's in this step
 };
-// begin: of codes a multiple of kBlock. The key is that of the slice.
+// begin: for codes a multiple of kBlock. The key is that of the slice.
 Slice part_of(const Slice& slice, int64_t begin, int64_t count);
 
-struct Adam {  // state: exp_avg, exp_avg_sq, and max_exp_avg_sq of AMSGrad
+// state: exp_avg, exp_avg_sq, and with AMSGrad max_exp_avg_sq
+struct Adam {
   float beta1, beta2;
   float rest1, rest2;     // 1 - beta
   float step_size;        // learning rate / (1 - beta1^t)
   float root_correction;  // sqrt(1 - beta2^t)
   float epsilon;
   double learning_rate;
-  bool decoupled;  // weight decay: AdamW's, or added to the gradient
+  bool decoupled;  // weight decay: AdamW's if true, else added to the gradient
   bool amsgrad;
 };
-struct Sgd {       // state: momentum_buffer, with a momentum
+// state: momentum_buffer, if there is a momentum
+struct Sgd {
   float momentum;  // buffer = momentum * buffer + undamped * gradient
   float undamped;
-  float of_gradient, of_buffer;  // what is subtracted, times the learning rate
+  float of_gradient, of_buffer;  // factors, times the learning rate, of the terms that are subtracted
   float learning_rate;
   bool buffered;
 };
-struct Rmsprop {  // state: square_avg, grad_avg when centered, momentum_buffer with a momentum
+// state: square_avg, grad_avg when centered, momentum_buffer with a momentum
+struct Rmsprop {
   float alpha, rest, epsilon, momentum, learning_rate;
   bool centered, buffered;
 };
-struct Adagrad {  // state: sum
+// state: sum
+struct Adagrad {
   float learning_rate, epsilon;
 };
-struct Lion {  // state: exp_avg
+// state: exp_avg
+struct Lion {
   float beta1, beta2, rest1, rest2;
   double learning_rate;
 };
-struct Ademamix {  // state: exp_avg, exp_avg_slow, exp_avg_sq
+// state: exp_avg, exp_avg_slow, exp_avg_sq
+struct Ademamix {
   float beta1, beta2, beta3;
   float rest1, rest2, rest3;
   float correction1;      // 1 - beta1^t
@@ -81,11 +88,11 @@ void update(const Slice& slice, const Adagrad& step);
 void update(const Slice& slice, const Lion& step);
 void update(const Slice& slice, const Ademamix& step);
 
-// What the 256 codes of a type stand for.
+// The values of a type's 256 codes.
 const float* code_values(Codec codec);
-// One block, or the first `count` values of it: its largest magnitude, and the nearest code of each value. As
-// bitsandbytes 0.50.2 has it on the CPU, a value is first put on the nearest of 65,536 points from -absmax to
-// absmax, so 0 in a block of others becomes the code nearest to absmax / 65,535.
+// Encodes one block, or its first `count` values: its largest magnitude, and the nearest code of each value.
+// A value is first rounded to the nearest of 65,536 points from -absmax to absmax, as in bitsandbytes 0.50.2
+// on the CPU, so 0 in a block of others becomes the code nearest to absmax / 65,535.
 void encode(const float* values, int64_t count, Codec codec, uint8_t* codes, float* absmax);
 
 // Adafactor's three passes over rows of a matrix; the update of an element is row[i] * column[j] * gradient.
@@ -98,7 +105,7 @@ void add_squares(const MatrixRows& matrix, double epsilon, double* row_sums, dou
 double sum_update_squares(const MatrixRows& matrix, const float* row, const float* column);
 struct FactoredStep {
   double keep;  // 1 - learning rate * weight decay
-  float scale;  // of the update
+  float scale;  // factor of the update
   float beta1, rest1;
 };
 // exp_avg: float32 [count], or null

@@ -1,4 +1,4 @@
-// Updates that treat each element by itself: one sweep for all, and a rule for each.
+// Elementwise updates: one sweep for all, and a rule for each.
 #include "optim/update.h"
 
 #include <algorithm>
@@ -19,10 +19,10 @@ struct Numbers {
   TRL_INLINE void put(int64_t i, float value) const { base::put(at + i, value); }
   Numbers from(int64_t begin) const { return {at + begin}; }
 };
-struct Rounded {  // at random
+struct Rounded {  // stochastically
   bf16* at;
   base::CounterKey key;
-  uint32_t first;  // the index that is drawn for
+  uint32_t first;  // the index of the first element's draw
   TRL_INLINE float get(int64_t i) const { return to_float(at[i]); }
   TRL_INLINE void put(int64_t i, float value) const {
     put_random(at + i, value, key, first + static_cast<uint32_t>(i));
@@ -30,7 +30,7 @@ struct Rounded {  // at random
   Rounded from(int64_t begin) const { return {at + begin, key, first + static_cast<uint32_t>(begin)}; }
 };
 
-// A block of codes; what is put waits in `next` until all of it is there.
+// A block of codes; new values wait in `next` until the block is complete.
 struct Coded {
   const uint8_t* codes;
   const float* values;
@@ -45,7 +45,7 @@ Numbers<T> numbers(const Span& span) {
   return {static_cast<T*>(span.data)};
 }
 
-// rule(p, g, s): the new value of a weight p with gradient g; s: its state, changed in place.
+// rule(p, g, s): returns the new value of a weight p with gradient g; s: its state, changed in place.
 template <typename Rule, typename Value, typename Grad, typename State>
 TRL_INLINE void apply(Rule rule, Value value, Grad grad, std::array<State, 3> state, float grad_scale,
                       int64_t count) {

@@ -1,6 +1,5 @@
-// Where the seconds of a step go, by the part at work: what profile_parts asks for. A part within another
-// counts as the outer one (a product within the head is the head's), every parallel region outside of them as
-// elementwise.
+// Measures the seconds of a step by part (profile_parts). A part within another counts as the outer one (a
+// product within the head counts as the head), and every parallel region outside of parts as elementwise.
 #pragma once
 #include <array>
 #include <chrono>
@@ -23,10 +22,10 @@ class PartTimes {
   using Clock = std::chrono::steady_clock;
   static inline constinit thread_local PartTimes* running_ = nullptr;
   std::array<Clock::duration, kParts> spent_{};
-  bool within_ = false;  // a part
+  bool within_ = false;  // whether this thread is within a part
 };
 
-// Times what this thread does until this is destroyed; null: no timing.
+// Times the parts of this thread's work during its lifetime; null: no timing.
 class TimeParts {
  public:
   explicit TimeParts(PartTimes* times) : before_(PartTimes::running_) { PartTimes::running_ = times; }
@@ -38,7 +37,7 @@ class TimeParts {
   PartTimes* const before_;
 };
 
-// The rest of the block belongs to `part`.
+// Attributes the rest of the block to `part`.
 class Timed {
  public:
   explicit Timed(Part part) {

@@ -1,6 +1,6 @@
-// The one place where the engine keeps process-wide state: one object per type, made by the first use and
-// never destroyed (threads of the host may still compute while it exits). Thread-safe construction; the rest
-// is the type's.
+// The engine's only process-wide state: one object per type, made on first use and never destroyed (threads
+// of the host may still compute during exit). Construction is thread-safe; beyond that, thread safety is up
+// to the type.
 #pragma once
 
 namespace trl::tensor {

@@ -1,5 +1,5 @@
 // Activations that a graph keeps until its backward. Every op saves them here, so that one policy decides
-// where they are kept in the meantime, and a memory plan can count them.
+// where they are kept meanwhile, and a memory plan can count them.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -8,28 +8,29 @@
 
 namespace trl::tensor {
 
-// One saved tensor that is not in memory. Its destructor says that it is no longer needed.
+// A saved tensor that is not in memory. Destroying it means that it is no longer needed.
 class Away {
  public:
   virtual ~Away() = default;
   virtual at::Tensor back() = 0;  // the same shape and bits; may be called again
 };
 
-// What is done with tensors that are saved. One thread at a time.
+// Decides where saved tensors are kept. Used by one thread at a time.
 class SavedPolicy {
  public:
   virtual ~SavedPolicy() = default;
   // by: the op that saves x ("attention"), or kLayerInput. Null: x stays in memory.
   virtual std::unique_ptr<Away> saved(const at::Tensor& x, std::string_view by) = 0;
-  // For what a piece saves that is computed a second time, just before it is needed. Null: all of it stays.
+  // The policy for tensors that a piece saves when it is computed a second time, just before they are needed.
+  // Null: all stay in memory.
   virtual SavedPolicy* computed_again() { return nullptr; }
 };
 
-// By which a piece that will be computed again saves what it begins with, and the head its gradient, which is
-// read next.
+// The names under which a piece that will be computed again saves its input, and the head saves its gradient,
+// which is read next.
 inline constexpr std::string_view kLayerInput = "layer input", kHead = "head";
 
-// The policy of this thread while this lives; null: everything stays in memory.
+// Sets the policy of this thread for its lifetime; null: everything stays in memory.
 class SavedScope {
  public:
   explicit SavedScope(SavedPolicy* policy) : before_(current_) { current_ = policy; }
@@ -37,7 +38,7 @@ class SavedScope {
   SavedScope(const SavedScope&) = delete;
   SavedScope& operator=(const SavedScope&) = delete;
   static SavedPolicy* policy() { return current_; }
-  // The one for a piece that is being computed again.
+  // The policy for a piece that is being computed again.
   static SavedPolicy* policy_again() { return current_ != nullptr ? current_->computed_again() : nullptr; }
 
  private:
@@ -45,8 +46,8 @@ class SavedScope {
   SavedPolicy* const before_;
 };
 
-// A tensor until backward, without its graph; undefined ones too. It may leave at once, so it has its values
-// already.
+// Keeps a tensor until backward, without its graph; also an undefined one. The tensor may leave at once, so
+// its values must be complete.
 class Saved {
  public:
   Saved() = default;

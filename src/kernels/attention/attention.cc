@@ -1,6 +1,6 @@
-// Attention over trees of segments laid out one after the other; a document is a tree of one. Work is
-// divided by (tree, head), never by thread, and gradients of keys that several heads share are added in the
-// order of the heads.
+// Attention over trees of segments, one after the other in the batch; a document is a tree of one segment.
+// Work is divided by (tree, head), never by thread, and gradients of keys that several heads share are added
+// in the order of the heads.
 #include <chrono>
 #include <thread>
 
@@ -19,7 +19,7 @@ struct AttentionState {
   AttentionOptions options;
 };
 
-// A tree and one head; for forward also a range of queries.
+// A tree and one head; in forward also a range of queries.
 struct Task {
   int64_t tree, head, begin, end, cost;
 };
@@ -41,7 +41,7 @@ class Layout {
   int64_t group() const { return group_; }
   int64_t kv_heads() const { return kv_heads_; }
 
-  // Costliest first, so that no thread is left with a long one at the end.
+  // Sorted by falling cost, so that no thread is left with a long one at the end.
   std::vector<Task> forward_tasks() const { return tasks(256); }
   std::vector<Task> backward_tasks() const { return tasks(INT64_MAX); }
 
@@ -77,7 +77,7 @@ class Layout {
   }
 
  private:
-  // Pieces of at most this many queries.
+  // Cuts into pieces of at most this many queries.
   std::vector<Task> tasks(int64_t piece) const {
     std::vector<Task> all;
     for (int64_t t = 0; t < trees(); ++t) {
@@ -135,8 +135,8 @@ at::Tensor attention_forward(const at::Tensor& q, const at::Tensor& k, const at:
   return out;
 }
 
-// The gradient of keys, or of values, of which each task makes what one query head gives, [rows, d] of its
-// tree. The heads that share keys add theirs in their order.
+// The gradient of keys, or of values, [rows, d] of each task's tree: each task makes the part of one query
+// head. Heads that share keys add their parts in order.
 class KeyGradient {
  public:
   KeyGradient(const at::Tensor& like, const Layout& layout)
@@ -168,16 +168,16 @@ class KeyGradient {
  private:
   const Layout& layout_;
   const at::Tensor whole_;
-  at::Tensor sums_;  // of the heads so far, where several share keys
+  at::Tensor sums_;  // sums over the heads so far, if several share keys
 };
 
-// Whose turn it is among the heads that share the keys of a tree. Tasks are begun in the order of the
-// heads, so that the task that others wait for is running.
+// Gives turns to the heads that share the keys of a tree. Tasks are begun in the order of the heads, so that
+// the task that others wait for is running.
 class Turns {
  public:
   explicit Turns(const Layout& layout)
       : layout_(layout), next_(static_cast<size_t>(layout.trees() * layout.kv_heads())) {}
-  // body() once those of the heads before are through; not at all where the call has been stopped.
+  // Calls body() once the heads before have finished; not at all if the call has been stopped.
   template <typename Body>
   void take(const Task& task, const Body& body) {
     std::atomic<int64_t>& next =
@@ -229,7 +229,7 @@ tensor_list attention_backward(const at::Tensor& d_out, const tensor_list& saved
   return {dq, dk.whole(), dv.whole(), {}, {}};
 }
 
-// What attention makes, and the log of the sum of its weights for each head and row.
+// The output of attention, and the log of the sum of its weights for each head and row.
 tensor_list attention_outputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const Segments& segments, const AttentionOptions& options) {
   return made(Output::attention, "attention", [&] {

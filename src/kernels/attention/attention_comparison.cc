@@ -1,5 +1,5 @@
-// One small batch by a plug-in, beside the built-in attention: do they compute the same, and does the
-// plug-in write to what it is given and nothing else?
+// Runs one small batch through a plug-in and through the built-in attention: are the results the same, and
+// does the plug-in write only to its outputs?
 #include <torch/csrc/autograd/autograd.h>
 
 #include <cmath>
@@ -13,11 +13,12 @@ namespace trl::kernels {
 
 namespace {
 
-// float32: sums of a few hundred products in another order, and an exponential good to a few units in the
-// last place. bfloat16: a rounding is up to 2^-9 of a value, and results pass three or four of them.
+// The allowed relative difference. float32: sums of a few hundred products in another order, and an
+// exponential good to a few units in the last place. bfloat16: a rounding is up to 2^-9 of a value, and
+// results pass three or four of them.
 double tolerance(at::ScalarType type) { return type == at::kFloat ? 2e-5 : 2e-2; }
 
-// Uniform in [-2, 2), so that scores spread as those of a trained model do.
+// Uniform in [-2, 2), so that scores spread like those of a trained model.
 at::Tensor random(at::IntArrayRef sizes, uint64_t which) {
   at::Tensor x = tensor::empty(sizes, at::kFloat, MemoryKind::workspace);
   const base::CounterKey key = base::counter_key({0x617474, which});
@@ -26,7 +27,7 @@ at::Tensor random(at::IntArrayRef sizes, uint64_t which) {
   return x;
 }
 
-// Finds elements that a kernel did not write: all bits set is a NaN in either type.
+// Fills with a NaN (all bits set, in either type), to find elements that a kernel did not write.
 at::Tensor no_numbers(at::IntArrayRef sizes, at::ScalarType type) {
   at::Tensor x = tensor::empty(sizes, type, MemoryKind::workspace);
   std::memset(x.data_ptr(), 0xff, x.nbytes());
@@ -46,8 +47,8 @@ SegmentsPtr segments_of(const AttentionCase& c) {
   return segments;
 }
 
-// One key among a thousand could come or go unseen. So the last query that sees a certain key, and the first
-// that does not, get a score with it that outweighs all others.
+// Marks the border of the window: one key among a thousand could be missing or extra unnoticed. So the last
+// query that sees a certain key, and the first that does not, get a score with it that outweighs all others.
 void mark_window(at::Tensor& q, at::Tensor& k, const AttentionCase& c, double scale) {
   const auto longest = std::max_element(c.lengths.begin(), c.lengths.end());
   if (c.window == 0 || *longest <= c.window || !c.prefix.empty()) return;
@@ -64,7 +65,7 @@ void mark_window(at::Tensor& q, at::Tensor& k, const AttentionCase& c, double sc
   fill(q, key + c.window);
 }
 
-// An array that the plug-in may only read, and its bytes before.
+// An array that the plug-in may only read, and a copy of its bytes.
 struct Input {
   Input(const char* what, const at::Tensor& x)
       : name(what), given(x), before(tensor::empty_like(x, MemoryKind::workspace)) {
@@ -74,10 +75,10 @@ struct Input {
   at::Tensor given, before;
 };
 
-// Where two arrays differ most. What is not a number differs more than all else.
+// The largest difference of two arrays. A NaN or infinity differs more than any number.
 struct Difference {
   int64_t at = 0;
-  double distance = 0, largest = 0;  // largest: absolute value of what is wanted
+  double distance = 0, largest = 0;  // largest: the largest absolute value expected
 };
 
 Difference difference(const at::Tensor& got, const at::Tensor& want) {
@@ -97,7 +98,7 @@ class Comparison {
   Comparison(const AttentionPlugin& plugin, at::ScalarType type, int64_t head_dim, const AttentionCase& c)
       : plugin_(plugin), type_(type), head_dim_(head_dim), case_(c) {}
 
-  // -> largest difference, of the largest value
+  // Returns the largest difference, relative to the largest value.
   double run() {
     const SegmentsPtr segments = segments_of(case_);
     const int64_t tokens = segments->cu_seqlens.back();
@@ -121,7 +122,7 @@ class Comparison {
     plugin_.backward(d_out, q, k, v, out, lse, *segments, options, grads);
     check_unwritten(inputs, "backward");
 
-    // The built-in one in float32 is the measure: what it rounds is nothing against what is allowed.
+    // The built-in one in float32 is the reference: its rounding is negligible compared to the tolerance.
     const at::AutoGradMode with_graph(true);
     tensor_list leaves = {leaf(q), leaf(k), leaf(v)};
     const at::Tensor want = attention(leaves[0], leaves[1], leaves[2], segments, options);

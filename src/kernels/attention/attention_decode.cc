@@ -9,14 +9,15 @@ namespace trl::kernels {
 
 namespace {
 
-constexpr int64_t kPiece = 64;  // rows: keys of a head stay in the first cache, three heads suit two threads
+// Rows: keys of a head stay in the first-level cache, and three heads suit two threads.
+constexpr int64_t kPiece = 64;
 
 struct Piece {
   const KeyValues* page;
   int64_t row, count;
 };
 
-// Rows [first, length) of all pages.
+// Cuts rows [first, length) of all pages.
 std::vector<Piece> pieces_of(at::ArrayRef<KeyValues> pages, int64_t first, int64_t length) {
   std::vector<Piece> pieces;
   int64_t start = 0;

@@ -1,4 +1,4 @@
-// Loading a plug-in, and what its table says.
+// Loads a plug-in and reads its table.
 #include "kernels/attention/attention_plugin.h"
 
 #include <dlfcn.h>
@@ -21,7 +21,7 @@ std::string types_of(uint32_t dtypes) {
 }
 
 void* open_library(const std::string& path) {
-  // A name without a slash would be looked for where the system keeps its libraries.
+  // The loader would search for a name without a slash in the system's library directories.
   const std::string place = path.find('/') == std::string::npos ? "./" + path : path;
   if (void* const library = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
   const char* const reason = ::dlerror();

@@ -1,4 +1,4 @@
-// Calling a plug-in, with memory of ours.
+// Calls a plug-in, with memory of ours.
 #include "base/text/utf8.h"
 #include "kernels/attention/attention_plugin.h"
 #include "kernels/op.h"
@@ -8,9 +8,10 @@ namespace trl::kernels {
 
 namespace {
 
-// More is a mistake in a calculation, not a request.
+// Bytes; more is a mistake in a calculation, not a request.
 constexpr int64_t kMostWorkspace = int64_t{1} << 40;
-// Known bytes before and after a workspace, which show that a kernel wrote there before the heap does.
+// Bytes of known content before and after a workspace, which show that a kernel wrote there before the heap
+// is damaged.
 constexpr int64_t kGuard = 4096;
 constexpr unsigned char kGuardByte = 0xa5;
 
@@ -23,7 +24,7 @@ trl_kernel_output output(const at::Tensor& x) { return {x.data_ptr(), x.stride(0
 
 }  // namespace
 
-// The batch of one call, and what the plug-in says about it.
+// The batch of one call, and its description for the plug-in.
 class AttentionPlugin::Call {
  public:
   Call(const AttentionPlugin& plugin, const at::Tensor& q, const at::Tensor& k, const Segments& segments,
@@ -60,7 +61,7 @@ class AttentionPlugin::Call {
 
   template <typename Function, typename Arrays>
   void run(Function function, const Arrays& arrays) {
-    const tensor::OpenMpThreads of_plugin(batch_.threads);  // it may have regions of its own
+    const tensor::OpenMpThreads of_plugin(batch_.threads);  // the plug-in may have OpenMP regions
     const int32_t code = function(&batch_, &arrays);
     check_guards();
     if (code == 0) return;

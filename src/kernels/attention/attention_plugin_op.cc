@@ -12,7 +12,7 @@ struct PluginState {
   AttentionOptions options;
 };
 
-// What the plug-in makes, and the log of the sum of its weights for each row and head.
+// The output of the plug-in, and the log of the sum of its weights for each row and head.
 tensor_list plugin_outputs(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const Segments& segments, const AttentionOptions& options) {
   return made(Output::attention, "attention", [&] {

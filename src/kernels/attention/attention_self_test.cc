@@ -1,6 +1,6 @@
-// Does a plug-in compute what the built-in attention computes? Small batches that reach what kernels get
-// wrong: several documents, an empty one, one of a token, lengths that are not a multiple of a block, grouped
-// heads, windows, documents that share a prefix, a scale that is not the usual one; in the run's type and
+// Checks that a plug-in computes the same as the built-in attention, with small batches of typical cases that
+// kernels get wrong: several documents, an empty one, one of a token, lengths that are not a multiple of a
+// block, grouped heads, windows, documents that share a prefix, an unusual scale; in the run's type and
 // head_dim.
 #include "kernels/attention/attention_plugin.h"
 
@@ -8,9 +8,9 @@ namespace trl::kernels {
 
 namespace {
 
-// The model's window, with a document that is longer than it. Time grows with the square of the window, so a
-// wider one than kWidest stands for all that are, and as many of the model's heads take part as leave the
-// built-in attention well below a second.
+// A document longer than the model's window. Time grows with the square of the window, so kWidest represents
+// all wider windows, and only as many of the model's heads take part as leave the built-in attention well
+// below a second.
 AttentionCase beyond_window(const AttentionNeeds& needs) {
   constexpr int64_t kWidest = 2048, kProducts = int64_t{1} << 30;  // elements of q times elements of k
   const int64_t window = std::min(needs.window, kWidest), length = window + 37;

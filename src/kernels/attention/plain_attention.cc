@@ -1,6 +1,6 @@
 // Attention one segment at a time, with its whole matrix of scores in float32. On CUDA, libtorch's own flash
-// attention over all documents at once takes its place where it knows type and head_dim (Dao 2023; at most
-// 256, in eights).
+// attention over all documents at once replaces it if it supports type and head_dim (Dao 2023; at most 256, a
+// multiple of eight).
 #include <torch/csrc/api/include/torch/version.h>
 
 #include "kernels/path.h"
@@ -21,7 +21,7 @@ at::Tensor scores_of(const at::Tensor& q, const at::Tensor& k, const AttentionOp
   return options.softcap > 0 ? (scores / options.softcap).tanh() * options.softcap : scores;
 }
 
-// What dropout multiplies the weights of a segment by: [kv_heads, heads / kv_heads, queries, keys].
+// The dropout factors of a segment's weights: [kv_heads, heads / kv_heads, queries, keys].
 at::Tensor weight_factors(const at::Tensor& q, int64_t kv_heads, const Dropout& dropout, Range queries,
                           const std::vector<Range>& keys) {
   const int64_t heads = q.size(1), row = dropout.row;
@@ -35,8 +35,8 @@ at::Tensor weight_factors(const at::Tensor& q, int64_t kv_heads, const Dropout& 
       .permute({1, 2, 0, 3});
 }
 
-// The last tokens of k and v are those of q; the ones before them are those of the segments that it
-// continues. factors: of the weights, or undefined.
+// Attention of one segment. The last tokens of k and v are those of q; the ones before them are those of the
+// segments that it continues. factors: of the weights, or undefined.
 at::Tensor segment(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& factors,
                    const AttentionOptions& options) {
   const int64_t length = q.size(0), keys = k.size(0), before = keys - length, kv_heads = k.size(1);
@@ -77,7 +77,7 @@ at::Tensor flash_attention([[maybe_unused]] const at::Tensor& q, [[maybe_unused]
 #endif
 }
 
-// Rows of a segment, after those of the segments that it continues, the first one first.
+// The rows of a segment, preceded by those of the segments that it continues, the first one first.
 std::vector<Range> path_to(const Segments& segments, size_t segment) {
   std::vector<Range> path;
   for (auto s = static_cast<int32_t>(segment); s >= 0;

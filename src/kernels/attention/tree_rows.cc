@@ -8,13 +8,13 @@ namespace trl::kernels {
 
 namespace {
 
-constexpr size_t kReadable = 64;  // of positions, after the last
+constexpr size_t kReadable = 64;  // positions after the last that may be read
 
 }  // namespace
 
 void check_order(const Segments& segments) {
   const std::vector<int32_t>& prefix = segments.prefix;
-  std::vector<int32_t> path;  // to the segment before
+  std::vector<int32_t> path;  // segments from the root to the previous one
   for (size_t i = 0; i < prefix.size(); ++i) {
     while (!path.empty() && path.back() != prefix[i]) path.pop_back();
     if (prefix[i] != -1 && path.empty()) {
@@ -36,7 +36,7 @@ TreeRows::TreeRows(const Segments& segments) {
     return;
   }
   const size_t count = prefix.size();
-  std::vector<int32_t> ends(cu.begin() + 1, cu.end()), depth(count, 0), tree(count);  // of each segment
+  std::vector<int32_t> ends(cu.begin() + 1, cu.end()), depth(count, 0), tree(count);  // one for each segment
   for (size_t i = count; i-- > 0;) {
     if (prefix[i] < 0) continue;
     int32_t& end = ends[static_cast<size_t>(prefix[i])];

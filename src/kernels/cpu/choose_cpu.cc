@@ -1,4 +1,4 @@
-// Which table this machine can run.
+// Chooses the table that this machine can run.
 #include <atomic>
 
 #include "base/arithmetic/isa.h"

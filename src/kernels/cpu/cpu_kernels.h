@@ -1,6 +1,6 @@
 // The torch-free kernels: one table of functions per instruction set, all compiled from the same *_cpu.inc
-// sources. Every function is serial over the range given; who calls it divides the work. Results of two
-// tables agree to rounding.
+// sources. Every function is serial over the range given; the caller divides the work. Results of two tables
+// agree to rounding.
 #pragma once
 #include <cstdint>
 
@@ -10,26 +10,26 @@
 
 namespace trl::kernels {
 
-// Gradients of weights are sums over tokens, made in pieces of this many, so that adding the pieces one after
-// the other gives the bits of one sum.
+// Terms of a piece of a sum. Gradients of weights are sums over tokens, made in pieces of this size, so that
+// adding the pieces one after the other gives the bits of one sum.
 inline constexpr int64_t kSumPiece = 2048;
 
-// Called by long kernels between their blocks; true: the result is not wanted any more.
+// Called by long kernels between their blocks; true: the result is no longer wanted.
 using Stopped = bool (*)();
 
 enum class Type : int32_t { f32, bf16 };  // bf16: the upper half of a float32, in a uint16_t
 
-// y = norm(x), or with a branch sum = x + branch_scale * branch and y = norm(sum). Row r has weight r %
+// y = norm(x), or with a branch sum = x + branch_scale * branch and y = norm(sum). Row r uses the weight r %
 // groups.
 struct NormForward {
   const void* x;
-  const void* branch;  // or null
+  const void* branch;  // null: none
   const void* w;       // [groups, width]
   const void* bias;    // the same, or null; of w's type
   void* sum;           // null without a branch
   void* y;
   float* rstd;  // [rows] or null
-  float* mean;  // [rows] or null; of layer norms
+  float* mean;  // [rows] or null; layer norms only
   int64_t width, groups;
   float eps, branch_scale;
   NormKind kind;
@@ -37,11 +37,11 @@ struct NormForward {
 };
 struct NormBackward {
   const void* dy;
-  const void* d_sum;  // what dx starts from, or null
+  const void* d_sum;  // the initial value of dx, or null
   const void* x;
   const void* w;
   const float* rstd;
-  const float* mean;  // of layer norms
+  const float* mean;  // layer norms only
   void* dx;
   float *dw, *d_bias;  // [groups, width], added to; null: not wanted
   int64_t width, groups;
@@ -58,82 +58,84 @@ struct Rope {
   RopeLayout layout;
   bool inverse;
 };
-// Element (r, c) is left out where the upper 24 of the bits that base::counter_bits draws for c by
+// Dropout. Element (r, c) is left out if the upper 24 of the bits that base::counter_bits draws for c by
 // base::counter_key({key, r}) are a number less than `below`; the others are multiplied by `scale`.
 struct Drop {
   uint64_t key = 0;
   int32_t below = 0;  // 0: none is left out
   float scale = 1;
-  int64_t row = 0;  // of dropout's first row
+  int64_t row = 0;  // the first row's number in dropout
 };
-// Pointers are to the first token of one document, or of a tree of segments; strides of a token in elements.
+// Pointers are to the first token of one document, or of a tree of segments; strides are in elements per
+// token.
 struct Attention {
   const void *q, *k, *v;
   void* out;
   float* lse;         // [length] of this head, stride lse_stride
   const void* d_out;  // backward only, from here
   void* dq;
-  float *dk, *dv;  // of this query head, [length, head_dim], overwritten
+  float *dk, *dv;  // gradients of this query head, [length, head_dim], overwritten
   float* work;     // attention_forward_work() or attention_backward_work() floats
   int64_t length, head_dim;
   int64_t q_stride, kv_stride;
-  // Of a tree, whose segments lie in depth-first order, [length] each; null: a document. A row is seen by
-  // those from itself up to, and without, `until`; position: its place in its sequence, which windows count
-  // by, readable for a block after the last.
+  // [length] each for a tree, whose segments are in depth-first order; null: a document. until: a row is seen
+  // by the rows from itself up to, but not including, this one. position: the row's place in its sequence, by
+  // which windows count; readable for one block after the last row.
   const int32_t *until, *position;
   int64_t window;  // 0: all
   float scale;
   float softcap;  // 0: none
-  Drop drop;      // of weights: row (row + query) * heads + head, column row + key
-  int64_t row;    // of the document's first token in the batch
+  Drop drop;      // dropout of the weights: row (row + query) * heads + head, column row + key
+  int64_t row;    // the number of the document's first token in the batch
   int64_t head, heads;
   Type type;
   Stopped stopped;  // backward only
 };
-constexpr int64_t kHeadBlock = 96;  // of the vocabulary, at a time
+// Rows of the vocabulary that are processed at a time.
+constexpr int64_t kHeadBlock = 96;
 
-// Rows of hidden states against the head, whose gradient is made with theirs. Logits stay between the two
-// passes; nothing larger exists.
+// Rows of hidden states against the head, whose gradient is made together with theirs. Logits are kept
+// between the two passes; nothing larger exists.
 struct HeadTile {
   int64_t rows, width, vocab;
-  int64_t pitch;       // rows, up to whole vectors of any instruction set: a multiple of 16
-  Type type;           // of the product: operands and logits
+  int64_t pitch;       // rows, rounded up to whole vectors of any instruction set: a multiple of 16
+  Type type;           // the product's: operands and logits
   const void* weight;  // [vocab, width], or some of its rows from `weight_row` on
   Type weight_type;
   int64_t weight_row;
   void* grad;  // [vocab, width], added to; null: not wanted
   Type grad_type;
-  // [vocab, width] or null: the next eight bits of a bfloat16 grad, while tiles that come first (low_to) and
-  // later (low_from) add to it. The last tile rounds.
+  // [vocab, width] or null: the next eight bits of a bfloat16 grad, kept while earlier tiles (low_to) and
+  // later ones (low_from) add to it. The last tile rounds.
   uint8_t* low;
   bool low_from, low_to;
   float* packed;  // the rows as operands
   void* logits;   // [vocab, pitch], transposed
-  float scale;    // of the products: these times scale are the logits
-  float softcap;  // logits z stand for softcap tanh(z / softcap); 0: for themselves
+  float scale;    // logits are the products times scale
+  float softcap;  // logits z become softcap tanh(z / softcap); 0: they stay
   Stopped stopped;
 };
 struct HeadBytes {
-  int64_t packed, work;  // work: of each call
+  int64_t packed, work;  // floats; work: for each call
 };
-// Sums over logits z of one row.
+// Sums over the logits z of one row.
 struct HeadStats {
   float top = -__builtin_inff();
-  double sum = 0;       // of e^(z - top)
-  double weighted = 0;  // of (z - top) e^(z - top)
-  double squares = 0;   // of e^(2 (z - top))
-  double total = 0;     // of z
-  int64_t best = 0;     // the first maximum
+  double sum = 0;       // sum of e^(z - top)
+  double weighted = 0;  // sum of (z - top) e^(z - top)
+  double squares = 0;   // sum of e^(2 (z - top))
+  double total = 0;     // sum of z
+  int64_t best = 0;     // index of the first maximum
 };
 // Joins the sums over later logits.
 void join(HeadStats& stats, const HeadStats& later);
-// A row's token whose logit has something of its own in its gradient.
+// A token of a row whose logit has an extra term, `own`, in its gradient.
 struct HeadTarget {
   int64_t token, row;
   float own;
 };
-// The gradient of a logit z is e^(z - top) scale - spread, and less `own` at a target. [pitch] each; 0 behind
-// the rows. targets: by token, then row, each pair once.
+// The gradient of a logit z is e^(z - top) scale - spread, minus `own` at a target. [pitch] each; 0 after the
+// last row. targets: sorted by token, then row, each pair once.
 struct HeadFactors {
   const float *top, *scale, *spread;
   const HeadTarget *targets, *end;
@@ -142,35 +144,35 @@ struct HeadFactors {
 struct Skinny {
   const void* x;
   const void* w;
-  const void* bias;  // or null
+  const void* bias;  // null: none
   void* y;
   int64_t rows, k, x_stride, y_stride;
   Type x_type, w_type, bias_type, y_type;
-  bool near = false;  // w is in the first cache
+  bool near = false;  // w is in the first-level cache
 };
-// The queries of one position that share keys and values, against `count` of these. What comes out is joined
-// with that of other rows: out is the sum of e^(score - top) value, sum that of e^(score - top).
+// The queries of one position that share keys and values, against `count` of these. The results are joined
+// with those of other rows: out is the sum of e^(score - top) value, sum is the sum of e^(score - top).
 struct Decode {
   const void* q;              // [group, head_dim]
-  const void *keys, *values;  // of a position, kv_stride apart
+  const void *keys, *values;  // the first position's; positions are kv_stride apart
   float *top, *sum, *out;     // [group], [group], [group, head_dim]
-  float* scores;              // [group, count] of work
+  float* scores;              // [group, count] work memory
   int64_t group, count, head_dim, kv_stride;
   float scale, softcap;
   Type type;
 };
 
-// Rows of a part of a matrix in 4-bit codes (io/four_bit.h): row r has the elements from first + r * pitch
-// on. Nested: absmax of block b is code[nested[b]] * absmax[b >> nested_shift] + offset.
+// Rows of a part of a matrix in 4-bit codes (io/four_bit.h): row r begins at element first + r * pitch.
+// Nested: absmax of block b is code[nested[b]] * absmax[b >> nested_shift] + offset.
 struct FourBitRows {
-  const uint8_t* codes;      // of the element 0
+  const uint8_t* codes;      // from element 0
   const float* code;         // [16]
-  const float* absmax;       // of the block 0
-  const uint8_t* nested;     // codes of absmax, from the block 0 on; or null
+  const float* absmax;       // from block 0
+  const uint8_t* nested;     // codes of absmax from block 0, or null
   const float* nested_code;  // [256]
   float offset;
   int nested_shift;
-  int block_shift;  // elements of a block, as a power of two
+  int block_shift;  // log2 of the elements in a block
   int64_t first, pitch, rows, columns;
   void* to;
   int64_t stride;
@@ -178,7 +180,7 @@ struct FourBitRows {
 };
 // Rows of 8-bit codes (io/int8_rows.h): code * absmax * step.
 struct Int8Rows {
-  const int8_t* codes;  // pitch apart
+  const int8_t* codes;  // rows are `pitch` apart
   const float* absmax;  // [rows]
   float step;
   int64_t pitch, rows, columns;
@@ -187,26 +189,27 @@ struct Int8Rows {
   Type type;
 };
 
-// Rows of blocks as in GGUF files.
+// Rows of blocks in the formats of GGUF files.
 struct GgmlRows {
   uint32_t ggml_type;
   const uint8_t* blocks;       // rows are `pitch` bytes apart
-  int64_t pitch, rows, count;  // count: blocks of a row
+  int64_t pitch, rows, count;  // count: blocks in a row
   void* to;
   int64_t stride;
   Type type;
 };
-// Rows of x, each column times its factor, as 8-bit codes: a code times the step of its row, which is its
-// largest absolute value / 127. A row that is not finite has a step that is not.
+// Turns rows of x, each column times its factor, into 8-bit codes: an element is its code times its row's
+// step, which is the row's largest absolute value / 127. The step of a row that is not finite is not finite.
 struct ToInt8 {
   const void* x;         // [rows, columns]
   const float* factors;  // [columns], or null
   int8_t* codes;         // [rows, columns]
   float* steps;          // [rows]
   int64_t rows, columns;
-  Type type;  // of x
+  Type type;  // x's
 };
-// Sums of products of codes: y = sum * row step * column step + added, added to what y is where `adds`.
+// Turns sums of products of codes into numbers: y = sum * row step * column step + added, plus the old y if
+// `adds`.
 struct FromInt8 {
   const int32_t* sums;        // [rows, columns]
   const float* row_steps;     // [rows]
@@ -214,20 +217,21 @@ struct FromInt8 {
   const float* added;         // [rows, columns], or null
   void* y;
   int64_t rows, columns, stride;
-  Type type;  // of y
+  Type type;  // y's
   bool adds;
 };
 
 struct CpuKernels {
   const char* name;
   void (*convert)(const void* from, Type from_type, void* to, Type to_type, int64_t count);
-  // out = a + scale * b, in a's type; scale * b is rounded to b's first, unless scale is 1
+  // out = a + scale * b, in a's type; scale * b is rounded to b's type first, unless scale is 1
   void (*add)(const void* a, Type a_type, const void* b, Type b_type, float scale, void* out, int64_t count);
   void (*scale)(const void* x, Type x_type, float factor, void* y, Type y_type, int64_t count);
-  // Rows [begin, end). words: null, or of each row [width / 16, rounded up], which elements are kept.
+  // Rows [begin, end). words: null, or [width / 16, rounded up] for each row: bits of the elements that are
+  // kept.
   void (*dropout)(const Drop&, const void* x, void* y, Type type, int64_t width, int64_t begin, int64_t end,
                   uint16_t* words);
-  // y = what dropout with these words makes of x, or with add y + that; rows
+  // y = the result of dropout of x with these words, or with add y + that result; over rows
   void (*add_kept)(const uint16_t* words, float scale, const void* x, Type x_type, bool add, void* y,
                    Type y_type, int64_t width, int64_t begin, int64_t end);
   // sum[c] += x[r, c] over the rows, in pieces of kSumPiece, for columns [begin, end)
@@ -251,9 +255,9 @@ struct CpuKernels {
   void (*attention_decode)(const Decode&);
   HeadBytes (*head_bytes)(const HeadTile&);
   void (*head_pack)(const HeadTile&, const void* x, float* work);  // x: [rows, width] of the tile's type
-  // logits of [begin, end) of the vocabulary; stats: [rows], joined to
+  // Logits of [begin, end) of the vocabulary; stats: [rows], updated with them
   void (*head_logits)(const HeadTile&, int64_t begin, int64_t end, HeadStats* stats, float* work);
-  // from them grad, and d_rows [rows][width up to a multiple of 16], added to
+  // grad from the logits, and d_rows [rows][width rounded up to a multiple of 16]; both are added to
   void (*head_gradient)(const HeadTile&, const HeadFactors&, int64_t begin, int64_t end, float* d_rows,
                         float* work);
   // x = x * scale, then softcap tanh(x / softcap) unless that is 0
@@ -262,11 +266,11 @@ struct CpuKernels {
   float (*dot)(const void* a, const void* b, Type type, int64_t count);
   void (*skinny)(const Skinny&, int64_t begin, int64_t end);
   void (*four_bit)(const FourBitRows&);
-  // Outputs [0, w.rows) of a product with the rows that w describes, in place of a.w. False: not those; they
-  // must be decoded first.
+  // Outputs [0, w.rows) of a product with the rows that w describes, instead of a.w. Returns false if it
+  // cannot read these rows; they must be decoded first.
   bool (*skinny_four_bit)(const Skinny& a, const FourBitRows& w);
   void (*int8)(const Int8Rows&);
-  bool (*ggml)(const GgmlRows&);  // false: no such blocks are known here
+  bool (*ggml)(const GgmlRows&);  // false: the block type is not supported here
   void (*to_int8)(const ToInt8&);
   void (*from_int8)(const FromInt8&);
 };
@@ -274,7 +278,7 @@ struct CpuKernels {
 // The best table for this machine, unless a test chose another for the process.
 const CpuKernels& cpu();
 void use_cpu(const CpuKernels& table);
-// Those this machine can run, best first, ended by null: for tests.
+// The tables that this machine can run, best first, ended by null: for tests.
 const CpuKernels* const* cpu_variants();
 
 }  // namespace trl::kernels

@@ -1,4 +1,4 @@
-// The kernels for any machine: 128-bit vectors, which every 64-bit instruction set has, or none at all.
+// The kernels for any machine: 128-bit vectors, which every 64-bit instruction set has, or else scalars.
 #include <cstddef>
 #include <cstdint>
 

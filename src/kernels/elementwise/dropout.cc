@@ -1,4 +1,4 @@
-// Dropout as an op. It is its own gradient: the same elements are left out of what comes back.
+// Dropout as an op. It is its own gradient: the same elements are left out of the incoming gradient.
 #include "kernels/op.h"
 #include "kernels/plain.h"
 
@@ -6,7 +6,7 @@ namespace trl::kernels {
 
 namespace {
 
-constexpr int64_t kWord = 16;  // elements
+constexpr int64_t kWord = 16;  // elements in a word of bits
 
 uint16_t* words_of(const at::Tensor& words) { return static_cast<uint16_t*>(words.data_ptr()); }
 

@@ -72,7 +72,7 @@ struct Add : torch::autograd::Function<Add> {
   }
 };
 
-// The anchor carries the graph.
+// Starts a graph at x: the anchor carries the graph.
 struct Recorded : torch::autograd::Function<Recorded> {
   static at::Tensor forward(AutogradContext*, const at::Tensor& /*anchor*/, const at::Tensor& x) {
     return x.detach();

@@ -1,4 +1,4 @@
-// Norms, alone and with the residual sum before them. They keep x, and a float or two per row.
+// Norms, with or without the residual sum before them. They keep x, and a float or two per row.
 #include "kernels/op.h"
 #include "kernels/plain.h"
 
@@ -11,7 +11,7 @@ int64_t rows_of(const at::Tensor& x) { return x.numel() / x.size(-1); }
 void* data_or_null(const at::Tensor& x) { return x.defined() ? x.data_ptr() : nullptr; }
 float* floats_or_null(const at::Tensor& x) { return static_cast<float*>(data_or_null(x)); }
 
-// Of each row; undefined where nothing is kept, or the kind has none.
+// Statistics of each row; undefined if nothing is kept, or if the kind has none.
 struct Statistics {
   at::Tensor rstd, mean;
 
@@ -67,11 +67,11 @@ Residual norm_forward(const at::Tensor& x, const at::Tensor& branch, const Norm&
   return {sum.defined() ? sum : x, y};
 }
 
-// Gradients of weight and bias are summed in pieces of rows whose borders depend on the shape alone, then
-// over the pieces in order.
+// Gradients of weight and bias are summed in pieces of rows whose borders only depend on the shape, then over
+// the pieces in order.
 class PieceSums {
  public:
-  // count: of the values of all parameters that are used; they have as many each.
+  // count: number of values of each parameter that is used; they all have the same.
   PieceSums(int64_t count, const std::vector<tensor::Use>& uses, int64_t pieces) : uses_(uses) {
     const bool any = std::any_of(uses.begin(), uses.end(), [](const tensor::Use& use) { return bool(use); });
     if (any) sums_ = tensor::zeros({pieces, count}, at::kFloat, MemoryKind::workspace);
@@ -96,12 +96,12 @@ class PieceSums {
   at::Tensor sums_;
 };
 
-// How a node of the graph uses a norm.
+// A graph node's use of a norm.
 struct NormState {
   Norm norm;
   std::vector<tensor::Use> weights, biases;
   double branch_scale = 1;
-  std::optional<at::ScalarType> branch = {};  // its type
+  std::optional<at::ScalarType> branch = {};  // the branch's type
 
   explicit NormState(const Norm& of) : norm(of) {
     weights.emplace_back(*of.weight);
@@ -114,7 +114,7 @@ struct NormState {
   }
 };
 
-// d_sum: the gradient that x has elsewhere, or undefined.
+// d_sum: the gradient that reaches x on other paths, or undefined.
 at::Tensor norm_backward(const at::Tensor& dy, const at::Tensor& d_sum, const at::Tensor& x,
                          const Statistics& statistics, NormState& state) {
   const NormValues values(state.norm);
@@ -176,8 +176,8 @@ struct NormNode : torch::autograd::Function<NormNode> {
   }
 };
 
-// Its backward adds what comes along the stream and what comes through the norm, in one pass: the gradient of
-// the stream before and, scaled and in its type, of the branch.
+// Its backward adds the gradient of the stream and the one through the norm, in one pass: the results are the
+// gradient of the stream before and, scaled and in its type, of the branch.
 struct ResidualNorm : torch::autograd::Function<ResidualNorm> {
   static tensor_list forward(AutogradContext* context, const at::Tensor& x,
                              const c10::optional<at::Tensor>& branch, const Norm& norm, double branch_scale) {

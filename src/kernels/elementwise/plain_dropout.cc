@@ -1,4 +1,4 @@
-// Dropout of any device: the host draws what each element is multiplied by.
+// Dropout on any device: the host draws the factor of each element.
 #include "base/arithmetic/counter_random.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"

@@ -10,7 +10,7 @@ at::Tensor layer_norm(const at::Tensor& wide, double eps) {
   return centred * (centred.square().mean(-1, true) + eps).rsqrt();
 }
 
-// Rows that take turns: [tokens, groups, width] for a weight of [groups, width].
+// x with rows that take turns: [tokens, groups, width] for a weight of [groups, width].
 at::Tensor grouped(const at::Tensor& x, const at::Tensor& w) {
   return x.reshape({-1, w.numel() / w.size(-1), w.size(-1)});
 }

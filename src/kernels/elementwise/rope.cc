@@ -1,4 +1,4 @@
-// Rotary embedding, and the parts of a fused projection that it is given.
+// Rotary embedding, and the splitting of a fused projection for it.
 #include <numeric>
 
 #include "kernels/op.h"
@@ -41,7 +41,7 @@ struct Turn : torch::autograd::Function<Turn> {
   }
 };
 
-// Columns [first, first + part's width) of x, and back.
+// Copies columns [first, first + part's width) of x, out or back in.
 enum class Copy : uint8_t { out, in };
 void copy_columns(Copy copy, const at::Tensor& x, int64_t first, const at::Tensor& part) {
   const auto bytes = static_cast<size_t>(part.size(1)) * part.element_size();

@@ -1,4 +1,4 @@
-// The tokens of each expert side by side: which row belongs to which expert.
+// Groups the tokens of a batch by expert: which row belongs to which expert.
 #pragma once
 #include <vector>
 
@@ -8,27 +8,28 @@
 
 namespace trl::kernels {
 
-// The rows of one expert among those of all.
+// One expert's rows among the rows of all experts.
 struct Group {
   int64_t expert, first, rows;
 };
 
-// oneDNN makes a program for each shape of a product, which takes longer than a small product does: groups
-// come in few sizes, at most an eighth larger than what they hold. The rows after it are zero.
+// Rows of a group, rounded up. oneDNN compiles a program for each shape of a product, which takes longer than
+// a small product does, so groups have few sizes, at most an eighth larger than their content. The rows after
+// the content are zero.
 inline int64_t padded(int64_t rows) {
   int64_t unit = 16;
   while (rows > 16 * unit) unit *= 2;
   return round_up(rows, unit);
 }
 
-// Assignments (token t's i-th expert is number t k + i) in the order of the experts, then of the tokens.
+// Assignments (token t's i-th expert is number t k + i) sorted by expert, then by token.
 struct Groups {
-  std::vector<Group> groups;        // of experts with a token
-  std::vector<int64_t> place;       // [assignments]: the row of each
-  std::vector<int64_t> assignment;  // [rows]: of each, -1: padding
+  std::vector<Group> groups;        // only experts that have a token
+  std::vector<int64_t> place;       // [assignments]: each one's row
+  std::vector<int64_t> assignment;  // [rows]: each one's assignment; -1: padding
   int64_t k;
 
-  // In a rehearsal, where no router has chosen, all experts are equally busy.
+  // In a rehearsal no router has chosen, so all experts are equally busy.
   Groups(const at::Tensor& experts, int64_t count) : k(experts.size(1)) {
     const int32_t* const chosen = experts.data_ptr<int32_t>();
     const auto expert = [chosen, count, rehearsed = tensor::Rehearsal::current() != nullptr](int64_t a) {
@@ -53,7 +54,7 @@ struct Groups {
   }
   int64_t rows() const { return std::ssize(assignment); }
 
-  // body(row, assignment) for each row, -1 where it is padding
+  // Calls body(row, assignment) for each row; assignment is -1 if the row is padding
   template <typename Body>
   void each_row(const Body& body) const {
     tensor::parallel_for(rows(), 16, [&](int64_t begin, int64_t end) {

@@ -1,5 +1,5 @@
-// What the terms make of x, a_e x, is made again in backward: it costs little beside the experts' own
-// products.
+// The products a_e x of the terms are computed again in backward: they cost little compared to the experts'
+// own products.
 #include "kernels/experts/expert_terms.h"
 
 #include "kernels/linear/low_rank.h"

@@ -1,4 +1,5 @@
-// Experts: the tokens of each side by side, three products for all of them at once, and the way back.
+// Experts: gathers the tokens of each, computes three products for all of them at once, and adds the results
+// back to their tokens.
 #include "kernels/experts/experts.h"
 
 #include "kernels/experts/expert_terms.h"
@@ -11,7 +12,7 @@ namespace trl::kernels {
 
 namespace {
 
-// The row of its token for each row of the groups.
+// Each row of the groups gets the row of its token.
 at::Tensor gathered(const at::Tensor& x, const Groups& groups) {
   const int64_t width = x.size(1);
   at::Tensor rows = tensor::empty({groups.rows(), width}, x.scalar_type(), MemoryKind::workspace);
@@ -42,7 +43,7 @@ void combine(const at::Tensor& rows, const Groups& groups, const at::Tensor& sha
   });
 }
 
-// The matrix of one expert in `type`: where it lies if it has that, else made.
+// The matrix of one expert in `type`: in place if it has that type, else converted.
 at::Tensor matrix_of_expert(const Parameter& w, const at::Tensor& values, int64_t expert,
                             at::ScalarType type) {
   if (w.encoded() == nullptr) return converted(values.select(0, expert), type, MemoryKind::workspace);
@@ -55,8 +56,8 @@ at::Tensor matrix_of_expert(const Parameter& w, const at::Tensor& values, int64_
   return matrix;
 }
 
-// c = rows of each group times its expert's matrix [out, in]: transposed to out columns, or to in columns.
-// Where no copy of the weights is kept in the type of rows, a few experts at a time are converted.
+// c = rows of each group times its expert's matrix [out, in]: transposed to out columns, or to in columns. If
+// no copy of the weights is kept in the type of rows, a few experts at a time are converted.
 at::Tensor product(const Groups& groups, const at::Tensor& rows, Parameter& w, bool transposed,
                    MemoryKind kind) {
   const at::ScalarType compute = rows.scalar_type();
@@ -82,7 +83,7 @@ at::Tensor product(const Groups& groups, const at::Tensor& rows, Parameter& w, b
   return c;
 }
 
-// gradient[expert] += dy^T x of its rows.
+// gradient[expert] += dy^T x over the expert's rows.
 void add_products(const Groups& groups, const at::Tensor& dy, const at::Tensor& x,
                   const at::Tensor& gradient) {
   std::vector<Multiplication> products;
@@ -99,7 +100,7 @@ SkinnyProduct of_expert(Parameter& w, int64_t expert, at::Tensor y) {
   return {w.read()->select(0, expert), {}, std::move(y)};
 }
 
-// One token without a graph (decoding): its products are bound by reading the weights.
+// Handles one token without a graph (decoding): its products are bound by reading the weights.
 at::Tensor decode(const at::Tensor& x, const Routing& routing, const ExpertWeights& weights,
                   Activation kind) {
   Parameter &gate_up = *weights.gate_up, &down = *weights.down;
@@ -126,7 +127,7 @@ at::Tensor decode(const at::Tensor& x, const Routing& routing, const ExpertWeigh
   return y;
 }
 
-// What the experts make of rows, and what their terms add to that.
+// The experts' products with rows, plus their terms'.
 at::Tensor adapted(const Groups& groups, const at::Tensor& rows, Parameter& w, const ExpertTerms& terms,
                    MemoryKind kind) {
   at::Tensor y = product(groups, rows, w, true, kind);
@@ -144,7 +145,7 @@ struct Terms {
 struct Forward {
   at::Tensor y, gate_up;
 };
-// x has the type of the products already. y: without values if they will not be read.
+// x already has the type of the products. y: without values if they will not be read.
 Forward experts_forward(const at::Tensor& x, const at::Tensor& shares, const Groups& groups,
                         const ExpertWeights& weights, const Terms& terms, Activation kind, Wanted wanted) {
   Forward f;
@@ -167,14 +168,14 @@ struct ExpertsState {
   at::ScalarType x_type, compute;
 };
 
-// Of the products act of each row with what its share multiplies, d_act = dy W. d_act and act are scaled by
-// the share then.
+// The gradients of the shares: products of each row of act with d_act = dy W. Then scales d_act and act by
+// the share.
 at::Tensor share_gradients(const Groups& groups, const at::Tensor& shares, const at::Tensor& d_act,
                            const at::Tensor& act) {
   const int64_t width = act.size(1);
   const at::Tensor gradients = tensor::empty(shares.sizes(), at::kFloat, MemoryKind::activations);
   groups.each_row([&](int64_t row, int64_t assignment) {
-    if (assignment < 0) return;  // zero
+    if (assignment < 0) return;  // the row stays zero
     char *const d = at_byte(d_act, row * width), *const a = at_byte(act, row * width);
     gradients.data_ptr<float>()[assignment] = cpu().dot(d, a, type_of(act), width);
     const float share = shares.data_ptr<float>()[assignment];

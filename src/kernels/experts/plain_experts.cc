@@ -1,5 +1,5 @@
-// Routers and experts, as transformers' eager code writes them: an expert after the other, those without a
-// token left out.
+// Routers and experts, as in transformers' eager code: one expert after the other, without those that have no
+// token.
 #include "kernels/op.h"
 #include "kernels/plain.h"
 
@@ -7,7 +7,7 @@ namespace trl::kernels::plain {
 
 namespace {
 
-// One expert's matrix as part of the graph that x is in.
+// One expert's matrix as part of x's graph.
 struct ExpertState {
   tensor::Use use;
   int64_t expert;
@@ -41,7 +41,7 @@ struct Terms {
     a = weight(x, *factors.a);
     b = weight(x, *factors.b).view({factors.b->size(0), -1, experts});
   }
-  // y, what an expert makes of x, with them
+  // y, the output of an expert for x, with its terms
   at::Tensor added(const at::Tensor& y, const at::Tensor& x, int64_t expert) const {
     if (!a.defined()) return y;
     const int64_t r = b.size(1);

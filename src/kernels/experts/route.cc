@@ -1,4 +1,4 @@
-// Routers: which experts a token goes to, and the loss that keeps experts evenly busy.
+// Routers: the choice of experts for each token, and the loss that keeps experts evenly busy.
 #include <numeric>
 
 #include "kernels/experts/experts.h"
@@ -9,8 +9,8 @@ namespace trl::kernels {
 
 namespace {
 
-// body(row, its probabilities) for each row of logits, rows in pieces of kPiece; `own` is the number of the
-// piece.
+// Calls body(row, its probabilities) for each row of logits, rows in pieces of kPiece; `own` is the number of
+// the piece.
 constexpr int64_t kPiece = 64;
 int64_t pieces_of(const at::Tensor& logits) { return (logits.size(0) + kPiece - 1) / kPiece; }
 template <typename Body>
@@ -25,7 +25,8 @@ void each_row(const at::Tensor& logits, const Body& body) {
   });
 }
 
-// The k largest of p, falling; of equal ones the first. A NaN is never among them while there are others.
+// Chooses the k largest of p, in falling order; of equal ones the first. A NaN is only chosen if nothing else
+// is left.
 void choose(const float* p, int64_t experts, int64_t k, int32_t* chosen) {
   int64_t count = 0;
   for (int64_t e = 0; e < experts; ++e) {
@@ -59,7 +60,7 @@ void softmax_backward(const float* p, const float* g, int64_t count, float* dz) 
   for (int64_t i = 0; i < count; ++i) dz[i] = p[i] * (g[i] - along);
 }
 
-// g of the chosen probabilities, from that of their weights: w = p, or p / sum of the chosen.
+// The gradient g of the chosen probabilities, from that of their weights: w = p, or p / sum of the chosen.
 void spread_gradient(const float* d_weight, const float* p, const int32_t* chosen, int64_t k, bool normalised,
                      float* g) {
   float sum = 0, along = 0;
@@ -98,7 +99,7 @@ struct Choose : torch::autograd::Function<Choose> {
 struct Balance {
   std::vector<double> assigned, probability;
   double rows = 0;
-  const std::vector<float> counts;  // of each row, how many it counts as; empty: as one each
+  const std::vector<float> counts;  // the number that each row counts as; empty: one each
 
   Balance(int64_t experts, at::IntArrayRef of_rows)
       : assigned(static_cast<size_t>(experts)),
@@ -149,7 +150,7 @@ struct BalanceLoss : torch::autograd::Function<BalanceLoss> {
     keep(context, balance);
     return scalar(balance.loss());
   }
-  // The numbers of assignments are constants.
+  // Treats the numbers of assignments as constants.
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     const auto& balance = kept<Balance>(context);
     const auto experts = std::ssize(balance.assigned);

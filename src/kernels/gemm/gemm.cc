@@ -1,4 +1,4 @@
-// A product is cut into tiles by its shape alone and each tile is computed by one thread: oneDNN's own
+// A product is cut into tiles by its shape only and each tile is computed by one thread: oneDNN's own
 // division among threads also cuts sums (A transposed, few rows), so that bits would depend on the machine.
 // Its scratch memory is ours, counted.
 #include "kernels/gemm/gemm.h"
@@ -9,7 +9,7 @@ namespace trl::kernels {
 
 namespace {
 
-// In float32: a copy, or where it lies.
+// x in float32: a copy, or in place.
 at::Tensor widened(const Matrix& x) {
   const int64_t rows = x.transposed ? x.cols : x.rows;
   const int64_t cols = x.transposed ? x.rows : x.cols;
@@ -25,7 +25,7 @@ at::Tensor widened(const Matrix& x) {
   return copy;
 }
 
-// Rows of a bfloat16 C, or C and these, rounded once.
+// Rounds rows of a sum, or of C plus the sum, once into a bfloat16 C.
 void round_rows(const float* sum, int64_t rows, int64_t cols, void* c, int64_t c_stride, bool add) {
   for (int64_t r = 0; r < rows; ++r, sum += cols) {
     auto* const to = static_cast<uint16_t*>(c) + r * c_stride;
@@ -39,7 +39,8 @@ void round_rows(const float* sum, int64_t rows, int64_t cols, void* c, int64_t c
 
 void multiply(at::ArrayRef<Multiplication> all, size_t of);
 
-// For machines whose oneDNN has no bfloat16, and for float32 products into bfloat16, which it never has.
+// Computes in float32, for machines whose oneDNN has no bfloat16, and for float32 products into bfloat16,
+// which it never has.
 void multiply_in_float32(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_type, int64_t c_stride,
                          float beta) {
   const at::Tensor a_copy = widened(a);
@@ -60,11 +61,12 @@ void multiply_in_float32(const Matrix& a, const Matrix& b, void* c, at::ScalarTy
 
 thread_local bool each_row_by_itself = false;
 
-// Measured on Zen 5: full rows of C are best, because B is packed once per tile. With a long sum (the head's
-// grad hidden) a tile's B must be narrow to stay in the cache; few rows leave only columns to divide, many
-// columns (the head's logits) allow tall tiles. Gradients of weights (A transposed, packed as well) of a few
-// hundred rows gain a tenth by smaller tiles. Few rows and few columns, those of low-rank factors, are
-// divided by rows. Where many products are there to divide, each is a tile: no operand is packed twice.
+// The sizes of tiles, measured on Zen 5: full rows of C are best, because B is packed once per tile. With a
+// long sum (the head's grad hidden) a tile's B must be narrow to stay in the cache; with few rows only
+// columns can be divided, and with many columns (the head's logits) tiles may be tall. Gradients of weights
+// (A transposed, packed as well) of a few hundred rows gain a tenth from smaller tiles. Products with few
+// rows and few columns, as for low-rank factors, are divided by rows. If there are many products to divide,
+// each is a tile: no operand is packed twice.
 struct Tiling {
   int64_t rows, cols;
   Tiling(int64_t m, int64_t n, int64_t k, bool a_transposed, bool many)
@@ -72,8 +74,8 @@ struct Tiling {
     constexpr int64_t kLong = 8192, kNarrow = 64;
     const auto split = [n](int64_t parts) { return round_up((n + parts - 1) / parts, 32); };
     if (each_row_by_itself) {
-      // oneDNN's order of a sum follows from the shape of the tile; where B's part is small, only from its
-      // columns (with AMX not beyond; other kernels allow more).
+      // oneDNN's order of a sum follows from the shape of the tile; if B's part is small, only from its
+      // columns (with AMX only up to this size; other kernels allow more).
       constexpr int64_t kSmall = int64_t{448} << 10;  // elements
       cols = split(n > kLong ? 16 : 2 * ((n + 767) / 768));
       rows = m >= 8 * kRowsTogether && k <= 1536 && k * cols <= kSmall ? 4 * kRowsTogether : kRowsTogether;
@@ -100,8 +102,8 @@ constexpr size_t kMany = 32;
 struct Tile {
   std::vector<Step> steps;
   Matrix c;
-  bool wide = false;  // float32 sums, of which a bfloat16 C is made at the end
-  bool add = false;   // to that C
+  bool wide = false;  // sums are float32, and a bfloat16 C is made from them at the end
+  bool add = false;   // adds to that C
 
   int64_t scratch() const {
     int64_t bytes = 0;
@@ -115,7 +117,7 @@ int64_t sum_piece(const Multiplication& m) {
   return m.a.transposed && m.more.empty() ? std::min(m.a.cols, kSumPiece) : m.a.cols;
 }
 
-// The tile of C from (row, col) on. Without steps: this machine's oneDNN lacks some of the products.
+// The tile of C from (row, col) on. Without steps if this machine's oneDNN lacks some of the products.
 Tile tile_of(Products& products, const Multiplication& m, const Matrix& c, int64_t row, int64_t col) {
   Tile tile{{}, c};
   tile.wide = sum_piece(m) < m.a.cols && c.type == at::kBFloat16;
@@ -138,7 +140,7 @@ Tile tile_of(Products& products, const Multiplication& m, const Matrix& c, int64
   return tile;
 }
 
-// Empty: this machine's oneDNN lacks some of the products.
+// Cuts C into tiles; empty if this machine's oneDNN lacks some of the products.
 std::vector<Tile> cut(Products& products, const Multiplication& m, bool many) {
   const Matrix c{m.c, m.c_type, m.a.rows, m.b.cols, m.c_stride, false};
   const Tiling tiling(c.rows, c.cols, sum_piece(m), m.a.transposed, many);
@@ -243,7 +245,7 @@ Matrix matrix_of(const at::Tensor& x, bool transposed) {
 
 namespace {
 
-// What a rehearsal will want to time.
+// Notes the product for a rehearsal to time.
 void note(tensor::Job job, const Matrix& a, int64_t columns) {
   tensor::Rehearsal* const rehearsal = tensor::Rehearsal::current();
   if (rehearsal == nullptr) return;
@@ -308,9 +310,9 @@ void gemm(const at::Tensor& a, bool a_transposed, const at::Tensor& b, bool b_tr
 
 namespace {
 
-// A panel is as much as the second-level cache of a core holds beside the rows that it is multiplied with.
-// Results lie densely in work memory first: oneDNN's faster kernels are for those. Few rows have the tiles of
-// an ordinary product.
+// The size of panels: as much as a core's second-level cache holds together with the rows that are multiplied
+// with it. Results are first written densely to work memory: oneDNN's faster kernels require that. Few rows
+// have the tiles of an ordinary product.
 struct PanelCut {
   int64_t rows, cols;
   bool dense;
@@ -325,13 +327,13 @@ struct PanelCut {
     const int64_t unit = round_up(64, m.b.unit);
     cols = std::max(std::min(kBytes / column, m.b.cols / kShares) / unit * unit, unit);
   }
-  // The columns of the panel that begins there: a narrow rest comes with the last.
+  // The columns of the panel that begins there: a narrow remainder joins the last panel.
   int64_t count(int64_t first, int64_t all) const {
     return all - first < cols + (dense ? 64 : 0) ? all - first : cols;
   }
 };
 
-constexpr int64_t kPanelRows = 2048;  // of A, for which a panel is made
+constexpr int64_t kPanelRows = 2048;  // rows of A that one panel is made for
 
 // A panel and some rows of A.
 struct PanelWork {
@@ -339,7 +341,7 @@ struct PanelWork {
   PanelCut cut;
   int64_t first, count;  // columns
   int64_t row, rows;
-  // Of cut.rows rows, and of those that are left at the end: the product with the panel, then those of
+  // For cut.rows rows, and for the remaining rows at the end: the product with the panel, then those of
   // `more`.
   std::vector<std::shared_ptr<const Product>> steps, last;
 
@@ -398,7 +400,7 @@ void copy_rows(const char* from, int64_t from_stride, char* to, int64_t to_strid
     std::memcpy(to + r * to_stride, from + r * from_stride, static_cast<size_t>(bytes));
 }
 
-// place: for the panel, the result and oneDNN.
+// place: memory for the panel, the result and oneDNN.
 void run(const PanelWork& work, const dnnl::engine& engine, dnnl::stream& stream, uint8_t* place) {
   const PanelMultiplication& m = *work.whole;
   char* const panel = reinterpret_cast<char*>(place);
@@ -424,7 +426,8 @@ void run(const PanelWork& work, const dnnl::engine& engine, dnnl::stream& stream
   }
 }
 
-// On a machine whose oneDNN does not have the product: one panel after the other, all threads at each.
+// Multiplies on a machine whose oneDNN does not have the product: one panel after the other, all threads at
+// each.
 void multiply_in_turn(const PanelMultiplication& m) {
   const PanelCut cut(m);
   const auto size = static_cast<int64_t>(c10::elementSize(m.c_type));

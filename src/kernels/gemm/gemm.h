@@ -17,7 +17,7 @@ struct Matrix {
   bool transposed = false;
 };
 
-// Called before the first product if the host uses the same oneDNN: its store of primitives then keeps its
+// Call before the first product if the host uses the same oneDNN: its cache of primitives then keeps its
 // size.
 void leave_primitives_to_host();
 
@@ -25,14 +25,14 @@ void leave_primitives_to_host();
 // rounded once). a and b have the same type. Deterministic, independent of the number of threads.
 void gemm(const Matrix& a, const Matrix& b, void* c, at::ScalarType c_type, int64_t c_stride, float beta);
 
-// Where A is transposed (the gradient of a weight, a sum over tokens), the sum is made in pieces of kSumPiece
-// terms (cpu_kernels.h): a float32 C gets one after the other, a bfloat16 C their sum. So adding
-// the pieces to a float32 C by separate products gives the bits of one product.
+// Factors of a product A B. If A is transposed (the gradient of a weight, a sum over tokens), the sum is made
+// in pieces of kSumPiece terms (cpu_kernels.h): a float32 C gets one piece after the other, a bfloat16 C
+// their sum. So adding the pieces to a float32 C by separate products gives the bits of one product.
 struct Factors {
   Matrix a, b;
 };
-// While one lives on a thread, its products give a row of C the bits that this row has whatever the other
-// rows of A are and however many, if A has a multiple of kRowsTogether of them.
+// During its lifetime on a thread, the bits of a row of C depend neither on the values of the other rows of A
+// nor on their number, if A has a multiple of kRowsTogether rows.
 class EachRowByItself {
  public:
   EachRowByItself();
@@ -45,28 +45,28 @@ class EachRowByItself {
 };
 inline constexpr int64_t kRowsTogether = 96;
 
-// Several products with separate results, divided among the threads as one.
+// A product with a separate result, for a call that divides several among the threads together.
 struct Multiplication {
   Matrix a, b;
   void* c;
   at::ScalarType c_type;
   int64_t c_stride;
   float beta = 0;
-  // Added to C one after the other, each rounded like a product with beta 1. A tile of C takes all of them
-  // while it is in the cache.
+  // Products that are added to C one after the other, each rounded like a product with beta 1. A tile of C
+  // takes all of them while it is in the cache.
   std::vector<Factors> more = {};
 };
-// of: how many they are a part of, where that is more; their bits are those that they have among all of them.
+// of: size of the full set if `all` is only a part of it; the tiling, and so the bits, follow the full set.
 void gemm(at::ArrayRef<Multiplication> all, size_t of = 0);
 
-// A right-hand matrix whose columns come in panels, each to the thread that multiplies with it.
+// A right-hand matrix whose columns are delivered in panels, each to the thread that multiplies with it.
 struct Panels {
   int64_t rows, cols;
   at::ScalarType type;
   bool transposed;  // a panel of n columns is [n, rows], else [rows, n]; dense
-  int64_t unit;     // a panel begins best at a multiple of it
-  // Columns [first, first + count): where they lie, or in `room`, where they were put. Any thread; throws
-  // nothing.
+  int64_t unit;     // the best start of a panel is a multiple of it
+  // Returns the address of columns [first, first + count), which may be in `room` if it wrote them there.
+  // Called on any thread; throws nothing.
   std::function<const void*(int64_t first, int64_t count, void* room)> panel;
 };
 struct PanelMultiplication {
@@ -78,7 +78,7 @@ struct PanelMultiplication {
   float beta = 0;
   std::vector<Factors> more = {};  // as in Multiplication
 };
-// What a product gives depends on the shapes alone, not on where panels come from.
+// The result depends only on the shapes, not on the source of the panels.
 void gemm(at::ArrayRef<PanelMultiplication> all);
 
 // Tensor forms: a [m, k], b [n, k] or [k, n] when transposed is false.

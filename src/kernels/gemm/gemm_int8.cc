@@ -1,6 +1,6 @@
-// A thread takes some rows of x, makes codes of them, multiplies them with one panel after the other and
-// turns the sums into numbers, with what is added to them, while they are in its second-level cache. The last
-// rows are filled up with zeros, so that few shapes of products are made.
+// A thread takes some rows of x, converts them to codes, multiplies them with one panel after the other and
+// turns the sums into numbers, with the additions to them, while they are in its second-level cache. The last
+// rows are padded with zeros, so that products have few shapes.
 #include "kernels/gemm/gemm_int8.h"
 
 #include "kernels/gemm/gemm_products.h"
@@ -15,8 +15,8 @@ namespace {
 using dnnl::memory;
 using ByteType = memory::data_type;
 
-constexpr int64_t kMostRows = 256, kFewestRows = 64;  // of a tile
-constexpr int64_t kMostColumns = 640;                 // of a panel
+constexpr int64_t kMostRows = 256, kFewestRows = 64;  // rows in a tile
+constexpr int64_t kMostColumns = 640;                 // columns in a panel
 constexpr int64_t kMostSums = INT32_MAX / (127 * 127);
 
 struct Int8Product {
@@ -69,7 +69,7 @@ struct PanelStep {
   const Int8Multiplication* whole;
   const Int8Matrix::Panel* panel;
   std::shared_ptr<const Int8Product> product;
-  // Of a whole tile of rows and of the last: of what is added, or null.
+  // Products that are added, for a whole tile of rows and for the last one; null: none.
   std::shared_ptr<const Product> added, added_to_last;
 };
 
@@ -85,7 +85,7 @@ int64_t bytes_of_codes(int64_t tile, int64_t depth) { return round_up(tile * dep
 int64_t bytes_of_sums(const Int8Product& product) {
   return round_up(static_cast<int64_t>(product.sums.get_size()), 64);
 }
-// Of the sums, the numbers that are added to them, and oneDNN.
+// Bytes for the sums, the numbers that are added to them, and oneDNN.
 int64_t bytes_for(const PanelStep& step) {
   int64_t bytes = bytes_of_sums(*step.product),
           scratch = static_cast<int64_t>(step.product->scratch.get_size());
@@ -104,7 +104,7 @@ void multiply(const Int8Product& product, const dnnl::engine& engine, dnnl::stre
   stream.wait();
 }
 
-// sums: with room after them. The numbers that are added to rows of it, or null.
+// The numbers that are added to rows of the product, or null. sums: with room after them.
 const float* added_numbers(const PanelStep& step, const Rows& rows, char* sums, dnnl::stream& stream) {
   const TensorFactors& added = step.whole->added;
   if (!added.a.defined()) return nullptr;
@@ -118,7 +118,7 @@ const float* added_numbers(const PanelStep& step, const Rows& rows, char* sums, 
   return reinterpret_cast<const float*>(numbers);
 }
 
-// place: for steps of the rows, codes, and each panel's own.
+// place: memory for steps of the rows, codes, and each panel's own.
 void run(const Rows& rows, const dnnl::engine& engine, dnnl::stream& stream, uint8_t* place) {
   const at::Tensor& x = *rows.x;
   const int64_t depth = x.size(1);
@@ -177,7 +177,7 @@ void check(const at::Tensor& x, const Int8Multiplication& m) {
        "gemm_int8", "what is added is a product in bfloat16, as large as y");
 }
 
-// A rehearsal times it as a product in bfloat16, which takes longer.
+// Notes the product for a rehearsal, which times it as a product in bfloat16, which takes longer.
 void note(const at::Tensor& x, const Int8Multiplication& m) {
   tensor::Rehearsal* const rehearsal = tensor::Rehearsal::current();
   if (rehearsal == nullptr) return;
@@ -210,7 +210,7 @@ Int8Matrix::Int8Matrix(const at::Tensor& codes) : rows_(codes.size(0)) {
     if (!product->fast) fail(Status::unsupported, "oneDNN has no product in 8-bit integers on this machine");
     const auto bytes = static_cast<int64_t>(product->b.get_size());
     panels_.push_back({first, count, tensor::empty({bytes}, at::kByte, MemoryKind::weights)});
-    // Without AMX oneDNN lays out dense matrices alone.
+    // Without AMX oneDNN only packs dense matrices.
     at::Tensor dense = tensor::empty({rows_, count}, at::kChar, MemoryKind::workspace);
     if (tensor::Rehearsal::current() != nullptr) continue;
     tensor::copy_in_parts(dense, codes.narrow(1, first, count));

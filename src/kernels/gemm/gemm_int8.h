@@ -13,7 +13,8 @@ namespace trl::kernels {
 // Whether this machine has instructions for such products that never saturate: AVX512-VNNI or AMX-INT8.
 bool has_int8_products();
 
-// A right-hand matrix of codes from -127 to 127 in the layout that the product reads, counted as weights.
+// A right-hand matrix of codes from -127 to 127 in the layout that the product reads; its memory is counted
+// as weights.
 class Int8Matrix {
  public:
   explicit Int8Matrix(const at::Tensor& codes);  // int8 [rows, columns], of any strides
@@ -36,12 +37,12 @@ struct Int8Multiplication {
   const float* steps;  // [columns of b], or null: all are 1
   at::Tensor y;        // [rows of x, columns of b], float32 or bfloat16
   float beta;          // 0 or 1
-  // Or none: a product of bfloat16 matrices, as large as y. It is computed in bfloat16.
+  // A product of bfloat16 matrices, of y's size, computed in bfloat16; without factors, none.
   TensorFactors added = {};
 };
 // Several products with one x: [tokens, rows of b], float32 or bfloat16. Each row of x diag(factors) is
-// rounded to codes by its own largest absolute value. factors: [rows of b], or null. A row that is not finite
-// gives numbers that are not.
+// rounded to codes by the row's largest absolute value. factors: [rows of b], or null. The results of a row
+// that is not finite are not finite.
 void gemm_int8(const at::Tensor& x, const float* factors, at::ArrayRef<Int8Multiplication> all);
 
 }  // namespace trl::kernels

@@ -1,4 +1,4 @@
-// oneDNN matmul primitives, kept by shape, and what it takes to run one of them on a thread.
+// oneDNN matmul primitives, kept by shape, and the means to run one of them on a thread.
 #pragma once
 #include <list>
 #include <map>
@@ -17,14 +17,15 @@ struct Product {
   int64_t scratch_bytes() const { return static_cast<int64_t>(scratch.get_size()); }
 };
 
-// Those of the process; any thread.
+// The primitives of the process; any thread may use them.
 class Products {
  public:
-  // c = a b, or c += a b. Where the matrices lie is not looked at.
+  // The primitive for c = a b, or c += a b. Ignores the addresses of the matrices.
   std::shared_ptr<const Product> get(const Matrix& a, const Matrix& b, at::ScalarType c_type,
                                      int64_t c_stride, bool accumulate);
-  // So many different products are computed together. Experts have shapes of their own each; else there are
-  // few beside those of lengths that do not come again, whose primitives would be most of what is kept.
+  // Keeps enough primitives for this number of different products that are computed together. Experts have a
+  // shape each; apart from those there are few shapes that recur, and primitives for lengths that do not
+  // recur would fill a larger store.
   void keep_for(size_t together);
   const dnnl::engine& engine() const { return engine_; }
 
@@ -49,7 +50,7 @@ struct Step {
   std::shared_ptr<const Product> product;
   char *a, *b;
 };
-// scratch: product's scratch_bytes(), or null where these are 0.
+// scratch: scratch_bytes() of the product, or null if that is 0.
 void run_step(const Step& step, void* c, const dnnl::engine& engine, dnnl::stream& stream, void* scratch);
 
 }  // namespace trl::kernels

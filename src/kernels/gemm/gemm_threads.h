@@ -1,5 +1,5 @@
-// How products run: each piece on one thread, with oneDNN held to that thread. It takes its width from
-// OpenMP, when a primitive is made and when it runs.
+// Runs products: each piece on one thread, with oneDNN limited to that thread. oneDNN takes its number of
+// threads from OpenMP, when a primitive is made and when it runs.
 #pragma once
 #include <atomic>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -11,8 +11,8 @@ namespace trl::kernels {
 
 inline std::atomic<bool> onednn_is_shared{false};  // leave_primitives_to_host()
 
-// Before its first use: ONEDNN_VERBOSE and ONEDNN_JIT_DUMP are the host's for its own work. oneDNN's own
-// store of primitives would hold a thousand of them, most of lengths that do not come again.
+// The engine, set up before its first use: ONEDNN_VERBOSE and ONEDNN_JIT_DUMP are meant for the host's own
+// work. oneDNN's own cache of primitives would hold a thousand of them, most for lengths that do not recur.
 inline dnnl::engine silent_engine() {
   dnnl::set_verbose(0);
   dnnl::set_jit_dump(0);
@@ -22,8 +22,8 @@ inline dnnl::engine silent_engine() {
   return dnnl::engine(dnnl::engine::kind::cpu, 0);
 }
 
-// body(i, stream, memory) for each i in [0, count), taken by whichever thread is free, with `bytes` of work
-// memory for each thread.
+// Calls body(i, stream, memory) for each i in [0, count), each taken by the next free thread, with `bytes` of
+// work memory for each thread.
 template <typename Body>
 void each_on_a_thread(int64_t count, int64_t bytes, const dnnl::engine& engine, const Body& body) {
   const int64_t width = std::min<int64_t>(tensor::threads(), count);
@@ -42,7 +42,7 @@ void each_on_a_thread(int64_t count, int64_t bytes, const dnnl::engine& engine, 
         body(static_cast<size_t>(i), stream, memory_at);
       }
     } catch (...) {
-      failed = true;  // nothing may leave a parallel region
+      failed = true;  // an exception must not leave a parallel region
     }
   });
   if (failed) fail(Status::internal, "oneDNN: a matrix product failed");

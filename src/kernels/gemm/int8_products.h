@@ -1,5 +1,4 @@
-// A frozen weight in 8-bit codes, for the products of a base under adapters: what frozen_compute: int8 asks
-// for.
+// A frozen weight in 8-bit codes, for the products of a base model under adapters (frozen_compute: int8).
 #pragma once
 #include "kernels/gemm/gemm_int8.h"
 #include "kernels/kernels.h"
@@ -8,14 +7,14 @@ namespace trl::kernels {
 
 class Int8Products {
  public:
-  // Each output's row of the weight becomes codes by its own largest absolute value. It takes two bytes for
-  // each element: a layout for either direction. Throws Error(unsupported) where has_int8_products() is
-  // false.
+  // Each output's row of the weight becomes codes by the row's largest absolute value. Takes two bytes for
+  // each element, one layout for each direction. Throws Error(unsupported) if has_int8_products() is false.
   explicit Int8Products(const Projection& p);
 
-  // Whether the projection still has the weight that this was made of: an adapter may have put its own there.
+  // Whether the projection still has the weight that these codes were made from: an adapter may have replaced
+  // it.
   bool are_of(const Projection& p) const { return p.weight == weight_; }
-  // One of several products with x [tokens, in]: y [tokens, out] = x w^T + added + beta y.
+  // A product with x [tokens, in] for gemm_int8(): y [tokens, out] = x w^T + added + beta y.
   Int8Multiplication forward(const at::Tensor& y, const TensorFactors& added, float beta) const {
     return {&forward_, steps_.data_ptr<float>(), y, beta, added};
   }

@@ -1,4 +1,4 @@
-// The head as an op with a graph, and as logits.
+// The head as an op with a graph, and its logits.
 #include "kernels/head/head.h"
 
 #include "kernels/gemm/gemm.h"
@@ -13,15 +13,16 @@ namespace {
 
 constexpr int32_t kIgnored = -100;
 
-// Computes the logits once more and adds to the gradient of the head.
+// Computes the logits again and adds to the gradient of the head.
 using Later = std::function<void(const tensor::Split& d_head)>;
 
 struct HeadUses {
   tensor::Use head, own_rows;
-  Later later = {};  // where the gradient would lie about until the embedding's backward
+  Later later = {};  // set if the gradient would occupy memory until the embedding's backward
 };
 
-// Rows of the head's gradient whose values are not read from the head: nothing is added to them.
+// Rows of the head's gradient whose values are not read from the head; restores them, so that nothing is
+// added.
 class KeptRows {
  public:
   KeptRows(const tensor::Split& gradient, const OwnRows* own) {

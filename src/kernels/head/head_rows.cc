@@ -38,7 +38,7 @@ class PatchedHead final : public tensor::Encoded {
   }
 
  private:
-  const tensor::Encoded* const encoded_;  // in place of table_
+  const tensor::Encoded* const encoded_;  // instead of table_
   const std::optional<tensor::Reading> table_;
   const tensor::Reading rows_;
   std::vector<std::pair<int64_t, int64_t>> places_;  // row of the head, row of the adapter's

@@ -1,4 +1,4 @@
-// A head some of whose rows are an adapter's: tokens that are trained by themselves.
+// A head with some rows replaced by an adapter's: tokens that are trained separately.
 #pragma once
 #include <memory>
 
@@ -7,13 +7,13 @@
 
 namespace trl::kernels {
 
-// Those of the options, or null where there are none.
+// The options' own rows, or null if they have none.
 inline const OwnRows* own_rows(const HeadOptions& options) {
   return options.own_rows != nullptr && options.own_rows->rows != nullptr ? options.own_rows : nullptr;
 }
 
-// The head's values with these rows in the places of its own. Reads both, which are not written while it
-// lives. type: in which it will be decoded.
+// The head's values with these rows replacing its own. Refers to both, which must not be written during its
+// lifetime. type: the type that it will be decoded to.
 std::unique_ptr<const tensor::Encoded> with_own_rows(Parameter& head, const OwnRows& own,
                                                      at::ScalarType type);
 

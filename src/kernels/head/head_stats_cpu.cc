@@ -1,4 +1,4 @@
-// Sums over parts of a row of logits, joined.
+// Joins the sums over parts of a row of logits.
 #include <cmath>
 
 #include "kernels/cpu/cpu_kernels.h"
@@ -6,7 +6,7 @@
 namespace trl::kernels {
 
 void join(HeadStats& stats, const HeadStats& later) {
-  if (!(later.top > stats.top) && later.sum == 0) {  // nothing but -inf
+  if (!(later.top > stats.top) && later.sum == 0) {  // all are -inf
     stats.total += later.total;
     return;
   }

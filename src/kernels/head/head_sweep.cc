@@ -1,6 +1,6 @@
-// Where several tiles add to a bfloat16 gradient of the head, each element has one more byte until the last
-// tile (or, where others add to it as well, until they have: tensor::Split), so that the sum is exact to
-// 2^-16 instead of 2^-8.
+// If several tiles add to a bfloat16 gradient of the head, each element has one more byte until the last tile
+// (or, if other uses add to it as well, until they have: tensor::Split), so that the sum is exact to 2^-16
+// instead of 2^-8.
 #include "kernels/head/head_sweep.h"
 
 #include <algorithm>
@@ -12,16 +12,16 @@ namespace trl::kernels {
 
 namespace {
 
-// Parts of the vocabulary whose sums, and whose shares of the gradient of the rows, are joined in their
-// order: as many whatever the number of threads.
+// Numbers of parts of the vocabulary whose sums, and whose shares of the gradient of the rows, are joined in
+// order: the same for any number of threads.
 constexpr int64_t kParts = 64, kShares = 8;
-constexpr int64_t kDecodedRows = 4 * kHeadBlock;  // of an encoded head, at once
-// Of logits, shares and operands; what threads pack for themselves comes to it.
+constexpr int64_t kDecodedRows = 4 * kHeadBlock;  // rows of an encoded head that are decoded at once
+// Bytes for logits, shares and operands; the operands that threads pack for themselves are additional.
 constexpr int64_t kWorkBytes = int64_t{58} << 20;
 
-// Rows of a tile. As many as fit, because each tile reads the head twice and its gradient once. (The other
-// way, parts of the vocabulary with all rows, computes all logits twice: a third more arithmetic. That the
-// reading costs less from some 100 rows on is an estimate.)
+// Rows of a tile: as many as fit, because each tile reads the head twice and its gradient once. (The
+// alternative, parts of the vocabulary with all rows, computes all logits twice: a third more arithmetic. It
+// is an estimate that the reading costs less from some 100 rows on.)
 int64_t tile_rows(const HeadOptions& options, int64_t count, int64_t vocab, int64_t width) {
   if (options.tile_rows > 0) return std::min(count, options.tile_rows);
   constexpr int64_t kUnit = 32;
@@ -49,7 +49,7 @@ at::Tensor workspace(at::IntArrayRef sizes, at::ScalarType type) {
   return tensor::empty(sizes, type, MemoryKind::workspace);
 }
 
-// By token, then row; equal ones are one.
+// Sorts by token, then row, and merges equal ones.
 void put_in_order(std::vector<HeadTarget>& targets) {
   const auto place = [](const HeadTarget& t) { return std::pair(t.token, t.row); };
   std::stable_sort(targets.begin(), targets.end(),
@@ -67,12 +67,12 @@ void put_in_order(std::vector<HeadTarget>& targets) {
 
 }  // namespace
 
-// A tile with its rows' sums, and what the loss makes of them.
+// A tile with its rows' sums, and the results of the loss for it.
 struct HeadSweep::Tile {
   HeadTile work;
-  size_t first = 0;  // of its rows, in rows_
+  size_t first = 0;  // index of its first row in rows_
   std::vector<HeadStats> stats = {};
-  std::vector<double> by_probs = {}, by_mean = {};  // [rows]: the sums of the derivatives
+  std::vector<double> by_probs = {}, by_mean = {};  // [rows]: sums of the derivatives
   std::vector<HeadTarget> targets = {};
 };
 
@@ -143,7 +143,7 @@ HeadTile HeadSweep::tile_of(int64_t rows) const {
   return tile;
 }
 
-// body(part, begin, end, work): the vocabulary in `parts` of whole blocks.
+// Calls body(part, begin, end, work) for the vocabulary in `parts` parts of whole blocks.
 template <typename Body>
 void HeadSweep::each_part(int64_t parts, const Body& body) const {
   const int64_t step = round_up((vocab() + parts - 1) / parts, kHeadBlock);
@@ -152,8 +152,8 @@ void HeadSweep::each_part(int64_t parts, const Body& body) const {
   });
 }
 
-// body(tile, from, to, work) for the rows [begin, end) of the head: all at once, or of an encoded one as
-// many as are decoded at a time, into the work.
+// Calls body(tile, from, to, work) for the rows [begin, end) of the head: all at once, or for an encoded head
+// those that are decoded into the work memory at a time.
 template <typename Body>
 void HeadSweep::each_piece(const HeadTile& whole, int64_t begin, int64_t end, float* work,
                            const Body& body) const {
@@ -185,7 +185,7 @@ void HeadSweep::note(int64_t rows) const {
 void HeadSweep::run_tile(size_t first, int64_t rows, std::vector<TokenValues>* values) {
   Tile tile{tile_of(rows), first};
   note(rows);
-  const int64_t* const row = rows_.data() + first;  // where the rows of this tile lie in hidden
+  const int64_t* const row = rows_.data() + first;  // indices of this tile's rows in hidden
   tensor::parallel_for(rows, 64, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       cpu().convert(at_byte(hidden_, row[i] * width()), type_of(hidden_), at_byte(operand_, i * width()),
@@ -235,7 +235,8 @@ void HeadSweep::take(Tile& tile, std::vector<TokenValues>* values) {
   }
 }
 
-// Of the rows and of the head: the logits' gradients, block after block, times the head and times the rows.
+// Gradients of the rows and of the head: the logits' gradients, block after block, times the head and times
+// the rows.
 void HeadSweep::add_gradients(Tile& tile) {
   put_in_order(tile.targets);
   HeadTile& work = tile.work;
@@ -263,7 +264,7 @@ void HeadSweep::add_gradients(Tile& tile) {
   if (of_rows) add_rows(tile);
 }
 
-// The shares of the rows' gradients, joined.
+// Joins the shares of the rows' gradients.
 void HeadSweep::add_rows(const Tile& tile) {
   const int64_t stride = shares_.size(2);
   const int64_t* const row = rows_.data() + tile.first;
@@ -277,7 +278,7 @@ void HeadSweep::add_rows(const Tile& tile) {
   });
 }
 
-// As the kernel makes the gradient of a block of logits, for the adapter's rows alone.
+// The same computation as in the kernel for the gradient of a block of logits, only for the adapter's rows.
 void HeadSweep::add_own_gradient(const Tile& tile, const HeadFactors& f) {
   const std::vector<int64_t>& ids = options_.own_rows->ids;
   const int64_t rows = tile.work.rows;

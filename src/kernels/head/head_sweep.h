@@ -1,6 +1,6 @@
 // One sweep over the rows that have a target, a tile at a time: the logits of the tile with their sums, the
-// values of its targets, and from what a loss makes of them the gradients of the rows and of the head, before
-// the next tile is made.
+// values of its targets, and from the loss's terms the gradients of the rows and of the head, before the next
+// tile is made.
 #pragma once
 #include <optional>
 
@@ -11,19 +11,19 @@ namespace trl::kernels {
 
 class HeadSweep {
  public:
-  // What gradients are added to. d_hidden: [rows, width], zero; d_head, d_own: as the head and its own rows.
-  // Undefined: no gradient of that.
+  // The gradients to add to. d_hidden: [rows, width], zero; d_head, d_own: as the head and its own rows.
+  // Undefined: that gradient is not wanted.
   struct Gradients {
     at::Tensor d_hidden = {};
     tensor::Split d_head = {};
     at::Tensor d_own = {};
     bool any() const { return d_hidden.defined() || d_head.high.defined(); }
   };
-  // All outlive it. loss: null: values alone.
+  // All arguments must outlive it. loss: null: values only.
   HeadSweep(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets, const TokenLoss* loss,
             const HeadOptions& options, Gradients gradients);
 
-  // The sum of the loss's terms. values: gets one for each target, if not null.
+  // The sum of the loss's terms. values: if not null, gets those of each target.
   double run(std::vector<TokenValues>* values);
 
  private:
@@ -44,7 +44,7 @@ class HeadSweep {
   void add_rows(const Tile& tile);
 
   const at::Tensor& hidden_;
-  const std::unique_ptr<const tensor::Encoded> patched_;  // or null
+  const std::unique_ptr<const tensor::Encoded> patched_;  // null: no own rows
   const tensor::Encoded* const encoded_;                  // in place of head_
   const std::optional<tensor::Reading> reading_;
   const at::Tensor head_;
@@ -54,8 +54,8 @@ class HeadSweep {
   const HeadOptions& options_;
   const Gradients to_;
   const bool stays_split_;
-  std::vector<int64_t> rows_;   // that have a target, once each
-  std::vector<size_t> starts_;  // of their targets, and the end of all
+  std::vector<int64_t> rows_;   // the rows that have a target, once each
+  std::vector<size_t> starts_;  // the index of each row's first target, and the end of all
   at::Tensor low_;
   int64_t work_floats_ = 0;
   at::Tensor logits_, operand_, packed_, shares_;

@@ -1,5 +1,5 @@
-// The head from whole logits and their log-softmax in float32, a tile of rows at a time. What has the size of
-// a tile is changed in place where it can be: new memory of that size costs more than the numbers.
+// The head from whole logits and their log-softmax in float32, a tile of rows at a time. Values of the size
+// of a tile are changed in place if possible: new memory of that size costs more than the arithmetic.
 #include "kernels/gemm/gemm.h"
 #include "kernels/head/head_rows.h"
 #include "kernels/op.h"
@@ -9,10 +9,10 @@ namespace trl::kernels::plain {
 
 namespace {
 
-constexpr int64_t kTileBytes = int64_t{64} << 20;  // of the logits of a tile, in float32
+constexpr int64_t kTileBytes = int64_t{64} << 20;  // bytes of a tile's logits, in float32
 
-// op(a) op(b), op as in gemm(), whose products of bfloat16 give the sums in float32. ATen rounds them to
-// bfloat16, and on the CPU is several times as slow.
+// op(a) op(b), op as in gemm(), with the sums of bfloat16 products in float32. ATen rounds them to bfloat16,
+// and on the CPU is several times slower.
 at::Tensor wide_product(const at::Tensor& a, bool a_transposed, const at::Tensor& b, bool b_transposed) {
   const at::Tensor left = a_transposed ? a.t() : a, right = b_transposed ? b.t() : b;
   if (a.scalar_type() != at::kBFloat16 || !a.is_cpu()) return left.mm(right).to(wide_type(a));
@@ -21,7 +21,7 @@ at::Tensor wide_product(const at::Tensor& a, bool a_transposed, const at::Tensor
   return product;
 }
 
-// Changes the products.
+// Scales and caps the products, in place.
 at::Tensor finished(at::Tensor products, const HeadOptions& options) {
   if (options.scale != 1) products.mul_(options.scale);
   if (options.softcap > 0) products.div_(options.softcap).tanh_().mul_(options.softcap);
@@ -39,7 +39,7 @@ at::Tensor table_of(Parameter& head, const HeadOptions& options) {
   return table.index_copy(0, ids_of(*own, table.device()), own->rows->read()->to(table.scalar_type()));
 }
 
-// Some targets and their rows: each row once, and where among these that of each target is. int64, on the
+// Some targets and their rows: each row once, and the index among these of each target's row. int64, on the
 // device of hidden.
 struct TileTargets {
   at::Tensor row, place, token;
@@ -56,7 +56,8 @@ TileTargets targets_of(const HeadTargets& all, int64_t first, int64_t end, at::D
   return {on_device(row), on_device(place), on_device(token)};
 }
 
-// double [TokenValues' six, targets], on the host. p: the exponentials of log_p, whose memory is used up.
+// double [the six of TokenValues, targets], on the host. p: the exponentials of log_p, whose memory is
+// overwritten.
 at::Tensor values_of(const at::Tensor& logits, at::Tensor& log_p, const at::Tensor& p, const TileTargets& t) {
   const auto of_row = [&](const at::Tensor& x) { return x.index_select(0, t.place).to(at::kDouble); };
   const at::Tensor best = logits.argmax(-1);
@@ -77,7 +78,7 @@ std::vector<TokenValues> list_of(const at::Tensor& values) {
 
 class Sweep {
  public:
-  // d_hidden: zero; d_head, d_own: added to. Undefined: no gradient of that. loss: null: values alone.
+  // d_hidden: zero; d_head, d_own: added to. Undefined: that gradient is not wanted. loss: null: values only.
   Sweep(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets, const TokenLoss* loss,
         const HeadOptions& options, at::Tensor d_hidden = {}, at::Tensor d_head = {}, at::Tensor d_own = {})
       : hidden_(hidden),
@@ -136,7 +137,7 @@ class Sweep {
     if (d_hidden_.defined()) add_gradients(tile, x, logits, p, by_log_prob, by_mean);
   }
 
-  // p becomes the gradient of the logits.
+  // Turns p into the gradient of the logits.
   void add_gradients(const TileTargets& tile, const at::Tensor& x, const at::Tensor& logits, at::Tensor& p,
                      const std::vector<double>& by_log_prob, const std::vector<double>& by_mean) {
     const auto on_device = [&](const std::vector<double>& values) {
@@ -178,7 +179,7 @@ struct HeadUses {
   tensor::Use head, own_rows;
 };
 
-// Gradients are made together with the loss.
+// Makes the gradients together with the loss.
 struct HeadLoss : torch::autograd::Function<HeadLoss> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& hidden, Parameter* head,
                             const HeadTargets& targets, const TokenLoss& loss, const HeadOptions& options,

@@ -80,7 +80,7 @@ void EmbeddingTerms::backward(const at::Tensor& dy, const at::Tensor& ids, const
   b_.end();
 }
 
-// Each row of a is added to by one thread, in the order of the tokens, in float32.
+// Adds to each row of a on one thread, in the order of the tokens, in float32.
 void EmbeddingTerms::add_gradient_of_a(const at::Tensor& d_reduced, const at::Tensor& ids,
                                        int64_t padding_row) const {
   const int64_t rank = d_reduced.size(1), rows = factors_.a->size(1);

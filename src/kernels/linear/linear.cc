@@ -1,4 +1,4 @@
-// Linear layers and the embedding: the ops that own large weights. Gradients of weights go straight into
+// Linear layers and the embedding: the ops that own large weights. Gradients of weights are added directly to
 // their buffers, in their types, by a product that accumulates.
 #include <array>
 
@@ -19,14 +19,14 @@ using Projections = std::vector<Projection>;
 
 struct LinearState {
   Projections projections;
-  std::vector<tensor::Use> weights, biases;  // one of each projection
+  std::vector<tensor::Use> weights, biases;  // one for each projection
   LowRankTerms low_rank;
   at::ScalarType x_type, compute;
 };
 
 bool is_defined(const at::Tensor& x) { return x.defined(); }
 
-// terms_keep: what the terms need in backward; null: there is none of these.
+// terms_keep: gets the tensors that the terms need in backward; null: no backward.
 tensor_list outputs_of(const at::Tensor& x, LowRankTerms& terms, at::ArrayRef<Projection> projections,
                        tensor_list* terms_keep, Wanted wanted) {
   if (wanted != Wanted::values || terms.has_magnitudes())
@@ -45,7 +45,7 @@ tensor_list outputs_of(const at::Tensor& x, LowRankTerms& terms, at::ArrayRef<Pr
 }
 
 struct Linear : torch::autograd::Function<Linear> {
-  // anchor: where x has no graph, and one begins here.
+  // anchor: set if x has no graph, and one begins here.
   static tensor_list forward(AutogradContext* context, const at::Tensor& x,
                              const c10::optional<at::Tensor>& /*anchor*/, const Projections& projections,
                              at::ScalarType compute, const Again& again, Wanted wanted) {
@@ -53,7 +53,7 @@ struct Linear : torch::autograd::Function<Linear> {
     LinearState state{projections, {}, {}, LowRankTerms(projections), x.scalar_type(), compute};
     tensor_list low_rank_keeps;
     tensor_list outputs = outputs_of(operand, state.low_rank, projections, &low_rank_keeps, wanted);
-    bool trains = state.low_rank.needs_input();  // a weight: its gradient needs x
+    bool trains = state.low_rank.needs_input();  // whether a trained weight needs x for its gradient
     for (const Projection& p : projections) {
       if (state.weights.emplace_back(*p.weight)) trains = true;
       state.biases.push_back(p.bias != nullptr ? tensor::Use(*p.bias) : tensor::Use());
@@ -159,7 +159,7 @@ std::vector<int64_t> by_id(const int32_t* id, int64_t count, int64_t padding_row
   return positions;
 }
 
-// A stretch of a sum, as float32 and back.
+// Part of a sum, loaded as float32 and stored back.
 void load_part(const tensor::Split& sum, int64_t begin, int64_t count, float* to) {
   cpu().convert(at_byte(sum.high, begin), type_of(sum.high), to, Type::f32, count);
   if (!sum.low.defined()) return;
@@ -175,8 +175,8 @@ void store_part(const float* from, int64_t begin, int64_t count, const tensor::S
   for (int64_t i = 0; i < count; ++i) tensor::split(from[i], high[i], low[i]);
 }
 
-// A row of the gradient is summed in float32, in the order of its tokens, and rounded once: in a bfloat16 sum
-// of a hundred terms the last ones would be lost. Columns are divided among the threads.
+// Sums each row of the gradient in float32, in the order of its tokens, and rounds once: in a bfloat16 sum of
+// a hundred terms the last ones would be lost. Columns are divided among the threads.
 void scatter_add_rows(const at::Tensor& dy, float scale, const at::Tensor& ids, int64_t padding_row,
                       const tensor::Split& grad) {
   const int64_t width = grad.high.size(1);
@@ -204,7 +204,7 @@ float scale_of(const EmbeddingOptions& options, at::ScalarType type) {
   return static_cast<float>(rounded(options.scale, type));
 }
 
-// x itself, scaled and with noise added in float32, and rounded once.
+// x, scaled and with noise added in float32, and rounded once.
 at::Tensor finished(at::Tensor x, const EmbeddingOptions& options) {
   if (options.scale == 1 && options.noise.size == 0 && options.multiplier == 1) return x;
   const int64_t width = x.size(1);
@@ -232,7 +232,8 @@ at::Tensor finished(at::Tensor x, const EmbeddingOptions& options) {
   return x;
 }
 
-// The rows of ids before all that EmbeddingOptions says of their sum. reduced, places: for backward.
+// The looked-up rows, before the operations that EmbeddingOptions applies to the sum. reduced, places: kept
+// for backward.
 at::Tensor looked_up(Parameter& w, const at::Tensor& ids, const EmbeddingOptions& options,
                      const EmbeddingTerms& terms, at::Tensor& reduced, at::Tensor& places) {
   at::Tensor rows = gather_rows(ids, w);

@@ -1,6 +1,6 @@
-// The scale goes into copies of the small factors: forward reads scale a and b, backward a and scale b. So
-// nothing that has a row for each token is scaled. Dropout leaves out other elements of x for each module, so
-// with it each reads an x of its own.
+// The scale is applied to copies of the small factors: forward reads scale a and b, backward a and scale b.
+// So no tensor with a row for each token is scaled. Dropout leaves out different elements of x for each
+// module, so with it each module reads its own x.
 #include "kernels/linear/low_rank.h"
 
 #include "kernels/gemm/gemm.h"
@@ -20,7 +20,7 @@ void write_scaled(Parameter& w, double scale, const at::Tensor& to) {
   });
 }
 
-// x + y, or with rows of y that repeat, in x's place.
+// Adds y to x in place; y may have rows that repeat.
 void add_in_place(const at::Tensor& x, const at::Tensor& y) {
   const int64_t count = y.numel();
   tensor::parallel_for(x.numel() / count, std::max<int64_t>(1, 8192 / count),
@@ -35,7 +35,7 @@ at::Tensor bias_of(const Projection& p) {
   return p.bias != nullptr ? at::Tensor(*p.bias->read()) : at::Tensor();
 }
 
-// In the place of outputs that are not read.
+// Outputs for the case that they are not read.
 tensor_list zeros(const at::Tensor& x, at::ArrayRef<Projection> projections) {
   tensor_list all;
   for (const Projection& p : projections)
@@ -77,7 +77,7 @@ bool LowRankTerms::drops() const {
                      [](const Term& term) { return term.factors().dropout.rate > 0; });
 }
 
-// The a's, one below the other: [sum of the ranks, in]
+// The a's, stacked by rows: [sum of the ranks, in]
 at::Tensor LowRankTerms::stacked(at::ScalarType type, bool with_scale) const {
   const auto scale = [&](const Term& term) { return with_scale ? term.factors().scale : 1.0; };
   if (terms_.size() == 1) return scaled(*terms_[0].factors().a, scale(terms_[0]), type);
@@ -87,7 +87,7 @@ at::Tensor LowRankTerms::stacked(at::ScalarType type, bool with_scale) const {
   return all;
 }
 
-// scale_i a_i x, side by side: [tokens, sum of the ranks]
+// The columns of all scale_i a_i x: [tokens, sum of the ranks]
 at::Tensor LowRankTerms::reduced(const at::Tensor& x, tensor_list* kept) const {
   at::Tensor y = tensor::empty({x.size(0), width_}, x.scalar_type(), MemoryKind::activations);
   if (!drops()) {
@@ -109,7 +109,7 @@ at::Tensor LowRankTerms::in_their_type(const at::Tensor& x) const {
   return x.defined() && narrow ? converted(x, at::kBFloat16, MemoryKind::workspace) : x;
 }
 
-// Kept are what all terms make of x, their dropout's words, and what magnitudes are multiplied with.
+// Keeps the products of all terms with x, their dropout's words, and the factors of the magnitudes.
 tensor_list LowRankTerms::project(const at::Tensor& x, at::ArrayRef<Projection> projections,
                                   tensor_list* kept, Wanted wanted) {
   const bool values = wanted != Wanted::graph || has_magnitudes();
@@ -194,7 +194,7 @@ void LowRankTerms::backward(tensor_list& d_outputs, at::ArrayRef<Projection> pro
   }
 }
 
-// scale_i dy_i b_i, side by side.
+// The columns of all scale_i dy_i b_i.
 at::Tensor LowRankTerms::d_reduced(at::ArrayRef<at::Tensor> d_outputs, const at::Tensor& reduced) const {
   at::Tensor d = tensor::empty(reduced.sizes(), reduced.scalar_type(), MemoryKind::workspace);
   for (const Term& term : terms_) {
@@ -219,7 +219,7 @@ void LowRankTerms::add_dropped(const at::Tensor& d_reduced, at::ArrayRef<at::Ten
   }
 }
 
-// Without dropout all of them read the same x: one product of each piece of the sum makes them.
+// Without dropout all of them read the same x: one product for each piece of the sum computes them.
 void LowRankTerms::add_gradients_of_a(const at::Tensor& d_reduced, at::ArrayRef<at::Tensor> words,
                                       const at::Tensor& x) const {
   const auto each = [&](const auto& body) {
@@ -233,7 +233,7 @@ void LowRankTerms::add_gradients_of_a(const at::Tensor& d_reduced, at::ArrayRef<
     });
   }
   at::Tensor all = tensor::empty({width_, x.size(1)}, at::kFloat, MemoryKind::workspace);
-  tensor_list sums(terms_.size());  // the gradients, or instead of bfloat16 ones
+  tensor_list sums(terms_.size());  // the gradients, or float32 sums for bfloat16 ones
   each([&](size_t i, at::Tensor& gradient) { sums[i] = wide_sum(gradient); });
   for (int64_t first = 0; first < x.size(0); first += kSumPiece) {
     const int64_t count = std::min(kSumPiece, x.size(0) - first);

@@ -10,7 +10,7 @@ namespace trl::kernels {
 
 namespace {
 
-constexpr int64_t kColumns = 64;  // that one thread takes at a time
+constexpr int64_t kColumns = 64;  // columns that one thread takes at a time
 
 at::Tensor floats(Parameter& w, double scale = 1) {
   at::Tensor copy = tensor::empty(w.shape(), at::kFloat, MemoryKind::workspace);
@@ -22,7 +22,7 @@ at::Tensor floats(Parameter& w, double scale = 1) {
   return copy;
 }
 
-// Rows [first, first + rows.size(0)) of the weight, in float32.
+// Reads rows [first, first + rows.size(0)) of the weight, in float32.
 void read_rows(const at::Tensor& weight, bool transposed, int64_t first, const at::Tensor& rows) {
   const int64_t in = rows.size(1);
   tensor::parallel_for(rows.size(0), 4, [&](int64_t begin, int64_t end) {
@@ -40,7 +40,7 @@ void read_rows(const at::Tensor& weight, bool transposed, int64_t first, const a
   });
 }
 
-// Decoded in the type that a reader of the whole weight gets.
+// Decodes rows, in the type that a reader of the whole weight gets.
 void decode_rows(Parameter& w, int64_t first, const at::Tensor& rows) {
   const tensor::Encoded& values = *w.encoded();
   const int64_t in = rows.size(1);
@@ -72,7 +72,7 @@ void scale_rows(const at::Tensor& rows, const at::Tensor& factors) {
   }
 }
 
-// Rows [first, first + rows.size(0)) of the weight become these.
+// Writes these as rows [first, first + rows.size(0)) of the weight.
 void write_rows(const at::Tensor& rows, bool transposed, int64_t first, const at::Tensor& weight) {
   const int64_t in = rows.size(1);
   tensor::parallel_for(rows.size(0), 4, [&](int64_t begin, int64_t end) {
@@ -90,8 +90,8 @@ void write_rows(const at::Tensor& rows, bool transposed, int64_t first, const at
   });
 }
 
-// body(first, rows) for blocks of the rows of weight + scale b a, in float32: the weight is never copied
-// whole.
+// Calls body(first, rows) for blocks of the rows of weight + scale b a, in float32: the weight is never
+// copied whole.
 template <typename Body>
 void each_block(const Projection& p, const Body& body) {
   constexpr int64_t kBlock = 1 << 20;  // elements
@@ -115,7 +115,7 @@ void each_block(const Projection& p, const Body& body) {
 
 using Piece = std::array<float, kColumns>;
 
-// body(first column, count, bias of these) for pieces of the columns, each by one thread.
+// Calls body(first column, count, their bias) for pieces of the columns, each on one thread.
 template <typename Body>
 void each_piece(int64_t width, const at::Tensor& bias, const Body& body) {
   tensor::parallel_for((width + kColumns - 1) / kColumns, 1, [&](int64_t begin, int64_t end) {

@@ -8,7 +8,7 @@ namespace trl::kernels::plain {
 
 namespace {
 
-// anchor: puts the node between the weight's uses and a tensor that gradients are asked for.
+// anchor: puts the node between the weight's uses and a tensor that requires a gradient.
 struct WeightLeaf : torch::autograd::Function<WeightLeaf> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& /*anchor*/, Parameter* w) {
     keep(context, tensor::Use(*w));
@@ -23,7 +23,7 @@ struct WeightLeaf : torch::autograd::Function<WeightLeaf> {
   }
 };
 
-// Rows of the gradient are summed in float32, or in double where that is wider.
+// Sums rows of the gradient in float32, or in double if the gradient is double.
 void add_rows(const at::Tensor& dy, const at::Tensor& ids, int64_t padding_row, at::Tensor& gradient) {
   const auto [rows, place] = at::_unique(ids, /*sorted=*/true, /*return_inverse=*/true);
   const at::ScalarType wide = wide_type(dy);
@@ -67,8 +67,8 @@ at::Tensor noise_values(int64_t tokens, int64_t width, const Noise& noise) {
   return values;
 }
 
-// Adds the terms to y, the output of the projection with this bias. Terms that add nothing leave every bit of
-// it.
+// Adds the terms to y, the output of the projection with this bias. Terms that add zero leave every bit of it
+// unchanged.
 at::Tensor adapted(const at::Tensor& y, const at::Tensor& x, const Projection& p, const at::Tensor& bias) {
   const LowRank& term = p.low_rank;
   const at::Tensor anchor = x.requires_grad() ? x : graph_start();

@@ -15,7 +15,7 @@ class FourBitWeight final : public tensor::Encoded {
       : Encoded(std::move(shape)), values_(std::move(values)) {}
 
   std::string form() const override { return values_.type == io::FourBit::nf4 ? "NF4" : "FP4"; }
-  // Other columns can be decoded too; these are fast.
+  // Decoding can begin at any column; multiples of this are fast.
   int64_t unit() const override { return 64; }
 
   void decode(const tensor::Part2d& part, at::ScalarType type, void* to,
@@ -57,7 +57,7 @@ class FourBitWeight final : public tensor::Encoded {
 }  // namespace
 
 void nest(FourBitValues& values, const at::Tensor& numbers) {
-  const at::Tensor absmax = numbers;  // it may be the one that is replaced
+  const at::Tensor absmax = numbers;  // absmax may be the array that is replaced
   values.nested_block = 256;
   values.absmax = tensor::empty(absmax.sizes(), at::kByte, MemoryKind::weights);
   values.nested_absmax = tensor::empty({(absmax.numel() + 255) / 256}, at::kFloat, MemoryKind::weights);

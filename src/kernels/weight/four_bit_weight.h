@@ -1,4 +1,4 @@
-// A weight in 4-bit blocks, as bitsandbytes lays them out.
+// A weight in 4-bit blocks, in the layout of bitsandbytes.
 #pragma once
 #include <memory>
 #include <optional>
@@ -10,25 +10,25 @@
 
 namespace trl::kernels {
 
-// Blocks run over the flattened tensor.
+// The arrays of such a weight. Blocks run over the flattened tensor.
 struct FourBitValues {
   io::FourBit type = io::FourBit::nf4;
   int64_t block = 64;      // a power of two
   at::Tensor codes = {};   // uint8 [(count + 1) / 2]
-  at::Tensor absmax = {};  // float32 [blocks]; or nested, uint8 [blocks]: codes of their distance from offset
-  // Of nested ones. Undefined, 0 and 0 else.
+  at::Tensor absmax = {};  // float32 [blocks]; or nested, uint8 [blocks]: codes of absmax - offset
+  // Only for nested absmax; else undefined, 0 and 0.
   at::Tensor nested_absmax = {};  // float32 [blocks / nested_block, rounded up]
   at::Tensor nested_code = {};    // float32 [256]
   int64_t nested_block = 0;       // a power of two
   float offset = 0;
 };
 
-// Nested absmax of the blocks of a tensor, as bitsandbytes makes them. absmax: float32 [blocks]
+// Nests the absmax of a tensor's blocks, as bitsandbytes does. absmax: float32 [blocks]
 void nest(FourBitValues& values, const at::Tensor& absmax);
 
 std::shared_ptr<const tensor::Encoded> four_bit_weight(std::vector<int64_t> shape, FourBitValues values);
 
-// Where a part of a weight of this kind lies; of another kind: none.
+// The location of a part of a 4-bit weight; nothing for a weight of another kind.
 std::optional<FourBitRows> four_bit_rows(const tensor::Encoded& w, const tensor::Part2d& part);
 
 }  // namespace trl::kernels

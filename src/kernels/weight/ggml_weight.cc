@@ -36,7 +36,7 @@ class GgmlWeight final : public tensor::Encoded {
  private:
   int64_t block() const { return std::max<int64_t>(1, kind_->block); }
 
-  // False: the part does not consist of whole blocks, or holds plain numbers.
+  // Returns false if the part does not consist of whole blocks, or holds plain numbers.
   bool decode_blocks(const tensor::Part2d& part, at::ScalarType type, void* to,
                      int64_t stride) const noexcept {
     if (part.column % block() != 0 || part.columns % block() != 0) return false;
@@ -47,7 +47,7 @@ class GgmlWeight final : public tensor::Encoded {
                        type == at::kBFloat16 ? Type::bf16 : Type::f32});
   }
 
-  // Whole blocks, of which the row begins and ends with one; what was not asked for is left out.
+  // Decodes whole blocks (a row begins and ends at a block's border) and copies the requested part.
   void decode_row(const tensor::Part2d& part, at::ScalarType type, char* to) const noexcept {
     std::array<float, 1024> values;
     const int64_t size = type == at::kBFloat16 ? 2 : 4, end = part.column + part.columns;

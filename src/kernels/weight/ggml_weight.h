@@ -8,8 +8,8 @@
 
 namespace trl::kernels {
 
-// Of any type that io/ reads. file: keeps the tensor's bytes. row: in which row of the file a row lies;
-// empty: in the same.
+// A weight of any type that io/ reads. file: keeps the tensor's bytes. row: maps a row to the file's row;
+// empty: the same row.
 std::shared_ptr<const tensor::Encoded> ggml_weight(std::shared_ptr<const io::Gguf> file,
                                                    const io::GgufTensor& tensor,
                                                    std::function<int64_t(int64_t)> row = {});

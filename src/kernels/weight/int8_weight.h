@@ -7,7 +7,7 @@
 
 namespace trl::kernels {
 
-// codes: int8, of the shape; absmax: float32, one of each row
+// codes: int8, of the shape; absmax: float32, one for each row
 std::shared_ptr<const tensor::Encoded> int8_weight(std::vector<int64_t> shape, at::Tensor codes,
                                                    at::Tensor absmax);
 

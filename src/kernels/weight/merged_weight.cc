@@ -38,7 +38,7 @@ class MergedWeight final : public tensor::Encoded {
   }
 
  private:
-  // Of a weight [in, out], as tables are, a and b change places.
+  // For a weight [in, out], as tables are, a and b swap roles.
   at::Tensor of_columns(const Projection& p) const {
     const at::Tensor wide = (p.transposed ? p.low_rank.b : p.low_rank.a)->read()->to(at::kFloat, false, true);
     return p.transposed ? wide.t().contiguous() : wide;
@@ -50,7 +50,7 @@ class MergedWeight final : public tensor::Encoded {
     return wide.view({rows_, rank_, matrices_}).permute({2, 0, 1}).contiguous();
   }
 
-  static constexpr int64_t kColumns = 1024;  // at a time: a multiple of every unit
+  static constexpr int64_t kColumns = 1024;  // columns at a time: a multiple of every unit
 
   void decode_piece(int64_t row, int64_t column, int64_t count, at::ScalarType type,
                     void* to) const noexcept {
@@ -68,10 +68,11 @@ class MergedWeight final : public tensor::Encoded {
   }
 
   const std::shared_ptr<const tensor::Encoded> base_;
-  const at::ScalarType type_;  // of the base's numbers
+  const at::ScalarType type_;  // the type of the base's numbers
   const int64_t rows_, matrices_, rank_;
-  const at::Tensor a_, b_;  // float32 [matrices * rank, width], [matrices, rows, rank] with the scale in it
-  at::Tensor factors_;      // float32 [rows]; undefined: none
+  // float32 [matrices * rank, width]; [matrices, rows, rank], multiplied by the scale.
+  const at::Tensor a_, b_;
+  at::Tensor factors_;  // float32 [rows]; undefined: none
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// An encoded weight with the low-rank terms of an adapter in it: what is saved of a merged model.
+// An encoded weight with an adapter's low-rank terms merged into it, for saving a merged model.
 #pragma once
 #include <memory>
 
@@ -7,9 +7,9 @@
 
 namespace trl::kernels {
 
-// Row by row w + scale b a, with its magnitudes where it has them (of no transposed weight), of the numbers
+// Row by row w + scale b a, with magnitudes if it has them (not for a transposed weight), from the numbers
 // that the weight of `p` decodes to in its dtype; a stack of experts gets the terms of each (expert_terms.h).
-// The terms are copied and the weight's blocks shared, so that `p` may change.
+// The terms are copied and the weight's blocks shared, so `p` may change.
 std::shared_ptr<const tensor::Encoded> merged_weight(const Projection& p);
 
 }  // namespace trl::kernels

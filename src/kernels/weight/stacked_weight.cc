@@ -29,7 +29,7 @@ class StackedWeight final : public tensor::Encoded {
 
  private:
   const std::vector<EncodedPtr> matrices_;
-  const int64_t rows_;  // of each
+  const int64_t rows_;  // in each matrix
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Matrices of one shape as one weight: experts, each encoded by itself.
+// Matrices of one shape as one weight: experts, each encoded separately.
 #pragma once
 #include <memory>
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace trl::kernels {
 
-// shape: [experts, rows, columns]. matrices: of one size and in their order, one of each expert or several,
-// which are one below the other.
+// shape: [experts, rows, columns]. matrices: of one size and sorted by expert; each expert has one, or
+// several that are stacked by rows.
 std::shared_ptr<const tensor::Encoded> stacked_weight(
     std::vector<int64_t> shape, std::vector<std::shared_ptr<const tensor::Encoded>> matrices);
 

@@ -7,13 +7,13 @@
 
 namespace trl::kernels {
 
-// view: of type f32, bf16, f16 or f64, a matrix; its file outlives the result.
+// view: a matrix of type f32, bf16, f16 or f64; its file must outlive the result.
 std::shared_ptr<const tensor::Encoded> stored_weight(const io::TensorView& view);
 
-// A matrix of bfloat16 in memory, under a weight of wider numbers whose products are in bfloat16.
+// A bfloat16 matrix in memory, for a weight of wider numbers whose products are in bfloat16.
 std::shared_ptr<const tensor::Encoded> narrow_weight(const at::Tensor& values);
 
-// The first as a tensor of its own type, f32 or bf16, which must not be written to.
+// The view as a tensor of its own type, f32 or bf16, which must not be written to.
 at::Tensor stored_tensor(const io::TensorView& view);
 
 }  // namespace trl::kernels

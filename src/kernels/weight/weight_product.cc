@@ -8,7 +8,7 @@ namespace trl::kernels {
 
 namespace {
 
-// Rows of y start as the bias, so that product and bias are rounded together, once.
+// Initialises rows of y with the bias, so that product and bias are rounded together, once.
 void fill_rows(at::Tensor& y, const at::Tensor& row) {
   const auto bytes = static_cast<size_t>(row.nbytes());
   tensor::parallel_for(y.size(0), 64, [&](int64_t begin, int64_t end) {
@@ -20,7 +20,7 @@ Matrix matrix_of(const at::Tensor& x) {
   return {x.data_ptr(), x.scalar_type(), x.size(0), x.size(1), x.stride(0), false};
 }
 
-// A dense matrix [out, in] that is not trained. Its rows are where they are, parts of its columns are copied.
+// A dense matrix [out, in] that is not trained. Its rows are read in place, parts of its columns are copied.
 Panels dense_panels(const at::Tensor& w, bool transposed) {
   const int64_t rows = w.size(0), width = w.size(1);
   const auto size = static_cast<int64_t>(w.element_size());
@@ -39,13 +39,13 @@ Panels dense_panels(const at::Tensor& w, bool transposed) {
           }};
 }
 
-// Larger weights that are not trained are multiplied in panels, however they are stored: products with an
-// encoded one have the bits of those with its numbers, and of the backward pass it is the faster way.
+// Whether a weight is multiplied in panels: larger ones that are not trained are, however they are stored.
+// Products with an encoded weight have the bits of those with its numbers, and in backward it is faster.
 bool in_panels(const Parameter& w, at::ScalarType compute) {
   return !w.has_gradient() && w.count() * static_cast<int64_t>(c10::elementSize(compute)) > kDecodedBytes;
 }
 
-// c = a w^T (transposed) or a w, + beta c, + the product that is added.
+// c = a w^T (transposed) or a w, + beta c, + the added product.
 void multiply_panels(const at::Tensor& a, Parameter& w, bool transposed, const TensorFactors& added,
                      at::Tensor& c, float beta) {
   const at::ScalarType compute = a.scalar_type();
@@ -62,7 +62,7 @@ bool in_int8(const Projection& p, at::ScalarType compute) {
   return p.int8 != nullptr && compute == at::kBFloat16 && p.int8->are_of(p);
 }
 
-// narrow: gets those that are left to be done in int8.
+// narrow: gets the products that are left to be done in int8.
 at::Tensor project(const at::Tensor& x, const Projection& p, const TensorFactors& added,
                    std::vector<Int8Multiplication>& narrow) {
   const at::ScalarType compute = x.scalar_type();
@@ -130,7 +130,7 @@ std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> pr
   return outputs;
 }
 
-// What is added goes with the last of them.
+// The added product is part of the last of them.
 void input_gradient(at::ArrayRef<at::Tensor> dys, at::ArrayRef<Projection> projections,
                     const TensorFactors& added, at::Tensor& dx) {
   std::vector<TensorFactors> sum;
@@ -161,7 +161,7 @@ void input_gradient(at::ArrayRef<at::Tensor> dys, at::ArrayRef<Projection> proje
 
 namespace {
 
-constexpr int64_t kDecodedRows = 4;  // of a weight at a time: they stay in the first cache
+constexpr int64_t kDecodedRows = 4;  // rows of a weight decoded at a time: they stay in the first-level cache
 
 // The product's outputs from `begin` on, whose weights are in `rows`.
 Skinny part_of(const Skinny& whole, int64_t begin, const void* rows) {
@@ -176,7 +176,7 @@ Skinny part_of(const Skinny& whole, int64_t begin, const void* rows) {
   return part;
 }
 
-// Outputs [begin, end) of a product with an encoded weight.
+// Computes outputs [begin, end) of a product with an encoded weight.
 void skinny_decoded(const Skinny& whole, const SkinnyProduct& p, int64_t begin, int64_t end, void* rows) {
   const auto codes = four_bit_rows(*p.encoded, {p.first_row + begin, end - begin, 0, whole.k});
   if (codes && cpu().skinny_four_bit(part_of(whole, begin, nullptr), *codes)) return;
@@ -189,12 +189,13 @@ void skinny_decoded(const Skinny& whole, const SkinnyProduct& p, int64_t begin, 
 
 }  // namespace
 
-// A thread takes the next outputs when it is done, since other programs may slow any thread down at any time.
+// Each thread takes the next outputs when it is done, since other programs may slow any thread down at any
+// time.
 void skinny_products(const at::Tensor& x, at::ArrayRef<SkinnyProduct> products) {
   const tensor::Timed timed(tensor::Part::gemm);
   constexpr int64_t kUnit = 16;  // outputs
   std::vector<Skinny> all;
-  std::vector<int64_t> starts = {0};  // of each product among the units of all
+  std::vector<int64_t> starts = {0};  // each product's first among the units of all
   for (const SkinnyProduct& p : products) {
     const bool biased = p.bias.defined();
     all.push_back({x.data_ptr(), p.encoded == nullptr ? p.w.data_ptr() : nullptr,

@@ -1,4 +1,4 @@
-// Products with a weight: the only place that asks in which form its values are stored.
+// Products with a weight: only this file distinguishes the forms in which values are stored.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -9,22 +9,22 @@
 
 namespace trl::kernels {
 
-// y = x w^T + b of each projection, in x's type, which is the type of the products; sums are float32.
-// x: [tokens, in] -> [tokens, out] each. added: products that are added to the outputs, one of each; without
-// factors there is nothing to add. Empty: to none.
+// y = x w^T + b of each projection, in x's type, which is the type of the products; sums are float32. x:
+// [tokens, in] -> [tokens, out] each. added: products that are added to the outputs, one for each; an entry
+// without factors adds nothing. Empty: nothing is added.
 std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> projections,
                                 at::ArrayRef<TensorFactors> added = {});
 
 // dx = the sum of dy w over the projections and of the product that is added, if it has factors. dys:
-// [tokens, out], of the type of the products, or undefined; dx: [tokens, in], of its own.
+// [tokens, out], of the type of the products, or undefined; dx: [tokens, in], of its own type.
 void input_gradient(at::ArrayRef<at::Tensor> dys, at::ArrayRef<Projection> projections,
                     const TensorFactors& added, at::Tensor& dx);
 
-// An encoded weight of more than this, in the type of the product, is decoded panel by panel; a smaller one
-// at once.
+// Bytes, in the type of the product, above which an encoded weight is decoded panel by panel; a smaller one
+// is decoded at once.
 inline constexpr int64_t kDecodedBytes = int64_t{2} << 20;
 // An encoded matrix [out, in], or one of a stack of them, as the right-hand side of a product: transposed
-// with out columns, else with in columns. It holds w by reference.
+// with out columns, else with in columns. Holds w by reference.
 Panels panels(const tensor::Encoded& w, at::ScalarType type, bool transposed, int64_t matrix = 0);
 
 }  // namespace trl::kernels

@@ -13,7 +13,7 @@ namespace trl::tensor {
 
 using base::MemoryKind;
 
-// Counts when no host lent a counter.
+// Counts if no host lent a counter.
 class OwnHost final : public engine::Host {
  public:
   void log(int32_t, std::string_view, std::string_view) noexcept override {}
@@ -35,14 +35,15 @@ namespace {
 
 constexpr int64_t kPage = 4096;
 constexpr int64_t kHugePage = int64_t{2} << 20;
-constexpr int64_t kMapped = int64_t{128} << 10;  // from here on: pages of our own, and worth storing
+constexpr int64_t kMapped = int64_t{128}
+                            << 10;  // bytes from which a block has its own pages, and is worth storing
 
 int64_t capacity(int64_t bytes) {
   const int64_t unit = bytes < kMapped ? 64 : kPage;
   return std::max<int64_t>(unit, (bytes + unit - 1) / unit * unit);
 }
 
-// Whole huge pages inside a large block are asked for: one fault in place of 512.
+// Requests huge pages for the whole ones inside a large block: one fault instead of 512.
 void* map_pages(int64_t bytes) {
   const int64_t slack = bytes >= kHugePage ? kHugePage : 0;
   void* const raw = mmap(nullptr, static_cast<size_t>(bytes + slack), PROT_READ | PROT_WRITE,
@@ -61,7 +62,7 @@ void* map_pages(int64_t bytes) {
   return data;
 }
 
-// Small ones are real, and zero as the others.
+// Small blocks are real, and zeroed like the others.
 void* allocate_nothing(int64_t bytes) {
   if (bytes < kMapped) {
     void* const small = std::aligned_alloc(64, static_cast<size_t>(bytes));
@@ -121,7 +122,8 @@ void BlockPool::drop_oldest(int64_t stored_limit) noexcept {
   stored_.erase(stored_.begin(), stored_.begin() + static_cast<std::ptrdiff_t>(dropped));
 }
 
-// Of the smallest block that is large enough; among equals of the one freed last, which is warm in the cache.
+// Takes from the smallest stored block that is large enough; among equals from the one freed last, which is
+// warm in the cache.
 bool BlockPool::take_stored(int64_t bytes, Block* block) {
   size_t best = stored_.size();
   for (size_t i = stored_.size(); i-- > 0;) {
@@ -141,7 +143,7 @@ bool BlockPool::take_stored(int64_t bytes, Block* block) {
   return true;
 }
 
-// Joined with what is stored of the same mapping on both sides of it.
+// Stores a block, joined with its stored neighbours in the same mapping.
 void BlockPool::store(Block block) noexcept {
   stored_bytes_ += block.bytes;
   std::erase_if(stored_, [&](const Block& other) {
@@ -169,7 +171,7 @@ void BlockPool::charge(int64_t bytes, MemoryKind kind) {
       "runtime.host_memory_limit");
 }
 
-// A place in the store for every block that is out, so that give() needs no memory.
+// Reserves a place in the store for every block that is out, so that give() needs no memory.
 void BlockPool::reserve_place() {
   const size_t places = stored_.size() + static_cast<size_t>(out_) + 1;
   if (places > stored_.capacity()) stored_.reserve(2 * places);

@@ -47,7 +47,7 @@ c10::DataPtr rehearsed(int64_t bytes, MemoryKind kind, Rehearsal& rehearsal) {
 }
 
 c10::DataPtr real(int64_t bytes, MemoryKind kind, bool cleared) {
-  auto block = std::make_unique<Block>();  // before what it owns
+  auto block = std::make_unique<Block>();  // allocated before the block that it owns
   *block = real_pool().take(bytes, kind);
   if (cleared && !block->zero) std::memset(block->data, 0, static_cast<size_t>(bytes));
   void* const data = block->data;
@@ -73,7 +73,7 @@ bool has_memory_limit() { return real_pool().has_limit(); }
 
 namespace {
 
-// The storage is made by hand, and not by an allocator of torch's, so that an Error is thrown outside torch.
+// Makes the storage by hand, not by an allocator of torch's, so that an Error is thrown outside torch.
 at::Tensor on_cpu(at::IntArrayRef sizes, at::ScalarType type, MemoryKind kind, bool cleared) {
   const int64_t bytes = byte_count(sizes, type);
   Rehearsal* const rehearsal = Rehearsal::current();

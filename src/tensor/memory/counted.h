@@ -1,4 +1,4 @@
-// Tensors whose bytes pass through the one memory counter. Every large buffer of the engine is allocated
+// Tensors whose bytes are counted by the one memory counter. Every large buffer of the engine is allocated
 // here.
 #pragma once
 #include <ATen/ATen.h>
@@ -10,23 +10,23 @@ namespace trl::tensor {
 
 using base::MemoryKind;
 
-// Called once by entry/ (and by tests) before any tensor is made; null: a counter of the engine's own without
-// limit.
+// Sets the host's counter. Called once by entry/ (and by tests) before any tensor is made; null: the engine's
+// own counter, without limit.
 void set_host(engine::Host* host);
 
-// Freed blocks of activations and workspace are kept for the next request of about their size, since the
-// kernel's page faults cost as much as a small kernel of ours. They stay charged (as workspace), never raise
-// the peak above what it would be without them, give way when the limit is reached, and go when no tensor is
-// left. This gives them back now.
+// Frees stored blocks now. Freed blocks of activations and workspace are kept for the next request of about
+// their size, since the kernel's page faults cost as much as one of our small kernels. They stay charged (as
+// workspace), never raise the peak above its value without them, are freed when the limit is reached, and
+// when no tensor is left.
 void trim();
 
-// Whether the host sets a limit to what is counted.
+// Whether the host limits the counted memory.
 bool has_memory_limit();
 
-// Uninitialised, contiguous, 64-byte aligned CPU memory. Throws Error(out_of_memory) when the limit would be
-// passed. On another device: libtorch's memory, which is not the host's and not counted.
+// Uninitialised, contiguous, 64-byte aligned CPU memory. Throws Error(out_of_memory) if it would exceed the
+// limit. On another device: libtorch's memory, which is not the host's and not counted.
 at::Tensor empty(at::IntArrayRef sizes, at::ScalarType type, MemoryKind kind, at::Device device = at::kCPU);
 at::Tensor zeros(at::IntArrayRef sizes, at::ScalarType type, MemoryKind kind, at::Device device = at::kCPU);
-at::Tensor empty_like(const at::Tensor& tensor, MemoryKind kind);  // on its device
+at::Tensor empty_like(const at::Tensor& tensor, MemoryKind kind);  // on the tensor's device
 
 }  // namespace trl::tensor

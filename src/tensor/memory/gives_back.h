@@ -1,10 +1,10 @@
-// Memory that goes back to the system when an object ends, whatever else of its kind lives on.
+// Returns memory to the system when an object ends, even if other objects of its kind still exist.
 #pragma once
 
 namespace trl::tensor {
 
-// Declared as the first member of an object, so that it is destroyed after all others: gives back what is
-// free then, the stored blocks and malloc's pages. Does nothing in a rehearsal, which has no pages.
+// Declare it as the first member of an object, so that it is destroyed after all others: returns the memory
+// that is free then, the stored blocks and malloc's pages. Does nothing in a rehearsal, which has no pages.
 class GivesBack {
  public:
   GivesBack() = default;

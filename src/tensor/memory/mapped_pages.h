@@ -1,13 +1,13 @@
-// Pages of mapped files that are resident. The memory counter does not have them; a rehearsal notes them.
+// Resident pages of mapped files. The memory counter does not include them; a rehearsal notes them.
 #pragma once
 #include "tensor/memory/rehearsal.h"
 
 namespace trl::tensor {
 
-// The stage of what MappedPages notes.
+// The stage under which MappedPages are noted.
 inline constexpr std::string_view kMappedPages = "mapped";
 
-// So many bytes, while this lives. Nothing without a rehearsal.
+// Notes this many bytes for its lifetime. Does nothing outside a rehearsal.
 class MappedPages {
  public:
   MappedPages(base::MemoryKind kind, int64_t bytes);

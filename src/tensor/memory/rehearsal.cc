@@ -26,7 +26,7 @@ Stage::Stage(const char* name) noexcept
     : state_(Rehearsal::current() != nullptr ? Rehearsal::current()->state() : nullptr) {
   if (state_ == nullptr) return;
   before_ = std::exchange(state_->stage, name);
-  state_->events.push_back({state_->clock, name});  // also of a stage that takes nothing
+  state_->events.push_back({state_->clock, name});  // even if the stage takes nothing
 }
 
 Stage::~Stage() {

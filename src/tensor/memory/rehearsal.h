@@ -1,7 +1,8 @@
-// The same code, run without computing anything: what would be taken, and when. While a Rehearsal lives on a
-// thread, tensors that this thread makes have addresses but no pages, and parallel_for calls nothing, so that
-// a step of any size is gone through in a moment. It is not a second model of the code: it runs the
-// code itself. Whatever would change the world outside such tensors asks current() first.
+// Runs the same code without computing anything, to learn what it would allocate, and when. During a
+// Rehearsal's lifetime on a thread, tensors that this thread makes have addresses but no pages, and
+// parallel_for calls nothing, so that a step of any size takes a moment. It is not a second model of the
+// code: it runs the code itself. Code that would change anything besides such tensors must check current()
+// first.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -14,22 +15,23 @@
 
 namespace trl::tensor {
 
-// A block that was taken in some stage. from, to: the number of the event, over all taking and giving back.
+// A block that was taken in some stage. from, to: the number of the event, counted over all taking and
+// returning.
 struct Taken {
   base::MemoryKind kind;
   std::string_view stage;
   int64_t bytes;
   int64_t from;
-  int64_t to = std::numeric_limits<int64_t>::max();  // where it was not given back
+  int64_t to = std::numeric_limits<int64_t>::max();  // unchanged if it was never returned
 };
 
-// Arithmetic of one shape: a product [rows, depth] [depth, columns], of values of `bytes` bytes each.
+// Arithmetic of one shape: a product [rows, depth] [depth, columns], with values of `bytes` bytes each.
 enum class Job : uint8_t { product, panels, head, attention, memory };
 struct Work {
   Job job;
   std::string_view stage;
   int64_t rows = 0, columns = 0, depth = 0, bytes = 0;
-  bool transposed = false;  // the left matrix
+  bool transposed = false;  // whether the left matrix is
   auto operator<=>(const Work&) const = default;
 };
 
@@ -43,16 +45,16 @@ class Rehearsal {
   Rehearsal& operator=(const Rehearsal&) = delete;
   static Rehearsal* current() noexcept { return current_; }
 
-  // times: how often; flops: operations in all.
+  // times: how often; flops: operations of all times together.
   void note(const Work& work, double flops, double times = 1);
 
-  void note_leaving(int64_t bytes);  // for a file, from which they come back
+  void note_leaving(int64_t bytes);  // to a file; they are read back later
 
   const std::vector<Taken>& taken() const;
   const std::map<Work, double>& work() const;
   int64_t left() const;  // bytes that left
   struct Event {
-    double clock;  // operations done before
+    double clock;  // operations done before it
     std::string_view stage;
   };
   const std::vector<Event>& events() const;
@@ -67,8 +69,8 @@ class Rehearsal {
   const std::shared_ptr<State> state_;  // blocks may outlive the rehearsal
 };
 
-// What is taken within this block belongs to `name`, a literal; an inner one goes first. Nothing without a
-// rehearsal.
+// Attributes blocks taken during its lifetime to `name`, a literal; an inner stage takes precedence. Does
+// nothing outside a rehearsal.
 class Stage {
  public:
   explicit Stage(const char* name) noexcept;

@@ -1,4 +1,4 @@
-// What a rehearsal notes of the blocks that are taken while it lives.
+// The notes of a rehearsal about the blocks that are taken during its lifetime.
 #pragma once
 #include "tensor/memory/block_pool.h"
 #include "tensor/memory/rehearsal.h"

@@ -1,4 +1,4 @@
-// Values that are not stored as numbers of one type but in blocks, quantised: the frozen weights of a base.
+// Values that are stored in quantised blocks, not as numbers of one type: the frozen weights of a base model.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -9,7 +9,7 @@
 
 namespace trl::tensor {
 
-// A part of a matrix; rows are counted over all matrices of a stack of them.
+// A part of a matrix; rows are counted over all matrices of a stack.
 struct Part2d {
   int64_t row, rows, column, columns;
 };
@@ -21,9 +21,9 @@ class Encoded {
   at::IntArrayRef shape() const { return shape_; }  // [rows, columns], or [matrices, rows, columns]
   int64_t width() const { return shape_.back(); }
   virtual std::string form() const = 0;  // for messages: "NF4"
-  // A part begins at a multiple of this many columns, and ends at one or with the row.
+  // A part begins at a multiple of this many columns, and ends at one or at the end of the row.
   virtual int64_t unit() const = 0;
-  // The values of the part in `type` (kFloat, or kBFloat16: rounded once from float32), in rows of `stride`
+  // Decodes the part into `type` (kFloat, or kBFloat16: rounded once from float32), in rows of `stride`
   // elements.
   virtual void decode(const Part2d& part, at::ScalarType type, void* to, int64_t stride) const noexcept = 0;
 

@@ -11,7 +11,7 @@ namespace trl::tensor {
 
 namespace {
 
-// body(high, low, index) for each element of a split sum on the CPU.
+// Calls body(high, low, index) for each element of a split sum on the CPU.
 template <typename Body>
 void each(const at::Tensor& high, const at::Tensor& low, const Body& body) {
   auto* const h = static_cast<uint16_t*>(high.data_ptr());

@@ -1,7 +1,6 @@
-// A weight of a model. Its values are read and written in scopes, so that only the parameter
-// knows where and in which form they are stored. Gradients are not autograd's: the backward of each kernel
-// adds to them through a Use (use.h), so that a gradient takes memory from its first addition on, and until
-// it is dropped.
+// A weight of a model. Its values are read and written in scopes, so that only the parameter knows where and
+// in which form they are stored. Gradients are not autograd's: the backward of each kernel adds to them
+// through a Use (use.h), so that a gradient takes memory from its first addition until it is dropped.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -17,8 +16,8 @@ namespace trl::tensor {
 
 class Parameter;
 
-// The values, to be read while this lives. Encoded ones are decoded, all of them; values that are offloaded
-// or sharded will be brought here by the same scope.
+// The values, readable during its lifetime. Encoded ones are decoded, all of them; the same scope will load
+// values that are offloaded or sharded.
 class Reading {
  public:
   Reading(Reading&&) = default;
@@ -32,7 +31,8 @@ class Reading {
   at::Tensor values_;
 };
 
-// The values themselves, to be changed in place while this lives. Then a copy in another type is out of date.
+// The values themselves, to be changed in place during its lifetime. A copy in another type then becomes out
+// of date.
 class Writing {
  public:
   Writing(Writing&& other) noexcept
@@ -50,67 +50,71 @@ class Writing {
   const at::Tensor values_;
 };
 
-// Moved only before it is used; exclusive.
+// Movable only before its first use; exclusive.
 class Parameter {
  public:
   Parameter(std::string name, at::Tensor values);  // contiguous
-  // Frozen: it is never written, replaced or trained. type: what its readers take it for.
+  // Frozen: never written, replaced or trained. type: the type that readers see.
   Parameter(std::string name, std::shared_ptr<const Encoded> values, at::ScalarType type);
   Parameter(Parameter&&) = default;
 
   std::string name;          // Hugging Face's, "model.layers.0.self_attn.q_proj.weight"
-  bool decay = true;         // weight decay applies
+  bool decay = true;         // whether weight decay applies
   bool trainable = true;     // false: frozen, a trainer that begins gives it no gradient and no state
-  bool embedding = false;    // rows are looked up in it
-  int64_t padding_row = -1;  // of an embedding: looking it up trains nothing (nn.Embedding's padding_idx)
+  bool embedding = false;    // its rows are looked up
+  int64_t padding_row = -1;  // an embedding's row whose lookups train nothing (nn.Embedding's padding_idx)
 
   at::IntArrayRef shape() const { return encoded_ ? encoded_->shape() : values_.sizes(); }
   int64_t size(int64_t dimension) const { return shape().at(static_cast<size_t>(dimension)); }
   int64_t count() const { return c10::multiply_integers(shape()); }
   at::ScalarType dtype() const { return encoded_ ? encoded_type_ : values_.scalar_type(); }
   at::Device device() const { return encoded_ ? at::Device(at::kCPU) : values_.device(); }
-  // Null: the values are numbers of dtype(). A kernel that can decodes them piece by piece.
+  // Null: the values are numbers of dtype(). A kernel that supports it decodes them piece by piece.
   const Encoded* encoded() const { return encoded_.get(); }
 
   // Fills `to` with the values of `from`, which has another type and the same shape.
   using Convert = void (*)(const at::Tensor& from, const at::Tensor& to);
   Reading read();  // in dtype()
-  // In `type`: converted where they have another, once for all readings until they change if copies are kept.
+  // In `type`: converted if the values have another type; once for all readings until they change, if copies
+  // are kept.
   Reading read(at::ScalarType type, Convert convert);
-  // For a kernel that converts by itself, piece by piece: in `type` only if that costs no memory beyond the
-  // copies that are kept; else as they are stored.
+  // For a kernel that converts piece by piece: in `type` only if that costs no memory beyond the copies that
+  // are kept; else as stored.
   Reading read_either(at::ScalarType type, Convert convert);
-  // From now on; a copy takes as much as it has elements, times those of its type. brief: what a piece of the
-  // graph reads that is computed again in backward is not kept between (Reads::end_piece).
+  // Sets whether copies are kept from now on; a copy takes the size of its type for each element. brief:
+  // copies that are read by a piece of the graph that backward computes again are not kept in between
+  // (Reads::end_piece).
   void keep_copies(bool keep, bool brief = false);
   bool keeps_copies() const { return keeps_copies_; }
   bool copies_are_brief() const { return brief_copies_; }
   void drop_copy() { copy_ = at::Tensor(); }  // the next reading makes it again
   Writing write();
-  void replace(at::Tensor values);  // by those of another shape; not while a trainer lives
+  void replace(at::Tensor values);  // may change the shape; not while a trainer lives
 
-  // The encoded values; null: there are numbers.
+  // The encoded values; null: the values are numbers.
   const std::shared_ptr<const Encoded>& blocks() const { return encoded_; }
-  // Of one that was made with encoded values: it has these from here on, of the same shape.
+  // Replaces the encoded values of a parameter that was made with such, by ones of the same shape.
   void hold(std::shared_ptr<const Encoded> values);
-  // Its values are numbers of dtype() until hold() is called: these, or what they decode to.
+  // Replace the encoded values by numbers of dtype() until the other hold() is called: hold() by these,
+  // decode() by the decoded values.
   void hold(at::Tensor numbers);
   void decode();
 
-  // A trainer lives from here to end_training(). Error(busy): another trainer lives. With a type, a gradient
-  // of that type (kFloat or kBFloat16) is collected; without, none.
+  // A trainer exists from here until end_training(). Throws Error(busy) if another trainer exists. With a
+  // type, a gradient of that type (kFloat or kBFloat16) is collected; without, none.
   void begin_training_in(std::optional<at::ScalarType> gradient);
-  // The same into a buffer of the caller's, of the parameter's shape; undefined: none is collected.
+  // The same with the caller's buffer, of the parameter's shape; undefined: none is collected.
   void begin_training(at::Tensor gradient);
   void end_training();
   bool has_trainer() const { return has_trainer_; }
-  // Is a gradient collected? Where not, no kernel does any arithmetic for it.
+  // Whether a gradient is collected. If not, no kernel does any arithmetic for it.
   bool has_gradient() const { return gradient_ != nullptr; }
-  at::ScalarType gradient_type() const;  // these: has_gradient()
-  const at::Tensor& gradient() const;    // what was added since it was dropped; zero: nothing
-  void drop_gradient();                  // with its memory
-  void collect_late();                   // from now on: Gradient::late
-  void collect_in_parts();               // until it is dropped: Gradient::in_parts
+  // Both need has_gradient().
+  at::ScalarType gradient_type() const;
+  const at::Tensor& gradient() const;  // the sum since it was dropped; zero: nothing was added
+  void drop_gradient();                // frees its memory
+  void collect_late();                 // sets Gradient::late from now on
+  void collect_in_parts();             // sets Gradient::in_parts until it is dropped
   // Called in each backward pass as soon as nothing will add to the gradient any more, on the thread of that
   // backward. See Use.
   void on_complete(std::function<void()> event);
@@ -118,9 +122,9 @@ class Parameter {
  private:
   friend class Use;
   friend class Writing;
-  Gradient& own_gradient() const;  // Error(internal): it has none
+  Gradient& own_gradient() const;  // throws Error(internal) if there is none
   at::Tensor values_;
-  std::shared_ptr<const Encoded> encoded_;  // in place of values_
+  std::shared_ptr<const Encoded> encoded_;  // instead of values_
   at::ScalarType encoded_type_ = at::kFloat;
   at::Tensor copy_;  // in another type, if copies are kept
   bool copy_is_current_ = false;

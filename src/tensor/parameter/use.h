@@ -1,5 +1,5 @@
-// How a graph uses a parameter: what backward adds to the gradient passes through here, and the last use to
-// end says that the gradient is complete.
+// How a graph uses a parameter: backward adds to the gradient through a Use, and when the last use ends, the
+// gradient is complete.
 #pragma once
 #include <vector>
 
@@ -7,13 +7,13 @@
 
 namespace trl::tensor {
 
-// One use of a parameter by a node of a graph. Made when the node is; its backward adds, and ends it. Uses of
-// a parameter without a gradient do nothing. A node that is destroyed without its backward ends its use,
-// and no event follows.
+// One use of a parameter by a node of a graph. It is made with the node, whose backward adds and ends it.
+// Uses of a parameter without a gradient do nothing. A node that is destroyed without its backward ends its
+// use, without an event.
 //
-// The event comes once in a backward pass, after the last addition, whether the parameter is used once or
+// The event happens once in a backward pass, after the last addition, whether the parameter is used once or
 // often (a tied embedding and head, two passes in one graph), and whether its layer is kept or computed again
-// (Reads). A graph that lives beside the one that runs may still add, so it holds the event back.
+// (Reads). Another graph that still exists may add, so it delays the event.
 class Use {
  public:
   Use() = default;
@@ -24,24 +24,26 @@ class Use {
   ~Use();
 
   explicit operator bool() const { return gradient_ != nullptr; }
-  // body(at::Tensor& gradient) adds to it. The type is the gradient's own, or a wider one while other uses
-  // are open: so who adds in several parts holds a second use meanwhile. Not called where there is none.
+  // body(at::Tensor& gradient) adds to the gradient. The tensor has the gradient's type, or a wider one while
+  // other uses are open: code that adds in several parts must hold a second use meanwhile. The body is not
+  // called without a gradient.
   template <typename Body>
   void add(const Body& body) const {
     if (gradient_ != nullptr) body(gradient_->place());
   }
-  // The same with a Split, on the CPU: its low part is defined where others add to a bfloat16 sum too.
+  // The same with a Split, on the CPU: its low part is defined if others add to a bfloat16 sum too.
   template <typename Body>
   void add_split(const Body& body) const {
     if (gradient_ != nullptr) body(gradient_->split_place());
   }
-  // Whether what this use adds may wait, and others are open, so that it would take memory meanwhile.
+  // Whether the addition of this use may be deferred, and others are open, so that it would take memory
+  // meanwhile.
   bool may_wait() const { return gradient_ != nullptr && gradient_->late && gradient_->uses > 1; }
-  // body(const Split&) adds when the next use adds, before it, or at last when no use is open.
+  // Defers body(const Split&) until just before the next use adds, or at the latest until no use is open.
   void add_later(std::function<void(const Split&)> body) const {
     if (gradient_ != nullptr) gradient_->waiting_.push_back(std::move(body));
   }
-  // This use adds nothing and reads no values any more: the event may change them. A second call does
+  // Ends this use: it will no longer add or read, so the event may change the values. A second call does
   // nothing.
   void end();
 
@@ -50,8 +52,8 @@ class Use {
   bool open_ = false;
 };
 
-// The parameters that are read on this thread while this lives. A piece of the graph that is computed without
-// one now, and again with one in backward, holds a use of each until then.
+// Collects the parameters that this thread reads during its lifetime. A piece of the graph that is computed
+// without a graph now, and again with one in backward, holds a use of each until then.
 class Reads {
  public:
   Reads() : before_(current_) { current_ = this; }
@@ -59,8 +61,8 @@ class Reads {
   Reads(const Reads&) = delete;
   Reads& operator=(const Reads&) = delete;
 
-  std::vector<Use> uses() const;  // one of each that has a gradient
-  void end_piece() const;         // brief copies of these go
+  std::vector<Use> uses() const;  // one for each that has a gradient
+  void end_piece() const;         // drops the brief copies of these
   static void note(Parameter& parameter);
 
  private:

@@ -12,7 +12,8 @@ namespace {
 
 using std::chrono::microseconds;
 constexpr microseconds kLeast{3}, kMost{200};
-constexpr uint32_t kTriesOften = 4, kTriesSeldom = 512;  // one of so many waits is longer, to see if it pays
+// One wait in this many is longer, to see if that pays off.
+constexpr uint32_t kTriesOften = 4, kTriesSeldom = 512;
 
 void pause() noexcept {
 #if defined(__x86_64__)
@@ -34,7 +35,7 @@ void Countdown::arrive() {
   if (left_.fetch_sub(1, std::memory_order_acq_rel) == (kSleeps | 1)) futex(left_, FUTEX_WAKE_PRIVATE, 1);
 }
 
-// Whether the count was 0 in time.
+// Returns whether the count reached 0 in time.
 bool Countdown::spin(Clock::duration most, Clock::duration& taken) const {
   const Clock::time_point begin = Clock::now();
   do {

@@ -1,4 +1,4 @@
-// A number that threads count down to 0, and one thread that waits for that.
+// A number that threads count down to 0, and one thread that waits for 0.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -6,14 +6,14 @@
 
 namespace trl::tensor {
 
-// The thread that waits spins, and sleeps when that was in vain. To be woken takes longer than most waits
-// last; but where others need the processor, the one that is waited for may get it only when this one sleeps.
-// So it spins for as long as has paid lately, at first for as long as a futex takes, and tries now and then
-// whether more would pay.
+// The waiting thread spins, and sleeps if spinning was in vain. Waking takes longer than most waits last; but
+// if others need the processor, the thread that is waited for may only get it when this one sleeps. So it
+// spins for as long as has paid off lately, initially for as long as a futex takes, and tries now and then
+// whether longer would pay off.
 class Countdown {
  public:
   explicit Countdown(uint32_t count);
-  void start(uint32_t count) { left_.store(count, std::memory_order_relaxed); }  // nobody waits
+  void start(uint32_t count) { left_.store(count, std::memory_order_relaxed); }  // while no thread waits
   void arrive();
   void wait();
 
@@ -22,9 +22,10 @@ class Countdown {
   bool spin(Clock::duration most, Clock::duration& taken) const;
   void sleep();
 
-  static constexpr uint32_t kSleeps = 1u << 31;  // beside the count: the thread that waits must be woken
+  // A flag in left_, next to the count: the waiting thread must be woken.
+  static constexpr uint32_t kSleeps = 1u << 31;
   std::atomic<uint32_t> left_;
-  // Of the thread that waits.
+  // Only used by the waiting thread.
   Clock::duration spins_for_;
   uint32_t waits_ = 0, tries_each_;
 };

@@ -34,7 +34,7 @@ class Crew {
     for (const auto& member : members_) member->thread.join();
   }
 
-  // Whether the members are this process's: a child after fork has none of them.
+  // Whether the members belong to this process: a child after fork has none of them.
   bool is_here() const { return process_ == ::getpid(); }
 
   void run(int64_t count, void (*part)(const void*, int64_t), const void* context) {
@@ -54,7 +54,7 @@ class Crew {
     std::thread thread;
   };
 
-  // How many members there are then: fewer than wanted where the system starts no more threads.
+  // Adds members, and returns their number: fewer than wanted if the system starts no more threads.
   int64_t grow(int64_t wanted) {
     while (static_cast<int64_t>(members_.size()) < wanted) {
       auto member = std::make_unique<Member>();
@@ -72,8 +72,8 @@ class Crew {
 
   void serve(Member& own, int64_t number) {
     const Within within;
-    const base::PlainArithmetic plain;  // whatever settings the thread had that started this one
-    set_openmp_threads(1);              // oneDNN and libtorch would start a team for this thread
+    const base::PlainArithmetic plain;  // independent of the settings of the thread that started this one
+    set_openmp_threads(1);              // else oneDNN and libtorch would start a team for this thread
     for (own.called.wait(); part_ != nullptr; own.called.wait()) {
       own.called.start(1);
       part_(context_, number);
@@ -84,11 +84,11 @@ class Crew {
   const pid_t process_ = ::getpid();
   std::vector<std::unique_ptr<Member>> members_;
   Countdown working_{0};
-  void (*part_)(const void*, int64_t) = nullptr;  // null when they are called: they end
+  void (*part_)(const void*, int64_t) = nullptr;  // null: the members end when they are called
   const void* context_ = nullptr;
 };
 
-// Used after the end of the thread's objects, too, by what the host calls as it exits.
+// Also used after the destruction of the thread's objects, by code that the host calls at exit.
 thread_local constinit Crew* own_crew = nullptr;
 thread_local constinit bool thread_ends = false;
 

@@ -1,14 +1,14 @@
-// The threads of parallel regions. A thread that computes has a crew of its own, which begins with its first
-// region and ends with it. Threads that wait spin briefly and then sleep (countdown.h), unlike libgomp's,
-// which spin for milliseconds and so keep processors from whoever else needs them.
+// The threads of parallel regions. Each thread that computes has its own crew, which starts with the thread's
+// first region and ends with the thread. Waiting threads spin briefly and then sleep (countdown.h), unlike
+// libgomp's, which spin for milliseconds and so keep processors from other threads that need them.
 #pragma once
 #include <cstdint>
 
 namespace trl::tensor {
 
-// part(i) for each i in [0, count), each on a thread of its own where there are enough: the caller takes the
-// first. One after another within such a part, and in a parallel region of the host's, which has its threads.
-// part must not throw.
+// Calls part(i) for each i in [0, count), each on a separate thread if there are enough: the caller takes the
+// first. Runs them one after another within such a part, and in a parallel region of the host's, which has
+// its own threads. part must not throw.
 void on_crew(int64_t count, void (*part)(const void* context, int64_t i), const void* context);
 
 template <typename Part>
@@ -17,6 +17,6 @@ void on_crew(int64_t count, const Part& part) {
       count, [](const void* context, int64_t i) { (*static_cast<const Part*>(context))(i); }, &part);
 }
 
-void end_crew();  // of this thread; the next region begins it again
+void end_crew();  // this thread's; the next region starts a new one
 
 }  // namespace trl::tensor

@@ -1,4 +1,5 @@
-// Operators of ATen run on one thread while a call computes. Those on large tensors go here, in parts.
+// Splits ATen's operators, which run on one thread during a call, so that those on large tensors use several
+// threads.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -6,8 +7,8 @@
 
 namespace trl::tensor {
 
-// op(x, others ...), elementwise and in place, for ranges of rows of all of them. op must not throw. Nothing
-// interrupts it, and in a rehearsal it is not called.
+// Calls op(x, others ...), elementwise and in place, for ranges of rows of all of them. op must not throw. It
+// is not interrupted, and in a rehearsal it is not called.
 template <typename Op, typename... Tensors>
 void in_parts(const Op& op, const at::Tensor& x, const Tensors&... others) {
   constexpr int64_t kElements = 32768;  // ATen's grain

@@ -23,7 +23,8 @@ void set_openmp_threads(int threads) {
   omp_set_num_threads(threads);
 }
 
-// Threads are started by a first region, empty, while the caller takes no signals either: they have its mask.
+// Starts the threads in a first, empty region, while the caller's signals are blocked too: they inherit its
+// mask.
 OpenMpThreads::OpenMpThreads(int threads) : before_(omp_get_max_threads()) {
   if (omp_in_parallel()) return;
   set_openmp_threads(threads);

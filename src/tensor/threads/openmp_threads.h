@@ -1,13 +1,13 @@
-// The threads of OpenMP's regions, which are those of libtorch, of oneDNN and of attention plug-ins: libgomp
-// keeps a team of them for each thread that computes, and they spin for milliseconds before they sleep. The
-// library's own regions have crews (crew.h).
+// The threads of OpenMP's regions, which libtorch, oneDNN and attention plug-ins use: libgomp keeps a team of
+// them for each thread that computes, and they spin for milliseconds before they sleep. The library's own
+// regions use crews (crew.h).
 #pragma once
 
 namespace trl::tensor {
 
-// How many threads the regions have that this thread begins while this lives; the host's own number is put
-// back. More than one are started here, take no signals and have names. Does nothing within a region of the
-// host's, which has its threads.
+// Sets the number of threads in the regions that this thread starts during its lifetime; the host's own
+// number is restored. If it is more than one, the threads are started here, with signals blocked and with
+// names. Does nothing within a region of the host's, which has its own threads.
 class OpenMpThreads {
  public:
   explicit OpenMpThreads(int threads);
@@ -19,7 +19,7 @@ class OpenMpThreads {
   const int before_;
 };
 
-void set_openmp_threads(int threads);  // of this thread, for good
-void end_openmp_threads();             // of this thread
+void set_openmp_threads(int threads);  // for this thread, permanently
+void end_openmp_threads();             // this thread's
 
 }  // namespace trl::tensor

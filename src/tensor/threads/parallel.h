@@ -1,4 +1,4 @@
-// The one parallel_for of kernels, and its width. Results never depend on the number of threads.
+// The only parallel_for of kernels, and its width. Results never depend on the number of threads.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -10,12 +10,13 @@
 
 namespace trl::tensor {
 
-void set_threads(
-    int threads);  // for every parallel region of the engine from now on; < 1: what the process may use
+// Sets the number of threads for every parallel region of the engine from now on; < 1: as many as the
+// process may use.
+void set_threads(int threads);
 int threads();
 
-// body(begin, end) over [0, count), in contiguous parts of at least grain. body must not throw. A long one
-// may return early where base::stopped(): parallel_for itself polls before and behind it, and throws then.
+// Calls body(begin, end) over [0, count), in contiguous parts of at least grain. body must not throw. A long
+// body may return early if base::stopped(): parallel_for itself checks before and after it, and then throws.
 // In a rehearsal the body is not called.
 template <typename Body>
 void parallel_for(int64_t count, int64_t grain, const Body& body) {
@@ -35,7 +36,7 @@ void parallel_for(int64_t count, int64_t grain, const Body& body) {
   base::poll();
 }
 
-// The same for long loops: each thread asks whether to continue after every `slice` of its part.
+// The same for long loops: each thread checks whether to continue after every `slice` of its part.
 template <typename Body>
 void parallel_slices(int64_t count, int64_t slice, const Body& body) {
   parallel_for(count, slice, [&](int64_t begin, int64_t end) {
