@@ -1,4 +1,4 @@
-// Facts from llama.cpp's llama-vocab.cpp; its patterns leave what they do not match as words of its own.
+// Facts from llama.cpp's llama-vocab.cpp; text that its patterns do not match forms its own words.
 #include "text/tokenizer/gguf_pre.h"
 
 #include <algorithm>

@@ -61,7 +61,7 @@ class Form final : public Normalizer {
     Rewriter rewriter(piece, out);
     std::vector<Part> parts;
     bool changed = false;
-    size_t begin = 0;  // of the last settled character
+    size_t begin = 0;  // start of the last settled character
     for (size_t at = 0; at < text.size();) {
       const size_t here = at;
       if (settled(base::next_code_point(text, at))) {
