@@ -86,8 +86,8 @@ class Form final : public Normalizer {
   }
 
  private:
-  // Neither changes, nor is reordered, nor joins what stands before it. A composed letter is settled only as
-  // long as no mark follows it, which may have to stand between its parts.
+  // Returns whether c neither changes, nor is reordered, nor joins the character before it. A composed letter
+  // is settled only as long as no mark follows it, which may belong between its parts.
   bool settled(char32_t c) const {
     if (c < (compatible_ ? 0xA0u : composes_ ? 0x300u : 0xC0u)) return true;
     if (c >= 0xAC00 && c <= 0xD7A3) return composes_;                                     // Hangul syllables
