@@ -28,7 +28,7 @@ struct Flag {
   CLI::Option* option;
 };
 
-// "a_b" -> "--a_b,--a-b"
+// Maps "a_b" to "--a_b,--a-b".
 std::string spellings(const std::string& name) {
   std::string dashed = name;
   std::replace(dashed.begin(), dashed.end(), '_', '-');
@@ -68,7 +68,7 @@ class Flags {
     } catch (const CLI::ArgumentMismatch& error) {
       std::string flag = error.what();
       flag.resize(flag.find(':'));
-      if (flag.empty()) flag = last.substr(0, last.find('='));  // CLI11 has no name for an alias
+      if (flag.empty()) flag = last.substr(0, last.find('='));  // CLI11 does not name an alias
       throw Failure(kUsage, flag + " needs a value");
     } catch (const CLI::ParseError& error) {
       throw Failure(kUsage, error.what());
@@ -151,7 +151,7 @@ class Flags {
     flag.option = app_.add_option(names, flag.values);
     if (type == TRL_TYPE_LIST && !negated) {
       flag.option->expected(1, 1 << 20);
-      // Sets of options are added to each other; of any other flag the last counts.
+      // Adds sets of options to each other; for any other flag the last one counts.
       if (std::string_view(trl_option_accepted(o)) != "key=value") flag.option->trigger_on_parse();
       return;
     }
@@ -224,7 +224,7 @@ std::string trainer_of(const Words& words) {
 }
 
 namespace {
-std::optional<CommandLine>* g_outline = nullptr;  // where parse leaves its line instead
+std::optional<CommandLine>* g_outline = nullptr;  // parse leaves its line here instead of parsing
 }
 
 CommandLine outline_of(int (*command)(const Words&), const Words& words) {
@@ -233,7 +233,7 @@ CommandLine outline_of(int (*command)(const Words&), const Words& words) {
   command(words);
   g_outline = nullptr;
   if (!line) throw std::logic_error("a command that parses nothing");
-  for (TextFlag& text : line->texts) text.value = nullptr;  // the command's, which has ended
+  for (TextFlag& text : line->texts) text.value = nullptr;  // the command's value, which no longer exists
   for (ListFlag& list : line->lists) {
     list.values = nullptr;
     list.given = nullptr;

@@ -28,7 +28,7 @@ constexpr const char* kHelp =
 
 std::atomic<bool> g_interrupted{false};
 
-// Ctrl-C ends the answer and never the program. (While a line is typed it is a key: LineReader.)
+// Makes Ctrl-C end the answer and never the program. (While a line is typed it is a key: LineReader.)
 class CtrlC {
  public:
   CtrlC() {
@@ -61,7 +61,7 @@ int32_t on_token(void* any, size_t, int32_t, const char* text, size_t size) {
   return !g_interrupted && print(answer.shown.add({text, size}, width)) ? 0 : 1;
 }
 
-// An adapter may have a tokenizer of its own, with tokens that were added for it.
+// Returns the tokenizer's path: an adapter may have its own, with tokens that were added for it.
 std::string tokenizer_path(const Config& config) {
   const std::string adapter = get(config, "adapter_name_or_path");
   std::error_code error;
@@ -81,7 +81,7 @@ class Chat {
                              error.out()),
           error);
     conversation_.add("user", "Hello");
-    render();  // a tokenizer without a template is told before anything is typed
+    render();  // reports a missing template before anything is typed
     conversation_.take_back();
     check(trl_model_open(runtime_.get(), path.c_str(), config.get(), model_.out(), error.out()), error);
     check(trl_generator_create(model_.get(), tokenizer_.get(), generator_.out(), error.out()), error);
@@ -89,7 +89,7 @@ class Chat {
           error);
   }
 
-  // False: the end of the chat.
+  // Returns false at the end of the chat.
   bool take(const std::string& line) {
     if (line.empty()) return true;
     if (line == "/exit" || line == "/quit") return false;
@@ -135,10 +135,10 @@ class Chat {
       const trl_status status = trl_generator_generate(generator_.get(), &begin, &size, 1, config_.get(),
                                                        on_token, &given, nullptr, error.out());
       print(given.shown.rest());
-      if (g_interrupted) usleep(20000);  // the terminal discards what is written while it handles Ctrl-C
+      if (g_interrupted) usleep(20000);  // the terminal discards output while it handles Ctrl-C
       print(g_interrupted ? " [interrupted]\n" : "\n");
       if (status != TRL_E_CANCELLED || !g_interrupted) check(status, error);
-    } catch (const Failure& failure) {  // of this answer alone
+    } catch (const Failure& failure) {  // only this answer failed
       conversation_.take_back();
       spdlog::error("{}", failure.what());
       return;

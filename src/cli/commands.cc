@@ -13,7 +13,7 @@ namespace trl::cli {
 
 namespace {
 
-// Commands of TRL that a later version may have; the empty text: none.
+// Names commands of TRL that a later version may have; the empty text: none.
 std::string to_come(const std::string& name) {
   constexpr std::string_view kTrainers[] = {"grpo", "rloo", "gkd", "online_dpo", "ppo", "distillation"};
   std::string plain = name;

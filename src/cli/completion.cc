@@ -1,5 +1,5 @@
-// trl completion SHELL: what a shell needs to complete commands, keys and values; made from the commands'
-// own outlines, so that it holds what they take.
+// trl completion SHELL: a script with which a shell completes commands, keys and values; made from the
+// commands' own outlines, so that it always matches them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ struct Completed {
   bool takes_value;
 };
 
-// The first sentence, without what a shell would read.
+// Returns the first sentence, without characters that a shell would interpret.
 std::string first_sentence(std::string text) {
   constexpr size_t kLongest = 70;
   text.resize(std::min(text.find(". "), text.size()));
@@ -53,7 +53,7 @@ std::vector<Completed> flags_of(const Command& command) {
   return flags;
 }
 
-// Words after the name of a command that takes no flags.
+// Returns words after the name of a command that takes no flags.
 std::vector<std::string> words_after(const std::string& command) {
   std::vector<std::string> words;
   if (command == "completion") return {"bash", "zsh", "fish"};

@@ -14,7 +14,7 @@ namespace trl::cli {
 
 namespace {
 
-// A file, or a directory that has some, is there already.
+// Refuses an output that exists: a file, or a directory that is not empty.
 void refuse_to_replace(const std::string& output) {
   namespace fs = std::filesystem;
   std::error_code error;

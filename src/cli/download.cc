@@ -13,7 +13,7 @@ namespace trl::cli {
 
 namespace {
 
-// A flag and an address must not say different things.
+// Refuses a flag and an address that contradict each other.
 void need_same(const char* flag, const std::optional<std::string>& given, bool in_address,
                const std::string& has) {
   if (given && in_address && *given != has)

@@ -18,7 +18,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// As YAML reads it back: a text with other characters than those of names and paths is quoted.
+// Writes a value so that YAML reads it back: a text with other characters than those of names and paths is
+// quoted.
 std::string yaml_value(const std::string& value, int32_t type) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-";
   const bool text = type == TRL_TYPE_TEXT || type == TRL_TYPE_CHOICE;
@@ -26,7 +27,7 @@ std::string yaml_value(const std::string& value, int32_t type) {
   return Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Whose defaults shape every run.
+// Returns whether the option's default shapes every run.
 bool matters(std::string_view name, bool adapter) {
   static constexpr std::string_view kAlways[] = {"output_dir",
                                                  "dtype",
@@ -61,8 +62,8 @@ bool matters(std::string_view name, bool adapter) {
   return among(kAlways) || (adapter && among(kOfAdapters));
 }
 
-// "learning_rate: 1e-4  # recipe.yaml:3", a line a key, topic by topic: a file for --config. all: every key,
-// not only those that are set or matter.
+// Prints "learning_rate: 1e-4  # recipe.yaml:3", one line per key, topic by topic: a file for --config. all:
+// every key, not only those that are set or matter.
 void print_configuration(const CommandLine& line, const Config& config, bool all) {
   std::string last;
   const bool adapter = get(config, "use_peft") == "true";
@@ -83,7 +84,7 @@ void print_configuration(const CommandLine& line, const Config& config, bool all
   }
 }
 
-// trl_trainer_plan, which is asked below, knows nothing of evaluation rows.
+// Checks evaluation rows, which trl_trainer_plan, called below, does not know.
 void check_evaluation(const Config& config, const Dataset& eval) {
   if (eval.get() != nullptr) return;
   const std::string when = get(config, "eval_strategy");
@@ -99,7 +100,7 @@ std::string bytes(double count) {
   return fmt::format("{:.3g} {}", count, kUnits[unit]);
 }
 
-// "1 row", "2 rows"; of what adds es: "1 micro-batch", "2 micro-batches"
+// Returns "1 row", "2 rows"; for words that add es: "1 micro-batch", "2 micro-batches".
 std::string counted(const Json& count, const std::string& one, const char* more = "s") {
   return count.dump() + " " + one + (count == 1 ? "" : more);
 }
@@ -127,7 +128,7 @@ void print_plan(const Json& plan) {
                     of_checkpoints, bytes(disk["free_bytes"].get<double>())));
 }
 
-// Ends as the run would, if it is refused for want of room.
+// Ends as the run would, if it is refused for lack of memory or disk.
 void check_room(const Json& plan) {
   const Json& room = plan["room"];
   if (room.contains("warning")) spdlog::warn("{}", room["warning"].get<std::string>());
@@ -140,7 +141,7 @@ void check_room(const Json& plan) {
 void describe_run(const CommandLine& line, const Config& config, bool all) {
   Error error;
   print_configuration(line, config, all);
-  // A cache would be written, and other sets of options are not shown.
+  // Turns off the dataset cache, which would be written, and other sets of options, which are not shown.
   for (const auto& [key, value] : {std::pair{"dataset_cache_dir", "null"}, {"estimate.compare", "[]"}})
     set(config, key, value);
   Runtime runtime;

@@ -1,4 +1,4 @@
-// trl env: what to put into a bug report.
+// trl env: prints the facts for a bug report.
 #include <sys/utsname.h>
 #include <unistd.h>
 

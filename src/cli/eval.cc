@@ -28,10 +28,10 @@ std::vector<std::string> names(const std::string& list) {
   return result;
 }
 
-constexpr const char* kSplitKey = "dataset_train_split";  // under it the library reads a split
+constexpr const char* kSplitKey = "dataset_train_split";  // the key by which the library reads a split
 
-// Opens the rows of each split, so that one that is not there is an error before the model is opened. Nobody
-// asked for a split: a file that has no split test, the default, is the split train.
+// Opens the rows of each split, so that a missing one is an error before the model is opened. If nobody asked
+// for a split, a file without a split test, the default, is the split train.
 std::vector<std::unique_ptr<Dataset>> open_splits(const Config& config, const Runtime& runtime,
                                                   std::vector<std::string>& splits, bool asked) {
   std::vector<std::unique_ptr<Dataset>> all;
@@ -57,7 +57,8 @@ std::vector<std::unique_ptr<Dataset>> open_splits(const Config& config, const Ru
   return all;
 }
 
-// The rows that a run with this configuration evaluates, if eval_dataset_name or test_split_size says which.
+// Opens the rows that a run with this configuration evaluates, if eval_dataset_name or test_split_size names
+// them.
 std::unique_ptr<Dataset> rows_of_run(const Config& config, const Runtime& runtime) {
   if (get(config, "eval_dataset_name").empty() && get(config, "test_split_size").empty()) return nullptr;
   Error error;
@@ -81,7 +82,7 @@ nlohmann::ordered_json measure(const Evaluator& evaluator, const Dataset& rows) 
   return result;
 }
 
-// "test: loss 2.0312, perplexity 7.6233, mean_token_accuracy 0.5612"
+// Returns "test: loss 2.0312, perplexity 7.6233, mean_token_accuracy 0.5612".
 std::string line_of(const std::string& split, const nlohmann::ordered_json& result) {
   std::string line;
   for (const char* name : {"loss", "perplexity", "mean_token_accuracy", "accuracy", "rewards/accuracies",

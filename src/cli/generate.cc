@@ -1,4 +1,4 @@
-// trl generate: completes prompts. The completion of one goes to stdout as it comes.
+// trl generate: completes prompts. A single completion is written to stdout as it is generated.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -14,7 +14,8 @@ namespace trl::cli {
 
 namespace {
 
-// The completions of all prompts on stdout: text as it comes, under numbers if there are several, or JSON.
+// Writes the completions of all prompts on stdout: text as it is generated, under numbers if there are
+// several, or JSON.
 class Completed {
  public:
   Completed(const Config& config, size_t prompts, bool json)
@@ -23,7 +24,7 @@ class Completed {
         of_(prompts * times_),
         json_(json) {}
 
-  // False: stdout cannot be written any more.
+  // Returns false if stdout cannot be written any more.
   bool complete(const Generator& generator, const std::string& prompt) {
     Error error;
     const char* const text = prompt.c_str();
@@ -45,7 +46,7 @@ class Completed {
     return out.json_ || (out.begin(out.done_ + index + 1) && print({text, size})) ? 0 : 1;
   }
 
-  // Brings the output to the completion of this number, counted from 1.
+  // Advances the output to the completion with this number, counted from 1.
   bool begin(size_t number) {
     while (begun_ < number) {
       if (!end()) return false;
@@ -71,12 +72,12 @@ class Completed {
   const Config& config_;
   const size_t times_, of_;
   const bool json_;
-  std::vector<std::string> texts_;  // of the prompt at hand
+  std::vector<std::string> texts_;  // for the current prompt
   size_t done_ = 0, begun_ = 0;     // completions
   bool is_open_ = false;            // a completion's line is not ended yet
 };
 
-// --chat, or --system unless --chat false stands beside it.
+// Returns whether --chat is given, or --system without --chat false.
 bool takes_chat(const Config& config) {
   return get(config, "generate.chat") == "true" ||
          (!get(config, "generate.system").empty() && origin_of(config, "generate.chat") == "default");

@@ -12,7 +12,7 @@ namespace trl::cli {
 
 namespace {
 
-// The default, where it says something that the text does not.
+// Returns the default, if it adds something to the text.
 std::string default_note(const CommandLine& line, const std::vector<const trl_option*>& keys,
                          const ScreenLine& shown) {
   if (std::string_view(shown.text).ends_with(']')) return "";

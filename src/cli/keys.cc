@@ -32,7 +32,7 @@ bool wanted(const CommandLine& line, const trl_option* option) {
   if (name == "config") return false;  // --config names the file
   if (name == "log_level" || name == "quiet") return true;
   const bool trains =
-      !has({"convert", "estimate", "generate", "profile", "save"}, section);  // those are of other calls
+      !has({"convert", "estimate", "generate", "profile", "save"}, section);  // those belong to other calls
   return (trains && !line.trainer.empty() && contains(trl_option_trainers(option), line.trainer)) ||
          has(line.sections, section) || has(line.keys, trl_option_name(option));
 }
@@ -69,13 +69,14 @@ std::vector<const trl_option*> keys_of(const CommandLine& line) {
   };
   std::vector<Placed> keys;
   for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
-    // The command's own section first, what only a launcher of processes reads last.
+    // Orders the command's own section first, and keys that only a launcher of processes reads last.
     if (wanted(line, o))
       keys.push_back({o, trl_option_section(o) == line.name ? 0u : is_launch(o) ? 2u : 1u, 0});
   }
   std::stable_sort(keys.begin(), keys.end(),
                    [](const Placed& a, const Placed& b) { return a.section < b.section; });
-  std::map<std::string, size_t> topics;  // one may stand in several sections: where it comes first
+  // A topic may be in several sections: its first position counts.
+  std::map<std::string, size_t> topics;
   for (Placed& one : keys) one.topic = topics.emplace(topic(one.key), topics.size()).first->second;
   std::stable_sort(keys.begin(), keys.end(),
                    [](const Placed& a, const Placed& b) { return a.topic < b.topic; });
@@ -150,7 +151,7 @@ std::string mark(const trl_option* option) {
   if (*trl_option_ignored_reason(option) != '\0') return "ignored";
   if (*trl_option_unsupported_reason(option) == '\0') return "";
   const std::vector<std::string> taken = split(trl_option_taken(option), '|');
-  // A value beside the default that says nothing else than the default does does not make the key work.
+  // A value besides the default that only repeats the default's meaning does not make the key work.
   const bool works = std::any_of(taken.begin(), taken.end(), [&](const std::string& value) {
     return trl_option_type(option) != TRL_TYPE_MAP && value != "false" && value != "no" && value != "0";
   });

@@ -13,7 +13,7 @@ namespace trl::cli {
 
 struct LineReader::Editor {
   explicit Editor(const char* text) : prompt(text) {
-    std::setlocale(LC_CTYPE, "");  // which bytes make a character
+    std::setlocale(LC_CTYPE, "");  // so that libedit knows which bytes make a character
     line = el_init("trl", stdin, stdout, stderr);
     past = history_init();
     if (line == nullptr || past == nullptr) throw Failure(kFailed, "the terminal cannot be read");
@@ -23,7 +23,7 @@ struct LineReader::Editor {
     el_set(line, EL_PROMPT, &Editor::shown);
     el_set(line, EL_EDITOR, "emacs");
     el_set(line, EL_HIST, history, past);
-    // Ctrl-C is a key here: after a signal libedit would go on reading.
+    // Makes Ctrl-C a key here: after a signal libedit would continue to read.
     el_set(line, EL_SETTY, "-d", "-isig", nullptr);
     el_set(line, EL_ADDFN, "trl-drop", "Drop the line", &Editor::drop);
     el_set(line, EL_BIND, "^C", "trl-drop", nullptr);
@@ -49,7 +49,7 @@ struct LineReader::Editor {
   }
 
   const char* prompt;
-  bool dropped = false;  // the line that was being typed
+  bool dropped = false;  // the line being typed was dropped
   EditLine* line = nullptr;
   History* past = nullptr;
 };

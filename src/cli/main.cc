@@ -33,8 +33,8 @@ int run(const Words& words) {
 }  // namespace trl::cli
 
 int main(int argc, char** argv) {
-  // libgomp reads it when the engine opens: the threads of libtorch's own operators (fused_kernels: off) then
-  // sleep while they wait, and other programs have the processors.
+  // Set for libgomp, which reads it when the engine opens: the threads of libtorch's own operators
+  // (fused_kernels: off) then sleep while they wait, and other programs have the processors.
   if (std::getenv("OMP_WAIT_POLICY") == nullptr) setenv("GOMP_SPINCOUNT", "100", 0);
   std::signal(SIGPIPE,
               SIG_IGN);  // a closed stdout is an error of the write (cli/output.h), not the end of a run

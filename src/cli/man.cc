@@ -15,7 +15,7 @@ namespace trl::cli {
 
 namespace {
 
-// Text for roff: no line of it is a request, and hyphens stay what they are.
+// Escapes text for roff: no line of it is a request, and hyphens remain hyphens.
 std::string roff(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -130,7 +130,7 @@ void write_page(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-// --output DIR: all pages into files, for an installation.
+// Writes all pages into files for an installation (--output DIR).
 int man(const Words& words) {
   if (words.size() == 2 && words[0] == "--output") {
     write_page(words[1] + "/trl.1", overview());

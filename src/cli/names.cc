@@ -26,7 +26,7 @@ bool is_local(const std::string& path) {
   return std::filesystem::exists(path, error);
 }
 
-// Empty: the directory is not that of an adapter alone, or does not say.
+// Returns the adapter's base; empty: the directory is not only an adapter's, or does not name it.
 std::string adapter_base(const std::string& directory) {
   if (!is_local(directory + "/adapter_config.json") || is_local(directory + "/config.json")) return "";
   std::ifstream in(directory + "/adapter_config.json");
@@ -55,8 +55,8 @@ class Names {
     if (!revision.empty() && revision != "main") revised_.push_back(revision_key);
   }
 
-  // The directory of an adapter says which model it is of, and that may be a name too. opened: the adapter is
-  // opened with its model, and not converted by itself.
+  // Resolves the model that an adapter's directory names, which may be a name of the hub too. opened: the
+  // adapter is opened with its model, and not converted without it.
   void model_of_adapter(const char* key, bool opened) {
     const std::string adapter = get(config_, key);
     const std::string base = adapter_base(adapter);
@@ -72,7 +72,7 @@ class Names {
       set(config_, key, dataset_path(key, name, get(config_, "dataset_config")));
   }
 
-  // Lists of datasets: each names its own.
+  // Resolves lists of datasets: each names its own.
   void mixture(const char* key) {
     const std::string text = get(config_, key);
     Json value = Json::parse(text, nullptr, false);
@@ -81,12 +81,12 @@ class Names {
   }
 
   void finish() {
-    // What it says was done: the library knows local files alone.
+    // Resets the revision, which is already applied: the library only knows local files.
     for (const char* key : revised_) set(config_, key, "main");
   }
 
  private:
-  // The hub's, which only an address is compared with; empty: the name is none.
+  // Returns the hub's endpoint, with which only an address is compared; empty: the name is not an address.
   std::string endpoint(const std::string& name) const {
     return hub::is_address(name) ? hub::settings(hub_).endpoint : std::string();
   }
@@ -126,7 +126,7 @@ class Names {
     }
   }
 
-  // datasets: [{path, name}], {datasets: [{id, config}]} or {name: share}.
+  // Replaces names in datasets: [{path, name}], {datasets: [{id, config}]} or {name: share}.
   bool replace(const char* key, Json& value) {
     bool changed = false;
     if (value.is_object() && value.contains("datasets")) return replace(key, value["datasets"]);

@@ -11,7 +11,7 @@ namespace trl::cli {
 
 namespace {
 
-// What the command shows itself: "evaluate at step 4 of 8: ...".
+// Returns whether the command shows the line itself: "evaluate at step 4 of 8: ...".
 bool is_event(std::string_view component, std::string_view text) {
   return component == "train" && text.find(" at step ") != std::string_view::npos;
 }
@@ -29,7 +29,7 @@ void on_log(void*, int32_t level, const char* component, const char* text, size_
   spdlog::log(known, "{}", line);
 }
 
-// log_level, and quiet above it; errors are always written.
+// Returns the level of log_level, and of quiet above it; errors are always written.
 spdlog::level::level_enum level_of(const Config& config) {
   const std::string name = get(config, "log_level");
   const bool quiet = get(config, "quiet") == "true";

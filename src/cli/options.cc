@@ -1,5 +1,7 @@
-// trl options [TRAINER | KEY | WORD]: the option table, one paragraph a key, all that is known of one key, or
-// the keys that have to do with a word.
+// trl options [TRAINER
+// KEY
+// WORD]: the option table, one paragraph per key, everything about one key, or the keys that are related to a
+// word.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -49,7 +51,7 @@ std::string list(const std::string& trainer, int width) {
   return text;
 }
 
-// A value by trainer, where some have another than the table: "2e-05; dpo, kto: 1e-06".
+// Lists a value by trainer, if some differ from the table: "2e-05; dpo, kto: 1e-06".
 std::string by_trainer(const trl_option* o, std::string (*of)(const trl_option*, const std::string&)) {
   const std::string usual = of(o, "");
   std::vector<std::pair<std::string, std::string>> others;  // trainers, value
@@ -91,7 +93,7 @@ std::string whole(const trl_option* o, int width) {
   return text;
 }
 
-// The paragraphs of the keys for which is_meant holds.
+// Returns the paragraphs of the keys for which is_meant holds.
 std::string those(int width, const std::function<bool(const trl_option*)>& is_meant) {
   std::string text;
   for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
@@ -100,7 +102,7 @@ std::string those(int width, const std::function<bool(const trl_option*)>& is_me
   return text;
 }
 
-// Keys with the word in their names, also in those that they have elsewhere.
+// Returns keys with the word in their names, also in their names elsewhere.
 std::string named(const std::string& word, int width) {
   const auto has = [&](const char* text) {
     return std::string_view(text).find(word) != std::string_view::npos;
@@ -110,14 +112,14 @@ std::string named(const std::string& word, int width) {
   });
 }
 
-// Keys with the word in their texts.
+// Returns keys with the word in their texts.
 std::string described(const std::string& word, int width) {
   return those(width, [&](const trl_option* o) {
     return std::string_view(trl_option_doc(o)).find(word) != std::string_view::npos;
   });
 }
 
-// The key that the word was meant to be, or a trainer; empty: none is near.
+// Returns the key that the word was meant to be, or a trainer; empty: none is near.
 std::string near_name(const std::string& word) {
   std::vector<std::string> names = {"sft", "dpo", "kto", "reward"};
   for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {

@@ -12,7 +12,7 @@
 namespace trl::cli {
 
 namespace {
-int g_error = 0;  // the first failed write's
+int g_error = 0;  // errno of the first failed write
 }  // namespace
 
 bool print(std::string_view text) {

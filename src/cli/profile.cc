@@ -1,4 +1,4 @@
-// trl profile: how long the rows of a dataset are, and what each max_length would cost.
+// trl profile: the lengths of a dataset's rows, and the cost of each max_length.
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@ namespace trl::cli {
 
 namespace {
 
-// As wide as the terminal; elsewhere the library's own width.
+// Sets the terminal's width; elsewhere the library's own width stays.
 void fit_terminal(Config& config) {
   winsize size{};
   if (!get(config, "profile.width").empty() || isatty(STDOUT_FILENO) == 0) return;

@@ -13,9 +13,9 @@ namespace trl::cli {
 
 namespace {
 
-bool g_drawn = false;  // a line stands on the terminal that is not ended yet
+bool g_drawn = false;  // the terminal shows a line that is not ended yet
 
-// The most this process has had resident, as other programs report it.
+// Returns the peak resident memory of this process, as other programs report it.
 double peak_gb() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -102,7 +102,7 @@ std::string Progress::line(int width) const {
   };
   if (has_loss_) add(fmt::format("loss {:.4f}", loss_));
   constexpr int kWidest = 24, kLeast = 8;
-  const int kept = room() >= kLeast + 3 ? kLeast + 3 : 0;  // for the bar, which then takes what is left
+  const int kept = room() >= kLeast + 3 ? kLeast + 3 : 0;  // for the bar, which then takes the remaining room
   middle += std::string(static_cast<size_t>(kept), ' ');
   const size_t before = middle.size();
   if (tokens > 0 && elapsed > 0) add(fmt::format("{:.0f} tokens/s", tokens / elapsed));
@@ -126,7 +126,7 @@ void Progress::draw() const {
 void Progress::on_step(const trl_metrics* metrics) {
   const double before = step_;
   read(metrics);
-  if (before == 0 && step_ > 1) {  // a resumed run: what was done before took other time
+  if (before == 0 && step_ > 1) {  // a resumed run: the earlier steps took another time
     first_step_ = step_;
     first_tokens_ = tokens_;
     start_ = std::chrono::steady_clock::now();

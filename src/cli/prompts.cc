@@ -33,7 +33,7 @@ bool is_list(const PromptRow& row, const char* name) {
   return row.contains(name) && row[name].is_array() && !row[name].empty();
 }
 
-// A row to train on, without what is to be learned.
+// Makes a prompt from a row to train on, without the part to be learned.
 Prompt prompt_of(const PromptRow& row, const std::string& where) {
   const auto text = [&](const char* name) {
     return row.contains(name) && row[name].is_string() ? row[name].get<std::string>() : std::string();
@@ -55,10 +55,10 @@ bool begins_with(const std::string& text, std::string_view brackets) {
   return first != std::string::npos && brackets.find(text[first]) != std::string_view::npos;
 }
 
-// A JSON list of rows, one row, or lines: a text or a row each.
+// Reads a JSON list of rows, one row, or lines: a text or a row each.
 std::vector<Prompt> prompts_in(std::string text, const std::string& name) {
   std::vector<Prompt> prompts;
-  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // the mark that some editors write
+  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // the byte order mark that some editors write
   const bool json = begins_with(text, "[{");
   const PromptRow whole = json ? PromptRow::parse(text, nullptr, false) : PromptRow();
   if (whole.is_object()) return {prompt_of(whole, name + ":1")};

@@ -28,7 +28,7 @@ std::vector<Entry> entries_of(const trl_metrics* metrics) {
   return entries;
 }
 
-// Where a name stands in a short line; the others come behind these, in their own order.
+// Returns the position of a name in a short line; the others follow these, in their own order.
 size_t place(const std::string& name) {
   constexpr const char* kFirst[] = {"step",          "loss",          "eval_loss",           "train_loss",
                                     "train_runtime", "learning_rate", "mean_token_accuracy", "grad_norm",
@@ -45,7 +45,7 @@ std::string short_name(const std::string& name) {
 
 }  // namespace
 
-// What is not finite is written as transformers writes it.
+// Writes NaN and infinities as transformers does.
 std::string json_record(const trl_metrics* metrics) {
   std::string line;
   for (const auto& [name, value] : entries_of(metrics)) {

@@ -62,7 +62,7 @@ bool is_number(const std::string& word) {
   return !word.empty() && *end == '\0';
 }
 
-// Flags that a word could belong to, the likeliest first.
+// Returns flags that a word could belong to, the likeliest first.
 std::vector<std::string> likely_flags(const std::string& word, const CommandLine& line) {
   if (is_number(word)) return {};
   if (ends_in(word, {".yaml", ".yml"})) return {"config"};
@@ -79,7 +79,7 @@ std::string quoted(const std::string& word) {
   return word.find(' ') == std::string::npos ? word : "\"" + word + "\"";
 }
 
-// The words with their flags: "--model_name_or_path out --prompt "Who?""; empty: one has none.
+// Returns the words with their flags: "--model_name_or_path out --prompt "Who?""; empty: one has none.
 std::string with_flags(const LeftWords& left) {
   std::vector<std::string> taken = left.given;
   std::string text;

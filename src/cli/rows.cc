@@ -27,13 +27,13 @@ int64_t count_of(const std::optional<std::string>& text) {
   return count;
 }
 
-// One prepared row a batch, except for KTO, whose rows exchange their completions within a batch.
+// Sets one prepared row per batch, except for KTO, whose rows exchange their completions within a batch.
 void one_row_a_batch(const Config& config, const std::string& method) {
   if (method == "kto") return;
   set(config, "per_device_train_batch_size", "1");
 }
 
-// Trained text in green, or between brackets where there are no colours; a line break is shown and made.
+// Returns trained text in green, or between brackets without colours; a line break is shown and made.
 std::string text_of(const Json& sequence, bool colours) {
   const char *const begin = colours ? "\033[32m" : "[", *const end = colours ? "\033[0m" : "]";
   std::string text;

@@ -15,7 +15,7 @@ constexpr ScreenLine kQuiet{"quiet", "", "only warnings and errors"};
 constexpr ScreenLine kConfig{"config", "FILE", "a YAML or JSON file with these keys"};
 constexpr ScreenLine kLength{"max_length", "N", "tokens of a row that are kept"};
 
-// What all trainers have in common, around what is a trainer's own.
+// Makes a trainer's screen from the lines of all trainers and its own.
 Screen trainer(const char* rows, const std::vector<ScreenLine>& own,
                const std::vector<std::string>& examples) {
   Screen screen{"", {kModel, {"dataset_name", "PATH", rows}}, {}, examples};

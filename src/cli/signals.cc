@@ -27,7 +27,7 @@ void say(std::string_view text) {
 }
 
 void on_signal(int number) {
-  const int before = errno;  // whatever was interrupted still reads its own
+  const int before = errno;  // the interrupted code still reads its own
   int none = 0;
   if (!g_signal.compare_exchange_strong(none, number)) {
     if (number == SIGHUP) return;  // a terminal that goes away and its shell both send it
@@ -45,7 +45,7 @@ void on_signal(int number) {
   errno = before;
 }
 
-// A SIGHUP that is ignored from the start stays so: that is what nohup does.
+// Leaves a SIGHUP that is ignored from the start ignored, because nohup does that.
 void install(int number, struct sigaction& before) {
   struct sigaction action {};
   action.sa_handler = on_signal;

@@ -1,4 +1,4 @@
-// trl template: one row as training sees it: its tokens, and which of them are trained on.
+// trl template: one row as training sees it: its tokens, and those that are trained on.
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 

@@ -11,7 +11,7 @@
 namespace trl::cli {
 
 namespace {
-// NO_COLOR: no-color.org
+// Returns whether to colour; NO_COLOR: no-color.org
 bool coloured() { return isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr; }
 }  // namespace
 

@@ -21,7 +21,7 @@ std::vector<int32_t> encode(const Tokenizer& tokenizer, const std::string& text,
   Error error;
   size_t count = 0;
   std::vector<int32_t> ids;
-  for (int i = 0; i < 2; ++i) {  // the first call tells how many there are
+  for (int i = 0; i < 2; ++i) {  // the first call returns their number
     ids.resize(count);
     check(trl_tokenizer_encode(tokenizer.get(), text.data(), text.size(), special ? 1 : 0, ids.data(),
                                ids.size(), &count, error.out()),
@@ -55,7 +55,7 @@ std::string piece_of(const Tokenizer& tokenizer, int32_t id) {
   return piece;
 }
 
-// What a token adds to the text of the few before it.
+// Returns a token's addition to the text of the few before it.
 std::string text_of(const Tokenizer& tokenizer, const std::vector<int32_t>& ids, size_t at) {
   const size_t begin = at > 4 ? at - 4 : 0;
   const std::string before = decode(tokenizer, ids.data() + begin, at - begin);
@@ -64,7 +64,7 @@ std::string text_of(const Tokenizer& tokenizer, const std::vector<int32_t>& ids,
                                                       : decode(tokenizer, ids.data() + at, 1);
 }
 
-// Ids as --json writes them, a list, or numbers with spaces or commas between.
+// Reads ids as --json writes them, a list, or numbers with spaces or commas between.
 std::vector<int32_t> ids_of(const std::string& text) {
   const auto json = nlohmann::json::parse(text, nullptr, false);
   std::string plain = text;
@@ -88,7 +88,7 @@ std::vector<int32_t> ids_of(const std::string& text) {
   return ids;
 }
 
-// The value of --text, or stdin without its last line end.
+// Returns the value of --text, or stdin without its last line end.
 std::string input(const std::optional<std::string>& given) {
   if (given && *given != "-") return *given;
   std::string text = given || isatty(STDIN_FILENO) == 0 ? standard_input() : "";
@@ -143,7 +143,7 @@ int tokenize(const Words& words) {
   need_tokenizer(config);
   std::string given;
   for (const std::string& id : ids) given += id + " ";
-  if (given.find_first_not_of(' ') == std::string::npos) given.clear();  // --decode by itself
+  if (given.find_first_not_of(' ') == std::string::npos) given.clear();  // --decode without a value
   if (!given.empty() && text)
     throw Failure(kUsage, "give the ids either after --decode or as --text, not both");
   if (given.empty()) given = input(text);

@@ -1,5 +1,5 @@
-// trl sft, trl dpo, ...: a configuration, rows, a model; training with progress; the tuned model in
-// output_dir.
+// trl sft, trl dpo, ...: reads a configuration, rows and a model; trains with progress; saves the tuned model
+// in output_dir.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ namespace trl::cli {
 
 namespace {
 
-// `env:` of a configuration file: environment variables that the command sets, as TRL's launcher does.
+// Sets the environment variables of `env:` in a configuration file, as TRL's launcher does.
 void export_environment(const Config& config) {
   const std::string text = get(config, "env");
   if (text.empty()) return;
@@ -106,7 +106,7 @@ void keep(const Trainer& trainer, const Config& config) {
   }
 }
 
-// Rows are read during training: one that cannot be read must not cost the steps already done.
+// Returns whether a row that cannot be read ended training, which must not cost the steps already done.
 bool keeps_after(trl_status status, const Trainer& trainer, int64_t begun_at) {
   return (status == TRL_E_FORMAT || status == TRL_E_IO || status == TRL_E_NOT_FOUND) &&
          global_step(trainer) > begun_at;
@@ -119,7 +119,7 @@ std::string cache_directory() {
   return home != nullptr && *home != '\0' ? std::string(home) + "/.cache/trl" : std::string();
 }
 
-// "2.1 GB are needed, 0.3 GB are free"
+// Returns "2.1 GB are needed, 0.3 GB are free".
 std::string room_for(const Runtime& runtime, const Config& config) {
   Error error;
   const char* text = nullptr;
@@ -130,7 +130,8 @@ std::string room_for(const Runtime& runtime, const Config& config) {
                      disk["free_bytes"].get<double>() / 1e9);
 }
 
-// The end of the run is not lost for want of room: a person at the terminal can make some.
+// Saves the result; the run's end is not lost for lack of room, because a person at the terminal can make
+// some.
 void save(const Runtime& runtime, const Trainer& trainer, const Config& config) {
   for (;;) {
     Error error;
@@ -146,7 +147,7 @@ void save(const Runtime& runtime, const Trainer& trainer, const Config& config) 
   }
 }
 
-// The method is set before the keys: it decides their defaults and what they accept.
+// Sets the method before the keys: it decides their defaults and the values that they accept.
 int train(const std::string& command, const std::string& method, const std::string& summary,
           const Words& words) {
   Config config;

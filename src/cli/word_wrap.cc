@@ -18,7 +18,8 @@ uint32_t code_point(std::string_view character) {
   return code;
 }
 
-// Characters of East Asian scripts and pictures: two columns, and a line may end on either side of one.
+// Returns whether code is an East Asian character or a picture: two columns, and a line may end on either
+// side.
 bool is_wide(uint32_t code) {
   return (code >= 0x1100 && code <= 0x115F) || (code >= 0x2E80 && code <= 0xA4CF) ||
          (code >= 0xAC00 && code <= 0xD7A3) || (code >= 0xF900 && code <= 0xFAFF) ||
@@ -38,7 +39,7 @@ void WordWrap::place(int width, std::string& out) {
   }
   out += std::string(static_cast<size_t>(spaces_), ' ') + word_;
   used_ += spaces_ + length_;
-  if (used_ > width) used_ = (used_ - 1) % width + 1;  // the terminal broke it
+  if (used_ > width) used_ = (used_ - 1) % width + 1;  // the terminal broke the line
   word_.clear();
   length_ = spaces_ = 0;
 }

@@ -34,7 +34,8 @@ std::string_view why_not(std::string_view value) {
   return "this build has no attention of that name";
 }
 
-// model_init_kwargs is what transformers is given in the end, so its entry is the same key by another way.
+// Returns the attention by either key: transformers gets model_init_kwargs in the end, so its entry is the
+// same key by another route.
 std::string asked_for(const Config& config) {
   std::string name = config.get(kImplementation);
   for (const auto& [entry, value] : config.get_pairs(kKwargs)) {

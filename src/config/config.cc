@@ -16,13 +16,14 @@ namespace trl::config {
 
 namespace {
 
-// trainer: of which an unknown key is told the nearest; empty: of all.
+// Finds an option. trainer: an unknown key is an error that names the nearest of its keys; empty: of all
+// keys.
 const Option& known(std::string_view key, std::string_view trainer = {}) {
   if (const Option* option = find_option(key)) return *option;
   throw Error(Status::invalid_config, unknown_key(key, trainer), std::string(key));
 }
 
-// What the value is called today. A name that is an alias and has old values takes these alone.
+// Returns the value's current name. A name that is an alias and has old values accepts only these.
 std::string current_value(const Option& option, const std::string& key, std::string_view value) {
   std::vector<std::string_view> written;
   for (const OldValue& old : old_values()) {

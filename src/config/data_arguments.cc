@@ -1,4 +1,4 @@
-// Config -> how rows become batches, with the checks that concern more than one key.
+// Reads how rows become batches from a Config, with the checks that concern more than one key.
 #include "config/data_arguments.h"
 
 #include "base/error.h"
@@ -75,7 +75,7 @@ void read_packing(const Config& config, DataArguments& out) {
              packs ? "packing" : "eval_packing");
   }
   const bool asked = config.get_bool("padding_free");
-  if (config.method() != "sft") return;  // whose rows are cut one by one, and never padded here
+  if (config.method() != "sft") return;  // its rows are cut one by one, and never padded here
   if (asked && !packs && out.max_length) {
     fail_key("padding_free",
              "padding_free: true without packing does not keep to max_length (it is {}): set max_length to "
@@ -86,7 +86,7 @@ void read_packing(const Config& config, DataArguments& out) {
   out.padding_free = asked || out.packing == Packing::bfd || out.packing == Packing::bfd_split;
 }
 
-// Rows that are read only once cannot go through the reference first.
+// Refuses rows that are read only once and would have to pass through the reference first.
 void check_streamed_reference(const Config& config) {
   if (!is_of(*find_option("precompute_ref_log_probs"), config.method())) return;
   if (!config.get_bool("precompute_ref_log_probs")) return;
@@ -95,7 +95,8 @@ void check_streamed_reference(const Config& config) {
            "the first step, and streamed rows are read while training: leave one of them out");
 }
 
-// Rows are not kept after they are read, so their lengths are never all known.
+// Reads the arguments for streamed rows, which are not kept after they are read, so their lengths are never
+// all known.
 void read_streaming(const Config& config, DataArguments& out) {
   out.streaming = config.get_bool("dataset_streaming") || config.get_bool("streaming");
   if (!out.streaming) return;
@@ -107,7 +108,8 @@ void read_streaming(const Config& config, DataArguments& out) {
   check_streamed_reference(config);
 }
 
-// A window changes which rows share a batch, so it is refused if something else decides that.
+// Reads the window, which changes the rows that share a batch, so it is refused if something else decides
+// that.
 void read_prefix_window(const Config& config, DataArguments& out) {
   constexpr std::string_view kKey = "share_prefix_window";
   out.share_prefix_window = config.get_optional_int(kKey).value_or(0);

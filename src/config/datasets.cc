@@ -29,8 +29,8 @@ bool speaks_of(std::string_view split, std::initializer_list<std::string_view> w
                      [&](std::string_view word) { return split.find(word) != std::string_view::npos; });
 }
 
-// alignment-handbook's mix_datasets: of each entry the splits to train on, cut to its share, and those to
-// evaluate, whole.
+// Takes the splits of each entry as alignment-handbook's mix_datasets does: those to train on, cut to the
+// entry's share, and those to evaluate, whole.
 void take_splits(const std::vector<std::string>& splits, DatasetArguments& out) {
   constexpr std::string_view kSplits = "dataset_splits";
   if (splits.empty()) return;
@@ -76,7 +76,7 @@ void take_configs(const std::vector<std::string>& configs, DatasetArguments& out
   }
 }
 
-// As in datasets, where a stream can only be read from its start.
+// Checks a split as datasets does, in which a stream can only be read from its start.
 void check_streamed_split(const DatasetEntry& entry) {
   for (const SplitPart& part : parse_split(entry.split_key, entry.split)) {
     if (part.sliced())

@@ -19,7 +19,7 @@ Strategy strategy(const Config& config, std::string_view key) {
   return value == "no" ? Strategy::no : value == "epoch" ? Strategy::epoch : Strategy::steps;
 }
 
-// Steps are a whole number, or a share of all steps.
+// Checks that steps are a whole number, or a share of all steps.
 void check_steps(std::string_view key, double value) {
   if (value >= 1 && std::trunc(value) != value) {
     fail_key(key, "{}: {} is not accepted; give an integer, or a share of all steps below 1", key,
@@ -54,7 +54,7 @@ void read_logging(const Config& config, TrainingArguments& out) {
   out.logging_dir = directory(config, "logging_dir", "");
 }
 
-// Trainer's rule: what is loaded at the end must have been saved whenever it was evaluated.
+// Checks Trainer's rule: the model that is loaded at the end must have been saved at each evaluation.
 void check_best_model(const Config& config, const TrainingArguments& out) {
   constexpr std::string_view kKey = "load_best_model_at_end";
   if (out.save_strategy == Strategy::best) {

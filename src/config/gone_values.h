@@ -4,7 +4,7 @@
 
 namespace trl::config {
 
-// Says what the value is today: "it became a trainer of its own: ..."; empty: the value is not known.
+// Says what became of the value: "it became a trainer of its own: ..."; empty: the value is not known.
 std::string_view gone_value(std::string_view key, std::string_view value);
 
 }  // namespace trl::config

@@ -1,4 +1,4 @@
-// Finds options that were given and have no effect on the run, which TRL and PEFT pass over in silence.
+// Finds options that were given and have no effect on the run, which TRL and PEFT accept in silence.
 #include <algorithm>
 
 #include "base/error.h"

@@ -1,4 +1,4 @@
-// Configuration files: YAML or JSON with keys of the table, as `trl sft --config` reads them.
+// Loads configuration files: YAML or JSON with keys of the table, as `trl sft --config` reads them.
 #include <map>
 
 #include "base/error.h"
@@ -19,7 +19,7 @@ bool takes(const Option& option, const base::Json& value) {
   return true;
 }
 
-// One error for all keys that are not in the table: each was written for another tool, or misspelt.
+// Throws one error for all keys that are not in the table: each was written for another tool, or misspelt.
 void refuse_unknown(const std::vector<YamlEntry>& entries, std::string_view origin,
                     std::string_view trainer) {
   std::vector<const YamlEntry*> unknown;

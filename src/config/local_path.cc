@@ -8,7 +8,7 @@ namespace trl::config {
 
 namespace {
 
-// "name" or "owner/name", without the ending of a file.
+// Returns whether value is "name" or "owner/name", without the ending of a file.
 bool looks_like_hub_id(std::string_view value) {
   constexpr std::string_view kEndings[] = {".jsonl",       ".json",    ".gz",  ".zst", ".gguf",
                                            ".safetensors", ".yaml",    ".csv", ".txt", ".yml",

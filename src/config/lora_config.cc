@@ -14,12 +14,12 @@ namespace {
 
 constexpr std::string_view kOption = "peft_config";
 
-// Fields of adapter_config.json that do not say what an adapter is made of.
+// Fields of adapter_config.json that do not describe the adapter itself.
 constexpr std::string_view kPassedOver[] = {"peft_type",     "peft_version",  "inference_mode",
                                             "auto_mapping",  "megatron_core", "qalora_group_size",
                                             "fan_in_fan_out"};
 
-// Methods that PEFT's LoraConfig can ask for and that are not built, by the field that asks.
+// Methods that PEFT's LoraConfig can select and that are not built, by the field that selects them.
 struct NotBuilt {
   std::string_view field, method;
 };
@@ -153,7 +153,7 @@ void check_together(LoraFields& fields, const LoraConfig& config) {
   if (!reason.empty()) fields.refuse("target_parameters", reason);
 }
 
-// A new head is trained whole, under both names that transformers has for it.
+// Marks a new head to be trained whole, under both names that transformers has for it.
 void save_classifier(LoraConfig& config) {
   if (config.task_type != "SEQ_CLS") return;
   for (const std::string_view head : kClassifierHeads) {
@@ -162,7 +162,7 @@ void save_classifier(LoraConfig& config) {
   }
 }
 
-// TRL's flags that say what a field of peft_config says.
+// TRL's flags for fields of peft_config.
 constexpr std::pair<std::string_view, std::string_view> kFlags[] = {
     {"lora_r", "r"},
     {"lora_alpha", "lora_alpha"},
@@ -179,7 +179,7 @@ base::Json list_or_null(const Config& config, std::string_view flag) {
   return config.get_text(flag) ? base::Json(config.get_list(flag)) : base::Json(nullptr);
 }
 
-// The name of a module, not an expression: it could not match the whole name of any.
+// Returns whether text is the name of a module, not an expression: it could not match any whole name.
 bool is_one_name(const std::string& text) {
   return text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
          std::string::npos;
@@ -191,7 +191,7 @@ base::Json flags(const Config& config) {
   all["lora_alpha"] = config.get_int("lora_alpha");
   all["lora_dropout"] = config.get_double("lora_dropout");
   all["target_modules"] = list_or_null(config, "lora_target_modules");
-  // As in TRL: a list of one is that one, so that "all-linear" and an expression can be given.
+  // Follows TRL: a list of one is its element, so that "all-linear" and an expression can be given.
   if (all["target_modules"].size() == 1) {
     const std::string only = config.get_list("lora_target_modules").front();
     if (!is_one_name(only)) all["target_modules"] = only;

@@ -69,21 +69,21 @@ bool contains(const std::vector<std::string_view>& words, std::string_view word)
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// The default and the other values that work, or are at least taken in silence.
+// Returns the default and the other values that work, or are at least accepted in silence.
 std::vector<std::string_view> taken(const Option& option) {
   std::vector<std::string_view> words = split_words(option.no_ops, '|');
   if (!contains(words, option.default_value)) words.insert(words.begin(), option.default_value);
   return words;
 }
 
-// The values of a choice that are not taken in silence.
+// Returns the values of a choice that are not accepted in silence.
 std::vector<std::string_view> others(const Option& option) {
   std::vector<std::string_view> words = choices(option);
   std::erase_if(words, [known = taken(option)](std::string_view word) { return contains(known, word); });
   return words;
 }
 
-// The names of those of the trainers that this build has.
+// Returns the names of the trainers that this build has.
 std::string built(uint32_t trainers) {
   const std::vector<std::string_view> methods = taken(*find_option("method"));
   std::vector<std::string_view> names;
@@ -95,7 +95,7 @@ std::string built(uint32_t trainers) {
 
 bool has_limits(const Option& option) { return !option.unsupported.empty() || !option.warning.empty(); }
 
-// Whether the text names each of the words, so that a list of them would say nothing more.
+// Returns whether the text names each of the words, so that a list of them would add nothing.
 bool names_all(std::string_view text, const std::vector<std::string_view>& words) {
   return std::all_of(words.begin(), words.end(), [&](auto word) { return text.find(word) != text.npos; });
 }
@@ -117,7 +117,7 @@ std::string limits(const Option& option) {
                      escaped(refused ? option.unsupported : option.warning));
 }
 
-// The defaults and texts that trainers have instead of those of the row.
+// Returns the defaults and texts that trainers have instead of those of the row.
 std::string by_trainer(const Option& option) {
   std::string out;
   for (const TrainerValues& values : trainer_values()) {
@@ -147,7 +147,8 @@ std::string outcome(const Option& option) {
   return fmt::format("Error: {}.", escaped(option.unsupported));
 }
 
-// Keys that differ only in their names share a row; rows with the same outcome follow each other.
+// Writes the appendix: keys that differ only in their names share a row; rows with the same outcome follow
+// each other.
 std::string appendix() {
   std::map<std::string, std::map<std::string, std::string>> outcomes;  // outcome, other cells, keys
   for (const Option& option : options()) {

@@ -1,5 +1,5 @@
-// See mixture.h. What an entry may hold is what TRL's DatasetConfig and open-r1's have; a part that would
-// select rows in a way that is not there is refused.
+// See mixture.h. An entry may hold the parts of TRL's DatasetConfig and of open-r1's; a part that would
+// select rows in an unsupported way is refused.
 #include "config/mixture.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 using base::Json;
 
-// The names by which the two families call the parts of an entry.
+// The names that the two families give the parts of an entry.
 struct EntryNames {
   std::string_view path, config, share;
   std::vector<std::string_view> all;
@@ -74,7 +74,7 @@ std::string split_part(std::string_view key, const Json& entry) {
   return split;
 }
 
-// A name, a list of names, or a mapping from splits to these.
+// Reads a name, a list of names, or a mapping from splits to these.
 void read_data_files(std::string_view key, const Json& files, DatasetEntry& entry) {
   for (const SplitPart& part : parse_split(key, entry.split)) {
     const Json* of_split = &files;

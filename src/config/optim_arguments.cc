@@ -1,4 +1,4 @@
-// optim_args for the optimizers that Trainer hands them to; the others take none.
+// optim_args for the optimizers to which Trainer passes them; the others accept none.
 #include "config/optim_arguments.h"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ void rmsprop(NamedValues& values, OptimArguments& out) {
   values.flag("maximize", out.maximize);
 }
 
-// Its momentum does nothing and it has no centered form, so neither is taken.
+// Reads bitsandbytes' RMSprop: its momentum does nothing and it has no centered form, so neither is accepted.
 void rmsprop_of_bitsandbytes(NamedValues& values, OptimArguments& out) {
   weight_decay(values, out);
   values.number("alpha", "(0, 1)", out.alpha);

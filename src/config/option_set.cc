@@ -11,7 +11,7 @@ namespace trl::config {
 
 namespace {
 
-// "a=1 b={c: 2, d: 3} e='x y'" -> its parts at spaces outside of brackets and quotes.
+// Splits "a=1 b={c: 2, d: 3} e='x y'" into its parts at spaces outside of brackets and quotes.
 std::vector<std::string_view> parts(std::string_view text) {
   std::vector<std::string_view> out;
   size_t begin = 0;
@@ -82,7 +82,7 @@ std::vector<OptionSet> option_sets(const Config& config, std::string_view key) {
 Config with_options(Config config, const OptionSet& set) {
   for (const auto& [name, value] : set.options) {
     const Option* option = find_option(name);
-    if (option == nullptr) continue;  // overlay says so
+    if (option == nullptr) continue;  // overlay reports it
     const auto of_a_run = {"SFTConfig", "ModelConfig", "Own keys", "Earlier releases"};
     if (std::find(of_a_run.begin(), of_a_run.end(), option->section) != of_a_run.end()) continue;
     fail_key(name,

@@ -1,4 +1,4 @@
-// options.def made into arrays, and what can be asked about a row.
+// Turns options.def into arrays, and answers questions about a row.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 constexpr bool nullable = true;
 constexpr bool required = false;
 
-// A row's `support`, spread over the last four members of Option.
+// Spreads a row's `support` over the last four members of Option.
 #define WORKS true, "", "", ""
 #define IGNORED false, "", "", ""
 #define REFUSED(no_ops, why) false, why, no_ops, ""
@@ -72,7 +72,7 @@ std::string joined(const std::vector<std::string_view>& words, std::string_view 
   return fmt::format("{}", fmt::join(words, separator));
 }
 
-// Whether a choice may be of several words in this trainer.
+// Returns whether a choice may have several words in this trainer.
 bool takes_list(const Option& option, std::string_view trainer) {
   return option.type == OptionType::choice && default_of(option, trainer).starts_with('[');
 }

@@ -26,15 +26,15 @@ bool contains(const std::vector<std::string_view>& words, std::string_view word)
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// `none` is a value of the keys that accept it as one.
+// Returns whether text means null; `none` is a value of the keys that accept it as one.
 bool is_null(const Option& option, std::string_view text) {
   if (text == "none" && contains(split_words(option.accepted, '|'), text)) return false;
   const std::string word = lower(text);
   return word.empty() || word == "null" || word == "none" || (word == "~" && option.type != OptionType::text);
 }
 
-// The words that a value of the option may be, or that the elements of a list may be, without those that this
-// build refuses.
+// Returns the words that the option's value, or an element of its list, may be, without those that this build
+// refuses.
 std::vector<std::string_view> words_of(const Option& option, std::string_view trainer) {
   if (option.type != OptionType::choice && option.type != OptionType::list) return {};
   std::vector<std::string_view> words = split_words(accepted_of(option, trainer), '|');
@@ -46,7 +46,7 @@ std::vector<std::string_view> words_of(const Option& option, std::string_view tr
   return words;
 }
 
-// "one of a, b"
+// Returns "one of a, b".
 std::string offered(const Option& option, std::string_view trainer) {
   const std::vector<std::string_view> words = words_of(option, trainer);
   if (option.unsupported.empty() || words.empty()) return accepted_text(option, trainer);
@@ -65,7 +65,7 @@ std::string offered(const Option& option, std::string_view trainer) {
            offered(option, trainer));
 }
 
-// YAML 1.1 and Python allow 1_000.
+// Removes underscores, because YAML 1.1 and Python allow 1_000.
 std::string without_underscores(std::string_view text) {
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
   std::string out;
@@ -92,7 +92,7 @@ std::string canonical_number(const Option& option, std::string_view key, std::st
   return std::to_string(static_cast<int64_t>(*number));
 }
 
-// "[a, b]", "a,b" or "a b"
+// Reads "[a, b]", "a,b" or "a b".
 base::Json list_of(const Option& option, std::string_view key, std::string_view text) {
   base::Json items = base::Json::array();
   if (text.starts_with('[')) {
@@ -117,8 +117,8 @@ std::string canonical_words(const Option& option, std::string_view key, std::str
   return list.dump();
 }
 
-// A boolean stands for the word that YAML 1.1 would have made it from: `no` for eval_strategy, `on` for
-// fused_kernels.
+// Reads a choice. A boolean represents the word from which YAML 1.1 would have made it: `no` for
+// eval_strategy, `on` for fused_kernels.
 std::string canonical_choice(const Option& option, std::string_view key, std::string_view text,
                              std::string_view trainer) {
   const std::vector<std::string_view> words = choices(option);
@@ -159,7 +159,7 @@ std::string canonical_list(const Option& option, std::string_view key, std::stri
   }
   for (const base::Json& item : list_of(option, key, text)) {
     const bool kept = item.is_string() || item.is_object() || (path && item.is_array());
-    items.push_back(kept ? item : base::Json(item.dump()));  // mappings: of datasets; lists: conversations
+    items.push_back(kept ? item : base::Json(item.dump()));  // mappings: datasets; lists: conversations
   }
   if (path) return items.dump();
   const std::vector<std::string_view> words = split_words(option.accepted, '|');
@@ -186,7 +186,7 @@ std::string canonical_map(const Option& option, std::string_view key, std::strin
   return map.dump();
 }
 
-// The part of the value that neither the default nor the no-ops cover; empty: all of it is covered.
+// Returns the part of the value that neither the default nor the no-ops cover; empty: all of it is covered.
 std::string uncovered(const Option& option, const std::string& value) {
   if (value == option.default_value) return {};
   const std::vector<std::string_view> no_ops = split_words(option.no_ops, '|');

@@ -132,8 +132,8 @@ bool names(std::string_view list, std::string_view name) {
   return std::find(words.begin(), words.end(), name) != words.end();
 }
 
-// The key that is called so elsewhere, or by the flag of a command; empty: none, or the trainer does not have
-// it.
+// Returns the key that has this name elsewhere, or in the flag of a command; empty: none, or the trainer does
+// not have it.
 std::string_view key_called(std::string_view name, std::string_view trainer) {
   for (const OtherNames& other : kOtherNames) {
     const Option* const option = names(other.names, name) ? find_option(other.key) : nullptr;

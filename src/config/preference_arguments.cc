@@ -73,7 +73,7 @@ void check_dpo(const PreferenceArguments& a) {
   }
 }
 
-// The baseline is an estimate from the completions of neighbouring rows.
+// Checks KTO, whose baseline is an estimate from the completions of neighbouring rows.
 void check_kto(const Config& config, const PreferenceArguments& a) {
   if (!has(a, {"kto"})) return;
   if (const std::string order = config.get("train_sampling_strategy"); order != "sequential") {

@@ -12,7 +12,7 @@ namespace {
 
 const std::vector<std::string_view> kForms = {"layers", "selective", "products"};
 
-// The newer name counts where both are given.
+// Returns the newer name if both are given.
 std::string_view kwargs_key(const Config& config) {
   return config.get("activation_checkpointing_kwargs") != "null" ? "activation_checkpointing_kwargs"
                                                                  : "gradient_checkpointing_kwargs";
@@ -80,7 +80,7 @@ Recomputed form_of(const Config& config, const Entries& entries) {
   return form ? static_cast<Recomputed>(*form + 1) : Recomputed::layers;
 }
 
-// What asks for something that only recomputing has.
+// Returns the key that asks for something that only recomputing has.
 std::string asked(const Config& config, const Entries& entries) {
   if (config.get_text("recompute")) return "recompute: " + config.get("recompute");
   const auto entry = [&](std::string_view text) { return fmt::format("{}: {{{}}}", entries.key, text); };

@@ -1,4 +1,4 @@
-// The options that the weights of a run depend on, by what they amount to: names that are one here are one.
+// Lists the options that the weights of a run depend on, by effect: names with one meaning are one here.
 #include "base/text/number.h"
 #include "config/model_dtype.h"
 #include "config/training_arguments.h"
@@ -33,7 +33,7 @@ void add_optimizer(Options& out, const Config& config, const TrainingArguments& 
   if (a.optim_states == OptimStates::eight_bit) add(out, config, {"optim_8bit_embeddings"});
 }
 
-// What the losses of preferences and rewards are made of.
+// Adds the parts of preference and reward losses.
 void add_preferences(Options& out, const Config& config) {
   for (const char* name :
        {"beta", "loss_weights", "label_smoothing", "f_divergence_type", "f_alpha_divergence_coef",
@@ -43,7 +43,7 @@ void add_preferences(Options& out, const Config& config) {
     if (is_of(*find_option(name), config.method())) add(out, config, {name});
 }
 
-// Where an evaluation decides on the learning rate or on the model that is left at the end.
+// Adds the evaluation if it decides on the learning rate or on the model that remains at the end.
 void add_evaluation(Options& out, const Config& config, const TrainingArguments& a) {
   if (a.load_best_model_at_end) {
     out.emplace_back("metric_for_best_model", a.metric_for_best_model);

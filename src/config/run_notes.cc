@@ -1,4 +1,4 @@
-// What the log says of a configuration before a run: options that act otherwise than their name says.
+// Lists, for the log before a run, options that act differently from their names.
 #include "base/error.h"
 #include "base/text/number.h"
 #include "config/data_arguments.h"

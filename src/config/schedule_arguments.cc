@@ -1,4 +1,4 @@
-// Each schedule's own arguments, with the ranges in which it makes sense.
+// Reads each schedule's own arguments, with the ranges in which it makes sense.
 #include "config/schedule_arguments.h"
 
 #include "base/error.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kSchedulerKwargs = "lr_scheduler_kwargs";
 
-// A learning rate that is given as it is, or as a share of learning_rate.
+// Reads a learning rate that is given directly, or as a share of learning_rate.
 void min_lr(const Config& config, NamedValues& values, ScheduleArguments& out) {
   const double learning_rate = config.get_double("learning_rate");
   std::optional<double> absolute, share;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kPartialHundredth = "pct1_dropremainder";
 
-// What is left to read of one part.
+// The unread rest of one part.
 struct Rest {
   std::string_view key, split, text;
 
@@ -40,7 +40,7 @@ struct Rest {
   }
 };
 
-// Python's int: single underscores may stand between digits.
+// Parses Python's int: single underscores may separate digits.
 std::optional<int64_t> parse_bound(Rest& rest, std::string_view text, bool& percent) {
   if (text.empty()) return std::nullopt;
   if (text.ends_with('%')) {

@@ -1,4 +1,4 @@
-// Config -> TrainingArguments, with the checks that concern more than one key.
+// Reads TrainingArguments from a Config, with the checks that concern more than one key.
 #include "config/training_arguments.h"
 
 #include "base/error.h"
@@ -52,7 +52,8 @@ FrozenCompute frozen_compute(const Config& config) {
   return FrozenCompute::int8;
 }
 
-// The adapter decides whether any layers are frozen; this checks what else would change their states.
+// Checks the options that would change the states of frozen layers; the adapter decides whether any layers
+// are frozen.
 void check_frozen_layers(const Config& config, const TrainingArguments& out) {
   constexpr const char* kKey = "cache_frozen_layers";
   if (out.cache_frozen_layers.empty()) return;
@@ -75,7 +76,7 @@ void check_frozen_layers(const Config& config, const TrainingArguments& out) {
   }
 }
 
-// What cannot be known or done once the first weights are updated.
+// Refuses options that need something which cannot be known or done once the first weights are updated.
 void check_backward_step(const Config& config, const TrainingArguments& out) {
   constexpr const char* kKey = "optimizer_in_backward";
   if (!out.optimizer_in_backward) return;

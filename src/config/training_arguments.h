@@ -87,7 +87,7 @@ struct TrainingArguments {
   double eval_delay = 0;
   bool eval_on_start = false;
   bool prediction_loss_only = false;
-  // what is recorded, and what is not finite
+  // records, and values that are not finite
   std::vector<std::string> report_to;
   std::string logging_dir;  // empty: none was given
   TokensSeen tokens_seen = TokensSeen::no;

@@ -14,7 +14,7 @@ std::vector<std::string> by_reason(const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) {
     const size_t colon = std::min(warning.find(": "), warning.size());
     if (colon == warning.size() || find_option(warning.substr(0, colon)) == nullptr) {
-      lines.push_back({"", warning});  // of a file, with its place
+      lines.push_back({"", warning});  // from a file, with its place
       continue;
     }
     const std::string key = warning.substr(0, colon), reason = warning.substr(colon + 2);

@@ -21,7 +21,7 @@ constexpr size_t kLongestText = size_t{16} << 20;
 constexpr int kDeepest = 64;
 constexpr int64_t kMostNodes = 100000;  // aliases count each time they are used
 
-// Where documents start. Two steps of a parser find a second one; YAML::LoadAll never ends on a stray
+// Records where documents start. Two steps of a parser find a second one; YAML::LoadAll never ends on a stray
 // bracket.
 class Marks final : public YAML::EventHandler {
  public:
@@ -39,13 +39,13 @@ class Marks final : public YAML::EventHandler {
   void OnMapEnd() override {}
 };
 
-bool is_text(const YAML::Node& node) {  // quoted, or said to be one
+bool is_text(const YAML::Node& node) {  // quoted, or tagged as text
   return node.Tag() == "!" || node.Tag() == "tag:yaml.org,2002:str";
 }
 
 struct Reader {
   std::string origin;
-  std::vector<std::string>* warnings = nullptr;  // null: what would be one is an error
+  std::vector<std::string>* warnings = nullptr;  // null: warnings are errors
   int64_t nodes = 0;
 
   [[noreturn]] void fail_at(const YAML::Mark& mark, std::string_view text) const {
@@ -63,7 +63,7 @@ struct Reader {
     int64_t line;
   };
 
-  // The last value counts, as in PyYAML.
+  // Returns whether a key is repeated; the last value counts, as in PyYAML.
   bool repeated(const Pair& first, const YAML::Mark& mark) const {
     const std::string text =
         fmt::format("{}: the key is given twice, first in line {}", first.key, first.line);
@@ -72,8 +72,9 @@ struct Reader {
     return true;
   }
 
-  // The pairs of a mapping; those that `<<` merges come last and only where the key is not there.
-  // Lists: a node of yaml-cpp that is assigned to changes what it stood for, and so nothing here may move up.
+  // Returns the pairs of a mapping; pairs merged by `<<` are last and only added if the key is missing.
+  // A list, because assignment to a node of yaml-cpp changes the node it referred to, so nothing here may
+  // move.
   std::list<Pair> pairs(const YAML::Node& map, int depth) {
     count(map, depth);
     std::list<Pair> own, merged;
@@ -167,8 +168,8 @@ std::optional<uint32_t> hex4(std::string_view text) {
   return value;
 }
 
-// JSON writes a character beyond U+FFFF as two \u escapes, YAML as one \U: the one thing in which JSON is no
-// YAML.
+// Joins surrogates: JSON writes a character beyond U+FFFF as two \u escapes, YAML as one \U. This is the only
+// form of JSON that is not YAML.
 std::string join_surrogates(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -195,8 +196,8 @@ std::string as_yaml(std::string_view text) {
   const size_t start = text.find_first_not_of(" \t\r\n");
   const bool json = start != std::string_view::npos && (text[start] == '{' || text[start] == '[');
   std::string yaml = json ? join_surrogates(text) : std::string(text);
-  // yaml-cpp takes a quote that is still open where a line ends at the end of the text; an empty comment
-  // there makes it see the end within the quote.
+  // Adds an empty comment: yaml-cpp accepts an open quote if the text ends at the end of its line; with the
+  // comment it sees the end within the quote.
   if (yaml.ends_with('\n')) yaml += '#';
   return yaml;
 }

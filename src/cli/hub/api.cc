@@ -26,7 +26,7 @@ struct Answer {
   std::string body;
 };
 
-// Follows redirects on the hub's own host alone: a repository may have another name now.
+// Follows redirects only on the hub's own host: a repository may have another name now.
 Answer ask(const Settings& settings, const Repo& repo, std::string url) {
   Retries retries;
   for (int redirects = 0; redirects <= kMostRedirects;) {
@@ -72,7 +72,7 @@ std::string api(const Settings& settings, const Repo& repo) {
   return fmt::format("{}/api/{}s/{}", settings.endpoint, repo.type_name(), repo.id);
 }
 
-// The page after this one, from its header Link: <URL>; rel="next".
+// Returns the URL of the next page, from the header Link: <URL>; rel="next".
 std::string next_page(const Reply& reply) {
   const std::string link = reply.header("link");
   const size_t begin = link.find('<'), end = link.find('>');

@@ -39,7 +39,7 @@ std::string contents(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Appears whole or not at all: a reader never sees a part of it.
+// Writes a file that appears whole or not at all: a reader never sees a part of it.
 void write_whole(const std::string& path, std::string_view text) {
   make_directory(fs::path(path).parent_path());
   const std::string part = fmt::format("{}.{}.tmp", path, getpid());

@@ -30,7 +30,7 @@ void add_patterns(const YAML::Node& files, const std::string& folder, std::vecto
   }
 }
 
-// Folder by folder, since fnmatch does not know **.
+// Matches folder by folder, since fnmatch does not know **.
 bool matches_parts(std::string_view path, std::string_view pattern) {
   const size_t slash = pattern.find('/');
   const std::string part(pattern.substr(0, slash));

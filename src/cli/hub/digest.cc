@@ -25,7 +25,7 @@ void Digest::begin() {
   if (is_sha256()) return;
   const std::string header = fmt::format("blob {}", size_);
   nettle_sha1_update(&sha1_, header.size() + 1,
-                     reinterpret_cast<const uint8_t*>(header.c_str()));  // with its end
+                     reinterpret_cast<const uint8_t*>(header.c_str()));  // with its terminating NUL
 }
 
 void Digest::update(std::string_view bytes) {

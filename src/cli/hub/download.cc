@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kAtOnce = 8;
 
-// Requests that are under way together; they leave when this object goes.
+// Concurrent requests; they are removed when this object is destroyed.
 class Crowd {
  public:
   Crowd() : multi_(curl_multi_init()) {

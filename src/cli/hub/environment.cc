@@ -19,7 +19,7 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// The first of the variables that is not empty.
+// Returns the first of the variables that is not empty.
 std::string variable(std::initializer_list<const char*> names) {
   for (const char* name : names) {
     if (std::string value = variable(name); !value.empty()) return value;
@@ -32,7 +32,7 @@ bool is_true(std::string value) {
   return value == "1" || value == "ON" || value == "YES" || value == "TRUE";
 }
 
-// A path with ~ and $NAME in it, as a shell reads them.
+// Expands ~ and $NAME in a path, as a shell does.
 std::string expanded(const std::string& path) {
   std::string text;
   for (size_t at = 0; at < path.size();) {
@@ -51,7 +51,7 @@ std::string expanded(const std::string& path) {
     const std::string name = end > begin && path[at] == '$' ? path.substr(begin, end - begin) : "";
     const bool closed = !braces || (end < path.size() && path[end] == '}');
     if (name.empty() || !closed || std::getenv(name.c_str()) == nullptr) {
-      text += path[at++];  // it stays as it is
+      text += path[at++];  // unchanged
       continue;
     }
     text += variable(name.c_str());

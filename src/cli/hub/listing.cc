@@ -19,7 +19,7 @@ std::string text_or_empty(const Json& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// Checksums become names of files.
+// Checks the path and the checksums, which become names of files.
 bool is_sound(const HubFile& file) {
   return is_safe_path(file.path) && is_hex(file.blob_id, 40) &&
          (file.sha256.empty() || is_hex(file.sha256, 64)) &&

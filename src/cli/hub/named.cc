@@ -22,7 +22,7 @@ std::string decoded(const std::string& text) {
   return out;
 }
 
-// The path in an address of the hub, without its first slash; empty: it is another address.
+// Returns the path in an address of the hub, without its first slash; empty: it is another address.
 std::string path_on_hub(const std::string& text, const std::string& endpoint) {
   for (const std::string& host :
        {endpoint, std::string("https://huggingface.co"), std::string("http://huggingface.co"),
@@ -52,7 +52,7 @@ std::string joined(Part begin, Part end) {
   return text;
 }
 
-// owner/name, or owner/name/(tree|blob|resolve|raw)/revision[/folder/file].
+// Reads owner/name, or owner/name/(tree|blob|resolve|raw)/revision[/folder/file].
 std::optional<Named> of_parts(std::vector<std::string> parts, Repo::Type type) {
   Named out;
   out.repo.type = type;
@@ -65,7 +65,7 @@ std::optional<Named> of_parts(std::vector<std::string> parts, Repo::Type type) {
   const auto view = std::find_if(parts.begin(), parts.end(), [](const std::string& part) {
     return part == "tree" || part == "blob" || part == "resolve" || part == "raw";
   });
-  // Another page of a repository, such as its discussions, comes after owner and name.
+  // Finds the end of owner and name: another page of a repository, such as its discussions, follows them.
   const auto id_end =
       view != parts.end() ? view : parts.begin() + std::min<std::ptrdiff_t>(parts.end() - parts.begin(), 2);
   out.repo.id = joined(parts.begin(), id_end);

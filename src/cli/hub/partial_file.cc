@@ -23,7 +23,7 @@ bool BlobLock::try_take() {
   while (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return false;
     if (errno == ENOLCK || errno == ENOTSUP)
-      return true;  // a file system without locks: the renames still are whole
+      return true;  // the file system has no locks; renames are still atomic
     if (errno != EINTR)
       throw HubError(fmt::format("{}: it cannot be locked: {}", path_, std::strerror(errno)));
   }
@@ -91,7 +91,7 @@ bool PartialFile::check() {
 
 void PartialFile::keep() {
   close();
-  if (std::rename(path_.c_str(), blob_.c_str()) != 0) fail("cannot be renamed");  // a link there is replaced
+  if (std::rename(path_.c_str(), blob_.c_str()) != 0) fail("cannot be renamed");  // replaces a link there
 }
 
 void PartialFile::discard() {

@@ -22,7 +22,7 @@ constexpr long kConnectSeconds = 10;
 constexpr double kReachSeconds =
     3.9;  // for the first answer of a hub, tries included; it is looked at each second
 constexpr double kTellAfterSeconds = 1;
-constexpr long kSilentSeconds = 30;  // a transfer in which nothing comes for so long has failed
+constexpr long kSilentSeconds = 30;  // a transfer that receives nothing for this long has failed
 
 struct CurlLibrary {
   CurlLibrary() { curl_global_init(CURL_GLOBAL_DEFAULT); }
@@ -37,7 +37,7 @@ struct Reach {
 };
 
 Reach& reach() {
-  static Reach of_process;  // begins with the first request
+  static Reach of_process;  // starts with the first request
   return of_process;
 }
 
@@ -86,7 +86,7 @@ Request::Request(const Settings& settings, Method method, const std::string& url
   const bool own = origin_of(url) == origin_of(settings.endpoint);
   handle_ = curl_easy_init();
   if (handle_ == nullptr) throw HubError("libcurl cannot be used: curl_easy_init failed");
-  headers_ = curl_slist_append(headers_, "Accept-Encoding: identity");  // sizes are those of the files
+  headers_ = curl_slist_append(headers_, "Accept-Encoding: identity");  // sizes are the files' own
   if (own && !settings.token.empty())
     headers_ = curl_slist_append(headers_, ("Authorization: Bearer " + settings.token).c_str());
   curl_easy_setopt(handle_, CURLOPT_URL, url_.c_str());
@@ -97,7 +97,7 @@ Request::Request(const Settings& settings, Method method, const std::string& url
   curl_easy_setopt(handle_, CURLOPT_NOSIGNAL, 1L);
   const double left = std::clamp(seconds_to_reach(), 0.1, static_cast<double>(kConnectSeconds));
   curl_easy_setopt(handle_, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(left * 1000));
-  curl_easy_setopt(handle_, CURLOPT_QUICK_EXIT, 1L);  // does not wait for a name server that is silent
+  curl_easy_setopt(handle_, CURLOPT_QUICK_EXIT, 1L);  // does not wait for a silent name server
   curl_easy_setopt(handle_, CURLOPT_NOPROGRESS, 0L);
   curl_easy_setopt(handle_, CURLOPT_XFERINFOFUNCTION, on_progress);
   curl_easy_setopt(handle_, CURLOPT_XFERINFODATA, this);
@@ -121,7 +121,7 @@ size_t Request::on_header(char* bytes, size_t size, size_t count, void* self) {
   auto& reply = static_cast<Request*>(self)->reply_;
   const std::string_view line(bytes, size * count);
   reach().answered = true;
-  if (line.starts_with("HTTP/")) {  // the one before was a proxy's, or "100 Continue"
+  if (line.starts_with("HTTP/")) {  // the previous reply was a proxy's, or "100 Continue"
     reply = {};
     if (const size_t space = line.find(' '); space != std::string_view::npos)
       reply.status = std::strtol(std::string(line.substr(space)).c_str(), nullptr, 10);
@@ -133,7 +133,7 @@ size_t Request::on_header(char* bytes, size_t size, size_t count, void* self) {
   return size * count;
 }
 
-// Called about once a second while nothing comes.
+// Called about once a second while nothing arrives.
 int Request::on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   Reach& hub = reach();
   if (hub.answered) return 0;
@@ -199,7 +199,7 @@ double seconds_to_wait(const Reply& reply, double otherwise) {
   if (!text.empty() && *end == '\0' && seconds >= 0) return seconds;
   const time_t date = text.empty() ? -1 : curl_getdate(text.c_str(), nullptr);
   if (date != -1) return std::max(0.0, std::difftime(date, std::time(nullptr)));
-  // "RateLimit: "resolvers";r=0;t=55": 55 seconds until requests are accepted again
+  // Reads "RateLimit: "resolvers";r=0;t=55": 55 seconds until requests are accepted again.
   const std::string limit = reply.header("ratelimit");
   if (const size_t at = limit.find(";t="); at != std::string::npos && limit.find("r=0;") != std::string::npos)
     return std::strtod(limit.c_str() + at + 3, nullptr);

@@ -24,8 +24,7 @@ std::string text_of_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// The files of a snapshot that something else than this program downloaded one by one: nobody wrote down
-// which there are.
+// Lists the files of a snapshot that another program downloaded one by one: no list of them was saved.
 Listing cached_files(const Cache& cache, const std::string& commit) {
   Listing files;
   std::error_code error;
@@ -39,7 +38,7 @@ Listing cached_files(const Cache& cache, const std::string& commit) {
   return files;
 }
 
-// Whether the index of the weights names a shard that is not there.
+// Returns whether the index of the weights names a missing shard.
 bool lacks_shards(const Cache& cache, const std::string& commit, const Listing& files) {
   for (const HubFile& file : files) {
     if (!file.path.ends_with(".safetensors.index.json")) continue;
@@ -80,7 +79,7 @@ class Resolver {
   }
 
  private:
-  // Nothing: a file is missing, or it cannot be known whether one is.
+  // Returns nothing if a file is missing, or it cannot be known whether one is.
   std::optional<Resolved> cached(const std::string& commit) {
     Listing listing;
     const bool known = cache_.read_listing(commit, listing);
@@ -103,7 +102,7 @@ class Resolver {
                      find(taken, "config.json") == nullptr && find(taken, "adapter_config.json") == nullptr))
         return {};
       return resolved(commit, taken);
-    } catch (const HubError&) {  // what there is does not suffice: the rest may
+    } catch (const HubError&) {  // the files here do not suffice: the rest may
       return {};
     }
   }

@@ -35,7 +35,7 @@ bool is_text(std::string_view path) {
          !path.ends_with(".safetensors.index.json");
 }
 
-// model-00001-of-00002.safetensors
+// Matches model-00001-of-00002.safetensors.
 bool is_shard(std::string_view path) {
   return path.starts_with("model-") && path.find("-of-") != std::string_view::npos &&
          path.ends_with(".safetensors");
@@ -70,7 +70,7 @@ Listing those(const Listing& listing, Test test) {
                                want.file, repo.type_name(), what));
 }
 
-// The weights that are opened of a model directory: model.safetensors, or its shards and their index.
+// Returns the weights that are opened of a model directory: model.safetensors, or its shards and their index.
 Listing weights(const Listing& listing, const Repo& repo) {
   const bool single = find(listing, "model.safetensors") != nullptr;
   const bool index = find(listing, "model.safetensors.index.json") != nullptr;

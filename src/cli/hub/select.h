@@ -11,7 +11,7 @@ namespace trl::cli::hub {
 struct Want {
   enum class Part { all, text, rows } part = Part::all;  // text: only a model's tokenizer and configuration
   std::string file;                                      // for a model: only this GGUF file, or empty
-  bool configured = false;                               // rows: of one configuration alone, the one that
+  bool configured = false;                               // rows: only one configuration
   std::string config;                                    // rows: only one configuration
   bool parquet = true;                                   // its name; empty: the default one
 };

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMostMoves = 10;
 
-// W/"abc" -> abc
+// Maps W/"abc" to abc.
 std::string plain_etag(std::string etag) {
   if (etag.starts_with("W/")) etag.erase(0, 2);
   std::erase(etag, '"');
@@ -33,7 +33,8 @@ void Transfer::fail(const std::string& why) const {
   throw HubError(fmt::format("{}: {}: {}", job_.repo.id, file_.path, why));
 }
 
-// False: another one has the lock. The blob may be there already: of another revision, or just made.
+// Returns false if another process has the lock. The blob may exist already: from another revision, or just
+// made.
 bool Transfer::begin() {
   if (!lock_.try_take()) return false;
   begun_ = true;
@@ -95,7 +96,7 @@ void Transfer::ended(CURLcode code) {
   }
   if (reply.is_redirect() && ++redirects_ > kMostMoves) fail("its address leads in circles");
   if (reply.status >= 400 && !(heard_ && reply.status == 416)) {
-    // an address elsewhere is signed and lives a while only: the hub gives another
+    // An address elsewhere is signed and expires soon: ask the hub for another one.
     const bool elsewhere = origin_of(url_) != origin_of(job_.settings.endpoint);
     if (!is_passing(reply.status) && !elsewhere) refuse(job_.settings, job_.repo, file_.path, reply);
     return again(reply, fmt::format("{} answers {}", origin_of(url_), reply.status));
@@ -103,7 +104,7 @@ void Transfer::ended(CURLcode code) {
   heard_ ? received(reply) : heard(reply);
 }
 
-// What the hub says about the file: in the reply that is not followed.
+// Reads the hub's description of the file from the reply that is not followed.
 void Transfer::heard(const Reply& reply) {
   const std::string commit = reply.header("x-repo-commit");
   if (!commit.empty() && commit != job_.commit)
@@ -137,7 +138,7 @@ void Transfer::received(const Reply& reply) {
     url_ = request_->location();
     return;
   }
-  if (reply.status == 416) {  // the part that was kept is not a part of it
+  if (reply.status == 416) {  // the kept part is not a part of it
     restart();
     return again(reply, "it does not give bytes from the middle on");
   }
@@ -146,7 +147,7 @@ void Transfer::received(const Reply& reply) {
   complete();
 }
 
-// Once more, from where it stopped. The hub is asked anew, since addresses of bytes live a while only.
+// Tries again from the last byte. The hub is asked anew, since addresses of bytes expire soon.
 void Transfer::again(const Reply& reply, const std::string& why) {
   const double seconds = retries_.next(reply);
   if (seconds < 0 && reply.status != 0 && !heard_) refuse(job_.settings, job_.repo, file_.path, reply);

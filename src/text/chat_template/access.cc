@@ -39,7 +39,7 @@ Value missing_item(Run& run, const Value& value, const Value& key) {
   return Value::undefined(fmt::format("{} has no element {}", type, repr_of(run, key)));
 }
 
-// A real attribute (method or field), or nullopt.
+// Returns a real attribute (method or field), or nullopt.
 std::optional<Value> own_attribute(Run& run, const Value& value, std::string_view name) {
   if (const Method method = find_method(value, name))
     return Value::object(run.make<BoundMethod>(value, method));
@@ -148,7 +148,7 @@ bool contains(Run& run, const Value& container, const Value& item) {
   }
 }
 
-// Jinja's getattr: the attribute first, then the item of that name.
+// Implements Jinja's getattr: the attribute first, then the item of that name.
 Value attribute_of(Run& run, const Value& value, std::string_view name) {
   if (value.is_undefined()) run.fail_undefined(value);
   if (value.is(Kind::object)) return value.object()->attribute(run, name);
@@ -165,7 +165,7 @@ Value own_attribute_of(Run& run, const Value& value, std::string_view name) {
   return Value::undefined(missing(value, name));
 }
 
-// Jinja's getitem: the item first, then the attribute of that name.
+// Implements Jinja's getitem: the item first, then the attribute of that name.
 Value item_of(Run& run, const Value& value, const Value& key) {
   if (value.is_undefined()) run.fail_undefined(value);
   if (value.is(Kind::mapping)) {
@@ -192,7 +192,7 @@ struct Bounds {
   int64_t start, stop, step;
 };
 
-// slice.indices() of Python.
+// Implements Python's slice.indices().
 Bounds slice_bounds(Run& run, int64_t count, const Value& start, const Value& stop, const Value& step) {
   const auto part = [&](const Value& value, int64_t fallback) {
     if (value.is_large()) return value.digits().starts_with('-') ? INT64_MIN : INT64_MAX;

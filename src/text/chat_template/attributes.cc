@@ -1,4 +1,4 @@
-// Attributes of values that are not methods: fields of numbers and ranges, and what only Python has.
+// Attributes of values that are not methods: fields of numbers and ranges, and those that only Python has.
 #include <algorithm>
 #include <initializer_list>
 
@@ -29,7 +29,7 @@ std::optional<Value> range_field(const Range& range, std::string_view name) {
   return std::nullopt;
 }
 
-// Those of Python 3.10 that find_method() and is_mutator() lack.
+// Returns whether Python 3.10 has the attribute although find_method() and is_mutator() lack it.
 bool in_python_alone(const Value& value, std::string_view name) {
   switch (value.kind()) {
     case Kind::boolean:

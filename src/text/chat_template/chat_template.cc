@@ -1,5 +1,5 @@
-// A chat template as Hugging Face's apply_chat_template renders it: what the messages look like to the
-// template, and how an unfinished final message is cut.
+// Renders a chat template as Hugging Face's apply_chat_template does: the messages in the form that the
+// template sees, and the cut of an unfinished final message.
 #include "text/chat_template/chat_template.h"
 
 #include <chrono>
@@ -13,10 +13,10 @@ namespace trl::text {
 
 namespace {
 
-// Added to the final message's content so that its end is found again in the rendered text.
+// A mark at the end of the final message's content, by which its end is found again in the rendered text.
 constexpr std::string_view kContinueMark = "CONTINUE_FINAL_MESSAGE_TAG ";
 
-// Keys without a value are left out, and reasoning is given under each name that templates know for it.
+// Leaves out keys without a value, and gives reasoning under each name that templates use for it.
 base::Json visible_message(const base::Json& message, size_t index) {
   if (!message.is_object()) {
     fail(Status::format, "messages: entry {} is {}, an object with role and content was expected", index + 1,
@@ -46,7 +46,7 @@ base::Json visible_messages(const base::Json& messages) {
   return out;
 }
 
-// Marks the end of the final message's text and returns that text as it was.
+// Marks the end of the final message's text and returns the original text.
 std::string mark_final_message(base::Json& messages, std::string_view source) {
   if (messages.empty()) fail(Status::format, "continue_final_message: the conversation is empty");
   base::Json& message = messages.back();

@@ -30,8 +30,8 @@ Value abs_(Run& run, const Value& value, Arguments arguments) {
   return value.integer() < 0 ? negate(run, value) : Value::integer(value.integer());
 }
 
-// As int() and float() read a number: without white space around it, with the digits of any script as ASCII,
-// and without single underscores between digits. nullopt: another underscore.
+// Reads a number as int() and float() do: without white space around it, with the digits of any script as
+// ASCII, and without single underscores between digits. nullopt: another underscore.
 std::optional<std::string> plain_number(std::string_view text) {
   text = strip(text, Side::both);
   std::string ascii;
@@ -62,7 +62,7 @@ std::optional<double> read_real(std::string_view text) {
   return plain ? parse_real(*plain) : std::nullopt;
 }
 
-// int(text, base) of Python; nullopt: ValueError.
+// Implements Python's int(text, base); nullopt: ValueError.
 std::optional<Value> parse_integer(Run& run, std::string_view text, int64_t base) {
   const auto plain = plain_number(text);
   if (!plain) return std::nullopt;
@@ -121,7 +121,7 @@ Value float_(Run& run, const Value& value, Arguments arguments) {
   return real ? Value::real(*real) : p.value(0, Value::real(0.0));
 }
 
-// round() of Python: the decimal nearest to the exact binary value, ties to even.
+// Implements Python's round(): the decimal nearest to the exact binary value, ties to even.
 double round_common(double value, int64_t precision) {
   if (!std::isfinite(value)) return value;
   if (precision >= 0)

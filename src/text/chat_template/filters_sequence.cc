@@ -1,4 +1,4 @@
-// Filters of lists and dicts. What Jinja makes lazily is made at once, as an iterator that is walked once.
+// Filters of lists and dicts. A lazy result of Jinja is made at once, as an iterator that is walked once.
 #include <algorithm>
 
 #include "base/text/number.h"
@@ -90,7 +90,7 @@ Value reverse(Run& run, const Value& value, Arguments arguments) {
   return iterator(run, std::move(items));
 }
 
-// Stable order of keys; the items follow.
+// Sorts keys stably; the items follow.
 Values sorted_by(Run& run, const Values& items, const Values& keys, bool reverse) {
   std::vector<size_t> order(items.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -276,7 +276,7 @@ Value items_filter(Run& run, const Value& value, Arguments arguments) {
   return iterator(run, std::move(pairs));
 }
 
-// The name that map, select and their like give as their first argument is taken out of the arguments.
+// Takes the name that map, select and their like have as their first argument out of the arguments.
 std::string take_name(Run& run, std::string_view filter, Arguments& arguments) {
   const Value name = arguments.positional.front();
   if (!name.is_text()) run.fail("{}: its first argument is a name, not {}", filter, type_name(name));

@@ -47,7 +47,7 @@ Value mapped(Run& run, const Value& value, Arguments arguments) {
   return run.text(Map(text.bytes()), text.text().markup);
 }
 
-// Jinja's own notion of a title: a word begins after a hyphen, white space or an opening bracket.
+// Makes a title by Jinja's own rule: a word begins after a hyphen, white space or an opening bracket.
 std::string title_words(std::string_view text) {
   const auto separates = [](char32_t c) {
     return c == '-' || c == '(' || c == '{' || c == '[' || c == '<' || is_space(c);

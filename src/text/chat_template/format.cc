@@ -72,7 +72,7 @@ int percent_count(Run& run, std::string_view text, size_t& at, PercentValues& va
   return parse_count(run, text, at);
 }
 
-// One placeholder; at stands behind its '%'.
+// Writes one placeholder; at is the position after its '%'.
 void write_placeholder(Writer& out, Run& run, std::string_view text, size_t& at, PercentValues& values) {
   FormatSpec spec;
   spec.align = '>';

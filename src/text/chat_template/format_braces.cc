@@ -12,7 +12,7 @@ namespace trl::text::jinja {
 
 namespace {
 
-// format(value, spec) of Python for a number.
+// Implements Python's format(value, spec) for a number.
 void write_number(Writer& out, Run& run, const FormatSpec& spec, const Value& value) {
   if (spec.type == 'c' && value.is_integral()) {
     if (spec.sign != 0 || spec.alternate || spec.precision || spec.group != 0)
@@ -50,7 +50,7 @@ void write_formatted(Writer& out, Run& run, const std::string& written, const Va
 
 class BraceFormatter {
  public:
-  // mapping: what names mean, instead of values.named; may be nullptr
+  // mapping: the values of names, instead of values.named; may be nullptr
   BraceFormatter(Run& run, const Arguments& values, const Value* mapping, bool markup)
       : run_(run), values_(values), mapping_(mapping), markup_(markup) {}
 

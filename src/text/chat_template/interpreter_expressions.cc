@@ -184,7 +184,7 @@ Value Interpreter::slice(const Expression& node, const ScopePtr& scope) {
   const Value start = part(node.b);
   const Value stop = part(node.c);
   const Value step = part(node.d);
-  // As in Jinja, whose compiler asks constants for items as `value[key]` does.
+  // Follows Jinja, whose compiler looks up items of constants as `value[key]` does.
   if (!value.is_undefined() && is_constant(node)) {
     if (std::string refusal = slice_refusal(value, start, stop, step); !refusal.empty())
       return Value::undefined(std::move(refusal));
@@ -224,7 +224,7 @@ Value Interpreter::call(const Expression& node, const ScopePtr& scope, Value* ca
     const Value self = evaluate(*callee.a, scope);
     if (self.is_undefined()) fail_undefined(self);
     const Method method = self.is(Kind::object) ? nullptr : find_method(self, callee.text);
-    if (method) {  // without a bound method in between
+    if (method) {  // without an intermediate bound method
       Arguments given = arguments(node.arguments, scope);
       if (caller) given.named.emplace_back("caller", *caller);
       return method(*this, self, std::move(given));
@@ -238,7 +238,7 @@ Value Interpreter::call(const Expression& node, const ScopePtr& scope, Value* ca
   return jinja::call(*this, function, std::move(given));
 }
 
-// head: what a filter block's or set block's chain begins with.
+// head: the value at the start of a filter block's or set block's chain.
 Value Interpreter::filter(const Expression& node, const ScopePtr& scope, const Value* head) {
   const Level level(*this, node.line);
   const Value value = !node.a                                          ? *head

@@ -168,8 +168,8 @@ void Interpreter::call_block(const Statement& statement, const ScopePtr& scope, 
   write_str(out, *this, call(*statement.expression, scope, &caller));
 }
 
-// The span begins where the finished output ends, as Hugging Face counts it: text that a surrounding macro or
-// set block still holds back is not in it.
+// Begins the span at the end of the finished output, as Hugging Face counts it: text that a surrounding macro
+// or set block still holds back is not in it.
 void Interpreter::generation_block(const Statement& statement, const ScopePtr& scope, Writer& out) {
   Writer body(*this);
   execute(statement.body, std::make_shared<Scope>(scope), body);

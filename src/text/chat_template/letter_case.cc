@@ -1,5 +1,5 @@
-// Upper, lower, title case and case folding as in Python's str: the full mappings. Where a letter folds
-// to several, its upper case is that of each (the sharp s becomes SS), as in Unicode's special casing.
+// Upper, lower, title case and case folding as in Python's str: the full mappings. If a letter folds to
+// several, its upper case is that of each (the sharp s becomes SS), as in Unicode's special casing.
 #include <utf8proc.h>
 
 #include <array>
@@ -16,7 +16,7 @@ char32_t simple(utf8proc_int32_t (*map)(utf8proc_int32_t), char32_t c) {
   return static_cast<char32_t>(map(static_cast<utf8proc_int32_t>(c)));
 }
 
-// The letters that c folds to, when they are several.
+// Returns the letters that c folds to, if there are several.
 std::u32string expansion(char32_t c) {
   std::array<utf8proc_int32_t, 8> folded{};
   int last = 0;
@@ -44,7 +44,7 @@ void append_upper(std::string& out, char32_t c) {
   for (const char32_t letter : letters) base::append_utf8(out, simple(utf8proc_toupper, letter));
 }
 
-// The Final_Sigma condition; begin and end are those of the sigma.
+// Checks the Final_Sigma condition; begin and end are those of the sigma.
 bool final_sigma(std::string_view text, size_t begin, size_t end) {
   const auto skipped = [](char32_t c) { return has_property(c, Property::case_ignorable); };
   bool follows = false;
@@ -76,7 +76,7 @@ void append_lower(std::string& out, std::string_view text, size_t begin, size_t 
   }
 }
 
-// Of several letters the first that has an upper case gets it; an iota after them becomes a subscript.
+// Gives the first of several letters that has an upper case its upper case; a later iota becomes a subscript.
 void append_title(std::string& out, char32_t c) {
   const std::u32string letters = expansion(c);
   const char32_t one = simple(utf8proc_totitle, c);

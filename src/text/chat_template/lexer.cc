@@ -14,7 +14,7 @@ namespace {
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
-// "\r\n" and "\r" become "\n"; one newline at the end is dropped.
+// Turns "\r\n" and "\r" into "\n"; drops one newline at the end.
 std::string normalized(std::string_view source) {
   std::string out;
   out.reserve(source.size());
@@ -56,7 +56,7 @@ class Lexer {
     advance_to(text_.size() - rest.size());
   }
 
-  // What remains of the data before a tag, depending on the tag's sign.
+  // Returns the rest of the data before a tag, depending on the tag's sign.
   std::string_view kept(std::string_view data, char sign, bool variable) const {
     if (sign == '-') return strip(data, Side::right);
     if (sign == '+' || variable) return data;
@@ -101,7 +101,7 @@ class Lexer {
     }
   }
 
-  // After a tag's end: "-" takes all white space, otherwise a block takes one newline.
+  // Skips white space after a tag's end: all of it for "-", otherwise one newline after a block.
   void after_end(char sign, bool trims) {
     if (sign == '-') {
       skip_space();
@@ -118,7 +118,7 @@ class Lexer {
     after_end(sign, true);
   }
 
-  // "{% raw %}" up to "{% endraw %}"; false: it is another tag.
+  // Reads "{% raw %}" up to "{% endraw %}"; false: it is another tag.
   bool raw() {
     const size_t saved = at_;
     const int opened = line_;
@@ -140,7 +140,7 @@ class Lexer {
     fail_at(opened, "raw is not closed: 'endraw' is missing");
   }
 
-  // End of "{%[+-]? word [+-]?%}" that begins at open, or npos.
+  // Returns the end of "{%[+-]? word [+-]?%}" that begins at open, or npos.
   size_t tag_end(size_t open, std::string_view word) const {
     std::string_view rest = text_.substr(open + 2);
     if (!rest.empty() && sign_of(rest[0]) != '\0') rest.remove_prefix(1);
@@ -182,7 +182,7 @@ class Lexer {
     }
   }
 
-  // Digits with single underscores between; the end of them.
+  // Returns the end of digits with single underscores between.
   size_t digits_end(size_t at) const {
     while (at < text_.size() &&
            (digit(text_[at]) || (text_[at] == '_' && at + 1 < text_.size() && digit(text_[at + 1]))))
@@ -255,7 +255,7 @@ class Lexer {
     advance_to(at + 1);
   }
 
-  // The escape whose letter is at `at`; returns where the string continues.
+  // Reads the escape whose letter is at `at`; returns the position at which the string continues.
   size_t escape(size_t at, std::string& value, int line) {
     if (at >= text_.size()) return at;
     const char c = text_[at];
@@ -322,7 +322,7 @@ class Lexer {
   std::string source_;
   std::string_view text_;
   std::vector<Token> tokens_;
-  std::string brackets_;  // the closing brackets that are awaited
+  std::string brackets_;  // the expected closing brackets
   size_t at_ = 0;
   int line_ = 1;
   bool line_starting_ = true;

@@ -1,4 +1,4 @@
-// From UnicodeData.txt and Unihan_NumericValues.txt of Unicode 14, which the tables of utf8proc lack.
+// Tables from UnicodeData.txt and Unihan_NumericValues.txt of Unicode 14, which utf8proc lacks.
 #include "text/chat_template/numerals.h"
 
 #include <algorithm>

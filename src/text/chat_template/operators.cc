@@ -188,8 +188,8 @@ bool equal(Run& run, const Value& a, const Value& b) {
 
 namespace {
 
-// Negative, zero or positive as a is less than, equal to or greater than b; nullopt: no numbers, or NaN. One
-// of them is large.
+// Returns a negative number, zero or a positive one if a is less than, equal to or greater than b; nullopt:
+// no numbers, or NaN. One of them is large.
 std::optional<int> compare_large(const Value& a, const Value& b) {
   if (!a.is_large()) {
     const auto order = compare_large(b, a);

@@ -333,7 +333,7 @@ void Parser::parse_generation(Body& body) {
   body.push_back(std::move(node));
 }
 
-// A block is rendered where it is written: no template inherits from another.
+// Renders a block at its position: no template inherits from another.
 void Parser::parse_block(Body& body) {
   auto node = make_statement(StatementKind::block);
   node->text = take_name("the block's name");

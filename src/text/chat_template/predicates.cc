@@ -1,4 +1,4 @@
-// Jinja's tests: what follows `is`.
+// Jinja's tests: the names after `is`.
 #include "text/chat_template/filters.h"
 #include "text/chat_template/methods.h"
 #include "text/chat_template/python.h"

@@ -9,7 +9,7 @@ namespace trl::text::jinja {
 
 namespace {
 
-// Where the name ends: at "!", ":" or "}". A key in brackets may have each of them.
+// Returns the end of the name: at "!", ":" or "}". A key in brackets may contain each of them.
 size_t end_of_name(Run& run, std::string_view text, size_t at) {
   for (; at < text.size(); ++at) {
     if (text[at] == '{') run.fail("unexpected '{{' in field name");

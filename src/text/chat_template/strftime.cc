@@ -51,7 +51,7 @@ std::string number(int64_t value, int width, char pad, char flag) {
   return pad == ' ' ? fmt::format("{:{}}", value, width) : fmt::format("{:0{}}", value, width);
 }
 
-// ISO 8601: week 1 holds the year's first Thursday.
+// Returns the year and week of ISO 8601: week 1 holds the year's first Thursday.
 std::pair<int64_t, int> iso_week(const Moment& t) {
   const auto leap = [](int64_t y) { return (y % 4 == 0 && y % 100 != 0) || y % 400 == 0; };
   const int monday = (t.weekday + 6) % 7;

@@ -1,4 +1,4 @@
-// What methods of str and filters have in common.
+// Functions that methods of str and filters share.
 #include <cstring>
 
 #include "base/text/utf8.h"
@@ -20,7 +20,7 @@ size_t find_text(Run& run, std::string_view text, std::string_view needle, size_
 }
 
 size_t find_last_text(Run& run, std::string_view text, std::string_view needle) {
-  if (needle.size() <= 256) {  // rfind compares at every place, which only a short text keeps cheap
+  if (needle.size() <= 256) {  // rfind compares at every position, which is cheap only for a short text
     const size_t at = text.rfind(needle);
     const size_t scanned = at == std::string_view::npos ? text.size() : text.size() - at;
     run.spend(1 + static_cast<int64_t>(scanned * (1 + needle.size() / 16) / 16));

@@ -17,7 +17,7 @@ Value like(Run& run, const Value& self, std::string_view bytes) {
   return run.text(std::string(bytes), self.text().markup);
 }
 
-// Steps of what asks for properties of letters.
+// Returns the steps for a function that asks for properties of letters.
 int64_t letter_cost(const Value& self) {
   return static_cast<int64_t>(self.bytes().size() / (self.text().ascii() ? 8 : 2));
 }
@@ -49,7 +49,7 @@ bool letter_or_digit(char32_t c) { return c != '_' && is_word(c); }
 bool is_ascii(char32_t c) { return c < 0x80; }
 bool goes_on_in_name(char32_t c) { return c < 0x80 ? is_word(c) : has_property(c, Property::xid_continue); }
 
-// islower, isupper: no letter of another case and at least one of this.
+// Implements islower and isupper: no letter of another case and at least one of this.
 template <bool (*Wanted)(char32_t), bool (*Other)(char32_t)>
 Value case_is(Run& run, const Value& self, Arguments arguments) {
   Parameters(run, "the method", std::move(arguments), {});
@@ -87,10 +87,10 @@ Value istitle(Run& run, const Value& self, Arguments arguments) {
 
 struct Window {
   size_t begin, end;
-  bool empty;  // the start is past the end: nothing is found there, not even an empty text
+  bool empty;  // the start is past the end: nothing is found, not even an empty text
 };
 
-// The byte range of self[start:end]; start and end are parameters first and first + 1.
+// Returns the byte range of self[start:end]; start and end are parameters first and first + 1.
 Window window(const Value& self, const Parameters& p, size_t first) {
   const Text& text = self.text();
   const auto count = static_cast<int64_t>(text.length);
@@ -175,7 +175,8 @@ Value join(Run& run, const Value& self, Arguments arguments) {
   return join_text(run, self.bytes(), items_of(run, p[0]), true);
 }
 
-// split without a separator, at most limit cuts; what is not cut keeps its white space on the far side.
+// Splits without a separator, with at most `limit` cuts; the uncut rest keeps its white space on the far
+// side.
 std::vector<std::string_view> split_blank(std::string_view text, int64_t limit, bool from_right) {
   std::vector<std::string_view> words = split_words(text);
   if (limit < 0 || words.size() <= static_cast<size_t>(limit)) return words;

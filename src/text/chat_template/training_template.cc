@@ -1,5 +1,5 @@
-// Training variants of known chat templates: the original with a few edits, so that the text stays what it
-// was unless the variant says otherwise.
+// Training variants of known chat templates: the original with a few edits, so that the text is unchanged
+// unless the variant says otherwise.
 #include "base/files/hash.h"
 #include "text/chat_template/chat_template.h"
 #include "text/chat_template/training_variant.h"

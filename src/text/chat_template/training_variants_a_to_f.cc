@@ -38,7 +38,7 @@ constexpr TrainingVariant kVariantsAToF[] = {
      kMessageIsAssistant,
      "''",
      {{{"tool['function']['arguments']", "tool['function']['arguments'] | tojson"}}}},
-    // what tools answer stands inside the model's turn and is not the model's
+    // the tools' answer is inside the model's turn and is not the model's
     {"diffusion_gemma",
      "9aeb7eac68ad87bba7567e9d4597ff203e5609f1b427d9e823437d0142cc61bf",
      "",

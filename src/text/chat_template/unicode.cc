@@ -35,7 +35,7 @@ bool is_word(char32_t c) {
   return k == UTF8PROC_CATEGORY_NL || k == UTF8PROC_CATEGORY_NO;
 }
 
-// Decimal digits stand in Unicode in runs from 0 to 9.
+// Computes a digit's value: decimal digits are in Unicode in runs from 0 to 9.
 int decimal_value(char32_t c) {
   if (c < 0x80) return static_cast<int>(c) - '0';
   int before = 0;

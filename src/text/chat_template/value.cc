@@ -63,7 +63,7 @@ double large_as_real(const Value& large) {
 }
 
 namespace {
-// The digits of a float without a fraction, else empty.
+// Returns the digits of a float without a fraction, else empty.
 std::string whole_digits(double value) {
   return std::isfinite(value) && std::trunc(value) == value ? fmt::format("{:.0f}", value) : std::string();
 }

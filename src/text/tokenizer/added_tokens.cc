@@ -129,7 +129,7 @@ char32_t first_character(std::string_view text) {
   size_t at = 0;
   return base::next_code_point(text, at);
 }
-// begin moved left, or end moved right, over whitespace.
+// Moves begin left, or end right, over whitespace.
 size_t strip_left(std::string_view text, size_t begin, size_t least) {
   while (begin > least) {
     const char32_t c = last_character(text.substr(0, begin));
@@ -168,7 +168,7 @@ void AddedTokens::split(const Piece& piece, bool normalized, PieceSink plain, To
     }
     const size_t begin = added.lstrip ? std::max(strip_left(text, match.begin, done), done) : match.begin;
     const size_t end = added.rstrip ? blank_end : match.end;
-    if (begin >= end) continue;  // the whitespace that an earlier token took along
+    if (begin >= end) continue;  // an earlier token included the whitespace
     if (done < begin) plain(piece.part(done, begin));
     token(piece.part(begin, end), match.value);
     done = end;

@@ -15,13 +15,13 @@ size_t skip_space(std::string_view json, size_t at) {
   return std::min(json.find_first_not_of(kSpace, at), json.size());
 }
 
-// The position after the string that begins at `at`.
+// Returns the position after the string that begins at `at`.
 size_t skip_string(std::string_view json, size_t at) {
   for (++at; at < json.size() && json[at] != '"'; ++at) at += json[at] == '\\' ? 1 : 0;
   return at + 1;
 }
 
-// The position after the value that begins at `at`.
+// Returns the position after the value that begins at `at`.
 size_t skip_value(std::string_view json, size_t at) {
   for (int depth = 0; at < json.size();) {
     const char c = json[at];
@@ -37,7 +37,7 @@ size_t skip_value(std::string_view json, size_t at) {
   return at;
 }
 
-// Begin and end of the value of "added_tokens"; none: {npos, npos}.
+// Returns begin and end of the value of "added_tokens"; none: {npos, npos}.
 std::pair<size_t, size_t> find_value(std::string_view json) {
   for (size_t at = json.find('{') + 1; at < json.size();) {
     at = skip_space(json, at);

@@ -1,5 +1,4 @@
-// Well-known split patterns by hand where every byte that decides is ASCII, and by the regex where one is
-// not.
+// Matches well-known split patterns by hand if every byte that decides is ASCII, otherwise by the regex.
 #include <array>
 
 #include "text/tokenizer/class_row.h"
@@ -11,7 +10,7 @@ namespace {
 enum class Kind : uint8_t { unknown, letter, digit, space, other };
 
 constexpr std::array<Kind, 256> kKinds = [] {
-  std::array<Kind, 256> kinds{};  // what is not named here: left to the regex
+  std::array<Kind, 256> kinds{};  // the characters not named here are left to the regex
   for (size_t c = '!'; c <= '~'; ++c) kinds[c] = Kind::other;
   for (size_t c = '0'; c <= '9'; ++c) kinds[c] = Kind::digit;
   for (size_t c = 'a'; c <= 'z'; ++c) kinds[c] = kinds[c - 'a' + 'A'] = Kind::letter;
@@ -21,18 +20,18 @@ constexpr std::array<Kind, 256> kKinds = [] {
 
 Kind kind_at(std::string_view text, size_t at) { return kKinds[static_cast<unsigned char>(text[at])]; }
 
-// The end of the run of characters of one kind; 0: what ends it is not known.
+// Returns the end of the run of characters of one kind; 0: the character that ends it is not known.
 size_t run_end(std::string_view text, size_t at, Kind kind) {
   while (at < text.size() && kind_at(text, at) == kind) ++at;
   return at < text.size() && kind_at(text, at) == Kind::unknown ? 0 : at;
 }
 
-// Of several spaces the last one belongs to what follows.
+// Finds the spaces before a word; the last of several belongs to the word.
 size_t spaces_before(std::string_view text, size_t begin, size_t end) {
   return end < text.size() && end - begin > 1 ? end - 1 : end;
 }
 
-// The end of the match that begins at `at`; 0: not known from ASCII alone.
+// Returns the end of the match that begins at `at`; 0: not known from only ASCII.
 size_t gpt2_match(std::string_view text, size_t at) {
   if (text[at] == '\'') {
     for (const std::string_view ending : {"s", "t", "re", "ve", "m", "ll", "d"})
@@ -49,7 +48,7 @@ size_t gpt2_match(std::string_view text, size_t at) {
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 bool is_newline(char c) { return c == '\r' || c == '\n'; }
 
-// The length of 's, 't, 're ... in any case; 0: none.
+// Returns the length of 's, 't, 're ... in any case; 0: none.
 size_t contraction(std::string_view text, size_t at) {
   for (const std::string_view ending : {"s", "t", "re", "ve", "m", "ll", "d"}) {
     if (text.size() - at <= ending.size()) continue;
@@ -59,7 +58,7 @@ size_t contraction(std::string_view text, size_t at) {
   return 0;
 }
 
-// White space: up to its last end of a line, else as GPT-2's.
+// Matches white space up to its last line end, else as GPT-2's pattern does.
 size_t space_match(std::string_view text, size_t at) {
   const size_t end = run_end(text, at, Kind::space);
   for (size_t line = end; line > at; --line) {
@@ -68,7 +67,7 @@ size_t space_match(std::string_view text, size_t at) {
   return end > 0 ? spaces_before(text, at, end) : 0;
 }
 
-// Of Llama 3's and Qwen's patterns, by how many digits go together.
+// Matches Llama 3's and Qwen's patterns, by the number of digits in a group.
 template <size_t digits>
 size_t word_match(std::string_view text, size_t at) {
   const Kind kind = kind_at(text, at);

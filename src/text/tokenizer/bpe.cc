@@ -85,11 +85,11 @@ int32_t Bpe::character_id(std::string_view word, size_t begin, size_t end, char3
       fmt::format("{}{}{}", first ? "" : options_.prefix, character, last ? options_.suffix : ""));
 }
 
-// Characters that are in the vocabulary, byte tokens or the unknown token for others.
+// Starts with characters of the vocabulary, and byte tokens or the unknown token for others.
 void Bpe::start(std::string_view word, BpeSpace& space) const {
   space.symbols.clear();
   if (word.size() >= kLongWord) space.symbols.reserve(word.size());
-  size_t unknown = 0;  // bytes of unknown characters that wait for their token
+  size_t unknown = 0;  // bytes of unknown characters whose token is pending
   const auto flush = [&] {
     if (unknown > 0) append(unknown_, unknown, space);
     unknown = 0;
@@ -111,7 +111,7 @@ void Bpe::start(std::string_view word, BpeSpace& space) const {
   if (!space.symbols.empty()) space.symbols.back().next = -1;
 }
 
-// Into the queue up to the rank `most`, into the places of its rank above.
+// Puts a pair into the queue up to the rank `most`, into the places of its rank above.
 void Bpe::push(size_t left, size_t right, uint32_t most, BpeSpace& space) const {
   const auto id = [&](size_t index) { return static_cast<uint32_t>(space.symbols[index].id); };
   const PairTable::Value* merge = merges_.find(id(left), id(right));

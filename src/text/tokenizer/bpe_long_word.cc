@@ -1,6 +1,5 @@
-// Long words, merged rank by rank: what a merge makes waits under higher ranks, so all pairs of a rank are
-// known when its turn comes. A place is looked at once for each of its pairs, so the time is linear in the
-// word.
+// Merges long words rank by rank: a merge's result waits under higher ranks, so all pairs of a rank are known
+// at its turn. A place is visited once for each of its pairs, so the time is linear in the word.
 #include <algorithm>
 #include <functional>
 
@@ -13,7 +12,7 @@ namespace {
 constexpr size_t kAhead = 16;                       // places that are fetched from memory early
 constexpr size_t kPlacesPerPoll = size_t{1} << 14;  // places between two polls
 
-// They come in a few rising runs, one for each merge that made a part of the pair.
+// Sorts places, which form a few rising runs, one for each merge that made a part of the pair.
 void sort_runs(std::vector<uint32_t>& places) {
   std::vector<size_t> runs = {0};
   for (size_t i = 1; i < places.size(); ++i) {
@@ -42,7 +41,7 @@ void Bpe::place(size_t at, uint32_t rank, BpeSpace& space) const {
   places.push_back(static_cast<uint32_t>(at));
 }
 
-// How many places were merged; they stand at the front then.
+// Returns the number of merged places, which are then at the front.
 size_t Bpe::merge_at_once(uint32_t rank, std::vector<uint32_t>& places, BpeSpace& space) const {
   const auto& symbols = space.symbols;
   const Merge& merge = ranks_[rank];
@@ -59,7 +58,7 @@ size_t Bpe::merge_at_once(uint32_t rank, std::vector<uint32_t>& places, BpeSpace
   return merged;
 }
 
-// What comes up at a place and has no higher rank is merged before the next place, as it stands to its left.
+// Merges a new pair at a place whose rank is not higher before the next place, as it is to the left of that.
 void Bpe::merge_one_by_one(uint32_t rank, const std::vector<uint32_t>& places, BpeSpace& space) const {
   space.queue.clear();
   size_t done = 0;

@@ -12,7 +12,7 @@ constexpr CharacterRange kLaterNumbers[] = {{0x10D40, 0x10D49}, {0x116D0, 0x116E
                                             {0x11DE0, 0x11DE9}, {0x16130, 0x16139}, {0x16D70, 0x16D79},
                                             {0x16FF4, 0x16FF6}, {0x1CCF0, 0x1CCF9}, {0x1E5F1, 0x1E5FA}};
 
-// Punctuation that came after Unicode 8, which is the one that `tokenizers` asks here.
+// Punctuation newer than Unicode 8, the version that `tokenizers` uses here.
 constexpr CharacterRange kLaterPunctuation[] = {
     {0x61D, 0x61D},     {0x9FD, 0x9FD},     {0xA76, 0xA76},     {0xC77, 0xC77},     {0xC84, 0xC84},
     {0x1B7D, 0x1B7E},   {0x2E43, 0x2E4F},   {0x2E52, 0x2E5D},   {0x10EAD, 0x10EAD}, {0x10F55, 0x10F59},

@@ -10,7 +10,7 @@
 namespace trl::text {
 
 namespace {
-// What the bits of a unit say.
+// Reads the bits of a unit.
 constexpr bool is_value(uint32_t unit) { return unit >> 31; }
 constexpr uint32_t value(uint32_t unit) { return unit & 0x7FFFFFFF; }
 constexpr uint32_t label(uint32_t unit) { return unit & 0x800000FF; }
@@ -88,7 +88,7 @@ constexpr size_t kMaxUnits = size_t{1} << 22;  // the known tables have 2^16
 constexpr size_t kMaxReplacement = 256;        // bytes; those of NFKC have up to 33
 constexpr int kMostOnWay = 32, kMaxDepth = 255;
 
-// How many replacements lie on a way through the trie, at most. Ways join again, so each unit is asked once.
+// Counts the most replacements on a path through the trie. Paths join again, so each unit is visited once.
 class Ways {
  public:
   Ways(const std::vector<uint32_t>& units, const std::string& where)

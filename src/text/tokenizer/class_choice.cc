@@ -1,5 +1,5 @@
-// From transformers 5.23's models/auto/tokenization_auto.py, with the model types whose tokenizers are read
-// or refused.
+// Tables from transformers 5.23's models/auto/tokenization_auto.py, with the model types whose tokenizers are
+// read or refused.
 #include "text/tokenizer/class_choice.h"
 
 #include <utility>
@@ -12,8 +12,8 @@
 namespace trl::text {
 
 namespace {
-// Class to model types, each between spaces. Of a generic class first: these types take tokenizer.json as it
-// stands, whatever class is named.
+// Maps a class to model types, each between spaces. Types of a generic class first: they use tokenizer.json
+// unchanged, whichever class is named.
 constexpr std::string_view kGeneric =
     " EvollaModel arctic aria beam bigbird_pegasus camembertv2-base canary chatlm cohere_asr ernie4_5 "
     "ernie4_5_moe flex_olmo fuyu glm glm4 glm4_moe glm4_moe_lite glm4v glm4v_moe glm_image glmasr got_ocr2 "
@@ -75,7 +75,7 @@ std::string own_class(std::string_view model_type) {
 
 struct Names {
   std::string named;         // tokenizer_class of tokenizer_config.json, else of config.json
-  std::string model_type;    // of config.json
+  std::string model_type;    // from config.json
   bool remote_code = false;  // tokenizer_config.json's auto_map has an AutoTokenizer
 };
 
@@ -103,7 +103,8 @@ std::string choose(const Names& names) {
   return has(kGeneric, names.model_type) ? std::string() : names.named;
 }
 
-// LlamaTokenizer has no ByteLevel step: with such a file it is not rebuilt.
+// Returns whether the file overrules LlamaTokenizer, which has no ByteLevel step: with such a file it is not
+// rebuilt.
 bool overrules(const Names& names, const std::string& tokenizer_json) {
   return (names.named == "LlamaTokenizer" || names.named == "LlamaTokenizerFast") && !names.remote_code &&
          tokenizer_json.find("\"ByteLevel\"") != std::string::npos;

@@ -1,4 +1,4 @@
-// From transformers 5.23's models/*/tokenization_*.py.
+// Rows from transformers 5.23's models/*/tokenization_*.py.
 #include "text/tokenizer/class_row.h"
 
 #include <algorithm>

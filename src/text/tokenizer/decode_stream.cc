@@ -9,7 +9,7 @@
 namespace trl::text {
 namespace {
 
-// How long the beginning of an unfinished character at the end of bytes is; 0: none.
+// Returns the length of an unfinished character's beginning at the end of bytes; 0: none.
 size_t unfinished(std::string_view bytes) {
   for (size_t back = 1; back <= std::min<size_t>(3, bytes.size()); ++back) {
     const auto byte = static_cast<unsigned char>(bytes[bytes.size() - back]);

@@ -15,7 +15,7 @@ namespace trl::text {
 namespace {
 constexpr const char* kReplacement = "\xEF\xBF\xBD";
 
-// A token with a character outside of the byte alphabet stands for itself.
+// Decodes the byte alphabet; a token with a character outside of it is unchanged.
 class ByteLevel final : public Decoder {
  public:
   void apply(std::vector<std::string>& tokens, DecodeMode) const override {
@@ -97,7 +97,7 @@ class ReplaceDecoder final : public Decoder {
     std::string out;
     for (std::string& token : tokens) {
       if (base::find_invalid_utf8(token) != base::kValid)
-        continue;  // bytes for streaming: no pattern is about them
+        continue;  // bytes for streaming: patterns do not apply to them
       out.clear();
       pattern_->cut(token, space, [&](size_t begin, size_t end, bool match) {
         match ? out.append(content_) : out.append(token, begin, end - begin);
@@ -133,7 +133,7 @@ class StripDecoder final : public Decoder {
   bool whole_;  // the tokens were joined before: it is the text whose ends are stripped
 };
 
-// SentencePiece's mark of a space; the one that was put before the text is removed.
+// Decodes SentencePiece's mark of a space; removes the one that was put before the text.
 class MetaspaceDecoder final : public Decoder {
  public:
   explicit MetaspaceDecoder(MetaspaceSettings settings) : settings_(std::move(settings)) {}

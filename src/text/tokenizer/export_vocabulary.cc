@@ -1,6 +1,6 @@
-// A byte-level BPE ("gpt2") is named by the split patterns before it, a SentencePiece BPE ("llama") has
-// scores instead of merges. Each is compared with what it would be read back as: what a file cannot say
-// is refused, and a warning says where llama.cpp reads it otherwise.
+// Names a byte-level BPE ("gpt2") by the split patterns before it; a SentencePiece BPE ("llama") has scores
+// instead of merges. Each is compared with the tokenizer that would be read back: a property that a file
+// cannot store is refused, and a warning says if llama.cpp reads it differently.
 #include "text/tokenizer/export_vocabulary.h"
 
 #include <algorithm>
@@ -87,7 +87,7 @@ class Export {
     v_.eos = id(tokenizer_.special().eos);
     v_.unk = id(tokenizer_.special().unk);
     v_.pad = id(tokenizer_.special().pad);
-    // What stands around a text is seen by encoding one.
+    // Encodes a text to see the tokens around it.
     const std::vector<int32_t> bare = tokenizer_.encode("a", false);
     const std::vector<int32_t> whole = tokenizer_.encode("a", true);
     const auto found = std::search(whole.begin(), whole.end(), bare.begin(), bare.end());
@@ -107,7 +107,7 @@ class Export {
     if (after == 1) v_.eos = whole.back();
   }
 
-  // To keep what a pattern matches is to isolate it, where it matches every text.
+  // Replaces "keep the matches" by "isolate" if the pattern matches every text: they are the same then.
   static nlohmann::json isolated(nlohmann::json steps) {
     if (!steps.is_array()) return steps;
     for (nlohmann::json& step : steps) {
@@ -138,7 +138,7 @@ class Export {
     for (const auto& [left, right] : json_.merges) v_.merges.push_back(left + " " + right);
   }
 
-  // Of the token that a merge makes, in the order of its first merge: the earlier, the higher.
+  // Scores the token of each merge, in the order of its first merge: the earlier, the higher.
   void put_scores() {
     v_.model = "llama";
     put_space();

@@ -1,4 +1,4 @@
-// Facts from llama.cpp's llama-vocab.cpp; its patterns leave what they do not match as words of its own.
+// Facts from llama.cpp's llama-vocab.cpp; text that its patterns do not match forms its own words.
 #include "text/tokenizer/gguf_pre.h"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ constexpr const char* kO200kSplit = TRL_WORDS("(?i:'s|'t|'re|'ve|'m|'ll|'d)?") "
 #undef TRL_REST
 #undef TRL_SMALL
 #undef TRL_LARGE
-// Of Kimi K2: runs of Han by themselves.
+// Patterns of Kimi K2: runs of Han are separate.
 #define TRL_LARGE "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]"
 #define TRL_SMALL "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]"
 constexpr const char* kKimiSplit =

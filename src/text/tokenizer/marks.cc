@@ -1,5 +1,5 @@
-// The marks and control characters that BertNormalizer and StripAccents take out. The lists hold what came
-// later than the tables of `tokenizers`.
+// The marks and control characters that BertNormalizer and StripAccents remove. The lists hold characters
+// newer than the tables of `tokenizers`.
 #include <utf8proc.h>
 
 #include "text/tokenizer/character_ranges.h"

@@ -1,4 +1,4 @@
-// What properties of characters have gained from Unicode 14, which PCRE2 10.42 knows, to 16, which the
+// The characters that properties have gained from Unicode 14, which PCRE2 10.42 knows, to 16, which the
 // Oniguruma 6.9.10 of `tokenizers` knows.
 #include <utility>
 

@@ -177,7 +177,7 @@ class Translator {
     out_ += negated ? "(?:(?!" + all + ")\\p{Any})" : "(?:" + all + ")";
   }
 
-  // One side of &&, as a class of its own; the '&&' or ']' after it is read.
+  // Reads one side of && as its own class; the '&&' or ']' after it is read.
   std::string class_part() {
     if (ahead("[^")) {
       at_ += 2;

@@ -58,8 +58,8 @@ void Pipeline::read_added(const Field& root) {
   }
 }
 
-// As transformers adds them: listed tokens have the flags that added_tokens_decoder gives them, but a special
-// one stays special; tokens that the configuration names become special, unless there is an
+// Adds named tokens as transformers does: listed tokens have the flags that added_tokens_decoder gives them,
+// but a special one stays special; tokens that the configuration names become special, unless there is an
 // added_tokens_decoder and only tokenizer.json has them.
 void Pipeline::add_named(const Settings& settings) {
   const auto add = [&](const AddedToken& token) {

@@ -1,4 +1,4 @@
-// Of the model "gpt2" tokenizer.ggml.pre names the split patterns; "llama" is SentencePiece's BPE, whose
+// For the model "gpt2", tokenizer.ggml.pre names the split patterns; "llama" is SentencePiece's BPE, whose
 // scores order the merges. Token types tell which tokens are recognised in the text.
 #include "text/tokenizer/plain_vocabulary.h"
 
@@ -46,7 +46,7 @@ void check(const PlainVocabulary& v, const std::string& origin) {
   readable(v.merges, "tokenizer.ggml.merges");
 }
 
-// The token with an id that the file gives, or nothing.
+// Returns the token with an id that the file gives, or nothing.
 std::optional<std::string> token_of(const PlainVocabulary& v, int32_t id, const char* key,
                                     const std::string& origin) {
   if (id == -1) return std::nullopt;
@@ -94,7 +94,8 @@ Json post_processor(const PlainVocabulary& v, const std::optional<std::string>& 
   return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", specials}};
 }
 
-// As transformers builds them: Phi-3 has its space before the text from a normalizer, others from Metaspace.
+// Builds steps as transformers does: Phi-3 has its space before the text from a normalizer, others from
+// Metaspace.
 void put_scored_steps(const PlainVocabulary& v, Json& head) {
   const bool prepends = v.add_space_prefix && v.architecture == "phi3";
   Json normalizers = {{{"type", "Prepend"}, {"prepend", kSpaceMark}}, replace(" ", kSpaceMark)};

@@ -78,7 +78,7 @@ void PostProcessor::read_template(const Field& field, int32_t id_end) {
   add(field, std::move(parts));
 }
 
-// A second one would add its tokens around each part of what the first has made.
+// Refuses a second one, which would add its tokens around each part of the first one's result.
 void PostProcessor::add(const Field& field, std::vector<std::optional<int32_t>> parts) {
   if (parts.size() == 1 && !parts[0]) return;
   for (const Step& step : steps_) {
@@ -145,7 +145,7 @@ void PostProcessor::trim(const Step& step, Tokens& tokens, std::string_view text
   }
 }
 
-// Trimming is about the text's own tokens, wherever it stands among the steps.
+// Runs the steps; trimming applies to the text's own tokens, at any position among the steps.
 void PostProcessor::run(Tokens& tokens, std::string_view text, bool add_special_tokens,
                         TokenText token_text) const {
   for (const Step& step : steps_) {

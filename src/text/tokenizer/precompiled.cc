@@ -1,5 +1,5 @@
-// How `tokenizers` applies a charsmap: to each grapheme cluster of less than six bytes as a whole, where the
-// map knows what it begins with, else to each of its characters.
+// Applies a charsmap as `tokenizers` does: to each grapheme cluster of less than six bytes as a whole, if the
+// map knows a beginning of it, else to each of its characters.
 #include <utf8proc.h>
 
 #include "base/text/utf8.h"
@@ -24,8 +24,9 @@ size_t cluster_end(std::string_view text, size_t at) {
   return at;
 }
 
-// Writes replacements with their origins. What becomes nothing goes with the character before it; before the
-// first character it leaves no trace, so that all later ones have the origin of an earlier one.
+// Writes replacements with their origins. A character with an empty replacement is counted with the one
+// before it; before the first character it leaves no trace, so that all later ones have the origin of an
+// earlier one.
 class Replacer {
  public:
   Replacer(const Piece& piece, Buffer& out) : text_(piece.text), rewriter_(piece, out) {}
@@ -121,7 +122,7 @@ class Precompiled final : public Normalizer {
   }
 
  private:
-  // An ASCII character that is a cluster of its own.
+  // Returns whether an ASCII character forms its own cluster.
   static bool alone(std::string_view text, size_t at) {
     if (static_cast<unsigned char>(text[at]) >= 0x80) return false;
     return at + 1 == text.size() ||
@@ -129,7 +130,7 @@ class Precompiled final : public Normalizer {
   }
 
   Charsmap map_;
-  bool stays_[0x80] = {};  // of ASCII characters
+  bool stays_[0x80] = {};  // for ASCII characters
 };
 }  // namespace
 

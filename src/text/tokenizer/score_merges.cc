@@ -16,7 +16,7 @@ struct Merge {
   size_t left;  // characters
   size_t right;
   size_t token;
-  size_t cut;  // byte
+  size_t cut;  // position in bytes
 };
 }  // namespace
 

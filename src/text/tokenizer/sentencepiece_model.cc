@@ -16,7 +16,8 @@ using sentencepiece::TextSink;
 void append(void* to, const char* text, size_t size) { static_cast<std::string*>(to)->append(text, size); }
 TextSink sink(std::string& text) { return {&text, append}; }
 
-// Beside libtrl.so in the folder trl, beside the engine there, or in the lib of a build's programs.
+// Returns the module's path: next to libtrl.so in the folder trl, next to the engine there, or in the lib of
+// a build's programs.
 std::string module_path() {
   Dl_info info{};
   std::string own;

@@ -167,7 +167,8 @@ class SentencePieceTokenizer final : public Tokenizer {
     return skip_special_tokens && special ? std::string() : id_to_token(id).value_or(std::string());
   }
 
-  // A token that shows, after which others have what they add to a text: the space before a text goes.
+  // Finds a visible token after which others decode to their addition to a text: the space before a text is
+  // gone.
   int32_t find_anchor() const {
     for (int32_t id = 0; id < model_->size(); ++id) {
       if (model_->kind(id) == Kind::normal && !model_->decode({&id, 1}).empty()) return id;

@@ -1,4 +1,4 @@
-// As transformers 5 reads them: special_tokens_map.json and added_tokens.json count only without
+// Reads settings as transformers 5 does: special_tokens_map.json and added_tokens.json count only without
 // added_tokens_decoder, and the former then wins over tokenizer_config.json; files of chat templates win over
 // those in tokenizer_config.json.
 #include "text/tokenizer/settings.h"
@@ -119,7 +119,7 @@ Json sentinels(const Field& config) {
   return tokens;
 }
 
-// The tokens that a class has of its own, as if the files named them.
+// Adds a class's own tokens, as if the files named them.
 void put_defaults(Json& config, const ClassRow& row, const std::string& where) {
   const DefaultTokens& own = row.tokens;
   const std::pair<const char*, const char*> tokens[] = {
@@ -205,7 +205,8 @@ void put_token(Json& config, const char* key, const std::optional<std::string>& 
   if (token) config[key] = *token;
 }
 
-// Into added_tokens_decoder. special_tokens_map.json does not count beside that: its names move.
+// Puts tokens into added_tokens_decoder. special_tokens_map.json does not count together with that: its names
+// move.
 void put_added(Json& config, const Json& map, const std::map<int32_t, AddedToken>& added) {
   if (!config.contains("added_tokens_decoder")) {
     for (const auto& [key, value] : map.items()) config[key] = value;

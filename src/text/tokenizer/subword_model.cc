@@ -16,7 +16,7 @@ void add(Vocabulary& vocabulary, const std::string& token, int32_t id, const std
     fail(Status::format, "{}.vocab: '{}' with the id {}: the token or the id occurs twice", where, token, id);
 }
 
-// Of an object, by token.
+// Reads an object, by token.
 Vocabulary read_vocabulary(const TokenizerJson& json, const std::string& where) {
   if (!json.pieces.empty())
     fail(Status::format, "{}.vocab: a list instead of an object of tokens and ids", where);
@@ -27,8 +27,8 @@ Vocabulary read_vocabulary(const TokenizerJson& json, const std::string& where) 
   return vocabulary;
 }
 
-// `tokenizers` counts the prefix's characters where it cuts bytes, and makes byte tokens of what is added
-// too.
+// Checks affixes: `tokenizers` counts the prefix's characters in a cut of bytes, and makes byte tokens of the
+// added text too.
 void check_affixes(const BpeOptions& options, const std::string& where) {
   const bool ascii = std::all_of(options.prefix.begin(), options.prefix.end(), [](char c) { return c > 0; });
   if (!ascii)

@@ -17,7 +17,7 @@ namespace trl::text {
 namespace {
 class PipelineTokenizer final : public Tokenizer {
  public:
-  // class_name: chosen of transformers' classes; empty: tokenizer.json counts as it stands.
+  // class_name: the chosen class of transformers; empty: tokenizer.json is used unchanged.
   PipelineTokenizer(Files files, const std::string& origin, const std::string& class_name, base::LogSink* log)
       : files_(std::make_shared<const Files>(std::move(files))), origin_(origin) {
     const ClassRow* row = find_class_row(class_name);

@@ -61,7 +61,7 @@ class Form final : public Normalizer {
     Rewriter rewriter(piece, out);
     std::vector<Part> parts;
     bool changed = false;
-    size_t begin = 0;  // of the last settled character
+    size_t begin = 0;  // start of the last settled character
     for (size_t at = 0; at < text.size();) {
       const size_t here = at;
       if (settled(base::next_code_point(text, at))) {
@@ -86,8 +86,8 @@ class Form final : public Normalizer {
   }
 
  private:
-  // Neither changes, nor is reordered, nor joins what stands before it. A composed letter is settled only as
-  // long as no mark follows it, which may have to stand between its parts.
+  // Returns whether c neither changes, nor is reordered, nor joins the character before it. A composed letter
+  // is settled only as long as no mark follows it, which may belong between its parts.
   bool settled(char32_t c) const {
     if (c < (compatible_ ? 0xA0u : composes_ ? 0x300u : 0xC0u)) return true;
     if (c >= 0xAC00 && c <= 0xD7A3) return composes_;                                     // Hangul syllables

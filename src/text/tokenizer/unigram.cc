@@ -43,7 +43,7 @@ Unigram::Unigram(Vocabulary vocabulary, std::vector<double> scores, UnigramOptio
 
 std::unique_ptr<ModelSpace> Unigram::space() const { return std::make_unique<Space>(); }
 
-// Of equal sums the one that was found first stays: that of the longest last token.
+// Finds the best way; among equal sums the first one found stays: that of the longest last token.
 void Unigram::search(std::string_view word, Space& space) const {
   auto& best = space.best;
   best.assign(word.size() + 1, {});
@@ -55,7 +55,7 @@ void Unigram::search(std::string_view word, Space& space) const {
   for (size_t at = 0; at < word.size();) {
     const size_t behind = at + character_length(word[at]);
     const double here = best[at].score;
-    bool known = false;  // the character alone is a token
+    bool known = false;  // the single character is a token
     uint32_t node = Trie::kRoot;
     for (size_t end = at; end < word.size();) {
       node = trie_.next(node, word[end]);
@@ -91,7 +91,7 @@ void Unigram::append_unknown(const Piece& piece, Tokens& out) const {
   }
 }
 
-// Unknown characters beside each other are one token.
+// Joins adjacent unknown characters into one token.
 void Unigram::tokenize(const Piece& word, ModelSpace& room, Tokens& out) const {
   auto& space = static_cast<Space&>(room);
   search(word.text, space);
@@ -99,7 +99,7 @@ void Unigram::tokenize(const Piece& word, ModelSpace& room, Tokens& out) const {
   for (size_t end = word.text.size(); end > 0; end = space.best[end].begin)
     space.ends.push_back(static_cast<uint32_t>(end));
   size_t begin = 0;
-  size_t unknown = 0;  // where a run of unknown characters begins; begin: none
+  size_t unknown = 0;  // start of a run of unknown characters; begin: none
   for (auto end = space.ends.rbegin(); end != space.ends.rend(); ++end) {
     const int32_t id = space.best[*end].id;
     if (id != options_.unknown) {

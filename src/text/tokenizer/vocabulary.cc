@@ -14,7 +14,7 @@ void Vocabulary::reserve(size_t tokens) {
   while (slots_.size() < 2 * tokens) grow();
 }
 
-// The slot of the token, or the free one where it belongs.
+// Returns the slot of the token, or the free one for it.
 size_t Vocabulary::slot(std::string_view token, uint64_t hash) const {
   const size_t mask = slots_.size() - 1;
   const auto tag = static_cast<uint32_t>(hash >> 32);

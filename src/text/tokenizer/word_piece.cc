@@ -19,7 +19,7 @@ WordPiece::WordPiece(Vocabulary vocabulary, WordPieceOptions options, std::strin
   }
 }
 
-// false: some part is not a token; what out got before stays.
+// Returns false if some part is not a token; earlier output in out stays.
 bool WordPiece::cover(const Piece& word, Tokens& out) const {
   const std::string_view text = word.text;
   for (size_t begin = 0; begin < text.size();) {

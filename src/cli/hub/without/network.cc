@@ -1,4 +1,4 @@
-// In place of what needs libcurl, where the command is built without it (TRL_HUB=OFF).
+// Replaces the functions that need libcurl if the command is built without it (TRL_HUB=OFF).
 #include "cli/hub/network.h"
 
 #include <fmt/format.h>
