@@ -12,8 +12,8 @@ struct Want {
   enum class Part { all, text, rows } part = Part::all;  // text: only a model's tokenizer and configuration
   std::string file;                                      // for a model: only this GGUF file, or empty
   bool configured = false;                               // rows: only one configuration
-  std::string config;                                    // rows: only one configuration
-  bool parquet = true;                                   // its name; empty: the default one
+  std::string config;                                    // its name; empty: the default one
+  bool parquet = true;                                   // rows: whether Parquet files can be read
 };
 
 // Returns the chosen files. card: the text of a dataset's README.md, or empty. Throws HubError, with the
