@@ -44,12 +44,14 @@ TEST(PagedMemory, LeavesThisProcessAndComesBack) {
   EXPECT_NO_THROW(memory.check());
 }
 
-// The file of this process that has no name.
-int unnamed_file() {
+// The file of this process that has no name and this size.
+int unnamed_file(uintmax_t bytes) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code gone;
     const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
-    if (target.starts_with(kDisk) && target.ends_with("(deleted)")) return std::stoi(entry.path().filename());
+    if (target.starts_with(kDisk) && target.ends_with("(deleted)") &&
+        std::filesystem::file_size(entry.path(), gone) == bytes)
+      return std::stoi(entry.path().filename());
   }
   return -1;
 }
@@ -58,7 +60,7 @@ TEST(PagedMemory, APageThatTheDiskCannotReadIsAnError) {
   const PagedMemory memory(kDisk, 1 << 20, "numbers");
   memory.data()[5] = 1;
   memory.release(memory.data(), 1 << 20);
-  const int file = unnamed_file();
+  const int file = unnamed_file(1 << 20);
   ASSERT_GE(file, 0);
   ASSERT_EQ(::ftruncate(file, 0), 0);
   const base::MappedReads guard;
