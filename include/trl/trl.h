@@ -523,8 +523,8 @@ TRL_API const char* trl_option_aliases(const trl_option* option) TRL_NOEXCEPT;
  * the option.
  *
  * @param option [in] from trl_option_next.
- * @return names with commas between, borrowed for the life of the process; "" when there are none; NULL for
- * what is not an option.
+ * @return names with commas between, borrowed for the life of the process; "" when there are none; NULL if
+ * it is not an option.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
@@ -1455,7 +1455,7 @@ TRL_API trl_status trl_trainer_plan(trl_runtime* runtime, const trl_config* conf
  * Checks a run as trl_trainer_create does before it reads rows and weights, and creates nothing: options that
  * exclude each other, folders that cannot be written, an output directory that holds another run, a
  * checkpoint in `resume_from_checkpoint` that is not there, a reference that is not a language model, and
- * what this machine lacks. The contents of a checkpoint are not read.
+ * features that this machine lacks. The contents of a checkpoint are not read.
  *
  * @param runtime [in] of the log.
  * @param config [in] of the run; copied.
@@ -1905,7 +1905,7 @@ TRL_API const int32_t* trl_completions_tokens(const trl_completions* completions
 /**
  * Why a completion ended: "eos_token" (an end token of the model or tokenizer), "stop_sequence" (a text of
  * generate.stop), "length" (generate.max_new_tokens) or "callback" (on_token returned something other than 0
- * where it would have continued).
+ * although it would have continued).
  *
  * @param completions [in] not changed.
  * @param index [in] the completion's number: the prompt's, if there is one of each.
