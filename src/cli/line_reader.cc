@@ -27,6 +27,9 @@ struct LineReader::Editor {
     el_set(line, EL_SETTY, "-d", "-isig", nullptr);
     el_set(line, EL_ADDFN, "trl-drop", "Drop the line", &Editor::drop);
     el_set(line, EL_BIND, "^C", "trl-drop", nullptr);
+    // A Ctrl-D that was pressed before a prompt arrives as this key, which libedit may have bound to
+    // quoted-insert.
+    el_set(line, EL_BIND, "^@", "em-set-mark", nullptr);
     el_source(line, nullptr);  // ~/.editrc
   }
   ~Editor() {
@@ -64,6 +67,9 @@ LineReader::End LineReader::read(std::string& line) {
   if (editor_ == nullptr) return std::getline(std::cin, line) ? End::line : End::input;
   int size = 0;
   editor_->dropped = false;
+  // Takes the keys before the prompt is shown: libedit shows it first, and the terminal would still act on
+  // Ctrl-C and Ctrl-D.
+  el_set(editor_->line, EL_PREP_TERM, 1);
   const char* const typed = el_gets(editor_->line, &size);
   if (editor_->dropped) {
     el_reset(editor_->line);

@@ -670,7 +670,7 @@ def until(text):  # reads what is said, to the end of text
         if time.time() > end: sys.exit(f"{text!r} does not come: {seen[-500:]!r}")
         if select.select([fd], [], [], 0.2)[0]: seen += os.read(fd, 4096)
     seen = seen.split(text, 1)[1]
-until(b"> ")  # before each prompt the terminal itself would take a line, Ctrl-C and Ctrl-D
+until(b"> ")  # from here on Ctrl-C and Ctrl-D are keys of the line, until the line ends
 os.write(fd, "one two thr\u00e9e\r".encode())
 while len(seen) < 500: seen += os.read(fd, 4096)  # the answer is under way
 os.write(fd, b"\x03")
@@ -683,12 +683,11 @@ until(b"> ")
 os.write(fd, b"/save said.jsonl\r")
 until(b"saved in said.jsonl")
 until(b"> ")
+os.write(fd, b"\x04")
 end, ended, status = time.time() + 120, 0, 0
-while not ended:  # the prompt is shown a moment before the terminal leaves Ctrl-D to the command
+while not ended:
     if time.time() > end: sys.exit("Ctrl-D does not end it")
-    try: os.write(fd, b"\x04")
-    except OSError: pass  # it has ended
-    time.sleep(0.2)
+    time.sleep(0.1)
     ended, status = os.waitpid(pid, os.WNOHANG)
 assert os.waitstatus_to_exitcode(status) == 0
 PY
