@@ -70,8 +70,7 @@ void put_in_order(std::vector<HeadTarget>& targets) {
 // A tile with its rows' sums, and the results of the loss for it.
 struct HeadSweep::Tile {
   HeadTile work;
-  size_t first = 0;  // index of its first row in rows_
-  std::vector<HeadStats> stats = {};
+  size_t first = 0;                                 // index of its first row in rows_
   std::vector<double> by_probs = {}, by_mean = {};  // [rows]: sums of the derivatives
   std::vector<HeadTarget> targets = {};
 };
@@ -194,23 +193,24 @@ void HeadSweep::run_tile(size_t first, int64_t rows, std::vector<TokenValues>* v
   });
   each_with_work(1, work_floats_,
                  [&](int64_t, float* work) { cpu().head_pack(tile.work, operand_.data_ptr(), work); });
-  tile.stats = sums_of(tile.work);
+  sum_up(tile.work);
   take(tile, values);
   if (to_.any()) add_gradients(tile);
 }
 
-std::vector<HeadStats> HeadSweep::sums_of(const HeadTile& tile) const {
-  std::vector<HeadStats> stats(static_cast<size_t>(kParts * tile.rows));
+void HeadSweep::sum_up(const HeadTile& tile) {
+  stats_.resize(static_cast<size_t>(kParts * tile.rows));
+  const bool rehearsal = tensor::Rehearsal::current() != nullptr;
+  if (!rehearsal) std::fill(stats_.begin(), stats_.end(), HeadStats{});
   each_part(kParts, [&](int64_t part, int64_t begin, int64_t end, float* work) {
     each_piece(tile, begin, end, work, [&](const HeadTile& piece, int64_t from, int64_t to, float* rest) {
-      cpu().head_logits(piece, from, to, stats.data() + part * tile.rows, rest);
+      cpu().head_logits(piece, from, to, stats_.data() + part * tile.rows, rest);
     });
   });
-  for (int64_t part = 1; part < kParts && tensor::Rehearsal::current() == nullptr; ++part) {
+  for (int64_t part = 1; part < kParts && !rehearsal; ++part) {
     for (int64_t i = 0; i < tile.rows; ++i)
-      join(stats[static_cast<size_t>(i)], stats[static_cast<size_t>(part * tile.rows + i)]);
+      join(stats_[static_cast<size_t>(i)], stats_[static_cast<size_t>(part * tile.rows + i)]);
   }
-  return stats;
 }
 
 void HeadSweep::take(Tile& tile, std::vector<TokenValues>* values) {
@@ -222,7 +222,7 @@ void HeadSweep::take(Tile& tile, std::vector<TokenValues>* values) {
       const int64_t token = targets_.tokens[t], at = token * tile.work.pitch + static_cast<int64_t>(i);
       float logit = 0;
       cpu().convert(at_byte(logits_, at), tile.work.type, &logit, Type::f32, 1);
-      const TokenValues value = values_of(tile.stats[i], logit, token, vocab());
+      const TokenValues value = values_of(stats_[i], logit, token, vocab());
       if (values != nullptr) (*values)[t] = value;
       if (loss_ == nullptr) continue;
       const TokenTerm term = (*loss_)(static_cast<int64_t>(t), value);
@@ -244,9 +244,9 @@ void HeadSweep::add_gradients(Tile& tile) {
   work.low_from = stays_split_ || tile.first != 0;
   work.low_to = stays_split_ || tile.first + static_cast<size_t>(work.rows) != rows_.size();
   std::vector<float> top(static_cast<size_t>(work.pitch)), scale(top), spread(top);
-  for (size_t i = 0; i < tile.stats.size() && i < tile.by_probs.size(); ++i) {
-    top[i] = tile.stats[i].top;
-    scale[i] = static_cast<float>(tile.by_probs[i] * options_.scale / tile.stats[i].sum);
+  for (size_t i = 0; i < tile.by_probs.size(); ++i) {
+    top[i] = stats_[i].top;
+    scale[i] = static_cast<float>(tile.by_probs[i] * options_.scale / stats_[i].sum);
     spread[i] = static_cast<float>(tile.by_mean[i] * options_.scale / static_cast<double>(vocab()));
   }
   const HeadFactors factors{top.data(), scale.data(), spread.data(), tile.targets.data(),

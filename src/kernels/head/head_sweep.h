@@ -37,7 +37,7 @@ class HeadSweep {
   template <typename Body>
   void each_piece(const HeadTile& whole, int64_t begin, int64_t end, float* work, const Body& body) const;
   void run_tile(size_t first, int64_t rows, std::vector<TokenValues>* values);
-  std::vector<HeadStats> sums_of(const HeadTile& tile) const;
+  void sum_up(const HeadTile& tile);
   void take(Tile& tile, std::vector<TokenValues>* values);
   void add_gradients(Tile& tile);
   void add_own_gradient(const Tile& tile, const HeadFactors& factors);
@@ -54,8 +54,9 @@ class HeadSweep {
   const HeadOptions& options_;
   const Gradients to_;
   const bool stays_split_;
-  std::vector<int64_t> rows_;   // the rows that have a target, once each
-  std::vector<size_t> starts_;  // the index of each row's first target, and the end of all
+  std::vector<int64_t> rows_;     // the rows that have a target, once each
+  std::vector<size_t> starts_;    // the index of each row's first target, and the end of all
+  std::vector<HeadStats> stats_;  // of the tile, kParts times: the first are those of the whole vocabulary
   at::Tensor low_;
   int64_t work_floats_ = 0;
   at::Tensor logits_, operand_, packed_, shares_;

@@ -285,7 +285,7 @@ TEST(Plan, KnowsWhatMemoryThereIs) {
   EXPECT_GT(few.at("room").at("machine_bytes").get<double>(), few.at("peak_bytes").get<double>());
   EXPECT_FALSE(few.at("room").contains("warning"));
   // All logits and activations of this many tokens are more than any machine has.
-  const Json many = plan(host::with(tiny(scratch), {{"max_length", "16000000"},
+  const Json many = plan(host::with(tiny(scratch), {{"max_length", "6000000"},
                                                     {"per_device_train_batch_size", "1"},
                                                     {"gradient_checkpointing", "false"}}));
   const double room = std::min(many.at("room").at("machine_bytes").get<double>(),
