@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "checkpoint/adapter_gguf.h"
 #include "checkpoint/cast_adapter.h"
+#include "checkpoint/directory.h"
 #include "checkpoint/gguf_file.h"
 #include "checkpoint/memory_weights.h"
 #include "checkpoint/save_model.h"
@@ -216,6 +217,7 @@ void convert_adapter(const engine::ConvertSpec& spec, base::LogSink* log) {
 void convert(const engine::ConvertSpec& spec, base::LogSink* log) {
   check_type(spec.target, spec.type);
   if (!spec.adapter.empty() && !spec.merged) return convert_adapter(spec, log);
+  if (!is_gguf_name(spec.target)) refuse_beside_adapter(std::string(spec.target));
   const std::string path(spec.model.path);
   const model::OpenedFiles opened = model::open_files(path, head_of(spec.model));
   const Origin origin = files_origin(path, opened);

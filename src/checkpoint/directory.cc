@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "adapter/config_file.h"
 #include "base/error.h"
 #include "base/text/number.h"
 #include "checkpoint/directory_lock.h"
@@ -93,6 +94,18 @@ void refuse_checkpoint(const std::string& directory, std::string_view key) {
       Status::io,
       fmt::format("{} is a checkpoint, and saving a model into it would break it: give another directory",
                   directory),
+      std::string(key));
+}
+
+void refuse_beside_adapter(const std::string& directory, std::string_view key) {
+  const std::string path = base::join_path(directory, adapter::kConfigFile);
+  if (!base::file_exists(path)) return;
+  throw Error(
+      Status::io,
+      fmt::format(
+          "{} is there, and an adapter beside a model is applied to it when it is opened: give another "
+          "directory, or move the adapter away",
+          path),
       std::string(key));
 }
 

@@ -14,6 +14,10 @@ std::string checkpoint_name(int64_t step);
 // names the directory, or none.
 void refuse_checkpoint(const std::string& directory, std::string_view key = "");
 
+// Throws Error(io) if directory holds an adapter: programs that open the directory would apply it to a model
+// that is saved there. key: as above.
+void refuse_beside_adapter(const std::string& directory, std::string_view key = "");
+
 // Treatment of another run's checkpoints: keep (by a run that writes none), refuse with an error, or remove.
 enum class Others { keep, refuse, remove };
 

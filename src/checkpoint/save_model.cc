@@ -50,6 +50,7 @@ std::vector<std::string> write_files(base::StagedDirectory& staged, const Direct
 void save(const std::string& directory, const base::WriteFault* fault,
           const std::function<std::vector<std::string>(base::StagedDirectory&)>& write) {
   refuse_checkpoint(directory);
+  refuse_beside_adapter(directory);
   base::StagedDirectory staged(directory, fault);
   const std::vector<std::string> written = write(staged);
   if (base::is_directory(directory)) {

@@ -85,7 +85,7 @@ class EngineObject final : public engine::Engine {
       const config::Config config = config_of(values);
       const config::TrainingArguments arguments = config::training_arguments(config);
       train::check_device(arguments, tensor::device(config.get_bool("use_cpu")));
-      train::check_output(arguments);
+      train::check_output(arguments, !config.get_bool("use_peft"));
       if (config.get_text("memory_budget")) check_plannable(config, arguments);
       return Status::ok;
     });

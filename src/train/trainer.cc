@@ -119,7 +119,8 @@ void check_device(const config::TrainingArguments& arguments, at::Device device)
   }
 }
 
-void check_output(const config::TrainingArguments& arguments) {
+void check_output(const config::TrainingArguments& arguments, bool saves_model) {
+  if (saves_model) checkpoint::refuse_beside_adapter(arguments.output_dir, "output_dir");
   checkpoint::check_directory(arguments.output_dir, arguments.resume_from_checkpoint,
                               others(arguments, false));
 }

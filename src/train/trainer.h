@@ -61,8 +61,9 @@ struct Setup {
 void check_device(const config::TrainingArguments& arguments, at::Device device);
 
 // Checks, before rows and weights are read, that output_dir can take this run and that the checkpoint of
-// resume_from_checkpoint exists. Throws Error with the key.
-void check_output(const config::TrainingArguments& arguments);
+// resume_from_checkpoint exists. saves_model: the run saves a model there, not an adapter. Throws Error with
+// the key.
+void check_output(const config::TrainingArguments& arguments, bool saves_model);
 
 class Trainer {
  public:

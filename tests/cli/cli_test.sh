@@ -937,6 +937,14 @@ case_merges_an_adapter_in_the_type_that_is_asked_for() {
   run 0 generate --model_name_or_path a16 --prompt "Once upon" --max_new_tokens 4
   [ ! -e x ] || die "x"
 }
+case_a_model_is_not_saved_beside_an_adapter() {
+  run 0 "${sft[@]}" --output_dir a --max_steps 1 --use_peft; cp -r a before
+  run 1 convert --model_name_or_path a --save.kind merged --output a --overwrite; says err "a/adapter_config.json is there"
+  run 1 convert --model_name_or_path "$model" --output a --overwrite; says err "a/adapter_config.json is there"
+  run 1 "${sft[@]}" --output_dir a --max_steps 1 --save_strategy no; says err "a/adapter_config.json is there"
+  [ ! -s out ] && diff -r a before || die "something was trained or written"
+  run 0 "${sft[@]}" --output_dir a --max_steps 1 --save_strategy no --use_peft
+}
 case_converts_a_reward_model() {
   local pairs=$data/data/datasets/train_pref.jsonl
   run 0 reward --model_name_or_path "$model" --dataset_name "$pairs" --output_dir a --max_steps 2 --bf16 false --use_peft
