@@ -70,7 +70,9 @@ telemetry::Record evaluate(const Evaluation& evaluation, engine::BatchSource& ro
   for (;;) {
     const std::vector<MicroBatch>& window = batches.fill_window(1);
     if (window.empty()) break;
-    loss.add(loss_of(evaluation, window, means), window[0].rows);
+    const double own = loss_of(evaluation, window, means);
+    if (!std::isfinite(own) && evaluation.nonfinite) evaluation.nonfinite(own, window[0]);
+    loss.add(own, window[0].rows);
     seen += window[0].rows;
     tell();
     batches.window_done();

@@ -15,6 +15,8 @@ struct Evaluation {
   const model::ModelConfig& model;
   const std::optional<data::TreeLimits>& share;                  // sharing.h
   std::function<model::Output(const MicroBatch& part)> forward;  // without a graph
+  // Hears of each micro-batch whose loss is not finite; may throw, or be empty.
+  std::function<void(double loss, const MicroBatch& batch)> nonfinite = {};
 };
 
 // Returns eval_loss (if there is a batch), the time it took and the means of the method's metrics.

@@ -1,9 +1,12 @@
 #include "train/evaluator.h"
 
 #include <cmath>
+#include <utility>
 
+#include "base/error.h"
 #include "kernels/path.h"
 #include "tensor/memory/rehearsal.h"
+#include "train/faulty_weights.h"
 #include "train/sharing.h"
 #include "train/trainer.h"
 
@@ -32,6 +35,17 @@ Evaluator::Evaluator(Setup setup)
                            .only_evaluates = true})),
       share_(sharing_of(setup_.arguments, *setup_.model, setup_.attention, setup_.log)) {}
 
+void Evaluator::check_weights(double loss, const MicroBatch& batch) {
+  if (setup_.arguments.on_nonfinite != config::OnNonfinite::error) return;
+  std::string weight = faulty_weight(*setup_.model);
+  if (weight.empty()) weight = method_->faulty_reference();
+  if (weight.empty()) return;
+  throw Error(Status::invalid_argument,
+              fmt::format("the loss of the evaluation is {} (dataset rows {}); {}{}",
+                          std::isnan(loss) ? std::nan("") : loss, row_list({&batch}), weight, kGiveFinite),
+              "on_nonfinite");
+}
+
 telemetry::Record Evaluator::evaluate(engine::BatchSource& rows) {
   const bool plain = setup_.arguments.fused_kernels == config::FusedKernels::off;
   const kernels::PathScope scope(plain ? kernels::Path::plain : kernels::Path::fused);
@@ -40,6 +54,9 @@ telemetry::Record Evaluator::evaluate(engine::BatchSource& rows) {
                        [&](const MicroBatch& part) {
                          const tensor::Stage stage("evaluation");
                          return method_->forward(part, std::nullopt);
+                       },
+                       [this, first = true](double loss, const MicroBatch& batch) mutable {
+                         if (std::exchange(first, false)) check_weights(loss, batch);
                        }},
                       rows);
   telemetry::Record record;

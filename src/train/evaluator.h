@@ -23,6 +23,9 @@ class Evaluator {
   telemetry::Record evaluate(engine::BatchSource& rows);
 
  private:
+  // Throws, under on_nonfinite: error, if the loss is not finite because a weight is not.
+  void check_weights(double loss, const MicroBatch& batch);
+
   const Setup setup_;
   const std::shared_ptr<void> int8_;  // frozen_compute: int8
   const std::unique_ptr<Method> method_;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -57,6 +58,8 @@ class Method {
   // Whether the loss is the mean of -log p over targets and nothing else, so that its exponential is a
   // perplexity.
   virtual bool measures_perplexity() const { return false; }
+  // Names a weight of a model other than the one that is trained, as faulty_weight() does; empty: none.
+  virtual std::string faulty_reference() { return {}; }
   virtual void updated(int64_t /*step*/) {}  // called after this many updates
   // Returns the state that a checkpoint keeps of the method after this many updates. Writing to the tensors
   // loads it.

@@ -90,4 +90,17 @@ MicroBatch copy_batch(const engine::Batch& batch, int64_t vocab_size) {
   return own;
 }
 
+std::string row_list(const std::vector<const MicroBatch*>& batches) {
+  constexpr size_t kNamed = 16;
+  std::string out;
+  size_t rows = 0;
+  for (const MicroBatch* batch : batches) {
+    for (int64_t row : batch->row_ids) {
+      if (rows++ < kNamed) out += (out.empty() ? "" : ", ") + std::to_string(row);
+    }
+  }
+  if (rows > kNamed) out += fmt::format(" and {} more", rows - kNamed);
+  return out;
+}
+
 }  // namespace trl::train

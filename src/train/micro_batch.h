@@ -39,4 +39,7 @@ struct MicroBatch {
 // Copies; ids outside [0, vocab_size) and borders that do not increase are Error(invalid_argument).
 MicroBatch copy_batch(const engine::Batch& batch, int64_t vocab_size);
 
+// Returns the numbers of the rows, for messages: "0, 1, 2"; of more than 16, the first and how many follow.
+std::string row_list(const std::vector<const MicroBatch*>& batches);
+
 }  // namespace trl::train

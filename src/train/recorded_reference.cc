@@ -1,6 +1,8 @@
 #include "train/recorded_reference.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <unordered_set>
 
 #include "base/error.h"
@@ -11,6 +13,7 @@
 #include "tensor/memory/rehearsal.h"
 #include "train/batch_parts.h"
 #include "train/batches.h"
+#include "train/faulty_weights.h"
 #include "train/reference_file.h"
 
 namespace trl::train {
@@ -66,12 +69,21 @@ std::string content_of(const RowPass& rows) {
   return fmt::format("{} {:016x}", count, hash.digest());
 }
 
+// Refuses to record what a weight that is not finite gives.
+void check_finite(const std::vector<float>& log_probs, Reference& reference) {
+  if (std::all_of(log_probs.begin(), log_probs.end(), [](float value) { return std::isfinite(value); }))
+    return;
+  if (const std::string weight = reference.faulty_weight(); !weight.empty())
+    fail(Status::invalid_argument, "precompute_ref_log_probs: {}{}", weight, kGiveFinite);
+}
+
 void record_rows(const RowPass& rows, Reference& reference, const AddReference& add) {
   std::vector<std::vector<float>> values;
   std::unordered_set<uint64_t> seen;
   rows.each([&](const MicroBatch& part) {
     const std::vector<uint64_t> digests = sequences_of(part);
     const std::vector<float> log_probs = reference.log_probs(part);
+    check_finite(log_probs, reference);
     values.assign(digests.size(), {});
     for (size_t i = 0; i < log_probs.size(); ++i)
       values[static_cast<size_t>(part.targets.sequences[i])].push_back(log_probs[i]);

@@ -6,6 +6,7 @@
 #include "checkpoint/save_adapter.h"
 #include "tensor/memory/rehearsal.h"
 #include "tensor/threads/in_parts.h"
+#include "train/faulty_weights.h"
 #include "train/recorded_reference.h"
 #include "train/weights_digest.h"
 
@@ -31,6 +32,7 @@ class OtherAdapter final : public Reference {
     // The head, and the adapter's rows of it, are those of the last forward.
     return log_probs_of(hidden, causal_.model().head(), part, causal_.head());
   }
+  std::string faulty_weight() override { return train::faulty_weight(causal_.model()); }
 
  private:
   const Causal& causal_;
@@ -39,10 +41,17 @@ class OtherAdapter final : public Reference {
 
 class OtherModel final : public Reference {
  public:
-  OtherModel(const Causal& causal, std::unique_ptr<model::Model> model)
-      : causal_(causal), model_(std::move(model)), head_(model_->head_options(causal.head().compute)) {}
+  OtherModel(const Causal& causal, std::unique_ptr<model::Model> model, std::string path)
+      : causal_(causal),
+        model_(std::move(model)),
+        path_(std::move(path)),
+        head_(model_->head_options(causal.head().compute)) {}
   std::vector<float> log_probs(const MicroBatch& part) override {
     return log_probs_of(causal_.hidden_by(*model_, part), model_->head(), part, head_);
+  }
+  std::string faulty_weight() override {
+    const std::string weight = train::faulty_weight(*model_);
+    return weight.empty() ? "" : fmt::format("the reference model {}: {}", path_, weight);
   }
   void mix(double share) override {
     if (tensor::Rehearsal::current() != nullptr) return;  // no memory: a rehearsal writes none
@@ -67,6 +76,7 @@ class OtherModel final : public Reference {
  private:
   const Causal& causal_;
   const std::unique_ptr<model::Model> model_;
+  const std::string path_;
   const kernels::HeadOptions head_;
 };
 
@@ -125,7 +135,8 @@ std::unique_ptr<Reference> make_reference(const MethodContext& context, const Ca
   const config::PreferenceArguments& arguments = context.arguments.preference;
   if (arguments.precompute_ref_log_probs) return record_reference(context, causal);
   if (!arguments.reference.empty())
-    return std::make_unique<OtherModel>(causal, open_reference(context, arguments.reference));
+    return std::make_unique<OtherModel>(causal, open_reference(context, arguments.reference),
+                                        arguments.reference);
   model::Adapters& adapters = context.model.adapters();
   if (context.only_evaluates) {
     if (adapters.in_use() == nullptr && context.log != nullptr)
@@ -136,7 +147,8 @@ std::unique_ptr<Reference> make_reference(const MethodContext& context, const Ca
   }
   const model::Adapter* const trained = adapters.trained();
   if (trained == nullptr)
-    return std::make_unique<OtherModel>(causal, open_like_policy(context, context.model_path));
+    return std::make_unique<OtherModel>(causal, open_like_policy(context, context.model_path),
+                                        context.model_path);
   if (!arguments.continues_adapter) return std::make_unique<OtherAdapter>(causal, nullptr);
   return std::make_unique<OtherAdapter>(causal, &adapters.copy("ref", *trained));
 }
@@ -152,7 +164,7 @@ FirstReference first_reference(const MethodContext& context, const Causal& causa
   if (!arguments.preference.reference.empty()) {
     auto other = open_reference(context, arguments.preference.reference);
     add(*other);
-    return {std::make_unique<OtherModel>(causal, std::move(other)), identity};
+    return {std::make_unique<OtherModel>(causal, std::move(other), arguments.preference.reference), identity};
   }
   add(context.model);
   model::Adapter* const trained = context.model.adapters().trained();

@@ -15,6 +15,8 @@ class Reference {
   // Returns the log-probabilities of the part's targets, in their order, as float32 numbers. No graph, no
   // random numbers.
   virtual std::vector<float> log_probs(const MicroBatch& part) = 0;
+  // Names a weight that is not finite, and its model if it is not the policy's; empty: all are finite.
+  virtual std::string faulty_weight() { return {}; }
   // sync_ref_model: the weights become (1 - share) of themselves plus share of the policy's.
   virtual void mix(double share);
   // Returns the weights, for a checkpoint of a run that changes them: "reference.<parameter>". Empty: they

@@ -14,6 +14,7 @@ class Referenced : public Method {
                         const at::Tensor& states) override {
     return causal_.forward(batch, training, states);
   }
+  std::string faulty_reference() final { return reference_->faulty_weight(); }
   void updated(int64_t step) final;
   std::vector<optim::StateTensor> state(int64_t step) final;
 

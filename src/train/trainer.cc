@@ -50,23 +50,12 @@ std::vector<const MicroBatch*> all_of(const std::vector<MicroBatch>& window) {
   return all;
 }
 
-std::string row_list(const std::vector<const MicroBatch*>& batches) {
-  constexpr size_t kNamed = 16;
-  std::string out;
-  size_t rows = 0;
-  for (const MicroBatch* batch : batches) {
-    for (int64_t row : batch->row_ids) {
-      if (rows++ < kNamed) out += (out.empty() ? "" : ", ") + std::to_string(row);
-    }
-  }
-  if (rows > kNamed) out += fmt::format(" and {} more", rows - kNamed);
-  return out;
-}
-
 // Names a weight that is not finite, if any, and says how the run can be mended. steps: made so far.
-std::string advice(model::Model& model, int64_t steps, double learning_rate) {
+std::string advice(model::Model& model, Method& method, int64_t steps, double learning_rate) {
   const std::string weight = faulty_weight(model);
-  if (!weight.empty() && steps == 0) return weight + ": give a model whose weights are finite";
+  if (!weight.empty() && steps == 0) return weight + std::string(kGiveFinite);
+  if (const std::string other = weight.empty() ? method.faulty_reference() : ""; !other.empty())
+    return other + std::string(kGiveFinite);
   return fmt::format("{}{}try a lower learning_rate than {:g}", weight, weight.empty() ? "" : "; ",
                      learning_rate);
 }
@@ -75,10 +64,12 @@ std::string advice(model::Model& model, int64_t steps, double learning_rate) {
 void check_positions(const MicroBatch& batch, const model::ModelConfig& model) {
   const int64_t positions = model.learned_positions();
   if (positions == 0 || batch.reach <= positions) return;
+  const bool packed = std::ssize(batch.row_ids) > batch.rows;
   fail_key("max_length",
-           "max_length: one of the dataset rows {} has {} tokens, and the model has learned {} positions: "
-           "give max_length: {}, so that longer rows are cut",
-           row_list({&batch}), batch.reach, positions, positions);
+           "max_length: {} dataset rows {} has {} tokens, and the model has learned {} positions: give "
+           "max_length: {}, so that {}",
+           packed ? "a sequence of the packed" : "one of the", row_list({&batch}), batch.reach, positions,
+           positions, packed ? "no pack is longer" : "longer rows are cut");
 }
 
 // Says how checkpoints of another run are treated.
@@ -297,7 +288,8 @@ Trainer::Pass Trainer::learn_in_backward(const std::vector<MicroBatch>& window, 
                throw Error(Status::invalid_argument,
                            fmt::format("the gradient of {} in step {} is not finite (dataset rows {}); {}",
                                        p.name, state_.global_step + 1, row_list(all_of(window)),
-                                       advice(*setup_.model, state_.global_step, arguments().learning_rate)),
+                                       advice(*setup_.model, *method_, state_.global_step,
+                                              arguments().learning_rate)),
                            "on_nonfinite");
              }};
   Pass pass = run();
@@ -400,7 +392,7 @@ bool Trainer::accepts(double value, std::string_view what,
   const std::string line =
       fmt::format("the {} of step {} is {} (dataset rows {}); the weights are as before the step; {}", what,
                   state_.global_step + 1, std::isnan(value) ? std::nan("") : value, row_list(batches),
-                  advice(*setup_.model, state_.global_step, arguments().learning_rate));
+                  advice(*setup_.model, *method_, state_.global_step, arguments().learning_rate));
   if (arguments().on_nonfinite == OnNonfinite::error)
     throw Error(Status::invalid_argument, line, "on_nonfinite");
   if (setup_.log != nullptr) setup_.log->warning("train", "on_nonfinite skip: {}", line);

@@ -372,7 +372,7 @@ TEST(PrepareUnpaired, BatchesHoldTheTurnedCompletionsBehindTheOthers) {
                       "^rc$ ^rc$ rows 1 of 2, 4 tokens, 4 wide, labels++"};
   EXPECT_EQ(lines_of(*turned), want);
   EXPECT_EQ(turned->longest_row(), 5);
-  EXPECT_EQ(turned->longer_than(4)->row, 0);
+  EXPECT_EQ(turned->longer_than(4)->rows, std::vector<int64_t>{0});
   EXPECT_EQ(turned->longer_than(4)->tokens, 5);
   EXPECT_FALSE(turned->longer_than(5).has_value());
   EXPECT_EQ(turned->batches_per_epoch(), 2);

@@ -3,7 +3,9 @@
 
 #include <limits>
 
+#include "checkpoint/save_model.h"
 #include "support/error_of.h"
+#include "train/evaluator.h"
 #include "train/tiny_run.h"
 
 namespace trl::train {
@@ -84,6 +86,52 @@ TEST(FaultyWeights, AreNamedAtTheFirstStep) {
       message.ends_with("; the weights are as before the step; model.layers.0.mlp.gate_proj.weight[2, 1] is "
                         "inf: give a model whose weights are finite"))
       << message;
+}
+
+// An evaluation says so too, of whichever micro-batch has the loss.
+TEST(FaultyWeights, AreNamedByAnEvaluation) {
+  TRL_NEED_TINY_RUN();
+  for (const char* then : {"error", "continue"}) {
+    test::SftRun run = test::tiny_run({{"on_nonfinite", then}}, {0, 7});
+    Evaluator evaluator({.arguments = run.setup.arguments, .model = &run.model()});
+    EXPECT_TRUE(std::isfinite(test::value(evaluator.evaluate(run.train_stream()), "eval_loss")));
+    named(run.model(), "model.norm.weight").write()->select(0, 3).fill_(std::nan(""));
+    const auto [status, message] = test::error_of([&] { evaluator.evaluate(run.train_stream()); });
+    if (std::string_view(then) == "continue") {
+      EXPECT_EQ(message, "");
+      continue;
+    }
+    EXPECT_EQ(status, Status::invalid_argument);
+    EXPECT_TRUE(message.starts_with("the loss of the evaluation is nan (dataset rows 0")) << message;
+    EXPECT_TRUE(message.ends_with("); model.norm.weight[3] is nan: give a model whose weights are finite"))
+        << message;
+  }
+}
+
+// The policy is finite, and the other model is not.
+TEST(FaultyWeights, AreNamedInTheReference) {
+  TRL_NEED_TINY_RUN();
+  const test::Scratch scratch;
+  const std::string bad = scratch / "bad", good = test::golden_path("models/qwen2");
+  {
+    const auto model = opened("float32");
+    named(*model, "model.norm.weight").write()->select(0, 3).fill_(std::nan(""));
+    checkpoint::save_model(bad, *model, {});
+  }
+  const std::string weight = "the reference model " + bad + ": model.norm.weight[3] is nan";
+  for (const auto& [method, rows] : {std::pair{"dpo", "train_pref"}, std::pair{"kto", "train_unpaired"}}) {
+    for (const char* recorded : {"false", "true"}) {
+      SCOPED_TRACE(fmt::format("{}, precompute_ref_log_probs {}", method, recorded));
+      test::SftRun run(test::tiny_config({{"method", method},
+                                          {"ref_model_name_or_path", bad.c_str()},
+                                          {"precompute_ref_log_probs", recorded},
+                                          {"ref_logprobs_cache_dir", scratch.path().c_str()}}),
+                       good, test::golden_path(fmt::format("data/datasets/{}.jsonl", rows)), {0, 7});
+      const auto [status, message] = test::error_of([&] { run.start().step(); });
+      EXPECT_EQ(status, Status::invalid_argument);
+      EXPECT_TRUE(message.ends_with(weight + ": give a model whose weights are finite")) << message;
+    }
+  }
 }
 
 }  // namespace

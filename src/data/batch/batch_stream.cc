@@ -30,8 +30,8 @@ class InOrder final : public BatchStream {
       const auto longest = std::max_element(row.seq_lengths.begin(), row.seq_lengths.end());
       if (*longest <= tokens) continue;
       const auto place = static_cast<size_t>(longest - row.seq_lengths.begin());
-      const bool each = row.source_rows.size() == row.seq_lengths.size();
-      return LongRow{row.source_rows[each ? place : 0], *longest};
+      if (row.source_rows.size() != row.seq_lengths.size()) return LongRow{row.source_rows, *longest};
+      return LongRow{{row.source_rows[place]}, *longest};
     }
     return std::nullopt;
   }

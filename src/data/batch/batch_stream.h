@@ -19,9 +19,10 @@ OrderOptions train_order(const config::TrainingArguments& training, const config
 OrderOptions eval_order(const config::TrainingArguments& training, const config::DataArguments& data);
 BatchLayout layout_of(const config::DataArguments& data);
 
-// A row of the dataset, and the tokens of its longest sequence.
+// A sequence, by the dataset's rows that it comes from: one, or those of a pack without borders.
 struct LongRow {
-  int64_t row, tokens;
+  std::vector<int64_t> rows;
+  int64_t tokens;
 };
 
 // exclusive.

@@ -17,7 +17,7 @@ int64_t OrderedBatches::longest_row() {
 
 std::optional<LongRow> OrderedBatches::longer_than(int64_t tokens) {
   for (int64_t i = 0; i < rows(); ++i) {
-    if (const int64_t own = length(i); own > tokens) return LongRow{source_row(i), own};
+    if (const int64_t own = length(i); own > tokens) return LongRow{{source_row(i)}, own};
   }
   return std::nullopt;
 }

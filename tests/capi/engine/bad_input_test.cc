@@ -464,6 +464,13 @@ TEST(BadInput, RowsBeyondTheLearnedPositionsAreNamed) {
             "that longer rows are cut");
   const std::string shorter = R"({"input_ids": )" + ids_of(9) + "}\n";  // three of them in one packed row
   EXPECT_EQ(refused(shorter + shorter + shorter, {{"packing", "true"}, {"max_length", "30"}}), "");
+  host::Settings wrapped = {{"packing", "true"}, {"packing_strategy", "wrapped"}, {"max_length", "30"}};
+  const std::string pack =
+      "a sequence of the packed dataset rows 0, 1, 2 has 27 tokens, and the model has learned 16 positions: "
+      "give max_length: 16, so that no pack is longer";
+  EXPECT_EQ(refused(shorter + shorter + shorter, wrapped), "max_length: 30: " + pack);
+  wrapped = host::with(wrapped, {{"dataset_streaming", "true"}, {"train_sampling_strategy", "sequential"}});
+  EXPECT_EQ(refused(shorter + shorter + shorter, wrapped), "max_length: " + pack);
   EXPECT_EQ(refused(rows, {{"dataset_streaming", "true"}, {"train_sampling_strategy", "sequential"}}),
             "max_length: one of the dataset rows 0, 1, 2, 3 has 20 tokens, and the model has learned 16 "
             "positions: give "
