@@ -55,8 +55,20 @@ bool begins_with(const std::string& text, std::string_view brackets) {
   return first != std::string::npos && brackets.find(text[first]) != std::string_view::npos;
 }
 
+// Says how to give the text of a compressed file, which its first bytes tell.
+void refuse_compressed(const std::string& text, const std::string& name) {
+  const char* const tool = text.starts_with("\x1f\x8b")           ? "gzip"
+                           : text.starts_with("\x28\xb5\x2f\xfd") ? "zstd"
+                                                                  : nullptr;
+  if (tool != nullptr)
+    throw Failure(kFailed, fmt::format("{0}: it is compressed ({1}): give its text, as in {1} -dc {2} | trl "
+                                       "generate --prompts -",
+                                       name, tool, name == "stdin" ? "FILE" : name));
+}
+
 // Reads a JSON list of rows, one row, or lines: a text or a row each.
 std::vector<Prompt> prompts_in(std::string text, const std::string& name) {
+  refuse_compressed(text, name);
   std::vector<Prompt> prompts;
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // the byte order mark that some editors write
   const bool json = begins_with(text, "[{");

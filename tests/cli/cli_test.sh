@@ -644,6 +644,11 @@ case_generate_reads_rows_as_prompts() {
   printf '{\n  "messages": [\n    %s,\n    %s\n  ]\n}\n' "$user" "$answer" >one.json; run 0 "${generate[@]}" --prompts one.json; sed 's/.*"completion"/"completion"/' out | cmp - want
   printf '{"text":"a"}\n' >none; run 1 "${generate[@]}" --prompts none; says err 'none:1: there is no "prompt"'
 }
+case_generate_refuses_compressed_prompts() {
+  local generate=(generate --model_name_or_path "$model" --max_new_tokens 8 --prompts)
+  printf '{"prompt":"a"}\n' | gzip -c >p.jsonl.gz; run 1 "${generate[@]}" p.jsonl.gz; says err "gzip -dc p.jsonl.gz | trl generate --prompts -"
+  printf '\x28\xb5\x2f\xfd\x00' >p.zst; run 1 "${generate[@]}" p.zst; says err "zstd -dc p.zst | trl"; [ ! -s out ] || die "completed"
+}
 case_chat_answers_and_saves() {
   printf 'one two\n/save said.jsonl\n/reset\n/nothing\n/exit\nnever read\n' >typed
   "$trl" chat --model_name_or_path "$model" --max_new_tokens 8 --system "Be brief." <typed >out 2>err || die "chat"

@@ -30,23 +30,6 @@ constexpr std::array<std::string_view, 5> kNotVariables = {"add_generation_promp
                                                            "continue_final_message",
                                                            "return_assistant_tokens_mask", "tokenize"};
 
-void read_template_variables(const Row& row, text::RenderOptions& options) {
-  const base::Json* given = find_column(row, "chat_template_kwargs");
-  if (given == nullptr) return;
-  if (!given->is_object()) fail_column(row, "chat_template_kwargs", "an object of template variables");
-  for (const auto& [name, value] : given->items()) {
-    if (std::find(kNotVariables.begin(), kNotVariables.end(), name) != kNotVariables.end()) {
-      fail(Status::unsupported, "{}: column 'chat_template_kwargs': '{}' cannot be set by a row", row.where,
-           name);
-    }
-    if (name == "tools") {
-      options.tools = value;
-    } else {
-      options.variables[name] = value;
-    }
-  }
-}
-
 bool has_parts(const base::Json& message) {
   const auto content = message.find("content");
   return content != message.end() && content->is_array() && !content->empty();
@@ -81,6 +64,23 @@ std::string blamed_message(const base::Json& messages) {
 }
 
 }  // namespace
+
+void read_template_variables(const Row& row, text::RenderOptions& options) {
+  const base::Json* given = find_column(row, "chat_template_kwargs");
+  if (given == nullptr) return;
+  if (!given->is_object()) fail_column(row, "chat_template_kwargs", "an object of template variables");
+  for (const auto& [name, value] : given->items()) {
+    if (std::find(kNotVariables.begin(), kNotVariables.end(), name) != kNotVariables.end()) {
+      fail(Status::unsupported, "{}: column 'chat_template_kwargs': '{}' cannot be set by a row", row.where,
+           name);
+    }
+    if (name == "tools") {
+      options.tools = value;
+    } else {
+      options.variables[name] = value;
+    }
+  }
+}
 
 std::string with_eos(const text::Tokenizer& tokenizer, const std::string& text) {
   const std::optional<std::string>& eos = tokenizer.special().eos;

@@ -64,8 +64,9 @@ std::vector<int32_t> text_ids(const Tokenizer& tokenizer, std::string_view text)
 }
 
 std::vector<int32_t> conversation_ids(const Tokenizer& tokenizer, const base::Json& messages,
-                                      const base::Json& tools) {
-  base::Json conversation = {{"messages", messages}, {"add_generation_prompt", true}};
+                                      const base::Json& tools, const base::Json& variables) {
+  base::Json conversation = {
+      {"messages", messages}, {"add_generation_prompt", true}, {"chat_template_kwargs", variables}};
   if (!tools.is_null()) conversation["tools"] = tools;
   return tokenizer.get().encode(tokenizer.apply_chat_template(conversation), false);
 }

@@ -15,9 +15,11 @@ namespace trl::run {
 
 // Encodes a text as it is. If it spells out the begin token, the tokenizer adds none.
 std::vector<int32_t> text_ids(const Tokenizer& tokenizer, std::string_view text);
-// Encodes messages in the chat template, up to the beginning of the answer. tools: a list, or null.
+// Encodes messages in the chat template, up to the beginning of the answer. tools: a list, or null;
+// variables: an object for the template, or null.
 std::vector<int32_t> conversation_ids(const Tokenizer& tokenizer, const base::Json& messages,
-                                      const base::Json& tools = nullptr);
+                                      const base::Json& tools = nullptr,
+                                      const base::Json& variables = nullptr);
 
 struct Completion {
   std::vector<int32_t> ids;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "data/row/columns.h"
 #include "data/row/from_value.h"
+#include "data/row/row_text.h"
 
 namespace trl::run {
 
@@ -38,7 +39,7 @@ Conversation conversation_of(std::string_view prompt) {
   base::Json given = parsed(prompt);
   if (data::is_messages(given)) {
     const data::Row row{{{"messages", std::move(given)}}, "prompt"};
-    return {data::messages_column(row, "messages"), nullptr};
+    return {data::messages_column(row, "messages"), nullptr, nullptr};
   }
   if (given.is_object()) {
     data::Row row{std::move(given), "prompt"};
@@ -49,10 +50,13 @@ Conversation conversation_of(std::string_view prompt) {
       if (found == nullptr || !data::is_messages(*found)) continue;
       base::Json messages = data::messages_column(row, name);
       if (std::string_view(name) == "messages") drop_answers(messages);
-      return {std::move(messages), tools_of(row)};
+      text::RenderOptions options;
+      options.tools = tools_of(row);
+      data::read_template_variables(row, options);
+      return {std::move(messages), std::move(options.tools), std::move(options.variables)};
     }
   }
-  return {base::Json::array({base::Json{{"role", "user"}, {"content", prompt}}}), nullptr};
+  return {base::Json::array({base::Json{{"role", "user"}, {"content", prompt}}}), nullptr, nullptr};
 }
 
 }  // namespace trl::run

@@ -34,10 +34,10 @@ int64_t sequences(const config::Config& options) {
 // Returns the ids of a prompt in the chat template; the prompt's own system message replaces `system`.
 std::vector<int32_t> chat_ids(const Tokenizer& tokenizer, std::string_view prompt,
                               const std::optional<std::string>& system) {
-  auto [messages, tools] = conversation_of(prompt);
+  auto [messages, tools, variables] = conversation_of(prompt);
   if (system && (messages.empty() || messages[0].value("role", "") != "system"))
     messages.insert(messages.begin(), base::Json{{"role", "system"}, {"content", *system}});
-  return conversation_ids(tokenizer, messages, tools);
+  return conversation_ids(tokenizer, messages, tools, variables);
 }
 
 }  // namespace

@@ -208,6 +208,22 @@ TEST(Generate, ChatIsOneUserMessage) {
   EXPECT_NE(tokens(run(g.get(), {"Hello"}, few), 0), tokens(chat, 0));
 }
 
+TEST(Generate, ARowKeepsTheVariablesOfItsTemplate) {
+  NEED_GOLDEN("models/qwen3/model.safetensors");
+  const auto model = host::open_model(host::golden("models/qwen3"), {});
+  const auto g = generator(model.get());
+  const host::Settings few = {{"generate.max_new_tokens", "8"}};
+  const std::string text = "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n";
+  const std::string row = R"({"messages": [{"role": "user", "content": "Hello"}], "chat_template_kwargs": )";
+  for (const auto& [variables, begun] :
+       {std::pair{"{\"enable_thinking\": false}", "<think>\n\n</think>\n\n"},
+        std::pair{"{\"enable_thinking\": true}", ""}, std::pair{"null", ""}}) {
+    const auto chat =
+        run(g.get(), {(row + variables + "}").c_str()}, host::with(few, {{"generate.chat", "true"}}));
+    EXPECT_EQ(tokens(run(g.get(), {(text + begun).c_str()}, few), 0), tokens(chat, 0)) << variables;
+  }
+}
+
 TEST(Generate, ASystemMessageComesFirst) {
   NEED_MODEL();
   const auto model = open();
