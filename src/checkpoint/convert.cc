@@ -28,6 +28,7 @@ struct Origin {
   std::vector<int32_t> end_ids;
   std::string type;  // type of its files' matrices: "BF16"
   const model::WeightSource& weights;
+  bool own_types = false;  // auto: each tensor keeps its type in a directory
 
   std::string stored(const std::string& own) const {
     return model::stored_name(weights, *config.family, own);
@@ -64,8 +65,9 @@ void check_type(std::string_view target, std::string_view name) {
 
 Origin files_origin(const std::string& path, const model::OpenedFiles& opened) {
   const model::ModelFiles& files = opened.files;
-  return {base::file_name(path), files.config,          files.config_json, files.generation_config_json,
-          files.end_ids,         type_of_files(opened), *opened.weights};
+  return {
+      base::file_name(path), files.config,          files.config_json, files.generation_config_json,
+      files.end_ids,         type_of_files(opened), *opened.weights,   !io::is_gguf(io::model_path(path))};
 }
 
 bool is_carried(const Origin& origin, const std::string& name) {
@@ -148,14 +150,18 @@ void write_directory(const Origin& origin, const std::string& target, std::strin
   check_tied_head(origin);
   const io::GgmlType& written = chosen_type(type, origin.type);
   std::vector<io::NamedTensor> tensors;
+  const auto add = [&](const std::string& name) {
+    const bool own = type == "auto" && origin.own_types;
+    tensors.push_back(in_type(origin, own ? chosen_type(type, origin.weights.type(name)) : written, name));
+  };
   for (const model::TensorShape& tensor : model::tensor_list(origin.config)) {
     const std::string stored = origin.stored(tensor.name);
     check_shape(origin.weights, {stored, tensor.shape});
-    tensors.push_back(in_type(origin, written, stored));
+    add(stored);
   }
   for (const std::string& name : carried_tensors(origin, log)) {
     origin.weights.read(name, 0, 0, nullptr);  // throws if its type cannot be read
-    tensors.push_back(in_type(origin, written, name));
+    add(name);
   }
   base::Json config = origin.config_json;
   set_dtype(config, torch_name(written));

@@ -277,6 +277,14 @@ Gguf::Gguf(const std::string& path) : file_(path) {
   }
 }
 
+void Gguf::need_model() const {
+  if (find("general.type") == nullptr || text("general.type") != "adapter") return;
+  fail(Status::unsupported,
+       "{}: it is the GGUF file of a LoRA adapter, which llama.cpp takes beside a model: give the model, and "
+       "the adapter as the directory that the file was made from",
+       path());
+}
+
 const GgufValue* Gguf::find(std::string_view key) const {
   const auto found = metadata_.find(key);
   return found == metadata_.end() ? nullptr : &found->second;

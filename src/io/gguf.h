@@ -37,6 +37,8 @@ class Gguf {
   double number(std::string_view key) const;
   const std::map<std::string, GgufTensor, std::less<>>& tensors() const { return tensors_; }
   const std::string& path() const { return file_.path(); }
+  // Throws Error(unsupported), which says what to open instead, if the file holds an adapter and no model.
+  void need_model() const;
   void check() const { file_.check(); }  // throws Error(io) if it was cut since it was opened
 
  private:

@@ -81,6 +81,7 @@ OpenedFiles open_directory(const std::string& path, Head head) {
 
 OpenedFiles open_gguf(const std::string& path, Head head) {
   const auto file = std::make_shared<const io::Gguf>(path);
+  file->need_model();
   ModelFiles files;
   files.config_json = gguf_config_json(*file);
   files.generation_config_json = gguf_generation_config_json(*file);

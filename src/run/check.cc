@@ -1,5 +1,7 @@
 #include "run/check.h"
 
+#include <algorithm>
+
 #include "base/files/files.h"
 #include "engine/error_capture.h"
 #include "run/output_path.h"
@@ -12,6 +14,10 @@ namespace {
 
 void check_folders(const config::TrainingArguments& arguments) {
   need_writable("output_dir", arguments.output_dir);
+  const std::vector<std::string>& reports = arguments.report_to;
+  if (!arguments.logging_dir.empty() &&
+      std::find(reports.begin(), reports.end(), "tensorboard") != reports.end())
+    need_writable("logging_dir", arguments.logging_dir);
   if (arguments.makes_offload_dir) need_writable("offload_dir", config::offload_directory(arguments));
   if (!arguments.cache_frozen_layers.empty())
     need_writable("cache_frozen_layers", arguments.cache_frozen_layers);

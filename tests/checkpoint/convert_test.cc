@@ -182,6 +182,33 @@ TEST(Convert, TheNameOfTheTargetSaysItsForm) {
   expect_same(other, blocks);
 }
 
+// Norms in float32 beside matrices in bfloat16, as some trainers save them.
+TEST(Convert, ADirectoryKeepsTheTypeOfEachTensorUnlessAsked) {
+  TRL_NEED_GOLDEN("models/qwen2_bf16/config.json");
+  const TemporaryDirectory directory;
+  const std::string path = model_path("qwen2_bf16"), mixed = directory.file("mixed"),
+                    copy = directory.file("copy"), half = directory.file("half");
+  const std::string norm = "model.norm.weight", matrix = "model.layers.0.mlp.up_proj.weight";
+  const io::Weights weights = io::Weights::open_directory(path);
+  const std::vector<int64_t> shape = weights.find(norm)->shape;
+  const std::vector<float> values(static_cast<size_t>(shape[0]), 1.0001f);  // bfloat16 has no such number
+  std::vector<io::NamedTensor> tensors = {{norm, io::ElementType::f32, shape, values.data()}};
+  for (const std::string& name : weights.names()) {
+    const io::TensorView& view = *weights.find(name);
+    if (name != norm) tensors.push_back({name, view.type, view.shape, view.data});
+  }
+  save_files(mixed, {tensors, base::read_json_file(path + "/config.json"), {}, {}});
+  const auto types = [&](const std::string& target, std::string_view type) {
+    convert(spec_of(mixed, target, type), nullptr);
+    const io::Weights made = io::Weights::open_directory(target);
+    return std::pair(made.find(norm)->type_name, made.find(matrix)->type_name);
+  };
+  EXPECT_EQ(types(copy, "auto"), std::pair(std::string("F32"), std::string("BF16")));
+  EXPECT_EQ(base::read_json_file(copy + "/config.json").at("dtype"), "bfloat16");
+  expect_same(copy, mixed);
+  EXPECT_EQ(types(half, "f16"), std::pair(std::string("F16"), std::string("F16")));
+}
+
 // An adapter that makes two weights of a tied embedding and head.
 TEST(Convert, AMergedHeadOfItsOwnIsInTheFile) {
   TRL_NEED_GOLDEN("models/qwen2/config.json");

@@ -807,6 +807,9 @@ case_an_output_dir_that_takes_no_files_is_refused_before_rows_are_read() {
     run 1 sft --model_name_or_path "$model" --dataset_name gone.jsonl --output_dir "$folder"; says err "output_dir: $folder"
     run 1 sft --model_name_or_path "$model" --dataset_name gone.jsonl --output_dir "$folder/new"; says err "output_dir: $folder"
   done
+  local logs=(sft --model_name_or_path "$model" --dataset_name gone.jsonl --output_dir new --logging_dir /proc/y)
+  run 1 "${logs[@]}" --report_to tensorboard; says err "logging_dir: /proc"; says err "cannot be written into"
+  run 1 "${logs[@]}"; says err "gone.jsonl"; ! grep -q logging_dir: err || die "a folder that nothing is written into"
   run 2 sft --model_name_or_path "$model" --dataset_name gone.jsonl --output_dir ""; says err "output_dir: it is empty"
   [ ! -e trainer_output ] || die "trainer_output was made"
   exec 5<there
@@ -949,6 +952,12 @@ case_a_model_is_not_saved_beside_an_adapter() {
   run 1 "${sft[@]}" --output_dir a --max_steps 1 --save_strategy no; says err "a/adapter_config.json is there"
   [ ! -s out ] && diff -r a before || die "something was trained or written"
   run 0 "${sft[@]}" --output_dir a --max_steps 1 --save_strategy no --use_peft
+}
+case_an_adapter_in_a_gguf_file_is_not_a_model() {
+  run 0 "${sft[@]}" --output_dir a --max_steps 1 --use_peft; run 0 convert --model_name_or_path a --output a.gguf
+  run 1 generate --model_name_or_path a.gguf --prompt x; says err "a.gguf: it is the GGUF file of a LoRA adapter"
+  run 1 tokenize --model_name_or_path a.gguf --text x; says err "a.gguf: it is the GGUF file of a LoRA adapter"
+  run 1 convert --model_name_or_path a.gguf --output x; says err "a.gguf: it is the GGUF file of a LoRA adapter"; [ ! -e x ] || die "x"
 }
 case_converts_a_reward_model() {
   local pairs=$data/data/datasets/train_pref.jsonl

@@ -62,6 +62,7 @@ void check_vocabulary(const io::Gguf& file, const text::PlainVocabulary& vocabul
 
 std::unique_ptr<text::Tokenizer> from_gguf(const std::string& path, base::LogSink& log) {
   const io::Gguf file(path);
+  file.need_model();
   text::PlainVocabulary vocabulary;
   vocabulary.model = file.text("tokenizer.ggml.model");
   if (file.find("tokenizer.ggml.pre") != nullptr) vocabulary.pre = file.text("tokenizer.ggml.pre");
