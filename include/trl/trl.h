@@ -1781,6 +1781,7 @@ TRL_API trl_status trl_evaluator_create(trl_runtime* runtime, const trl_config* 
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_CONFIG, TRL_E_FORMAT for a bad row, TRL_E_IO, TRL_E_OUT_OF_MEMORY (before
  *   anything is computed if `runtime.host_memory_limit` is too little for the longest row),
+ *   TRL_E_INVALID_ARGUMENT if a loss is not finite because a weight is not, under `on_nonfinite` error,
  *   TRL_E_CANCELLED, TRL_E_CALLBACK.
  * Contract: borrowed; exclusive; blocks; log, progress (phase "evaluate": done rows of total), next, rewind;
  * after an error out_metrics is NULL and the evaluator usable.

@@ -18,7 +18,7 @@ std::string with_eos(const text::Tokenizer& tokenizer, const std::string& text);
 // Counts the ids that both begin with.
 size_t common_prefix_length(std::span<const int32_t> a, std::span<const int32_t> b);
 
-// Reads chat_template_kwargs of a row. Throws Error naming the row for what is no variable of a template.
+// Reads chat_template_kwargs of a row. Throws Error naming the row for an argument that a row cannot set.
 void read_template_variables(const Row& row, text::RenderOptions& options);
 
 // Renders messages as text by the tokenizer's chat template for such a row. Concurrent on const.
