@@ -73,7 +73,7 @@ Evaluator::Evaluator(std::shared_ptr<Runtime> runtime, const config::Config& con
 }
 
 run::Opening Evaluator::opening() const {
-  return {run::wanted_embedding_rows(config_, *tokenizer_), arguments_.method == "reward",
+  return {run::wanted_embedding_rows(config_, *tokenizer_), arguments_.method->scores(),
           reads_in_place(config_, arguments_), arguments_.bf16 && converts_};
 }
 

@@ -137,7 +137,7 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
                                    all_read, embedding_rows_, new_tokens_);
   }
   const run::MemoryCapScope capped(cap());
-  model_ = run::open_model(*runtime_, model_path_, config_, {embedding_rows_, arguments.method == "reward"});
+  model_ = run::open_model(*runtime_, model_path_, config_, {embedding_rows_, arguments.method->scores()});
   if (!prompts.empty()) {
     samples_ = std::make_unique<run::Samples>(*runtime_, std::move(sampling), arguments.output_dir,
                                               std::move(prompts), tokenizer_, *model_);

@@ -76,9 +76,10 @@ void Config::forget(const std::string& name) {
 }
 
 void Config::assign(std::string_view key, std::string_view value, int source, std::string place) {
-  const Option& option = known(key, method());
+  const Option& option = known(key, method().name);
   const std::string name = underscored(key);
-  const std::string canonical = canonical_value(option, name, current_value(option, name, value), method());
+  const std::string canonical =
+      canonical_value(option, name, current_value(option, name, value), method().name);
   std::vector<std::string> warnings;
   if (option.name == "optim") optim_named(name, canonical);
   if (option.name == "output_dir" && value.empty())
@@ -102,7 +103,7 @@ void Config::assign(std::string_view key, std::string_view value, int source, st
 
 void Config::set(std::string_view key, std::string_view value) { assign(key, value, kCalls); }
 
-void Config::unset(std::string_view key) { forget(std::string(known(key, method()).name)); }
+void Config::unset(std::string_view key) { forget(std::string(known(key, method().name).name)); }
 
 void Config::overlay(const std::vector<std::pair<std::string, std::string>>& options) {
   Config changed = *this;
@@ -116,7 +117,7 @@ bool Config::is_set(std::string_view key) const { return values_.contains(std::s
 std::string Config::get(std::string_view key) const {
   const Option& option = known(key);
   const auto found = values_.find(std::string(option.name));
-  return found == values_.end() ? std::string(default_of(option, method())) : found->second;
+  return found == values_.end() ? std::string(default_of(option, method().name)) : found->second;
 }
 
 std::string Config::origin(std::string_view key) const {
@@ -124,9 +125,10 @@ std::string Config::origin(std::string_view key) const {
   return found == spellings_.end() ? "default" : found->second.place;
 }
 
-std::string_view Config::method() const {
+// A value of `method` that is kept is one of this version: others are refused when they are set.
+const MethodRow& Config::method() const {
   const auto found = values_.find("method");
-  return found == values_.end() ? std::string_view("sft") : found->second;
+  return found == values_.end() ? methods().front() : *find_method(found->second);
 }
 
 std::optional<std::string> Config::get_text(std::string_view key) const {
@@ -190,7 +192,7 @@ std::vector<std::pair<std::string, std::string>> Config::get_pairs(std::string_v
 }
 
 void Config::check_method() const {
-  const std::string_view trainer = method();
+  const std::string_view trainer = method().name;
   for (const auto& [name, value] : values_) {
     const Option& option = known(name);
     if (!is_of(option, trainer)) {

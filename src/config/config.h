@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/method.h"
 #include "config/option.h"
 
 namespace trl::config {
@@ -44,7 +45,7 @@ class Config {
   // Returns a map, in order; null: empty.
   std::vector<std::pair<std::string, std::string>> get_pairs(std::string_view key) const;
 
-  std::string_view method() const;  // sft, dpo, ...; valid until the config changes
+  const MethodRow& method() const;  // that of the key `method`
   // Throws Error(invalid_config) if something was set that the method does not have, or does not accept.
   void check_method() const;
 

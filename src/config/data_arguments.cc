@@ -5,6 +5,7 @@
 #include "base/json/json.h"
 #include "config/local_path.h"
 #include "config/option_value.h"
+#include "config/preference_arguments.h"
 
 namespace trl::config {
 
@@ -75,7 +76,7 @@ void read_packing(const Config& config, DataArguments& out) {
              packs ? "packing" : "eval_packing");
   }
   const bool asked = config.get_bool("padding_free");
-  if (config.method() != "sft") return;  // its rows are cut one by one, and never padded here
+  if (config.method().rows != RowForm::text) return;  // rows are cut one by one, and never padded here
   if (asked && !packs && out.max_length) {
     fail_key("padding_free",
              "padding_free: true without packing does not keep to max_length (it is {}): set max_length to "
@@ -88,7 +89,7 @@ void read_packing(const Config& config, DataArguments& out) {
 
 // Refuses rows that are read only once and would have to pass through the reference first.
 void check_streamed_reference(const Config& config) {
-  if (!is_of(*find_option("precompute_ref_log_probs"), config.method())) return;
+  if (!is_of(*find_option("precompute_ref_log_probs"), config.method().name)) return;
   if (!config.get_bool("precompute_ref_log_probs")) return;
   fail_key("precompute_ref_log_probs",
            "precompute_ref_log_probs: true is refused with dataset_streaming: true: it needs all rows before "
@@ -124,7 +125,7 @@ void read_prefix_window(const Config& config, DataArguments& out) {
   refuse(out.streaming, "dataset_streaming", "which takes rows in the order of their files");
   refuse(out.sampling == Sampling::group_by_length, "train_sampling_strategy: group_by_length",
          "which brings rows of one length together");
-  refuse(config.method() == "kto" && config.get_list("loss_type").front() == "kto", "loss_type: kto",
+  refuse(exchanges_completions(config), fmt::format("loss_type: {}", config.method().exchanging_loss),
          "whose KL estimate pairs each prompt with the completion of a neighbouring row");
 }
 
@@ -158,7 +159,7 @@ DataArguments data_arguments(const Config& config) {
   read_prefix_window(config, out);
   out.dataset_cache_dir = directory(config, "dataset_cache_dir", "");
   out.dataset_cache_limit = config.get_int("dataset_cache_limit");
-  if (is_of(*find_option("max_prompt_length"), config.method())) {
+  if (is_of(*find_option("max_prompt_length"), config.method().name)) {
     out.max_prompt_length = config.get_optional_int("max_prompt_length");
     out.max_completion_length = config.get_optional_int("max_completion_length");
   }

@@ -47,7 +47,7 @@ void add_preferences(const Config& config, std::vector<std::string>& lines) {
       std::any_of(a.losses.begin(), a.losses.end(), [](const auto& loss) { return loss.second != 0; });
   if (!a.losses.empty() && !learns)
     lines.emplace_back("loss_weights: all of them are 0, so nothing is learned from the preferences");
-  if (config.method() == "kto" && a.desirable_weight == 0 && a.undesirable_weight == 0)
+  if (a.desirable_weight == 0 && a.undesirable_weight == 0)
     lines.emplace_back(
         "desirable_weight: it is 0, and so is undesirable_weight: nothing is learned from the completions");
 }

@@ -49,7 +49,7 @@ void Config::load_text(std::string_view text, std::string_view origin) {
   const int source = ++loaded.sources_;
   std::map<std::string, int64_t> lines;  // by name: a dash is an underscore
   const std::vector<YamlEntry> entries = parse_yaml_mapping(text, origin, loaded.warnings_);
-  refuse_unknown(entries, origin, method());
+  refuse_unknown(entries, origin, method().name);
   for (const YamlEntry& entry : entries) {
     const auto [first, is_new] = lines.emplace(underscored(entry.key), entry.line);
     if (!is_new) {

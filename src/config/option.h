@@ -11,17 +11,18 @@ namespace trl::config {
 
 enum class OptionType : uint8_t { boolean, integer, number, text, choice, list, map };
 
+// The bits of the table of methods: kSft, kDpo, ...
+enum class TrainerPlace : uint32_t {
+#define TRL_METHOD(bit, ...) bit,
+#define TRL_LATER TRL_METHOD
+#include "config/methods.def"
+  kCount
+};
 enum Trainers : uint32_t {
-  kSft = 1u << 0,
-  kDpo = 1u << 1,
-  kReward = 1u << 2,
-  kKto = 1u << 3,
-  kGrpo = 1u << 4,
-  kRloo = 1u << 5,
-  kGkd = 1u << 6,
-  kOnlineDpo = 1u << 7,
-  kPpo = 1u << 8,
-  kAllTrainers = 0x1FF,
+#define TRL_METHOD(bit, ...) bit = 1u << static_cast<uint32_t>(TrainerPlace::bit),
+#define TRL_LATER TRL_METHOD
+#include "config/methods.def"
+  kAllTrainers = (1u << static_cast<uint32_t>(TrainerPlace::kCount)) - 1,
 };
 
 struct Option {

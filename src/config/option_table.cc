@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "config/method_option.h"
 #include "config/option.h"
 
 namespace trl::config {
@@ -53,9 +54,6 @@ constexpr TrainerValues kTrainerValues[] = {
 #undef TRL_OLD_VALUE
 #undef TRL_FOR
 };
-
-constexpr std::array<std::string_view, 9> kTrainerNames = {"sft",  "dpo", "reward",     "kto", "grpo",
-                                                           "rloo", "gkd", "online_dpo", "ppo"};
 
 std::string_view trim(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -109,8 +107,8 @@ std::string type_text(const Option& option, std::string_view trainer) {
 }
 
 uint32_t bit_of(std::string_view trainer) {
-  for (size_t i = 0; i < kTrainerNames.size(); ++i)
-    if (kTrainerNames[i] == trainer) return 1u << i;
+  for (size_t i = 0; i < trainers().size(); ++i)
+    if (trainers()[i].name == trainer) return 1u << i;
   return 0;
 }
 
@@ -165,8 +163,8 @@ std::string_view type_name(OptionType type) {
 
 std::string trainer_names(uint32_t bits, std::string_view separator) {
   std::vector<std::string_view> names;
-  for (size_t i = 0; i < kTrainerNames.size(); ++i) {
-    if ((bits & (1u << i)) != 0) names.push_back(kTrainerNames[i]);
+  for (size_t i = 0; i < trainers().size(); ++i) {
+    if ((bits & (1u << i)) != 0) names.emplace_back(trainers()[i].name);
   }
   return joined(names, separator);
 }

@@ -40,7 +40,7 @@ bool has(const PreferenceArguments& a, Names names) {
                      [&](const auto& loss) { return is_one_of(loss.first, names); });
 }
 
-void check_dpo(const PreferenceArguments& a) {
+void check_losses(const PreferenceArguments& a) {
   for (const auto& [name, weight] : a.losses) {
     if (a.f_divergence_type == "reverse_kl" ||
         is_one_of(name, {"sigmoid", "sigmoid_norm", "hinge", "ipo", "exo_pair", "robust", "discopop", "sft"}))
@@ -73,9 +73,9 @@ void check_dpo(const PreferenceArguments& a) {
   }
 }
 
-// Checks KTO, whose baseline is an estimate from the completions of neighbouring rows.
-void check_kto(const Config& config, const PreferenceArguments& a) {
-  if (!has(a, {"kto"})) return;
+// Checks a loss whose baseline is an estimate from the completions of neighbouring rows.
+void check_exchange(const Config& config, const PreferenceArguments& a) {
+  if (!a.exchanges) return;
   if (const std::string order = config.get("train_sampling_strategy"); order != "sequential") {
     fail_key("train_sampling_strategy",
              "train_sampling_strategy: {} is refused with loss_type kto, whose KL estimate pairs each prompt "
@@ -94,35 +94,36 @@ void check_kto(const Config& config, const PreferenceArguments& a) {
 
 }  // namespace
 
+bool exchanges_completions(const Config& config) {
+  const std::string_view loss = config.method().exchanging_loss;
+  return !loss.empty() && config.get_list("loss_type").front() == loss;
+}
+
 PreferenceArguments preference_arguments(const Config& config) {
   PreferenceArguments a;
-  const std::string_view method = config.method();
-  if (method != "sft" && config.get_double("label_smoothing_factor") != 0) {
+  const MethodRow& method = config.method();
+  if (!method.over_vocabulary && config.get_double("label_smoothing_factor") != 0) {
+    const bool smooths = is_of(*find_option("label_smoothing"), method.name);
     fail_key(
         "label_smoothing_factor",
         "label_smoothing_factor: {} is refused with method {}, whose loss is not over a vocabulary: leave it "
         "out{}",
-        config.get("label_smoothing_factor"), method, method == "dpo" ? ", or give label_smoothing" : "");
+        config.get("label_smoothing_factor"), method.name, smooths ? ", or give label_smoothing" : "");
   }
-  if (method == "dpo") {
-    a.losses = losses(config);
-    a.label_smoothing = config.get_double("label_smoothing");
-    a.f_divergence_type = config.get("f_divergence_type");
-    a.f_alpha_divergence_coef = config.get_double("f_alpha_divergence_coef");
-    a.discopop_tau = config.get_double("discopop_tau");
-    a.use_weighting = config.get_bool("use_weighting");
-    a.ld_alpha = config.get_optional_double("ld_alpha");
-    check_dpo(a);
-  }
-  if (method == "reward")
-    a.center_rewards_coefficient = config.get_optional_double("center_rewards_coefficient").value_or(0);
-  if (method == "kto") {
-    a.losses = losses(config);
-    a.desirable_weight = config.get_double("desirable_weight");
-    a.undesirable_weight = config.get_double("undesirable_weight");
-    check_kto(config, a);
-  }
-  if (method != "dpo" && method != "kto") return a;
+  a.center_rewards_coefficient = config.get_optional_double("center_rewards_coefficient").value_or(0);
+  if (!method.reference) return a;
+  a.losses = losses(config);
+  a.exchanges = exchanges_completions(config);
+  a.label_smoothing = config.get_double("label_smoothing");
+  a.f_divergence_type = config.get("f_divergence_type");
+  a.f_alpha_divergence_coef = config.get_double("f_alpha_divergence_coef");
+  a.discopop_tau = config.get_double("discopop_tau");
+  a.use_weighting = config.get_bool("use_weighting");
+  a.ld_alpha = config.get_optional_double("ld_alpha");
+  a.desirable_weight = config.get_double("desirable_weight");
+  a.undesirable_weight = config.get_double("undesirable_weight");
+  check_losses(a);
+  check_exchange(config, a);
   a.beta = config.get_double("beta");
   a.reference = config.get_text("ref_model_name_or_path").value_or("");
   a.continues_adapter = config.get_text("adapter_name_or_path").has_value();

@@ -12,6 +12,7 @@ namespace trl::config {
 
 struct PreferenceArguments {
   std::vector<std::pair<std::string, double>> losses;  // loss_type and loss_weights
+  bool exchanges = false;                              // each prompt also gets another row's completion
   double beta = 0.1;
   double label_smoothing = 0;
   std::string f_divergence_type = "reverse_kl";
@@ -30,6 +31,9 @@ struct PreferenceArguments {
   std::optional<int64_t> precompute_ref_batch_size;  // none: the batch size of the rows
   std::string ref_logprobs_cache_dir;
 };
+// Returns whether its method and loss_type exchange completions (MethodRow::exchanging_loss).
+bool exchanges_completions(const Config& config);
+
 // Reads and cross-checks the arguments of the configuration's method; throws Error(invalid_config).
 PreferenceArguments preference_arguments(const Config& config);
 

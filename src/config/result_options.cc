@@ -40,7 +40,7 @@ void add_preferences(Options& out, const Config& config) {
         "discopop_tau", "use_weighting", "ld_alpha", "desirable_weight", "undesirable_weight",
         "center_rewards_coefficient", "disable_dropout", "max_prompt_length", "max_completion_length",
         "ref_model_name_or_path", "sync_ref_model", "ref_model_mixup_alpha", "ref_model_sync_steps"})
-    if (is_of(*find_option(name), config.method())) add(out, config, {name});
+    if (is_of(*find_option(name), config.method().name)) add(out, config, {name});
 }
 
 // Adds the evaluation if it decides on the learning rate or on the model that remains at the end.

@@ -10,7 +10,7 @@ SampleArguments sample_arguments(const Config& config) {
   const std::optional<std::string> given = config.get_text(kKey);
   out.asked = given.has_value();
   if (!out.asked) return out;
-  if (config.method() == "reward")
+  if (config.method().scores())
     fail_key(kKey, "{}: a reward model scores text and cannot complete it: leave {} out", kKey, kKey);
   out.prompts = base::parse_json(*given, kKey);
   if (out.prompts.is_string()) {

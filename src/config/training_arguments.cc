@@ -157,11 +157,11 @@ void read_optimizer(const Config& config, TrainingArguments& out) {
 void read_loss(const Config& config, TrainingArguments& out) {
   out.dft = config.get("loss_type") == "dft";
   out.disable_dropout =
-      is_of(*find_option("disable_dropout"), config.method()) && config.get_bool("disable_dropout");
+      is_of(*find_option("disable_dropout"), config.method().name) && config.get_bool("disable_dropout");
   out.preference = preference_arguments(config);
   out.preference.ref_logprobs_cache_dir = directory(config, "ref_logprobs_cache_dir", out.output_dir);
   out.label_smoothing_factor = config.get_double("label_smoothing_factor");
-  const bool routers = is_of(*find_option("router_aux_loss_coef"), config.method());
+  const bool routers = is_of(*find_option("router_aux_loss_coef"), config.method().name);
   out.router_aux_loss_coef = routers ? config.get_optional_double("router_aux_loss_coef") : 0;
   out.neftune_noise_alpha = config.get_optional_double("neftune_noise_alpha").value_or(0);
   if (out.dft && out.label_smoothing_factor > 0) {
@@ -183,7 +183,7 @@ void refuse_stochastic_rounding() {
 TrainingArguments training_arguments(const Config& config) {
   config.check_method();
   TrainingArguments out;
-  out.method = config.get("method");
+  out.method = &config.method();
   out.output_dir = directory(config, "output_dir", "trainer_output");
   out.per_device_train_batch_size = config.get_int("per_device_train_batch_size");
   out.per_device_eval_batch_size = config.get_int("per_device_eval_batch_size");
@@ -232,9 +232,7 @@ std::string offload_directory(const TrainingArguments& arguments) {
 }
 
 int64_t sequences_per_row(const TrainingArguments& arguments) {
-  const std::string& method = arguments.method;
-  const bool exchanged = method == "kto" && arguments.preference.losses.front().first == "kto";
-  return method == "dpo" || method == "reward" || exchanged ? 2 : 1;
+  return arguments.method->sequences * (arguments.preference.exchanges ? 2 : 1);
 }
 
 }  // namespace trl::config

@@ -27,7 +27,7 @@ enum class SharePrefix : uint8_t { automatic, always, never };
 enum class OnNonfinite : uint8_t { error, skip, proceed };  // proceed: on_nonfinite continue
 
 struct TrainingArguments {
-  std::string method = "sft";
+  const MethodRow* method = &methods().front();
   std::string output_dir;  // trainer_output if none was given
   // data and order
   int64_t per_device_train_batch_size = 8;

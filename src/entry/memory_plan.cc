@@ -90,10 +90,9 @@ bool evaluates(const config::TrainingArguments& arguments) {
   return arguments.eval_strategy != config::Strategy::no || arguments.eval_on_start;
 }
 
-// Counts the tokens of these rows as num_tokens does: KTO's exchanged completions are left out.
+// Counts the tokens of these rows as num_tokens does: exchanged completions are left out.
 int64_t counted_tokens(std::span<const int64_t> rows, const config::TrainingArguments& arguments) {
-  const int64_t sequences = arguments.method == "dpo" || arguments.method == "reward" ? 2 : 1;
-  return sequences * std::accumulate(rows.begin(), rows.end(), int64_t{0});
+  return arguments.method->sequences * std::accumulate(rows.begin(), rows.end(), int64_t{0});
 }
 
 // Returns the bytes that generation keeps for one sequence of `tokens` tokens.

@@ -15,7 +15,7 @@ telemetry::Facts options_of(const config::Config& config) {
   telemetry::Facts options;
   for (const auto& [key, value] : config.values()) {
     if (const config::Option* option = config::find_option(key);
-        value != config::default_of(*option, config.method()))
+        value != config::default_of(*option, config.method().name))
       options.emplace_back(key, value);
   }
   return options;
@@ -25,7 +25,7 @@ telemetry::Facts facts_of(const config::Config& config, const config::TrainingAr
                           const engine::TrainerSpec& spec) {
   telemetry::Facts facts = {{"model", config.get("model_name_or_path")},
                             {"parameters", std::to_string(spec.model->parameter_count())},
-                            {"method", arguments.method},
+                            {"method", arguments.method->name},
                             {"training rows", std::to_string(spec.train->rows())}};
   if (config.is_set("dataset_name")) facts.emplace_back("dataset", config.get("dataset_name"));
   if (spec.eval != nullptr) facts.emplace_back("evaluation rows", std::to_string(spec.eval->rows()));
@@ -57,7 +57,7 @@ telemetry::RecordTo record_to(engine::Host& host, const config::Config& config,
   telemetry::RecordTo to = {arguments.report_to,
                             arguments.output_dir,
                             arguments.logging_dir,
-                            fmt::format("{} of {}", arguments.method, base::file_name(model)),
+                            fmt::format("{} of {}", arguments.method->name, base::file_name(model)),
                             facts_of(config, arguments, spec),
                             options_of(config)};
   if (config.get_text("sample_prompts")) to.samples = telemetry::samples_path(arguments.output_dir);

@@ -51,7 +51,7 @@ void train_tokens(config::LoraConfig& lora, model::Model& model, std::span<const
 }  // namespace
 
 model::Head head_of(const config::Config& config) {
-  return config.method() == "reward" ? model::Head::reward : model::Head::language;
+  return config.method().scores() ? model::Head::reward : model::Head::language;
 }
 
 namespace {

@@ -19,7 +19,7 @@ std::string adapter_path(const config::Config& options) {
 
 bool is_reward(const std::string& path, const config::Config& options) {
   const std::string adapter = adapter_path(options);
-  return options.method() == "reward" || names_classifier(path) ||
+  return options.method().scores() || names_classifier(path) ||
          (!adapter.empty() && makes_classifier(adapter));
 }
 

@@ -1,29 +1,19 @@
 #include "train/method.h"
 
-#include "base/error.h"
-#include "base/text/nearest.h"
+#include <iterator>
 
 namespace trl::train {
 
-namespace {
-
-struct Entry {
-  std::string_view name;
-  std::unique_ptr<Method> (*make)(const MethodContext&);
-};
-constexpr Entry kMethods[] = {
-    {"sft", make_sft}, {"dpo", make_dpo}, {"reward", make_reward}, {"kto", make_kto}};
-
-}  // namespace
+// A file in methods/ defines each.
+#define TRL_METHOD(bit, name, ...) std::unique_ptr<Method> make_##name(const MethodContext&);
+#include "config/methods.def"
 
 std::unique_ptr<Method> make_method(const MethodContext& context) {
-  std::vector<std::string_view> names;
-  for (const Entry& entry : kMethods) {
-    if (entry.name == context.arguments.method) return entry.make(context);
-    names.push_back(entry.name);
-  }
-  fail_key("method", "method '{}' is not in this build; accepted: {}", context.arguments.method,
-           base::join(names));
+  constexpr std::unique_ptr<Method> (*kMake[])(const MethodContext&) = {
+#define TRL_METHOD(bit, name, ...) make_##name,
+#include "config/methods.def"
+  };
+  return kMake[std::distance(config::methods().data(), context.arguments.method)](context);
 }
 
 }  // namespace trl::train

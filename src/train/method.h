@@ -78,11 +78,7 @@ struct MethodContext {
   bool only_evaluates = false;           // no run: nothing is trained
 };
 
-// Makes the method named by the configuration's `method`; unknown: Error(invalid_config) with the list.
+// Makes the method of the configuration.
 std::unique_ptr<Method> make_method(const MethodContext& context);
-std::unique_ptr<Method> make_sft(const MethodContext& context);
-std::unique_ptr<Method> make_dpo(const MethodContext& context);
-std::unique_ptr<Method> make_kto(const MethodContext& context);
-std::unique_ptr<Method> make_reward(const MethodContext& context);
 
 }  // namespace trl::train

@@ -16,9 +16,7 @@ void Trainer::save_model(const std::string& given) {
 }
 
 // Returns the tags that TRL gives the models of its trainers.
-std::vector<std::string_view> Trainer::run_tags() const {
-  return {arguments().method == "reward" ? std::string_view("reward-trainer") : arguments().method, "trl"};
-}
+std::vector<std::string_view> Trainer::run_tags() const { return {arguments().method->tag, "trl"}; }
 
 void Trainer::save_merged(const std::string& given) {
   check_whole();

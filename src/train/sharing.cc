@@ -25,7 +25,7 @@ bool has_router_loss(const config::TrainingArguments& arguments, const model::Mo
 // they can be shared.
 std::string why_apart(const config::TrainingArguments& arguments, model::Model& model,
                       const kernels::AttentionPluginPtr& attention) {
-  if (arguments.method == "kto" && has_router_loss(arguments, model))
+  if (arguments.method->rows == config::RowForm::unpaired && has_router_loss(arguments, model))
     return "the routers' loss of KTO counts only some of the rows of a batch";
   if (drops(arguments, model)) return "dropout is active, which each row draws for itself";
   if (arguments.neftune_noise_alpha > 0)

@@ -30,7 +30,7 @@ std::string refusal(const Settings& settings) {
 
 TEST(Arguments, DefaultsAreTrls) {
   const TrainingArguments a = training_arguments(Config());
-  EXPECT_EQ(a.method, "sft");
+  EXPECT_STREQ(a.method->name, "sft");
   EXPECT_EQ(a.output_dir, "trainer_output");
   EXPECT_EQ(a.per_device_train_batch_size, 8);
   EXPECT_EQ(a.gradient_accumulation_steps, 1);

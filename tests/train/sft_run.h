@@ -122,7 +122,7 @@ class SftRun {
         pool_(1),
         tokenizer_(data::training_tokenizer(*data::open_tokenizer(model_path), arguments_)),
         model_(model::Model::open(model_path, config.get("dtype"), nullptr, at::kCPU,
-                                  config.method() == "reward" ? model::Head::reward : model::Head::language,
+                                  config.method().scores() ? model::Head::reward : model::Head::language,
                                   config::quantization(config),
                                   static_cast<uint64_t>(config.get_int("seed")))) {
     setup.arguments = config::training_arguments(config);
@@ -162,7 +162,7 @@ class SftRun {
  private:
   // The rows decide completion_only_loss for those that come after them, as in TRL's trainer.
   std::unique_ptr<Stream> stream(const std::string& dataset, Rows rows, const data::OrderOptions& order) {
-    if (setup.arguments.method != "sft") return preferences(dataset, rows, order);
+    if (setup.arguments.method->rows != config::RowForm::text) return preferences(dataset, rows, order);
     auto examples = data::prepare_sft(*row_range(dataset, rows.first, rows.last), context_);
     context_.completion_only_loss = examples->completion_only_loss();
     return std::make_unique<Stream>(
@@ -175,15 +175,15 @@ class SftRun {
     const auto table = data::spool_rows(*source, {{}, size_t{32} << 20, &memory_});
     const data::Truncation truncation{arguments_.max_length, arguments_.truncation_keep_end};
     const data::BatchLayout layout = data::layout_of(arguments_);
-    if (setup.arguments.method != "kto") {
-      const auto prepare = setup.arguments.method == "dpo" ? data::prepare_dpo : data::prepare_reward;
+    const config::RowForm form = setup.arguments.method->rows;
+    if (form != config::RowForm::unpaired) {
+      const auto prepare = form == config::RowForm::pairs ? data::prepare_dpo : data::prepare_reward;
       return std::make_unique<Stream>(
           data::batches_of_pairs(prepare(table, context_), order, layout, truncation));
     }
-    const bool turned = setup.arguments.preference.losses.at(0).first == "kto";
-    return std::make_unique<Stream>(
-        data::batches_of_unpaired(data::prepare_kto(table, context_), order, layout, truncation,
-                                  turned ? setup.arguments.per_device_train_batch_size : 0));
+    return std::make_unique<Stream>(data::batches_of_unpaired(
+        data::prepare_kto(table, context_), order, layout, truncation,
+        setup.arguments.preference.exchanges ? setup.arguments.per_device_train_batch_size : 0));
   }
 
   base::NullLog log_;

@@ -335,7 +335,6 @@ TEST(Trainer, refuses_what_it_cannot_do) {
     return status_of([&] { run.start(); });
   };
   EXPECT_EQ(creates([](train::Setup&) {}), Status::ok);
-  EXPECT_EQ(creates([](train::Setup& s) { s.arguments.method = "dpq"; }), Status::invalid_config);
   test::SftRun run = tiny_run(kThreeSteps);
   EXPECT_EQ(status_of([&] { run.start().evaluate(); }), Status::invalid_argument);
 }

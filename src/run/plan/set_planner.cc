@@ -103,7 +103,7 @@ SetPlanner::Batches SetPlanner::read_batches(const config::Config& config,
   out.tokenizer = open_training_tokenizer(config, path, out.new_tokens, environment_.log());
   if (rows_ == nullptr)
     out.size = largest_batch(config, training);
-  else if (config.method() != "sft")
+  else if (config.method().rows != config::RowForm::text)
     out.size = prepared_size(config, training, *rows_, *out.tokenizer);
   else
     out.size =

@@ -52,8 +52,8 @@ config::Config without_output(config::Config config) {
 
 WholeRows::WholeRows(const Rows& dataset, const config::Config& config, const text::Tokenizer& tokenizer)
     : arguments_(config::data_arguments(dataset.apply_options(config))) {
-  if (config.method() != "sft" || arguments_.packing == config::Packing::wrapped || arguments_.streaming ||
-      !dataset.shareable())
+  if (config.method().rows != config::RowForm::text || arguments_.packing == config::Packing::wrapped ||
+      arguments_.streaming || !dataset.shareable())
     return;
   arguments_.max_length.reset();
   table_ = dataset.table({.directory = {}, .memory = &dataset.environment().memory()});

@@ -41,9 +41,9 @@ base::Json describe_tokens(const std::vector<int32_t>& ids, const std::vector<in
 
 base::Json read_example(const Rows& dataset, const Tokenizer& tokenizer, const config::Config& config,
                         int64_t row) {
-  if (config.method() != "sft") {
-    fail_key("method", "method: {}: rows of preferences are not shown yet; those of sft are",
-             config.method());
+  if (config.method().rows != config::RowForm::text) {
+    fail_key("method", "method: {}: rows of preferences are not shown yet; those of {} are",
+             config.method().name, config::methods().front().name);
   }
   const config::DataArguments arguments = config::data_arguments(config);
   const auto training_tokenizer = data::training_tokenizer(tokenizer.get(), arguments);

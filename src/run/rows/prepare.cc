@@ -29,11 +29,10 @@ data::Spool spool_of(const data::PrepareContext& context) {
   return {.directory = context.directory, .memory = context.memory};
 }
 
-// Returns the number of KTO rows that exchange their completions; 0: no exchange. It is that of a training
-// batch for evaluation rows too, as in TRL.
+// Returns the number of rows that exchange their completions; 0: no exchange. It is that of a training batch
+// for evaluation rows too, as in TRL.
 int64_t kl_group(const config::TrainingArguments& training) {
-  const bool measured = training.preference.losses.front().first == "kto";
-  return measured ? training.per_device_train_batch_size : 0;
+  return training.preference.exchanges ? training.per_device_train_batch_size : 0;
 }
 
 std::unique_ptr<Batches> batches(const config::Config& config, const config::TrainingArguments& training,
@@ -41,17 +40,23 @@ std::unique_ptr<Batches> batches(const config::Config& config, const config::Tra
                                  const data::OrderOptions& order, const data::BatchLayout& layout) {
   const config::DataArguments arguments = config::data_arguments(dataset.apply_options(config));
   context.arguments = &arguments;
-  const auto table = [&] { return dataset.table(spool_of(context)); };
-  if (training.method == "dpo" || training.method == "reward") {
-    const auto prepare = training.method == "dpo" ? data::prepare_dpo : data::prepare_reward;
+  const auto table = dataset.table(spool_of(context));
+  const auto pairs = [&](decltype(data::prepare_dpo)& prepare) {
     return std::make_unique<Batches>(data::batches_of_pairs(
-        prepare(table(), context), order, layout, {arguments.max_length, arguments.truncation_keep_end}));
+        prepare(table, context), order, layout, {arguments.max_length, arguments.truncation_keep_end}));
+  };
+  switch (training.method->rows) {
+    case config::RowForm::pairs:
+      return pairs(data::prepare_dpo);
+    case config::RowForm::whole_pairs:
+      return pairs(data::prepare_reward);
+    case config::RowForm::unpaired:
+      return std::make_unique<Batches>(data::batches_of_unpaired(
+          data::prepare_kto(table, context), order, layout, {arguments.max_length}, kl_group(training)));
+    case config::RowForm::text:
+      break;
   }
-  if (training.method == "kto") {
-    return std::make_unique<Batches>(data::batches_of_unpaired(
-        data::prepare_kto(table(), context), order, layout, {arguments.max_length}, kl_group(training)));
-  }
-  auto examples = data::prepare_sft(table(), context);
+  auto examples = data::prepare_sft(table, context);
   context.completion_only_loss = examples->completion_only_loss();
   return std::make_unique<Batches>(data::batches_in_order(std::move(examples), order, layout));
 }
@@ -59,10 +64,16 @@ std::unique_ptr<Batches> batches(const config::Config& config, const config::Tra
 data::StreamedRows streamed_rows(const config::TrainingArguments& training,
                                  const config::DataArguments& arguments, const data::BatchLayout& layout) {
   const data::Truncation truncation{arguments.max_length, arguments.truncation_keep_end};
-  if (training.method == "dpo") return data::streamed_pairs(data::dpo_kind, layout, truncation);
-  if (training.method == "reward") return data::streamed_pairs(data::reward_kind, layout, truncation);
-  if (training.method == "kto")
-    return data::streamed_unpaired(layout, {arguments.max_length}, kl_group(training) > 0);
+  switch (training.method->rows) {
+    case config::RowForm::pairs:
+      return data::streamed_pairs(data::dpo_kind, layout, truncation);
+    case config::RowForm::whole_pairs:
+      return data::streamed_pairs(data::reward_kind, layout, truncation);
+    case config::RowForm::unpaired:
+      return data::streamed_unpaired(layout, {arguments.max_length}, kl_group(training) > 0);
+    case config::RowForm::text:
+      break;
+  }
   return data::streamed_sft(layout);
 }
 
@@ -115,7 +126,7 @@ Prepared prepare(Environment& environment, const config::Config& config,
   Prepared prepared;
   Preparing with(environment, config, training, tokenizer, prepared);
   const data::OrderOptions order = data::train_order(training, with.data);
-  if (training.method == "kto") {
+  if (training.method->rows == config::RowForm::unpaired) {
     with.context.label_weights = {training.preference.desirable_weight,
                                   training.preference.undesirable_weight};
   }

@@ -1,0 +1,37 @@
+#include "config/method.h"
+
+namespace trl::config {
+
+namespace {
+
+constexpr MethodRow kMethodRows[] = {
+#define TRL_METHOD(bit, word, ...) {.name = #word, .built = true, __VA_ARGS__},
+#define TRL_LATER(bit, word, ...) {.name = #word, __VA_ARGS__},
+#include "config/methods.def"
+};
+
+constexpr LaterCommand kLaterCommands[] = {
+#define TRL_LATER(bit, word, ...) {#word, ""},
+#define TRL_LATER_COMMAND(name, instead) {name, instead},
+#include "config/methods.def"
+};
+
+constexpr size_t built_count() {
+  size_t count = 0;
+  while (count < std::size(kMethodRows) && kMethodRows[count].built) ++count;
+  return count;
+}
+
+}  // namespace
+
+std::span<const MethodRow> trainers() { return kMethodRows; }
+std::span<const MethodRow> methods() { return trainers().first(built_count()); }
+std::span<const LaterCommand> later_commands() { return kLaterCommands; }
+
+const MethodRow* find_method(std::string_view name) {
+  for (const MethodRow& row : methods())
+    if (row.name == name) return &row;
+  return nullptr;
+}
+
+}  // namespace trl::config

@@ -1,0 +1,51 @@
+// One row of the table of methods (methods.def): the answers to every question of the kind "which trainer is
+// this". It depends on nothing, so that the command can compile it for itself.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace trl::config {
+
+// What a row of the data holds. pairs: a prompt with a chosen and a rejected completion; whole_pairs: a
+// chosen and a rejected text; unpaired: a completion with a label.
+enum class RowForm : uint8_t { text, pairs, whole_pairs, unpaired };
+enum class Head : uint8_t { none, language, score };
+
+// A line of the command's help.
+struct MethodFlag {
+  const char *name = nullptr, *value = nullptr, *text = nullptr;  // no name: no line
+};
+
+struct MethodRow {
+  const char* name = "";
+  bool built = false;  // this version has it
+  RowForm rows = RowForm::text;
+  int32_t sequences = 1;  // that a row becomes
+  // The loss_type under which each prompt also gets the completion of another row of its batch: the sequences
+  // double, and rows may not change their places. Empty: none.
+  const char* exchanging_loss = "";
+  Head trains[2] = {Head::language};  // the heads of the models that it trains, the policy's first
+  bool reference = false;             // the loss compares the model with a reference
+  bool generates = false;             // a step writes completions
+  bool over_vocabulary = false;       // the loss of a token depends on all of its logits
+  const char* tag = "";               // in the card of a saved model
+  // the command: a line for its overview, a sentence, the help's line on rows, its own lines and examples
+  const char *summary = "", *about = "", *columns = "";
+  MethodFlag flags[3] = {};
+  const char* examples[2] = {};
+
+  bool scores() const { return trains[0] == Head::score; }
+};
+
+std::span<const MethodRow> methods();   // of this version; the first is the default
+std::span<const MethodRow> trainers();  // these, and TRL's others; the bit of each is 1 << its place
+const MethodRow* find_method(std::string_view name);  // among methods(); null: none
+
+// A command of TRL that this version does not have: a trainer, unless `instead` says what to use.
+struct LaterCommand {
+  std::string_view name, instead;
+};
+std::span<const LaterCommand> later_commands();
+
+}  // namespace trl::config
