@@ -1,4 +1,5 @@
-# The names of this build's features: trl_has_feature, trl_build_info, trl env and trl.pc read these two lists.
+# The names of this build's features: trl_has_feature, trl_build_info, trl env and trl.pc read these two lists. The engine's
+# also has the methods: capi/version.cc takes their names from the table, and trl.pc from its text.
 set(TRL_FEATURES arrow csv gguf gzip zstd)  # of libtrl.so
 if(TRL_ARROW_DIR)
   list(APPEND TRL_FEATURES parquet)
@@ -7,11 +8,18 @@ if(SENTENCEPIECE_FOUND)
   list(APPEND TRL_FEATURES sentencepiece)
 endif()
 set(TRL_ENGINE_FEATURES "")
+set(methods "")
 if(TRL_ENGINE)
-  set(TRL_ENGINE_FEATURES dpo engine generate kto lora reward sft)
+  set(TRL_ENGINE_FEATURES engine generate lora)
+  file(STRINGS config/methods.def methods REGEX "^TRL_METHOD\\(")
+  list(TRANSFORM methods REPLACE "^[^,]*, ([a-z0-9_]+),.*" "\\1")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS config/methods.def)
 endif()
 list(SORT TRL_FEATURES)
 list(JOIN TRL_FEATURES " " TRL_FEATURES)
+set(pc_features ${TRL_ENGINE_FEATURES} ${methods})
+list(SORT pc_features)
+list(JOIN pc_features " " pc_features)
 list(JOIN TRL_ENGINE_FEATURES " " TRL_ENGINE_FEATURES)
 target_compile_definitions(trl_capi PRIVATE TRL_FEATURES="${TRL_FEATURES}" TRL_ENGINE_FEATURES="${TRL_ENGINE_FEATURES}")
-string(STRIP "${TRL_FEATURES} ${TRL_ENGINE_FEATURES}" TRL_PC_FEATURES)
+string(STRIP "${TRL_FEATURES} ${pc_features}" TRL_PC_FEATURES)

@@ -7,6 +7,7 @@
 #include "base/files/files.h"
 #include "base/json/json.h"
 #include "capi/guard.h"
+#include "config/method.h"
 #include "engine/open_engine.h"
 
 using namespace trl::capi;
@@ -21,12 +22,18 @@ void add(std::string_view words, std::vector<std::string_view>& out) {
   }
 }
 
-// The lists of features.cmake; the second one only if the engine is installed.
+// Returns the lists of features.cmake; the second one, with the methods, only if the engine is installed.
 const std::vector<std::string_view>& features() {
   static const auto* const names = [] {
     auto* made = new std::vector<std::string_view>;
     add(TRL_FEATURES, *made);
-    if (trl::base::file_exists(trl::engine::default_engine_path())) add(TRL_ENGINE_FEATURES, *made);
+    if (std::string_view(TRL_ENGINE_FEATURES).empty() ||
+        !trl::base::file_exists(trl::engine::default_engine_path()))
+      return made;
+    const auto engines = static_cast<std::ptrdiff_t>(made->size());
+    add(TRL_ENGINE_FEATURES, *made);
+    for (const trl::config::MethodRow& row : trl::config::methods()) made->emplace_back(row.name);
+    std::sort(made->begin() + engines, made->end());
     return made;
   }();
   return *names;

@@ -15,6 +15,7 @@
 #include "cli/output.h"
 #include "cli/refused_words.h"
 #include "cli/terminal.h"
+#include "cli/trainers.h"
 
 namespace trl::cli {
 
@@ -215,7 +216,7 @@ class Flags {
 
 std::string trainer_of(const Words& words) {
   constexpr std::string_view kFlag = "--method";
-  std::string trainer = "sft";
+  std::string trainer = default_trainer().name;
   for (size_t i = 0; i < words.size(); ++i) {
     if (words[i] == kFlag && i + 1 < words.size()) trainer = words[i + 1];
     if (words[i].starts_with(std::string(kFlag) + "=")) trainer = words[i].substr(kFlag.size() + 1);
@@ -227,10 +228,10 @@ namespace {
 std::optional<CommandLine>* g_outline = nullptr;  // parse leaves its line here instead of parsing
 }
 
-CommandLine outline_of(int (*command)(const Words&), const Words& words) {
+CommandLine outline_of(const Command& command) {
   std::optional<CommandLine> line;
   g_outline = &line;
-  command(words);
+  command.run({});
   g_outline = nullptr;
   if (!line) throw std::logic_error("a command that parses nothing");
   for (TextFlag& text : line->texts) text.value = nullptr;  // the command's value, which no longer exists

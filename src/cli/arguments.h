@@ -32,7 +32,7 @@ struct Switch {  // a flag without a value
   bool* value;
 };
 struct CommandLine {
-  std::string name;                   // "sft"
+  std::string name;                   // of the command
   std::string summary;                // one line
   std::string trainer;                // options that this trainer has; empty: only by section
   std::vector<std::string> sections;  // further sections
@@ -46,12 +46,12 @@ struct CommandLine {
   std::string* word = nullptr;  // receives a word without a flag; null: not accepted
   std::string* hub = nullptr;   // receives the value of --hub
 };
-// Returns the trainer that --method names, whose keys are flags then; without it, sft.
+// Returns the trainer that --method names, whose keys are flags then; without it, the default one.
 std::string trainer_of(const Words& words);
 
 bool parse(const CommandLine& line, const Words& words, Config& config);
 
 // Returns the command line that a command passes to parse. The command runs up to that call and ends there.
-CommandLine outline_of(int (*command)(const Words&), const Words& words = {});
+CommandLine outline_of(const Command& command);
 
 }  // namespace trl::cli

@@ -1,16 +1,16 @@
 // The commands. Each takes the words after its name and returns the exit code; it may throw Failure.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
+
+#include "config/method.h"
 
 namespace trl::cli {
 
 using Words = std::vector<std::string>;
 
-int sft(const Words& words);
-int dpo(const Words& words);
-int kto(const Words& words);
-int reward(const Words& words);
+int train(const config::MethodRow& trainer, const Words& words);
 int generate(const Words& words);
 int convert(const Words& words);
 int download(const Words& words);
@@ -31,7 +31,7 @@ int version(const Words& words);
 
 struct Command {
   const char* name;
-  int (*run)(const Words&);
+  std::function<int(const Words&)> run;
   const char* summary;
   bool takes_flags = true;  // and gives them to parse()
 };

@@ -9,6 +9,7 @@
 #include "cli/keys.h"
 #include "cli/output.h"
 #include "cli/refused_words.h"
+#include "cli/trainers.h"
 
 namespace trl::cli {
 
@@ -37,7 +38,7 @@ std::string first_sentence(std::string text) {
 }
 
 std::vector<Completed> flags_of(const Command& command) {
-  const CommandLine line = outline_of(command.run);
+  const CommandLine line = outline_of(command);
   std::vector<Completed> flags = {{"help", "one screen of help", {}, false},
                                   {"help-all", "every option, by topic", {}, false},
                                   {"hub", "off: no network, the local cache alone", {"on", "off"}, true}};
@@ -61,7 +62,7 @@ std::vector<std::string> words_after(const std::string& command) {
     for (const Command& one : commands()) words.emplace_back(one.name);
   }
   if (command == "options") {
-    words = {"sft", "dpo", "kto", "reward"};
+    for (const config::MethodRow* row : trainers()) words.emplace_back(row->name);
     for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o))
       words.emplace_back(trl_option_name(o));
   }

@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/open_runtime.h"
 #include "cli/output.h"
+#include "cli/trainers.h"
 
 namespace trl::cli {
 
@@ -26,8 +27,8 @@ int estimate(const Words& words) {
   set(config, "method", trainer);
   const CommandLine line{
       "estimate",
-      "Tell what a run with the same options takes: memory by term, time, disk. --method dpo, "
-      "kto or reward: a run of that trainer, with its options and defaults.",
+      "Tell what a run with the same options takes: memory by term, time, disk. --method " +
+          other_trainers() + ": a run of that trainer, with its options and defaults.",
       trainer,
       {"runtime", "estimate"},
       {},

@@ -13,6 +13,7 @@
 #include "cli/open_runtime.h"
 #include "cli/output.h"
 #include "cli/signals.h"
+#include "cli/trainers.h"
 
 namespace trl::cli {
 
@@ -112,7 +113,8 @@ int eval(const Words& words) {
   const CommandLine line{
       "eval",
       "Measure a model on rows: loss, perplexity and token accuracy of each split, as an evaluation inside "
-      "training does. --method dpo, kto or reward: the metrics of that trainer.",
+      "training does. --method " +
+          other_trainers() + ": the metrics of that trainer.",
       method,
       {"runtime"},
       {},

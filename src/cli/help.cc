@@ -15,7 +15,7 @@ namespace {
 // Returns the default, if it adds something to the text.
 std::string default_note(const CommandLine& line, const std::vector<const trl_option*>& keys,
                          const ScreenLine& shown) {
-  if (std::string_view(shown.text).ends_with(']')) return "";
+  if (shown.text.ends_with(']')) return "";
   for (const trl_option* key : keys) {
     if (flag_name(trl_option_name(key), line.name) != shown.flag) continue;
     const std::string value = default_of(key, line.trainer);

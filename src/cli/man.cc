@@ -75,7 +75,7 @@ std::string page_of(const Command& command) {
   line.name = command.name;
   line.summary = std::string(command.summary) + ".";
   line.takes_flags = command.takes_flags;
-  if (command.takes_flags) line = outline_of(command.run);
+  if (command.takes_flags) line = outline_of(command);
   std::string text = title("trl-" + line.name, command.summary) + ".SH SYNOPSIS\n\\fB" + roff(usage(line)) +
                      "\\fR\n.SH DESCRIPTION\n" + roff(line.summary) + "\n";
   if (line.takes_flags) {

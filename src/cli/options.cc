@@ -14,6 +14,7 @@
 #include "cli/nearest_flag.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
+#include "cli/trainers.h"
 
 namespace trl::cli {
 
@@ -51,19 +52,20 @@ std::string list(const std::string& trainer, int width) {
   return text;
 }
 
-// Lists a value by trainer, if some differ from the table: "2e-05; dpo, kto: 1e-06".
+// Lists a value by trainer, if some differ from the table: "2e-05; one, another: 1e-06".
 std::string by_trainer(const trl_option* o, std::string (*of)(const trl_option*, const std::string&)) {
   const std::string usual = of(o, "");
   std::vector<std::pair<std::string, std::string>> others;  // trainers, value
-  for (const char* trainer : {"sft", "dpo", "kto", "reward"}) {
+  for (const config::MethodRow* row : trainers()) {
+    const std::string trainer = row->name;
     if (!contains(trl_option_trainers(o), trainer) || of(o, trainer) == usual) continue;
     if (!others.empty() && others.back().second == of(o, trainer))
-      others.back().first += std::string(", ") + trainer;
+      others.back().first += ", " + trainer;
     else
       others.emplace_back(trainer, of(o, trainer));
   }
   std::string text = usual;
-  for (const auto& [trainers, value] : others) text += fmt::format("; {}: {}", trainers, value);
+  for (const auto& [names, value] : others) text += fmt::format("; {}: {}", names, value);
   return text;
 }
 
@@ -82,14 +84,15 @@ std::string whole(const trl_option* o, int width) {
   text += line("also", aliases);
   text += line("elsewhere", with_commas(trl_option_other_names(o), ','));
   text += line("state", mark(o).empty() ? "works" : state(o));
-  std::map<std::string, std::string> docs;  // text, trainers
-  for (const char* trainer : {"sft", "dpo", "kto", "reward"}) {
+  std::map<std::string, std::string> docs;  // text, names of trainers
+  for (const config::MethodRow* row : trainers()) {
+    const std::string trainer = row->name;
     if (!contains(trl_option_trainers(o), trainer) || doc_of(o, trainer) == doc_of(o, "")) continue;
-    std::string& trainers = docs[doc_of(o, trainer)];
-    trainers += (trainers.empty() ? "" : ", ") + std::string(trainer);
+    std::string& names = docs[doc_of(o, trainer)];
+    names += (names.empty() ? "" : ", ") + trainer;
   }
   text += "\n" + wrapped(doc_of(o, ""), 2, width) + "\n";
-  for (const auto& [doc, trainers] : docs) text += wrapped(trainers + ": " + doc, 2, width) + "\n";
+  for (const auto& [doc, names] : docs) text += wrapped(names + ": " + doc, 2, width) + "\n";
   return text;
 }
 
@@ -121,7 +124,8 @@ std::string described(const std::string& word, int width) {
 
 // Returns the key that the word was meant to be, or a trainer; empty: none is near.
 std::string near_name(const std::string& word) {
-  std::vector<std::string> names = {"sft", "dpo", "kto", "reward"};
+  std::vector<std::string> names;
+  for (const config::MethodRow* row : trainers()) names.emplace_back(row->name);
   for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
     names.emplace_back(trl_option_name(o));
     for (const std::string& alias : aliases_of(o)) names.push_back(alias);
@@ -148,8 +152,8 @@ int options(const Words& words) {
   if (matches.empty())
     throw Failure(
         kUsage,
-        fmt::format("'{}' is neither a trainer nor a key, and no key has to do with it; try: trl options sft",
-                    word));
+        fmt::format("'{}' is neither a trainer nor a key, and no key has to do with it; try: trl options {}",
+                    word, default_trainer().name));
   print(matches);
   return 0;
 }

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/open_runtime.h"
 #include "cli/output.h"
+#include "cli/trainers.h"
 
 namespace trl::cli {
 
@@ -31,7 +32,7 @@ int profile(const Words& words) {
   const CommandLine line{
       "profile",
       "Tell how long the rows of a dataset are in tokens, and what each max_length would cost.",
-      "sft",
+      default_trainer().name,
       {"profile", "runtime"},
       {},
       {},

@@ -10,6 +10,7 @@
 #include "cli/open_runtime.h"
 #include "cli/output.h"
 #include "cli/signals.h"
+#include "cli/trainers.h"
 
 namespace trl::cli {
 
@@ -27,9 +28,9 @@ int64_t count_of(const std::optional<std::string>& text) {
   return count;
 }
 
-// Sets one prepared row per batch, except for KTO, whose rows exchange their completions within a batch.
-void one_row_a_batch(const Config& config, const std::string& method) {
-  if (method == "kto") return;
+// Sets one prepared row per batch, unless rows exchange their completions within a batch.
+void one_row_a_batch(const Config& config, const config::MethodRow& trainer) {
+  if (*trainer.exchanging_loss != '\0') return;
   set(config, "per_device_train_batch_size", "1");
 }
 
@@ -54,7 +55,7 @@ std::string text_of(const Json& sequence, bool colours) {
   return inside ? text + end : text;
 }
 
-void print_row(const Json& batch, const std::string& method, bool colours) {
+void print_row(const Json& batch, const config::MethodRow& trainer, bool colours) {
   std::string rows;
   for (const Json& row : batch["row_ids"]) rows += fmt::format("{}{}", rows.empty() ? "" : ", ", row.dump());
   print(fmt::format("--- batch {}, {} {} of the dataset\n", batch["batch"].dump(),
@@ -65,9 +66,9 @@ void print_row(const Json& batch, const std::string& method, bool colours) {
     const auto tokens = static_cast<int64_t>(sequence["input_ids"].size());
     int64_t trained = 0;
     for (const Json& label : sequence["labels"]) trained += label.get<int32_t>() >= 0 ? 1 : 0;
-    const char* const name = method == "dpo" || method == "reward" ? (i < half ? "chosen" : "rejected")
-                             : sequences > 1                       ? "document"
-                                                                   : "row";
+    const char* const name = trainer.sequences == 2 ? (i < half ? "chosen" : "rejected")
+                             : sequences > 1        ? "document"
+                                                    : "row";
     std::string head =
         fmt::format("{}: {} token{}, {} trained on", name, tokens, tokens == 1 ? "" : "s", trained);
     if (batch["whole_lengths"].is_array() && batch["row_ids"].size() == sequences) {
@@ -79,14 +80,14 @@ void print_row(const Json& batch, const std::string& method, bool colours) {
 }
 
 struct RowPrinter {
-  std::string method;
+  const config::MethodRow& trainer;
   bool json, colours;
 };
 
 int32_t show(void* any, const char* json, size_t size) {
   const auto& shown = *static_cast<const RowPrinter*>(any);
   if (!shown.json) {
-    print_row(Json::parse(json, json + size), shown.method, shown.colours);
+    print_row(Json::parse(json, json + size), shown.trainer, shown.colours);
     return 0;
   }
   return print(std::string(json, size) + "\n") ? 0 : 1;
@@ -106,7 +107,8 @@ int rows(const Words& words) {
       "Print prepared rows as the trainer will see them, in their order of training: the text, with what is "
       "trained on in green (in brackets where there are no colours), documents of packed rows apart, and "
       "what "
-      "was cut. --method dpo, kto or reward: the rows of that trainer.",
+      "was cut. --method " +
+          other_trainers() + ": the rows of that trainer.",
       method,
       {"runtime"},
       {},
@@ -115,7 +117,8 @@ int rows(const Words& words) {
   if (parse(line, words, config)) return 0;
   need_tokenizer(config);
   const int64_t wanted = count_of(count);
-  one_row_a_batch(config, method);
+  const config::MethodRow& trainer = *config::find_method(method);
+  one_row_a_batch(config, trainer);
   Runtime runtime;
   open_runtime(config, runtime);
   Interrupt interrupt("stopped");
@@ -124,7 +127,7 @@ int rows(const Words& words) {
   open_tokenizer(config, runtime, tokenizer);
   Dataset train, eval;
   open_rows(config, runtime, train, eval);
-  RowPrinter shown{method, json, isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr};
+  RowPrinter shown{trainer, json, isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr};
   check(trl_dataset_visit_batches(train.get(), tokenizer.get(), config.get(), 0, wanted, show, &shown,
                                   error.out()),
         error);

@@ -2,23 +2,27 @@
 
 #include <map>
 
+#include "cli/trainers.h"
+
 namespace trl::cli {
 
 namespace {
 
-constexpr ScreenLine kModel{"model_name_or_path", "PATH",
-                            "the model: a directory, a GGUF file or a name of the hub"};
-constexpr ScreenLine kTokenizer{"model_name_or_path", "PATH", "the model, for its tokenizer"};
-constexpr ScreenLine kRows{"dataset_name", "PATH", "the rows: a file, folder, glob or name of the hub"};
-constexpr ScreenLine kColumns{"dataset_columns", "MAP", "renames columns: '{question: prompt}'"};
-constexpr ScreenLine kQuiet{"quiet", "", "only warnings and errors"};
-constexpr ScreenLine kConfig{"config", "FILE", "a YAML or JSON file with these keys"};
-constexpr ScreenLine kLength{"max_length", "N", "tokens of a row that are kept"};
+const ScreenLine kModel{"model_name_or_path", "PATH",
+                        "the model: a directory, a GGUF file or a name of the hub"};
+const ScreenLine kTokenizer{"model_name_or_path", "PATH", "the model, for its tokenizer"};
+const ScreenLine kRows{"dataset_name", "PATH", "the rows: a file, folder, glob or name of the hub"};
+const ScreenLine kColumns{"dataset_columns", "MAP", "renames columns: '{question: prompt}'"};
+const ScreenLine kQuiet{"quiet", "", "only warnings and errors"};
+const ScreenLine kConfig{"config", "FILE", "a YAML or JSON file with these keys"};
+const ScreenLine kLength{"max_length", "N", "tokens of a row that are kept"};
 
 // Makes a trainer's screen from the lines of all trainers and its own.
-Screen trainer(const char* rows, const std::vector<ScreenLine>& own,
-               const std::vector<std::string>& examples) {
-  Screen screen{"", {kModel, {"dataset_name", "PATH", rows}}, {}, examples};
+Screen trainer(const config::MethodRow& row) {
+  Screen screen{"", {kModel, kRows}, {}, {}};
+  if (*row.columns != '\0') screen.required.back().text = row.columns;
+  for (const char* example : row.examples)
+    if (example != nullptr) screen.examples.emplace_back(example);
   screen.common = {kConfig,
                    {"output_dir", "DIR", "where the model goes [trainer_output]"},
                    {"learning_rate", "X", "highest learning rate"},
@@ -27,7 +31,8 @@ Screen trainer(const char* rows, const std::vector<ScreenLine>& own,
                    {"per_device_train_batch_size", "N", "rows of a micro-batch"},
                    {"gradient_accumulation_steps", "N", "micro-batches of a step"},
                    kLength};
-  screen.common.insert(screen.common.end(), own.begin(), own.end());
+  for (const config::MethodFlag& own : row.flags)
+    if (own.name != nullptr) screen.common.push_back({own.name, own.value, own.text});
   const std::vector<ScreenLine> rest = {{"use_peft", "", "train a LoRA adapter, not all weights"},
                                         {"load_in_4bit", "", "QLoRA: quantise the frozen weights"},
                                         {"eval_dataset_name", "PATH", "rows to evaluate on"},
@@ -45,36 +50,19 @@ Screen trainer(const char* rows, const std::vector<ScreenLine>& own,
 
 std::map<std::string, Screen> made() {
   std::map<std::string, Screen> screens;
-  screens["sft"] = trainer(kRows.text, {{"packing", "", "fill each row with several documents"}},
-                           {"trl sft --model_name_or_path smollm2 --dataset_name rows.jsonl",
-                            "trl sft --config recipe.yaml --use_peft --lora_target_modules all-linear"});
-  static constexpr const char* kPairs = "rows with chosen and rejected";
-  screens["dpo"] = trainer(kPairs,
-                           {{"beta", "X", "how far the model may leave the reference"},
-                            {"loss_type", "WORD ...", "sigmoid, ipo, apo_zero, sft, ..."},
-                            {"ref_model_name_or_path", "PATH", "the reference; default: the model itself"}},
-                           {"trl dpo --model_name_or_path out --dataset_name pairs.jsonl --output_dir dpo",
-                            "trl dpo --config recipe.yaml --loss_type sigmoid sft --loss_weights 1 0.1"});
-  screens["kto"] = trainer("rows with prompt, completion and label",
-                           {{"beta", "X", "how far the model may leave the reference"},
-                            {"desirable_weight", "X", "weight of good answers"},
-                            {"undesirable_weight", "X", "weight of bad answers"}},
-                           {"trl kto --model_name_or_path out --dataset_name rated.jsonl --output_dir kto",
-                            "trl kto --config recipe.yaml --loss_type apo_zero_unpaired"});
-  screens["reward"] = trainer(kPairs, {{"center_rewards_coefficient", "X", "keeps the mean score near 0"}},
-                              {"trl reward --model_name_or_path smollm2 --dataset_name pairs.jsonl",
-                               "trl reward --config recipe.yaml --use_peft"});
+  for (const config::MethodRow* row : trainers()) screens[row->name] = trainer(*row);
+  std::vector<std::string> with_reference;
+  for (const config::MethodRow* row : trainers())
+    if (row->reference) with_reference.emplace_back(row->name);
+  const ScreenLine of_trainer{"method", "NAME", all_trainers("or") + ": of which trainer"};
   screens["validate"] = {
       "",
       {kModel, kRows},
-      {{"method", "NAME", "sft, dpo, kto or reward: of which trainer"},
-       {"all", "", "every key of the configuration"},
-       kConfig,
-       kQuiet},
+      {of_trainer, {"all", "", "every key of the configuration"}, kConfig, kQuiet},
       {"trl validate --config recipe.yaml", "trl validate --config recipe.yaml --method dpo"}};
   screens["estimate"] = {"",
                          {kModel},
-                         {{"method", "NAME", "sft, dpo, kto or reward: of which trainer"},
+                         {of_trainer,
                           kRows,
                           kLength,
                           {"max_steps", "N", "steps of the run"},
@@ -120,8 +108,8 @@ std::map<std::string, Screen> made() {
       "",
       {{"model_name_or_path", "PATH", "the model: a directory, an adapter's, or a GGUF file"}, kRows},
       {{"splits", "NAMES", "splits, with commas between [test]"},
-       {"method", "NAME", "sft, dpo, kto or reward: whose metrics"},
-       {"ref_model_name_or_path", "PATH", "the reference of dpo and kto"},
+       {"method", "NAME", all_trainers("or") + ": whose metrics"},
+       {"ref_model_name_or_path", "PATH", "the reference of " + listed(with_reference, "and")},
        {"load_in_4bit", "", "quantise the model while it is opened"},
        {"per_device_eval_batch_size", "N", "rows of a batch"},
        kLength,
@@ -134,7 +122,7 @@ std::map<std::string, Screen> made() {
   screens["rows"] = {"",
                      {kTokenizer, kRows},
                      {{"count", "N", "how many rows [3]"},
-                      {"method", "NAME", "sft, dpo, kto or reward: rows of which trainer"},
+                      {"method", "NAME", all_trainers("or") + ": rows of which trainer"},
                       {"packing", "", "fill each row with several documents"},
                       kLength,
                       kColumns,

@@ -8,7 +8,7 @@ namespace trl::cli {
 struct ScreenLine {
   const char* flag;   // without dashes: a key's, or the command's own
   const char* value;  // "DIR"; "" for a switch
-  const char* text;   // a few words
+  std::string text;   // a few words
 };
 struct Screen {
   std::string words;  // after the command's name, instead of its flags; "": it takes flags

@@ -1,4 +1,4 @@
-// trl sft, trl dpo, ...: reads a configuration, rows and a model; trains with progress; saves the tuned model
+// trl TRAINER: reads a configuration, rows and a model; trains with progress; saves the tuned model
 // in output_dir.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -148,8 +148,8 @@ void save(const Runtime& runtime, const Trainer& trainer, const Config& config) 
 }
 
 // Sets the method before the keys: it decides their defaults and the values that they accept.
-int train(const std::string& command, const std::string& method, const std::string& summary,
-          const Words& words) {
+int run_command(const std::string& command, const std::string& method, const std::string& summary,
+                const Words& words) {
   Config config;
   Error error;
   set(config, "method", method);
@@ -207,29 +207,14 @@ int train(const std::string& command, const std::string& method, const std::stri
 }  // namespace
 
 int validate(const Words& words) {
-  const std::string method = trainer_of(words);
-  return train("validate", method,
-               "Print what a run of --method would be, and what is wrong with it; write nothing.", words);
+  return run_command("validate", trainer_of(words),
+                     "Print what a run of --method would be, and what is wrong with it; write nothing.",
+                     words);
 }
 
-int sft(const Words& words) {
-  return train("sft", "sft", "Fine-tune a model on demonstrations, with TRL's options.", words);
-}
-
-int dpo(const Words& words) {
-  return train("dpo", "dpo",
-               "Train a model on pairs of answers of which one is preferred, with TRL's options.", words);
-}
-
-int kto(const Words& words) {
-  return train("kto", "kto", "Train a model on answers that are desirable or not, with TRL's options.",
-               words);
-}
-
-int reward(const Words& words) {
-  return train("reward", "reward",
-               "Train a model to score answers, on pairs of which one is preferred, with TRL's options.",
-               words);
+int train(const config::MethodRow& trainer, const Words& words) {
+  return run_command(trainer.name, trainer.name, fmt::format("{}, with TRL's options.", trainer.about),
+                     words);
 }
 
 }  // namespace trl::cli
