@@ -9,30 +9,33 @@ function(trl_objects out)
   set(${out} ${objects} PARENT_SCOPE)
 endfunction()
 
-# nettle reads environment variables, and prints if one of them says so.
-set(TRL_BOUND_NAMES -Wl,--defsym=getenv=trl_no_variable -Wl,--defsym=secure_getenv=trl_no_variable)
+# Exports the names that the map lists and hides all others. nettle reads environment variables, and prints if one of them
+# says so: getenv is another function here.
+function(trl_export target map)
+  set(map ${PROJECT_SOURCE_DIR}/src/${map})
+  target_link_options(${target} PRIVATE -Wl,--version-script=${map} -Wl,--exclude-libs,ALL -Wl,-z,nodelete -Wl,--as-needed
+    -Wl,--defsym=getenv=trl_no_variable -Wl,--defsym=secure_getenv=trl_no_variable)
+  set_property(TARGET ${target} PROPERTY LINK_DEPENDS ${map})
+endfunction()
 
 trl_objects(face_objects ${TRL_FACE_ROOMS})
 add_library(trl SHARED ${face_objects})
 add_library(trl::trl ALIAS trl)
 target_include_directories(trl INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(trl PRIVATE trl_torch_free)
-target_link_options(trl PRIVATE -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/capi/trl.map -Wl,--exclude-libs,ALL
-  -Wl,-z,nodelete -Wl,--as-needed ${TRL_BOUND_NAMES})
+trl_export(trl capi/trl.map)
 if(NOT TRL_SANITIZE)
   target_link_options(trl PRIVATE -Wl,-z,defs)
 endif()
-set_target_properties(trl PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
-  LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/capi/trl.map)
+set_target_properties(trl PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 
 if(TRL_ENGINE)
   trl_objects(engine_objects ${TRL_TORCH_FREE_ROOMS} ${TRL_ENGINE_ROOMS})
   add_library(trl_engine_library SHARED ${engine_objects})
   target_link_libraries(trl_engine_library PRIVATE trl_torch)
-  target_link_options(trl_engine_library PRIVATE -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/entry/engine.map
-    -Wl,--exclude-libs,ALL -Wl,-z,nodelete -Wl,--as-needed ${TRL_BOUND_NAMES})
+  trl_export(trl_engine_library entry/engine.map)
   set_target_properties(trl_engine_library PROPERTIES OUTPUT_NAME trl_engine
-    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib/trl LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/entry/engine.map)
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib/trl)
   add_dependencies(trl trl_engine_library)
 endif()
 
