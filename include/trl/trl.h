@@ -1428,7 +1428,7 @@ TRL_API void trl_model_destroy(trl_model* model) TRL_NOEXCEPT;
  *   usual sets that are not refused. Each has options (text: "optim: adamw_8bit, use_peft: true") and all
  *   members above except alternatives; or, for a set that cannot be run, refused: {key (or ""), message}
  *
- * Times come from the arithmetic of that step and half a second of measuring on this machine. With
+ * Times come from the arithmetic of that step and a quarter of a second of measuring on this machine. With
  * `memory_budget` the plan is that of the way that such a run would choose.
  *
  * @param runtime [in] keeps the texts.

@@ -115,9 +115,10 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   embedding_rows_ = run::wanted_embedding_rows(config_, *tokenizer_);
   std::optional<run::Choice> choice;
   if (budget) {
+    run::PlansMade made;
     choice = run::choose_way(*runtime_, config_, arguments, *budget,
                              run::largest_batch(config_, arguments, *train_batches_, eval_batches_.get()),
-                             embedding_rows_, new_tokens_);
+                             embedding_rows_, new_tokens_, made);
     values.clear();
     for (const auto& [key, value] : choice->config.values()) values.push_back({key, value});
     expected_.prediction = run::prediction_of(choice->plan);

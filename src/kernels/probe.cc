@@ -15,9 +15,10 @@ using tensor::Job;
 using tensor::Work;
 using Clock = std::chrono::steady_clock;
 
-constexpr double kBudget = 0.5;      // seconds
+constexpr double kBudget = 0.25;  // seconds
+constexpr double kTimed = 0.9;  // share of the products' operations after which the rest has their mean speed
 constexpr double kOperations = 1e9;  // operations of one timed product, roughly
-constexpr int64_t kLeastRows = 128;
+constexpr int64_t kLeastRows = 128, kLeastColumns = 1024;
 
 double operations(const Work& work) {
   return 2.0 * static_cast<double>(work.rows) * static_cast<double>(work.columns) *
@@ -41,10 +42,10 @@ double seconds_of(const Body& body) {
   return best;
 }
 
-// The work with fewer tokens, the same number for all batches that have at least those, and for a head fewer
-// columns: its speed hardly depends on these.
+// The work with fewer columns and tokens, the same numbers for all batches that have at least those: its
+// speed hardly depends on these.
 Work smaller(Work work) {
-  work.columns = std::min<int64_t>(work.columns, 8192);
+  work.columns = std::min(work.columns, kLeastColumns);
   int64_t& tokens = work.transposed ? work.depth : work.rows;
   const int64_t all = tokens;
   tokens = kLeastRows;
@@ -118,17 +119,19 @@ Speed probe(const std::map<Work, double>& work) {
     if (flops_of(key, times) > 0) all.emplace_back(key, flops_of(key, times));
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  double products = 0, timed = 0, timed_seconds = 0;
+  for (const auto& [key, flops] : all) products += key.job == Job::attention ? 0 : flops;
   Speed speed;
   if (known.memory == 0) known.memory = memory_per_second();
   speed.bytes_per_second = known.memory;
-  double timed = 0, timed_seconds = 0;
   for (const auto& [key, flops] : all) {
     const Work bare = alike(key);
     const auto found = known.rates.find(bare);
     double rate = found != known.rates.end() ? found->second : 0;
     if (rate == 0) {
       rate = timed_seconds > 0 ? timed / timed_seconds : 0;
-      const bool left = std::chrono::duration<double>(Clock::now() - begin).count() < kBudget;
+      const bool left =
+          timed < kTimed * products && std::chrono::duration<double>(Clock::now() - begin).count() < kBudget;
       if (left || rate == 0 || bare.job == Job::attention) {
         rate = bare.job == Job::attention ? attention_per_second(bare) : operations_per_second(bare);
         known.rates.emplace(bare, rate);

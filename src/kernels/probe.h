@@ -1,5 +1,5 @@
 // Estimates how long the arithmetic of a rehearsal takes on this machine: times its larger products, for
-// about half a second in all.
+// a quarter of a second at most.
 #pragma once
 #include <map>
 

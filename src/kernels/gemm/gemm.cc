@@ -140,19 +140,36 @@ Tile tile_of(Products& products, const Multiplication& m, const Matrix& c, int64
   return tile;
 }
 
-// Cuts C into tiles; empty if this machine's oneDNN lacks some of the products.
-std::vector<Tile> cut(Products& products, const Multiplication& m, bool many) {
+// Returns where the pieces of [0, size) begin; in a rehearsal, which only asks for the memory of each shape,
+// the first and the last of them.
+std::vector<int64_t> begins_of(int64_t size, int64_t piece) {
+  const int64_t last = (size - 1) / piece * piece;
+  const bool ends_alone = tensor::Rehearsal::current() != nullptr && last > 0;
+  std::vector<int64_t> begins;
+  for (int64_t begin = 0; begin <= last; begin += ends_alone ? last : piece) begins.push_back(begin);
+  return begins;
+}
+
+// The tiles of products, and how many there are, which a rehearsal does not list.
+struct Tiles {
+  std::vector<Tile> list;
+  int64_t count = 0;
+};
+
+// Cuts C into tiles; none if this machine's oneDNN lacks some of the products.
+Tiles cut(Products& products, const Multiplication& m, bool many) {
   const Matrix c{m.c, m.c_type, m.a.rows, m.b.cols, m.c_stride, false};
   const Tiling tiling(c.rows, c.cols, sum_piece(m), m.a.transposed, many);
-  std::vector<Tile> tiles;
-  for (int64_t row = 0; row < c.rows; row += tiling.rows) {
+  Tiles tiles;
+  for (const int64_t row : begins_of(c.rows, tiling.rows)) {
     const int64_t rows = std::min(tiling.rows, c.rows - row);
-    for (int64_t col = 0; col < c.cols; col += tiling.cols) {
+    for (const int64_t col : begins_of(c.cols, tiling.cols)) {
       const int64_t cols = std::min(tiling.cols, c.cols - col);
-      tiles.push_back(tile_of(products, m, part(c, row, rows, col, cols), row, col));
-      if (tiles.back().steps.empty()) return {};
+      tiles.list.push_back(tile_of(products, m, part(c, row, rows, col, cols), row, col));
+      if (tiles.list.back().steps.empty()) return {};
     }
   }
+  tiles.count = ((c.rows - 1) / tiling.rows + 1) * ((c.cols - 1) / tiling.cols + 1);
   return tiles;
 }
 
@@ -165,11 +182,11 @@ void run(const Tile& tile, const dnnl::engine& engine, dnnl::stream& stream, uin
   if (tile.wide) round_rows(sum, tile.c.rows, tile.c.cols, c, tile.c.stride, tile.add);
 }
 
-void run_all(const std::vector<Tile>& tiles, const dnnl::engine& engine) {
+void run_all(const Tiles& tiles, const dnnl::engine& engine) {
   int64_t bytes = 0;
-  for (const Tile& tile : tiles) bytes = std::max(bytes, tile.scratch() + tile.sum_bytes());
-  each_on_a_thread(std::ssize(tiles), bytes, engine, [&](size_t i, dnnl::stream& stream, uint8_t* work) {
-    run(tiles[i], engine, stream, work);
+  for (const Tile& tile : tiles.list) bytes = std::max(bytes, tile.scratch() + tile.sum_bytes());
+  each_on_a_thread(tiles.count, bytes, engine, [&](size_t i, dnnl::stream& stream, uint8_t* work) {
+    run(tiles.list[i], engine, stream, work);
   });
 }
 
@@ -193,7 +210,7 @@ void clear(const Multiplication& m) {
   });
 }
 
-std::vector<Tile> cut_or_fail(Products& products, const Multiplication& m, bool many) {
+Tiles cut_or_fail(Products& products, const Multiplication& m, bool many) {
   try {
     return cut(products, m, many);
   } catch (const dnnl::error& error) {
@@ -217,7 +234,7 @@ void multiply_widened(const Multiplication& m) {
 void multiply(at::ArrayRef<Multiplication> all, size_t of) {
   Products& products = kernels::products();
   products.keep_for(std::max(all.size(), of));
-  std::vector<Tile> tiles;
+  Tiles tiles;
   std::vector<const Multiplication*> widened;
   for (const Multiplication& m : all) {
     check(m);
@@ -226,11 +243,12 @@ void multiply(at::ArrayRef<Multiplication> all, size_t of) {
       if (m.beta == 0.0f) clear(m);
       continue;
     }
-    std::vector<Tile> own = cut_or_fail(products, m, std::max(all.size(), of) >= kMany);
-    if (own.empty()) widened.push_back(&m);
-    std::move(own.begin(), own.end(), std::back_inserter(tiles));
+    Tiles own = cut_or_fail(products, m, std::max(all.size(), of) >= kMany);
+    if (own.list.empty()) widened.push_back(&m);
+    std::move(own.list.begin(), own.list.end(), std::back_inserter(tiles.list));
+    tiles.count += own.count;
   }
-  if (!tiles.empty()) run_all(tiles, products.engine());
+  if (!tiles.list.empty()) run_all(tiles, products.engine());
   for (const Multiplication* m : widened) multiply_widened(*m);
 }
 
@@ -369,13 +387,18 @@ struct PanelWork {
   static int64_t size(at::ScalarType type) { return static_cast<int64_t>(c10::elementSize(type)); }
 };
 
-void cut(Products& products, const PanelMultiplication& m, std::vector<PanelWork>& work) {
+// Adds the pieces of the product to `work`, and returns how many there are, which a rehearsal does not list.
+int64_t cut(Products& products, const PanelMultiplication& m, std::vector<PanelWork>& work) {
   const PanelCut cut(m);
   const int64_t step = std::max(cut.rows, kPanelRows / cut.rows * cut.rows);
-  for (int64_t first = 0, count = 0; first < m.b.cols; first += count) {
+  const std::vector<int64_t> row_begins = begins_of(m.a.rows, step);
+  int64_t panels = 0;
+  for (int64_t first = 0, count = 0; first < m.b.cols; first += count, ++panels) {
     count = cut.count(first, m.b.cols);
+    const bool inner = first > 0 && first + count < m.b.cols;
+    if (inner && tensor::Rehearsal::current() != nullptr) continue;
     const Matrix b{nullptr, m.b.type, m.b.rows, count, m.b.transposed ? m.b.rows : count, m.b.transposed};
-    for (int64_t row = 0; row < m.a.rows; row += step) {
+    for (const int64_t row : row_begins) {
       const int64_t rows = std::min(step, m.a.rows - row);
       const auto steps = [&](int64_t of) {
         std::vector<std::shared_ptr<const Product>> all;
@@ -392,6 +415,7 @@ void cut(Products& products, const PanelMultiplication& m, std::vector<PanelWork
           {&m, cut, first, count, row, rows, steps(rows < cut.rows ? 0 : cut.rows), steps(rows % cut.rows)});
     }
   }
+  return panels * ((m.a.rows - 1) / step + 1);
 }
 
 void copy_rows(const char* from, int64_t from_stride, char* to, int64_t to_stride, int64_t rows,
@@ -449,12 +473,13 @@ void gemm(at::ArrayRef<PanelMultiplication> all) {
   Products& products = kernels::products();
   products.keep_for(all.size());
   std::vector<PanelWork> work;
+  int64_t count = 0;
   for (const PanelMultiplication& m : all) {
     need(m.a.cols == m.b.rows && m.a.type == m.b.type, "gemm",
          "a product with panels needs A's columns and type");
     note(tensor::Job::panels, m.a, m.b.cols);
     for (const Factors& f : m.more) note(tensor::Job::product, f.a, f.b.cols);
-    if (m.a.rows > 0 && m.b.cols > 0) cut(products, m, work);
+    if (m.a.rows > 0 && m.b.cols > 0) count += cut(products, m, work);
   }
   if (!std::all_of(work.begin(), work.end(), [](const PanelWork& w) { return w.supported(); })) {
     for (const PanelMultiplication& m : all) multiply_in_turn(m);
@@ -462,10 +487,9 @@ void gemm(at::ArrayRef<PanelMultiplication> all) {
   }
   int64_t bytes = 0;
   for (const PanelWork& w : work) bytes = std::max(bytes, w.panel_bytes() + w.result_bytes() + w.scratch());
-  each_on_a_thread(std::ssize(work), bytes, products.engine(),
-                   [&](size_t i, dnnl::stream& stream, uint8_t* place) {
-                     run(work[i], products.engine(), stream, place);
-                   });
+  each_on_a_thread(count, bytes, products.engine(), [&](size_t i, dnnl::stream& stream, uint8_t* place) {
+    run(work[i], products.engine(), stream, place);
+  });
 }
 
 std::string onednn_version() {

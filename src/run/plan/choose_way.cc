@@ -26,14 +26,15 @@ struct Tried {
 class Search {
  public:
   Search(Environment& environment, const config::Config& config, bool leaving_asked, int64_t budget,
-         const RunSize& size, int64_t embedding_rows, const std::vector<int32_t>& new_tokens)
+         const RunSize& size, int64_t embedding_rows, const std::vector<int32_t>& new_tokens, PlansMade& made)
       : environment_(environment),
         config_(config),
         leaving_asked_(leaving_asked),
         budget_(static_cast<double>(budget)),
         size_(size),
         embedding_rows_(embedding_rows),
-        new_tokens_(new_tokens) {}
+        new_tokens_(new_tokens),
+        made_(made) {}
 
   void run() {
     search();
@@ -87,8 +88,7 @@ class Search {
     }
     Tried& made = tried_.emplace_back(Tried{way, {}});
     try {
-      made.plan = plan_of(environment_, way.options(config_), size_, embedding_rows_, new_tokens_, true,
-                          way.settings());
+      made.plan = plan(way.options(config_), way.settings());
     } catch (const Error& error) {
       const bool of_disk = error.key() == "offload_dir" || error.status() == Status::io;
       if (!of_disk || !way.leaves() || leaving_asked_) throw;
@@ -100,6 +100,15 @@ class Search {
     made.speed = made.plan.at("tokens_per_second");
     if (fits(made) && (best_ == nullptr || made.speed > best_->speed)) best_ = &made;
     return made;
+  }
+
+  base::Json plan(const config::Config& config, const config::Levers& levers) {
+    std::string key = fmt::format("{} {}\n", levers.small_tiles, levers.weight_copies);
+    for (const auto& [name, value] : config.values()) key += fmt::format("{}={}\n", name, value);
+    if (const auto found = made_.find(key); found != made_.end()) return found->second;
+    return made_
+        .emplace(key, plan_of(environment_, config, size_, embedding_rows_, new_tokens_, true, levers))
+        .first->second;
   }
 
   bool has_room_on_disk(const base::Json& plan) const {
@@ -139,6 +148,7 @@ class Search {
   const RunSize& size_;
   const int64_t embedding_rows_;
   const std::vector<int32_t>& new_tokens_;
+  PlansMade& made_;
   std::deque<Tried> tried_;
   const Tried* best_ = nullptr;
   int64_t process_ = -1;
@@ -165,8 +175,9 @@ std::string chosen_text(const Tried& best, const Tried* faster, int64_t budget) 
 
 Choice choose_way(Environment& environment, const config::Config& config,
                   const config::TrainingArguments& training, int64_t budget, const RunSize& size,
-                  int64_t embedding_rows, const std::vector<int32_t>& new_tokens) {
-  Search search(environment, config, training.offload.has_value(), budget, size, embedding_rows, new_tokens);
+                  int64_t embedding_rows, const std::vector<int32_t>& new_tokens, PlansMade& made) {
+  Search search(environment, config, training.offload.has_value(), budget, size, embedding_rows, new_tokens,
+                made);
   search.run();
   const Tried* const best = search.best();
   if (best == nullptr) {

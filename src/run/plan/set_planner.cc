@@ -4,7 +4,6 @@
 
 #include "data/tokenizer/open_tokenizer.h"
 #include "run/model_files.h"
-#include "run/plan/choose_way.h"
 #include "run/plan/limit_check.h"
 #include "run/plan/memory_budget.h"
 #include "run/plan/memory_room.h"
@@ -53,7 +52,7 @@ base::Json SetPlanner::plan(const config::Config& given) {
   const config::Config config = with_whole_paths(rows_ != nullptr ? rows_->apply_options(given) : given);
   const config::TrainingArguments training = config::training_arguments(config);
   refuse_combinations(config, training);
-  const Batches& batches = batches_of(config, training);
+  Batches& batches = batches_of(config, training);
   const std::optional<int64_t> budget = memory_budget(environment_, config);
   RunSize size = batches.size;
   if (budget && config.get_optional_int("max_length")) {  // as the run itself counts
@@ -64,7 +63,7 @@ base::Json SetPlanner::plan(const config::Config& given) {
   }
   if (!budget) check_memory_limit(environment_, config, size, batches.embedding_rows, batches.new_tokens);
   base::Json plan = budget ? choose_way(environment_, config, training, *budget, size, batches.embedding_rows,
-                                        batches.new_tokens)
+                                        batches.new_tokens, batches.made)
                                  .plan
                            : plan_of(environment_, config, size, batches.embedding_rows, batches.new_tokens);
   keep_process(plan, process_);
@@ -86,8 +85,8 @@ base::Json SetPlanner::plan(const config::Config& config, const config::OptionSe
   return out;
 }
 
-const SetPlanner::Batches& SetPlanner::batches_of(const config::Config& config,
-                                                  const config::TrainingArguments& training) {
+SetPlanner::Batches& SetPlanner::batches_of(const config::Config& config,
+                                            const config::TrainingArguments& training) {
   std::string key;
   for (const auto& [name, value] : config.values()) {
     if (of_rows(name)) key += fmt::format("{}={}\n", name, value);

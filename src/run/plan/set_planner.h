@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json/json.h"
 #include "config/option_set.h"
+#include "run/plan/choose_way.h"
 #include "run/plan/size.h"
 
 namespace trl::run {
@@ -26,8 +27,9 @@ class SetPlanner {
     int64_t embedding_rows = 0;
     std::vector<int32_t> new_tokens;
     std::shared_ptr<Tokenizer> tokenizer;  // held because a run has it in memory too
+    PlansMade made;                        // under a budget
   };
-  const Batches& batches_of(const config::Config& config, const config::TrainingArguments& training);
+  Batches& batches_of(const config::Config& config, const config::TrainingArguments& training);
   Batches read_batches(const config::Config& config, const config::TrainingArguments& training) const;
 
   Environment& environment_;
