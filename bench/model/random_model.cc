@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "model/decoder.h"
 #include "model/families.h"
+#include "model/model.h"
 
 namespace {
 
@@ -144,8 +144,8 @@ int write(const std::string& name, const std::string& tokenizer, const std::stri
   const auto wanted = std::make_shared<const Wanted>();
   const base::Json parsed = base::Json::parse(config.dump());
   model::ModelFiles files{model::parse_config(parsed, name), parsed, base::Json::object(), {}};
-  const model::Decoder decoder(std::move(files), wanted, at::kBFloat16, at::kCPU, {}, model::Held::numbers,
-                               nullptr, 0);
+  const model::Model decoder(std::move(files), wanted, at::kBFloat16, at::kCPU, {}, model::Held::numbers,
+                             nullptr, 0);
   bench::write_random_model(config.dump(2), wanted->tensors, tokenizer, directory);
   std::printf("%s\n", Json{{"directory", directory}}.dump().c_str());
   return 0;

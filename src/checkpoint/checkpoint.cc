@@ -109,7 +109,6 @@ class StoredWeights {
  public:
   StoredWeights(const std::string& directory, model::Model& model) : directory_(directory), model_(model) {
     if (model.adapters().trained() != nullptr) {
-      model.adapters().enter(nullptr);  // restore() needs the model without it
       stored_ = model.adapters().trained()->stored();
       adapter_.emplace(base::join_path(directory, adapter::kWeightsFile));
       return;

@@ -67,8 +67,6 @@ int32_t ModelObject::save(std::string_view directory, engine::SaveKind kind,
     std::shared_ptr<void> merged;  // must live until all is written
     if (kind == engine::SaveKind::merged && model_->adapters().merged() != &adapter_in_use(*model_)) {
       merged = model_->adapters().merged_to_save(adapter_in_use(*model_));
-    } else if (kind == engine::SaveKind::model) {
-      model_->adapters().enter(nullptr);
     }
     std::string card;
     checkpoint::save_model(target, *model_,
@@ -136,13 +134,13 @@ int32_t ModelObject::generate(std::span<const std::span<const int32_t>> prompts,
     if (model_->config().labels > 0)
       fail(Status::unsupported, "{}: a reward model scores text and cannot generate it", path_);
     warn_of_length(prompts, sampling.max_new_tokens);
-    model::Adapters& adapters = model_->adapters();
+    const model::Adapters& adapters = model_->adapters();
     const bool alone = sampling.adapter == engine::kNoAdapter;
-    std::shared_ptr<void> meanwhile;
-    if (!sampling.adapter.empty())
-      meanwhile = adapters.use_meanwhile(alone ? nullptr : &adapters.get(sampling.adapter));
+    const model::Adapter* adapter = adapters.in_use();
+    if (!sampling.adapter.empty()) adapter = alone ? nullptr : &adapters.get(sampling.adapter);
+    adapters.check_usable(adapter);
     const at::AutoGradMode without_graph(false);
-    generate::generate(*model_, prompts, sampling, model_->compute(at::kFloat), sink);
+    generate::generate(*model_, adapter, prompts, sampling, model_->compute(at::kFloat), sink);
     return Status::ok;
   });
 }

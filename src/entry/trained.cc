@@ -29,7 +29,7 @@ void train_tokens(config::LoraConfig& lora, model::Model& model, std::span<const
   if (tokens.empty()) return;
   std::string embedding, head;
   for (const model::Slot& slot : model.adapters().slots()) {
-    if (slot.own_rows == nullptr) continue;
+    if (!slot.takes_rows) continue;
     if (!slot.module.head) embedding = last_name(slot.module.name);
     if (slot.module.head && !slot.module.tied) head = last_name(slot.module.name);
   }

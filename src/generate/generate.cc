@@ -17,18 +17,17 @@ namespace {
 // before it is used.
 constexpr int64_t kFirstRoom = 256;
 
-void generate_one(model::Model& model, int64_t prompt, std::span<const int32_t> ids,
-                  const engine::Sampling& sampling, at::ScalarType compute, engine::TokenSink& sink) {
+void generate_one(const model::Model& model, const model::Adapter* adapter, int64_t prompt,
+                  std::span<const int32_t> ids, const engine::Sampling& sampling, at::ScalarType compute,
+                  engine::TokenSink& sink) {
   if (ids.empty()) fail(Status::invalid_argument, "prompt {} is empty; give at least one token", prompt);
   std::vector<int32_t> sequence(ids.begin(), ids.end());
-  const auto cache =
-      model.new_cache(static_cast<int64_t>(ids.size()) + std::min(sampling.max_new_tokens, kFirstRoom));
-  at::Tensor hidden;
+  const int64_t room = static_cast<int64_t>(ids.size()) + std::min(sampling.max_new_tokens, kFirstRoom);
+  const auto cache = model.new_cache(room, adapter);
   for (int64_t t = 0; t < sampling.max_new_tokens; ++t) {
-    hidden =
+    const model::Output output =
         t == 0 ? model.extend(*cache, sequence, compute) : model.extend(*cache, {sequence.back()}, compute);
-    const at::Tensor row =
-        tensor::on_host(kernels::head_logits(hidden, model.head(), model.head_options(compute)));
+    const at::Tensor row = tensor::on_host(model.logits(output, compute));
     const std::span<float> logits(row.data_ptr<float>(), static_cast<size_t>(row.numel()));
     if (std::any_of(logits.begin(), logits.end(), [](float v) { return std::isnan(v); })) {
       fail(Status::invalid_argument, "prompt {}, token {}: the model's output is not a number", prompt, t);
@@ -46,12 +45,13 @@ void generate_one(model::Model& model, int64_t prompt, std::span<const int32_t> 
 
 }  // namespace
 
-void generate(model::Model& model, std::span<const std::span<const int32_t>> prompts,
-              const engine::Sampling& sampling, at::ScalarType compute, engine::TokenSink& sink) {
+void generate(const model::Model& model, const model::Adapter* adapter,
+              std::span<const std::span<const int32_t>> prompts, const engine::Sampling& sampling,
+              at::ScalarType compute, engine::TokenSink& sink) {
   check_sampling(sampling);
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < prompts.size(); ++i) {
-    generate_one(model, static_cast<int64_t>(i), prompts[i], sampling, compute, sink);
+    generate_one(model, adapter, static_cast<int64_t>(i), prompts[i], sampling, compute, sink);
   }
 }
 

@@ -13,8 +13,10 @@ namespace trl::generate {
 // Generates for one prompt after the other. A prompt ends after max_new_tokens, at a stop id (which the sink
 // gets as well), or when the sink says so. The log-probability, if requested, is that of the distribution the
 // token was taken from; greedy: of the softmax of the (penalised) logits. The draw for token t of prompt p
-// depends only on (seed, p, t). compute: bfloat16 over float32 weights is autocast.
-void generate(model::Model& model, std::span<const std::span<const int32_t>> prompts,
-              const engine::Sampling& sampling, at::ScalarType compute, engine::TokenSink& sink);
+// depends only on (seed, p, t). adapter: null: the model alone; sampling's name is not read. compute:
+// bfloat16 over float32 weights is autocast.
+void generate(const model::Model& model, const model::Adapter* adapter,
+              std::span<const std::span<const int32_t>> prompts, const engine::Sampling& sampling,
+              at::ScalarType compute, engine::TokenSink& sink);
 
 }  // namespace trl::generate

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "base/arithmetic/counter_random.h"
 #include "base/error.h"
 #include "kernels/experts/expert_terms.h"
 #include "kernels/linear/magnitude.h"
@@ -17,8 +16,6 @@ namespace trl::model {
 namespace {
 
 using adapter::Role;
-
-constexpr uint64_t kDropout = 0x41726f4c;  // keeps its keys distinct from those of the model's own dropout
 
 std::vector<adapter::Module> modules_of(const std::vector<Slot>& slots) {
   std::vector<adapter::Module> modules;
@@ -46,17 +43,16 @@ class Originals {
   ~Originals() {
     for (auto& [parameter, values] : values_) parameter->write()->copy_(values);
     for (auto& [parameter, blocks] : blocks_) parameter->hold(blocks);
-    if (tied_) *place_ = tied_;
+    if (untied_ != nullptr) *untied_ = nullptr;
   }
   // Gives a tied head a separate matrix.
-  void untie(Parameter** place) {
-    const at::Tensor values = *(*place)->read();
-    own_ = std::make_unique<Parameter>(
-        (*place)->name,
-        tensor::empty(values.sizes(), values.scalar_type(), tensor::MemoryKind::weights, values.device())
-            .copy_(values));
-    place_ = place;
-    tied_ = std::exchange(*place, own_.get());
+  void untie(Parameter& head, Parameter*& untied) {
+    const at::Tensor values = *head.read();
+    own_ = std::make_unique<Parameter>(head.name, tensor::empty(values.sizes(), values.scalar_type(),
+                                                                tensor::MemoryKind::weights, values.device())
+                                                      .copy_(values));
+    untied = own_.get();
+    untied_ = &untied;
   }
   Originals(const Originals&) = delete;
   Originals& operator=(const Originals&) = delete;
@@ -72,8 +68,7 @@ class Originals {
   std::map<Parameter*, at::Tensor> values_;  // only the first copy of each is kept
   std::map<Parameter*, std::shared_ptr<const tensor::Encoded>> blocks_;
   std::unique_ptr<Parameter> own_;
-  Parameter** place_ = nullptr;
-  Parameter* tied_ = nullptr;  // the parameter that was in the place
+  Parameter** untied_ = nullptr;
 };
 
 // The slot of a tied head; null: the head has a separate weight.
@@ -89,7 +84,7 @@ const Slot& embedding_of(const std::vector<Slot>& slots) {
 }
 
 void check_mergeable(const Slot& slot, const kernels::LowRank& factors) {
-  const tensor::Encoded* const encoded = (*slot.weight)->encoded();
+  const tensor::Encoded* const encoded = slot.weight->encoded();
   if (encoded != nullptr && factors.magnitude != nullptr && slot.module.kind != adapter::ModuleKind::linear) {
     fail(Status::unsupported,
          "{}: DoRA is merged into {} weights of linear layers alone: open the model with another dtype",
@@ -122,7 +117,7 @@ Adapter::Adapter(std::string name, config::LoraConfig config, adapter::Selection
       slots_(slots) {
   for (const adapter::Target& target : selection_.targets) {
     const Slot& slot = slots_[target.module];
-    if (slot.low_rank == nullptr)
+    if (!slot.takes_terms)
       fail(Status::unsupported, "{}: modules of its kind cannot have an adapter", slot.module.name);
     terms_.push_back({target.module, target.parameter});
     terms_.back().factors.scale = target.scaling;
@@ -130,16 +125,12 @@ Adapter::Adapter(std::string name, config::LoraConfig config, adapter::Selection
   }
   tensors_ = adapter::tensors(config_, selection_, modules_of(slots_));
   for (const adapter::Tensor& tensor : tensors_) add(tensor, device);
-  if (!selection_.head_is_saved) return;
-  const auto saved = std::find_if(replaced_.begin(), replaced_.end(), [&](const Replacement& one) {
-    return one.place == embedding_of(slots_).weight;
-  });
-  const Slot& head = *tied_head(slots_);
-  replaced_.push_back({head.weight, saved->own, head.layer});
+  if (selection_.head_is_saved)
+    replaced_.push_back({index_of(*tied_head(slots_)), false, own_weight(index_of(embedding_of(slots_)))});
+  rewire();
 }
 
 void Adapter::add(const adapter::Tensor& tensor, at::Device device) {
-  const Slot& slot = slots_[tensor.module];
   const auto own = [&] { return make(tensor, type_, device); };
   switch (tensor.role) {
     case Role::a:
@@ -155,9 +146,9 @@ void Adapter::add(const adapter::Tensor& tensor, at::Device device) {
       term(tensor.module).factors.magnitude = make(tensor, at::kFloat, device);
       return;
     case Role::weight:
-      return replace(slot.weight, tensor);
+      return replace(tensor, false);
     case Role::bias:
-      return replace(slot.bias, tensor);
+      return replace(tensor, true);
     case Role::tokens:
       return add_tokens(tensor);
     case Role::table:
@@ -168,7 +159,7 @@ void Adapter::add(const adapter::Tensor& tensor, at::Device device) {
 
 void Adapter::add_tokens(const adapter::Tensor& tensor) {
   const Slot& slot = slots_[tensor.module];
-  if (slot.own_rows == nullptr) {
+  if (!slot.takes_rows) {
     fail_key("trainable_token_indices",
              "trainable_token_indices: {} is neither the input embedding nor the output head",
              slot.module.name);
@@ -176,13 +167,13 @@ void Adapter::add_tokens(const adapter::Tensor& tensor) {
   const auto& all = selection_.tokens;
   const auto found =
       std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == tensor.module; });
-  Parameter& table = **slot.weight;
+  Parameter& table = *slot.weight;
   Parameter* const rows = make(tensor, at::promote_types(type_, table.dtype()), table.device());
   const at::Tensor ids = at::tensor(at::IntArrayRef(found->second), at::kLong).to(table.device());
   set(*rows, table.read()->index_select(0, ids));
   tokens_.push_back({tensor.module, {rows, found->second}});
   if (!selection_.head_has_tokens || slot.module.head) return;
-  tokens_.push_back({static_cast<size_t>(tied_head(slots_) - slots_.data()), {rows, found->second}});
+  tokens_.push_back({index_of(*tied_head(slots_)), {rows, found->second}});
 }
 
 Adapter::Term& Adapter::term(size_t slot) {
@@ -194,8 +185,8 @@ Parameter* Adapter::make(const adapter::Tensor& tensor, at::ScalarType type, at:
   return parameters_.emplace_back(std::make_unique<Parameter>(tensor.name, std::move(values))).get();
 }
 
-void Adapter::replace(Parameter** place, const adapter::Tensor& tensor) {
-  Parameter& original = **place;
+void Adapter::replace(const adapter::Tensor& tensor, bool bias) {
+  Parameter& original = bias ? *slots_[tensor.module].bias : *slots_[tensor.module].weight;
   adapter::Tensor own = tensor;
   own.shape = original.shape().vec();
   Parameter* const made = make(own, original.dtype(), original.device());
@@ -203,7 +194,36 @@ void Adapter::replace(Parameter** place, const adapter::Tensor& tensor) {
   made->decay = original.decay;
   made->embedding = original.embedding;
   made->padding_row = original.padding_row;
-  replaced_.push_back({place, made, slots_[tensor.module].layer});
+  replaced_.push_back({tensor.module, bias, made});
+}
+
+Parameter* Adapter::own_weight(size_t slot) const {
+  const auto found = std::find_if(replaced_.begin(), replaced_.end(),
+                                  [&](const Replacement& one) { return one.slot == slot && !one.bias; });
+  return found != replaced_.end() ? found->own : nullptr;
+}
+
+void Adapter::rewire() {
+  wiring_ = {};
+  for (const Term& term : terms_)
+    wiring_.terms.emplace(slots_[term.slot].weight, Wiring::Term{term.factors, term.slot});
+  for (const Replacement& one : replaced_) {
+    if (slots_[one.slot].module.head && !one.bias) {
+      wiring_.head = one.own;
+    } else {
+      wiring_.own.insert_or_assign(original(one), one.own);
+    }
+  }
+  for (const Tokens& one : tokens_)
+    (slots_[one.slot].module.head ? wiring_.head_rows : wiring_.embedding_rows) = one.rows;
+}
+
+const Wiring& Adapter::wiring() const {
+  for (const Replacement& one : replaced_) {  // one that is not trained keeps copies as the model's does
+    const bool keeps = original(one)->keeps_copies();
+    if (!one.own->has_gradient() && one.own->keeps_copies() != keeps) one.own->keep_copies(keeps);
+  }
+  return wiring_;
 }
 
 std::vector<Parameter*> Adapter::parameters() const {
@@ -241,7 +261,7 @@ void Adapter::take_tables(const adapter::AdapterFile& file) {
     // PEFT sets the one weight of a tied model twice, the second time from the head.
     if (!in_file(tensor) || (head_counts && &slots_[tensor.module] != tied)) continue;
     const Slot& slot = slots_[tensor.module];
-    Parameter& own = **slot.weight;
+    Parameter& own = *slot.weight;
     const io::TensorView& view = file.tensors().at(tensor.name);
     at::Tensor values = tensor::empty(own.shape(), at::kFloat, tensor::MemoryKind::workspace);
     io::read_floats(view.type, view.data, 0, values.numel(), values.data_ptr<float>());
@@ -264,7 +284,7 @@ void Adapter::keep_table(size_t index, const at::Tensor& values) {
   const Slot* const tied = tied_head(slots_);
   const bool shared = tied != nullptr && (&slots_[index] == tied || &slots_[index] == &embedding_of(slots_));
   const Slot& slot = shared ? embedding_of(slots_) : slots_[index];
-  Parameter& original = **slot.weight;
+  Parameter& original = *slot.weight;
   auto own = std::make_unique<Parameter>(
       original.name,
       tensor::empty(original.shape(), original.dtype(), tensor::MemoryKind::weights, original.device()));
@@ -272,9 +292,9 @@ void Adapter::keep_table(size_t index, const at::Tensor& values) {
   own->trainable = false;
   own->embedding = original.embedding;
   own->padding_row = original.padding_row;
-  replaced_.push_back({slot.weight, own.get(), slot.layer});
-  if (shared) replaced_.push_back({tied->weight, own.get(), tied->layer});
-  tables_.push_back({static_cast<size_t>(&slot - slots_.data()), std::move(own)});
+  replaced_.push_back({index_of(slot), false, own.get()});
+  if (shared) replaced_.push_back({index_of(*tied), false, own.get()});
+  tables_.push_back({index_of(slot), std::move(own)});
 }
 
 void Adapter::load(const std::string& directory) {
@@ -285,12 +305,13 @@ void Adapter::load(const std::string& directory) {
   for (const auto& parameter : parameters_) values.push_back(values_of(*file, *parameter));
   file->check();
   for (size_t i = 0; i < values.size(); ++i) set(*parameters_[i], values[i]);
+  rewire();
 }
 
 kernels::Projection Adapter::projection(const Term& term) const {
   const Slot& slot = slots_[term.slot];
-  return {.weight = *slot.weight,
-          .bias = slot.bias != nullptr ? *slot.bias : nullptr,
+  return {.weight = slot.weight,
+          .bias = slot.bias,
           .transposed = slot.module.kind == adapter::ModuleKind::conv1d ||
                         slot.module.kind == adapter::ModuleKind::embedding,
           .low_rank = term.factors};
@@ -304,7 +325,7 @@ bool Adapter::parts_tied_head() const {
   const auto changes = [&](const Slot& slot) {
     std::vector<const Parameter*> all;
     for (const Replacement& one : replaced_) {
-      if (one.place == slot.weight) all.push_back(one.own);
+      if (one.slot == index_of(slot) && !one.bias) all.push_back(one.own);
     }
     for (const Tokens& one : tokens_) {
       if (&slots_[one.slot] == &slot) all.push_back(one.rows.rows);
@@ -317,12 +338,15 @@ bool Adapter::parts_tied_head() const {
   return changes(*head) != changes(embedding);
 }
 
-std::shared_ptr<void> Adapter::merged(Merged as) {
+std::shared_ptr<void> Adapter::merged(Merged as, Parameter*& untied) {
   for (const Term& term : terms_) check_mergeable(slots_[term.slot], term.factors);
   auto before = std::make_shared<Originals>();
-  if (parts_tied_head()) before->untie(tied_head(slots_)->weight);
+  if (parts_tied_head()) before->untie(*tied_head(slots_)->weight, untied);
+  const auto changed = [&](Parameter* of_model, size_t slot) -> Parameter& {
+    return untied != nullptr && slots_[slot].module.head ? *untied : *of_model;
+  };
   for (const Replacement& one : replaced_) {
-    Parameter& place = **one.place;
+    Parameter& place = changed(original(one), one.slot);
     before->keep(place);
     if (place.encoded() != nullptr) {
       place.hold(one.own->read()->clone());  // a copy, since terms may be merged into it
@@ -331,7 +355,7 @@ std::shared_ptr<void> Adapter::merged(Merged as) {
     }
   }
   for (const Tokens& one : tokens_) {
-    Parameter& table = **slots_[one.slot].weight;
+    Parameter& table = changed(slots_[one.slot].weight, one.slot);
     before->keep(table);
     if (table.encoded() != nullptr) table.decode();
     const at::Tensor ids = at::tensor(at::IntArrayRef(one.rows.ids), at::kLong).to(table.device());
@@ -357,7 +381,7 @@ int64_t Adapter::first_trained_layer() const {
     for (const Parameter* one : {term.factors.a, term.factors.b, term.factors.bias, term.factors.magnitude})
       see(one, slots_[term.slot].layer);
   }
-  for (const Replacement& one : replaced_) see(one.own, one.layer);
+  for (const Replacement& one : replaced_) see(one.own, slots_[one.slot].layer);
   for (const Tokens& one : tokens_) see(one.rows.rows, slots_[one.slot].layer);
   return first;
 }
@@ -369,31 +393,9 @@ bool Adapter::trains_only_terms(int64_t layer) const {
            kind == adapter::ModuleKind::conv1d;
   };
   return std::all_of(terms_.begin(), terms_.end(), is_projection) &&
-         std::none_of(replaced_.begin(), replaced_.end(),
-                      [&](const Replacement& one) { return one.layer == layer && one.own->has_gradient(); });
-}
-
-void Adapter::enter(const uint64_t* key) {
-  for (const Term& term : terms_) {
-    kernels::LowRank& place = *slots_[term.slot].low_rank;
-    place = term.factors;
-    if (key == nullptr) {
-      place.dropout = {};
-    } else {
-      place.dropout.key = base::counter_seed({*key, kDropout, term.slot});
-    }
-  }
-  for (Replacement& one : replaced_) {
-    if (!one.own->has_gradient()) one.own->keep_copies((*one.place)->keeps_copies());
-    one.before = std::exchange(*one.place, one.own);
-  }
-  for (const Tokens& one : tokens_) *slots_[one.slot].own_rows = one.rows;
-}
-
-void Adapter::leave() {
-  for (const Term& term : terms_) *slots_[term.slot].low_rank = {};
-  for (Replacement& one : replaced_) *one.place = one.before;
-  for (const Tokens& one : tokens_) *slots_[one.slot].own_rows = {};
+         std::none_of(replaced_.begin(), replaced_.end(), [&](const Replacement& one) {
+           return slots_[one.slot].layer == layer && one.own->has_gradient();
+         });
 }
 
 }  // namespace trl::model

@@ -1,5 +1,5 @@
-// An adapter of a model: its own parameters, and the values that replace the model's slots while it is in
-// use. Parameters have the names of PEFT's files.
+// An adapter of a model: its own parameters, and their part in a forward. Parameters have the names of PEFT's
+// files.
 #pragma once
 #include <limits>
 #include <memory>
@@ -9,11 +9,10 @@
 #include "adapter/tensors.h"
 #include "config/lora_config.h"
 #include "model/slot.h"
+#include "model/wiring.h"
 #include "tensor/parameter/parameter.h"
 
 namespace trl::model {
-
-using tensor::Parameter;
 
 // The form of an encoded weight while an adapter is merged into it. saving: blocks whose numbers are computed
 // on reading, which takes no memory and is slow; numbers: numbers of the weight's dtype, for computing.
@@ -34,9 +33,11 @@ class Adapter {
   std::vector<Parameter*> parameters() const;  // in the order of the modules
   // Its own frozen embedding and head, which its files brought and which it uses instead of the model's.
   std::vector<Parameter*> kept_tables() const;
+  // Its part in a forward, made once; valid until its values are set anew.
+  const Wiring& wiring() const;
 
-  // Sets the initial values of PEFT for this seed. olora and pissa take them out of the weights: the model
-  // then computes with the remainder of the weights, in a copy, while the adapter is in use. Throws
+  // Sets the initial values of PEFT for this seed. olora and pissa take them out of the weights: a
+  // forward with the adapter then computes with the remainder of the weights, in a copy. Throws
   // Error(invalid_config) if such a weight is stored in blocks.
   void start(uint64_t seed);
   void start(at::Generator generator);  // a generator that has drawn before (Model::generator)
@@ -56,16 +57,16 @@ class Adapter {
   // Tensors that PEFT's files hold in addition: the model's embedding and head, if the adapter is on an
   // embedding or these were resized.
   std::vector<Stored> tables() const;
-  void restore(const std::vector<Stored>& stored);  // the tensors of stored(); call while it is not in use
-  // Copies and freezes the values of an adapter with the same selection. Call while none is in use.
+  void restore(const std::vector<Stored>& stored);  // the tensors of stored()
+  // Copies and freezes the values of an adapter with the same selection.
   void copy(const Adapter& of);
 
   // Merges the adapter into the model's own parameters until the result is destroyed: then they are restored
   // bit by bit from copies that it keeps. A weight that is stored in blocks keeps these, and has the form
-  // `as`; none is quantised again. A head that is the embedding gets a separate weight for that time, if the
-  // adapter makes the two differ. Throws Error(unsupported) for lora_bias on a module without a bias. Call
-  // while the adapter is not in use.
-  std::shared_ptr<void> merged(Merged as);
+  // `as`; none is quantised again. A head that is the embedding gets a separate weight for that time,
+  // `untied`, if the adapter makes the two differ. Throws Error(unsupported) for lora_bias on a module
+  // without a bias.
+  std::shared_ptr<void> merged(Merged as, Parameter*& untied);
 
   // The first layer, as Slot::layer counts, in which a parameter of this adapter has a gradient.
   int64_t first_trained_layer() const;
@@ -73,7 +74,6 @@ class Adapter {
   bool trains_only_terms(int64_t layer) const;
 
  private:
-  friend class Adapters;
   // The low-rank terms of a module.
   struct Term {
     size_t slot;
@@ -83,12 +83,11 @@ class Adapter {
     at::Tensor first_a = {}, first_b = {};
     Parameter* rest = nullptr;  // the weight minus that part
   };
-  // A replacement of a parameter of the model.
+  // A replacement of a weight or bias of the model.
   struct Replacement {
-    Parameter** place;
+    size_t slot;
+    bool bias;
     Parameter* own;
-    int64_t layer;
-    Parameter* before = nullptr;  // the model's, while the adapter is in use
   };
   // An embedding or head that its files contain in addition and that differs from the model's.
   struct Table {
@@ -107,17 +106,20 @@ class Adapter {
   bool parts_tied_head() const;
   void add_tokens(const adapter::Tensor& tensor);
   Parameter* make(const adapter::Tensor& tensor, at::ScalarType type, at::Device device);
-  void replace(Parameter** place, const adapter::Tensor& tensor);
+  void replace(const adapter::Tensor& tensor, bool bias);
+  Parameter* original(const Replacement& one) const {
+    return one.bias ? slots_[one.slot].bias : slots_[one.slot].weight;
+  }
+  Parameter* own_weight(size_t slot) const;  // null: the weight is not replaced
+  size_t index_of(const Slot& slot) const { return static_cast<size_t>(&slot - slots_.data()); }
+  void rewire();
   Term& term(size_t slot);
   void start(Term& term, class LoraStart& values);
   struct LoraFactors drawn(const Term& term, class LoraStart& values) const;
   void keep_rest(Term& term, const at::Tensor& a, const at::Tensor& b);
   bool is_part_of_weights() const;
   void start_again(const std::string& directory);
-  // Makes the layers compute with it from here on. key: seeds the dropout of one forward; null: no dropout.
   kernels::Projection projection(const Term& term) const;
-  void enter(const uint64_t* key);
-  void leave();
 
   const std::string name_;
   const at::ScalarType type_;
@@ -131,6 +133,7 @@ class Adapter {
   std::vector<Table> tables_;
   std::vector<Replacement> replaced_;
   std::vector<Tokens> tokens_;
+  Wiring wiring_;
 };
 
 }  // namespace trl::model

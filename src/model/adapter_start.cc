@@ -20,14 +20,14 @@ namespace {
 
 // The weight in float32, on the host, [out, in].
 at::Tensor matrix_of(const Slot& slot) {
-  const at::Tensor values = tensor::on_host(*(*slot.weight)->read()).to(at::kFloat);
+  const at::Tensor values = tensor::on_host(*slot.weight->read()).to(at::kFloat);
   return slot.module.kind == adapter::ModuleKind::conv1d ? values.t().contiguous() : values;
 }
 
 void write_values(Parameter& parameter, const at::Tensor& values) { parameter.write()->copy_(values); }
 
 void check_divisible(const Slot& slot) {
-  const tensor::Encoded* const encoded = (*slot.weight)->encoded();
+  const tensor::Encoded* const encoded = slot.weight->encoded();
   if (encoded == nullptr) return;
   fail_key(
       "init_lora_weights",
@@ -50,13 +50,14 @@ bool begins_in_weight(const Slot& slot, const LoraStart& values, int64_t rank) {
 void Adapter::start(uint64_t seed) { start(at::detail::createCPUGenerator(seed)); }
 
 void Adapter::start(at::Generator generator) {
-  LoraStart values(config_, std::move(generator), (*slots_.front().weight)->dtype());
+  LoraStart values(config_, std::move(generator), slots_.front().weight->dtype());
   const tensor::OpenMpThreads of_libtorch(values.needs_weight() || config_.use_dora ? tensor::threads() : 1);
   for (const bool parameters : {false, true}) {
     for (Term& term : terms_) {
       if (term.parameter == parameters) start(term, values);
     }
   }
+  rewire();
 }
 
 LoraFactors Adapter::drawn(const Term& term, LoraStart& values) const {
@@ -96,12 +97,12 @@ void Adapter::keep_rest(Term& term, const at::Tensor& a, const at::Tensor& b) {
   term.first_a = like(*term.factors.a);
   term.first_b = like(*term.factors.b);
   const Slot& slot = slots_[term.slot];
-  Parameter& weight = **slot.weight;
+  Parameter& weight = *slot.weight;
   if (term.rest == nullptr) {
     at::Tensor values =
         tensor::empty(weight.shape(), weight.dtype(), tensor::MemoryKind::weights, weight.device());
     term.rest = rests_.emplace_back(std::make_unique<Parameter>(weight.name, std::move(values))).get();
-    replaced_.push_back({slot.weight, term.rest, slot.layer});
+    replaced_.push_back({term.slot, false, term.rest});
   }
   if (!a.defined()) return;
   term.first_a.copy_(a);
@@ -126,7 +127,7 @@ void Adapter::start_again(const std::string& directory) {
   }
   for (const Term& term : terms_) {
     const Slot& slot = slots_[term.slot];
-    const tensor::Encoded* const encoded = (*slot.weight)->encoded();
+    const tensor::Encoded* const encoded = slot.weight->encoded();
     if (encoded == nullptr || slot.module.kind == adapter::ModuleKind::embedding) continue;
     fail(Status::unsupported,
          "{}: init_lora_weights: the adapter began as a part of the weights and belongs to what is left of "
@@ -176,25 +177,21 @@ std::vector<Adapter::Stored> Adapter::tables() const {
   for (size_t i = 0; i < slots_.size(); ++i) {
     const Slot& slot = slots_[i];
     const std::string& name = slot.module.name;
-    if (slot.own_rows == nullptr) continue;
-    if (slot.module.tied && selection_.head_is_saved) {
-      const auto own = std::find_if(replaced_.begin(), replaced_.end(),
-                                    [&](const Replacement& one) { return one.place == slot.weight; });
-      all.push_back({fmt::format("base_model.model.{}.weight", name), tensor::on_host(*own->own->read())});
-    }
+    if (!slot.takes_rows) continue;
+    if (slot.module.tied && selection_.head_is_saved)
+      all.push_back(
+          {fmt::format("base_model.model.{}.weight", name), tensor::on_host(*own_weight(i)->read())});
     const bool adapted =
         std::any_of(terms_.begin(), terms_.end(), [&](const Term& term) { return term.slot == i; });
     const bool tokens =
         std::any_of(tokens_.begin(), tokens_.end(), [&](const Tokens& one) { return one.slot == i; });
     const Table* const kept = kept_table(i);
-    const bool saved =
-        kept == nullptr && std::any_of(replaced_.begin(), replaced_.end(),
-                                       [&](const auto& one) { return one.place == slot.weight; });
+    const bool saved = kept == nullptr && own_weight(i) != nullptr;
     const bool resized = slot.stored_rows >= 0 && !slot.module.tied && !saved;
     if (kept == nullptr && !resized && !(adapted && name.ends_with("embed_tokens"))) continue;
     const char* const inner = adapted ? ".base_layer" : tokens ? ".token_adapter.base_layer" : "";
     all.push_back({fmt::format("base_model.model.{}{}.weight", name, inner),
-                   tensor::on_host(*(kept != nullptr ? kept->own.get() : *slot.weight)->read())});
+                   tensor::on_host(*(kept != nullptr ? kept->own.get() : slot.weight)->read())});
   }
   return all;
 }
@@ -208,6 +205,7 @@ void Adapter::copy(const Adapter& of) {
     if (of.terms_[i].rest != nullptr) keep_rest(terms_[i], of.terms_[i].first_a, of.terms_[i].first_b);
   }
   for (const Table& table : of.tables_) keep_table(table.slot, *table.own->read());
+  rewire();
 }
 
 void Adapter::restore(const std::vector<Stored>& stored) {
@@ -228,6 +226,7 @@ void Adapter::restore(const std::vector<Stored>& stored) {
     keep_rest(term, values_of(term.factors.a).narrow(0, r, r).to(at::kFloat),
               values_of(term.factors.b).narrow(1, r, r).to(at::kFloat).neg());
   }
+  rewire();
 }
 
 }  // namespace trl::model

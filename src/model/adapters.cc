@@ -69,7 +69,6 @@ std::vector<adapter::Module> Adapters::modules() const {
 
 Adapter& Adapters::insert(const std::string& name, const config::LoraConfig& config,
                           adapter::Selection selection, at::ScalarType type, base::LogSink* log) {
-  enter(nullptr);  // copies are made of the model's own parameters
   if (log != nullptr) {
     for (const std::string& warning : selection.warnings) log->warning("adapter", "{}", warning);
   }
@@ -80,36 +79,31 @@ Adapter& Adapters::insert(const std::string& name, const config::LoraConfig& con
 void Adapters::remove(std::string_view name) {
   Adapter& gone = get(name);
   if (merged_ == &gone) unmerge();
-  if (entered_ == &gone) enter(nullptr);
   if (in_use_ == &gone) in_use_ = nullptr;
   if (trained_ == &gone) trained_ = nullptr;
   std::erase_if(all_, [&](const auto& one) { return one.get() == &gone; });
 }
 
-void Adapters::use(Adapter* adapter) {
+void Adapters::check_usable(const Adapter* adapter) const {
   if (merged_ != nullptr && adapter != merged_) {
     fail(Status::busy, "adapter \"{}\" is merged into the model: unmerge it before {} is used",
          merged_->name(), adapter == nullptr ? "the model alone" : "another one");
   }
-  in_use_ = adapter;
 }
 
-std::shared_ptr<void> Adapters::use_meanwhile(Adapter* adapter) {
-  Adapter* const before = in_use_;
-  use(adapter);
-  return {this, [before](Adapters* adapters) { adapters->in_use_ = before; }};
+void Adapters::use(Adapter* adapter) {
+  check_usable(adapter);
+  in_use_ = adapter;
 }
 
 void Adapters::merge(Adapter& adapter) {
   if (merged_ != nullptr) fail(Status::busy, "adapter \"{}\" is merged already", merged_->name());
-  enter(nullptr);
-  originals_ = adapter.merged(Merged::numbers);
+  originals_ = adapter.merged(Merged::numbers, untied_head_);
   merged_ = in_use_ = &adapter;
 }
 
 std::shared_ptr<void> Adapters::merged_to_save(Adapter& adapter) {
-  enter(nullptr);
-  return adapter.merged(Merged::saving);
+  return adapter.merged(Merged::saving, untied_head_);
 }
 
 void Adapters::unmerge() {
@@ -133,21 +127,11 @@ Adapter& Adapters::get(std::string_view name) const {
 
 void Adapters::resized(int64_t rows) {
   for (Slot& slot : slots_) {
-    if (slot.own_rows == nullptr) continue;
+    if (!slot.takes_rows) continue;
     int64_t& own = slot.module.head ? slot.module.out : slot.module.in;
     if (slot.stored_rows < 0) slot.stored_rows = own;
     own = rows;
   }
-}
-
-void Adapters::enter(Adapter* adapter, std::optional<uint64_t> dropout_key) {
-  if (adapter == merged_) adapter = nullptr;  // its terms are in the weights
-  if (adapter == nullptr || adapter->config().lora_dropout == 0) dropout_key.reset();
-  if (entered_ == adapter && key_ == dropout_key) return;
-  if (entered_ != nullptr) entered_->leave();
-  if (adapter != nullptr) adapter->enter(dropout_key ? &*dropout_key : nullptr);
-  entered_ = adapter;
-  key_ = dropout_key;
 }
 
 }  // namespace trl::model

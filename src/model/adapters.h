@@ -1,7 +1,5 @@
-// The adapters of a model, by name: all of them, the one that its layers compute with, and the one that is
-// trained.
+// The adapters of a model, by name: all of them, the one that a forward uses, and the one that is trained.
 #pragma once
-#include <optional>
 #include <string_view>
 
 #include "base/log.h"
@@ -37,8 +35,8 @@ class Adapters {
   // Sets the adapter of a forward that does not name one; null: the model without adapters.
   void use(Adapter* adapter);
   Adapter* in_use() const { return in_use_; }
-  // The same until the result is destroyed, which restores the previous one.
-  std::shared_ptr<void> use_meanwhile(Adapter* adapter);
+  // Throws Error(busy) if another one is merged.
+  void check_usable(const Adapter* adapter) const;
   // Sets the adapter that a trainer trains and a saved model contains; null: all of the model is trained.
   void train(Adapter* adapter) { trained_ = adapter; }
   Adapter* trained() const { return trained_; }
@@ -48,13 +46,13 @@ class Adapters {
   void merge(Adapter& adapter);
   void unmerge();  // does nothing if none is merged
   const Adapter* merged() const { return merged_; }
+  // The head of a tied model while an adapter that changes it is merged; null: the model's.
+  Parameter* untied_head() const { return untied_head_; }
   // Merges this one into the model's weights for saving, until the result is destroyed: computing with them
   // is slow.
   std::shared_ptr<void> merged_to_save(Adapter& adapter);
   // Called by the model: its embedding and its head have this many rows from here on; its files differ.
   void resized(int64_t rows);
-  // Called by the model: its layers compute with this one from here on, with the dropout of this forward.
-  void enter(Adapter* adapter, std::optional<uint64_t> dropout_key = {});
 
  private:
   void check_new(const std::string& name) const;
@@ -68,10 +66,9 @@ class Adapters {
   std::vector<std::unique_ptr<Adapter>> all_;
   Adapter* in_use_ = nullptr;
   Adapter* trained_ = nullptr;
-  Adapter* entered_ = nullptr;
   Adapter* merged_ = nullptr;
+  Parameter* untied_head_ = nullptr;
   std::shared_ptr<void> originals_;  // while one is merged
-  std::optional<uint64_t> key_;
 };
 
 }  // namespace trl::model

@@ -8,13 +8,14 @@ at::Tensor BlockAttention::forward(const at::Tensor& x, const kernels::Again& ag
                                    const LayerContext& context, kernels::Wanted wanted) const {
   std::vector<at::Tensor> qkv = kernels::linear(x, context.placed(in), context.compute, again);
   if (in.size() == 1) qkv = split(qkv[0]);
-  at::Tensor q = heads_of(qkv[0], heads, q_norm), k = heads_of(qkv[1], kv_heads, k_norm);
+  at::Tensor q = heads_of(qkv[0], heads, context.placed(q_norm)),
+             k = heads_of(qkv[1], kv_heads, context.placed(k_norm));
   if (rope >= 0) {
     const RopeTables& tables = context.ropes[static_cast<size_t>(rope)];
     std::tie(q, k) = kernels::rope(q, k, tables.cos, tables.sin, rope_layout);
   }
   const at::Tensor attended = attend(q, k, heads_of(qkv[2], kv_heads, {}), context);
-  const at::Tensor y = kernels::linear(attended.view({x.size(0), heads * head_dim}), context.placed({out}),
+  const at::Tensor y = kernels::linear(attended.view({x.size(0), heads * head_dim}), context.placed(out),
                                        context.compute, {}, wanted)[0];
   return kernels::dropout(y, context.dropout(out_dropout, DropPlace::attention_out));
 }

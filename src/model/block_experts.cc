@@ -12,7 +12,8 @@ BlockExperts::Result BlockExperts::forward(const at::Tensor& x, const kernels::A
   }
   const std::vector<at::Tensor> read = kernels::linear(x, context.placed(in), context.compute, again);
   const kernels::Routing routing = kernels::route(read[0], chosen, normalised);
-  at::Tensor y = kernels::experts(x, routing, weights, activation, context.compute, again, wanted);
+  at::Tensor y =
+      kernels::experts(x, routing, context.placed(weights), activation, context.compute, again, wanted);
   if (shared_gate.weight != nullptr) {
     const std::vector<at::Tensor> wide(read.begin() + 2, read.end());
     y = kernels::add_gated(y, read[1], shared.from_wide(wide, context));

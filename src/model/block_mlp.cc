@@ -16,7 +16,7 @@ at::Tensor BlockMlp::forward(const at::Tensor& x, const kernels::Again& again, c
                              kernels::Wanted wanted) const {
   const int64_t tokens = tile_tokens(x.size(0), context);
   if (tokens >= x.size(0)) return whole(x, again, context, wanted);
-  const memory::RowTiles tiles{tokens, out.out(), context.compute, wanted, again, parameters()};
+  const memory::RowTiles tiles{tokens, out.out(), context.compute, wanted, again, parameters(context)};
   return memory::by_row_tiles(
       x, tiles, [own = *this, context](const at::Tensor& part, int64_t first, kernels::Wanted of_part) {
         LayerContext place = context;
@@ -36,7 +36,7 @@ at::Tensor BlockMlp::from_wide(const std::vector<at::Tensor>& wide, const LayerC
   const kernels::Again activated{[this](const std::vector<at::Tensor>& parts) { return activate(parts); },
                                  wide};
   const at::Tensor y =
-      kernels::linear(activate(wide), context.placed({out}), context.compute, activated, wanted)[0];
+      kernels::linear(activate(wide), context.placed(out), context.compute, activated, wanted)[0];
   return kernels::dropout(y, context.dropout(out_dropout, DropPlace::mlp_out));
 }
 
@@ -64,15 +64,15 @@ int64_t BlockMlp::tile_tokens(int64_t tokens, const LayerContext& context) const
   return tokens < 2 * tile ? tokens : tile;
 }
 
-std::vector<const kernels::Parameter*> BlockMlp::parameters() const {
+std::vector<const kernels::Parameter*> BlockMlp::parameters(const LayerContext& context) const {
   std::vector<const kernels::Parameter*> all;
   const auto add = [&](const kernels::Projection& p) {
     const kernels::LowRank& term = p.low_rank;
     for (const kernels::Parameter* one : {p.weight, p.bias, term.a, term.b, term.bias, term.magnitude})
       if (one != nullptr) all.push_back(one);
   };
-  for (const kernels::Projection& p : in) add(p);
-  add(out);
+  for (const kernels::Projection& p : in) add(context.placed(p));
+  add(context.placed(out));
   return all;
 }
 

@@ -31,7 +31,7 @@ struct BlockMlp {
   at::Tensor whole(const at::Tensor& x, const kernels::Again& again, const LayerContext& context,
                    kernels::Wanted wanted) const;
   int64_t tile_tokens(int64_t tokens, const LayerContext& context) const;
-  std::vector<const kernels::Parameter*> parameters() const;
+  std::vector<const kernels::Parameter*> parameters(const LayerContext& context) const;
   at::Tensor activate(const std::vector<at::Tensor>& x) const;
 };
 

@@ -19,20 +19,22 @@ kernels::Wanted wanted_before(const Norm& norm, const LayerContext& context) {
 }  // namespace
 
 DecoderLayer::Result DecoderLayer::forward(const at::Tensor& x, const LayerContext& context) const {
-  const auto [before, input] = residual(x, {}, attention_norm);
+  const Norm first_norm = context.placed(attention_norm), second_norm = context.placed(mlp_norm);
+  const Norm last_norm = context.placed(mlp_post_norm);
+  const auto [before, input] = residual(x, {}, first_norm);
   const auto wanted = parallel ? wanted_before(attention_post_norm, context) : kernels::Wanted::values;
-  const at::Tensor attended =
-      normed(attention.forward(input, again(before, attention_norm), context, wanted), attention_post_norm);
+  const at::Tensor attended = normed(attention.forward(input, again(before, first_norm), context, wanted),
+                                     context.placed(attention_post_norm));
   if (parallel) {
-    const bool own = mlp_norm.weight != nullptr;
-    const BlockExperts::Result fed =
-        feed(own ? normed(before, mlp_norm) : input, again(before, own ? mlp_norm : attention_norm), context);
+    const bool own = second_norm.weight != nullptr;
+    const BlockExperts::Result fed = feed(own ? normed(before, second_norm) : input,
+                                          again(before, own ? second_norm : first_norm), context);
     const at::Tensor stream = kernels::add(before, attended, branch_scale);
-    return {kernels::add(stream, normed(fed.y, mlp_post_norm), branch_scale), fed.router};
+    return {kernels::add(stream, normed(fed.y, last_norm), branch_scale), fed.router};
   }
-  const auto [stream, h] = residual(before, attended, mlp_norm, branch_scale);
-  const BlockExperts::Result fed = feed(h, again(stream, mlp_norm), context);
-  return {kernels::add(stream, normed(fed.y, mlp_post_norm), branch_scale), fed.router};
+  const auto [stream, h] = residual(before, attended, second_norm, branch_scale);
+  const BlockExperts::Result fed = feed(h, again(stream, second_norm), context);
+  return {kernels::add(stream, normed(fed.y, last_norm), branch_scale), fed.router};
 }
 
 BlockExperts::Result DecoderLayer::feed(const at::Tensor& x, const kernels::Again& recipe,

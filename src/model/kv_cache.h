@@ -9,6 +9,8 @@
 
 namespace trl::model {
 
+class Adapter;
+
 struct LayerCache {
   std::vector<kernels::KeyValues> pages;  // [rows, kv_heads, head_dim], in the type of the computation
 
@@ -21,6 +23,7 @@ struct KvCache {
   int64_t capacity = 0;    // rows in all pages of a layer
   int64_t first_rows = 1;  // the minimum for the first page
   at::ScalarType type = at::kFloat;
+  const Adapter* adapter = nullptr;  // that the keys and values are computed with; null: none
   std::vector<LayerCache> layers;
   std::vector<int32_t> ids;  // ids at the positions held
 

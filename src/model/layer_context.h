@@ -11,6 +11,7 @@
 #include "model/kv_cache.h"
 #include "model/rope.h"
 #include "model/tile_sizes.h"
+#include "model/wiring.h"
 
 namespace trl::model {
 
@@ -26,10 +27,11 @@ struct LayerContext {
   kernels::SegmentsPtr segments;
   std::vector<RopeTables> ropes;                    // one for each kind of layer
   kernels::AttentionPluginPtr attention = nullptr;  // null: the built-in one
-  LayerCache* cache = nullptr;  // decoding: keys and values are written to rows past, past + 1, ...
-  int64_t past = 0;             // positions in the cache before this call
-  // Training: the seed of this layer's dropout; empty: no dropout.
-  std::optional<uint64_t> random = {};
+  LayerCache* cache = nullptr;     // decoding: keys and values are written to rows past, past + 1, ...
+  int64_t past = 0;                // positions in the cache before this call
+  const Wiring* wiring = nullptr;  // null: the model alone
+  // Training: the seeds of this layer's dropout, and of that of the adapter's terms; empty: no dropout.
+  std::optional<uint64_t> random = {}, term_random = {};
   TileSizes tiles = {};
   int64_t tile_unit = kernels::kSumPiece;  // tokens in a tile are a multiple of it
   int64_t first = 0;                       // first row in the batch, if a part of it is computed separately
@@ -39,10 +41,36 @@ struct LayerContext {
     if (!random || rate == 0) return {};
     return {rate, base::counter_seed({*random, static_cast<uint64_t>(place)}), first};
   }
-  // The projections with dropout numbered for the rows that are computed.
+  // Return the parameters that are computed with: the adapter's terms and its parameters in the places of the
+  // model's, with dropout numbered for the rows that are computed.
+  kernels::LowRank terms_of(const Parameter* weight) const {
+    if (wiring == nullptr) return {};
+    kernels::LowRank terms = wiring->terms_of(weight, term_random);
+    terms.dropout.row = first;
+    return terms;
+  }
+  Parameter* placed(Parameter* of_model) const {
+    return wiring != nullptr ? wiring->place(of_model) : of_model;
+  }
+  kernels::Projection placed(kernels::Projection p) const {
+    p.low_rank = terms_of(p.weight);
+    Parameter* const weight = placed(p.weight);
+    if (weight != p.weight) p.int8 = nullptr;  // the codes are those of the model's weight
+    p.weight = weight;
+    p.bias = placed(p.bias);
+    return p;
+  }
   std::vector<kernels::Projection> placed(std::vector<kernels::Projection> projections) const {
-    for (kernels::Projection& p : projections) p.low_rank.dropout.row = first;
+    for (kernels::Projection& p : projections) p = placed(p);
     return projections;
+  }
+  kernels::Norm placed(kernels::Norm norm) const {
+    norm.weight = placed(norm.weight);
+    norm.bias = placed(norm.bias);
+    return norm;
+  }
+  kernels::ExpertWeights placed(const kernels::ExpertWeights& weights) const {
+    return {placed(weights.gate_up), placed(weights.down), terms_of(weights.gate_up), terms_of(weights.down)};
   }
 };
 

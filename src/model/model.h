@@ -1,4 +1,5 @@
-// A causal language model made of decoder layers. forward() returns hidden states, never logits.
+// A causal language model made of decoder layers: the only one, for every family, whose differences are in
+// the table (families.h). forward() returns hidden states, and changes nothing.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -18,8 +19,9 @@
 #include "kernels/head/head.h"
 #include "kernels/kernels.h"
 #include "model/adapters.h"
-#include "model/model_config.h"
-#include "model/stored_part.h"
+#include "model/kv_cache.h"
+#include "model/loader.h"
+#include "model/open.h"
 #include "model/tile_sizes.h"
 #include "tensor/parameter/parameter.h"
 
@@ -50,13 +52,20 @@ struct ForwardOptions {
   // Training: the seed of dropout, which identifies the place in the run (base::counter_seed); empty: no
   // dropout.
   std::optional<uint64_t> random = {};
-  std::optional<Adapter*> adapter = {};  // null: the model without adapters; empty: the one in use
+  std::optional<const Adapter*> adapter = {};  // null: the model without adapters; empty: the one in use
   TileSizes tiles = {};
 };
 
+// The head that computes logits, or scores, from hidden states, and an adapter's rows of it.
+struct UsedHead {
+  Parameter* weight = nullptr;
+  const kernels::OwnRows* rows = nullptr;
+};
+
 struct Output {
-  at::Tensor hidden;       // [tokens, hidden], after the final norm
-  at::Tensor router_loss;  // float32 scalar, if requested and the family has routers
+  at::Tensor hidden;            // [tokens, hidden], after the final norm
+  at::Tensor router_loss = {};  // float32 scalar, if requested and the family has routers
+  UsedHead head = {};           // which these hidden states are for
 };
 
 // The facts that are known about a model before its weights are read.
@@ -64,9 +73,6 @@ struct Outline {
   ModelConfig config;
   at::ScalarType dtype;  // the type that the weights will have
 };
-
-// Keys and values of one sequence, all layers, for decoding. Made by Model::new_cache.
-struct KvCache;
 
 class Model {
  public:
@@ -91,57 +97,64 @@ class Model {
                                             at::ScalarType wanted = at::kFloat);
   // Reads no weights; the arguments are those of open().
   static Outline outline(const std::string& path, std::string_view dtype, Head head = Head::language);
-  virtual ~Model() = default;
+  Model(ModelFiles files, std::shared_ptr<const WeightSource> source, at::ScalarType dtype, at::Device device,
+        const config::Quantization& quantization, Held held, base::LogSink* log, uint64_t seed);
+  ~Model();
 
-  virtual const ModelConfig& config() const = 0;
-  virtual const base::Json& config_json() const = 0;  // config.json as loaded (made from GGUF metadata)
+  const ModelConfig& config() const { return files_.config; }
+  // config.json as loaded (made from GGUF metadata)
+  const base::Json& config_json() const { return files_.config_json; }
   // Made from config.json if there is no such file; empty for a reward model.
-  virtual const base::Json& generation_config_json() const = 0;
+  const base::Json& generation_config_json() const { return files_.generation_config_json; }
   // Ids that end a completion: eos_token_id of generation_config.json.
-  virtual const std::vector<int32_t>& end_ids() const = 0;
+  const std::vector<int32_t>& end_ids() const { return files_.end_ids; }
   // Sets these tokens in both files and end_ids() (special_tokens.h). Returns the changes.
-  virtual std::vector<std::string> align_special_tokens(const engine::SpecialTokens& tokens) = 0;
+  std::vector<std::string> align_special_tokens(const engine::SpecialTokens& tokens);
   // Generates torch's random numbers that follow set_seed. New values are drawn from them in TRL's order: a
   // head, then rows of embeddings, then the factors of an adapter.
-  virtual at::Generator generator() = 0;
+  at::Generator generator() { return generator_; }
   // Gives the embedding, and a separate head, this many rows (embedding_rows.h), drawn from generator(). Call
   // before anything holds a parameter's value.
-  virtual void resize_embeddings(int64_t rows) = 0;
-  virtual std::vector<Parameter*> parameters() = 0;  // its own, each once, in the order of the layers
-  std::vector<Parameter*> all_parameters();          // its own and those of its adapters
+  void resize_embeddings(int64_t rows);
+  std::vector<Parameter*> parameters() const;  // its own, each once, in the order of the layers
+  std::vector<Parameter*> all_parameters();    // its own and those of its adapters
   // Makes a trainer train only this adapter from here on; a forward that names none uses it.
   void train_only(Adapter& adapter);
   // Until the result is destroyed, bfloat16 products with the projections of the layers, except the experts',
   // are in 8-bit integers, for which it holds two bytes for each of their elements. The weights themselves
   // stay. Throws Error(unsupported) if the machine has no such products, or a weight is held in blocks or on
   // a GPU.
-  virtual std::shared_ptr<void> multiply_in_int8() = 0;
+  std::shared_ptr<void> multiply_in_int8();
   // Weights outside the language model, which are saved unchanged.
   struct Carried {
     std::string name;
     const io::TensorView* view;
   };
-  virtual std::vector<Carried> carried() const = 0;
+  std::vector<Carried> carried() const;
   // The tensors that files hold for it.
-  virtual std::vector<StoredPart> stored(const Parameter& parameter) const = 0;
+  std::vector<StoredPart> stored(const Parameter& parameter) const;
   // Its slots are all modules with parameters, in the order of transformers' class.
-  virtual Adapters& adapters() = 0;
-  virtual Parameter& head() = 0;  // lm_head, the tied embedding, or a classifier's
-  // The rows of the last entered adapter in the head. Valid as long as the model.
-  virtual const kernels::OwnRows& head_rows() const = 0;
-  virtual at::ScalarType dtype() const = 0;  // the weights' type
-  virtual at::Device device() const = 0;     // the device of the weights and the computation
+  Adapters& adapters() { return adapters_; }
+  Parameter& head() { return *own_head(); }  // its own: lm_head, the tied embedding, or a classifier's
+  // The head of a forward with this adapter (null: none). Valid until the adapter's values are set anew.
+  UsedHead head_with(const Adapter* adapter) const;
+  at::ScalarType dtype() const { return dtype_; }  // the weights' type
+  at::Device device() const { return device_; }    // the device of the weights and the computation
   // The type to compute in when `wanted` is asked for (see ForwardOptions); the head's too.
   at::ScalarType compute(at::ScalarType wanted) const { return compute(dtype(), wanted); }
-  // The options with which the head computes logits from hidden states, in the type for `wanted`.
-  kernels::HeadOptions head_options(at::ScalarType wanted) const {
+  // The options with which a head computes logits from hidden states, in the type for `wanted`.
+  kernels::HeadOptions head_options(at::ScalarType wanted, const UsedHead& head = {}) const {
     kernels::HeadOptions options;
     options.compute = compute(wanted);
-    options.own_rows = &head_rows();
+    options.own_rows = head.rows;
     if (config().labels > 0) return options;
     options.scale = config().logits_scale;
     options.softcap = config().logits_softcap;
     return options;
+  }
+  // Logits, or scores, of hidden states, without a gradient: float32 [rows, vocab].
+  at::Tensor logits(const Output& output, at::ScalarType wanted) const {
+    return kernels::head_logits(output.hidden, *output.head.weight, head_options(wanted, output.head));
   }
   static at::ScalarType compute(at::ScalarType weights, at::ScalarType wanted) {
     return weights == at::kBFloat16 ? at::kBFloat16 : wanted;
@@ -149,25 +162,70 @@ class Model {
 
   // Throws Error(io) if a file that holds weights was truncated: results computed with them cannot be
   // trusted. forward() and extend() check before and after; the caller of a backward checks again.
-  virtual void check_files() const = 0;
+  void check_files() const {
+    if (source_) source_->check();
+  }
 
-  virtual Output forward(const ForwardInput& input, const ForwardOptions& options) = 0;
+  Output forward(const ForwardInput& input, const ForwardOptions& options) const;
   // While a trainer exists: the number of layers, from the first one on, that compute without any trained
   // parameter. 0: none, or no trainer.
-  virtual int64_t frozen_layers() const = 0;
+  int64_t frozen_layers() const { return frozen_layers(adapters_.in_use()); }
   // The output of these layers for a batch, bit by bit as in forward(): [tokens, hidden], of the type of the
   // weights. With the fused kernels and without experts, a document gets the same bits in every batch.
-  virtual at::Tensor frozen_states(const ForwardInput& input, const ForwardOptions& options) = 0;
+  at::Tensor frozen_states(const ForwardInput& input, const ForwardOptions& options) const;
   // The parameters that those layers compute with.
-  virtual std::vector<Parameter*> frozen_parameters() = 0;
+  std::vector<Parameter*> frozen_parameters() const;
   // The entries of transformers' hidden_states: embeddings, after each layer, the last one after the final
   // norm.
-  virtual std::vector<at::Tensor> hidden_states(const ForwardInput& input, const ForwardOptions& options) = 0;
+  std::vector<at::Tensor> hidden_states(const ForwardInput& input, const ForwardOptions& options) const;
 
-  // Decoding: appends ids (a whole prompt, or one token) to the cache, returns the hidden state [1, hidden]
-  // of the last. capacity: positions to make room for initially; the cache grows as needed.
-  virtual std::shared_ptr<KvCache> new_cache(int64_t capacity) = 0;
-  virtual at::Tensor extend(KvCache& cache, const std::vector<int32_t>& ids, at::ScalarType compute) = 0;
+  // Decoding: appends ids (a whole prompt, or one token) to the cache; the hidden state of the result is that
+  // of the last, [1, hidden]. capacity: positions to make room for initially; the cache grows as needed.
+  // adapter: as in ForwardOptions, for all that the cache is extended by.
+  std::shared_ptr<KvCache> new_cache(int64_t capacity, std::optional<const Adapter*> adapter = {}) const;
+  Output extend(KvCache& cache, const std::vector<int32_t>& ids, at::ScalarType compute) const;
+
+ private:
+  void check(const ForwardInput& input) const;
+  std::vector<Slot> slots() const;
+  Slot slot(Parameter* weight, Parameter* bias, adapter::ModuleKind kind, int64_t layer) const;
+  void add_layer_slots(int64_t index, std::vector<Slot>& slots) const;
+  void add_expert_slots(const BlockExperts& experts, int64_t index, std::vector<Slot>& slots) const;
+  Parameter* own_head() const { return adapters_.untied_head() != nullptr ? adapters_.untied_head() : head_; }
+  const Adapter* adapter_of(const ForwardOptions& options) const {
+    return options.adapter ? *options.adapter : adapters_.in_use();
+  }
+  // Returns the adapter's changes to a forward; null: none.
+  const Wiring* wiring_of(const Adapter* adapter) const;
+  // The first layer that computes with a trained parameter, as Slot::layer counts: a graph begins there.
+  int64_t first_trained_layer(const Adapter* adapter) const;
+  // Whether one of these of the model's own parameters is trained.
+  bool trains(size_t begin, size_t end) const;
+  // Whether the graph begins within that layer, at projections that an adapter trains.
+  bool begins_in_projections(const Adapter* adapter, int64_t layer) const;
+  int64_t frozen_layers(const Adapter* adapter) const;
+  at::Tensor below(const ForwardInput& input, const ForwardOptions& options, int64_t layers) const;
+  LayerContext context(const ForwardInput& input, const ForwardOptions& options) const;
+  at::Tensor embed(const ForwardInput& input, const ForwardOptions& options,
+                   const LayerContext& context) const;
+  // Runs one pass over the layers; the positions continue after those in the cache.
+  Output step(KvCache& cache, const int32_t* ids, int64_t count, at::ScalarType compute) const;
+
+  ModelFiles files_;
+  at::ScalarType dtype_;
+  at::Device device_;
+  at::Generator generator_;
+  LoadedParameters loaded_;
+  std::vector<std::string> carried_;
+  std::shared_ptr<const WeightSource> source_;  // the source of carried or mapped weights; else null
+  std::vector<std::unique_ptr<DecoderLayer>> layers_;
+  // Each layer's first index in the list of all parameters, and the end.
+  std::vector<size_t> layer_parameters_;
+  Parameter* embedding_ = nullptr;
+  Parameter* positions_ = nullptr;  // null: no learned positions
+  Norm norm_;
+  Parameter* head_ = nullptr;
+  Adapters adapters_;
 };
 
 }  // namespace trl::model

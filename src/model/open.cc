@@ -1,8 +1,8 @@
 #include "model/open.h"
 
 #include "base/error.h"
-#include "model/decoder.h"
 #include "model/gguf_config.h"
+#include "model/model.h"
 #include "model/special_tokens.h"
 #include "tensor/memory/counted.h"
 
@@ -123,8 +123,8 @@ std::unique_ptr<Model> Model::open(const std::string& given, std::string_view dt
   const at::ScalarType type = choose_dtype(dtype, opened.stored_dtype);
   refuse_keep(path, dtype, quantization);
   auto model =
-      std::make_unique<Decoder>(std::move(opened.files), std::move(opened.weights), type, device,
-                                quantization, dtype == "keep" ? Held::as_stored : Held::numbers, log, seed);
+      std::make_unique<Model>(std::move(opened.files), std::move(opened.weights), type, device, quantization,
+                              dtype == "keep" ? Held::as_stored : Held::numbers, log, seed);
   tensor::trim();  // frees the buffers that tensors were read into
   return model;
 }
@@ -138,8 +138,8 @@ std::unique_ptr<Model> Model::open_mapped(const std::string& given, std::string_
   const at::ScalarType type = choose_dtype(dtype, opened.stored_dtype);
   refuse_keep(path, dtype, quantization);
   const Held held = products == at::kBFloat16 ? Held::for_bfloat16 : Held::as_stored;
-  return std::make_unique<Decoder>(std::move(opened.files), std::move(opened.weights), type, at::kCPU,
-                                   quantization, held, log, seed);
+  return std::make_unique<Model>(std::move(opened.files), std::move(opened.weights), type, at::kCPU,
+                                 quantization, held, log, seed);
 }
 
 std::vector<Parameter*> Model::all_parameters() {

@@ -41,8 +41,7 @@ Causal::Causal(const config::TrainingArguments& arguments, model::Model& model,
       neftune_alpha_(arguments.neftune_noise_alpha),
       seed_(static_cast<uint64_t>(arguments.seed)),
       router_weight_(arguments.router_aux_loss_coef.value_or(model.config().experts.balance)),
-      router_loss_(model.config().experts.count > 0 && router_weight_ != 0),
-      head_(model.head_options(compute_)) {
+      router_loss_(model.config().experts.count > 0 && router_weight_ != 0) {
   check_routers(arguments);
 }
 
@@ -81,21 +80,21 @@ model::Output Causal::forward(const MicroBatch& batch, const std::optional<RunPo
   return model_.forward(input_of(batch, states), options);
 }
 
-at::Tensor Causal::hidden_by(model::Adapter* adapter, const MicroBatch& batch) const {
+model::Output Causal::forward_by(const model::Adapter* adapter, const MicroBatch& batch) const {
   const at::NoGradGuard no_graph;
   model::ForwardOptions options;
   options.compute = compute_;
   options.attention = attention_;
   options.adapter = adapter;
-  return model_.forward(input_of(batch), options).hidden;
+  return model_.forward(input_of(batch), options);
 }
 
-at::Tensor Causal::hidden_by(model::Model& model, const MicroBatch& batch) const {
+model::Output Causal::forward_by(const model::Model& model, const MicroBatch& batch) const {
   const at::NoGradGuard no_graph;
   model::ForwardOptions options;
   options.compute = model.compute(compute_);
   options.attention = attention_;
-  return model.forward(input_of(batch), options).hidden;
+  return model.forward(input_of(batch), options);
 }
 
 // Jain et al. 2023; as in transformers the length is that of the padded batch.

@@ -29,13 +29,16 @@ class Causal {
   // ForwardInput's. router_tokens: ForwardOptions'.
   model::Output forward(const MicroBatch& batch, const std::optional<RunPosition>& training,
                         const at::Tensor& states, int64_t router_tokens = 0) const;
-  // Returns the hidden states under another adapter (null: none) or model. No graph, no random numbers, no
-  // routers' loss.
-  at::Tensor hidden_by(model::Adapter* adapter, const MicroBatch& batch) const;
-  at::Tensor hidden_by(model::Model& model, const MicroBatch& batch) const;
+  // The same under another adapter (null: none) or model. No graph, no random numbers, no routers' loss.
+  model::Output forward_by(const model::Adapter* adapter, const MicroBatch& batch) const;
+  model::Output forward_by(const model::Model& model, const MicroBatch& batch) const;
 
   model::Model& model() const { return model_; }
-  const kernels::HeadOptions& head() const { return head_; }
+  at::ScalarType compute() const { return compute_; }
+  // The options of the model's head.
+  kernels::HeadOptions options(const model::UsedHead& head) const {
+    return model_.head_options(compute_, head);
+  }
   double router_weight() const { return router_weight_; }
 
  private:
@@ -52,7 +55,6 @@ class Causal {
   const uint64_t seed_;
   const double router_weight_;
   const bool router_loss_;
-  const kernels::HeadOptions head_;
 };
 
 }  // namespace trl::train

@@ -14,11 +14,12 @@ namespace trl::train {
 
 namespace {
 
-std::vector<float> log_probs_of(const at::Tensor& hidden, kernels::Parameter& head, const MicroBatch& part,
+std::vector<float> log_probs_of(const model::Output& output, const MicroBatch& part,
                                 const kernels::HeadOptions& options) {
   const at::NoGradGuard no_graph;
   std::vector<float> out;
-  for (const kernels::TokenValues& v : kernels::head_values(hidden, head, part.targets.tokens, options))
+  for (const kernels::TokenValues& v :
+       kernels::head_values(output.hidden, *output.head.weight, part.targets.tokens, options))
     out.push_back(static_cast<float>(v.log_prob));
   return out;
 }
@@ -28,9 +29,8 @@ class OtherAdapter final : public Reference {
  public:
   OtherAdapter(const Causal& causal, model::Adapter* adapter) : causal_(causal), adapter_(adapter) {}
   std::vector<float> log_probs(const MicroBatch& part) override {
-    const at::Tensor hidden = causal_.hidden_by(adapter_, part);
-    // The head, and the adapter's rows of it, are those of the last forward.
-    return log_probs_of(hidden, causal_.model().head(), part, causal_.head());
+    const model::Output output = causal_.forward_by(adapter_, part);
+    return log_probs_of(output, part, causal_.options(output.head));
   }
   std::string faulty_weight() override { return train::faulty_weight(causal_.model()); }
 
@@ -42,12 +42,10 @@ class OtherAdapter final : public Reference {
 class OtherModel final : public Reference {
  public:
   OtherModel(const Causal& causal, std::unique_ptr<model::Model> model, std::string path)
-      : causal_(causal),
-        model_(std::move(model)),
-        path_(std::move(path)),
-        head_(model_->head_options(causal.head().compute)) {}
+      : causal_(causal), model_(std::move(model)), path_(std::move(path)) {}
   std::vector<float> log_probs(const MicroBatch& part) override {
-    return log_probs_of(causal_.hidden_by(*model_, part), model_->head(), part, head_);
+    const model::Output output = causal_.forward_by(*model_, part);
+    return log_probs_of(output, part, model_->head_options(causal_.compute(), output.head));
   }
   std::string faulty_weight() override {
     const std::string weight = train::faulty_weight(*model_);
@@ -77,7 +75,6 @@ class OtherModel final : public Reference {
   const Causal& causal_;
   const std::unique_ptr<model::Model> model_;
   const std::string path_;
-  const kernels::HeadOptions head_;
 };
 
 // sync_ref_model mixes each weight with the policy's of the same name.
@@ -155,7 +152,7 @@ std::unique_ptr<Reference> make_reference(const MethodContext& context, const Ca
 
 FirstReference first_reference(const MethodContext& context, const Causal& causal) {
   const config::TrainingArguments& arguments = context.arguments;
-  std::string identity = fmt::format("{} {}\n", c10::toString(causal.head().compute),
+  std::string identity = fmt::format("{} {}\n", c10::toString(causal.compute()),
                                      arguments.frozen_compute == config::FrozenCompute::int8 ? "int8" : "");
   const auto add = [&](model::Model& model) {
     identity +=

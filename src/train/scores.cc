@@ -33,11 +33,9 @@ int32_t padding_of(const model::Model& model) {
   return id.is_number_integer() ? id.get<int32_t>() : -1;
 }
 
-at::Tensor scores_at(const at::Tensor& hidden, const std::vector<int32_t>& rows, model::Model& model,
-                     at::ScalarType compute) {
-  // A forward may replace the head by the adapter's, so it is read afterwards.
-  const kernels::Projection head{&model.head()};
-  return kernels::linear(kernels::pick_rows(hidden, rows), head, compute)[0]
+at::Tensor scores_at(const model::Output& output, const std::vector<int32_t>& rows, at::ScalarType compute) {
+  const kernels::Projection head{output.head.weight};
+  return kernels::linear(kernels::pick_rows(output.hidden, rows), head, compute)[0]
       .to(at::kCPU, at::kFloat)
       .reshape({-1});
 }
@@ -57,7 +55,7 @@ std::vector<float> scores(model::Model& model, std::span<const std::span<const i
         last_rows(own.input_ids.data_ptr<int32_t>(), *own.segments, {}, padding);
     const model::Output output = model.forward(
         {own.input_ids, own.position_ids, own.segments, {}, 0, own.reach}, {.compute = compute});
-    const at::Tensor values = scores_at(output.hidden, rows, model, compute);
+    const at::Tensor values = scores_at(output, rows, compute);
     scores.insert(scores.end(), values.data_ptr<float>(), values.data_ptr<float>() + values.numel());
   }
   base::progress("score", all, all);

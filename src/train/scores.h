@@ -10,9 +10,8 @@ namespace trl::train {
 // Returns the token that transformers takes for padding (it scores the last other token); -1: no such token.
 int32_t padding_of(const model::Model& model);
 
-// Scores these rows of hidden states, with the head that the last forward left: float32 [rows], on the host.
-at::Tensor scores_at(const at::Tensor& hidden, const std::vector<int32_t>& rows, model::Model& model,
-                     at::ScalarType compute);
+// Scores these rows of hidden states: float32 [rows], on the host.
+at::Tensor scores_at(const model::Output& output, const std::vector<int32_t>& rows, at::ScalarType compute);
 
 // Scores each text with the adapter in use; at most `batch` texts go through the model at a time. No graph.
 std::vector<float> scores(model::Model& model, std::span<const std::span<const int32_t>> texts,

@@ -10,8 +10,8 @@ namespace trl::train {
 
 void SequenceLoss::measure(const model::Output& output, const MicroBatch& part) {
   const tensor::Stage stage("loss");
-  std::vector<kernels::TokenValues> values =
-      kernels::head_values(output.hidden, causal_.model().head(), part.targets.tokens, causal_.head());
+  std::vector<kernels::TokenValues> values = kernels::head_values(
+      output.hidden, *output.head.weight, part.targets.tokens, causal_.options(output.head));
   for (size_t i = 0; i < values.size(); ++i) {
     // rounds to float32, as TRL and the reference do: two equal models then have no difference
     values[i].log_prob = static_cast<double>(static_cast<float>(values[i].log_prob));
@@ -46,7 +46,7 @@ at::Tensor SequenceLoss::backward(const model::Output& output, const MicroBatch&
   const auto term = [slopes = std::move(slopes)](int64_t target, const kernels::TokenValues&) {
     return kernels::TokenTerm{0, slopes[static_cast<size_t>(target)]};
   };
-  return kernels::head_loss(output.hidden, causal_.model().head(), learned, term, causal_.head());
+  return kernels::head_loss(output.hidden, *output.head.weight, learned, term, causal_.options(output.head));
 }
 
 }  // namespace trl::train

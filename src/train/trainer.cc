@@ -325,7 +325,9 @@ void Trainer::begin_collecting(const std::vector<MicroBatch>& window) {
                         : brief                                             ? Copies::brief
                                                                             : Copies::kept);
   // The head belongs to no layer, so its copy would be kept.
-  if (brief && setup_.model->head().has_gradient()) setup_.model->head().keep_copies(false);
+  const model::Model& model = *setup_.model;
+  tensor::Parameter& head = *model.head_with(setup_.model->adapters().in_use()).weight;
+  if (brief && head.has_gradient()) head.keep_copies(false);
 }
 
 Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window, const Backward& backward) {

@@ -47,7 +47,7 @@ Results results(Model& model, tensor::Parameter& head, at::ScalarType wanted) {
   const auto cache = model.new_cache(8);
   std::vector<at::Tensor> rows;
   for (const std::vector<int32_t>& ids : std::vector<std::vector<int32_t>>{{5, 6, 7, 8}, {9}, {10}}) {
-    rows.push_back(model.extend(*cache, ids, options.compute));
+    rows.push_back(model.extend(*cache, ids, options.compute).hidden);
     rows.push_back(kernels::head_logits(rows.back(), head, model.head_options(wanted)).narrow(1, 0, 64));
   }
   out.steps = at::cat(rows);

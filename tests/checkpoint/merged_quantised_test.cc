@@ -22,8 +22,7 @@ using test::TemporaryDirectory;
 
 at::Tensor logits_of(Model& model) {
   const at::NoGradGuard guard;
-  const at::Tensor hidden = model.forward(test::forward_input({{3, 4, 5, 6, 7, 8, 9}}), {}).hidden;
-  return kernels::head_logits(hidden, model.head(), model.head_options(at::kFloat));
+  return model.logits(model.forward(test::forward_input({{3, 4, 5, 6, 7, 8, 9}}), {}), at::kFloat);
 }
 
 model::Adapter& add_random(Model& model, const std::string& settings) {

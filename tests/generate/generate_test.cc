@@ -31,7 +31,7 @@ using Prompts = std::vector<std::vector<int32_t>>;
 void run(model::Model& model, const Prompts& prompts, const engine::Sampling& sampling, Sink& sink,
          at::ScalarType compute = at::kFloat) {
   std::vector<std::span<const int32_t>> views(prompts.begin(), prompts.end());
-  generate(model, views, sampling, compute, sink);
+  generate(model, nullptr, views, sampling, compute, sink);
 }
 
 std::unique_ptr<model::Model> open(const std::string& name) {

@@ -53,9 +53,9 @@ Rows rows_of(int32_t vocab) {
 double step(Model& model, const Rows& rows) {
   for (Parameter* parameter : model.adapters().trained()->parameters())
     at::Tensor(parameter->gradient()).zero_();
-  const at::Tensor hidden = model.forward(rows.input, {}).hidden;
-  const at::Tensor loss =
-      test::nll_loss(hidden, model.head(), rows.targets, 1.0 / 22, model.head_options(at::kFloat), nullptr);
+  const Output output = model.forward(rows.input, {});
+  const at::Tensor loss = test::nll_loss(output.hidden, *output.head.weight, rows.targets, 1.0 / 22,
+                                         model.head_options(at::kFloat, output.head), nullptr);
   loss.backward();
   return loss.item<double>();
 }
@@ -162,13 +162,11 @@ TEST(AdapterSteps, MergedAndSavedModelsGiveTheSame) {
     const Rows rows = rows_of(static_cast<int32_t>(model->config().vocab_size));
     const auto logits = [&](Model& of, std::optional<Adapter*> with) {
       const at::NoGradGuard no_grad;
-      const at::Tensor hidden = of.forward(rows.input, {.adapter = with}).hidden;
-      return kernels::head_logits(hidden, of.head(), of.head_options(at::kFloat)).clone();
+      return of.logits(of.forward(rows.input, {.adapter = with}), at::kFloat).clone();
     };
     const at::Tensor alone = logits(*model, nullptr), want = logits(*model, &adapter);
     model->adapters().merge(adapter);
     EXPECT_TRUE(at::allclose(logits(*model, &adapter), want, 1e-4, 1e-3));
-    model->adapters().enter(nullptr);
     checkpoint::save_model(directory / "merged", *model, {});
     const auto merged = Model::open(directory / "merged", "float32");
     EXPECT_TRUE(at::allclose(logits(*merged, nullptr), want, 1e-4, 1e-3));

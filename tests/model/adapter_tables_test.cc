@@ -105,8 +105,8 @@ std::unique_ptr<Model> model_for(const test::Scratch& adapter, const Case& one) 
 
 at::Tensor logits(Model& model, Adapter* with) {
   const at::NoGradGuard no_grad;
-  const at::Tensor hidden = model.forward(test::forward_input({{3, 4, 5}}), {.adapter = with}).hidden;
-  return kernels::head_logits(hidden, model.head(), model.head_options(at::kFloat))[2].clone();
+  return model.logits(model.forward(test::forward_input({{3, 4, 5}}), {.adapter = with}), at::kFloat)[2]
+      .clone();
 }
 
 TEST(AdapterTables, AreThoseOfTheAdapter) {

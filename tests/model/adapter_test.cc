@@ -39,8 +39,7 @@ struct SavedAdapter {
   }
   at::Tensor logits(const ForwardOptions& options = {}) {
     const at::NoGradGuard no_grad;
-    const at::Tensor hidden = model->forward(batch.input, options).hidden;
-    const at::Tensor all = kernels::head_logits(hidden, model->head(), model->head_options(options.compute));
+    const at::Tensor all = model->logits(model->forward(batch.input, options), options.compute);
     return model->config().labels > 0 ? all.index_select(0, last_of_documents()) : all;
   }
   // Of a classifier: of the last token of each document.

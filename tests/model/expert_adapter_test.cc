@@ -53,8 +53,7 @@ class ExpertAdapters : public testing::TestWithParam<std::string> {
   }
   void expect_log_probs(Model& model, const Json& want) const {
     const at::NoGradGuard no_grad;
-    const at::Tensor hidden = model.forward(test::forward_input(rows()), {}).hidden;
-    const at::Tensor logits = kernels::head_logits(hidden, model.head(), model.head_options(at::kFloat));
+    const at::Tensor logits = model.logits(model.forward(test::forward_input(rows()), {}), at::kFloat);
     const at::Tensor log_p = at::log_softmax(logits.to(at::kDouble), 1);
     int64_t token = 0;
     for (size_t row = 0; row < rows().size(); ++row, ++token) {
@@ -188,14 +187,12 @@ TEST_P(ExpertAdapters, Decode) {
   const at::NoGradGuard no_grad;
   const auto model = open();
   std::vector<int32_t> ids = rows()[1];
-  const at::Tensor hidden = model->forward(test::forward_input({ids}), {}).hidden;
-  const at::Tensor want = kernels::head_logits(hidden, model->head(), model->head_options(at::kFloat))[-1];
+  const at::Tensor want = model->logits(model->forward(test::forward_input({ids}), {}), at::kFloat)[-1];
   const auto cache = model->new_cache(static_cast<int64_t>(ids.size()));
   const int32_t last = ids.back();
   ids.pop_back();
   model->extend(*cache, ids, at::kFloat);
-  const at::Tensor state = model->extend(*cache, {last}, at::kFloat);
-  const at::Tensor got = kernels::head_logits(state, model->head(), model->head_options(at::kFloat))[0];
+  const at::Tensor got = model->logits(model->extend(*cache, {last}, at::kFloat), at::kFloat)[0];
   EXPECT_LE(test::used_limit(got, want, test::limits::forward), 1);
 }
 

@@ -273,7 +273,7 @@ TEST_P(Families, NothingIsComputedByOperatorsOnTheCpu) {
         .backward();
     const auto cache = model->new_cache(4);
     for (const std::vector<int32_t>& ids : {std::vector<int32_t>{3, 4, 5}, {6}})
-      logits_of(*model, model->extend(*cache, ids, at::kFloat));
+      logits_of(*model, model->extend(*cache, ids, at::kFloat).hidden);
     return Operators::computed();
   };
   EXPECT_EQ(computed(kernels::Path::fused), std::set<std::string>{});
@@ -286,7 +286,7 @@ TEST_P(Families, GreedyDecodingThroughTheCache) {
     const auto cache = model->new_cache(4);  // too small on purpose: it grows
     std::vector<int32_t> next = greedy["prompt"];
     for (size_t step = 0; step < greedy["tokens"].size(); ++step) {
-      const at::Tensor logits = logits_of(*model, model->extend(*cache, next, at::kFloat))[0];
+      const at::Tensor logits = logits_of(*model, model->extend(*cache, next, at::kFloat).hidden)[0];
       next = {static_cast<int32_t>(logits.argmax().item<int64_t>())};
       ASSERT_EQ(next[0], greedy["tokens"][step]) << step;
       EXPECT_TRUE(close(logits[next[0]].item<double>(), greedy["logits"][step], test::limits::forward))

@@ -181,7 +181,7 @@ TEST(Forward, GreedyDecodingThroughTheCache) {
       }
       const auto cache = recorded.model->new_cache(4);  // too small on purpose: it grows
       for (size_t step = 0; step < json["max_new_tokens"]; ++step) {
-        const at::Tensor hidden = recorded.model->extend(*cache, next, at::kFloat);
+        const at::Tensor hidden = recorded.model->extend(*cache, next, at::kFloat).hidden;
         const at::Tensor logits = logits_of(*recorded.model, hidden, at::kFloat)[0];
         const int64_t best = logits.argmax().item<int64_t>();
         ASSERT_EQ(best, json["new_tokens"][row][step].get<int64_t>()) << row << " " << step;
@@ -222,11 +222,12 @@ TEST(Forward, CacheAgreesWithTheWholeSequence) {
     const at::Tensor whole = model->forward(test::forward_input({ids}), {}).hidden;
     const auto cache = model->new_cache(1);
     const std::vector<int32_t> head(ids.begin(), ids.begin() + 5);
-    EXPECT_LE(test::used_limit(model->extend(*cache, head, at::kFloat)[0], whole[4], {1e-5, 1e-5}), 1);
+    EXPECT_LE(test::used_limit(model->extend(*cache, head, at::kFloat).hidden[0], whole[4], {1e-5, 1e-5}), 1);
     const std::vector<int32_t> middle(ids.begin() + 5, ids.begin() + 11);
-    EXPECT_LE(test::used_limit(model->extend(*cache, middle, at::kFloat)[0], whole[10], {1e-5, 1e-5}), 1);
+    EXPECT_LE(test::used_limit(model->extend(*cache, middle, at::kFloat).hidden[0], whole[10], {1e-5, 1e-5}),
+              1);
     for (size_t i = 11; i < ids.size(); ++i) {
-      const at::Tensor hidden = model->extend(*cache, {ids[i]}, at::kFloat);
+      const at::Tensor hidden = model->extend(*cache, {ids[i]}, at::kFloat).hidden;
       EXPECT_LE(test::used_limit(hidden[0], whole[static_cast<int64_t>(i)], {1e-5, 1e-5}), 1) << i;
     }
   }

@@ -43,15 +43,15 @@ at::Tensor logits(Model& model, int64_t tokens, at::ScalarType compute) {
       std::make_shared<kernels::Segments>(kernels::Segments{{0, static_cast<int32_t>(tokens)}, tokens});
   ForwardOptions options;
   options.compute = model.compute(compute);
-  const at::Tensor hidden = model.forward(input, options).hidden;
-  return kernels::head_logits(hidden, model.head(), model.head_options(compute));
+  return model.logits(model.forward(input, options), compute);
 }
 
 at::Tensor decoded_steps(Model& model, at::ScalarType compute) {
   const at::NoGradGuard guard;
   const auto cache = model.new_cache(8);
-  std::vector<at::Tensor> rows{model.extend(*cache, {5, 6, 7, 8}, model.compute(compute))};
-  for (const int32_t id : {9, 10, 11}) rows.push_back(model.extend(*cache, {id}, model.compute(compute)));
+  std::vector<at::Tensor> rows{model.extend(*cache, {5, 6, 7, 8}, model.compute(compute)).hidden};
+  for (const int32_t id : {9, 10, 11})
+    rows.push_back(model.extend(*cache, {id}, model.compute(compute)).hidden);
   return at::cat(rows);
 }
 

@@ -21,8 +21,7 @@ int print_logits(const char* path, const char* adapter, const std::vector<int32_
   input.position_ids = at::arange(count, at::kInt);
   input.segments =
       std::make_shared<kernels::Segments>(kernels::Segments{{0, static_cast<int32_t>(count)}, count});
-  const at::Tensor hidden = model->forward(input, {}).hidden;
-  const at::Tensor logits = kernels::head_logits(hidden, model->head(), model->head_options(at::kFloat));
+  const at::Tensor logits = model->logits(model->forward(input, {}), at::kFloat);
   const auto bytes = static_cast<size_t>(logits.nbytes());
   return std::fwrite(logits.data_ptr(), 1, bytes, stdout) == bytes ? 0 : 1;
 }

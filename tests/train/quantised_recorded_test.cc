@@ -15,8 +15,7 @@ constexpr const char* kRuns = "quantization/runs.json";
 
 at::Tensor logits_of(model::Model& model, const base::Json& ids) {
   const at::NoGradGuard guard;
-  const at::Tensor hidden = model.forward(test::forward_input({ids}), {}).hidden;
-  return kernels::head_logits(hidden, model.head(), model.head_options(at::kFloat));
+  return model.logits(model.forward(test::forward_input({ids}), {}), at::kFloat);
 }
 
 // What is recorded of logits: every 37th column, and the sum of all.

@@ -78,7 +78,7 @@ class RewardBatchLoss final : public BatchLoss {
                        const std::vector<size_t>& sequences) const {
     std::vector<int32_t> rows;
     for (const size_t s : sequences) rows.push_back(rows_[s] - static_cast<int32_t>(part.first));
-    return scores_at(output.hidden, rows, causal_.model(), causal_.head().compute);
+    return scores_at(output, rows, causal_.compute());
   }
 
   void note(const std::vector<size_t>& sequences, const at::Tensor& scores) {

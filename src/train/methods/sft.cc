@@ -18,9 +18,8 @@ class SftBatchLoss final : public BatchLoss {
 
   at::Tensor share(const model::Output& output, const MicroBatch& part) override {
     const tensor::Stage stage("loss");
-    // A forward may replace the head by the adapter's, so it is read afterwards.
-    const loss::SftLoss sft = loss::sft_loss(output.hidden, causal_.model().head(), part.targets.tokens,
-                                             items_, cost_, causal_.head());
+    const loss::SftLoss sft = loss::sft_loss(output.hidden, *output.head.weight, part.targets.tokens, items_,
+                                             cost_, causal_.options(output.head));
     entropy_ += sft.entropy;
     correct_ += sft.correct;
     count_ += sft.count;

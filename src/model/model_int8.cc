@@ -1,6 +1,6 @@
 #include "base/error.h"
 #include "kernels/gemm/int8_products.h"
-#include "model/decoder.h"
+#include "model/model.h"
 
 namespace trl::model {
 
@@ -54,7 +54,7 @@ class Int8Layers {
 
 }  // namespace
 
-std::shared_ptr<void> Decoder::multiply_in_int8() {
+std::shared_ptr<void> Model::multiply_in_int8() {
   std::vector<Projection*> projections;
   for (const auto& layer : layers_)
     for (Projection* p : layer->projections()) projections.push_back(p);

@@ -4,7 +4,7 @@
 
 #include "kernels/gemm/gemm.h"
 #include "kernels/path.h"
-#include "model/decoder.h"
+#include "model/model.h"
 
 namespace trl::model {
 
@@ -36,12 +36,12 @@ ForwardInput filled(const ForwardInput& input) {
 
 }  // namespace
 
-int64_t Decoder::frozen_layers(const Adapter* adapter) const {
+int64_t Model::frozen_layers(const Adapter* adapter) const {
   if (!embedding_->has_trainer()) return 0;
   return std::clamp<int64_t>(first_trained_layer(adapter), 0, std::ssize(layers_));
 }
 
-std::vector<Parameter*> Decoder::frozen_parameters() {
+std::vector<Parameter*> Model::frozen_parameters() const {
   std::vector<Parameter*> all = parameters();
   all.resize(layer_parameters_[static_cast<size_t>(frozen_layers())]);
   if (const Adapter* const adapter = adapters_.trained()) {
@@ -50,14 +50,12 @@ std::vector<Parameter*> Decoder::frozen_parameters() {
   return all;
 }
 
-at::Tensor Decoder::frozen_states(const ForwardInput& input, const ForwardOptions& options) {
+at::Tensor Model::frozen_states(const ForwardInput& input, const ForwardOptions& options) const {
   check(input);
-  Adapter* const adapter = options.adapter.value_or(adapters_.in_use());
-  adapters_.enter(adapter, options.random);
-  return below(input, options, frozen_layers(adapter));
+  return below(input, options, frozen_layers(adapter_of(options)));
 }
 
-at::Tensor Decoder::below(const ForwardInput& input, const ForwardOptions& options, int64_t layers) {
+at::Tensor Model::below(const ForwardInput& input, const ForwardOptions& options, int64_t layers) const {
   const at::NoGradGuard no_grad;
   const kernels::EachRowByItself by_itself;
   const bool fused = kernels::fused(device_) && options.attention == nullptr;
@@ -65,7 +63,7 @@ at::Tensor Decoder::below(const ForwardInput& input, const ForwardOptions& optio
   LayerContext shared = context(whole, options);
   shared.tile_unit = 3 * kernels::kSumPiece;
   static_assert(3 * kernels::kSumPiece % kernels::kRowsTogether == 0);
-  at::Tensor x = embed(whole, options);
+  at::Tensor x = embed(whole, options, shared);
   for (int64_t i = 0; i < layers; ++i) {
     if (options.random) shared.random = part_of(*options.random, static_cast<size_t>(i));
     x = layers_[static_cast<size_t>(i)]->forward(x, shared).stream;

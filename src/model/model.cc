@@ -1,4 +1,4 @@
-#include "model/decoder.h"
+#include "model/model.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 
@@ -37,9 +37,9 @@ std::vector<int64_t> rows_of(const kernels::Segments& segments) {
 
 }  // namespace
 
-Decoder::Decoder(ModelFiles files, std::shared_ptr<const WeightSource> source, at::ScalarType dtype,
-                 at::Device device, const config::Quantization& quantization, Held held, base::LogSink* log,
-                 uint64_t seed)
+Model::Model(ModelFiles files, std::shared_ptr<const WeightSource> source, at::ScalarType dtype,
+             at::Device device, const config::Quantization& quantization, Held held, base::LogSink* log,
+             uint64_t seed)
     : files_(std::move(files)),
       dtype_(dtype),
       device_(device),
@@ -61,14 +61,16 @@ Decoder::Decoder(ModelFiles files, std::shared_ptr<const WeightSource> source, a
   adapters_ = Adapters(slots(), std::string(config().family->model_type), device_);
 }
 
-std::vector<std::string> Decoder::align_special_tokens(const engine::SpecialTokens& tokens) {
+Model::~Model() = default;
+
+std::vector<std::string> Model::align_special_tokens(const engine::SpecialTokens& tokens) {
   base::Json* const generation = config().labels > 0 ? nullptr : &files_.generation_config_json;
   std::vector<std::string> changes = model::align_special_tokens(files_.config_json, generation, tokens);
   files_.end_ids = parse_end_ids(files_.generation_config_json, "generation_config.json");
   return changes;
 }
 
-void Decoder::resize_embeddings(int64_t rows) {
+void Model::resize_embeddings(int64_t rows) {
   if (rows == config().vocab_size) return;
   for (Parameter* const table : {embedding_, head_})
     if (table->encoded() != nullptr) table->decode();
@@ -85,25 +87,25 @@ void Decoder::resize_embeddings(int64_t rows) {
   json[config().family->sizes.vocab.key] = rows;
 }
 
-std::vector<Parameter*> Decoder::parameters() {
+std::vector<Parameter*> Model::parameters() const {
   std::vector<Parameter*> all;
   for (const auto& parameter : loaded_.all) all.push_back(parameter.get());
   return all;
 }
 
-std::vector<Model::Carried> Decoder::carried() const {
+std::vector<Model::Carried> Model::carried() const {
   std::vector<Carried> all;
   for (const std::string& name : carried_) all.push_back({name, source_->raw(name)});
   return all;
 }
 
-std::vector<StoredPart> Decoder::stored(const Parameter& parameter) const {
+std::vector<StoredPart> Model::stored(const Parameter& parameter) const {
   const auto parts = loaded_.parts.find(&parameter);
   return parts != loaded_.parts.end() ? parts->second : std::vector<StoredPart>{{parameter.name}};
 }
 
 // Checks ids: the tokenizer may know more tokens than the embedding has rows.
-void Decoder::check(const ForwardInput& input) const {
+void Model::check(const ForwardInput& input) const {
   check_files();
   const int64_t tokens = input.input_ids.numel();
   const bool fits = input.input_ids.scalar_type() == at::kInt &&
@@ -127,8 +129,10 @@ void Decoder::check(const ForwardInput& input) const {
   }
 }
 
-LayerContext Decoder::context(const ForwardInput& input, const ForwardOptions& options) const {
+LayerContext Model::context(const ForwardInput& input, const ForwardOptions& options) const {
   LayerContext context;
+  context.wiring = wiring_of(adapter_of(options));
+  context.term_random = options.random;
   context.compute = compute(options.compute);
   context.attention = options.attention;
   context.tiles = options.tiles;
@@ -143,31 +147,44 @@ LayerContext Decoder::context(const ForwardInput& input, const ForwardOptions& o
   return context;
 }
 
+// An adapter that is merged is in the weights.
+const Wiring* Model::wiring_of(const Adapter* adapter) const {
+  return adapter != nullptr && adapter != adapters_.merged() ? &adapter->wiring() : nullptr;
+}
+
+UsedHead Model::head_with(const Adapter* adapter) const {
+  const Wiring* const wiring = wiring_of(adapter);
+  if (wiring == nullptr) return {own_head()};
+  return {wiring->head != nullptr ? wiring->head : own_head(), &wiring->head_rows};
+}
+
 // The anchor makes the result part of a graph although ids and weights are not autograd's.
-at::Tensor Decoder::embed(const ForwardInput& input, const ForwardOptions& options) {
+at::Tensor Model::embed(const ForwardInput& input, const ForwardOptions& options,
+                        const LayerContext& context) const {
   at::Tensor anchor = at::zeros({}, at::kFloat);
   anchor.set_requires_grad(at::GradMode::is_enabled());
   kernels::Noise noise = options.noise;
   noise.row = input.first;
-  at::Tensor x = kernels::embedding(anchor, input.input_ids, *embedding_,
+  at::Tensor x = kernels::embedding(anchor, input.input_ids, *context.placed(embedding_),
                                     {.scale = config().embedding_scale,
                                      .noise = noise,
                                      .multiplier = config().embedding_multiplier,
-                                     .low_rank = embedding_terms_,
-                                     .own_rows = &embedding_rows_});
-  if (positions_ != nullptr) x = kernels::add(x, kernels::embedding(anchor, input.position_ids, *positions_));
+                                     .low_rank = context.terms_of(embedding_),
+                                     .own_rows = context.wiring ? &context.wiring->embedding_rows : nullptr});
+  if (positions_ != nullptr)
+    x = kernels::add(x, kernels::embedding(anchor, input.position_ids, *context.placed(positions_)));
   if (!options.random) return x;
   const uint64_t key = part_of(*options.random, layers_.size());
   return kernels::dropout(x, {config().dropout.embedding, key, input.first});
 }
 
-bool Decoder::trains(size_t begin, size_t end) const {
+bool Model::trains(size_t begin, size_t end) const {
   return std::any_of(loaded_.all.begin() + static_cast<std::ptrdiff_t>(begin),
                      loaded_.all.begin() + static_cast<std::ptrdiff_t>(end),
                      [](const auto& parameter) { return parameter->has_gradient(); });
 }
 
-int64_t Decoder::first_trained_layer(const Adapter* adapter) const {
+int64_t Model::first_trained_layer(const Adapter* adapter) const {
   const int64_t count = config().num_hidden_layers;
   const int64_t first = adapter != nullptr ? std::min(adapter->first_trained_layer(), count) : count;
   if (trains(0, layer_parameters_[0])) return -1;
@@ -179,7 +196,7 @@ int64_t Decoder::first_trained_layer(const Adapter* adapter) const {
 }
 
 // Whether the graph may begin inside the layer; a layer of experts records all of its operations.
-bool Decoder::begins_in_projections(const Adapter* adapter, int64_t index) const {
+bool Model::begins_in_projections(const Adapter* adapter, int64_t index) const {
   const auto layer = static_cast<size_t>(index);
   return adapter != nullptr && adapter->trains_only_terms(index) && !layers_[layer]->experts &&
          !trains(layer_parameters_[layer], layer_parameters_[layer + 1]);
@@ -187,10 +204,9 @@ bool Decoder::begins_in_projections(const Adapter* adapter, int64_t index) const
 
 // The graph begins at the first trained parameter, in the projection itself if possible: nothing below is
 // kept, and backward does not reach it.
-Output Decoder::forward(const ForwardInput& input, const ForwardOptions& options) {
+Output Model::forward(const ForwardInput& input, const ForwardOptions& options) const {
   check(input);
-  Adapter* const adapter = options.adapter.value_or(adapters_.in_use());
-  adapters_.enter(adapter, options.random);
+  const Adapter* const adapter = adapter_of(options);
   LayerContext shared = context(input, options);
   const int64_t first = at::GradMode::is_enabled() ? first_trained_layer(adapter) : -1;
   const bool upon_frozen =
@@ -199,7 +215,7 @@ Output Decoder::forward(const ForwardInput& input, const ForwardOptions& options
   at::Tensor x = input.states;
   if (frozen == 0) {
     const at::AutoGradMode recording(at::GradMode::is_enabled() && first < 0);
-    x = embed(input, options);
+    x = embed(input, options, shared);
   } else if (!x.defined()) {
     x = below(input, options, frozen);
   }
@@ -211,8 +227,7 @@ Output Decoder::forward(const ForwardInput& input, const ForwardOptions& options
     const at::AutoGradMode recording(at::GradMode::is_enabled() && i >= first);
     const std::vector<at::Tensor> outputs = memory::recompute(
         x, options.recompute.of_layer(i),
-        [this, unit, adapter, key = options.random, shared](const at::Tensor& stream) {
-          adapters_.enter(adapter, key);  // another adapter may be entered when it runs again
+        [unit, shared](const at::Tensor& stream) {
           LayerContext own = shared;
           own.again = memory::computes_again();
           const DecoderLayer::Result result = unit->forward(stream, own);
@@ -226,31 +241,31 @@ Output Decoder::forward(const ForwardInput& input, const ForwardOptions& options
                                                   : outputs[1]);
   }
   if (first >= std::ssize(layers_)) x = kernels::recorded(x);
-  Output output{kernels::norm(x, norm_), {}};
+  Output output{kernels::norm(x, shared.placed(norm_)), {}, head_with(adapter)};
   if (options.router_loss && !routers.empty())
     output.router_loss = kernels::balance_loss(routers, config().experts.chosen, rows_of(*input.segments));
   check_files();
   return output;
 }
 
-std::vector<at::Tensor> Decoder::hidden_states(const ForwardInput& input, const ForwardOptions& options) {
+std::vector<at::Tensor> Model::hidden_states(const ForwardInput& input, const ForwardOptions& options) const {
   check(input);
-  adapters_.enter(options.adapter.value_or(adapters_.in_use()));
-  LayerContext shared = context(input, options);
-  std::vector<at::Tensor> states{embed(input)};
+  const LayerContext shared = context(input, options);
+  std::vector<at::Tensor> states{embed(input, {}, shared)};
   for (const auto& layer : layers_) states.push_back(layer->forward(states.back(), shared).stream);
-  states.back() = kernels::norm(states.back(), norm_);
+  states.back() = kernels::norm(states.back(), shared.placed(norm_));
   return states;
 }
 
-std::shared_ptr<KvCache> Decoder::new_cache(int64_t capacity) {
+std::shared_ptr<KvCache> Model::new_cache(int64_t capacity, std::optional<const Adapter*> adapter) const {
   auto cache = std::make_shared<KvCache>();
   cache->first_rows = std::max<int64_t>(1, capacity);
+  cache->adapter = adapter ? *adapter : adapters_.in_use();
   cache->layers.resize(layers_.size());
   return cache;
 }
 
-at::Tensor Decoder::extend(KvCache& cache, const std::vector<int32_t>& ids, at::ScalarType wanted) {
+Output Model::extend(KvCache& cache, const std::vector<int32_t>& ids, at::ScalarType wanted) const {
   if (ids.empty()) fail(Status::invalid_argument, "no token to extend the sequence with");
   const at::NoGradGuard no_grad;
   const auto count = static_cast<int64_t>(ids.size());
@@ -262,12 +277,12 @@ at::Tensor Decoder::extend(KvCache& cache, const std::vector<int32_t>& ids, at::
     return step(cache, all.data(), std::ssize(all), wanted);
   }
   if (cache.length == 0) return step(cache, ids.data(), count, wanted);
-  at::Tensor last;
+  Output last;
   for (const int32_t id : ids) last = step(cache, &id, 1, wanted);
   return last;
 }
 
-at::Tensor Decoder::step(KvCache& cache, const int32_t* ids, int64_t count, at::ScalarType wanted) {
+Output Model::step(KvCache& cache, const int32_t* ids, int64_t count, at::ScalarType wanted) const {
   ForwardInput input;
   input.input_ids = at::empty({count}, at::kInt);
   input.position_ids = at::empty({count}, at::kInt);
@@ -277,10 +292,9 @@ at::Tensor Decoder::step(KvCache& cache, const int32_t* ids, int64_t count, at::
   input.segments =
       std::make_shared<kernels::Segments>(kernels::Segments{{0, static_cast<int32_t>(count)}, count});
   check(input);
-  adapters_.enter(adapters_.in_use());
-  LayerContext shared = context(input, {.compute = wanted});
+  LayerContext shared = context(input, {.compute = wanted, .adapter = cache.adapter});
   shared.past = cache.length;
-  at::Tensor x = embed(input);
+  at::Tensor x = embed(input, {}, shared);
   for (size_t i = 0; i < layers_.size(); ++i) {
     shared.cache = &cache.layers[i];
     x = layers_[i]->forward(x, shared).stream;
@@ -288,7 +302,9 @@ at::Tensor Decoder::step(KvCache& cache, const int32_t* ids, int64_t count, at::
   check_files();
   cache.length += count;
   cache.ids.insert(cache.ids.end(), ids, ids + count);
-  return kernels::norm(x.narrow(0, count - 1, 1).contiguous(), norm_);
+  return {kernels::norm(x.narrow(0, count - 1, 1).contiguous(), shared.placed(norm_)),
+          {},
+          head_with(cache.adapter)};
 }
 
 }  // namespace trl::model
