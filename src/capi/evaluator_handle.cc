@@ -4,8 +4,8 @@
 #include "adapter/config_file.h"
 #include "base/files/files.h"
 #include "base/text/quantity.h"
-#include "capi/config_handle.h"
 #include "capi/guard.h"
+#include "capi/config_handle.h"
 #include "config/model_dtype.h"
 #include "config/warnings.h"
 #include "engine/error_capture.h"
@@ -44,26 +44,19 @@ bool reads_in_place(const config::Config& config, const config::TrainingArgument
   return init != config::LoraInit::olora && init != config::LoraInit::pissa;
 }
 
-std::vector<engine::KeyValue> values_of(const config::Config& config) {
-  std::vector<engine::KeyValue> values;
-  for (const auto& [key, value] : config.values()) values.push_back({key, value});
-  return values;
-}
-
 }  // namespace
 
 Evaluator::Evaluator(std::shared_ptr<Runtime> runtime, const config::Config& config)
     : runtime_(std::move(runtime)),
-      config_(evaluated(config)),
-      arguments_(config::training_arguments(config_)),
-      model_path_(run::needed_model_path(config_)) {
-  run::refuse_tokens_beside_adapter(config_);
-  const std::string& reference = arguments_.preference.reference;
+      options_(evaluated(config)),
+      model_path_(run::needed_model_path(options_.config)) {
+  run::refuse_tokens_beside_adapter(options_.config);
+  const std::string& reference = options_.arguments.preference.reference;
   if (!reference.empty()) run::check_reference(reference);
-  for (const std::string& warning : config::by_reason(config_.warnings()))
+  for (const std::string& warning : config::by_reason(options_.config.warnings()))
     runtime_->log().write(base::LogLevel::warning, "config", warning);
   std::vector<int32_t> new_tokens;  // their rows are new, or an adapter's
-  tokenizer_ = run::open_training_tokenizer(config_, model_path_, new_tokens, runtime_->log());
+  tokenizer_ = run::open_training_tokenizer(options_.config, model_path_, new_tokens, runtime_->log());
   if (!reference.empty()) run::check_reference_tokens(reference, tokenizer_->get());
   if (process().memory().limit() > 0) converts_ = planned(1, 1) <= free_bytes(0);
   check_limit(1, 1, 0);
@@ -73,17 +66,16 @@ Evaluator::Evaluator(std::shared_ptr<Runtime> runtime, const config::Config& con
 }
 
 run::Opening Evaluator::opening() const {
-  return {run::wanted_embedding_rows(config_, *tokenizer_), arguments_.method->scores(),
-          reads_in_place(config_, arguments_), arguments_.bf16 && converts_};
+  return {run::wanted_embedding_rows(options_.config, *tokenizer_), options_.arguments.method->scores(),
+          reads_in_place(options_.config, options_.arguments), options_.arguments.bf16 && converts_};
 }
 
 void Evaluator::open() {
-  const std::vector<engine::KeyValue> values = values_of(config_);
-  run::EngineObject<engine::Attention> attention;
-  if (!arguments_.attention.plugin.empty()) attention = run::open_attention(*runtime_, values, model_path_);
-  model_ = run::open_model(*runtime_, model_path_, config_, opening());
-  const engine::EvaluatorSpec spec{values, model_.get(), attention.get(),
-                                   run::special_tokens(tokenizer_->get(), config_)};
+  const run::EngineObject<engine::Attention> attention =
+      run::open_attention(*runtime_, options_, model_path_);
+  model_ = run::open_model(*runtime_, model_path_, options_.config, opening());
+  const engine::EvaluatorSpec spec{&options_, model_.get(), attention.get(),
+                                   run::special_tokens(tokenizer_->get(), options_.config)};
   engine::Evaluator* made = nullptr;
   engine::ErrorCapture error;
   engine::Engine& engine = process().engine();
@@ -92,12 +84,11 @@ void Evaluator::open() {
 }
 
 int64_t Evaluator::planned(int64_t rows, int64_t longest) const try {
-  const std::vector<engine::KeyValue> values = values_of(config_);
-  const std::string dtype = config::model_dtype(config_);
+  const std::string dtype = config::model_dtype(options_.config);
   const std::vector<int64_t> lengths(static_cast<size_t>(rows), longest);
   engine::PlanSpec spec;
-  spec.config = values;
-  spec.model = run::model_spec(model_path_, dtype, config_, opening());
+  spec.options = &options_;
+  spec.model = run::model_spec(model_path_, dtype, options_.config, opening());
   spec.lengths = lengths;
   int64_t counted = 0;
   engine::ErrorCapture error;
@@ -142,11 +133,11 @@ void Evaluator::evaluate(const Dataset& rows) {
   if (!lock) fail(Status::busy, "evaluator is in use on another thread");
   metrics_.entries.clear();
   const run::Prepared prepared =
-      run::prepare_evaluation(*runtime_, config_, arguments_, tokenizer_->get(), rows);
+      run::prepare_evaluation(*runtime_, options_.config, options_.arguments, tokenizer_->get(), rows);
   run::Batches& batches = *prepared.eval;
   batches.settle();
-  run::check_positions(config_, model_->learned_positions(), batches, nullptr);
-  check_limit(std::min(arguments_.per_device_eval_batch_size, batches.rows()), batches.longest_row(),
+  run::check_positions(options_.config, model_->learned_positions(), batches, nullptr);
+  check_limit(std::min(options_.arguments.per_device_eval_batch_size, batches.rows()), batches.longest_row(),
               opened_bytes_);
   std::span<const engine::Metric> numbers;
   engine::ErrorCapture error;

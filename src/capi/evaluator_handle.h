@@ -9,7 +9,7 @@
 #include "capi/metrics_handle.h"
 #include "capi/runtime.h"
 #include "config/config.h"
-#include "config/training_arguments.h"
+#include "config/run_options.h"
 #include "engine/engine.h"
 #include "run/engine_object.h"
 #include "run/open_model.h"
@@ -35,8 +35,7 @@ class Evaluator {
   void check_limit(int64_t rows, int64_t longest, int64_t taken) const;
 
   const std::shared_ptr<Runtime> runtime_;
-  const config::Config config_;
-  const config::TrainingArguments arguments_;
+  const config::RunOptions options_;
   const std::string model_path_;
   std::shared_ptr<run::Tokenizer> tokenizer_;
   bool converts_ = true;      // wider weights to bfloat16; false: memory takes them only in their files

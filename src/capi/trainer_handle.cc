@@ -3,25 +3,11 @@
 
 #include <vector>
 
-#include "base/memory/resident.h"
-#include "base/text/quantity.h"
 #include "capi/callback.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"
-#include "config/training_arguments.h"
-#include "config/warnings.h"
 #include "engine/error_capture.h"
-#include "run/check.h"
-#include "run/convert_model.h"
 #include "run/open_model.h"
-#include "run/plan/choose_way.h"
-#include "run/plan/limit_check.h"
-#include "run/plan/memory_budget.h"
-#include "run/plan/plan.h"
-#include "run/reference_check.h"
-#include "run/rows/position_check.h"
-#include "run/rows/prepare.h"
-#include "run/training_run.h"
 
 namespace trl::capi {
 namespace {
@@ -80,134 +66,14 @@ int32_t Trainer::Events::on_event(const engine::Event& event) noexcept {
 
 Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::shared_ptr<Dataset> train,
                  std::shared_ptr<Dataset> eval)
-    : runtime_(std::move(runtime)),
-      config_(run::with_whole_paths(std::move(config))),
-      train_(std::move(train)),
-      eval_(std::move(eval)),
-      model_path_(run::needed_model_path(config_)) {
+    : runtime_(std::move(runtime)), train_(std::move(train)), eval_(std::move(eval)) {
   interrupt_.works_for(runtime_.get());
-  // refuses invalid values before anything is read
-  const auto arguments = config::training_arguments(config_);
-  const std::optional<int64_t> budget = run::memory_budget(*runtime_, config_);
-  if (eval_ == nullptr) config::refuse_evaluation(arguments);
-  run::check_run(*runtime_, config_, arguments);
-  std::vector<std::string> warnings = config_.warnings();
-  for (std::string& line : config::idle_options(config_)) warnings.push_back(std::move(line));
-  for (const std::string& warning : config::by_reason(warnings))
-    runtime_->log().write(base::LogLevel::warning, "config", warning);
-  for (const std::string& note : config::run_notes(config_))
-    runtime_->log().write(base::LogLevel::info, "config", note);
-  std::vector<engine::KeyValue> values;
-  for (const auto& [key, value] : config_.values()) values.push_back({key, value});
-  run::EngineObject<engine::Attention> attention;
-  if (!arguments.attention.plugin.empty()) attention = run::open_attention(*runtime_, values, model_path_);
-  tokenizer_ = run::open_training_tokenizer(config_, model_path_, new_tokens_, runtime_->log());
-  if (const std::string& path = arguments.preference.reference; !path.empty())
-    run::check_reference_tokens(path, tokenizer_->get());
-  config::SampleArguments sampling = config::sample_arguments(config_);
-  std::vector<run::SamplePrompt> prompts = run::read_sample_prompts(sampling);
-  run::encode(prompts, *tokenizer_);
-  run::Prepared prepared =
-      run::prepare(*runtime_, config_, arguments, tokenizer_->get(), *train_, eval_.get());
-  pool_ = std::move(prepared.pool);
-  train_batches_ = std::move(prepared.train);
-  eval_batches_ = std::move(prepared.eval);
-  embedding_rows_ = run::wanted_embedding_rows(config_, *tokenizer_);
-  std::optional<run::Choice> choice;
-  if (budget) {
-    run::PlansMade made;
-    choice = run::choose_way(*runtime_, config_, arguments, *budget,
-                             run::largest_batch(config_, arguments, *train_batches_, eval_batches_.get()),
-                             embedding_rows_, new_tokens_, made);
-    values.clear();
-    for (const auto& [key, value] : choice->config.values()) values.push_back({key, value});
-    expected_.prediction = run::prediction_of(choice->plan);
-    cap_.emplace(*budget, expected_.prediction, process().memory());
-  }
-  const config::Config& chosen = choice ? choice->config : config_;
-  run::check_disks(*runtime_, chosen, embedding_rows_, new_tokens_, 0);
-  const bool all_read = arguments.max_steps <= 0 || arguments.save_strategy == config::Strategy::epoch;
-  if (all_read) {
-    train_batches_->settle();  // before weights are in memory
-    run::check_disks(*runtime_, chosen, embedding_rows_, new_tokens_, train_batches_->batches_per_epoch());
-  }
-  if (!budget) {
-    run::check_memory_limit(*runtime_, config_, arguments, *train_batches_, eval_batches_.get(),
-                            embedding_rows_, new_tokens_);
-    expected_ = run::expected_peak(*runtime_, config_, arguments, *train_batches_, eval_batches_.get(),
-                                   all_read, embedding_rows_, new_tokens_);
-  }
-  const run::MemoryCapScope capped(cap());
-  model_ = run::open_model(*runtime_, model_path_, config_, {embedding_rows_, arguments.method->scores()});
-  if (!prompts.empty()) {
-    samples_ = std::make_unique<run::Samples>(*runtime_, std::move(sampling), arguments.output_dir,
-                                              std::move(prompts), tokenizer_, *model_);
-    events_.samples = samples_.get();
-  }
-  train_batches_->settle();
-  if (eval_batches_) settle_evaluation();
-  run::check_positions(config_, model_->learned_positions(), *train_batches_, eval_batches_.get());
-
-  const auto files = tokenizer_->get().files();
-  std::vector<engine::NamedBytes> named;
-  for (const auto& [name, bytes] : files) named.push_back({name, bytes});
-  engine::TrainerSpec spec;
-  spec.config = values;
-  spec.model = model_.get();
-  spec.attention = attention.get();
-  spec.train = train_batches_.get();
-  spec.eval = eval_batches_.get();
-  spec.events = &events_;
-  spec.files = named;
-  std::optional<run::EncodedVocabulary> vocabulary;
-  if (arguments.save_format == config::SaveFormat::gguf) {
-    const base::Json model_config = base::parse_json(model_->config_json(), "config.json");
-    vocabulary.emplace(tokenizer_->get(), run::embedding_rows(model_config, model_path_), model_path_,
-                       runtime_->log());
-    spec.vocabulary = vocabulary->view();
-  }
-  spec.tokens = run::special_tokens(tokenizer_->get(), config_);
-  spec.new_tokens = new_tokens_;
-  if (choice) spec.levers = choice->levers;
-  told_ = expected_;
-  spec.prediction = &told_.prediction;
-  engine::Trainer* made = nullptr;
-  engine::ErrorCapture error;
-  engine::Engine& engine = process().engine();
-  error.check(process().use_engine(Use::open, [&] { return engine.create_trainer(spec, &made, error); }));
-  trainer_.reset(made);
-}
-
-void Trainer::settle_evaluation() {
-  eval_batches_->settle();
-  if (eval_batches_->batches_per_epoch() != 0) return;
-  const int64_t rows = eval_batches_->rows();
-  const std::string why =
-      rows == 0 ? "nothing is left of the evaluation rows"
-                : fmt::format("dataloader_drop_last: the {} evaluation rows are fewer than one batch of {}",
-                              rows, config_.get("per_device_eval_batch_size"));
-  runtime_->log().warning("data", "{}: evaluations report no metrics except their time", why);
-}
-
-// Logs the memory of the process, which may include memory of other work.
-void Trainer::tell_memory() {
-  if (told_.prediction.peak == 0) return;
-  const auto both = [](int64_t predicted, int64_t measured) {
-    const auto text = [](int64_t bytes) { return base::bytes_text(static_cast<double>(bytes)); };
-    return fmt::format("{} ({})", text(measured), text(predicted));
-  };
-  std::string of;
-  if (told_.size.rows > 0)
-    of = fmt::format(" of {} of up to {} at a time", base::quantity(told_.size.rows, "row"),
-                     base::quantity(told_.size.longest, "token"));
-  std::string line = fmt::format("measured peak, and in parentheses the predicted one{}: resident {}", of,
-                                 both(told_.prediction.peak, base::peak_resident_bytes()));
-  for (int32_t i = 0; cap_ && i < base::kMemoryKinds; ++i) {
-    const auto kind = static_cast<base::MemoryKind>(i);
-    line += fmt::format(", {} {}", base::measured_kind_name(kind),
-                        both(told_.prediction.kinds[static_cast<size_t>(i)], cap_->most(kind)));
-  }
-  runtime_->log().write(base::LogLevel::info, "plan", line);
+  run_.emplace(*runtime_, std::move(config), *train_, eval_.get());
+  const run::MemoryCapScope capped(run_->cap());
+  model_ = run_->open_model();
+  samples_ = run_->open_samples(*model_);
+  events_.samples = samples_.get();
+  trainer_ = run_->create_trainer(*model_, events_);
 }
 
 bool Trainer::step_locked() {
@@ -222,15 +88,10 @@ bool Trainer::step_locked() {
   if (samples_) samples_->take_due();
   if (!stepped) {
     if (samples_) samples_->take_last();
-    if (!cap_) {
-      told_ = run::peak_of_what_ran(*runtime_, config_, expected_, train_batches_->largest(),
-                                    eval_batches_ ? eval_batches_->largest() : run::BatchSize(),
-                                    embedding_rows_, new_tokens_);
-    }
+    run_->predict_what_ran();
     error.check(trainer_->finish(error));
     interrupt_.answered();
-    train_batches_->tell();
-    tell_memory();
+    run_->tell();
   }
   return stepped;
 }
@@ -271,7 +132,8 @@ void Trainer::evaluate() {
   exclusively(
       [&] {
         metrics_.entries.clear();
-        if (!eval_batches_) fail(Status::invalid_argument, "the trainer was created without evaluation rows");
+        if (!run_->evaluates())
+          fail(Status::invalid_argument, "the trainer was created without evaluation rows");
         std::span<const engine::Metric> numbers;
         engine::ErrorCapture error;
         error.check(process().use_engine(Use::evaluate, [&] { return trainer_->evaluate(&numbers, error); }));

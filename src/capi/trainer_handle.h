@@ -1,22 +1,16 @@
-// A trainer handle: prepared rows, the model and the engine's trainer, and the values that the host reads
-// from them.
+// A trainer handle: a run, its model and the engine's trainer, and the values that the host reads from them.
 #pragma once
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "capi/dataset_handle.h"
 #include "capi/metrics_handle.h"
 #include "capi/runtime.h"
-#include "config/config.h"
 #include "engine/engine.h"
-#include "run/complete/samples.h"
-#include "run/engine_object.h"
-#include "run/plan/expected_peak.h"
-#include "run/plan/memory_cap.h"
-#include "run/rows/batch_source.h"
-#include "run/tokenizer.h"
+#include "run/run.h"
 #include "trl/trl.h"
 
 namespace trl::capi {
@@ -45,7 +39,7 @@ class Trainer {
     interrupt_.report_saving_to(runtime_->progress());
     base::poll();  // a request may have come before begin()
     const base::InterruptScope interrupted_by(base::thread_interrupt() != nullptr ? &interrupt_ : nullptr);
-    const run::MemoryCapScope capped(cap());
+    const run::MemoryCapScope capped(run_->cap());
     try {
       return body();
     } catch (const Error& error) {
@@ -58,7 +52,7 @@ class Trainer {
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
   const trl_metrics& metrics() const { return metrics_; }
   engine::Model& model() { return *model_; }
-  const std::shared_ptr<run::Tokenizer>& tokenizer() const { return tokenizer_; }
+  const std::shared_ptr<run::Tokenizer>& tokenizer() const { return run_->tokenizer(); }
 
  private:
   class Events final : public engine::EventSink {
@@ -69,24 +63,13 @@ class Trainer {
     std::exception_ptr failure;       // the function's first failure
     run::Samples* samples = nullptr;  // sample_prompts
   };
-  void settle_evaluation();  // warns if evaluation has no rows
   bool step_locked();
-  void tell_memory();  // logs predicted and measured memory, at the end
-  run::MemoryCap* cap() { return cap_ ? &*cap_ : nullptr; }
 
   const std::shared_ptr<Runtime> runtime_;
   std::set<std::string, std::less<>> added_;  // adapters that the run itself does not use
-  const config::Config config_;
   const std::shared_ptr<Dataset> train_, eval_;
-  const std::string model_path_;
-  std::shared_ptr<run::Tokenizer> tokenizer_;
-  std::unique_ptr<base::ThreadPool> pool_;
-  std::unique_ptr<run::Batches> train_batches_, eval_batches_;
   ReportingInterrupt interrupt_;
-  run::ExpectedPeak expected_, told_;  // before the run, and at the end for the batches that ran
-  int64_t embedding_rows_ = 0;         // counted as plan_of does
-  std::vector<int32_t> new_tokens_;
-  std::optional<run::MemoryCap> cap_;  // memory_budget
+  std::optional<run::Run> run_;  // made when a request can already stop the work
   Events events_;
   run::EngineObject<engine::Model> model_;
   std::unique_ptr<run::Samples> samples_;  // or null

@@ -18,7 +18,7 @@ trl_status trl_trainer_check(trl_runtime* runtime, const trl_config* config, trl
     const RuntimeScope scope(*held);
     const trl::config::Config wanted = trl::run::with_whole_paths(get(config, "config")->copy());
     trl::run::needed_model_path(wanted);
-    trl::run::check_run(*held, wanted, trl::config::training_arguments(wanted));
+    trl::run::check_run(*held, trl::config::RunOptions(wanted));
   });
 }
 

@@ -114,6 +114,7 @@ struct TrainingArguments {
 
 // Reads and cross-checks; throws Error(invalid_config).
 TrainingArguments training_arguments(const Config& config);
+int64_t times_read() noexcept;  // calls of training_arguments() on this thread
 
 // Returns offload_dir, or its default; empty: nothing is offloaded.
 std::string offload_directory(const TrainingArguments& arguments);

@@ -1,7 +1,7 @@
-// The interface between libtrl.so and libtrl_engine.so: abstract classes and plain (pointer, count) structs,
-// nothing else. Every call is noexcept and answers with a trl::Status as int32_t; a negative one comes with a
-// message through ErrorSink. Each side destroys its own objects (release()). Views are valid during the call
-// unless said otherwise.
+// The interface between libtrl.so and libtrl_engine.so: abstract classes, plain (pointer, count) structs, and
+// the options of a run, which both read with the same code, since they are built together. Every call is
+// noexcept and answers with a trl::Status as int32_t; a negative one comes with a message through ErrorSink.
+// Each side destroys its own objects (release()). Views are valid during the call unless said otherwise.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -13,9 +13,13 @@
 #include "config/levers.h"
 #include "config/quantization.h"
 
+namespace trl::config {
+struct RunOptions;
+}
+
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 14;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 15;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -46,11 +50,6 @@ class Host {
 
  protected:
   ~Host() = default;
-};
-
-struct KeyValue {
-  std::string_view key;
-  std::string_view value;
 };
 
 struct NamedBytes {
@@ -247,7 +246,7 @@ struct Prediction {
 };
 
 struct AttentionSpec {
-  std::span<const KeyValue> config;  // as in TrainerSpec; attn_implementation names a plug-in
+  const config::RunOptions* options = nullptr;  // attn_implementation names a plug-in
   std::string_view model_path;
 };
 
@@ -274,7 +273,7 @@ struct SpecialTokens {
 };
 
 struct TrainerSpec {
-  std::span<const KeyValue> config;     // keys set by the user, canonical names and values (config::Config)
+  const config::RunOptions* options = nullptr;
   Model* model = nullptr;               // must outlive the trainer; its weights are trained in place
   Attention* attention = nullptr;       // or null: the built-in one; may be released before the trainer
   BatchSource* train = nullptr;         // outlives the trainer
@@ -312,10 +311,10 @@ class Trainer {
 };
 
 struct EvaluatorSpec {
-  std::span<const KeyValue> config;  // as in TrainerSpec
-  Model* model = nullptr;            // must outlive the evaluator
-  Attention* attention = nullptr;    // or null: the built-in one; may be released before the evaluator
-  SpecialTokens tokens = {};         // as in TrainerSpec
+  const config::RunOptions* options = nullptr;
+  Model* model = nullptr;          // must outlive the evaluator
+  Attention* attention = nullptr;  // or null: the built-in one; may be released before the evaluator
+  SpecialTokens tokens = {};       // as in TrainerSpec
 };
 
 // Measures a model as the evaluations of a run do, without a run.
@@ -333,7 +332,7 @@ class Evaluator {
 // A run that is planned and not executed. Every member has the value that a TrainerSpec with such batches
 // has.
 struct PlanSpec {
-  std::span<const KeyValue> config;
+  const config::RunOptions* options = nullptr;
   ModelSpec model;
   std::span<const int64_t> lengths;  // tokens of each row of the largest micro-batch
   // lengths are those that max_length allows; the rows themselves may be shorter.
@@ -345,6 +344,8 @@ struct PlanSpec {
   double tokens = 0;        // tokens of all steps; 0: not known
   double epoch_tokens = 0;  // tokens of all rows, once; 0: not known
   bool time = true;         // false: no time is predicted or measured
+  bool disks = false;       // the disks are compared with what the run will write, as check_disks() does
+  int64_t batches_per_epoch = 0;  // as for check_disks()
 };
 
 class TextSink {
@@ -363,7 +364,7 @@ class Engine {
   virtual int32_t end_threads(ErrorSink& error) noexcept = 0;
   // Refuses, before anything is read, a run that this build or machine cannot do, and a run with an invalid
   // output directory or checkpoint to resume from; config as in TrainerSpec.
-  virtual int32_t check_run(std::span<const KeyValue> config, ErrorSink& error) noexcept = 0;
+  virtual int32_t check_run(const config::RunOptions& options, ErrorSink& error) noexcept = 0;
   // Returns Error(io) if the disks have no room for the files that the run will write: its checkpoints, as
   // far as these batches (-1: streaming; 0: not known) tell how many, and a file of states. Reads headers of
   // the model, and no weights. create_trainer() checks the rest.

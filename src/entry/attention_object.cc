@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "config/model_dtype.h"
-#include "config/training_arguments.h"
+#include "config/run_options.h"
 #include "entry/trained.h"
 #include "entry/trainer_object.h"
 #include "kernels/attention/attention_plugin.h"
@@ -29,8 +29,7 @@ kernels::AttentionNeeds needs_of(const model::Outline& outline, bool bf16) {
 }  // namespace
 
 AttentionObject::AttentionObject(const engine::AttentionSpec& spec) {
-  const config::Config config = config_of(spec.config);
-  const config::TrainingArguments arguments = config::training_arguments(config);
+  const auto& [config, arguments] = *spec.options;
   const model::Outline outline =
       model::Model::outline(std::string(spec.model_path), config::model_dtype(config), head_of(config));
   double agreement = 0;

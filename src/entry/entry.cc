@@ -5,7 +5,7 @@
 #include "base/arithmetic/isa.h"
 #include "base/json/json.h"
 #include "checkpoint/convert.h"
-#include "config/training_arguments.h"
+#include "config/run_options.h"
 #include "engine/engine.h"
 #include "entry/attention_object.h"
 #include "entry/boundary.h"
@@ -80,10 +80,9 @@ class EngineObject final : public engine::Engine {
     });
   }
 
-  int32_t check_run(std::span<const engine::KeyValue> values, engine::ErrorSink& error) noexcept override {
+  int32_t check_run(const config::RunOptions& options, engine::ErrorSink& error) noexcept override {
     return guard(host_, error, [&] {
-      const config::Config config = config_of(values);
-      const config::TrainingArguments arguments = config::training_arguments(config);
+      const auto& [config, arguments] = options;
       train::check_device(arguments, tensor::device(config.get_bool("use_cpu")));
       train::check_output(arguments, !config.get_bool("use_peft"));
       if (config.get_text("memory_budget")) check_plannable(config, arguments);

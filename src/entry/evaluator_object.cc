@@ -1,6 +1,6 @@
 #include "entry/evaluator_object.h"
 
-#include "config/training_arguments.h"
+#include "config/run_options.h"
 #include "entry/attention_object.h"
 #include "entry/memory_plan.h"
 #include "entry/same_batch.h"
@@ -15,10 +15,10 @@ namespace trl::entry {
 EvaluatorObject::EvaluatorObject(engine::Host& host, const engine::EvaluatorSpec& spec)
     : host_(host), log_(host) {
   ModelObject& object = *static_cast<ModelObject*>(spec.model);
-  const config::Config config = config_of(spec.config);
+  const config::Config& config = spec.options->config;
   object.get().align_special_tokens(spec.tokens);
   retype_adapter(object.get(), config);
-  train::Evaluator::Setup setup{config::training_arguments(config), &object.get(), object.path()};
+  train::Evaluator::Setup setup{spec.options->arguments, &object.get(), object.path()};
   if (spec.attention != nullptr)
     setup.attention = static_cast<const AttentionObject*>(spec.attention)->plugin();
   setup.log = &log_;
@@ -38,8 +38,7 @@ int32_t EvaluatorObject::evaluate(engine::BatchSource& rows, std::span<const eng
 }
 
 int64_t planned_evaluation(const engine::PlanSpec& spec) {
-  const config::Config config = config_of(spec.config);
-  const config::TrainingArguments arguments = config::training_arguments(config);
+  const auto& [config, arguments] = *spec.options;
   check_plannable(config, arguments);
   const tensor::Rehearsal rehearsal;
   base::NullLog log;

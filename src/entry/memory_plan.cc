@@ -243,11 +243,23 @@ void add_memory(base::Json& json, const Rehearsed& run, int64_t process) {
   }
 }
 
-// Returns the reason why a run with these needs is refused, or null.
-base::Json disk_refusal(const config::TrainingArguments& arguments, train::DiskNeeds needs) try {
-  if (arguments.resume_from_checkpoint)
-    needs.checkpoints = 0;  // the resumed checkpoint decides how many are left
+// Throws Error(io) if the disks lack room for a run of that many batches an epoch (-1: streaming; 0: not
+// known).
+void need_disks(const config::RunOptions& options, train::DiskNeeds needs, int64_t batches) {
+  config::TrainingArguments arguments = options.arguments;
+  if (batches == 0 && arguments.max_steps <= 0) arguments.max_steps = 1;
+  // The checkpoint of a resumed run determines its remaining saves.
+  if (arguments.resume_from_checkpoint) arguments.save_strategy = config::Strategy::no;
+  const train::RunSteps steps = train::run_steps(arguments, batches != 0 ? batches : SameBatch::kMany, 1);
+  needs.checkpoints = train::checkpoints_ahead(arguments, steps, 0);
+  needs.activation_bytes = 0;  // those of the largest batch are compared when the trainer is made
   train::need_room(arguments, needs);
+}
+
+// Calls check, and returns the reason if it refuses the run, or null.
+template <typename Check>
+base::Json refusal_of(const Check& check) try {
+  check();
   return nullptr;
 } catch (const Error& error) {
   if (error.status() != Status::io) throw;
@@ -269,7 +281,10 @@ base::Json disk_json(const config::TrainingArguments& arguments, const Rehearsed
                      {"model_bytes", needs.model_bytes},
                      {"needed_bytes", needs.saved_bytes()},
                      {"free_bytes", train::free_on_disk(arguments.output_dir)}};
-  if (base::Json refusal = disk_refusal(arguments, needs); !refusal.is_null())
+  train::DiskNeeds compared = needs;
+  if (arguments.resume_from_checkpoint)
+    compared.checkpoints = 0;  // the resumed checkpoint decides how many are left
+  if (base::Json refusal = refusal_of([&] { train::need_room(arguments, compared); }); !refusal.is_null())
     json["refused"] = std::move(refusal);
   if (const std::string away = config::offload_directory(arguments); !away.empty()) {
     json["offloaded_state_bytes"] = needs.state_bytes;
@@ -327,8 +342,7 @@ void check_plannable(const config::Config& config, const config::TrainingArgumen
 }
 
 std::string plan_json(const engine::PlanSpec& spec) {
-  const config::Config config = config_of(spec.config);
-  const config::TrainingArguments arguments = config::training_arguments(config);
+  const auto& [config, arguments] = *spec.options;
   check_plannable(config, arguments);
   const Rehearsed run = rehearse(spec, config, arguments);
   base::Json json;
@@ -339,26 +353,23 @@ std::string plan_json(const engine::PlanSpec& spec) {
   json["trained_parameters"] = run.trained;
   json["kv_cache"] = {{"tokens", run.cache_tokens}, {"bytes", run.cache_bytes}};
   json["disk"] = disk_json(arguments, run, spec.steps, spec.epoch_tokens);
+  if (spec.disks)
+    json["refused"] = refusal_of([&] { need_disks(*spec.options, run.disk, spec.batches_per_epoch); });
   return json.dump();
 }
 
 void check_disks(const engine::PlanSpec& spec, int64_t batches_per_epoch) {
-  const config::Config config = config_of(spec.config);
-  config::TrainingArguments arguments = config::training_arguments(config);
-  const bool known = batches_per_epoch != 0;
-  if (!known && arguments.max_steps <= 0) arguments.max_steps = 1;
-  // The checkpoint of a resumed run determines its remaining saves.
-  if (arguments.resume_from_checkpoint) arguments.save_strategy = config::Strategy::no;
-  arguments.cache_frozen_layers.clear();  // this cache checks its own disk
   const tensor::Rehearsal rehearsal;
-  const auto model = opened(spec, config);
-  SameBatch batches(std::vector<int64_t>{1}, known ? batches_per_epoch : SameBatch::kMany);
+  const auto model = opened(spec, spec.options->config);
+  SameBatch batches(std::vector<int64_t>{1});
   train::Setup setup;
-  setup.arguments = arguments;
+  setup.arguments = spec.options->arguments;
+  setup.arguments.max_steps = 1;
+  setup.arguments.cache_frozen_layers.clear();  // this cache checks its own disk
   setup.model = model.get();
   setup.model_path = spec.model.path;
   setup.train = &batches;
-  train::need_room(arguments, train::Trainer(std::move(setup)).disk_needs());
+  need_disks(*spec.options, train::Trainer(std::move(setup)).disk_needs(), batches_per_epoch);
 }
 
 }  // namespace trl::entry

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "config/training_arguments.h"
+#include "config/run_options.h"
 #include "engine/engine.h"
 
 namespace trl::entry {

@@ -1,26 +1,20 @@
 #include "entry/trainer_object.h"
 
 #include "base/error.h"
-#include "config/config.h"
+#include "config/run_options.h"
 #include "entry/attention_object.h"
 #include "entry/trained.h"
 #include "model/gguf_metadata.h"
 
 namespace trl::entry {
 
-config::Config config_of(std::span<const engine::KeyValue> values) {
-  config::Config config;
-  for (const engine::KeyValue& pair : values) config.set(pair.key, pair.value);
-  return config;
-}
-
 TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec)
     : host_(host), log_(host), model_(*static_cast<ModelObject*>(spec.model)) {
-  const config::Config config = config_of(spec.config);
+  const config::Config& config = spec.options->config;
   for (const engine::NamedBytes& file : spec.files) files_.emplace_back(file.name, file.bytes);
   refuse_quantised(model_.get(), config);
   train::Setup setup;
-  setup.arguments = config::training_arguments(config);
+  setup.arguments = spec.options->arguments;
   setup.arguments.levers = spec.levers;
   setup.model = &model_.get();
   setup.model_path = model_.path();

@@ -15,8 +15,6 @@
 
 namespace trl::entry {
 
-config::Config config_of(std::span<const engine::KeyValue> values);
-
 class TrainerObject final : public engine::Trainer {
  public:
   TrainerObject(engine::Host& host, const engine::TrainerSpec& spec);

@@ -26,7 +26,8 @@ void check_folders(const config::TrainingArguments& arguments) {
 }
 
 // Says whether the engine has to check a run; it is not opened for the others.
-bool asks_engine(const config::Config& config, const config::TrainingArguments& arguments) {
+bool asks_engine(const config::RunOptions& options) {
+  const auto& [config, arguments] = options;
   return !arguments.attention.plugin.empty() || config.get_text("memory_budget") ||
          arguments.fused_kernels == config::FusedKernels::on || arguments.resume_from_checkpoint ||
          base::is_directory(arguments.output_dir);
@@ -34,16 +35,14 @@ bool asks_engine(const config::Config& config, const config::TrainingArguments& 
 
 }  // namespace
 
-void check_run(Environment& environment, const config::Config& config,
-               const config::TrainingArguments& arguments) {
+void check_run(Environment& environment, const config::RunOptions& options) {
+  const auto& [config, arguments] = options;
   refuse_combinations(config, arguments);
   check_folders(arguments);
   if (const std::string& path = arguments.preference.reference; !path.empty()) check_reference(path);
-  if (!asks_engine(config, arguments)) return;
-  std::vector<engine::KeyValue> values;
-  for (const auto& [key, value] : config.values()) values.push_back({key, value});
+  if (!asks_engine(options)) return;
   engine::ErrorCapture error;
-  error.check(environment.engine().check_run(values, error));
+  error.check(environment.engine().check_run(options, error));
 }
 
 }  // namespace trl::run

@@ -85,12 +85,12 @@ engine::SpecialTokens special_tokens(const text::Tokenizer& tokenizer, const con
   return {id(special.bos), id(special.eos), id(special.pad), end};
 }
 
-EngineObject<engine::Attention> open_attention(Environment& environment,
-                                               const std::vector<engine::KeyValue>& values,
+EngineObject<engine::Attention> open_attention(Environment& environment, const config::RunOptions& options,
                                                const std::string& model_path) {
+  if (options.arguments.attention.plugin.empty()) return {};
   engine::Attention* attention = nullptr;
   engine::ErrorCapture error;
-  error.check(environment.engine().open_attention({values, model_path}, &attention, error));
+  error.check(environment.engine().open_attention({&options, model_path}, &attention, error));
   return EngineObject<engine::Attention>(attention);
 }
 

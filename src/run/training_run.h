@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "config/config.h"
-#include "config/training_arguments.h"
+#include "config/run_options.h"
 #include "run/engine_object.h"
 #include "run/environment.h"
 #include "run/tokenizer.h"
@@ -31,9 +31,8 @@ std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
 
 engine::SpecialTokens special_tokens(const text::Tokenizer& tokenizer, const config::Config& config);
 
-// Opens the plug-in of attn_implementation. values: of the configuration.
-EngineObject<engine::Attention> open_attention(Environment& environment,
-                                               const std::vector<engine::KeyValue>& values,
+// Opens the plug-in of attn_implementation; null: none is named.
+EngineObject<engine::Attention> open_attention(Environment& environment, const config::RunOptions& options,
                                                const std::string& model_path);
 
 bool takes_tokens_over(const config::Config& config);  // the tokens of another model

@@ -88,7 +88,7 @@ class Search {
     }
     Tried& made = tried_.emplace_back(Tried{way, {}});
     try {
-      made.plan = plan(way.options(config_), way.settings());
+      made.plan = plan(config::RunOptions(way.options(config_)), way.settings());
     } catch (const Error& error) {
       const bool of_disk = error.key() == "offload_dir" || error.status() == Status::io;
       if (!of_disk || !way.leaves() || leaving_asked_) throw;
@@ -102,12 +102,12 @@ class Search {
     return made;
   }
 
-  base::Json plan(const config::Config& config, const config::Levers& levers) {
+  base::Json plan(const config::RunOptions& options, const config::Levers& levers) {
     std::string key = fmt::format("{} {}\n", levers.small_tiles, levers.weight_copies);
-    for (const auto& [name, value] : config.values()) key += fmt::format("{}={}\n", name, value);
+    for (const auto& [name, value] : options.config.values()) key += fmt::format("{}={}\n", name, value);
     if (const auto found = made_.find(key); found != made_.end()) return found->second;
     return made_
-        .emplace(key, plan_of(environment_, config, size_, embedding_rows_, new_tokens_, true, levers))
+        .emplace(key, plan_of(environment_, options, size_, embedding_rows_, new_tokens_, true, levers))
         .first->second;
   }
 
@@ -173,9 +173,10 @@ std::string chosen_text(const Tried& best, const Tried* faster, int64_t budget) 
 
 }  // namespace
 
-Choice choose_way(Environment& environment, const config::Config& config,
-                  const config::TrainingArguments& training, int64_t budget, const RunSize& size,
-                  int64_t embedding_rows, const std::vector<int32_t>& new_tokens, PlansMade& made) {
+Choice choose_way(Environment& environment, const config::RunOptions& options, int64_t budget,
+                  const RunSize& size, int64_t embedding_rows, const std::vector<int32_t>& new_tokens,
+                  PlansMade& made) {
+  const auto& [config, training] = options;
   Search search(environment, config, training.offload.has_value(), budget, size, embedding_rows, new_tokens,
                 made);
   search.run();
@@ -185,7 +186,7 @@ Choice choose_way(Environment& environment, const config::Config& config,
     refuse_too_little(config, training, budget, least.plan, least.way.name());
   }
   environment.log().write(base::LogLevel::info, "plan", chosen_text(*best, search.next_faster(), budget));
-  Choice choice{best->way.options(config), best->way.settings(), best->plan};
+  Choice choice{config::RunOptions(best->way.options(config)), best->way.settings(), best->plan};
   choice.plan["way"] = best->way.name();
   return choice;
 }

@@ -11,7 +11,7 @@
 namespace trl::run {
 
 struct Choice {
-  config::Config config;  // with the options of the way
+  config::RunOptions options;  // with those of the way
   config::Levers levers;
   base::Json plan;  // of that way
 };
@@ -21,10 +21,10 @@ using PlansMade = std::map<std::string, base::Json>;
 // budget: resident bytes. Few ways are rehearsed: each form of recomputation without levers, and if that does
 // not fit, a binary search between none and all of its levers. The log names the chosen way, and the bytes
 // that the next faster one would have needed. Throws Error(invalid_config) with the smallest sufficient
-// budget if no way fits. training: the values of config. made: of the same batches; gets
-// the plans that are made.
-Choice choose_way(Environment& environment, const config::Config& config,
-                  const config::TrainingArguments& training, int64_t budget, const RunSize& size,
-                  int64_t embedding_rows, const std::vector<int32_t>& new_tokens, PlansMade& made);
+// budget if no way fits. made: plans of the same batches; gets
+// those that are made.
+Choice choose_way(Environment& environment, const config::RunOptions& options, int64_t budget,
+                  const RunSize& size, int64_t embedding_rows, const std::vector<int32_t>& new_tokens,
+                  PlansMade& made);
 
 }  // namespace trl::run

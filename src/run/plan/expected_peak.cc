@@ -9,10 +9,10 @@
 
 namespace trl::run {
 
-std::optional<base::Json> plan_where_possible(Environment& environment, const config::Config& config,
+std::optional<base::Json> plan_where_possible(Environment& environment, const config::RunOptions& options,
                                               const RunSize& size, int64_t embedding_rows,
                                               const std::vector<int32_t>& new_tokens) try {
-  return plan_of(environment, config, size, embedding_rows, new_tokens, false);
+  return plan_of(environment, options, size, embedding_rows, new_tokens, false);
 } catch (const Error& error) {
   if (error.key() == "use_cpu" || error.key() == "fused_kernels") return std::nullopt;
   throw;
@@ -20,8 +20,9 @@ std::optional<base::Json> plan_where_possible(Environment& environment, const co
 
 namespace {
 
-std::optional<RunSize> known_size(const config::Config& config, const config::TrainingArguments& training,
-                                  Batches& rows, Batches* evaluation, bool all_read) {
+std::optional<RunSize> known_size(const config::RunOptions& options, Batches& rows, Batches* evaluation,
+                                  bool all_read) {
+  const auto& [config, training] = options;
   const bool bounded = config.get_optional_int("max_length").has_value();
   std::optional<RunSize> size;
   if (all_read || !bounded) size = size_of_rows(config, training, rows, evaluation);
@@ -29,46 +30,54 @@ std::optional<RunSize> known_size(const config::Config& config, const config::Tr
   return size;
 }
 
-}  // namespace
-
-ExpectedPeak expected_peak(Environment& environment, const config::Config& config,
-                           const config::TrainingArguments& training, Batches& rows, Batches* evaluation,
-                           bool all_read, int64_t embedding_rows, const std::vector<int32_t>& new_tokens) {
-  const std::optional<RunSize> size = known_size(config, training, rows, evaluation, all_read);
-  if (!size) return {};
-  try {
-    const std::optional<base::Json> plan =
-        plan_where_possible(environment, config, *size, embedding_rows, new_tokens);
-    if (!plan) return {};
-    const engine::Prediction prediction = prediction_of(*plan);
-    ExpectedPeak out = {prediction, *size, prediction.process};
-    out.size.longest = plan->at("row_tokens");
-    for (const base::Json& term : plan->at("terms")) {
-      if (term.at("name") == "start of the process") out.least += term.at("most_bytes").get<int64_t>();
-    }
-    environment.log().write(
-        base::LogLevel::info, "plan",
-        fmt::format("a peak of {} is predicted for the process ({} of up to {} at a time)",
-                    base::bytes_text(static_cast<double>(prediction.peak)),
-                    base::quantity(out.size.rows, "row"), base::quantity(out.size.longest, "token")));
-    if (const auto lacking = memory_lacking(prediction.peak))
-      environment.log().warning("plan", "{}", *lacking);
-    return out;
-  } catch (const Error& error) {  // a run that cannot be computed either says so itself
-    if (error.status() == Status::cancelled || error.status() == Status::callback) throw;
-    environment.log().write(base::LogLevel::debug, "plan",
-                            fmt::format("no peak is predicted: {}", error.message()));
-    return {};
-  }
+// A run that cannot be computed either says so itself.
+std::optional<base::Json> plan_or_nothing(Environment& environment, const config::RunOptions& options,
+                                          const RunSize& size, int64_t embedding_rows,
+                                          const std::vector<int32_t>& new_tokens) try {
+  return plan_where_possible(environment, options, size, embedding_rows, new_tokens);
+} catch (const Error& error) {
+  if (error.status() == Status::cancelled || error.status() == Status::callback) throw;
+  environment.log().write(base::LogLevel::debug, "plan",
+                          fmt::format("no peak is predicted: {}", error.message()));
+  return std::nullopt;
 }
 
-ExpectedPeak peak_of_what_ran(Environment& environment, const config::Config& config,
+}  // namespace
+
+ExpectedPeak expected_peak(Environment& environment, const config::RunOptions& options, Batches& rows,
+                           Batches* evaluation, bool all_read, int64_t embedding_rows,
+                           const std::vector<int32_t>& new_tokens) {
+  std::optional<RunSize> size = known_size(options, rows, evaluation, all_read);
+  if (!size) return {};
+  size->batches = all_read ? rows.batches_per_epoch() : 0;
+  const std::optional<base::Json> plan =
+      plan_or_nothing(environment, options, *size, embedding_rows, new_tokens);
+  if (!plan) return {};
+  if (const base::Json& refused = plan->at("refused"); !refused.is_null())
+    throw Error(Status::io, refused.at("message"), refused.at("key"));
+  const engine::Prediction prediction = prediction_of(*plan);
+  ExpectedPeak out = {prediction, *size, prediction.process};
+  out.size.longest = plan->at("row_tokens");
+  out.size.batches.reset();
+  for (const base::Json& term : plan->at("terms")) {
+    if (term.at("name") == "start of the process") out.least += term.at("most_bytes").get<int64_t>();
+  }
+  environment.log().write(
+      base::LogLevel::info, "plan",
+      fmt::format("a peak of {} is predicted for the process ({} of up to {} at a time)",
+                  base::bytes_text(static_cast<double>(prediction.peak)),
+                  base::quantity(out.size.rows, "row"), base::quantity(out.size.longest, "token")));
+  if (const auto lacking = memory_lacking(prediction.peak)) environment.log().warning("plan", "{}", *lacking);
+  return out;
+}
+
+ExpectedPeak peak_of_what_ran(Environment& environment, const config::RunOptions& options,
                               const ExpectedPeak& expected, const BatchSize& trained,
                               const BatchSize& evaluated, int64_t embedding_rows,
                               const std::vector<int32_t>& new_tokens) {
   const BatchSize planned = {expected.size.rows, expected.size.longest};
   if (expected.prediction.peak == 0 || trained.tokens() == 0 || trained.tokens() >= planned.tokens() ||
-      config.get_bool("packing"))
+      options.config.get_bool("packing"))
     return expected;
   ExpectedPeak ran = expected;
   ran.size.rows = trained.rows;
@@ -77,7 +86,7 @@ ExpectedPeak peak_of_what_ran(Environment& environment, const config::Config& co
   ran.size.allowed = false;
   try {
     const std::optional<base::Json> plan =
-        plan_where_possible(environment, config, ran.size, embedding_rows, new_tokens);
+        plan_where_possible(environment, options, ran.size, embedding_rows, new_tokens);
     if (!plan) return expected;
     ran.prediction = prediction_of(*plan);
   } catch (const Error&) {

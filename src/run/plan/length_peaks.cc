@@ -16,7 +16,8 @@ void predict_peaks(Environment& environment, telemetry::LengthProfile& profile,
         "method",
         "the rows are preferences; trl_trainer_plan (trl estimate --method dpo) predicts the peak of a run "
         "on them");
-  const config::Config config = with_whole_paths(given);
+  const config::RunOptions options(with_whole_paths(given));
+  const config::Config& config = options.config;
   std::vector<int32_t> new_tokens;
   const auto tokenizer =
       open_training_tokenizer(config, needed_model_path(config), new_tokens, environment.log());
@@ -30,7 +31,7 @@ void predict_peaks(Environment& environment, telemetry::LengthProfile& profile,
     if (length != size.longest) {  // a limit beyond the longest row changes nothing
       size.longest = length;
       size.allowed = length == limit.max_length;
-      base::Json plan = plan_of(environment, config, size, rows, new_tokens, std::exchange(first, false));
+      base::Json plan = plan_of(environment, options, size, rows, new_tokens, std::exchange(first, false));
       keep_process(plan, process);
       peak = plan.at("peak_bytes").get<int64_t>();
     }

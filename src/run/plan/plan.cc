@@ -11,6 +11,8 @@ namespace trl::run {
 
 namespace {
 
+constinit thread_local int64_t rehearsed_so_far = 0;
+
 class Text final : public engine::TextSink {
  public:
   void set(std::string_view text) override { text_ = text; }
@@ -33,29 +35,30 @@ void need_countable(const RunSize& size) {
 
 // Describes a run for the engine.
 struct Told {
-  Told(const config::Config& config, int64_t embedding_rows, const std::vector<int32_t>& new_tokens)
-      : path(needed_model_path(config)), dtype(config::model_dtype(config)) {
-    for (const auto& [key, value] : config.values()) values.push_back({key, value});
-    spec.config = values;
-    spec.model = model_spec(path, dtype, config, {embedding_rows});
+  Told(const config::RunOptions& options, int64_t embedding_rows, const std::vector<int32_t>& new_tokens)
+      : path(needed_model_path(options.config)), dtype(config::model_dtype(options.config)) {
+    spec.options = &options;
+    spec.model = model_spec(path, dtype, options.config, {embedding_rows});
     spec.new_tokens = new_tokens;
+    ++rehearsed_so_far;
   }
   Told(const Told&) = delete;
   Told& operator=(const Told&) = delete;
 
   const std::string path, dtype;
-  std::vector<engine::KeyValue> values;
   engine::PlanSpec spec;
 };
 
 }  // namespace
 
-base::Json plan_of(Environment& environment, const config::Config& config, const RunSize& size,
+int64_t rehearsals() noexcept { return rehearsed_so_far; }
+
+base::Json plan_of(Environment& environment, const config::RunOptions& options, const RunSize& size,
                    int64_t embedding_rows, const std::vector<int32_t>& new_tokens, bool time,
                    const config::Levers& levers) {
   need_countable(size);
   const std::vector<int64_t> lengths(static_cast<size_t>(size.rows), size.longest);
-  Told told(config, embedding_rows, new_tokens);
+  Told told(options, embedding_rows, new_tokens);
   engine::PlanSpec& spec = told.spec;
   spec.lengths = lengths;
   spec.longest_allowed = size.allowed;
@@ -65,6 +68,8 @@ base::Json plan_of(Environment& environment, const config::Config& config, const
   spec.tokens = size.tokens;
   spec.epoch_tokens = size.epoch_tokens;
   spec.time = time;
+  spec.disks = size.batches.has_value();
+  spec.batches_per_epoch = size.batches.value_or(0);
   Text json;
   engine::ErrorCapture error;
   engine::Engine& engine = environment.engine();
@@ -72,9 +77,9 @@ base::Json plan_of(Environment& environment, const config::Config& config, const
   return base::parse_json(json.get(), "plan");
 }
 
-void check_disks(Environment& environment, const config::Config& config, int64_t embedding_rows,
+void check_disks(Environment& environment, const config::RunOptions& options, int64_t embedding_rows,
                  const std::vector<int32_t>& new_tokens, int64_t batches_per_epoch) {
-  const Told told(config, embedding_rows, new_tokens);
+  const Told told(options, embedding_rows, new_tokens);
   engine::ErrorCapture error;
   engine::Engine& engine = environment.engine();
   error.check(environment.use_engine(

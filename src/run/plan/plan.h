@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/json/json.h"
-#include "config/levers.h"
+#include "config/run_options.h"
 #include "engine/engine.h"
 #include "run/plan/size.h"
 
@@ -11,14 +11,16 @@ namespace trl::run {
 
 // Returns the engine's plan of one configuration. embedding_rows: 0: as in the model. time: false: no times
 // are predicted.
-base::Json plan_of(Environment& environment, const config::Config& config, const RunSize& size,
+base::Json plan_of(Environment& environment, const config::RunOptions& options, const RunSize& size,
                    int64_t embedding_rows, const std::vector<int32_t>& new_tokens, bool time = true,
                    const config::Levers& levers = {});
 
 // Refuses a run if the disks lack room for it, before its model is opened. batches_per_epoch: 0: not known
 // yet.
-void check_disks(Environment& environment, const config::Config& config, int64_t embedding_rows,
+void check_disks(Environment& environment, const config::RunOptions& options, int64_t embedding_rows,
                  const std::vector<int32_t>& new_tokens, int64_t batches_per_epoch);
+
+int64_t rehearsals() noexcept;  // of a model, on this thread
 
 engine::Prediction prediction_of(const base::Json& plan);
 

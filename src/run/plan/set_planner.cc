@@ -49,8 +49,8 @@ bool is_refusal(Status status) {
 }
 
 base::Json SetPlanner::plan(const config::Config& given) {
-  const config::Config config = with_whole_paths(rows_ != nullptr ? rows_->apply_options(given) : given);
-  const config::TrainingArguments training = config::training_arguments(config);
+  const config::RunOptions options(with_whole_paths(rows_ != nullptr ? rows_->apply_options(given) : given));
+  const auto& [config, training] = options;
   refuse_combinations(config, training);
   Batches& batches = batches_of(config, training);
   const std::optional<int64_t> budget = memory_budget(environment_, config);
@@ -61,11 +61,11 @@ base::Json SetPlanner::plan(const config::Config& given) {
     size.longest = counted.longest;
     size.allowed = true;
   }
-  if (!budget) check_memory_limit(environment_, config, size, batches.embedding_rows, batches.new_tokens);
-  base::Json plan = budget ? choose_way(environment_, config, training, *budget, size, batches.embedding_rows,
+  if (!budget) check_memory_limit(environment_, options, size, batches.embedding_rows, batches.new_tokens);
+  base::Json plan = budget ? choose_way(environment_, options, *budget, size, batches.embedding_rows,
                                         batches.new_tokens, batches.made)
                                  .plan
-                           : plan_of(environment_, config, size, batches.embedding_rows, batches.new_tokens);
+                           : plan_of(environment_, options, size, batches.embedding_rows, batches.new_tokens);
   keep_process(plan, process_);
   plan["room"] = memory_room(plan.at("peak_bytes").get<int64_t>());
   plan["model"] = needed_model_path(config);

@@ -17,6 +17,9 @@ struct RunSize {
   int64_t steps = 0;         // 0: not known
   double tokens = 0;         // of all steps; 0: not known
   double epoch_tokens = 0;   // of all rows, once; 0: not known
+  // Batches of an epoch (-1: streaming; 0: not known), by which the plan compares the disks with the run;
+  // nullopt: it does not.
+  std::optional<int64_t> batches = {};
 };
 
 // Returns the size for rows that have not been read: each is as long as max_length allows. training, here and

@@ -1,0 +1,174 @@
+#include "run/run.h"
+
+#include "base/error.h"
+#include "base/memory/resident.h"
+#include "base/text/quantity.h"
+#include "config/warnings.h"
+#include "engine/error_capture.h"
+#include "run/check.h"
+#include "run/convert_model.h"
+#include "run/open_model.h"
+#include "run/plan/limit_check.h"
+#include "run/plan/memory_budget.h"
+#include "run/plan/plan.h"
+#include "run/reference_check.h"
+#include "run/rows/position_check.h"
+#include "run/training_run.h"
+
+namespace trl::run {
+
+namespace {
+
+// Says first that the model is missing.
+config::Config of_model(config::Config config) {
+  needed_model_path(config);
+  return config;
+}
+
+}  // namespace
+
+Run::Run(Environment& environment, config::Config config, const Rows& train, const Rows* eval)
+    : environment_(environment),
+      read_before_(config::times_read()),
+      rehearsed_before_(rehearsals()),
+      options_(of_model(with_whole_paths(std::move(config)))),
+      model_path_(needed_model_path(options_.config)),
+      budget_(memory_budget(environment, options_.config)) {
+  const config::TrainingArguments& arguments = options_.arguments;
+  if (eval == nullptr) config::refuse_evaluation(arguments);
+  check_run(environment_, options_);
+  tell_options();
+  attention_ = open_attention(environment_, options_, model_path_);
+  tokenizer_ = open_training_tokenizer(options_.config, model_path_, new_tokens_, environment_.log());
+  if (const std::string& path = arguments.preference.reference; !path.empty())
+    check_reference_tokens(path, tokenizer_->get());
+  prompts_ = read_sample_prompts(config::sample_arguments(options_.config));
+  encode(prompts_, *tokenizer_);
+  rows_ = prepare(environment_, options_.config, arguments, tokenizer_->get(), train, eval);
+  embedding_rows_ = wanted_embedding_rows(options_.config, *tokenizer_);
+  if (budget_) choose_way();
+  plan();
+}
+
+void Run::tell_options() const {
+  std::vector<std::string> warnings = options_.config.warnings();
+  for (std::string& line : config::idle_options(options_.config)) warnings.push_back(std::move(line));
+  for (const std::string& warning : config::by_reason(warnings))
+    environment_.log().write(base::LogLevel::warning, "config", warning);
+  for (const std::string& note : config::run_notes(options_.config))
+    environment_.log().write(base::LogLevel::info, "config", note);
+}
+
+void Run::choose_way() {
+  PlansMade made;
+  const RunSize size = largest_batch(options_.config, options_.arguments, *rows_.train, rows_.eval.get());
+  choice_ = run::choose_way(environment_, options_, *budget_, size, embedding_rows_, new_tokens_, made);
+  expected_.prediction = prediction_of(choice_->plan);
+  cap_.emplace(*budget_, expected_.prediction, environment_.memory());
+}
+
+// Compares memory and disks with the run before weights are in memory: the model is opened in rehearsal once.
+void Run::plan() {
+  const config::TrainingArguments& arguments = options_.arguments;
+  const bool all_read = arguments.max_steps <= 0 || arguments.save_strategy == config::Strategy::epoch;
+  if (all_read) rows_.train->settle();
+  if (!budget_) {
+    check_memory_limit(environment_, options_, *rows_.train, rows_.eval.get(), embedding_rows_, new_tokens_);
+    expected_ = expected_peak(environment_, options_, *rows_.train, rows_.eval.get(), all_read,
+                              embedding_rows_, new_tokens_);
+    if (expected_.prediction.peak > 0) return;
+  }
+  const int64_t batches = all_read ? rows_.train->batches_per_epoch() : 0;
+  check_disks(environment_, chosen(), embedding_rows_, new_tokens_, batches);
+}
+
+EngineObject<engine::Model> Run::open_model() {
+  return run::open_model(environment_, model_path_, options_.config,
+                         {embedding_rows_, options_.arguments.method->scores()});
+}
+
+std::unique_ptr<Samples> Run::open_samples(engine::Model& model) {
+  if (prompts_.empty()) return nullptr;
+  return std::make_unique<Samples>(environment_, config::sample_arguments(options_.config),
+                                   options_.arguments.output_dir, prompts_, tokenizer_, model);
+}
+
+EngineObject<engine::Trainer> Run::create_trainer(engine::Model& model, engine::EventSink& events) {
+  rows_.train->settle();
+  if (rows_.eval) settle_evaluation();
+  check_positions(options_.config, model.learned_positions(), *rows_.train, rows_.eval.get());
+  const auto files = tokenizer_->get().files();
+  std::vector<engine::NamedBytes> named;
+  for (const auto& [name, bytes] : files) named.push_back({name, bytes});
+  engine::TrainerSpec spec;
+  spec.options = &chosen();
+  spec.model = &model;
+  spec.attention = attention_.get();
+  spec.train = rows_.train.get();
+  spec.eval = rows_.eval.get();
+  spec.events = &events;
+  spec.files = named;
+  std::optional<EncodedVocabulary> vocabulary;
+  if (options_.arguments.save_format == config::SaveFormat::gguf) {
+    const base::Json model_config = base::parse_json(model.config_json(), "config.json");
+    vocabulary.emplace(tokenizer_->get(), embedding_rows(model_config, model_path_), model_path_,
+                       environment_.log());
+    spec.vocabulary = vocabulary->view();
+  }
+  spec.tokens = special_tokens(tokenizer_->get(), options_.config);
+  spec.new_tokens = new_tokens_;
+  if (choice_) spec.levers = choice_->levers;
+  told_ = expected_;
+  spec.prediction = &told_.prediction;
+  engine::Trainer* made = nullptr;
+  engine::ErrorCapture error;
+  engine::Engine& engine = environment_.engine();
+  error.check(environment_.use_engine(Use::open, [&] { return engine.create_trainer(spec, &made, error); }));
+  attention_.reset();
+  environment_.log().write(base::LogLevel::debug, "run",
+                           fmt::format("the options were read {} and the model was opened in rehearsal {}",
+                                       base::quantity(config::times_read() - read_before_, "time"),
+                                       base::quantity(rehearsals() - rehearsed_before_, "time")));
+  return EngineObject<engine::Trainer>(made);
+}
+
+void Run::settle_evaluation() {
+  rows_.eval->settle();
+  if (rows_.eval->batches_per_epoch() != 0) return;
+  const int64_t rows = rows_.eval->rows();
+  const std::string why =
+      rows == 0 ? "nothing is left of the evaluation rows"
+                : fmt::format("dataloader_drop_last: the {} evaluation rows are fewer than one batch of {}",
+                              rows, options_.config.get("per_device_eval_batch_size"));
+  environment_.log().warning("data", "{}: evaluations report no metrics except their time", why);
+}
+
+void Run::predict_what_ran() {
+  if (cap_) return;
+  told_ = peak_of_what_ran(environment_, options_, expected_, rows_.train->largest(),
+                           rows_.eval ? rows_.eval->largest() : BatchSize(), embedding_rows_, new_tokens_);
+}
+
+// The memory of the process may include memory of other work.
+void Run::tell() {
+  rows_.train->tell();
+  if (told_.prediction.peak == 0) return;
+  const auto both = [](int64_t predicted, int64_t measured) {
+    const auto text = [](int64_t bytes) { return base::bytes_text(static_cast<double>(bytes)); };
+    return fmt::format("{} ({})", text(measured), text(predicted));
+  };
+  std::string of;
+  if (told_.size.rows > 0)
+    of = fmt::format(" of {} of up to {} at a time", base::quantity(told_.size.rows, "row"),
+                     base::quantity(told_.size.longest, "token"));
+  std::string line = fmt::format("measured peak, and in parentheses the predicted one{}: resident {}", of,
+                                 both(told_.prediction.peak, base::peak_resident_bytes()));
+  for (int32_t i = 0; cap_ && i < base::kMemoryKinds; ++i) {
+    const auto kind = static_cast<base::MemoryKind>(i);
+    line += fmt::format(", {} {}", base::measured_kind_name(kind),
+                        both(told_.prediction.kinds[static_cast<size_t>(i)], cap_->most(kind)));
+  }
+  environment_.log().write(base::LogLevel::info, "plan", line);
+}
+
+}  // namespace trl::run

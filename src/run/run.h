@@ -1,0 +1,65 @@
+// A training run as libtrl.so sees it: its options, tokenizer, rows and plan, and then the engine's trainer.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/run_options.h"
+#include "config/sample_arguments.h"
+#include "run/complete/sample_prompts.h"
+#include "run/complete/samples.h"
+#include "run/engine_object.h"
+#include "run/plan/choose_way.h"
+#include "run/plan/expected_peak.h"
+#include "run/plan/memory_cap.h"
+#include "run/rows/prepare.h"
+#include "run/tokenizer.h"
+
+namespace trl::run {
+
+class Run {
+ public:
+  // Refuses invalid options before anything is read, prepares the rows, and plans the memory. No weight is
+  // read. The rows outlive the run. eval: nullable.
+  Run(Environment& environment, config::Config config, const Rows& train, const Rows* eval);
+
+  // Opens the model.
+  EngineObject<engine::Model> open_model();
+  // Returns what completes sample_prompts while the run trains; null: there are none. model: outlives it.
+  std::unique_ptr<Samples> open_samples(engine::Model& model);
+  // Makes the engine's trainer, after all rows are prepared. model, events: outlive it, and so does the run.
+  EngineObject<engine::Trainer> create_trainer(engine::Model& model, engine::EventSink& events);
+
+  const std::shared_ptr<Tokenizer>& tokenizer() const { return tokenizer_; }
+  bool evaluates() const { return rows_.eval != nullptr; }
+  MemoryCap* cap() { return cap_ ? &*cap_ : nullptr; }  // memory_budget's; or null
+  // At the end: predicts the peak of the batches that ran, which the summary of the run has.
+  void predict_what_ran();
+  // At the end: logs the tokens of the rows, and predicted and measured memory.
+  void tell();
+
+ private:
+  void tell_options() const;
+  void choose_way();
+  void plan();
+  void settle_evaluation();  // warns if evaluation has no rows
+  const config::RunOptions& chosen() const { return choice_ ? choice_->options : options_; }
+
+  Environment& environment_;
+  const int64_t read_before_, rehearsed_before_;  // for the log
+  const config::RunOptions options_;
+  const std::string model_path_;
+  const std::optional<int64_t> budget_;  // memory_budget, in bytes
+  EngineObject<engine::Attention> attention_;
+  std::shared_ptr<Tokenizer> tokenizer_;
+  std::vector<int32_t> new_tokens_;
+  std::vector<SamplePrompt> prompts_;
+  Prepared rows_;
+  int64_t embedding_rows_ = 0;    // counted as plan_of does
+  std::optional<Choice> choice_;  // under a budget
+  std::optional<MemoryCap> cap_;  // under a budget
+  ExpectedPeak expected_, told_;  // before the run, and at the end for the batches that ran
+};
+
+}  // namespace trl::run
