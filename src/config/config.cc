@@ -14,6 +14,15 @@
 
 namespace trl::config {
 
+std::string values_that_affect(const Config& config, Affects first, Affects last) {
+  std::string text;
+  for (const Option& option : options()) {
+    if (option.affects >= first && option.affects <= last)
+      text += fmt::format("{}={}\n", option.name, config.get(option.name));
+  }
+  return text;
+}
+
 namespace {
 
 // Finds an option. trainer: an unknown key is an error that names the nearest of its keys; empty: of all

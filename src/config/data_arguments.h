@@ -15,6 +15,7 @@ enum class Sampling : uint8_t { random, sequential, group_by_length };
 enum class Packing : uint8_t { none, bfd, bfd_split, wrapped };
 
 struct DataArguments {
+  std::string row_options;  // the options that prepared rows depend on, and their values
   std::string dataset_text_field = "text";
   std::optional<int64_t> max_length = 1024;
   bool truncation_keep_end = false;

@@ -16,11 +16,6 @@ struct Needs {
   std::string_view what;
 };
 
-bool is_of_adapters(std::string_view key) {
-  return key.starts_with("lora_") || key == "use_rslora" || key == "use_dora" ||
-         key == "autocast_adapter_dtype";
-}
-
 bool uses(const PreferenceArguments& arguments, std::initializer_list<std::string_view> losses) {
   return std::any_of(arguments.losses.begin(), arguments.losses.end(), [&](const auto& loss) {
     return std::find(losses.begin(), losses.end(), loss.first) != losses.end();
@@ -53,6 +48,11 @@ void add_preferences(const Config& config, std::vector<std::string>& lines) {
 }
 
 }  // namespace
+
+bool is_of_adapters(std::string_view key) {
+  return key.starts_with("lora_") || key == "use_rslora" || key == "use_dora" ||
+         key == "autocast_adapter_dtype";
+}
 
 std::vector<std::string> idle_options(const Config& config) {
   std::vector<std::string> lines;

@@ -25,6 +25,11 @@ enum Trainers : uint32_t {
   kAllTrainers = (1u << static_cast<uint32_t>(TrainerPlace::kCount)) - 1,
 };
 
+// The first of these that a value of an option can change, and with it all that follow: where rows, model or
+// tokenizer come from, which count by their content; the prepared rows; their batches, order and number; the
+// weights that a run ends with; or none of these.
+enum class Affects : uint8_t { source, rows, batches, weights, nothing };
+
 struct Option {
   std::string_view name;
   std::string_view section;  // "SFTConfig", "ModelConfig", "ScriptArguments", "runtime", "generate", ...
@@ -43,6 +48,7 @@ struct Option {
   std::string_view doc;
   std::string_view since;  // version of libtrl
   bool works;              // at least one value has the documented effect in this build
+  Affects affects;
   // The reason why values other than the default and `no_ops` are refused in this build; empty: they are not.
   std::string_view unsupported;
   // Values (elements of a list; "key" or "key=value" of a map) that are accepted like the default, with
@@ -55,6 +61,10 @@ struct Option {
 inline constexpr std::string_view kBytes = "bytes ";  // begins the range of a size in bytes
 
 std::span<const Option> options();
+
+class Config;
+// Returns the values of the options that affect `first` to `last`, a line each: equal texts, equal effects.
+std::string values_that_affect(const Config& config, Affects first, Affects last);
 
 // The values that an option has in these trainers instead of those in its row. If the default is a list, so
 // is the value, of the accepted words.

@@ -14,13 +14,13 @@ namespace {
 constexpr bool nullable = true;
 constexpr bool required = false;
 
-// Spreads a row's `support` over the last four members of Option.
-#define WORKS true, "", "", ""
-#define IGNORED false, "", "", ""
-#define REFUSED(no_ops, why) false, why, no_ops, ""
-#define OUTSIDE(no_ops, what) false, "", no_ops, what
+// Spreads a row's `support` over the last five members of Option.
+#define WORKS(affects) true, Affects::affects, "", "", ""
+#define IGNORED false, Affects::nothing, "", "", ""
+#define REFUSED(no_ops, why) false, Affects::nothing, why, no_ops, ""
+#define OUTSIDE(no_ops, what) false, Affects::nothing, "", no_ops, what
 #define PARTLY(...) PARTLY_ROW(__VA_ARGS__)
-#define PARTLY_ROW(works, ...) true, __VA_ARGS__
+#define PARTLY_ROW(affects, works, nothing, ...) true, Affects::affects, __VA_ARGS__
 
 constexpr Option kOptions[] = {
 #define TRL_OPTION(name, type, null, default_value, accepted, aliases, support, doc) \

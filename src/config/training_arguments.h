@@ -138,6 +138,9 @@ std::vector<std::pair<std::string, std::string>> result_options(const Config& co
 // Returns warnings for the log at the start of a run: options that were given and have no effect on it.
 std::vector<std::string> idle_options(const Config& config);
 
+// Says whether the option describes an adapter, so that it needs use_peft.
+bool is_of_adapters(std::string_view key);
+
 // Returns lines for the log at the start of a run that are not warnings.
 std::vector<std::string> run_notes(const Config& config);
 

@@ -43,6 +43,33 @@ TEST(ResultOptions, LossesOfPreferencesAreRemembered) {
   EXPECT_EQ(remembered({{"method", "dpo"}, {"share_prefix_window", "8"}}, "share_prefix_window"), "8");
 }
 
+// The column of the option table says which caches and checkpoints an option counts for.
+TEST(ResultOptions, EachOptionCountsForWhatItAffects) {
+  const auto counts = [](const std::string& name, const std::string& value) {
+    const Config before = config_with({}), after = config_with({{name, value}});
+    const auto differ = [&](Affects first, Affects last) {
+      return values_that_affect(before, first, last) != values_that_affect(after, first, last);
+    };
+    return std::vector<bool>{differ(Affects::rows, Affects::rows), differ(Affects::source, Affects::batches),
+                             differ(Affects::source, Affects::weights)};
+  };
+  EXPECT_EQ(counts("max_length", "5"), (std::vector<bool>{true, true, true}));
+  EXPECT_EQ(counts("dataset_text_field", "x"), (std::vector<bool>{true, true, true}));
+  EXPECT_EQ(counts("dataset_name", "x"), (std::vector<bool>{false, true, true}));
+  EXPECT_EQ(counts("per_device_train_batch_size", "5"), (std::vector<bool>{false, true, true}));
+  EXPECT_EQ(counts("learning_rate", "5"), (std::vector<bool>{false, false, true}));
+  EXPECT_EQ(counts("use_peft", "true"), (std::vector<bool>{false, false, true}));
+  EXPECT_EQ(counts("logging_steps", "5"), (std::vector<bool>{false, false, false}));
+  EXPECT_EQ(counts("gradient_checkpointing", "false"), (std::vector<bool>{false, false, false}));
+}
+
+TEST(ResultOptions, SourcesCountByTheirContent) {
+  EXPECT_EQ(remembered({{"dataset_name", "x"}}, "dataset_name"), "none");
+  EXPECT_EQ(remembered({{"eval_packing", "false"}}, "eval_packing"), "none");
+  EXPECT_EQ(remembered({{"load_in_4bit", "true"}}, "load_in_4bit"), "true");
+  EXPECT_EQ(remembered({{"dataset_text_field", "x"}}, "dataset_text_field"), "x");
+}
+
 TEST(ResultOptions, WhatHasNoEffectIsLeftOut) {
   EXPECT_EQ(remembered({}, "num_train_epochs"), "3");
   EXPECT_EQ(remembered({{"max_steps", "4"}}, "num_train_epochs"), "none");

@@ -198,6 +198,7 @@ struct CacheTest : testing::Test {
   std::vector<std::string> prepare(int64_t max_length = 300) {
     shop.log.lines.clear();
     shop.arguments.max_length = max_length;
+    shop.arguments.row_options = std::to_string(max_length);
     shop.arguments.dataset_cache_dir = scratch / "cache";
     const auto examples = shop.prepare(path);
     auto rows = all(*examples);

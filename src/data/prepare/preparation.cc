@@ -20,7 +20,7 @@ constexpr int64_t kSmallBytes = int64_t{1}
                                 << 20;  // bytes of JSON that are prepared in less time than a step takes
 constexpr size_t kMemoryBytes = size_t{16}
                                 << 20;  // bytes of prepared rows in memory if they may go to a file
-constexpr uint64_t kFormat = 8;         // of kept rows and their tokenisation: another format is another key
+constexpr uint64_t kFormat = 9;         // of kept rows and their tokenisation: another format is another key
 
 // Hashes everything that prepared rows depend on.
 uint64_t fingerprint_of(const Table& table, const PrepareContext& context, const RowKind& kind) {
@@ -32,18 +32,11 @@ uint64_t fingerprint_of(const Table& table, const PrepareContext& context, const
     hash.update(text);
   };
   add(TRL_VERSION_STRING);
-  add(fmt::format("{} {:016x} {} {} {} {} {} {} {} {} {} {}", kFormat, table.digest(), table.size(),
-                  a.max_length.value_or(0), a.max_prompt_length.value_or(-1),
-                  a.max_completion_length.value_or(-1), a.truncation_keep_end, a.assistant_only_loss,
-                  a.skip_prepare_dataset, static_cast<int>(context.packing),
+  add(fmt::format("{} {:016x} {} {} {} {}", kFormat, table.digest(), table.size(),
+                  static_cast<int>(context.packing),
                   a.shuffle_dataset ? static_cast<int64_t>(context.seed) : -1, context.vocab_size));
   add(kind.identity());
-  add(a.dataset_text_field);
-  for (const auto& [from, to] : a.dataset_columns) {
-    add(from);
-    add(to);
-  }
-  for (const std::string& column : a.dataset_select_columns) add(column);
+  add(a.row_options);
   for (const auto& [name, bytes] : context.tokenizer->files()) {
     add(name);
     add(bytes);

@@ -12,37 +12,6 @@
 
 namespace trl::run {
 
-namespace {
-
-// Prefixes of the names of options that neither rows nor tokenizers depend on.
-constexpr std::string_view kNotOfRows[] = {"activation",
-                                           "adam_",
-                                           "bf16",
-                                           "bnb_",
-                                           "dtype",
-                                           "frozen_compute",
-                                           "gradient_checkpointing",
-                                           "gradient_dtype",
-                                           "load_in_",
-                                           "lora_",
-                                           "max_grad_norm",
-                                           "max_tokens_per_pass",
-                                           "memory_budget",
-                                           "offload_dir",
-                                           "optim",
-                                           "peft_config",
-                                           "recompute",
-                                           "sample_",
-                                           "stochastic_rounding",
-                                           "use_peft"};
-
-bool of_rows(std::string_view key) {
-  return std::none_of(std::begin(kNotOfRows), std::end(kNotOfRows),
-                      [&](std::string_view start) { return key.starts_with(start); });
-}
-
-}  // namespace
-
 bool is_refusal(Status status) {
   return status == Status::invalid_config || status == Status::not_found || status == Status::io ||
          status == Status::format || status == Status::unsupported;
@@ -87,10 +56,7 @@ base::Json SetPlanner::plan(const config::Config& config, const config::OptionSe
 
 SetPlanner::Batches& SetPlanner::batches_of(const config::Config& config,
                                             const config::TrainingArguments& training) {
-  std::string key;
-  for (const auto& [name, value] : config.values()) {
-    if (of_rows(name)) key += fmt::format("{}={}\n", name, value);
-  }
+  const std::string key = values_that_affect(config, config::Affects::source, config::Affects::batches);
   if (const auto found = batches_.find(key); found != batches_.end()) return found->second;
   return batches_.emplace(key, read_batches(config, training)).first->second;
 }
