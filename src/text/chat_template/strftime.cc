@@ -65,6 +65,7 @@ std::pair<int64_t, int> iso_week(const Moment& t) {
   return {t.year, week};
 }
 
+// NOLINTNEXTLINE(readability-function-size): a table of directives
 std::string directive(const Moment& t, char letter, char flag) {
   const std::string_view day = kDays[static_cast<size_t>(t.weekday)];
   const std::string_view month = kMonths[static_cast<size_t>(t.month - 1)];

@@ -133,18 +133,26 @@ class Translator {
                          : fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", word(kLatinWord));
         return;
       case 'x':
-        if (take('{')) {
-          hexadecimal(8);
-          if (!take('}')) refuse("\\x{ without }");
-        } else if (at_ < pattern_.size() && pattern_[at_] >= '8') {
-          refuse("\\x with a byte above 7F");
-        } else {
-          hexadecimal(2);
-        }
-        return;
+        return code();
       default:
-        break;
+        return itself(c, in_class);
     }
+  }
+
+  // Reads the code after "\\x".
+  void code() {
+    if (take('{')) {
+      hexadecimal(8);
+      if (!take('}')) refuse("\\x{ without }");
+    } else if (at_ < pattern_.size() && pattern_[at_] >= '8') {
+      refuse("\\x with a byte above 7F");
+    } else {
+      hexadecimal(2);
+    }
+  }
+
+  // Copies an escape that PCRE2 reads as Oniguruma does.
+  void itself(char c, bool in_class) {
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
     const std::string_view known = in_class ? "tnrfae" : "tnrfaeAzZ";
     if (letter && known.find(c) == std::string_view::npos) refuse(fmt::format("\\{}", c));
