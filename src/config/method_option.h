@@ -24,19 +24,35 @@ inline constexpr char kEachMethod[] =
 #define TRL_METHOD(bit, name, ...) "|" #name
 #include "config/methods.def"
     ;
-inline constexpr std::string_view kMethodAccepted = std::string_view(kEachTrainer).substr(1);
+inline constexpr std::string_view kMethodAccepted =
+    std::string_view(kEachTrainer, sizeof(kEachTrainer) - 1).substr(1);
+
+// The place in kEachMethod of the first separator after `at`, or of its end; and of the last separator.
+constexpr size_t next_separator(size_t at) {
+  do ++at;
+  while (at < sizeof(kEachMethod) - 1 && kEachMethod[at] != '|');
+  return at;
+}
+constexpr size_t last_separator() {
+  size_t at = 0;
+  for (size_t next = next_separator(at); next < sizeof(kEachMethod) - 1; next = next_separator(at)) at = next;
+  return at;
+}
 inline constexpr std::string_view kMethodTaken =
-    std::string_view(kEachMethod).substr(std::string_view(kEachMethod).find('|', 1) + 1);
+    std::string_view(kEachMethod, sizeof(kEachMethod) - 1).substr(next_separator(0) + 1);
 
 // "the methods in this build are a, b and c"
 inline constexpr auto kMethodRefused = [] {
-  constexpr std::string_view kBegin = "the methods in this build are", kNames = kEachMethod;
+  constexpr std::string_view kBegin = "the methods in this build are";
   std::array<char, kBegin.size() + 2 * sizeof(kEachMethod)> text{};
   auto end = std::copy(kBegin.begin(), kBegin.end(), text.begin());
-  for (size_t i = 0; i < kNames.size(); ++i) {
-    std::string_view next = kNames.substr(i, 1);
-    if (next == "|") next = i == 0 ? " " : i == kNames.rfind('|') ? " and " : ", ";
-    end = std::copy(next.begin(), next.end(), end);
+  for (size_t i = 0; i < sizeof(kEachMethod) - 1; ++i) {
+    if (kEachMethod[i] != '|') {
+      *end++ = kEachMethod[i];
+      continue;
+    }
+    const std::string_view between = i == 0 ? " " : i == last_separator() ? " and " : ", ";
+    end = std::copy(between.begin(), between.end(), end);
   }
   return text;
 }();
