@@ -5,18 +5,18 @@ namespace {
 
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
 
-struct Lines {
+struct WholeLog {
   std::string text;
   static void write(void* data, int32_t, const char*, const char* text, size_t size) {
-    static_cast<Lines*>(data)->text += std::string(text, size) + "\n";
+    static_cast<WholeLog*>(data)->text += std::string(text, size) + "\n";
   }
 };
 
 std::string lines_of(const host::Settings& more, bool evaluates) {
   const host::Scratch scratch;
   const auto runtime = host::runtime();
-  Lines lines;
-  EXPECT_EQ(trl_runtime_set_log(runtime.get(), Lines::write, &lines, nullptr, nullptr), TRL_OK);
+  WholeLog lines;
+  EXPECT_EQ(trl_runtime_set_log(runtime.get(), WholeLog::write, &lines, nullptr, nullptr), TRL_OK);
   const host::Dataset rows = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
   const host::Dataset eval = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
   host::trainer(host::with(host::tiny(scratch / "out"), more), rows.get(), evaluates ? eval.get() : nullptr,
