@@ -67,19 +67,23 @@ void Run::choose_way() {
   cap_.emplace(*budget_, expected_.prediction, environment_.memory());
 }
 
-// Compares memory and disks with the run before weights are in memory: the model is opened in rehearsal once.
+// Compares memory and disks with the run before weights are in memory. Without limits the model is opened in
+// rehearsal once; the disks' refusal comes before that of a limit.
 void Run::plan() {
   const config::TrainingArguments& arguments = options_.arguments;
   const bool all_read = arguments.max_steps <= 0 || arguments.save_strategy == config::Strategy::epoch;
   if (all_read) rows_.train->settle();
-  if (!budget_) {
-    check_memory_limit(environment_, options_, *rows_.train, rows_.eval.get(), embedding_rows_, new_tokens_);
-    expected_ = expected_peak(environment_, options_, *rows_.train, rows_.eval.get(), all_read,
-                              embedding_rows_, new_tokens_);
-    if (expected_.prediction.peak > 0) return;
-  }
-  const int64_t batches = all_read ? rows_.train->batches_per_epoch() : 0;
-  check_disks(environment_, chosen(), embedding_rows_, new_tokens_, batches);
+  const auto compare_disks = [&] {
+    const int64_t batches = all_read ? rows_.train->batches_per_epoch() : 0;
+    check_disks(environment_, chosen(), embedding_rows_, new_tokens_, batches);
+  };
+  const bool limited = budget_ || environment_.memory().limit() > 0;
+  if (limited) compare_disks();
+  if (budget_) return;
+  check_memory_limit(environment_, options_, *rows_.train, rows_.eval.get(), embedding_rows_, new_tokens_);
+  expected_ = expected_peak(environment_, options_, *rows_.train, rows_.eval.get(), all_read, embedding_rows_,
+                            new_tokens_);
+  if (expected_.prediction.peak == 0 && !limited) compare_disks();
 }
 
 EngineObject<engine::Model> Run::open_model() {

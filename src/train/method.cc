@@ -1,6 +1,6 @@
 #include "train/method.h"
 
-#include <iterator>
+#include "base/error.h"
 
 namespace trl::train {
 
@@ -8,12 +8,13 @@ namespace trl::train {
 #define TRL_METHOD(bit, name, ...) std::unique_ptr<Method> make_##name(const MethodContext&);
 #include "config/methods.def"
 
+// The row may be that of libtrl.so, which has a table of its own.
 std::unique_ptr<Method> make_method(const MethodContext& context) {
-  constexpr std::unique_ptr<Method> (*kMake[])(const MethodContext&) = {
-#define TRL_METHOD(bit, name, ...) make_##name,
+  const std::string_view wanted = context.arguments.method->name;
+#define TRL_METHOD(bit, name, ...) \
+  if (wanted == #name) return make_##name(context);
 #include "config/methods.def"
-  };
-  return kMake[std::distance(config::methods().data(), context.arguments.method)](context);
+  fail(Status::internal, "no trainer is called {}", wanted);
 }
 
 }  // namespace trl::train

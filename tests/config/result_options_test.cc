@@ -66,7 +66,7 @@ TEST(ResultOptions, EachOptionCountsForWhatItAffects) {
 TEST(ResultOptions, SourcesCountByTheirContent) {
   EXPECT_EQ(remembered({{"dataset_name", "x"}}, "dataset_name"), "none");
   EXPECT_EQ(remembered({{"eval_packing", "false"}}, "eval_packing"), "none");
-  EXPECT_EQ(remembered({{"load_in_4bit", "true"}}, "load_in_4bit"), "true");
+  EXPECT_EQ(remembered({{"load_in_4bit", "true"}, {"use_peft", "true"}}, "load_in_4bit"), "true");
   EXPECT_EQ(remembered({{"dataset_text_field", "x"}}, "dataset_text_field"), "x");
 }
 

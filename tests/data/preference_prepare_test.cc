@@ -608,7 +608,7 @@ TEST(PreparePreference, WhatMakesOtherRowsMakesAnotherFingerprint) {
   const uint64_t dpo = of(prepare_dpo);
   EXPECT_EQ(of(prepare_dpo), dpo);
   EXPECT_NE(of(prepare_reward), dpo);
-  shop.arguments.max_completion_length = 5;
+  shop.arguments.row_options = "max_completion_length=5";
   EXPECT_NE(of(prepare_dpo), dpo);
 }
 
