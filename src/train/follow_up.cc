@@ -26,8 +26,8 @@ void write_token_speed(telemetry::Record& record, double seconds, int64_t tokens
 
 void Trainer::follow_up() {
   for (;;) {
-    if (should_log_) log_training();
-    if (should_evaluate_) {
+    if (now_.log_due) log_training();
+    if (now_.evaluation_due) {
       const std::string& best = arguments().metric_for_best_model;
       for (const telemetry::Entry& entry : evaluate().entries()) {
         if (entry.name == (best.empty() ? "eval_loss" : best) && state_.global_step > 0)
@@ -35,20 +35,20 @@ void Trainer::follow_up() {
       }
       note_best();
     }
-    if (should_save_) save_due();
-    if (!in_epoch_ || !(epoch_complete_ || stop_)) return;
+    if (now_.save_due) save_due();
+    if (!now_.in_epoch || !(now_.epoch_complete || stop_)) return;
     end_epoch();
   }
 }
 
 // Skips a checkpoint that finds no room: the run is worth more than one of its checkpoints.
 void Trainer::save_due() {
-  should_save_ = false;  // before saving, because the checkpoint records it as done
+  now_.save_due = false;  // before saving, because the checkpoint records it as done
   try {
     write_checkpoint(checkpoint_directory());
   } catch (const Error& error) {
     if (error.status() != Status::io) {
-      should_save_ = true;
+      now_.save_due = true;
       throw;
     }
     warn(
@@ -57,7 +57,7 @@ void Trainer::save_due() {
         state_.global_step, error.message(), last_checkpoint_.empty() ? "none" : last_checkpoint_);
     return;
   } catch (...) {
-    should_save_ = true;
+    now_.save_due = true;
     throw;
   }
   if (arguments().save_total_limit) rotate(*arguments().save_total_limit, true);
@@ -66,50 +66,50 @@ void Trainer::save_due() {
 
 // An epoch that a stop cut short is continued when the run is resumed.
 void Trainer::end_epoch() {
-  const bool whole = epoch_complete_;
-  in_epoch_ = epoch_complete_ = false;
+  const bool whole = now_.epoch_complete;
+  now_.in_epoch = now_.epoch_complete = false;
   if (whole) {
-    updates_in_epoch_ = 0;
+    now_.updates_in_epoch = 0;
     batches_.next_epoch();
   }
-  should_log_ = arguments().logging_strategy == config::Strategy::epoch;
+  now_.log_due = arguments().logging_strategy == config::Strategy::epoch;
   if (arguments().eval_strategy == config::Strategy::epoch && arguments().eval_delay <= state_.epoch)
-    should_evaluate_ = true;
-  if (arguments().save_strategy == config::Strategy::epoch) should_save_ = true;
+    now_.evaluation_due = true;
+  if (arguments().save_strategy == config::Strategy::epoch) now_.save_due = true;
   emit(engine::EventKind::epoch, {});
 }
 
 void Trainer::log_training() {
-  const int64_t updates = state_.global_step - last_logged_step_;
-  should_log_ = false;
+  const int64_t updates = state_.global_step - now_.last_logged_step;
+  now_.log_due = false;
   if (updates == 0) return;
   telemetry::Record record;
-  if (const int64_t learned = updates - skipped_since_log_; learned > 0) {
-    record.set("loss", static_cast<double>(loss_since_log_) / static_cast<double>(learned));
-    record.set("grad_norm", grad_norm_);
+  if (const int64_t learned = updates - now_.skipped_since_log; learned > 0) {
+    record.set("loss", static_cast<double>(now_.loss_since_log) / static_cast<double>(learned));
+    record.set("grad_norm", now_.grad_norm);
   }
-  record.set("learning_rate", learning_rate_);
-  if (skipped_since_log_ > 0) record.set_integer("skipped_steps", skipped_since_log_);
-  skipped_since_log_ = 0;
-  loss_logged_ += static_cast<double>(loss_since_log_);
-  loss_since_log_ = 0;
-  last_logged_step_ = state_.global_step;
+  record.set("learning_rate", now_.learning_rate);
+  if (now_.skipped_since_log > 0) record.set_integer("skipped_steps", now_.skipped_since_log);
+  now_.skipped_since_log = 0;
+  now_.loss_logged += static_cast<double>(now_.loss_since_log);
+  now_.loss_since_log = 0;
+  now_.last_logged_step = state_.global_step;
   if (has_means()) {
     write_means(record);
-    means_.clear();
-    shared_since_log_ = 0;
+    now_.means.clear();
+    now_.shared_since_log = 0;
   }
   measure_speed();
   log(std::move(record), true);
 }
 
 // SFTTrainer.log takes the metrics of the model's mode, so a record after an evaluation has none.
-bool Trainer::has_means() const { return training_mode_ && !means_.empty(); }
+bool Trainer::has_means() const { return now_.training_mode && !now_.means.empty(); }
 
 void Trainer::write_means(telemetry::Record& record) const {
-  means_.write(record, "");
-  if (shared_since_log_ > 0) record.set_integer("shared_tokens", shared_since_log_);
-  record.set("num_tokens", static_cast<double>(num_tokens_));
+  now_.means.write(record, "");
+  if (now_.shared_since_log > 0) record.set_integer("shared_tokens", now_.shared_since_log);
+  record.set("num_tokens", static_cast<double>(now_.num_tokens));
 }
 
 void Trainer::log(telemetry::Record record, bool of_training) {
@@ -129,27 +129,27 @@ void Trainer::log(telemetry::Record record, bool of_training) {
 
 void Trainer::measure_speed() {
   const double passed = seconds_since(marked_);
-  const auto tokens = static_cast<double>(num_tokens_ - marked_tokens_);
+  const auto tokens = static_cast<double>(now_.num_tokens - marked_tokens_);
   if (passed > 0 && tokens > 0) state_.speeds.push_back({state_.global_step, tokens / passed});
   marked_ = Clock::now();
-  marked_tokens_ = num_tokens_;
+  marked_tokens_ = now_.num_tokens;
 }
 
 const telemetry::Record& Trainer::evaluate() {
   check_whole();
-  should_evaluate_ = should_evaluate_ && setup_.eval != nullptr;
+  now_.evaluation_due = now_.evaluation_due && setup_.eval != nullptr;
   if (setup_.eval == nullptr) fail(Status::invalid_argument, "there is no evaluation dataset");
   const kernels::PathScope scope(path());
   const Clock::time_point start = Clock::now();
-  training_mode_ = false;
+  now_.training_mode = false;
   telemetry::Record record =
       train::evaluate({arguments(), *method_, setup_.model->config(), share_,
                        [&](const MicroBatch& part) { return forward(part, std::nullopt); }},
                       *setup_.eval);
   batches_.count_evaluation();
   if (record.entries().front().name == "eval_loss")
-    record.set("eval_num_tokens", static_cast<double>(num_tokens_));
-  should_evaluate_ = false;
+    record.set("eval_num_tokens", static_cast<double>(now_.num_tokens));
+  now_.evaluation_due = false;
   marked_ += Clock::now() - start;
   log(std::move(record));
   evaluation_ = state_.log_history.back();
@@ -157,7 +157,7 @@ const telemetry::Record& Trainer::evaluate() {
   return evaluation_;
 }
 
-double Trainer::seconds() const { return seconds_before_ + (begun_ ? seconds_since(started_) : 0.0); }
+double Trainer::seconds() const { return now_.seconds_before + (begun_ ? seconds_since(started_) : 0.0); }
 
 void Trainer::finish() {
   check_whole();
@@ -165,11 +165,11 @@ void Trainer::finish() {
     load_best();
     const double steps = static_cast<double>(state_.global_step);
     const double share = steps / static_cast<double>(std::max<int64_t>(steps_.max_steps, 1));
-    const double total = loss_logged_ + static_cast<double>(loss_since_log_);
+    const double total = now_.loss_logged + static_cast<double>(now_.loss_since_log);
     telemetry::Record record;
     write_speed(record, "train", seconds(), steps_.num_train_samples * share, steps);
     record.set("total_flos", state_.total_flos);
-    record.set("train_loss", total / std::max(steps - static_cast<double>(skipped_), 0.001));
+    record.set("train_loss", total / std::max(steps - static_cast<double>(now_.skipped), 0.001));
     if (has_means()) write_means(record);
     if (setup_.predicted_peak > 0) {
       record.set_integer("predicted_peak_bytes", setup_.predicted_peak);
@@ -182,8 +182,8 @@ void Trainer::finish() {
     emit(engine::EventKind::train_end, state_.log_history.back());
   }
   // Acts on the answers to the last records and to the end itself.
-  if (should_evaluate_) evaluate();
-  if (should_save_) save_due();
+  if (now_.evaluation_due) evaluate();
+  if (now_.save_due) save_due();
   telemetry::write_trainer_state(state_, arguments().output_dir);
   lock_.reset();
   closed_ = true;
@@ -203,7 +203,7 @@ void Trainer::reopen() {
         state_.global_step, steps_.max_steps, state_.best_model_checkpoint);
   }
   state_.log_history.erase(state_.log_history.begin() + static_cast<std::ptrdiff_t>(summary_));
-  seconds_before_ = seconds();
+  now_.seconds_before = seconds();
   resumed_ = true;
   begun_ = finished_ = closed_ = stop_ = stopped_by_host_ = state_.should_training_stop = false;
 }
@@ -216,8 +216,8 @@ void Trainer::emit(engine::EventKind kind, const telemetry::Record& record, std:
   const int32_t answer =
       setup_.events->on_event({kind, state_.global_step, steps_.max_steps, state_.epoch, metrics, path});
   if ((answer & engine::kEventStop) != 0) stop_ = stopped_by_host_ = true;
-  if ((answer & engine::kEventSave) != 0) should_save_ = true;
-  if ((answer & engine::kEventEvaluate) != 0) should_evaluate_ = true;
+  if ((answer & engine::kEventSave) != 0) now_.save_due = true;
+  if ((answer & engine::kEventEvaluate) != 0) now_.evaluation_due = true;
 }
 
 }  // namespace trl::train

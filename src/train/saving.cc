@@ -74,7 +74,7 @@ void Trainer::write_checkpoint(const std::string& directory) {
   contents.trainer_state = telemetry::trainer_state_json(state);
   contents.resumable = !arguments().save_only_model;
   if (contents.resumable) {
-    contents.state = run_state();
+    contents.state = state_json();
     contents.optimizer = optimizer_->state();
     const std::vector<optim::StateTensor> of_method = method_->state(state_.global_step);
     contents.optimizer.insert(contents.optimizer.end(), of_method.begin(), of_method.end());
@@ -113,7 +113,7 @@ void Trainer::note_best() {
   if (!better || std::isnan(value)) return;
   state_.best_metric = value;
   if (arguments().save_strategy != config::Strategy::no) state_.best_global_step = state_.global_step;
-  if (arguments().save_strategy == config::Strategy::best) should_save_ = true;
+  if (arguments().save_strategy == config::Strategy::best) now_.save_due = true;
 }
 
 void Trainer::load_best() {

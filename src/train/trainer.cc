@@ -215,8 +215,8 @@ void Trainer::begin() {
   begun_ = true;
   base::give_back_pages();
   started_ = marked_ = Clock::now();
-  marked_tokens_ = num_tokens_;
-  if (!resumed_) should_evaluate_ = arguments().eval_on_start;
+  marked_tokens_ = now_.num_tokens;
+  if (!resumed_) now_.evaluation_due = arguments().eval_on_start;
   telemetry::Record about;
   if (const int64_t rows = setup_.train->rows(); rows >= 0) {
     about.set_integer("num_examples", rows);
@@ -231,10 +231,10 @@ void Trainer::begin() {
 bool Trainer::update() {
   StepProfile profile(arguments().profile_parts);
   const std::vector<MicroBatch>& window =
-      batches_.fill_window(steps_.window(updates_in_epoch_, arguments().gradient_accumulation_steps));
+      batches_.fill_window(steps_.window(now_.updates_in_epoch, arguments().gradient_accumulation_steps));
   if (window.empty()) {
     stop_ = stop_ || batches_.done_in_epoch() == 0;  // an epoch without a batch: no later one would have any
-    in_epoch_ = epoch_complete_ = true;
+    now_.in_epoch = now_.epoch_complete = true;
     return false;
   }
   const double learning_rate = schedule_.learning_rate(state_.global_step);
@@ -299,9 +299,10 @@ Trainer::Pass Trainer::learn_in_backward(const std::vector<MicroBatch>& window, 
 
 // clip_by_previous_norm: returns its scale; none: no earlier step has a finite norm.
 std::optional<double> Trainer::previous_scale() const {
-  if (!arguments().clip_by_previous_norm || state_.global_step <= skipped_ || !std::isfinite(grad_norm_))
+  if (!arguments().clip_by_previous_norm || state_.global_step <= now_.skipped ||
+      !std::isfinite(now_.grad_norm))
     return std::nullopt;
-  return optim::clip_scale(grad_norm_, arguments().max_grad_norm);
+  return optim::clip_scale(now_.grad_norm, arguments().max_grad_norm);
 }
 
 double Trainer::grad_scale(double norm) const {
@@ -336,9 +337,9 @@ Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window, const B
   const Divisors divisors = method_->divisors(window, true);
   const memory::Offload::Pass leaving(offloading_ ? &offloading_->policy() : nullptr);
   Pass pass;
-  pass.loss_since_log = loss_since_log_;
-  pass.means = means_;
-  pass.num_tokens = num_tokens_;
+  pass.loss_since_log = now_.loss_since_log;
+  pass.means = now_.means;
+  pass.num_tokens = now_.num_tokens;
   pass.tokens_seen = state_.num_input_tokens_seen;
   pass.flos = state_.total_flos;
   for (const MicroBatch& batch : window) {
@@ -364,7 +365,7 @@ Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window, const B
     // logging_nan_inf_filter: such a loss counts as the mean so far (Trainer._inner_training_loop)
     pass.loss_since_log +=
         arguments().logging_nan_inf_filter && !std::isfinite(loss)
-            ? pass.loss_since_log / static_cast<float>(1 + state_.global_step - last_logged_step_)
+            ? pass.loss_since_log / static_cast<float>(1 + state_.global_step - now_.last_logged_step)
             : loss;
     pass.means.add(of_batch->metrics());
     pass.own_means.add(of_batch->metrics());
@@ -402,40 +403,41 @@ bool Trainer::accepts(double value, std::string_view what,
 }
 
 void Trainer::after_update(const Pass& pass, double learning_rate) {
-  training_mode_ = true;
+  now_.training_mode = true;
   batches_.window_done();
-  ++updates_in_epoch_;
+  ++now_.updates_in_epoch;
   if (pass.skipped) {
-    ++skipped_;
-    ++skipped_since_log_;
+    ++now_.skipped;
+    ++now_.skipped_since_log;
   } else {
-    loss_since_log_ = pass.loss_since_log;
-    means_ = pass.means;
-    grad_norm_ = pass.norm;
+    now_.loss_since_log = pass.loss_since_log;
+    now_.means = pass.means;
+    now_.grad_norm = pass.norm;
   }
   shared_.add(pass.shared);
-  shared_since_log_ += pass.shared.count();
-  num_tokens_ = pass.num_tokens;
-  learning_rate_ = learning_rate;
+  now_.shared_since_log += pass.shared.count();
+  now_.num_tokens = pass.num_tokens;
+  now_.learning_rate = learning_rate;
   state_.num_input_tokens_seen = pass.tokens_seen;
   state_.total_flos = pass.flos;
   ++state_.global_step;
   method_->updated(state_.global_step);
   state_.epoch = static_cast<double>(batches_.epoch()) + static_cast<double>(batches_.done_in_epoch()) /
                                                              static_cast<double>(steps_.batches_per_epoch);
-  in_epoch_ = true;
-  epoch_complete_ = updates_in_epoch_ >= steps_.updates_per_epoch;
+  now_.in_epoch = true;
+  now_.epoch_complete = now_.updates_in_epoch >= steps_.updates_per_epoch;
 
   const int64_t done = state_.global_step;
   const bool last = done >= steps_.max_steps;
-  should_log_ = (done == 1 && arguments().logging_first_step) ||
-                (arguments().logging_strategy == config::Strategy::steps && done % steps_.logging_steps == 0);
+  now_.log_due =
+      (done == 1 && arguments().logging_first_step) ||
+      (arguments().logging_strategy == config::Strategy::steps && done % steps_.logging_steps == 0);
   if (arguments().save_strategy == config::Strategy::steps && (done % steps_.save_steps == 0 || last)) {
-    should_save_ = true;
+    now_.save_due = true;
   }
   if (arguments().eval_strategy == config::Strategy::steps && (done % steps_.eval_steps == 0 || last) &&
       arguments().eval_delay <= static_cast<double>(done)) {
-    should_evaluate_ = true;
+    now_.evaluation_due = true;
   }
   stop_ = stop_ || last;
 
@@ -446,7 +448,7 @@ void Trainer::after_update(const Pass& pass, double learning_rate) {
   if (pass.skipped) metrics_.set_integer("skipped_steps", 1);
   pass.own_means.write(metrics_, "");
   if (pass.shared.count() > 0) metrics_.set_integer("shared_tokens", pass.shared.count());
-  metrics_.set("num_tokens", static_cast<double>(num_tokens_));
+  metrics_.set("num_tokens", static_cast<double>(now_.num_tokens));
   metrics_.set("epoch", state_.epoch);
   metrics_.set_integer("step", done);
   emit(engine::EventKind::step, metrics_);

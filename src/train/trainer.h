@@ -30,8 +30,8 @@
 #include "train/batches.h"
 #include "train/disk_room.h"
 #include "train/gradients.h"
-#include "train/means.h"
 #include "train/method.h"
+#include "train/run_state.h"
 #include "train/run_steps.h"
 
 namespace trl::train {
@@ -138,10 +138,10 @@ class Trainer {
   void measure_speed();  // since the previous record of training
   void emit(engine::EventKind kind, const telemetry::Record& record, std::string_view path = {});
   void reopen();
-  base::Json run_state() const;  // trl_state.json
+  base::Json state_json() const;  // trl_state.json
   void resume(const checkpoint::Checkpoint& from);
   void restore(const checkpoint::Checkpoint& from, telemetry::TrainerState state, const base::Json& json);
-  void restore_position(const base::Json& position);
+  void restore_position();
   base::Json fingerprint() const;  // of everything that the rest of the run depends on
   void warn_of_changes(const base::Json& before) const;
   bool keeps_optimizer(const checkpoint::Checkpoint& from, const base::Json& before) const;
@@ -178,19 +178,8 @@ class Trainer {
   telemetry::TrainerState state_;
   telemetry::Record metrics_;
   telemetry::Record evaluation_;
-  Means means_;               // of training, since the last log
-  float loss_since_log_ = 0;  // float32 sums, as Trainer keeps them
-  double loss_logged_ = 0;
-  int64_t last_logged_step_ = 0;
-  double grad_norm_ = 0;
-  double learning_rate_ = 0;
-  int64_t num_tokens_ = 0;
-  int64_t skipped_ = 0;            // updates that on_nonfinite skip left out
-  int64_t skipped_since_log_ = 0;  // of them, since the last log
-  int64_t shared_since_log_ = 0;   // tokens
-  int64_t updates_in_epoch_ = 0;
+  RunState now_;
   Clock::time_point started_ = Clock::now();
-  double seconds_before_ = 0;
   Clock::time_point marked_ = started_;  // start of the interval of the next speed record
   int64_t marked_tokens_ = 0;
   std::string run_;              // one name for all its checkpoints
@@ -202,15 +191,9 @@ class Trainer {
   bool stop_ = false;
   bool stopped_by_host_ = false;  // in this process, by an event's answer
   bool finished_ = false;
-  bool closed_ = false;         // finished, and no work is due
-  bool loaded_best_ = false;    // load_best_model_at_end: the weights are those of another step
-  size_t summary_ = 0;          // finished: the place of the last record in log_history
-  bool training_mode_ = false;  // model.training as in transformers: false directly after an evaluation
-  bool in_epoch_ = false;       // an update was made since the last end of an epoch
-  bool epoch_complete_ = false;
-  bool should_log_ = false;
-  bool should_evaluate_ = false;
-  bool should_save_ = false;
+  bool closed_ = false;       // finished, and no work is due
+  bool loaded_best_ = false;  // load_best_model_at_end: the weights are those of another step
+  size_t summary_ = 0;        // finished: the place of the last record in log_history
 };
 
 }  // namespace trl::train

@@ -1,0 +1,50 @@
+// The values of a run that a checkpoint keeps in addition to weights, optimizer, schedule and
+// trainer_state.json: plain values, and one list of them (run_state.cc) for writing and reading.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "base/json/json.h"
+#include "telemetry/trainer_state.h"
+#include "train/means.h"
+
+namespace trl::train {
+
+struct RunState {
+  // The position: the first three are those of Batches when it is written.
+  int64_t epoch = 0, micro_batches_done = 0;
+  int64_t evaluations = 0;
+  std::vector<int64_t> evaluations_before_epochs = {};
+  int64_t micro_batches_per_epoch = 0, gradient_accumulation_steps = 0;  // of the run that wrote it
+  int64_t updates_in_epoch = 0;
+  bool in_epoch = false;  // an update was made since the last end of an epoch
+  bool epoch_complete = false;
+
+  // Work after an update that is not done yet.
+  bool log_due = false, evaluation_due = false, save_due = false;
+
+  float loss_since_log = 0;  // float32 sums, as Trainer keeps them
+  double loss_logged = 0;
+  int64_t last_logged_step = 0;
+  Means means;                 // of training, since the last log
+  bool training_mode = false;  // model.training as in transformers: false directly after an evaluation
+  double grad_norm = 0;
+  double learning_rate = 0;
+  int64_t num_tokens = 0;
+  int64_t skipped = 0;            // updates that on_nonfinite skip left out
+  int64_t skipped_since_log = 0;  // of them, since the last log
+  int64_t shared_since_log = 0;   // tokens
+  double seconds_before = 0;      // of training, before this process
+  std::vector<telemetry::Speed> speeds = {};
+};
+
+// Numbers are read back bit by bit: JSON has no non-finite ones.
+base::Json to_json(const RunState& state);
+// Throws Json::exception if a value is missing that earlier checkpoints have too.
+RunState run_state_of(const base::Json& json);
+
+// The same for other numbers of a checkpoint.
+base::Json numbers_json(const std::map<std::string, double>& numbers);
+std::map<std::string, double> numbers_of(const base::Json& json);
+
+}  // namespace trl::train
