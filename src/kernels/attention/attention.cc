@@ -6,9 +6,9 @@
 
 #include "kernels/attention/attention_plugin.h"
 #include "kernels/attention/tree_rows.h"
+#include "kernels/backend.h"
 #include "kernels/kept_outputs.h"
 #include "kernels/op.h"
-#include "kernels/plain.h"
 
 namespace trl::kernels {
 
@@ -273,14 +273,22 @@ void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const 
 
 }  // namespace
 
+namespace fused_ops {
+
+at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                     const SegmentsPtr& segments, const AttentionOptions& options) {
+  if (records(q) || records(k) || records(v)) return AttentionFunction::apply(q, k, v, segments, options);
+  return attention_outputs(q, k, v, *segments, options)[0];
+}
+
+}  // namespace fused_ops
+
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const SegmentsPtr& segments, const AttentionOptions& options) {
   check(q, k, v, *segments);
   check_rate(options.dropout);
   if (options.plugin != nullptr) return plugin_attention(q, k, v, segments, options);
-  if (!fused(q)) return plain::attention(q, k, v, segments, options);
-  if (records(q) || records(k) || records(v)) return AttentionFunction::apply(q, k, v, segments, options);
-  return attention_outputs(q, k, v, *segments, options)[0];
+  return backend(q).attention(q, k, v, segments, options);
 }
 
 }  // namespace trl::kernels

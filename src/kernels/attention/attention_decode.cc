@@ -2,8 +2,8 @@
 // rows, never by thread, and pieces are joined in their order.
 #include <cmath>
 
+#include "kernels/backend.h"
 #include "kernels/op.h"
-#include "kernels/plain.h"
 
 namespace trl::kernels {
 
@@ -74,19 +74,10 @@ bool fits(const at::Tensor& q, const KeyValues& page) {
 
 }  // namespace
 
+namespace fused_ops {
+
 void attention_decode(const at::Tensor& q, at::ArrayRef<KeyValues> pages, int64_t length,
                       const AttentionOptions& options, at::Tensor& out) {
-  int64_t rows = 0;
-  bool valid = q.dim() == 2 && q.is_contiguous() && out.sizes() == q.sizes() && out.is_contiguous() &&
-               q.scalar_type() == out.scalar_type();
-  for (const KeyValues& page : pages) {
-    valid = valid && fits(q, page) && page.keys.size(1) == pages[0].keys.size(1);
-    rows += page.keys.size(0);
-  }
-  need(valid && length > 0 && length <= rows, "attention_decode",
-       "q, out [heads, d] and pages of keys, values [rows, kv_heads, d] of one type, with at least length "
-       "rows in all, are required");
-  if (!fused(q)) return plain::attention_decode(q, pages, length, options, out);
   const tensor::Timed timed(tensor::Part::attention);
   const int64_t heads = q.size(0), width = q.size(1), kv_heads = pages[0].keys.size(1);
   const int64_t group = heads / kv_heads;
@@ -108,6 +99,23 @@ void attention_decode(const at::Tensor& q, at::ArrayRef<KeyValues> pages, int64_
     }
   });
   for (int64_t head = 0; head < heads; ++head) join(shares, head, out);
+}
+
+}  // namespace fused_ops
+
+void attention_decode(const at::Tensor& q, at::ArrayRef<KeyValues> pages, int64_t length,
+                      const AttentionOptions& options, at::Tensor& out) {
+  int64_t rows = 0;
+  bool valid = q.dim() == 2 && q.is_contiguous() && out.sizes() == q.sizes() && out.is_contiguous() &&
+               q.scalar_type() == out.scalar_type();
+  for (const KeyValues& page : pages) {
+    valid = valid && fits(q, page) && page.keys.size(1) == pages[0].keys.size(1);
+    rows += page.keys.size(0);
+  }
+  need(valid && length > 0 && length <= rows, "attention_decode",
+       "q, out [heads, d] and pages of keys, values [rows, kv_heads, d] of one type, with at least length "
+       "rows in all, are required");
+  return backend(q).attention_decode(q, pages, length, options, out);
 }
 
 }  // namespace trl::kernels

@@ -1,6 +1,6 @@
 // Dropout as an op. It is its own gradient: the same elements are left out of the incoming gradient.
+#include "kernels/backend.h"
 #include "kernels/op.h"
-#include "kernels/plain.h"
 
 namespace trl::kernels {
 
@@ -59,12 +59,19 @@ struct DropoutNode : torch::autograd::Function<DropoutNode> {
 
 }  // namespace
 
+namespace fused_ops {
+
+at::Tensor dropout(const at::Tensor& x, const Dropout& dropout) {
+  return records(x) ? DropoutNode::apply(x, dropout) : dropped(x, dropout);
+}
+
+}  // namespace fused_ops
+
 at::Tensor dropout(const at::Tensor& x, const Dropout& dropout) {
   need(x.dim() > 0 && x.is_contiguous(), "dropout", "contiguous rows are needed");
   check_rate(dropout);
   if (dropout.rate == 0) return x;
-  if (!fused(x)) return plain::dropout(x, dropout);
-  return records(x) ? DropoutNode::apply(x, dropout) : dropped(x, dropout);
+  return backend(x).dropout(x, dropout);
 }
 
 }  // namespace trl::kernels

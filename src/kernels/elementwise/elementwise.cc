@@ -1,6 +1,6 @@
 // Ops that are bound by memory: residual sum, activations with and without a gate, conversions.
+#include "kernels/backend.h"
 #include "kernels/op.h"
-#include "kernels/plain.h"
 
 namespace trl::kernels {
 
@@ -180,36 +180,49 @@ at::Tensor recorded(const at::Tensor& x) {
   return Recorded::apply(graph_start(), x.detach());
 }
 
+namespace fused_ops {
+
 at::Tensor add(const at::Tensor& stream, const at::Tensor& branch, double branch_scale) {
-  need(stream.sizes() == branch.sizes() && stream.is_contiguous() && branch.is_contiguous(), "add",
-       "contiguous tensors of one shape are needed");
-  if (!fused(stream)) return plain::add(stream, branch, branch_scale);
   if (!records(stream) && !records(branch)) return add_forward(stream, branch, branch_scale);
   return Add::apply(stream, branch, branch_scale);
 }
 
 at::Tensor activate(Activation kind, const at::Tensor& x) {
-  need(x.is_contiguous(), "activate", "a contiguous tensor is needed");
-  if (!fused(x)) return plain::activate(kind, x);
   return records(x) ? Activate::apply(kind, x) : activate_forward(kind, x);
+}
+
+at::Tensor gated(Activation kind, const at::Tensor& gate, const at::Tensor& up) {
+  return records(gate) || records(up) ? Gated::apply(kind, gate, up) : gated_forward(kind, gate, up);
+}
+
+at::Tensor gated_halves(Activation kind, const at::Tensor& gate_up) {
+  return records(gate_up) ? GatedRows::apply(kind, gate_up) : gated_rows(kind, gate_up);
+}
+
+}  // namespace fused_ops
+
+at::Tensor add(const at::Tensor& stream, const at::Tensor& branch, double branch_scale) {
+  need(stream.sizes() == branch.sizes() && stream.is_contiguous() && branch.is_contiguous(), "add",
+       "contiguous tensors of one shape are needed");
+  return backend(stream).add(stream, branch, branch_scale);
+}
+
+at::Tensor activate(Activation kind, const at::Tensor& x) {
+  need(x.is_contiguous(), "activate", "a contiguous tensor is needed");
+  return backend(x).activate(kind, x);
 }
 
 at::Tensor gated(Activation kind, const at::Tensor& gate, const at::Tensor& up) {
   need(gate.sizes() == up.sizes() && gate.scalar_type() == up.scalar_type() && gate.is_contiguous() &&
            up.is_contiguous(),
        "gated", "contiguous tensors of one shape and type are needed");
-  if (!fused(gate)) return plain::activate(kind, gate) * up;
-  return records(gate) || records(up) ? Gated::apply(kind, gate, up) : gated_forward(kind, gate, up);
+  return backend(gate).gated(kind, gate, up);
 }
 
 at::Tensor gated(Activation kind, const at::Tensor& gate_up) {
   need(gate_up.dim() == 2 && gate_up.size(1) % 2 == 0 && gate_up.is_contiguous(), "gated",
        "contiguous rows of an even width are needed");
-  if (!fused(gate_up)) {
-    const std::vector<at::Tensor> half = gate_up.chunk(2, 1);
-    return plain::activate(kind, half[0]) * half[1];
-  }
-  return records(gate_up) ? GatedRows::apply(kind, gate_up) : gated_rows(kind, gate_up);
+  return backend(gate_up).gated_halves(kind, gate_up);
 }
 
 }  // namespace trl::kernels

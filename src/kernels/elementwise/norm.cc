@@ -1,6 +1,6 @@
 // Norms, with or without the residual sum before them. They keep x, and a float or two per row.
+#include "kernels/backend.h"
 #include "kernels/op.h"
-#include "kernels/plain.h"
 
 namespace trl::kernels {
 
@@ -220,11 +220,28 @@ bool rows_fit(const at::Tensor& x, const Norm& norm) {
 
 }  // namespace
 
+namespace fused_ops {
+
+at::Tensor norm(const at::Tensor& x, const Norm& norm) {
+  return records(x) ? NormNode::apply(x, norm) : norm_forward(x, {}, norm, 1, {}).normed;
+}
+
+Residual residual_norm(const at::Tensor& stream, const at::Tensor& branch, const Norm& norm,
+                       double branch_scale) {
+  if (!records(stream) && !(branch.defined() && records(branch))) {
+    return norm_forward(stream, branch, norm, branch_scale, {});
+  }
+  const auto given = branch.defined() ? c10::optional<at::Tensor>(branch) : c10::nullopt;
+  const tensor_list outputs = ResidualNorm::apply(stream, given, norm, branch_scale);
+  return {outputs[0], outputs[1]};
+}
+
+}  // namespace fused_ops
+
 at::Tensor norm(const at::Tensor& x, const Norm& norm) {
   need(rows_fit(x, norm), "norm",
        "contiguous rows as wide as the weight, and a bias of its shape are needed");
-  if (!fused(x)) return plain::norm(x, norm);
-  return records(x) ? NormNode::apply(x, norm) : norm_forward(x, {}, norm, 1, {}).normed;
+  return backend(x).norm(x, norm);
 }
 
 Residual residual_norm(const at::Tensor& stream, const at::Tensor& branch, const Norm& norm,
@@ -233,16 +250,7 @@ Residual residual_norm(const at::Tensor& stream, const at::Tensor& branch, const
            (!branch.defined() || (branch.sizes() == stream.sizes() && branch.is_contiguous())),
        "residual_norm",
        "contiguous rows as wide as the weight, and a branch of the stream's shape are needed");
-  if (!fused(stream)) {
-    const at::Tensor sum = branch.defined() ? plain::add(stream, branch, branch_scale) : stream;
-    return {sum, plain::norm(sum, norm)};
-  }
-  if (!records(stream) && !(branch.defined() && records(branch))) {
-    return norm_forward(stream, branch, norm, branch_scale, {});
-  }
-  const auto given = branch.defined() ? c10::optional<at::Tensor>(branch) : c10::nullopt;
-  const tensor_list outputs = ResidualNorm::apply(stream, given, norm, branch_scale);
-  return {outputs[0], outputs[1]};
+  return backend(stream).residual_norm(stream, branch, norm, branch_scale);
 }
 
 }  // namespace trl::kernels

@@ -42,7 +42,15 @@ at::Tensor add(const at::Tensor& stream, const at::Tensor& branch, double branch
   return (stream + added).to(stream.scalar_type());
 }
 
-at::Tensor rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, RopeLayout layout) {
+Residual residual_norm(const at::Tensor& stream, const at::Tensor& branch, const Norm& norm,
+                       double branch_scale) {
+  const at::Tensor sum = branch.defined() ? plain::add(stream, branch, branch_scale) : stream;
+  return {sum, plain::norm(sum, norm)};
+}
+
+namespace {
+
+at::Tensor turned(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, RopeLayout layout) {
   const int64_t half = cos.size(1), rest = x.size(2) - 2 * half;
   const at::Tensor wide = x.to(wide_type(x)), c = cos.unsqueeze(1), s = sin.unsqueeze(1);
   const at::Tensor turned = wide.narrow(2, 0, 2 * half);
@@ -52,6 +60,13 @@ at::Tensor rope(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& si
   const at::Tensor a = first * c - second * s, b = second * c + first * s;
   const at::Tensor both = pairs ? at::stack({a, b}, 3).flatten(2) : at::cat({a, b}, 2);
   return at::cat({both, wide.narrow(2, 2 * half, rest)}, 2).to(x.scalar_type());
+}
+
+}  // namespace
+
+std::pair<at::Tensor, at::Tensor> rope(const at::Tensor& q, const at::Tensor& k, const at::Tensor& cos,
+                                       const at::Tensor& sin, RopeLayout layout) {
+  return {turned(q, cos, sin, layout), turned(k, cos, sin, layout)};
 }
 
 std::vector<at::Tensor> split_columns(const at::Tensor& x, at::IntArrayRef widths) {
@@ -74,6 +89,15 @@ at::Tensor activate(Activation kind, const at::Tensor& x) {
       break;
   }
   return at::gelu(x, "tanh");
+}
+
+at::Tensor gated(Activation kind, const at::Tensor& gate, const at::Tensor& up) {
+  return plain::activate(kind, gate) * up;
+}
+
+at::Tensor gated_halves(Activation kind, const at::Tensor& gate_up) {
+  const std::vector<at::Tensor> half = gate_up.chunk(2, 1);
+  return plain::gated(kind, half[0], half[1]);
 }
 
 }  // namespace trl::kernels::plain

@@ -1,8 +1,8 @@
 // Rotary embedding, and the splitting of a fused projection for it.
 #include <numeric>
 
+#include "kernels/backend.h"
 #include "kernels/op.h"
-#include "kernels/plain.h"
 
 namespace trl::kernels {
 
@@ -91,6 +91,21 @@ struct Split : torch::autograd::Function<Split> {
 
 }  // namespace
 
+namespace fused_ops {
+
+std::pair<at::Tensor, at::Tensor> rope(const at::Tensor& q, const at::Tensor& k, const at::Tensor& cos,
+                                       const at::Tensor& sin, RopeLayout layout) {
+  if (!records(q) && !records(k)) return turn(q, k, cos, sin, layout, false);
+  const tensor_list turned = Turn::apply(q, k, cos, sin, layout);
+  return {turned[0], turned[1]};
+}
+
+std::vector<at::Tensor> split_columns(const at::Tensor& x, at::IntArrayRef widths) {
+  return records(x) ? Split::apply(x, widths) : split_forward(x, widths);
+}
+
+}  // namespace fused_ops
+
 std::pair<at::Tensor, at::Tensor> rope(const at::Tensor& q, const at::Tensor& k, const at::Tensor& cos,
                                        const at::Tensor& sin, RopeLayout layout) {
   const auto fits = [&](const at::Tensor& x) {
@@ -101,18 +116,14 @@ std::pair<at::Tensor, at::Tensor> rope(const at::Tensor& q, const at::Tensor& k,
            fits(k),
        "rope",
        "q, k [tokens, heads, head_dim] and float32 cos, sin [tokens, at most head_dim / 2] are needed");
-  if (!fused(q)) return {plain::rope(q, cos, sin, layout), plain::rope(k, cos, sin, layout)};
-  if (!records(q) && !records(k)) return turn(q, k, cos, sin, layout, false);
-  const tensor_list turned = Turn::apply(q, k, cos, sin, layout);
-  return {turned[0], turned[1]};
+  return backend(q).rope(q, k, cos, sin, layout);
 }
 
 std::vector<at::Tensor> split_columns(const at::Tensor& x, at::IntArrayRef widths) {
   need(x.dim() == 2 && x.is_contiguous() &&
            std::accumulate(widths.begin(), widths.end(), int64_t{0}) == x.size(1),
        "split_columns", "contiguous rows as wide as all parts together are needed");
-  if (!fused(x)) return plain::split_columns(x, widths);
-  return records(x) ? Split::apply(x, widths) : split_forward(x, widths);
+  return backend(x).split_columns(x, widths);
 }
 
 }  // namespace trl::kernels

@@ -2,11 +2,11 @@
 // back to their tokens.
 #include "kernels/experts/experts.h"
 
+#include "kernels/backend.h"
 #include "kernels/experts/expert_terms.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/kept_outputs.h"
 #include "kernels/op.h"
-#include "kernels/plain.h"
 
 namespace trl::kernels {
 
@@ -313,12 +313,10 @@ bool fits(const at::Tensor& x, const Routing& routing, const ExpertWeights& weig
 
 }  // namespace
 
+namespace fused_ops {
+
 at::Tensor experts(const at::Tensor& x, const Routing& routing, const ExpertWeights& weights, Activation kind,
                    at::ScalarType compute, const Again& again, Wanted wanted) {
-  need(fits(x, routing, weights), "experts",
-       "x [tokens, hidden], k experts of each token, weights [experts, 2 * width, hidden] and [experts, "
-       "hidden, width], and terms of these shapes are needed");
-  if (!fused(x)) return plain::experts(x, routing, weights, kind, compute);
   if (records(x) || records(routing.weights)) {
     return Experts::apply(x, routing.weights, routing.experts, weights, kind, compute, again, wanted);
   }
@@ -334,12 +332,25 @@ at::Tensor experts(const at::Tensor& x, const Routing& routing, const ExpertWeig
 }
 
 at::Tensor add_gated(const at::Tensor& y, const at::Tensor& gate, const at::Tensor& branch) {
+  if (records(y) || records(gate) || records(branch)) return AddGated::apply(y, gate, branch);
+  return add_gated_forward(y, gate, branch);
+}
+
+}  // namespace fused_ops
+
+at::Tensor experts(const at::Tensor& x, const Routing& routing, const ExpertWeights& weights, Activation kind,
+                   at::ScalarType compute, const Again& again, Wanted wanted) {
+  need(fits(x, routing, weights), "experts",
+       "x [tokens, hidden], k experts of each token, weights [experts, 2 * width, hidden] and [experts, "
+       "hidden, width], and terms of these shapes are needed");
+  return backend(x).experts(x, routing, weights, kind, compute, again, wanted);
+}
+
+at::Tensor add_gated(const at::Tensor& y, const at::Tensor& gate, const at::Tensor& branch) {
   need(y.dim() == 2 && y.sizes() == branch.sizes() && y.scalar_type() == branch.scalar_type() &&
            gate.numel() == y.size(0) && y.is_contiguous() && branch.is_contiguous() && gate.is_contiguous(),
        "add_gated", "contiguous y and branch [tokens, hidden] of one type and gate [tokens, 1] are needed");
-  if (!fused(y)) return plain::add_gated(y, gate, branch);
-  if (records(y) || records(gate) || records(branch)) return AddGated::apply(y, gate, branch);
-  return add_gated_forward(y, gate, branch);
+  return backend(y).add_gated(y, gate, branch);
 }
 
 }  // namespace trl::kernels

@@ -62,7 +62,7 @@ Routing route(const at::Tensor& logits, int64_t k, bool normalised) {
 }
 
 at::Tensor experts(const at::Tensor& x, const Routing& routing, const ExpertWeights& weights, Activation kind,
-                   at::ScalarType compute) {
+                   at::ScalarType compute, const Again& /*again*/, Wanted /*wanted*/) {
   const at::Tensor operand = x.to(compute);
   at::Tensor y = at::zeros(x.sizes(), x.options().dtype(wide_type(operand)));
   const int64_t count = weights.gate_up->size(0);

@@ -1,9 +1,9 @@
 // Routers: the choice of experts for each token, and the loss that keeps experts evenly busy.
 #include <numeric>
 
+#include "kernels/backend.h"
 #include "kernels/experts/experts.h"
 #include "kernels/op.h"
-#include "kernels/plain.h"
 
 namespace trl::kernels {
 
@@ -182,13 +182,25 @@ bool routes(const at::Tensor& logits, int64_t k) {
 
 }  // namespace
 
+namespace fused_ops {
+
 Routing route(const at::Tensor& logits, int64_t k, bool normalised) {
-  need(routes(logits, k), "route",
-       "contiguous logits [tokens, experts] and a k of at most experts are needed");
-  if (!fused(logits)) return plain::route(logits, k, normalised);
   if (!records(logits)) return choose_experts(logits, k, normalised);
   const tensor_list outputs = Choose::apply(logits, k, normalised);
   return {outputs[0], outputs[1]};
+}
+
+at::Tensor balance_loss(at::ArrayRef<at::Tensor> logits, int64_t k, at::IntArrayRef rows) {
+  if (std::any_of(logits.begin(), logits.end(), records)) return BalanceLoss::apply(logits, k, rows);
+  return scalar(balance_of(logits, k, rows).loss());
+}
+
+}  // namespace fused_ops
+
+Routing route(const at::Tensor& logits, int64_t k, bool normalised) {
+  need(routes(logits, k), "route",
+       "contiguous logits [tokens, experts] and a k of at most experts are needed");
+  return backend(logits).route(logits, k, normalised);
 }
 
 at::Tensor balance_loss(at::ArrayRef<at::Tensor> logits, int64_t k, at::IntArrayRef rows) {
@@ -200,9 +212,7 @@ at::Tensor balance_loss(at::ArrayRef<at::Tensor> logits, int64_t k, at::IntArray
          "contiguous logits [tokens, experts] of each layer, a k of at most experts, and for each token the "
          "rows that it counts as, or none, are needed");
   }
-  if (!fused(logits[0])) return plain::balance_loss(logits, k, rows);
-  if (std::any_of(logits.begin(), logits.end(), records)) return BalanceLoss::apply(logits, k, rows);
-  return scalar(balance_of(logits, k, rows).loss());
+  return backend(logits[0]).balance_loss(logits, k, rows);
 }
 
 }  // namespace trl::kernels

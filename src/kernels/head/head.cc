@@ -1,10 +1,10 @@
 // The head as an op with a graph, and its logits.
 #include "kernels/head/head.h"
 
+#include "kernels/backend.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/head/head_rows.h"
 #include "kernels/head/head_sweep.h"
-#include "kernels/plain.h"
 #include "kernels/weight/weight_product.h"
 
 namespace trl::kernels {
@@ -120,10 +120,10 @@ HeadTargets head_targets(const at::Tensor& targets) {
   return list;
 }
 
+namespace fused_ops {
+
 std::vector<TokenValues> head_values(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets,
                                      const HeadOptions& options) {
-  check(hidden, head, targets);
-  if (!fused(hidden)) return plain::head_values(hidden, head, targets, options);
   std::vector<TokenValues> values;
   HeadSweep(hidden, head, targets, nullptr, options, {}).run(&values);
   return values;
@@ -131,16 +131,11 @@ std::vector<TokenValues> head_values(const at::Tensor& hidden, Parameter& head, 
 
 at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets,
                      const TokenLoss& loss, const HeadOptions& options, std::vector<TokenValues>* values) {
-  check(hidden, head, targets);
-  if (!fused(hidden)) return plain::head_loss(hidden, head, targets, loss, options, values);
   if (records(hidden)) return HeadLoss::apply(hidden, &head, targets, loss, options, values);
   return scalar(HeadSweep(hidden, head, targets, &loss, options, {}).run(values));
 }
 
 at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOptions& options) {
-  need(hidden.dim() == 2 && hidden.is_contiguous() && hidden.size(1) == head.size(1), "head_logits",
-       "hidden [rows, width] is needed");
-  if (!fused(hidden)) return plain::head_logits(hidden, head, options);
   at::Tensor logits = tensor::empty({hidden.size(0), head.size(0)}, at::kFloat, MemoryKind::workspace);
   const at::Tensor operand = converted(hidden, options.compute, MemoryKind::workspace);
   const auto patched = own_rows(options) ? with_own_rows(head, *options.own_rows, options.compute) : nullptr;
@@ -157,6 +152,26 @@ at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOpti
                       static_cast<float>(options.softcap), end - begin);
   });
   return logits;
+}
+
+}  // namespace fused_ops
+
+std::vector<TokenValues> head_values(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets,
+                                     const HeadOptions& options) {
+  check(hidden, head, targets);
+  return backend(hidden).head_values(hidden, head, targets, options);
+}
+
+at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets,
+                     const TokenLoss& loss, const HeadOptions& options, std::vector<TokenValues>* values) {
+  check(hidden, head, targets);
+  return backend(hidden).head_loss(hidden, head, targets, loss, options, values);
+}
+
+at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOptions& options) {
+  need(hidden.dim() == 2 && hidden.is_contiguous() && hidden.size(1) == head.size(1), "head_logits",
+       "hidden [rows, width] is needed");
+  return backend(hidden).head_logits(hidden, head, options);
 }
 
 }  // namespace trl::kernels

@@ -3,12 +3,12 @@
 #include <array>
 
 #include "base/arithmetic/counter_random.h"
+#include "kernels/backend.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/kept_outputs.h"
 #include "kernels/linear/embedding_terms.h"
 #include "kernels/linear/low_rank.h"
 #include "kernels/op.h"
-#include "kernels/plain.h"
 #include "kernels/weight/weight_product.h"
 
 namespace trl::kernels {
@@ -289,10 +289,10 @@ struct Embedding : torch::autograd::Function<Embedding> {
 
 }  // namespace
 
+namespace fused_ops {
+
 std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> projections,
                                at::ScalarType compute, const Again& again, Wanted wanted) {
-  for (const Projection& p : projections) check(x, p);
-  if (!fused(x)) return plain::linear(x, projections, compute);
   c10::optional<at::Tensor> anchor;
   if (at::GradMode::is_enabled() && !x.requires_grad() &&
       std::any_of(projections.begin(), projections.end(), trains_terms))
@@ -301,6 +301,21 @@ std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> pro
   const at::Tensor operand = converted(x, compute, MemoryKind::workspace);
   LowRankTerms terms(projections);
   return outputs_of(operand, terms, projections, nullptr, wanted);
+}
+
+at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w,
+                     const EmbeddingOptions& options) {
+  if (records(anchor)) return Embedding::apply(anchor, ids, &w, options);
+  at::Tensor reduced, places;
+  return finished(looked_up(w, ids, options, EmbeddingTerms(options.low_rank), reduced, places), options);
+}
+
+}  // namespace fused_ops
+
+std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> projections,
+                               at::ScalarType compute, const Again& again, Wanted wanted) {
+  for (const Projection& p : projections) check(x, p);
+  return backend(x).linear(x, projections, compute, again, wanted);
 }
 
 at::Tensor linear(const at::Tensor& x, Parameter& w, Parameter* b, at::ScalarType compute,
@@ -320,10 +335,7 @@ at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter&
            w.size(0) - 1);
     }
   }
-  if (!fused(w.device())) return plain::embedding(anchor, ids, w, options);
-  if (records(anchor)) return Embedding::apply(anchor, ids, &w, options);
-  at::Tensor reduced, places;
-  return finished(looked_up(w, ids, options, EmbeddingTerms(options.low_rank), reduced, places), options);
+  return backend(w.device()).embedding(anchor, ids, w, options);
 }
 
 }  // namespace trl::kernels

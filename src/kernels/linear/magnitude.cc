@@ -3,8 +3,8 @@
 #include <array>
 #include <cmath>
 
+#include "kernels/backend.h"
 #include "kernels/gemm/gemm.h"
-#include "kernels/plain.h"
 
 namespace trl::kernels {
 
@@ -130,13 +130,18 @@ void each_piece(int64_t width, const at::Tensor& bias, const Body& body) {
 
 }  // namespace
 
+namespace fused_ops {
+
 at::Tensor row_norms(const Projection& p) {
-  if (!fused(p.weight->device())) return plain::row_norms(p);
   at::Tensor norms = tensor::empty({p.out()}, at::kFloat, MemoryKind::activations);
   each_block(
       p, [&](int64_t first, const at::Tensor& rows) { write_norms(rows, norms.data_ptr<float>() + first); });
   return norms;
 }
+
+}  // namespace fused_ops
+
+at::Tensor row_norms(const Projection& p) { return backend(p.weight->device()).row_norms(p); }
 
 void merge(const Projection& p) {
   const tensor::Writing weight = p.weight->write();

@@ -105,7 +105,7 @@ at::Tensor product(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b
 }
 
 std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> projections,
-                               at::ScalarType compute) {
+                               at::ScalarType compute, const Again& /*again*/, Wanted /*wanted*/) {
   base::poll();
   const at::Tensor operand = x.to(compute);
   std::vector<at::Tensor> outputs;
