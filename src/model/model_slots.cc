@@ -1,4 +1,4 @@
-// The slots of a decoder, in the order of the modules in transformers' class: adapters draw their random
+// The slots of a model, in the order of the modules in transformers' class: adapters draw their random
 // numbers in that order.
 #include "model/model.h"
 #include "model/module_name.h"

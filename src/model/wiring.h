@@ -28,8 +28,8 @@ struct Wiring {
   }
   // Returns the terms of a module, without an a if there are none. random: seeds dropout; empty: no dropout.
   kernels::LowRank terms_of(const Parameter* weight, const std::optional<uint64_t>& random) const {
-    constexpr uint64_t kDropout =
-        0x41726f4c;  // keeps its keys distinct from those of the model's own dropout
+    // Keeps its keys distinct from those of the model's own dropout.
+    constexpr uint64_t kDropout = 0x41726f4c;
     const auto found = terms.find(weight);
     if (found == terms.end()) return {};
     kernels::LowRank factors = found->second.factors;
