@@ -14,15 +14,6 @@
 
 namespace trl::config {
 
-std::string values_that_affect(const Config& config, Affects first, Affects last) {
-  std::string text;
-  for (const Option& option : options()) {
-    if (option.affects >= first && option.affects <= last)
-      text += fmt::format("{}={}\n", option.name, config.get(option.name));
-  }
-  return text;
-}
-
 namespace {
 
 // Finds an option. trainer: an unknown key is an error that names the nearest of its keys; empty: of all
@@ -220,6 +211,15 @@ void Config::check_method() const {
                accepted_text(option, trainer));
     }
   }
+}
+
+std::string Config::values_that_affect(Affects first, Affects last) const {
+  std::string text;
+  for (const Option& option : options()) {
+    if (option.affects >= first && option.affects <= last)
+      text += fmt::format("{}={}\n", option.name, get(option.name));
+  }
+  return text;
 }
 
 std::string Config::to_json() const {

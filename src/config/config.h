@@ -52,6 +52,8 @@ class Config {
   std::string to_json() const;  // the keys that were set, typed
   // Maps canonical names to canonical text.
   const std::map<std::string, std::string>& values() const { return values_; }
+  // Returns the values of the options that affect `first` to `last`, a line each: equal texts, equal effects.
+  std::string values_that_affect(Affects first, Affects last) const;
   const std::vector<std::string>& warnings() const { return warnings_; }  // one line for each key, in order
 
  private:

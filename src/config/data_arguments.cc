@@ -133,7 +133,7 @@ void read_prefix_window(const Config& config, DataArguments& out) {
 
 DataArguments data_arguments(const Config& config) {
   DataArguments out;
-  out.row_options = values_that_affect(config, Affects::rows, Affects::rows);
+  out.row_options = config.values_that_affect(Affects::rows, Affects::rows);
   out.dataset_text_field = config.get("dataset_text_field");
   out.max_length = config.get_optional_int("max_length");
   out.truncation_keep_end = config.get("truncation_mode") == "keep_end";

@@ -7,8 +7,8 @@
 
 namespace trl::config {
 
-// What a row of the data holds. pairs: a prompt with a chosen and a rejected completion; whole_pairs: a
-// chosen and a rejected text; unpaired: a completion with a label.
+// The form of a row of the data. text: one text or conversation; pairs: a prompt with a chosen and a rejected
+// completion; whole_pairs: a chosen and a rejected text; unpaired: a completion with a label.
 enum class RowForm : uint8_t { text, pairs, whole_pairs, unpaired };
 enum class Head : uint8_t { none, language, score };
 

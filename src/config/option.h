@@ -62,10 +62,6 @@ inline constexpr std::string_view kBytes = "bytes ";  // begins the range of a s
 
 std::span<const Option> options();
 
-class Config;
-// Returns the values of the options that affect `first` to `last`, a line each: equal texts, equal effects.
-std::string values_that_affect(const Config& config, Affects first, Affects last);
-
 // The values that an option has in these trainers instead of those in its row. If the default is a list, so
 // is the value, of the accepted words.
 struct TrainerValues {

@@ -218,12 +218,9 @@ void Adapter::rewire() {
     (slots_[one.slot].module.head ? wiring_.head_rows : wiring_.embedding_rows) = one.rows;
 }
 
-const Wiring& Adapter::wiring() const {
-  for (const Replacement& one : replaced_) {  // one that is not trained keeps copies as the model's does
-    const bool keeps = original(one)->keeps_copies();
-    if (!one.own->has_gradient() && one.own->keeps_copies() != keeps) one.own->keep_copies(keeps);
-  }
-  return wiring_;
+void Adapter::keep_copies_as_model() {
+  for (const Replacement& one : replaced_)
+    if (!one.own->has_gradient()) one.own->keep_copies(original(one)->keeps_copies());
 }
 
 std::vector<Parameter*> Adapter::parameters() const {

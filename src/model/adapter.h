@@ -34,7 +34,9 @@ class Adapter {
   // Its own frozen embedding and head, which its files brought and which it uses instead of the model's.
   std::vector<Parameter*> kept_tables() const;
   // Its part in a forward, made once; valid until its values are set anew.
-  const Wiring& wiring() const;
+  const Wiring& wiring() const { return wiring_; }
+  // Makes its replacements that are not trained keep converted copies as the model's parameters do.
+  void keep_copies_as_model();
 
   // Sets the initial values of PEFT for this seed. olora and pissa take them out of the weights: a
   // forward with the adapter then computes with the remainder of the weights, in a copy. Throws

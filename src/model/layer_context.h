@@ -54,9 +54,7 @@ struct LayerContext {
   }
   kernels::Projection placed(kernels::Projection p) const {
     p.low_rank = terms_of(p.weight);
-    Parameter* const weight = placed(p.weight);
-    if (weight != p.weight) p.int8 = nullptr;  // the codes are those of the model's weight
-    p.weight = weight;
+    p.weight = placed(p.weight);
     p.bias = placed(p.bias);
     return p;
   }

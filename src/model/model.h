@@ -1,5 +1,5 @@
 // A causal language model made of decoder layers: the only one, for every family, whose differences are in
-// the table (families.h). forward() returns hidden states, and changes nothing.
+// the table (families.h). forward() returns hidden states and changes no weight.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -180,8 +180,8 @@ class Model {
   std::vector<at::Tensor> hidden_states(const ForwardInput& input, const ForwardOptions& options) const;
 
   // Decoding: appends ids (a whole prompt, or one token) to the cache; the hidden state of the result is that
-  // of the last, [1, hidden]. capacity: positions to make room for initially; the cache grows as needed.
-  // adapter: as in ForwardOptions, for all that the cache is extended by.
+  // of the last id, [1, hidden]. capacity: the positions to reserve at first; the cache grows as needed.
+  // adapter: as in ForwardOptions, for every call that extends this cache.
   std::shared_ptr<KvCache> new_cache(int64_t capacity, std::optional<const Adapter*> adapter = {}) const;
   Output extend(KvCache& cache, const std::vector<int32_t>& ids, at::ScalarType compute) const;
 

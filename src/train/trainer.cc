@@ -325,6 +325,7 @@ void Trainer::begin_collecting(const std::vector<MicroBatch>& window) {
   gradients_.begin_step(backward_step_ || !arguments().levers.weight_copies ? Copies::none
                         : brief                                             ? Copies::brief
                                                                             : Copies::kept);
+  for (const auto& adapter : setup_.model->adapters().all()) adapter->keep_copies_as_model();
   // The head belongs to no layer, so its copy would be kept.
   const model::Model& model = *setup_.model;
   tensor::Parameter& head = *model.head_with(setup_.model->adapters().in_use()).weight;

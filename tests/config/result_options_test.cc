@@ -48,7 +48,7 @@ TEST(ResultOptions, EachOptionCountsForWhatItAffects) {
   const auto counts = [](const std::string& name, const std::string& value) {
     const Config before = config_with({}), after = config_with({{name, value}});
     const auto differ = [&](Affects first, Affects last) {
-      return values_that_affect(before, first, last) != values_that_affect(after, first, last);
+      return before.values_that_affect(first, last) != after.values_that_affect(first, last);
     };
     return std::vector<bool>{differ(Affects::rows, Affects::rows), differ(Affects::source, Affects::batches),
                              differ(Affects::source, Affects::weights)};

@@ -110,6 +110,43 @@ TEST(AdapterSteps, AreThoseOfPeft) {
   }
 }
 
+// A forward that is computed again in backward, and the head of its output, are those of its own adapter.
+TEST(AdapterSteps, AForwardWithAnotherAdapterChangesNothingOfAnEarlierOne) {
+  const test::Scratch directory;
+  const auto model = open_changed("llama_bias_linear", {{"tie_word_embeddings", false}}, directory);
+  const Json fields = {{"r", 4}, {"target_modules", "all-linear"}, {"modules_to_save", {"lm_head"}}};
+  const config::LoraConfig config = config::read_lora_config(fields, "test", Status::format);
+  Adapter &own = model->adapters().add("own", config, at::kFloat),
+          &other = model->adapters().add("other", config, at::kFloat);
+  for (Adapter* adapter : {&own, &other}) {
+    adapter->start(adapter == &own ? 1 : 2);
+    for (Parameter* p : adapter->parameters()) p->write()->add_(at::ones(p->shape()) * 0.01);
+  }
+  model->train_only(own);
+  for (Parameter* p : model->all_parameters())
+    p->begin_training(p->trainable ? at::zeros(p->shape()) : at::Tensor());
+  const Rows rows = rows_of(static_cast<int32_t>(model->config().vocab_size));
+  const auto gradients = [&](bool between) {
+    for (Parameter* p : own.parameters()) at::Tensor(p->gradient()).zero_();
+    const Output output = model->forward(rows.input, {.recompute = {config::Recomputed::layers}});
+    if (between) {
+      const at::NoGradGuard no_grad;
+      EXPECT_NE(model->forward(rows.input, {.adapter = &other}).head.weight, output.head.weight);
+      EXPECT_EQ(model->forward(rows.input, {.adapter = nullptr}).head.weight, &model->head());
+    }
+    test::nll_loss(output.hidden, *output.head.weight, rows.targets, 1.0 / 22,
+                   model->head_options(at::kFloat, output.head), nullptr)
+        .backward();
+    std::vector<at::Tensor> all;
+    for (Parameter* p : own.parameters()) all.push_back(p->gradient().flatten().clone());
+    return at::cat(all);
+  };
+  const at::Tensor alone = gradients(false);
+  EXPECT_GT(alone.norm().item<double>(), 0);
+  EXPECT_TRUE(at::equal(gradients(true), alone));
+  for (Parameter* p : model->all_parameters()) p->end_training();
+}
+
 struct Begun {
   const char *family, *dtype;
   Json targets;

@@ -56,7 +56,7 @@ base::Json SetPlanner::plan(const config::Config& config, const config::OptionSe
 
 SetPlanner::Batches& SetPlanner::batches_of(const config::Config& config,
                                             const config::TrainingArguments& training) {
-  const std::string key = values_that_affect(config, config::Affects::source, config::Affects::batches);
+  const std::string key = config.values_that_affect(config::Affects::source, config::Affects::batches);
   if (const auto found = batches_.find(key); found != batches_.end()) return found->second;
   return batches_.emplace(key, read_batches(config, training)).first->second;
 }
