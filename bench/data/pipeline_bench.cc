@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/json/json.h"
-#include "base/threads/cpus.h"
+#include "base/threads/thread_pool.h"
 #include "data/pipeline_child.h"
 #include "data/rows_file.h"
 #include "support/child.h"

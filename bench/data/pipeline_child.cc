@@ -90,7 +90,7 @@ void run_pipeline(const PipelineWork& work) {
   stream->start_epoch(0);
   out["prepare_seconds"] = now() - begin;
   out["prepare_cpu_seconds"] = cpu_seconds() - cpu_begin;
-  data::HostBatch batch;
+  data::Batch batch;
   stream->next(batch);
   out["first_batch_seconds"] = now() - work.process_start;
   const auto make_batches = [&] {

@@ -7,11 +7,8 @@
 #include <functional>
 
 #include "io/four_bit.h"
-#include "io/int8_rows.h"
-#include "kernels/gemm/int8_products.h"
-#include "kernels/weight/four_bit_weight.h"
-#include "kernels/weight/ggml_weight.h"
-#include "kernels/weight/int8_weight.h"
+#include "kernels/gemm/gemm_int8.h"
+#include "kernels/weight/encoded_weight.h"
 #include "kernels/weight/weight_product.h"
 #include "support/repeat.h"
 #include "support/runs.h"

@@ -46,11 +46,10 @@ Json run_head(const Json& work) {
                                read_tensor(folder + "/head", {vocab, width}, at::kBFloat16).to(type));
   head.begin_training(at::zeros({vocab, width}, type));
   const trl::kernels::HeadTargets list = trl::kernels::head_targets(targets);
-  const trl::kernels::TokenLoss nll = [share = 1.0 / static_cast<double>(rows)](int64_t, const auto& v) {
-    return trl::kernels::TokenTerm{-share * v.log_prob, -share};
-  };
+  const trl::kernels::TokenFormula nll{.scale = 1.0 / static_cast<double>(rows)};
   trl::kernels::HeadOptions options;
   options.compute = type;
+  options.starts_backward = true;
   const trl::kernels::PathScope path(work.at("side") == kUnfused ? trl::kernels::Path::plain
                                                                  : trl::kernels::Path::fused);
   at::Tensor loss, d_hidden;

@@ -10,8 +10,8 @@
 #include "base/files/files.h"
 #include "base/json/json.h"
 #include "base/text/utf8.h"
-#include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/json_reader.h"
+#include "text/tokenizer/piece.h"
 
 namespace trl::bench {
 

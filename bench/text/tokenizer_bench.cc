@@ -47,7 +47,7 @@ uint32_t checksum(const std::vector<std::vector<int32_t>>& rows) {
 
 // What one process does.
 Json run_child_work(const Json& work) {
-  const auto tokenizer = trl::text::Tokenizer::from_directory(work.at("folder"));
+  const auto tokenizer = trl::text::Tokenizer::from_files(work.at("folder").get<std::string>());
   const std::string text = trl::base::read_file(work.at("text"));
   const std::vector<std::string> lines =
       work.at("lines").get<bool>() ? lines_of(text) : std::vector<std::string>{text};

@@ -38,18 +38,22 @@ constexpr Case kCases[] = {{"pairs 1024/128, adapter", 4, 1024, 128, true, false
 // One batch, again and again: the second half of pairs is rejected, and each pair has a prompt of its own.
 class SameRows final : public trl::engine::BatchSource {
  public:
-  explicit SameRows(const Case& c) : rows_(c.rows) {
+  explicit SameRows(const Case& c) {
+    batch_.cu_seqlens.push_back(0);
     for (int64_t row = 0; row < c.rows; ++row) {
       for (int64_t i = 0; i < c.prefix + c.own; ++i) {
         const bool own = i >= c.prefix;
         const int64_t from = own ? 1 + row : c.pairs ? row % (c.rows / 2) : 0;
-        ids_.push_back(static_cast<int32_t>((from * 7919 + i * 104729 + (own ? 13 : 0)) % 250));
-        labels_.push_back(own || c.all_tokens ? ids_.back() : -100);
-        positions_.push_back(static_cast<int32_t>(i));
+        batch_.input_ids.push_back(static_cast<int32_t>((from * 7919 + i * 104729 + (own ? 13 : 0)) % 250));
+        batch_.labels.push_back(own || c.all_tokens ? batch_.input_ids.back() : -100);
+        batch_.position_ids.push_back(static_cast<int32_t>(i));
       }
-      borders_.push_back(static_cast<int32_t>(ids_.size()));
-      numbers_.push_back(row);
+      batch_.cu_seqlens.push_back(static_cast<int32_t>(batch_.input_ids.size()));
+      batch_.row_ids.push_back(row);
     }
+    batch_.rows = c.rows;
+    batch_.width = c.prefix + c.own;
+    batch_.input_numel = batch_.num_tokens = batch_.non_padding_tokens = batch_.tokens();
   }
   int64_t batches_per_epoch() noexcept override { return 1 << 20; }
   int64_t rows() noexcept override { return -1; }
@@ -57,19 +61,13 @@ class SameRows final : public trl::engine::BatchSource {
     return 0;
   }
   int32_t start_pass(int64_t, trl::engine::ErrorSink&) noexcept override { return 0; }
-  int32_t next(trl::engine::Batch* out, trl::engine::ErrorSink&) noexcept override {
-    *out = {ids_.data(),     labels_.data(),  positions_.data(),
-            borders_.data(), numbers_.data(), std::ssize(ids_)};
-    out->documents = out->row_id_count = out->rows = rows_;
-    out->width = out->max_length = std::ssize(ids_) / rows_;
-    out->elements = out->counted_tokens = out->real_tokens = std::ssize(ids_);
+  int32_t next(const trl::data::Batch** out, trl::engine::ErrorSink&) noexcept override {
+    *out = &batch_;
     return 0;
   }
 
  private:
-  const int64_t rows_;
-  std::vector<int32_t> ids_, labels_, positions_, borders_{0};
-  std::vector<int64_t> numbers_;
+  trl::data::Batch batch_;
 };
 
 // Operations forward and backward, of rows that are computed `times` times: 2 and 4 a weight and token (2 of
@@ -126,7 +124,7 @@ void run(const Settings& s, const Case& c, const char* share, Run& best) {
   trl::train::Setup setup;
   setup.arguments = trl::config::training_arguments(config);
   setup.model = model.get();
-  setup.model_path = s.model;
+  setup.source = s.model;
   setup.train = &rows;
   trl::train::Trainer trainer(setup);
   for (int step = 0; step < s.steps; ++step) {

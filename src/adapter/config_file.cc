@@ -1,9 +1,11 @@
 #include "adapter/config_file.h"
 
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "adapter/old_experts.h"
 #include "base/error.h"
@@ -33,7 +35,7 @@ Json list_or_null(const std::vector<T>& list) {
 Json modules_or_null(const config::ModuleNames& modules) {
   if (modules.pattern) return *modules.pattern;
   std::vector<std::string> names = modules.names;
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return list_or_null(names);
 }
 
@@ -47,20 +49,12 @@ void restore_forms(const LoraConfig& config, std::map<std::string, Json>& fields
 }
 
 Json init_name(const LoraConfig& config) {
-  switch (config.init_lora_weights) {
-    case config::LoraInit::standard:
-      return true;
-    case config::LoraInit::random:
-      return false;
-    case config::LoraInit::gaussian:
-      return "gaussian";
-    case config::LoraInit::orthogonal:
-      return "orthogonal";
-    case config::LoraInit::olora:
-      return "olora";
-    case config::LoraInit::pissa:
-      break;
-  }
+  using config::LoraInit;
+  const LoraInit init = config.init_lora_weights;
+  if (init == LoraInit::standard || init == LoraInit::random) return init == LoraInit::standard;
+  if (init == LoraInit::gaussian) return "gaussian";
+  if (init == LoraInit::orthogonal) return "orthogonal";
+  if (init == LoraInit::olora) return "olora";
   return config.pissa_iterations ? fmt::format("pissa_niter_{}", *config.pissa_iterations) : "pissa";
 }
 
@@ -79,8 +73,9 @@ Json tokens(const LoraConfig& config) {
 }
 
 bool has_conv1d(const Selection& selection, std::span<const Module> modules) {
-  return std::any_of(selection.targets.begin(), selection.targets.end(),
-                     [&](const Target& target) { return modules[target.module].kind == ModuleKind::conv1d; });
+  return std::ranges::any_of(selection.targets, [&](const Target& target) {
+    return modules[target.module].kind == ModuleKind::conv1d;
+  });
 }
 
 // Calls body(), whose errors then name the directory's file.
@@ -100,11 +95,53 @@ bool has(const std::string& directory, std::string_view name) {
 std::vector<std::string> adapter_folders(const std::string& directory) {
   std::vector<std::string> names;
   if (!base::is_directory(directory)) return names;
-  for (const std::string& name : base::list_directory(directory)) {
+  for (const std::string& name : base::list_directory(directory))
     if (has(base::join_path(directory, name), kConfigFile)) names.push_back(name);
-  }
   return names;
 }
+
+// Writes text as YAML: plain if that means the same text, otherwise as JSON writes it.
+std::string yaml(const std::string& text) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '/' || c == '.' || c == '_' || c == '-' ||
+           (c >= '0' && c <= '9') || c == ':';
+  };
+  const bool letter =
+      std::ranges::any_of(text, [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
+  const bool starts = !text.empty() && text.front() != '-' && text.front() != ':' && text.back() != ':';
+  if (letter && starts && std::ranges::all_of(text, is_plain)) return text;
+  return base::Json(text).dump(-1, ' ', false, base::Json::error_handler_t::replace);
+}
+
+std::string metadata(const config::LoraConfig& config, std::span<const std::string_view> more) {
+  const std::string& base = config.base_model_name_or_path;
+  std::set<std::string> tags = {"lora", "transformers"};
+  for (const std::string_view tag : more) tags.emplace(tag);
+  std::string text = "---\n";
+  if (!base.empty()) {
+    text += fmt::format("base_model: {}\n", yaml(base));
+    tags.insert("base_model:adapter:" + base);
+  }
+  text += "library_name: peft\n";
+  if (config.task_type == "CAUSAL_LM") text += "pipeline_tag: text-generation\n";
+  text += "tags:\n";
+  for (const std::string& tag : tags) text += fmt::format("- {}\n", yaml(tag));
+  return text + "---\n";
+}
+
+// Accepts owner/name. Local paths mean nothing elsewhere.
+bool is_hub_name(const std::string& base) {
+  const size_t slash = base.find('/');
+  return slash != base.npos && slash == base.rfind('/') && slash != 0 && base.front() != '.' &&
+         !base::file_exists(base);
+}
+
+constexpr std::string_view kPipeline = R"(```python
+from transformers import pipeline
+
+pipe = pipeline("{}", model="path/of/this/folder")
+```
+)";
 
 }  // namespace
 
@@ -113,9 +150,8 @@ std::string config_text(const LoraConfig& config, const Selection& selection,
   std::map<std::string, Json> fields;
   for (const char* const name : {"alora_invocation_tokens", "arrow_config", "auto_mapping", "corda_config",
                                  "eva_config", "kasa_config", "layer_replication", "lora_ga_config",
-                                 "megatron_config", "monteclora_config", "use_bdlora", "velora_config"}) {
+                                 "megatron_config", "monteclora_config", "use_bdlora", "velora_config"})
     fields[name] = nullptr;
-  }
   fields["loftq_config"] = Json::object();
   fields["megatron_core"] = "megatron.core";
   fields["qalora_group_size"] = 16;
@@ -163,8 +199,7 @@ std::string base_model(const std::string& directory, std::string_view key) {
   if (base::file_exists(path) || base::is_directory(path)) return path;
   fail_key(key,
            "{}: the adapter {} belongs to the model '{}' (base_model_name_or_path), which does not exist: "
-           "give its "
-           "model, a directory or a GGUF file",
+           "give its model, a directory or a GGUF file",
            key, directory, path);
 }
 
@@ -201,6 +236,37 @@ LoraConfig read_config(const std::string& directory) {
              : fmt::format("; the folders {} have it: give one of them", fmt::join(folders, ", ")));
   }
   return config::read_lora_config(base::read_json_file(path), path, Status::format);
+}
+
+std::string model_card(const WholeModel& model, std::span<const std::string_view> tags) {
+  const std::string base = model.base.empty() ? "another model" : "`" + model.base + "`";
+  std::string text = "---\n";
+  if (is_hub_name(model.base)) text += fmt::format("base_model: {}\n", yaml(model.base));
+  text += fmt::format("library_name: transformers\nmodel_name: {}\ntags:\n", yaml(model.name));
+  if (!tags.empty()) text += "- generated_from_trainer\n";
+  for (const std::string_view tag : tags) text += fmt::format("- {}\n", yaml(std::string(tag)));
+  if (model.gguf) text += "- gguf\n";
+  if (tags.empty() && !model.gguf) text += "- transformers\n";
+  text += fmt::format("---\n\n# {}\n\n{} made from {}{}.\n\n## Use\n\n", model.name,
+                      model.classifier ? "A reward model" : "A language model", base,
+                      tags.empty() ? "" : fmt::format(" with {}", fmt::join(tags, ", ")));
+  if (model.gguf) return text + "```sh\nllama-cli -m path/of/this/folder/model.gguf\n```\n";
+  return text +
+         fmt::format(fmt::runtime(kPipeline), model.classifier ? "text-classification" : "text-generation");
+}
+
+std::string model_card(const config::LoraConfig& config, std::span<const std::string_view> tags) {
+  const bool classifier = config.task_type == "SEQ_CLS";
+  const std::string base =
+      config.base_model_name_or_path.empty() ? "its base model" : "`" + config.base_model_name_or_path + "`";
+  return metadata(config, tags) +
+         fmt::format(
+             "\n# LoRA adapter\n\nA LoRA adapter of {}, with rank {} and lora_alpha {:g}{}. The folder holds "
+             "no weights of the base model.\n\n## Use\n\n```python\nfrom peft import {}\n\nmodel = "
+             "{}.from_pretrained(\"path/of/this/folder\")\n```\n",
+             base, config.r, config.lora_alpha, config.use_dora ? " and DoRA" : "",
+             classifier ? "AutoPeftModelForSequenceClassification" : "AutoPeftModelForCausalLM",
+             classifier ? "AutoPeftModelForSequenceClassification" : "AutoPeftModelForCausalLM");
 }
 
 }  // namespace trl::adapter

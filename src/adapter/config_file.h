@@ -1,7 +1,9 @@
-// adapter_config.json as PEFT 0.21 reads and writes it.
+// adapter_config.json as PEFT 0.21 reads and writes it, and README.md of a saved adapter or model: the text
+// that the hub shows and searches, and how to load it.
 #pragma once
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "adapter/target_modules.h"
 #include "config/lora_config.h"
@@ -36,5 +38,21 @@ std::string base_model(const std::string& directory, std::string_view key);
 // Returns the base_model_name_or_path for a model at `path`: the path, or, in the cache of the Hugging Face
 // hub (.../models--ORG--NAME/snapshots/REVISION), its name there, which means the same on every machine.
 std::string model_name(const std::string& path);
+
+inline constexpr std::string_view kModelCard = "README.md";
+
+// Returns the metadata that PEFT and TRL write (base_model, library_name, pipeline_tag, tags) and a short
+// text. tags: more tags, "sft" and "trl" for a training run.
+std::string model_card(const config::LoraConfig& config, std::span<const std::string_view> tags);
+
+// A whole model, whose card has the metadata that TRL's trainers write. name: of its directory. base: the
+// model that it was made from, a name of the hub or a local path, which appears only in the text; empty: not
+// known.
+struct WholeModel {
+  std::string name, base;
+  bool classifier = false;
+  bool gguf = false;  // its weights are model.gguf
+};
+std::string model_card(const WholeModel& model, std::span<const std::string_view> tags);
 
 }  // namespace trl::adapter

@@ -50,9 +50,8 @@ std::set<std::string> names_of(std::span<const Module> modules) {
 
 std::vector<std::string> all_linear(std::span<const Module> modules, std::span<const Renamed> renamed) {
   std::set<std::string> names;
-  for (const Module& module : modules) {
+  for (const Module& module : modules)
     if (module.kind == ModuleKind::linear && !module.head) names.insert(last_part(module.name));
-  }
   for (const Renamed& one : renamed) names.emplace(one.before);
   return {names.begin(), names.end()};
 }
@@ -69,25 +68,22 @@ std::vector<std::string> matched(const LoraConfig& config, std::span<const Modul
   };
   const std::set<std::string> all = names_of(modules);
   std::set<std::string> found;
-  for (const std::string& name : all) {
+  for (const std::string& name : all)
     if (matches(name)) found.insert(last_part(name));
-  }
-  for (const Renamed& one : renamed) {
-    if (std::any_of(all.begin(), all.end(), [&](const std::string& name) {
+  for (const Renamed& one : renamed)
+    if (std::ranges::any_of(all, [&](const std::string& name) {
           const size_t owner = name.size() - one.now.size();
           return ends_after_dot(name, one.now) && owner > 0 &&
                  matches(name.substr(0, owner) + std::string(one.before));
         }))
       found.emplace(one.before);
-  }
   return {found.begin(), found.end()};
 }
 
 void double_gate_up(LoraConfig& config) {
   const std::string pattern = fmt::format(".*\\.{}", kGateUp);
   const auto set = [&](auto& entries, auto value) {
-    const auto found =
-        std::find_if(entries.begin(), entries.end(), [&](const auto& one) { return one.first == pattern; });
+    const auto found = std::ranges::find_if(entries, [&](const auto& one) { return one.first == pattern; });
     if (found == entries.end())
       entries.emplace_back(pattern, value);
     else
@@ -100,54 +96,12 @@ void double_gate_up(LoraConfig& config) {
 // Checks the two modules that gate_up_proj represents, of which none or both must be named.
 void check_both(std::span<const Renamed> renamed, const std::set<std::string_view>& named) {
   std::vector<std::string_view> there, missing;
-  for (const Renamed& one : renamed) {
+  for (const Renamed& one : renamed)
     if (one.now == kGateUp) (named.contains(one.before) ? there : missing).push_back(one.before);
-  }
   if (there.empty() || missing.empty()) return;
   fail_key(kOldTargets, "{}: {} and {} of an expert are one parameter, {}: name both or neither", kOldTargets,
            there[0], missing[0], kGateUp);
 }
-
-}  // namespace
-
-LoraConfig with_stacked_experts(LoraConfig config, std::span<const Module> modules,
-                                std::string_view model_type) {
-  const std::span<const Renamed> renamed = renamed_in(model_type);
-  if (renamed.empty()) return config;
-  if (!config.target_modules) {
-    if (!config.target_parameters.empty()) config.target_modules = ModuleNames();
-    return config;
-  }
-  std::vector<std::string> names = config.target_modules->names;
-  if (config.target_modules->all_linear()) {
-    names = all_linear(modules, renamed);
-  } else if (config.target_modules->pattern) {
-    names = matched(config, modules, renamed);
-    if (names.empty()) return config;  // the message must name the expression
-  }
-  ModuleNames left;
-  std::set<std::string> parameters(config.target_parameters.begin(), config.target_parameters.end());
-  std::set<std::string_view> named;
-  for (const std::string& name : names) {
-    const auto found = std::find_if(renamed.begin(), renamed.end(),
-                                    [&](const Renamed& one) { return ends_after_dot(name, one.before); });
-    if (found == renamed.end()) {
-      left.names.push_back(name);
-    } else {
-      named.insert(found->before);
-      parameters.emplace(found->now);
-    }
-  }
-  check_both(renamed, named);
-  if (std::any_of(renamed.begin(), renamed.end(),
-                  [&](const Renamed& one) { return one.now == kGateUp && named.contains(one.before); }))
-    double_gate_up(config);
-  config.target_modules = std::move(left);
-  config.target_parameters.assign(parameters.begin(), parameters.end());
-  return config;
-}
-
-namespace {
 
 // Describes the matrix of an expert that a tensor belongs to.
 struct OldTensor {
@@ -194,9 +148,8 @@ class Stacker {
  public:
   Stacker(const std::string& path, const OldExperts& all) : path_(path), all_(all) {
     for (const auto& branch : all) {
-      for (const auto& side : branch) {
+      for (const auto& side : branch)
         if (!side.empty()) experts_ = std::max(experts_, side.rbegin()->first + 1);
-      }
     }
     for (size_t branch = 0; branch < all.size(); ++branch) check(branch);
   }
@@ -271,15 +224,51 @@ class Stacker {
 
 }  // namespace
 
+LoraConfig with_stacked_experts(LoraConfig config, std::span<const Module> modules,
+                                std::string_view model_type) {
+  const std::span<const Renamed> renamed = renamed_in(model_type);
+  if (renamed.empty()) return config;
+  if (!config.target_modules) {
+    if (!config.target_parameters.empty()) config.target_modules = ModuleNames();
+    return config;
+  }
+  std::vector<std::string> names = config.target_modules->names;
+  if (config.target_modules->all_linear()) {
+    names = all_linear(modules, renamed);
+  } else if (config.target_modules->pattern) {
+    names = matched(config, modules, renamed);
+    if (names.empty()) return config;  // the message must name the expression
+  }
+  ModuleNames left;
+  std::set<std::string> parameters(config.target_parameters.begin(), config.target_parameters.end());
+  std::set<std::string_view> named;
+  for (const std::string& name : names) {
+    const auto found =
+        std::ranges::find_if(renamed, [&](const Renamed& one) { return ends_after_dot(name, one.before); });
+    if (found == renamed.end()) {
+      left.names.push_back(name);
+    } else {
+      named.insert(found->before);
+      parameters.emplace(found->now);
+    }
+  }
+  check_both(renamed, named);
+  if (std::ranges::any_of(
+          renamed, [&](const Renamed& one) { return one.now == kGateUp && named.contains(one.before); }))
+    double_gate_up(config);
+  config.target_modules = std::move(left);
+  config.target_parameters.assign(parameters.begin(), parameters.end());
+  return config;
+}
+
 StackedExperts::StackedExperts(const std::string& path, std::map<std::string, io::TensorView>& tensors) {
   std::map<std::string, OldExperts> owners;
   std::map<std::string, io::TensorView> others;
-  for (const auto& [name, view] : tensors) {
+  for (const auto& [name, view] : tensors)
     if (const std::optional<OldTensor> old = old_tensor(name))
       owners[old->owner][old->branch][old->b ? 1 : 0][old->expert] = {name, view};
     else
       others[new_name(name)] = view;
-  }
   for (const auto& [owner, all] : owners) {
     const Stacker stacker(path, all);
     const auto put = [&](std::span<const size_t> branches, const std::string& name) {

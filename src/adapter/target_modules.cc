@@ -5,9 +5,6 @@
 #include <set>
 
 #include "adapter/module_names.h"
-#include "adapter/named_modules.h"
-#include "adapter/shortest_endings.h"
-#include "adapter/whole_modules.h"
 #include "base/error.h"
 #include "base/text/nearest.h"
 
@@ -37,7 +34,7 @@ std::string parameters_there_are(std::span<const Module> modules) {
   for (const Module& module : modules) {
     if (!takes_parameter(module)) continue;
     const std::string name = parameter_name(module).substr(module.name.rfind('.') + 1);
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }
@@ -58,7 +55,7 @@ class Layers {
       const std::optional<int64_t> layer = pattern.layer(name);
       if (!layer) return false;
       seen_.insert(*layer);
-      return std::find(wanted_.begin(), wanted_.end(), *layer) != wanted_.end();
+      return std::ranges::find(wanted_, *layer) != wanted_.end();
     }
     return false;
   }
@@ -147,6 +144,17 @@ void check_rank(const Module& module, int64_t r, std::string_view key) {
            most);
 }
 
+// Returns the target_modules for null: PEFT 0.21's TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING
+// (peft/utils/constants.py) for the supported families; empty: PEFT has no entry for the type.
+std::vector<std::string> default_targets(std::string_view model_type) {
+  if (model_type == "gpt2") return {"c_attn"};
+  if (model_type == "gpt_neox") return {"query_key_value"};
+  for (const std::string_view type :
+       {"llama", "mistral", "mixtral", "stablelm", "gemma", "gemma2", "gemma3_text", "qwen2", "qwen3"})
+    if (type == model_type) return {"q_proj", "v_proj"};
+  return {};
+}
+
 class Selector {
  public:
   Selector(const LoraConfig& config, std::span<const Module> modules, std::string_view model_type)
@@ -163,8 +171,7 @@ class Selector {
     check_any();
     rank_.report(out_.warnings);
     alpha_.report(out_.warnings);
-    std::sort(out_.targets.begin(), out_.targets.end(),
-              [](const Target& a, const Target& b) { return a.module < b.module; });
+    std::ranges::sort(out_.targets, [](const Target& a, const Target& b) { return a.module < b.module; });
     select_whole(config_, modules_, out_);
     out_.target_modules = written();
     return std::move(out_);
@@ -201,9 +208,8 @@ class Selector {
     if (wanted_.names.size() < kLong) return wanted_;
     const Names wanted(targets_key(), wanted_);
     std::vector<std::string> others;
-    for (const Entry& entry : entries_) {
+    for (const Entry& entry : entries_)
       if (!wanted.contain(entry.name)) others.emplace_back(entry.name);
-    }
     std::vector<std::string> shorter = shortest_endings(wanted_.names, others);
     if (shorter.size() >= wanted_.names.size()) return {wanted_.names, std::nullopt};
     return {std::move(shorter), std::nullopt};
@@ -240,8 +246,8 @@ class Selector {
   // Warns of mistyped names among others that match: PEFT accepts them.
   void warn_of_unmatched(std::string_view key, const std::vector<std::string>& names) {
     for (const std::string& name : names) {
-      const bool found = std::any_of(entries_.begin(), entries_.end(),
-                                     [&](const Entry& entry) { return ends_after_dot(entry.name, name); });
+      const bool found =
+          std::ranges::any_of(entries_, [&](const Entry& entry) { return ends_after_dot(entry.name, name); });
       if (!found)
         out_.warnings.push_back(fmt::format("{}: '{}' does not match any module; the model has {}", key, name,
                                             there_are(modules_)));
@@ -283,8 +289,7 @@ class Selector {
   }
 
   std::vector<Target>::const_iterator target_of(const Module& module) const {
-    return std::find_if(out_.targets.begin(), out_.targets.end(),
-                        [&](const Target& target) { return target.module == index(module); });
+    return std::ranges::find(out_.targets, index(module), &Target::module);
   }
 
   // Returns the selection of target_modules, for messages; empty: nothing.
@@ -297,8 +302,8 @@ class Selector {
 
   void check_any() {
     const std::string asked = asked_for();
-    const bool modules = std::any_of(out_.targets.begin(), out_.targets.end(),
-                                     [](const Target& target) { return !target.parameter; });
+    const bool modules =
+        std::ranges::any_of(out_.targets, [](const Target& target) { return !target.parameter; });
     if (modules && config_.target_modules) warn_of_unmatched(targets_key(), config_.target_modules->names);
     if (!out_.targets.empty() && !modules && !asked.empty()) {
       out_.warnings.push_back(
@@ -325,10 +330,37 @@ class Selector {
   Selection out_;
 };
 
+// Returns the endings of a name, shortest first.
+std::vector<std::string> endings(const std::string& name) {
+  std::vector<std::string> all;
+  for (size_t dot = name.rfind('.'); dot != std::string::npos && dot > 0; dot = name.rfind('.', dot - 1))
+    all.push_back(name.substr(dot + 1));
+  all.push_back(name);
+  return all;
+}
+
 }  // namespace
 
 Selection select(const LoraConfig& config, std::span<const Module> modules, std::string_view model_type) {
   return Selector(config, modules, model_type).run();
+}
+
+std::vector<std::string> shortest_endings(const std::vector<std::string>& names,
+                                          const std::vector<std::string>& others) {
+  std::set<std::string> taken, chosen;
+  for (const std::string& other : others)
+    for (std::string& ending : endings(other)) taken.insert(std::move(ending));
+  std::set<std::vector<std::string>> ordered;
+  for (const std::string& name : names) ordered.insert(endings(name));
+  for (const std::vector<std::string>& one : ordered) {
+    const bool covered = std::any_of(one.begin(), one.end() - 1,
+                                     [&](const std::string& ending) { return chosen.contains(ending); });
+    if (covered) continue;
+    const auto free = std::ranges::find_if(
+        one, [&](const std::string& ending) { return !taken.contains(ending) && !chosen.contains(ending); });
+    if (free != one.end()) chosen.insert(*free);
+  }
+  return chosen.empty() ? names : std::vector<std::string>(chosen.begin(), chosen.end());
 }
 
 }  // namespace trl::adapter

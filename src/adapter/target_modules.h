@@ -62,7 +62,10 @@ struct Selection {
 Selection select(const config::LoraConfig& config, std::span<const Module> modules,
                  std::string_view model_type);
 
-// Returns the target_modules for null (peft/utils/constants.py); empty: PEFT has no entry for the type.
-std::vector<std::string> default_targets(std::string_view model_type);
+// Describes a list of modules by the endings of names that select the same ones. names: the modules that are
+// selected; others: the modules that must not be. Endings begin after a dot, or
+// are whole names. PEFT's own choice (peft/tuners/tuners_utils.py, _find_minimal_target_modules), sorted.
+std::vector<std::string> shortest_endings(const std::vector<std::string>& names,
+                                          const std::vector<std::string>& others);
 
 }  // namespace trl::adapter

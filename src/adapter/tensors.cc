@@ -22,9 +22,8 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 // PEFT's or lack: base_model.model., the base class's, language_model., .default.
 std::string plain_name(std::string_view name) {
   for (const std::string_view prefix : {"base_model.model.", "base_model.", "model.", "model.",
-                                        "transformer.", "transformer.", "gpt_neox.", "gpt_neox."}) {
+                                        "transformer.", "transformer.", "gpt_neox.", "gpt_neox."})
     if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
-  }
   std::string plain(name);
   for (const std::string_view part : {"language_model.model.", "language_model.", "default."}) {
     const size_t at = plain.find(part);
@@ -62,15 +61,13 @@ class Lister {
           {std::ssize(ids), module.head ? module.in : module.out});
     }
     for (size_t index = 0; index < modules_.size(); ++index) add_table(index);
-    std::stable_sort(out_.begin(), out_.end(),
-                     [](const Tensor& x, const Tensor& y) { return x.module < y.module; });
+    std::ranges::stable_sort(out_, [](const Tensor& x, const Tensor& y) { return x.module < y.module; });
     return std::move(out_);
   }
 
  private:
   bool is_target(size_t index) const {
-    return std::any_of(selection_.targets.begin(), selection_.targets.end(),
-                       [&](const Target& target) { return target.module == index; });
+    return std::ranges::count(selection_.targets, index, &Target::module) > 0;
   }
 
   static std::vector<int64_t> bias_shape(const Module& module) {
@@ -126,7 +123,7 @@ class Lister {
     const std::vector<int64_t> shape =
         module.head ? std::vector{module.out, module.in} : std::vector{module.in, module.out};
     const auto& saved = selection_.saved;
-    if (std::find(saved.begin(), saved.end(), index) != saved.end()) {
+    if (std::ranges::find(saved, index) != saved.end()) {
       add_optional(index, Role::table, std::string(kOriginalModule), shape);
       add_optional(index, Role::copy, ".modules_to_save.weight", shape);
       return;
@@ -170,9 +167,8 @@ std::vector<Tensor> tensors(const config::LoraConfig& config, const Selection& s
 }
 
 void check_numbers(const std::string& path, const std::string& name, const io::TensorView& view) {
-  const bool readable = view.type == io::ElementType::f32 || view.type == io::ElementType::f16 ||
-                        view.type == io::ElementType::bf16 || view.type == io::ElementType::f64;
-  if (!readable) {
+  using enum io::ElementType;
+  if (view.type != f32 && view.type != f16 && view.type != bf16 && view.type != f64) {
     fail(Status::format, "{}: tensor {} has type {}; F32, BF16, F16 or F64 is required", path, name,
          view.type_name);
   }

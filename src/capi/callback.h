@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "capi/ending.h"
 #include "capi/process.h"
+#include "io/arrow_abi.h"
 #include "trl/trl.h"
 
 namespace trl::capi {
@@ -66,5 +67,10 @@ struct Callback {
   Function function;
   UserData user_data;
 };
+
+// Wraps an Arrow stream of the host in functions that do not throw. Takes stream over and sets its release to
+// NULL. If one of its functions throws, the exception is kept as the failure of the call that runs on this
+// thread, and the function returns EIO.
+ArrowArrayStream guarded_stream(ArrowArrayStream* stream);
 
 }  // namespace trl::capi

@@ -3,7 +3,7 @@
 
 #include "base/json/json.h"
 #include "capi/guard.h"
-#include "config/warnings.h"
+#include "config/training_arguments.h"
 
 using namespace trl::capi;
 
@@ -11,28 +11,22 @@ namespace {
 
 // Sets *out, named `name`, to the text that text_of makes of the configuration.
 template <class Body>
-trl_status answer(const trl_config* config, const char** out, const char* name, trl_error** error,
-                  Body&& text_of) noexcept {
-  return guard(
-      error,
-      [&] {
-        const auto shared = get(config, "config");
-        need(out, name);
-        *out = shared->keep(text_of(shared->copy()));
-      },
-      out);
+trl_status give_text(const trl_config* config, const char** out, const char* name, trl_error** error,
+                     Body&& text_of) noexcept {
+  return guard(error, out, [&] {
+    const auto shared = get(config, "config");
+    need(out, name);
+    *out = shared->keep(text_of(shared->copy()));
+  });
 }
 
 }  // namespace
 
 trl_status trl_config_create(trl_config** out_config, trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        need(out_config, "out_config");
-        *out_config = new trl_config(std::make_shared<SharedConfig>());
-      },
-      out_config);
+  return guard(error, out_config, [&] {
+    need(out_config, "out_config");
+    *out_config = new trl_config(std::make_shared<SharedConfig>());
+  });
 }
 
 trl_status trl_config_set(trl_config* config, const char* key, const char* value,
@@ -55,14 +49,14 @@ trl_status trl_config_unset(trl_config* config, const char* key, trl_error** err
 
 trl_status trl_config_get(const trl_config* config, const char* key, const char** out_value,
                           trl_error** error) noexcept {
-  return answer(config, out_value, "out_value", error,
-                [&](const trl::config::Config& values) { return values.get(text(key, "key")); });
+  return give_text(config, out_value, "out_value", error,
+                   [&](const trl::config::Config& values) { return values.get(text(key, "key")); });
 }
 
 trl_status trl_config_get_origin(const trl_config* config, const char* key, const char** out_origin,
                                  trl_error** error) noexcept {
-  return answer(config, out_origin, "out_origin", error,
-                [&](const trl::config::Config& values) { return values.origin(text(key, "key")); });
+  return give_text(config, out_origin, "out_origin", error,
+                   [&](const trl::config::Config& values) { return values.origin(text(key, "key")); });
 }
 
 trl_status trl_config_load(trl_config* config, const char* path, trl_error** error) noexcept {
@@ -83,13 +77,13 @@ trl_status trl_config_load_text(trl_config* config, const char* text, size_t siz
 }
 
 trl_status trl_config_describe(const trl_config* config, const char** out_json, trl_error** error) noexcept {
-  return answer(config, out_json, "out_json", error,
-                [&](const trl::config::Config& values) { return values.to_json(); });
+  return give_text(config, out_json, "out_json", error,
+                   [&](const trl::config::Config& values) { return values.to_json(); });
 }
 
 trl_status trl_config_get_warnings(const trl_config* config, const char** out_json,
                                    trl_error** error) noexcept {
-  return answer(config, out_json, "out_json", error, [&](const trl::config::Config& values) {
+  return give_text(config, out_json, "out_json", error, [&](const trl::config::Config& values) {
     return trl::base::Json(trl::config::by_reason(values.warnings())).dump();
   });
 }

@@ -2,7 +2,6 @@
 #include "capi/dataset_handle.h"
 
 #include "base/memory/memory.h"
-#include "capi/arrow_stream.h"
 #include "capi/callback.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"
@@ -126,9 +125,8 @@ Dataset::Dataset(std::shared_ptr<Runtime> runtime, config::Config options, bool 
       options_(std::move(options)) {}
 
 config::Config Dataset::apply_options(config::Config config) const {
-  for (const std::string_view key : {"dataset_columns", "dataset_select_columns"}) {
+  for (const std::string_view key : {"dataset_columns", "dataset_select_columns"})
     if (options_.is_set(key)) config.set(key, options_.get(key));
-  }
   return config;
 }
 
@@ -168,88 +166,71 @@ namespace data = trl::data;
 
 trl_status trl_dataset_open(trl_runtime* runtime, const char* path, const trl_config* options,
                             trl_dataset** out_dataset, trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        need(out_dataset, "out_dataset");
-        const std::string file = path_of(path);
-        const auto shared = runtime_of(runtime);
-        const trl::config::Config config = options_of(options);
-        trl::config::DatasetArguments rows;
-        rows.entries.emplace_back().path = file;
-        rows.entries.front().split = config.get("dataset_train_split");
-        rows.entries.front().config = config.get_text("dataset_config").value_or("");
-        const RuntimeScope scope(*shared);
-        auto opened = data::open_rows(rows, shared->log());
-        *out_dataset = new_dataset(shared, config, std::move(opened.train));
-      },
-      out_dataset);
+  return guard(error, out_dataset, [&] {
+    need(out_dataset, "out_dataset");
+    const std::string file = path_of(path);
+    const auto shared = runtime_of(runtime);
+    const trl::config::Config config = options_of(options);
+    trl::config::DatasetArguments rows;
+    rows.entries.emplace_back().path = file;
+    rows.entries.front().split = config.get("dataset_train_split");
+    rows.entries.front().config = config.get_text("dataset_config").value_or("");
+    const RuntimeScope scope(*shared);
+    auto opened = data::open_rows(rows, shared->log());
+    *out_dataset = new_dataset(shared, config, std::move(opened.train));
+  });
 }
 
 trl_status trl_dataset_from_buffer(trl_runtime* runtime, const char* format, const char* data, size_t size,
                                    const trl_config* options, trl_dataset** out_dataset,
                                    trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        need(out_dataset, "out_dataset");
-        const auto held = std::make_shared<HeldBytes>(bytes(data, size, "data"));
-        *out_dataset =
-            new_dataset(runtime_of(runtime), options_of(options),
-                        data::memory_origin(text(format, "format"), {held, &held->get()}, "buffer"));
-      },
-      out_dataset);
+  return guard(error, out_dataset, [&] {
+    need(out_dataset, "out_dataset");
+    const auto held = std::make_shared<HeldBytes>(bytes(data, size, "data"));
+    *out_dataset = new_dataset(runtime_of(runtime), options_of(options),
+                               data::memory_origin(text(format, "format"), {held, &held->get()}, "buffer"));
+  });
 }
 
 trl_status trl_dataset_from_callback(trl_runtime* runtime, trl_next_record_fn next, trl_rewind_fn rewind,
                                      void* user_data, trl_destroy_fn destroy, const trl_config* options,
                                      trl_dataset** out_dataset, trl_error** error) noexcept {
-  return guard(
-      error,
-      [&, owned = UserData(user_data, destroy)]() mutable {
-        need(out_dataset, "out_dataset");
-        if (next == nullptr) fail_null("next");
-        if (rewind == nullptr) fail_null("rewind");
-        auto rows = std::make_shared<HostRows>(HostRows{next, rewind, std::move(owned)});
-        *out_dataset =
-            new trl_dataset(std::make_shared<Dataset>(runtime_of(runtime), options_of(options), false,
-                                                      std::make_shared<CallbackOrigin>(std::move(rows))));
-      },
-      out_dataset);
+  return guard(error, out_dataset, [&, owned = UserData(user_data, destroy)]() mutable {
+    need(out_dataset, "out_dataset");
+    if (next == nullptr) fail_null("next");
+    if (rewind == nullptr) fail_null("rewind");
+    auto rows = std::make_shared<HostRows>(HostRows{next, rewind, std::move(owned)});
+    *out_dataset = new trl_dataset(std::make_shared<Dataset>(
+        runtime_of(runtime), options_of(options), false, std::make_shared<CallbackOrigin>(std::move(rows))));
+  });
 }
 
 trl_status trl_dataset_from_arrow(trl_runtime* runtime, ArrowArrayStream* stream, const trl_config* options,
                                   trl_dataset** out_dataset, trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        if (stream == nullptr) fail_null("stream");
-        if (stream->release == nullptr)
-          trl::fail(trl::Status::invalid_argument, "stream: it has already been released");
-        auto rows = arrow_origin(stream);
-        need(out_dataset, "out_dataset");
-        *out_dataset = new_dataset(runtime_of(runtime), options_of(options), std::move(rows));
-      },
-      out_dataset);
+  return guard(error, out_dataset, [&] {
+    if (stream == nullptr) fail_null("stream");
+    if (stream->release == nullptr)
+      trl::fail(trl::Status::invalid_argument, "stream: it has already been released");
+    auto rows = arrow_origin(stream);
+    need(out_dataset, "out_dataset");
+    *out_dataset = new_dataset(runtime_of(runtime), options_of(options), std::move(rows));
+  });
 }
 
 trl_status trl_dataset_open_config(trl_runtime* runtime, const trl_config* config, trl_dataset** out_train,
                                    trl_dataset** out_eval, trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        const trl::config::Config keys = get(config, "config")->copy();
-        need(out_train, "out_train");
-        need(out_eval, "out_eval");
-        const auto shared = runtime_of(runtime);
-        const auto arguments = trl::config::dataset_arguments(keys);
-        const RuntimeScope scope(*shared);
-        data::OpenedRows rows = data::open_rows(arguments, shared->log());
-        std::unique_ptr<trl_dataset> train(new_dataset(shared, {}, std::move(rows.train)));
-        if (rows.eval != nullptr) *out_eval = new_dataset(shared, {}, std::move(rows.eval));
-        *out_train = train.release();
-      },
-      out_train, out_eval);
+  return guard(error, out_train, out_eval, [&] {
+    const trl::config::Config keys = get(config, "config")->copy();
+    need(out_train, "out_train");
+    need(out_eval, "out_eval");
+    const auto shared = runtime_of(runtime);
+    const auto arguments = trl::config::dataset_arguments(keys);
+    const RuntimeScope scope(*shared);
+    data::OpenedRows rows = data::open_rows(arguments, shared->log());
+    std::unique_ptr<trl_dataset> train(new_dataset(shared, {}, std::move(rows.train)));
+    if (rows.eval != nullptr) *out_eval = new_dataset(shared, {}, std::move(rows.eval));
+    *out_train = train.release();
+  });
 }
 
 trl_status trl_record_set_text(trl_record* record, const char* name, const char* text, size_t size,
@@ -268,18 +249,15 @@ trl_status trl_record_set_json(trl_record* record, const char* name, const char*
 
 trl_status trl_dataset_get_row_count(const trl_dataset* dataset, int64_t* out_count,
                                      trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        const auto shared = get(dataset, "dataset");
-        need(out_count, "out_count");
-        int64_t count = 0;
-        const RuntimeScope scope(*shared->runtime());
-        const auto source = shared->source({.directory = {}, .memory = &process().memory()});
-        for (data::Row row; source->next(row); trl::base::progress("rows", ++count, -1)) trl::base::poll();
-        *out_count = count;
-      },
-      out_count);
+  return guard(error, out_count, [&] {
+    const auto shared = get(dataset, "dataset");
+    need(out_count, "out_count");
+    int64_t count = 0;
+    const RuntimeScope scope(*shared->runtime());
+    const auto source = shared->source({.directory = {}, .memory = &process().memory()});
+    for (data::Row row; source->next(row); trl::base::progress("rows", ++count, -1)) trl::base::poll();
+    *out_count = count;
+  });
 }
 
 void trl_dataset_destroy(trl_dataset* dataset) noexcept { destroy(dataset); }

@@ -2,8 +2,6 @@
 #pragma once
 #include <atomic>
 #include <memory>
-#include <mutex>
-#include <set>
 #include <string>
 
 #include "base/json/json.h"
@@ -15,7 +13,7 @@
 
 namespace trl::capi {
 
-class Dataset final : public run::Rows {
+class Dataset final : public run::Rows, public KeptTexts {
  public:
   // shareable: several threads may read the rows at once.
   Dataset(std::shared_ptr<Runtime> runtime, config::Config options, bool shareable,
@@ -27,11 +25,6 @@ class Dataset final : public run::Rows {
   bool shareable() const override { return shareable_; }
   run::Environment& environment() const override { return *runtime_; }
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
-  // Keeps a text as long as this dataset exists.
-  const char* keep(std::string text) const {
-    const std::lock_guard lock(kept_mutex_);
-    return kept_.insert(std::move(text)).first->c_str();
-  }
 
  private:
   std::shared_ptr<void> start_reading() const;
@@ -40,8 +33,6 @@ class Dataset final : public run::Rows {
   const std::shared_ptr<const data::Origin> rows_;
   const bool shareable_;
   const config::Config options_;
-  mutable std::mutex kept_mutex_;
-  mutable std::set<std::string> kept_;
   // Says whether a reader of unshareable rows exists.
   const std::shared_ptr<std::atomic<bool>> reading_ = std::make_shared<std::atomic<bool>>(false);
 };

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-#include "base/threads/quiet_thread.h"
+#include "base/threads/thread_pool.h"
 #include "capi/call_interrupt.h"
 #include "capi/process.h"
 

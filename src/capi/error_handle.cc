@@ -1,6 +1,4 @@
 // trl_error_*: the error that a failed call returns to the caller.
-#include "capi/error_handle.h"
-
 #include <cstring>
 #include <new>
 

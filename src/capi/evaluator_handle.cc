@@ -1,21 +1,50 @@
-// trl_evaluator_*.
-#include "capi/evaluator_handle.h"
-
+// trl_evaluator_*: a model that is measured on rows, without a run.
 #include "adapter/config_file.h"
 #include "base/files/files.h"
-#include "base/text/quantity.h"
+#include "base/text/number.h"
 #include "capi/config_handle.h"
+#include "capi/dataset_handle.h"
 #include "capi/guard.h"
-#include "config/model_dtype.h"
-#include "config/warnings.h"
+#include "capi/metrics_handle.h"
+#include "capi/runtime.h"
+#include "config/model_options.h"
+#include "config/training_arguments.h"
 #include "engine/error_capture.h"
-#include "run/model_files.h"
-#include "run/reference_check.h"
-#include "run/rows/position_check.h"
+#include "run/open_model.h"
+#include "run/rows/batch_source.h"
 #include "run/rows/prepare.h"
+#include "run/tokenizer.h"
 #include "run/training_run.h"
 
 namespace trl::capi {
+
+class Evaluator {
+ public:
+  Evaluator(std::shared_ptr<Runtime> runtime, const config::Config& config);
+  void evaluate(const Dataset& rows);  // throws Error(busy) while another call runs
+  const trl_metrics& metrics() const { return metrics_; }
+  const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
+
+ private:
+  run::Opening opening() const;
+  void open();
+  // Returns the predicted peak of the memory counter, model included; 0: not planned.
+  int64_t planned(int64_t rows, int64_t longest) const;
+  // taken: bytes of the evaluator that the memory counter has already.
+  int64_t free_bytes(int64_t taken) const;
+  void check_limit(int64_t rows, int64_t longest, int64_t taken) const;
+
+  const std::shared_ptr<Runtime> runtime_;
+  const config::RunOptions options_;
+  run::RunModel from_;
+  std::shared_ptr<run::Tokenizer> tokenizer_;
+  bool converts_ = true;      // wider weights to bfloat16; false: memory takes them only in their files
+  int64_t opened_bytes_ = 0;  // bytes of the model and its reference in the memory counter
+  run::EngineObject<engine::Model> model_;
+  run::EngineObject<engine::Evaluator> evaluator_;
+  trl_metrics metrics_;
+  std::mutex in_use_;
+};
 
 namespace {
 
@@ -24,7 +53,7 @@ constexpr const char* kLimitKey = "runtime.host_memory_limit";
 // Takes an adapter's base as the model. Nothing is trained: all weights are frozen, a reference stays as it
 // is, and nothing is kept for later. Rows that memory does not take go into an unnamed file.
 config::Config evaluated(config::Config config) {
-  config.set("model_name_or_path", run::base_path(run::needed_model_path(config), config));
+  config.set("model_name_or_path", run::base_path(run::needed_model(config).name(), config));
   config.set("use_peft", "true");
   for (const auto& [key, value] : {std::pair{"sync_ref_model", "false"},
                                    {"precompute_ref_log_probs", "false"},
@@ -47,16 +76,13 @@ bool reads_in_place(const config::Config& config, const config::TrainingArgument
 }  // namespace
 
 Evaluator::Evaluator(std::shared_ptr<Runtime> runtime, const config::Config& config)
-    : runtime_(std::move(runtime)),
-      options_(evaluated(config)),
-      model_path_(run::needed_model_path(options_.config)) {
+    : runtime_(std::move(runtime)), options_(evaluated(config)), from_{run::needed_model(options_.config)} {
   run::refuse_tokens_beside_adapter(options_.config);
   const std::string& reference = options_.arguments.preference.reference;
   if (!reference.empty()) run::check_reference(reference);
   for (const std::string& warning : config::by_reason(options_.config.warnings()))
     runtime_->log().write(base::LogLevel::warning, "config", warning);
-  std::vector<int32_t> new_tokens;  // their rows are new, or an adapter's
-  tokenizer_ = run::open_training_tokenizer(options_.config, model_path_, new_tokens, runtime_->log());
+  tokenizer_ = run::open_training_tokenizer(options_.config, from_, runtime_->log());
   if (!reference.empty()) run::check_reference_tokens(reference, tokenizer_->get());
   if (process().memory().limit() > 0) converts_ = planned(1, 1) <= free_bytes(0);
   check_limit(1, 1, 0);
@@ -72,8 +98,8 @@ run::Opening Evaluator::opening() const {
 
 void Evaluator::open() {
   const run::EngineObject<engine::Attention> attention =
-      run::open_attention(*runtime_, options_, model_path_);
-  model_ = run::open_model(*runtime_, model_path_, options_.config, opening());
+      run::open_attention(*runtime_, options_, from_.source);
+  model_ = run::open_model(*runtime_, from_.source, options_.config, opening());
   const engine::EvaluatorSpec spec{&options_, model_.get(), attention.get(),
                                    run::special_tokens(tokenizer_->get(), options_.config)};
   engine::Evaluator* made = nullptr;
@@ -88,7 +114,7 @@ int64_t Evaluator::planned(int64_t rows, int64_t longest) const try {
   const std::vector<int64_t> lengths(static_cast<size_t>(rows), longest);
   engine::PlanSpec spec;
   spec.options = &options_;
-  spec.model = run::model_spec(model_path_, dtype, options_.config, opening());
+  spec.model = run::model_spec(from_.source, dtype, options_.config, opening());
   spec.lengths = lengths;
   int64_t counted = 0;
   engine::ErrorCapture error;
@@ -129,8 +155,7 @@ void Evaluator::check_limit(int64_t rows, int64_t longest, int64_t taken) const 
 }
 
 void Evaluator::evaluate(const Dataset& rows) {
-  const std::unique_lock lock(in_use_, std::try_to_lock);
-  if (!lock) fail(Status::busy, "evaluator is in use on another thread");
+  const auto lock = sole_use(in_use_, "evaluator");
   metrics_.entries.clear();
   const run::Prepared prepared =
       run::prepare_evaluation(*runtime_, options_.config, options_.arguments, tokenizer_->get(), rows);
@@ -148,34 +173,32 @@ void Evaluator::evaluate(const Dataset& rows) {
 
 }  // namespace trl::capi
 
+struct trl_evaluator : trl::capi::Handle<trl::capi::Evaluator, trl::capi::Tag::evaluator> {
+  using Handle::Handle;
+};
+
 using namespace trl::capi;
 
 trl_status trl_evaluator_create(trl_runtime* runtime, const trl_config* config, trl_evaluator** out_evaluator,
                                 trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        need(out_evaluator, "out_evaluator");
-        const auto held = runtime_of(runtime);
-        const RuntimeScope scope(*held);
-        *out_evaluator = new trl_evaluator(std::make_shared<Evaluator>(held, get(config, "config")->copy()));
-      },
-      out_evaluator);
+  return guard(error, out_evaluator, [&] {
+    need(out_evaluator, "out_evaluator");
+    const auto held = runtime_of(runtime);
+    const RuntimeScope scope(*held);
+    *out_evaluator = new trl_evaluator(std::make_shared<Evaluator>(held, get(config, "config")->copy()));
+  });
 }
 
 trl_status trl_evaluator_evaluate(trl_evaluator* evaluator, const trl_dataset* rows,
                                   const trl_metrics** out_metrics, trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        const auto shared = get(evaluator, "evaluator");
-        const auto dataset = get(rows, "rows");
-        need(out_metrics, "out_metrics");
-        const RuntimeScope scope(*shared->runtime());
-        shared->evaluate(*dataset);
-        *out_metrics = &shared->metrics();
-      },
-      out_metrics);
+  return guard(error, out_metrics, [&] {
+    const auto shared = get(evaluator, "evaluator");
+    const auto dataset = get(rows, "rows");
+    need(out_metrics, "out_metrics");
+    const RuntimeScope scope(*shared->runtime());
+    shared->evaluate(*dataset);
+    *out_metrics = &shared->metrics();
+  });
 }
 
 void trl_evaluator_destroy(trl_evaluator* evaluator) noexcept { destroy(evaluator); }

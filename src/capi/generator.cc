@@ -6,7 +6,6 @@
 #include "capi/model_handle.h"
 #include "capi/trainer_handle.h"
 #include "run/complete/complete.h"
-#include "run/complete/generation.h"
 
 namespace trl::capi {
 
@@ -67,8 +66,7 @@ std::vector<run::Completion> Generator::run(Runtime& runtime, engine::Model& mod
 std::vector<run::Completion> Generator::generate(std::span<const std::string_view> prompts,
                                                  const config::Config& options, trl_token_fn on_token,
                                                  void* user_data) {
-  const std::unique_lock lock(in_use_, std::try_to_lock);
-  if (!lock) fail(Status::busy, "generator is in use on another thread");
+  const auto lock = sole_use(in_use_, "generator");
   if (trainer_) {
     return trainer_->exclusively(
         [&] { return run(*trainer_->runtime(), trainer_->model(), prompts, options, on_token, user_data); });
@@ -112,45 +110,36 @@ const trl::run::Completion* completion(const trl_completions* completions, size_
 
 trl_status trl_generator_create(trl_model* model, trl_tokenizer* tokenizer, trl_generator** out_generator,
                                 trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        const auto shared = get(model, "model");
-        auto text = get_or_null(tokenizer, "tokenizer");
-        need(out_generator, "out_generator");
-        const RuntimeScope scope(*shared->runtime());
-        if (!text) text = shared->tokenizer();
-        *out_generator = new trl_generator(std::make_shared<Generator>(shared, std::move(text)));
-      },
-      out_generator);
+  return guard(error, out_generator, [&] {
+    const auto shared = get(model, "model");
+    auto text = get_or_null(tokenizer, "tokenizer");
+    need(out_generator, "out_generator");
+    const RuntimeScope scope(*shared->runtime());
+    if (!text) text = shared->tokenizer();
+    *out_generator = new trl_generator(std::make_shared<Generator>(shared, std::move(text)));
+  });
 }
 
 trl_status trl_generator_from_trainer(trl_trainer* trainer, trl_generator** out_generator,
                                       trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        const auto shared = get(trainer, "trainer");
-        need(out_generator, "out_generator");
-        *out_generator = new trl_generator(std::make_shared<Generator>(shared));
-      },
-      out_generator);
+  return guard(error, out_generator, [&] {
+    const auto shared = get(trainer, "trainer");
+    need(out_generator, "out_generator");
+    *out_generator = new trl_generator(std::make_shared<Generator>(shared));
+  });
 }
 
 trl_status trl_generator_generate(trl_generator* generator, const char* const* prompts, const size_t* lengths,
                                   size_t count, const trl_config* options, trl_token_fn on_token,
                                   void* user_data, trl_completions** out_completions,
                                   trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        const auto shared = get(generator, "generator");
-        const auto views = prompt_views(prompts, lengths, count);
-        auto all = shared->generate(views, options_of(options), on_token, user_data);
-        if (out_completions == nullptr) return;
-        *out_completions = new trl_completions(std::make_shared<Completions>(std::move(all)));
-      },
-      out_completions);
+  return guard(error, out_completions, [&] {
+    const auto shared = get(generator, "generator");
+    const auto views = prompt_views(prompts, lengths, count);
+    auto all = shared->generate(views, options_of(options), on_token, user_data);
+    if (out_completions == nullptr) return;
+    *out_completions = new trl_completions(std::make_shared<Completions>(std::move(all)));
+  });
 }
 
 void trl_generator_destroy(trl_generator* generator) noexcept { destroy(generator); }

@@ -2,28 +2,46 @@
 // noexcept. guard() is for functions that return a status, answer() for accessors, which work inside
 // callbacks too.
 #pragma once
+#include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/error.h"
 #include "base/text/utf8.h"
-#include "capi/error_handle.h"
 #include "capi/handle.h"
 #include "capi/process.h"
+#include "trl/trl.h"
+
+// Made from an exception. Reporting out of memory cannot fail: that error is a constant.
+struct trl_error : trl::capi::Head {
+  trl_error(trl::Status code, std::string text, std::string at, int32_t host)
+      : Head(trl::capi::Tag::error),
+        status(code),
+        message(std::move(text)),
+        key(std::move(at)),
+        callback_code(host) {}
+  const trl::Status status;
+  const std::string message;
+  const std::string key;
+  const int32_t callback_code;
+};
 
 namespace trl::capi {
+
+// Returns the status of the exception in flight; *error, if wanted, receives the message.
+trl_status report_exception(trl_error** error) noexcept;
 
 enum class From : uint8_t { anywhere, outside_callbacks };
 
 // The log of the runtime that an object was created with, or null.
 template <class T>
 std::shared_ptr<RuntimeLog> log_of(const T& object) noexcept {
-  if constexpr (requires { object.runtime()->shared_log(); }) {
+  if constexpr (requires { object.runtime()->shared_log(); })
     return object.runtime()->shared_log();
-  } else if constexpr (requires { object.shared_log(); }) {
+  else if constexpr (requires { object.shared_log(); })
     return object.shared_log();
-  } else {
+  else
     return nullptr;
-  }
 }
 
 // Ends a handle's life. In a forked child it leaks instead, since the locks and threads of the parent do not
@@ -55,11 +73,10 @@ trl_status run(Body body) {
   trl_status status = TRL_OK;
   try {
     Body own = std::move(body);  // its members are destroyed within the call
-    if constexpr (std::is_void_v<decltype(own())>) {
+    if constexpr (std::is_void_v<decltype(own())>)
       own();
-    } else {
+    else
       status = static_cast<trl_status>(own());
-    }
   } catch (...) {
     scope.throw_failure();
     throw;
@@ -69,8 +86,8 @@ trl_status run(Body body) {
 }
 
 // Runs body, which returns a Status or nothing; outs are 0 or NULL unless it set them.
-template <From kFrom = From::outside_callbacks, class Body, class... Outs>
-trl_status guard(trl_error** error, Body&& body, Outs*... outs) noexcept {
+template <From kFrom, class Body, class... Outs>
+trl_status guard_outs(trl_error** error, Body&& body, Outs*... outs) noexcept {
   if (error != nullptr) *error = nullptr;
   ((outs != nullptr ? void(*outs = Outs{}) : void()), ...);
   try {
@@ -81,6 +98,20 @@ trl_status guard(trl_error** error, Body&& body, Outs*... outs) noexcept {
     (take_back(outs), ...);
     return status;
   }
+}
+
+// guard(error, outs..., body)
+template <From kFrom = From::outside_callbacks, class Body>
+trl_status guard(trl_error** error, Body&& body) noexcept {
+  return guard_outs<kFrom>(error, std::forward<Body>(body));
+}
+template <class Out, class Body>
+trl_status guard(trl_error** error, Out* out, Body&& body) noexcept {
+  return guard_outs<From::outside_callbacks>(error, std::forward<Body>(body), out);
+}
+template <class First, class Second, class Body>
+trl_status guard(trl_error** error, First* first, Second* second, Body&& body) noexcept {
+  return guard_outs<From::outside_callbacks>(error, std::forward<Body>(body), first, second);
 }
 
 template <class T, class Body>

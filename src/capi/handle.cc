@@ -3,38 +3,26 @@
 
 #include <unistd.h>
 
+#include <iterator>
+
 namespace trl::capi {
 
 std::string_view tag_name(Tag tag) {
-  switch (tag) {
-    case Tag::retired:
-      break;
-    case Tag::error:
-      return "trl_error";
-    case Tag::config:
-      return "trl_config";
-    case Tag::runtime:
-      return "trl_runtime";
-    case Tag::dataset:
-      return "trl_dataset";
-    case Tag::record:
-      return "trl_record";
-    case Tag::tokenizer:
-      return "trl_tokenizer";
-    case Tag::model:
-      return "trl_model";
-    case Tag::trainer:
-      return "trl_trainer";
-    case Tag::evaluator:
-      return "trl_evaluator";
-    case Tag::metrics:
-      return "trl_metrics";
-    case Tag::generator:
-      return "trl_generator";
-    case Tag::completions:
-      return "trl_completions";
-  }
-  return {};
+  constexpr std::string_view kNames[] = {"",
+                                         "trl_error",
+                                         "trl_config",
+                                         "trl_runtime",
+                                         "trl_dataset",
+                                         "trl_record",
+                                         "trl_tokenizer",
+                                         "trl_model",
+                                         "trl_trainer",
+                                         "trl_evaluator",
+                                         "trl_metrics",
+                                         "trl_generator",
+                                         "trl_completions"};
+  const auto place = static_cast<uint32_t>(tag) - static_cast<uint32_t>(Tag::retired);
+  return place < std::size(kNames) ? kNames[place] : "";
 }
 
 Head::Head(Tag tag) : tag_(tag), process_(::getpid()) {}

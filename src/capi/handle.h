@@ -4,6 +4,9 @@
 #pragma once
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "base/error.h"
@@ -25,7 +28,7 @@ enum class Tag : uint32_t {
   generator,
   completions,
 };
-std::string_view tag_name(Tag tag);
+std::string_view tag_name(Tag tag);  // "trl_error"; empty: no tag, or retired
 
 inline constexpr char kThisCopy = 0;  // its address is different in every copy of the library
 
@@ -54,6 +57,27 @@ struct Handle : Head {
   const std::shared_ptr<T> object;
   static constexpr Tag tag = kTag;
 };
+
+// Texts that live as long as the object behind a handle.
+class KeptTexts {
+ public:
+  const char* keep(std::string text) const {
+    const std::lock_guard lock(mutex_);
+    return kept_.insert(std::move(text)).first->c_str();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::set<std::string> kept_;
+};
+
+// Holds what one thread at a time may use; throws Error(busy) while another one does.
+template <class Mutex>
+std::unique_lock<Mutex> sole_use(Mutex& mutex, std::string_view name) {
+  std::unique_lock lock(mutex, std::try_to_lock);
+  if (!lock) fail(Status::busy, "{} is in use on another thread", name);
+  return lock;
+}
 
 [[noreturn]] void fail_null(std::string_view name);
 

@@ -12,7 +12,7 @@ void trl_metrics::assign(std::span<const trl::engine::Metric> metrics) {
 
 void trl_metrics::add_if_missing(std::string_view name, double value) {
   const auto same = [&](const Entry& entry) { return entry.name == name; };
-  if (std::none_of(entries.begin(), entries.end(), same)) entries.push_back({std::string(name), value});
+  if (std::ranges::none_of(entries, same)) entries.push_back({std::string(name), value});
 }
 
 using namespace trl::capi;
@@ -21,7 +21,7 @@ namespace {
 
 template <class Entries>
 auto find(const Entries& entries, std::string_view name) {
-  return std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.name == name; });
+  return std::ranges::find_if(entries, [&](const auto& entry) { return entry.name == name; });
 }
 
 bool is_metrics(const trl_metrics* metrics) { return metrics != nullptr && metrics->is(Tag::metrics); }

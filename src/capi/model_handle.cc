@@ -8,9 +8,10 @@
 #include "capi/config_handle.h"
 #include "capi/guard.h"
 #include "config/data_arguments.h"
-#include "data/tokenizer/template_model.h"
+#include "data/tokenizer/open_tokenizer.h"
 #include "engine/error_capture.h"
-#include "run/model_files.h"
+#include "run/complete/complete.h"
+#include "run/convert_model.h"
 #include "run/open_model.h"
 
 namespace trl::capi {
@@ -20,20 +21,63 @@ namespace {
 // Refuses a template model: this model has no rows for the tokens of another one.
 const config::Config& without_template_model(const config::Config& options) {
   if (data::names_template_model(config::data_arguments(options))) {
-    fail_key(
-        "chat_template_path",
-        "chat_template_path: {}: a .jinja or .j2 file is accepted here; only training takes over the tokens "
-        "of another model, so open the model that was trained",
-        options.get("chat_template_path"));
+    fail_key("chat_template_path",
+             "chat_template_path: {}: a .jinja or .j2 file is accepted here; only training takes over the "
+             "tokens of another model, so open the model that was trained",
+             options.get("chat_template_path"));
   }
   return options;
+}
+
+std::vector<int32_t> scored_ids(const run::Tokenizer& tokenizer, std::string_view text, int32_t form,
+                                const std::string& name) {
+  if (form == TRL_TEXT_AS_IS) return run::text_ids(tokenizer, text);
+  if (form == TRL_TEXT_CONVERSATION) {
+    base::Json json = base::parse_json(text, name);
+    if (json.is_array()) json = base::Json{{"messages", std::move(json)}};
+    return tokenizer.get().encode(tokenizer.apply_chat_template(json), false);
+  }
+  if (form != TRL_TEXT_ANSWER)
+    fail(Status::invalid_argument,
+         "form is {}; accepted: TRL_TEXT_ANSWER, TRL_TEXT_CONVERSATION, TRL_TEXT_AS_IS", form);
+  const std::optional<std::string>& eos = tokenizer.get().special().eos;
+  const bool ends = !eos || text.ends_with(*eos);
+  return tokenizer.get().encode(ends ? std::string(text) : std::string(text) + *eos, true);
+}
+
+std::vector<float> score(Model& model, const std::vector<std::vector<int32_t>>& ids,
+                         const config::Config& options) {
+  const std::vector<std::span<const int32_t>> spans(ids.begin(), ids.end());
+  const engine::ScoreSpec spec{spans, options.get_optional_bool("bf16").value_or(false),
+                               options.get_int("per_device_eval_batch_size")};
+  std::vector<float> scores(ids.size());
+  const auto lock = sole_use(model.in_use(), "model");
+  engine::ErrorCapture error;
+  error.check(
+      process().use_engine(Use::evaluate, [&] { return model.get().score(spec, scores.data(), error); }));
+  return scores;
+}
+
+// Runs body(Model&, engine::ErrorSink&) while no other call uses the model.
+template <typename Body>
+void change(trl_model* model, Use use, const Body& body) {
+  const auto shared = get(model, "model");
+  const RuntimeScope scope(*shared->runtime());
+  const auto lock = sole_use(shared->in_use(), "model");
+  engine::ErrorCapture capture;
+  capture.check(process().use_engine(use, [&] { return body(*shared, capture); }));
+}
+
+// Returns the name; null: no adapter.
+std::string_view name_or_none(const char* name) {
+  return name != nullptr ? text(name, "name") : std::string_view();
 }
 
 }  // namespace
 
 Model::Model(std::shared_ptr<Runtime> runtime, const std::string& path, const config::Config& options)
     : runtime_(std::move(runtime)),
-      path_(std::filesystem::absolute(path).string()),
+      source_(std::filesystem::absolute(path).string()),
       options_(options),
       model_(run::open_model(*runtime_, path, without_template_model(options),
                              {run::adapter_embedding_rows(options), run::is_reward(path, options)})) {
@@ -45,7 +89,7 @@ Model::Model(std::shared_ptr<Runtime> runtime, const std::string& path, const co
 std::shared_ptr<run::Tokenizer> Model::tokenizer() {
   const auto lock = base::polled_lock(tokenizer_mutex_);
   if (!tokenizer_)
-    tokenizer_ = run::open_tokenizer(run::tokenizer_path(path_, options_), options_, runtime_->log());
+    tokenizer_ = run::open_tokenizer(run::tokenizer_source(source_, options_), options_, runtime_->log());
   return tokenizer_;
 }
 
@@ -55,50 +99,24 @@ using namespace trl::capi;
 
 trl_status trl_model_open(trl_runtime* runtime, const char* path, const trl_config* options,
                           trl_model** out_model, trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        need(out_model, "out_model");
-        const std::string directory = path_of(path);
-        auto held = runtime_of(runtime);
-        const RuntimeScope scope(*held);
-        trl::config::Config given = options_of(options);
-        const std::string base = trl::run::base_path(directory, given);
-        *out_model = new trl_model(std::make_shared<Model>(held, base, given));
-      },
-      out_model);
+  return guard(error, out_model, [&] {
+    need(out_model, "out_model");
+    const std::string directory = path_of(path);
+    auto held = runtime_of(runtime);
+    const RuntimeScope scope(*held);
+    trl::config::Config given = options_of(options);
+    const std::string base = trl::run::base_path(directory, given);
+    *out_model = new trl_model(std::make_shared<Model>(held, base, given));
+  });
 }
 
 trl_status trl_model_describe(const trl_model* model, const char** out_json, trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        const auto shared = get(model, "model");
-        need(out_json, "out_json");
-        *out_json = shared->describe().c_str();
-      },
-      out_json);
+  return guard(error, out_json, [&] {
+    const auto shared = get(model, "model");
+    need(out_json, "out_json");
+    *out_json = shared->describe().c_str();
+  });
 }
-
-namespace {
-
-// Runs body(Model&, engine::ErrorSink&) while no other call uses the model.
-template <typename Body>
-void change(trl_model* model, Use use, const Body& body) {
-  const auto shared = get(model, "model");
-  const RuntimeScope scope(*shared->runtime());
-  const std::unique_lock lock(shared->in_use(), std::try_to_lock);
-  if (!lock) trl::fail(trl::Status::busy, "model is in use on another thread");
-  trl::engine::ErrorCapture capture;
-  capture.check(process().use_engine(use, [&] { return body(*shared, capture); }));
-}
-
-// Returns the name; null: no adapter.
-std::string_view name_or_none(const char* name) {
-  return name != nullptr ? text(name, "name") : std::string_view();
-}
-
-}  // namespace
 
 trl_status trl_model_add_adapter(trl_model* model, const char* name, const char* path,
                                  trl_error** error) noexcept {
@@ -139,14 +157,44 @@ trl_status trl_model_save(trl_model* model, const char* path, const trl_config* 
                           trl_error** error) noexcept {
   return guard(error, [&] {
     const std::string directory = path_of(path);
-    const auto given = get_or_null(options, "options");
-    const auto kind = trl::run::save_kind(given ? given->copy().get("save.kind") : "model");
+    const auto kind = trl::run::save_kind(options_of(options).get("save.kind"));
     change(model, Use::save, [&](Model& on, trl::engine::ErrorSink& sink) {
       const auto files = on.tokenizer()->get().files();
       std::vector<trl::engine::NamedBytes> named;
       for (const auto& [file, bytes] : files) named.push_back({file, bytes});
       return on.get().save(directory, kind, named, sink);
     });
+  });
+}
+
+trl_status trl_model_score(trl_model* model, const char* const* texts, const size_t* lengths, size_t count,
+                           int32_t form, const trl_config* options, float* scores,
+                           trl_error** error) noexcept {
+  return guard(error, [&] {
+    const auto shared = get(model, "model");
+    if (count > 0) need(texts, "texts");
+    if (count > 0) need(scores, "scores");
+    const RuntimeScope scope(*shared->runtime());
+    std::vector<std::vector<int32_t>> ids;
+    for (size_t i = 0; i < count; ++i) {
+      const std::string name = fmt::format("texts[{}]", i);
+      need(texts[i], name);
+      const size_t size = lengths != nullptr ? lengths[i] : std::char_traits<char>::length(texts[i]);
+      ids.push_back(scored_ids(*shared->tokenizer(), utf8(texts[i], size, name), form, name));
+      if (ids.back().empty()) trl::fail(trl::Status::invalid_argument, "{} has no token to score", name);
+    }
+    const std::vector<float> all = score(*shared, ids, options_of(options));
+    std::ranges::copy(all, scores);
+  });
+}
+
+trl_status trl_model_convert(trl_runtime* runtime, const char* path, const char* target,
+                             const trl_config* options, trl_error** error) noexcept {
+  return guard(error, [&] {
+    const std::string from = path_of(path), to = path_of(target, "target");
+    const auto held = runtime_of(runtime);
+    const RuntimeScope scope(*held);
+    trl::run::convert_model(*held, from, to, options_of(options));
   });
 }
 

@@ -1,4 +1,4 @@
-// A model handle: the engine's model, and the path of its files.
+// A model handle: the engine's model, and where it comes from. A tokenizer handle.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -6,9 +6,10 @@
 
 #include "capi/handle.h"
 #include "capi/runtime.h"
-#include "capi/tokenizer_handle.h"
 #include "engine/engine.h"
-#include "run/engine_object.h"
+#include "io/model_source.h"
+#include "run/environment.h"
+#include "run/tokenizer.h"
 #include "trl/trl.h"
 
 namespace trl::capi {
@@ -24,7 +25,7 @@ class Model {
 
  private:
   const std::shared_ptr<Runtime> runtime_;
-  const std::string path_;
+  const io::ModelSource source_;
   const config::Config options_;
   run::EngineObject<engine::Model> model_;
   std::string described_;
@@ -36,5 +37,9 @@ class Model {
 }  // namespace trl::capi
 
 struct trl_model : trl::capi::Handle<trl::capi::Model, trl::capi::Tag::model> {
+  using Handle::Handle;
+};
+
+struct trl_tokenizer : trl::capi::Handle<trl::run::Tokenizer, trl::capi::Tag::tokenizer> {
   using Handle::Handle;
 };

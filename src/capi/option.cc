@@ -4,7 +4,7 @@
 
 #include "capi/guard.h"
 #include "config/option.h"
-#include "config/other_names.h"
+#include "config/option_value.h"
 
 using namespace trl::capi;
 
@@ -22,22 +22,20 @@ using trl::config::Option;
 const std::vector<trl_option>& table() {
   static const std::vector<trl_option>* const rows = [] {
     auto* made = new std::vector<trl_option>;
-    for (const Option& o : trl::config::options()) {
+    for (const Option& o : trl::config::options())
       made->push_back({&o, std::string(o.name), std::string(o.section), std::string(o.group),
                        std::string(o.origin), std::string(o.default_value), std::string(o.accepted),
                        trl::config::trainer_names(o.trainers, ","), std::string(o.aliases),
                        std::string(trl::config::other_names(o)), std::string(o.doc), std::string(o.since),
                        std::string(o.unsupported), std::string(o.no_ops), std::string(o.warning)});
-    }
     return made;
   }();
   return *rows;
 }
 
 const trl_option* known(const trl_option* option) {
-  for (const trl_option& row : table()) {
+  for (const trl_option& row : table())
     if (&row == option) return option;
-  }
   return nullptr;
 }
 
@@ -46,6 +44,14 @@ const char* field(const trl_option* option, std::string trl_option::*member) noe
     const trl_option* row = known(option);
     return row != nullptr ? (row->*member).c_str() : nullptr;
   });
+}
+
+// Returns the text of a view into the table; it ends with its literal, so it is NUL-terminated.
+const char* text_for(const trl_option* option, const char* trainer,
+                     std::string_view (*of)(const Option&, std::string_view)) {
+  const trl_option* const row = known(option);
+  if (row == nullptr || trainer == nullptr || !trl::config::is_of(*row->option, trainer)) return nullptr;
+  return of(*row->option, trainer).data();
 }
 
 }  // namespace
@@ -59,50 +65,24 @@ const trl_option* trl_option_next(const trl_option* previous) noexcept {
   });
 }
 
-const char* trl_option_name(const trl_option* option) noexcept { return field(option, &trl_option::name); }
-const char* trl_option_section(const trl_option* option) noexcept {
-  return field(option, &trl_option::section);
+const char* trl_option_name(const trl_option* o) noexcept { return field(o, &trl_option::name); }
+const char* trl_option_section(const trl_option* o) noexcept { return field(o, &trl_option::section); }
+const char* trl_option_group(const trl_option* o) noexcept { return field(o, &trl_option::group); }
+const char* trl_option_origin(const trl_option* o) noexcept { return field(o, &trl_option::origin); }
+const char* trl_option_default(const trl_option* o) noexcept { return field(o, &trl_option::default_value); }
+const char* trl_option_accepted(const trl_option* o) noexcept { return field(o, &trl_option::accepted); }
+const char* trl_option_trainers(const trl_option* o) noexcept { return field(o, &trl_option::trainers); }
+const char* trl_option_aliases(const trl_option* o) noexcept { return field(o, &trl_option::aliases); }
+const char* trl_option_other_names(const trl_option* o) noexcept {
+  return field(o, &trl_option::other_names);
 }
-const char* trl_option_group(const trl_option* option) noexcept { return field(option, &trl_option::group); }
-const char* trl_option_origin(const trl_option* option) noexcept {
-  return field(option, &trl_option::origin);
+const char* trl_option_doc(const trl_option* o) noexcept { return field(o, &trl_option::doc); }
+const char* trl_option_since(const trl_option* o) noexcept { return field(o, &trl_option::since); }
+const char* trl_option_unsupported_reason(const trl_option* o) noexcept {
+  return field(o, &trl_option::unsupported);
 }
-const char* trl_option_default(const trl_option* option) noexcept {
-  return field(option, &trl_option::default_value);
-}
-const char* trl_option_accepted(const trl_option* option) noexcept {
-  return field(option, &trl_option::accepted);
-}
-const char* trl_option_trainers(const trl_option* option) noexcept {
-  return field(option, &trl_option::trainers);
-}
-const char* trl_option_aliases(const trl_option* option) noexcept {
-  return field(option, &trl_option::aliases);
-}
-const char* trl_option_other_names(const trl_option* option) noexcept {
-  return field(option, &trl_option::other_names);
-}
-const char* trl_option_doc(const trl_option* option) noexcept { return field(option, &trl_option::doc); }
-const char* trl_option_since(const trl_option* option) noexcept { return field(option, &trl_option::since); }
-const char* trl_option_unsupported_reason(const trl_option* option) noexcept {
-  return field(option, &trl_option::unsupported);
-}
-const char* trl_option_ignored_reason(const trl_option* option) noexcept {
-  return field(option, &trl_option::ignored);
-}
-const char* trl_option_taken(const trl_option* option) noexcept { return field(option, &trl_option::taken); }
-
-namespace {
-
-// Returns the text of a view into the table; it ends with its literal, so it is NUL-terminated.
-const char* text_for(const trl_option* option, const char* trainer,
-                     std::string_view (*of)(const Option&, std::string_view)) {
-  const trl_option* const row = known(option);
-  if (row == nullptr || trainer == nullptr || !trl::config::is_of(*row->option, trainer)) return nullptr;
-  return of(*row->option, trainer).data();
-}
-
-}  // namespace
+const char* trl_option_ignored_reason(const trl_option* o) noexcept { return field(o, &trl_option::ignored); }
+const char* trl_option_taken(const trl_option* o) noexcept { return field(o, &trl_option::taken); }
 
 const char* trl_option_default_for(const trl_option* option, const char* trainer) noexcept {
   return answer(nullptr, [&] { return text_for(option, trainer, &trl::config::default_of); });

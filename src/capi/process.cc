@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/threads/cpus.h"
 #include "base/threads/polled_lock.h"
+#include "base/threads/thread_pool.h"
 #include "capi/ending.h"
-#include "capi/runtime_log.h"
+#include "capi/runtime.h"
 #include "engine/error_capture.h"
 #include "engine/open_engine.h"
 
@@ -107,13 +107,11 @@ bool Process::forked() const noexcept { return id_ != ::getpid(); }
 void Process::join(const Settings& settings) {
   const std::lock_guard lock(mutex_);
   if (settings.memory_limit && runtimes_ > 0 && *settings.memory_limit != memory_.limit()) {
-    throw Error(
-        Status::busy,
-        fmt::format(
-            "runtime.host_memory_limit: {} requested, but this process has {} while its runtimes live; "
-            "trl_runtime_set_memory_limit changes it",
-            *settings.memory_limit, memory_.limit()),
-        "runtime.host_memory_limit");
+    throw Error(Status::busy,
+                fmt::format("runtime.host_memory_limit: {} requested, but this process has {} while its "
+                            "runtimes live; trl_runtime_set_memory_limit changes it",
+                            *settings.memory_limit, memory_.limit()),
+                "runtime.host_memory_limit");
   }
   // A runtime that requests no number accepts the current one, and keeps it too.
   const int64_t in_force = threads_.value_or(base::available_cpus());

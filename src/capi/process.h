@@ -14,10 +14,10 @@
 
 #include "base/arithmetic/plain_arithmetic.h"
 #include "base/memory/memory.h"
-#include "capi/reporting_interrupt.h"
+#include "capi/call_interrupt.h"
 #include "engine/engine.h"
 #include "run/environment.h"
-#include "run/plan/memory_cap.h"
+#include "run/plan/memory_budget.h"
 
 namespace trl::capi {
 

@@ -11,9 +11,8 @@ namespace {
 int settle(const config::Config& config) {
   Settings settings;
   if (config.is_set("runtime.threads")) settings.threads = config.get_optional_int("runtime.threads");
-  if (config.is_set("runtime.host_memory_limit")) {
+  if (config.is_set("runtime.host_memory_limit"))
     settings.memory_limit = config.get_optional_int("runtime.host_memory_limit").value_or(0);
-  }
   process().join(settings);
   return process().threads();
 }
@@ -29,6 +28,45 @@ base::MemoryKind memory_kind(std::string_view name) {
 }
 
 }  // namespace
+
+void RuntimeLog::set(Callback<trl_log_fn> callback) {
+  Shared next;
+  if (callback.function != nullptr) next = std::make_shared<const Callback<trl_log_fn>>(std::move(callback));
+  const std::lock_guard lock(mutex_);
+  callback_.swap(next);  // the previous one is destroyed after the lock
+}
+
+void RuntimeLog::deliver(const Shared& callback, const Line& line) noexcept {
+  call_host_and_keep("log", [&] {
+    callback->function(callback->user_data.get(), static_cast<int32_t>(line.level), line.component.c_str(),
+                       line.text.c_str(), line.text.size());
+  });
+}
+
+void RuntimeLog::write(base::LogLevel level, std::string_view component, std::string_view text) noexcept {
+  try {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!callback_) return;
+      waiting_.push_back({level, std::string(component), std::string(text)});
+    }
+    if (inside_call()) drain();
+  } catch (...) {
+    return;  // a line is lost if no memory is left for it
+  }
+}
+
+void RuntimeLog::drain() noexcept {
+  Shared callback;
+  std::vector<Line> lines;
+  {
+    const std::lock_guard lock(mutex_);
+    callback = callback_;
+    lines.swap(waiting_);
+  }
+  if (!callback) return;
+  for (const Line& line : lines) deliver(callback, line);
+}
 
 Runtime::Runtime(const config::Config& config) : pool_(settle(config)) {}
 Runtime::~Runtime() { process().leave(); }
@@ -51,11 +89,6 @@ const char* Runtime::describe() {
   return keep(info.dump());
 }
 
-const char* Runtime::keep(std::string text) {
-  const std::lock_guard lock(mutex_);
-  return kept_.insert(std::move(text)).first->c_str();
-}
-
 RuntimeScope::RuntimeScope(const Runtime& runtime) : log_(runtime.shared_log()) {
   ReportingInterrupt* const call = own_interrupt();
   if (call == nullptr) return;
@@ -74,15 +107,12 @@ using namespace trl::capi;
 
 trl_status trl_runtime_create(const trl_config* config, trl_runtime** out_runtime,
                               trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        need(out_runtime, "out_runtime");
-        const auto shared = get_or_null(config, "config");
-        *out_runtime =
-            new trl_runtime(std::make_shared<Runtime>(shared ? shared->copy() : trl::config::Config()));
-      },
-      out_runtime);
+  return guard(error, out_runtime, [&] {
+    need(out_runtime, "out_runtime");
+    const auto shared = get_or_null(config, "config");
+    *out_runtime =
+        new trl_runtime(std::make_shared<Runtime>(shared ? shared->copy() : trl::config::Config()));
+  });
 }
 
 trl_status trl_runtime_set_log(trl_runtime* runtime, trl_log_fn log, void* user_data, trl_destroy_fn destroy,
@@ -108,29 +138,23 @@ trl_status trl_runtime_set_memory_limit(trl_runtime* runtime, int64_t bytes, trl
 
 trl_status trl_runtime_memory(const trl_runtime* runtime, const char* kind, int64_t* out_now_bytes,
                               int64_t* out_peak_bytes, trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        get(runtime, "runtime");
-        const auto& memory = process().memory();
-        const bool all = kind == nullptr;
-        const auto which = all ? trl::base::MemoryKind::weights : memory_kind(text(kind, "kind"));
-        if (out_now_bytes != nullptr) *out_now_bytes = all ? memory.now() : memory.now(which);
-        if (out_peak_bytes != nullptr) *out_peak_bytes = all ? memory.peak() : memory.peak(which);
-      },
-      out_now_bytes, out_peak_bytes);
+  return guard(error, out_now_bytes, out_peak_bytes, [&] {
+    get(runtime, "runtime");
+    const auto& memory = process().memory();
+    const bool all = kind == nullptr;
+    const auto which = all ? trl::base::MemoryKind::weights : memory_kind(text(kind, "kind"));
+    if (out_now_bytes != nullptr) *out_now_bytes = all ? memory.now() : memory.now(which);
+    if (out_peak_bytes != nullptr) *out_peak_bytes = all ? memory.peak() : memory.peak(which);
+  });
 }
 
 trl_status trl_runtime_describe(trl_runtime* runtime, const char** out_json, trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        const auto shared = get(runtime, "runtime");
-        need(out_json, "out_json");
-        const RuntimeScope scope(*shared);
-        *out_json = shared->describe();
-      },
-      out_json);
+  return guard(error, out_json, [&] {
+    const auto shared = get(runtime, "runtime");
+    need(out_json, "out_json");
+    const RuntimeScope scope(*shared);
+    *out_json = shared->describe();
+  });
 }
 
 void trl_runtime_cancel(trl_runtime* runtime) noexcept {

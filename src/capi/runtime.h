@@ -1,21 +1,43 @@
-// A runtime: the log, the worker pool for text and data, and its share in the process-wide settings.
+// A runtime of the host.
 #pragma once
 #include <memory>
-#include <set>
+#include <mutex>
 #include <string>
+#include <vector>
 
+#include "base/log.h"
 #include "base/threads/thread_pool.h"
 #include "capi/callback.h"
 #include "capi/handle.h"
 #include "capi/process.h"
-#include "capi/runtime_log.h"
 #include "config/config.h"
 #include "run/environment.h"
 #include "trl/trl.h"
 
 namespace trl::capi {
 
-class Runtime final : public run::Environment {
+// The log of one runtime. Lines written on a thread inside a call go to the host's callback at once; lines of
+// other threads wait until a thread is inside a call. Without a callback nothing is kept.
+class RuntimeLog final : public base::LogSink {
+ public:
+  void set(Callback<trl_log_fn> callback);
+  void write(base::LogLevel level, std::string_view component, std::string_view text) noexcept override;
+  void drain() noexcept;  // call on a thread inside a call
+
+ private:
+  struct Line {
+    base::LogLevel level;
+    std::string component, text;
+  };
+  using Shared = std::shared_ptr<const Callback<trl_log_fn>>;
+  static void deliver(const Shared& callback, const Line& line) noexcept;
+  std::mutex mutex_;
+  Shared callback_;
+  std::vector<Line> waiting_;
+};
+
+// A runtime: the log, the worker pool for text and data, and its share in the process-wide settings.
+class Runtime final : public run::Environment, public KeptTexts {
  public:
   explicit Runtime(const config::Config& config);  // reads the group `runtime`
   ~Runtime();
@@ -33,15 +55,13 @@ class Runtime final : public run::Environment {
   const std::shared_ptr<RuntimeLog>& shared_log() const { return log_; }
   std::shared_ptr<const ProgressCallback> progress() const;  // or null
   void set_progress(ProgressCallback callback);
-  const char* describe();              // JSON; opens the engine
-  const char* keep(std::string text);  // kept as long as this runtime exists
+  const char* describe();  // JSON; opens the engine
 
  private:
   const std::shared_ptr<RuntimeLog> log_ = std::make_shared<RuntimeLog>();
   base::ThreadPool pool_;
   mutable std::mutex mutex_;
   std::shared_ptr<const ProgressCallback> progress_;
-  std::set<std::string> kept_;
 };
 
 }  // namespace trl::capi

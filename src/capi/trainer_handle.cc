@@ -3,11 +3,15 @@
 
 #include <vector>
 
+#include "base/files/files.h"
 #include "capi/callback.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"
 #include "engine/error_capture.h"
+#include "report/plan_report.h"
 #include "run/open_model.h"
+#include "run/plan/plan.h"
+#include "run/training_run.h"
 
 namespace trl::capi {
 namespace {
@@ -39,6 +43,27 @@ void write_line(const engine::Event& event) {
     line += fmt::format("{}{} {:.6g}", std::exchange(before, ", "), metric.name, metric.value);
   }
   log->write(often ? base::LogLevel::debug : base::LogLevel::info, "train", line);
+}
+
+// Returns the interrupt of a trainer; null: the handle is not a trainer of this process.
+Interrupt* interrupt_of(trl_trainer* trainer) noexcept {
+  if (trainer == nullptr || !trainer->is(Tag::trainer) || trainer->inherited()) return nullptr;
+  return &trainer->object->interrupt();
+}
+
+int ask(trl_trainer* trainer, void (Interrupt::*request)() noexcept) noexcept {
+  if (Interrupt* const asked = interrupt_of(trainer)) (asked->*request)();
+  return 0;
+}
+
+// Ends a held call, which could never be resumed now.
+trl_trainer* unheld(trl_trainer* trainer) noexcept {
+  Interrupt* const asked = interrupt_of(trainer);
+  if (asked != nullptr && asked->paused()) {
+    asked->cancel();
+    asked->resume();
+  }
+  return trainer;
 }
 
 }  // namespace
@@ -160,12 +185,11 @@ void Trainer::add_adapter(const std::string& name, const std::string& directory)
 void Trainer::remove_adapter(std::string_view name) {
   exclusively([&] {
     const auto found = added_.find(name);
-    if (found == added_.end()) {
+    if (found == added_.end())
       fail(Status::not_found,
-           "trl_trainer_add_adapter has added no adapter \"{}\" to this trainer, and those "
-           "of the run itself stay",
+           "trl_trainer_add_adapter has added no adapter \"{}\" to this trainer, and those of the run itself "
+           "stay",
            name);
-    }
     engine::ErrorCapture error;
     error.check(process().use_engine(Use::open, [&] { return model_->remove_adapter(name, error); }));
     added_.erase(found);
@@ -183,31 +207,50 @@ const char* Trainer::describe() {
 
 using namespace trl::capi;
 
+trl_status trl_trainer_check(trl_runtime* runtime, const trl_config* config, trl_error** error) noexcept {
+  return guard(error, [&] {
+    const auto held = get(runtime, "runtime");
+    const RuntimeScope scope(*held);
+    const trl::config::Config wanted = trl::run::with_whole_paths(get(config, "config")->copy());
+    trl::run::needed_model(wanted);
+    trl::run::check_run(*held, trl::config::RunOptions(wanted));
+  });
+}
+
+trl_status trl_trainer_plan(trl_runtime* runtime, const trl_config* config, const trl_dataset* train,
+                            const char** out_json, const char** out_text, trl_error** error) noexcept {
+  return guard(error, out_json, out_text, [&] {
+    const auto held = get(runtime, "runtime");
+    const trl::config::Config wanted = get(config, "config")->copy();
+    const auto rows = get_or_null(train, "train");
+    const auto report = trl::run::output_path(wanted, "estimate.report");
+    const RuntimeScope scope(*held);
+    const auto sets = trl::run::plan_run(*held, wanted, rows.get());
+    if (report) trl::base::replace_file(*report, trl::report::plan_page(sets));
+    if (out_json != nullptr) *out_json = held->keep(to_json(sets).dump());
+    if (out_text != nullptr) *out_text = held->keep(trl::report::plan_text(sets));
+  });
+}
+
 trl_status trl_trainer_create(trl_runtime* runtime, const trl_config* config, trl_dataset* train,
                               trl_dataset* eval, trl_trainer** out_trainer, trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        need(out_trainer, "out_trainer");
-        const auto held = runtime_of(runtime);
-        const RuntimeScope scope(*held);
-        *out_trainer = new trl_trainer(std::make_shared<Trainer>(
-            held, get(config, "config")->copy(), get(train, "train"), get_or_null(eval, "eval")));
-      },
-      out_trainer);
+  return guard(error, out_trainer, [&] {
+    need(out_trainer, "out_trainer");
+    const auto held = runtime_of(runtime);
+    const RuntimeScope scope(*held);
+    *out_trainer = new trl_trainer(std::make_shared<Trainer>(held, get(config, "config")->copy(),
+                                                             get(train, "train"), get_or_null(eval, "eval")));
+  });
 }
 
 trl_status trl_trainer_step(trl_trainer* trainer, const trl_metrics** out_metrics,
                             trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        const auto shared = get(trainer, "trainer");
-        const bool stepped = shared->step();
-        if (out_metrics != nullptr) *out_metrics = &shared->metrics();
-        return stepped ? trl::Status::ok : trl::Status::end;
-      },
-      out_metrics);
+  return guard(error, out_metrics, [&] {
+    const auto shared = get(trainer, "trainer");
+    const bool stepped = shared->step();
+    if (out_metrics != nullptr) *out_metrics = &shared->metrics();
+    return stepped ? trl::Status::ok : trl::Status::end;
+  });
 }
 
 trl_status trl_trainer_train(trl_trainer* trainer, trl_event_fn on_event, void* user_data,
@@ -217,23 +260,19 @@ trl_status trl_trainer_train(trl_trainer* trainer, trl_event_fn on_event, void* 
 
 trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_metrics** out_metrics,
                                 trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        const auto shared = get(trainer, "trainer");
-        shared->evaluate();
-        if (out_metrics != nullptr) *out_metrics = &shared->metrics();
-      },
-      out_metrics);
+  return guard(error, out_metrics, [&] {
+    const auto shared = get(trainer, "trainer");
+    shared->evaluate();
+    if (out_metrics != nullptr) *out_metrics = &shared->metrics();
+  });
 }
 
 trl_status trl_trainer_save(trl_trainer* trainer, const char* path, const trl_config* options,
                             trl_error** error) noexcept {
   return guard(error, [&] {
     const auto shared = get(trainer, "trainer");
-    const auto save_options = get_or_null(options, "options");
-    shared->save(path != nullptr ? path_of(path) : std::string(),
-                 trl::run::save_kind(save_options ? save_options->copy().get("save.kind") : "model"));
+    const auto kind = trl::run::save_kind(options_of(options).get("save.kind"));
+    shared->save(path != nullptr ? path_of(path) : std::string(), kind);
   });
 }
 
@@ -249,56 +288,24 @@ trl_status trl_trainer_remove_adapter(trl_trainer* trainer, const char* name, tr
   return guard(error, [&] { get(trainer, "trainer")->remove_adapter(text(name, "name")); });
 }
 
-namespace {
-
-// Returns the interrupt of a trainer; null: the handle is not a trainer of this process.
-Interrupt* interrupt_of(trl_trainer* trainer) noexcept {
-  if (trainer == nullptr || !trainer->is(Tag::trainer) || trainer->inherited()) return nullptr;
-  return &trainer->object->interrupt();
-}
-
-// Ends a held call, which could never be resumed now.
-trl_trainer* unheld(trl_trainer* trainer) noexcept {
-  Interrupt* const asked = interrupt_of(trainer);
-  if (asked != nullptr && asked->paused()) {
-    asked->cancel();
-    asked->resume();
-  }
-  return trainer;
-}
-
-}  // namespace
-
 void trl_trainer_cancel(trl_trainer* trainer) noexcept {
-  answer(0, [&] {
-    if (Interrupt* const asked = interrupt_of(trainer)) asked->cancel();
-    return 0;
-  });
+  answer(0, [&] { return ask(trainer, &Interrupt::cancel); });
 }
 
 void trl_trainer_pause(trl_trainer* trainer) noexcept {
-  answer(0, [&] {
-    if (Interrupt* const asked = interrupt_of(trainer)) asked->pause();
-    return 0;
-  });
+  answer(0, [&] { return ask(trainer, &Interrupt::pause); });
 }
 
 void trl_trainer_resume(trl_trainer* trainer) noexcept {
-  answer(0, [&] {
-    if (Interrupt* const asked = interrupt_of(trainer)) asked->resume();
-    return 0;
-  });
+  answer(0, [&] { return ask(trainer, &Interrupt::resume); });
 }
 
 trl_status trl_trainer_describe(trl_trainer* trainer, const char** out_json, trl_error** error) noexcept {
-  return guard(
-      error,
-      [&] {
-        const auto shared = get(trainer, "trainer");
-        need(out_json, "out_json");
-        *out_json = shared->describe();
-      },
-      out_json);
+  return guard(error, out_json, [&] {
+    const auto shared = get(trainer, "trainer");
+    need(out_json, "out_json");
+    *out_json = shared->describe();
+  });
 }
 
 void trl_trainer_destroy(trl_trainer* trainer) noexcept { destroy(unheld(trainer)); }

@@ -31,8 +31,7 @@ class Trainer {
   // Runs body while no other call runs. pausable: a pause holds it.
   template <class Body>
   auto exclusively(Body&& body, bool pausable = false) {
-    const std::unique_lock lock(in_use_, std::try_to_lock);
-    if (!lock) fail(Status::busy, "trainer is in use on another thread");
+    const auto lock = sole_use(in_use_, "trainer");
     if (trainer_->complete()) interrupt_.answered();  // the request came after the end of the run
     const RuntimeScope scope(*runtime_);
     interrupt_.begin(pausable);

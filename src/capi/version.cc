@@ -39,9 +39,7 @@ const std::vector<std::string_view>& features() {
   return *names;
 }
 
-bool has(std::string_view name) {
-  return std::find(features().begin(), features().end(), name) != features().end();
-}
+bool has(std::string_view name) { return std::ranges::find(features(), name) != features().end(); }
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-#include "checkpoint/adapter_gguf.h"
+#include "checkpoint/convert.h"
 
 #include <algorithm>
 
@@ -7,14 +7,13 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "checkpoint/gguf_file.h"
-#include "io/write_gguf.h"
+#include "io/gguf.h"
+#include "model/families.h"
 #include "model/gguf_families.h"
 #include "model/gguf_metadata.h"
 #include "model/gguf_names.h"
-#include "model/gguf_order.h"
-#include "model/module_name.h"
+#include "model/model_config.h"
 #include "model/open.h"
-#include "model/tensor_list.h"
 
 namespace trl::checkpoint {
 
@@ -46,9 +45,8 @@ Modules modules_of(const model::ModelConfig& config) {
     modules.weights.push_back(weight);
     return modules.all.emplace_back(std::move(module));
   };
-  for (const model::TensorShape& tensor : model::tensor_list(config)) {
+  for (const model::TensorShape& tensor : model::tensor_list(config))
     if (tensor.name.ends_with(".weight")) add(tensor.name, tensor.shape);
-  }
   if (config.tie_word_embeddings)
     add(std::string(family.names.head) + ".weight", {config.vocab_size, config.hidden_size}).tied = true;
   return modules;
@@ -90,17 +88,8 @@ void check_form(const std::string& path, const config::LoraConfig& config,
 // Returns whether a table of an adapter's file is the model's own, number by number.
 bool is_own(const model::WeightSource& weights, const std::string& name, const io::TensorView& view) {
   const std::vector<int64_t>* const shape = weights.shape(name);
-  if (shape == nullptr || *shape != view.shape) return false;
-  constexpr int64_t kAtOnce = 1 << 16;  // a multiple of every block
-  const int64_t count = view.shape[0] * view.shape[1];
-  std::vector<float> a(kAtOnce), b(kAtOnce);
-  for (int64_t at = 0; at < count; at += kAtOnce) {
-    const int64_t part = std::min(kAtOnce, count - at);
-    weights.read(name, at, part, a.data());
-    io::read_floats(view.type, view.data, at, part, b.data());
-    if (!std::equal(a.begin(), a.begin() + part, b.begin())) return false;
-  }
-  return true;
+  return shape != nullptr && *shape == view.shape &&
+         same_numbers(view.shape[0] * view.shape[1], numbers_of(weights, name), numbers_of(view));
 }
 
 // Refuses an embedding or head of a model whose rows were changed.
@@ -209,7 +198,7 @@ io::GgufPairs metadata(const std::string& path, const config::LoraConfig& config
 
 }  // namespace
 
-void convert_adapter_to_gguf(const std::string& path, const std::string& base, const std::string& target,
+void convert_adapter_to_gguf(const std::string& path, const io::ModelSource& base, const std::string& target,
                              std::string_view type, base::LogSink* log) {
   const config::LoraConfig config = adapter::read_config(path);
   if (!config.target_parameters.empty()) refuse_parameters(path);
@@ -219,9 +208,8 @@ void convert_adapter_to_gguf(const std::string& path, const std::string& base, c
   const io::GgufPairs pairs = metadata(path, config, model);
   const Modules modules = modules_of(model);
   const adapter::Selection selection = adapter::select_saved(path, config, modules.all, model.model_type);
-  if (log != nullptr) {
+  if (log != nullptr)
     for (const std::string& warning : selection.warnings) log->warning("checkpoint", "{}: {}", path, warning);
-  }
   check_form(path, config, selection, modules, model);
   const std::vector<adapter::Tensor> tensors = adapter::tensors(config, selection, modules.all);
   refuse_other_rows(path, tensors);
@@ -229,10 +217,9 @@ void convert_adapter_to_gguf(const std::string& path, const std::string& base, c
   check_tables(opened, tensors, modules, *file);
   Writer writer(config, model, modules, *file, stored_type(type, *file));
   for (const adapter::Target& one : selection.targets) {
-    for (const adapter::Tensor& tensor : tensors) {
+    for (const adapter::Tensor& tensor : tensors)
       if (tensor.module == one.module && (tensor.role == Role::a || tensor.role == Role::b))
         writer.add(one, tensor);
-    }
   }
   const std::vector<io::GgufEntry> entries = writer.take();
   base::replace_file(target, [&](base::FileWriter& out) { io::write_gguf(out, pairs, entries); });

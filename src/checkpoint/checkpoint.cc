@@ -1,10 +1,11 @@
 #include "checkpoint/checkpoint.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "adapter/tensors.h"
 #include "base/error.h"
-#include "checkpoint/save_adapter.h"
+#include "base/files/hash.h"
 #include "tensor/device.h"
 
 namespace trl::checkpoint {
@@ -12,31 +13,13 @@ namespace trl::checkpoint {
 namespace {
 
 using base::Json;
+using File = base::StagedDirectory::File;
 
 constexpr std::string_view kTrainerState = "trainer_state.json";
 constexpr std::string_view kState = "trl_state.json";
+constexpr std::string_view kSource = "source.state";
 constexpr std::string_view kOptimizer = "optimizer.safetensors";
 constexpr int kFormat = 1;  // version of trl_state.json and optimizer.safetensors; README.md
-
-io::ElementType element_type(const at::Tensor& tensor) {
-  switch (tensor.scalar_type()) {
-    case at::kFloat:
-      return io::ElementType::f32;
-    case at::kBFloat16:
-      return io::ElementType::bf16;
-    case at::kDouble:
-      return io::ElementType::f64;
-    case at::kLong:
-      return io::ElementType::i64;
-    case at::kInt:
-      return io::ElementType::i32;
-    case at::kByte:
-      return io::ElementType::u8;
-    default:
-      fail(Status::internal, "an optimizer state of type {} cannot be stored in a file",
-           c10::toString(tensor.scalar_type()));
-  }
-}
 
 // Releases each part from memory after it is written.
 io::NamedTensor paged(const optim::StateTensor& state) {
@@ -58,9 +41,7 @@ std::vector<io::NamedTensor> named(const std::vector<optim::StateTensor>& state,
       tensors.push_back(paged(part));
       continue;
     }
-    host.push_back(tensor::on_host(part.value));
-    tensors.push_back(
-        {part.name, element_type(part.value), part.value.sizes().vec(), host.back().data_ptr()});
+    tensors.push_back(named_tensor(part.name, host.emplace_back(tensor::on_host(part.value))));
   }
   return tensors;
 }
@@ -104,6 +85,11 @@ void apply(const std::vector<Copy>& copies) {
   }
 }
 
+const io::TensorView* find_tensor(const io::Safetensors& file, const std::string& name) {
+  const auto found = file.tensors().find(name);
+  return found == file.tensors().end() ? nullptr : &found->second;
+}
+
 // The weights in a checkpoint: the model's, or those of the adapter that is trained on it.
 class StoredWeights {
  public:
@@ -122,10 +108,9 @@ class StoredWeights {
     std::vector<Copy> copies;
     for (const auto& [name, values] : stored_)
       copies.push_back(checked(name, values, find(name), directory_));
-    for (size_t i = 0; i < parameters_.size(); ++i) {
+    for (size_t i = 0; i < parameters_.size(); ++i)
       for (const model::StoredPart& part : model_.stored(*parameters_[i]))
         copies.push_back(checked(part.name, part.of(*values_[i]), find(part.name), directory_));
-    }
     return copies;
   }
   void check() const {
@@ -140,9 +125,7 @@ class StoredWeights {
 
  private:
   const io::TensorView* find(const std::string& name) const {
-    if (weights_) return weights_->find(name);
-    const auto found = adapter_->tensors().find(name);
-    return found == adapter_->tensors().end() ? nullptr : &found->second;
+    return weights_ ? weights_->find(name) : find_tensor(*adapter_, name);
   }
 
   const std::string& directory_;
@@ -168,6 +151,31 @@ void check_owner(const std::string& directory, const std::string& run) {
        manifest ? "is a checkpoint of another run" : "exists already and is not a checkpoint of this run");
 }
 
+std::string hex(uint64_t value) { return fmt::format("{:016x}", value); }
+
+// Returns the checksum of the manifest's own content.
+std::string own_sum(const Json& run, const Json& files) {
+  return hex(base::xxh3_64(Json{{"run", run}, {"files", files}}.dump()));
+}
+
+// Throws Error(format) naming the first file that is missing, truncated or changed.
+void verify(const std::string& directory, const Manifest& manifest) {
+  for (const File& file : manifest.files) {
+    const std::string path = base::join_path(directory, file.name);
+    std::error_code error;
+    const auto size = std::filesystem::file_size(path, error);
+    if (error) fail(Status::format, "{}: the checkpoint is damaged: the file is missing", path);
+    if (size != file.size) {
+      fail(Status::format, "{}: the checkpoint is damaged: the file has {} bytes instead of {}", path, size,
+           file.size);
+    }
+    if (base::file_xxh3(path) != file.xxh3) {
+      fail(Status::format,
+           "{}: the checkpoint is damaged: the file has changed since it was written (checksum)", path);
+    }
+  }
+}
+
 }  // namespace
 
 void save_checkpoint(const std::string& directory, const Contents& contents, const base::WriteFault* fault) {
@@ -188,6 +196,7 @@ void save_checkpoint(const std::string& directory, const Contents& contents, con
     Json state = {{"format", kFormat}};
     state.update(contents.state);
     staged.write(kState, state.dump(2) + "\n");
+    if (!contents.source_state.empty()) staged.write(kSource, contents.source_state);
   }
   write_manifest(staged, contents.run);
   staged.commit_whole();
@@ -230,10 +239,15 @@ Json Checkpoint::state() const {
   return state;
 }
 
+std::string Checkpoint::source_state() const {
+  const std::string path = base::join_path(directory_, kSource);
+  return base::file_exists(path) ? base::read_file(path) : std::string();
+}
+
 bool Checkpoint::has(const std::vector<optim::StateTensor>& optimizer) const {
   const io::Safetensors states(base::join_path(directory_, kOptimizer));
-  return std::all_of(optimizer.begin(), optimizer.end(),
-                     [&](const auto& part) { return states.tensors().contains(part.name); });
+  return std::ranges::all_of(optimizer,
+                             [&](const auto& part) { return states.tensors().contains(part.name); });
 }
 
 void Checkpoint::load_model(model::Model& model) const {
@@ -248,15 +262,52 @@ void Checkpoint::load(model::Model& model, const std::vector<optim::StateTensor>
   const io::Safetensors states(base::join_path(directory_, kOptimizer));
   std::vector<Copy> copies = stored.copies();
   for (const optim::StateTensor& part : optimizer) {
-    const auto found = states.tensors().find(part.name);
-    copies.push_back(checked(part.name, part.value,
-                             found == states.tensors().end() ? nullptr : &found->second, states.path()));
+    copies.push_back(checked(part.name, part.value, find_tensor(states, part.name), states.path()));
     copies.back().paged = part.paged.get();
   }
   apply(copies);
   stored.check();
   states.check();
   stored.finish();
+}
+
+void write_manifest(base::StagedDirectory& staged, const std::string& run) {
+  Json files = Json::object();
+  for (const File& file : staged.written())
+    files[file.name] = {{"size", file.size}, {"xxh3", hex(file.xxh3)}};
+  const Json manifest = {{"run", run}, {"files", files}, {"xxh3", own_sum(run, files)}};
+  staged.write(kManifestName, manifest.dump(2) + "\n");
+}
+
+std::optional<Manifest> read_manifest(const std::string& directory) {
+  const std::string path = base::join_path(directory, kManifestName);
+  if (!base::file_exists(path)) return std::nullopt;
+  const Json json = base::read_json_file(path);
+  try {
+    Manifest manifest{json.at("run").get<std::string>(), {}};
+    if (json.contains("xxh3") && json["xxh3"] != own_sum(json["run"], json.at("files")))
+      fail(Status::format,
+           "{}: the checkpoint is damaged: the file has changed since it was written (checksum)", path);
+    for (const auto& [name, file] : json.at("files").items()) {
+      if (!base::is_plain_path(name))  // a manifest cannot be trusted
+        fail(Status::format, "{}: \"{}\" is not the name of a file beside it", path, name);
+      const std::string sum = file.at("xxh3").get<std::string>();
+      size_t used = 0;
+      const uint64_t value = std::stoull(sum, &used, 16);
+      if (used != sum.size()) fail(Status::format, "{}: \"{}\" is not a checksum", path, sum);
+      manifest.files.push_back({name, file.at("size").get<uint64_t>(), value});
+    }
+    return manifest;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {  // thrown by nlohmann or stoull
+    fail(Status::format, "{}: not a list of checksums: {}", path, error.what());
+  }
+}
+
+bool lost_manifest(const std::string& directory) {
+  return base::file_exists(base::join_path(directory, "trl_state.json")) ||
+         base::list_directory(directory).empty();
 }
 
 }  // namespace trl::checkpoint

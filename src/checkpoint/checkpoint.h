@@ -1,16 +1,35 @@
 // A checkpoint: a saved model (transformers loads it) and everything that a run needs to resume from there
 // bit by bit. README.md describes the files.
 #pragma once
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/files/staged_directory.h"
 #include "base/json/json.h"
-#include "checkpoint/manifest.h"
-#include "checkpoint/save_model.h"
+#include "checkpoint/save.h"
 #include "optim/optim.h"
 
 namespace trl::checkpoint {
+
+// checksums.json: the list of a checkpoint's files, and the run that wrote it. A directory without it is not
+// a checkpoint of this library.
+inline constexpr std::string_view kManifestName = "checksums.json";
+
+struct Manifest {
+  std::string run;  // the same for all checkpoints of a run, resumed ones included
+  std::vector<base::StagedDirectory::File> files;
+};
+
+// Writes the manifest as the last file of the directory.
+void write_manifest(base::StagedDirectory& staged, const std::string& run);
+// Returns none if the file is missing. Throws Error(format) if it cannot be understood.
+std::optional<Manifest> read_manifest(const std::string& directory);
+
+// Returns whether a directory without a manifest is one of our checkpoints that has lost the file, or empty,
+// and so damaged.
+bool lost_manifest(const std::string& directory);
 
 struct Contents {
   std::string run;
@@ -21,7 +40,8 @@ struct Contents {
   std::string trainer_state;  // trainer_state.json
   // The rest is left out of a checkpoint with only the model (save_only_model).
   bool resumable = true;
-  base::Json state;  // trl_state.json
+  base::Json state;          // trl_state.json
+  std::string source_state;  // of the source of batches; empty: it has none
   std::vector<optim::StateTensor> optimizer;
 };
 
@@ -42,6 +62,7 @@ class Checkpoint {
   const std::string& run() const { return manifest_.run; }
   std::string trainer_state() const;
   base::Json state() const;  // Error(format) if it holds only the model
+  std::string source_state() const;
 
   bool has(const std::vector<optim::StateTensor>& optimizer) const;  // it has a state of each name
 

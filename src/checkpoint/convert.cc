@@ -4,17 +4,16 @@
 #include <map>
 #include <set>
 
+#include "adapter/config_file.h"
+#include "adapter/tensors.h"
 #include "base/error.h"
-#include "checkpoint/adapter_gguf.h"
-#include "checkpoint/cast_adapter.h"
+#include "base/files/staged_directory.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/gguf_file.h"
-#include "checkpoint/memory_weights.h"
-#include "checkpoint/save_model.h"
-#include "checkpoint/saved_config.h"
+#include "checkpoint/save.h"
 #include "io/safetensors.h"
 #include "model/gguf_metadata.h"
-#include "model/tensor_list.h"
+#include "model/model_config.h"
 
 namespace trl::checkpoint {
 
@@ -45,8 +44,8 @@ std::string type_of_files(const model::OpenedFiles& opened) {
     if (tensor.shape.size() < 2 || weights.shape(name) == nullptr) continue;
     elements[weights.type(name)] += tensor.shape[0] * tensor.shape[1];
   }
-  const auto most = std::max_element(elements.begin(), elements.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most =
+      std::ranges::max_element(elements, [](const auto& a, const auto& b) { return a.second < b.second; });
   return most == elements.end() ? opened.stored_dtype : most->first;
 }
 
@@ -63,17 +62,21 @@ void check_type(std::string_view target, std::string_view name) {
     fail(Status::unsupported, "type {} is not written to a directory; these are: f32, f16, bf16", name);
 }
 
-Origin files_origin(const std::string& path, const model::OpenedFiles& opened) {
+Origin files_origin(const io::ModelSource& from, const model::OpenedFiles& opened) {
   const model::ModelFiles& files = opened.files;
-  return {
-      base::file_name(path), files.config,          files.config_json, files.generation_config_json,
-      files.end_ids,         type_of_files(opened), *opened.weights,   !io::is_gguf(io::model_path(path))};
+  return {base::file_name(from.name()),
+          files.config,
+          files.config_json,
+          files.generation_config_json,
+          files.end_ids,
+          type_of_files(opened),
+          *opened.weights,
+          from.form() != io::ModelForm::gguf};
 }
 
 bool is_carried(const Origin& origin, const std::string& name) {
   const auto& kept = origin.config.family->carried;
-  return std::any_of(kept.begin(), kept.end(),
-                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+  return std::ranges::any_of(kept, [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 // Returns the tensors outside the language model that are copied; warns of each that the result cannot hold.
@@ -82,12 +85,11 @@ std::vector<std::string> carried_tensors(const Origin& origin, base::LogSink* lo
   for (const model::TensorShape& tensor : model::tensor_list(origin.config))
     used.insert(origin.stored(tensor.name));
   std::vector<std::string> carried;
-  for (const std::string& name : origin.weights.others(used)) {
+  for (const std::string& name : origin.weights.others(used))
     if (is_carried(origin, name))
       carried.push_back(name);
     else if (log != nullptr && !model::is_buffer(name))
       log->warning("checkpoint", "tensor {} is not used by this family, and not converted", name);
-  }
   return carried;
 }
 
@@ -98,16 +100,9 @@ void check_tied_head(const Origin& origin) {
   const std::vector<int64_t>* const shape = origin.weights.shape(head);
   if (!origin.config.tie_word_embeddings || origin.config.labels > 0 || shape == nullptr) return;
   const std::vector<int64_t>* const own = origin.weights.shape(embedding);
-  bool same = own != nullptr && *own == *shape && shape->size() == 2;
-  const int64_t count = same ? (*shape)[0] * (*shape)[1] : 0;
-  constexpr int64_t kAtOnce = 1 << 16;
-  std::vector<float> a(kAtOnce), b(kAtOnce);
-  for (int64_t at = 0; same && at < count; at += kAtOnce) {
-    const int64_t part = std::min(kAtOnce, count - at);
-    origin.weights.read(embedding, at, part, a.data());
-    origin.weights.read(head, at, part, b.data());
-    same = std::equal(a.begin(), a.begin() + part, b.begin());
-  }
+  const bool same = own != nullptr && *own == *shape && shape->size() == 2 &&
+                    same_numbers((*shape)[0] * (*shape)[1], numbers_of(origin.weights, embedding),
+                                 numbers_of(origin.weights, head));
   origin.weights.forget(head);
   if (same) return;
   fail(Status::format, "{} differs from the embedding although tie_word_embeddings is true; set it to false",
@@ -132,17 +127,23 @@ void write_gguf_file(const Origin& origin, const std::string& target, std::strin
   base::replace_file(target, [&](base::FileWriter& writer) { write_gguf(writer, model, log); });
 }
 
+io::NamedTensor in_type(const io::GgmlType& type, const std::string& name, const std::vector<int64_t>& shape,
+                        const std::string& place, const ReadNumbers& read) {
+  return {name, number_type(type), shape, nullptr,
+          [&type, place, read](int64_t first, int64_t count, char* out) {
+            encode(type, place, first, count, reinterpret_cast<uint8_t*>(out), read);
+          }};
+}
+
 io::NamedTensor in_type(const Origin& origin, const io::GgmlType& type, const std::string& name) {
   const model::WeightSource& weights = origin.weights;
-  const auto read = [&weights, name](int64_t first, int64_t count, float* out) {
-    weights.read(name, first, count, out);
+  io::NamedTensor tensor =
+      in_type(type, name, *weights.shape(name), weights.place(name), numbers_of(weights, name));
+  tensor.fill = [fill = std::move(tensor.fill), &weights, name](int64_t first, int64_t count, char* out) {
+    fill(first, count, out);
+    weights.forget(name);
   };
-  return {
-      name, number_type(type), *weights.shape(name), nullptr,
-      [&weights, &type, name, place = weights.place(name), read](int64_t first, int64_t count, char* out) {
-        encode(type, place, first, count, reinterpret_cast<uint8_t*>(out), read);
-        weights.forget(name);
-      }};
+  return tensor;
 }
 
 void write_directory(const Origin& origin, const std::string& target, std::string_view type,
@@ -192,8 +193,8 @@ model::Head head_of(const engine::ModelSpec& spec) {
 void convert_opened(const engine::ConvertSpec& spec, const std::string& stored, base::LogSink* log) {
   const engine::ModelSpec& how = spec.model;
   const std::string dtype = merging_dtype(how, chosen_type(spec.type, stored), stored);
-  const auto model = model::Model::open(std::string(how.path), dtype, log, at::kCPU, head_of(how),
-                                        how.quantization, how.seed);
+  const auto model =
+      model::Model::open(how.source, dtype, log, at::kCPU, head_of(how), how.quantization, how.seed);
   if (how.embedding_rows > 0) model->resize_embeddings(how.embedding_rows);
   std::shared_ptr<void> merged;  // merged while it is written
   if (!spec.adapter.empty())
@@ -202,18 +203,39 @@ void convert_opened(const engine::ConvertSpec& spec, const std::string& stored, 
   const MemoryWeights weights(*model);
   std::string card;
   const std::vector<engine::NamedBytes> files =
-      with_card(std::string(spec.target), *model, std::string(how.path), spec.files, {}, false, card);
+      with_card(std::string(spec.target), *model, how.source.name(), spec.files, {}, false, card);
   engine::ConvertSpec written = spec;
   written.files = files;
-  write({base::file_name(how.path), saved_model_config(*model), saved_config(*model),
+  write({base::file_name(how.source.name()), saved_model_config(*model), saved_config(*model),
          model->generation_config_json(), model->end_ids(), stored, weights},
         written, log);
+}
+
+// Converts a saved adapter into another type. path: an adapter's directory. type: "f32", "f16", "bf16";
+// "auto": each tensor as stored. files: the other files of the result, besides configuration and weights.
+void cast_adapter(const std::string& path, const std::string& target, std::string_view type,
+                  std::span<const engine::NamedBytes> files) {
+  refuse_checkpoint(target);
+  adapter::read_config(path);  // refuses other kinds of adapters
+  const io::Safetensors file(adapter::weights_path(path));
+  std::vector<io::NamedTensor> tensors;
+  for (const auto& [name, view] : file.tensors()) {
+    adapter::check_numbers(file.path(), name, view);
+    tensors.push_back(in_type(gguf_type(type, view.type_name), name, view.shape,
+                              file.path() + ": tensor " + name, numbers_of(view)));
+  }
+  base::StagedDirectory staged(target);
+  staged.write(adapter::kWeightsFile,
+               [&](base::FileWriter& writer) { io::write_safetensors(writer, tensors); });
+  file.check();
+  for (const engine::NamedBytes& one : files) staged.write(one.name, one.bytes);
+  staged.commit();
 }
 
 void convert_adapter(const engine::ConvertSpec& spec, base::LogSink* log) {
   const std::string path(spec.adapter), target(spec.target);
   if (is_gguf_name(target))
-    convert_adapter_to_gguf(path, std::string(spec.model.path), target, spec.type, log);
+    convert_adapter_to_gguf(path, spec.model.source, target, spec.type, log);
   else
     cast_adapter(path, target, spec.type, spec.files);
 }
@@ -224,23 +246,11 @@ void convert(const engine::ConvertSpec& spec, base::LogSink* log) {
   check_type(spec.target, spec.type);
   if (!spec.adapter.empty() && !spec.merged) return convert_adapter(spec, log);
   if (!is_gguf_name(spec.target)) refuse_beside_adapter(std::string(spec.target));
-  const std::string path(spec.model.path);
-  const model::OpenedFiles opened = model::open_files(path, head_of(spec.model));
-  const Origin origin = files_origin(path, opened);
+  const model::OpenedFiles opened = model::open_files(spec.model.source, head_of(spec.model));
+  const Origin origin = files_origin(spec.model.source, opened);
   if (!spec.adapter.empty() || origin.config_json.contains("quantization_config"))
     return convert_opened(spec, origin.type, log);
   write(origin, spec, log);
-}
-
-void convert_to_gguf(const std::string& path, const std::string& target, std::string_view type,
-                     const engine::GgufVocabulary& vocabulary, base::LogSink* log) {
-  write_gguf_file(files_origin(path, model::open_files(path)), target, type, vocabulary, log);
-}
-
-void convert_to_directory(const std::string& path, const std::string& target, std::string_view type,
-                          std::span<const engine::NamedBytes> files, base::LogSink* log) {
-  check_type(target, type);
-  write_directory(files_origin(path, model::open_files(path)), target, type, files, log);
 }
 
 }  // namespace trl::checkpoint

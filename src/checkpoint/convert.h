@@ -1,11 +1,12 @@
 // Converts a model's files: to a GGUF file or a directory, and into another type. If no adapter is merged, it
 // works in bounded memory, without opening the model.
 #pragma once
-#include <span>
 #include <string>
+#include <string_view>
 
 #include "base/log.h"
 #include "engine/engine.h"
+#include "io/model_source.h"
 
 namespace trl::checkpoint {
 
@@ -14,11 +15,12 @@ namespace trl::checkpoint {
 // the embedding, which no result could hold.
 void convert(const engine::ConvertSpec& spec, base::LogSink* log);
 
-// type: as in gguf_type().
-void convert_to_gguf(const std::string& path, const std::string& target, std::string_view type,
-                     const engine::GgufVocabulary& vocabulary, base::LogSink* log);
-// type: "f32", "f16", "bf16", "auto". files: the tokenizer's.
-void convert_to_directory(const std::string& path, const std::string& target, std::string_view type,
-                          std::span<const engine::NamedBytes> files, base::LogSink* log);
+// Writes a LoRA adapter as a GGUF file that llama.cpp applies to a GGUF file of its base (llama-cli --lora).
+// path: an adapter's directory; base: its model, from which the configuration is read, and the embedding and
+// head that the adapter's files duplicate. type: "f32", "f16", "bf16"; "auto": as stored. Throws
+// Error(unsupported) for parts that llama.cpp cannot represent: DoRA, biases, modules that are saved whole,
+// trained tokens, an embedding or head that is not the model's.
+void convert_adapter_to_gguf(const std::string& path, const io::ModelSource& base, const std::string& target,
+                             std::string_view type, base::LogSink* log);
 
 }  // namespace trl::checkpoint

@@ -1,12 +1,19 @@
 #include "checkpoint/directory.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <map>
+#include <mutex>
 
 #include "adapter/config_file.h"
 #include "base/error.h"
 #include "base/text/number.h"
-#include "checkpoint/directory_lock.h"
+#include "tensor/process_state.h"
 
 namespace trl::checkpoint {
 
@@ -27,10 +34,16 @@ std::vector<std::string> oldest_first(const std::string& output_dir) {
     const std::string path = base::join_path(output_dir, name);
     if (step_of(name) >= 0 && base::is_directory(path)) found.emplace_back(step_of(name), path);
   }
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   std::vector<std::string> paths;
   for (auto& [step, path] : found) paths.push_back(std::move(path));
   return paths;
+}
+
+// key: the key that names the directory, or none.
+template <typename... Args>
+[[noreturn]] void fail_directory(std::string_view key, fmt::format_string<Args...> text, Args&&... args) {
+  throw Error(Status::io, fmt::format(text, std::forward<Args>(args)...), std::string(key));
 }
 
 enum class Owner { known, none, unreadable };
@@ -59,18 +72,16 @@ std::vector<std::string> leaving(const std::string& output_dir, const std::strin
       continue;
     }
     if (found == Owner::none) {
-      throw Error(Status::io,
-                  fmt::format("{} is not a libtrl checkpoint (it has no checksums.json): move it away, give "
-                              "another output_dir, or save_strategy no",
-                              path),
-                  "output_dir");
+      fail_directory("output_dir",
+                     "{} is not a libtrl checkpoint (it has no checksums.json): move it away, give another "
+                     "output_dir, or save_strategy no",
+                     path);
     }
-    throw Error(Status::io,
-                fmt::format("output_dir: {} belongs to another run. To continue that run, give "
-                            "resume_from_checkpoint auto. To keep it, give another output_dir (or "
-                            "save_strategy no). To replace it, give overwrite_output_dir true.",
-                            path),
-                "output_dir");
+    fail_directory("output_dir",
+                   "output_dir: {} belongs to another run. To continue that run, give resume_from_checkpoint "
+                   "auto. To keep it, give another output_dir (or save_strategy no). To replace it, give "
+                   "overwrite_output_dir true.",
+                   path);
   }
   return out;
 }
@@ -84,29 +95,36 @@ std::string run_of(const std::string& resumed) {
   }
 }
 
+struct Held {
+  explicit Held(int descriptor) : fd(descriptor) {}
+  ~Held() { ::close(fd); }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  const int fd;
+};
+
+struct Locks {
+  std::mutex mutex;
+  std::map<std::pair<dev_t, ino_t>, std::weak_ptr<Held>> held;
+};
+
 }  // namespace
 
 std::string checkpoint_name(int64_t step) { return fmt::format("{}{}", kPrefix, step); }
 
 void refuse_checkpoint(const std::string& directory, std::string_view key) {
   if (!base::file_exists(base::join_path(directory, kManifestName))) return;
-  throw Error(
-      Status::io,
-      fmt::format("{} is a checkpoint, and saving a model into it would break it: give another directory",
-                  directory),
-      std::string(key));
+  fail_directory(key, "{} is a checkpoint, and saving a model into it would break it: give another directory",
+                 directory);
 }
 
 void refuse_beside_adapter(const std::string& directory, std::string_view key) {
   const std::string path = base::join_path(directory, adapter::kConfigFile);
   if (!base::file_exists(path)) return;
-  throw Error(
-      Status::io,
-      fmt::format(
-          "{} is there, and an adapter beside a model is applied to it when it is opened: give another "
-          "directory, or move the adapter away",
-          path),
-      std::string(key));
+  fail_directory(key,
+                 "{} is there, and an adapter beside a model is applied to it when it is opened: give "
+                 "another directory, or move the adapter away",
+                 path);
 }
 
 void prepare_directory(const std::string& output_dir, const std::string& run, Others others) {
@@ -116,7 +134,7 @@ void prepare_directory(const std::string& output_dir, const std::string& run, Ot
                                                           "log_history.csv",    "log_history.jsonl",
                                                           "config.json",        "generation_config.json"};
     return step_of(target) >= 0 || io::is_weight_file(target) ||
-           std::find(kWritten.begin(), kWritten.end(), target) != kWritten.end();
+           std::ranges::find(kWritten, target) != kWritten.end();
   });
   for (const std::string& path : leaving(output_dir, run, others)) base::remove_directory(path);
 }
@@ -176,6 +194,25 @@ void rotate(const std::string& output_dir, const std::string& run, int64_t limit
     base::remove_directory(own[i]);
     --left;
   }
+}
+
+std::shared_ptr<void> lock_directory(const std::string& directory) {
+  const auto mine = std::make_shared<Held>(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat about {};
+  if (mine->fd < 0 || ::fstat(mine->fd, &about) != 0) return nullptr;
+  auto& locks = tensor::process_state<Locks>();
+  const std::lock_guard guard(locks.mutex);
+  std::weak_ptr<Held>& known = locks.held[{about.st_dev, about.st_ino}];
+  if (auto held = known.lock()) return held;
+  if (::flock(mine->fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return nullptr;
+    fail_directory(
+        "output_dir",
+        "output_dir: another run is writing into {}: wait until it ends, or give another directory",
+        directory);
+  }
+  known = mine;
+  return mine;
 }
 
 }  // namespace trl::checkpoint

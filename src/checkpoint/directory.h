@@ -1,5 +1,6 @@
 // The checkpoints of an output directory: checkpoint-<step>, as Trainer names them.
 #pragma once
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -42,5 +43,11 @@ std::string newest_run(const std::string& output_dir);
 // one (its name, or empty), and, unless keep_newest is false, never the newest.
 void rotate(const std::string& output_dir, const std::string& run, int64_t limit, const std::string& best,
             bool keep_newest = true);
+
+// Lets only one run at a time write into an output directory: a lock (flock) on the directory itself, which
+// ends with the process at the latest. Runs of one process share it. A file system without locks gives no
+// such protection. Holds the lock as long as the result lives; null if the directory cannot be locked. Throws
+// Error(io): another process holds it.
+std::shared_ptr<void> lock_directory(const std::string& directory);
 
 }  // namespace trl::checkpoint

@@ -5,11 +5,10 @@
 #include <cctype>
 
 #include "base/error.h"
-#include "io/quantize.h"
+#include "io/gguf_types.h"
 #include "model/gguf_metadata.h"
 #include "model/gguf_names.h"
-#include "model/gguf_order.h"
-#include "model/tensor_list.h"
+#include "model/model_config.h"
 #include "tensor/threads/parallel.h"
 
 namespace trl::checkpoint {
@@ -19,18 +18,11 @@ namespace {
 constexpr int64_t kConverted = 4096;  // elements at once, on the stack; a multiple of every block
 
 uint32_t file_type(const io::GgmlType& type) {  // llama.h's llama_ftype
-  switch (type.number) {
-    case io::kGgmlF32:
-      return 0;
-    case io::kGgmlF16:
-      return 1;
-    case io::kGgmlQ4_0:
-      return 2;
-    case io::kGgmlQ8_0:
-      return 7;
-    default:
-      return 32;  // BF16
-  }
+  constexpr std::pair<uint32_t, uint32_t> kTypes[] = {
+      {io::kGgmlF32, 0}, {io::kGgmlF16, 1}, {io::kGgmlQ4_0, 2}, {io::kGgmlQ8_0, 7}};
+  for (const auto& [number, theirs] : kTypes)
+    if (number == type.number) return theirs;
+  return 32;  // BF16
 }
 
 // Returns the type of a tensor. llama.cpp computes with norms, biases, routers and positions only in float32.
@@ -74,11 +66,10 @@ io::GgufPairs metadata_of(const GgufModel& m, base::LogSink* log) {
   size_t ends = 0;
   for (const int32_t id : m.end_ids) {
     if (id == m.vocabulary.eos) continue;
-    if (ends < std::size(kEnds)) {
+    if (ends < std::size(kEnds))
       pairs.add(kEnds[ends++], static_cast<uint32_t>(id));
-    } else if (log != nullptr) {
+    else if (log != nullptr)
       log->warning("checkpoint", "token {} ends a text too; GGUF files name three such tokens at most", id);
-    }
   }
   return pairs;
 }
@@ -168,16 +159,9 @@ const io::GgmlType& gguf_type(std::string_view name, std::string_view stored_dty
 }
 
 io::ElementType number_type(const io::GgmlType& type) {
-  switch (type.number) {
-    case io::kGgmlF32:
-      return io::ElementType::f32;
-    case io::kGgmlF16:
-      return io::ElementType::f16;
-    case io::kGgmlBF16:
-      return io::ElementType::bf16;
-    default:
-      return io::ElementType::other;
-  }
+  if (type.number == io::kGgmlF32) return io::ElementType::f32;
+  if (type.number == io::kGgmlF16) return io::ElementType::f16;
+  return type.number == io::kGgmlBF16 ? io::ElementType::bf16 : io::ElementType::other;
 }
 
 void check_shape(const model::WeightSource& weights, const model::TensorShape& tensor) {
@@ -185,8 +169,31 @@ void check_shape(const model::WeightSource& weights, const model::TensorShape& t
   weights.read(tensor.name, 0, 0, nullptr);  // throws if its type cannot be read
 }
 
+ReadNumbers numbers_of(const model::WeightSource& weights, const std::string& name) {
+  return
+      [&weights, name](int64_t first, int64_t count, float* out) { weights.read(name, first, count, out); };
+}
+
+ReadNumbers numbers_of(const io::TensorView& view) {
+  return [&view](int64_t first, int64_t count, float* out) {
+    io::read_floats(view.type, view.data, first, count, out);
+  };
+}
+
+bool same_numbers(int64_t count, const ReadNumbers& a, const ReadNumbers& b) {
+  constexpr int64_t kAtOnce = 1 << 16;  // a multiple of every block
+  std::vector<float> of_a(kAtOnce), of_b(kAtOnce);
+  for (int64_t at = 0; at < count; at += kAtOnce) {
+    const int64_t part = std::min(kAtOnce, count - at);
+    a(at, part, of_a.data());
+    b(at, part, of_b.data());
+    if (!std::equal(of_a.begin(), of_a.begin() + part, of_b.begin())) return false;
+  }
+  return true;
+}
+
 void encode(const io::GgmlType& type, const std::string& place, int64_t first, int64_t count, uint8_t* out,
-            const std::function<void(int64_t, int64_t, float*)>& read) {
+            const ReadNumbers& read) {
   std::atomic<int64_t> misfit{INT64_MAX};
   const int64_t pieces = (count + kConverted - 1) / kConverted;
   tensor::parallel_for(pieces, 4, [&](int64_t begin, int64_t end) {
@@ -204,8 +211,7 @@ void encode(const io::GgmlType& type, const std::string& place, int64_t first, i
   if (misfit == INT64_MAX) return;
   fail(Status::unsupported,
        "{}: {} cannot hold what is at element {}: a number that is not finite, or too large for a 16-bit "
-       "scale; "
-       "f32 and bf16 can",
+       "scale; f32 and bf16 can",
        place, type.name, misfit.load());
 }
 

@@ -6,9 +6,9 @@
 #include "base/files/files.h"
 #include "base/log.h"
 #include "engine/engine.h"
-#include "io/write_gguf.h"
+#include "io/gguf.h"
+#include "model/model_config.h"
 #include "model/open.h"
-#include "model/tensor_list.h"
 
 namespace trl::checkpoint {
 
@@ -36,10 +36,15 @@ int64_t gguf_bytes(const model::ModelConfig& config, const io::GgmlType& type);
 // whose type is not supported.
 void check_shape(const model::WeightSource& weights, const model::TensorShape& tensor);
 
+// Reads the elements [first, first + count) of a tensor; numbers_of() refers to its first argument.
+using ReadNumbers = std::function<void(int64_t first, int64_t count, float* out)>;
+ReadNumbers numbers_of(const model::WeightSource& weights, const std::string& name);
+ReadNumbers numbers_of(const io::TensorView& view);
+bool same_numbers(int64_t count, const ReadNumbers& a, const ReadNumbers& b);
+
 // Converts the elements [first, first + count) of a tensor into a type on all threads. place: names the
-// tensor in the message about an element that the type cannot hold. read(first, count, float*) must not
-// throw.
+// tensor in the message about an element that the type cannot hold. read must not throw.
 void encode(const io::GgmlType& type, const std::string& place, int64_t first, int64_t count, uint8_t* out,
-            const std::function<void(int64_t, int64_t, float*)>& read);
+            const ReadNumbers& read);
 
 }  // namespace trl::checkpoint

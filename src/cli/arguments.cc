@@ -9,13 +9,9 @@
 #include <deque>
 #include <nlohmann/json.hpp>
 
-#include "cli/help.h"
 #include "cli/keys.h"
 #include "cli/open_runtime.h"
-#include "cli/output.h"
-#include "cli/refused_words.h"
 #include "cli/terminal.h"
-#include "cli/trainers.h"
 
 namespace trl::cli {
 
@@ -32,7 +28,7 @@ struct Flag {
 // Maps "a_b" to "--a_b,--a-b".
 std::string spellings(const std::string& name) {
   std::string dashed = name;
-  std::replace(dashed.begin(), dashed.end(), '_', '-');
+  std::ranges::replace(dashed, '_', '-');
   return dashed == name ? "--" + name : "--" + name + ",--" + dashed;
 }
 
@@ -60,10 +56,9 @@ class Flags {
 
   bool parse(Words words, Config& config) {
     const std::string last = words.empty() ? "" : words.back();
-    std::reverse(words.begin(), words.end());  // CLI11 takes them from the back,
-    for (std::string& word : words) {          // and would take a list in brackets apart at its commas
+    std::ranges::reverse(words);     // CLI11 takes them from the back,
+    for (std::string& word : words)  // and would take a list in brackets apart at its commas
       if (word.starts_with('[')) word.insert(0, 1, kMark);
-    }
     try {
       app_.parse(words);
     } catch (const CLI::ArgumentMismatch& error) {
@@ -76,9 +71,8 @@ class Flags {
     }
     if (help_ || help_all_) return true;
     for (std::string& file : files_) unmark(file);
-    for (std::optional<std::string>* own : texts_) {
+    for (std::optional<std::string>* own : texts_)
       if (own->has_value()) unmark(**own);
-    }
     for (const auto& [list, option] : lists_) {
       for (std::string& word : *list.values) unmark(word);
       if (list.given != nullptr) *list.given = option->count() > 0;
@@ -86,10 +80,9 @@ class Flags {
     Error error;
     load(config, error);
     take_words();
-    for (const Flag& flag : flags_) {
+    for (const Flag& flag : flags_)
       if (flag.option->count() > 0)
         check(trl_config_set(config.get(), flag.key.c_str(), text(flag).c_str(), error.out()), error);
-    }
     return false;
   }
 
@@ -103,9 +96,8 @@ class Flags {
     Error error;
     const char* json = nullptr;
     check(trl_config_get_warnings(config.get(), &json, error.out()), error);
-    for (const auto& text : nlohmann::json::parse(json).get<std::vector<std::string>>()) {
+    for (const auto& text : nlohmann::json::parse(json).get<std::vector<std::string>>())
       if (!files_.empty() && text.starts_with(files_[0] + ":")) warn_once(text);
-    }
   }
 
  private:
@@ -130,9 +122,8 @@ class Flags {
       left.words.erase(left.words.begin());
     }
     if (left.words.empty()) return;
-    for (const std::string& name : left.flags) {
+    for (const std::string& name : left.flags)
       if (app_.count("--" + name) > 0) left.given.push_back(name);
-    }
     refuse(left);
   }
 
@@ -195,9 +186,8 @@ class Flags {
 
   std::vector<std::string> names() const {
     std::vector<std::string> names;
-    for (const CLI::Option* option : app_.get_options()) {
+    for (const CLI::Option* option : app_.get_options())
       for (const std::string& name : option->get_lnames()) names.push_back(name);
-    }
     return names;
   }
 
@@ -212,6 +202,8 @@ class Flags {
   std::deque<Flag> flags_;  // stable addresses: CLI11 keeps pointers to the values
 };
 
+std::optional<CommandLine>* g_outline = nullptr;  // parse leaves its line here instead of parsing
+
 }  // namespace
 
 std::string trainer_of(const Words& words) {
@@ -222,10 +214,6 @@ std::string trainer_of(const Words& words) {
     if (words[i].starts_with(std::string(kFlag) + "=")) trainer = words[i].substr(kFlag.size() + 1);
   }
   return trainer;
-}
-
-namespace {
-std::optional<CommandLine>* g_outline = nullptr;  // parse leaves its line here instead of parsing
 }
 
 CommandLine outline_of(const Command& command) {

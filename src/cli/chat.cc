@@ -5,16 +5,17 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/conversation.h"
-#include "cli/line_reader.h"
+#include "cli/input.h"
 #include "cli/open_runtime.h"
-#include "cli/output.h"
 #include "cli/terminal.h"
-#include "cli/word_wrap.h"
 
 namespace trl::cli {
 
@@ -65,11 +66,45 @@ int32_t on_token(void* any, size_t, int32_t, const char* text, size_t size) {
 std::string tokenizer_path(const Config& config) {
   const std::string adapter = get(config, "adapter_name_or_path");
   std::error_code error;
-  for (const char* file : {"/tokenizer.json", "/tokenizer.model"}) {
+  for (const char* file : {"/tokenizer.json", "/tokenizer.model"})
     if (!adapter.empty() && std::filesystem::exists(adapter + file, error)) return adapter;
-  }
   return get(config, "model_name_or_path");
 }
+
+// The messages of a chat, for a chat template and as a row to train on.
+class Conversation {
+ public:
+  explicit Conversation(std::string system) : system_(std::move(system)) { reset(); }
+
+  // Removes all but the system prompt.
+  void reset() {
+    messages_ = nlohmann::ordered_json::array();
+    if (!system_.empty()) add("system", system_);
+  }
+  void add(const char* role, const std::string& text) {
+    messages_.push_back({{"role", role}, {"content", text}});
+  }
+  void take_back() { messages_.erase(messages_.size() - 1); }  // the last message
+
+  // Returns JSON for trl_tokenizer_apply_chat_template.
+  std::string to_render() const { return text({{"messages", messages_}, {"add_generation_prompt", true}}); }
+
+  // Adds the conversation to a JSONL file, as a row that `trl sft` reads. Throws Failure.
+  void save(const std::string& path) const {
+    std::ofstream file(path, std::ios::app);
+    file << text({{"messages", messages_}}) << '\n';
+    file.flush();
+    if (!file) throw Failure(kFailed, fmt::format("{} cannot be written: {}", path, std::strerror(errno)));
+  }
+
+ private:
+  static std::string text(const nlohmann::ordered_json& json) {
+    return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  }
+
+  const std::string system_;
+  nlohmann::ordered_json messages_;
+};
 
 class Chat {
  public:
@@ -93,34 +128,26 @@ class Chat {
   bool take(const std::string& line) {
     if (line.empty()) return true;
     if (line == "/exit" || line == "/quit") return false;
-    if (line == "/reset") {
+    if (line == "/reset")
       conversation_.reset();
-    } else if (line == "/help") {
+    else if (line == "/help")
       print(kHelp);
-    } else if (line == "/save" || line.starts_with("/save ")) {
+    else if (line == "/save" || line.starts_with("/save "))
       save(line.size() > 6 ? line.substr(6) : "");
-    } else if (line.starts_with("/")) {
+    else if (line.starts_with("/"))
       print(fmt::format("{}: there is no such command\n{}", line.substr(0, line.find(' ')), kHelp));
-    } else {
+    else
       answer(line);
-    }
     return true;
   }
 
  private:
   std::string render() const {
-    Error error;
     const std::string request = conversation_.to_render();
-    const auto apply = [&](char* text, size_t room, size_t& size) {
-      check(trl_tokenizer_apply_chat_template(tokenizer_.get(), request.data(), request.size(), text, room,
-                                              &size, error.out()),
-            error);
-    };
-    size_t size = 0;
-    apply(nullptr, 0, size);
-    std::string text(size, '\0');
-    apply(text.data(), size, size);
-    return text;
+    return filled<std::string>([&](char* text, size_t room, size_t* size, trl_error** error) {
+      return trl_tokenizer_apply_chat_template(tokenizer_.get(), request.data(), request.size(), text, room,
+                                               size, error);
+    });
   }
 
   void answer(const std::string& question) {
@@ -168,14 +195,13 @@ class Chat {
 
 int chat(const Words& words) {
   Config config;
-  const CommandLine line{
-      "chat",
-      "Talk with a model or an adapter. Greedy unless --temperature is above 0. /help lists what else can be "
-      "typed; Ctrl-C ends an answer, Ctrl-D the chat.",
-      "",
-      {"generate", "runtime"},
-      model_keys(),
-      {}};
+  const CommandLine line{"chat",
+                         "Talk with a model or an adapter. Greedy unless --temperature is above 0. /help "
+                         "lists what else can be typed; Ctrl-C ends an answer, Ctrl-D the chat.",
+                         "",
+                         {"generate", "runtime"},
+                         model_keys(),
+                         {}};
   if (parse(line, words, config)) return 0;
   if (get(config, "model_name_or_path").empty())
     throw Failure(kUsage, "--model_name_or_path is needed: a model directory, an adapter's, or a GGUF file");

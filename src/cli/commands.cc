@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 
 #include "cli/handles.h"
-#include "cli/nearest_flag.h"
-#include "cli/trainers.h"
+#include "cli/keys.h"
 
 namespace trl::cli {
 
@@ -16,7 +16,7 @@ namespace {
 // Names commands of TRL that a later version may have; the empty text: none.
 std::string to_come(const std::string& name) {
   std::string plain = name;
-  std::replace(plain.begin(), plain.end(), '-', '_');
+  std::ranges::replace(plain, '-', '_');
   for (const auto& [later, instead] : config::later_commands()) {
     if (later != plain) continue;
     if (!instead.empty())
@@ -24,6 +24,12 @@ std::string to_come(const std::string& name) {
     return "this trainer is not in this version of libtrl yet; the trainers are " + all_trainers("and");
   }
   return "";
+}
+
+std::vector<std::string> trainer_names() {
+  std::vector<std::string> all;
+  for (const config::MethodRow* row : trainers()) all.emplace_back(row->name);
+  return all;
 }
 
 }  // namespace
@@ -70,6 +76,36 @@ const Command& command_named(const std::string& name) {
   throw Failure(kUsage,
                 fmt::format("unknown command '{}'; {}", name,
                             near.empty() ? "trl help lists the commands" : "did you mean " + near + "?"));
+}
+
+const config::MethodRow& default_trainer() { return config::methods().front(); }
+
+const std::vector<const config::MethodRow*>& trainers() {
+  static const std::vector<const config::MethodRow*> kTrainers = [] {
+    std::vector<const config::MethodRow*> rows;
+    for (const config::MethodRow& row : config::methods()) rows.push_back(&row);
+    std::sort(rows.begin() + 1, rows.end(),
+              [](const auto* a, const auto* b) { return std::string_view(a->name) < b->name; });
+    return rows;
+  }();
+  return kTrainers;
+}
+
+std::string listed(const std::vector<std::string>& names, const char* word) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 == names.size() ? std::string(" ") + word + " " : ", ";
+    text += names[i];
+  }
+  return text;
+}
+
+std::string all_trainers(const char* word) { return listed(trainer_names(), word); }
+
+std::string other_trainers() {
+  std::vector<std::string> others = trainer_names();
+  others.erase(others.begin());
+  return listed(others, "or");
 }
 
 }  // namespace trl::cli

@@ -7,8 +7,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/open_runtime.h"
-#include "cli/output.h"
-#include "cli/signals.h"
+#include "cli/terminal.h"
 
 namespace trl::cli {
 
@@ -24,9 +23,11 @@ void refuse_to_replace(const std::string& output) {
   if (!fs::is_directory(there)) return;
   const fs::directory_iterator first(output, error);
   if (error || first == fs::end(first)) return;
-  throw Failure(kUsage, fmt::format("--output: {} exists: give another directory, or --overwrite to replace "
-                                    "the files of a model there",
-                                    first->path().string()));
+  throw Failure(
+      kUsage,
+      fmt::format(
+          "--output: {} exists: give another directory, or --overwrite to replace the files of a model there",
+          first->path().string()));
 }
 
 }  // namespace

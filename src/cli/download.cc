@@ -4,10 +4,10 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/handles.h"
-#include "cli/hub/named.h"
+#include "cli/hub/repo.h"
 #include "cli/hub/resolve.h"
-#include "cli/output.h"
-#include "cli/signals.h"
+#include "cli/open_runtime.h"
+#include "cli/terminal.h"
 
 namespace trl::cli {
 
@@ -29,10 +29,11 @@ hub::Named what(const std::string& name, const std::optional<std::string>& revis
   const auto asked = type == "dataset" ? hub::Repo::Type::dataset : hub::Repo::Type::model;
   std::optional<hub::Named> named = hub::named(name, asked, settings.endpoint);
   if (!named)
-    throw Failure(kUsage,
-                  fmt::format("'{}' is not a name of the hub; give owner/name, or the address of a model or "
-                              "a dataset there",
-                              name));
+    throw Failure(
+        kUsage,
+        fmt::format(
+            "'{}' is not a name of the hub; give owner/name, or the address of a model or a dataset there",
+            name));
   need_same("repo_type", type, named->has_type, named->repo.type_name());
   need_same("revision", revision, named->has_revision, named->repo.revision);
   if (revision) named->repo.revision = *revision;
@@ -46,16 +47,15 @@ int download(const Words& words) {
   Config config;
   std::string name, hub_value;
   std::optional<std::string> revision, type;
-  CommandLine line{
-      "download",
-      "Download a model or a dataset of the hub into the local Hugging Face cache, and print where it is. "
-      "NAME is "
-      "owner/name, of a model with several GGUF files owner/name/file.gguf, or the address of its page.",
-      "",
-      {},
-      {},
-      {{"revision", "A branch, a tag or a commit [main]", &revision},
-       {"repo_type", "model or dataset [model]", &type}}};
+  CommandLine line{"download",
+                   "Download a model or a dataset of the hub into the local Hugging Face cache, and print "
+                   "where it is. NAME is owner/name, of a model with several GGUF files "
+                   "owner/name/file.gguf, or the address of its page.",
+                   "",
+                   {},
+                   {},
+                   {{"revision", "A branch, a tag or a commit [main]", &revision},
+                    {"repo_type", "model or dataset [model]", &type}}};
   line.takes_config = false;
   line.word = &name;
   line.hub = &hub_value;

@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/handles.h"
-#include "cli/output.h"
-#include "cli/refused_words.h"
+#include "cli/terminal.h"
 
 namespace trl::cli {
 
@@ -23,11 +23,10 @@ int env(const Words& words) {
   report["memory_bytes"] = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   check(trl_runtime_create(nullptr, runtime.out(), error.out()), error);
   const char* json = nullptr;
-  if (trl_runtime_describe(runtime.get(), &json, error.out()) == TRL_OK) {
+  if (trl_runtime_describe(runtime.get(), &json, error.out()) == TRL_OK)
     report["runtime"] = nlohmann::ordered_json::parse(json);
-  } else {
+  else
     report["runtime"] = {{"error", trl_error_message(error.get())}};
-  }
   print(report.dump(2) + "\n");
   return 0;
 }

@@ -11,9 +11,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/open_runtime.h"
-#include "cli/output.h"
-#include "cli/signals.h"
-#include "cli/trainers.h"
+#include "cli/terminal.h"
 
 namespace trl::cli {
 
@@ -124,9 +122,8 @@ int eval(const Words& words) {
         &splits}},
       {{"json", "Print one JSON object a split; so it is, too, where stdout is not a terminal", &json}}};
   if (parse(line, words, config)) return 0;
-  for (const char* key : {"model_name_or_path", "dataset_name"}) {
+  for (const char* key : {"model_name_or_path", "dataset_name"})
     if (get(config, key).empty()) throw Failure(kUsage, fmt::format("--{} is needed", key));
-  }
   // a recipe may ask for evaluation rows
   for (const char* key : {"eval_strategy", "save_strategy", "load_best_model_at_end"}) set(config, key, "no");
   for (const char* key : {"lr_scheduler_type", "lr_scheduler_kwargs"})  // some need evaluations in a run

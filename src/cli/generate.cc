@@ -5,10 +5,10 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/input.h"
 #include "cli/open_runtime.h"
-#include "cli/output.h"
-#include "cli/progress_line.h"
-#include "cli/prompts.h"
+#include "cli/progress.h"
+#include "cli/terminal.h"
 
 namespace trl::cli {
 
@@ -93,16 +93,14 @@ int generate(const Words& words) {
   bool json = false;
   const CommandLine line{
       "generate",
-      "Complete prompts. Greedy unless --temperature is above 0. The completion alone is printed; "
-      "of several, each under its number, or with --json as a line of its own. --system stands for --chat, "
-      "too.",
+      "Complete prompts. Greedy unless --temperature is above 0. The completion alone is printed; of "
+      "several, each under its number, or with --json as a line of its own. --system stands for --chat, too.",
       "",
       {"generate", "runtime"},
       model_keys(),
       {{"prompts",
         "A file of prompts: a text a line, or rows to train on (JSON Lines or a JSON list) with prompt, "
-        "messages, "
-        "conversations or instruction; -: stdin",
+        "messages, conversations or instruction; -: stdin",
         &file}},
       {{"json", "Print a line of JSON for each prompt: prompt and completion", &json}},
       {{"prompt", "The texts to complete, as they stand (see --chat); -: stdin, as without it", &given}}};
@@ -121,9 +119,8 @@ int generate(const Words& words) {
   check(trl_generator_create(model.get(), nullptr, generator.out(), error.out()), error);
   clear_line();
   Completed output(config, prompts.size(), json);
-  for (const std::string& prompt : prompts) {
+  for (const std::string& prompt : prompts)
     if (!output.complete(generator, prompt)) return 0;
-  }
   return 0;
 }
 

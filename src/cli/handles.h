@@ -48,6 +48,19 @@ inline void check(trl_status status, const Error& error) {
   throw Failure(status == TRL_E_INVALID_CONFIG ? kUsage : kFailed, trl_error_message(error.get()));
 }
 
+// Returns what a function writes into room of its caller's; the first call asks how much there is.
+template <class Buffer, class Call>
+Buffer filled(Call call) {
+  Error error;
+  Buffer out;
+  size_t size = 0;
+  for (int i = 0; i < 2; ++i) {
+    out.resize(size);
+    check(call(out.data(), out.size(), &size, error.out()), error);
+  }
+  return out;
+}
+
 class Config : public Handle<trl_config, trl_config_destroy> {
  public:
   Config() {

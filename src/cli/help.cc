@@ -1,11 +1,12 @@
-#include "cli/help.h"
+// The help of a command, trl help [COMMAND] and trl version.
+#include "cli/arguments.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
 #include "cli/keys.h"
-#include "cli/screens.h"
 #include "cli/terminal.h"
 
 namespace trl::cli {
@@ -71,14 +72,22 @@ std::string entry(const CommandLine& line, const trl_option* key, int width) {
   const bool fits = characters(text) + 2 + characters(note) <= width;
   text += (fits ? "  " + note : "\n" + wrapped(note, kIndent, width)) + "\n" +
           wrapped(doc_of(key, line.trainer), kIndent, width) + "\n";
-  std::string accepted = accepted_of(key, line.trainer);
-  for (size_t i = 0; (i = accepted.find('|', i)) != std::string::npos; i += 2) accepted.replace(i, 1, ", ");
+  const std::string accepted = with_commas(accepted_of(key, line.trainer), '|');
   if (!accepted.empty()) text += wrapped("Values: " + accepted, kIndent, width) + "\n";
-  std::string also;
-  for (const std::string& alias : aliases_of(key)) also += (also.empty() ? "" : ", ") + ("--" + alias);
-  if (!also.empty()) text += wrapped("Also: " + also, kIndent, width) + "\n";
+  const std::vector<std::string> aliases = aliases_of(key);
+  if (!aliases.empty())
+    text += wrapped(fmt::format("Also: --{}", fmt::join(aliases, ", --")), kIndent, width) + "\n";
   if (!mark(key).empty()) text += wrapped(state(key), kIndent, width) + "\n";
   return text;
+}
+
+std::string overview(int width) {
+  std::string text = "usage: trl COMMAND [--KEY VALUE ...]\n\n";
+  for (const Command& command : commands())
+    text += fmt::format("  {:<12}{}\n", command.name, wrapped(command.summary, 14, width, 14));
+  return text + "\n" +
+         wrapped("trl COMMAND --help shows what a command needs; -q is quiet, -v the version.", 0, width) +
+         "\n";
 }
 
 }  // namespace
@@ -115,8 +124,8 @@ std::string full_help(const CommandLine& line, int width) {
                      wrapped(line.summary, 0, width) + "\n\n" +
                      wrapped(
                          "Dashes and underscores are the same in a flag; a boolean is true, --flag false or "
-                         "--no_flag; in brackets stands the default. "
-                         "What this build does not do is marked: refused, refused in part, ignored.",
+                         "--no_flag; in brackets stands the default. What this build does not do is marked: "
+                         "refused, refused in part, ignored.",
                          0, width) +
                      "\n";
   std::vector<ScreenLine> command = {{"help, -h", "", "one screen of help"}, {"help-all", "", "this"}};
@@ -132,6 +141,28 @@ std::string full_help(const CommandLine& line, int width) {
     text += entry(line, key, width);
   }
   return text;
+}
+
+int help_command(const Words& words) {
+  if (words.empty()) return print(overview(columns(STDOUT_FILENO))), 0;
+  refuse_flags("help", words);
+  if (words.size() > 1) throw Failure(kUsage, "usage: trl help [COMMAND]");
+  const Command& command = command_named(words[0]);
+  if (command.takes_flags) return command.run({"--help"});
+  CommandLine line;
+  line.name = command.name;
+  line.summary = std::string(command.summary) + ".";
+  line.summary[0] = static_cast<char>(line.summary[0] - 'a' + 'A');
+  line.takes_flags = false;
+  print(short_help(line, columns(STDOUT_FILENO)));
+  return 0;
+}
+
+int version(const Words& words) {
+  refuse_flags("version", words);
+  if (!words.empty()) throw Failure(kUsage, "usage: trl version");
+  print(fmt::format("trl {}\n", trl_version_string()));
+  return 0;
 }
 
 }  // namespace trl::cli

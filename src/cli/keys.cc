@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -24,9 +23,6 @@ std::vector<std::string> split(std::string_view text, char separator) {
 }
 
 bool wanted(const CommandLine& line, const trl_option* option) {
-  const auto has = [](const std::vector<std::string>& names, const char* name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
   const char* const section = trl_option_section(option);
   const std::string_view name = trl_option_name(option);
   if (name == "config") return false;  // --config names the file
@@ -73,13 +69,11 @@ std::vector<const trl_option*> keys_of(const CommandLine& line) {
     if (wanted(line, o))
       keys.push_back({o, trl_option_section(o) == line.name ? 0u : is_launch(o) ? 2u : 1u, 0});
   }
-  std::stable_sort(keys.begin(), keys.end(),
-                   [](const Placed& a, const Placed& b) { return a.section < b.section; });
+  std::ranges::stable_sort(keys, [](const Placed& a, const Placed& b) { return a.section < b.section; });
   // A topic may be in several sections: its first position counts.
   std::map<std::string, size_t> topics;
   for (Placed& one : keys) one.topic = topics.emplace(topic(one.key), topics.size()).first->second;
-  std::stable_sort(keys.begin(), keys.end(),
-                   [](const Placed& a, const Placed& b) { return a.topic < b.topic; });
+  std::ranges::stable_sort(keys, [](const Placed& a, const Placed& b) { return a.topic < b.topic; });
   std::vector<const trl_option*> ordered;
   for (const Placed& one : keys) ordered.push_back(one.key);
   return ordered;
@@ -87,12 +81,11 @@ std::vector<const trl_option*> keys_of(const CommandLine& line) {
 
 const trl_option* find_key(std::string_view name) {
   std::string plain(name);
-  std::replace(plain.begin(), plain.end(), '-', '_');
+  std::ranges::replace(plain, '-', '_');
   const trl_option* by_alias = nullptr;
   for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
     if (plain == trl_option_name(o)) return o;
-    const std::vector<std::string> aliases = aliases_of(o);
-    if (std::find(aliases.begin(), aliases.end(), plain) != aliases.end()) by_alias = o;
+    if (has(aliases_of(o), plain)) by_alias = o;
   }
   return by_alias;
 }
@@ -101,6 +94,11 @@ std::string flag_name(std::string name, const std::string& command) {
   const std::string group = (command == "chat" ? "generate" : command) + ".";  // a chat generates, too
   if (name.starts_with(group)) name.erase(0, group.size());
   return name;
+}
+
+std::string with_commas(std::string text, char separator) {
+  for (size_t i = 0; (i = text.find(separator, i)) != std::string::npos; i += 2) text.replace(i, 1, ", ");
+  return text;
 }
 
 std::string topic(const trl_option* option) {
@@ -137,9 +135,7 @@ std::vector<std::string> words_of(const trl_option* option, const std::string& t
   if (*trl_option_unsupported_reason(option) == '\0') return words;
   std::vector<std::string> taken = split(trl_option_taken(option), '|');
   taken.push_back(default_of(option, trainer));
-  std::erase_if(words, [&](const std::string& word) {
-    return std::find(taken.begin(), taken.end(), word) == taken.end();
-  });
+  std::erase_if(words, [&](const std::string& word) { return !has(taken, word); });
   return words;
 }
 
@@ -152,7 +148,7 @@ std::string mark(const trl_option* option) {
   if (*trl_option_unsupported_reason(option) == '\0') return "";
   const std::vector<std::string> taken = split(trl_option_taken(option), '|');
   // A value besides the default that only repeats the default's meaning does not make the key work.
-  const bool works = std::any_of(taken.begin(), taken.end(), [&](const std::string& value) {
+  const bool works = std::ranges::any_of(taken, [&](const std::string& value) {
     return trl_option_type(option) != TRL_TYPE_MAP && value != "false" && value != "no" && value != "0";
   });
   return works && taken.size() > 1 ? "refused in part" : "refused";
@@ -161,15 +157,12 @@ std::string mark(const trl_option* option) {
 bool is_ignored(const trl_option* option, const std::string& trainer, const std::string& value) {
   if (mark(option) != "ignored" || value == "null" || value == default_of(option, trainer)) return false;
   const std::vector<std::string> taken = split(trl_option_taken(option), '|');
-  const auto works = [&](const std::string& word) {
-    return std::find(taken.begin(), taken.end(), word) != taken.end();
-  };
   const nlohmann::json parts = type_of(option, trainer) == TRL_TYPE_LIST
                                    ? nlohmann::json::parse(value, nullptr, /*allow_exceptions=*/false)
                                    : nlohmann::json();
-  if (!parts.is_array()) return !works(value);
-  return !std::all_of(parts.begin(), parts.end(), [&](const nlohmann::json& part) {
-    return works(part.is_string() ? part.get<std::string>() : part.dump());
+  if (!parts.is_array()) return !has(taken, value);
+  return !std::ranges::all_of(parts, [&](const nlohmann::json& part) {
+    return has(taken, part.is_string() ? part.get<std::string>() : part.dump());
   });
 }
 

@@ -2,14 +2,19 @@
 #pragma once
 #include <trl.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "base/text/nearest.h"
 #include "cli/arguments.h"
 
 namespace trl::cli {
 
 bool contains(std::string_view list, std::string_view name);  // in a list with commas
+inline bool has(const std::vector<std::string>& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
 
 // Returns the keys that are flags of a command, in the order in which they are shown: by topic.
 std::vector<const trl_option*> keys_of(const CommandLine& line);
@@ -18,7 +23,8 @@ const trl_option* find_key(std::string_view name);  // also by an older name; nu
 // Returns the name of a key as a flag, without dashes: "generate.a_b" is "a_b" for the commands generate and
 // chat.
 std::string flag_name(std::string name, const std::string& command);
-std::string topic(const trl_option* option);  // "Batches and length"
+std::string topic(const trl_option* option);                // "Batches and length"
+std::string with_commas(std::string text, char separator);  // "a|b" as "a, b"
 
 // Return the values for a trainer; trainer "": the table's.
 std::string default_of(const trl_option* option, const std::string& trainer);
@@ -36,5 +42,12 @@ std::string mark(const trl_option* option);
 bool is_ignored(const trl_option* option, const std::string& trainer, const std::string& value);
 // Returns the mark as a sentence: the accepted values, and why others are not; "" if the key works.
 std::string state(const trl_option* option);
+
+// Returns the nearest of names, the one that a misspelt word was meant to be: at most two letters of the
+// word, and fewer than half of them, are missing, added, different or swapped. Empty if no name is so near.
+inline std::string nearest_flag(const std::string& word, const std::vector<std::string>& names) {
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  return std::string(base::nearest(word, candidates, std::min<size_t>(3, (word.size() + 1) / 2)));
+}
 
 }  // namespace trl::cli

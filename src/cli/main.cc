@@ -10,8 +10,8 @@
 
 #include "cli/commands.h"
 #include "cli/handles.h"
-#include "cli/output.h"
-#include "cli/progress_line.h"
+#include "cli/progress.h"
+#include "cli/terminal.h"
 
 namespace trl::cli {
 namespace {
@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
   // (fused_kernels: off) then sleep while they wait, and other programs have the processors.
   if (std::getenv("OMP_WAIT_POLICY") == nullptr) setenv("GOMP_SPINCOUNT", "100", 0);
   std::signal(SIGPIPE,
-              SIG_IGN);  // a closed stdout is an error of the write (cli/output.h), not the end of a run
+              SIG_IGN);  // a closed stdout is an error of the write (cli/terminal.h), not the end of a run
   spdlog::set_default_logger(spdlog::stderr_color_mt("trl"));
   spdlog::set_pattern("%n: %^%l%$: %v");
   int code = trl::cli::kFailed;

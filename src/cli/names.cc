@@ -1,4 +1,4 @@
-#include "cli/names.h"
+#include "cli/arguments.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -6,12 +6,11 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <optional>
 
-#include "cli/hub/hub_error.h"
-#include "cli/hub/named.h"
+#include "cli/hub/environment.h"
+#include "cli/hub/repo.h"
 #include "cli/hub/resolve.h"
-#include "cli/signals.h"
+#include "cli/open_runtime.h"
 
 namespace trl::cli {
 
@@ -58,8 +57,7 @@ class Names {
   // Resolves the model that an adapter's directory names, which may be a name of the hub too. opened: the
   // adapter is opened with its model, and not converted without it.
   void model_of_adapter(const char* key, bool opened) {
-    const std::string adapter = get(config_, key);
-    const std::string base = adapter_base(adapter);
+    const std::string adapter = get(config_, key), base = adapter_base(adapter);
     Repo repo{Repo::Type::model, base};
     if (base.empty() || is_local(base) || !hub::is_repo_id(base)) return;
     if (!get(config_, "convert.base").empty()) return;
@@ -137,9 +135,8 @@ class Names {
               !is_name(entry[path]))
             continue;
           std::string configuration;
-          for (const char* name : {"name", "config"}) {
+          for (const char* name : {"name", "config"})
             if (entry.contains(name) && entry[name].is_string()) configuration = entry[name];
-          }
           entry[path] = dataset_path(key, entry[path], configuration);
           changed = true;
         }

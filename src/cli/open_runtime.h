@@ -1,5 +1,7 @@
-// Opens the objects that commands need first.
+// Opens the objects that commands need first, and lets signals stop what they do.
 #pragma once
+#include <trl.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -7,6 +9,21 @@
 #include "cli/handles.h"
 
 namespace trl::cli {
+
+// Ctrl-C, SIGTERM and SIGHUP: the first signal asks the trainer, or a call that polls, to stop at its next
+// safe point; a second one, unless it is SIGHUP, quits at once. If neither is running there is nothing to
+// clean up, and the first signal quits.
+class Interrupt {
+ public:
+  // Installs handlers; one object at a time. last_words: printed if the first signal quits.
+  explicit Interrupt(const char* last_words);
+  ~Interrupt();  // restores the earlier handlers
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+  void watch(trl_trainer* trainer);        // must outlive this object
+  void watch_calls(trl_runtime* runtime);  // cancels calls that make something for it
+  static int signal_number();              // the first signal received, or 0
+};
 
 // Limits stderr, from now on, to the messages that log_level and quiet allow.
 void set_log_level(const Config& config);
@@ -21,5 +38,15 @@ void need_tokenizer(const Config& config);
 void open_tokenizer(const Config& config, const Runtime& runtime, Tokenizer& tokenizer);
 // Opens the rows that the configuration names, and those to evaluate on.
 void open_rows(const Config& config, const Runtime& runtime, Dataset& train, Dataset& evaluation);
+
+// A runtime, with the tokenizer and the rows that the configuration names.
+struct OpenRows {
+  // interrupt: watches the calls that make something for the runtime; null: none does.
+  explicit OpenRows(const Config& config, Interrupt* interrupt = nullptr);
+
+  Runtime runtime;
+  Tokenizer tokenizer;
+  Dataset train, evaluation;
+};
 
 }  // namespace trl::cli

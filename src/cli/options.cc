@@ -1,7 +1,5 @@
-// trl options [TRAINER
-// KEY
-// WORD]: the option table, one paragraph per key, everything about one key, or the keys that are related to a
-// word.
+// trl options: the option table, one paragraph per key; after it a trainer, whose keys are shown, a key,
+// about which it tells everything, or a word, to which keys are related.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -11,19 +9,11 @@
 #include "cli/commands.h"
 #include "cli/handles.h"
 #include "cli/keys.h"
-#include "cli/nearest_flag.h"
-#include "cli/output.h"
 #include "cli/terminal.h"
-#include "cli/trainers.h"
 
 namespace trl::cli {
 
 namespace {
-
-std::string with_commas(std::string text, char separator) {
-  for (size_t i = 0; (i = text.find(separator, i)) != std::string::npos; i += 2) text.replace(i, 1, ", ");
-  return text;
-}
 
 std::string paragraph(const trl_option* o, const std::string& trainer, int width) {
   const std::string accepted = accepted_of(o, trainer);
@@ -73,15 +63,13 @@ std::string whole(const trl_option* o, int width) {
   const auto line = [&](const char* name, const std::string& value) {
     return value.empty() ? "" : fmt::format("  {:<10}{}\n", name, wrapped(value, 12, width, 12));
   };
-  std::string aliases;
-  for (const std::string& alias : aliases_of(o)) aliases += (aliases.empty() ? "" : ", ") + alias;
   std::string text = fmt::format("{}\n", trl_option_name(o));
   text += line("type", type_name(trl_option_type(o)) + (trl_option_nullable(o) == 1 ? ", or null" : ""));
   text += line("default", by_trainer(o, default_of));
   text += line("values", with_commas(by_trainer(o, accepted_of), '|'));
   text += line("trainers", with_commas(trl_option_trainers(o), ','));
   text += line("topic", fmt::format("{} ({})", topic(o), trl_option_section(o)));
-  text += line("also", aliases);
+  text += line("also", with_commas(trl_option_aliases(o), ','));
   text += line("elsewhere", with_commas(trl_option_other_names(o), ','));
   text += line("state", mark(o).empty() ? "works" : state(o));
   std::map<std::string, std::string> docs;  // text, names of trainers
@@ -99,9 +87,8 @@ std::string whole(const trl_option* o, int width) {
 // Returns the paragraphs of the keys for which is_meant holds.
 std::string those(int width, const std::function<bool(const trl_option*)>& is_meant) {
   std::string text;
-  for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o)) {
+  for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o))
     if (is_meant(o)) text += paragraph(o, "", width);
-  }
   return text;
 }
 

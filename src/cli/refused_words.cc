@@ -1,4 +1,4 @@
-#include "cli/refused_words.h"
+#include "cli/arguments.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -8,16 +8,10 @@
 #include <cstdlib>
 
 #include "cli/keys.h"
-#include "cli/nearest_flag.h"
-#include "cli/screens.h"
 
 namespace trl::cli {
 
 namespace {
-
-bool has(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 bool is_flag(const std::string& word) {  // -5 is a number
   return word.size() > 1 && word[0] == '-' &&
@@ -27,7 +21,7 @@ bool is_flag(const std::string& word) {  // -5 is a number
 std::string name_of(const std::string& flag) {
   std::string name = flag.substr(0, flag.find('='));
   name.erase(0, name.find_first_not_of('-'));
-  std::replace(name.begin(), name.end(), '-', '_');
+  std::ranges::replace(name, '-', '_');
   return name;
 }
 
@@ -42,10 +36,9 @@ std::string not_an_option(const CommandLine& line, const std::string& word,
     return what;
   }
   if (flags.empty()) return what + ", which has none";
-  for (const trl_option* o : keys_of(line)) {
+  for (const trl_option* o : keys_of(line))
     if (contains(trl_option_other_names(o), key) || std::string_view(trl_option_name(o)).ends_with("." + key))
       return fmt::format("{}; the flag for it is --{}", what, flag_name(trl_option_name(o), line.name));
-  }
   const std::string near = nearest_flag(key, flags);
   if (!near.empty()) return fmt::format("{}; did you mean --{}?", what, near);
   if (!line.takes_flags) return what;  // nor --help-all
@@ -53,7 +46,7 @@ std::string not_an_option(const CommandLine& line, const std::string& word,
 }
 
 bool ends_in(std::string_view word, std::initializer_list<const char*> endings) {
-  return std::any_of(endings.begin(), endings.end(), [&](const char* end) { return word.ends_with(end); });
+  return std::ranges::any_of(endings, [&](const char* end) { return word.ends_with(end); });
 }
 
 bool is_number(const std::string& word) {
@@ -85,7 +78,7 @@ std::string with_flags(const LeftWords& left) {
   std::string text;
   for (const std::string& word : left.words) {
     const std::vector<std::string> likely = likely_flags(word, left.line);
-    const auto free = std::find_if(likely.begin(), likely.end(), [&](const std::string& flag) {
+    const auto free = std::ranges::find_if(likely, [&](const std::string& flag) {
       return has(left.flags, flag) && !has(taken, flag) && (flag != "output_dir" || !text.empty());
     });
     if (free == likely.end()) return "";
@@ -99,9 +92,8 @@ std::string with_flags(const LeftWords& left) {
 
 void refuse(const LeftWords& left) {
   std::vector<std::string> refusals;
-  for (const std::string& word : left.words) {
+  for (const std::string& word : left.words)
     if (is_flag(word)) refusals.push_back(not_an_option(left.line, word, left.flags));
-  }
   if (refusals.empty()) {
     const std::string meant = with_flags(left);
     throw Failure(
@@ -118,9 +110,8 @@ void refuse_flags(const char* command, const Words& words, const std::vector<std
   CommandLine line;
   line.name = command;
   line.takes_flags = false;
-  for (const std::string& word : words) {
+  for (const std::string& word : words)
     if (is_flag(word) && !has(flags, name_of(word))) throw Failure(kUsage, not_an_option(line, word, flags));
-  }
 }
 
 }  // namespace trl::cli

@@ -1,4 +1,5 @@
-// trl rows: prepared rows as the trainer will see them, in their order of training.
+// trl rows: prepared rows as the trainer will see them, in their order of training. trl template: one row as
+// training sees it, token by token.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,9 +9,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/open_runtime.h"
-#include "cli/output.h"
-#include "cli/signals.h"
-#include "cli/trainers.h"
+#include "cli/terminal.h"
 
 namespace trl::cli {
 
@@ -18,14 +17,15 @@ namespace {
 
 using Json = nlohmann::json;
 
-int64_t count_of(const std::optional<std::string>& text) {
-  if (!text) return 3;
+// Returns the number in text, at least `least`; without a text, otherwise.
+int64_t number_of(const std::optional<std::string>& text, int64_t least, int64_t otherwise, const char* flag,
+                  const char* expected) {
+  if (!text) return otherwise;
   char* end = nullptr;
-  const long long count = std::strtoll(text->c_str(), &end, 10);
-  if (text->empty() || *end != '\0' || count < 1)
-    throw Failure(kUsage,
-                  "--count: '" + *text + "' is not a number of rows; an integer from 1 on is accepted");
-  return count;
+  const long long number = std::strtoll(text->c_str(), &end, 10);
+  if (text->empty() || *end != '\0' || number < least)
+    throw Failure(kUsage, fmt::format("--{}: '{}' {}", flag, *text, expected));
+  return number;
 }
 
 // Sets one prepared row per batch, unless rows exchange their completions within a batch.
@@ -43,14 +43,13 @@ std::string text_of(const Json& sequence, bool colours) {
     const bool trained = sequence["labels"][i].get<int32_t>() >= 0;
     if (trained != inside) text += trained ? begin : end;
     inside = trained;
-    for (const char c : sequence["texts"][i].get_ref<const std::string&>()) {
+    for (const char c : sequence["texts"][i].get_ref<const std::string&>())
       if (c == '\n')
         text += "\\n\n";
       else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
         text += fmt::format("\\x{:02x}", c);
       else
         text += c;
-    }
   }
   return inside ? text + end : text;
 }
@@ -106,8 +105,7 @@ int rows(const Words& words) {
       "rows",
       "Print prepared rows as the trainer will see them, in their order of training: the text, with what is "
       "trained on in green (in brackets where there are no colours), documents of packed rows apart, and "
-      "what "
-      "was cut. --method " +
+      "what was cut. --method " +
           other_trainers() + ": the rows of that trainer.",
       method,
       {"runtime"},
@@ -116,21 +114,52 @@ int rows(const Words& words) {
       {{"json", "Print one JSON object a row, with ids, labels, pieces and texts", &json}}};
   if (parse(line, words, config)) return 0;
   need_tokenizer(config);
-  const int64_t wanted = count_of(count);
+  const int64_t wanted =
+      number_of(count, 1, 3, "count", "is not a number of rows; an integer from 1 on is accepted");
   const config::MethodRow& trainer = *config::find_method(method);
   one_row_a_batch(config, trainer);
-  Runtime runtime;
-  open_runtime(config, runtime);
   Interrupt interrupt("stopped");
-  interrupt.watch_calls(runtime.get());
-  Tokenizer tokenizer;
-  open_tokenizer(config, runtime, tokenizer);
-  Dataset train, eval;
-  open_rows(config, runtime, train, eval);
+  const OpenRows opened(config, &interrupt);
   RowPrinter shown{trainer, json, isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr};
-  check(trl_dataset_visit_batches(train.get(), tokenizer.get(), config.get(), 0, wanted, show, &shown,
-                                  error.out()),
+  check(trl_dataset_visit_batches(opened.train.get(), opened.tokenizer.get(), config.get(), 0, wanted, show,
+                                  &shown, error.out()),
         error);
+  return 0;
+}
+
+int template_command(const Words& words) {
+  Config config;
+  Error error;
+  std::optional<std::string> row;
+  bool json = false;
+  const CommandLine line{
+      "template",
+      "Print a row of a dataset as training sees it, one token a line: its id, whether it is trained on, its "
+      "piece as in the vocabulary, and what it adds to the text, both as JSON.",
+      "",
+      {"ScriptArguments", "DatasetMixtureConfig", "runtime"},
+      {"model_name_or_path", "dataset_columns", "dataset_select_columns", "dataset_text_field",
+       "dataset_kwargs", "chat_template", "chat_template_path", "eos_token", "pad_token",
+       "completion_only_loss", "assistant_only_loss", "max_length", "truncation_mode"},
+      {{"row", "Which row, from 0", &row}},
+      {{"json", "Print input_ids, labels, pieces and texts as one JSON object", &json}},
+      {},
+      true,
+      Opens::tokenizers};
+  if (parse(line, words, config)) return 0;
+  need_tokenizer(config);
+  const int64_t wanted = number_of(row, 0, 0, "row", "is not the number of a row; rows are counted from 0");
+  const Interrupt interrupt("stopped");
+  const OpenRows rows(config);
+  const char* text = nullptr;
+  check(trl_dataset_get_example(rows.train.get(), rows.tokenizer.get(), config.get(), wanted, &text,
+                                error.out()),
+        error);
+  if (json) return print(std::string(text) + "\n"), 0;
+  const Json example = Json::parse(text);
+  for (size_t i = 0; i < example["input_ids"].size(); ++i)
+    print_token({example["input_ids"][i], example["labels"][i].get<int32_t>() >= 0, example["pieces"][i],
+                 example["texts"][i]});
   return 0;
 }
 

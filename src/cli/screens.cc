@@ -1,8 +1,6 @@
-#include "cli/screens.h"
+#include "cli/arguments.h"
 
 #include <map>
-
-#include "cli/trainers.h"
 
 namespace trl::cli {
 

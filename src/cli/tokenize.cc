@@ -7,52 +7,31 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/input.h"
 #include "cli/open_runtime.h"
-#include "cli/output.h"
-#include "cli/prompts.h"
-#include "cli/signals.h"
-#include "cli/token_lines.h"
+#include "cli/terminal.h"
 
 namespace trl::cli {
 
 namespace {
 
 std::vector<int32_t> encode(const Tokenizer& tokenizer, const std::string& text, bool special) {
-  Error error;
-  size_t count = 0;
-  std::vector<int32_t> ids;
-  for (int i = 0; i < 2; ++i) {  // the first call returns their number
-    ids.resize(count);
-    check(trl_tokenizer_encode(tokenizer.get(), text.data(), text.size(), special ? 1 : 0, ids.data(),
-                               ids.size(), &count, error.out()),
-          error);
-  }
-  return ids;
+  return filled<std::vector<int32_t>>([&](int32_t* ids, size_t room, size_t* count, trl_error** error) {
+    return trl_tokenizer_encode(tokenizer.get(), text.data(), text.size(), special ? 1 : 0, ids, room, count,
+                                error);
+  });
 }
 
 std::string decode(const Tokenizer& tokenizer, const int32_t* ids, size_t count, bool special = true) {
-  Error error;
-  size_t size = 0;
-  std::string text;
-  for (int i = 0; i < 2; ++i) {
-    text.resize(size);
-    check(trl_tokenizer_decode(tokenizer.get(), ids, count, special ? 0 : 1, text.data(), text.size(), &size,
-                               error.out()),
-          error);
-  }
-  return text;
+  return filled<std::string>([&](char* text, size_t room, size_t* size, trl_error** error) {
+    return trl_tokenizer_decode(tokenizer.get(), ids, count, special ? 0 : 1, text, room, size, error);
+  });
 }
 
 std::string piece_of(const Tokenizer& tokenizer, int32_t id) {
-  Error error;
-  size_t size = 0;
-  std::string piece;
-  for (int i = 0; i < 2; ++i) {
-    piece.resize(size);
-    check(trl_tokenizer_get_piece(tokenizer.get(), id, piece.data(), piece.size(), &size, error.out()),
-          error);
-  }
-  return piece;
+  return filled<std::string>([&](char* piece, size_t room, size_t* size, trl_error** error) {
+    return trl_tokenizer_get_piece(tokenizer.get(), id, piece, room, size, error);
+  });
 }
 
 // Returns a token's addition to the text of the few before it.
@@ -69,9 +48,8 @@ std::vector<int32_t> ids_of(const std::string& text) {
   const auto json = nlohmann::json::parse(text, nullptr, false);
   std::string plain = text;
   if (json.is_object() && json.contains("input_ids")) plain = json["input_ids"].dump();
-  for (char& c : plain) {
+  for (char& c : plain)
     if (std::string_view("[],\t\r\n").find(c) != std::string_view::npos) c = ' ';
-  }
   std::vector<int32_t> ids;
   for (size_t begin = 0; (begin = plain.find_first_not_of(' ', begin)) != std::string::npos;) {
     const size_t end = std::min(plain.find(' ', begin), plain.size());
@@ -127,8 +105,8 @@ int tokenize(const Words& words) {
   bool plain = false, json = false, decodes = false;
   const CommandLine line{
       "tokenize",
-      "Print the tokens of a text, one a line: its id, its piece as in the vocabulary, and what it adds "
-      "to the text, both as JSON. Or the other way round: --decode.",
+      "Print the tokens of a text, one a line: its id, its piece as in the vocabulary, and what it adds to "
+      "the text, both as JSON. Or the other way round: --decode.",
       "",
       {"runtime"},
       {"model_name_or_path", "model_revision"},

@@ -10,12 +10,8 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/dry_run.h"
 #include "cli/open_runtime.h"
-#include "cli/output.h"
-#include "cli/progress_line.h"
-#include "cli/records.h"
-#include "cli/signals.h"
+#include "cli/progress.h"
 #include "cli/terminal.h"
 
 namespace trl::cli {
@@ -141,9 +137,8 @@ void save(const Runtime& runtime, const Trainer& trainer, const Config& config) 
       return check(status, error);
     spdlog::error("the model could not be saved: {}", trl_error_message(error.get()));
     spdlog::error("{}; make room, then press Enter to try again (Ctrl-C quits)", room_for(runtime, config));
-    for (char key = 0; key != '\n';) {
+    for (char key = 0; key != '\n';)
       if (read(STDIN_FILENO, &key, 1) <= 0) return check(status, error);
-    }
   }
 }
 

@@ -1,15 +1,14 @@
 #include "config/config.h"
 
 #include "base/error.h"
+#include "base/files/files.h"
 #include "base/json/json.h"
 #include "base/text/nearest.h"
 #include "base/text/number.h"
-#include "config/attention.h"
 #include "config/datasets.h"
-#include "config/gone_values.h"
-#include "config/optim_names.h"
+#include "config/model_options.h"
+#include "config/optim_arguments.h"
 #include "config/option_value.h"
-#include "config/other_names.h"
 #include "config/yaml.h"
 
 namespace trl::config {
@@ -30,14 +29,12 @@ std::string current_value(const Option& option, const std::string& key, std::str
     if (old.name != key && old.name != option.name) continue;
     const std::optional<bool> flag = parse_bool(old.written);
     if (value == old.written || (flag && parse_bool(value) == flag)) return std::string(old.meaning);
-    if (old.written == "null" && option.nullable && canonical_value(option, key, value) == "null") {
+    if (old.written == "null" && option.nullable && canonical_value(option, key, value) == "null")
       return std::string(old.meaning);
-    }
     if (old.name == key) written.push_back(old.written);
   }
-  if (!written.empty() && key != option.name) {
+  if (!written.empty() && key != option.name)
     fail_key(key, "{}: {} is not accepted; give {}", key, shown(value), base::join(written, " or "));
-  }
   return std::string(value);
 }
 
@@ -61,6 +58,45 @@ base::Json typed(const Option& option, const std::string& value) {
       break;
   }
   return base::Json::parse(value);
+}
+
+bool takes(const Option& option, const base::Json& value) {
+  if (value.is_array()) return option.type == OptionType::list || is_list_somewhere(option);
+  if (value.is_object()) return option.type == OptionType::map;
+  return true;
+}
+
+// Throws one error for all keys that are not in the table: each was written for another tool, or misspelt.
+void refuse_unknown(const std::vector<YamlEntry>& entries, std::string_view origin,
+                    std::string_view trainer) {
+  std::vector<const YamlEntry*> unknown;
+  for (const YamlEntry& entry : entries)
+    if (find_option(entry.key) == nullptr) unknown.push_back(&entry);
+  if (unknown.empty()) return;
+  std::string text =
+      fmt::format("{}:{}: {}", origin, unknown[0]->line, unknown_key(unknown[0]->key, trainer));
+  if (unknown.size() > 1) {
+    text = fmt::format("{}: {} keys are unknown", origin, unknown.size());
+    for (const YamlEntry* entry : unknown)
+      text += fmt::format("; line {}: {}", entry->line, unknown_key(entry->key, trainer));
+  }
+  throw Error(Status::invalid_config, text, unknown[0]->key);
+}
+
+// Returns what parse makes of a value; nullopt for null.
+template <class Parse>
+auto parsed(std::string_view key, const std::optional<std::string>& value, const char* kind, Parse parse)
+    -> decltype(parse(*value)) {
+  if (!value) return std::nullopt;
+  const auto result = parse(*value);
+  if (!result) fail_key(key, "{}: {} is not {}", key, shown(*value), kind);
+  return result;
+}
+
+template <typename T>
+T not_null(std::string_view key, std::optional<T> value) {
+  if (!value) fail_key(key, "{}: it is null, and a value is required", key);
+  return *value;
 }
 
 }  // namespace
@@ -138,36 +174,14 @@ std::optional<std::string> Config::get_text(std::string_view key) const {
 }
 
 std::optional<bool> Config::get_optional_bool(std::string_view key) const {
-  const std::optional<std::string> value = get_text(key);
-  if (!value) return std::nullopt;
-  const std::optional<bool> flag = parse_bool(*value);
-  if (!flag) fail_key(key, "{}: {} is not a boolean", key, shown(*value));
-  return flag;
+  return parsed(key, get_text(key), "a boolean", parse_bool);
 }
-
 std::optional<int64_t> Config::get_optional_int(std::string_view key) const {
-  const std::optional<std::string> value = get_text(key);
-  if (!value) return std::nullopt;
-  const std::optional<int64_t> number = base::parse_int64(*value);
-  if (!number) fail_key(key, "{}: {} is not an integer", key, shown(*value));
-  return number;
+  return parsed(key, get_text(key), "an integer", base::parse_int64);
 }
-
 std::optional<double> Config::get_optional_double(std::string_view key) const {
-  const std::optional<std::string> value = get_text(key);
-  if (!value) return std::nullopt;
-  const std::optional<double> number = base::parse_double(*value);
-  if (!number) fail_key(key, "{}: {} is not a number", key, shown(*value));
-  return number;
+  return parsed(key, get_text(key), "a number", base::parse_double);
 }
-
-namespace {
-template <typename T>
-T not_null(std::string_view key, std::optional<T> value) {
-  if (!value) fail_key(key, "{}: it is null, and a value is required", key);
-  return *value;
-}
-}  // namespace
 
 bool Config::get_bool(std::string_view key) const { return not_null(key, get_optional_bool(key)); }
 int64_t Config::get_int(std::string_view key) const { return not_null(key, get_optional_int(key)); }
@@ -203,8 +217,7 @@ void Config::check_method() const {
     const std::vector<std::string_view> words = split_words(accepted_of(option, trainer), '|');
     const bool list = default_of(option, trainer).starts_with('[');
     for (const std::string& word : get_list(name)) {
-      if (std::find(words.begin(), words.end(), word) != words.end() && (list || !value.starts_with('[')))
-        continue;
+      if (std::ranges::find(words, word) != words.end() && (list || !value.starts_with('['))) continue;
       if (const std::string_view gone = gone_value(name, word); !gone.empty())
         fail_key(name, "{}: {} is not accepted for {}: {}", name, shown(word), trainer, gone);
       fail_key(name, "{}: {} is not accepted for {}; give {}", name, shown(value), trainer,
@@ -215,10 +228,9 @@ void Config::check_method() const {
 
 std::string Config::values_that_affect(Affects first, Affects last) const {
   std::string text;
-  for (const Option& option : options()) {
+  for (const Option& option : options())
     if (option.affects >= first && option.affects <= last)
       text += fmt::format("{}={}\n", option.name, get(option.name));
-  }
   return text;
 }
 
@@ -226,6 +238,41 @@ std::string Config::to_json() const {
   base::Json json = base::Json::object();
   for (const auto& [name, value] : values_) json[name] = typed(known(name), value);
   return json.dump();
+}
+
+void Config::load_file(const std::string& path) {
+  if (base::is_directory(path)) fail(Status::io, "{}: it is a directory; give a YAML or JSON file", path);
+  load_text(base::read_file(path), path);
+}
+
+void Config::load_text(std::string_view text, std::string_view origin) {
+  Config loaded = *this;
+  const int source = ++loaded.sources_;
+  std::map<std::string, int64_t> lines;  // by name: a dash is an underscore
+  const std::vector<YamlEntry> entries = parse_yaml_mapping(text, origin, loaded.warnings_);
+  refuse_unknown(entries, origin, method().name);
+  for (const YamlEntry& entry : entries) {
+    const auto [first, is_new] = lines.emplace(underscored(entry.key), entry.line);
+    if (!is_new) {
+      loaded.warnings_.push_back(
+          fmt::format("{}:{}: {}: the key is given twice, first in line {}; this one counts", origin,
+                      entry.line, entry.key, first->second));
+    }
+    try {
+      const Option* option = find_option(entry.key);
+      if (option != nullptr && !takes(*option, entry.value)) {
+        fail_key(entry.key, "{}: {} is not accepted; give {}", entry.key, shown(entry.text()),
+                 accepted_text(*option));
+      }
+      const bool number =
+          option != nullptr && (option->type == OptionType::integer || option->type == OptionType::number);
+      loaded.assign(entry.key, number && entry.plain ? decimal(entry.text()) : entry.text(), source,
+                    fmt::format("{}:{}", origin, entry.line));
+    } catch (const Error& error) {
+      throw Error(error.status(), fmt::format("{}:{}: {}", origin, entry.line, error.message()), error.key());
+    }
+  }
+  *this = std::move(loaded);
 }
 
 }  // namespace trl::config

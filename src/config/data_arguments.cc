@@ -3,9 +3,9 @@
 
 #include "base/error.h"
 #include "base/json/json.h"
-#include "config/local_path.h"
 #include "config/option_value.h"
-#include "config/preference_arguments.h"
+#include "config/sizes_and_paths.h"
+#include "config/training_arguments.h"
 
 namespace trl::config {
 
@@ -80,8 +80,7 @@ void read_packing(const Config& config, DataArguments& out) {
   if (asked && !packs && out.max_length) {
     fail_key("padding_free",
              "padding_free: true without packing does not keep to max_length (it is {}): set max_length to "
-             "null, or "
-             "packing to true",
+             "null, or packing to true",
              *out.max_length);
   }
   out.padding_free = asked || out.packing == Packing::bfd || out.packing == Packing::bfd_split;
@@ -144,9 +143,8 @@ DataArguments data_arguments(const Config& config) {
   out.pad_token = config.get_text("pad_token");
   out.chat_template = config.get_text("chat_template");
   out.chat_template_path = config.get_text("chat_template_path");
-  if (out.chat_template && out.chat_template_path) {
+  if (out.chat_template && out.chat_template_path)
     fail_key("chat_template", "chat_template and chat_template_path are both set: give one of them");
-  }
   out.dataset_columns = dataset_columns(config);
   out.dataset_select_columns = config.get_list("dataset_select_columns");
   out.skip_prepare_dataset = skip_prepare_dataset(config);

@@ -1,13 +1,12 @@
-// See event_arguments.h.
-#include "config/event_arguments.h"
+// When a run logs, evaluates, saves and writes samples.
+#include "config/training_arguments.h"
 
 #include <cmath>
 
 #include "base/error.h"
 #include "base/text/number.h"
-#include "config/byte_size.h"
-#include "config/local_path.h"
 #include "config/option_value.h"
+#include "config/sizes_and_paths.h"
 
 namespace trl::config {
 
@@ -41,15 +40,14 @@ void read_logging(const Config& config, TrainingArguments& out) {
   out.eval_strategy = strategy(config, "eval_strategy");
   out.eval_steps = config.get_optional_double("eval_steps");
   if (out.eval_steps == 0.0) out.eval_steps.reset();
-  if (out.eval_strategy == Strategy::steps) {
+  if (out.eval_strategy == Strategy::steps)
     check_steps(out.eval_steps ? "eval_steps" : "logging_steps", out.eval_steps.value_or(out.logging_steps));
-  }
   out.eval_delay = config.get_double("eval_delay");
   out.eval_on_start = config.get_bool("eval_on_start");
   out.prediction_loss_only = config.get_bool("prediction_loss_only");
   out.tokens_seen = tokens_seen(config);
   out.report_to = config.get_list("report_to");
-  if (std::find(out.report_to.begin(), out.report_to.end(), "all") != out.report_to.end())
+  if (std::ranges::find(out.report_to, "all") != out.report_to.end())
     out.report_to = {"tensorboard", "csv", "jsonl", "html"};
   out.logging_dir = directory(config, "logging_dir", "");
 }
@@ -58,12 +56,10 @@ void read_logging(const Config& config, TrainingArguments& out) {
 void check_best_model(const Config& config, const TrainingArguments& out) {
   constexpr std::string_view kKey = "load_best_model_at_end";
   if (out.save_strategy == Strategy::best) {
-    if (out.metric_for_best_model.empty()) {
+    if (out.metric_for_best_model.empty())
       fail_key("metric_for_best_model", "save_strategy best needs metric_for_best_model, for example loss");
-    }
-    if (out.eval_strategy == Strategy::no) {
+    if (out.eval_strategy == Strategy::no)
       fail_key("eval_strategy", "save_strategy best needs an eval_strategy: steps or epoch");
-    }
     return;
   }
   if (!out.load_best_model_at_end) return;
@@ -128,6 +124,27 @@ int64_t update_count(double steps, int64_t max_steps) {
   constexpr double kNever = 9e18;
   const double count = steps < 1 ? std::ceil(static_cast<double>(max_steps) * steps) : steps;
   return static_cast<int64_t>(std::min(count, kNever));
+}
+
+SampleArguments sample_arguments(const Config& config) {
+  constexpr std::string_view kKey = "sample_prompts";
+  SampleArguments out;
+  const std::optional<std::string> given = config.get_text(kKey);
+  out.asked = given.has_value();
+  if (!out.asked) return out;
+  if (config.method().scores())
+    fail_key(kKey, "{}: a reward model scores text and cannot complete it: leave {} out", kKey, kKey);
+  out.prompts = base::parse_json(*given, kKey);
+  if (out.prompts.is_string()) {
+    out.file = out.prompts.get<std::string>();
+    out.prompts = base::Json::array();
+  } else if (out.prompts.empty()) {
+    fail_key(kKey, "{}: the list is empty: give at least one prompt, or null", kKey);
+  }
+  out.steps = config.get_optional_int("sample_steps");
+  out.evaluates = config.get("eval_strategy") != "no";
+  out.max_new_tokens = config.get_int("sample_max_new_tokens");
+  return out;
 }
 
 void read_events(const Config& config, TrainingArguments& out) {

@@ -54,15 +54,16 @@ LoraInit init_of(const LoraFields& fields, const base::Json& value, std::optiona
   if (name == "pissa") return LoraInit::pissa;
   for (const std::string_view other : {"eva", "corda", "loftq", "lora_ga", "mica"}) {
     if (name == other)
-      fields.refuse("init_lora_weights",
-                    fmt::format("{} is not supported; give true, false, gaussian, orthogonal, "
-                                "olora, pissa or pissa_niter_N",
-                                other));
+      fields.refuse(
+          "init_lora_weights",
+          fmt::format(
+              "{} is not supported; give true, false, gaussian, orthogonal, olora, pissa or pissa_niter_N",
+              other));
   }
-  fields.refuse("init_lora_weights",
-                shown(name) +
-                    " is not accepted; give true, false, gaussian, orthogonal, olora, pissa or "
-                    "pissa_niter_N");
+  fields.refuse(
+      "init_lora_weights",
+      shown(name) +
+          " is not accepted; give true, false, gaussian, orthogonal, olora, pissa or pissa_niter_N");
 }
 
 void refuse_not_built(LoraFields& fields) {
@@ -73,9 +74,8 @@ void refuse_not_built(LoraFields& fields) {
   }
   for (const std::string_view field : kPassedOver) fields.find(field);
   const base::Json* const type = fields.find("peft_type");
-  if (type != nullptr && *type != "LORA") {
+  if (type != nullptr && *type != "LORA")
     fields.refuse("peft_type", fmt::format("{} is not supported; only 'LORA' is", shown(as_text(*type))));
-  }
 }
 
 void read_modules(LoraFields& fields, LoraConfig& out) {
@@ -158,7 +158,7 @@ void save_classifier(LoraConfig& config) {
   if (config.task_type != "SEQ_CLS") return;
   for (const std::string_view head : kClassifierHeads) {
     std::vector<std::string>& saved = config.modules_to_save;
-    if (std::find(saved.begin(), saved.end(), head) == saved.end()) saved.emplace_back(head);
+    if (std::ranges::find(saved, head) == saved.end()) saved.emplace_back(head);
   }
 }
 
@@ -204,17 +204,32 @@ base::Json flags(const Config& config) {
   return all;
 }
 
-}  // namespace
-
-bool ModuleNames::all_linear() const {
-  constexpr std::string_view kAll = "all-linear";
-  return pattern &&
-         std::equal(pattern->begin(), pattern->end(), kAll.begin(), kAll.end(),
-                    [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; });
+[[noreturn]] void refuse_beside_saved(std::string_view key) {
+  fail_key(key, "{}: with adapter_name_or_path the adapter's own configuration counts: leave it out", key);
 }
 
+LoraConfig new_lora_config(const Config& config, const base::Json& given) {
+  base::Json all = flags(config);
+  for (const auto& [flag, field] : kFlags) {
+    if (!given.contains(field) || !config.is_set(flag) ||
+        given.at(std::string(field)) == all[std::string(field)])
+      continue;
+    fail_key(flag, "{}: {} contradicts {}: {}: {}; give one of them", flag, shown(config.get(flag)), kOption,
+             field, shown(as_text(given.at(std::string(field)))));
+  }
+  for (const auto& [field, value] : given.items()) all[field] = value;
+  LoraConfig out = read_lora_config(all, kOption, Status::invalid_config);
+  for (const auto& [flag, field] : kFlags)
+    if (!given.contains(field)) out.by_flag.push_back(field);
+  return out;
+}
+
+}  // namespace
+
+bool ModuleNames::all_linear() const { return pattern && in_small_letters(*pattern) == "all-linear"; }
+
 std::string_view LoraConfig::key(std::string_view field) const {
-  if (std::find(by_flag.begin(), by_flag.end(), field) == by_flag.end()) return field;
+  if (std::ranges::find(by_flag, field) == by_flag.end()) return field;
   return std::find_if(std::begin(kFlags), std::end(kFlags),
                       [&](const auto& flag) { return flag.second == field; })
       ->first;
@@ -252,30 +267,6 @@ LoraConfig read_lora_config(const base::Json& object, std::string_view origin, S
   return start;
 }
 
-namespace {
-
-[[noreturn]] void refuse_beside_saved(std::string_view key) {
-  fail_key(key, "{}: with adapter_name_or_path the adapter's own configuration counts: leave it out", key);
-}
-
-LoraConfig new_lora_config(const Config& config, const base::Json& given) {
-  base::Json all = flags(config);
-  for (const auto& [flag, field] : kFlags) {
-    if (!given.contains(field) || !config.is_set(flag) ||
-        given.at(std::string(field)) == all[std::string(field)])
-      continue;
-    fail_key(flag, "{}: {} contradicts {}: {}: {}; give one of them", flag, shown(config.get(flag)), kOption,
-             field, shown(as_text(given.at(std::string(field)))));
-  }
-  for (const auto& [field, value] : given.items()) all[field] = value;
-  LoraConfig out = read_lora_config(all, kOption, Status::invalid_config);
-  for (const auto& [flag, field] : kFlags)
-    if (!given.contains(field)) out.by_flag.push_back(field);
-  return out;
-}
-
-}  // namespace
-
 std::optional<LoraConfig> lora_config(const Config& config) {
   const base::Json given = base::Json::parse(config.get_text(kOption).value_or("{}"));
   const bool saved = !config.get_text("adapter_name_or_path").value_or("").empty();
@@ -283,17 +274,15 @@ std::optional<LoraConfig> lora_config(const Config& config) {
     if (saved) {
       fail_key("adapter_name_or_path",
                "adapter_name_or_path: a run continues to train an adapter only with use_peft: give use_peft: "
-               "true, or "
-               "leave it out");
+               "true, or leave it out");
     }
     if (given.empty()) return std::nullopt;
     fail_key(kOption, "{}: it has an effect only with use_peft: give use_peft: true, or leave it out",
              kOption);
   }
   if (!saved) return new_lora_config(config, given);
-  for (const auto& [flag, field] : kFlags) {
+  for (const auto& [flag, field] : kFlags)
     if (config.is_set(flag)) refuse_beside_saved(flag);
-  }
   if (!given.empty()) refuse_beside_saved(kOption);
   return LoraConfig();
 }

@@ -94,8 +94,12 @@ std::vector<std::string_view> alias_list(const Option& option);
 std::vector<std::string_view> choices(const Option& option);
 // Returns "true or false", "an integer > 0", "one of a, b, c", ...
 std::string accepted_text(const Option& option, std::string_view trainer = {});
+std::string_view trimmed(std::string_view text);  // without spaces at its ends
 // Returns the words trimmed, without empty ones.
 std::vector<std::string_view> split_words(std::string_view text, char separator);
+
+// Returns "a number", "a number > 0" or "an integer in [0, 1]", for a range as the table writes it.
+std::string ranged(std::string_view kind, std::string_view range);
 
 std::string underscored(std::string_view key);  // dashes and underscores are the same in a key
 

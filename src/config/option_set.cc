@@ -53,9 +53,8 @@ base::Json parse_option_set(std::string_view text, std::string_view key) {
   base::Json set = base::Json::object();
   for (const std::string_view part : parts(text)) {
     const size_t equals = part.find('=');
-    if (equals == 0 || equals == std::string_view::npos) {
+    if (equals == 0 || equals == std::string_view::npos)
       fail_key(key, "{}: {} is not an option; give key=value, with spaces between several", key, shown(part));
-    }
     const std::string name(part.substr(0, equals));
     if (set.contains(name)) fail_key(key, "{}: {} is given twice in {}", key, name, shown(text));
     set[name] = std::string(without_quotes(part.substr(equals + 1)));
@@ -84,7 +83,7 @@ Config with_options(Config config, const OptionSet& set) {
     const Option* option = find_option(name);
     if (option == nullptr) continue;  // overlay reports it
     const auto of_a_run = {"SFTConfig", "ModelConfig", "Own keys", "Earlier releases"};
-    if (std::find(of_a_run.begin(), of_a_run.end(), option->section) != of_a_run.end()) continue;
+    if (std::ranges::find(of_a_run, option->section) != of_a_run.end()) continue;
     fail_key(name,
              "{}: the option sets of a comparison may differ only in options of the run, not in those of {}",
              name, option->section);

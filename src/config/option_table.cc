@@ -3,13 +3,71 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
-#include "config/method_option.h"
+#include "config/method.h"
 #include "config/option.h"
 
 namespace trl::config {
 
 namespace {
+
+// The texts of the option `method` and the sets of trainers in options.def, from the table of methods.
+
+constexpr char kMethodDefault[] =
+#define TRL_METHOD(bit, name, ...) #name "\0"
+#include "config/methods.def"
+    ;
+
+// "|sft|dpo|..." of all trainers, and of those that this version has
+constexpr char kEachTrainer[] =
+#define TRL_METHOD(bit, name, ...) "|" #name
+#define TRL_LATER TRL_METHOD
+#include "config/methods.def"
+    ;
+constexpr char kEachMethod[] =
+#define TRL_METHOD(bit, name, ...) "|" #name
+#include "config/methods.def"
+    ;
+constexpr std::string_view kMethodAccepted =
+    std::string_view(kEachTrainer, sizeof(kEachTrainer) - 1).substr(1);
+
+// The place in kEachMethod of the first separator after `at`, or of its end; and of the last separator.
+constexpr size_t next_separator(size_t at) {
+  do ++at;
+  while (at < sizeof(kEachMethod) - 1 && kEachMethod[at] != '|');
+  return at;
+}
+constexpr size_t last_separator() {
+  size_t at = 0;
+  for (size_t next = next_separator(at); next < sizeof(kEachMethod) - 1; next = next_separator(at)) at = next;
+  return at;
+}
+constexpr std::string_view kMethodTaken =
+    std::string_view(kEachMethod, sizeof(kEachMethod) - 1).substr(next_separator(0) + 1);
+
+// "the methods in this build are a, b and c"
+constexpr auto kMethodRefused = [] {
+  constexpr std::string_view kBegin = "the methods in this build are";
+  std::array<char, kBegin.size() + 2 * sizeof(kEachMethod)> text{};
+  auto end = std::ranges::copy(kBegin, text.begin()).out;
+  for (size_t i = 0; i < sizeof(kEachMethod) - 1; ++i) {
+    if (kEachMethod[i] != '|') {
+      *end++ = kEachMethod[i];
+      continue;
+    }
+    const std::string_view between = i == 0 ? " " : i == last_separator() ? " and " : ", ";
+    end = std::ranges::copy(between, end).out;
+  }
+  return text;
+}();
+
+// Trainers whose steps write completions.
+constexpr uint32_t kGenerating = 0
+#define TRL_METHOD(bit, word, ...) | (MethodRow{.name = #word, __VA_ARGS__}.generates ? uint32_t{bit} : 0u)
+#define TRL_LATER TRL_METHOD
+#include "config/methods.def"
+    ;
 
 constexpr bool nullable = true;
 constexpr bool required = false;
@@ -24,21 +82,25 @@ constexpr bool required = false;
 
 constexpr Option kOptions[] = {
 #define TRL_OPTION(name, type, null, default_value, accepted, aliases, support, doc) \
-  TRL_OPTION_ROW(name, type, null, default_value, accepted, aliases, doc, support)
-#define TRL_OPTION_ROW(name, type, null, default_value, accepted, aliases, doc, ...)                 \
-  Option{name,     TRL_SECTION,  TRL_GROUP, TRL_ORIGIN, OptionType::type, null,       default_value, \
-         accepted, TRL_TRAINERS, aliases,   doc,        "0.1.0",          __VA_ARGS__},
-#define TRL_OLD_VALUE(name, written, meaning)
+  TRL_OPTION_ROW(kAllTrainers, name, type, null, default_value, accepted, aliases, doc, support)
+#define TRL_OPTION_OF(trainers, name, type, null, default_value, accepted, aliases, support, doc) \
+  TRL_OPTION_ROW(trainers, name, type, null, default_value, accepted, aliases, doc, support)
+#define TRL_OPTION_ROW(trainers, name, type, null, default_value, accepted, aliases, doc, ...)      \
+  Option{name,     TRL_SECTION, TRL_GROUP, TRL_ORIGIN, OptionType::type, null,       default_value, \
+         accepted, trainers,    aliases,   doc,        "0.1.0",          __VA_ARGS__},
+#define TRL_OLD_VALUE(...)
 #define TRL_FOR(...)
 #include "config/options.def"
 #undef TRL_OPTION
+#undef TRL_OPTION_OF
 #undef TRL_OLD_VALUE
 #undef TRL_FOR
 };
 
-constexpr OldValue kOldValues[] = {
 #define TRL_OPTION(...)
-#define TRL_OLD_VALUE(name, written, meaning) OldValue{name, written, meaning},
+#define TRL_OPTION_OF(...)
+constexpr OldValue kOldValues[] = {
+#define TRL_OLD_VALUE(...) OldValue{__VA_ARGS__},
 #define TRL_FOR(...)
 #include "config/options.def"
 #undef TRL_OLD_VALUE
@@ -46,24 +108,17 @@ constexpr OldValue kOldValues[] = {
 };
 
 constexpr TrainerValues kTrainerValues[] = {
-#define TRL_OLD_VALUE(name, written, meaning)
-#define TRL_FOR(trainers, name, default_value, accepted, doc) \
-  TrainerValues{name, trainers, default_value, accepted, doc},
+#define TRL_OLD_VALUE(...)
+#define TRL_FOR(trainers, name, ...) TrainerValues{name, trainers, __VA_ARGS__},
 #include "config/options.def"
-#undef TRL_OPTION
 #undef TRL_OLD_VALUE
 #undef TRL_FOR
 };
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
+#undef TRL_OPTION
+#undef TRL_OPTION_OF
 
 bool same_name(std::string_view written, std::string_view name) {
-  return std::equal(written.begin(), written.end(), name.begin(), name.end(),
-                    [](char a, char b) { return (a == '-' ? '_' : a) == b; });
+  return std::ranges::equal(written, name, [](char a, char b) { return (a == '-' ? '_' : a) == b; });
 }
 
 std::string joined(const std::vector<std::string_view>& words, std::string_view separator) {
@@ -100,9 +155,7 @@ std::string type_text(const Option& option, std::string_view trainer) {
   if (words.empty()) return kind;
   if (words.back().starts_with(kBytes))
     return fmt::format("{}, or a number with GiB, MiB, GB or MB, as in 6GiB", words.back());
-  std::string range = fmt::format("{} {}", kind, words.back());
-  if (words.back().front() == '[' || words.back().front() == '(')
-    range = fmt::format("{} in {}", kind, words.back());
+  const std::string range = ranged(kind, words.back());
   return words.size() > 1 ? fmt::format("{} or {}", words.front(), range) : range;
 }
 
@@ -144,13 +197,11 @@ bool is_of(const Option& option, std::string_view trainer) {
 std::span<const OldValue> old_values() { return kOldValues; }
 
 const Option* find_option(std::string_view name_or_alias) {
-  for (const Option& option : kOptions) {
+  for (const Option& option : kOptions)
     if (same_name(name_or_alias, option.name)) return &option;
-  }
   for (const Option& option : kOptions) {
-    for (const std::string_view alias : alias_list(option)) {
+    for (const std::string_view alias : alias_list(option))
       if (same_name(name_or_alias, alias)) return &option;
-    }
   }
   return nullptr;
 }
@@ -163,17 +214,22 @@ std::string_view type_name(OptionType type) {
 
 std::string trainer_names(uint32_t bits, std::string_view separator) {
   std::vector<std::string_view> names;
-  for (size_t i = 0; i < trainers().size(); ++i) {
+  for (size_t i = 0; i < trainers().size(); ++i)
     if ((bits & (1u << i)) != 0) names.emplace_back(trainers()[i].name);
-  }
   return joined(names, separator);
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
 }
 
 std::vector<std::string_view> split_words(std::string_view text, char separator) {
   std::vector<std::string_view> words;
   while (!text.empty()) {
     const size_t end = std::min(text.find(separator), text.size());
-    const std::string_view word = trim(text.substr(0, end));
+    const std::string_view word = trimmed(text.substr(0, end));
     if (!word.empty()) words.push_back(word);
     text.remove_prefix(std::min(end + 1, text.size()));
   }
@@ -188,7 +244,7 @@ std::vector<std::string_view> choices(const Option& option) {
   for (const TrainerValues& values : kTrainerValues) {
     if (values.name != option.name) continue;
     for (const std::string_view word : split_words(values.accepted, '|'))
-      if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+      if (std::ranges::find(words, word) == words.end()) words.push_back(word);
   }
   return words;
 }
@@ -197,9 +253,15 @@ std::string accepted_text(const Option& option, std::string_view trainer) {
   return type_text(option, trainer) + (option.nullable ? ", or null" : "");
 }
 
+std::string ranged(std::string_view kind, std::string_view range) {
+  if (range.empty()) return std::string(kind);
+  const bool interval = range.front() == '[' || range.front() == '(';
+  return fmt::format("{}{} {}", kind, interval ? " in" : "", range);
+}
+
 std::string underscored(std::string_view key) {
   std::string name(key);
-  std::replace(name.begin(), name.end(), '-', '_');
+  std::ranges::replace(name, '-', '_');
   return name;
 }
 

@@ -5,31 +5,22 @@
 #include "base/error.h"
 #include "base/text/nearest.h"
 #include "base/text/number.h"
-#include "config/byte_size.h"
-#include "config/gone_values.h"
 #include "config/option_set.h"
+#include "config/sizes_and_paths.h"
 #include "config/yaml.h"
 
 namespace trl::config {
 
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out;
-}
-
 bool contains(const std::vector<std::string_view>& words, std::string_view word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
+  return std::ranges::find(words, word) != words.end();
 }
 
 // Returns whether text means null; `none` is a value of the keys that accept it as one.
 bool is_null(const Option& option, std::string_view text) {
   if (text == "none" && contains(split_words(option.accepted, '|'), text)) return false;
-  const std::string word = lower(text);
+  const std::string word = in_small_letters(text);
   return word.empty() || word == "null" || word == "none" || (word == "~" && option.type != OptionType::text);
 }
 
@@ -65,17 +56,6 @@ std::string offered(const Option& option, std::string_view trainer) {
            offered(option, trainer));
 }
 
-// Removes underscores, because YAML 1.1 and Python allow 1_000.
-std::string without_underscores(std::string_view text) {
-  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '_' && i > 0 && i + 1 < text.size() && digit(text[i - 1]) && digit(text[i + 1])) continue;
-    out += text[i];
-  }
-  return out;
-}
-
 std::string canonical_number(const Option& option, std::string_view key, std::string_view text) {
   const std::vector<std::string_view> accepted = split_words(option.accepted, '|');
   if (accepted.size() > 1 && text == accepted.front()) return std::string(text);
@@ -101,7 +81,7 @@ base::Json list_of(const Option& option, std::string_view key, std::string_view 
     return items;
   }
   std::string spaced(text);
-  std::replace(spaced.begin(), spaced.end(), ',', ' ');
+  std::ranges::replace(spaced, ',', ' ');
   for (const std::string_view word : split_words(spaced, ' ')) items.push_back(word);
   return items;
 }
@@ -110,10 +90,9 @@ std::string canonical_words(const Option& option, std::string_view key, std::str
                             const std::vector<std::string_view>& words, std::string_view trainer) {
   const base::Json list = list_of(option, key, text);
   if (list.empty()) fail_value(option, key, text, trainer);
-  for (const base::Json& item : list) {
+  for (const base::Json& item : list)
     if (!item.is_string() || !contains(words, item.get_ref<const std::string&>()))
       fail_value(option, key, text, trainer, as_text(item));
-  }
   return list.dump();
 }
 
@@ -125,11 +104,10 @@ std::string canonical_choice(const Option& option, std::string_view key, std::st
   if (text.find_first_of("[, ") != text.npos && is_list_somewhere(option))
     return canonical_words(option, key, text, words, trainer);
   if (contains(words, text)) return std::string(text);
-  if (contains(words, lower(text))) return lower(text);  // Q8_0, as llama.cpp writes it
+  if (contains(words, in_small_letters(text))) return in_small_letters(text);  // Q8_0, as llama.cpp writes it
   if (const std::optional<bool> flag = parse_bool(text)) {
-    for (const std::string_view word : words) {
+    for (const std::string_view word : words)
       if (parse_bool(word) == flag) return std::string(word);
-    }
   }
   fail_value(option, key, text, trainer);
 }
@@ -163,10 +141,9 @@ std::string canonical_list(const Option& option, std::string_view key, std::stri
   }
   if (path) return items.dump();
   const std::vector<std::string_view> words = split_words(option.accepted, '|');
-  for (const base::Json& item : items) {
+  for (const base::Json& item : items)
     if (!words.empty() && (!item.is_string() || !contains(words, item.get_ref<const std::string&>())))
       fail_value(option, key, text, {}, as_text(item));
-  }
   return items.dump();
 }
 
@@ -177,11 +154,9 @@ std::string canonical_map(const Option& option, std::string_view key, std::strin
   if (path && map.is_string()) return map.dump();
   if (!map.is_object()) fail_value(option, key, text);
   if (words.size() > (path ? 1 : 0)) {
-    for (const auto& [name, value] : map.items()) {
-      if (!contains(words, name)) {
+    for (const auto& [name, value] : map.items())
+      if (!contains(words, name))
         fail_key(key, "{}: unknown entry {}; give {}", key, shown(name), accepted_text(option));
-      }
-    }
   }
   return map.dump();
 }
@@ -196,9 +171,8 @@ std::string uncovered(const Option& option, const std::string& value) {
     for (const auto& [name, item] : json.items()) {
       const std::string text = as_text(item);
       if (json.is_array() && !contains(no_ops, text)) return shown(text);
-      if (json.is_object() && !contains(no_ops, name) && !contains(no_ops, name + "=" + text)) {
+      if (json.is_object() && !contains(no_ops, name) && !contains(no_ops, name + "=" + text))
         return fmt::format("{}: {}", name, shown(text));
-      }
     }
     return {};
   }
@@ -208,9 +182,26 @@ std::string uncovered(const Option& option, const std::string& value) {
 
 }  // namespace
 
+std::string in_small_letters(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
+std::string without_underscores(std::string_view text) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '_' && i > 0 && i + 1 < text.size() && digit(text[i - 1]) && digit(text[i + 1])) continue;
+    out += text[i];
+  }
+  return out;
+}
+
 bool is_list_somewhere(const Option& option) {
   const std::span<const TrainerValues> all = trainer_values();
-  return std::any_of(all.begin(), all.end(), [&](const TrainerValues& values) {
+  return std::ranges::any_of(all, [&](const TrainerValues& values) {
     return values.name == option.name && values.default_value.starts_with('[');
   });
 }
@@ -243,13 +234,11 @@ std::string as_text(const base::Json& value) {
 }
 
 std::optional<bool> parse_bool(std::string_view text) {
-  const std::string word = lower(text);
-  for (const std::string_view yes : {"true", "yes", "on", "1", "y", "t"}) {
+  const std::string word = in_small_letters(text);
+  for (const std::string_view yes : {"true", "yes", "on", "1", "y", "t"})
     if (word == yes) return true;
-  }
-  for (const std::string_view no : {"false", "no", "off", "0", "n", "f"}) {
+  for (const std::string_view no : {"false", "no", "off", "0", "n", "f"})
     if (word == no) return false;
-  }
   return std::nullopt;
 }
 

@@ -28,7 +28,23 @@ bool is_list_somewhere(const Option& option);
 // Checks a range of the option table: "> 0", ">= 0", "[0, 1)", "bytes >= 0", ...
 bool in_range(std::string_view range, double value);
 
+std::string in_small_letters(std::string_view text);  // A to Z only
+// Removes underscores between digits, because YAML 1.1 and Python allow 1_000.
+std::string without_underscores(std::string_view text);
 std::string shown(std::string_view value);     // for messages: one line, cut when long
 std::string as_text(const base::Json& value);  // a string unchanged, anything else as JSON
+
+// Returns the names that others have for an option (options/other_names.def), with commas between; empty:
+// none. They are not accepted, because a name's meaning differs between those tools. An error answers each
+// with the key.
+std::string_view other_names(const Option& option);
+
+// Returns "'lr': unknown key; the key for it is learning_rate" for a key that is not in the table. trainer:
+// the suggestion is one of its options; empty: an option of any trainer.
+std::string unknown_key(std::string_view key, std::string_view trainer);
+
+// Says what became of a value that other releases of TRL, or LLaMA-Factory, accept for a key and that has
+// another meaning today: "it became a trainer of its own: ..."; empty: the value is not known.
+std::string_view gone_value(std::string_view key, std::string_view value);
 
 }  // namespace trl::config

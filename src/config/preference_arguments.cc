@@ -1,4 +1,4 @@
-#include "config/preference_arguments.h"
+#include "config/training_arguments.h"
 
 #include <algorithm>
 #include <cmath>
@@ -31,13 +31,10 @@ std::vector<std::pair<std::string, double>> losses(const Config& config) {
 
 using Names = std::initializer_list<std::string_view>;
 
-bool is_one_of(const std::string& name, Names names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
+bool is_one_of(const std::string& name, Names names) { return std::ranges::find(names, name) != names.end(); }
 
 bool has(const PreferenceArguments& a, Names names) {
-  return std::any_of(a.losses.begin(), a.losses.end(),
-                     [&](const auto& loss) { return is_one_of(loss.first, names); });
+  return std::ranges::any_of(a.losses, [&](const auto& loss) { return is_one_of(loss.first, names); });
 }
 
 void check_losses(const PreferenceArguments& a) {
@@ -45,31 +42,28 @@ void check_losses(const PreferenceArguments& a) {
     if (a.f_divergence_type == "reverse_kl" ||
         is_one_of(name, {"sigmoid", "sigmoid_norm", "hinge", "ipo", "exo_pair", "robust", "discopop", "sft"}))
       continue;
-    fail_key("f_divergence_type",
-             "f_divergence_type: {} is refused with loss_type {}, which does not use it: give "
-             "f_divergence_type: reverse_kl, or a loss_type of sigmoid, sigmoid_norm, hinge, ipo, exo_pair, "
-             "robust, discopop and sft",
-             a.f_divergence_type, name);
+    fail_key(
+        "f_divergence_type",
+        "f_divergence_type: {} is refused with loss_type {}, which does not use it: give f_divergence_type: "
+        "reverse_kl, or a loss_type of sigmoid, sigmoid_norm, hinge, ipo, exo_pair, robust, discopop and sft",
+        a.f_divergence_type, name);
   }
   if (has(a, {"exo_pair"}) && (a.label_smoothing <= 0 || a.label_smoothing >= 1)) {
     fail_key("label_smoothing",
              "label_smoothing: {} is refused with loss_type exo_pair, which takes the logarithms of it and "
-             "of 1 minus "
-             "it: give a value above 0 and below 1, such as 0.001",
+             "of 1 minus it: give a value above 0 and below 1, such as 0.001",
              a.label_smoothing);
   }
   if (has(a, {"robust"}) && a.label_smoothing >= 0.5) {
-    fail_key(
-        "label_smoothing",
-        "label_smoothing: {} is refused with loss_type robust, which divides by 1 - 2 * label_smoothing: "
-        "give a value below 0.5",
-        a.label_smoothing);
+    fail_key("label_smoothing",
+             "label_smoothing: {} is refused with loss_type robust, which divides by 1 - 2 * "
+             "label_smoothing: give a value below 0.5",
+             a.label_smoothing);
   }
   if (a.use_weighting && has(a, {"aot", "aot_unpaired"})) {
-    fail_key(
-        "use_weighting",
-        "use_weighting: true is refused with loss_type aot and aot_unpaired, which compare all pairs of a "
-        "batch with each other: give use_weighting: false, or another loss_type");
+    fail_key("use_weighting",
+             "use_weighting: true is refused with loss_type aot and aot_unpaired, which compare all pairs of "
+             "a batch with each other: give use_weighting: false, or another loss_type");
   }
 }
 
@@ -79,16 +73,15 @@ void check_exchange(const Config& config, const PreferenceArguments& a) {
   if (const std::string order = config.get("train_sampling_strategy"); order != "sequential") {
     fail_key("train_sampling_strategy",
              "train_sampling_strategy: {} is refused with loss_type kto, whose KL estimate pairs each prompt "
-             "with the "
-             "completion of a neighbouring row: give sequential, or loss_type: apo_zero_unpaired",
+             "with the completion of a neighbouring row: give sequential, or loss_type: apo_zero_unpaired",
              order);
   }
   if (const int64_t rows = config.get_int("per_device_train_batch_size"); rows < 2) {
-    fail_key("per_device_train_batch_size",
-             "per_device_train_batch_size: {} is refused with loss_type kto, whose KL estimate pairs each "
-             "prompt with the completion of another row of the batch: give 2 or more, or loss_type: "
-             "apo_zero_unpaired",
-             rows);
+    fail_key(
+        "per_device_train_batch_size",
+        "per_device_train_batch_size: {} is refused with loss_type kto, whose KL estimate pairs each prompt "
+        "with the completion of another row of the batch: give 2 or more, or loss_type: apo_zero_unpaired",
+        rows);
   }
 }
 
@@ -104,11 +97,10 @@ PreferenceArguments preference_arguments(const Config& config) {
   const MethodRow& method = config.method();
   if (!method.over_vocabulary && config.get_double("label_smoothing_factor") != 0) {
     const bool smooths = is_of(*find_option("label_smoothing"), method.name);
-    fail_key(
-        "label_smoothing_factor",
-        "label_smoothing_factor: {} is refused with method {}, whose loss is not over a vocabulary: leave it "
-        "out{}",
-        config.get("label_smoothing_factor"), method.name, smooths ? ", or give label_smoothing" : "");
+    fail_key("label_smoothing_factor",
+             "label_smoothing_factor: {} is refused with method {}, whose loss is not over a vocabulary: "
+             "leave it out{}",
+             config.get("label_smoothing_factor"), method.name, smooths ? ", or give label_smoothing" : "");
   }
   a.center_rewards_coefficient = config.get_optional_double("center_rewards_coefficient").value_or(0);
   if (!method.reference) return a;
@@ -133,10 +125,9 @@ PreferenceArguments preference_arguments(const Config& config) {
   a.precompute_ref_log_probs = config.get_bool("precompute_ref_log_probs");
   a.precompute_ref_batch_size = config.get_optional_int("precompute_ref_batch_size");
   if (a.sync_ref_model && a.precompute_ref_log_probs) {
-    fail_key(
-        "sync_ref_model",
-        "sync_ref_model: true contradicts precompute_ref_log_probs: true, which asks the reference once, "
-        "before the first step: leave one of them out");
+    fail_key("sync_ref_model",
+             "sync_ref_model: true contradicts precompute_ref_log_probs: true, which asks the reference "
+             "once, before the first step: leave one of them out");
   }
   if (a.sync_ref_model && config.get_bool("use_peft")) {
     fail_key("sync_ref_model",

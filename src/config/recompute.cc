@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "config/local_path.h"
 #include "config/named_values.h"
+#include "config/sizes_and_paths.h"
 
 namespace trl::config {
 
@@ -62,7 +62,7 @@ Recomputed form_of(const Config& config, const Entries& entries) {
   std::optional<size_t> form = entries.form;
   std::string_view said = entries.key;
   if (const std::optional<std::string> name = config.get_text("recompute")) {
-    const auto own = static_cast<size_t>(std::find(kForms.begin(), kForms.end(), *name) - kForms.begin());
+    const auto own = static_cast<size_t>(std::ranges::find(kForms, *name) - kForms.begin());
     if (form && *form != own) {
       fail_key("recompute", "recompute: {} contradicts {}: {{recompute: {}}}: give one of them", *name,
                entries.key, kForms[*form]);
@@ -131,10 +131,9 @@ std::vector<std::string> recompute_notes(const Config& config) {
   note(!entries.torch.early_stop, "early_stop: false",
        "it changes nothing: what no gradient needs is not computed again");
   if (!activation_offload(config) && !config.get_text("memory_budget")) {
-    for (const char* key : {"activation_offloading_min_bytes", "activation_offloading_zstd"}) {
+    for (const char* key : {"activation_offloading_min_bytes", "activation_offloading_zstd"})
       if (config.is_set(key))
         notes.push_back(fmt::format("{}: it has an effect only with activation_offloading: true", key));
-    }
   }
   return notes;
 }

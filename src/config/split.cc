@@ -1,13 +1,10 @@
-// See split.h.
-#include "config/split.h"
+#include "config/datasets.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include "base/error.h"
 #include "base/text/number.h"
-#include "base/text/quantity.h"
 #include "config/option_value.h"
 
 namespace trl::config {
@@ -47,12 +44,7 @@ std::optional<int64_t> parse_bound(Rest& rest, std::string_view text, bool& perc
     percent = true;
     text.remove_suffix(1);
   }
-  std::string digits;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const bool between = text[i] == '_' && i > 0 && i + 1 < text.size() && std::isdigit(text[i - 1]) != 0 &&
-                         std::isdigit(text[i + 1]) != 0;
-    if (!between) digits += text[i];
-  }
+  const std::string digits = without_underscores(text);
   const std::optional<int64_t> value = digits.starts_with('+') ? std::nullopt : base::parse_int64(digits);
   if (!value) rest.fail_split(fmt::format("{} is not a bound", shown(text)));
   return value;
@@ -65,10 +57,9 @@ void parse_slice(Rest& rest, SplitPart& part) {
   part.to = parse_bound(rest, rest.until("]"), percent);
   if (!rest.take(']')) rest.fail_split("a bracket is not closed");
   part.percent = percent;
-  for (const std::optional<int64_t>& bound : {part.from, part.to}) {
+  for (const std::optional<int64_t>& bound : {part.from, part.to})
     if (percent && bound && (*bound > 100 || *bound < -100))
       rest.fail_split("a percentage is from -100 to 100");
-  }
 }
 
 void parse_rounding(Rest& rest, SplitPart& part) {
@@ -114,10 +105,9 @@ std::vector<SplitPart> parse_split(std::string_view key, std::string_view split)
     if (plus == text.size()) break;
     text.remove_prefix(plus + 1);
   }
-  for (const SplitPart& part : parts) {
+  for (const SplitPart& part : parts)
     if (parts.front().percent && part.percent && part.drop_remainder != parts.front().drop_remainder)
       Rest{key, split, {}}.fail_split("its parts are rounded in two ways");
-  }
   return parts;
 }
 

@@ -2,11 +2,8 @@
 #include "config/training_arguments.h"
 
 #include "base/error.h"
-#include "config/event_arguments.h"
-#include "config/local_path.h"
-#include "config/model_dtype.h"
 #include "config/option_value.h"
-#include "config/quantization.h"
+#include "config/sizes_and_paths.h"
 
 namespace trl::config {
 
@@ -41,8 +38,7 @@ FrozenCompute frozen_compute(const Config& config) {
   if (quantization(config)) {
     refuse(
         "it would hold the quantised weights a second time, in 2 bytes each: give auto, or neither "
-        "load_in_4bit "
-        "nor load_in_8bit");
+        "load_in_4bit nor load_in_8bit");
   }
   if (fused_kernels(config) == FusedKernels::off) {
     refuse(
@@ -87,12 +83,11 @@ void check_backward_step(const Config& config, const TrainingArguments& out) {
              out.gradient_accumulation_steps);
   }
   if (out.max_tokens_per_pass) {
-    fail_key(
-        "max_tokens_per_pass",
-        "max_tokens_per_pass: {} is refused, because optimizer_in_backward: true updates each weight in one "
-        "backward of the whole micro-batch: leave one of them out, or give a smaller "
-        "per_device_train_batch_size",
-        *out.max_tokens_per_pass);
+    fail_key("max_tokens_per_pass",
+             "max_tokens_per_pass: {} is refused, because optimizer_in_backward: true updates each weight in "
+             "one backward of the whole micro-batch: leave one of them out, or give a smaller "
+             "per_device_train_batch_size",
+             *out.max_tokens_per_pass);
   }
   if (out.max_grad_norm > 0 && !out.clip_by_previous_norm) {
     fail_key(kKey,
@@ -172,6 +167,8 @@ void read_loss(const Config& config, TrainingArguments& out) {
   }
 }
 
+constinit thread_local int64_t read_so_far = 0;
+
 }  // namespace
 
 void refuse_stochastic_rounding() {
@@ -179,12 +176,6 @@ void refuse_stochastic_rounding() {
            "stochastic_rounding: true is for bfloat16 weights, and the weights are float32; give dtype: "
            "bfloat16, or leave it out");
 }
-
-namespace {
-
-constinit thread_local int64_t read_so_far = 0;
-
-}  // namespace
 
 int64_t times_read() noexcept { return read_so_far; }
 
@@ -210,18 +201,16 @@ TrainingArguments training_arguments(const Config& config) {
   out.frozen_compute = frozen_compute(config);
   out.profile_parts = config.get_bool("profile_parts");
   if (out.profile_parts && out.fused_kernels == FusedKernels::off) {
-    fail_key(
-        "profile_parts",
-        "profile_parts: true contradicts fused_kernels: off, where backward is PyTorch's own and shows no "
-        "parts: give fused_kernels: auto, or profile_parts: false");
+    fail_key("profile_parts",
+             "profile_parts: true contradicts fused_kernels: off, where backward is PyTorch's own and shows "
+             "no parts: give fused_kernels: auto, or profile_parts: false");
   }
   out.on_nonfinite = on_nonfinite(config);
   if (const Quantization form = quantization(config); form && !config.get_bool("use_peft")) {
     const char* const key = form.form == WeightForm::int8 ? "load_in_8bit" : "load_in_4bit";
     fail_key(key,
              "{}: true: quantised weights cannot be trained, only adapters on top of them; give use_peft: "
-             "true, or {}: "
-             "false",
+             "true, or {}: false",
              key, key);
   }
   read_optimizer(config, out);

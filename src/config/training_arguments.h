@@ -7,15 +7,49 @@
 #include <utility>
 #include <vector>
 
-#include "config/attention.h"
+#include "base/json/json.h"
 #include "config/config.h"
-#include "config/levers.h"
+#include "config/model_options.h"
 #include "config/optim_arguments.h"
-#include "config/preference_arguments.h"
 #include "config/recompute.h"
-#include "config/schedule_arguments.h"
 
 namespace trl::config {
+
+// The typed view of the options that DPO, Reward and KTO add to a training run.
+struct PreferenceArguments {
+  std::vector<std::pair<std::string, double>> losses;  // loss_type and loss_weights
+  bool exchanges = false;                              // each prompt also gets another row's completion
+  double beta = 0.1;
+  double label_smoothing = 0;
+  std::string f_divergence_type = "reverse_kl";
+  double f_alpha_divergence_coef = 0.5;
+  double discopop_tau = 0.05;
+  bool use_weighting = false;
+  std::optional<double> ld_alpha;
+  double desirable_weight = 1, undesirable_weight = 1;  // KTO
+  double center_rewards_coefficient = 0;                // Reward; 0: they are not centered
+  std::string reference;                                // ref_model_name_or_path; empty: the initial model
+  bool continues_adapter = false;                       // adapter_name_or_path is trained on
+  bool sync_ref_model = false;
+  double ref_model_mixup_alpha = 0.6;
+  int64_t ref_model_sync_steps = 512;
+  bool precompute_ref_log_probs = false;
+  std::optional<int64_t> precompute_ref_batch_size;  // none: the batch size of the rows
+  std::string ref_logprobs_cache_dir;
+};
+// Returns whether its method and loss_type exchange completions (MethodRow::exchanging_loss).
+bool exchanges_completions(const Config& config);
+
+// Reads and cross-checks the arguments of the configuration's method; throws Error(invalid_config).
+PreferenceArguments preference_arguments(const Config& config);
+
+// The settings of a run that a memory plan adds to its options. The results are the same, bit for bit.
+struct Levers {
+  // The feed-forward part of a layer runs on as few tokens at once as its bits allow.
+  bool small_tiles = false;
+  // false: float32 weights that are used in bfloat16 are converted at each use.
+  bool weight_copies = true;
+};
 
 enum class Strategy : uint8_t { no, steps, epoch, best };  // best: only for save_strategy
 enum class SaveFormat : uint8_t { safetensors, gguf };
@@ -116,6 +150,10 @@ struct TrainingArguments {
 TrainingArguments training_arguments(const Config& config);
 int64_t times_read() noexcept;  // calls of training_arguments() on this thread
 
+// Reads when a run logs, evaluates and saves, and the checkpoints that it loads at its start and end.
+// out.lr_scheduler_type must have been read before.
+void read_events(const Config& config, TrainingArguments& out);
+
 // Returns offload_dir, or its default; empty: nothing is offloaded.
 std::string offload_directory(const TrainingArguments& arguments);
 
@@ -134,6 +172,31 @@ void refuse_evaluation(const TrainingArguments& arguments);
 // determine the rows: a checkpoint stores them. arguments: the typed view of config.
 std::vector<std::pair<std::string, std::string>> result_options(const Config& config,
                                                                 const TrainingArguments& arguments);
+
+// The options of a run with their values, which are read once and handed on, to the engine too.
+struct RunOptions {
+  // Throws the errors of training_arguments().
+  explicit RunOptions(Config given) : config(std::move(given)), arguments(training_arguments(config)) {}
+
+  Config config;
+  TrainingArguments arguments;  // the values of config
+};
+
+// sample_prompts: the prompts that a run completes while it trains, and when.
+struct SampleArguments {
+  bool asked = false;
+  base::Json prompts;            // a list, as given; empty if there is a file
+  std::string file;              // the file whose rows are the prompts; or empty
+  std::optional<int64_t> steps;  // none: with evaluations or checkpoints
+  bool evaluates = false;        // the run has evaluations
+  int64_t max_new_tokens = 0;
+};
+
+// Throws Error(invalid_config) for an empty list, and for a method whose model does not generate text.
+SampleArguments sample_arguments(const Config& config);
+
+// Returns one line for all keys that share a reason: "run_name, project: nothing is sent to a tracker".
+std::vector<std::string> by_reason(const std::vector<std::string>& warnings);
 
 // Returns warnings for the log at the start of a run: options that were given and have no effect on it.
 std::vector<std::string> idle_options(const Config& config);

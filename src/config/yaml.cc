@@ -72,9 +72,8 @@ struct Reader {
     return true;
   }
 
-  // Returns the pairs of a mapping; pairs merged by `<<` are last and only added if the key is missing.
-  // A list, because assignment to a node of yaml-cpp changes the node it referred to, so nothing here may
-  // move.
+  // Returns the pairs of a mapping; pairs merged by `<<` are last and only added if the key is missing. A
+  // list, because assignment to a node of yaml-cpp changes the node it referred to, so nothing here may move.
   std::list<Pair> pairs(const YAML::Node& map, int depth) {
     count(map, depth);
     std::list<Pair> own, merged;
@@ -91,8 +90,7 @@ struct Reader {
       if (++nodes > kMostNodes) fail_at(mark, "too many values");
     }
     for (Pair& pair : merged) {
-      const bool known =
-          std::any_of(own.begin(), own.end(), [&](const Pair& p) { return p.key == pair.key; });
+      const bool known = std::ranges::any_of(own, [&](const Pair& p) { return p.key == pair.key; });
       if (!known) own.push_back(std::move(pair));
     }
     return own;
@@ -100,13 +98,12 @@ struct Reader {
 
   void merge(const YAML::Node& source, int depth, std::list<Pair>& out) {
     count(source, depth);
-    if (source.IsMap()) {
+    if (source.IsMap())
       for (Pair& pair : pairs(source, depth + 1)) out.push_back(std::move(pair));
-    } else if (source.IsSequence()) {
+    else if (source.IsSequence())
       for (const auto& item : source) merge(item, depth + 1, out);
-    } else {
+    else
       fail_at(source.Mark(), "<<: only mappings can be merged");
-    }
   }
 
   base::Json scalar(const YAML::Node& node) {
@@ -154,18 +151,12 @@ struct Reader {
   }
 };
 
+// Returns the number that four hexadecimal digits begin the text with.
 std::optional<uint32_t> hex4(std::string_view text) {
   uint32_t value = 0;
   if (text.size() < 4) return std::nullopt;
-  for (const char c : text.substr(0, 4)) {
-    const auto digit = c >= '0' && c <= '9'   ? c - '0'
-                       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                              : -1;
-    if (digit < 0) return std::nullopt;
-    value = value * 16 + static_cast<uint32_t>(digit);
-  }
-  return value;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + 4, value, 16);
+  return error == std::errc() && stop == text.data() + 4 ? std::optional(value) : std::nullopt;
 }
 
 // Joins surrogates: JSON writes a character beyond U+FFFF as two \u escapes, YAML as one \U. This is the only

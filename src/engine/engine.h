@@ -5,21 +5,28 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
+#include "base/error.h"
 #include "base/interrupt.h"
 #include "base/memory/memory.h"
-#include "config/levers.h"
-#include "config/quantization.h"
+#include "config/model_options.h"
+#include "config/training_arguments.h"
+#include "data/batch/batch.h"
+#include "io/model_source.h"
 
 namespace trl::config {
 struct RunOptions;
 }
+namespace trl::telemetry {
+struct RunPlan;
+}
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 15;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 18;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -62,40 +69,6 @@ struct Metric {
   double value;
 };
 
-// A column of a batch: one number for each of its sequences.
-struct SequenceColumn {
-  std::string_view name;
-  std::span<const float> values;
-};
-
-// One micro-batch without padding: its segments follow one another. A segment attends to itself, its parent
-// and all that its parent attends to; if no segment has a parent, segments are documents. A sequence is the
-// unit of a loss: its last segment and all segments above that one. labels are TRL's, not shifted: a token is
-// predicted from the token before it in its sequence, in each sequence that contains it; -100 is ignored; the
-// first token of a sequence never counts.
-struct Batch {
-  const int32_t* input_ids = nullptr;     // [tokens]
-  const int32_t* labels = nullptr;        // [tokens], -100: ignored
-  const int32_t* position_ids = nullptr;  // [tokens], from 0 in each sequence
-  const int32_t* cu_seqlens = nullptr;    // [documents + 1], 0 ... tokens
-  const int64_t* row_ids = nullptr;       // [row_id_count], index in the source
-  int64_t tokens = 0;
-  int64_t documents = 0;
-  int64_t row_id_count = 0;
-  int64_t rows = 0;            // prepared rows; a packed row is one
-  int64_t width = 0;           // width of TRL's input_ids, padding included
-  int64_t elements = 0;        // elements of TRL's input_ids
-  int64_t max_length = 0;      // longest document
-  int64_t counted_tokens = 0;  // num_tokens (the sum of the attention mask, or the row's width)
-  // Tokens that Trainer does not take for padding: by the mask, or without one by the pad token's id.
-  int64_t real_tokens = 0;
-  // [documents], in depth-first order: the segment that this one continues, which is before it, or -1; null:
-  // no segment has a parent
-  const int32_t* parents = nullptr;
-  std::span<const int32_t> sequences = {};  // the last segment of each; empty: each segment is a sequence
-  std::span<const SequenceColumn> columns = {};
-};
-
 // Micro-batches in TRL's order, implemented by libtrl.so. exclusive.
 class BatchSource {
  public:
@@ -111,8 +84,17 @@ class BatchSource {
   // Starts a pass instead of an epoch: each row once, in file order, `batch_size` rows per batch; the last
   // batch may be short. A run starts its epoch anew afterwards.
   virtual int32_t start_pass(int64_t batch_size, ErrorSink& error) noexcept = 0;
-  // ok: *batch is valid until the next call; end: the epoch, or the pass, is over.
-  virtual int32_t next(Batch* batch, ErrorSink& error) noexcept = 0;
+  // ok: **batch is valid until the next call; end: the epoch, or the pass, is over.
+  virtual int32_t next(const data::Batch** batch, ErrorSink& error) noexcept = 0;
+  // The state that a checkpoint keeps of a source whose next batches do not follow from the epoch and its
+  // batches so far, such as a buffer of completions; valid until the next call. Empty: it has none.
+  virtual int32_t state(std::string_view* /*bytes*/, ErrorSink& /*error*/) noexcept { return 0; }
+  // Takes an earlier state(), directly after a start_epoch() with the position at which it was asked.
+  virtual int32_t load_state(std::string_view /*bytes*/, ErrorSink& error) noexcept {
+    const auto status = static_cast<int32_t>(Status::invalid_argument);
+    error.set(status, "these rows have no state, and the checkpoint has one: it is of other rows", {}, 0);
+    return status;
+  }
 
  protected:
   ~BatchSource() = default;
@@ -149,7 +131,7 @@ struct GgufVocabulary {
 };
 
 struct ModelSpec {
-  std::string_view path;       // Hugging Face directory or one GGUF file
+  io::ModelSource source;
   std::string_view dtype;      // auto, float32, bfloat16
   bool use_cpu = false;        // even if there is a GPU
   int64_t embedding_rows = 0;  // rows that the embedding gets; 0: as many as the files have
@@ -247,7 +229,7 @@ struct Prediction {
 
 struct AttentionSpec {
   const config::RunOptions* options = nullptr;  // attn_implementation names a plug-in
-  std::string_view model_path;
+  io::ModelSource model;
 };
 
 // The plug-in attention of a run. Opening one checks it, and reads neither rows nor weights.
@@ -344,16 +326,17 @@ struct PlanSpec {
   double tokens = 0;        // tokens of all steps; 0: not known
   double epoch_tokens = 0;  // tokens of all rows, once; 0: not known
   bool time = true;         // false: no time is predicted or measured
-  bool disks = false;       // the disks are compared with what the run will write, as check_disks() does
-  int64_t batches_per_epoch = 0;  // as for check_disks()
+  // The batches of an epoch (-1: streaming; 0: not known), which then say in place of `steps` how much the
+  // run writes to its disks.
+  std::optional<int64_t> batches_per_epoch = {};
 };
 
-class TextSink {
+class PlanSink {
  public:
-  virtual void set(std::string_view text) = 0;
+  virtual void set(const telemetry::RunPlan& plan) = 0;
 
  protected:
-  ~TextSink() = default;
+  ~PlanSink() = default;
 };
 
 class Engine {
@@ -366,9 +349,9 @@ class Engine {
   // output directory or checkpoint to resume from; config as in TrainerSpec.
   virtual int32_t check_run(const config::RunOptions& options, ErrorSink& error) noexcept = 0;
   // Returns Error(io) if the disks have no room for the files that the run will write: its checkpoints, as
-  // far as these batches (-1: streaming; 0: not known) tell how many, and a file of states. Reads headers of
-  // the model, and no weights. create_trainer() checks the rest.
-  virtual int32_t check_disks(const PlanSpec& spec, int64_t batches_per_epoch, ErrorSink& error) noexcept = 0;
+  // far as the spec's batches_per_epoch tell how many, and a file of states. Reads headers of the model, and
+  // no weights. create_trainer() checks the rest.
+  virtual int32_t check_disks(const PlanSpec& spec, ErrorSink& error) noexcept = 0;
   virtual int32_t open_model(const ModelSpec& spec, Model** out, ErrorSink& error) noexcept = 0;
   // Converts the files of a model, or of an adapter, to another format or type.
   virtual int32_t convert(const ConvertSpec& spec, ErrorSink& error) noexcept = 0;
@@ -378,9 +361,9 @@ class Engine {
   // counted: the peak of the memory counter for an evaluator with its model and one batch, whose rows have
   // the spec's lengths. No weights are read.
   virtual int32_t plan_evaluation(const PlanSpec& spec, int64_t* counted, ErrorSink& error) noexcept = 0;
-  // json: an object, which include/trl/trl.h describes at trl_trainer_plan. Reads headers of the model, and
-  // no weights.
-  virtual int32_t plan(const PlanSpec& spec, TextSink& json, ErrorSink& error) noexcept = 0;
+  // Predicts the run; room, model, way and rows stay empty. Reads headers of the model, and no weights. With
+  // batches_per_epoch the plan's refusal by the disks is that of check_disks().
+  virtual int32_t plan(const PlanSpec& spec, PlanSink& plan, ErrorSink& error) noexcept = 0;
 
  protected:
   ~Engine() = default;

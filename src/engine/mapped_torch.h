@@ -2,6 +2,7 @@
 // (docs: one libtorch per process), so this is checked before the engine is opened.
 #pragma once
 #include <string>
+#include <vector>
 
 namespace trl::engine {
 
@@ -12,5 +13,14 @@ bool shares_mapped_torch(const std::string& engine_path);
 // Returns "1.13" for libtorch_cpu.so.1.13, "2.15.0+cpu" from version.py next to a Python package's lib/, else
 // "unknown".
 std::string torch_version_of(const std::string& library_path);
+
+// The needs that a shared library declares to the dynamic linker, read from its file without loading it.
+struct ElfNeeds {
+  std::vector<std::string> libraries;    // DT_NEEDED
+  std::vector<std::string> directories;  // DT_RUNPATH or DT_RPATH, $ORIGIN resolved
+};
+
+// Throws Error(format) if the file is not an ELF library of this machine's word size, or its sizes are false.
+ElfNeeds read_elf_needs(const std::string& path);
 
 }  // namespace trl::engine

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
-#include "base/threads/quiet_thread.h"
+#include "base/threads/thread_pool.h"
 #include "engine/error_capture.h"
 #include "engine/mapped_torch.h"
 

@@ -1,7 +1,5 @@
 #include "entry/boundary.h"
 
-#include "base/log.h"
-
 namespace trl::entry {
 
 namespace {
@@ -13,7 +11,7 @@ int32_t report(engine::ErrorSink& error, Status status, std::string_view message
 }
 
 std::string one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
+  std::ranges::replace(text, '\n', ' ');
   return text;
 }
 

@@ -50,13 +50,15 @@ class WarningsToHost final : public c10::WarningHandler {
 // Reports the current exception as status and message.
 int32_t report_exception(engine::ErrorSink& error) noexcept;
 
-// Runs body, which returns a Status, and reports its exceptions.
+// Runs body, which returns a Status or nothing, and reports its exceptions.
 template <typename Body>
 int32_t guard(engine::Host& host, engine::ErrorSink& error, Body&& body) noexcept {
   try {
     const WarningsToHost warnings(host);
     const base::InterruptScope interrupted_by(host.interrupt());
-    return static_cast<int32_t>(body());
+    if constexpr (!std::is_void_v<decltype(body())>) return static_cast<int32_t>(body());
+    body();
+    return static_cast<int32_t>(Status::ok);
   } catch (...) {
     return report_exception(error);
   }

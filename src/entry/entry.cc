@@ -5,11 +5,9 @@
 #include "base/arithmetic/isa.h"
 #include "base/json/json.h"
 #include "checkpoint/convert.h"
-#include "config/run_options.h"
+#include "config/training_arguments.h"
 #include "engine/engine.h"
-#include "entry/attention_object.h"
 #include "entry/boundary.h"
-#include "entry/evaluator_object.h"
 #include "entry/memory_plan.h"
 #include "entry/model_object.h"
 #include "entry/trainer_object.h"
@@ -68,7 +66,6 @@ class EngineObject final : public engine::Engine {
     return guard(host_, error, [&] {
       if (threads < 1) fail(Status::invalid_argument, "threads is {}; accepted: 1 or more", threads);
       tensor::set_threads(threads);  // libtorch's own setting belongs to the process and is not changed
-      return Status::ok;
     });
   }
 
@@ -76,7 +73,6 @@ class EngineObject final : public engine::Engine {
     return guard(host_, error, [&] {
       tensor::end_crew();
       tensor::end_openmp_threads();
-      return Status::ok;
     });
   }
 
@@ -86,80 +82,57 @@ class EngineObject final : public engine::Engine {
       train::check_device(arguments, tensor::device(config.get_bool("use_cpu")));
       train::check_output(arguments, !config.get_bool("use_peft"));
       if (config.get_text("memory_budget")) check_plannable(config, arguments);
-      return Status::ok;
     });
   }
 
-  int32_t check_disks(const engine::PlanSpec& spec, int64_t batches_per_epoch,
-                      engine::ErrorSink& error) noexcept override {
-    return compute(host_, error, [&] {
-      entry::check_disks(spec, batches_per_epoch);
-      return Status::ok;
-    });
+  int32_t check_disks(const engine::PlanSpec& spec, engine::ErrorSink& error) noexcept override {
+    return compute(host_, error, [&] { entry::check_disks(spec); });
   }
 
   int32_t open_model(const engine::ModelSpec& spec, engine::Model** out,
                      engine::ErrorSink& error) noexcept override {
     *out = nullptr;
-    return compute(host_, error, [&] {
-      *out = new ModelObject(host_, spec);
-      return Status::ok;
-    });
+    return compute(host_, error, [&] { *out = new ModelObject(host_, spec); });
   }
 
   int32_t convert(const engine::ConvertSpec& spec, engine::ErrorSink& error) noexcept override {
     return compute(host_, error, [&] {
       HostLog log(host_);
       checkpoint::convert(spec, &log);
-      return Status::ok;
     });
   }
 
   int32_t open_attention(const engine::AttentionSpec& spec, engine::Attention** out,
                          engine::ErrorSink& error) noexcept override {
     *out = nullptr;
-    return compute(host_, error, [&] {
-      *out = new AttentionObject(spec);
-      return Status::ok;
-    });
+    return compute(host_, error, [&] { *out = new AttentionObject(spec); });
   }
 
   int32_t create_trainer(const engine::TrainerSpec& spec, engine::Trainer** out,
                          engine::ErrorSink& error) noexcept override {
     *out = nullptr;
     return compute(host_, error, [&] {
-      if (spec.model == nullptr || spec.train == nullptr) {
+      if (spec.model == nullptr || spec.train == nullptr)
         fail(Status::invalid_argument, "a trainer needs a model and training batches");
-      }
       *out = new TrainerObject(host_, spec);
-      return Status::ok;
     });
   }
 
   int32_t create_evaluator(const engine::EvaluatorSpec& spec, engine::Evaluator** out,
                            engine::ErrorSink& error) noexcept override {
     *out = nullptr;
-    return compute(host_, error, [&] {
-      *out = new EvaluatorObject(host_, spec);
-      return Status::ok;
-    });
+    return compute(host_, error, [&] { *out = new EvaluatorObject(host_, spec); });
   }
 
   int32_t plan_evaluation(const engine::PlanSpec& spec, int64_t* counted,
                           engine::ErrorSink& error) noexcept override {
     *counted = 0;
-    return compute(host_, error, [&] {
-      *counted = planned_evaluation(spec);
-      return Status::ok;
-    });
+    return compute(host_, error, [&] { *counted = planned_evaluation(spec); });
   }
 
-  int32_t plan(const engine::PlanSpec& spec, engine::TextSink& json,
+  int32_t plan(const engine::PlanSpec& spec, engine::PlanSink& plan,
                engine::ErrorSink& error) noexcept override {
-    return compute(host_, error, [&] {
-      json.set(plan_json(spec));
-      return Status::ok;
-    });
+    return compute(host_, error, [&] { plan.set(run_plan(spec)); });
   }
 
  private:
@@ -191,11 +164,10 @@ extern "C" __attribute__((visibility("default"))) int32_t trl_engine_open(
     trl::engine::ErrorSink* error) noexcept {
   *out = nullptr;
   return trl::entry::guard(*host, *error, [&] {
-    if (interface_version != trl::engine::kInterfaceVersion) {
+    if (interface_version != trl::engine::kInterfaceVersion)
       trl::fail(trl::Status::unsupported,
                 "libtrl.so has version {} of the engine's interface, libtrl_engine.so has version {}",
                 interface_version, trl::engine::kInterfaceVersion);
-    }
     trl::tensor::set_host(host);
     if (shared_torch != 0) trl::kernels::leave_primitives_to_host();
     *out = new trl::entry::EngineObject(*host, shared_torch != 0);

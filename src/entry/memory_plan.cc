@@ -7,21 +7,21 @@
 #include <span>
 
 #include "base/error.h"
-#include "base/json/json.h"
-#include "base/memory/resident.h"
+#include "base/memory/system_memory.h"
 #include "entry/boundary.h"
+#include "entry/model_object.h"
 #include "entry/same_batch.h"
-#include "entry/start.h"
-#include "entry/trained.h"
 #include "entry/trainer_object.h"
 #include "kernels/probe.h"
-#include "memory/disk_speed.h"
+#include "memory/paged_memory.h"
 #include "memory/plan.h"
 #include "model/kv_cache.h"
+#include "model/layer_context.h"
 #include "model/model.h"
 #include "tensor/device.h"
-#include "tensor/memory/mapped_pages.h"
-#include "train/disk_room.h"
+#include "tensor/memory/rehearsal.h"
+#include "train/disk_needs.h"
+#include "train/evaluator.h"
 #include "train/trainer.h"
 
 namespace trl::entry {
@@ -60,20 +60,16 @@ std::string term(const tensor::Taken& taken) {
                                       : "backward";
 }
 
+// The figures of a rehearsal, and the part of the plan that follows from them alone.
 struct Rehearsed {
-  memory::Plan memory;
-  memory::Plan kinds;  // the same, by the kinds of the memory counter
+  telemetry::RunPlan plan;  // without the process, time and disks
   std::map<tensor::Work, double> work;
-  std::vector<double> clock;            // of the plan's moments, from 0 to 1
-  std::vector<std::string_view> stage;  // of each moment
-  double traffic = 0;                   // bytes that pass through memory in addition to those of products
-  int64_t left = 0;                     // bytes that move from memory to a file, and back
+  double traffic = 0;  // bytes that pass through memory in addition to those of products
+  int64_t left = 0;    // bytes that move from memory to a file, and back
   train::DiskNeeds disk;
-  int64_t cache_tokens = 0, cache_bytes = 0;  // the keys and values of one sequence
-  int64_t token_state_bytes = 0;              // hidden states of one token, which cache_frozen_layers keeps
-  int64_t parameters = 0, trained = 0;
-  int64_t longest = 0, tokens = 0;  // tokens of a row, and of a micro-batch as num_tokens counts them
-  int64_t events = 0;               // up to the end of the step, or of the evaluation after it
+  int64_t token_state_bytes = 0;  // hidden states of one token, which cache_frozen_layers keeps
+  int64_t tokens = 0;             // of a micro-batch, as num_tokens counts them
+  int64_t events = 0;             // up to the end of the step, or of the evaluation after it
 };
 
 // Returns the bytes read and written in a block: each part counts as often as it is used.
@@ -96,7 +92,7 @@ int64_t counted_tokens(std::span<const int64_t> rows, const config::TrainingArgu
 }
 
 // Returns the bytes that generation keeps for one sequence of `tokens` tokens.
-int64_t cache_bytes(model::Model& model, int64_t tokens, bool bf16) {
+int64_t cache_bytes(const model::Model& model, int64_t tokens, bool bf16) {
   const tensor::Rehearsal apart;
   const model::ModelConfig& config = model.config();
   model::KvCache cache;
@@ -111,15 +107,14 @@ int64_t cache_bytes(model::Model& model, int64_t tokens, bool bf16) {
 // Opens the model as a run does, in a rehearsal.
 std::unique_ptr<model::Model> opened(const engine::PlanSpec& spec, const config::Config& config) {
   base::NullLog log;
-  const std::string path(spec.model.path);
-  auto model = model::Model::open(path, spec.model.dtype, &log, at::kCPU, head_of(config),
+  auto model = model::Model::open(spec.model.source, spec.model.dtype, &log, at::kCPU, head_of(config),
                                   spec.model.quantization, spec.model.seed);
   if (spec.model.embedding_rows > 0) model->resize_embeddings(spec.model.embedding_rows);
   const tensor::Stage stage("adapters");
   if (const auto adapter = config.get_text("adapter_name_or_path"); adapter && !adapter->empty())
     model->adapters().open("default", *adapter, &log);
   refuse_quantised(*model, config);
-  add_adapter(*model, path, config, spec.new_tokens, log);
+  add_adapter(*model, spec.model.source.name(), config, spec.new_tokens, log);
   return model;
 }
 
@@ -131,8 +126,8 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
   setup.arguments = arguments;
   setup.arguments.levers = spec.levers;
   const std::vector<int64_t> lengths = lengths_of(spec, *model, config.get_bool("packing"));
-  const int64_t longest = lengths.empty() ? 1 : *std::max_element(lengths.begin(), lengths.end());
-  out.longest = longest;
+  const int64_t longest = lengths.empty() ? 1 : *std::ranges::max_element(lengths);
+  out.plan.row_tokens = out.plan.cache_tokens = longest;
   out.tokens = counted_tokens(lengths, arguments);
   SameBatch batches(sequences_of(lengths, setup.arguments));
   const std::vector evaluated_rows(static_cast<size_t>(setup.arguments.per_device_eval_batch_size),
@@ -144,14 +139,14 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
   setup.arguments.share_prefix = config::SharePrefix::never;  // only the lengths of rows are known
   const bool bf16 = setup.arguments.bf16, evaluated = evaluates(setup.arguments);
   setup.model = model.get();
-  setup.model_path = spec.model.path;
+  setup.source = spec.model.source;
   setup.train = &batches;
   if (evaluated) setup.eval = &evaluation;
   train::Trainer trainer(std::move(setup));
   for (const tensor::Parameter* p : model->all_parameters()) {
-    out.parameters += p->count();
+    out.plan.parameters += p->count();
     if (!p->trainable) continue;
-    out.trained += p->count();
+    out.plan.trained_parameters += p->count();
     out.traffic += 2.0 * static_cast<double>(p->count()) * static_cast<double>(c10::elementSize(p->dtype()));
   }
   trainer.rehearse();
@@ -165,8 +160,7 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
   out.disk = trainer.disk_needs();
   out.token_state_bytes =
       model->config().hidden_size * static_cast<int64_t>(c10::elementSize(model->dtype()));
-  out.cache_tokens = longest;
-  out.cache_bytes = cache_bytes(*model, longest, bf16);
+  out.plan.cache_bytes = cache_bytes(*model, longest, bf16);
 }
 
 // Returns the stage of each event. Events before the first forward belong to opening.
@@ -184,10 +178,36 @@ std::vector<std::string_view> stages_of(std::span<const tensor::Rehearsal::Event
 std::vector<int64_t> first_of_each(const std::vector<std::string_view>& stages) {
   std::vector<int64_t> first;
   std::set<std::string_view> seen;
-  for (size_t i = 0; i < stages.size(); ++i) {
+  for (size_t i = 0; i < stages.size(); ++i)
     if (seen.insert(stages[i]).second) first.push_back(static_cast<int64_t>(i));
-  }
   return first;
+}
+
+// Plans the memory that the memory counter sees. Its terms are the kinds.
+memory::Plan counted(const tensor::Rehearsal& rehearsal, int64_t events) {
+  std::vector<memory::Holding> kinds;
+  for (const tensor::Taken& taken : rehearsal.taken())
+    if (taken.stage != tensor::kMappedPages)
+      kinds.push_back({std::string(base::memory_kind_name(taken.kind)), taken.bytes, taken.from, taken.to});
+  return memory::plan(kinds, events, 1);
+}
+
+// Fills in terms and timeline, with no bytes for the process. holdings: of the other terms.
+void add_timeline(telemetry::RunPlan& plan, std::span<const memory::Holding> holdings,
+                  std::span<const tensor::Rehearsal::Event> events) {
+  constexpr int64_t kMoments = 400;
+  const std::vector<std::string_view> stages = stages_of(events);
+  const memory::Plan memory = memory::plan(holdings, std::ssize(events), kMoments, first_of_each(stages));
+  plan.peak_bytes = memory.peak;
+  plan.terms = {{"process"}};
+  for (const memory::Term& term : memory.terms) plan.terms.push_back({term.name, term.at_peak, term.most});
+  const double whole = events.empty() ? 1 : std::max(events.back().clock, 1.0);
+  for (const auto& moment : memory.moments) {
+    const auto event = static_cast<size_t>(moment.event);
+    std::vector<int64_t> bytes = {0};
+    bytes.insert(bytes.end(), moment.bytes.begin(), moment.bytes.end());
+    plan.timeline.push_back({events[event].clock / whole, std::string(stages[event]), std::move(bytes)});
+  }
 }
 
 Rehearsed rehearse(const engine::PlanSpec& spec, const config::Config& config,
@@ -197,137 +217,93 @@ Rehearsed rehearse(const engine::PlanSpec& spec, const config::Config& config,
   tensor::Rehearsal rehearsal;
   rehearse_run(spec, config, arguments, rehearsal, out);
   // Resident before the first event of a run, and given back at that event.
-  std::vector<memory::Holding> holdings, kinds;
+  std::vector<memory::Holding> holdings;
   if (const int64_t more = start - base::resident_bytes(); more > 0)
     holdings.push_back({"start of the process", more, 0, 1});
-  for (const tensor::Taken& taken : rehearsal.taken()) {
+  for (const tensor::Taken& taken : rehearsal.taken())
     holdings.push_back({term(taken), taken.bytes, taken.from, taken.to});
-    if (taken.stage == tensor::kMappedPages) continue;  // the counter does not see them
-    kinds.push_back({std::string(base::memory_kind_name(taken.kind)), taken.bytes, taken.from, taken.to});
-  }
-  constexpr int64_t kMoments = 400;
-  const std::span events = std::span(rehearsal.events()).first(static_cast<size_t>(out.events));
-  const std::vector<std::string_view> stages = stages_of(events);
-  out.memory = memory::plan(holdings, out.events, kMoments, first_of_each(stages));
-  out.kinds = memory::plan(kinds, out.events, 1);
-  const double whole = events.empty() ? 1 : std::max(events.back().clock, 1.0);
-  for (const auto& moment : out.memory.moments) {
-    const auto event = static_cast<size_t>(moment.event);
-    out.clock.push_back(events[event].clock / whole);
-    out.stage.push_back(stages[event]);
+  add_timeline(out.plan, holdings, std::span(rehearsal.events()).first(static_cast<size_t>(out.events)));
+  const memory::Plan kinds = counted(rehearsal, out.events);
+  out.plan.counted_bytes = kinds.peak;
+  for (size_t i = 0; i < out.plan.kinds.size(); ++i) {
+    for (const memory::Term& kind : kinds.terms)
+      if (kind.name == base::memory_kind_name(static_cast<MemoryKind>(i))) out.plan.kinds[i] = kind.most;
   }
   out.left = rehearsal.left();
   return out;
 }
 
-void add_memory(base::Json& json, const Rehearsed& run, int64_t process) {
-  json["peak_bytes"] = run.memory.peak + process;
-  json["process_bytes"] = process;
-  json["counted_bytes"] = run.kinds.peak;
-  base::Json& kinds = json["kinds"];
-  for (int32_t i = 0; i < base::kMemoryKinds; ++i)
-    kinds[std::string(base::memory_kind_name(static_cast<MemoryKind>(i)))] = 0;
-  for (const memory::Term& kind : run.kinds.terms) kinds[kind.name] = kind.most;
-  base::Json& terms = json["terms"] = base::Json::array();
-  const auto add = [&](const std::string& name, int64_t at_peak, int64_t most) {
-    terms.push_back({{"name", name}, {"bytes", at_peak}, {"most_bytes", most}});
-  };
-  add("process", process, process);
-  for (const memory::Term& term : run.memory.terms) add(term.name, term.at_peak, term.most);
-  base::Json& timeline = json["timeline"] = base::Json::array();
-  for (size_t i = 0; i < run.memory.moments.size(); ++i) {
-    base::Json bytes = {process};
-    for (const int64_t of : run.memory.moments[i].bytes) bytes.push_back(of);
-    timeline.push_back(
-        {{"at", run.clock[i]}, {"stage", std::string(run.stage[i])}, {"bytes", std::move(bytes)}});
+// Returns the length of a run as far as it is known: by the batches of an epoch, or by its steps.
+train::RunSteps steps_of(const engine::PlanSpec& spec) {
+  config::TrainingArguments arguments = spec.options->arguments;
+  if (const std::optional<int64_t> batches = spec.batches_per_epoch) {
+    if (*batches == 0 && arguments.max_steps <= 0) arguments.max_steps = 1;
+    return train::run_steps(arguments, *batches != 0 ? *batches : SameBatch::kMany, 1);
   }
+  train::RunSteps steps;
+  steps.max_steps = spec.steps;
+  steps.save_steps = std::max<int64_t>(1, config::update_count(arguments.save_steps, spec.steps));
+  const auto epochs = static_cast<int64_t>(std::ceil(std::max(1.0, arguments.num_train_epochs)));
+  steps.updates_per_epoch = std::max<int64_t>(1, (spec.steps + epochs - 1) / epochs);
+  return steps;
 }
 
-// Throws Error(io) if the disks lack room for a run of that many batches an epoch (-1: streaming; 0: not
-// known).
-void need_disks(const config::RunOptions& options, train::DiskNeeds needs, int64_t batches) {
-  config::TrainingArguments arguments = options.arguments;
-  if (batches == 0 && arguments.max_steps <= 0) arguments.max_steps = 1;
-  // The checkpoint of a resumed run determines its remaining saves.
-  if (arguments.resume_from_checkpoint) arguments.save_strategy = config::Strategy::no;
-  const train::RunSteps steps = train::run_steps(arguments, batches != 0 ? batches : SameBatch::kMany, 1);
-  needs.checkpoints = train::checkpoints_ahead(arguments, steps, 0);
-  needs.activation_bytes = 0;  // those of the largest batch are compared when the trainer is made
+// Throws Error(io) if the disks have too little room for the run. A run that begins compares the activations
+// of its largest batch later, when the trainer is made.
+void need_disks(const engine::PlanSpec& spec, train::DiskNeeds needs) {
+  const config::TrainingArguments& arguments = spec.options->arguments;
+  if (arguments.resume_from_checkpoint) needs.checkpoints = 0;  // the checkpoint decides how many are left
+  if (spec.batches_per_epoch) needs.activation_bytes = 0;
   train::need_room(arguments, needs);
 }
 
-// Calls check, and returns the reason if it refuses the run, or null.
-template <typename Check>
-base::Json refusal_of(const Check& check) try {
-  check();
-  return nullptr;
-} catch (const Error& error) {
-  if (error.status() != Status::io) throw;
-  return {{"key", error.key()}, {"message", error.message()}};
-}
-
-// tokens: of all rows; 0: not known.
-base::Json disk_json(const config::TrainingArguments& arguments, const Rehearsed& run, int64_t steps,
-                     double tokens) {
-  train::RunSteps planned;
-  planned.max_steps = steps;
-  planned.save_steps = std::max<int64_t>(1, config::update_count(arguments.save_steps, steps));
-  const auto epochs = static_cast<int64_t>(std::ceil(std::max(1.0, arguments.num_train_epochs)));
-  planned.updates_per_epoch = std::max<int64_t>(1, (steps + epochs - 1) / epochs);
+telemetry::RunPlan::Disk disk_of(const engine::PlanSpec& spec, const Rehearsed& run) {
+  const config::TrainingArguments& arguments = spec.options->arguments;
   train::DiskNeeds needs = run.disk;
-  needs.checkpoints = train::checkpoints_ahead(arguments, planned, 0);
-  base::Json json = {{"checkpoint_bytes", needs.checkpoint_bytes},
-                     {"checkpoints", needs.checkpoints},
-                     {"model_bytes", needs.model_bytes},
-                     {"needed_bytes", needs.saved_bytes()},
-                     {"free_bytes", train::free_on_disk(arguments.output_dir)}};
-  train::DiskNeeds compared = needs;
-  if (arguments.resume_from_checkpoint)
-    compared.checkpoints = 0;  // the resumed checkpoint decides how many are left
-  if (base::Json refusal = refusal_of([&] { train::need_room(arguments, compared); }); !refusal.is_null())
-    json["refused"] = std::move(refusal);
-  if (const std::string away = config::offload_directory(arguments); !away.empty()) {
-    json["offloaded_state_bytes"] = needs.state_bytes;
-    json["offloaded_activation_bytes"] = needs.activation_bytes;
-    json["offload_needed_bytes"] = needs.away_bytes();
-    json["offload_free_bytes"] = train::free_on_disk(away);
+  needs.checkpoints = train::checkpoints_ahead(arguments, steps_of(spec), 0);
+  telemetry::RunPlan::Disk disk;
+  disk.checkpoint_bytes = needs.checkpoint_bytes;
+  disk.checkpoints = needs.checkpoints;
+  disk.model_bytes = needs.model_bytes;
+  disk.needed_bytes = needs.saved_bytes();
+  disk.free_bytes = train::free_on_disk(arguments.output_dir);
+  try {
+    need_disks(spec, needs);
+  } catch (const Error& error) {
+    if (error.status() != Status::io) throw;
+    disk.refused = {error.key(), error.message()};
   }
+  if (const std::string away = config::offload_directory(arguments); !away.empty())
+    disk.offloaded = {needs.state_bytes, needs.activation_bytes, needs.away_bytes(),
+                      train::free_on_disk(away)};
   if (const std::string& cache = arguments.cache_frozen_layers; !cache.empty()) {
-    if (tokens > 0) json["frozen_states_bytes"] = static_cast<int64_t>(tokens) * run.token_state_bytes;
-    json["frozen_states_free_bytes"] = train::free_on_disk(cache);
+    std::optional<int64_t> bytes;
+    if (spec.epoch_tokens > 0) bytes = static_cast<int64_t>(spec.epoch_tokens) * run.token_state_bytes;
+    disk.frozen_states = {bytes, train::free_on_disk(cache)};
   }
-  return json;
+  return disk;
 }
 
 // Returns the seconds of writing and reading. They may overlap with arithmetic; the plan does not count on
 // that.
-double add_leaving(base::Json& json, const Rehearsed& run, const config::TrainingArguments& arguments) {
+double add_leaving(Rehearsed& run, const config::TrainingArguments& arguments) {
   const std::string& directory = arguments.offload->directory;
   const memory::DiskSpeed disk = memory::disk_speed(directory);
-  json["leaving"] = {{"bytes", run.left},
-                     {"most_bytes", run.disk.activation_bytes},  // at once
-                     {"free_bytes", train::free_on_disk(directory)},
-                     {"write_bytes_per_second", disk.write},
-                     {"read_bytes_per_second", disk.read}};
+  run.plan.leaving = {run.left, run.disk.activation_bytes, train::free_on_disk(directory), disk.write,
+                      disk.read};
   const auto all = static_cast<double>(run.left);
   return all / disk.write + all / disk.read;
 }
 
-void add_time(base::Json& json, const Rehearsed& run, const engine::PlanSpec& spec,
-              const config::TrainingArguments& arguments) {
+void add_time(Rehearsed& run, const engine::PlanSpec& spec) {
+  const config::TrainingArguments& arguments = spec.options->arguments;
   const kernels::Speed speed = kernels::probe(run.work);
   double seconds = speed.seconds + run.traffic / speed.bytes_per_second;
-  if (run.left > 0) seconds += add_leaving(json, run, arguments);
+  if (run.left > 0) seconds += add_leaving(run, arguments);
   const int64_t tokens = arguments.gradient_accumulation_steps * run.tokens;
   const auto of_step = static_cast<double>(tokens);
-  json["tokens_per_step"] = tokens;
-  json["seconds_per_step"] = seconds;
-  json["tokens_per_second"] = of_step / seconds;
-  if (spec.steps > 0) json["steps"] = spec.steps;
   const double all = spec.tokens > 0 ? spec.tokens : of_step * static_cast<double>(spec.steps);
-  if (all <= 0) return;
-  json["tokens"] = all;
-  json["seconds"] = all / of_step * seconds;
+  run.plan.time = {tokens, seconds, of_step / seconds, spec.steps, all, all / of_step * seconds};
 }
 
 }  // namespace
@@ -341,24 +317,17 @@ void check_plannable(const config::Config& config, const config::TrainingArgumen
              "fused_kernels: off: the plain path takes libtorch's memory, which is not planned");
 }
 
-std::string plan_json(const engine::PlanSpec& spec) {
+telemetry::RunPlan run_plan(const engine::PlanSpec& spec) {
   const auto& [config, arguments] = *spec.options;
   check_plannable(config, arguments);
-  const Rehearsed run = rehearse(spec, config, arguments);
-  base::Json json;
-  if (spec.time) add_time(json, run, spec, arguments);
-  add_memory(json, run, base::resident_bytes());  // a step also uses the probe's pages of code
-  json["row_tokens"] = run.longest;
-  json["parameters"] = run.parameters;
-  json["trained_parameters"] = run.trained;
-  json["kv_cache"] = {{"tokens", run.cache_tokens}, {"bytes", run.cache_bytes}};
-  json["disk"] = disk_json(arguments, run, spec.steps, spec.epoch_tokens);
-  if (spec.disks)
-    json["refused"] = refusal_of([&] { need_disks(*spec.options, run.disk, spec.batches_per_epoch); });
-  return json.dump();
+  Rehearsed run = rehearse(spec, config, arguments);
+  if (spec.time) add_time(run, spec);
+  run.plan.set_process(base::resident_bytes());  // a step also uses the probe's pages of code
+  run.plan.disk = disk_of(spec, run);
+  return std::move(run.plan);
 }
 
-void check_disks(const engine::PlanSpec& spec, int64_t batches_per_epoch) {
+void check_disks(const engine::PlanSpec& spec) {
   const tensor::Rehearsal rehearsal;
   const auto model = opened(spec, spec.options->config);
   SameBatch batches(std::vector<int64_t>{1});
@@ -367,9 +336,31 @@ void check_disks(const engine::PlanSpec& spec, int64_t batches_per_epoch) {
   setup.arguments.max_steps = 1;
   setup.arguments.cache_frozen_layers.clear();  // this cache checks its own disk
   setup.model = model.get();
-  setup.model_path = spec.model.path;
+  setup.source = spec.model.source;
   setup.train = &batches;
-  need_disks(*spec.options, train::Trainer(std::move(setup)).disk_needs(), batches_per_epoch);
+  train::DiskNeeds needs = train::Trainer(std::move(setup)).disk_needs();
+  needs.checkpoints = train::checkpoints_ahead(spec.options->arguments, steps_of(spec), 0);
+  need_disks(spec, needs);
+}
+
+int64_t planned_evaluation(const engine::PlanSpec& spec) {
+  const auto& [config, arguments] = *spec.options;
+  check_plannable(config, arguments);
+  const tensor::Rehearsal rehearsal;
+  base::NullLog log;
+  const auto model = open_model(spec.model, &log, at::kCPU);
+  if (spec.model.embedding_rows > 0) model->resize_embeddings(spec.model.embedding_rows);
+  if (const auto adapter = config.get_text("adapter_name_or_path"); adapter && !adapter->empty())
+    model->adapters().use(&model->adapters().open("default", *adapter, &log));
+  retype_adapter(*model, config);
+  train::Evaluator::Setup setup{arguments, model.get(), spec.model.source};
+  setup.arguments.share_prefix = config::SharePrefix::never;  // only the lengths of rows are known
+  train::Evaluator evaluator(std::move(setup));
+  engine::PlanSpec rows = spec;
+  rows.longest_allowed = true;  // a packed row may be longer than the positions that its documents have
+  SameBatch batch(sequences_of(lengths_of(rows, *model, true), arguments), 1);
+  evaluator.evaluate(batch);
+  return counted(rehearsal, std::ssize(rehearsal.events())).peak;
 }
 
 }  // namespace trl::entry

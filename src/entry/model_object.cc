@@ -2,28 +2,101 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
+#include <atomic>
+
+#include "adapter/config_file.h"
 #include "base/error.h"
-#include "checkpoint/save_adapter.h"
-#include "checkpoint/save_model.h"
+#include "base/memory/system_memory.h"
+#include "checkpoint/save.h"
+#include "config/lora_config.h"
+#include "config/model_options.h"
 #include "entry/boundary.h"
-#include "entry/start.h"
 #include "generate/generate.h"
 #include "tensor/device.h"
 #include "train/scores.h"
 
 namespace trl::entry {
 
+namespace {
+
+// Gives the pages back once: pages that are resident later have been needed since. Returns the resident bytes
+// before.
+int64_t give_back() {
+  static const int64_t before = [] {
+    const int64_t bytes = base::resident_bytes();
+    base::give_back_pages();
+    return bytes;
+  }();
+  return before;
+}
+
+std::atomic<bool> model_was_opened = false;
+
+// TRL trains factors in bfloat16 above a model that bitsandbytes holds, whether an option asked for that or
+// the checkpoint was saved so.
+at::ScalarType factor_type(model::Model& model, const config::Config& config) {
+  const bool held = config::quantization(config) || model.config_json().contains("quantization_config");
+  if (held) return at::kBFloat16;
+  return config.get_bool("autocast_adapter_dtype") ? at::kFloat : model.dtype();
+}
+
+// "model.embed_tokens" -> "embed_tokens"
+std::string last_name(const std::string& module) { return module.substr(module.rfind('.') + 1); }
+
+// Follows TRL: the adapter trains the rows of new tokens, and the whole head. A head that is the embedding
+// has those rows already.
+void train_tokens(config::LoraConfig& lora, model::Model& model, std::span<const int32_t> tokens,
+                  base::LogSink& log) {
+  if (tokens.empty()) return;
+  std::string embedding, head;
+  for (const model::Slot& slot : model.adapters().slots()) {
+    if (!slot.takes_rows) continue;
+    if (!slot.module.head) embedding = last_name(slot.module.name);
+    if (slot.module.head && !slot.module.tied) head = last_name(slot.module.name);
+  }
+  auto& all = lora.trainable_token_indices;
+  auto own =
+      std::ranges::find_if(all, [&](const auto& one) { return one.first.empty() || one.first == embedding; });
+  if (own == all.end()) own = all.insert(all.end(), {embedding, {}});
+  for (const int32_t token : tokens)
+    if (std::ranges::find(own->second, token) == own->second.end()) own->second.push_back(token);
+  std::vector<std::string>& saved = lora.modules_to_save;
+  if (head.empty() || std::ranges::find(saved, head) != saved.end()) return;
+  log.warning("adapter", "chat_template_path: there are new tokens, so {} is trained whole (modules_to_save)",
+              head);
+  saved.push_back(head);
+}
+
+// Returns the adapter in use, which SaveKind refers to.
+model::Adapter& adapter_in_use(model::Model& model) {
+  if (model::Adapter* const adapter = model.adapters().in_use()) return *adapter;
+  fail_key("save.kind", "save.kind: adapter and merged need an adapter in use, and this model uses none");
+}
+
+void warn_of_head(const model::Model& model, const model::Adapter& adapter, base::LogSink& log) {
+  if (!model.config().new_head) return;
+  for (const tensor::Parameter* parameter : adapter.parameters())
+    if (parameter->name.ends_with("score.weight")) return;
+  log.warning("adapter",
+              "lora_task_type: {} leaves the new head as it was drawn: give SEQ_CLS, or "
+              "lora_modules_to_save: score, to train it",
+              adapter.config().task_type);
+}
+
+}  // namespace
+
 std::unique_ptr<model::Model> open_model(const engine::ModelSpec& spec, base::LogSink* log,
                                          at::Device device) {
   const model::Head head = spec.reward ? model::Head::reward : model::Head::language;
-  const std::string path(spec.path);
   if (spec.mapped && device.is_cpu())
-    return model::Model::open_mapped(path, spec.dtype, log, head, spec.quantization, spec.seed,
+    return model::Model::open_mapped(spec.source, spec.dtype, log, head, spec.quantization, spec.seed,
                                      spec.bf16 ? at::kBFloat16 : at::kFloat);
-  return model::Model::open(path, spec.dtype, log, device, head, spec.quantization, spec.seed);
+  return model::Model::open(spec.source, spec.dtype, log, device, head, spec.quantization, spec.seed);
 }
 
-ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec) : host_(host), path_(spec.path) {
+ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec)
+    : host_(host), source_(spec.source) {
   HostLog log(host);
   leave_start_behind();
   const at::Device device = tensor::device(spec.use_cpu);
@@ -32,27 +105,17 @@ ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec) : ho
     log.warning("model",
                 "{} has no score.weight: a new head is drawn from seed {}, whose scores mean nothing before "
                 "it is trained",
-                spec.path, spec.seed);
+                spec.source.name(), spec.seed);
   if (spec.embedding_rows > 0) {
     const int64_t before = model_->config().vocab_size;
     model_->resize_embeddings(spec.embedding_rows);
     if (before != spec.embedding_rows)
       log.info("model", "the embedding now has {} rows; before it had {}", spec.embedding_rows, before);
   }
-  if (!device.is_cpu()) log.info("model", "{} is on {}", spec.path, device.str());
+  if (!device.is_cpu()) log.info("model", "{} is on {}", spec.source.name(), device.str());
   config_json_ = model_->config_json().dump();
   for (const tensor::Parameter* parameter : model_->parameters()) parameter_count_ += parameter->count();
 }
-
-namespace {
-
-// Returns the adapter in use, which SaveKind refers to.
-model::Adapter& adapter_in_use(model::Model& model) {
-  if (model::Adapter* const adapter = model.adapters().in_use()) return *adapter;
-  fail_key("save.kind", "save.kind: adapter and merged need an adapter in use, and this model uses none");
-}
-
-}  // namespace
 
 int32_t ModelObject::save(std::string_view directory, engine::SaveKind kind,
                           std::span<const engine::NamedBytes> files, engine::ErrorSink& error) noexcept {
@@ -60,18 +123,14 @@ int32_t ModelObject::save(std::string_view directory, engine::SaveKind kind,
     const std::string target(directory);
     if (kind == engine::SaveKind::checkpoint)
       fail_key("save.kind", "save.kind: checkpoint is what a trainer saves; give model, adapter or merged");
-    if (kind == engine::SaveKind::adapter) {
-      checkpoint::save_adapter(target, adapter_in_use(*model_), files);
-      return Status::ok;
-    }
+    if (kind == engine::SaveKind::adapter)
+      return checkpoint::save_adapter(target, adapter_in_use(*model_), files);
     std::shared_ptr<void> merged;  // must live until all is written
-    if (kind == engine::SaveKind::merged && model_->adapters().merged() != &adapter_in_use(*model_)) {
+    if (kind == engine::SaveKind::merged && model_->adapters().merged() != &adapter_in_use(*model_))
       merged = model_->adapters().merged_to_save(adapter_in_use(*model_));
-    }
     std::string card;
     checkpoint::save_model(target, *model_,
-                           checkpoint::with_card(target, *model_, path_, files, {}, false, card));
-    return Status::ok;
+                           checkpoint::with_card(target, *model_, source_.name(), files, {}, false, card));
   });
 }
 
@@ -80,34 +139,27 @@ int32_t ModelObject::add_adapter(std::string_view name, std::string_view directo
   return compute(host_, error, [&] {
     HostLog log(host_);
     model_->adapters().open(std::string(name), std::string(directory), &log);
-    return Status::ok;
   });
 }
 
 int32_t ModelObject::remove_adapter(std::string_view name, engine::ErrorSink& error) noexcept {
-  return compute(host_, error, [&] {
-    model_->adapters().remove(name);
-    return Status::ok;
-  });
+  return compute(host_, error, [&] { model_->adapters().remove(name); });
 }
 
 int32_t ModelObject::use_adapter(std::string_view name, engine::ErrorSink& error) noexcept {
   return compute(host_, error, [&] {
     model::Adapters& adapters = model_->adapters();
     adapters.use(name.empty() ? nullptr : &adapters.get(name));
-    return Status::ok;
   });
 }
 
 int32_t ModelObject::merge_adapter(std::string_view name, engine::ErrorSink& error) noexcept {
   return compute(host_, error, [&] {
     model::Adapters& adapters = model_->adapters();
-    if (name.empty()) {
+    if (name.empty())
       adapters.unmerge();
-    } else {
+    else
       adapters.merge(adapters.get(name));
-    }
-    return Status::ok;
   });
 }
 
@@ -120,8 +172,8 @@ void ModelObject::warn_of_length(std::span<const std::span<const int32_t>> promp
     if (tokens + max_new_tokens <= limit) continue;
     HostLog(host_).warning(
         "generate",
-        "prompt {} has {} tokens; with max_new_tokens {} it may go beyond the {} positions "
-        "of the model (max_position_embeddings), where its text is not to be relied on",
+        "prompt {} has {} tokens; with max_new_tokens {} it may go beyond the {} positions of the model "
+        "(max_position_embeddings), where its text is not to be relied on",
         i, tokens, max_new_tokens, limit);
     return;
   }
@@ -132,7 +184,7 @@ int32_t ModelObject::generate(std::span<const std::span<const int32_t>> prompts,
                               engine::ErrorSink& error) noexcept {
   return compute(host_, error, [&] {
     if (model_->config().labels > 0)
-      fail(Status::unsupported, "{}: a reward model scores text and cannot generate it", path_);
+      fail(Status::unsupported, "{}: a reward model scores text and cannot generate it", source_.name());
     warn_of_length(prompts, sampling.max_new_tokens);
     const model::Adapters& adapters = model_->adapters();
     const bool alone = sampling.adapter == engine::kNoAdapter;
@@ -141,7 +193,6 @@ int32_t ModelObject::generate(std::span<const std::span<const int32_t>> prompts,
     adapters.check_usable(adapter);
     const at::AutoGradMode without_graph(false);
     generate::generate(*model_, adapter, prompts, sampling, model_->compute(at::kFloat), sink);
-    return Status::ok;
   });
 }
 
@@ -151,12 +202,68 @@ int32_t ModelObject::score(const engine::ScoreSpec& spec, float* scores, engine:
       fail(Status::unsupported,
            "{}: a language model gives no scores; give a reward model: a classifier with one label, or an "
            "adapter that makes one of its model",
-           path_);
+           source_.name());
     const at::ScalarType type = model_->compute(spec.bf16 ? at::kBFloat16 : at::kFloat);
     const std::vector<float> all = train::scores(*model_, spec.texts, type, spec.batch);
-    std::copy(all.begin(), all.end(), scores);
-    return Status::ok;
+    std::ranges::copy(all, scores);
   });
+}
+
+int64_t start_to_come() {
+  const int64_t bytes = give_back();
+  return model_was_opened ? 0 : bytes;
+}
+
+void leave_start_behind() {
+  give_back();
+  model_was_opened = true;
+}
+
+model::Head head_of(const config::Config& config) {
+  return config.method().scores() ? model::Head::reward : model::Head::language;
+}
+
+void retype_adapter(model::Model& model, const config::Config& config) {
+  model::Adapters& adapters = model.adapters();
+  const at::ScalarType type = factor_type(model, config);
+  if (type == at::kFloat || adapters.find("default") == nullptr) return;
+  adapters.remove("default");
+  adapters.use(&adapters.open("default", config.get("adapter_name_or_path"), nullptr, type));
+}
+
+// use_peft: an adapter is trained and the model is frozen.
+void add_adapter(model::Model& model, const std::string& path, const config::Config& config,
+                 std::span<const int32_t> new_tokens, base::LogSink& log) {
+  std::optional<config::LoraConfig> lora = config::lora_config(config);
+  if (!lora) return;
+  if (model.adapters().find("default") == nullptr) {
+    lora->base_model_name_or_path = adapter::model_name(path);
+    train_tokens(*lora, model, new_tokens, log);
+    model.adapters().add("default", *lora, factor_type(model, config), &log).start(model.generator());
+  } else {
+    retype_adapter(model, config);
+  }
+  model.train_only(model.adapters().get("default"));
+  warn_of_head(model, model.adapters().get("default"), log);
+  int64_t trained = 0, all = 0;
+  for (const tensor::Parameter* parameter : model.all_parameters()) {
+    all += parameter->count();
+    if (parameter->trainable) trained += parameter->count();
+  }
+  log.info("adapter", "{} of {} parameters are trained ({:.2f} %)", trained, all,
+           100 * static_cast<double>(trained) / static_cast<double>(all));
+}
+
+// Refused as in transformers' Trainer.
+void refuse_quantised(model::Model& model, const config::Config& config) {
+  if (config.get_bool("use_peft")) return;
+  for (const tensor::Parameter* parameter : model.parameters()) {
+    if (parameter->encoded() == nullptr) continue;
+    fail_key("use_peft",
+             "use_peft: false asks for all weights to be trained, and {} is held as {}, which cannot be "
+             "trained: train adapters on top of it (use_peft: true), or open the model without quantisation",
+             parameter->name, parameter->encoded()->form());
+  }
 }
 
 }  // namespace trl::entry

@@ -1,12 +1,15 @@
-// engine::Model over model/, generate/ and checkpoint/.
+// engine::Model over model/, generate/ and checkpoint/, and which parts of a model a configuration trains.
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 
+#include "base/log.h"
+#include "config/config.h"
 #include "engine/engine.h"
 #include "model/model.h"
-#include "tensor/memory/gives_back.h"
+#include "tensor/memory/counted.h"
 
 namespace trl::entry {
 
@@ -18,7 +21,7 @@ class ModelObject final : public engine::Model {
  public:
   ModelObject(engine::Host& host, const engine::ModelSpec& spec);
   model::Model& get() { return *model_; }
-  const std::string& path() const { return path_; }  // of the model's files
+  const io::ModelSource& source() const { return source_; }
 
   void release() noexcept override { delete this; }
   std::string_view config_json() noexcept override { return config_json_; }
@@ -41,10 +44,32 @@ class ModelObject final : public engine::Model {
   void warn_of_length(std::span<const std::span<const int32_t>> prompts, int64_t max_new_tokens) const;
   const tensor::GivesBack gives_back_;
   engine::Host& host_;
-  const std::string path_;
+  const io::ModelSource source_;
   std::unique_ptr<model::Model> model_;
   std::string config_json_;
   int64_t parameter_count_ = 0;
 };
+
+// Gives back pages of libraries that the start of the process leaves resident and that are hardly needed
+// again. Returns the resident bytes of the process with these pages as long as no model was opened, then 0. A
+// small run never takes as much.
+int64_t start_to_come();
+
+// Gives them back before a model is opened, so that a run does not hold them in addition to its own memory.
+void leave_start_behind();
+
+// Returns the head that the method needs.
+model::Head head_of(const config::Config& config);
+
+// Adds an adapter to train (use_peft) and freezes the model. path: of the model; new_tokens: from another
+// model's tokenizer, which the adapter trains too.
+void add_adapter(model::Model& model, const std::string& path, const config::Config& config,
+                 std::span<const int32_t> new_tokens, base::LogSink& log);
+
+// Converts the factors of adapter_name_or_path, which is open, to the type that a run gives them.
+void retype_adapter(model::Model& model, const config::Config& config);
+
+// Refuses, as transformers' Trainer does, to train all weights while some are held in blocks.
+void refuse_quantised(model::Model& model, const config::Config& config);
 
 }  // namespace trl::entry

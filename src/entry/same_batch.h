@@ -16,17 +16,20 @@ class SameBatch final : public engine::BatchSource {
  public:
   static constexpr int64_t kMany = int64_t{1} << 40;
   explicit SameBatch(std::span<const int64_t> lengths, int64_t batches = kMany) : batches_(batches) {
-    borders_.push_back(0);
+    batch_.cu_seqlens.push_back(0);
     for (const int64_t length : lengths) {
-      for (int64_t i = 0; i < length; ++i) positions_.push_back(static_cast<int32_t>(i));
-      borders_.push_back(static_cast<int32_t>(positions_.size()));
-      longest_ = std::max(longest_, length);
-      rows_.push_back(std::ssize(rows_));
+      for (int64_t i = 0; i < length; ++i) batch_.position_ids.push_back(static_cast<int32_t>(i));
+      batch_.cu_seqlens.push_back(static_cast<int32_t>(batch_.position_ids.size()));
+      batch_.width = std::max(batch_.width, length);
+      batch_.row_ids.push_back(batch_.rows++);
     }
-    ids_.assign(positions_.size(), 0);
+    batch_.num_tokens = batch_.non_padding_tokens = std::ssize(batch_.position_ids);
+    batch_.input_ids.assign(batch_.position_ids.size(), 0);
+    batch_.labels = batch_.input_ids;
+    batch_.input_numel = batch_.width * batch_.rows;
   }
   int64_t batches_per_epoch() noexcept override { return batches_; }
-  int64_t rows() noexcept override { return std::ssize(rows_); }
+  int64_t rows() noexcept override { return batch_.rows; }
   int32_t start_epoch(int64_t, int64_t, std::span<const int64_t>, engine::ErrorSink&) noexcept override {
     done_ = 0;
     return 0;
@@ -35,21 +38,15 @@ class SameBatch final : public engine::BatchSource {
     done_ = 0;
     return 0;
   }
-  int32_t next(engine::Batch* batch, engine::ErrorSink&) noexcept override {
+  int32_t next(const data::Batch** batch, engine::ErrorSink&) noexcept override {
     if (done_++ >= batches_) return static_cast<int32_t>(Status::end);
-    const auto tokens = std::ssize(ids_);
-    *batch = {ids_.data(), ids_.data(), positions_.data(), borders_.data(), rows_.data(), tokens};
-    batch->documents = batch->row_id_count = batch->rows = std::ssize(rows_);
-    batch->width = batch->max_length = longest_;
-    batch->elements = longest_ * std::ssize(rows_);
-    batch->counted_tokens = batch->real_tokens = tokens;
+    *batch = &batch_;
     return 0;
   }
 
  private:
-  std::vector<int32_t> ids_, positions_, borders_;
-  std::vector<int64_t> rows_;
-  int64_t longest_ = 0, done_ = 0;
+  data::Batch batch_;
+  int64_t done_ = 0;
   const int64_t batches_;
 };
 

@@ -1,12 +1,146 @@
 #include "entry/trainer_object.h"
 
+#include <algorithm>
+
 #include "base/error.h"
-#include "config/run_options.h"
-#include "entry/attention_object.h"
-#include "entry/trained.h"
+#include "base/files/files.h"
+#include "base/log.h"
+#include "base/memory/system_memory.h"
+#include "base/text/number.h"
+#include "config/model_options.h"
+#include "kernels/attention/attention_plugin.h"
+#include "kernels/cpu/cpu_kernels.h"
 #include "model/gguf_metadata.h"
+#include "model/model.h"
+#include "report/page.h"
 
 namespace trl::entry {
+
+namespace {
+
+kernels::AttentionNeeds needs_of(const model::Outline& outline, bool bf16) {
+  const model::ModelConfig& c = outline.config;
+  const bool slides = std::ranges::find(c.sliding_layers, true) != c.sliding_layers.end();
+  return {model::Model::compute(outline.dtype, bf16 ? at::kBFloat16 : at::kFloat),
+          c.num_attention_heads,
+          c.num_key_value_heads,
+          c.head_dim,
+          slides ? c.sliding_window : 0,
+          c.dropout.attention};
+}
+
+telemetry::Facts options_of(const config::Config& config) {
+  telemetry::Facts options;
+  for (const auto& [key, value] : config.values())
+    if (const config::Option* option = config::find_option(key);
+        value != config::default_of(*option, config.method().name))
+      options.emplace_back(key, value);
+  return options;
+}
+
+telemetry::Facts facts_of(const config::Config& config, const config::TrainingArguments& arguments,
+                          const engine::TrainerSpec& spec) {
+  telemetry::Facts facts = {{"model", config.get("model_name_or_path")},
+                            {"parameters", std::to_string(spec.model->parameter_count())},
+                            {"method", arguments.method->name},
+                            {"training rows", std::to_string(spec.train->rows())}};
+  if (config.is_set("dataset_name")) facts.emplace_back("dataset", config.get("dataset_name"));
+  if (spec.eval != nullptr) facts.emplace_back("evaluation rows", std::to_string(spec.eval->rows()));
+  facts.emplace_back("rows a step", std::to_string(arguments.per_device_train_batch_size *
+                                                   arguments.gradient_accumulation_steps));
+  facts.emplace_back("output_dir", arguments.output_dir);
+  facts.emplace_back("libtrl", TRL_VERSION_STRING);
+  return facts;
+}
+
+// Returns the memory facts of the process: its measured values include the memory of others in it.
+telemetry::Facts memory_facts(engine::Host& host, const engine::Prediction& predicted) {
+  const auto both = [](int64_t of_plan, int64_t measured) {
+    return fmt::format("{} predicted, {} measured", base::bytes_text(of_plan), base::bytes_text(measured));
+  };
+  telemetry::Facts facts = {{"resident, at most", both(predicted.peak, base::peak_resident_bytes())}};
+  for (int32_t i = 0; i < base::kMemoryKinds; ++i) {
+    facts.emplace_back(base::measured_kind_name(static_cast<base::MemoryKind>(i)),
+                       both(predicted.kinds[static_cast<size_t>(i)], host.memory_peak(i)));
+  }
+  return facts;
+}
+
+telemetry::RecordTo record_to(engine::Host& host, const config::Config& config,
+                              const config::TrainingArguments& arguments, const engine::TrainerSpec& spec) {
+  std::string model = config.get("model_name_or_path");
+  while (model.size() > 1 && model.ends_with('/')) model.pop_back();
+  telemetry::RecordTo to = {arguments.report_to,
+                            arguments.output_dir,
+                            arguments.logging_dir,
+                            fmt::format("{} of {}", arguments.method->name, base::file_name(model)),
+                            facts_of(config, arguments, spec),
+                            options_of(config)};
+  if (config.get_text("sample_prompts")) to.samples = telemetry::samples_path(arguments.output_dir);
+  if (spec.prediction != nullptr && spec.prediction->peak > 0)
+    to.memory = [&host, predicted = spec.prediction] { return memory_facts(host, *predicted); };
+  return to;
+}
+
+}  // namespace
+
+AttentionObject::AttentionObject(const engine::AttentionSpec& spec) {
+  const auto& [config, arguments] = *spec.options;
+  const model::Outline outline =
+      model::Model::outline(spec.model, config::model_dtype(config), head_of(config));
+  double agreement = 0;
+  plugin_ = kernels::open_attention_plugin(arguments.attention.plugin, needs_of(outline, arguments.bf16),
+                                           &agreement);
+  description_ = fmt::format("{}, which agrees with the built-in attention to {:.1e} of the largest value",
+                             plugin_->name(), agreement);
+}
+
+std::string built_in_attention(bool fused) {
+  return fused ? fmt::format("built-in flash attention ({})", kernels::cpu().name)
+               : std::string("plain attention (fused_kernels: off)");
+}
+
+std::string why_plain(bool fused, at::Device device) {
+  if (!fused) return "fused_kernels is off";
+  return device.is_cpu()
+             ? ""
+             : fmt::format("the model is on {}, and the fused kernels are the CPU's", device.str());
+}
+
+RecordingEvents::RecordingEvents(engine::Host& host, const config::Config& config,
+                                 const config::TrainingArguments& arguments, const engine::TrainerSpec& spec)
+    : recorders_(record_to(host, config, arguments, spec), report::make_html,
+                 [&host](const std::string& line) {
+                   host.log(static_cast<int32_t>(base::LogLevel::warning), "records", line);
+                 }),
+      next_(spec.events) {}
+
+int32_t RecordingEvents::on_event(const engine::Event& event) noexcept {
+  const auto host_answer = [&] { return next_ != nullptr ? next_->on_event(event) : 0; };
+  try {
+    if (event.kind == engine::EventKind::train_begin)
+      std::exchange(ended_, false) ? recorders_.begin_again(*state_) : recorders_.begin(*state_);
+    if (event.kind == engine::EventKind::log) recorders_.add(*state_);
+    if (event.kind == engine::EventKind::save) recorders_.saved(*state_);
+    if (event.kind == engine::EventKind::train_end) {
+      ended_ = true;
+      recorders_.close(*state_, event.step >= event.max_steps ? std::string("finished")
+                                                              : fmt::format("stopped after step {} of {}",
+                                                                            event.step, event.max_steps));
+    }
+  } catch (...) {  // no memory for a line: the host still gets the event
+    return host_answer();
+  }
+  return host_answer();
+}
+
+void RecordingEvents::interrupted(std::string_view why) noexcept {
+  try {
+    recorders_.close(*state_, why);
+  } catch (...) {
+    return;  // no memory for the report: its error is on its way to the host
+  }
+}
 
 TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec)
     : host_(host), log_(host), model_(*static_cast<ModelObject*>(spec.model)) {
@@ -17,12 +151,12 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   setup.arguments = spec.options->arguments;
   setup.arguments.levers = spec.levers;
   setup.model = &model_.get();
-  setup.model_path = model_.path();
+  setup.source = model_.source();
   if (spec.attention != nullptr)
     setup.attention = static_cast<const AttentionObject*>(spec.attention)->plugin();
   for (const std::string& change : model_.get().align_special_tokens(spec.tokens))
     log_.info("model", "changed to match the tokenizer: {}", change);
-  add_adapter(model_.get(), model_.path(), config, spec.new_tokens, log_);
+  add_adapter(model_.get(), model_.source().name(), config, spec.new_tokens, log_);
   say_kernels(spec, setup.arguments);
   setup.train = spec.train;
   setup.eval = spec.eval;
@@ -55,8 +189,8 @@ void TrainerObject::say_kernels(const engine::TrainerSpec& spec, const config::T
   log_.info("attention", "attention: {}{}{}", asked, asked.empty() ? "" : " -> ", used);
 }
 
-std::span<const engine::Metric> TrainerObject::view(const telemetry::Record& record) {
-  record_ = record;
+std::span<const engine::Metric> HeldMetrics::hold(telemetry::Record record) {
+  record_ = std::move(record);
   metrics_.clear();
   for (const telemetry::Entry& entry : record_.entries()) metrics_.push_back({entry.name, entry.value});
   return metrics_;
@@ -71,24 +205,18 @@ int32_t TrainerObject::step(std::span<const engine::Metric>* metrics, engine::Er
       events_->interrupted(why.message());
       throw;
     }
-    *metrics = view(trainer_->metrics());
+    *metrics = metrics_.hold(trainer_->metrics());
     return Status::ok;
   });
 }
 
 int32_t TrainerObject::evaluate(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept {
   *metrics = {};
-  return compute(host_, error, [&] {
-    *metrics = view(trainer_->evaluate());
-    return Status::ok;
-  });
+  return compute(host_, error, [&] { *metrics = metrics_.hold(trainer_->evaluate()); });
 }
 
 int32_t TrainerObject::finish(engine::ErrorSink& error) noexcept {
-  return compute(host_, error, [&] {
-    trainer_->finish();
-    return Status::ok;
-  });
+  return compute(host_, error, [&] { trainer_->finish(); });
 }
 
 int32_t TrainerObject::save(std::string_view directory, engine::SaveKind kind,
@@ -104,7 +232,6 @@ int32_t TrainerObject::save(std::string_view directory, engine::SaveKind kind,
         fail_key("save.kind", "save.kind: adapter needs use_peft, and this run trains the model itself");
       trainer_->save_model(target);
     }
-    return Status::ok;
   });
 }
 
@@ -115,6 +242,25 @@ std::string_view TrainerObject::state_json() noexcept {
     state_json_.clear();
   }
   return state_json_;
+}
+
+EvaluatorObject::EvaluatorObject(engine::Host& host, const engine::EvaluatorSpec& spec)
+    : host_(host), log_(host) {
+  ModelObject& object = *static_cast<ModelObject*>(spec.model);
+  const config::Config& config = spec.options->config;
+  object.get().align_special_tokens(spec.tokens);
+  retype_adapter(object.get(), config);
+  train::Evaluator::Setup setup{spec.options->arguments, &object.get(), object.source()};
+  if (spec.attention != nullptr)
+    setup.attention = static_cast<const AttentionObject*>(spec.attention)->plugin();
+  setup.log = &log_;
+  evaluator_ = std::make_unique<train::Evaluator>(std::move(setup));
+}
+
+int32_t EvaluatorObject::evaluate(engine::BatchSource& rows, std::span<const engine::Metric>* metrics,
+                                  engine::ErrorSink& error) noexcept {
+  *metrics = {};
+  return compute(host_, error, [&] { *metrics = metrics_.hold(evaluator_->evaluate(rows)); });
 }
 
 }  // namespace trl::entry

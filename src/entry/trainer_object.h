@@ -1,8 +1,10 @@
-// Implements engine::Trainer over train/: reads the configuration, hands metrics and files across.
+// Implements engine::Attention, engine::Trainer and engine::Evaluator over kernels/ and train/: reads the
+// configuration, hands metrics and files across.
 #pragma once
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -10,10 +12,62 @@
 #include "engine/engine.h"
 #include "entry/boundary.h"
 #include "entry/model_object.h"
-#include "entry/recording_events.h"
+#include "kernels/kernels.h"
+#include "telemetry/recorder.h"
+#include "train/evaluator.h"
 #include "train/trainer.h"
 
 namespace trl::entry {
+
+// The plug-in of a run, opened before its rows and weights are read.
+class AttentionObject final : public engine::Attention {
+ public:
+  explicit AttentionObject(const engine::AttentionSpec& spec);
+  void release() noexcept override { delete this; }
+  const kernels::AttentionPluginPtr& plugin() const { return plugin_; }
+  const std::string& description() const { return description_; }  // for the log
+
+ private:
+  ~AttentionObject() = default;
+  kernels::AttentionPluginPtr plugin_;
+  std::string description_;
+};
+
+// The description of the built-in one, or of the plain path.
+std::string built_in_attention(bool fused = true);
+
+// Returns, for the log, why a run uses libtorch's operators instead of the fused kernels; empty: it uses the
+// kernels.
+std::string why_plain(bool fused, at::Device device);
+
+// The event sink between the trainer and the host: writes the files that report_to asks for, then tells the
+// host.
+class RecordingEvents final : public engine::EventSink {
+ public:
+  // arguments: the values of config.
+  RecordingEvents(engine::Host& host, const config::Config& config,
+                  const config::TrainingArguments& arguments, const engine::TrainerSpec& spec);
+  // Call before the first event; the state outlives the events.
+  void watch(const telemetry::TrainerState& state) { state_ = &state; }
+  int32_t on_event(const engine::Event& event) noexcept override;
+  void interrupted(std::string_view why) noexcept;
+
+ private:
+  telemetry::Recorders recorders_;
+  engine::EventSink* const next_;
+  const telemetry::TrainerState* state_ = nullptr;
+  bool ended_ = false;  // train_end was the latest event of the run
+};
+
+// The metrics of the latest call, which the host reads until the next one.
+class HeldMetrics {
+ public:
+  std::span<const engine::Metric> hold(telemetry::Record record);
+
+ private:
+  telemetry::Record record_;
+  std::vector<engine::Metric> metrics_;  // refer to it
+};
 
 class TrainerObject final : public engine::Trainer {
  public:
@@ -32,7 +86,6 @@ class TrainerObject final : public engine::Trainer {
  private:
   ~TrainerObject() = default;
   void say_kernels(const engine::TrainerSpec& spec, const config::TrainingArguments& arguments);
-  std::span<const engine::Metric> view(const telemetry::Record& record);
 
   engine::Host& host_;
   HostLog log_;
@@ -41,9 +94,23 @@ class TrainerObject final : public engine::Trainer {
   std::string vocabulary_;  // encoded, for save_format gguf
   std::unique_ptr<RecordingEvents> events_;
   std::unique_ptr<train::Trainer> trainer_;
-  telemetry::Record record_;  // the record behind metrics_
-  std::vector<engine::Metric> metrics_;
+  HeldMetrics metrics_;
   std::string state_json_;
+};
+
+class EvaluatorObject final : public engine::Evaluator {
+ public:
+  EvaluatorObject(engine::Host& host, const engine::EvaluatorSpec& spec);
+  void release() noexcept override { delete this; }
+  int32_t evaluate(engine::BatchSource& rows, std::span<const engine::Metric>* metrics,
+                   engine::ErrorSink& error) noexcept override;
+
+ private:
+  ~EvaluatorObject() = default;
+  engine::Host& host_;
+  HostLog log_;
+  std::unique_ptr<train::Evaluator> evaluator_;
+  HeldMetrics metrics_;
 };
 
 }  // namespace trl::entry

@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "base/json/json.h"
 #include "base/text/utf8.h"
-#include "io/elements.h"
 #include "io/jsonl.h"
+#include "io/safetensors.h"
 
 namespace trl::io {
 
@@ -121,29 +121,28 @@ struct Writer {
   void value(const ArrowSchema& schema, const ArrowArray& array, int64_t index) {
     const int64_t at = index + array.offset;
     const std::string_view format = schema.format;
-    if (is_null(schema, array, at)) {
+    if (is_null(schema, array, at))
       out += "null";
-    } else if (schema.dictionary != nullptr) {
+    else if (schema.dictionary != nullptr)
       value(*schema.dictionary, *array.dictionary, integer(format[0], array, at));
-    } else if (is_text(format)) {
+    else if (is_text(format))
       text(text_at(format, array, at));
-    } else if (format == "b") {
+    else if (format == "b")
       out += bit(array.buffers[1], at) ? "true" : "false";
-    } else if (format == "e") {
+    else if (format == "e")
       number(half_to_float(element<uint16_t>(array, 1, at)));
-    } else if (format == "f") {
+    else if (format == "f")
       number(element<float>(array, 1, at));
-    } else if (format == "g") {
+    else if (format == "g")
       number(element<double>(array, 1, at));
-    } else if (format == "L") {
+    else if (format == "L")
       fmt::format_to(std::back_inserter(out), "{}", element<uint64_t>(array, 1, at));
-    } else if (format == "+s") {
+    else if (format == "+s")
       object(schema, array, at);
-    } else if (format[0] == '+') {
+    else if (format[0] == '+')
       items(schema, array, at);
-    } else {
+    else
       fmt::format_to(std::back_inserter(out), "{}", integer(format[0], array, at));
-    }
   }
 
   void object(const ArrowSchema& schema, const ArrowArray& array, int64_t at) {
@@ -195,11 +194,10 @@ struct Writer {
   }
 
   void number(double number) {
-    if (std::isfinite(number)) {
+    if (std::isfinite(number))
       fmt::format_to(std::back_inserter(out), "{}", number);
-    } else {
+    else
       out += "null";
-    }
   }
 };
 

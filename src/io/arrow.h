@@ -1,6 +1,7 @@
 // Reads rows of an Arrow stream (the C stream interface of Apache Arrow) as JSON objects, one at a time.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "io/arrow_abi.h"
@@ -30,6 +31,20 @@ class ArrowRows {
   ArrowArray batch_{};
   int64_t at_ = 0;     // in the batch
   int64_t index_ = 0;  // rows before it
+};
+
+// Parquet files as Arrow streams, if the build has Apache Arrow's C++ library (TRL_ARROW_DIR).
+class ParquetFile {
+ public:
+  explicit ParquetFile(const std::string& path);  // throws not_found, io, format
+  ~ParquetFile();
+  ParquetFile(const ParquetFile&) = delete;
+  ParquetFile& operator=(const ParquetFile&) = delete;
+  void read(ArrowArrayStream* out);  // all rows from the first on; the file outlives the stream
+
+ private:
+  struct Reader;
+  std::unique_ptr<Reader> reader_;
 };
 
 }  // namespace trl::io

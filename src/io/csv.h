@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/window.h"
+#include "io/stream.h"
 
 namespace trl::io {
 

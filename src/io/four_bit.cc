@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "io/half.h"
+
 namespace trl::io {
 
 namespace {
@@ -62,9 +64,8 @@ int64_t encode_four_bit(FourBit type, const float* values, int64_t count, int64_
     const int64_t size = std::min(block, count - first);
     const float* const from = values + first;
     float top = largest(from, size);
-    if (std::isnan(top)) {
+    if (std::isnan(top))
       return std::find_if_not(from, from + size, [](float x) { return std::isfinite(x); }) - values;
-    }
     if (size < block) top = std::max(top, kLeast);
     *absmax = top;
     const float inverse = 1.0f / std::max(top, kLeast);
@@ -100,7 +101,7 @@ std::array<float, 256> dynamic_values(bool with_sign) {
       if (with_sign) values[next++] = -value;
     }
   }
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   return values;
 }
 
@@ -148,6 +149,19 @@ void encode_dynamic(const float* values, int64_t count, int64_t block, uint8_t* 
       codes[i] = *absmax > 0 ? nearest[static_cast<size_t>(std::clamp(place, 0.0f, 65535.0f))] : uint8_t{0};
     }
   }
+}
+
+int64_t encode_int8_row(const float* values, int64_t count, int8_t* codes, float& absmax) {
+  const auto half = [&](int64_t i) { return half_to_float(float_to_half(values[i])); };
+  absmax = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const float value = half(i);
+    if (!std::isfinite(value)) return i;
+    absmax = std::max(absmax, std::abs(value));
+  }
+  const float factor = absmax > 0 ? 1.0f / absmax * 127.0f : 0.0f;
+  for (int64_t i = 0; i < count; ++i) codes[i] = static_cast<int8_t>(std::nearbyint(half(i) * factor));
+  return count;
 }
 
 }  // namespace trl::io

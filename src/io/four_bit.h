@@ -27,4 +27,12 @@ const std::array<float, 256>& unsigned_dynamic_code();
 // Does the same with codes of 8 bits, those of dynamic_code(): for the absmax of nested blocks.
 void encode_dynamic(const float* values, int64_t count, int64_t block, uint8_t* codes, float* absmax);
 
+// The factor for a code of LLM.int8() (Dettmers et al. 2022, arXiv 2208.07339) times its row's absmax.
+inline constexpr float kInt8Step = 1.0f / 127.0f;
+
+// Encodes one row of LLM.int8(): a value is its code times absmax / 127. Bit for bit as bitsandbytes does it,
+// from values that are rounded to float16 first. Returns the number of values before the first that is not
+// finite in float16; count: all were encoded.
+int64_t encode_int8_row(const float* values, int64_t count, int8_t* codes, float& absmax);
+
 }  // namespace trl::io

@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/text/nearest.h"
 #include "base/text/utf8.h"
 #include "io/gguf_types.h"
+#include "io/safetensors.h"
 
 namespace trl::io {
 
@@ -47,10 +50,9 @@ class Reader {
   std::string name(std::string_view what) {
     const std::string_view text = string(what);
     const bool printable =
-        std::none_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 32; });
-    if (!printable || base::find_invalid_utf8(text) != base::kValid) {
+        std::ranges::none_of(text, [](char c) { return static_cast<unsigned char>(c) < 32; });
+    if (!printable || base::find_invalid_utf8(text) != base::kValid)
       fail(Status::format, "{}: {} before byte {} is not text", path_, what, at_);
-    }
     return std::string(text);
   }
   // Checks a count of things that take at least min_bytes each.
@@ -68,99 +70,81 @@ class Reader {
   size_t at_ = 0;
 };
 
+// Calls body with a value of the number's type; false: the type is not that of a number.
+template <typename Body>
+bool with_number(uint32_t type, const Body& body) {
+  switch (type) {
+    case kU8:
+      return body(uint8_t{}), true;
+    case kI8:
+      return body(int8_t{}), true;
+    case kU16:
+      return body(uint16_t{}), true;
+    case kI16:
+      return body(int16_t{}), true;
+    case kU32:
+      return body(uint32_t{}), true;
+    case kI32:
+      return body(int32_t{}), true;
+    case kU64:
+      return body(uint64_t{}), true;
+    case kI64:
+      return body(int64_t{}), true;
+    case kF32:
+      return body(float{}), true;
+    case kF64:
+      return body(double{}), true;
+    default:
+      return false;
+  }
+}
+
+// The widest type of a kind of numbers; in arrays, unsigned ones are signed too.
 template <typename T>
-std::vector<int64_t> read_integers(Reader& reader, uint64_t count, const std::string& key,
-                                   const std::string& path) {
-  std::vector<int64_t> values;
+using Wide = std::conditional_t<std::is_floating_point_v<T>, double,
+                                std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
+template <typename T>
+using WideItem = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
+
+template <typename T>
+std::vector<WideItem<T>> read_numbers(Reader& reader, uint64_t count, const std::string& key,
+                                      const std::string& path) {
+  std::vector<WideItem<T>> values;
   values.reserve(reader.count(count, sizeof(T), "array items"));
   for (uint64_t i = 0; i < count; ++i) {
     const T value = reader.read<T>(key);
-    if (static_cast<uint64_t>(value) > static_cast<uint64_t>(INT64_MAX) && value > 0) {
-      fail(Status::format, "{}: {}: item {} is larger than 2^63 - 1", path, key, i);
+    if constexpr (std::is_same_v<T, uint64_t>) {
+      if (value > static_cast<uint64_t>(INT64_MAX))
+        fail(Status::format, "{}: {}: item {} is larger than 2^63 - 1", path, key, i);
     }
-    values.push_back(static_cast<int64_t>(value));
+    values.push_back(static_cast<WideItem<T>>(value));
   }
-  return values;
-}
-
-template <typename T>
-std::vector<double> read_numbers(Reader& reader, uint64_t count, const std::string& key) {
-  std::vector<double> values;
-  values.reserve(reader.count(count, sizeof(T), "array items"));
-  for (uint64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(reader.read<T>(key)));
   return values;
 }
 
 GgufValue read_array(Reader& reader, const std::string& key, const std::string& path) {
   const uint32_t type = reader.read<uint32_t>(key);
   const uint64_t count = reader.read<uint64_t>(key);
-  switch (type) {
-    case kU8:
-    case kBool:
-      return read_integers<uint8_t>(reader, count, key, path);
-    case kI8:
-      return read_integers<int8_t>(reader, count, key, path);
-    case kU16:
-      return read_integers<uint16_t>(reader, count, key, path);
-    case kI16:
-      return read_integers<int16_t>(reader, count, key, path);
-    case kU32:
-      return read_integers<uint32_t>(reader, count, key, path);
-    case kI32:
-      return read_integers<int32_t>(reader, count, key, path);
-    case kU64:
-      return read_integers<uint64_t>(reader, count, key, path);
-    case kI64:
-      return read_integers<int64_t>(reader, count, key, path);
-    case kF32:
-      return read_numbers<float>(reader, count, key);
-    case kF64:
-      return read_numbers<double>(reader, count, key);
-    case kString: {
-      std::vector<std::string> values;
-      values.reserve(reader.count(count, sizeof(uint64_t), "array items"));
-      for (uint64_t i = 0; i < count; ++i) values.emplace_back(reader.string(key));
-      return values;
-    }
-    case kArray:
-      fail(Status::format, "{}: {}: arrays of arrays are not read", path, key);
-    default:
-      fail(Status::format, "{}: {}: array items have the unknown type {}", path, key, type);
-  }
+  GgufValue array;
+  const auto read = [&](auto number) { array = read_numbers<decltype(number)>(reader, count, key, path); };
+  if (with_number(type == kBool ? uint32_t{kU8} : type, read)) return array;
+  if (type == kArray) fail(Status::format, "{}: {}: arrays of arrays are not read", path, key);
+  if (type != kString) fail(Status::format, "{}: {}: array items have the unknown type {}", path, key, type);
+  std::vector<std::string> values;
+  values.reserve(reader.count(count, sizeof(uint64_t), "array items"));
+  for (uint64_t i = 0; i < count; ++i) values.emplace_back(reader.string(key));
+  return values;
 }
 
 GgufValue read_value(Reader& reader, const std::string& key, const std::string& path) {
   const uint32_t type = reader.read<uint32_t>(key);
-  switch (type) {
-    case kU8:
-      return static_cast<uint64_t>(reader.read<uint8_t>(key));
-    case kI8:
-      return static_cast<int64_t>(reader.read<int8_t>(key));
-    case kU16:
-      return static_cast<uint64_t>(reader.read<uint16_t>(key));
-    case kI16:
-      return static_cast<int64_t>(reader.read<int16_t>(key));
-    case kU32:
-      return static_cast<uint64_t>(reader.read<uint32_t>(key));
-    case kI32:
-      return static_cast<int64_t>(reader.read<int32_t>(key));
-    case kU64:
-      return reader.read<uint64_t>(key);
-    case kI64:
-      return reader.read<int64_t>(key);
-    case kF32:
-      return static_cast<double>(reader.read<float>(key));
-    case kF64:
-      return reader.read<double>(key);
-    case kBool:
-      return reader.read<uint8_t>(key) != 0;
-    case kString:
-      return std::string(reader.string(key));
-    case kArray:
-      return read_array(reader, key, path);
-    default:
-      fail(Status::format, "{}: {}: value has the unknown type {}", path, key, type);
-  }
+  GgufValue value;
+  const auto read = [&](auto number) { value = Wide<decltype(number)>{reader.read<decltype(number)>(key)}; };
+  if (with_number(type, read)) return value;
+  if (type == kBool) return reader.read<uint8_t>(key) != 0;
+  if (type == kString) return std::string(reader.string(key));
+  if (type == kArray) return read_array(reader, key, path);
+  fail(Status::format, "{}: {}: value has the unknown type {}", path, key, type);
 }
 
 struct TensorInfo {
@@ -180,9 +164,8 @@ TensorInfo read_info(Reader& reader, const std::string& path) {
   TensorInfo info;
   info.name = reader.name("tensor name");
   const uint32_t dimensions = reader.read<uint32_t>(info.name);
-  if (dimensions == 0 || dimensions > 4) {
+  if (dimensions == 0 || dimensions > 4)
     fail(Status::format, "{}: tensor {}: {} dimensions; 1 to 4 are possible", path, info.name, dimensions);
-  }
   uint64_t elements = 1;
   for (uint32_t i = 0; i < dimensions; ++i) {
     const uint64_t extent = reader.read<uint64_t>(info.name);
@@ -208,8 +191,7 @@ TensorInfo read_info(Reader& reader, const std::string& path) {
 // Gives every tensor its bytes; none may leave the data, be misaligned or overlap another.
 void place(std::vector<TensorInfo>& infos, std::string_view data, uint64_t alignment,
            const std::string& path) {
-  std::sort(infos.begin(), infos.end(),
-            [](const TensorInfo& a, const TensorInfo& b) { return a.offset < b.offset; });
+  std::ranges::sort(infos, [](const TensorInfo& a, const TensorInfo& b) { return a.offset < b.offset; });
   uint64_t end = 0;
   for (TensorInfo& info : infos) {
     if (info.offset % alignment != 0) {
@@ -231,9 +213,8 @@ void place(std::vector<TensorInfo>& infos, std::string_view data, uint64_t align
 
 void check_version(uint32_t version, const std::string& path) {
   if (version == 2 || version == 3) return;
-  if (version == 0x02000000 || version == 0x03000000) {
+  if (version == 0x02000000 || version == 0x03000000)
     fail(Status::unsupported, "{}: big-endian GGUF is not read", path);
-  }
   fail(Status::unsupported, "{}: GGUF version {} is not read; 2 and 3 are", path, version);
 }
 
@@ -241,9 +222,8 @@ void check_version(uint32_t version, const std::string& path) {
 
 Gguf::Gguf(const std::string& path) : file_(path) {
   Reader reader(file_.bytes(), path);
-  if (reader.left() < kMagic.size() || reader.take(kMagic.size(), "magic") != kMagic) {
+  if (reader.left() < kMagic.size() || reader.take(kMagic.size(), "magic") != kMagic)
     fail(Status::format, "{}: not a GGUF file: it does not begin with \"GGUF\"", path);
-  }
   check_version(reader.read<uint32_t>("version"), path);
   const uint64_t tensor_count = reader.read<uint64_t>("tensor count");
   const uint64_t pair_count = reader.read<uint64_t>("metadata count");
@@ -270,11 +250,9 @@ Gguf::Gguf(const std::string& path) : file_(path) {
   const size_t begin = (reader.position() + alignment - 1) / alignment * alignment;
   const std::string_view bytes = file_.bytes();
   place(infos, begin < bytes.size() ? bytes.substr(begin) : std::string_view(), alignment, path);
-  for (TensorInfo& info : infos) {
-    if (!tensors_.emplace(info.name, std::move(info.tensor)).second) {
+  for (TensorInfo& info : infos)
+    if (!tensors_.emplace(info.name, std::move(info.tensor)).second)
       fail(Status::format, "{}: tensor {} appears twice", path, info.name);
-    }
-  }
 }
 
 void Gguf::need_model() const {
@@ -308,9 +286,8 @@ int64_t Gguf::integer(std::string_view key) const {
   if (const int64_t* number = std::get_if<int64_t>(&value)) return *number;
   const uint64_t* number = std::get_if<uint64_t>(&value);
   if (number == nullptr) fail(Status::format, "{}: metadata key {} is not an integer", path(), key);
-  if (*number > static_cast<uint64_t>(INT64_MAX)) {
+  if (*number > static_cast<uint64_t>(INT64_MAX))
     fail(Status::format, "{}: metadata key {} is {}, larger than 2^63 - 1", path(), key, *number);
-  }
   return static_cast<int64_t>(*number);
 }
 
@@ -325,6 +302,136 @@ bool is_gguf(const std::string& path) {
   const base::MappedFile file(path);
   base::refuse_lfs_pointer(file.bytes(), path);
   return file.bytes().starts_with(kMagic);
+}
+
+namespace {
+
+constexpr uint32_t kVersion = 3;
+constexpr uint64_t kAlignment = 32;                   // the default, which needs no general.alignment
+constexpr int64_t kEncodedAtOnce = int64_t{1} << 20;  // elements encoded between two polls
+
+template <typename T>
+void put(std::string& bytes, T value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+void put_text(std::string& bytes, std::string_view text) {
+  put(bytes, static_cast<uint64_t>(text.size()));
+  bytes.append(text);
+}
+
+uint64_t aligned(uint64_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
+
+int64_t elements_of(const GgufEntry& tensor) {
+  int64_t elements = 1;
+  for (const int64_t extent : tensor.shape) elements *= extent;
+  return elements;
+}
+
+uint64_t bytes_of(const GgufEntry& tensor) {
+  return static_cast<uint64_t>(elements_of(tensor) / tensor.type->block * tensor.type->bytes);
+}
+
+std::string header_text(const GgufPairs& metadata, const std::vector<GgufEntry>& tensors) {
+  std::string header = "GGUF";
+  put(header, kVersion);
+  put(header, static_cast<uint64_t>(tensors.size()));
+  put(header, metadata.count());
+  header += metadata.bytes();
+  uint64_t offset = 0;
+  for (const GgufEntry& tensor : tensors) {
+    put_text(header, tensor.name);
+    put(header, static_cast<uint32_t>(tensor.shape.size()));
+    for (size_t i = tensor.shape.size(); i-- > 0;) put(header, static_cast<uint64_t>(tensor.shape[i]));
+    put(header, tensor.type->number);
+    put(header, offset);
+    offset = aligned(offset + bytes_of(tensor));
+  }
+  header.resize(aligned(header.size()), '\0');
+  return header;
+}
+
+void write_tensor(base::FileWriter& writer, const GgufEntry& tensor, std::vector<uint8_t>& buffer,
+                  Written& written) {
+  const int64_t elements = elements_of(tensor);
+  for (int64_t first = 0; first < elements; first += kEncodedAtOnce) {
+    base::poll();
+    const int64_t count = std::min(kEncodedAtOnce, elements - first);
+    buffer.resize(static_cast<size_t>(count / tensor.type->block * tensor.type->bytes));
+    tensor.encode(first, count, buffer.data());
+    writer.write(buffer.data(), buffer.size());
+    written.add(buffer.size());
+  }
+  const uint64_t size = bytes_of(tensor);
+  writer.write(std::string(aligned(size) - size, '\0'));
+}
+
+}  // namespace
+
+void GgufPairs::begin(std::string_view key, uint32_t type) {
+  put_text(bytes_, key);
+  put(bytes_, type);
+  ++count_;
+}
+
+void GgufPairs::add(std::string_view key, uint32_t value) {
+  begin(key, kU32);
+  put(bytes_, value);
+}
+
+void GgufPairs::add(std::string_view key, float value) {
+  begin(key, kF32);
+  put(bytes_, value);
+}
+
+void GgufPairs::add(std::string_view key, bool value) {
+  begin(key, kBool);
+  put(bytes_, static_cast<uint8_t>(value));
+}
+
+void GgufPairs::add(std::string_view key, std::string_view value) {
+  begin(key, kString);
+  put_text(bytes_, value);
+}
+
+void GgufPairs::begin_array(std::string_view key, uint32_t type, size_t count) {
+  begin(key, kArray);
+  put(bytes_, type);
+  put(bytes_, static_cast<uint64_t>(count));
+}
+
+void GgufPairs::add(std::string_view key, const std::vector<std::string>& values) {
+  begin_array(key, kString, values.size());
+  for (const std::string& value : values) put_text(bytes_, value);
+}
+
+void GgufPairs::add(std::string_view key, const std::vector<int32_t>& values) {
+  begin_array(key, kI32, values.size());
+  for (const int32_t value : values) put(bytes_, value);
+}
+
+void GgufPairs::add(std::string_view key, const std::vector<float>& values) {
+  begin_array(key, kF32, values.size());
+  for (const float value : values) put(bytes_, value);
+}
+
+void GgufPairs::add(std::string_view key, const std::vector<bool>& values) {
+  begin_array(key, kBool, values.size());
+  for (const bool value : values) put(bytes_, static_cast<uint8_t>(value));
+}
+
+void GgufPairs::append(const GgufPairs& other) {
+  bytes_ += other.bytes_;
+  count_ += other.count_;
+}
+
+void write_gguf(base::FileWriter& writer, const GgufPairs& metadata, const std::vector<GgufEntry>& tensors) {
+  writer.write(header_text(metadata, tensors));
+  int64_t total = 0;
+  for (const GgufEntry& tensor : tensors) total += static_cast<int64_t>(bytes_of(tensor));
+  Written written(total);
+  std::vector<uint8_t> buffer;
+  for (const GgufEntry& tensor : tensors) write_tensor(writer, tensor, buffer, written);
 }
 
 }  // namespace trl::io

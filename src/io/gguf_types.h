@@ -1,4 +1,4 @@
-// ggml's tensor types: number, name, and the block layout of the supported ones.
+// ggml's tensor types: number, name, and the block layout of the supported ones; numbers from and to them.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -37,5 +37,12 @@ enum : uint32_t {
 const GgmlType* find_ggml_type(uint32_t number);        // null: unknown
 const GgmlType* find_ggml_type(std::string_view name);  // "Q8_0"; null: unknown
 std::string readable_ggml_types();                      // "F32, F16, ..."
+
+// Returns whether files can be written in the type: F32, F16, BF16, Q8_0, Q4_0.
+bool is_writable(const GgmlType& type);
+// Converts numbers into such a type; blocks are byte for byte those of ggml's reference quantiser
+// (ggml-quants.c). count: a multiple of the type's block. Returns the number of elements before the first
+// that the type cannot hold (not finite in a block; too large for float16); count: all were written.
+int64_t quantize(const GgmlType& type, const float* values, int64_t count, uint8_t* out);
 
 }  // namespace trl::io

@@ -22,7 +22,7 @@ void check_utf8(std::string_view text, std::string_view file, int64_t line, int6
   const std::string_view before = text.substr(0, bad);
   const size_t newline = before.rfind('\n');
   fail(Status::format, "{}:{}:{}: invalid UTF-8: byte 0x{:02x}", file,
-       line + std::count(before.begin(), before.end(), '\n'),
+       line + std::ranges::count(before, '\n'),
        newline == std::string_view::npos ? column + static_cast<int64_t>(bad)
                                          : static_cast<int64_t>(bad - newline),
        static_cast<unsigned char>(text[bad]));
@@ -43,9 +43,8 @@ void JsonRows::end_line(size_t at) {
 }
 
 void JsonRows::skip_blank() {
-  for (; !window_.at_end() && is_blank(window_.front()); window_.consume(1)) {
+  for (; !window_.at_end() && is_blank(window_.front()); window_.consume(1))
     if (window_.front() == '\n') end_line(0);
-  }
 }
 
 void JsonRows::rewind() {
@@ -91,9 +90,8 @@ void JsonRows::close() {
 
 // Moves over the next `count` bytes of a row that has `length` already. Returns its length then.
 size_t JsonRows::take(size_t count, size_t length, const Place& place, std::string* bytes) {
-  if (count > max_row_bytes_ - length) {
+  if (count > max_row_bytes_ - length)
     fail(Status::format, "{}:{}: the row is longer than {} bytes", name(), place.line, max_row_bytes_);
-  }
   if (bytes != nullptr) bytes->append(window_.ahead().substr(0, count));
   window_.consume(count);
   return length + count;
@@ -168,11 +166,10 @@ bool JsonRows::cut(Place& place, std::string* bytes) {
   skip_blank();
   if (layout_ == Layout::lines && window_.at_end()) return false;
   place = {window_.offset(), line_, line_start_};
-  if (layout_ == Layout::lines) {
+  if (layout_ == Layout::lines)
     cut_line(place, bytes);
-  } else {
+  else
     cut_element(place, bytes);
-  }
   return true;
 }
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/json/json_nesting.h"
-#include "io/window.h"
+#include "base/json/json.h"
+#include "io/stream.h"
 
 namespace trl::io {
 

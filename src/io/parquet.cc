@@ -1,6 +1,6 @@
-// See parquet.h. Arrow decodes; the result is the C stream that a host might have given.
+// Arrow decodes; the result is the C stream that a host might have given.
 #ifdef TRL_ARROW
-#include "io/parquet.h"
+#include "io/arrow.h"
 
 #include <arrow/c/bridge.h>
 #include <arrow/io/file.h>

@@ -1,5 +1,6 @@
 // safetensors: a memory-mapped file (or the shards of an index) as named plain arrays, and a writer.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -9,10 +10,21 @@
 #include <vector>
 
 #include "base/files/files.h"
+#include "base/files/named_files.h"
 #include "base/files/staged_directory.h"
-#include "io/elements.h"
+#include "base/interrupt.h"
+#include "io/half.h"
 
 namespace trl::io {
+
+// The types of numbers in weight files, and their conversion to float32; source bytes need no alignment. In
+// the order of the tables in safetensors.cc.
+enum class ElementType : uint8_t { f32, f16, bf16, f64, i64, i32, u8, other };
+size_t element_size(ElementType type);            // 0 for other
+std::string_view element_name(ElementType type);  // as safetensors spells it, "F32"
+
+// Reads the elements [first, first + count) of data as float32. type: f32, f16, bf16 or f64.
+void read_floats(ElementType type, const void* data, int64_t first, int64_t count, float* out);
 
 struct TensorView {
   ElementType type;
@@ -35,7 +47,13 @@ class Safetensors {
   std::map<std::string, TensorView> tensors_;
 };
 
-// All weights of a model directory: model.safetensors, or the shards that model.safetensors.index.json names.
+struct TensorMap {
+  std::map<std::string, TensorView> views;
+  std::shared_ptr<const void> owner;  // of their data
+};
+
+// All weights of a model: of memory, or of a directory: model.safetensors, or the shards that
+// model.safetensors.index.json names.
 class Weights {
  public:
   // named: another weight file, or an index, there; empty: the usual ones. Throws Error(not_found) with the
@@ -43,14 +61,17 @@ class Weights {
   static Weights open_directory(const std::string& path, const std::string& named = "");
   const TensorView* find(std::string_view name) const;  // null: not there
   std::vector<std::string> names() const;
-  const std::string& directory() const { return directory_; }
+  // Returns tensors that are in memory already. name: of their place.
+  static Weights in_memory(const std::string& name, std::shared_ptr<const TensorMap> tensors);
+  const std::string& name() const { return name_; }  // of the directory, or of the place in memory
   void check() const {
     for (const auto& file : files_) file->check();
   }
 
  private:
-  std::string directory_;
+  std::string name_;
   std::vector<std::unique_ptr<Safetensors>> files_;
+  std::shared_ptr<const TensorMap> memory_;
   std::map<std::string, const TensorView*, std::less<>> tensors_;
 };
 
@@ -61,6 +82,8 @@ struct NamedTensor {
   const void* data;
   // Used if data is null: writes the elements [first, first + count).
   std::function<void(int64_t first, int64_t count, char* out)> fill = {};
+
+  size_t bytes() const;
 };
 // Writes metadata {"format": "pt"}; wider types first, so that every tensor is aligned. Does not close.
 void write_safetensors(base::FileWriter& writer, const std::vector<NamedTensor>& tensors);
@@ -72,10 +95,21 @@ std::vector<std::string> write_weights(base::StagedDirectory& directory,
                                        const std::vector<NamedTensor>& tensors,
                                        int64_t max_shard_bytes = kMaxShardBytes);
 inline constexpr std::string_view kGgufFile = "model.gguf";
-// Returns the path itself, or its kGgufFile if it is a directory without weights in safetensors.
-std::string model_path(const std::string& path);
+// Returns whether a directory has weights under one of the usual names.
+bool has_safetensors(const base::NamedFiles& directory);
 // Returns whether write_weights gives this name to a file, or it is kGgufFile; a new save removes the files
 // of an earlier one with such names.
 bool is_weight_file(std::string_view name);
+
+// Tells the progress of a call how many bytes of a file it has written.
+class Written {
+ public:
+  explicit Written(int64_t total) : total_(total) { add(0); }
+  void add(size_t bytes) { base::progress("save", done_ += static_cast<int64_t>(bytes), total_); }
+
+ private:
+  int64_t done_ = 0;
+  const int64_t total_;
+};
 
 }  // namespace trl::io

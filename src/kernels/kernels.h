@@ -2,7 +2,6 @@
 // output and every saved buffer is counted. Weight gradients are added through tensor::Use, never returned by
 // autograd. Inputs are contiguous tensors of float32 or bfloat16 (ids and targets on the host); path.h
 // chooses the path they take.
-// path they take, path.h says.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -75,7 +74,7 @@ struct LowRank {
   int64_t rank() const { return a->size(0); }
 };
 
-class Int8Products;  // int8_products.h
+class Int8Products;  // gemm/gemm_int8.h
 
 // Several projections of one x (q, k, v; gate, up): x is rounded and kept once, and grad x is summed in x's
 // type.

@@ -49,14 +49,6 @@ inline double rounded(double value, at::ScalarType type) {
 
 inline int64_t round_up(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
 
-// Throws unless d_loss is 1: the head's gradient was made together with the loss, so the graph must end
-// there.
-inline void check_start_of_backward(const at::Tensor& d_loss) {
-  if (const float d = d_loss.item<float>(); d != 1.0f) {
-    fail(Status::internal, "head_loss: backward got the gradient {} where it can only start (1)", d);
-  }
-}
-
 inline char* at_byte(const at::Tensor& x, int64_t element) {
   return static_cast<char*>(x.data_ptr()) + element * static_cast<int64_t>(x.element_size());
 }

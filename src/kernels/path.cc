@@ -1,6 +1,6 @@
 #include "kernels/path.h"
 
-#include "tensor/threads/blas_threads.h"
+#include "tensor/threads/openmp_threads.h"
 #include "tensor/threads/parallel.h"
 
 namespace trl::kernels {

@@ -115,10 +115,9 @@ Speed probe(const std::map<Work, double>& work) {
   const at::NoGradGuard no_grad;
   const auto begin = Clock::now();
   std::vector<std::pair<Work, double>> all;
-  for (const auto& [key, times] : work) {
+  for (const auto& [key, times] : work)
     if (flops_of(key, times) > 0) all.emplace_back(key, flops_of(key, times));
-  }
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::sort(all, [](const auto& a, const auto& b) { return a.second > b.second; });
   double products = 0, timed = 0, timed_seconds = 0;
   for (const auto& [key, flops] : all) products += key.job == Job::attention ? 0 : flops;
   Speed speed;

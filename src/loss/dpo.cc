@@ -99,7 +99,7 @@ Dual pair_loss(DpoLoss kind, const Scores& s, const DpoOptions& o) {
 std::vector<size_t> sorted(const std::vector<double>& values) {
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return values[a] < values[b]; });
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return values[a] < values[b]; });
   return order;
 }
 
@@ -126,11 +126,10 @@ void add_aot(std::span<const Pair> pairs, const DpoOptions& o, bool paired, doub
     const Dual loss = smoothed(x * o.beta, o.label_smoothing) * share;
     out.loss += loss.value;
     out.by_chosen[a[i]] += loss.by[0];
-    if (paired) {
+    if (paired)
       out.by_rejected[a[i]] -= loss.by[0];
-    } else {
+    else
       out.by_rejected[b[i]] += loss.by[1];
-    }
   }
 }
 

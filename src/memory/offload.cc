@@ -5,7 +5,7 @@
 #include <zstd.h>
 
 #include "base/error.h"
-#include "base/threads/quiet_thread.h"
+#include "base/threads/thread_pool.h"
 #include "tensor/memory/counted.h"
 #include "tensor/memory/rehearsal.h"
 
@@ -251,11 +251,10 @@ void Offload::write(Slot& slot, Lock& lock) {
   const bool stays = error != nullptr || slot.needed;
   slot.state = stays ? Slot::State::here : Slot::State::away;
   c10::Storage freed;
-  if (stays) {
+  if (stays)
     slot.free_parts();
-  } else {
+  else
     freed = std::exchange(slot.storage, c10::Storage());
-  }
 }
 
 void Offload::read(Slot& slot, Lock& lock) {

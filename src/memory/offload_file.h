@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/files/files.h"
-#include "memory/unnamed_file.h"
+#include "memory/paged_memory.h"
 
 namespace trl::memory {
 

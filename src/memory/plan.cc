@@ -71,7 +71,7 @@ Plan plan(std::span<const Holding> holdings, int64_t events, int64_t moments,
   int64_t most = -1;
   changes.walk([&](int64_t event, const std::vector<int64_t>& bytes, int64_t sum) {
     if (event % stretch == 0) most = -1;
-    if (std::binary_search(borders.begin(), borders.end(), event)) most = -1;
+    if (std::ranges::binary_search(borders, event)) most = -1;
     if (most < 0) plan.moments.push_back({event, bytes});
     if (sum > most) plan.moments.back() = {event, bytes};
     most = std::max(most, sum);

@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "kernels/experts/expert_terms.h"
-#include "kernels/linear/magnitude.h"
-#include "kernels/weight/merged_weight.h"
+#include "kernels/linear/low_rank.h"
+#include "kernels/weight/stored_weight.h"
 #include "tensor/device.h"
 #include "tensor/memory/counted.h"
 #include "tensor/memory/rehearsal.h"
@@ -16,12 +16,6 @@ namespace trl::model {
 namespace {
 
 using adapter::Role;
-
-std::vector<adapter::Module> modules_of(const std::vector<Slot>& slots) {
-  std::vector<adapter::Module> modules;
-  for (const Slot& slot : slots) modules.push_back(slot.module);
-  return modules;
-}
 
 at::Tensor values_of(const adapter::AdapterFile& file, const Parameter& parameter) {
   const io::TensorView& view = file.tensors().at(parameter.name);
@@ -57,11 +51,10 @@ class Originals {
   Originals(const Originals&) = delete;
   Originals& operator=(const Originals&) = delete;
   void keep(Parameter& parameter) {
-    if (parameter.blocks() != nullptr) {
+    if (parameter.blocks() != nullptr)
       blocks_.emplace(&parameter, parameter.blocks());
-    } else if (!blocks_.contains(&parameter)) {
+    else if (!blocks_.contains(&parameter))
       values_.emplace(&parameter, parameter.read()->clone());
-    }
   }
 
  private:
@@ -73,14 +66,13 @@ class Originals {
 
 // The slot of a tied head; null: the head has a separate weight.
 const Slot* tied_head(const std::vector<Slot>& slots) {
-  const auto found =
-      std::find_if(slots.begin(), slots.end(), [](const Slot& slot) { return slot.module.tied; });
+  const auto found = std::ranges::find_if(slots, [](const Slot& slot) { return slot.module.tied; });
   return found == slots.end() ? nullptr : &*found;
 }
 
 const Slot& embedding_of(const std::vector<Slot>& slots) {
-  return *std::find_if(slots.begin(), slots.end(),
-                       [](const Slot& slot) { return slot.module.kind == adapter::ModuleKind::embedding; });
+  return *std::ranges::find_if(
+      slots, [](const Slot& slot) { return slot.module.kind == adapter::ModuleKind::embedding; });
 }
 
 void check_mergeable(const Slot& slot, const kernels::LowRank& factors) {
@@ -108,6 +100,12 @@ void merge(const kernels::Projection& p, Merged as) {
 
 }  // namespace
 
+std::vector<adapter::Module> modules_of(const std::vector<Slot>& slots) {
+  std::vector<adapter::Module> modules;
+  for (const Slot& slot : slots) modules.push_back(slot.module);
+  return modules;
+}
+
 Adapter::Adapter(std::string name, config::LoraConfig config, adapter::Selection selection,
                  const std::vector<Slot>& slots, at::ScalarType type, at::Device device)
     : name_(std::move(name)),
@@ -131,19 +129,10 @@ Adapter::Adapter(std::string name, config::LoraConfig config, adapter::Selection
 }
 
 void Adapter::add(const adapter::Tensor& tensor, at::Device device) {
-  const auto own = [&] { return make(tensor, type_, device); };
+  const auto factors = [&]() -> kernels::LowRank& { return term(tensor.module).factors; };
   switch (tensor.role) {
-    case Role::a:
-      term(tensor.module).factors.a = own();
-      return;
-    case Role::b:
-      term(tensor.module).factors.b = own();
-      return;
-    case Role::b_bias:
-      term(tensor.module).factors.bias = own();
-      return;
-    case Role::magnitude:  // its changes per step are too small for bfloat16
-      term(tensor.module).factors.magnitude = make(tensor, at::kFloat, device);
+    case Role::table:
+    case Role::copy:
       return;
     case Role::weight:
       return replace(tensor, false);
@@ -151,8 +140,18 @@ void Adapter::add(const adapter::Tensor& tensor, at::Device device) {
       return replace(tensor, true);
     case Role::tokens:
       return add_tokens(tensor);
-    case Role::table:
-    case Role::copy:
+    case Role::a:
+      factors().a = make(tensor, type_, device);
+      return;
+    case Role::b:
+      factors().b = make(tensor, type_, device);
+      return;
+    case Role::b_bias:
+      factors().bias = make(tensor, type_, device);
+      return;
+    // Changes of a magnitude per step are too small for bfloat16.
+    case Role::magnitude:
+      factors().magnitude = make(tensor, at::kFloat, device);
       return;
   }
 }
@@ -165,8 +164,7 @@ void Adapter::add_tokens(const adapter::Tensor& tensor) {
              slot.module.name);
   }
   const auto& all = selection_.tokens;
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.first == tensor.module; });
+  const auto found = std::ranges::find_if(all, [&](const auto& one) { return one.first == tensor.module; });
   Parameter& table = *slot.weight;
   Parameter* const rows = make(tensor, at::promote_types(type_, table.dtype()), table.device());
   const at::Tensor ids = at::tensor(at::IntArrayRef(found->second), at::kLong).to(table.device());
@@ -176,9 +174,7 @@ void Adapter::add_tokens(const adapter::Tensor& tensor) {
   tokens_.push_back({index_of(*tied_head(slots_)), {rows, found->second}});
 }
 
-Adapter::Term& Adapter::term(size_t slot) {
-  return *std::find_if(terms_.begin(), terms_.end(), [&](const Term& term) { return term.slot == slot; });
-}
+Adapter::Term& Adapter::term(size_t slot) { return *std::ranges::find(terms_, slot, &Term::slot); }
 
 Parameter* Adapter::make(const adapter::Tensor& tensor, at::ScalarType type, at::Device device) {
   at::Tensor values = tensor::empty(tensor.shape, type, tensor::MemoryKind::weights, device);
@@ -198,8 +194,8 @@ void Adapter::replace(const adapter::Tensor& tensor, bool bias) {
 }
 
 Parameter* Adapter::own_weight(size_t slot) const {
-  const auto found = std::find_if(replaced_.begin(), replaced_.end(),
-                                  [&](const Replacement& one) { return one.slot == slot && !one.bias; });
+  const auto found =
+      std::ranges::find_if(replaced_, [&](const Replacement& one) { return one.slot == slot && !one.bias; });
   return found != replaced_.end() ? found->own : nullptr;
 }
 
@@ -207,13 +203,11 @@ void Adapter::rewire() {
   wiring_ = {};
   for (const Term& term : terms_)
     wiring_.terms.emplace(slots_[term.slot].weight, Wiring::Term{term.factors, term.slot});
-  for (const Replacement& one : replaced_) {
-    if (slots_[one.slot].module.head && !one.bias) {
+  for (const Replacement& one : replaced_)
+    if (slots_[one.slot].module.head && !one.bias)
       wiring_.head = one.own;
-    } else {
+    else
       wiring_.own.insert_or_assign(original(one), one.own);
-    }
-  }
   for (const Tokens& one : tokens_)
     (slots_[one.slot].module.head ? wiring_.head_rows : wiring_.embedding_rows) = one.rows;
 }
@@ -236,8 +230,7 @@ std::vector<Parameter*> Adapter::kept_tables() const {
 }
 
 const Adapter::Table* Adapter::kept_table(size_t slot) const {
-  const auto found =
-      std::find_if(tables_.begin(), tables_.end(), [&](const Table& table) { return table.slot == slot; });
+  const auto found = std::ranges::find(tables_, slot, &Table::slot);
   return found == tables_.end() ? nullptr : &*found;
 }
 
@@ -249,9 +242,9 @@ void Adapter::take_tables(const adapter::AdapterFile& file) {
     return tensor.role == Role::table && file.tensors().contains(tensor.name);
   };
   const Slot* const tied = tied_head(slots_);
-  const bool head_counts =
-      tied != nullptr && std::any_of(tensors_.begin(), tensors_.end(),
-                                     [&](const auto& t) { return in_file(t) && &slots_[t.module] == tied; });
+  const bool head_counts = tied != nullptr && std::ranges::any_of(tensors_, [&](const auto& t) {
+                             return in_file(t) && &slots_[t.module] == tied;
+                           });
   std::vector<std::pair<Parameter*, at::Tensor>> added;
   std::vector<std::pair<size_t, at::Tensor>> kept;
   for (const adapter::Tensor& tensor : tensors_) {
@@ -321,15 +314,12 @@ bool Adapter::parts_tied_head() const {
   const Slot& embedding = embedding_of(slots_);
   const auto changes = [&](const Slot& slot) {
     std::vector<const Parameter*> all;
-    for (const Replacement& one : replaced_) {
+    for (const Replacement& one : replaced_)
       if (one.slot == index_of(slot) && !one.bias) all.push_back(one.own);
-    }
-    for (const Tokens& one : tokens_) {
+    for (const Tokens& one : tokens_)
       if (&slots_[one.slot] == &slot) all.push_back(one.rows.rows);
-    }
-    for (const Term& term : terms_) {
+    for (const Term& term : terms_)
       if (&slots_[term.slot] == &slot) all.push_back(term.factors.a);
-    }
     return all;
   };
   return changes(*head) != changes(embedding);
@@ -345,11 +335,10 @@ std::shared_ptr<void> Adapter::merged(Merged as, Parameter*& untied) {
   for (const Replacement& one : replaced_) {
     Parameter& place = changed(original(one), one.slot);
     before->keep(place);
-    if (place.encoded() != nullptr) {
+    if (place.encoded() != nullptr)
       place.hold(one.own->read()->clone());  // a copy, since terms may be merged into it
-    } else {
+    else
       set(place, *one.own->read());
-    }
   }
   for (const Tokens& one : tokens_) {
     Parameter& table = changed(slots_[one.slot].weight, one.slot);
@@ -374,10 +363,9 @@ int64_t Adapter::first_trained_layer() const {
   const auto see = [&](const Parameter* parameter, int64_t layer) {
     if (parameter != nullptr && parameter->has_gradient()) first = std::min(first, layer);
   };
-  for (const Term& term : terms_) {
+  for (const Term& term : terms_)
     for (const Parameter* one : {term.factors.a, term.factors.b, term.factors.bias, term.factors.magnitude})
       see(one, slots_[term.slot].layer);
-  }
   for (const Replacement& one : replaced_) see(one.own, slots_[one.slot].layer);
   for (const Tokens& one : tokens_) see(one.rows.rows, slots_[one.slot].layer);
   return first;
@@ -389,8 +377,8 @@ bool Adapter::trains_only_terms(int64_t layer) const {
     return slots_[term.slot].layer != layer || kind == adapter::ModuleKind::linear ||
            kind == adapter::ModuleKind::conv1d;
   };
-  return std::all_of(terms_.begin(), terms_.end(), is_projection) &&
-         std::none_of(replaced_.begin(), replaced_.end(), [&](const Replacement& one) {
+  return std::ranges::all_of(terms_, is_projection) &&
+         std::ranges::none_of(replaced_, [&](const Replacement& one) {
            return slots_[one.slot].layer == layer && one.own->has_gradient();
          });
 }

@@ -6,17 +6,31 @@
 #include <string>
 #include <vector>
 
+#include "adapter/target_modules.h"
 #include "adapter/tensors.h"
 #include "config/lora_config.h"
-#include "model/slot.h"
-#include "model/wiring.h"
+#include "kernels/kernels.h"
+#include "model/layer_context.h"
 #include "tensor/parameter/parameter.h"
 
 namespace trl::model {
 
+// A module of a model as an adapter sees it: its name in transformers, and its parameters.
+struct Slot {
+  adapter::Module module = {};
+  int64_t layer = -1;  // -1: before the first one; their number: after the last one
+  kernels::Parameter* weight = nullptr;
+  kernels::Parameter* bias = nullptr;  // null: none
+  bool takes_rows = false;             // the input embedding, and the head of a language model
+  bool takes_terms = false;            // can have low-rank terms
+  int64_t stored_rows = -1;            // rows of a resized table in its files; -1: not resized
+};
+
 // The form of an encoded weight while an adapter is merged into it. saving: blocks whose numbers are computed
 // on reading, which takes no memory and is slow; numbers: numbers of the weight's dtype, for computing.
 enum class Merged { saving, numbers };
+
+std::vector<adapter::Module> modules_of(const std::vector<Slot>& slots);
 
 class Adapter {
  public:

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "kernels/linear/magnitude.h"
+#include "kernels/linear/low_rank.h"
 #include "model/adapter.h"
-#include "model/lora_start.h"
+#include "model/initial_values.h"
 #include "tensor/device.h"
 #include "tensor/memory/counted.h"
 #include "tensor/memory/rehearsal.h"
@@ -53,9 +53,8 @@ void Adapter::start(at::Generator generator) {
   LoraStart values(config_, std::move(generator), slots_.front().weight->dtype());
   const tensor::OpenMpThreads of_libtorch(values.needs_weight() || config_.use_dora ? tensor::threads() : 1);
   for (const bool parameters : {false, true}) {
-    for (Term& term : terms_) {
+    for (Term& term : terms_)
       if (term.parameter == parameters) start(term, values);
-    }
   }
   rewire();
 }
@@ -181,10 +180,8 @@ std::vector<Adapter::Stored> Adapter::tables() const {
     if (slot.module.tied && selection_.head_is_saved)
       all.push_back(
           {fmt::format("base_model.model.{}.weight", name), tensor::on_host(*own_weight(i)->read())});
-    const bool adapted =
-        std::any_of(terms_.begin(), terms_.end(), [&](const Term& term) { return term.slot == i; });
-    const bool tokens =
-        std::any_of(tokens_.begin(), tokens_.end(), [&](const Tokens& one) { return one.slot == i; });
+    const bool adapted = std::ranges::any_of(terms_, [&](const Term& term) { return term.slot == i; });
+    const bool tokens = std::ranges::any_of(tokens_, [&](const Tokens& one) { return one.slot == i; });
     const Table* const kept = kept_table(i);
     const bool saved = kept == nullptr && own_weight(i) != nullptr;
     const bool resized = slot.stored_rows >= 0 && !slot.module.tied && !saved;
@@ -201,18 +198,16 @@ void Adapter::copy(const Adapter& of) {
     write_values(*parameters_[i], *of.parameters_[i]->read());
     parameters_[i]->trainable = false;
   }
-  for (size_t i = 0; i < terms_.size(); ++i) {
+  for (size_t i = 0; i < terms_.size(); ++i)
     if (of.terms_[i].rest != nullptr) keep_rest(terms_[i], of.terms_[i].first_a, of.terms_[i].first_b);
-  }
   for (const Table& table : of.tables_) keep_table(table.slot, *table.own->read());
   rewire();
 }
 
 void Adapter::restore(const std::vector<Stored>& stored) {
   const auto values_of = [&](const Parameter* parameter) {
-    for (const Stored& one : stored) {
+    for (const Stored& one : stored)
       if (one.name == parameter->name) return one.values;
-    }
     fail(Status::internal, "{} is not among the tensors of the adapter", parameter->name);
   };
   for (const auto& parameter : parameters_) {

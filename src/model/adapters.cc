@@ -13,7 +13,7 @@ namespace {
 
 // Names are used in paths of files and in PEFT's names of modules.
 bool is_name(std::string_view name) {
-  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
+  return !name.empty() && name.size() <= 64 && std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   });
 }
@@ -23,14 +23,14 @@ bool is_name(std::string_view name) {
 Adapter& Adapters::add(const std::string& name, const config::LoraConfig& config, at::ScalarType type,
                        base::LogSink* log) {
   check_new(name);
-  const std::vector<adapter::Module> all = modules();
+  const std::vector<adapter::Module> all = modules_of(slots_);
   const config::LoraConfig own = adapter::with_stacked_experts(config, all, model_type_);
   return insert(name, own, adapter::select(own, all, model_type_), type, log);
 }
 
 Adapter& Adapters::open(const std::string& name, const std::string& directory, base::LogSink* log,
                         at::ScalarType type) {
-  const std::vector<adapter::Module> all = modules();
+  const std::vector<adapter::Module> all = modules_of(slots_);
   const config::LoraConfig config = adapter::read_config(directory, all, model_type_);
   check_new(name);
   adapter::Selection selection = adapter::select_saved(directory, config, all, model_type_);
@@ -61,17 +61,10 @@ void Adapters::check_new(const std::string& name) const {
   if (find(name) != nullptr) fail(Status::invalid_argument, "the model already has an adapter \"{}\"", name);
 }
 
-std::vector<adapter::Module> Adapters::modules() const {
-  std::vector<adapter::Module> all;
-  for (const Slot& slot : slots_) all.push_back(slot.module);
-  return all;
-}
-
 Adapter& Adapters::insert(const std::string& name, const config::LoraConfig& config,
                           adapter::Selection selection, at::ScalarType type, base::LogSink* log) {
-  if (log != nullptr) {
+  if (log != nullptr)
     for (const std::string& warning : selection.warnings) log->warning("adapter", "{}", warning);
-  }
   return *all_.emplace_back(
       std::make_unique<Adapter>(name, config, std::move(selection), slots_, type, device_));
 }
@@ -112,8 +105,7 @@ void Adapters::unmerge() {
 }
 
 Adapter* Adapters::find(std::string_view name) const {
-  const auto found =
-      std::find_if(all_.begin(), all_.end(), [&](const auto& one) { return one->name() == name; });
+  const auto found = std::ranges::find_if(all_, [&](const auto& one) { return one->name() == name; });
   return found == all_.end() ? nullptr : found->get();
 }
 

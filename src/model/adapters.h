@@ -56,7 +56,6 @@ class Adapters {
 
  private:
   void check_new(const std::string& name) const;
-  std::vector<adapter::Module> modules() const;
   Adapter& insert(const std::string& name, const config::LoraConfig& config, adapter::Selection selection,
                   at::ScalarType type, base::LogSink* log);
 

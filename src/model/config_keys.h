@@ -75,9 +75,8 @@ class ConfigKeys {
   }
   double positive(const char* key) const {
     const double value = number(key);
-    if (!(value > 0) || !std::isfinite(value)) {
+    if (!(value > 0) || !std::isfinite(value))
       fail(Status::format, "{}: \"{}\" is {}; expected a positive number", origin_, key, value);
-    }
     return value;
   }
   double positive_or(const char* key, double otherwise) const {
@@ -86,9 +85,8 @@ class ConfigKeys {
   std::vector<double> positives(const char* key, int64_t count) const {
     const base::Json& list = need(key);
     std::vector<double> values;
-    for (const base::Json& value : list.is_array() ? list : base::Json::array()) {
+    for (const base::Json& value : list.is_array() ? list : base::Json::array())
       if (value.is_number() && value.get<double>() > 0) values.push_back(value.get<double>());
-    }
     if (std::ssize(values) != count || list.size() != values.size())
       fail(Status::format, "{}: \"{}\" is not a list of {} positive numbers", origin_, key, count);
     return values;

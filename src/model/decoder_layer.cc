@@ -1,5 +1,9 @@
 #include "model/decoder_layer.h"
 
+#include "kernels/kept_outputs.h"
+#include "kernels/path.h"
+#include "memory/recompute.h"
+
 namespace trl::model {
 
 namespace {
@@ -15,6 +19,8 @@ kernels::Wanted wanted_before(const Norm& norm, const LayerContext& context) {
   if (norm.weight != nullptr) return kernels::Wanted::values;
   return context.again ? kernels::Wanted::graph : kernels::Wanted::added;
 }
+
+constexpr int64_t kTileBytes = int64_t{256} << 20;
 
 }  // namespace
 
@@ -52,6 +58,134 @@ std::vector<kernels::Projection*> DecoderLayer::projections() {
   for (kernels::Projection& p : dense.in) all.push_back(&p);
   if (dense.out.weight != nullptr) all.push_back(&dense.out);
   return all;
+}
+
+at::Tensor BlockMlp::forward(const at::Tensor& x, const kernels::Again& again, const LayerContext& context,
+                             kernels::Wanted wanted) const {
+  const int64_t tokens = tile_tokens(x.size(0), context);
+  if (tokens >= x.size(0)) return whole(x, again, context, wanted);
+  const memory::RowTiles tiles{tokens, out.out(), context.compute, wanted, again, parameters(context)};
+  return memory::by_row_tiles(
+      x, tiles, [own = *this, context](const at::Tensor& part, int64_t first, kernels::Wanted of_part) {
+        LayerContext place = context;
+        place.first += first;
+        return own.whole(part, {}, place, of_part);
+      });
+}
+
+at::Tensor BlockMlp::whole(const at::Tensor& x, const kernels::Again& again, const LayerContext& context,
+                           kernels::Wanted wanted) const {
+  return from_wide(kernels::linear(x, context.placed(in), context.compute, again), context, wanted);
+}
+
+at::Tensor BlockMlp::from_wide(const std::vector<at::Tensor>& wide, const LayerContext& context,
+                               kernels::Wanted wanted) const {
+  // An activation costs little compared to the product that reads it: it is computed again in backward.
+  const kernels::Again activated{[this](const std::vector<at::Tensor>& parts) { return activate(parts); },
+                                 wide};
+  const at::Tensor y =
+      kernels::linear(activate(wide), context.placed(out), context.compute, activated, wanted)[0];
+  return kernels::dropout(y, context.dropout(out_dropout, DropPlace::mlp_out));
+}
+
+at::Tensor BlockMlp::activate(const std::vector<at::Tensor>& x) const {
+  if (!gated) return kernels::activate(activation, x[0]);
+  return x.size() == 1 ? kernels::gated(activation, x[0]) : kernels::gated(activation, x[0], x[1]);
+}
+
+// Counts the projections' outputs, the activation's output, and the gradients of both.
+int64_t BlockMlp::bytes_per_token(at::ScalarType compute) const {
+  int64_t wide = out.in();
+  for (const kernels::Projection& p : in) wide += p.out();
+  return 2 * wide * static_cast<int64_t>(c10::elementSize(compute));
+}
+
+// A tile of a multiple of kSumPiece tokens gives the bits of all tokens at once: gradients of weights are
+// summed in these pieces, and products cut the rows of such tiles alike.
+int64_t BlockMlp::tile_tokens(int64_t tokens, const LayerContext& context) const {
+  const bool kept = (at::GradMode::is_enabled() && !context.again) || kernels::keeps_products();
+  if (context.cache != nullptr || kernels::path() == kernels::Path::plain) return tokens;
+  if (context.tiles.mlp_tokens == 0 && kept) return tokens;
+  const int64_t wanted =
+      context.tiles.mlp_tokens > 0 ? context.tiles.mlp_tokens : kTileBytes / bytes_per_token(context.compute);
+  const int64_t tile = std::max(context.tile_unit, wanted / context.tile_unit * context.tile_unit);
+  return tokens < 2 * tile ? tokens : tile;
+}
+
+std::vector<const kernels::Parameter*> BlockMlp::parameters(const LayerContext& context) const {
+  std::vector<const kernels::Parameter*> all;
+  const auto add = [&](const kernels::Projection& p) {
+    const kernels::LowRank& term = p.low_rank;
+    for (const kernels::Parameter* one : {p.weight, p.bias, term.a, term.b, term.bias, term.magnitude})
+      if (one != nullptr) all.push_back(one);
+  };
+  for (const kernels::Projection& p : in) add(context.placed(p));
+  add(context.placed(out));
+  return all;
+}
+
+at::Tensor BlockAttention::forward(const at::Tensor& x, const kernels::Again& again,
+                                   const LayerContext& context, kernels::Wanted wanted) const {
+  std::vector<at::Tensor> qkv = kernels::linear(x, context.placed(in), context.compute, again);
+  if (in.size() == 1) qkv = split(qkv[0]);
+  at::Tensor q = heads_of(qkv[0], heads, context.placed(q_norm)),
+             k = heads_of(qkv[1], kv_heads, context.placed(k_norm));
+  if (rope >= 0) {
+    const RopeTables& tables = context.ropes[static_cast<size_t>(rope)];
+    std::tie(q, k) = kernels::rope(q, k, tables.cos, tables.sin, rope_layout);
+  }
+  const at::Tensor attended = attend(q, k, heads_of(qkv[2], kv_heads, {}), context);
+  const at::Tensor y = kernels::linear(attended.view({x.size(0), heads * head_dim}), context.placed(out),
+                                       context.compute, {}, wanted)[0];
+  return kernels::dropout(y, context.dropout(out_dropout, DropPlace::attention_out));
+}
+
+std::vector<at::Tensor> BlockAttention::split(const at::Tensor& qkv) const {
+  if (!by_head)
+    return kernels::split_columns(qkv, {heads * head_dim, kv_heads * head_dim, kv_heads * head_dim});
+  return kernels::split_columns(qkv.view({-1, 3 * head_dim}), {head_dim, head_dim, head_dim});
+}
+
+// x: [tokens, count * head_dim] or [tokens * count, head_dim]
+at::Tensor BlockAttention::heads_of(const at::Tensor& x, int64_t count, const Norm& norm) const {
+  if (whole_norms) return normed(x, norm).view({-1, count, head_dim});
+  return normed(x.view({-1, count, head_dim}), norm);
+}
+
+at::Tensor BlockAttention::attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                  const LayerContext& context) const {
+  if (context.cache == nullptr) {
+    kernels::AttentionOptions chosen = options;
+    chosen.plugin = context.attention;
+    chosen.dropout = context.dropout(weight_dropout, DropPlace::attention_weights);
+    return kernels::attention(q, k, v, context.segments, chosen);
+  }
+  context.cache->write(context.past, k, v);
+  if (context.past == 0) return kernels::attention(q, k, v, context.segments, options);
+  // A later call brings one position: its query attends to all cached ones.
+  at::Tensor attended = tensor::empty_like(q, tensor::MemoryKind::workspace);
+  at::Tensor row = attended.select(0, 0);
+  kernels::attention_decode(q.select(0, 0), context.cache->pages, context.past + 1, options, row);
+  return attended;
+}
+
+// All dense products that read x are in one op.
+BlockExperts::Result BlockExperts::forward(const at::Tensor& x, const kernels::Again& again,
+                                           const LayerContext& context, kernels::Wanted wanted) const {
+  std::vector<kernels::Projection> in = {router};
+  if (shared_gate.weight != nullptr) {
+    in.push_back(shared_gate);
+    in.insert(in.end(), shared.in.begin(), shared.in.end());
+  }
+  const std::vector<at::Tensor> read = kernels::linear(x, context.placed(in), context.compute, again);
+  const kernels::Routing routing = kernels::route(read[0], chosen, normalised);
+  at::Tensor y =
+      kernels::experts(x, routing, context.placed(weights), activation, context.compute, again, wanted);
+  if (shared_gate.weight != nullptr) {
+    const std::vector<at::Tensor> wide(read.begin() + 2, read.end());
+    y = kernels::add_gated(y, read[1], shared.from_wide(wide, context));
+  }
+  return {y, read[0]};
 }
 
 }  // namespace trl::model

@@ -333,9 +333,8 @@ constexpr Family kFamilies[] = {
 std::span<const Family> families() { return kFamilies; }
 
 const Family* find_family(std::string_view model_type) {
-  for (const Family& family : kFamilies) {
+  for (const Family& family : kFamilies)
     if (family.model_type == model_type) return &family;
-  }
   return nullptr;
 }
 

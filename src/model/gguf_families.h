@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "kernels/kinds.h"
+#include "model/model_config.h"
 
 namespace trl::model {
 
@@ -41,5 +42,16 @@ const GgufFamily* find_gguf_family(std::string_view model_type);  // nullptr: no
 const GgufFamily* find_gguf_architecture(std::string_view architecture, bool experts);
 std::string gguf_families();       // "llama, mistral, qwen2 ..."
 std::string gguf_architectures();  // "llama, qwen2 ..."
+
+// Checks whether llama.cpp computes the same as a configuration says. Throws Error(unsupported) with the
+// different computation of llama.cpp.
+void check_gguf(const ModelConfig& config, const GgufFamily& row);
+
+// The scale of q k^T if no file gives it.
+double gguf_attention_scale(const GgufFamily& row, int64_t layers, int64_t hidden, int64_t heads,
+                            int64_t head_dim);
+
+// The ratio of the configuration's factor of q k^T to llama.cpp's; 1 if they are equal.
+double gguf_attention_ratio(const ModelConfig& config, const GgufFamily& row);
 
 }  // namespace trl::model

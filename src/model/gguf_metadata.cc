@@ -6,8 +6,6 @@
 
 #include "base/error.h"
 #include "model/gguf_families.h"
-#include "model/gguf_limits.h"
-#include "model/gguf_rope.h"
 #include "model/rope.h"
 
 namespace trl::model {
@@ -15,7 +13,7 @@ namespace trl::model {
 namespace {
 
 bool slides(const ModelConfig& c) {
-  return std::find(c.sliding_layers.begin(), c.sliding_layers.end(), true) != c.sliding_layers.end();
+  return std::ranges::find(c.sliding_layers, true) != c.sliding_layers.end();
 }
 
 class Writer {
@@ -45,11 +43,10 @@ class Writer {
   int64_t exact_length(base::LogSink* log) const {
     if (!slides(c_) || c_.sliding_window >= c_.max_position_embeddings) return c_.max_position_embeddings;
     if (log != nullptr)
-      log->warning(
-          "model",
-          "sliding_window is {} of {} positions, and llama.cpp has no windows for {}: context_length "
-          "is {}, up to which both compute the same",
-          c_.sliding_window, c_.max_position_embeddings, c_.model_type, c_.sliding_window);
+      log->warning("model",
+                   "sliding_window is {} of {} positions, and llama.cpp has no windows for {}: "
+                   "context_length is {}, up to which both compute the same",
+                   c_.sliding_window, c_.max_position_embeddings, c_.model_type, c_.sliding_window);
     return c_.sliding_window;
   }
 

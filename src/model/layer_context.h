@@ -1,19 +1,52 @@
 // Data that the layers of one pass share.
 #pragma once
 #include <ATen/ATen.h>
-
+#include <cstdint>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "base/arithmetic/counter_random.h"
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/experts/experts.h"
 #include "kernels/kernels.h"
 #include "model/kv_cache.h"
 #include "model/rope.h"
-#include "model/tile_sizes.h"
-#include "model/wiring.h"
 
 namespace trl::model {
+
+using kernels::Parameter;
+
+// An adapter's part in a forward: its low-rank terms, and its parameters in the places of the model's. The
+// model itself never changes.
+struct Wiring {
+  struct Term {
+    kernels::LowRank factors;
+    uint64_t slot;  // the module's number, from which its dropout draws
+  };
+  std::unordered_map<const Parameter*, Term> terms;      // by the module's weight
+  std::unordered_map<const Parameter*, Parameter*> own;  // by the model's parameter, except the head
+  Parameter* head = nullptr;                             // null: the model's
+  kernels::OwnRows embedding_rows = {}, head_rows = {};
+
+  Parameter* place(Parameter* of_model) const {
+    const auto found = own.find(of_model);
+    return found != own.end() ? found->second : of_model;
+  }
+  // Returns the terms of a module, without an a if there are none. random: seeds dropout; empty: no dropout.
+  kernels::LowRank terms_of(const Parameter* weight, const std::optional<uint64_t>& random) const {
+    // Keeps its keys distinct from those of the model's own dropout.
+    constexpr uint64_t kDropout = 0x41726f4c;
+    const auto found = terms.find(weight);
+    if (found == terms.end()) return {};
+    kernels::LowRank factors = found->second.factors;
+    if (random && factors.dropout.rate > 0)
+      factors.dropout.key = base::counter_seed({*random, kDropout, found->second.slot});
+    else
+      factors.dropout = {};
+    return factors;
+  }
+};
 
 // The places in a layer where dropout leaves out elements in training. Other places are numbered from
 // `others` on.
@@ -21,6 +54,16 @@ enum class DropPlace : uint64_t { attention_weights, attention_out, mlp_out, oth
 
 // The key that dropout in this layer draws from; the number after the last layer is the embedding's.
 inline uint64_t part_of(uint64_t random, size_t layer) { return base::counter_seed({random, layer}); }
+
+// The settings of a memory plan: how much of a layer exists at once. Results are the same for all sizes.
+struct TileSizes {
+  // Tokens that pass the feed-forward part together, rounded down to kernels::kSumPiece, at least that:
+  // values of its width exist only for this many, and are computed again in backward. 0: as many as take 256
+  // MiB if the layer is not kept for backward; else all.
+  int64_t mlp_tokens = 0;
+};
+
+class Adapter;
 
 struct LayerContext {
   at::ScalarType compute = at::kFloat;

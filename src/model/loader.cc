@@ -6,16 +6,14 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/text/number.h"
-#include "kernels/weight/stacked_weight.h"
 #include "kernels/weight/stored_weight.h"
-#include "model/prequantised.h"
-#include "model/quantise.h"
-#include "model/score_head.h"
-#include "model/tensor_list.h"
+#include "model/initial_values.h"
+#include "model/model_config.h"
+#include "model/quantised.h"
 #include "tensor/device.h"
 #include "tensor/memory/counted.h"
 #include "tensor/memory/rehearsal.h"
-#include "tensor/threads/in_parts.h"
+#include "tensor/threads/parallel.h"
 
 namespace trl::model {
 
@@ -109,11 +107,10 @@ std::unique_ptr<DecoderLayer> Loader::layer(int64_t index) {
   };
   auto layer = std::make_unique<DecoderLayer>();
   layer->attention = attention(prefix, index);
-  if (config_.expert_layers[static_cast<size_t>(index)]) {
+  if (config_.expert_layers[static_cast<size_t>(index)])
     layer->experts = experts(prefix);
-  } else {
+  else
     layer->mlp = mlp(prefix);
-  }
   layer->parallel = config_.parallel;
   layer->branch_scale = config_.residual_scale;
   layer->attention_norm = norm_of(names_.attention_norm);
@@ -246,11 +243,10 @@ Norm Loader::norm_of_heads(const std::string& prefix, std::string_view name, int
   Norm norm{.kind = config_.family->norm, .eps = config_.norm_eps};
   for (int64_t head = 0; head < heads; ++head) {
     tensor::Parameter* const weight = load(prefix + numbered(name, head) + ".weight", {width}, false);
-    if (head == 0) {
+    if (head == 0)
       norm.weight = weight;
-    } else {
+    else
       norm.more.push_back(weight);
-    }
   }
   return norm;
 }
@@ -425,8 +421,7 @@ std::vector<std::string> Loader::carried() {
   std::vector<std::string> names;
   for (const std::string& name : source_.others(used_)) {
     const auto begins = [&](std::string_view prefix) { return name.starts_with(prefix); };
-    if (std::any_of(config_.family->carried.begin(), config_.family->carried.end(), begins))
-      names.push_back(name);
+    if (std::ranges::any_of(config_.family->carried, begins)) names.push_back(name);
   }
   used_.insert(names.begin(), names.end());
   return names;
@@ -445,11 +440,10 @@ void Loader::report_others(base::LogSink* log) const {
       log->warning("model", "tensor {} is not used by this family", name);
   }
   if (beyond == 0) return;
-  log->warning(
-      "model",
-      "the files have weights of {} layers, and config.json has num_hidden_layers {}: {} tensors of the "
-      "remaining layers are not read",
-      last + 1, layers, beyond);
+  log->warning("model",
+               "the files have weights of {} layers, and config.json has num_hidden_layers {}: {} tensors of "
+               "the remaining layers are not read",
+               last + 1, layers, beyond);
 }
 
 }  // namespace trl::model

@@ -1,5 +1,6 @@
 // Reads the weights of a decoder under the names of its row in the table of families.
 #pragma once
+#include <ATen/ATen.h>
 #include <map>
 #include <memory>
 #include <set>
@@ -7,13 +8,32 @@
 #include <vector>
 
 #include "base/log.h"
-#include "config/quantization.h"
+#include "config/model_options.h"
 #include "model/decoder_layer.h"
 #include "model/model_config.h"
-#include "model/stored_part.h"
 #include "model/weights.h"
 
 namespace trl::model {
+
+// How files store a parameter: as one tensor, or as one for every part of it (experts).
+struct StoredPart {
+  std::string name;
+  int64_t expert = -1;           // the first index; -1: all of it
+  int64_t first = 0, rows = -1;  // rows within the expert's matrix; -1: all
+  bool transposed = false;       // files store the whole as [in, out], the parameter is [out, in]
+  std::vector<int64_t> shape(at::IntArrayRef whole) const {
+    if (transposed) return {whole[1], whole[0]};
+    if (expert < 0) return whole.vec();
+    return {rows < 0 ? whole[1] : rows, whole[2]};
+  }
+  // values: the parameter's, or a tensor of its shape.
+  at::Tensor of(const at::Tensor& values) const {
+    if (transposed) return values.t();
+    if (expert < 0) return values;
+    const at::Tensor matrix = values.select(0, expert);
+    return rows < 0 ? matrix : matrix.narrow(0, first, rows);
+  }
+};
 
 struct LoadedParameters {
   std::vector<std::unique_ptr<tensor::Parameter>> all;

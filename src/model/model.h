@@ -2,7 +2,6 @@
 // the table (families.h). forward() returns hidden states and changes no weight.
 #pragma once
 #include <ATen/ATen.h>
-
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,7 +11,7 @@
 #include "base/files/files.h"
 #include "base/json/json.h"
 #include "base/log.h"
-#include "config/quantization.h"
+#include "config/model_options.h"
 #include "config/recompute.h"
 #include "engine/engine.h"
 #include "io/safetensors.h"
@@ -20,9 +19,9 @@
 #include "kernels/kernels.h"
 #include "model/adapters.h"
 #include "model/kv_cache.h"
+#include "model/layer_context.h"
 #include "model/loader.h"
 #include "model/open.h"
-#include "model/tile_sizes.h"
 #include "tensor/parameter/parameter.h"
 
 namespace trl::model {
@@ -76,14 +75,14 @@ struct Outline {
 
 class Model {
  public:
-  // path: a Hugging Face directory or a GGUF file. dtype: "float32", "bfloat16", or "auto": the type in
+  // from: the files of Hugging Face, or a GGUF file. dtype: "float32", "bfloat16", or "auto": the type in
   // config.json or else of the embedding's tensor; float16 and block types become float32; "keep": float32,
   // but the matrices of a GGUF file stay in it, mapped, and are decoded on reading. log: gets a line for
   // unused tensors; may be null. head: a classifier (...ForSequenceClassification) is opened if scores are
   // requested; if a reward is requested, also a language model, whose head is then drawn from generator()
-  // (score_head.h). seed: the generator's. quantization: of the linear layers, except the head and the
+  // (initial_values.h). seed: the generator's. quantization: of the linear layers, except the head and the
   // routers.
-  static std::unique_ptr<Model> open(const std::string& path, std::string_view dtype,
+  static std::unique_ptr<Model> open(const io::ModelSource& from, std::string_view dtype,
                                      base::LogSink* log = nullptr, at::Device device = at::kCPU,
                                      Head head = Head::language,
                                      const config::Quantization& quantization = {}, uint64_t seed = 42);
@@ -91,12 +90,12 @@ class Model {
   // and are read in place, or converted to the dtype if they are of another type. Weights that are quantised
   // take their own memory, and so do wider weights of linear layers whose products are in bfloat16, which are
   // converted once. Such a model can be neither trained nor merged.
-  static std::unique_ptr<Model> open_mapped(const std::string& path, std::string_view dtype,
+  static std::unique_ptr<Model> open_mapped(const io::ModelSource& from, std::string_view dtype,
                                             base::LogSink* log = nullptr, Head head = Head::language,
                                             const config::Quantization& quantization = {}, uint64_t seed = 42,
                                             at::ScalarType wanted = at::kFloat);
   // Reads no weights; the arguments are those of open().
-  static Outline outline(const std::string& path, std::string_view dtype, Head head = Head::language);
+  static Outline outline(const io::ModelSource& from, std::string_view dtype, Head head = Head::language);
   Model(ModelFiles files, std::shared_ptr<const WeightSource> source, at::ScalarType dtype, at::Device device,
         const config::Quantization& quantization, Held held, base::LogSink* log, uint64_t seed);
   ~Model();
@@ -108,12 +107,12 @@ class Model {
   const base::Json& generation_config_json() const { return files_.generation_config_json; }
   // Ids that end a completion: eos_token_id of generation_config.json.
   const std::vector<int32_t>& end_ids() const { return files_.end_ids; }
-  // Sets these tokens in both files and end_ids() (special_tokens.h). Returns the changes.
+  // Sets these tokens in both files and end_ids() (open.h). Returns the changes.
   std::vector<std::string> align_special_tokens(const engine::SpecialTokens& tokens);
   // Generates torch's random numbers that follow set_seed. New values are drawn from them in TRL's order: a
   // head, then rows of embeddings, then the factors of an adapter.
   at::Generator generator() { return generator_; }
-  // Gives the embedding, and a separate head, this many rows (embedding_rows.h), drawn from generator(). Call
+  // Gives the embedding, and a separate head, this many rows (initial_values.h), drawn from generator(). Call
   // before anything holds a parameter's value.
   void resize_embeddings(int64_t rows);
   std::vector<Parameter*> parameters() const;  // its own, each once, in the order of the layers

@@ -181,8 +181,7 @@ void parse_scales(const ConfigKeys& keys, const Scales& scales, ModelConfig& con
 
 bool has_experts(const ConfigKeys& keys, int64_t every, int64_t layer) {
   const Json* dense = keys.find("mlp_only_layers");
-  const bool listed =
-      dense != nullptr && std::find(dense->begin(), dense->end(), Json(layer)) != dense->end();
+  const bool listed = dense != nullptr && std::ranges::find(*dense, Json(layer)) != dense->end();
   return !listed && (layer + 1) % every == 0;
 }
 
@@ -283,10 +282,6 @@ const Json& text_part(const Json& json, const ConfigKeys& keys, const Family& fa
   return part;
 }
 
-}  // namespace
-
-namespace {
-
 // Checks the method; the tensors themselves tell which are quantised, and how.
 void check_quantization(const ConfigKeys& keys) {
   const Json* const quantization = keys.find("quantization_config");
@@ -295,8 +290,7 @@ void check_quantization(const ConfigKeys& keys) {
   if (method == "bitsandbytes") return;
   fail(Status::unsupported,
        "{}: \"quantization_config\" has the quant_method {}; weights that bitsandbytes quantised are read, "
-       "and "
-       "float32, bfloat16 and float16",
+       "and float32, bfloat16 and float16",
        keys.origin(), method.dump());
 }
 

@@ -8,7 +8,7 @@
 #include "base/json/json.h"
 #include "kernels/kinds.h"
 #include "model/families.h"
-#include "model/rope_config.h"
+#include "model/rope.h"
 
 namespace trl::model {
 
@@ -89,5 +89,14 @@ ModelConfig parse_config(const base::Json& config, std::string_view origin, Head
 // eos_token_id of generation_config.json or config.json: an id, a list of them, or none. Throws Error(format)
 // for anything else.
 std::vector<int32_t> parse_end_ids(const base::Json& config, std::string_view origin);
+
+struct TensorShape {
+  std::string name;  // Hugging Face's
+  std::vector<int64_t> shape;
+};
+// Lists the tensors of a model without opening one. Sorted by layer; a tied head is not included.
+std::vector<TensorShape> tensor_list(const ModelConfig& config);
+// The shape of the norm of queries or keys with this many heads, if it is one tensor.
+std::vector<int64_t> head_norm_shape(const ModelConfig& config, int64_t heads);
 
 }  // namespace trl::model

@@ -1,14 +1,61 @@
-// The layers below the first trained one: their output for a document never changes, so a batch is computed
-// in such a way that other documents do not change it either.
+// Frozen layers: their products in 8-bit integers, and the layers below the first trained one, whose output
+// for a document never changes, so a batch is computed in such a way that other documents do not change it
+// either.
 #include <algorithm>
 
+#include "base/error.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_int8.h"
 #include "kernels/path.h"
 #include "model/model.h"
 
 namespace trl::model {
 
 namespace {
+
+using kernels::Int8Products;
+using kernels::Projection;
+
+void check(const Projection& p) {
+  if (!p.weight->device().is_cpu()) {
+    fail_key("frozen_compute",
+             "frozen_compute: int8 is refused, because the model is on {}, and products in 8-bit integers "
+             "are the CPU's: give auto, or use_cpu: true",
+             p.weight->device().str());
+  }
+  if (const tensor::Encoded* const encoded = p.weight->encoded()) {
+    fail_key("frozen_compute",
+             "frozen_compute: int8 would hold weights a second time, in 2 bytes each, and {} is held as {} "
+             "to save memory: give auto, or open the model without quantisation",
+             p.weight->name, encoded->form());
+  }
+  if (!kernels::has_int8_products()) {
+    fail_key("frozen_compute",
+             "frozen_compute: int8 needs a processor with AVX512-VNNI or AMX, and this one has neither (or "
+             "ONEDNN_MAX_CPU_ISA hides it): give auto");
+  }
+}
+
+// The int8 products that the layers use during its lifetime.
+class Int8Layers {
+ public:
+  explicit Int8Layers(std::vector<Projection*> projections) : places_(std::move(projections)) {
+    for (const Projection* p : places_) {
+      check(*p);
+      made_.push_back(std::make_unique<Int8Products>(*p));
+    }
+    for (size_t i = 0; i < places_.size(); ++i) places_[i]->int8 = made_[i].get();
+  }
+  ~Int8Layers() {
+    for (Projection* p : places_) p->int8 = nullptr;
+  }
+  Int8Layers(const Int8Layers&) = delete;
+  Int8Layers& operator=(const Int8Layers&) = delete;
+
+ private:
+  const std::vector<Projection*> places_;
+  std::vector<std::unique_ptr<Int8Products>> made_;
+};
 
 at::Tensor with_zeros(const at::Tensor& ids, int64_t count) {
   at::Tensor longer = at::zeros({ids.numel() + count}, at::kInt);
@@ -36,6 +83,13 @@ ForwardInput filled(const ForwardInput& input) {
 
 }  // namespace
 
+std::shared_ptr<void> Model::multiply_in_int8() {
+  std::vector<Projection*> projections;
+  for (const auto& layer : layers_)
+    for (Projection* p : layer->projections()) projections.push_back(p);
+  return std::make_shared<Int8Layers>(std::move(projections));
+}
+
 int64_t Model::frozen_layers(const Adapter* adapter) const {
   if (!embedding_->has_trainer()) return 0;
   return std::clamp<int64_t>(first_trained_layer(adapter), 0, std::ssize(layers_));
@@ -44,9 +98,8 @@ int64_t Model::frozen_layers(const Adapter* adapter) const {
 std::vector<Parameter*> Model::frozen_parameters() const {
   std::vector<Parameter*> all = parameters();
   all.resize(layer_parameters_[static_cast<size_t>(frozen_layers())]);
-  if (const Adapter* const adapter = adapters_.trained()) {
+  if (const Adapter* const adapter = adapters_.trained())
     for (Parameter* table : adapter->kept_tables()) all.push_back(table);
-  }
   return all;
 }
 

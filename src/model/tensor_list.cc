@@ -1,4 +1,4 @@
-#include "model/tensor_list.h"
+#include "model/model_config.h"
 
 #include <fmt/format.h>
 

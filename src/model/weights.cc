@@ -8,10 +8,9 @@
 
 #include "base/arithmetic/bfloat16.h"
 #include "base/error.h"
-#include "kernels/weight/ggml_weight.h"
+#include "kernels/weight/encoded_weight.h"
 #include "kernels/weight/stored_weight.h"
 #include "model/gguf_names.h"
-#include "model/gguf_order.h"
 #include "tensor/memory/rehearsal.h"
 #include "tensor/threads/parallel.h"
 
@@ -121,15 +120,15 @@ void split_experts(std::map<std::string, io::TensorView>& tensors, const Family&
   tensors.merge(parts);
 }
 
-class DirectoryWeights final : public WeightSource {
+class PlainWeights final : public WeightSource {
  public:
-  DirectoryWeights(io::Weights weights, const Family& family) : weights_(std::move(weights)) {
+  PlainWeights(io::Weights weights, const Family& family) : weights_(std::move(weights)) {
     for (const std::string& name : weights_.names()) tensors_.emplace(name, *weights_.find(name));
     split_experts(tensors_, family);
   }
 
   std::string place(const std::string& name) const override {
-    return fmt::format("{}: tensor {}", weights_.directory(), name);
+    return fmt::format("{}: tensor {}", weights_.name(), name);
   }
   std::string asks(const std::string&) const override { return "config.json asks"; }
   const io::TensorView* raw(const std::string& name) const override { return find(name); }
@@ -172,11 +171,7 @@ class DirectoryWeights final : public WeightSource {
   }
   std::string type(const std::string& name) const override { return find(name)->type_name; }
   std::vector<std::string> others(const std::set<std::string>& used) const override {
-    std::vector<std::string> names;
-    for (const auto& [name, view] : tensors_) {
-      if (!used.contains(name)) names.push_back(name);
-    }
-    return names;
+    return names_except(tensors_, used);
   }
 
  private:
@@ -186,16 +181,10 @@ class DirectoryWeights final : public WeightSource {
   }
   const io::TensorView& stored(const std::string& name) const {
     const io::TensorView& view = *find(name);
-    switch (view.type) {
-      case io::ElementType::f32:
-      case io::ElementType::f16:
-      case io::ElementType::bf16:
-      case io::ElementType::f64:
-        return view;
-      default:
-        fail(Status::unsupported, "{}: dtype {} is not supported; these are: F32, BF16, F16, F64",
-             place(name), view.type_name);
-    }
+    using enum io::ElementType;
+    if (view.type == f32 || view.type == f16 || view.type == bf16 || view.type == f64) return view;
+    fail(Status::unsupported, "{}: dtype {} is not supported; these are: F32, BF16, F16, F64", place(name),
+         view.type_name);
   }
 
   io::Weights weights_;
@@ -303,11 +292,7 @@ class GgufWeights final : public WeightSource {
   std::vector<std::string> others(const std::set<std::string>& used) const override {
     std::set<std::string> theirs;
     for (const std::string& name : used) theirs.insert(name_in_file(name));
-    std::vector<std::string> names;
-    for (const auto& [name, tensor] : file_->tensors()) {
-      if (!theirs.contains(name)) names.push_back(name);
-    }
-    return names;
+    return names_except(file_->tensors(), theirs);
   }
 
  private:
@@ -367,41 +352,6 @@ class GgufWeights final : public WeightSource {
   bool single_experts_ = false;       // files have a matrix for each expert
 };
 
-}  // namespace
-
-bool holds(const WeightSource& source, const std::string& name, const at::Tensor& values) {
-  constexpr int64_t kAtOnce = int64_t{8} << 20;  // elements compared before the file's pages are dropped
-  source.read(name, 0, 0, nullptr);              // throws if its type cannot be read
-  const bool narrow = values.scalar_type() == at::kBFloat16;
-  const void* data = values.data_ptr();
-  std::atomic<bool> same{true};
-  const auto compare = [&](int64_t at, int64_t count) {
-    float piece[kBuffer];
-    source.read(name, at, count, piece);
-    if (!narrow) {
-      const float* floats = static_cast<const float*>(data) + at;
-      return std::memcmp(floats, piece, static_cast<size_t>(count) * sizeof(float)) == 0;
-    }
-    const uint16_t* bits = static_cast<const uint16_t*>(data) + at;
-    for (int64_t i = 0; i < count; ++i) {
-      if (bits[i] != base::to_bf16(piece[i]).bits) return false;
-    }
-    return true;
-  };
-  for (int64_t first = 0; first < values.numel() && same; first += kAtOnce) {
-    const int64_t elements = std::min(kAtOnce, values.numel() - first);
-    tensor::parallel_for((elements + kBuffer - 1) / kBuffer, 16, [&](int64_t begin, int64_t end) {
-      for (int64_t at = begin * kBuffer; at < std::min(end * kBuffer, elements) && same; at += kBuffer) {
-        if (!compare(first + at, std::min(kBuffer, elements - at))) same = false;
-      }
-    });
-    source.forget(name);
-  }
-  return same;
-}
-
-namespace {
-
 // Returns "model." for "model.embed_tokens".
 std::string base_prefix(const Family& family) {
   const std::string_view name = family.names.embedding;
@@ -425,20 +375,7 @@ std::string_view last_parts(std::string_view name) {
   return before == name.npos ? name : name.substr(before + 1);
 }
 
-}  // namespace
-
-std::string stored_name(const WeightSource& source, const Family& family, const std::string& name) {
-  if (source.shape(name) != nullptr) return name;
-  const std::string base = base_prefix(family);
-  for (const std::string& own : names_of(family, name)) {
-    const std::string shorter = own.starts_with(base) ? own.substr(base.size()) : own;
-    for (const std::string& candidate : {own, shorter, base + own}) {
-      if (source.shape(candidate) != nullptr) return candidate;
-    }
-  }
-  return name;
-}
-
+// For messages about a missing tensor: "the files have a, b, c and 3 more".
 std::string names_there(const WeightSource& source, const std::string& name) {
   constexpr size_t kShown = 3;
   std::vector<std::string> names = source.others({});
@@ -452,12 +389,53 @@ std::string names_there(const WeightSource& source, const std::string& name) {
                      more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
+}  // namespace
+
+bool holds(const WeightSource& source, const std::string& name, const at::Tensor& values) {
+  constexpr int64_t kAtOnce = int64_t{8} << 20;  // elements compared before the file's pages are dropped
+  source.read(name, 0, 0, nullptr);              // throws if its type cannot be read
+  const bool narrow = values.scalar_type() == at::kBFloat16;
+  const void* data = values.data_ptr();
+  std::atomic<bool> same{true};
+  const auto compare = [&](int64_t at, int64_t count) {
+    float piece[kBuffer];
+    source.read(name, at, count, piece);
+    if (!narrow) {
+      const float* floats = static_cast<const float*>(data) + at;
+      return std::memcmp(floats, piece, static_cast<size_t>(count) * sizeof(float)) == 0;
+    }
+    const uint16_t* bits = static_cast<const uint16_t*>(data) + at;
+    for (int64_t i = 0; i < count; ++i)
+      if (bits[i] != base::to_bf16(piece[i]).bits) return false;
+    return true;
+  };
+  for (int64_t first = 0; first < values.numel() && same; first += kAtOnce) {
+    const int64_t elements = std::min(kAtOnce, values.numel() - first);
+    tensor::parallel_for((elements + kBuffer - 1) / kBuffer, 16, [&](int64_t begin, int64_t end) {
+      for (int64_t at = begin * kBuffer; at < std::min(end * kBuffer, elements) && same; at += kBuffer)
+        if (!compare(first + at, std::min(kBuffer, elements - at))) same = false;
+    });
+    source.forget(name);
+  }
+  return same;
+}
+
+std::string stored_name(const WeightSource& source, const Family& family, const std::string& name) {
+  if (source.shape(name) != nullptr) return name;
+  const std::string base = base_prefix(family);
+  for (const std::string& own : names_of(family, name)) {
+    const std::string shorter = own.starts_with(base) ? own.substr(base.size()) : own;
+    for (const std::string& candidate : {own, shorter, base + own})
+      if (source.shape(candidate) != nullptr) return candidate;
+  }
+  return name;
+}
+
 bool is_buffer(std::string_view name) {
   for (const std::string_view end :
        {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight", "rotary_emb.inv_freq",
-        "attn.bias", "attn.masked_bias", "attention.bias", "attention.masked_bias"}) {
+        "attn.bias", "attn.masked_bias", "attention.bias", "attention.masked_bias"})
     if (name.ends_with(end)) return true;
-  }
   return false;
 }
 
@@ -469,8 +447,8 @@ void WeightSource::need(const std::string& name, const std::vector<int64_t>& wan
        fmt::join(wanted, ", "));
 }
 
-std::unique_ptr<WeightSource> directory_weights(io::Weights weights, const Family& family) {
-  return std::make_unique<DirectoryWeights>(std::move(weights), family);
+std::unique_ptr<WeightSource> plain_weights(io::Weights weights, const Family& family) {
+  return std::make_unique<PlainWeights>(std::move(weights), family);
 }
 
 std::unique_ptr<WeightSource> gguf_weights(std::shared_ptr<const io::Gguf> file, const ModelConfig& config) {

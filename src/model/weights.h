@@ -1,4 +1,4 @@
-// The source of a model's weights: a directory of safetensors or a GGUF file, both under Hugging Face's
+// The source of a model's weights: tensors of a directory or of memory, or a GGUF file, under Hugging Face's
 // names.
 #pragma once
 #include <ATen/ATen.h>
@@ -14,6 +14,15 @@
 #include "tensor/parameter/encoded.h"
 
 namespace trl::model {
+
+// The names in `all`, which is a map, that are not in `used`.
+template <typename Map>
+std::vector<std::string> names_except(const Map& all, const std::set<std::string>& used) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : all)
+    if (!used.contains(name)) names.push_back(name);
+  return names;
+}
 
 class WeightSource {
  public:
@@ -53,8 +62,6 @@ class WeightSource {
 // The name in the files: the family's own, or another one that from_pretrained accepts, if the files have
 // that.
 std::string stored_name(const WeightSource& source, const Family& family, const std::string& name);
-// For messages about a missing tensor: "the files have a, b, c and 3 more".
-std::string names_there(const WeightSource& source, const std::string& name);
 // Whether the name is that of a buffer that some files hold next to weights: angles and masks, which follow
 // from the configuration.
 bool is_buffer(std::string_view name);
@@ -63,7 +70,7 @@ bool is_buffer(std::string_view name);
 // them.
 bool holds(const WeightSource& source, const std::string& name, const at::Tensor& values);
 
-std::unique_ptr<WeightSource> directory_weights(io::Weights weights, const Family& family);
+std::unique_ptr<WeightSource> plain_weights(io::Weights weights, const Family& family);
 std::unique_ptr<WeightSource> gguf_weights(std::shared_ptr<const io::Gguf> file, const ModelConfig& config);
 
 }  // namespace trl::model

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "kernels/path.h"
-#include "optim/pieces.h"
+#include "optim/norm.h"
 #include "optim/plain.h"
 #include "optim/rules.h"
 #include "tensor/memory/counted.h"
@@ -63,11 +63,10 @@ class Adafactor final : public Optimizer {
   void update(size_t p, double learning_rate, double grad_scale) override {
     const tensor::Writing values = parameters_[p]->write();
     const double rate_now = rate(*values, learning_rate);
-    if (kernels::fused(*values)) {
+    if (kernels::fused(*values))
       step_parameter(p, values, rate_now, grad_scale);
-    } else {
+    else
       step_plain(p, values, rate_now, grad_scale);
-    }
   }
 
   Moments new_state(const Parameter& parameter) const {
@@ -89,9 +88,8 @@ class Adafactor final : public Optimizer {
   double rate(const at::Tensor& values, double learning_rate) const {
     const auto step = static_cast<double>(steps_);
     double rate = learning_rate;
-    if (options_.relative_step) {
+    if (options_.relative_step)
       rate = std::min(options_.warmup_init ? 1e-6 * step : 1e-2, 1.0 / std::sqrt(step));
-    }
     if (!options_.scale_parameter) return rate;
     const double mean_square_root = l2_norm({values}) / std::sqrt(static_cast<double>(values.numel()));
     return rate * std::max(options_.scale_epsilon, mean_square_root);
@@ -166,9 +164,8 @@ class Adafactor final : public Optimizer {
         add_squares(matrix(m, b), options_.epsilon, row_sums.data() + m * shape.rows + b * block,
                     column_sums.data() + i * shape.columns);
       });
-      for (int64_t m = 0; m < shape.matrices; ++m) {
+      for (int64_t m = 0; m < shape.matrices; ++m)
         average(p, shape, m, blocks, row_sums, column_sums, row, column);
-      }
     }
 
     std::vector<double> squares(static_cast<size_t>(shape.matrices * blocks));
@@ -203,9 +200,8 @@ class Adafactor final : public Optimizer {
     float* const columns = states_[p].column.data_ptr<float>() + m * shape.columns;
     for (int64_t c = 0; c < shape.columns; ++c) {
       double sum = 0;
-      for (int64_t b = 0; b < blocks; ++b) {
+      for (int64_t b = 0; b < blocks; ++b)
         sum += column_sums[static_cast<size_t>((m * blocks + b) * shape.columns + c)];
-      }
       towards(columns[c], sum / static_cast<double>(shape.rows));
       column[static_cast<size_t>(m * shape.columns + c)] = 1.0f / std::sqrt(columns[c]);
     }

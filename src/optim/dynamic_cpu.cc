@@ -108,11 +108,10 @@ const float* code_values(Codec codec) {
 void encode(const float* values, int64_t count, Codec codec, uint8_t* codes, float* absmax) {
   static const Decades with_sign = decades_of(true), without = decades_of(false);
   run([=] {
-    if (codec == Codec::dynamic) {
+    if (codec == Codec::dynamic)
       encode_with<true>(values, count, with_sign, codes, absmax);
-    } else {
+    else
       encode_with<false>(values, count, without, codes, absmax);
-    }
   });
 }
 

@@ -2,10 +2,10 @@
 // once, in pieces that do not depend on the number of threads. Off the fused path: one parameter after the
 // other.
 #include "kernels/path.h"
-#include "optim/pieces.h"
+#include "optim/norm.h"
 #include "optim/plain.h"
 #include "optim/rules.h"
-#include "tensor/memory/mapped_pages.h"
+#include "tensor/memory/rehearsal.h"
 #include "tensor/threads/parallel.h"
 
 namespace trl::optim {

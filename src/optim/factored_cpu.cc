@@ -15,9 +15,8 @@ template <typename Term>
 TRL_INLINE double sum_of(int64_t count, const Term& term) {
   double lanes[kLanes] = {};
   int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
+  for (; i + kLanes <= count; i += kLanes)
     for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += term(i + lane);
-  }
   double sum = 0;
   for (; i < count; ++i) sum += term(i);
   for (double lane : lanes) sum += lane;
@@ -94,11 +93,10 @@ void apply_of(const MatrixRows& matrix, const float* row, const float* column, f
       float change = by * column[c] * (to_float(grad[c]) * grad_scale) * scale;
       if constexpr (kAveraged) change = mean[c] = beta1 * mean[c] + rest1 * change;
       const float p = to_float(value[c]) * keep - change;
-      if constexpr (kRandom) {
+      if constexpr (kRandom)
         put_random(value + c, p, key, first + static_cast<uint32_t>(c));
-      } else {
+      else
         put(value + c, p);
-      }
     }
   });
 }

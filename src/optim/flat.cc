@@ -36,9 +36,8 @@ constexpr at::ScalarType kTypes[] = {at::kFloat, at::kBFloat16, at::kByte};
 int64_t count_of(const std::vector<tensor::Parameter*>& parameters, const std::vector<at::ScalarType>& types,
                  at::ScalarType type) {
   int64_t count = 0;
-  for (size_t i = 0; i < parameters.size(); ++i) {
+  for (size_t i = 0; i < parameters.size(); ++i)
     if (types[i] == type) count += padded(parameters[i]->count());
-  }
   return count;
 }
 
@@ -76,9 +75,8 @@ FlatViews flat_views(const std::vector<tensor::Parameter*>& parameters,
 int64_t flat_bytes(const std::vector<tensor::Parameter*>& parameters,
                    const std::vector<at::ScalarType>& types) {
   int64_t bytes = 0;
-  for (const at::ScalarType type : kTypes) {
+  for (const at::ScalarType type : kTypes)
     bytes += count_of(parameters, types, type) * static_cast<int64_t>(c10::elementSize(type));
-  }
   return bytes;
 }
 

@@ -1,8 +1,25 @@
 // Makes an optimizer from the configuration, like transformers' trainer_optimizer.py.
 #include "base/error.h"
+#include "optim/optim.h"
 #include "optim/rules.h"
+#include "tensor/memory/rehearsal.h"
 
 namespace trl::optim {
+
+namespace {
+
+std::vector<Parameter*> trained(std::vector<Parameter*> parameters) {
+  std::erase_if(parameters, [](const Parameter* p) { return !p->has_gradient(); });
+  return parameters;
+}
+
+std::unordered_map<const Parameter*, size_t> indices_of(const std::vector<Parameter*>& parameters) {
+  std::unordered_map<const Parameter*, size_t> indices;
+  for (size_t p = 0; p < parameters.size(); ++p) indices.emplace(parameters[p], p);
+  return indices;
+}
+
+}  // namespace
 
 Slice slice_of(const Parameter& parameter, const tensor::Writing& values, double grad_scale,
                const Common& common) {
@@ -37,9 +54,8 @@ std::unique_ptr<Optimizer> make_optimizer(std::vector<Parameter*> parameters,
                       arguments.stochastic_rounding,
                       static_cast<uint64_t>(arguments.seed),
                       {arguments.optim_states, arguments.optim_8bit_embeddings, arguments.optim_directory}};
-  const bool bf16 = std::any_of(parameters.begin(), parameters.end(), [](const Parameter* p) {
-    return p->has_gradient() && p->dtype() == at::kBFloat16;
-  });
+  const bool bf16 = std::ranges::any_of(
+      parameters, [](const Parameter* p) { return p->has_gradient() && p->dtype() == at::kBFloat16; });
   if (common.stochastic_rounding && !bf16) config::refuse_stochastic_rounding();
   if (!common.states.directory.empty()) refuse_paged_on_device(parameters);
   const auto elementwise = [&](Rule rule) {
@@ -62,6 +78,26 @@ std::unique_ptr<Optimizer> make_optimizer(std::vector<Parameter*> parameters,
       break;
   }
   return make_adafactor(std::move(parameters), {}, common);
+}
+
+Optimizer::Optimizer(std::vector<Parameter*> parameters)
+    : parameters_(trained(std::move(parameters))), indices_(indices_of(parameters_)) {}
+
+void Optimizer::step(double learning_rate, double grad_scale) {
+  const tensor::Stage stage("optimizer");
+  begin_step();
+  update_all(learning_rate, grad_scale);
+}
+
+void Optimizer::step(const Parameter& parameter, double learning_rate, double grad_scale) {
+  const tensor::Stage stage("optimizer");
+  const auto found = indices_.find(&parameter);
+  if (found == indices_.end()) fail(Status::internal, "the optimizer does not have {}", parameter.name);
+  update(found->second, learning_rate, grad_scale);
+}
+
+void Optimizer::update_all(double learning_rate, double grad_scale) {
+  for (size_t p = 0; p < parameters_.size(); ++p) update(p, learning_rate, grad_scale);
 }
 
 }  // namespace trl::optim

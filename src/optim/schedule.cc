@@ -1,4 +1,5 @@
 // Learning rate schedules of transformers.get_scheduler (transformers/optimization.py): the closed forms.
+// reduce_lr_on_plateau (torch/optim/lr_scheduler.py), and the choice between it and the closed forms.
 #include "optim/schedule.h"
 
 #include <algorithm>
@@ -37,9 +38,8 @@ double polynomial(const ScheduleArguments& a, double learning_rate, double progr
 
 double cosine_warmup_with_min_lr(const ScheduleArguments& a, int64_t done, int64_t max_steps,
                                  int64_t warmup) {
-  if (done >= warmup) {
+  if (done >= warmup)
     return above(a.min_lr_rate, wave(a.num_cycles, share(done - warmup + 1, max_steps - warmup)));
-  }
   if (!a.warmup_lr_rate) return share(done + 1, warmup);
   return *a.warmup_lr_rate + (1.0 - *a.warmup_lr_rate) * share(done, warmup - 1);
 }
@@ -70,9 +70,8 @@ double schedule_factor(const config::TrainingArguments& arguments, int64_t done,
   const Scheduler type = arguments.lr_scheduler_type;
   if (type == Scheduler::constant || type == Scheduler::reduce_lr_on_plateau) return 1.0;
   const int64_t warmup = config::update_count(arguments.warmup_steps, max_steps);
-  if (type == Scheduler::cosine_warmup_with_min_lr) {
+  if (type == Scheduler::cosine_warmup_with_min_lr)
     return cosine_warmup_with_min_lr(a, done, max_steps, warmup);
-  }
   if (type == Scheduler::warmup_stable_decay) return warmup_stable_decay(a, done, max_steps, warmup);
   if (done < warmup) return share(done, warmup);
   const double progress = share(done - warmup, max_steps - warmup);
@@ -98,6 +97,67 @@ double schedule_factor(const config::TrainingArguments& arguments, int64_t done,
       break;
   }
   return 1.0;
+}
+
+bool Plateau::better(double metric) const {
+  if (!seen_) return !std::isnan(metric);
+  const double sign = arguments_.mode_max ? 1.0 : -1.0;
+  const double margin = arguments_.threshold_abs ? arguments_.threshold : arguments_.threshold * best_;
+  return sign * metric > sign * (best_ + sign * margin);
+}
+
+void Plateau::evaluated(double metric) {
+  if (better(metric)) {
+    best_ = metric;
+    seen_ = true;
+    num_bad_epochs_ = 0;
+  } else {
+    ++num_bad_epochs_;
+  }
+  if (cooldown_counter_ > 0) {
+    --cooldown_counter_;
+    num_bad_epochs_ = 0;
+  }
+  if (num_bad_epochs_ <= arguments_.patience) return;
+  const double lower = std::max(learning_rate_ * arguments_.factor, arguments_.min_lr);
+  if (learning_rate_ - lower > arguments_.eps) learning_rate_ = lower;
+  cooldown_counter_ = arguments_.cooldown;
+  num_bad_epochs_ = 0;
+}
+
+std::map<std::string, double> Plateau::state() const {
+  std::map<std::string, double> state = {{"lr", learning_rate_},
+                                         {"num_bad_epochs", static_cast<double>(num_bad_epochs_)},
+                                         {"cooldown_counter", static_cast<double>(cooldown_counter_)}};
+  if (seen_) state["best"] = best_;
+  return state;
+}
+
+void Plateau::load(const std::map<std::string, double>& state) {
+  const auto read = [&](const char* name, auto& out) {
+    const auto found = state.find(name);
+    if (found != state.end()) out = static_cast<std::remove_reference_t<decltype(out)>>(found->second);
+  };
+  read("lr", learning_rate_);
+  read("num_bad_epochs", num_bad_epochs_);
+  read("cooldown_counter", cooldown_counter_);
+  read("best", best_);
+  seen_ = state.contains("best");
+}
+
+Schedule::Schedule(const config::TrainingArguments& arguments, int64_t max_steps)
+    : arguments_(arguments),
+      max_steps_(max_steps),
+      on_plateau_(arguments.lr_scheduler_type == config::Scheduler::reduce_lr_on_plateau),
+      plateau_(arguments.lr_scheduler_kwargs.plateau, arguments.learning_rate) {}
+
+double Schedule::learning_rate(int64_t done) const {
+  if (on_plateau_) return plateau_.learning_rate();
+  return arguments_.learning_rate * schedule_factor(arguments_, done, max_steps_);
+}
+
+std::map<std::string, double> Schedule::state() const {
+  return on_plateau_ ? plateau_.state() : std::map<std::string, double>{};
 }
 
 }  // namespace trl::optim

@@ -107,11 +107,10 @@ void sweep_with(const Slice& slice, const Rule& rule, Value value, Grad grad) {
 
 template <typename Rule, typename Value>
 void sweep_of(const Slice& slice, const Rule& rule, Value value) {
-  if (slice.grad.codec == Codec::f32) {
+  if (slice.grad.codec == Codec::f32)
     sweep_with(slice, rule, value, numbers<const float>(slice.grad));
-  } else {
+  else
     sweep_with(slice, rule, value, numbers<const bf16>(slice.grad));
-  }
 }
 
 template <typename Rule>

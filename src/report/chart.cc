@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdint>
 
 #include "base/text/number.h"
 
@@ -55,9 +54,8 @@ std::string path_of(const std::vector<Point>& points, const Axis& x, const Axis&
   std::string path;
   bool pen_down = false;
   for (const Point& point : points) {
-    if (std::isfinite(point.value)) {
+    if (std::isfinite(point.value))
       path += fmt::format("{}{:.1f} {:.1f}", pen_down ? "L" : "M", x.at(point.step), y.at(point.value));
-    }
     pen_down = std::isfinite(point.value);
   }
   return path;
@@ -70,8 +68,7 @@ std::string dots_of(const Series& series, const std::vector<Point>& points, cons
     const bool finite = std::isfinite(point.value);
     out += fmt::format(
         "<g class=\"dot {}\"><rect x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"{:.1f}\"/><circle "
-        "cx=\"{:.1f}\" "
-        "cy=\"{:.1f}\" r=\"{}\"/><title>step {}\n{}: {}</title></g>\n",
+        "cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"/><title>step {}\n{}: {}</title></g>\n",
         finite ? series.style : "lost", x.at(point.step) - 4, kTop, 8.0, kHeight - kTop - kBottom,
         x.at(point.step), finite ? y.at(point.value) : y.first, 3.5, base::short_number(point.step, 10),
         html_text(series.name), base::short_number(point.value, 6));
@@ -92,8 +89,7 @@ std::string axes(const Axis& x, const Axis& y) {
     if (std::trunc(tick) != tick) continue;  // half steps do not exist
     out += fmt::format(
         "<line class=\"tick\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{}\" y2=\"{}\"/><text class=\"x\" "
-        "x=\"{:.1f}\" "
-        "y=\"{}\">{}</text>\n",
+        "x=\"{:.1f}\" y=\"{}\">{}</text>\n",
         x.at(tick), x.at(tick), kHeight - kBottom, kHeight - kBottom + 5, x.at(tick), kHeight - kBottom + 19,
         base::short_number(tick, 10));
   }
@@ -130,9 +126,8 @@ std::vector<double> round_ticks(double low, double high, int about) {
   const double wanted = (high - low) / about;
   const double power = std::pow(10.0, std::floor(std::log10(wanted)));
   double unit = 10;
-  for (const double nice : {5.0, 2.0, 1.0}) {
+  for (const double nice : {5.0, 2.0, 1.0})
     if (nice * power >= wanted * (1 - 1e-9)) unit = nice;
-  }
   std::vector<double> ticks;
   const double step = unit * power, begin = std::ceil(low / step);
   for (int i = 0; i <= 2 * about && (begin + i) * step <= high * (1 + 1e-12); ++i)

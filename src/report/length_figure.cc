@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/files/files.h"
-#include "base/text/quantity.h"
+#include "base/text/number.h"
 #include "report/chart.h"
 #include "report/length_report.h"
 
@@ -89,7 +89,7 @@ class HistogramFigure {
  public:
   HistogramFigure(const telemetry::LengthDistribution& of, Frame frame, std::string_view kind)
       : of_(of), bars_(of.histogram), frame_(frame), kind_(kind) {
-    most_ = *std::max_element(bars_.counts.begin(), bars_.counts.end());
+    most_ = *std::ranges::max_element(bars_.counts);
     const double label = 7.5 * static_cast<double>(grouped(most_, " ").size()) + 8;
     const double beyond = bars_.above > 0 ? 44 : 0;
     plot_ = {frame.x + label, frame.y, frame.width - label - beyond, 0};
@@ -217,9 +217,8 @@ class Figure {
     y_ += 16;
     return fmt::format(
                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" class=\"lengths\" "
-               "role=\"img\" "
-               "{}\n<style>{}</style>\n<rect class=\"page\" x=\"0.5\" y=\"0.5\" width=\"{}\" height=\"{}\" "
-               "rx=\"10\"/>\n",
+               "role=\"img\" {}\n<style>{}</style>\n<rect class=\"page\" x=\"0.5\" y=\"0.5\" width=\"{}\" "
+               "height=\"{}\" rx=\"10\"/>\n",
                kFigureWidth, y_, described(), kFigureStyle, kFigureWidth - 1, y_ - 1) +
            body_ + "</svg>\n";
   }
@@ -313,8 +312,7 @@ class Figure {
           limit.rows_cut == 0 ? "no row is cut" : percent(limit.rows_cut, profile_.rows) + " of rows cut");
       size_t lines = 0;
       if (limit.peak_bytes > 0) {
-        body_ +=
-            text(kEdge, y_ + 60, "small", "peak " + base::bytes_text(static_cast<double>(limit.peak_bytes)));
+        body_ += text(kEdge, y_ + 60, "small", "peak " + base::bytes_text(limit.peak_bytes));
         lines = 1;
       }
       for (size_t i = 0; i < limit.layouts.size(); ++i)

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "base/text/number.h"
-#include "base/text/quantity.h"
 #include "report/chart.h"
 #include "report/length_report.h"
 #include "report/plan_report.h"
@@ -42,7 +41,7 @@ class Line {
 // Plots vertical bars, `height` lines high, each as many columns wide as fit.
 std::string plot(const telemetry::LengthDistribution& of, int64_t columns, int64_t height) {
   const telemetry::LengthHistogram& bars = of.histogram;
-  const int64_t most = *std::max_element(bars.counts.begin(), bars.counts.end());
+  const int64_t most = *std::ranges::max_element(bars.counts);
   const std::string top = grouped(most, kThin);
   const int64_t margin = static_cast<int64_t>(top.size()) + 2;
   const int64_t count = static_cast<int64_t>(bars.counts.size());
@@ -109,9 +108,8 @@ std::string table(const std::vector<telemetry::LengthDistribution>& lengths, int
   std::string out = aligned(lines);
   if (static_cast<int64_t>(out.find('\n')) <= columns) return out;
   std::vector<std::vector<std::string>> turned(lines[0].size());
-  for (const auto& line : lines) {
+  for (const auto& line : lines)
     for (size_t i = 0; i < line.size(); ++i) turned[i].push_back(line[i]);
-  }
   return aligned(turned);
 }
 
@@ -132,7 +130,7 @@ std::string limit_text(const telemetry::LengthLimit& limit, const telemetry::Len
              ? "no row is cut"
              : fmt::format("{} of rows cut, {} of tokens cut off", percent(limit.rows_cut, profile.rows),
                            percent(limit.tokens_cut, profile.tokens));
-  if (limit.peak_bytes > 0) out += "; peak " + base::bytes_text(static_cast<double>(limit.peak_bytes));
+  if (limit.peak_bytes > 0) out += "; peak " + base::bytes_text(limit.peak_bytes);
   out = wrapped(out, columns);
   if (limit.rows_dropped > 0) {
     out += wrapped(fmt::format("{} of rows keep no trained token; all but packing drops them",

@@ -1,7 +1,9 @@
 // The frame of an HTML report: one file that needs no other, light or dark as the reader prefers.
 #pragma once
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "telemetry/recorder.h"
 
@@ -12,5 +14,11 @@ namespace trl::report {
 std::string html_page(std::string_view title, std::string_view below_title, std::string_view body,
                       std::string_view style, int reload_seconds = 0);
 std::string html_numbers(const telemetry::Facts& numbers);  // {label, number}: a row of cards
+
+// Returns a table of the samples of a run, the newest step first; empty if there are no samples.
+std::string samples_section(const std::vector<telemetry::Sample>& samples);
+
+// Makes the recorder of report_to html: report.html in output_dir.
+std::unique_ptr<telemetry::Recorder> make_html(const telemetry::RecordTo& to);
 
 }  // namespace trl::report

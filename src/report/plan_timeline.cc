@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "base/text/quantity.h"
+#include "base/text/number.h"
 #include "report/chart.h"
-#include "report/planned_sets.h"
+#include "report/plan_report.h"
 
 namespace trl::report {
 
@@ -13,14 +13,14 @@ namespace {
 
 class TimelineFigure {
  public:
-  TimelineFigure(const base::Json& plan, const PlanTerms& terms, double top, double width, double height)
-      : plan_(plan), moments_(plan.at("timeline")), terms_(terms), top_(top), width_(width), height_(height) {
-    const base::Json& all = plan.at("terms");
-    for (const base::Json& term : all) numbers_.push_back(terms.index(term.at("name").get<std::string>()));
-    sums_.resize(moments_.size());
-    for (size_t i = 0; i < moments_.size(); ++i) {
+  TimelineFigure(const telemetry::RunPlan& plan, const PlanTerms& terms, double top, double width,
+                 double height)
+      : plan_(plan), terms_(terms), top_(top), width_(width), height_(height) {
+    for (const auto& term : plan.terms) numbers_.push_back(terms.index(term.name));
+    for (const auto& moment : plan.timeline) {
       double sum = 0;
-      for (const base::Json& bytes : moments_[i].at("bytes")) sums_[i].push_back(sum += bytes.get<double>());
+      std::vector<double>& sums = sums_.emplace_back();
+      for (const int64_t bytes : moment.bytes) sums.push_back(sum += static_cast<double>(bytes));
     }
   }
 
@@ -35,7 +35,7 @@ class TimelineFigure {
  private:
   static constexpr double kLeft = 66, kRight = 8, kTop = 24, kBottom = 40;
 
-  double x(size_t i) const { return kLeft + moment_place(moments_, i) * (width_ - kLeft - kRight); }
+  double x(size_t i) const { return kLeft + moment_place(plan_, i) * (width_ - kLeft - kRight); }
   double y(double bytes) const { return height_ - kBottom - bytes / top_ * (height_ - kTop - kBottom); }
 
   std::string grid() const {
@@ -43,8 +43,7 @@ class TimelineFigure {
     for (const double tick : round_ticks(0, top_, height_ > 260 ? 7 : 4)) {
       out += fmt::format(
           "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/><text class=\"end\" "
-          "x=\"{}\" "
-          "y=\"{:.1f}\">{}</text>\n",
+          "x=\"{}\" y=\"{:.1f}\">{}</text>\n",
           kLeft, width_ - kRight, y(tick), y(tick), kLeft - 8, y(tick) + 4, base::bytes_text(tick));
     }
     return out;
@@ -55,14 +54,14 @@ class TimelineFigure {
   std::string area(size_t term) const {
     const auto below = [&](size_t i) { return term == 0 ? 0 : sums_[i][term - 1]; };
     std::string path;
-    for (size_t begin = 0; begin < moments_.size();) {
+    for (size_t begin = 0; begin < sums_.size();) {
       if (sums_[begin][term] <= below(begin)) {
         ++begin;
         continue;
       }
       size_t end = begin;
       std::string back;
-      while (end < moments_.size() && sums_[end][term] > below(end)) {
+      while (end < sums_.size() && sums_[end][term] > below(end)) {
         path += fmt::format("{}{:.1f} {:.1f}H{:.1f}", end == begin ? "M" : "L", x(end), y(sums_[end][term]),
                             right(end));
         back = fmt::format("L{:.1f} {:.1f}H{:.1f}", right(end), y(below(end)), x(end)) + back;
@@ -77,7 +76,7 @@ class TimelineFigure {
                        html_text(terms_.names()[number]));
   }
   // Returns the right end of the value of a moment.
-  double right(size_t i) const { return i + 1 < moments_.size() ? x(i + 1) : width_ - kRight; }
+  double right(size_t i) const { return i + 1 < sums_.size() ? x(i + 1) : width_ - kRight; }
 
   // Writes the names of the stages below, at their first beginning, on two lines if they would touch.
   std::string stages() const {
@@ -101,21 +100,18 @@ class TimelineFigure {
 
   std::string peak() const {
     size_t most = 0;
-    for (size_t i = 1; i < moments_.size(); ++i) {
+    for (size_t i = 1; i < sums_.size(); ++i)
       if (sums_[i].back() > sums_[most].back()) most = i;
-    }
     const double at = (x(most) + right(most)) / 2, height = y(sums_[most].back());
     const bool left = at > width_ / 2;
     return fmt::format(
         "<circle class=\"peak\" cx=\"{0:.1f}\" cy=\"{1:.1f}\" r=\"3.5\"/>\n<text class=\"strong{2}\" "
-        "x=\"{3:.1f}\" "
-        "y=\"{4:.1f}\">peak {5}</text>\n",
+        "x=\"{3:.1f}\" y=\"{4:.1f}\">peak {5}</text>\n",
         at, height, left ? " end" : "", left ? at - 2 : at + 2, height - 9,
-        base::bytes_text(plan_number(plan_, "peak_bytes")));
+        base::bytes_text(plan_.peak_bytes));
   }
 
-  const base::Json& plan_;
-  const base::Json& moments_;
+  const telemetry::RunPlan& plan_;
   const PlanTerms& terms_;
   const double top_, width_, height_;
   std::vector<size_t> numbers_;            // of the plan's terms, among all terms
@@ -124,9 +120,9 @@ class TimelineFigure {
 
 }  // namespace
 
-std::string svg_timeline(const base::Json& plan, const PlanTerms& terms, double top, double width,
+std::string svg_timeline(const telemetry::RunPlan& plan, const PlanTerms& terms, double top, double width,
                          double height) {
-  if (plan.at("timeline").empty()) return {};
+  if (plan.timeline.empty()) return {};
   return TimelineFigure(plan, terms, top, width, height).draw();
 }
 

@@ -1,7 +1,8 @@
-#include "report/planned_sets.h"
+#include "report/plan_report.h"
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 namespace trl::report {
 
@@ -18,46 +19,22 @@ char free_letter(const std::string& name, const std::string& taken) {
 
 }  // namespace
 
-double plan_number(const base::Json& of, const char* key) {
-  const auto found = of.find(key);
-  return found != of.end() && found->is_number() ? found->get<double>() : -1;
+double highest_peak(const Sets& sets) {
+  int64_t peak = 1;
+  for (const telemetry::PlannedSet& set : sets) peak = std::max(peak, set.plan.peak_bytes);
+  return static_cast<double>(peak);
 }
 
-std::vector<PlannedSet> planned_sets(const base::Json& plan) {
-  std::vector<PlannedSet> sets = {{"as configured", &plan, {}}};
-  const auto others = plan.find("alternatives");
-  if (others == plan.end()) return sets;
-  for (const base::Json& other : *others) {
-    PlannedSet& set = sets.emplace_back(PlannedSet{other.at("options").get<std::string>(), &other, {}});
-    const auto refused = other.find("refused");
-    if (refused == other.end()) continue;
-    set.plan = nullptr;
-    set.refused = refused->at("message").get<std::string>();
-  }
-  return sets;
-}
-
-double highest_peak(const std::vector<PlannedSet>& sets) {
-  double peak = 1;
-  for (const PlannedSet& set : sets) {
-    if (set.plan != nullptr) peak = std::max(peak, plan_number(*set.plan, "peak_bytes"));
-  }
-  return peak;
-}
-
-PlanTerms::PlanTerms(const std::vector<PlannedSet>& sets) {
-  for (const PlannedSet& set : sets) {
-    if (set.plan == nullptr) continue;
-    for (const base::Json& term : set.plan->at("terms")) {
-      const auto name = term.at("name").get<std::string>();
-      if (std::find(names_.begin(), names_.end(), name) == names_.end()) names_.push_back(name);
-    }
+PlanTerms::PlanTerms(const Sets& sets) {
+  for (const telemetry::PlannedSet& set : sets) {
+    for (const auto& term : set.plan.terms)
+      if (std::ranges::find(names_, term.name) == names_.end()) names_.push_back(term.name);
   }
   for (const std::string& name : names_) letters_ += free_letter(name, letters_);
 }
 
 size_t PlanTerms::index(const std::string& name) const {
-  return static_cast<size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin());
+  return static_cast<size_t>(std::ranges::find(names_, name) - names_.begin());
 }
 
 // Colours that can be told apart on a light and on a dark page, neighbours also by people who see fewer
@@ -69,26 +46,23 @@ std::string_view PlanTerms::colour(size_t term) const {
   return kColours[term % kColours.size()];
 }
 
-double moment_place(const base::Json& timeline, size_t moment) {
-  const auto last = static_cast<double>(std::max<size_t>(2, timeline.size()) - 1);
-  return 0.5 * timeline[moment].at("at").get<double>() + 0.5 * static_cast<double>(moment) / last;
+double moment_place(const telemetry::RunPlan& plan, size_t moment) {
+  const auto last = static_cast<double>(std::max<size_t>(2, plan.timeline.size()) - 1);
+  return 0.5 * plan.timeline[moment].at + 0.5 * static_cast<double>(moment) / last;
 }
 
-double bytes_at(const base::Json& timeline, size_t moment) {
-  double sum = 0;
-  for (const base::Json& bytes : timeline[moment].at("bytes")) sum += bytes.get<double>();
-  return sum;
+double bytes_at(const telemetry::RunPlan& plan, size_t moment) {
+  const std::vector<int64_t>& bytes = plan.timeline[moment].bytes;
+  return std::accumulate(bytes.begin(), bytes.end(), 0.0);
 }
 
-std::vector<PlanStage> plan_stages(const base::Json& plan) {
+std::vector<PlanStage> plan_stages(const telemetry::RunPlan& plan) {
   std::vector<PlanStage> stages;
-  const base::Json& timeline = plan.at("timeline");
-  for (size_t i = 0; i < timeline.size(); ++i) {
-    const auto name = timeline[i].at("stage").get<std::string>();
-    auto stage =
-        std::find_if(stages.begin(), stages.end(), [&](const PlanStage& s) { return s.name == name; });
+  for (size_t i = 0; i < plan.timeline.size(); ++i) {
+    const std::string& name = plan.timeline[i].stage;
+    auto stage = std::ranges::find_if(stages, [&](const PlanStage& s) { return s.name == name; });
     if (stage == stages.end()) stage = stages.insert(stages.end(), {name, i, 0});
-    stage->bytes = std::max(stage->bytes, bytes_at(timeline, i));
+    stage->bytes = std::max(stage->bytes, bytes_at(plan, i));
   }
   return stages;
 }

@@ -1,7 +1,7 @@
 // report_to html: report.html in output_dir, one file that needs no other: the curves and the facts of the
 // run. Written from the whole log_history: with the first record, at most once a minute after that, with
 // every checkpoint, and when the run is over or paused. The page reloads itself while the run is in progress.
-#include "report/run_page.h"
+#include "report/page.h"
 
 #include <fmt/format.h>
 
@@ -12,12 +12,9 @@
 #include <optional>
 
 #include "base/files/files.h"
-#include "base/memory/resident.h"
+#include "base/memory/system_memory.h"
 #include "base/text/number.h"
-#include "base/text/quantity.h"
 #include "report/chart.h"
-#include "report/page.h"
-#include "report/samples_table.h"
 
 namespace trl::report {
 
@@ -25,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Line {
+struct Curve {
   std::string_view metric;
   std::string_view name = "train";
 };
@@ -34,7 +31,7 @@ struct Line {
 // chart.
 struct ChartOf {
   std::string_view title;
-  std::vector<Line> lines;
+  std::vector<Curve> lines;
   bool from_zero = false;
 };
 
@@ -84,16 +81,15 @@ std::string_view without_eval(std::string_view metric) {
 std::vector<std::string> other_metrics(const std::vector<telemetry::Record>& history) {
   std::vector<std::string> others;
   const auto is_named = [](std::string_view metric) {
-    return std::any_of(charts().begin(), charts().end(), [&](const ChartOf& chart) {
-      return std::any_of(chart.lines.begin(), chart.lines.end(),
-                         [&](const Line& line) { return line.metric == metric; });
+    return std::ranges::any_of(charts(), [&](const ChartOf& chart) {
+      return std::ranges::any_of(chart.lines, [&](const Curve& line) { return line.metric == metric; });
     });
   };
   for (const telemetry::Record& record : history) {
     for (const telemetry::Entry& entry : record.entries()) {
       const std::string_view metric = without_eval(entry.name);
       if (has_no_chart(metric) || is_named(metric)) continue;
-      if (std::find(others.begin(), others.end(), metric) == others.end()) others.emplace_back(metric);
+      if (std::ranges::find(others, metric) == others.end()) others.emplace_back(metric);
     }
   }
   return others;
@@ -115,16 +111,14 @@ text.y { text-anchor: end; } text.x { text-anchor: middle; }
 )css";
 
 const double* find(const telemetry::Record& record, std::string_view name) {
-  for (const telemetry::Entry& entry : record.entries()) {
+  for (const telemetry::Entry& entry : record.entries())
     if (entry.name == name) return &entry.value;
-  }
   return nullptr;
 }
 
 const double* last(const std::vector<telemetry::Record>& history, std::string_view name) {
-  for (auto record = history.rbegin(); record != history.rend(); ++record) {
+  for (auto record = history.rbegin(); record != history.rend(); ++record)
     if (const double* value = find(*record, name)) return value;
-  }
   return nullptr;
 }
 

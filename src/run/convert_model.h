@@ -5,7 +5,7 @@
 #include "base/json/json.h"
 #include "config/config.h"
 #include "engine/engine.h"
-#include "io/write_gguf.h"
+#include "io/gguf.h"
 #include "run/environment.h"
 #include "text/tokenizer/tokenizer.h"
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "base/interrupt.h"
 #include "base/log.h"
@@ -30,5 +31,16 @@ class Environment {
  protected:
   ~Environment() = default;
 };
+
+// Owns an object of the engine, which is released, not deleted.
+struct Release {
+  template <class T>
+  void operator()(T* object) const noexcept {
+    object->release();
+  }
+};
+
+template <class T>
+using EngineObject = std::unique_ptr<T, Release>;
 
 }  // namespace trl::run

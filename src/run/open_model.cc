@@ -1,16 +1,75 @@
 #include "run/open_model.h"
 
-#include "config/model_dtype.h"
-#include "config/quantization.h"
+#include "adapter/config_file.h"
+#include "adapter/tensors.h"
+#include "base/error.h"
+#include "base/json/json.h"
+#include "config/model_options.h"
 #include "engine/error_capture.h"
-#include "run/model_files.h"
 
 namespace trl::run {
 
-engine::ModelSpec model_spec(std::string_view path, std::string_view dtype, const config::Config& options,
-                             const Opening& how) {
+io::ModelSource needed_model(const config::Config& config) {
+  const auto path = config.get_text("model_name_or_path");
+  if (!path || path->empty())
+    fail_key("model_name_or_path", "model_name_or_path is not set; give a model directory or a GGUF file");
+  return *path;
+}
+
+bool has_tokenizer(const base::NamedFiles& files) {
+  return files.has("tokenizer.json") || files.has("tokenizer.model");
+}
+
+std::string adapter_path(const config::Config& options) {
+  return options.get_text("adapter_name_or_path").value_or("");
+}
+
+bool is_reward(const io::ModelSource& model, const config::Config& options) {
   const std::string adapter = adapter_path(options);
-  return {.path = path,
+  return options.method().scores() || names_classifier(model) ||
+         (!adapter.empty() && makes_classifier(adapter));
+}
+
+bool makes_classifier(const std::string& adapter) {
+  return adapter::read_config(adapter).task_type == "SEQ_CLS";
+}
+
+bool names_classifier(const base::NamedFiles& files) {
+  if (!files.has("config.json")) return false;  // refused by its name when the model is opened
+  const base::Json config = base::read_json_file(files, "config.json");
+  if (!config.is_object() || !config.contains("architectures")) return false;
+  const base::Json& all = config["architectures"];
+  const base::Json& first = all.is_array() && !all.empty() ? all.front() : all;
+  return first.is_string() && first.get<std::string>().ends_with("ForSequenceClassification");
+}
+
+int64_t adapter_embedding_rows(const config::Config& options) {
+  const std::string adapter = adapter_path(options);
+  return adapter.empty() ? 0 : adapter::embedding_rows(adapter);
+}
+
+io::ModelSource tokenizer_source(const io::ModelSource& model, const config::Config& options) {
+  const std::string adapter = adapter_path(options);
+  return !adapter.empty() && has_tokenizer(adapter) ? adapter : model;
+}
+
+std::string base_path(const std::string& path, config::Config& options) {
+  if (!adapter::is_adapter(path)) return path;
+  const std::string base = adapter::read_config(path).base_model_name_or_path;
+  if (base.empty()) {
+    fail(Status::not_found,
+         "{}: is an adapter, and {} does not say of which model: give the model, and the adapter as "
+         "adapter_name_or_path",
+         path, adapter::kConfigFile);
+  }
+  options.set("adapter_name_or_path", path);
+  return base;
+}
+
+engine::ModelSpec model_spec(const io::ModelSource& source, std::string_view dtype,
+                             const config::Config& options, const Opening& how) {
+  const std::string adapter = adapter_path(options);
+  return {.source = source,
           .dtype = dtype,
           .use_cpu = options.get_bool("use_cpu"),
           .embedding_rows = how.embedding_rows,
@@ -22,11 +81,11 @@ engine::ModelSpec model_spec(std::string_view path, std::string_view dtype, cons
           .bf16 = how.bf16};
 }
 
-EngineObject<engine::Model> open_model(Environment& environment, const std::string& path,
+EngineObject<engine::Model> open_model(Environment& environment, const io::ModelSource& source,
                                        const config::Config& options, const Opening& how) {
   const std::string dtype = config::model_dtype(options);
   const std::string adapter = adapter_path(options);
-  const engine::ModelSpec spec = model_spec(path, dtype, options, how);
+  const engine::ModelSpec spec = model_spec(source, dtype, options, how);
   engine::Model* model = nullptr;
   engine::ErrorCapture error;
   engine::Engine& engine = environment.engine();

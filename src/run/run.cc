@@ -1,18 +1,12 @@
 #include "run/run.h"
 
 #include "base/error.h"
-#include "base/memory/resident.h"
-#include "base/text/quantity.h"
-#include "config/warnings.h"
+#include "base/memory/system_memory.h"
+#include "base/text/number.h"
 #include "engine/error_capture.h"
-#include "run/check.h"
 #include "run/convert_model.h"
 #include "run/open_model.h"
-#include "run/plan/limit_check.h"
-#include "run/plan/memory_budget.h"
-#include "run/plan/plan.h"
-#include "run/reference_check.h"
-#include "run/rows/position_check.h"
+#include "run/rows/batch_source.h"
 #include "run/training_run.h"
 
 namespace trl::run {
@@ -21,7 +15,7 @@ namespace {
 
 // Says first that the model is missing.
 config::Config of_model(config::Config config) {
-  needed_model_path(config);
+  needed_model(config);
   return config;
 }
 
@@ -32,20 +26,20 @@ Run::Run(Environment& environment, config::Config config, const Rows& train, con
       read_before_(config::times_read()),
       rehearsed_before_(rehearsals()),
       options_(of_model(with_whole_paths(std::move(config)))),
-      model_path_(needed_model_path(options_.config)),
+      model_{needed_model(options_.config)},
       budget_(memory_budget(environment, options_.config)) {
   const config::TrainingArguments& arguments = options_.arguments;
   if (eval == nullptr) config::refuse_evaluation(arguments);
   check_run(environment_, options_);
   tell_options();
-  attention_ = open_attention(environment_, options_, model_path_);
-  tokenizer_ = open_training_tokenizer(options_.config, model_path_, new_tokens_, environment_.log());
+  attention_ = open_attention(environment_, options_, model_.source);
+  tokenizer_ = open_training_tokenizer(options_.config, model_, environment_.log());
   if (const std::string& path = arguments.preference.reference; !path.empty())
     check_reference_tokens(path, tokenizer_->get());
   prompts_ = read_sample_prompts(config::sample_arguments(options_.config));
   encode(prompts_, *tokenizer_);
   rows_ = prepare(environment_, options_.config, arguments, tokenizer_->get(), train, eval);
-  embedding_rows_ = wanted_embedding_rows(options_.config, *tokenizer_);
+  model_.embedding_rows = wanted_embedding_rows(options_.config, *tokenizer_);
   if (budget_) choose_way();
   plan();
 }
@@ -62,7 +56,7 @@ void Run::tell_options() const {
 void Run::choose_way() {
   PlansMade made;
   const RunSize size = largest_batch(options_.config, options_.arguments, *rows_.train, rows_.eval.get());
-  choice_ = run::choose_way(environment_, options_, *budget_, size, embedding_rows_, new_tokens_, made);
+  choice_ = run::choose_way(to_plan(), *budget_, size, made);
   expected_.prediction = prediction_of(choice_->plan);
   cap_.emplace(*budget_, expected_.prediction, environment_.memory());
 }
@@ -73,22 +67,19 @@ void Run::plan() {
   const config::TrainingArguments& arguments = options_.arguments;
   const bool all_read = arguments.max_steps <= 0 || arguments.save_strategy == config::Strategy::epoch;
   if (all_read) rows_.train->settle();
-  const auto compare_disks = [&] {
-    const int64_t batches = all_read ? rows_.train->batches_per_epoch() : 0;
-    check_disks(environment_, chosen(), embedding_rows_, new_tokens_, batches);
-  };
+  const RunToPlan run = to_plan();
+  const auto compare_disks = [&] { check_disks(run, all_read ? rows_.train->batches_per_epoch() : 0); };
   const bool limited = budget_ || environment_.memory().limit() > 0;
   if (limited) compare_disks();
   if (budget_) return;
-  check_memory_limit(environment_, options_, *rows_.train, rows_.eval.get(), embedding_rows_, new_tokens_);
-  expected_ = expected_peak(environment_, options_, *rows_.train, rows_.eval.get(), all_read, embedding_rows_,
-                            new_tokens_);
+  check_memory_limit(run, *rows_.train, rows_.eval.get());
+  expected_ = expected_peak(run, *rows_.train, rows_.eval.get(), all_read);
   if (expected_.prediction.peak == 0 && !limited) compare_disks();
 }
 
 EngineObject<engine::Model> Run::open_model() {
-  return run::open_model(environment_, model_path_, options_.config,
-                         {embedding_rows_, options_.arguments.method->scores()});
+  return run::open_model(environment_, model_.source, options_.config,
+                         {model_.embedding_rows, options_.arguments.method->scores()});
 }
 
 std::unique_ptr<Samples> Run::open_samples(engine::Model& model) {
@@ -115,12 +106,12 @@ EngineObject<engine::Trainer> Run::create_trainer(engine::Model& model, engine::
   std::optional<EncodedVocabulary> vocabulary;
   if (options_.arguments.save_format == config::SaveFormat::gguf) {
     const base::Json model_config = base::parse_json(model.config_json(), "config.json");
-    vocabulary.emplace(tokenizer_->get(), embedding_rows(model_config, model_path_), model_path_,
-                       environment_.log());
+    vocabulary.emplace(tokenizer_->get(), embedding_rows(model_config, model_.source.name()),
+                       model_.source.name(), environment_.log());
     spec.vocabulary = vocabulary->view();
   }
   spec.tokens = special_tokens(tokenizer_->get(), options_.config);
-  spec.new_tokens = new_tokens_;
+  spec.new_tokens = model_.new_tokens;
   if (choice_) spec.levers = choice_->levers;
   told_ = expected_;
   spec.prediction = &told_.prediction;
@@ -149,8 +140,8 @@ void Run::settle_evaluation() {
 
 void Run::predict_what_ran() {
   if (cap_) return;
-  told_ = peak_of_what_ran(environment_, options_, expected_, rows_.train->largest(),
-                           rows_.eval ? rows_.eval->largest() : BatchSize(), embedding_rows_, new_tokens_);
+  told_ = peak_of_what_ran(to_plan(), expected_, rows_.train->largest(),
+                           rows_.eval ? rows_.eval->largest() : BatchSize());
 }
 
 // The memory of the process may include memory of other work.
@@ -158,8 +149,7 @@ void Run::tell() {
   rows_.train->tell();
   if (told_.prediction.peak == 0) return;
   const auto both = [](int64_t predicted, int64_t measured) {
-    const auto text = [](int64_t bytes) { return base::bytes_text(static_cast<double>(bytes)); };
-    return fmt::format("{} ({})", text(measured), text(predicted));
+    return fmt::format("{} ({})", base::bytes_text(measured), base::bytes_text(predicted));
   };
   std::string of;
   if (told_.size.rows > 0)

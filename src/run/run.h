@@ -5,14 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "config/run_options.h"
-#include "config/sample_arguments.h"
-#include "run/complete/sample_prompts.h"
+#include "config/training_arguments.h"
 #include "run/complete/samples.h"
-#include "run/engine_object.h"
-#include "run/plan/choose_way.h"
-#include "run/plan/expected_peak.h"
-#include "run/plan/memory_cap.h"
+#include "run/plan/memory_budget.h"
+#include "run/plan/plan.h"
 #include "run/rows/prepare.h"
 #include "run/tokenizer.h"
 
@@ -45,18 +41,17 @@ class Run {
   void plan();
   void settle_evaluation();  // warns if evaluation has no rows
   const config::RunOptions& chosen() const { return choice_ ? choice_->options : options_; }
+  RunToPlan to_plan() const { return {environment_, chosen(), model_}; }
 
   Environment& environment_;
   const int64_t read_before_, rehearsed_before_;  // for the log
   const config::RunOptions options_;
-  const std::string model_path_;
+  RunModel model_;
   const std::optional<int64_t> budget_;  // memory_budget, in bytes
   EngineObject<engine::Attention> attention_;
   std::shared_ptr<Tokenizer> tokenizer_;
-  std::vector<int32_t> new_tokens_;
   std::vector<SamplePrompt> prompts_;
   Prepared rows_;
-  int64_t embedding_rows_ = 0;    // counted as plan_of does
   std::optional<Choice> choice_;  // under a budget
   std::optional<MemoryCap> cap_;  // under a budget
   ExpectedPeak expected_, told_;  // before the run, and at the end for the batches that ran

@@ -63,7 +63,7 @@ std::string Tokenizer::apply_chat_template(const base::Json& conversation) const
   static constexpr std::array<std::string_view, 5> kKnown = {
       "messages", "tools", "add_generation_prompt", "continue_final_message", "chat_template_kwargs"};
   for (const auto& [name, value] : conversation.items()) {
-    if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end()) {
+    if (std::ranges::find(kKnown, name) == kKnown.end()) {
       fail(Status::format,
            "json: '{}' is not one of messages, tools, add_generation_prompt, continue_final_message, "
            "chat_template_kwargs",
@@ -81,9 +81,9 @@ std::string Tokenizer::apply_chat_template(const base::Json& conversation) const
   return render(conversation["messages"], options);
 }
 
-std::shared_ptr<Tokenizer> open_tokenizer(const std::string& path, const config::Config& options,
+std::shared_ptr<Tokenizer> open_tokenizer(const io::ModelSource& model, const config::Config& options,
                                           base::LogSink& log) {
-  auto tokenizer = data::open_tokenizer(path, &log);
+  auto tokenizer = data::open_tokenizer(model, &log);
   const bool changed = std::any_of(std::begin(kTokenizerKeys), std::end(kTokenizerKeys),
                                    [&](std::string_view key) { return options.is_set(key); });
   if (changed) tokenizer = data::training_tokenizer(*tokenizer, config::data_arguments(options));

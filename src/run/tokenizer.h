@@ -6,7 +6,8 @@
 #include "base/json/json.h"
 #include "base/log.h"
 #include "config/config.h"
-#include "text/chat_template/chat_templates.h"
+#include "io/model_source.h"
+#include "text/chat_template/chat_template.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace trl::run {
@@ -26,9 +27,9 @@ class Tokenizer {
   std::string described_;
 };
 
-// Opens the tokenizer at path with the overrides that options hold: eos_token, pad_token, chat_template,
+// Opens the tokenizer of a model with the overrides that options hold: eos_token, pad_token, chat_template,
 // chat_template_path.
-std::shared_ptr<Tokenizer> open_tokenizer(const std::string& path, const config::Config& options,
+std::shared_ptr<Tokenizer> open_tokenizer(const io::ModelSource& model, const config::Config& options,
                                           base::LogSink& log);
 
 }  // namespace trl::run

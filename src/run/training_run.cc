@@ -1,24 +1,71 @@
 #include "run/training_run.h"
 
+#include <algorithm>
 #include <filesystem>
 
+#include "adapter/config_file.h"
+#include "base/error.h"
+#include "base/files/files.h"
+#include "base/json/json.h"
 #include "config/data_arguments.h"
 #include "config/lora_config.h"
 #include "data/tokenizer/open_tokenizer.h"
-#include "data/tokenizer/template_model.h"
 #include "engine/error_capture.h"
-#include "run/complete/sample_prompts.h"
-#include "run/model_files.h"
+#include "io/gguf.h"
+#include "run/complete/samples.h"
 
 namespace trl::run {
 
-std::string needed_model_path(const config::Config& config) {
-  const auto path = config.get_text("model_name_or_path");
-  if (!path || path->empty()) {
-    fail_key("model_name_or_path", "model_name_or_path is not set; give a model directory or a GGUF file");
-  }
-  return *path;
+namespace {
+
+void check_folders(const config::TrainingArguments& arguments) {
+  need_writable("output_dir", arguments.output_dir);
+  const std::vector<std::string>& reports = arguments.report_to;
+  if (!arguments.logging_dir.empty() && std::ranges::find(reports, "tensorboard") != reports.end())
+    need_writable("logging_dir", arguments.logging_dir);
+  if (arguments.makes_offload_dir) need_writable("offload_dir", config::offload_directory(arguments));
+  if (!arguments.cache_frozen_layers.empty())
+    need_writable("cache_frozen_layers", arguments.cache_frozen_layers);
+  if (arguments.preference.precompute_ref_log_probs)
+    need_writable("ref_logprobs_cache_dir", arguments.preference.ref_logprobs_cache_dir);
 }
+
+// Says whether the engine has to check a run; it is not opened for the others.
+bool asks_engine(const config::RunOptions& options) {
+  const auto& [config, arguments] = options;
+  return !arguments.attention.plugin.empty() || config.get_text("memory_budget") ||
+         arguments.fused_kernels == config::FusedKernels::on || arguments.resume_from_checkpoint ||
+         base::is_directory(arguments.output_dir);
+}
+
+constexpr std::string_view kReference = "ref_model_name_or_path";
+
+bool brings_tokens(const io::ModelSource& model) {
+  if (model.form() != io::ModelForm::gguf) return has_tokenizer(model);
+  return model.gguf()->find("tokenizer.ggml.tokens") != nullptr;
+}
+
+// Returns the token of an id, with spaces written as spaces. nullopt: no text makes it, like the filler
+// tokens of a GGUF file's list.
+std::optional<std::string> token_of(const text::Tokenizer& tokenizer, int32_t id) {
+  constexpr std::string_view kMark = "\u2581";  // GGUF files have it in some tokens as a space
+  std::optional<std::string> token = tokenizer.id_to_token(id);
+  if (!token || *token == fmt::format("[PAD{}]", id)) return std::nullopt;
+  for (size_t at = 0; (at = token->find(kMark, at)) != token->npos; ++at)
+    token->replace(at, kMark.size(), 1, ' ');
+  return token;
+}
+
+void refuse_classifier(const base::NamedFiles& files) {
+  if (!names_classifier(files)) return;
+  const base::Json first = base::read_json_file(files, "config.json")["architectures"].front();
+  fail_key(kReference,
+           "{}: {}: \"architectures\" begins with {}, a classifier, which gives no log-probabilities of "
+           "tokens: give a language model",
+           kReference, files.place("config.json"), first.dump());
+}
+
+}  // namespace
 
 void refuse_combinations(const config::Config& config, const config::TrainingArguments& arguments) {
   if (config::lora_config(config) && arguments.save_format == config::SaveFormat::gguf) {
@@ -65,14 +112,12 @@ config::Config with_absolute_paths(config::Config config) {
   return config;
 }
 
-std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
-                                                   const std::string& model_path,
-                                                   std::vector<int32_t>& new_tokens, base::LogSink& log) {
-  const auto own = data::open_tokenizer(tokenizer_path(model_path, config), &log);
+std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config, RunModel& model,
+                                                   base::LogSink& log) {
+  const auto own = data::open_tokenizer(tokenizer_source(model.source, config), &log);
   auto made = std::make_shared<Tokenizer>(data::training_tokenizer(*own, config::data_arguments(config)));
-  for (const auto& [id, token] : made->get().added_tokens()) {
-    if (!own->token_to_id(token.content)) new_tokens.push_back(id);
-  }
+  for (const auto& [id, token] : made->get().added_tokens())
+    if (!own->token_to_id(token.content)) model.new_tokens.push_back(id);
   return made;
 }
 
@@ -86,11 +131,11 @@ engine::SpecialTokens special_tokens(const text::Tokenizer& tokenizer, const con
 }
 
 EngineObject<engine::Attention> open_attention(Environment& environment, const config::RunOptions& options,
-                                               const std::string& model_path) {
+                                               const io::ModelSource& model) {
   if (options.arguments.attention.plugin.empty()) return {};
   engine::Attention* attention = nullptr;
   engine::ErrorCapture error;
-  error.check(environment.engine().open_attention({&options, model_path}, &attention, error));
+  error.check(environment.engine().open_attention({&options, model}, &attention, error));
   return EngineObject<engine::Attention>(attention);
 }
 
@@ -100,6 +145,64 @@ bool takes_tokens_over(const config::Config& config) {
 
 int64_t wanted_embedding_rows(const config::Config& config, const Tokenizer& tokenizer) {
   return takes_tokens_over(config) ? tokenizer.get().vocab_size() : adapter_embedding_rows(config);
+}
+
+void check_run(Environment& environment, const config::RunOptions& options) {
+  const auto& [config, arguments] = options;
+  refuse_combinations(config, arguments);
+  check_folders(arguments);
+  if (const std::string& path = arguments.preference.reference; !path.empty()) check_reference(path);
+  if (!asks_engine(options)) return;
+  engine::ErrorCapture error;
+  error.check(environment.engine().check_run(options, error));
+}
+
+void need_writable(std::string_view key, const std::string& directory) {
+  try {
+    base::need_writable_directory(directory);
+  } catch (const Error& error) {
+    throw Error(error.status(), fmt::format("{}: {}", key, error.message()), std::string(key));
+  }
+}
+
+std::optional<std::string> output_path(const config::Config& config, const std::string& key) {
+  std::optional<std::string> path = config.get_text(key);
+  if (!path) return path;
+  const size_t slash = path->rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path->substr(0, slash + 1);
+  if (!base::is_directory(folder))
+    throw Error(Status::not_found, fmt::format("{}: {}: the folder does not exist", key, folder), key);
+  if (base::is_directory(*path))
+    throw Error(Status::io, fmt::format("{}: {} is a folder; name a file", key, *path), key);
+  need_writable(key, folder);
+  return path;
+}
+
+void check_reference(const std::string& path) {
+  if (!std::filesystem::exists(path))
+    fail_key(kReference, "{}: {} does not exist: give a model directory or a GGUF file", kReference, path);
+  if (adapter::is_adapter(path)) {
+    fail_key(kReference,
+             "{}: {} is an adapter: give the directory of a whole model or a GGUF file; trl convert merges "
+             "an adapter into its model",
+             kReference, path);
+  }
+  refuse_classifier(path);
+}
+
+void check_reference_tokens(const io::ModelSource& reference, const text::Tokenizer& trained) {
+  if (!brings_tokens(reference)) return;
+  const auto own = data::open_tokenizer(reference);
+  const auto size = static_cast<int32_t>(std::min(own->vocab_size(), trained.vocab_size()));
+  for (int32_t id = 0; id < size; ++id) {
+    const auto theirs = token_of(*own, id), ours = token_of(trained, id);
+    if (!theirs || !ours || *theirs == *ours) continue;
+    fail_key(kReference,
+             "{}: {} has another vocabulary than the model that is trained (token {} is {} there, and {} "
+             "here): give a reference with the same tokenizer",
+             kReference, reference.name(), id, base::Json(*own->id_to_token(id)).dump(),
+             base::Json(*trained.id_to_token(id)).dump());
+  }
 }
 
 }  // namespace trl::run

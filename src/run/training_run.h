@@ -1,18 +1,21 @@
-// Reads the configuration of a run's model and tokenizer, before either is opened.
+// Reads the configuration of a run's model and tokenizer, and refuses runs, folders and references, before
+// rows and weights are read.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/config.h"
-#include "config/run_options.h"
-#include "run/engine_object.h"
+#include "config/training_arguments.h"
+#include "io/model_source.h"
 #include "run/environment.h"
+#include "run/open_model.h"
 #include "run/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace trl::run {
-
-std::string needed_model_path(const config::Config& config);
 
 // Makes paths absolute, so that the run keeps its folders when the host changes its current folder; a model
 // that is an adapter becomes the adapter's base.
@@ -24,20 +27,37 @@ void refuse_combinations(const config::Config& config, const config::TrainingArg
 
 void refuse_tokens_beside_adapter(const config::Config& config);
 
-// new_tokens: gets the tokens that the tokenizer of the model, or of its adapter, does not have.
-std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config,
-                                                   const std::string& model_path,
-                                                   std::vector<int32_t>& new_tokens, base::LogSink& log);
+// Sets model.new_tokens.
+std::shared_ptr<Tokenizer> open_training_tokenizer(const config::Config& config, RunModel& model,
+                                                   base::LogSink& log);
 
 engine::SpecialTokens special_tokens(const text::Tokenizer& tokenizer, const config::Config& config);
 
 // Opens the plug-in of attn_implementation; null: none is named.
 EngineObject<engine::Attention> open_attention(Environment& environment, const config::RunOptions& options,
-                                               const std::string& model_path);
+                                               const io::ModelSource& model);
 
 bool takes_tokens_over(const config::Config& config);  // the tokens of another model
 
 // Returns the rows that the embedding gets for the run's tokens; 0: as many as the model has.
 int64_t wanted_embedding_rows(const config::Config& config, const Tokenizer& tokenizer);
+
+// Refuses options that exclude each other, folders that cannot be written, an output directory of another
+// run, a missing checkpoint to resume from or reference, and features that this build or machine lacks.
+// options: from with_whole_paths(). Writes nothing. Throws Error with the key.
+void check_run(Environment& environment, const config::RunOptions& options);
+
+// Throws Error(io), which names the key, if the directory is not writable.
+void need_writable(std::string_view key, const std::string& directory);
+
+// Returns the value of key: a file in an existing, writable directory. nullopt: the value is null.
+std::optional<std::string> output_path(const config::Config& config, const std::string& key);
+
+// Checks ref_model_name_or_path: accepts only a whole language model, no adapter and no classifier. Throws
+// Error(invalid_config) otherwise.
+void check_reference(const std::string& path);
+
+// Checks that each id is the same token in both. A reference without a tokenizer is not compared.
+void check_reference_tokens(const io::ModelSource& reference, const text::Tokenizer& trained);
 
 }  // namespace trl::run

@@ -50,9 +50,8 @@ base::Json to_value(const LengthLimit& limit, const LengthProfile& profile) {
   if (limit.peak_bytes > 0) out["peak_bytes"] = limit.peak_bytes;
   if (limit.layouts.empty()) return out;
   base::Json& strategies = out["strategies"] = base::Json::object();
-  for (const LayoutCost& cost : limit.layouts) {
+  for (const LayoutCost& cost : limit.layouts)
     strategies[std::string(layout_name(cost.layout))] = to_value(cost, limit.max_length, profile.tokens);
-  }
   return out;
 }
 
@@ -61,7 +60,7 @@ base::Json to_value(const LengthLimit& limit, const LengthProfile& profile) {
 std::string percentile_name(int percent) { return percent == 50 ? "median" : fmt::format("p{}", percent); }
 
 double LengthDistribution::percentile(int percent) const {
-  const auto at = std::find(kPercentiles.begin(), kPercentiles.end(), percent);
+  const auto at = std::ranges::find(kPercentiles, percent);
   return percentiles[static_cast<size_t>(at - kPercentiles.begin())];
 }
 

@@ -1,5 +1,7 @@
 #include "telemetry/recorder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -7,9 +9,137 @@
 
 namespace trl::telemetry {
 
+namespace {
+
+std::string dumped(const base::Json& json) {
+  return json.dump(-1, ' ', false, base::Json::error_handler_t::replace);
+}
+
+class Csv final : public Recorder {
+ public:
+  explicit Csv(const std::string& output_dir) : path_(base::join_path(output_dir, "log_history.csv")) {}
+  std::string_view name() const override { return "csv"; }
+
+  void begin(const TrainerState& state) override {
+    columns_ = {"step", "epoch"};
+    for (const Record& record : state.log_history) widen(record);
+    std::string text = header();
+    for (const Record& record : state.log_history) text += line(record);
+    base::replace_file(path_, text);
+  }
+
+  void add(const TrainerState& state) override {
+    const Record& record = state.log_history.back();
+    if (const size_t added = widen(record); added > 0)
+      base::replace_file(path_, widened(base::read_file(path_), added) + line(record));
+    else
+      base::append_file(path_, line(record));
+  }
+
+ private:
+  // Adds missing columns and returns their number.
+  size_t widen(const Record& record) {
+    const size_t before = columns_.size();
+    for (const Entry& entry : record.entries())
+      if (std::ranges::find(columns_, entry.name) == columns_.end()) columns_.push_back(entry.name);
+    return columns_.size() - before;
+  }
+  std::string header() const { return fmt::format("{}\n", fmt::join(columns_, ",")); }
+  std::string widened(const std::string& table, size_t added) const {
+    std::string text = header();
+    const std::string cells = std::string(added, ',') + "\n";
+    for (size_t at = table.find('\n') + 1; at < table.size();) {
+      const size_t end = table.find('\n', at);
+      text += table.substr(at, end - at) + cells;
+      at = end == std::string::npos ? end : end + 1;
+    }
+    return text;
+  }
+  std::string line(const Record& record) const {
+    std::vector<std::string> cells(columns_.size());
+    for (const Entry& entry : record.entries()) {
+      const auto column = std::ranges::find(columns_, entry.name);
+      cells[static_cast<size_t>(column - columns_.begin())] = to_text(entry);
+    }
+    return fmt::format("{}\n", fmt::join(cells, ","));
+  }
+
+  const std::string path_;
+  std::vector<std::string> columns_;
+};
+
+class Jsonl final : public Recorder {
+ public:
+  explicit Jsonl(const std::string& output_dir) : path_(base::join_path(output_dir, "log_history.jsonl")) {}
+  std::string_view name() const override { return "jsonl"; }
+  void begin(const TrainerState& state) override {
+    std::string text;
+    for (const Record& record : state.log_history) text += line(record);
+    base::replace_file(path_, text);
+  }
+  void add(const TrainerState& state) override { base::append_file(path_, line(state.log_history.back())); }
+
+ private:
+  static std::string line(const Record& record) {
+    std::string text;
+    for (const Entry& entry : record.entries()) {
+      text += fmt::format("{}{}: {}", text.empty() ? "{" : ", ", base::Json(entry.name).dump(-1, ' ', true),
+                          to_text(entry));
+    }
+    return text.empty() ? "{}\n" : text + "}\n";
+  }
+  const std::string path_;
+};
+
+}  // namespace
+
+std::string samples_path(const std::string& output_dir) {
+  return base::join_path(output_dir, "samples.jsonl");
+}
+
+std::string sample_line(const Sample& sample) {
+  return dumped({{"step", sample.step},
+                 {"epoch", sample.epoch},
+                 {"prompt", sample.prompt},
+                 {"completion", sample.completion}}) +
+         "\n";
+}
+
+std::vector<Sample> read_samples(const std::string& path) {
+  std::vector<Sample> samples;
+  if (!base::file_exists(path)) return samples;
+  const std::string text = base::read_file(path);
+  for (size_t at = 0, end; at < text.size(); at = end + 1) {
+    end = std::min(text.find('\n', at), text.size());
+    const base::Json line = base::Json::parse(text.substr(at, end - at), nullptr, false);
+    const auto is = [&](const char* name, auto check) {
+      return line.is_object() && line.contains(name) && (line[name].*check)();
+    };
+    if (!is("step", &base::Json::is_number_integer) || !is("epoch", &base::Json::is_number) ||
+        !is("completion", &base::Json::is_string) || !line.contains("prompt"))
+      continue;
+    samples.push_back({line["step"].get<int64_t>(), line["epoch"].get<double>(), line["prompt"],
+                       line["completion"].get<std::string>()});
+  }
+  return samples;
+}
+
+std::string prompt_text(const base::Json& prompt) {
+  if (prompt.is_string()) return prompt.get<std::string>();
+  std::string text;
+  for (const base::Json& message : prompt) {
+    if (!message.is_object()) continue;
+    const base::Json role = message.value("role", base::Json()),
+                     content = message.value("content", base::Json());
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "\n", role.is_string() ? role.get<std::string>() : "",
+                        content.is_string() ? content.get<std::string>() : dumped(content));
+  }
+  return text;
+}
+
 Recorders::Recorders(const RecordTo& to, MakeReport make_report, Warn warn) : warn_(std::move(warn)) {
   const auto asked = [&](std::string_view name) {
-    return std::find(to.names.begin(), to.names.end(), name) != to.names.end();
+    return std::ranges::find(to.names, name) != to.names.end();
   };
   if (asked("tensorboard")) recorders_.push_back(make_tensorboard(to.output_dir, to.logging_dir));
   if (asked("csv")) recorders_.push_back(make_csv(to.output_dir));
@@ -59,6 +189,13 @@ void Recorders::saved(const TrainerState& state) {
 void Recorders::close(const TrainerState& state, std::string_view outcome) {
   if (!begun_) return;  // the existing files belong to a run that may still be resumed
   each([&](Recorder& recorder) { recorder.close(state, outcome); });
+}
+
+std::unique_ptr<Recorder> make_csv(const std::string& output_dir) {
+  return std::make_unique<Csv>(output_dir);
+}
+std::unique_ptr<Recorder> make_jsonl(const std::string& output_dir) {
+  return std::make_unique<Jsonl>(output_dir);
 }
 
 }  // namespace trl::telemetry

@@ -2,15 +2,33 @@
 // report_to. A recorder keeps no file open, and its content after begin() is that of the state's log_history,
 // so that a resumed run continues without a gap and without a repeated step.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/json/json.h"
 #include "telemetry/trainer_state.h"
 
 namespace trl::telemetry {
+
+// An object of samples.jsonl in output_dir, a line each: completions of fixed prompts while a run trains.
+struct Sample {
+  int64_t step = 0;
+  double epoch = 0;
+  base::Json prompt;  // a text, or a list of messages
+  std::string completion;
+};
+
+std::string samples_path(const std::string& output_dir);
+std::string sample_line(const Sample& sample);
+// Reads the samples of a file. Lines that are not samples are left out, such as an incomplete last line.
+// Without a file: empty.
+std::vector<Sample> read_samples(const std::string& path);
+
+std::string prompt_text(const base::Json& prompt);  // for people: messages, each with its role
 
 class Recorder {
  public:
@@ -40,7 +58,7 @@ struct RecordTo {
 std::unique_ptr<Recorder> make_csv(const std::string& output_dir);
 std::unique_ptr<Recorder> make_jsonl(const std::string& output_dir);
 std::unique_ptr<Recorder> make_tensorboard(const std::string& output_dir, const std::string& logging_dir);
-// Makes the report (html), which belongs to another room: report/run_page.h.
+// Makes the report (html), which belongs to another room: report/page.h.
 using MakeReport = std::unique_ptr<Recorder> (*)(const RecordTo& to);
 
 // All recorders. A recorder that cannot write is reported once and dropped: training matters more than its

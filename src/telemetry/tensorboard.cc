@@ -76,9 +76,8 @@ std::string event(int64_t step, const std::string& what) {
 }
 
 std::string tag(const std::string& name) {
-  for (const std::string prefix : {"eval", "test"}) {
+  for (const std::string prefix : {"eval", "test"})
     if (name.starts_with(prefix + "_")) return prefix + "/" + name.substr(prefix.size() + 1);
-  }
   return "train/" + name;
 }
 
@@ -94,9 +93,8 @@ std::string summary(const Record& record) {
 }
 
 int64_t step_of(const Record& record) {
-  for (const Entry& entry : record.entries()) {
+  for (const Entry& entry : record.entries())
     if (entry.name == "step") return static_cast<int64_t>(entry.value);
-  }
   return 0;
 }
 

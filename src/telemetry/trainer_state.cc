@@ -1,6 +1,8 @@
 #include "telemetry/trainer_state.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/files/files.h"
@@ -15,11 +17,10 @@ std::string json_string(const std::string& text) { return base::Json(text).dump(
 
 std::string record_json(const Record& record) {
   std::vector<Entry> entries = record.entries();
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  std::ranges::sort(entries, [](const Entry& a, const Entry& b) { return a.name < b.name; });
   std::string out = "    {";
-  for (size_t i = 0; i < entries.size(); ++i) {
+  for (size_t i = 0; i < entries.size(); ++i)
     out += (i == 0 ? "\n      " : ",\n      ") + json_string(entries[i].name) + ": " + to_text(entries[i]);
-  }
   return out + (entries.empty() ? "}" : "\n    }");
 }
 
@@ -32,9 +33,8 @@ std::string history_json(const std::vector<Record>& history) {
 
 std::string callbacks_json(const TrainerState& state) {
   std::string out = "{\n    \"TrainerControl\": {\n      \"args\": {\n";
-  for (const char* flag : {"should_epoch_stop", "should_evaluate", "should_log"}) {
+  for (const char* flag : {"should_epoch_stop", "should_evaluate", "should_log"})
     out += fmt::format("        \"{}\": false,\n", flag);
-  }
   return out + fmt::format(
                    "        \"should_save\": {},\n        \"should_training_stop\": {}\n      }},\n"
                    "      \"attributes\": {{}}\n    }}\n  }}",
@@ -43,17 +43,53 @@ std::string callbacks_json(const TrainerState& state) {
 
 Record parse_record(const base::Json& json) {
   Record record;
-  for (const auto& [name, value] : json.items()) {
-    if (value.is_number_integer()) {
+  for (const auto& [name, value] : json.items())
+    if (value.is_number_integer())
       record.set_integer(name, value.get<int64_t>());
-    } else {
+    else
       record.set(name, value.get<double>());
-    }
-  }
   return record;
 }
 
 }  // namespace
+
+void Record::put(std::string_view name, double value, bool integer) {
+  for (Entry& entry : entries_) {
+    if (entry.name == name) {
+      entry = Entry{std::string(name), value, integer};
+      return;
+    }
+  }
+  entries_.push_back(Entry{std::string(name), value, integer});
+}
+
+std::string python_float(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  char buffer[400];  // the longest fixed notation has 309 digits
+  const auto shortest = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific);
+  std::string text(buffer, shortest.ptr);
+  const size_t mark = text.find('e');
+  const int64_t exponent = base::parse_int64(std::string_view(text).substr(mark + 1)).value_or(0);
+  if (exponent < -4 || exponent >= 16) return text;
+  const auto fixed = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::fixed);
+  text.assign(buffer, fixed.ptr);
+  if (text.find('.') == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string to_text(const Entry& entry) {
+  return entry.integer ? std::to_string(static_cast<int64_t>(entry.value)) : python_float(entry.value);
+}
+
+double round_decimals(double value, int decimals) {
+  if (!std::isfinite(value)) return value;
+  char buffer[400];
+  const auto result =
+      std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::fixed, decimals);
+  return base::parse_double(std::string_view(buffer, static_cast<size_t>(result.ptr - buffer)))
+      .value_or(value);
+}
 
 std::string trainer_state_json(const TrainerState& state) {
   const std::string epoch = state.global_step == 0 ? "0" : python_float(state.epoch);

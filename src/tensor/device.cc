@@ -16,20 +16,18 @@ at::Tensor on_host(const at::Tensor& x) {
 }
 
 void copy_bytes(const at::Tensor& to, const void* from) {
-  if (to.is_cpu()) {
+  if (to.is_cpu())
     std::memcpy(to.data_ptr(), from, to.nbytes());
-  } else {
+  else
     to.copy_(at::from_blob(const_cast<void*>(from), to.sizes(), at::TensorOptions().dtype(to.scalar_type())));
-  }
 }
 
 void copy(const at::Tensor& from, const at::Tensor& to) {
   if (Rehearsal::current() != nullptr) return;
-  if (to.is_cpu()) {
+  if (to.is_cpu())
     std::memcpy(to.data_ptr(), from.data_ptr(), to.nbytes());
-  } else {
+  else
     to.copy_(from);
-  }
 }
 
 }  // namespace trl::tensor

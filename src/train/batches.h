@@ -1,17 +1,20 @@
 // Reads a BatchSource: errors become exceptions, and the position survives them.
 #pragma once
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "config/training_arguments.h"
+#include "data/batch/prefix_tree.h"
 #include "engine/error_capture.h"
+#include "model/model.h"
+#include "train/method.h"
 #include "train/micro_batch.h"
-#include "train/sharing.h"
 
 namespace trl::train {
 
-// Copies a batch. share: the limits within which its rows share beginnings (sharing.h); none: they share
-// nothing.
-MicroBatch copied(const engine::Batch& batch, int64_t vocab_size,
-                  const std::optional<data::TreeLimits>& share);
+// Copies a batch. share: the limits within which its rows share beginnings; none: they share nothing.
+MicroBatch copied(const data::Batch& batch, int64_t vocab_size, const std::optional<data::TreeLimits>& share);
 
 // The micro-batches of training, epoch after epoch. A window (the micro-batches of one optimizer step) stays
 // until its step is done, so that a step that failed repeats it.
@@ -34,20 +37,44 @@ class Batches {
   const Evaluations& evaluations() const { return evaluations_; }
   void set_evaluations(Evaluations evaluations) { evaluations_ = std::move(evaluations); }
   void count_evaluation() { ++evaluations_.done; }
-  void go_to(int64_t epoch, int64_t done);  // the next window begins after `done` micro-batches of `epoch`
+  // The next window begins after `done` micro-batches of `epoch`. state: the source's there.
+  void go_to(int64_t epoch, int64_t done, std::string state = {});
   int64_t epoch() const { return epoch_; }
   int64_t done_in_epoch() const { return done_; }  // micro-batches that were trained on
+  // Returns the source's state at that place.
+  const std::string& source_state();
 
  private:
+  void position();
+
   engine::BatchSource& source_;
   const int64_t vocab_size_;
   const std::optional<data::TreeLimits> share_;
   Evaluations evaluations_;
   int64_t epoch_ = 0;
   int64_t done_ = 0;
+  std::string state_;        // of the source, before the window
   bool positioned_ = false;  // the source is just after the window's last batch
   bool ended_ = false;       // the source has no more batches in this epoch
   std::vector<MicroBatch> window_;
+};
+
+// share_prefix: common beginnings of rows of a micro-batch are computed once. Returns the limits within which
+// a run shares beginnings; none: rows share nothing, for a reason that is logged unless it is share_prefix:
+// false. share_prefix: true in such a run is Error(invalid_config). log: may be null.
+std::optional<data::TreeLimits> sharing_of(const config::TrainingArguments& arguments, model::Model& model,
+                                           const kernels::AttentionPluginPtr& attention, base::LogSink* log);
+
+// Counts the tokens shared so far.
+class SharedTokens {
+ public:
+  void add(const MicroBatch& batch);
+  void add(const SharedTokens& others);
+  int64_t count() const { return shared_; }
+  void say(base::LogSink& log) const;  // silent if nothing was shared
+
+ private:
+  int64_t shared_ = 0, all_ = 0;
 };
 
 }  // namespace trl::train

@@ -22,10 +22,9 @@ model::ForwardInput input_of(const MicroBatch& batch, const at::Tensor& states =
 std::shared_ptr<void> int8_products(const config::TrainingArguments& arguments, model::Model& model) {
   if (arguments.frozen_compute != config::FrozenCompute::int8) return {};
   if (model.compute(arguments.bf16 ? at::kBFloat16 : at::kFloat) != at::kBFloat16) {
-    fail_key(
-        "frozen_compute",
-        "frozen_compute: int8 takes the place of products in bfloat16, and these are in float32: give bf16: "
-        "true, or dtype: bfloat16, or frozen_compute: auto");
+    fail_key("frozen_compute",
+             "frozen_compute: int8 takes the place of products in bfloat16, and these are in float32: give "
+             "bf16: true, or dtype: bfloat16, or frozen_compute: auto");
   }
   return model.multiply_in_int8();
 }
@@ -56,9 +55,8 @@ void Causal::check_routers(const config::TrainingArguments& arguments) const {
   if (!router_loss_ || !arguments.max_tokens_per_pass) return;
   fail_key("max_tokens_per_pass",
            "max_tokens_per_pass: {} is refused, because the routers' loss of this model ({}) is of a whole "
-           "micro-batch, "
-           "which then cannot go through it in parts: leave it out, or give router_aux_loss_coef: 0 (no such "
-           "loss)",
+           "micro-batch, which then cannot go through it in parts: leave it out, or give "
+           "router_aux_loss_coef: 0 (no such loss)",
            *arguments.max_tokens_per_pass, type);
 }
 

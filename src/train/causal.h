@@ -11,8 +11,9 @@ namespace trl::train {
 // The position of a training forward in the run. All random numbers in it are drawn by counter from here, so
 // a step that is tried again, or a run that is resumed, draws the same.
 struct RunPosition {
-  int64_t step = 0;         // updates done before
-  int64_t micro_batch = 0;  // in the window
+  int64_t step = 0;  // updates done before
+  // Its number among those of this window in all processes.
+  int64_t micro_batch = 0;
 };
 
 // Sets up frozen_compute for the life of the result.
@@ -35,9 +36,11 @@ class Causal {
 
   model::Model& model() const { return model_; }
   at::ScalarType compute() const { return compute_; }
-  // The options of the model's head.
+  // Returns the options of the model's head, for a loss from which backward starts.
   kernels::HeadOptions options(const model::UsedHead& head) const {
-    return model_.head_options(compute_, head);
+    kernels::HeadOptions options = model_.head_options(compute_, head);
+    options.starts_backward = true;
+    return options;
   }
   double router_weight() const { return router_weight_; }
 

@@ -1,14 +1,21 @@
 #include "train/evaluator.h"
 
+#include <ATen/core/grad_mode.h>
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <utility>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "kernels/path.h"
 #include "tensor/memory/rehearsal.h"
-#include "train/faulty_weights.h"
-#include "train/sharing.h"
-#include "train/trainer.h"
+#include "train/batches.h"
+#include "train/micro_batch.h"
+#include "train/records.h"
+#include "train/run_state.h"
+#include "train/setup.h"
+#include "train/weights_digest.h"
 
 namespace trl::train {
 
@@ -22,6 +29,43 @@ Evaluator::Setup without_chance(Evaluator::Setup setup) {
   return setup;
 }
 
+// The mean of batch losses weighted by rows; non-finite losses are left out if any loss is finite.
+class EvaluationLoss {
+ public:
+  void add(double loss, int64_t rows) { batches_.push_back({loss, rows}); }
+  int64_t batches() const { return static_cast<int64_t>(batches_.size()); }
+  double mean(bool finite_only) const {
+    const auto finite = [](const auto& batch) { return std::isfinite(batch.first); };
+    const bool filter = finite_only && std::ranges::any_of(batches_, finite);
+    double sum = 0;
+    int64_t rows = 0;
+    for (const auto& batch : batches_) {
+      if (filter && !finite(batch)) continue;
+      sum += batch.first * static_cast<double>(batch.second);
+      rows += batch.second;
+    }
+    return sum / static_cast<double>(rows);
+  }
+
+ private:
+  std::vector<std::pair<double, int64_t>> batches_;
+};
+
+// Returns the loss of one micro-batch.
+double loss_of(const Evaluation& evaluation, const std::vector<MicroBatch>& window, Means& means) {
+  const MicroBatch& batch = window[0];
+  const std::vector<MicroBatch> parts = parts_of(batch, evaluation.arguments.max_tokens_per_pass);
+  const std::unique_ptr<BatchLoss> loss =
+      evaluation.method.loss(batch, parts, evaluation.method.divisors(window, false));
+  float value = 0;
+  loss->each_part(parts, evaluation.forward, [&](const Share& share, bool) {
+    value += share.value;
+    return true;
+  });
+  means.add(loss->metrics());
+  return static_cast<double>(value);
+}
+
 }  // namespace
 
 Evaluator::Evaluator(Setup setup)
@@ -30,7 +74,7 @@ Evaluator::Evaluator(Setup setup)
       method_(make_method({.arguments = setup_.arguments,
                            .model = *setup_.model,
                            .attention = setup_.attention,
-                           .model_path = setup_.model_path,
+                           .source = setup_.source,
                            .log = setup_.log,
                            .only_evaluates = true})),
       share_(sharing_of(setup_.arguments, *setup_.model, setup_.attention, setup_.log)) {}
@@ -42,7 +86,7 @@ void Evaluator::check_weights(double loss, const MicroBatch& batch) {
   if (weight.empty()) return;
   throw Error(Status::invalid_argument,
               fmt::format("the loss of the evaluation is {} (dataset rows {}); {}{}",
-                          std::isnan(loss) ? std::nan("") : loss, row_list({&batch}), weight, kGiveFinite),
+                          std::isnan(loss) ? std::nan("") : loss, row_list({&batch, 1}), weight, kGiveFinite),
               "on_nonfinite");
 }
 
@@ -65,6 +109,38 @@ telemetry::Record Evaluator::evaluate(engine::BatchSource& rows) {
     if (entry.name == "eval_loss" && method_->measures_perplexity())
       record.set("eval_perplexity", std::exp(entry.value));
   }
+  return record;
+}
+
+telemetry::Record evaluate(const Evaluation& evaluation, engine::BatchSource& rows) {
+  const at::AutoGradMode without_graph(false);
+  const auto start = std::chrono::steady_clock::now();
+  Batches batches(rows, evaluation.model.vocab_size, evaluation.share);
+  const int64_t all = rows.rows(), batch_size = evaluation.arguments.per_device_eval_batch_size;
+  EvaluationLoss loss;
+  Means means;
+  int64_t seen = 0;
+  const auto tell = [&] {
+    if (tensor::Rehearsal::current() == nullptr) base::progress("evaluate", seen, all);
+  };
+  tell();
+  for (;;) {
+    const std::vector<MicroBatch>& window = batches.fill_window(1);
+    if (window.empty()) break;
+    const double own = loss_of(evaluation, window, means);
+    if (!std::isfinite(own) && evaluation.nonfinite) evaluation.nonfinite(own, window[0]);
+    loss.add(own, window[0].rows);
+    seen += window[0].rows;
+    tell();
+    batches.window_done();
+  }
+  const int64_t samples = all > 0 ? all : seen;
+  const int64_t steps = (samples + batch_size - 1) / batch_size;
+  telemetry::Record record;
+  if (loss.batches() > 0) record.set("eval_loss", loss.mean(evaluation.arguments.logging_nan_inf_filter));
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+  write_speed(record, "eval", passed.count(), static_cast<double>(samples), static_cast<double>(steps));
+  means.write(record, "eval_");
   return record;
 }
 

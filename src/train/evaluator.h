@@ -1,19 +1,36 @@
-// Measures a model on rows as an evaluation of a training run does, without a run: nothing is trained, and
-// nothing is written.
+// One pass over evaluation rows, for a trainer between its steps and for an evaluator.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 
-#include "train/evaluation.h"
+#include "telemetry/trainer_state.h"
+#include "train/batches.h"
+#include "train/method.h"
 
 namespace trl::train {
 
+struct Evaluation {
+  const config::TrainingArguments& arguments;
+  Method& method;
+  const model::ModelConfig& model;
+  const std::optional<data::TreeLimits>& share;
+  std::function<model::Output(const MicroBatch& part)> forward;  // without a graph
+  // Hears of each micro-batch whose loss is not finite; may throw, or be empty.
+  std::function<void(double loss, const MicroBatch& batch)> nonfinite = {};
+};
+
+// Returns eval_loss (if there is a batch), the time it took and the means of the method's metrics.
+telemetry::Record evaluate(const Evaluation& evaluation, engine::BatchSource& rows);
+
+// Measures a model on rows as an evaluation of a training run does, without a run: nothing is trained, and
+// nothing is written.
 class Evaluator {
  public:
   struct Setup {
     config::TrainingArguments arguments;
     model::Model* model = nullptr;
-    std::string model_path = {};                      // for messages
+    io::ModelSource source = {};                      // of the model
     kernels::AttentionPluginPtr attention = nullptr;  // the built-in one
     base::LogSink* log = nullptr;                     // or null
   };

@@ -12,6 +12,7 @@
 #include "tensor/memory/counted.h"
 #include "tensor/memory/rehearsal.h"
 #include "tensor/threads/parallel.h"
+#include "train/batches.h"
 #include "train/weights_digest.h"
 
 namespace trl::train {
@@ -31,9 +32,8 @@ at::Tensor rows(const at::Tensor& x, const kernels::Segments& segments, size_t d
 
 // Returns the name of the first trained parameter; the lowest layers are first.
 std::string first_trained(model::Model& model) {
-  for (const tensor::Parameter* parameter : model.all_parameters()) {
+  for (const tensor::Parameter* parameter : model.all_parameters())
     if (parameter->trainable) return parameter->name;
-  }
   return {};
 }
 
@@ -47,8 +47,7 @@ void check_dropout(const model::ModelConfig& config) {
     if (rate == 0) continue;
     fail_key(kKey,
              "cache_frozen_layers: config.json has {}: {}, so frozen layers make something else of a row "
-             "each time: "
-             "set it to 0, or leave cache_frozen_layers out",
+             "each time: set it to 0, or leave cache_frozen_layers out",
              key.key, rate);
   }
 }
@@ -63,23 +62,19 @@ void check(const Setup& setup) {
   if (model.config().experts.count > 0) {
     fail_key(kKey,
              "cache_frozen_layers: this model ({}) is a mixture of experts, where the bits of a row depend "
-             "on the other "
-             "rows of its batch: leave it out",
+             "on the other rows of its batch: leave it out",
              model.config().model_type);
   }
   check_dropout(model.config());
   if (setup.train->batches_per_epoch() < 0)
     fail_key(kKey,
              "cache_frozen_layers: with dataset_streaming it is not known before the run how many bytes the "
-             "rows take: "
-             "give dataset_streaming: false");
+             "rows take: give dataset_streaming: false");
   if (model.frozen_layers() == 0) {
-    fail_key(
-        kKey,
-        "cache_frozen_layers: no frozen layer lies below the first trained one ({}): train the upper layers "
-        "alone, as with "
-        "peft_config: {{layers_to_transform: [...]}}",
-        first_trained(model));
+    fail_key(kKey,
+             "cache_frozen_layers: no frozen layer lies below the first trained one ({}): train the upper "
+             "layers alone, as with peft_config: {{layers_to_transform: [...]}}",
+             first_trained(model));
   }
 }
 
@@ -129,7 +124,7 @@ FrozenLayers::FrozenLayers(const Setup& setup)
 }
 
 base::Json FrozenLayers::about(const Setup& setup) const {
-  return {{"model", setup.model_path},
+  return {{"model", setup.source.name()},
           {"layers", layers_},
           {"weights", weights_digest(model_.frozen_parameters())},
           {"config", config_digest(model_.config_json())},
@@ -218,9 +213,8 @@ at::Tensor FrozenLayers::states(const MicroBatch& batch) {
     }
   });
   std::vector<size_t> missing;
-  for (size_t d = 0; d < documents; ++d) {
+  for (size_t d = 0; d < documents; ++d)
     if (found[d] == 0) missing.push_back(d);
-  }
   if (missing.empty()) return all;
   const at::Tensor computed = compute(batch, missing);
   check_bits(batch, missing, computed);
@@ -249,8 +243,7 @@ void FrozenLayers::check_bits(const MicroBatch& batch, const std::vector<size_t>
   if (bytes_of(again.narrow(0, again.size(0) - count, count)) == bytes_of(states.narrow(0, 0, count))) return;
   fail(Status::unsupported,
        "cache_frozen_layers: on this machine the bits of a row depend on the other rows of its batch, so "
-       "states "
-       "that are kept would not be those of the run: leave it out");
+       "states that are kept would not be those of the run: leave it out");
 }
 
 }  // namespace trl::train

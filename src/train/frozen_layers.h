@@ -7,8 +7,9 @@
 #include <unordered_set>
 #include <vector>
 
-#include "memory/state_files.h"
-#include "train/trainer.h"
+#include "memory/paged_memory.h"
+#include "train/method.h"
+#include "train/setup.h"
 
 namespace trl::train {
 

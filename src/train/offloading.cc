@@ -50,8 +50,8 @@ config::ActivationOffload checked(const Setup& setup, kernels::Path path) {
   if (plain && setup.arguments.recompute.form == config::Recomputed::nothing) {
     fail_key(
         "activation_offloading",
-        "activation_offloading: {} PyTorch's own operators keep the activations, and nothing can move "
-        "them: give gradient_checkpointing: true, so that it is the inputs of the layers that leave",
+        "activation_offloading: {} PyTorch's own operators keep the activations, and nothing can move them: "
+        "give gradient_checkpointing: true, so that it is the inputs of the layers that leave",
         setup.model->device().is_cpu() ? "with fused_kernels: off" : "on " + setup.model->device().str());
   }
   return what;
@@ -82,12 +82,11 @@ void Offloading::need_room(const MicroBatch& batch, Method& method) {
   const memory::OffloadFile& file = policy_.file();
   const int64_t room = file.size() - file.used() + file.free_bytes();
   if (needed <= room) return;
-  throw Error(
-      Status::io,
-      fmt::format("{}: {} bytes of activations leave memory for a batch of {} tokens, and its disk has {} "
-                  "bytes free: free some, or name a directory on another disk in offload_dir",
-                  file.directory(), needed, tokens, room),
-      "offload_dir");
+  throw Error(Status::io,
+              fmt::format("{}: {} bytes of activations leave memory for a batch of {} tokens, and its disk "
+                          "has {} bytes free: free some, or name a directory on another disk in offload_dir",
+                          file.directory(), needed, tokens, room),
+              "offload_dir");
 }
 
 }  // namespace trl::train

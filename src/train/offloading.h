@@ -2,7 +2,8 @@
 #pragma once
 #include "kernels/path.h"
 #include "memory/offload.h"
-#include "train/trainer.h"
+#include "train/method.h"
+#include "train/setup.h"
 
 namespace trl::train {
 

@@ -49,11 +49,10 @@ std::optional<std::span<const float>> ReferenceFile::find(uint64_t digest) const
   uint64_t low = 0, high = entries_;
   while (low < high) {
     const uint64_t middle = low + (high - low) / 2;
-    if (entry(middle).digest < digest) {
+    if (entry(middle).digest < digest)
       low = middle + 1;
-    } else {
+    else
       high = middle;
-    }
   }
   const ReferenceEntry found = low < entries_ ? entry(low) : ReferenceEntry{};
   if (low == entries_ || found.digest != digest || found.first > values_ ||
@@ -75,8 +74,7 @@ void write_reference_file(const std::string& path, const std::function<void(cons
       out.write(raw(of_sequence));
       values += of_sequence.size();
     });
-    std::stable_sort(entries.begin(), entries.end(),
-                     [](const auto& a, const auto& b) { return a.digest < b.digest; });
+    std::ranges::stable_sort(entries, [](const auto& a, const auto& b) { return a.digest < b.digest; });
     const auto last = std::unique(entries.begin(), entries.end(),
                                   [](const auto& a, const auto& b) { return a.digest == b.digest; });
     entries.erase(last, entries.end());

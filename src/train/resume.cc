@@ -1,10 +1,7 @@
-// Resumes from a checkpoint: restores the run's state beyond model and optimizer, and checks for changed
-// options.
-#include <ATen/Parallel.h>
-
+// Resumes a run from a checkpoint: restores its state beyond model and optimizer.
 #include "base/error.h"
 #include "checkpoint/directory.h"
-#include "tensor/threads/parallel.h"
+#include "train/setup.h"
 #include "train/trainer.h"
 
 namespace trl::train {
@@ -21,7 +18,7 @@ void Trainer::resume_as_configured() {
       checkpoint::newest_good(directory, setup_.log != nullptr ? *setup_.log : none);
   if (found) return resume(*found);
   if (*from == "true") checkpoint::refuse_to_resume(directory);
-  if (const std::string run = checkpoint::newest_run(directory); !run.empty()) run_ = run;
+  if (const std::string run = checkpoint::newest_run(directory); !run.empty()) saving_.continue_run(run, "");
 }
 
 Json Trainer::state_json() const {
@@ -32,60 +29,32 @@ Json Trainer::state_json() const {
   kept.gradient_accumulation_steps = arguments().gradient_accumulation_steps;
   kept.evaluations = batches_.evaluations().done;
   kept.evaluations_before_epochs = batches_.evaluations().before;
-  kept.seconds_before = seconds();
+  kept.seconds_before = records_.seconds();
   kept.speeds = state_.speeds;
   Json json = to_json(kept);
   json["schedule"] = numbers_json(schedule_.state());
-  json["fingerprint"] = fingerprint();
-  json["optimizer_steps"] = optimizer_->steps();
-  json["begun"] = begun_;
+  json["fingerprint"] = fingerprint(setup_);
+  json["optimizer_steps"] = stepper_.optimizer().steps();
+  json["begun"] = records_.running();
   return json;
-}
-
-Json Trainer::fingerprint() const {
-  Json options = Json::object();
-  for (const auto& [name, value] : setup_.options) options[name] = value;
-  options["runtime.threads"] = std::to_string(tensor::threads());  // the order of sums depends on the threads
-  const uint64_t rows = setup_.train->fingerprint();
-  return {{"options", options},
-          {"rows", setup_.train->rows()},
-          {"dataset", rows == 0 ? Json() : Json(fmt::format("{:016x}", rows))}};
-}
-
-void Trainer::warn_of_changes(const Json& before) const {
-  constexpr const char* kEnd = "the run will differ from the one that was interrupted";
-  const Json now = fingerprint();
-  for (const auto& [name, value] : now.at("options").items()) {
-    const Json& was = before.at("options");
-    if (was.contains(name) && was.at(name) != value) {
-      warn("{} is {}, the checkpoint was made with {}: {}", name, value.get<std::string>(),
-           was.at(name).get<std::string>(), kEnd);
-    }
-  }
-  if (now.at("rows") != before.at("rows")) {
-    warn("the training dataset has {} {}, the checkpoint was made with {}: {}", now.at("rows").dump(),
-         now.at("rows") == 1 ? "row" : "rows", before.at("rows").dump(), kEnd);
-  } else if (!before.at("dataset").is_null() && now.at("dataset") != before.at("dataset")) {
-    warn("the content of the training dataset is not what the checkpoint was made with: {}", kEnd);
-  }
 }
 
 void Trainer::resume(const std::string& directory) { resume(checkpoint::Checkpoint(directory)); }
 
 void Trainer::resume(const checkpoint::Checkpoint& from) {
   const std::string& directory = from.directory();
-  if (begun_) fail(Status::busy, "a run that has begun cannot resume from {}", directory);
+  if (records_.running()) fail(Status::busy, "a run that has begun cannot resume from {}", directory);
   telemetry::TrainerState state =
       telemetry::parse_trainer_state(from.trainer_state(), directory + "/trainer_state.json");
   const Json json = from.state();
   try {
     restore(from, std::move(state), json);
-    warn_of_changes(json.at("fingerprint"));
+    warn_of_changes(setup_, json.at("fingerprint"));
   } catch (const Json::exception& error) {
     fail(Status::format, "{}/trl_state.json: cannot be understood: {}", directory, error.what());
   }
   if (setup_.log == nullptr) return;
-  if (stop_) {
+  if (ended_) {
     setup_.log->info("checkpoint", "{} is at step {} and the run has {} steps: nothing is left to train",
                      directory, state_.global_step, steps_.max_steps);
   } else {
@@ -96,11 +65,11 @@ void Trainer::resume(const checkpoint::Checkpoint& from) {
 
 void Trainer::restore(const checkpoint::Checkpoint& from, telemetry::TrainerState state, const Json& json) {
   RunState kept_state = run_state_of(json);
-  const bool optimizer_kept = keeps_optimizer(from, json.at("fingerprint").at("options"));
-  optimizer_->set_steps(optimizer_kept ? json.at("optimizer_steps").get<int64_t>() : 0);
+  optim::Optimizer& optimizer = stepper_.optimizer();
+  const bool optimizer_kept = keeps_optimizer(from, json.at("fingerprint"));
+  optimizer.set_steps(optimizer_kept ? json.at("optimizer_steps").get<int64_t>() : 0);
   schedule_.load(numbers_of(json.at("schedule")));
-  run_ = from.run();
-  last_checkpoint_ = from.directory();
+  saving_.continue_run(from.run(), from.directory());
   state_.epoch = state.epoch;
   state_.global_step = state.global_step;
   state_.total_flos = state.total_flos;
@@ -112,10 +81,10 @@ void Trainer::restore(const checkpoint::Checkpoint& from, telemetry::TrainerStat
 
   now_ = std::move(kept_state);
   state_.speeds = now_.speeds;
-  restore_position();
+  restore_position(from.source_state());
   resumed_ = json.at("begun");
-  stop_ = state_.global_step >= steps_.max_steps;
-  std::vector<optim::StateTensor> kept = method_->state(state_.global_step);
+  ended_ = state_.global_step >= steps_.max_steps;
+  std::vector<optim::StateTensor> kept = stepper_.kept(state_.global_step);
   if (!from.has(kept)) {
     warn(
         "{} does not contain the updated reference of sync_ref_model, so the reference starts again from its "
@@ -124,7 +93,7 @@ void Trainer::restore(const checkpoint::Checkpoint& from, telemetry::TrainerStat
     kept.clear();
   }
   if (optimizer_kept) {
-    const std::vector<optim::StateTensor> states = optimizer_->state();
+    const std::vector<optim::StateTensor> states = optimizer.state();
     kept.insert(kept.end(), states.begin(), states.end());
   }
   from.load(*setup_.model, kept);
@@ -133,20 +102,19 @@ void Trainer::restore(const checkpoint::Checkpoint& from, telemetry::TrainerStat
 // Refuses the states of another optimizer, or of one with other optim_args if those decide which states
 // exist.
 bool Trainer::keeps_optimizer(const checkpoint::Checkpoint& from, const Json& before) const {
-  const Json now = fingerprint().at("options");
-  const auto changed = [&](const char* name) {
-    return now.value(name, Json()) != before.value(name, Json());
-  };
-  if (!changed("optim") && !changed("optim_8bit_embeddings") &&
-      (!changed("optim_args") || from.has(optimizer_->state())))
+  const auto differs = [&](const char* name) { return changed(setup_, before, name); };
+  if (!differs("optim") && !differs("optim_8bit_embeddings") &&
+      (!differs("optim_args") || from.has(stepper_.optimizer().state())))
     return true;
+  const Json& options = before.at("options");
   warn("the optimizer starts anew: its states in {} belong to optim {}, optim_args {}", from.directory(),
-       before.value("optim", "null"), before.value("optim_args", "null"));
+       options.value("optim", "null"), options.value("optim_args", "null"));
   return false;
 }
 
 // Restores the position in an epoch whose length has changed: it is counted from the steps, as Trainer does.
-void Trainer::restore_position() {
+// A state of the rows belongs to the position at which it was saved.
+void Trainer::restore_position(std::string source_state) {
   batches_.set_evaluations({now_.evaluations, now_.evaluations_before_epochs});
   int64_t epoch = now_.epoch, done = now_.micro_batches_done;
   const int64_t accumulation = arguments().gradient_accumulation_steps;
@@ -162,7 +130,14 @@ void Trainer::restore_position() {
     done = now_.updates_in_epoch = 0;
     now_.in_epoch = false;
   }
-  batches_.go_to(epoch, done);
+  if (!source_state.empty() && (epoch != now_.epoch || done != now_.micro_batches_done)) {
+    warn(
+        "the rows start anew at epoch {}, micro-batch {}: their state in the checkpoint is that of epoch {}, "
+        "micro-batch {}",
+        epoch, done, now_.epoch, now_.micro_batches_done);
+    source_state.clear();
+  }
+  batches_.go_to(epoch, done, std::move(source_state));
 }
 
 }  // namespace trl::train

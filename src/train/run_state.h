@@ -2,13 +2,35 @@
 // trainer_state.json: plain values, and one list of them (run_state.cc) for writing and reading.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/json/json.h"
 #include "telemetry/trainer_state.h"
-#include "train/means.h"
+#include "train/method.h"
 
 namespace trl::train {
+
+// Unweighted means of the values that micro-batches reported since the last log, by name, in the order of
+// first report.
+class Means {
+ public:
+  void add(const MethodMetrics& metrics);
+  bool empty() const { return sums_.empty(); }
+  void clear() { sums_.clear(); }
+  void write(telemetry::Record& record, std::string_view prefix) const;
+
+  struct Sum {
+    std::string name;
+    double total = 0;
+    int64_t count = 0;
+  };
+  const std::vector<Sum>& sums() const { return sums_; }
+  void set_sums(std::vector<Sum> sums) { sums_ = std::move(sums); }
+
+ private:
+  std::vector<Sum> sums_;
+};
 
 struct RunState {
   // The position: the first three are those of Batches when it is written.

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/text/quantity.h"
+#include "base/text/number.h"
 
 namespace trl::train {
 

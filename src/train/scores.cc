@@ -14,16 +14,15 @@ namespace {
 
 // Makes a micro-batch whose documents are the texts, with the members that a forward needs.
 MicroBatch batch_of(std::span<const std::span<const int32_t>> texts, int64_t vocab_size) {
-  std::vector<int32_t> ids, positions, borders{0};
+  data::Batch batch;
+  batch.cu_seqlens.push_back(0);
   for (const std::span<const int32_t> text : texts) {
-    ids.insert(ids.end(), text.begin(), text.end());
-    for (size_t i = 0; i < text.size(); ++i) positions.push_back(static_cast<int32_t>(i));
-    borders.push_back(static_cast<int32_t>(ids.size()));
+    batch.input_ids.insert(batch.input_ids.end(), text.begin(), text.end());
+    for (size_t i = 0; i < text.size(); ++i) batch.position_ids.push_back(static_cast<int32_t>(i));
+    batch.cu_seqlens.push_back(static_cast<int32_t>(batch.input_ids.size()));
   }
-  const std::vector<int32_t> labels(ids.size(), -100);
-  return copy_batch({ids.data(), labels.data(), positions.data(), borders.data(), nullptr, std::ssize(ids),
-                     std::ssize(texts)},
-                    vocab_size);
+  batch.labels.assign(batch.input_ids.size(), -100);
+  return copy_batch(batch, vocab_size);
 }
 
 }  // namespace

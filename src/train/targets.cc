@@ -12,7 +12,7 @@ namespace {
 constexpr int32_t kIgnored = -100;
 
 struct Target {
-  int32_t row, token, sequence;
+  int32_t row, place, sequence;  // place: of the predicted token
 };
 
 // Returns a segment and its ancestors, the root first.
@@ -21,7 +21,7 @@ std::vector<int32_t> path_to(int32_t segment, const std::vector<int32_t>& parent
   if (!parents.empty())
     while (parents[static_cast<size_t>(path.back())] >= 0)
       path.push_back(parents[static_cast<size_t>(path.back())]);
-  std::reverse(path.begin(), path.end());
+  std::ranges::reverse(path);
   return path;
 }
 
@@ -44,34 +44,38 @@ void each_token(const kernels::Segments& segments, int32_t end, const Body& body
 
 }  // namespace
 
-Targets targets_of(const int32_t* labels, const kernels::Segments& segments, std::span<const int32_t> ends) {
+Targets targets_of(const data::Batch& batch, const kernels::Segments& segments) {
+  const int32_t* const labels = batch.labels.data();
   std::vector<Target> targets;
   int32_t sequence = 0;
-  for (const int32_t end : ends_of(segments, ends)) {
+  for (const int32_t end : ends_of(segments, batch.sequences)) {
     int32_t before = -1;
     each_token(segments, end, [&](int32_t i) {
-      if (before >= 0 && labels[i] != kIgnored) targets.push_back({before, labels[i], sequence});
+      if (before >= 0 && labels[i] != kIgnored) targets.push_back({before, i, sequence});
       before = i;
     });
     ++sequence;
   }
-  std::stable_sort(targets.begin(), targets.end(),
-                   [](const Target& a, const Target& b) { return a.row < b.row; });
+  std::ranges::stable_sort(targets, [](const Target& a, const Target& b) { return a.row < b.row; });
   Targets out;
   for (const Target& target : targets) {
     out.tokens.rows.push_back(target.row);
-    out.tokens.tokens.push_back(target.token);
+    out.tokens.tokens.push_back(labels[target.place]);
     out.sequences.push_back(target.sequence);
+  }
+  for (const auto& [name, values] : batch.token_columns) {
+    std::vector<float>& own = out.columns[name];
+    for (const Target& target : targets) own.push_back(values[static_cast<size_t>(target.place)]);
   }
   return out;
 }
 
-std::vector<int32_t> count_labels(const int32_t* labels, const kernels::Segments& segments,
-                                  std::span<const int32_t> ends) {
+std::vector<int32_t> count_labels(const data::Batch& batch, const kernels::Segments& segments) {
   std::vector<int32_t> counts;
-  for (const int32_t end : ends_of(segments, ends)) {
+  for (const int32_t end : ends_of(segments, batch.sequences)) {
     int32_t& count = counts.emplace_back(0);
-    each_token(segments, end, [&](int32_t i) { count += labels[i] != kIgnored ? 1 : 0; });
+    each_token(segments, end,
+               [&](int32_t i) { count += batch.labels[static_cast<size_t>(i)] != kIgnored ? 1 : 0; });
   }
   return counts;
 }
@@ -107,12 +111,13 @@ std::vector<int32_t> count_sequences(const kernels::Segments& segments, std::spa
 
 Targets part_of(const Targets& targets, int64_t first, int64_t count) {
   const std::vector<int32_t>& rows = targets.tokens.rows;
-  const auto begin = std::lower_bound(rows.begin(), rows.end(), first) - rows.begin();
-  const auto end = std::lower_bound(rows.begin(), rows.end(), first + count) - rows.begin();
-  const auto taken = [&](const std::vector<int32_t>& all) {
-    return std::vector<int32_t>(all.begin() + begin, all.begin() + end);
+  const auto begin = std::ranges::lower_bound(rows, first) - rows.begin();
+  const auto end = std::ranges::lower_bound(rows, first + count) - rows.begin();
+  const auto taken = [&](const auto& all) {
+    return std::decay_t<decltype(all)>(all.begin() + begin, all.begin() + end);
   };
-  Targets out{{taken(rows), taken(targets.tokens.tokens)}, taken(targets.sequences)};
+  Targets out{{taken(rows), taken(targets.tokens.tokens)}, taken(targets.sequences), {}};
+  for (const auto& [name, values] : targets.columns) out.columns.emplace(name, taken(values));
   for (int32_t& row : out.tokens.rows) row -= static_cast<int32_t>(first);
   return out;
 }
@@ -129,8 +134,8 @@ std::vector<uint64_t> digests_of(const Targets& targets, const kernels::Segments
     const std::vector<size_t>& own = of_sequence[s];
     if (own.empty()) continue;
     const int32_t last = rows[own.back()];
-    const auto segment = std::upper_bound(segments.cu_seqlens.begin(), segments.cu_seqlens.end(), last) -
-                         segments.cu_seqlens.begin() - 1;
+    const auto segment =
+        std::ranges::upper_bound(segments.cu_seqlens, last) - segments.cu_seqlens.begin() - 1;
     content.clear();
     size_t next = 0;
     each_token(segments, static_cast<int32_t>(segment), [&](int32_t row) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <span>
 
+#include "data/batch/batch.h"
 #include "kernels/head/head.h"
 
 namespace trl::train {
@@ -10,17 +11,16 @@ namespace trl::train {
 struct Targets {
   kernels::HeadTargets tokens;
   std::vector<int32_t> sequences;  // the sequence of each
+  data::Columns columns;           // of tokens: the values of the target's token
   int64_t size() const { return tokens.size(); }
 };
 
-// Finds the targets of labels that are not shifted (engine::Batch), int32 [tokens]: a token with a label is
-// predicted from the token before it in its sequence, once for each sequence. ends: the last segment of each
-// sequence; empty: each segment is a sequence.
-Targets targets_of(const int32_t* labels, const kernels::Segments& segments, std::span<const int32_t> ends);
+// Finds the targets of a batch. In this and what follows, ends: the last segment of each sequence; empty:
+// each segment is a sequence.
+Targets targets_of(const data::Batch& batch, const kernels::Segments& segments);
 
 // Counts the tokens of each sequence that have a label, the first one included.
-std::vector<int32_t> count_labels(const int32_t* labels, const kernels::Segments& segments,
-                                  std::span<const int32_t> ends);
+std::vector<int32_t> count_labels(const data::Batch& batch, const kernels::Segments& segments);
 
 // Returns the row of each sequence's last token that is not `pad`; if all are, of its first token. ids: int32
 // [tokens].

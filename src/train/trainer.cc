@@ -1,120 +1,16 @@
-// The step itself: window, forward, backward, clip, update.
+// The order of a run: steps, the work after an update, and the end (trainer.py _maybe_log_save_evaluate,
+// DefaultFlowCallback, _finalize_training).
 #include "train/trainer.h"
-
-#include <ATen/core/grad_mode.h>
-
-#include <random>
 
 #include "base/error.h"
 #include "base/files/files.h"
-#include "base/interrupt.h"
-#include "base/memory/pages.h"
-#include "checkpoint/directory.h"
-#include "checkpoint/directory_lock.h"
+#include "base/memory/system_memory.h"
 #include "tensor/memory/rehearsal.h"
-#include "tensor/parts.h"
-#include "train/batch_parts.h"
-#include "train/faulty_weights.h"
-#include "train/frozen_layers.h"
-#include "train/offloading.h"
+#include "train/disk_needs.h"
+#include "train/evaluator.h"
 #include "train/step_profile.h"
 
 namespace trl::train {
-
-namespace {
-
-// Returns 64 random bits, which distinguish two runs in one directory.
-std::string new_run() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}", device(), device());
-}
-
-// Counts parameters as num_parameters(exclude_embeddings=True) does.
-int64_t parameters_outside_embeddings(const std::vector<tensor::Parameter*>& parameters) {
-  int64_t count = 0;
-  for (const tensor::Parameter* p : parameters) {
-    if (!std::string_view(p->name).ends_with("embed_tokens.weight")) count += p->count();
-  }
-  return count;
-}
-
-std::optional<at::ScalarType> gradient_type(const config::TrainingArguments& arguments) {
-  using config::GradientType;
-  if (arguments.gradient_dtype == GradientType::of_weights) return std::nullopt;
-  return arguments.gradient_dtype == GradientType::float32 ? at::kFloat : at::kBFloat16;
-}
-
-std::vector<const MicroBatch*> all_of(const std::vector<MicroBatch>& window) {
-  std::vector<const MicroBatch*> all;
-  for (const MicroBatch& batch : window) all.push_back(&batch);
-  return all;
-}
-
-// Names a weight that is not finite, if any, and says how the run can be mended. steps: made so far.
-std::string advice(model::Model& model, Method& method, int64_t steps, double learning_rate) {
-  const std::string weight = faulty_weight(model);
-  if (!weight.empty() && steps == 0) return weight + std::string(kGiveFinite);
-  if (const std::string other = weight.empty() ? method.faulty_reference() : ""; !other.empty())
-    return other + std::string(kGiveFinite);
-  return fmt::format("{}{}try a lower learning_rate than {:g}", weight, weight.empty() ? "" : "; ",
-                     learning_rate);
-}
-
-// Refuses rows beyond the learned positions whose lengths were not known before the run.
-void check_positions(const MicroBatch& batch, const model::ModelConfig& model) {
-  const int64_t positions = model.learned_positions();
-  if (positions == 0 || batch.reach <= positions) return;
-  const bool packed = std::ssize(batch.row_ids) > batch.rows;
-  fail_key("max_length",
-           "max_length: {} dataset rows {} has {} tokens, and the model has learned {} positions: give "
-           "max_length: {}, so that {}",
-           packed ? "a sequence of the packed" : "one of the", row_list({&batch}), batch.reach, positions,
-           positions, packed ? "no pack is longer" : "longer rows are cut");
-}
-
-// Says how checkpoints of another run are treated.
-checkpoint::Others others(const config::TrainingArguments& arguments, bool resumed) {
-  if (arguments.save_strategy == config::Strategy::no) return checkpoint::Others::keep;
-  return arguments.overwrite_output_dir && !resumed ? checkpoint::Others::remove : checkpoint::Others::refuse;
-}
-
-}  // namespace
-
-struct Trainer::Pass {
-  float loss = 0;  // of the window
-  double norm = std::nan("");
-  float loss_since_log = 0;
-  Means means;      // since the last log
-  Means own_means;  // of the window
-  int64_t num_tokens = 0;
-  int64_t tokens_seen = 0;  // num_input_tokens_seen
-  double flos = 0;
-  SharedTokens shared;
-  bool skipped = false;  // on_nonfinite: the window is skipped
-};
-
-void check_device(const config::TrainingArguments& arguments, at::Device device) {
-  if (device.is_cpu()) return;
-  if (arguments.fused_kernels == config::FusedKernels::on) {
-    fail_key("fused_kernels",
-             "fused_kernels: on (or use_liger_kernel: true) is refused, because the model is on {}, and this "
-             "build has fused kernels for the CPU: give fused_kernels: auto, or use_cpu: true",
-             device.str());
-  }
-  if (!arguments.attention.plugin.empty()) {
-    fail_key(
-        "attn_implementation",
-        "attn_implementation: {} is refused, because the model is on {}, and plug-ins compute on the CPU: "
-        "give sdpa, or use_cpu: true",
-        arguments.attention.name, device.str());
-  }
-}
-
-void check_output(const config::TrainingArguments& arguments, bool saves_model) {
-  if (saves_model) checkpoint::refuse_beside_adapter(arguments.output_dir, "output_dir");
-  checkpoint::check_directory(arguments.output_dir, arguments.resume_from_checkpoint,
-                              others(arguments, false));
-}
 
 namespace {
 
@@ -126,48 +22,40 @@ Setup checked(Setup setup) {
   return setup;
 }
 
+telemetry::TrainerState state_of(const RunSteps& steps, const config::TrainingArguments& arguments) {
+  telemetry::TrainerState state;
+  state.max_steps = steps.max_steps;
+  state.logging_steps = steps.logging_steps;
+  state.eval_steps = steps.eval_steps;
+  state.save_steps = steps.save_steps;
+  state.num_train_epochs = steps.num_train_epochs;
+  state.train_batch_size = arguments.per_device_train_batch_size;
+  return state;
+}
+
 }  // namespace
 
 Trainer::Trainer(Setup setup)
     : setup_(checked(std::move(setup))),
       steps_(run_steps(arguments(), setup_.train->batches_per_epoch(), setup_.train->rows())),
-      parameters_(setup_.model->all_parameters()),
-      int8_(int8_products(arguments(), *setup_.model)),
-      method_(make_method({arguments(), *setup_.model, setup_.attention, setup_.model_path, setup_.log,
-                           setup_.train, setup_.eval})),
-      gradients_(parameters_, gradient_type(arguments())),
-      optimizer_(optim::make_optimizer(parameters_, arguments())),
+      state_(state_of(steps_, arguments())),
+      records_(setup_, steps_, state_, now_),
+      stepper_(setup_),
+      saving_(setup_, stepper_, state_),
       schedule_(arguments(), steps_.max_steps),
-      share_(sharing_of(arguments(), *setup_.model, setup_.attention, setup_.log)),
-      batches_(*setup_.train, setup_.model->config().vocab_size, share_),
-      flos_per_token_(6.0 * static_cast<double>(parameters_outside_embeddings(parameters_))),
-      run_(new_run()) {
-  state_.max_steps = steps_.max_steps;
-  state_.logging_steps = steps_.logging_steps;
-  state_.eval_steps = steps_.eval_steps;
-  state_.save_steps = steps_.save_steps;
-  state_.num_train_epochs = steps_.num_train_epochs;
-  state_.train_batch_size = arguments().per_device_train_batch_size;
-  stop_ = steps_.max_steps <= 0;
-  if (const model::ModelConfig& config = setup_.model->config(); config.experts.jitter > 0) {
-    fail(Status::unsupported, "config.json: {} is {}; this build trains routers without noise: set it to 0",
-         config.family->experts.jitter.key, config.experts.jitter);
-  }
-  if (arguments().optimizer_in_backward) backward_step_.emplace(gradients_, *optimizer_);
-  if (!arguments().cache_frozen_layers.empty()) frozen_ = std::make_unique<FrozenLayers>(setup_);
-  if (arguments().offload) offloading_ = std::make_unique<Offloading>(setup_, path());
-}
+      batches_(*setup_.train, setup_.model->config().vocab_size, stepper_.share()),
+      ended_(steps_.max_steps <= 0) {}
 
 Trainer::~Trainer() = default;
 
 bool Trainer::step() {
   check_whole();
-  if (closed_ && !complete()) reopen();
-  if (finished_) return false;
+  if (phase_ == Phase::closed && !complete()) reopen();
+  if (phase_ >= Phase::finished) return false;
   try {
     return run_step();
   } catch (const Error& error) {
-    if (backward_step_ && backward_step_->torn())
+    if (stepper_.torn())
       throw Error(error.status(), torn(error.message()), error.key(), error.callback_code());
     if (error.status() != Status::cancelled) throw;
     fail(Status::cancelled, "cancelled after step {} of {}", state_.global_step, steps_.max_steps);
@@ -179,22 +67,22 @@ std::string Trainer::torn(const std::string& why) const {
       "optimizer_in_backward: step {} ended in the middle of its updates, so some weights are those after it "
       "and the others those before it, and this trainer cannot continue ({}); {}",
       state_.global_step + 1, why,
-      last_checkpoint_.empty()
+      saving_.last_checkpoint().empty()
           ? "no checkpoint was saved: start the run again"
-          : fmt::format("resume from the last checkpoint: resume_from_checkpoint: {}", last_checkpoint_));
+          : fmt::format("resume from the last checkpoint: resume_from_checkpoint: {}",
+                        saving_.last_checkpoint()));
 }
 
 void Trainer::check_whole() const {
-  if (backward_step_ && backward_step_->torn())
-    fail(Status::invalid_argument, "{}", torn("an earlier call gave the reason"));
+  if (stepper_.torn()) fail(Status::invalid_argument, "{}", torn("an earlier call gave the reason"));
 }
 
 bool Trainer::run_step() {
-  const kernels::PathScope scope(path());
+  const kernels::PathScope scope(stepper_.path());
   begin();
   for (;;) {
     follow_up();
-    if (stop_) return false;
+    if (stops()) return false;
     if (update()) break;
   }
   follow_up();
@@ -202,20 +90,17 @@ bool Trainer::run_step() {
 }
 
 void Trainer::rehearse() {
-  const kernels::PathScope scope(path());
+  const kernels::PathScope scope(stepper_.path());
   const tensor::Stage stage("backward");  // everything outside the other stages
   update();
 }
 
 void Trainer::begin() {
-  if (begun_) return;
-  if (arguments().save_strategy != config::Strategy::no) base::make_directories(arguments().output_dir);
-  lock_ = checkpoint::lock_directory(arguments().output_dir);
-  checkpoint::prepare_directory(arguments().output_dir, run_, others(arguments(), resumed_));
-  begun_ = true;
+  if (phase_ != Phase::waiting) return;
+  saving_.begin(resumed_);
+  phase_ = Phase::running;
   base::give_back_pages();
-  started_ = marked_ = Clock::now();
-  marked_tokens_ = now_.num_tokens;
+  records_.begin();
   if (!resumed_) now_.evaluation_due = arguments().eval_on_start;
   telemetry::Record about;
   if (const int64_t rows = setup_.train->rows(); rows >= 0) {
@@ -224,7 +109,7 @@ void Trainer::begin() {
   }
   about.set_integer("train_batch_size", arguments().per_device_train_batch_size);
   about.set_integer("gradient_accumulation_steps", arguments().gradient_accumulation_steps);
-  emit(engine::EventKind::train_begin, about);
+  records_.emit(engine::EventKind::train_begin, about);
 }
 
 // Does one update. false: the epoch held no further batch.
@@ -233,226 +118,188 @@ bool Trainer::update() {
   const std::vector<MicroBatch>& window =
       batches_.fill_window(steps_.window(now_.updates_in_epoch, arguments().gradient_accumulation_steps));
   if (window.empty()) {
-    stop_ = stop_ || batches_.done_in_epoch() == 0;  // an epoch without a batch: no later one would have any
+    // No later epoch has a batch if this one has none.
+    ended_ = ended_ || batches_.done_in_epoch() == 0;
     now_.in_epoch = now_.epoch_complete = true;
     return false;
   }
-  const double learning_rate = schedule_.learning_rate(state_.global_step);
-  Pass pass = backward_step_ ? learn_in_backward(window, learning_rate) : learn(window, learning_rate);
-  gradients_.drop();
-  const MethodMetrics parts = profile.metrics(window);
-  pass.means.add(parts);
-  pass.own_means.add(parts);
-  after_update(pass, learning_rate);
+  StepPlace place{state_.global_step, schedule_.learning_rate(state_.global_step)};
+  if (state_.global_step > now_.skipped && std::isfinite(now_.grad_norm))
+    place.previous_norm = now_.grad_norm;
+  Learned learned = stepper_.step(window, place);
+  learned.metrics.push_back(profile.metrics(window));
+  count(window, learned, place.learning_rate);
   return true;
 }
 
-Trainer::Pass Trainer::learn(const std::vector<MicroBatch>& window, double learning_rate) {
-  Pass pass = run_window(window, [&](const at::Tensor& loss, const MicroBatch& batch, bool last_part) {
-    if (last_part && &batch == &window.back()) gradients_.begin_last_backward({});
-    if (last_part) gradients_.end_parts();
-    if (loss.requires_grad()) loss.backward();
-  });
-  if (!pass.skipped) pass.norm = grad_norm();
-  base::poll();
-  setup_.model->check_files();
-  if (!pass.skipped) pass.skipped = !accepts(pass.norm, "gradient norm", all_of(window));
-  if (pass.skipped) return pass;
-  const tensor::Timed timed(tensor::Part::optimizer);
-  const base::InterruptScope whole(nullptr);  // not interrupted once begun
-  optimizer_->step(learning_rate, grad_scale(pass.norm));
-  return pass;
-}
-
-// Updates during backward. The window has one micro-batch, in one part. If clipping needs a norm and no
-// earlier step gives it, a backward without updates finds it.
-Trainer::Pass Trainer::learn_in_backward(const std::vector<MicroBatch>& window, double learning_rate) {
-  std::optional<BackwardStep::Updates> updates;
-  double norm = std::nan("");
-  const auto run = [&] {
-    return run_window(window, [&](const at::Tensor& loss, const MicroBatch&, bool) {
-      norm = backward_step_->run(updates, [&] {
-        if (loss.requires_grad()) loss.backward();
-      });
-    });
-  };
-  std::optional<double> scale = arguments().max_grad_norm > 0 ? previous_scale() : 1.0;
-  if (!scale) {
-    run();
-    accepts(norm, "gradient norm", all_of(window));
-    scale = optim::clip_scale(norm, arguments().max_grad_norm);
-  }
-  updates = {learning_rate, *scale, [&](const tensor::Parameter& p, bool finite) {
-               setup_.model->check_files();
-               if (finite || arguments().on_nonfinite == config::OnNonfinite::proceed) return;
-               throw Error(Status::invalid_argument,
-                           fmt::format("the gradient of {} in step {} is not finite (dataset rows {}); {}",
-                                       p.name, state_.global_step + 1, row_list(all_of(window)),
-                                       advice(*setup_.model, *method_, state_.global_step,
-                                              arguments().learning_rate)),
-                           "on_nonfinite");
-             }};
-  Pass pass = run();
-  pass.norm = norm;
-  return pass;
-}
-
-// clip_by_previous_norm: returns its scale; none: no earlier step has a finite norm.
-std::optional<double> Trainer::previous_scale() const {
-  if (!arguments().clip_by_previous_norm || state_.global_step <= now_.skipped ||
-      !std::isfinite(now_.grad_norm))
-    return std::nullopt;
-  return optim::clip_scale(now_.grad_norm, arguments().max_grad_norm);
-}
-
-double Trainer::grad_scale(double norm) const {
-  return previous_scale().value_or(optim::clip_scale(norm, arguments().max_grad_norm));
-}
-
-double Trainer::grad_norm() const {
-  const tensor::Timed timed(tensor::Part::optimizer);
-  return optim::l2_norm(optim::gradients(parameters_));
-}
-
-// A copy of a weight in the compute type saves conversions. With many tokens, which take more memory than
-// few, a conversion is a small part of the time: if layers are recomputed and one micro-batch makes the step,
-// a copy is kept only while its layer computes.
-void Trainer::begin_collecting(const std::vector<MicroBatch>& window) {
-  using Copies = Gradients::Copies;
-  constexpr int64_t kMany = 2048;
-  const bool again = arguments().recompute.form != config::Recomputed::nothing;
-  const bool brief = again && window.size() == 1 && window[0].elements >= kMany;
-  gradients_.begin_step(backward_step_ || !arguments().levers.weight_copies ? Copies::none
-                        : brief                                             ? Copies::brief
-                                                                            : Copies::kept);
-  for (const auto& adapter : setup_.model->adapters().all()) adapter->keep_copies_as_model();
-  // The head belongs to no layer, so its copy would be kept.
-  const model::Model& model = *setup_.model;
-  tensor::Parameter& head = *model.head_with(setup_.model->adapters().in_use()).weight;
-  if (brief && head.has_gradient()) head.keep_copies(false);
-}
-
-Trainer::Pass Trainer::run_window(const std::vector<MicroBatch>& window, const Backward& backward) {
-  begin_collecting(window);
-  const at::AutoGradMode with_graph(true);
-  const Divisors divisors = method_->divisors(window, true);
-  const memory::Offload::Pass leaving(offloading_ ? &offloading_->policy() : nullptr);
-  Pass pass;
-  pass.loss_since_log = now_.loss_since_log;
-  pass.means = now_.means;
-  pass.num_tokens = now_.num_tokens;
-  pass.tokens_seen = state_.num_input_tokens_seen;
-  pass.flos = state_.total_flos;
-  for (const MicroBatch& batch : window) {
-    pass.num_tokens += batch.counted_tokens;
-    pass.tokens_seen += tokens_seen(batch);
-    if (pass.skipped) continue;
-    check_positions(batch, setup_.model->config());
-    const RunPosition place{state_.global_step, &batch - window.data()};
-    const std::vector<MicroBatch> parts = parts_of(batch, arguments().max_tokens_per_pass);
-    const std::unique_ptr<BatchLoss> of_batch = method_->loss(batch, parts, divisors);
-    if (parts.size() > 1) gradients_.begin_parts();
-    float loss = 0;
-    each_part(
-        parts, *of_batch, [&](const MicroBatch& part) { return forward(part, place); },
-        [&](const at::Tensor& share, bool last) {
-          loss += share.item<float>();
-          pass.skipped = !accepts(loss, "loss", {&batch});
-          if (!pass.skipped) backward(share, batch, last);
-          return !pass.skipped;
-        });
-    pass.loss += loss;
-    if (pass.skipped) continue;
-    // logging_nan_inf_filter: such a loss counts as the mean so far (Trainer._inner_training_loop)
-    pass.loss_since_log +=
-        arguments().logging_nan_inf_filter && !std::isfinite(loss)
-            ? pass.loss_since_log / static_cast<float>(1 + state_.global_step - now_.last_logged_step)
-            : loss;
-    pass.means.add(of_batch->metrics());
-    pass.own_means.add(of_batch->metrics());
-    pass.shared.add(batch);
-    pass.flos += flos_per_token_ * static_cast<double>(batch.elements);
-  }
-  return pass;
-}
-
-model::Output Trainer::forward(const MicroBatch& batch, const std::optional<RunPosition>& training) {
-  if (offloading_ && at::GradMode::is_enabled()) offloading_->need_room(batch, *method_);
-  const tensor::Stage stage(training ? "forward" : "evaluation");
-  return method_->forward(batch, training, frozen_ ? frozen_->states(batch) : at::Tensor());
-}
-
-int64_t Trainer::tokens_seen(const MicroBatch& batch) const {
-  using config::TokensSeen;
-  const TokensSeen counted = arguments().tokens_seen;
-  return counted == TokensSeen::no ? 0 : counted == TokensSeen::all ? batch.elements : batch.real_tokens;
-}
-
-// on_nonfinite: says whether the step learns from a window with this value. Throws if that is an error.
-bool Trainer::accepts(double value, std::string_view what,
-                      const std::vector<const MicroBatch*>& batches) const {
-  using config::OnNonfinite;
-  if (std::isfinite(value) || arguments().on_nonfinite == OnNonfinite::proceed) return true;
-  const std::string line =
-      fmt::format("the {} of step {} is {} (dataset rows {}); the weights are as before the step; {}", what,
-                  state_.global_step + 1, std::isnan(value) ? std::nan("") : value, row_list(batches),
-                  advice(*setup_.model, *method_, state_.global_step, arguments().learning_rate));
-  if (arguments().on_nonfinite == OnNonfinite::error)
-    throw Error(Status::invalid_argument, line, "on_nonfinite");
-  if (setup_.log != nullptr) setup_.log->warning("train", "on_nonfinite skip: {}", line);
-  return false;
-}
-
-void Trainer::after_update(const Pass& pass, double learning_rate) {
-  now_.training_mode = true;
+void Trainer::count(std::span<const MicroBatch> window, const Learned& learned, double learning_rate) {
+  records_.count(window, learned);
   batches_.window_done();
-  ++now_.updates_in_epoch;
-  if (pass.skipped) {
-    ++now_.skipped;
-    ++now_.skipped_since_log;
-  } else {
-    now_.loss_since_log = pass.loss_since_log;
-    now_.means = pass.means;
-    now_.grad_norm = pass.norm;
-  }
-  shared_.add(pass.shared);
-  now_.shared_since_log += pass.shared.count();
-  now_.num_tokens = pass.num_tokens;
+  now_.training_mode = true;
   now_.learning_rate = learning_rate;
-  state_.num_input_tokens_seen = pass.tokens_seen;
-  state_.total_flos = pass.flos;
+  ++now_.updates_in_epoch;
   ++state_.global_step;
-  method_->updated(state_.global_step);
+  stepper_.method().updated(state_.global_step);
   state_.epoch = static_cast<double>(batches_.epoch()) + static_cast<double>(batches_.done_in_epoch()) /
                                                              static_cast<double>(steps_.batches_per_epoch);
   now_.in_epoch = true;
   now_.epoch_complete = now_.updates_in_epoch >= steps_.updates_per_epoch;
+  note_due();
+  records_.send_step(learned);
+}
 
+// Notes the work that follows this update.
+void Trainer::note_due() {
+  using config::Strategy;
   const int64_t done = state_.global_step;
-  const bool last = done >= steps_.max_steps;
-  now_.log_due =
-      (done == 1 && arguments().logging_first_step) ||
-      (arguments().logging_strategy == config::Strategy::steps && done % steps_.logging_steps == 0);
-  if (arguments().save_strategy == config::Strategy::steps && (done % steps_.save_steps == 0 || last)) {
-    now_.save_due = true;
-  }
-  if (arguments().eval_strategy == config::Strategy::steps && (done % steps_.eval_steps == 0 || last) &&
-      arguments().eval_delay <= static_cast<double>(done)) {
+  ended_ = ended_ || done >= steps_.max_steps;
+  const auto due = [&](Strategy strategy, int64_t steps) {
+    return strategy == Strategy::steps && (done % steps == 0 || done >= steps_.max_steps);
+  };
+  now_.log_due = (done == 1 && arguments().logging_first_step) ||
+                 (arguments().logging_strategy == Strategy::steps && done % steps_.logging_steps == 0);
+  if (due(arguments().save_strategy, steps_.save_steps)) now_.save_due = true;
+  if (due(arguments().eval_strategy, steps_.eval_steps) &&
+      arguments().eval_delay <= static_cast<double>(done))
     now_.evaluation_due = true;
-  }
-  stop_ = stop_ || last;
+}
 
-  metrics_ = {};
-  metrics_.set("loss", static_cast<double>(pass.loss));
-  metrics_.set("grad_norm", pass.norm);
-  metrics_.set("learning_rate", learning_rate);
-  if (pass.skipped) metrics_.set_integer("skipped_steps", 1);
-  pass.own_means.write(metrics_, "");
-  if (pass.shared.count() > 0) metrics_.set_integer("shared_tokens", pass.shared.count());
-  metrics_.set("num_tokens", static_cast<double>(now_.num_tokens));
-  metrics_.set("epoch", state_.epoch);
-  metrics_.set_integer("step", done);
-  emit(engine::EventKind::step, metrics_);
+void Trainer::follow_up() {
+  for (;;) {
+    if (now_.log_due) records_.log_training();
+    if (now_.evaluation_due) {
+      const std::string& best = arguments().metric_for_best_model;
+      for (const telemetry::Entry& entry : evaluate().entries())
+        if (entry.name == (best.empty() ? "eval_loss" : best) && state_.global_step > 0)
+          schedule_.evaluated(entry.value);
+      if (saving_.note_best(records_.evaluation()) && arguments().save_strategy == config::Strategy::best)
+        now_.save_due = true;
+    }
+    if (now_.save_due) save_due();
+    if (!now_.in_epoch || !(now_.epoch_complete || stops())) return;
+    end_epoch();
+  }
+}
+
+// Skips a checkpoint that finds no room: the run is worth more than one of its checkpoints.
+void Trainer::save_due() {
+  now_.save_due = false;  // before saving, because the checkpoint records it as done
+  const std::string directory = saving_.checkpoint_directory();
+  try {
+    write_checkpoint(directory);
+  } catch (const Error& error) {
+    if (error.status() != Status::io) {
+      now_.save_due = true;
+      throw;
+    }
+    const std::string& last = saving_.last_checkpoint();
+    warn(
+        "checkpoint-{} was not saved, and training continues to the next one: {}; the newest checkpoint is "
+        "{}",
+        state_.global_step, error.message(), last.empty() ? "none" : last);
+    return;
+  } catch (...) {
+    now_.save_due = true;
+    throw;
+  }
+  saving_.rotate(true);
+  records_.emit(engine::EventKind::save, {}, directory);
+}
+
+// An epoch that a stop cut short is continued when the run is resumed.
+void Trainer::end_epoch() {
+  const bool whole = now_.epoch_complete;
+  now_.in_epoch = now_.epoch_complete = false;
+  if (whole) {
+    now_.updates_in_epoch = 0;
+    batches_.next_epoch();
+  }
+  now_.log_due = arguments().logging_strategy == config::Strategy::epoch;
+  if (arguments().eval_strategy == config::Strategy::epoch && arguments().eval_delay <= state_.epoch)
+    now_.evaluation_due = true;
+  if (arguments().save_strategy == config::Strategy::epoch) now_.save_due = true;
+  records_.emit(engine::EventKind::epoch, {});
+}
+
+const telemetry::Record& Trainer::evaluate() {
+  check_whole();
+  now_.evaluation_due = now_.evaluation_due && setup_.eval != nullptr;
+  if (setup_.eval == nullptr) fail(Status::invalid_argument, "there is no evaluation dataset");
+  const kernels::PathScope scope(stepper_.path());
+  const auto start = std::chrono::steady_clock::now();
+  now_.training_mode = false;
+  telemetry::Record record =
+      train::evaluate({arguments(), stepper_.method(), setup_.model->config(), stepper_.share(),
+                       [&](const MicroBatch& part) { return stepper_.forward(part, std::nullopt); }},
+                      *setup_.eval);
+  batches_.count_evaluation();
+  now_.evaluation_due = false;
+  return records_.log_evaluation(std::move(record), start);
+}
+
+void Trainer::finish() {
+  check_whole();
+  if (phase_ < Phase::finished) {
+    saving_.load_best();
+    phase_ = Phase::finished;
+    records_.log_summary();
+  }
+  // Acts on the answers to the last records and to the end itself.
+  if (now_.evaluation_due) evaluate();
+  if (now_.save_due) save_due();
+  telemetry::write_trainer_state(state_, arguments().output_dir);
+  saving_.end();
+  phase_ = Phase::closed;
+}
+
+bool Trainer::complete() const {
+  return phase_ == Phase::closed && !(records_.stopped_by_host() && state_.global_step < steps_.max_steps);
+}
+
+// Undoes finish() after the host stopped the run.
+void Trainer::reopen() {
+  if (saving_.loaded_best()) {
+    fail_key("load_best_model_at_end",
+             "load_best_model_at_end: the run was stopped after step {} of {}, and its weights are now those "
+             "of {}, from which this trainer cannot continue: create another with resume_from_checkpoint",
+             state_.global_step, steps_.max_steps, state_.best_model_checkpoint);
+  }
+  records_.reopen();
+  resumed_ = true;
+  ended_ = false;
+  phase_ = Phase::waiting;
+}
+
+void Trainer::save_model(const std::string& directory) {
+  check_whole();
+  saving_.model(directory);
+}
+
+void Trainer::save_merged(const std::string& directory) {
+  check_whole();
+  saving_.merged(directory);
+}
+
+void Trainer::save_checkpoint(const std::string& directory) {
+  if (!directory.empty()) return write_checkpoint(directory);
+  write_checkpoint(saving_.checkpoint_directory());
+  saving_.rotate(true);
+  telemetry::write_trainer_state(state_, arguments().output_dir);
+}
+
+void Trainer::write_checkpoint(const std::string& directory) {
+  check_whole();
+  saving_.checkpoint(directory, arguments().save_only_model ? base::Json() : state_json(),
+                     batches_.source_state(), stops());
+}
+
+DiskNeeds Trainer::disk_needs() const {
+  return train::disk_needs(setup_, stepper_, steps_, state_.global_step);
+}
+
+void Trainer::need_disks() {
+  const kernels::PathScope scope(stepper_.path());
+  train::need_disks(setup_, stepper_, steps_, state_.global_step);
 }
 
 }  // namespace trl::train

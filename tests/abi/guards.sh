@@ -10,6 +10,7 @@ for name in $(header_functions "$source/include/trl/trl.h"); do
   case "$body" in
     *"{ return guard("* | *"{ return guard<From::anywhere>("* | *"{   return guard("* | *"{   return guard<From::anywhere>("*) ;;
     *"{ return answer("* | *"{   return answer("* | *"{ answer("* | *"{   answer("*) ;;
+    *"{ return give_text("* | *"{   return give_text("*) ;;
     *"{ return field("* | *"{   return field("* | *"{ destroy("*) ;;
     *) echo "$name: no guard: '$body'"; bad=1 ;;
   esac

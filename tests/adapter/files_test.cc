@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "adapter/config_file.h"
-#include "adapter/shortest_endings.h"
+#include "adapter/target_modules.h"
 #include "adapter/tensors.h"
 #include "base/files/files.h"
 #include "recorded_models.h"

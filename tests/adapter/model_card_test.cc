@@ -1,5 +1,5 @@
 // README.md of a saved adapter: the metadata that PEFT and TRL write.
-#include "adapter/model_card.h"
+#include "adapter/config_file.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/files/staged_directory.h"
-#include "base/files/writable_directory.h"
 
 namespace trl::base {
 namespace {
@@ -61,6 +60,17 @@ TEST_F(Files, MapHoldsTheBytes) {
   EXPECT_EQ(moved.bytes(), "some bytes");
   write_file(path("empty"), "");
   EXPECT_EQ(MappedFile(path("empty")).bytes(), "");
+}
+
+TEST_F(Files, OnlyPagesOfAFileAreDropped) {
+  const std::string bytes(1 << 20, 'x');
+  write_file(path("a"), bytes);
+  const MappedFile file(path("a"));
+  std::string memory = bytes;
+  for (const std::string_view part : {file.bytes(), std::string_view(memory)}) {
+    MappedFile::drop(part);
+    EXPECT_EQ(part, bytes);
+  }
 }
 
 TEST_F(Files, StagedDirectoryAppearsAtCommit) {

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
-#include "base/threads/quiet_thread.h"
+#include "base/threads/thread_pool.h"
 #include "support/scratch.h"
 
 namespace trl::base {

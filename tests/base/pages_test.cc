@@ -1,5 +1,5 @@
 // What start leaves resident goes, and the process goes on.
-#include "base/memory/pages.h"
+#include "base/memory/system_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,6 @@
 #include "base/json/json.h"
 #include "base/text/nearest.h"
 #include "base/text/number.h"
-#include "base/text/quantity.h"
 #include "base/text/utf8.h"
 
 namespace trl::base {

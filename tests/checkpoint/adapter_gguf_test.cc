@@ -1,5 +1,5 @@
 // An adapter as a GGUF file: what llama.cpp will add to a weight is what the adapter adds.
-#include "checkpoint/adapter_gguf.h"
+#include "checkpoint/convert.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include "io/gguf.h"
 #include "io/safetensors.h"
 #include "io/temporary_file.h"
-#include "model/gguf_order.h"
+#include "model/gguf_names.h"
 #include "model/open.h"
 #include "support/error_of.h"
 #include "support/golden.h"

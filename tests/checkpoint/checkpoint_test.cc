@@ -8,8 +8,7 @@
 
 #include "base/error.h"
 #include "checkpoint/directory.h"
-#include "checkpoint/directory_lock.h"
-#include "checkpoint/save_model.h"
+#include "checkpoint/save.h"
 #include "io/temporary_file.h"
 #include "support/error_of.h"
 #include "support/golden.h"

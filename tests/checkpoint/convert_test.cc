@@ -6,14 +6,12 @@
 #include <set>
 
 #include "base/error.h"
-#include "checkpoint/convert.h"
+#include "checkpoint/converted.h"
 #include "checkpoint/gguf_file.h"
-#include "checkpoint/save_adapter.h"
-#include "checkpoint/save_model.h"
-#include "data/tokenizer/gguf_vocabulary.h"
+#include "checkpoint/save.h"
 #include "data/tokenizer/open_tokenizer.h"
 #include "io/gguf.h"
-#include "io/quantize.h"
+#include "io/gguf_types.h"
 #include "io/temporary_file.h"
 #include "support/golden.h"
 #include "support/warnings.h"
@@ -151,7 +149,7 @@ Error error_of(const Body& body) {
 
 engine::ConvertSpec spec_of(const std::string& path, const std::string& target, std::string_view type) {
   engine::ConvertSpec spec;
-  spec.model.path = path;
+  spec.model.source = path;
   spec.model.dtype = "auto";
   spec.target = target;
   spec.type = type;

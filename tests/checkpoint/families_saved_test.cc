@@ -2,7 +2,7 @@
 // gives them, and opening them gives the same model.
 #include <gtest/gtest.h>
 
-#include "checkpoint/save_model.h"
+#include "checkpoint/save.h"
 #include "support/seeded_model.h"
 
 namespace trl::checkpoint {

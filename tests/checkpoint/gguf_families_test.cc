@@ -8,14 +8,13 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "checkpoint/convert.h"
-#include "checkpoint/save_model.h"
+#include "checkpoint/converted.h"
+#include "checkpoint/save.h"
 #include "io/gguf.h"
 #include "io/gguf_writer.h"
 #include "io/safetensors.h"
-#include "io/write_gguf.h"
 #include "model/golden_batch.h"
-#include "model/tensor_list.h"
+#include "model/model_config.h"
 #include "support/seeded_model.h"
 #include "support/warnings.h"
 

@@ -2,8 +2,7 @@
 #pragma once
 #include <string>
 
-#include "checkpoint/convert.h"
-#include "data/tokenizer/gguf_vocabulary.h"
+#include "checkpoint/converted.h"
 #include "data/tokenizer/open_tokenizer.h"
 #include "io/temporary_file.h"
 #include "support/golden.h"

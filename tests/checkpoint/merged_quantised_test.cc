@@ -5,8 +5,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "checkpoint/gguf_of.h"
-#include "checkpoint/save_adapter.h"
-#include "checkpoint/save_model.h"
+#include "checkpoint/save.h"
 #include "config/lora_config.h"
 #include "model/golden_batch.h"
 #include "model/model.h"

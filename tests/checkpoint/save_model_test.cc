@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "checkpoint/save_model.h"
+#include "checkpoint/save.h"
 #include "io/temporary_file.h"
 #include "support/golden.h"
 

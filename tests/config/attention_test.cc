@@ -1,5 +1,5 @@
 // attn_implementation as text and as what a run asks for.
-#include "config/attention.h"
+#include "config/model_options.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Sizes: what parse_size_to_int of huggingface_hub 1.x makes of the same text, and what is refused.
-#include "config/byte_size.h"
+#include "config/sizes_and_paths.h"
 
 #include <gtest/gtest.h>
 

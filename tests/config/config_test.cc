@@ -3,9 +3,9 @@
 
 #include "base/error.h"
 #include "config/config.h"
-#include "config/local_path.h"
 #include "config/option_value.h"
-#include "config/warnings.h"
+#include "config/sizes_and_paths.h"
+#include "config/training_arguments.h"
 
 namespace trl::config {
 namespace {

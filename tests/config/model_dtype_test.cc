@@ -1,4 +1,4 @@
-#include "config/model_dtype.h"
+#include "config/model_options.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "config/quantization.h"
+#include "config/model_options.h"
 
 #include <gtest/gtest.h>
 

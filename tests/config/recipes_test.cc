@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "config/data_arguments.h"
 #include "config/datasets.h"
-#include "config/quantization.h"
+#include "config/model_options.h"
 #include "config/training_arguments.h"
 
 namespace trl::config {

@@ -1,4 +1,4 @@
-#include "config/sample_arguments.h"
+#include "config/training_arguments.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Rows of splits: datasets' own ranges for the same words.
-#include "config/split.h"
+#include "config/datasets.h"
 
 #include <gtest/gtest.h>
 

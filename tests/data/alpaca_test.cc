@@ -1,10 +1,10 @@
 // Rows of instruction, input and output.
-#include "data/row/alpaca.h"
+#include "data/row/conversions.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "data/lengths/row_measure.h"
+#include "data/lengths/profile_lengths.h"
 #include "data/prepare/sft.h"
 #include "preference_shop.h"
 #include "support/error_of.h"

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "data/flat_batch.h"
+#include "padded_batch.h"
 #include "support/golden.h"
 
 namespace trl::data {
@@ -45,7 +46,7 @@ TEST(Collate, EqualsTrlsCollator) {
                              multiple.is_null() ? 1 : multiple.get<int64_t>()};
     const int32_t pad_id = item["kwargs"]["pad_token_id"];
     const base::Json& want = item["batch"];
-    HostBatch batch;
+    Batch batch;
     collate(examples, layout, batch);
     if (layout.padding_free) {
       expect_flat(batch, pad_id, want);
@@ -59,7 +60,7 @@ TEST(Collate, EqualsTrlsCollator) {
     EXPECT_EQ(got.attention_mask, flat(want["attention_mask"]));
     EXPECT_EQ(batch.width, got.width);
     EXPECT_EQ(batch.rows, got.rows);
-    EXPECT_EQ(batch.counted_tokens, std::count(got.attention_mask.begin(), got.attention_mask.end(), 1));
+    EXPECT_EQ(batch.num_tokens, std::count(got.attention_mask.begin(), got.attention_mask.end(), 1));
     ++padded;
   }
   EXPECT_EQ(padded, 6);
@@ -69,7 +70,7 @@ TEST(Collate, EqualsTrlsCollator) {
 TEST(Collate, LaysRowsOneBehindTheOther) {
   const auto examples = examples_of(base::parse_json(
       R"([{"input_ids":[5,6],"labels":[5,-100]},{"input_ids":[1,2,3],"labels":[-100,2,3]}])", "rows"));
-  HostBatch batch;
+  Batch batch;
   batch.row_ids = {7};  // what an earlier batch left
   collate(examples, {}, batch);
   EXPECT_EQ(batch.input_ids, (std::vector<int32_t>{5, 6, 1, 2, 3}));
@@ -77,11 +78,10 @@ TEST(Collate, LaysRowsOneBehindTheOther) {
   EXPECT_EQ(batch.position_ids, (std::vector<int32_t>{0, 1, 0, 1, 2}));
   EXPECT_EQ(batch.cu_seqlens, (std::vector<int32_t>{0, 2, 5}));
   EXPECT_EQ(batch.row_ids, (std::vector<int64_t>{100, 101}));
-  EXPECT_EQ(batch.max_length, 3);
-  EXPECT_EQ(batch.counted_tokens, 5);
+  EXPECT_EQ(batch.num_tokens, 5);
   EXPECT_EQ(batch.rows, 2);
   EXPECT_EQ(batch.width, 3);
-  EXPECT_EQ(batch.elements, 6);
+  EXPECT_EQ(batch.input_numel, 6);
 }
 
 TEST(Collate, DocumentsOfAPackedRow) {
@@ -89,17 +89,16 @@ TEST(Collate, DocumentsOfAPackedRow) {
   packed.input_ids = packed.labels = {1, 2, 3, 4, 5, 6};
   packed.seq_lengths = {2, 1, 3};
   packed.source_rows = {4, 9, 2};
-  HostBatch batch;
+  Batch batch;
   collate({&packed, 1}, {.padding_free = true, .pad_to_multiple_of = 4}, batch);
   EXPECT_EQ(batch.labels, (std::vector<int32_t>{-100, 2, -100, -100, 5, 6}));
   EXPECT_EQ(batch.position_ids, (std::vector<int32_t>{0, 1, 0, 0, 1, 2}));
   EXPECT_EQ(batch.cu_seqlens, (std::vector<int32_t>{0, 2, 3, 6}));
   EXPECT_EQ(batch.row_ids, (std::vector<int64_t>{4, 9, 2}));
-  EXPECT_EQ(batch.max_length, 3);
   EXPECT_EQ(batch.rows, 1);
-  EXPECT_EQ(batch.elements, 8);
+  EXPECT_EQ(batch.input_numel, 8);
   EXPECT_EQ(batch.width, 8);
-  EXPECT_EQ(batch.counted_tokens, 8);
+  EXPECT_EQ(batch.num_tokens, 8);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -11,7 +12,14 @@
 
 namespace trl::data {
 
-inline void expect_flat(const HostBatch& batch, int32_t pad_id, const base::Json& want) {
+inline int64_t longest_segment(const Batch& batch) {
+  int64_t longest = 0;
+  for (size_t i = 1; i < batch.cu_seqlens.size(); ++i)
+    longest = std::max<int64_t>(longest, batch.cu_seqlens[i] - batch.cu_seqlens[i - 1]);
+  return longest;
+}
+
+inline void expect_flat(const Batch& batch, int32_t pad_id, const base::Json& want) {
   std::vector<int32_t> ids = batch.input_ids, labels = batch.labels, positions = batch.position_ids;
   std::vector<int32_t> borders = batch.cu_seqlens, documents;
   ids.resize(static_cast<size_t>(batch.width), pad_id);
@@ -27,9 +35,9 @@ inline void expect_flat(const HostBatch& batch, int32_t pad_id, const base::Json
   EXPECT_EQ(positions, want["position_ids"][0].get<std::vector<int32_t>>());
   EXPECT_EQ(borders, want["cu_seq_lens_q"].get<std::vector<int32_t>>());
   EXPECT_EQ(documents, want["seq_idx"][0].get<std::vector<int32_t>>());
-  EXPECT_EQ(batch.max_length, want["max_length_q"].get<int64_t>());
-  EXPECT_EQ(batch.elements, batch.width);
-  EXPECT_EQ(batch.counted_tokens, batch.width);
+  EXPECT_EQ(longest_segment(batch), want["max_length_q"].get<int64_t>());
+  EXPECT_EQ(batch.input_numel, batch.width);
+  EXPECT_EQ(batch.num_tokens, batch.width);
 }
 
 }  // namespace trl::data

@@ -1,5 +1,5 @@
 // Messages of from and value: which roles they become, and what is said of those that a template leaves out.
-#include "data/row/from_value.h"
+#include "data/row/conversions.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "data/batch/batch_stream.h"
-#include "data/lengths/length_counts.h"
 #include "data/lengths/length_layouts.h"
 #include "data/lengths/profile_lengths.h"
 #include "support/golden.h"
@@ -381,9 +380,9 @@ std::array<int64_t, 5> first_epoch(const std::string& rows, Layout layout, Prepa
   std::array<int64_t, 5> out{stream->rows(), stream->batches_per_epoch()};
   out[2] = (out[1] + training.gradient_accumulation_steps - 1) / training.gradient_accumulation_steps;
   stream->start_epoch(0);
-  for (HostBatch batch; stream->next(batch);) {
+  for (Batch batch; stream->next(batch);) {
     out[3] += static_cast<int64_t>(batch.input_ids.size());
-    out[4] += batch.elements - static_cast<int64_t>(batch.input_ids.size());
+    out[4] += batch.input_numel - static_cast<int64_t>(batch.input_ids.size());
   }
   return out;
 }

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "data/row/from_value.h"
+#include "data/row/conversions.h"
 #include "data/row/row_text.h"
 #include "data/source/table.h"
 #include "preference_shop.h"

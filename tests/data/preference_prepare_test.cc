@@ -6,8 +6,7 @@
 #include <atomic>
 
 #include "base/files/files.h"
-#include "data/batch/preference_batch.h"
-#include "data/batch/unpaired_batches.h"
+#include "data/batch/preference_batches.h"
 #include "preference_shop.h"
 #include "support/interrupts.h"
 #include "support/letter_tokenizer.h"
@@ -348,16 +347,15 @@ TEST(PrepareUnpaired, BatchesHoldTheTurnedCompletionsBehindTheOthers) {
   order.sampling = Sampling::sequential;
   const auto lines_of = [&](BatchStream& stream) {
     Lines lines;
-    for (HostBatch batch; stream.next(batch);) {
+    for (Batch batch; stream.next(batch);) {
       std::string line;
       for (size_t i = 0; i + 1 < batch.cu_seqlens.size(); ++i) {
         const auto begin = batch.input_ids.begin() + batch.cu_seqlens[i];
         line += spelt({begin, batch.input_ids.begin() + batch.cu_seqlens[i + 1]}) + " ";
       }
       line += fmt::format("rows {} of {}, {} tokens, {} wide, labels", batch.rows,
-                          fmt::join(batch.row_ids, " "), batch.counted_tokens, batch.width);
-      EXPECT_EQ(batch.columns.at(0).first, "label");
-      for (const float label : batch.columns[0].second) line += label > 0 ? '+' : '-';
+                          fmt::join(batch.row_ids, " "), batch.num_tokens, batch.width);
+      for (const float label : batch.columns.at("label")) line += label > 0 ? '+' : '-';
       lines.push_back(line);
     }
     return lines;

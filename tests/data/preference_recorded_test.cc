@@ -7,8 +7,9 @@
 
 #include "data/batch/collate.h"
 #include "data/batch/order.h"
-#include "data/batch/preference_batch.h"
+#include "data/batch/preference_batches.h"
 #include "data/tokenizer/open_tokenizer.h"
+#include "padded_batch.h"
 #include "preference_shop.h"
 #include "support/golden.h"
 
@@ -43,17 +44,16 @@ Ids flattened(const base::Json& rows) {
 
 // The rows one after the other hold what the padded ones hold, document by document.
 void expect_same_layouts(std::span<const Example> rows, const PaddedBatch& padded) {
-  HostBatch flat, padding_free;
+  Batch flat, padding_free;
   collate(rows, {}, flat);
   collate(rows, {.padding_free = true}, padding_free);
   EXPECT_EQ(flat.input_ids, padding_free.input_ids);
   EXPECT_EQ(flat.position_ids, padding_free.position_ids);
   EXPECT_EQ(flat.cu_seqlens, padding_free.cu_seqlens);
   ASSERT_EQ(flat.cu_seqlens.size(), rows.size() + 1);
-  EXPECT_EQ(padding_free.elements, padding_free.width);
-  EXPECT_EQ(padding_free.counted_tokens, flat.counted_tokens);
-  EXPECT_EQ(flat.counted_tokens,
-            std::accumulate(padded.attention_mask.begin(), padded.attention_mask.end(), 0));
+  EXPECT_EQ(padding_free.input_numel, padding_free.width);
+  EXPECT_EQ(padding_free.num_tokens, flat.num_tokens);
+  EXPECT_EQ(flat.num_tokens, std::accumulate(padded.attention_mask.begin(), padded.attention_mask.end(), 0));
   const std::vector<uint8_t> padded_mask = completion_mask(padded.labels),
                              mask = completion_mask(flat.labels),
                              free_mask = completion_mask(padding_free.labels);

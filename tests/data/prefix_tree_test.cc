@@ -15,9 +15,9 @@ struct Document {
   Ids input_ids, labels = {};  // none: the ids
 };
 
-struct Rows {
-  Ids input_ids, labels, position_ids, cu_seqlens{0};
+struct Rows : Batch {
   explicit Rows(const std::vector<Document>& documents) {
+    cu_seqlens.push_back(0);
     for (const Document& d : documents) {
       const Ids& of_d = d.labels.empty() ? d.input_ids : d.labels;
       input_ids.insert(input_ids.end(), d.input_ids.begin(), d.input_ids.end());
@@ -26,9 +26,7 @@ struct Rows {
       cu_seqlens.push_back(static_cast<int32_t>(input_ids.size()));
     }
   }
-  PrefixTree tree(const TreeLimits& limits = {}) const {
-    return prefix_tree({input_ids.data(), labels.data(), position_ids.data(), cu_seqlens}, limits);
-  }
+  PrefixTree tree(const TreeLimits& limits = {}) const { return prefix_tree(*this, limits); }
   Ids ids_of(const PrefixTree& tree) const {
     Ids out;
     for (const int32_t place : tree.tokens) out.push_back(input_ids[static_cast<size_t>(place)]);
@@ -61,6 +59,26 @@ TEST(PrefixTree, PartsWhereLabelsOrPositionsPart) {
   Rows rows({{{1, 2, 3}}, {{1, 2, 3}}});
   rows.position_ids = {0, 1, 2, 0, 1, 7};
   EXPECT_EQ(rows.tree().tokens, (Ids{0, 1, 2, 5}));
+}
+
+// A common beginning whose tokens have other values in one of the documents is not common.
+TEST(PrefixTree, PartsWhereColumnsPart) {
+  Rows rows({{{1, 2, 3}}, {{1, 2, 3}}, {{1, 2, 4}}});
+  rows.row_ids = {5, 6, 7};
+  rows.columns["label"] = {1, 0, 1};
+  rows.token_columns["advantage"] = {0, .5, 1, 0, .5, 2, 0, .5, 3};
+  const std::optional<Batch> shared = shared_beginnings(rows, {});
+  ASSERT_TRUE(shared);
+  EXPECT_EQ(shared->input_ids, (Ids{1, 2, 3, 3, 4}));
+  EXPECT_EQ(shared->labels, shared->input_ids);
+  EXPECT_EQ(shared->position_ids, (Ids{0, 1, 2, 2, 2}));
+  EXPECT_EQ(shared->token_columns.at("advantage"), (std::vector<float>{0, .5, 1, 2, 3}));
+  EXPECT_EQ(shared->sequences, (Ids{1, 2, 3}));
+  EXPECT_EQ(shared->columns, rows.columns);
+  EXPECT_EQ(shared->row_ids, rows.row_ids);
+  EXPECT_FALSE(shared_beginnings(*shared, {})) << "it has parents";
+  rows.token_columns["advantage"] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+  EXPECT_FALSE(shared_beginnings(rows, {}));
 }
 
 TEST(PrefixTree, StaysWithinItsLimits) {

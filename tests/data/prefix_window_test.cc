@@ -1,5 +1,5 @@
 // share_prefix_window: rows that begin alike come into one batch of their window, and every row comes once.
-#include "data/batch/prefix_window.h"
+#include "data/batch/prefix_tree.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <set>
 
 #include "data/batch/batch_stream.h"
-#include "data/batch/pair_batches.h"
+#include "data/batch/preference_batches.h"
 #include "preference_shop.h"
 #include "support/letter_tokenizer.h"
 
@@ -87,29 +87,20 @@ TEST(PrefixWindow, EveryRowComesOnceInItsWindow) {
   }
 }
 
-class Families final : public Examples {
- public:
-  int64_t size() override { return 32; }
-  Example read(int64_t row) override {
-    const std::vector<int32_t> ids = tokens_of(row, 8);
-    return {ids, ids, {static_cast<int32_t>(ids.size())}, {row}};
-  }
-  std::vector<uint32_t> lengths() override { return std::vector<uint32_t>(32, 24); }
-  int64_t total_tokens() override { return 32 * 24; }
-  void tell() override {}
-  uint64_t fingerprint() const override { return 1; }
-  bool completion_only_loss() const override { return false; }
-};
-
 TEST(PrefixWindow, StreamsTakeIt) {
+  std::string rows;
+  for (int64_t row = 0; row < 32; ++row)
+    rows += fmt::format("{{\"input_ids\":[{}]}}\n", fmt::join(tokens_of(row, 8), ","));
+  test::PreferenceShop shop(std::make_unique<test::LetterTokenizer>(""));
+  shop.context.vocab_size = 2000;
   OrderOptions options;
   options.batch_size = 4;
   const auto batches = [&](int64_t window) {
     options.prefix_window = window;
-    const auto stream = batches_in_order(std::make_unique<Families>(), options, {});
+    const auto stream = batches_in_order(prepare_sft(shop.table(rows), shop.context), options, {});
     stream->start_epoch(0);
     std::vector<std::set<int64_t>> out;
-    for (HostBatch batch; stream->next(batch);) {
+    for (Batch batch; stream->next(batch);) {
       std::set<int64_t>& kinds = out.emplace_back();
       for (const int64_t row : batch.row_ids) kinds.insert(row % 8);
     }
@@ -137,7 +128,7 @@ TEST(PrefixWindow, PairsTakeIt) {
       options.prefix_window = window;
       const auto stream = batches_of_pairs(prepare(shop.table(rows), shop.context), options, {}, {});
       stream->start_epoch(0);
-      HostBatch batch;
+      Batch batch;
       ASSERT_TRUE(stream->next(batch));
       EXPECT_EQ(batch.row_ids,
                 (window == 0 ? std::vector<int64_t>{0, 1, 2, 3} : std::vector<int64_t>{0, 2, 4, 6}));

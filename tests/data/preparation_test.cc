@@ -98,8 +98,8 @@ TEST(Preparation, ARunThatEndsEarlyIsToldWhatItMet) {
   shop.arguments.max_length = 300;
   const auto examples = shop.prepare(rows_file(scratch));
   examples->read(0);
-  examples->tell();
-  examples->tell();
+  examples->rows().tell();
+  examples->rows().tell();
   ASSERT_EQ(shop.log.lines.size(), 1u);
   EXPECT_NE(shop.log.lines[0].find(fmt::format("{} of ", kRows / 7)), std::string::npos) << shop.log.lines[0];
 }

@@ -9,6 +9,7 @@
 #include "data/batch/batch_stream.h"
 #include "data/flat_batch.h"
 #include "data/tokenizer/open_tokenizer.h"
+#include "padded_batch.h"
 #include "support/error_of.h"
 #include "support/golden.h"
 #include "support/trajectories.h"
@@ -89,7 +90,7 @@ void expect_padded(const PaddedBatch& got, const base::Json& want) {
 
 void expect_batch(const std::vector<Example>& rows, const BatchLayout& layout, int32_t pad_id,
                   const base::Json& want) {
-  HostBatch batch;
+  Batch batch;
   collate(rows, layout, batch);
   if (layout.padding_free) return expect_flat(batch, pad_id, want);
   expect_padded(pad(rows, pad_id, layout.pad_to_multiple_of), want);

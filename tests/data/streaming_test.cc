@@ -4,8 +4,7 @@
 #include <numeric>
 
 #include "data/batch/batch_stream.h"
-#include "data/batch/pair_batches.h"
-#include "data/batch/unpaired_batches.h"
+#include "data/batch/preference_batches.h"
 #include "support/error_of.h"
 #include "support/golden.h"
 #include "support/letter_tokenizer.h"
@@ -52,7 +51,7 @@ struct Shop {
 
 std::vector<std::vector<int32_t>> epoch(BatchStream& stream, int64_t number, int64_t skip = 0) {
   std::vector<std::vector<int32_t>> out;
-  HostBatch batch;
+  Batch batch;
   stream.start_epoch(number, skip);
   while (stream.next(batch)) {
     out.push_back(batch.input_ids);
@@ -106,7 +105,7 @@ TEST(Streaming, TellsOnceWhatWasCut) {
 TEST(Streaming, TellsAtTheEndOfARunWhatWasCutSoFar) {
   Shop shop;
   const auto streamed = shop.streamed();
-  HostBatch batch;
+  Batch batch;
   streamed->start_epoch(0);
   ASSERT_TRUE(streamed->next(batch));
   EXPECT_TRUE(shop.log.lines.empty());
@@ -147,7 +146,7 @@ void expect_same_batches(BatchStream& streamed, BatchStream& in_order) {
   for (const int64_t number : {0, 1}) {
     streamed.start_epoch(number, 5);
     in_order.start_epoch(number, 5);
-    HostBatch got, want;
+    Batch got, want;
     int64_t batches = 0;
     for (; in_order.next(want); ++batches) {
       ASSERT_TRUE(streamed.next(got));
@@ -188,7 +187,7 @@ TEST(Streaming, GivesTheBatchesOfTheSameUnpairedRows) {
 TEST(Streaming, ABadRowIsMetWhenItsBlockIs) {
   Shop shop;
   const auto streamed = shop.streamed("{\"text\": 5}\n");
-  HostBatch batch;
+  Batch batch;
   streamed->start_epoch(0);
   for (int i = 0; i < 600; ++i) ASSERT_TRUE(streamed->next(batch));
   const auto [status, message] = test::error_of([&] {
@@ -201,7 +200,7 @@ TEST(Streaming, ABadRowIsMetWhenItsBlockIs) {
 
 TEST(Streaming, NothingToTrainIsAnError) {
   Shop shop;
-  HostBatch batch;
+  Batch batch;
   Shards shards;
   shards.push_back(open_memory_source("jsonl", "", "t.jsonl"));
   const auto empty = batches_as_read(std::move(shards), shop.context, 3, streamed_sft({}));
@@ -235,7 +234,7 @@ std::unique_ptr<BatchStream> numbered_rows(const base::Json& one, Shop& shop) {
 std::vector<std::vector<int64_t>> streamed_rows(BatchStream& stream, int64_t epoch, int64_t skip = 0) {
   std::vector<std::vector<int64_t>> out;
   stream.start_epoch(epoch, skip);
-  for (HostBatch batch; stream.next(batch);) {
+  for (Batch batch; stream.next(batch);) {
     std::vector<int64_t>& row = out.emplace_back();
     for (const int32_t id : batch.input_ids) {
       if (row.empty() || row[row.size() - 2] != id) row.insert(row.end(), {id, 0});

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "io/four_bit.h"
-#include "io/int8_rows.h"
 #include "io/safetensors.h"
 #include "support/golden.h"
 

@@ -8,9 +8,9 @@
 #include <limits>
 
 #include "base/error.h"
-#include "io/elements.h"
 #include "io/gguf.h"
-#include "io/quantize.h"
+#include "io/gguf_types.h"
+#include "io/safetensors.h"
 #include "support/recorded.h"
 
 namespace trl::io {

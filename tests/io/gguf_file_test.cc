@@ -4,9 +4,9 @@
 #include <bit>
 
 #include "base/error.h"
-#include "io/elements.h"
 #include "io/gguf.h"
 #include "io/gguf_writer.h"
+#include "io/safetensors.h"
 #include "io/temporary_file.h"
 
 namespace trl::io {

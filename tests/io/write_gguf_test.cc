@@ -1,13 +1,12 @@
 // What the writer writes, the reader reads; every tensor is aligned.
-#include "io/write_gguf.h"
+#include "io/gguf.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <numeric>
 
-#include "io/gguf.h"
-#include "io/quantize.h"
+#include "io/gguf_types.h"
 #include "io/temporary_file.h"
 
 namespace trl::io {

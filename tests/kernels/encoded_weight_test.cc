@@ -1,12 +1,11 @@
 // Weights in blocks: what they decode to, and that products with them are those with the decoded weight, bit
 // by bit.
-#include "io/int8_rows.h"
+#include "kernels/weight/encoded_weight.h"
+#include "io/four_bit.h"
 #include "io/safetensors.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/experts/experts.h"
 #include "kernels/reference.h"
-#include "kernels/weight/four_bit_weight.h"
-#include "kernels/weight/int8_weight.h"
 #include "support/golden.h"
 
 namespace trl::kernels {

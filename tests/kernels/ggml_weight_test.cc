@@ -1,5 +1,5 @@
 // Weights as in GGUF files: every instruction set makes the numbers of io/gguf.h of them, bit by bit.
-#include "kernels/weight/ggml_weight.h"
+#include "kernels/weight/encoded_weight.h"
 
 #include <random>
 

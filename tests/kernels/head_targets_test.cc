@@ -1,4 +1,4 @@
-// Rows with several targets, and losses with a coefficient of each: against autograd in double.
+// Rows with several targets, and every formula of a token: against autograd in double.
 #include "kernels/compare.h"
 #include "kernels/head/head.h"
 
@@ -13,12 +13,29 @@ using test::random;
 // Rows 2 and 9 have several tokens, row 9 one of them twice; many rows have none.
 const HeadTargets kTargets{{0, 2, 2, 2, 5, 9, 9, 9, 12}, {3, 96, 0, 41, 7, 50, 12, 50, 96}};
 
-double by_log_prob(int64_t i) { return 0.3 * static_cast<double>(i) - 1; }
-double by_mean(int64_t i) { return i % 2 == 0 ? 0.2 : 0; }
+using Kind = TokenFormula::Kind;
 
-TokenTerm term_of(int64_t i, const TokenValues& v) {
-  const double a = by_log_prob(i), b = by_mean(i);
-  return {a * v.log_prob + b * v.mean_log_prob, a, b};
+TokenFormula formula_of(Kind kind) {
+  TokenFormula formula{kind, 0.3, {0.2}};
+  if (kind != Kind::weighted) return formula;
+  std::vector<double>& weights = formula.columns.emplace_back();
+  for (int64_t i = 0; i < kTargets.size(); ++i) weights.push_back(0.3 * static_cast<double>(i) - 1);
+  return formula;
+}
+
+// The term of a target, as the formula's comment has it.
+at::Tensor term_in_double(Kind kind, int64_t i, const at::Tensor& log_p, const at::Tensor& mean) {
+  switch (kind) {
+    case Kind::nll:
+      return log_p * -0.3;
+    case Kind::smoothed:
+      return (log_p * 0.8 + mean * 0.2) * -0.3;
+    case Kind::dft:
+      return log_p * log_p.detach().exp() * -0.3;
+    case Kind::weighted:
+      break;
+  }
+  return log_p * ((0.3 * static_cast<double>(i) - 1) * 0.3);
 }
 
 struct Reference {
@@ -27,7 +44,7 @@ struct Reference {
   at::Tensor d_hidden, d_head;
 };
 
-Reference reference(const at::Tensor& hidden, const at::Tensor& head, const HeadOptions& options) {
+Reference reference(const at::Tensor& hidden, const at::Tensor& head, const HeadOptions& options, Kind kind) {
   const at::Tensor h = leaf(hidden.to(at::kDouble)), w = leaf(head.to(at::kDouble));
   at::Tensor z = h.matmul(w.t()) * options.scale;
   if (options.softcap > 0) z = (z / options.softcap).tanh() * options.softcap;
@@ -38,7 +55,7 @@ Reference reference(const at::Tensor& hidden, const at::Tensor& head, const Head
     const int64_t row = kTargets.rows[static_cast<size_t>(i)],
                   token = kTargets.tokens[static_cast<size_t>(i)];
     const at::Tensor p = log_p[row].exp();
-    sum = sum + log_p[row][token] * by_log_prob(i) + log_p[row].mean() * by_mean(i);
+    sum = sum + term_in_double(kind, i, log_p[row][token], log_p[row].mean());
     r.values.push_back({log_p[row][token].item<double>(), log_p[row].mean().item<double>(),
                         -(p * log_p[row]).sum().item<double>(), z[row].mean().item<double>(),
                         p.square().sum().log().item<double>(), z[row].argmax().item<int64_t>() == token});
@@ -62,33 +79,41 @@ void expect_values(const std::vector<TokenValues>& got, const std::vector<TokenV
   }
 }
 
-void check(int64_t tile, double scale, double softcap, at::ScalarType type) {
-  SCOPED_TRACE(testing::Message() << "tile " << tile << " scale " << scale << " cap " << softcap << " "
-                                  << type);
+void check(Kind kind, int64_t tile, double scale, double softcap, at::ScalarType type) {
+  SCOPED_TRACE(testing::Message() << "kind " << static_cast<int>(kind) << " tile " << tile << " scale "
+                                  << scale << " cap " << softcap << " " << type);
   HeadOptions options{type, tile, scale, softcap};
   Parameter head = parameter(random({97, 24}, 2, type), type);
   head.gradient().zero_();
   const at::Tensor hidden = leaf((random({13, 24}, 1) * 0.5).to(type));
-  const Reference want = reference(hidden.detach(), *head.read(), options);
+  const Reference want = reference(hidden.detach(), *head.read(), options, kind);
   const double limit = type == at::kFloat ? 1e-5 : 3e-2;
   expect_values(head_values(hidden, head, kTargets, options), want.values, limit);
   EXPECT_EQ(head.gradient().abs().max().item<float>(), 0.0f);
-  std::vector<TokenValues> values;
-  const at::Tensor loss = head_loss(hidden, head, kTargets, &term_of, options, &values);
-  expect_values(values, want.values, limit);
-  EXPECT_NEAR(loss.item<double>(), want.loss, 10 * limit);
-  EXPECT_LT(error_of(torch::autograd::grad({loss}, {hidden})[0], want.d_hidden), limit);
-  EXPECT_LT(error_of(head.gradient(), want.d_head), limit);
+  const TokenFormula formula = formula_of(kind);
+  for (const double d_loss : {1.0, -0.37}) {
+    options.starts_backward = d_loss == 1;
+    head.gradient().zero_();
+    std::vector<TokenValues> values;
+    const at::Tensor loss = head_loss(hidden, head, kTargets, formula, options, &values);
+    expect_values(values, want.values, limit);
+    EXPECT_NEAR(loss.item<double>(), want.loss, 10 * limit);
+    const at::Tensor d_hidden = torch::autograd::grad({loss * d_loss}, {hidden})[0];
+    EXPECT_LT(error_of(d_hidden, want.d_hidden * d_loss), limit);
+    EXPECT_LT(error_of(head.gradient(), want.d_head * d_loss), limit);
+  }
 }
 
 TEST(HeadTargets, MayBeSeveralOfARow) {
   for (const test::Path path : {test::Path::fused, test::Path::plain}) {
     const test::PathScope scope(path);
     test::each_table([] {
-      for (const int64_t tile : {0, 1, 3}) {
-        check(tile, 1, 0, at::kFloat);
-        check(tile, 0.4, 1.5, at::kFloat);
-        check(tile, 1, 0, at::kBFloat16);
+      for (const Kind kind : {Kind::nll, Kind::smoothed, Kind::dft, Kind::weighted}) {
+        for (const int64_t tile : {0, 1, 3}) {
+          check(kind, tile, 1, 0, at::kFloat);
+          check(kind, tile, 0.4, 1.5, at::kFloat);
+          check(kind, tile, 1, 0, at::kBFloat16);
+        }
       }
     });
   }
@@ -101,8 +126,7 @@ TEST(HeadTargets, ALossOfSumsAsksForTheValuesFirst) {
   double sum = 0;
   for (const TokenValues& v : head_values(hidden, head, kTargets, {})) sum += v.log_prob;
   const double slope = 1 / (1 + std::exp(sum));  // of log sigmoid
-  const auto term = [&](int64_t, const TokenValues& v) { return TokenTerm{-slope * v.log_prob, -slope}; };
-  const at::Tensor loss = head_loss(hidden, head, kTargets, term, {});
+  const at::Tensor loss = head_loss(hidden, head, kTargets, {Kind::nll, slope}, {});
   const at::Tensor log_p = h.matmul(head.read()->to(at::kDouble).t()).log_softmax(-1);
   at::Tensor wide = at::zeros({}, at::kDouble);
   for (size_t i = 0; i < kTargets.rows.size(); ++i) wide = wide + log_p[kTargets.rows[i]][kTargets.tokens[i]];

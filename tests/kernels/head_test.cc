@@ -244,11 +244,43 @@ TEST(HeadLoss, OnlyTheFirstOfEqualMaximaCounts) {
   EXPECT_EQ(sums.correct, 1);
 }
 
-TEST(HeadLoss, BackwardStartsHere) {
+TEST(HeadLoss, BackwardStartsHereIfItSaysSo) {
   const at::Tensor hidden = leaf(random({4, 8}, 1));
   Parameter head = parameter(random({6, 8}, 2));
   const at::Tensor loss = test::nll_loss(hidden, head, at::zeros({4}, at::kInt), 1.0, {}, nullptr) * 2.0;
   EXPECT_THROW(loss.backward(), Error);
+}
+
+// The gradients are those of the loss times the incoming gradient, even if that is tiny or zero.
+TEST(HeadLoss, BackwardTakesAnyGradient) {
+  const at::Tensor targets = at::arange(20, at::kInt).mul(7).remainder(97);
+  for (const Path path : {Path::fused, Path::plain}) {
+    const PathScope scope(path);
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      const auto gradients = [&](double d_loss, bool starts_backward) {
+        const at::Tensor hidden = leaf(random({20, 24}, 1).to(type));
+        Parameter head = parameter(random({97, 24}, 2), type), own = parameter(random({2, 24}, 4), type);
+        const OwnRows rows{&own, {90, 7}};
+        own.gradient().zero_();
+        HeadOptions options{type, 7};
+        options.own_rows = &rows;
+        const at::Tensor loss = test::nll_loss(hidden, head, targets, 1, options, nullptr,
+                                               {.smoothing = 0.1, .starts_backward = starts_backward});
+        EXPECT_TRUE(starts_backward || head.gradient().eq(0).all().item<bool>());
+        const at::Tensor d_hidden = torch::autograd::grad({loss * d_loss}, {hidden})[0];
+        return std::vector<at::Tensor>{d_hidden, head.gradient().clone(), own.gradient().clone()};
+      };
+      const std::vector<at::Tensor> want = gradients(1, true), same = gradients(1, false);
+      for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(same_bits(same[i], want[i])) << i;
+      for (const double d_loss : {0.0, 1e-3, -3.0}) {
+        const std::vector<at::Tensor> got = gradients(d_loss, false);
+        for (size_t i = 0; i < want.size(); ++i)
+          EXPECT_LE(error_of(got[i], want[i].to(at::kDouble) * d_loss, 1e-9),
+                    type == at::kFloat ? 4e-6 : 2e-2)
+              << static_cast<int>(path) << " " << d_loss << " " << i;
+      }
+    }
+  }
 }
 
 TEST(HeadLoss, ATargetOutsideTheVocabularyIsAnError) {

@@ -1,7 +1,7 @@
 // Products of a frozen weight in 8-bit codes: against the product of the codes in double, and within what the
 // rounding to codes can make of the product of the numbers.
-#include "kernels/gemm/int8_products.h"
 #include "kernels/compare.h"
+#include "kernels/gemm/gemm_int8.h"
 
 namespace trl::kernels {
 namespace {

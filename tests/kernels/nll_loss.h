@@ -9,6 +9,7 @@ namespace trl::test {
 struct NllOptions {
   double smoothing = 0;  // (1 - smoothing) nll + smoothing * the mean of -log p
   bool dft = false;      // nll times p as a constant
+  bool starts_backward = true;
 };
 
 struct NllSums {
@@ -21,19 +22,23 @@ struct NllSums {
 inline at::Tensor nll_loss(const at::Tensor& hidden, tensor::Parameter& head, const at::Tensor& targets,
                            double scale, const kernels::HeadOptions& options = {}, NllSums* sums = nullptr,
                            const NllOptions& kind = {}) {
-  const auto term = [=](int64_t, const kernels::TokenValues& v) {
-    const double weight = kind.dft ? std::exp(v.log_prob) : 1 - kind.smoothing;
-    return kernels::TokenTerm{-scale * (weight * v.log_prob + kind.smoothing * v.mean_log_prob),
-                              -scale * weight, -scale * kind.smoothing};
-  };
+  using Kind = kernels::TokenFormula::Kind;
+  const kernels::TokenFormula formula{.kind = kind.dft             ? Kind::dft
+                                              : kind.smoothing > 0 ? Kind::smoothed
+                                                                   : Kind::nll,
+                                      .scale = scale,
+                                      .coefficients = {kind.smoothing}};
   const kernels::HeadTargets list = kernels::head_targets(targets);
   std::vector<kernels::TokenValues> values;
-  const at::Tensor loss = kernels::head_loss(hidden, head, list, term, options, &values);
+  kernels::HeadOptions own = options;
+  own.starts_backward = kind.starts_backward;
+  const at::Tensor loss = kernels::head_loss(hidden, head, list, formula, own, &values);
   if (sums == nullptr) return loss;
   *sums = {};
   sums->log_probs.assign(static_cast<size_t>(hidden.size(0)), 0);
   for (size_t i = 0; i < values.size(); ++i) {
-    sums->loss += term(0, values[i]).loss / scale;
+    const double weight = kind.dft ? std::exp(values[i].log_prob) : 1 - kind.smoothing;
+    sums->loss -= weight * values[i].log_prob + kind.smoothing * values[i].mean_log_prob;
     sums->nll -= values[i].log_prob;
     sums->entropy += values[i].entropy;
     sums->correct += values[i].best;

@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/text/quantity.h"
+#include "base/text/number.h"
 #include "support/scratch.h"
 #include "tensor/memory/rehearsal.h"
 

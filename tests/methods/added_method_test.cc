@@ -12,9 +12,11 @@ using host::Settings;
 
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
 
+Settings added(const char* method, const std::string& output_dir, const Settings& more = {}) {
+  return host::with(host::with(host::tiny(output_dir), {{"method", method}, {"save_strategy", "no"}}), more);
+}
 Settings squared(const std::string& output_dir, const Settings& more = {}) {
-  return host::with(host::with(host::tiny(output_dir), {{"method", "squared"}, {"save_strategy", "no"}}),
-                    more);
+  return added("squared", output_dir, more);
 }
 
 const trl_option* option(std::string_view name) {
@@ -26,16 +28,16 @@ const trl_option* option(std::string_view name) {
 TEST(AddedMethod, IsListed) {
   EXPECT_EQ(trl_has_feature("squared"), 1);
   EXPECT_STREQ(trl_option_accepted(option("method")),
-               "sft|dpo|reward|kto|squared|grpo|rloo|gkd|online_dpo|ppo");
-  EXPECT_STREQ(trl_option_taken(option("method")), "dpo|reward|kto|squared");
+               "sft|dpo|reward|kto|squared|twin|grpo|rloo|gkd|online_dpo|ppo");
+  EXPECT_STREQ(trl_option_taken(option("method")), "dpo|reward|kto|squared|twin");
   EXPECT_STREQ(trl_option_trainers(option("learning_rate")),
-               "sft,dpo,reward,kto,squared,grpo,rloo,gkd,online_dpo,ppo");
+               "sft,dpo,reward,kto,squared,twin,grpo,rloo,gkd,online_dpo,ppo");
   EXPECT_STREQ(trl_option_default_for(option("learning_rate"), "squared"), "2e-05");
   EXPECT_STREQ(trl_option_default_for(option("learning_rate"), "kto"), "1e-06");
   EXPECT_EQ(trl_option_default_for(option("beta"), "squared"), nullptr);
   Error error;
   EXPECT_EQ(trl_config_set(host::config().get(), "method", "grpo", error), TRL_E_INVALID_CONFIG);
-  EXPECT_TRUE(error.names("the methods in this build are sft, dpo, reward, kto and squared"))
+  EXPECT_TRUE(error.names("the methods in this build are sft, dpo, reward, kto, squared and twin"))
       << error.message();
 }
 
@@ -56,18 +58,22 @@ struct Session {
   host::Trainer trainer;
 };
 
-TEST(AddedMethod, IsPlanned) {
-  NEED_MODEL();
+Json plan_of(const char* method) {
   const host::Scratch scratch;
   const host::Dataset rows = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
   const host::Runtime runtime = host::runtime();
   const char* json = nullptr;
   Error error;
-  ASSERT_EQ(trl_trainer_plan(runtime.get(), host::config(squared(scratch / "out")).get(), rows.get(), &json,
-                             nullptr, error),
+  EXPECT_EQ(trl_trainer_plan(runtime.get(), host::config(added(method, scratch / "out")).get(), rows.get(),
+                             &json, nullptr, error),
             TRL_OK)
       << error.message();
-  const Json plan = host::parse(json);
+  return host::parse(json);
+}
+
+TEST(AddedMethod, IsPlanned) {
+  NEED_MODEL();
+  const Json plan = plan_of("squared");
   EXPECT_EQ(plan.at("steps"), 8);
   EXPECT_GT(plan.at("counted_bytes").get<double>(), 16 * plan.at("trained_parameters").get<double>());
 }
@@ -79,11 +85,14 @@ TEST(AddedMethod, TrainsSavesAndResumes) {
   std::vector<double> losses;
   for (int i = 0; i < 8; ++i) losses.push_back(whole.step());
   EXPECT_LT(losses.back(), losses.front());
-  for (const Json& record : host::state(whole.trainer.get())["log_history"]) {
-    if (record.contains("loss")) {
-      EXPECT_GT(record.at("mean_surprise"), 0);
-    }
+  int records = 0;
+  const Json state = host::state(whole.trainer.get());
+  for (const Json& record : state.at("log_history")) {
+    if (!record.contains("loss")) continue;
+    ++records;
+    EXPECT_GT(record.at("mean_surprise"), 0);
   }
+  EXPECT_EQ(records, 8);
   whole.save();
   const std::string card = host::read_file(scratch / "whole" / "README.md");
   EXPECT_NE(card.find("- squared-trainer\n"), std::string::npos) << card;
@@ -98,6 +107,40 @@ TEST(AddedMethod, TrainsSavesAndResumes) {
   resumed.save();
   EXPECT_EQ(host::read_file(scratch / "cut" / "model.safetensors"),
             host::read_file(scratch / "whole" / "model.safetensors"));
+}
+
+// Each model has weights, gradients and two states of the optimizer.
+TEST(TwoModels, ArePlanned) {
+  NEED_MODEL();
+  const Json one = plan_of("squared"), two = plan_of("twin");
+  EXPECT_GT(two.at("counted_bytes").get<double>(),
+            one.at("counted_bytes").get<double>() + 15 * one.at("trained_parameters").get<double>());
+}
+
+TEST(TwoModels, TrainWithOneNormAndResume) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  Session whole(added("twin", scratch / "whole"));
+  std::vector<double> losses;
+  for (int i = 0; i < 8; ++i) losses.push_back(whole.step());
+  EXPECT_LT(losses.back(), losses.front());
+  double first = 0, last = 0;
+  const Json state = host::state(whole.trainer.get());
+  for (const Json& record : state.at("log_history")) {
+    if (record.contains("twin_loss")) last = record.at("twin_loss");
+    if (first == 0) first = last;
+  }
+  EXPECT_LT(last, first);
+
+  Session cut(added("twin", scratch / "cut"));
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(cut.step(), losses[i]);
+  cut.save({{"save.kind", "checkpoint"}});
+  cut.trainer.reset();
+  const std::string states = host::read_file(scratch / "cut" / "checkpoint-3" / "optimizer.safetensors");
+  EXPECT_NE(states.find("\"twin.model.norm.weight\""), std::string::npos);
+  EXPECT_NE(states.find("\"twin.model.norm.weight.exp_avg\""), std::string::npos);
+  Session resumed(added("twin", scratch / "cut", {{"resume_from_checkpoint", "true"}}));
+  for (size_t i = 3; i < 8; ++i) EXPECT_EQ(resumed.step(), losses[i]);
 }
 
 }  // namespace

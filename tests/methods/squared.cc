@@ -1,7 +1,7 @@
 // A method as a new trainer would bring it: the loss is the mean over texts of the square of a text's mean
 // -log p.
+#include "train/batch_loss.h"
 #include "train/method.h"
-#include "train/sequence_loss.h"
 
 namespace trl::train {
 
@@ -16,7 +16,7 @@ struct Text {
 class SquaredBatchLoss final : public SequenceLoss {
  public:
   SquaredBatchLoss(const Causal& causal, const MicroBatch& batch, const Divisors& divisors)
-      : SequenceLoss(causal, divisors), texts_(static_cast<size_t>(batch.sequences())) {}
+      : SequenceLoss(causal, divisors), texts_(static_cast<size_t>(batch.sequence_count())) {}
 
   MethodMetrics metrics() const override {
     double sum = 0;

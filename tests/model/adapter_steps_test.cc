@@ -2,8 +2,7 @@
 // seed: the losses of a few steps, the gradients of the first, and the tensors of the saved file.
 #include <gtest/gtest.h>
 
-#include "checkpoint/save_adapter.h"
-#include "checkpoint/save_model.h"
+#include "checkpoint/save.h"
 #include "io/safetensors.h"
 #include "kernels/nll_loss.h"
 #include "kernels/path.h"

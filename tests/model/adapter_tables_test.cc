@@ -8,7 +8,7 @@
 
 #include "adapter/tensors.h"
 #include "base/files/files.h"
-#include "checkpoint/save_adapter.h"
+#include "checkpoint/save.h"
 #include "model/golden_batch.h"
 #include "model/model.h"
 #include "support/golden.h"

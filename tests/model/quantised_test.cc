@@ -5,11 +5,11 @@
 #include <ATen/core/grad_mode.h>
 
 #include "base/error.h"
-#include "checkpoint/save_model.h"
+#include "checkpoint/save.h"
 #include "io/temporary_file.h"
 #include "model/golden_batch.h"
 #include "model/model.h"
-#include "model/quantise.h"
+#include "model/quantised.h"
 #include "support/seeded_model.h"
 
 namespace trl::model {

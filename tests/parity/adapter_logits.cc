@@ -10,7 +10,7 @@
 
 namespace {
 
-int print_logits(const char* path, const char* adapter, const std::vector<int32_t>& ids) {
+int print_logits(const std::string& path, const char* adapter, const std::vector<int32_t>& ids) {
   using namespace trl;
   const at::NoGradGuard no_grad;
   const auto count = static_cast<int64_t>(ids.size());

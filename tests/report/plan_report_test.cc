@@ -6,59 +6,51 @@
 
 #include <set>
 
-#include "base/json/json.h"
 #include "report/well_formed.h"
 
 namespace trl::report {
 namespace {
 
-base::Json moment(double at, const char* stage, std::vector<int64_t> bytes) {
-  return {{"at", at}, {"stage", stage}, {"bytes", std::move(bytes)}};
-}
-
-base::Json disk() {
-  return {{"checkpoint_bytes", 900},
-          {"checkpoints", 2},
-          {"model_bytes", 300},
-          {"needed_bytes", 2100},
-          {"free_bytes", 5000}};
-}
+using telemetry::PlannedSet;
+using telemetry::RunPlan;
 
 // Halves of the step: the process alone, with as many weights, and with half of them left.
-base::Json plan() {
-  base::Json out = {{"model", "a<b>"}, {"rows", 2}, {"row_tokens", 64}, {"peak_bytes", 280}};
-  out["terms"] = {{{"name", "process"}, {"bytes", 140}, {"most_bytes", 140}},
-                  {{"name", "weights"}, {"bytes", 140}, {"most_bytes", 140}}};
-  out["timeline"] = {moment(0, "open", {140, 0}), moment(0.5, "forward", {140, 140}),
-                     moment(1, "optimizer", {140, 70})};
-  out["tokens_per_step"] = 128;
-  out["seconds_per_step"] = 0.5;
-  out["tokens_per_second"] = 1256.4;
-  out["steps"] = 30000;
-  out["seconds"] = 7500;
-  out["disk"] = disk();
+RunPlan plan() {
+  RunPlan out;
+  out.model = "a<b>";
+  out.rows = 2;
+  out.row_tokens = out.cache_tokens = 64;
+  out.cache_bytes = 700;
+  out.peak_bytes = 280;
+  out.terms = {{"process", 140, 140}, {"weights", 140, 140}};
+  out.timeline = {{0, "open", {140, 0}}, {0.5, "forward", {140, 140}}, {1, "optimizer", {140, 70}}};
+  out.time = {128, 0.5, 1256.4, 30000, 3840000, 7500};
+  out.disk.checkpoint_bytes = 900;
+  out.disk.checkpoints = 2;
+  out.disk.model_bytes = 300;
+  out.disk.needed_bytes = 2100;
+  out.disk.free_bytes = 5000;
   return out;
 }
+
+std::vector<PlannedSet> one(RunPlan of) { return {{"as configured", std::move(of), {}}}; }
 
 // Its terms are others, in another order.
-base::Json other(const std::string& options) {
-  base::Json out = plan();
-  out["options"] = options;
-  out["peak_bytes"] = 560;
-  out["terms"] = {{{"name", "process"}, {"bytes", 140}, {"most_bytes", 140}},
-                  {{"name", "workspace"}, {"bytes", 140}, {"most_bytes", 140}},
-                  {{"name", "weights"}, {"bytes", 280}, {"most_bytes", 280}}};
-  out["timeline"] = {moment(0, "open", {140, 140, 280})};
-  return out;
+PlannedSet other(const std::string& options) {
+  RunPlan out = plan();
+  out.peak_bytes = 560;
+  out.terms = {{"process", 140, 140}, {"workspace", 140, 140}, {"weights", 280, 280}};
+  out.timeline = {{0, "open", {140, 140, 280}}};
+  return {options, std::move(out), {}};
 }
 
-base::Json compared() {
-  base::Json out = plan();
+std::vector<PlannedSet> compared() {
   const std::string why = "optim: 'x<y>' is not accepted: " + std::string(90, 'z') + " and more words";
-  out["alternatives"] = {other("optim: adamw_8bit"),
-                         {{"options", "optim: x"}, {"refused", {{"key", "optim"}, {"message", why}}}},
-                         other("a_long_key: with a value, another_key: with another value, third: 3")};
-  return out;
+  std::vector<PlannedSet> sets = one(plan());
+  sets.push_back(other("optim: adamw_8bit"));
+  sets.push_back({"optim: x", {}, telemetry::Refusal{"optim", why}});
+  sets.push_back(other("a_long_key: with a value, another_key: with another value, third: 3"));
+  return sets;
 }
 
 std::vector<std::string> lines(const std::string& text) {
@@ -72,10 +64,10 @@ std::vector<std::string> lines(const std::string& text) {
 }
 
 TEST(PlanReport, TheStepIsDrawnInLetters) {
-  const std::vector<std::string> text = lines(plan_text(plan()));
+  const std::vector<std::string> text = lines(plan_text(one(plan())));
   const auto top =
       std::find_if(text.begin(), text.end(), [](const auto& l) { return l.starts_with("    280 B"); });
-  ASSERT_NE(top, text.end()) << plan_text(plan());
+  ASSERT_NE(top, text.end()) << plan_text(one(plan()));
   // 49 columns, the last of which shows the last moment; 14 lines of 20 bytes.
   for (int line = 0; line < 14; ++line) {
     const int from = 13 - line;  // lines below this one
@@ -116,18 +108,19 @@ TEST(PlanReport, EndsWithTimeAndDisk) {
       "\ntime       2 h 05 min for 30000 steps\n"
       "           0.5 s a step of 128 tokens, 1256 tokens/s\n"
       "disk       300 B for the model, 1.8 kB for 2 checkpoints\n"
-      "           5 kB free\n";
+      "           5 kB free\n"
+      "KV cache   700 B for 64 tokens, in generation only\n";
   EXPECT_TRUE(plan_text(compared()).ends_with(end)) << plan_text(compared());
-  base::Json open = plan();
-  open.erase("seconds");
-  EXPECT_NE(plan_text(open).find("of the run: known with max_steps or the rows"), std::string::npos);
-  open["disk"]["free_bytes"] = 2000;
-  EXPECT_NE(plan_text(open).find("2 kB free, 100 B too little: it is refused"), std::string::npos)
-      << plan_text(open);
+  RunPlan open = plan();
+  open.time.tokens = open.time.seconds = 0;
+  EXPECT_NE(plan_text(one(open)).find("of the run: known with max_steps or the rows"), std::string::npos);
+  open.disk.free_bytes = 2000;
+  EXPECT_NE(plan_text(one(open)).find("2 kB free, 100 B too little: it is refused"), std::string::npos)
+      << plan_text(one(open));
 }
 
 TEST(PlanReport, ThePageStandsAlone) {
-  for (const base::Json& of : {plan(), compared()}) {
+  for (const std::vector<PlannedSet>& of : {one(plan()), compared()}) {
     const std::string page = plan_page(of);
     expect_well_formed(page);
     for (const char* part :

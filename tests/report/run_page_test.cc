@@ -1,11 +1,12 @@
 // report_to html: the report of a run.
-#include "report/run_page.h"
+#include "report/page.h"
+
+#include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
 
 #include "base/json/json.h"
-#include "report/samples_table.h"
 #include "telemetry/recorded_run.h"
 
 namespace trl::report {

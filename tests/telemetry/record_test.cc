@@ -1,12 +1,11 @@
 // Numbers and trainer_state.json as Python writes them.
-#include "telemetry/record.h"
+#include "telemetry/trainer_state.h"
 
 #include <filesystem>
 #include <limits>
 
 #include "base/error.h"
 #include "support/golden.h"
-#include "telemetry/trainer_state.h"
 
 namespace trl::telemetry {
 namespace {

@@ -1,5 +1,5 @@
 // samples.jsonl, read again.
-#include "telemetry/samples.h"
+#include "telemetry/recorder.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

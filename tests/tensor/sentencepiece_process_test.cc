@@ -16,7 +16,7 @@ TEST(SentencePieceBesideTorch, GivesTheRecordedIds) {
   EXPECT_EQ(at::ones({2, 3}).sum().item<float>(), 6);
   text::tiny::Folder folder;
   folder.put("tokenizer.model", test::read_golden("tokenizers/sentencepiece_small/tokenizer.model"));
-  const auto tokenizer = text::Tokenizer::from_directory(folder.path());
+  const auto tokenizer = text::Tokenizer::from_files(folder.path());
   const base::Json& recorded = test::golden_json("tokenizers/sentencepiece_small/cases_sentencepiece.json");
   for (const base::Json& c : recorded.at("cases"))
     EXPECT_EQ(tokenizer->encode(c.at("text").get<std::string>(), false),

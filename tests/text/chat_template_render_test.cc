@@ -2,7 +2,6 @@
 // variables, spans and token masks.
 #include "base/error.h"
 #include "support/golden.h"
-#include "text/chat_template/assistant_mask.h"
 #include "text/chat_template/chat_template.h"
 
 namespace trl::text {

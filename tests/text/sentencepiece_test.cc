@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "support/golden.h"
-#include "text/tokenizer/charsmap.h"
-#include "text/tokenizer/decode_stream.h"
+#include "text/tokenizer/normalizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer_tiny.h"
 
 namespace trl::text {
@@ -16,7 +16,7 @@ std::unique_ptr<Tokenizer> open_model(const std::string& name, const Json& confi
   Folder folder;
   folder.put("tokenizer.model", test::read_golden("tokenizers/" + name + "/tokenizer.model"));
   if (!config.is_null()) folder.put("tokenizer_config.json", config.dump());
-  return Tokenizer::from_directory(folder.path());
+  return Tokenizer::from_files(folder.path());
 }
 
 // Returns the number of cases.
@@ -90,7 +90,7 @@ TEST(SentencePiece, KnowsTheTokensThatOtherFilesName) {
   EXPECT_EQ(named->chat_templates().at("default"), "{{ 1 }}");
   Folder saved;
   for (const auto& [name, bytes] : named->with({.eos = "<s>"})->files()) saved.put(name, bytes);
-  const auto again = Tokenizer::from_directory(saved.path());
+  const auto again = Tokenizer::from_files(saved.path());
   EXPECT_EQ(again->special().eos, "<s>");
   EXPECT_EQ(again->encode("<s>a</s>", true), named->encode("<s>a</s>", true));
   EXPECT_EQ(error_of([&] { named->with({.pad = "none"}); }).key(), "pad_token");
@@ -108,7 +108,7 @@ TEST(SentencePiece, RecognisesControlPiecesBesideAConfiguration) {
   const auto named = bare->with({.eos = "</s>"});
   for (const auto& [name, bytes] : named->files()) saved.put(name, bytes);
   EXPECT_EQ(named->encode("a</s>", false), plain->encode("a</s>", false));
-  EXPECT_EQ(Tokenizer::from_directory(saved.path())->encode("a</s>", false), named->encode("a</s>", false));
+  EXPECT_EQ(Tokenizer::from_files(saved.path())->encode("a</s>", false), named->encode("a</s>", false));
 }
 
 TEST(SentencePiece, RefusesWhatIsNoModel) {
@@ -118,7 +118,7 @@ TEST(SentencePiece, RefusesWhatIsNoModel) {
        {std::string(), std::string("x"), model.substr(0, 100), std::string(1000, '\xFF')}) {
     Folder folder;
     folder.put("tokenizer.model", bytes);
-    const Error error = error_of([&] { Tokenizer::from_directory(folder.path()); });
+    const Error error = error_of([&] { Tokenizer::from_files(folder.path()); });
     EXPECT_EQ(error.status(), Status::format) << bytes.size();
     EXPECT_NE(error.message().find("tokenizer.model: not a SentencePiece model: "), std::string::npos)
         << error.message();
@@ -141,7 +141,7 @@ TEST(SentencePiece, NamesWhatIsBrokenInAModel) {
   const auto message = [](const std::string& model) {
     Folder folder;
     folder.put("tokenizer.model", model);
-    return error_of([&] { Tokenizer::from_directory(folder.path()); }).message();
+    return error_of([&] { Tokenizer::from_files(folder.path()); }).message();
   };
   const auto expect = [&](const std::string& model, const std::string& part) {
     EXPECT_NE(message(model).find("tokenizer.model: not a SentencePiece model: " + part), std::string::npos)
@@ -215,7 +215,7 @@ TEST(SentencePiece, AddsTokensThatTheModelLacks) {
     const auto ready = more->with({.eos = "<|turn|>", .pad = "<word>"});
     Folder saved;
     for (const auto& [name, bytes] : ready->files()) saved.put(name, bytes);
-    const auto again = Tokenizer::from_directory(saved.path());
+    const auto again = Tokenizer::from_files(saved.path());
     EXPECT_EQ(again->encode("<|turn|>a<word>", false), want);
     EXPECT_EQ(again->decode(want, true), "a");  // the pad token is a special one
     EXPECT_EQ(again->special().eos, "<|turn|>");

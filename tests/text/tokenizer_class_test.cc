@@ -23,7 +23,7 @@ std::unique_ptr<Tokenizer> open_files(const std::vector<std::pair<std::string, s
   Folder folder;
   for (const auto& [name, bytes] : files) folder.put(name, bytes);
   if (!model_type.empty()) folder.put("config.json", Json{{"model_type", model_type}}.dump());
-  return Tokenizer::from_directory(folder.path(), log);
+  return Tokenizer::from_files(folder.path(), log);
 }
 
 std::unique_ptr<Tokenizer> open_case(const Json& c, base::LogSink* log = nullptr) {

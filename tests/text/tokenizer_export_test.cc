@@ -3,7 +3,7 @@
 
 #include "support/golden.h"
 #include "support/warnings.h"
-#include "text/tokenizer/export_vocabulary.h"
+#include "text/tokenizer/plain_vocabulary.h"
 #include "text/tokenizer_tiny.h"
 
 namespace trl::text {
@@ -11,7 +11,7 @@ namespace {
 using namespace tiny;
 
 std::unique_ptr<Tokenizer> recorded(const std::string& name) {
-  return Tokenizer::from_directory(test::golden_path("tokenizers/" + name));
+  return Tokenizer::from_files(test::golden_path("tokenizers/" + name));
 }
 
 class Exported : public testing::TestWithParam<std::pair<const char*, const char*>> {};
@@ -102,7 +102,7 @@ TEST(ExportVocabulary, GemmaHasItsRunsOfSpacesAsTheyStandInTheText) {
   Folder folder;
   folder.put("tokenizer.json", gemma_json().dump());
   folder.put("tokenizer_config.json", R"({"bos_token": "<s>", "unk_token": "<unk>"})");
-  const auto tokenizer = Tokenizer::from_directory(folder.path());
+  const auto tokenizer = Tokenizer::from_files(folder.path());
   test::Warnings warnings;
   PlainVocabulary v = export_vocabulary(*tokenizer, "gemma", &warnings);
   EXPECT_TRUE(warnings.lines.empty());
@@ -127,7 +127,7 @@ class Edited : public testing::Test {
     folder.put("tokenizer.json", json.dump());
     folder.put("tokenizer_config.json", config.dump());
     try {
-      export_vocabulary(*Tokenizer::from_directory(folder.path()), "here", nullptr);
+      export_vocabulary(*Tokenizer::from_files(folder.path()), "here", nullptr);
     } catch (const Error& error) {
       EXPECT_EQ(error.status(), Status::unsupported);
       return error.message();
@@ -181,7 +181,7 @@ TEST(ExportVocabulary, KnowsThePatternOfO200k) {
         bytes}}};
   Folder folder;
   folder.put("tokenizer.json", json.dump());
-  const auto tokenizer = Tokenizer::from_directory(folder.path());
+  const auto tokenizer = Tokenizer::from_files(folder.path());
   const PlainVocabulary v = export_vocabulary(*tokenizer, "here", nullptr);
   EXPECT_EQ(v.pre, "gpt-4o");
   const auto again = Tokenizer::from_vocabulary(v, "m.gguf");
@@ -197,12 +197,12 @@ TEST_F(Edited, MergesWithoutScoresGoAlongAndAreWarnedOf) {
   EXPECT_EQ(message(json), "exported");
   Folder folder;
   folder.put("tokenizer.json", json.dump());
-  EXPECT_TRUE(export_vocabulary(*Tokenizer::from_directory(folder.path()), "here", nullptr).merges.empty());
+  EXPECT_TRUE(export_vocabulary(*Tokenizer::from_files(folder.path()), "here", nullptr).merges.empty());
 
   Json& merges = json["model"]["merges"];
   merges.erase(merges.size() - 1);
   folder.put("tokenizer.json", json.dump());
-  const auto tokenizer = Tokenizer::from_directory(folder.path());
+  const auto tokenizer = Tokenizer::from_files(folder.path());
   test::Warnings log;
   const PlainVocabulary v = export_vocabulary(*tokenizer, "here", &log);
   ASSERT_FALSE(log.lines.empty());

@@ -61,9 +61,9 @@ TEST(TokenizerFiles, LetsTheMapWinOnlyWithoutAnAddedTokensDecoder) {
   folder.put("tokenizer.json", chat_json().dump());
   folder.put("special_tokens_map.json", R"({"eos_token": "<pad>"})");
   folder.put("tokenizer_config.json", R"({"eos_token": "<end>"})");
-  EXPECT_EQ(Tokenizer::from_directory(folder.path())->special().eos, "<pad>");
+  EXPECT_EQ(Tokenizer::from_files(folder.path())->special().eos, "<pad>");
   folder.put("tokenizer_config.json", R"({"eos_token": "<end>", "added_tokens_decoder": {}})");
-  EXPECT_EQ(Tokenizer::from_directory(folder.path())->special().eos, "<end>");
+  EXPECT_EQ(Tokenizer::from_files(folder.path())->special().eos, "<end>");
 }
 
 // The expected values are AutoTokenizer's (transformers 5).
@@ -72,15 +72,15 @@ TEST(TokenizerFiles, ReadsAddedTokensOfTheOldFile) {
   folder.put("tokenizer.json", chat_json().dump()).put("tokenizer_config.json", R"({"eos_token": "<end>"})");
   const std::string old = R"({"<two>": 269, "<one>": 268, "<end>": 265, "<not>": 266, "he": 256})";
   folder.put("added_tokens.json", old);
-  const auto tokenizer = Tokenizer::from_directory(folder.path());
+  const auto tokenizer = Tokenizer::from_files(folder.path());
   EXPECT_EQ(tokenizer->encode("<one><two><end>he", false), (Ids{268, 269, 265, 256}));
   EXPECT_EQ(tokenizer->token_to_id("<not>"), std::nullopt);
   EXPECT_EQ(tokenizer->decode(Ids{268, 265}, true), "<one>");
   EXPECT_EQ(file(*tokenizer, "added_tokens.json"), old);
   folder.put("tokenizer_config.json", R"({"added_tokens_decoder": {}})");
-  EXPECT_EQ(Tokenizer::from_directory(folder.path())->token_to_id("<one>"), std::nullopt);
+  EXPECT_EQ(Tokenizer::from_files(folder.path())->token_to_id("<one>"), std::nullopt);
   folder.put("tokenizer_config.json", "{}").put("added_tokens.json", R"({"<one>": "x"})");
-  EXPECT_NE(error_of([&] { Tokenizer::from_directory(folder.path()); })
+  EXPECT_NE(error_of([&] { Tokenizer::from_files(folder.path()); })
                 .message()
                 .find("added_tokens.json: '<one>': a string"),
             std::string::npos);
@@ -103,9 +103,9 @@ TEST(TokenizerFiles, FindsTheTemplates) {
   folder.put("tokenizer.json", json.dump())
       .put("tokenizer_config.json", named.dump())
       .put("chat_template.jinja", "file");
-  EXPECT_EQ(Tokenizer::from_directory(folder.path())->chat_templates(), (Templates{{"default", "file"}}));
+  EXPECT_EQ(Tokenizer::from_files(folder.path())->chat_templates(), (Templates{{"default", "file"}}));
   folder.put("additional_chat_templates/rag.jinja", "r").put("additional_chat_templates/note.txt", "");
-  const auto more = Tokenizer::from_directory(folder.path());
+  const auto more = Tokenizer::from_files(folder.path());
   EXPECT_EQ(more->chat_templates(), (Templates{{"default", "file"}, {"rag", "r"}}));
   EXPECT_EQ(file(*more, "additional_chat_templates/rag.jinja"), "r");
   const auto other = more->with({.chat_template = "own"});
@@ -114,7 +114,7 @@ TEST(TokenizerFiles, FindsTheTemplates) {
   EXPECT_EQ(file(*other, "additional_chat_templates/rag.jinja"), "(none)");
   folder.put("additional_chat_templates/rag.jinja", "\xFF");
   EXPECT_NE(
-      error_of([&] { Tokenizer::from_directory(folder.path()); }).message().find("rag.jinja: invalid UTF-8"),
+      error_of([&] { Tokenizer::from_files(folder.path()); }).message().find("rag.jinja: invalid UTF-8"),
       std::string::npos);
 }
 
@@ -122,7 +122,7 @@ TEST(TokenizerFiles, KeepsFilesAsTheyWere) {
   Folder folder;
   const std::string json = chat_json().dump(4) + "\n\n";
   folder.put("tokenizer.json", json).put("tokenizer_config.json", "{ \"eos_token\":  \"<end>\" }");
-  const auto tokenizer = Tokenizer::from_directory(folder.path());
+  const auto tokenizer = Tokenizer::from_files(folder.path());
   EXPECT_EQ(file(*tokenizer, "tokenizer.json"), json);
   EXPECT_EQ(file(*tokenizer, "tokenizer_config.json"), "{ \"eos_token\":  \"<end>\" }");
   EXPECT_EQ(tokenizer->files().size(), 2u);
@@ -139,7 +139,7 @@ TEST(TokenizerFiles, WritesOverrides) {
   EXPECT_EQ(second->chat_templates().at("default"), "new");
   Folder folder;
   for (const auto& [name, bytes] : second->files()) folder.put(name, bytes);
-  const auto third = Tokenizer::from_directory(folder.path());
+  const auto third = Tokenizer::from_files(folder.path());
   EXPECT_EQ(third->special().eos, "<pad>");
   EXPECT_EQ(third->special().pad, "<end>");
   EXPECT_EQ(third->chat_templates().at("default"), "new");
@@ -160,18 +160,18 @@ TEST(TokenizerFiles, RefusesOverridesOutsideTheVocabulary) {
 
 TEST(TokenizerFiles, SaysWhatIsMissing) {
   Folder folder;
-  EXPECT_EQ(error_of([&] { Tokenizer::from_directory(folder.path() + "/no"); }).status(), Status::not_found);
-  const Error none = error_of([&] { Tokenizer::from_directory(folder.path()); });
+  EXPECT_EQ(error_of([&] { Tokenizer::from_files(folder.path() + "/no"); }).status(), Status::not_found);
+  const Error none = error_of([&] { Tokenizer::from_files(folder.path()); });
   EXPECT_EQ(none.status(), Status::not_found);
   EXPECT_EQ(none.message(),
             folder.path() + ": is not a model directory: it has neither config.json nor tokenizer.json");
   folder.put("config.json", "{}");
-  EXPECT_EQ(error_of([&] { Tokenizer::from_directory(folder.path()); }).message(),
+  EXPECT_EQ(error_of([&] { Tokenizer::from_files(folder.path()); }).message(),
             folder.path() +
                 "/tokenizer.json: no such file: a tokenizer is read from tokenizer.json or "
                 "tokenizer.model");
   folder.put("tokenizer.model", "x");
-  const Error model = error_of([&] { Tokenizer::from_directory(folder.path()); });
+  const Error model = error_of([&] { Tokenizer::from_files(folder.path()); });
   const bool read = base::file_exists(TRL_BINARY_DIR "/lib/trl/libtrl_sentencepiece.so");
   EXPECT_EQ(model.status(), read ? Status::format : Status::unsupported);
   EXPECT_NE(model.message().find("SentencePiece"), std::string::npos);
@@ -180,7 +180,7 @@ TEST(TokenizerFiles, SaysWhatIsMissing) {
 TEST(TokenizerFiles, KnowsAGitLfsPointer) {
   Folder folder;
   folder.put("tokenizer.json", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 7031645\n");
-  const Error error = error_of([&] { Tokenizer::from_directory(folder.path()); });
+  const Error error = error_of([&] { Tokenizer::from_files(folder.path()); });
   EXPECT_EQ(error.status(), Status::format);
   EXPECT_EQ(error.message(), folder.path() +
                                  "/tokenizer.json: it is a Git LFS pointer, not the file itself: fetch it "
@@ -333,7 +333,7 @@ TEST(TokenizerFiles, NamesWhatIsBroken) {
   for (const Broken& c : cases) {
     Folder folder;
     folder.put("tokenizer.json", c.text);
-    const Error error = error_of([&] { Tokenizer::from_directory(folder.path()); });
+    const Error error = error_of([&] { Tokenizer::from_files(folder.path()); });
     EXPECT_EQ(error.status(), c.status) << c.what << ": " << error.message();
     EXPECT_NE(error.message().find(c.message), std::string::npos) << c.what << ": " << error.message();
     EXPECT_NE(error.message().find(folder.path() + "/tokenizer.json"), std::string::npos)
@@ -372,7 +372,7 @@ TEST(TokenizerFiles, NamesWhatIsBrokenInTheConfiguration) {
   const auto message = [](const std::string& config) {
     Folder folder;
     folder.put("tokenizer.json", tiny_json().dump()).put("tokenizer_config.json", config);
-    return error_of([&] { Tokenizer::from_directory(folder.path()); }).message();
+    return error_of([&] { Tokenizer::from_files(folder.path()); }).message();
   };
   EXPECT_NE(message("{").find("tokenizer_config.json:1:"), std::string::npos);
   EXPECT_NE(
@@ -380,7 +380,7 @@ TEST(TokenizerFiles, NamesWhatIsBrokenInTheConfiguration) {
       std::string::npos);
   Folder broken;
   broken.put("tokenizer.json", tiny_json().dump()).put("chat_template.jinja", "a\xFF");
-  EXPECT_EQ(error_of([&] { Tokenizer::from_directory(broken.path()); }).message(),
+  EXPECT_EQ(error_of([&] { Tokenizer::from_files(broken.path()); }).message(),
             broken.path() + "/chat_template.jinja: invalid UTF-8 at byte 1");
   EXPECT_NE(message(R"({"chat_template": 3})").find("chat_template: a number instead of a list"),
             std::string::npos);
@@ -406,13 +406,12 @@ TEST(TokenizerFiles, RefusesDamagedFiles) {
       damaged[i] = byte;
       Folder folder;
       folder.put("tokenizer.json", damaged);
-      refused += error_of([&] {
-                   Tokenizer::from_directory(folder.path())->encode("ab<x>", true);
-                 }).status() != Status::ok;
+      refused += error_of([&] { Tokenizer::from_files(folder.path())->encode("ab<x>", true); }).status() !=
+                 Status::ok;
     }
     Folder folder;
     folder.put("tokenizer.json", text.substr(0, i));
-    EXPECT_EQ(error_of([&] { Tokenizer::from_directory(folder.path()); }).status(), Status::format) << i;
+    EXPECT_EQ(error_of([&] { Tokenizer::from_files(folder.path()); }).status(), Status::format) << i;
   }
   EXPECT_GT(refused, text.size());
 }

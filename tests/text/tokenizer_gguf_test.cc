@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/golden.h"
-#include "text/tokenizer/gguf_pre.h"
+#include "text/tokenizer/plain_vocabulary.h"
 #include "text/tokenizer_tiny.h"
 
 namespace trl::text {
@@ -45,7 +45,7 @@ TEST(TokenizerGguf, ScoresGiveWhatTransformersGives) {
     Folder folder;
     for (const auto& [name, bytes] : tokenizer->files()) folder.put(name, bytes);
     folder.put("config.json", R"({"model_type": "llama"})");
-    const auto saved = Tokenizer::from_directory(folder.path());
+    const auto saved = Tokenizer::from_files(folder.path());
     for (size_t i = 0; i < all.at("texts").size(); ++i, ++run) {
       const std::string text = all.at("texts")[i];
       const Ids ids = recorded.at("ids")[i];

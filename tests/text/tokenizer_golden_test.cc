@@ -5,7 +5,7 @@
 #include "base/files/files.h"
 #include "base/text/utf8.h"
 #include "support/golden.h"
-#include "text/tokenizer/decode_stream.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace trl::text {
 namespace {
@@ -23,7 +23,7 @@ class RecordedTokenizer : public testing::TestWithParam<Counted> {};
 // Token by token, whole characters at each step, it is the same text.
 void expect_streams(const Counted& counted) {
   const std::string folder = std::string("tokenizers/") + counted.name;
-  const auto tokenizer = Tokenizer::from_directory(test::golden_path(folder));
+  const auto tokenizer = Tokenizer::from_files(test::golden_path(folder));
   size_t run = 0;
   const base::Json recorded = test::golden_json(folder + "/cases.json");
   for (const base::Json& c : recorded.at("cases")) {
@@ -38,7 +38,7 @@ void expect_streams(const Counted& counted) {
       }
       text += stream.finish();
       const std::string whole = tokenizer->decode(ids, skip);
-      const bool keeps_space = std::string_view("bpe_word_ends") == counted.name;  // decode_stream.h
+      const bool keeps_space = std::string_view("bpe_word_ends") == counted.name;  // DecodeStream
       if (keeps_space && text.ends_with(' ') && !whole.ends_with(' ')) text.pop_back();
       EXPECT_EQ(text, whole);
     }
@@ -50,7 +50,7 @@ void expect_streams(const Counted& counted) {
 TEST_P(RecordedTokenizer, GivesTheRecordedIdsAndTexts) {
   const std::string folder = std::string("tokenizers/") + GetParam().name;
   TRL_NEED_GOLDEN(folder + "/cases.json");
-  const auto tokenizer = Tokenizer::from_directory(test::golden_path(folder));
+  const auto tokenizer = Tokenizer::from_files(test::golden_path(folder));
   EXPECT_EQ(tokenizer->vocab_size(), GetParam().vocab_size);
   size_t run = 0;
   const base::Json recorded = test::golden_json(folder + "/cases.json");
@@ -77,7 +77,7 @@ TEST(PublishedIndex, NamesNoTokenizerThatIsNotTested) {
   for (const auto& [name, size] : test::golden_json("tokenizers/index.json").at("tokenizers").items()) {
     const std::string folder = test::golden_path("tokenizers/" + name);
     if (base::file_exists(folder + "/tokenizer.json")) {
-      EXPECT_EQ(Tokenizer::from_directory(folder)->vocab_size(), size.get<int64_t>()) << name;
+      EXPECT_EQ(Tokenizer::from_files(folder)->vocab_size(), size.get<int64_t>()) << name;
     } else {
       EXPECT_EQ(name, "sentencepiece_unigram");  // sentencepiece_test.cc
     }

@@ -4,7 +4,7 @@
 
 #include <ctime>
 
-#include "base/memory/resident.h"
+#include "base/memory/system_memory.h"
 #include "text/tokenizer_tiny.h"
 
 namespace trl::text {
@@ -46,7 +46,7 @@ std::string opened(const std::string& tokenizer, const std::string& config) {
   folder.put("tokenizer.json", tokenizer).put("tokenizer_config.json", config);
   const double begin = cpu_seconds();
   const int64_t before = base::resident_bytes();
-  const Error error = error_of([&] { Tokenizer::from_directory(folder.path()); });
+  const Error error = error_of([&] { Tokenizer::from_files(folder.path()); });
   if (kMeasured) {
     EXPECT_LE(cpu_seconds() - begin, 20);
     EXPECT_LE(base::peak_resident_bytes() - before, int64_t{1} << 30);
@@ -109,7 +109,7 @@ TEST(TokenizerHostile, ManyAddedTokens) {
       .put("tokenizer_config.json", Json{{"extra_special_tokens", extra}}.dump())
       .put("added_tokens.json", old.dump());
   const double begin = cpu_seconds();
-  const auto tokenizer = Tokenizer::from_directory(folder.path());
+  const auto tokenizer = Tokenizer::from_files(folder.path());
   const auto other = tokenizer->with({.eos = "<7>"});
   if (kMeasured) {
     EXPECT_LE(cpu_seconds() - begin, 20);
@@ -124,7 +124,7 @@ TEST(TokenizerHostile, NamedTokensWithoutEnd) {
   for (int i = 0; i < 200'000; ++i) map += fmt::format(R"({}"{}_token":"he")", i > 0 ? "," : "", i);
   Folder folder;
   folder.put("tokenizer.json", tiny_json().dump()).put("special_tokens_map.json", map + "}");
-  EXPECT_TRUE(error_of([&] { Tokenizer::from_directory(folder.path()); })
+  EXPECT_TRUE(error_of([&] { Tokenizer::from_files(folder.path()); })
                   .message()
                   .ends_with("special_tokens_map.json: 200000 tokens by name: at most 1024 are read"));
 }

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/golden.h"
-#include "text/tokenizer/score.h"
+#include "text/tokenizer/json_reader.h"
 #include "text/tokenizer_tiny.h"
 
 namespace trl::text {

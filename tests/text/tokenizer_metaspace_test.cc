@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/golden.h"
-#include "text/tokenizer/decode_stream.h"
+#include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer_tiny.h"
 
 namespace trl::text {

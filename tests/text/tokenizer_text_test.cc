@@ -60,7 +60,7 @@ TEST(TokenizerText, DecodesToWhatWasEncoded) {
        {"bpe_added", "bpe_digits", "bpe_llama3", "bpe_gpt2", "real_qwen3", "real_smollm2"}) {
     const std::string folder = std::string("tokenizers/") + name;
     if (is_published(name) && !test::has_golden(folder)) continue;
-    const auto tokenizer = Tokenizer::from_directory(test::golden_path(folder));
+    const auto tokenizer = Tokenizer::from_files(test::golden_path(folder));
     for (uint64_t seed = 0; seed < 300; ++seed) {
       const std::string text = random_text(seed);
       const Encoding encoding = tokenizer->encode_with_offsets(text, false);
@@ -140,7 +140,7 @@ TEST(TokenizerText, GivesTheOffsetsOfTheReference) {
     const std::string folder = std::string("tokenizers/") + c.name;
     if (is_published(c.name) && !test::has_golden(folder)) continue;
     const Encoding encoding =
-        Tokenizer::from_directory(test::golden_path(folder))->encode_with_offsets(kSample, true);
+        Tokenizer::from_files(test::golden_path(folder))->encode_with_offsets(kSample, true);
     EXPECT_EQ(encoding.ids, c.ids) << c.name;
     EXPECT_EQ(encoding.offsets, c.offsets) << c.name;
   }

@@ -12,7 +12,7 @@
 #include "base/files/files.h"
 #include "base/json/json.h"
 #include "base/text/utf8.h"
-#include "text/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/piece.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace trl::text::tiny {
@@ -102,7 +102,7 @@ inline std::unique_ptr<Tokenizer> open(const Json& tokenizer, const Json& config
   Folder folder;
   folder.put("tokenizer.json", tokenizer.dump());
   if (!config.is_null()) folder.put("tokenizer_config.json", config.dump());
-  return Tokenizer::from_directory(folder.path());
+  return Tokenizer::from_files(folder.path());
 }
 
 // The error of a call; status ok and no text when there is none.

@@ -42,7 +42,7 @@ TEST(TokenizerVocabulary, EqualsTheTokenizerOfTheSameModel) {
   const auto tokenizer = Tokenizer::from_vocabulary(v, "model.gguf");
   Folder folder;
   for (const auto& [name, bytes] : tokenizer->files()) folder.put(name, bytes);
-  const auto reopened = Tokenizer::from_directory(folder.path());
+  const auto reopened = Tokenizer::from_files(folder.path());
   size_t run = 0;
   const Json& recorded = test::golden_json("tokenizers/bpe_digits/cases.json");
   for (const Json& c : recorded.at("cases")) {

@@ -2,7 +2,7 @@
 // them is recorded as hashes and spans, and checked where an original is at hand (in the recorded numbers, or
 // in the folder that TRL_CHAT_TEMPLATES names, as TRL's own chat_templates). The edits themselves are tested
 // on small templates of ours that are built as the originals are.
-#include "text/chat_template/training_variant.h"
+#include "text/chat_template/chat_template.h"
 
 #include <cstdlib>
 #include <set>
@@ -10,7 +10,6 @@
 #include "base/files/hash.h"
 #include "base/text/utf8.h"
 #include "support/golden.h"
-#include "text/chat_template/chat_template.h"
 
 namespace trl::text {
 namespace {

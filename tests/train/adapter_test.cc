@@ -4,7 +4,7 @@
 
 #include "adapter/config_file.h"
 #include "adapter/tensors.h"
-#include "checkpoint/manifest.h"
+#include "checkpoint/checkpoint.h"
 #include "config/lora_config.h"
 #include "io/safetensors.h"
 #include "model/golden_batch.h"

@@ -1,5 +1,5 @@
 // How a micro-batch is cut, and in which order its parts go through the model.
-#include "train/batch_parts.h"
+#include "train/micro_batch.h"
 
 #include "train/gradients.h"
 #include "train/tiny_run.h"
@@ -110,30 +110,34 @@ TEST(BatchParts, AreCutBetweenTrees) {
 }
 
 // The square of the sum of all hidden states: the share of a part depends on every other.
-class SquareOfSum final : public BatchLoss {
+class SquareOfSum final : public WeighedLoss {
  public:
-  bool measures() const override { return true; }
-  void measure(const model::Output& output, const MicroBatch&) override {
-    EXPECT_FALSE(output.hidden.requires_grad());
-    whole_ = whole_.value_or(0) + output.hidden.sum().item<double>();
-    ++measured;
-  }
-  at::Tensor share(const model::Output& output, const MicroBatch&) override {
-    const at::Tensor sum = output.hidden.sum();
-    if (!whole_) return sum * sum;
-    return 2 * *whole_ * sum - *whole_ * sum.detach();
-  }
-  double value_measured() override { return *whole_ * *whole_; }
   MethodMetrics metrics() const override { return {}; }
-  int measured = 0;
+  int measured = 0, learned = 0;
 
  private:
-  std::optional<double> whole_;
+  void measure(const model::Output& output, const MicroBatch&) override {
+    EXPECT_FALSE(at::GradMode::is_enabled());
+    EXPECT_FALSE(weight_);
+    sum_ += output.hidden.sum().item<double>();
+    ++measured;
+  }
+  float weigh() override {
+    weight_ = 2 * sum_;
+    return static_cast<float>(sum_ * sum_);
+  }
+  at::Tensor learn(const model::Output& output, const MicroBatch&) override {
+    ++learned;
+    return *weight_ * output.hidden.sum();
+  }
+
+  double sum_ = 0;
+  std::optional<double> weight_;
 };
 
 struct Learned {
   double value = 0;
-  int measured = 0;
+  int measured = 0, learned = 0;
   std::vector<at::Tensor> gradients;
 };
 Learned learned(const MicroBatch& batch, std::optional<int64_t> most) {
@@ -144,15 +148,15 @@ Learned learned(const MicroBatch& batch, std::optional<int64_t> most) {
   const at::AutoGradMode with_graph(true);
   SquareOfSum loss;
   Learned out;
-  each_part(
-      parts_of(batch, most), loss,
-      [&](const MicroBatch& part) { return method->forward(part, RunPosition{}); },
-      [&](const at::Tensor& share, bool) {
-        out.value += share.item<double>();
-        share.backward();
+  loss.each_part(
+      parts_of(batch, most), [&](const MicroBatch& part) { return method->forward(part, RunPosition{}); },
+      [&](const Share& share, bool) {
+        out.value += static_cast<double>(share.value);
+        share.graph.backward();
         return true;
       });
   out.measured = loss.measured;
+  out.learned = loss.learned;
   for (const tensor::Parameter* p : gradients.trained()) out.gradients.push_back(p->gradient().clone());
   return out;
 }
@@ -161,8 +165,10 @@ TEST(BatchParts, ALossOfAllPartsMeasuresThemFirst) {
   TRL_NEED_TINY_RUN();
   const MicroBatch batch = batch_of({5, 3, 7, 2});
   const Learned whole = learned(batch, std::nullopt), parts = learned(batch, 8);
-  EXPECT_EQ(whole.measured, 0);
+  EXPECT_EQ(whole.measured, 1);
+  EXPECT_EQ(whole.learned, 1);
   EXPECT_EQ(parts.measured, 3);
+  EXPECT_EQ(parts.learned, 3);
   EXPECT_NEAR(parts.value, whole.value, 1e-4 * whole.value);
   for (size_t i = 0; i < whole.gradients.size(); ++i) {
     const double largest = whole.gradients[i].abs().max().item<double>();
@@ -181,18 +187,20 @@ TEST(BatchParts, WithoutAGraphEachGoesForwardOnce) {
     SquareOfSum loss;
     double sum = 0;
     int64_t forwards = 0;
-    each_part(
-        parts_of(batch, most), loss,
+    loss.each_part(
+        parts_of(batch, most),
         [&](const MicroBatch& part) {
           ++forwards;
           return method->forward(part, std::nullopt);
         },
-        [&](const at::Tensor& share, bool last) {
+        [&](const Share& share, bool last) {
           EXPECT_TRUE(last);
-          sum += share.item<double>();
+          EXPECT_FALSE(share.graph.defined());
+          sum += static_cast<double>(share.value);
           return true;
         });
     EXPECT_EQ(forwards, times);
+    EXPECT_EQ(loss.learned, 0);
     return sum;
   };
   const double whole = value(std::nullopt, 1);
@@ -209,13 +217,13 @@ TEST(BatchParts, EndWhereBackwardSaysSo) {
   int calls = 0, lasts = 0, forwards = 0;
   const auto go = [&](int stop_after) {
     calls = lasts = forwards = 0;
-    each_part(
-        parts_of(batch, 8), *loss,
+    loss->each_part(
+        parts_of(batch, 8),
         [&](const MicroBatch& part) {
           ++forwards;
           return method->forward(part, std::nullopt);
         },
-        [&](const at::Tensor&, bool last) {
+        [&](const Share&, bool last) {
           lasts += last ? 1 : 0;
           return ++calls != stop_after;
         });

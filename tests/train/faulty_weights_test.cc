@@ -1,9 +1,9 @@
 // Numbers that are not finite are found in weights of every form.
-#include "train/faulty_weights.h"
+#include "train/weights_digest.h"
 
 #include <limits>
 
-#include "checkpoint/save_model.h"
+#include "checkpoint/save.h"
 #include "support/error_of.h"
 #include "train/evaluator.h"
 #include "train/tiny_run.h"

@@ -16,7 +16,7 @@ class ForwardedSource : public engine::BatchSource {
   int32_t start_pass(int64_t batch_size, engine::ErrorSink& error) noexcept override {
     return source_.start_pass(batch_size, error);
   }
-  int32_t next(engine::Batch* batch, engine::ErrorSink& error) noexcept override {
+  int32_t next(const data::Batch** batch, engine::ErrorSink& error) noexcept override {
     return source_.next(batch, error);
   }
 

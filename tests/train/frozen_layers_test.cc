@@ -240,7 +240,7 @@ TEST(FrozenLayers, OneDirectoryIsOfOneModel) {
   const std::string cache = scratch / "cache";
   const auto begin = [&](const std::string& part, const test::Settings& settings = {}) {
     test::SftRun run = upper_run(settings, cache);
-    run.setup.model_path = part.empty() ? "models/first" : "models/second";
+    run.setup.source = {part.empty() ? "models/first" : "models/second"};
     add_upper(run);
     for (tensor::Parameter* p : run.model().parameters()) {
       if (!part.empty() && p->name.find(part) != std::string::npos) p->write()->add_(0.5);

@@ -55,7 +55,7 @@ struct Points {
 class KillingSource final : public test::ForwardedSource {
  public:
   KillingSource(engine::BatchSource& source, Points& points) : ForwardedSource(source), points_(points) {}
-  int32_t next(engine::Batch* batch, engine::ErrorSink& error) noexcept override {
+  int32_t next(const data::Batch** batch, engine::ErrorSink& error) noexcept override {
     points_.pass();
     return ForwardedSource::next(batch, error);
   }

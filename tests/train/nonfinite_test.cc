@@ -16,7 +16,7 @@ using test::value;
 class Without final : public test::ForwardedSource {
  public:
   Without(engine::BatchSource& source, int64_t index) : ForwardedSource(source), index_(index) {}
-  int32_t next(engine::Batch* batch, engine::ErrorSink& error) noexcept override {
+  int32_t next(const data::Batch** batch, engine::ErrorSink& error) noexcept override {
     if (calls_++ == index_) {
       const int32_t status = ForwardedSource::next(batch, error);
       if (status != 0) return status;

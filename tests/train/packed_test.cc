@@ -8,28 +8,17 @@ namespace {
 
 using test::tiny_run;
 
-// A document of a batch, as a batch of its own.
-struct Alone {
-  explicit Alone(const data::HostBatch& batch, size_t document) {
-    const auto begin = batch.cu_seqlens[document], end = batch.cu_seqlens[document + 1];
-    ids.assign(batch.input_ids.begin() + begin, batch.input_ids.begin() + end);
-    labels.assign(batch.labels.begin() + begin, batch.labels.begin() + end);
-    positions.resize(ids.size());
-    std::iota(positions.begin(), positions.end(), 0);
-    borders = {0, end - begin};
-  }
-  engine::Batch view() const {
-    engine::Batch out;
-    out.input_ids = ids.data();
-    out.labels = labels.data();
-    out.position_ids = positions.data();
-    out.cu_seqlens = borders.data();
-    out.tokens = static_cast<int64_t>(ids.size());
-    out.documents = 1;
-    return out;
-  }
-  std::vector<int32_t> ids, labels, positions, borders;
-};
+// Returns a document of a batch as a batch of its own.
+data::Batch document_of(const data::Batch& batch, size_t document) {
+  const auto begin = batch.cu_seqlens[document], end = batch.cu_seqlens[document + 1];
+  data::Batch out;
+  out.input_ids.assign(batch.input_ids.begin() + begin, batch.input_ids.begin() + end);
+  out.labels.assign(batch.labels.begin() + begin, batch.labels.begin() + end);
+  out.position_ids.resize(out.input_ids.size());
+  std::iota(out.position_ids.begin(), out.position_ids.end(), 0);
+  out.cu_seqlens = {0, end - begin};
+  return out;
+}
 
 class Summed {
  public:
@@ -40,15 +29,19 @@ class Summed {
         gradients_(parameters_, std::nullopt) {
     gradients_.begin_step(Gradients::Copies::kept);
   }
-  void add(const engine::Batch& batch, double items) {
+  void add(const data::Batch& batch, double items) {
     const at::AutoGradMode with_graph(true);
     const MicroBatch own = copy_batch(batch, vocab_size_);
-    const at::Tensor share =
-        method_->loss(own, {&own, 1}, {.items = items})->share(method_->forward(own, RunPosition{}), own);
-    loss += static_cast<double>(*share.data_ptr<float>());
-    if (share.requires_grad()) share.backward();
+    method_->loss(own, {&own, 1}, {.items = items})
+        ->each_part(
+            {&own, 1}, [&](const MicroBatch& part) { return method_->forward(part, RunPosition{}); },
+            [&](const Share& share, bool) {
+              loss += static_cast<double>(share.value);
+              if (share.graph.defined() && share.graph.requires_grad()) share.graph.backward();
+              return true;
+            });
   }
-  double items(const engine::Batch& batch) const {
+  double items(const data::Batch& batch) const {
     const MicroBatch own = copy_batch(batch, vocab_size_);
     return method_->divisors({&own, 1}, true).items;
   }
@@ -70,10 +63,10 @@ void expect_no_contamination(const test::Settings& settings) {
   test::SftRun run = tiny_run(settings, {0, 23});
   engine::ErrorCapture error;
   ASSERT_TRUE(error.check(run.train_stream().start_epoch(0, 0, {}, error)));
-  engine::Batch batch;
-  ASSERT_TRUE(error.check(run.train_stream().next(&batch, error)));
-  const data::HostBatch host = run.train_stream().last();
-  ASSERT_GE(batch.documents, 20);
+  const data::Batch* next = nullptr;
+  ASSERT_TRUE(error.check(run.train_stream().next(&next, error)));
+  const data::Batch& batch = *next;
+  ASSERT_GE(batch.segments(), 20);
   std::optional<Summed> together(std::in_place, run.setup.arguments, run.model());
   const double items = together->items(batch);
   together->add(batch, items);
@@ -82,8 +75,8 @@ void expect_no_contamination(const test::Settings& settings) {
   together.reset();  // a model has one trainer at a time
 
   Summed alone(run.setup.arguments, run.model());
-  for (size_t document = 0; document + 1 < host.cu_seqlens.size(); ++document)
-    alone.add(Alone(host, document).view(), items);
+  for (size_t document = 0; document + 1 < batch.cu_seqlens.size(); ++document)
+    alone.add(document_of(batch, document), items);
   EXPECT_NEAR(loss, alone.loss, 1e-6 * std::abs(alone.loss));
   const auto single = alone.gradients();
   ASSERT_EQ(packed.size(), single.size());
@@ -117,10 +110,10 @@ TEST(Packed, LossCountsEveryTokenButTheFirstOfEachDocument) {
       tiny_run({{"packing", "true"}, {"max_length", "64"}, {"per_device_train_batch_size", "64"}});
   engine::ErrorCapture error;
   ASSERT_TRUE(error.check(run.train_stream().start_epoch(0, 0, {}, error)));
-  engine::Batch batch;
+  const data::Batch* batch = nullptr;
   ASSERT_TRUE(error.check(run.train_stream().next(&batch, error)));
-  EXPECT_EQ(Summed(run.setup.arguments, run.model()).items(batch),
-            static_cast<double>(batch.tokens - batch.documents));
+  EXPECT_EQ(Summed(run.setup.arguments, run.model()).items(*batch),
+            static_cast<double>(batch->tokens() - batch->segments()));
 }
 
 }  // namespace

@@ -6,9 +6,8 @@
 #include <fstream>
 
 #include "config/lora_config.h"
-#include "kernels/gemm/int8_products.h"
+#include "kernels/gemm/gemm_int8.h"
 #include "memory/plan.h"
-#include "tensor/memory/mapped_pages.h"
 #include "train/family_model.h"
 
 namespace trl::train::rehearsal_test {

@@ -4,7 +4,7 @@
 
 #include "adapter/config_file.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/save_adapter.h"
+#include "checkpoint/save.h"
 #include "config/lora_config.h"
 #include "io/safetensors.h"
 #include "io/temporary_file.h"

@@ -8,10 +8,9 @@
 
 #include "base/log.h"
 #include "config/config.h"
-#include "config/quantization.h"
+#include "config/model_options.h"
 #include "data/batch/batch_stream.h"
-#include "data/batch/pair_batches.h"
-#include "data/batch/unpaired_batches.h"
+#include "data/batch/preference_batches.h"
 #include "data/source/source.h"
 #include "data/tokenizer/open_tokenizer.h"
 #include "engine/engine.h"
@@ -52,40 +51,22 @@ class Stream final : public engine::BatchSource {
     stream_->start_pass(batch_size);
     return 0;
   }
-  int32_t next(engine::Batch* out, engine::ErrorSink& error) noexcept override {
+  int32_t next(const data::Batch** out, engine::ErrorSink& error) noexcept override {
     if (calls_++ == fail_at) {
       error.set(static_cast<int32_t>(Status::callback), "the host's row failed", "", 77);
       return static_cast<int32_t>(Status::callback);
     }
     if (!stream_->next(batch_)) return 1;
     if (!in_pass_) order.push_back(batch_.row_ids);
-    *out = {batch_.input_ids.data(),
-            batch_.labels.data(),
-            batch_.position_ids.data(),
-            batch_.cu_seqlens.data(),
-            batch_.row_ids.data(),
-            static_cast<int64_t>(batch_.input_ids.size()),
-            static_cast<int64_t>(batch_.cu_seqlens.size()) - 1,
-            static_cast<int64_t>(batch_.row_ids.size()),
-            batch_.rows,
-            batch_.width,
-            batch_.elements,
-            batch_.max_length,
-            batch_.counted_tokens};
-    out->sequences = batch_.sequences;
-    columns_.clear();
-    for (const auto& [name, values] : batch_.columns) columns_.push_back({name, values});
-    out->columns = columns_;
+    *out = &batch_;
     return 0;
   }
-  const data::HostBatch& last() const { return batch_; }
   int64_t fail_at = -1;
   std::vector<std::vector<int64_t>> order;  // of every batch given in an epoch
 
  private:
   const std::unique_ptr<data::BatchStream> stream_;
-  data::HostBatch batch_;
-  std::vector<engine::SequenceColumn> columns_;
+  data::Batch batch_;
   int64_t calls_ = 0;
   bool in_pass_ = false;
 };
@@ -115,13 +96,13 @@ struct Rows {
 class SftRun {
  public:
   // rows of `dataset`; eval_rows: of the same file, or none
-  SftRun(const config::Config& config, const std::string& model_path, const std::string& dataset, Rows rows,
+  SftRun(const config::Config& config, const io::ModelSource& source, const std::string& dataset, Rows rows,
          std::optional<Rows> eval_rows = {})
       : arguments_(config::data_arguments(config)),
         memory_(memory()),
         pool_(1),
-        tokenizer_(data::training_tokenizer(*data::open_tokenizer(model_path), arguments_)),
-        model_(model::Model::open(model_path, config.get("dtype"), nullptr, at::kCPU,
+        tokenizer_(data::training_tokenizer(*data::open_tokenizer(source), arguments_)),
+        model_(model::Model::open(source, config.get("dtype"), nullptr, at::kCPU,
                                   config.method().scores() ? model::Head::reward : model::Head::language,
                                   config::quantization(config),
                                   static_cast<uint64_t>(config.get_int("seed")))) {
@@ -138,7 +119,7 @@ class SftRun {
       eval_ = stream(dataset, *eval_rows, data::eval_order(setup.arguments, arguments_));
     }
     setup.model = model_.get();
-    setup.model_path = model_path;
+    setup.source = source;
     setup.train = train_.get();
     setup.eval = eval_.get();
   }

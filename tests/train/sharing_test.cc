@@ -1,6 +1,6 @@
 // share_prefix: runs whose rows are laid out as trees learn what they learn with each row by itself, up to
 // the rounding of sums, and say so in the same numbers.
-#include "train/sharing.h"
+#include "train/batches.h"
 
 #include <random>
 
@@ -48,15 +48,9 @@ class RandomRows final : public engine::BatchSource {
     next_ = static_cast<size_t>(skip);
     return 0;
   }
-  int32_t next(engine::Batch* out, engine::ErrorSink&) noexcept override {
+  int32_t next(const data::Batch** out, engine::ErrorSink&) noexcept override {
     if (next_ == batches_.size()) return static_cast<int32_t>(Status::end);
-    const Batch& b = batches_[next_++];
-    *out = {b.ids.data(),     b.labels.data(), b.positions.data(),
-            b.borders.data(), b.rows.data(),   std::ssize(b.ids)};
-    out->documents = out->row_id_count = out->rows = std::ssize(b.rows);
-    out->width = out->max_length = b.longest;
-    out->elements = b.longest * out->rows;
-    out->counted_tokens = out->real_tokens = out->tokens;
+    *out = &batches_[next_++];
     return 0;
   }
 
@@ -64,12 +58,6 @@ class RandomRows final : public engine::BatchSource {
   struct Row {
     std::vector<int32_t> ids, labels;
   };
-  struct Batch {
-    std::vector<int32_t> ids, labels, positions, borders{0};
-    std::vector<int64_t> rows;
-    int64_t longest = 0;
-  };
-
   static void grow(std::mt19937& random, Row row, int depth, int32_t shortest, std::vector<Row>& out) {
     const bool answered = depth > 0 && random() % 3 > 0;
     for (auto i = static_cast<int32_t>(random() % 25) + shortest; i > 0; --i) {
@@ -81,18 +69,21 @@ class RandomRows final : public engine::BatchSource {
     if (forks == 0 || random() % 5 == 0) out.push_back(row);
   }
   void add(const std::vector<Row>& rows) {
-    Batch& b = batches_.emplace_back();
+    data::Batch& b = batches_.emplace_back();
+    b.cu_seqlens.push_back(0);
     for (const Row& row : rows) {
-      for (size_t i = 0; i < row.ids.size(); ++i) b.positions.push_back(static_cast<int32_t>(i));
-      b.ids.insert(b.ids.end(), row.ids.begin(), row.ids.end());
+      for (size_t i = 0; i < row.ids.size(); ++i) b.position_ids.push_back(static_cast<int32_t>(i));
+      b.input_ids.insert(b.input_ids.end(), row.ids.begin(), row.ids.end());
       b.labels.insert(b.labels.end(), row.labels.begin(), row.labels.end());
-      b.borders.push_back(static_cast<int32_t>(b.ids.size()));
-      b.rows.push_back(std::ssize(b.rows));
-      b.longest = std::max(b.longest, std::ssize(row.ids));
+      b.cu_seqlens.push_back(static_cast<int32_t>(b.input_ids.size()));
+      b.row_ids.push_back(b.rows++);
+      b.width = std::max(b.width, std::ssize(row.ids));
     }
+    b.input_numel = b.width * b.rows;
+    b.num_tokens = b.non_padding_tokens = b.tokens();
   }
 
-  std::vector<Batch> batches_;
+  std::vector<data::Batch> batches_;
   size_t next_ = 0;
 };
 

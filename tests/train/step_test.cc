@@ -339,54 +339,56 @@ TEST(Trainer, refuses_what_it_cannot_do) {
   EXPECT_EQ(status_of([&] { run.start().evaluate(); }), Status::invalid_argument);
 }
 
+data::Batch three_tokens(std::vector<int32_t> borders) {
+  data::Batch batch;
+  batch.input_ids = batch.labels = {1, 2, 3};
+  batch.position_ids = {0, 1, 2};
+  batch.cu_seqlens = std::move(borders);
+  return batch;
+}
+
 TEST(CopyBatch, checks_ids_and_borders) {
-  const std::vector<int32_t> ids = {1, 2, 3}, positions = {0, 1, 2};
-  std::vector<int32_t> labels = {-100, 2, 3}, borders = {0, 3};
-  const std::vector<int64_t> rows = {5};
-  const auto copied = [&](int64_t vocabulary) {
-    return status_of([&] {
-      copy_batch({ids.data(), labels.data(), positions.data(), borders.data(), rows.data(), 3,
-                  static_cast<int64_t>(borders.size()) - 1, 1, 3, 3},
-                 vocabulary);
-    });
-  };
+  data::Batch batch = three_tokens({0, 3});
+  const auto copied = [&](int64_t vocabulary) { return status_of([&] { copy_batch(batch, vocabulary); }); };
+  batch.labels[0] = -100;
   EXPECT_EQ(copied(4), Status::ok);
   EXPECT_EQ(copied(3), Status::invalid_argument);
-  labels[1] = -1;
+  batch.labels[1] = -1;
   EXPECT_EQ(copied(4), Status::invalid_argument);
-  labels[1] = 2;
-  borders = {0, 4};
-  EXPECT_EQ(copied(4), Status::invalid_argument);
-  borders = {0, 2, 1, 3};
-  EXPECT_EQ(copied(4), Status::invalid_argument);
+  batch.labels[1] = 2;
+  for (const std::vector<int32_t>& wrong : std::vector<std::vector<int32_t>>{{}, {0, 4}, {0, 2, 1, 3}}) {
+    batch.cu_seqlens = wrong;
+    EXPECT_EQ(copied(4), Status::invalid_argument);
+  }
 }
 
 TEST(CopyBatch, checks_segments_and_columns) {
-  const std::vector<int32_t> ids = {1, 2, 3}, positions = {0, 1, 1}, borders = {0, 1, 2, 3};
-  std::vector<int32_t> parents = {-1, 0, 0}, ends = {1, 2};
-  std::vector<float> margins = {0.5, 1.5};
-  const engine::SequenceColumn column{"margin", margins};
-  engine::Batch batch{ids.data(), ids.data(), positions.data(), borders.data(), nullptr, 3, 3};
-  batch.parents = parents.data();
-  batch.sequences = ends;
-  batch.columns = {&column, 1};
+  data::Batch batch = three_tokens({0, 1, 2, 3});
+  batch.position_ids = {0, 1, 1};
+  batch.parents = {-1, 0, 0};
+  batch.sequences = {1, 2};
+  batch.columns["margin"] = {0.5, 1.5};
+  batch.token_columns["advantage"] = {7, 8, 9};
   const MicroBatch copy = copy_batch(batch, 4);
   EXPECT_EQ(copy.sequence_labels, (std::vector<int32_t>{2, 2}));
-  EXPECT_EQ(copy.columns.at("margin"), margins);
-  EXPECT_EQ(copy.segments->prefix, parents);
+  EXPECT_EQ(copy.columns, batch.columns);
+  EXPECT_EQ(copy.segments->prefix, batch.parents);
   EXPECT_EQ(copy.targets.tokens.rows, (std::vector<int32_t>{0, 0}));
   EXPECT_EQ(copy.targets.tokens.tokens, (std::vector<int32_t>{2, 3}));
-  const auto status = [&] { return status_of([&] { copy_batch(batch, 4); }); };
-  for (const int32_t wrong : {1, 2, -2}) {
-    parents[1] = wrong;
-    EXPECT_EQ(status(), Status::invalid_argument) << wrong;
-  }
-  parents[1] = 0;
-  ends[1] = 3;
-  EXPECT_EQ(status(), Status::invalid_argument);
-  ends[1] = 2;
-  batch.sequences = std::span(ends).first(1);
-  EXPECT_EQ(status(), Status::invalid_argument);
+  EXPECT_EQ(copy.targets.columns.at("advantage"), (std::vector<float>{8, 9}));
+  const auto refuses = [&](const auto& change) {
+    data::Batch wrong = batch;
+    change(wrong);
+    EXPECT_EQ(status_of([&] { copy_batch(wrong, 4); }), Status::invalid_argument);
+  };
+  for (const int32_t parent : {1, 2, -2}) refuses([&](data::Batch& b) { b.parents[1] = parent; });
+  refuses([](data::Batch& b) { b.parents.pop_back(); });
+  refuses([](data::Batch& b) { b.sequences[1] = 3; });
+  refuses([](data::Batch& b) { b.sequences.pop_back(); });
+  refuses([](data::Batch& b) { b.columns["margin"].pop_back(); });
+  refuses([](data::Batch& b) { b.token_columns["advantage"].pop_back(); });
+  refuses([](data::Batch& b) { b.labels.pop_back(); });
+  refuses([](data::Batch& b) { b.position_ids.push_back(0); });
 }
 
 }  // namespace

@@ -14,12 +14,22 @@ void expect_targets(const Targets& got, const Ids& rows, const Ids& tokens, cons
   EXPECT_EQ(got.sequences, sequences);
 }
 
+data::Batch labelled(const Ids& labels, const Ids& sequences = {}) {
+  data::Batch batch;
+  batch.labels = labels;
+  batch.sequences = sequences;
+  return batch;
+}
+
 TEST(Targets, StayInsideEachDocument) {
   const kernels::Segments segments{{0, 3, 3, 4, 8}, 4};
-  const Ids labels = {1, 2, 3, 4, -100, 6, -100, 8};
-  expect_targets(targets_of(labels.data(), segments, {}), {0, 1, 4, 6}, {2, 3, 6, 8}, {0, 0, 3, 3});
-  EXPECT_EQ(count_labels(labels.data(), segments, {}), (Ids{3, 0, 1, 2}));
-  EXPECT_EQ(targets_of(labels.data(), {{0}, 0}, {}).size(), 0);
+  data::Batch batch = labelled({1, 2, 3, 4, -100, 6, -100, 8});
+  batch.token_columns["value"] = {0, .1F, .2F, .3F, .4F, .5F, .6F, .7F};
+  const Targets targets = targets_of(batch, segments);
+  expect_targets(targets, {0, 1, 4, 6}, {2, 3, 6, 8}, {0, 0, 3, 3});
+  EXPECT_EQ(targets.columns.at("value"), (std::vector<float>{.1F, .2F, .5F, .7F}));
+  EXPECT_EQ(count_labels(batch, segments), (Ids{3, 0, 1, 2}));
+  EXPECT_EQ(targets_of(labelled({}), {{0}, 0}).size(), 0);
 }
 
 // [1 2 3] with the answers [4 5] and [6], and [7] after the first of them; all three are sequences, and the
@@ -27,10 +37,11 @@ TEST(Targets, StayInsideEachDocument) {
 TEST(Targets, OfATreeCountForEachSequence) {
   kernels::Segments segments{{0, 3, 5, 6, 7}, 3};
   segments.prefix = {-1, 0, 0, 1};
-  const Ids labels = {1, -100, 3, 4, 5, 6, 7}, ends = {1, 2, 3, 0, 0};
-  expect_targets(targets_of(labels.data(), segments, ends), {1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 4},
+  const Ids ends = {1, 2, 3, 0, 0};
+  const data::Batch batch = labelled({1, -100, 3, 4, 5, 6, 7}, ends);
+  expect_targets(targets_of(batch, segments), {1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 4},
                  {3, 3, 3, 3, 3, 4, 6, 4, 5, 5, 7}, {0, 1, 2, 3, 4, 0, 1, 2, 0, 2, 2});
-  EXPECT_EQ(count_labels(labels.data(), segments, ends), (Ids{4, 3, 5, 2, 2}));
+  EXPECT_EQ(count_labels(batch, segments), (Ids{4, 3, 5, 2, 2}));
   EXPECT_EQ(count_tokens(segments, ends), (Ids{5, 4, 6, 3, 3}));
   EXPECT_EQ(count_sequences(segments, ends), (Ids{5, 2, 1, 1}));
 }
@@ -40,7 +51,7 @@ TEST(Targets, OfATreeCountForEachSequence) {
 TEST(Targets, DigestsAreOfWhatASequenceHolds) {
   const auto digests = [](const Ids& ids, const Ids& labels, const kernels::Segments& segments,
                           const Ids& ends, int64_t count) {
-    return digests_of(targets_of(labels.data(), segments, ends), segments, ids.data(), count);
+    return digests_of(targets_of(labelled(labels, ends), segments), segments, ids.data(), count);
   };
   kernels::Segments tree{{0, 3, 5, 6}, 3};
   tree.prefix = {-1, 0, 0};
@@ -58,8 +69,9 @@ TEST(Targets, DigestsAreOfWhatASequenceHolds) {
 }
 
 TEST(Targets, OfAPartBeginAtItsFirstRow) {
-  const Targets all{{{0, 2, 2, 5, 6}, {10, 11, 12, 13, 14}}, {0, 0, 1, 1, 2}};
+  const Targets all{{{0, 2, 2, 5, 6}, {10, 11, 12, 13, 14}}, {0, 0, 1, 1, 2}, {{"value", {1, 2, 3, 4, 5}}}};
   expect_targets(part_of(all, 2, 4), {0, 0, 3}, {11, 12, 13}, {0, 1, 1});
+  EXPECT_EQ(part_of(all, 2, 4).columns.at("value"), (std::vector<float>{2, 3, 4}));
   expect_targets(part_of(all, 3, 2), {}, {}, {});
   expect_targets(part_of(all, 0, 7), all.tokens.rows, all.tokens.tokens, all.sequences);
 }

@@ -4,9 +4,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -16,6 +16,32 @@
 #include "base/interrupt.h"
 
 namespace trl::base {
+
+namespace {
+
+// Makes a file with a name and removes it at once, for file systems without nameless files. /proc and /sys
+// let root pass every check of access rights, but accept no file.
+int try_to_make_file(const std::string& directory) {
+  std::string path = directory + "/.trl-XXXXXX";
+  const int file = ::mkostemp(path.data(), O_CLOEXEC);
+  if (file < 0) return errno == ENOENT ? EPERM : errno;  // the directory is there
+  ::close(file);
+  ::unlink(path.c_str());
+  return 0;
+}
+
+// Opens a file without a name, which disappears when it is closed.
+int try_to_write(const std::string& directory) {
+  const int file = ::open(directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+  if (file >= 0) {
+    ::close(file);
+    return 0;
+  }
+  if (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT && errno != EINVAL) return errno;
+  return try_to_make_file(directory);
+}
+
+}  // namespace
 
 namespace fs = std::filesystem;
 
@@ -120,7 +146,7 @@ std::vector<std::string> list_directory(const std::string& path) {
   for (const auto& entry : fs::directory_iterator(path, error))
     names.push_back(entry.path().filename().string());
   if (error) fail(Status::io, "{}: cannot be listed: {}", path, system_reason(error.value()));
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 
@@ -205,7 +231,10 @@ void advise(std::string_view part, int advice) noexcept {
 
 void MappedFile::fetch(std::string_view part) noexcept { advise(part, MADV_WILLNEED); }
 
-void MappedFile::drop(std::string_view part) noexcept { advise(part, MADV_DONTNEED); }
+// Other memory would lose its contents.
+void MappedFile::drop(std::string_view part) noexcept {
+  if (is_mapped(part.data())) advise(part, MADV_DONTNEED);
+}
 
 MappedFile::~MappedFile() {
   if (range_ != nullptr) remove_range(range_);
@@ -284,6 +313,13 @@ void replace_file(const std::string& given, const std::function<void(FileWriter&
   }
   const std::string parent = fs::path(path).parent_path().string();
   sync_directory(parent.empty() ? "." : parent);
+}
+
+void need_writable_directory(const std::string& path) {
+  const std::string there = nearest_existing(path);
+  errno = ENOTDIR;
+  if (is_directory(there)) errno = try_to_write(there);
+  if (errno != 0) fail_errno(there, "cannot be written into");
 }
 
 }  // namespace trl::base

@@ -43,7 +43,8 @@ class MappedFile {
   // MappedReads (mapped_reads.h). Another file of its name changes nothing.
   void check() const;
   // Hints that a part of a map will be read soon (fetch), or has been read (drop): the kernel fetches its
-  // pages, or takes them out of this process (a later read fetches them again).
+  // pages, or takes them out of this process (a later read fetches them again). drop() leaves memory that is
+  // not a mapped file's as it is.
   static void fetch(std::string_view part) noexcept;
   static void drop(std::string_view part) noexcept;
   const std::string& path() const { return path_; }
@@ -95,5 +96,9 @@ void sync_directory(const std::string& path);          // makes renames in it su
 uint64_t file_xxh3(const std::string& path);
 // Throws not_found or io for the current errno and a path.
 [[noreturn]] void fail_errno(const std::string& path, std::string_view what);
+
+// Checks, before the work that produces them, that files can be written into a directory; leaves nothing
+// there. Throws Error(io) if none can; the message names the directory, or the nearest existing one above it.
+void need_writable_directory(const std::string& path);
 
 }  // namespace trl::base

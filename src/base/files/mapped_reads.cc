@@ -128,6 +128,15 @@ MappedRange* add_range(const char* begin, size_t size, bool writable) {
   return range;
 }
 
+bool is_mapped(const char* at) noexcept {
+  const auto address = reinterpret_cast<uintptr_t>(at);
+  for (const MappedRange* range = ranges.load(); range != nullptr; range = range->next) {
+    const uintptr_t begin = range->begin;
+    if (begin != 0 && address >= begin && address - begin < range->size && !range->writable) return true;
+  }
+  return false;
+}
+
 bool is_damaged(const MappedRange& range) noexcept { return range.damaged; }
 
 void remove_range(MappedRange* range) noexcept {

@@ -23,6 +23,7 @@ class MappedReads {
 // A part of memory that a file is mapped to.
 struct MappedRange;
 MappedRange* add_range(const char* begin, size_t size, bool writable = false);
+bool is_mapped(const char* at) noexcept;             // an address in a range, which is not writable
 bool is_damaged(const MappedRange& range) noexcept;  // a read of it has failed
 void remove_range(MappedRange* range) noexcept;      // call before it is unmapped
 

@@ -28,7 +28,7 @@ std::string_view target_of(std::string_view name) {
   const size_t dot = name.rfind('.');
   if (dot == std::string_view::npos || dot + 1 == name.size()) return {};
   const std::string_view number = name.substr(dot + 1);
-  const bool digits = std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const bool digits = std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; });
   return digits ? name.substr(0, dot) : std::string_view();
 }
 
@@ -112,9 +112,8 @@ void StagedDirectory::commit_new() {
 
 // Syncs the folders of the written files, and the directory itself.
 void StagedDirectory::sync(const std::string& directory) const {
-  for (const File& file : written_) {
+  for (const File& file : written_)
     if (file.name.find('/') != std::string::npos) sync_directory(parent_of(join_path(directory, file.name)));
-  }
   sync_directory(directory);
 }
 

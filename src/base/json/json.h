@@ -1,10 +1,12 @@
 // JSON as the project uses it: key order is kept, errors name the origin, line and column.
 #pragma once
+#include <cstddef>
 #include <nlohmann/json.hpp>
-
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "base/files/named_files.h"
 
 namespace trl::base {
 
@@ -27,7 +29,41 @@ Json parse_exact_json(std::string_view text, std::string_view origin, int64_t fi
 std::optional<std::string> large_integer(const Json& value);  // its digits, with a minus if negative
 std::string exact_text(const Json& value);                    // the text that parse_exact_json reads
 Json read_json_file(const std::string& path);
+Json read_json_file(const NamedFiles& files, std::string_view name);
 void append_json_string(std::string& out, std::string_view utf8);  // with its quotes
 std::string json_type(const Json& value);  // "string", "number", "boolean", "null", "list", "object"
+
+// Tracks brackets of JSON outside strings, as far as they can be recognised in text that may not be JSON at
+// all.
+struct JsonNesting {
+  int depth = 0;
+  bool in_string = false;
+  bool escaped = false;
+  void feed(char byte) {
+    if (in_string) {
+      if (escaped)
+        escaped = false;
+      else if (byte == '\\')
+        escaped = true;
+      else if (byte == '"')
+        in_string = false;
+    } else if (byte == '"') {
+      in_string = true;
+    } else if (byte == '{' || byte == '[') {
+      ++depth;
+    } else if (byte == '}' || byte == ']') {
+      --depth;
+    }
+  }
+  // Returns the position of the next byte that feed() or a reader of lines must see.
+  size_t next_event(std::string_view text, size_t at) const;
+};
+
+// Returns the position of the first bracket that is nested deeper than `limit`; npos: none.
+size_t find_deeper(std::string_view json, int limit);
+
+// JSON for objects with very many names: a Json searches all its names for each new one.
+using SortedJson = nlohmann::json;
+SortedJson read_sorted_json_file(const std::string& path);  // throws the same errors as read_json_file
 
 }  // namespace trl::base

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "base/json/json.h"
-#include "base/json/json_nesting.h"
 
 namespace trl::base {
 
@@ -38,16 +37,14 @@ std::string mark_nonfinite(std::string_view text) {
 // Returns false if a mark is a key.
 bool restore_nonfinite(Json& json) {
   if (json.is_object()) {
-    for (const auto& [key, value] : json.items()) {
+    for (const auto& [key, value] : json.items())
       if (key.starts_with(kMark)) return false;
-    }
   }
-  if (json.is_structured()) return std::all_of(json.begin(), json.end(), restore_nonfinite);
+  if (json.is_structured()) return std::ranges::all_of(json, restore_nonfinite);
   if (!json.is_string() || !json.get_ref<const std::string&>().starts_with(kMark)) return true;
   const size_t size = json.get_ref<const std::string&>().size() + 2;
-  for (const auto& [word, value] : kNonfinite) {
+  for (const auto& [word, value] : kNonfinite)
     if (word.size() == size) json = value;
-  }
   return true;
 }
 
@@ -175,7 +172,7 @@ bool is_nonfinite(const Json& value) {
 // Returns whether a value is one that Json::dump writes differently.
 bool holds_inexact(const Json& value) {
   return value.is_binary() || is_nonfinite(value) ||
-         (value.is_structured() && std::any_of(value.begin(), value.end(), holds_inexact));
+         (value.is_structured() && std::ranges::any_of(value, holds_inexact));
 }
 
 void append_exact(std::string& out, const Json& value) {

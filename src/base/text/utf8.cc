@@ -89,8 +89,7 @@ void append_utf8(std::string& out, char32_t c) {
 }
 
 size_t count_code_points(std::string_view text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+  return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
 std::string replace_invalid_utf8(std::string_view text) {
@@ -98,11 +97,10 @@ std::string replace_invalid_utf8(std::string_view text) {
   out.reserve(text.size());
   for (size_t at = 0; at < text.size();) {
     const Step s = step(text, at);
-    if (s.valid) {
+    if (s.valid)
       out.append(text.substr(at, s.length));
-    } else {
+    else
       out.append("\xEF\xBF\xBD");
-    }
     at += s.length;
   }
   return out;

@@ -2,10 +2,13 @@
 // object, not a global: its owner decides how many threads it has, and none exists before the first parallel
 // call.
 #pragma once
+#include <signal.h>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -40,5 +43,43 @@ class ThreadPool {
   bool stop_ = false;
   std::vector<std::thread> workers_;
 };
+
+// The library's threads take no signals: signals belong to the host's own threads, which wait for them or
+// have handlers. Only SIGBUS is not blocked: a thread gets it for its own reads (mapped_reads.h).
+
+// While this lives, the calling thread takes no signals; a thread that it starts never takes any.
+class NoSignals {
+ public:
+  NoSignals() noexcept;
+  ~NoSignals();
+  NoSignals(const NoSignals&) = delete;
+  NoSignals& operator=(const NoSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+// Threads that this thread starts while this lives, other libraries' too, take no signals and get this name.
+class StartingThreads {
+ public:
+  explicit StartingThreads(const char* name) noexcept;
+  ~StartingThreads();
+
+ private:
+  const NoSignals quiet_;
+  char before_[16] = "";
+};
+
+// name: at most 15 bytes, for ps and debuggers.
+void name_thread(const std::string& name) noexcept;  // this one
+std::thread quiet_thread(const std::string& name, std::function<void()> body);
+
+// Returns the number of threads that this process may use: the smaller of the affinity mask and the quotas of
+// the cgroup and all cgroups above it; at least 1.
+int available_cpus();
+
+// Returns the number that the quotas allow; a large number without any. groups: lines of /proc/self/cgroup;
+// mounts: the mount point of the hierarchies, /sys/fs/cgroup.
+int cgroup_cpus(std::string_view groups, const std::string& mounts);
 
 }  // namespace trl::base

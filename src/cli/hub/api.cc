@@ -1,4 +1,4 @@
-#include "cli/hub/api.h"
+#include "cli/hub/resolve.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -7,10 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "cli/hub/hub_error.h"
-#include "cli/hub/refusal.h"
 #include "cli/hub/request.h"
-#include "cli/hub/retries.h"
 
 namespace trl::cli::hub {
 

@@ -8,8 +8,6 @@
 #include <fstream>
 #include <initializer_list>
 
-#include "cli/hub/hub_error.h"
-
 namespace trl::cli::hub {
 
 namespace {
@@ -21,14 +19,13 @@ std::string variable(const char* name) {
 
 // Returns the first of the variables that is not empty.
 std::string variable(std::initializer_list<const char*> names) {
-  for (const char* name : names) {
+  for (const char* name : names)
     if (std::string value = variable(name); !value.empty()) return value;
-  }
   return "";
 }
 
 bool is_true(std::string value) {
-  std::transform(value.begin(), value.end(), value.begin(), [](unsigned char c) { return std::toupper(c); });
+  std::ranges::transform(value, value.begin(), [](unsigned char c) { return std::toupper(c); });
   return value == "1" || value == "ON" || value == "YES" || value == "TRUE";
 }
 
@@ -112,9 +109,8 @@ Settings settings(const std::string& hub) {
   if (!value.empty() && value != "on" && value != "off")
     throw HubError(fmt::format("{}: '{}' is not accepted; give on or off", key, value));
   if (value == "off") out.off = hub.empty() ? "TRL_HUB=off" : "--hub off";
-  for (const char* name : {"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"}) {
+  for (const char* name : {"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"})
     if (out.off.empty() && is_true(variable(name))) out.off = std::string(name) + "=" + variable(name);
-  }
   return out;
 }
 

@@ -1,5 +1,6 @@
 // The hub's settings in the environment, by the names and defaults of huggingface_hub.
 #pragma once
+#include <stdexcept>
 #include <string>
 
 namespace trl::cli::hub {
@@ -16,5 +17,15 @@ struct Settings {
 // Returns the settings of this process. hub: the value of --hub, or empty: the value of the variable TRL_HUB.
 // Throws HubError for a value that is not accepted.
 Settings settings(const std::string& hub);
+
+// The one way this folder fails: a sentence for the user.
+struct HubError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// The repository exists, but its contents cannot be used.
+struct UnfitError : HubError {
+  using HubError::HubError;
+};
 
 }  // namespace trl::cli::hub

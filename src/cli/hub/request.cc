@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <cctype>
 #include <chrono>
 #include <cstdlib>
@@ -11,8 +10,6 @@
 #include <limits>
 #include <memory>
 #include <utility>
-
-#include "cli/hub/hub_error.h"
 
 namespace trl::cli::hub {
 
@@ -57,6 +54,20 @@ std::string part_of(CURLU* url, CURLUPart part, unsigned flags) {
 
 using Url = std::unique_ptr<CURLU, decltype(&curl_url_cleanup)>;
 
+std::string about_token(const Settings& settings) {
+  if (settings.token.empty())
+    return "for a private one give a token, in HF_TOKEN or as 'hf auth login' stores it";
+  return fmt::format("the token in {} must be allowed to read it", settings.token_origin);
+}
+
+std::string missing(const Settings& settings, const Repo& repo, long status) {
+  const char* const other = repo.type == Repo::Type::model ? "dataset" : "model";
+  return fmt::format(
+      "the {} is missing or private ({}): check the name, which may also be that of a {}{}; {}",
+      repo.type_name(), status, other, repo.by_download ? fmt::format(" (--repo_type {})", other) : "",
+      about_token(settings));
+}
+
 }  // namespace
 
 std::string Reply::header(const std::string& name) const {
@@ -76,7 +87,7 @@ std::string origin_of(const std::string& url) {
   if (scheme != "http" && scheme != "https")
     throw HubError(fmt::format("'{}' is not accepted: a URL of http or https is", url));
   std::string host = part_of(parsed.get(), CURLUPART_HOST, 0);
-  std::transform(host.begin(), host.end(), host.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::ranges::transform(host, host.begin(), [](unsigned char c) { return std::tolower(c); });
   return scheme + "://" + host + ":" + part_of(parsed.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT);
 }
 
@@ -127,7 +138,7 @@ size_t Request::on_header(char* bytes, size_t size, size_t count, void* self) {
       reply.status = std::strtol(std::string(line.substr(space)).c_str(), nullptr, 10);
   } else if (const size_t colon = line.find(':'); colon != std::string_view::npos) {
     std::string name(line.substr(0, colon));
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
     reply.headers[name] = trimmed_value(line.substr(colon + 1));
   }
   return size * count;
@@ -204,6 +215,36 @@ double seconds_to_wait(const Reply& reply, double otherwise) {
   if (const size_t at = limit.find(";t="); at != std::string::npos && limit.find("r=0;") != std::string::npos)
     return std::strtod(limit.c_str() + at + 3, nullptr);
   return otherwise;
+}
+
+void refuse(const Settings& settings, const Repo& repo, const std::string& file, const Reply& reply) {
+  const std::string what = file.empty() ? repo.id : repo.id + ": " + file;
+  const std::string code = reply.header("x-error-code"), page = settings.endpoint + "/" + repo.path();
+  std::string why;
+  if (code == "RevisionNotFound") {
+    why = fmt::format("there is no revision '{}' ({}); {}/tree/main shows which there are", repo.revision,
+                      reply.status, page);
+  } else if (code == "EntryNotFound") {
+    why = fmt::format("the file is not in the revision '{}' ({})", repo.revision, reply.status);
+  } else if (code == "GatedRepo" || (reply.status == 403 && code.empty())) {
+    why = fmt::format("access is not granted ({}): its conditions are accepted at {}; {}", reply.status, page,
+                      about_token(settings));
+  } else if (reply.status == 401 && !settings.token.empty() &&
+             reply.header("x-error-message").starts_with("Invalid credentials")) {
+    why = fmt::format("the hub does not know the token in {} (401)", settings.token_origin);
+  } else if (reply.status == 401 || reply.status == 404) {
+    why = missing(settings, repo, reply.status);
+  } else if (reply.status == 429) {
+    why = fmt::format("the hub refuses further requests (429) and asks to wait {:.0f} s{}",
+                      seconds_to_wait(reply, 60),
+                      settings.token.empty() ? "; with a token (HF_TOKEN) more are allowed" : "");
+  } else if (reply.status >= 500) {
+    why = fmt::format("{} has failed ({}): try again later", settings.endpoint, reply.status);
+  } else {
+    const std::string message = reply.header("x-error-message");
+    why = fmt::format("the hub answers {}{}", reply.status, message.empty() ? "" : ": " + message);
+  }
+  throw HubError(fmt::format("{}: {}", what, why));
 }
 
 }  // namespace trl::cli::hub

@@ -2,6 +2,7 @@
 #pragma once
 #include <curl/curl.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -9,6 +10,7 @@
 #include <string_view>
 
 #include "cli/hub/environment.h"
+#include "cli/hub/repo.h"
 
 namespace trl::cli::hub {
 
@@ -64,5 +66,28 @@ bool is_passing(long status);
 
 // Returns the seconds that a reply of 429 or 503 asks to wait; `otherwise` if it does not say.
 double seconds_to_wait(const Reply& reply, double otherwise);
+
+// Explains a refusal of the hub in words: throws HubError for a reply whose status is an error. file: the
+// requested file, or empty.
+[[noreturn]] void refuse(const Settings& settings, const Repo& repo, const std::string& file,
+                         const Reply& reply);
+
+// Decides how often a request is repeated, and after how many seconds.
+class Retries {
+ public:
+  static constexpr int kMost = 5;
+  // Returns the seconds to wait before the next try; negative: no more tries, because there were enough, the
+  // hub asks for more than two minutes, or nothing has answered yet and it is time to say so.
+  double next(const Reply& reply) {
+    if (++made_ > kMost) return -1;
+    const double seconds = seconds_to_wait(reply, std::min(0.5 * (1 << made_), 8.0));
+    return seconds > kLongest || seconds >= seconds_to_reach() ? -1 : std::max(seconds, 0.1);
+  }
+  void progress() { made_ = 0; }  // bytes were received: further tries are worthwhile
+
+ private:
+  static constexpr double kLongest = 120;
+  int made_ = 0;
+};
 
 }  // namespace trl::cli::hub

@@ -1,16 +1,30 @@
 #include "cli/hub/transfer.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <sys/file.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
+#include <span>
+#include <utility>
+#include <vector>
 
-#include "cli/hub/hub_error.h"
-#include "cli/hub/refusal.h"
+#include "cli/hub/environment.h"
 
 namespace trl::cli::hub {
 
 namespace {
+
+std::string hex_of(std::span<const uint8_t> bytes) {
+  std::string text;
+  for (const uint8_t byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
 
 constexpr int kMostMoves = 10;
 
@@ -22,6 +36,120 @@ std::string plain_etag(std::string etag) {
 }
 
 }  // namespace
+
+bool BlobLock::try_take() {
+  if (file_ < 0) file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0664);
+  if (file_ < 0)
+    throw HubError(
+        fmt::format("the Hugging Face cache cannot be written: {}: {}", path_, std::strerror(errno)));
+  while (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return false;
+    if (errno == ENOLCK || errno == ENOTSUP)
+      return true;  // the file system has no locks; renames are still atomic
+    if (errno != EINTR)
+      throw HubError(fmt::format("{}: it cannot be locked: {}", path_, std::strerror(errno)));
+  }
+  return true;
+}
+
+void BlobLock::release() {
+  if (file_ >= 0) ::close(file_);
+  file_ = -1;
+}
+
+PartialFile::PartialFile(std::string blob, std::string checksum, int64_t size)
+    : blob_(std::move(blob)), path_(blob_ + ".incomplete"), size_(size), digest_(std::move(checksum), size) {}
+
+PartialFile::~PartialFile() { close(); }
+
+void PartialFile::close() {
+  if (file_ >= 0) ::close(file_);
+  file_ = -1;
+}
+
+void PartialFile::fail(const char* what) const {
+  const int error = errno;
+  throw HubError(fmt::format("{}: {}: {}", path_, what, std::strerror(error)));
+}
+
+void PartialFile::open() {
+  file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (file_ < 0) fail("cannot be opened");
+  std::vector<char> buffer(size_t{1} << 20);
+  for (;;) {
+    const ssize_t count = ::read(file_, buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail("cannot be read");
+    if (count == 0) break;
+    written_ += count;
+    digest_.update({buffer.data(), static_cast<size_t>(count)});
+  }
+  if (written_ > size_) restart();
+}
+
+void PartialFile::write(std::string_view bytes) {
+  if (written_ + static_cast<int64_t>(bytes.size()) > size_)
+    throw HubError(fmt::format("{}: more than the {} bytes that the hub told of came", path_, size_));
+  for (std::string_view rest = bytes; !rest.empty();) {
+    const ssize_t count = ::write(file_, rest.data(), rest.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail("cannot be written");
+    rest.remove_prefix(static_cast<size_t>(count));
+  }
+  digest_.update(bytes);
+  written_ += static_cast<int64_t>(bytes.size());
+}
+
+void PartialFile::restart() {
+  digest_.hex();
+  written_ = 0;
+  if (::ftruncate(file_, 0) != 0 || ::lseek(file_, 0, SEEK_SET) != 0) fail("cannot be written");
+}
+
+bool PartialFile::check() {
+  found_ = digest_.hex();
+  return found_ == digest_.expected();
+}
+
+void PartialFile::keep() {
+  close();
+  if (std::rename(path_.c_str(), blob_.c_str()) != 0) fail("cannot be renamed");  // replaces a link there
+}
+
+void PartialFile::discard() {
+  close();
+  ::unlink(path_.c_str());
+}
+
+Digest::Digest(std::string expected, int64_t size) : expected_(std::move(expected)), size_(size) { begin(); }
+
+void Digest::begin() {
+  nettle_sha256_init(&sha256_);
+  nettle_sha1_init(&sha1_);
+  if (is_sha256()) return;
+  const std::string header = fmt::format("blob {}", size_);
+  nettle_sha1_update(&sha1_, header.size() + 1,
+                     reinterpret_cast<const uint8_t*>(header.c_str()));  // with its terminating NUL
+}
+
+void Digest::update(std::string_view bytes) {
+  const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
+  if (is_sha256())
+    nettle_sha256_update(&sha256_, bytes.size(), data);
+  else
+    nettle_sha1_update(&sha1_, bytes.size(), data);
+}
+
+std::string Digest::hex() {
+  uint8_t sum[SHA256_DIGEST_SIZE];
+  const size_t size = is_sha256() ? SHA256_DIGEST_SIZE : SHA1_DIGEST_SIZE;
+  if (is_sha256())
+    nettle_sha256_digest(&sha256_, size, sum);
+  else
+    nettle_sha1_digest(&sha1_, size, sum);
+  begin();
+  return hex_of({sum, size});
+}
 
 Transfer::Transfer(const Job& job, const HubFile& file)
     : job_(job),
@@ -155,11 +283,10 @@ void Transfer::again(const Reply& reply, const std::string& why) {
     fail(fmt::format("{}; gave up after {} tries. The same command resumes where it stopped", why,
                      Retries::kMost));
   job_.meter.pause();
-  if (reply.status == 429) {
+  if (reply.status == 429)
     spdlog::warn("{}: {}: the hub asks to wait {:.0f} s (429)", job_.repo.id, file_.path, seconds);
-  } else {
+  else
     spdlog::warn("{}: {}: {}; trying again", job_.repo.id, file_.path, why);
-  }
   not_before_ =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   begun_ = true;

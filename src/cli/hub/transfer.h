@@ -1,19 +1,109 @@
-// Downloads one file into the cache, step by step: its lock, the hub's reply about it, its bytes from the end
-// of an earlier download, its checksum, its link.
+// Downloading a file into the cache: its checksum, the file while it is written, progress, and the steps.
 #pragma once
+#include <nettle/sha1.h>
+#include <nettle/sha2.h>
+
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
-#include "cli/hub/cache.h"
-#include "cli/hub/meter.h"
-#include "cli/hub/partial_file.h"
 #include "cli/hub/request.h"
-#include "cli/hub/retries.h"
+#include "cli/hub/resolve.h"
 
 namespace trl::cli::hub {
 
+// Computes SHA-256 for a file in Git LFS, or SHA-1 of the git blob, over bytes as they arrive.
+class Digest {
+ public:
+  // expected: 64 hexadecimal digits mean SHA-256, 40 mean git's SHA-1, which hashes the size first.
+  Digest(std::string expected, int64_t size);
+  void update(std::string_view bytes);
+  std::string hex();  // for all bytes so far; the digest is then empty again
+  bool is_sha256() const { return expected_.size() == 64; }
+  const std::string& expected() const { return expected_; }
+
+ private:
+  void begin();
+  std::string expected_;
+  int64_t size_;
+  sha256_ctx sha256_;
+  sha1_ctx sha1_;
+};
+
+// The lock of a blob. Held with flock, as huggingface_hub holds it; released when the object is destroyed.
+class BlobLock {
+ public:
+  explicit BlobLock(std::string path) : path_(std::move(path)) {}
+  ~BlobLock() { release(); }
+  BlobLock(const BlobLock&) = delete;
+  BlobLock& operator=(const BlobLock&) = delete;
+  bool try_take();  // false: another process, or another file of this one, holds it
+  void release();
+
+ private:
+  std::string path_;
+  int file_ = -1;
+};
+
+// A blob of the cache that is being written: <checksum>.incomplete, under its lock.
+class PartialFile {
+ public:
+  PartialFile(std::string blob, std::string checksum, int64_t size);
+  ~PartialFile();
+  PartialFile(const PartialFile&) = delete;
+  PartialFile& operator=(const PartialFile&) = delete;
+
+  void open();  // keeps an earlier download's bytes; throws HubError
+  int64_t written() const { return written_; }
+  bool is_whole() const { return written_ == size_; }
+  void write(std::string_view bytes);  // throws HubError: no room, or more bytes than the file has
+  void restart();                      // from the first byte
+  // Returns whether the checksum is the expected one; found() is the actual one.
+  bool check();
+  const std::string& found() const { return found_; }
+  void keep();     // renames it to the blob
+  void discard();  // removes all of it
+
+ private:
+  void close();
+  [[noreturn]] void fail(const char* what) const;
+  std::string blob_, path_, found_;
+  int64_t size_, written_ = 0;
+  Digest digest_;
+  int file_ = -1;
+};
+
+// Shows the progress of a download on stderr: a line that redraws itself on a terminal; elsewhere one line at
+// its beginning and one at its end.
+class Meter {
+ public:
+  Meter(std::string name, size_t files, int64_t bytes);
+  ~Meter();
+  Meter(const Meter&) = delete;
+  Meter& operator=(const Meter&) = delete;
+
+  void had(int64_t bytes);  // bytes of an earlier download, which this one resumes
+  void came(int64_t bytes);
+  void lost(int64_t bytes);  // discards bytes, which must be received again
+  void file_done() { ++files_done_; }
+  void draw(bool now = false);
+  void pause() const;  // makes room for another line
+  void finish();       // everything is received
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::string name_;
+  size_t files_, files_done_ = 0;
+  int64_t bytes_, had_ = 0, came_ = 0;
+  bool terminal_;
+  Clock::time_point start_ = Clock::now(), drawn_{};
+};
+
+// Downloads one file into the cache, step by step: its lock, the hub's reply about it, its bytes from the end
+// of an earlier download, its checksum, its link.
 class Transfer {
  public:
   struct Job {

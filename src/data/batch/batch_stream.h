@@ -45,7 +45,7 @@ class BatchStream {
   // Starts a pass instead of an epoch: each row once, in file order, `batch_size` rows per batch; the last
   // batch may be short. The next epoch starts anew. Error(unsupported) if rows are not kept.
   virtual void start_pass(int64_t batch_size);
-  virtual bool next(HostBatch& batch) = 0;  // false: the epoch is over
+  virtual bool next(Batch& batch) = 0;  // false: the epoch is over
 };
 
 // Makes batches of prepared rows, in the order of OrderOptions, whose `rows` is taken from them.
@@ -57,7 +57,7 @@ struct StreamedRows {
   std::function<std::unique_ptr<const RowKind>(const PrepareContext&, const Row& first,
                                                std::string_view name)>
       kind;
-  std::function<void(const std::vector<std::string>& records, HostBatch&)> collate;
+  std::function<void(const std::vector<std::string>& records, Batch&)> collate;
 };
 StreamedRows streamed_sft(const BatchLayout& layout);
 

@@ -10,9 +10,8 @@ namespace trl::data {
 namespace {
 
 int64_t round_up(int64_t value, int64_t multiple) {
-  if (multiple < 1) {
+  if (multiple < 1)
     fail(Status::invalid_argument, "pad_to_multiple_of: {}: at least 1 is accepted", multiple);
-  }
   return (value + multiple - 1) / multiple * multiple;
 }
 
@@ -20,7 +19,7 @@ int64_t length_of(const Example& example) { return static_cast<int64_t>(example.
 
 }  // namespace
 
-void collate(std::span<const Example> examples, const BatchLayout& layout, HostBatch& out) {
+void collate(std::span<const Example> examples, const BatchLayout& layout, Batch& out) {
   out = {};
   out.cu_seqlens.push_back(0);
   int64_t tokens = 0, longest_row = 0;
@@ -43,35 +42,14 @@ void collate(std::span<const Example> examples, const BatchLayout& layout, HostB
       if (layout.padding_free) out.labels[at] = kIgnored;
       at += static_cast<size_t>(length);
       out.cu_seqlens.push_back(static_cast<int32_t>(at));
-      out.max_length = std::max<int64_t>(out.max_length, length);
     }
   }
   out.rows = static_cast<int64_t>(examples.size());
   out.width = round_up(layout.padding_free ? tokens : longest_row, layout.pad_to_multiple_of);
-  out.elements = layout.padding_free ? out.width : out.rows * out.width;
-  out.counted_tokens = layout.padding_free ? out.width : tokens;
-  out.real_tokens = tokens;
-  if (layout.padding_free)
-    out.real_tokens -= std::count(out.input_ids.begin(), out.input_ids.end(), layout.pad_id);
-}
-
-PaddedBatch pad(std::span<const Example> examples, int32_t pad_id, int64_t pad_to_multiple_of) {
-  PaddedBatch out;
-  out.rows = static_cast<int64_t>(examples.size());
-  for (const Example& example : examples) out.width = std::max(out.width, length_of(example));
-  out.width = round_up(out.width, pad_to_multiple_of);
-  const auto cells = static_cast<size_t>(out.rows * out.width);
-  out.input_ids.assign(cells, pad_id);
-  out.labels.assign(cells, kIgnored);
-  out.attention_mask.assign(cells, 0);
-  auto cell = std::ptrdiff_t{0};
-  for (const Example& example : examples) {
-    std::copy(example.input_ids.begin(), example.input_ids.end(), out.input_ids.begin() + cell);
-    std::copy(example.labels.begin(), example.labels.end(), out.labels.begin() + cell);
-    std::fill_n(out.attention_mask.begin() + cell, length_of(example), 1);
-    cell += out.width;
-  }
-  return out;
+  out.input_numel = layout.padding_free ? out.width : out.rows * out.width;
+  out.num_tokens = layout.padding_free ? out.width : tokens;
+  out.non_padding_tokens = tokens;
+  if (layout.padding_free) out.non_padding_tokens -= std::ranges::count(out.input_ids, layout.pad_id);
 }
 
 }  // namespace trl::data

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/text/quantity.h"
+#include "base/text/number.h"
 
 namespace trl::data {
 
@@ -97,12 +97,10 @@ std::vector<int64_t> EpochOrder::batch(int64_t index) const {
 }
 
 int64_t batches_per_epoch(const OrderOptions& options) {
-  if (options.batch_size < 1) {
+  if (options.batch_size < 1)
     fail(Status::invalid_argument, "batch size {}: at least 1 is accepted", options.batch_size);
-  }
-  if (options.rows > UINT32_MAX) {
+  if (options.rows > UINT32_MAX)
     fail(Status::invalid_argument, "{} rows are too many: at most {}", options.rows, UINT32_MAX);
-  }
   const int64_t batches = all_batches(options) / options.ranks;
   if (batches == 0 && !options.may_be_empty) {
     fail_key("dataloader_drop_last",

@@ -23,7 +23,7 @@ struct OrderOptions {
   bool own_generator = false;  // group_by_length: true for evaluation, whose passes are all alike
   int64_t rank = 0;            // of the process, which takes batches rank, rank + ranks, ...
   int64_t ranks = 1;
-  int64_t prefix_window = 0;  // share_prefix_window (prefix_window.h); 0: off
+  int64_t prefix_window = 0;  // share_prefix_window (prefix_tree.h); 0: off
 };
 
 // Orders rows by length, longest first, inside each piece of a random permutation (transformers'

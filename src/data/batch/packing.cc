@@ -46,8 +46,7 @@ void pack_best_fit(std::span<const int64_t> lengths, size_t first_row, int64_t c
       if (!split) break;
     }
   }
-  std::stable_sort(pieces.begin(), pieces.end(),
-                   [](const Piece& a, const Piece& b) { return a.length > b.length; });
+  std::ranges::stable_sort(pieces, [](const Piece& a, const Piece& b) { return a.length > b.length; });
   BestFit fit(capacity, first_row, packs);
   for (const Piece& piece : pieces) fit.place(piece);
 }
@@ -76,11 +75,10 @@ std::vector<Pack> pack(std::span<const int64_t> lengths, int64_t capacity, Packi
   constexpr size_t kBlock = kPackingBlockRows;
   for (size_t begin = 0; begin < lengths.size(); begin += kBlock) {
     const auto block = lengths.subspan(begin, std::min(kBlock, lengths.size() - begin));
-    if (strategy == Packing::wrapped) {
+    if (strategy == Packing::wrapped)
       pack_wrapped(block, begin, capacity, packs);
-    } else {
+    else
       pack_best_fit(block, begin, capacity, strategy == Packing::bfd_split, packs);
-    }
   }
   return packs;
 }

@@ -2,6 +2,7 @@
 #include "data/batch/prefix_tree.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace trl::data {
 
@@ -19,7 +20,7 @@ struct Tree {
 
 class Trie {
  public:
-  Trie(const TokenRows& rows, const TreeLimits& limits) : rows_(rows), limits_(limits) {}
+  Trie(const Batch& batch, const TreeLimits& limits) : batch_(batch), limits_(limits) {}
 
   void add(int32_t place, int32_t length) {
     for (Tree& tree : trees_) {
@@ -54,9 +55,12 @@ class Trie {
     return nodes_.size() - 1;
   }
 
-  bool same(int32_t a, int32_t b) const {
-    return rows_.input_ids[a] == rows_.input_ids[b] && rows_.labels[a] == rows_.labels[b] &&
-           rows_.position_ids[a] == rows_.position_ids[b];
+  bool same(int32_t first, int32_t second) const {
+    const auto a = static_cast<size_t>(first), b = static_cast<size_t>(second);
+    return batch_.input_ids[a] == batch_.input_ids[b] && batch_.labels[a] == batch_.labels[b] &&
+           batch_.position_ids[a] == batch_.position_ids[b] &&
+           std::ranges::all_of(batch_.token_columns,
+                               [&](const auto& column) { return column.second[a] == column.second[b]; });
   }
 
   // Counts the tokens of a node with which a document continues.
@@ -80,8 +84,8 @@ class Trie {
         return shared;
       }
       const std::vector<size_t>& children = nodes_[at].children;
-      const auto next = std::find_if(children.begin(), children.end(),
-                                     [&](size_t child) { return same(nodes_[child].place, place); });
+      const auto next =
+          std::ranges::find_if(children, [&](size_t child) { return same(nodes_[child].place, place); });
       if (next == children.end()) {
         if (add) end_behind(at, count, place, length);
         return shared;
@@ -108,7 +112,7 @@ class Trie {
     nodes_[rest].children = std::move(nodes_[at].children);
     nodes_[at].children = {rest};
     nodes_[at].length = count;
-    std::replace(ends_.begin(), ends_.end(), at, rest);
+    std::ranges::replace(ends_, at, rest);
   }
 
   void lay_out(size_t root, std::vector<int32_t>& segments, PrefixTree& out) const {
@@ -131,20 +135,125 @@ class Trie {
     }
   }
 
-  const TokenRows& rows_;
+  const Batch& batch_;
   const TreeLimits limits_;
   std::vector<Node> nodes_;
   std::vector<Tree> trees_;
   std::vector<size_t> ends_;  // the last node of each document
 };
 
+template <typename T>
+std::vector<T> gathered(const std::vector<T>& values, const std::vector<int32_t>& places) {
+  std::vector<T> out;
+  out.reserve(places.size());
+  for (const int32_t place : places) out.push_back(values[static_cast<size_t>(place)]);
+  return out;
+}
+
+using Group = std::vector<size_t>;  // places of rows in the order
+
+// Says whether two rows share enough tokens at the beginning for a tree.
+bool alike(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
+  const auto parted = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  const auto shared = parted.first - a.begin();
+  const auto longer = static_cast<double>(std::max(a.size(), b.size()));
+  return shared >= kWorthwhile.least && static_cast<double>(shared) >= kWorthwhile.share * longer;
+}
+
+// Groups the places of rows that begin alike, with no group larger than a batch. Sorted by their tokens, rows
+// that share most are neighbours.
+std::vector<Group> groups_of(const std::vector<int64_t>& rows, size_t most, const RowTokens& tokens) {
+  std::vector<std::vector<int32_t>> ids;
+  for (const int64_t row : rows) ids.push_back(tokens(row));
+  Group sorted(rows.size());
+  std::iota(sorted.begin(), sorted.end(), size_t{0});
+  std::ranges::stable_sort(sorted, [&](size_t a, size_t b) { return ids[a] < ids[b]; });
+  std::vector<Group> groups;
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    const bool joins = i > 0 && groups.back().size() < most && alike(ids[sorted[i - 1]], ids[sorted[i]]);
+    if (!joins) groups.emplace_back();
+    groups.back().push_back(sorted[i]);
+  }
+  for (Group& group : groups) std::ranges::sort(group);
+  std::ranges::sort(groups, [](const Group& a, const Group& b) {
+    return a.size() != b.size() ? a.size() > b.size() : a.front() < b.front();
+  });
+  return groups;
+}
+
 }  // namespace
 
-PrefixTree prefix_tree(const TokenRows& rows, const TreeLimits& limits) {
-  Trie trie(rows, limits);
-  for (size_t d = 0; d + 1 < rows.cu_seqlens.size(); ++d)
-    trie.add(rows.cu_seqlens[d], rows.cu_seqlens[d + 1] - rows.cu_seqlens[d]);
+PrefixTree prefix_tree(const Batch& batch, const TreeLimits& limits) {
+  Trie trie(batch, limits);
+  for (size_t d = 0; d + 1 < batch.cu_seqlens.size(); ++d)
+    trie.add(batch.cu_seqlens[d], batch.cu_seqlens[d + 1] - batch.cu_seqlens[d]);
   return trie.laid_out();
+}
+
+std::optional<Batch> shared_beginnings(const Batch& batch, const TreeLimits& limits) {
+  if (!batch.parents.empty()) return std::nullopt;
+  PrefixTree tree = prefix_tree(batch, limits);
+  if (std::ssize(tree.tokens) == batch.tokens()) return std::nullopt;
+  Batch out;
+  static_cast<BatchRows&>(out) = batch;
+  out.input_ids = gathered(batch.input_ids, tree.tokens);
+  out.labels = gathered(batch.labels, tree.tokens);
+  out.position_ids = gathered(batch.position_ids, tree.tokens);
+  for (const auto& [name, values] : batch.token_columns)
+    out.token_columns.emplace(name, gathered(values, tree.tokens));
+  out.sequences = batch.sequences.empty() ? std::move(tree.ends) : gathered(tree.ends, batch.sequences);
+  out.cu_seqlens = std::move(tree.cu_seqlens);
+  out.parents = std::move(tree.parents);
+  return out;
+}
+
+RowBatches brought_together(const RowBatches& batches, const RowTokens& tokens) {
+  std::vector<int64_t> rows;
+  std::vector<size_t> home, room;
+  for (size_t b = 0; b < batches.size(); ++b) {
+    rows.insert(rows.end(), batches[b].begin(), batches[b].end());
+    home.resize(rows.size(), b);
+    room.push_back(batches[b].size());
+  }
+  std::vector<Group> places(batches.size());
+  const auto put = [&](const Group& group, size_t to) {
+    if (room[to] < group.size()) return false;
+    places[to].insert(places[to].end(), group.begin(), group.end());
+    room[to] -= group.size();
+    return true;
+  };
+  const auto put_next = [&](const Group& group) {
+    size_t tried = 0;
+    while (tried < room.size() && !put(group, (home[group.front()] + tried) % room.size())) ++tried;
+    return tried < room.size();
+  };
+  const size_t most = room.empty() ? 0 : *std::ranges::max_element(room);
+  Group alone, moved;
+  for (const Group& group : groups_of(rows, most, tokens))
+    if (group.size() == 1 || !put_next(group)) alone.insert(alone.end(), group.begin(), group.end());
+  for (const size_t place : alone)
+    if (!put({place}, home[place])) moved.push_back(place);
+  for (const size_t place : moved) put_next({place});
+  RowBatches out;
+  for (Group& batch : places) {
+    std::ranges::sort(batch);
+    std::vector<int64_t>& own = out.emplace_back();
+    for (const size_t place : batch) own.push_back(rows[place]);
+  }
+  return out;
+}
+
+std::vector<int64_t> WindowedOrder::batch(int64_t index, const RowTokens& tokens) {
+  if (window_ == 0) return order_.batch(index);
+  const int64_t begin = index / window_ * window_;
+  if (begin != begin_) {
+    RowBatches batches;
+    for (int64_t i = begin; i < std::min(begin + window_, order_.size()); ++i)
+      batches.push_back(order_.batch(i));
+    batches_ = brought_together(batches, tokens);
+    begin_ = begin;
+  }
+  return batches_[static_cast<size_t>(index - begin)];
 }
 
 }  // namespace trl::data

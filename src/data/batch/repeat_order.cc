@@ -9,10 +9,9 @@ namespace trl::data {
 
 RepeatOrder::RepeatOrder(const RepeatOptions& options) : options_(options), generator_(options.seed) {
   for (const int64_t count :
-       {options_.num_generations, options_.prompts_per_generation_batch, options_.repeat_count}) {
+       {options_.num_generations, options_.prompts_per_generation_batch, options_.repeat_count})
     if (count < 1)
       fail(Status::invalid_argument, "order of prompts: a count of {}: at least 1 is accepted", count);
-  }
   start_epoch(0);
 }
 

@@ -45,11 +45,10 @@ class ShuffleBuffer {
   void take_turn() {
     size_t taken = 0;
     for (T item; taken < chunk_ && inputs_[turn_](item); ++taken) buffer_.push_back(std::move(item));
-    if (taken == 0) {
+    if (taken == 0)
       inputs_.erase(inputs_.begin() + static_cast<std::ptrdiff_t>(turn_));
-    } else {
+    else
       ++turn_;
-    }
     if (turn_ >= inputs_.size()) turn_ = 0;
   }
 

@@ -47,7 +47,7 @@ class AsRead final : public BatchStream {
     }
   }
 
-  bool next(HostBatch& batch) override {
+  bool next(Batch& batch) override {
     const std::vector<std::string> records = next_records();
     if (records.empty()) return false;
     how_.collate(records, batch);
@@ -70,8 +70,7 @@ class AsRead final : public BatchStream {
   void open_kind() {
     RowText row;
     const auto holds = [&](const auto& shard) { return shard->next_text(row); };
-    if (std::any_of(shards_.begin(), shards_.end(), holds))
-      kind_ = how_.kind(context_, parse_row(row), name());
+    if (std::ranges::any_of(shards_, holds)) kind_ = how_.kind(context_, parse_row(row), name());
     rewind();
   }
 
@@ -184,7 +183,7 @@ StreamedRows streamed_sft(const BatchLayout& layout) {
   return {[](const PrepareContext& context, const Row& first, std::string_view) {
             return std::make_unique<const SftTokens>(context, first);
           },
-          [layout](const std::vector<std::string>& records, HostBatch& out) {
+          [layout](const std::vector<std::string>& records, Batch& out) {
             std::vector<Example> rows;
             for (const std::string& record : records) rows.push_back(decode_example(record));
             collate(rows, layout, out);

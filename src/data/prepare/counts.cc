@@ -1,7 +1,7 @@
 #include "data/prepare/counts.h"
 
 #include "base/error.h"
-#include "base/text/quantity.h"
+#include "base/text/number.h"
 
 namespace trl::data {
 
@@ -22,9 +22,8 @@ void Counts::add_row(const RowText& row) {
 
 void Counts::add(const Events& events, const RowText& row) {
   const size_t from = is_dropped(events) ? kFirstDropped : 0;
-  for (size_t event = from; event < Event::count; ++event) {
+  for (size_t event = from; event < Event::count; ++event)
     if (events[event]) add(static_cast<Event::Kind>(event), [&] { return row.where(); });
-  }
 }
 
 void Counts::add(const Counts& later) {
@@ -72,11 +71,10 @@ Counts Counts::from_json(const base::Json& json) try {
 void Counts::report_left_out(std::string_view name, base::LogSink& log) const {
   const Met& rows = met[Event::left_out];
   if (rows.rows == 0) return;
-  log.warning(
-      "data",
-      "{}: in {} the chat template renders nothing of a message, which is then not trained on: does it "
-      "know the message's role? (the first: {})",
-      name, of_read(rows.rows), rows.first);
+  log.warning("data",
+              "{}: in {} the chat template renders nothing of a message, which is then not trained on: does "
+              "it know the message's role? (the first: {})",
+              name, of_read(rows.rows), rows.first);
 }
 
 void Counts::report_short_rows(std::string_view name, base::LogSink& log) const {

@@ -11,9 +11,8 @@ namespace trl::data {
 namespace {
 
 bool trains_other_ids(const Example& example) {
-  for (size_t i = 0; i < example.labels.size(); ++i) {
+  for (size_t i = 0; i < example.labels.size(); ++i)
     if (example.labels[i] != kIgnored && example.labels[i] != example.input_ids[i]) return true;
-  }
   return false;
 }
 

@@ -4,8 +4,11 @@
 #include <span>
 #include <vector>
 
+#include "base/log.h"
+#include "data/prepare/counts.h"
 #include "data/prepare/preference_examples.h"
 #include "data/prepare/preparation.h"
+#include "data/prepare/prepare_context.h"
 #include "data/prepare/row_kind.h"
 
 namespace trl::data {

@@ -121,9 +121,8 @@ size_t DpoRows::least_bytes_to_drop() const {
 size_t DpoRows::most_tokens(Row& row) const {
   reader_.normalize(row);
   give_prompt(reader_, row, implicit_);
-  for (const char* side : {"chosen", "rejected"}) {
+  for (const char* side : {"chosen", "rejected"})
     if (row.value[side] == base::Json::array()) return SIZE_MAX;
-  }
   const size_t prompt = RowReader::most_ids(reader_.prompt_text(row));
   return std::min(prompt, static_cast<size_t>(reader_.arguments().max_prompt_length.value_or(INT64_MAX)));
 }
@@ -187,11 +186,10 @@ void KtoRows::examples(Row& row, std::vector<Made<UnpairedExample>>& out) const 
   reader_.normalize(row);
   for (const char* column : {"chosen", "rejected"}) {
     if (is_there(row, "completion") && is_there(row, column)) {
-      fail(
-          Status::format,
-          "{}: has columns 'completion' and '{}': an unpaired row has prompt, completion and label, a paired "
-          "one prompt, chosen and rejected",
-          row.where, column);
+      fail(Status::format,
+           "{}: has columns 'completion' and '{}': an unpaired row has prompt, completion and label, a "
+           "paired one prompt, chosen and rejected",
+           row.where, column);
     }
   }
   if (!paired_) {

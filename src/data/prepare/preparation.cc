@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/files/hash.h"
 #include "base/interrupt.h"
-#include "base/threads/quiet_thread.h"
+#include "base/threads/thread_pool.h"
 #include "data/source/numpy_shuffle.h"
 
 namespace trl::data {
@@ -107,9 +107,8 @@ void Preparation::find_dropped() {
     std::iota(rows.begin(), rows.end(), begin);
     table_->fetch(rows, texts);
     std::vector<size_t> long_ones;
-    for (size_t i = 0; i < texts.size(); ++i) {
+    for (size_t i = 0; i < texts.size(); ++i)
       if (texts[i].json.size() >= least) long_ones.push_back(i);
-    }
     std::vector<std::optional<Counts>> counts(long_ones.size());
     context_.pool->parallel_for(static_cast<int64_t>(long_ones.size()), 8, [&](int64_t from, int64_t to) {
       for (auto i = static_cast<size_t>(from); i < static_cast<size_t>(to); ++i)
@@ -137,8 +136,7 @@ void Preparation::run() {
       rows.resize(count);
       std::iota(rows.begin(), rows.end(), begin);
       if (shuffled) std::copy_n(order.begin() + begin, count, rows.begin());
-      std::erase_if(rows,
-                    [&](int64_t row) { return std::binary_search(dropped_.begin(), dropped_.end(), row); });
+      std::erase_if(rows, [&](int64_t row) { return std::ranges::binary_search(dropped_, row); });
       prepare_rows(rows, counts);
       base::progress("tokenize", begin + static_cast<int64_t>(count), table_->size());
       const std::lock_guard lock(mutex_);
@@ -201,11 +199,10 @@ int64_t Preparation::source_row(int64_t row) const {
   int64_t below = 0, above = static_cast<int64_t>(dropped_.size());
   while (below < above) {  // counts the dropped rows before it
     const int64_t middle = (below + above) / 2;
-    if (dropped_[static_cast<size_t>(middle)] - middle <= row) {
+    if (dropped_[static_cast<size_t>(middle)] - middle <= row)
       below = middle + 1;
-    } else {
+    else
       above = middle;
-    }
   }
   return row + below;
 }

@@ -11,7 +11,6 @@
 #include "base/interrupt.h"
 #include "data/prepare/prepare_context.h"
 #include "data/prepare/record_store.h"
-#include "data/prepare/row_cache.h"
 #include "data/prepare/row_kind.h"
 #include "data/source/table.h"
 

@@ -1,6 +1,6 @@
 // Byte records, appended in order and read in any order: zstd-compressed in blocks, in memory up to a limit
 // and beyond it in a file. A finished store can be published under a name and opened by later runs
-// (row_cache.h). Appending is exclusive; other threads may read meanwhile.
+// (RowCache). Appending is exclusive; other threads may read meanwhile.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "base/files/files.h"
+#include "base/log.h"
 #include "base/memory/memory.h"
 #include "base/threads/thread_pool.h"
+#include "data/prepare/counts.h"
 
 namespace trl::data {
 
@@ -70,6 +72,29 @@ class RecordStore {
   mutable size_t cached_block_ = SIZE_MAX;
   mutable std::string cached_;
   mutable std::vector<uint32_t> cached_begins_;  // of that block's records, and the end
+};
+
+// Prepared rows on disk, for later runs over the same rows: one file for each content (rows, tokenizer,
+// options), in dataset_cache_dir. Safe with several processes: a file appears whole or not at all, and the
+// oldest files are removed when all of them exceed dataset_cache_limit.
+class RowCache {
+ public:
+  RowCache() = default;  // no cache
+  RowCache(std::string directory, uint64_t limit_bytes)
+      : directory_(std::move(directory)), limit_bytes_(limit_bytes) {}
+
+  bool is_on() const { return !directory_.empty() && limit_bytes_ > 0; }
+  // Returns null if the file is missing, or is not valid (a warning; it is removed).
+  std::unique_ptr<RecordStore> find(uint64_t key, Counts* counts, base::MemoryCounter* memory,
+                                    base::LogSink& log) const;
+  // Throws Error(io) if the file cannot be written.
+  void add(uint64_t key, RecordStore& rows, const Counts& counts) const;
+
+ private:
+  std::string path(uint64_t key) const;
+  void shrink(const std::string& newest) const;
+  std::string directory_;
+  uint64_t limit_bytes_ = 0;
 };
 
 }  // namespace trl::data

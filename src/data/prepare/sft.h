@@ -6,27 +6,26 @@
 #include <vector>
 
 #include "data/prepare/example.h"
-#include "data/prepare/prepare_context.h"
+#include "data/prepare/preparation.h"
 #include "data/source/source.h"
 #include "data/source/table.h"
 
 namespace trl::data {
 
-// Prepared rows. Errors of rows that could not be prepared, and counts of cut and dropped rows, are reported
-// by the next call: exclusive.
+// Prepared rows, read in any order: exclusive, like Preparation.
 class Examples {
  public:
-  Examples() = default;
-  virtual ~Examples() = default;
-  Examples(const Examples&) = delete;
-  Examples& operator=(const Examples&) = delete;
-  virtual int64_t size() = 0;  // waits until it is known
-  virtual Example read(int64_t row) = 0;
-  virtual std::vector<uint32_t> lengths() = 0;  // of all rows, in tokens; waits for all
-  virtual int64_t total_tokens() = 0;           // waits for all
-  virtual void tell() = 0;  // at the end of a run: reports once the cut and dropped rows among those read
-  virtual uint64_t fingerprint() const = 0;       // of the rows and everything that they are made with
-  virtual bool completion_only_loss() const = 0;  // the resolved value
+  Examples(std::shared_ptr<const Table> table, const PrepareContext& context);
+  Preparation& rows() { return rows_; }
+  int64_t size() { return rows_.size(); }
+  Example read(int64_t row) { return decode_example(rows_.read(row)); }
+  std::vector<uint32_t> lengths();  // of all rows, in tokens; waits for all
+  int64_t total_tokens() { return rows_.total_tokens(); }
+  bool completion_only_loss() const { return completion_only_; }  // the resolved value
+
+ private:
+  bool completion_only_ = false;
+  Preparation rows_;
 };
 
 // See Preparation. Warnings count dropped and cut rows; throws Error(format) if no row is left.

@@ -8,9 +8,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "data/row/alpaca.h"
-#include "data/row/from_value.h"
-#include "text/chat_template/assistant_mask.h"
+#include "data/row/conversions.h"
+#include "text/chat_template/chat_template.h"
 
 namespace trl::data {
 
@@ -18,10 +17,8 @@ namespace {
 
 constexpr std::string_view kNoMarkers =
     "assistant_only_loss: the tokenizer's chat template has no {% generation %} markers and is not one of "
-    "the known ones "
-    "that have a variant with them; put {% generation %} and {% endgeneration %} around what the assistant "
-    "says and give "
-    "the template through chat_template or chat_template_path";
+    "the known ones that have a variant with them; put {% generation %} and {% endgeneration %} around what "
+    "the assistant says and give the template through chat_template or chat_template_path";
 
 bool is_conversational(Format format) {
   return format == Format::messages || format == Format::prompt_completion_messages;
@@ -62,11 +59,10 @@ SftRows::SftRows(const PrepareContext& context, const Row& first)
       split || find_column(row, "completion_mask") != nullptr || find_column(row, "labels") != nullptr;
   completion_only_ = context.completion_only_loss.value_or(arguments_.completion_only_loss.value_or(split));
   if (arguments_.completion_only_loss == true && !masked && !context.completion_only_loss) {
-    fail_key(
-        "completion_only_loss",
-        "completion_only_loss: {} holds no completions (its format is {}): 'prompt' and 'completion' columns "
-        "are expected, or completion_only_loss: false",
-        first_where_, format_name(format_));
+    fail_key("completion_only_loss",
+             "completion_only_loss: {} holds no completions (its format is {}): 'prompt' and 'completion' "
+             "columns are expected, or completion_only_loss: false",
+             first_where_, format_name(format_));
   }
   if (arguments_.assistant_only_loss && !is_conversational(format_)) {
     fail_key(
@@ -75,16 +71,14 @@ SftRows::SftRows(const PrepareContext& context, const Row& first)
         first_where_, format_name(format_),
         format_ == Format::tokenized ? ", or false; 'assistant_masks' beside input_ids always count" : "");
   }
-  if (arguments_.skip_prepare_dataset && format_ != Format::tokenized) {
+  if (arguments_.skip_prepare_dataset && format_ != Format::tokenized)
     fail_column(row, "input_ids", "a list of token ids (skip_prepare_dataset)");
-  }
   for (size_t i = 0; i < kBeside.size(); ++i) beside_[i] = find_column(row, kBeside[i]) != nullptr;
   if (format_ == Format::tokenized && beside_[3] && context.packing == Packing::wrapped) {
-    fail_key(
-        "packing_strategy",
-        "packing_strategy: wrapped: the documents of 'seq_lengths' ({}) would see each other; give bfd or "
-        "bfd_split",
-        first_where_);
+    fail_key("packing_strategy",
+             "packing_strategy: wrapped: the documents of 'seq_lengths' ({}) would see each other; give bfd "
+             "or bfd_split",
+             first_where_);
   }
   if (is_conversational(format_)) open_template(row);
 }
@@ -106,9 +100,8 @@ void SftRows::tell_unread(const Row& given, const Row& converted) const {
     names.insert({"system", "history"});
   }
   std::set<std::string> unread;
-  for (const std::string& name : names) {
+  for (const std::string& name : names)
     if (find_column(given, name) != nullptr && !read.contains(name)) unread.insert(name);
-  }
   if (unread.empty()) return;
   log_.warning("data",
                "{}: {} {} trained on; {} could be too, and {} ignored (dataset_select_columns names the "
@@ -154,10 +147,9 @@ void SftRows::warn_unless_stop_is_trained() const {
     if (tokenizer_.decode(id, true).empty()) return;
     break;
   }
-  log_.warning(
-      "data",
-      "the chat template leaves the token that ends an assistant's turn out of what is trained (outside "
-      "generation markers); the model may not learn to stop");
+  log_.warning("data",
+               "the chat template leaves the token that ends an assistant's turn out of what is trained "
+               "(outside generation markers); the model may not learn to stop");
 }
 
 void SftRows::convert(Row& row) const {
@@ -201,12 +193,11 @@ SftRows::Rendering SftRows::render(const Row& row, const base::Json& messages, b
   if (!assistant) return {tokenizer_.encode(rendered.text, false), {}, left_out};
   text::Encoding encoding = tokenizer_.encode_with_offsets(rendered.text, false);
   std::vector<uint8_t> mask = text::assistant_mask(rendered, encoding.offsets);
-  if (std::find(mask.begin(), mask.end(), 1) == mask.end()) {
-    fail_key(
-        "assistant_only_loss",
-        "assistant_only_loss: {}: no token of the row is the assistant's: the conversation has no assistant "
-        "turn, or the chat template puts no {{% generation %}} markers around it",
-        row.where);
+  if (std::ranges::find(mask, 1) == mask.end()) {
+    fail_key("assistant_only_loss",
+             "assistant_only_loss: {}: no token of the row is the assistant's: the conversation has no "
+             "assistant turn, or the chat template puts no {{% generation %}} markers around it",
+             row.where);
   }
   return {std::move(encoding.ids), std::move(mask), left_out};
 }
@@ -226,9 +217,8 @@ Tokens SftRows::join(const std::vector<int32_t>& prompt, Rendering whole) const 
   std::vector<uint8_t> completion(whole.ids.size(), 1);
   std::fill_n(completion.begin(), shared, 0);
   Tokens out = labelled(std::move(whole), completion);
-  if (shared < prompt.size()) {
+  if (shared < prompt.size())
     out.lost = tokenizer_.decode({prompt.data() + shared, prompt.size() - shared}, false);
-  }
   return out;
 }
 
@@ -266,9 +256,8 @@ Tokens SftRows::tokenized(const Row& row) const {
     return tokens;
   };
   if (labels) return parted({std::move(rendering.ids), labels_column(row, "labels", vocab_size_, count), {}});
-  if (arguments_.skip_prepare_dataset && (assistant || completion)) {
+  if (arguments_.skip_prepare_dataset && (assistant || completion))
     fail_column(row, "labels", "a list (skip_prepare_dataset leaves masks unread)");
-  }
   if (assistant) rendering.assistant = mask_column(row, "assistant_masks", count);
   return parted(labelled(std::move(rendering),
                          completion ? mask_column(row, "completion_mask", count) : std::vector<uint8_t>()));

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "base/text/quantity.h"
+#include "base/text/number.h"
 
 namespace trl::data {
 
@@ -86,13 +86,11 @@ bool SftTokens::cut(Tokens& tokens) const {
     append_documents(tokens, static_cast<int64_t>(start), static_cast<int64_t>(length), documents);
     tokens.documents = std::move(documents);
   }
-  for (std::vector<int32_t>* values : {&tokens.ids, &tokens.labels}) {
-    if (arguments_.truncation_keep_end) {
+  for (std::vector<int32_t>* values : {&tokens.ids, &tokens.labels})
+    if (arguments_.truncation_keep_end)
       values->erase(values->begin(), values->end() - static_cast<std::ptrdiff_t>(length));
-    } else {
+    else
       values->resize(length);
-    }
-  }
   return true;
 }
 
@@ -105,8 +103,7 @@ void SftTokens::cut(Tokens& tokens, const Where& where, Counts& counts) const {
 }
 
 bool SftTokens::is_dropped(const Tokens& tokens) const {
-  return tokens.ids.empty() ||
-         (cuts() && std::none_of(tokens.labels.begin(), tokens.labels.end(), is_trained));
+  return tokens.ids.empty() || (cuts() && std::ranges::none_of(tokens.labels, is_trained));
 }
 
 // A token is at least one byte of the rendered template. The bytes that the template adds to a row are
@@ -200,9 +197,8 @@ std::vector<Example> SftTokens::packed(const std::vector<Tokens>& tokens,
       example.source_rows.push_back(source_rows[static_cast<size_t>(piece.row)]);
     }
     // The documents of a wrapped row attend to each other, as in TRL.
-    if (context_.packing == Packing::wrapped) {
+    if (context_.packing == Packing::wrapped)
       example.seq_lengths = {static_cast<int32_t>(example.input_ids.size())};
-    }
   }
   return out;
 }
@@ -272,9 +268,8 @@ void SftTokens::report(const Counts& counts, std::string_view name) const {
   if (const auto& [parted, first] = counts[Event::parted]; parted > 0) {
     log.warning(
         "data",
-        "{}: in {} the tokens of the prompt are not the first tokens of prompt and completion "
-        "together; the completion starts where they differ, and this end of the prompt is not trained on "
-        "(the first: {})",
+        "{}: in {} the tokens of the prompt are not the first tokens of prompt and completion together; the "
+        "completion starts where they differ, and this end of the prompt is not trained on (the first: {})",
         name, counts.of_read(parted), first);
   }
   counts.report_left_out(name, log);

@@ -116,8 +116,8 @@ void rename_columns(Row& row, const std::vector<std::pair<std::string, std::stri
     const bool stays = row.value.contains(to) && !named(from_to.size(), to, &Pair::first);
     if (stays || named(i, to, &Pair::second)) {
       fail(Status::format,
-           "{}: column '{}' cannot be renamed to '{}' (dataset_columns): there is such a column; the "
-           "row's columns: {}",
+           "{}: column '{}' cannot be renamed to '{}' (dataset_columns): there is such a column; the row's "
+           "columns: {}",
            row.where, from, to, column_names(row));
     }
   }
@@ -153,9 +153,8 @@ Format format_of(const Row& row, const std::string& text_field) {
     fail_column(row, has(row, "output") ? "instruction" : "output", "text");
   fail(Status::format,
        "{}: no column to train on: '{}' (dataset_text_field), 'messages', 'prompt' and 'completion', "
-       "'conversations' "
-       "(from and value), 'instruction' and 'output' or 'input_ids' is expected; the row's columns: {} "
-       "(dataset_columns renames them)",
+       "'conversations' (from and value), 'instruction' and 'output' or 'input_ids' is expected; the row's "
+       "columns: {} (dataset_columns renames them)",
        row.where, text_field, column_names(row));
 }
 
@@ -238,10 +237,10 @@ std::vector<int32_t> labels_column(const Row& row, std::string_view name, int64_
 
 std::vector<uint8_t> mask_column(const Row& row, std::string_view name, size_t count) {
   const base::Json* value = find_column(row, name);
-  const bool bits = value != nullptr && value->is_array() &&
-                    std::all_of(value->begin(), value->end(), [](const base::Json& bit) {
-                      return bit.is_boolean() || bit == 0 || bit == 1;
-                    });
+  const bool bits =
+      value != nullptr && value->is_array() && std::ranges::all_of(*value, [](const base::Json& bit) {
+        return bit.is_boolean() || bit == 0 || bit == 1;
+      });
   if (!bits) fail_column(row, name, "a list of 0 and 1");
   require_length(row, name, value->size(), count);
   std::vector<uint8_t> mask;
@@ -253,8 +252,7 @@ std::vector<uint8_t> mask_column(const Row& row, std::string_view name, size_t c
 std::vector<int32_t> lengths_column(const Row& row, std::string_view name, size_t count) {
   const base::Json* value = find_column(row, name);
   const bool positive =
-      value != nullptr && value->is_array() &&
-      std::all_of(value->begin(), value->end(), [](const base::Json& item) {
+      value != nullptr && value->is_array() && std::ranges::all_of(*value, [](const base::Json& item) {
         return item.is_number_integer() && item.get<int64_t>() > 0 && item.get<int64_t>() <= INT32_MAX;
       });
   if (!positive) fail_column(row, name, "a list of the documents' lengths (integers > 0)");

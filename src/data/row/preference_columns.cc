@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/text/number.h"
-#include "data/row/from_value.h"
+#include "data/row/conversions.h"
 
 namespace trl::data {
 
@@ -16,12 +16,10 @@ namespace {
 
 // Compares values as Arrow shows rows: keys have no order, and null is the same as absent.
 bool same_value(const base::Json& a, const base::Json& b) {
-  if (a.is_array() && b.is_array()) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_value);
-  }
+  if (a.is_array() && b.is_array()) return std::ranges::equal(a, b, same_value);
   if (!a.is_object() || !b.is_object()) return a == b;
   const auto within = [](const base::Json& part, const base::Json& whole) {
-    return std::all_of(part.items().begin(), part.items().end(), [&](const auto& item) {
+    return std::ranges::all_of(part.items(), [&](const auto& item) {
       const auto found = whole.find(item.key());
       return found == whole.end() ? item.value().is_null() : same_value(item.value(), *found);
     });
@@ -64,9 +62,7 @@ Content content_of(const Row& row, std::string_view name) {
 }
 
 void convert_to_chatml(Row& row) {
-  for (const char* name : {"prompt", "completion", "chosen", "rejected"}) {
-    convert_from_value(row, name);
-  }
+  for (const char* name : {"prompt", "completion", "chosen", "rejected"}) convert_from_value(row, name);
 }
 
 void extract_prompt(Row& row) {
@@ -102,9 +98,8 @@ void drop_text_prompt(Row& row) {
   const base::Json* chosen = find_column(row, "chosen");
   const base::Json* rejected = find_column(row, "rejected");
   if (prompt == nullptr || chosen == nullptr || rejected == nullptr || !prompt->is_string() ||
-      !is_messages(*chosen) || !is_messages(*rejected)) {
+      !is_messages(*chosen) || !is_messages(*rejected))
     return;
-  }
   const size_t shared = shared_messages(*chosen, *rejected);
   for (size_t i = 0; i < shared; ++i) {
     const base::Json& message = (*chosen)[i];

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "data/row/alpaca.h"
+#include "data/row/conversions.h"
 #include "data/row/preference_columns.h"
 
 namespace trl::data {
@@ -32,11 +32,10 @@ void RowReader::decide(const Row& first, std::string_view column) {
 }
 
 void RowReader::require(const Row& row, std::string_view column) const {
-  if (conversational()) {
+  if (conversational())
     messages_column(row, column);
-  } else {
+  else
     text_column(row, column);
-  }
 }
 
 std::string RowReader::prompt_text(const Row& row) const {

@@ -1,12 +1,13 @@
-// See row_text.h.
+// Messages that a template leaves out: in most conversations the contents are in the text one after another.
+// For the others, each message gets a unique word, and the conversation is rendered again.
 #include "data/row/row_text.h"
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "base/error.h"
 #include "data/row/columns.h"
-#include "data/row/left_out.h"
 
 namespace trl::data {
 
@@ -16,11 +17,10 @@ base::Json read_tools(const Row& row) {
   const base::Json* column = find_column(row, "tools");
   if (column == nullptr) return nullptr;
   base::Json tools = *column;
-  if (tools.is_string()) {
+  if (tools.is_string())
     tools = base::parse_exact_json(tools.get<std::string>(), row.where + ": column 'tools'");
-  }
-  const bool objects = tools.is_array() &&
-                       std::all_of(tools.begin(), tools.end(), [](const auto& t) { return t.is_object(); });
+  const bool objects =
+      tools.is_array() && std::ranges::all_of(tools, [](const auto& t) { return t.is_object(); });
   if (!objects && !tools.is_null()) fail_column(row, "tools", "a list of objects, or JSON text of one,");
   return tools;
 }
@@ -46,8 +46,8 @@ void refuse_printed_parts(const Row& row, const base::Json& messages, const std:
     one.push_back(messages[i]);
     if (rendered.find(as_it_is.render(one, {}).text) == std::string::npos) continue;
     fail(Status::format,
-         "{}: message {}: its content is a list of parts, which the chat template writes as it stands; "
-         "give the content as text",
+         "{}: message {}: its content is a list of parts, which the chat template writes as it stands; give "
+         "the content as text",
          row.where, i + 1);
   }
 }
@@ -63,6 +63,80 @@ std::string blamed_message(const base::Json& messages) {
   return "";
 }
 
+constexpr std::array<std::string_view, 4> kUsualRoles = {"system", "user", "assistant", "tool"};
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  const size_t begin = text.find_first_not_of(kBlank);
+  return begin == std::string_view::npos ? "" : text.substr(begin, text.find_last_not_of(kBlank) + 1 - begin);
+}
+
+const base::Json* member(const base::Json& value, const char* key) {
+  const auto found = value.is_object() ? value.find(key) : value.end();
+  return value.is_object() && found != value.end() ? &*found : nullptr;
+}
+
+// Returns the text that a rendered message surely shows: its content or the name of its first call.
+std::string_view shown_text(const base::Json& message) {
+  const base::Json* text = member(message, "content");
+  if (text != nullptr && text->is_array() && !text->empty()) text = member(text->front(), "text");
+  const base::Json* calls = member(message, "tool_calls");
+  if ((text == nullptr || !text->is_string() || trimmed(text->get_ref<const std::string&>()).empty()) &&
+      calls != nullptr && calls->is_array() && !calls->empty()) {
+    const base::Json* function = member(calls->front(), "function");
+    text = member(function != nullptr ? *function : calls->front(), "name");
+  }
+  return text != nullptr && text->is_string() ? trimmed(text->get_ref<const std::string&>()) : "";
+}
+
+bool stand_in_order(const base::Json& messages, std::string_view text) {
+  size_t at = 0;
+  return std::ranges::all_of(messages, [&](const base::Json& message) {
+    const std::string_view words = shown_text(message);
+    if (words.empty()) return true;
+    const base::Json* role = member(message, "role");
+    const size_t found = text.find(words, at);
+    at = found + words.size();
+    return found != std::string_view::npos && role != nullptr &&
+           std::ranges::find(kUsualRoles, *role) != kUsualRoles.end();
+  });
+}
+
+std::string word_of(size_t index) { return "qzx" + std::to_string(index) + "xzq"; }
+
+void put_word(base::Json& message, const std::string& word) {
+  if (const auto content = message.find("content"); content != message.end()) {
+    if (content->is_string() && !trimmed(content->get_ref<const std::string&>()).empty()) *content = word;
+    if (content->is_array() && !content->empty()) *content = {{{"type", "text"}, {"text", word}}};
+  }
+  const auto calls = message.find("tool_calls");
+  if (calls == message.end() || !calls->is_array()) return;
+  for (base::Json& call : *calls) {
+    if (!call.is_object()) continue;
+    base::Json& function = member(call, "function") != nullptr ? call["function"] : call;
+    if (member(function, "name") != nullptr) function["name"] = word;
+  }
+}
+
+// Returns the number, from 1, of the first message whose content and tool calls do not appear in the rendered
+// text at all; 0: no message, or the template does not tell. render: renders other messages of the same row.
+size_t first_left_out(const base::Json& messages, const std::string& rendered,
+                      const std::function<std::string(const base::Json&)>& render) {
+  if (stand_in_order(messages, rendered)) return 0;
+  base::Json marked = messages;
+  for (size_t i = 0; i < marked.size(); ++i)
+    if (!shown_text(marked[i]).empty()) put_word(marked[i], word_of(i));
+  std::string text;
+  try {
+    text = render(marked);
+  } catch (const Error&) {
+    return 0;
+  }
+  for (size_t i = 0; i < messages.size(); ++i)
+    if (!shown_text(messages[i]).empty() && text.find(word_of(i)) == std::string::npos) return i + 1;
+  return 0;
+}
+
 }  // namespace
 
 void read_template_variables(const Row& row, text::RenderOptions& options) {
@@ -70,15 +144,14 @@ void read_template_variables(const Row& row, text::RenderOptions& options) {
   if (given == nullptr) return;
   if (!given->is_object()) fail_column(row, "chat_template_kwargs", "an object of template variables");
   for (const auto& [name, value] : given->items()) {
-    if (std::find(kNotVariables.begin(), kNotVariables.end(), name) != kNotVariables.end()) {
+    if (std::ranges::find(kNotVariables, name) != kNotVariables.end()) {
       fail(Status::unsupported, "{}: column 'chat_template_kwargs': '{}' cannot be set by a row", row.where,
            name);
     }
-    if (name == "tools") {
+    if (name == "tools")
       options.tools = value;
-    } else {
+    else
       options.variables[name] = value;
-    }
   }
 }
 

@@ -2,12 +2,13 @@
 // row, and the place where two tokenisations differ.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
 #include "base/json/json.h"
 #include "data/source/row.h"
-#include "text/chat_template/chat_templates.h"
+#include "text/chat_template/chat_template.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace trl::data {

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/json/json.h"
-#include "config/split.h"
+#include "config/datasets.h"
 #include "config/yaml.h"
 
 namespace trl::data {
@@ -30,9 +30,8 @@ std::optional<Json> configurations(const std::string& path) {
   const std::string header = header_of(base::read_file(path));
   if (header.empty()) return std::nullopt;
   std::vector<std::string> warnings;
-  for (const config::YamlEntry& entry : config::parse_yaml_mapping(header, path, warnings)) {
+  for (const config::YamlEntry& entry : config::parse_yaml_mapping(header, path, warnings))
     if (entry.key == "configs" && entry.value.is_array() && !entry.value.empty()) return entry.value;
-  }
   return std::nullopt;
 }
 
@@ -85,9 +84,8 @@ bool apply_card(std::string_view key, DatasetEntry& entry) {
   const std::optional<Json> all = configurations(path);
   if (!all) return false;
   const bool folder = !entry.config.empty() && base::is_directory(base::join_path(entry.path, entry.config));
-  const bool known = std::any_of(all->begin(), all->end(), [&](const Json& one) {
-    return one.is_object() && name_of(one) == entry.config;
-  });
+  const bool known = std::ranges::any_of(
+      *all, [&](const Json& one) { return one.is_object() && name_of(one) == entry.config; });
   if (folder && !known) return false;
   const Json& configuration = chosen(key, path, *all, entry.config);
   entry.config.clear();
@@ -101,8 +99,8 @@ bool apply_card(std::string_view key, DatasetEntry& entry) {
 
 bool card_has_splits(const DatasetEntry& entry) {
   const std::vector<config::SplitPart> parts = config::parse_split(entry.split_key, entry.split);
-  return std::all_of(parts.begin(), parts.end(),
-                     [&](const config::SplitPart& part) { return entry.data_files.contains(part.name); });
+  return std::ranges::all_of(
+      parts, [&](const config::SplitPart& part) { return entry.data_files.contains(part.name); });
 }
 
 void check_card_splits(const DatasetEntry& entry) {

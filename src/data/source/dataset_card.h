@@ -3,7 +3,7 @@
 #pragma once
 #include <string_view>
 
-#include "config/mixture.h"
+#include "config/datasets.h"
 
 namespace trl::data {
 

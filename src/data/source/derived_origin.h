@@ -1,11 +1,16 @@
-// An origin that is derived from others.
+// Origins that are derived from others: parts of splits, mixtures, and a part set aside, by the rules of the
+// formats that do so: TRL's datasets (get_dataset), open-r1's dataset_mixture and alignment-handbook's
+// dataset_mixer.
 #pragma once
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "base/threads/polled_lock.h"
+#include "config/datasets.h"
 #include "data/source/origin.h"
 
 namespace trl::data {
@@ -37,5 +42,18 @@ class DerivedOrigin : public Origin {
   mutable std::vector<std::shared_ptr<const Table>> tables_;
   mutable std::shared_ptr<const Table> table_;
 };
+
+// Parts of a split, and several splits one after another (config/datasets.h). bases: the whole split of each
+// part. key: the option that names the split, for messages.
+std::shared_ptr<const Origin> parts_origin(std::vector<std::shared_ptr<const Origin>> bases,
+                                           std::vector<config::SplitPart> parts, std::string key);
+
+// bases: one for each entry. log outlives the mixture.
+std::shared_ptr<const Origin> mixture_origin(std::vector<std::shared_ptr<const Origin>> bases,
+                                             const config::DatasetArguments& arguments,
+                                             std::vector<config::DatasetEntry> entries, base::LogSink& log);
+// datasets' train_test_split; size: rows to test on, or below 1 their share. test: selects the test part.
+std::shared_ptr<const Origin> split_origin(std::shared_ptr<const Origin> base, double size, uint64_t seed,
+                                           bool test);
 
 }  // namespace trl::data

@@ -81,7 +81,7 @@ class FileTable final : public Table {
   void fetch(std::span<const int64_t> rows, std::vector<RowText>& out) const override {
     std::vector<size_t> order(rows.size());
     std::iota(order.begin(), order.end(), size_t{0});
-    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return rows[a] < rows[b]; });
+    std::ranges::sort(order, [&](size_t a, size_t b) { return rows[a] < rows[b]; });
     out.resize(rows.size());
     auto opened = std::make_unique<BlockStream>(reopen());
     BlockStream& stream = *opened;
@@ -112,10 +112,9 @@ class FileTable final : public Table {
     blocks_.reserve(static_cast<size_t>(stamp_.size / apart + 1));
     base::Xxh3 hash;
     io::JsonRows cut(std::make_unique<HashedStream>(stream, hash));
-    for (JsonPlace place; cut.skip(place); base::progress("rows", ++size_, -1)) {
+    for (JsonPlace place; cut.skip(place); base::progress("rows", ++size_, -1))
       if (blocks_.empty() || place.offset - blocks_.back().place.offset >= apart)
         blocks_.push_back({place, size_});
-    }
     in_array_ = cut.is_array();
     digest_ = hash.digest();
   }
@@ -137,10 +136,7 @@ class FileTable final : public Table {
   }
 
   const Block& block_of(int64_t row) const {
-    const auto behind =
-        std::upper_bound(blocks_.begin(), blocks_.end(), row,
-                         [](int64_t wanted, const Block& block) { return wanted < block.row; });
-    return *(behind - 1);
+    return *(std::ranges::upper_bound(blocks_, row, {}, &Block::row) - 1);
   }
   int64_t bytes_of(const Block& block) const {
     const bool last = &block == &blocks_.back();

@@ -7,11 +7,10 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
-#include "config/local_path.h"
+#include "config/sizes_and_paths.h"
 #include "data/source/dataset_card.h"
-#include "data/source/mixture.h"
+#include "data/source/derived_origin.h"
 #include "data/source/origin.h"
-#include "data/source/split_origin.h"
 
 namespace trl::data {
 
@@ -46,14 +45,13 @@ std::vector<std::string> splits_of(const DatasetEntry& entry) {
 
 bool has_split(const DatasetEntry& entry, const std::string& split) {
   const std::vector<std::string> splits = splits_of(entry);
-  return std::find(splits.begin(), splits.end(), split) != splits.end() ||
+  return std::ranges::find(splits, split) != splits.end() ||
          (entry.data_files.empty() && names_split(folder_of(entry), split));
 }
 
 bool has_all_splits(const DatasetEntry& entry) {
   const std::vector<config::SplitPart> parts = config::parse_split(entry.split_key, entry.split);
-  return std::all_of(parts.begin(), parts.end(),
-                     [&](const auto& part) { return has_split(entry, part.name); });
+  return std::ranges::all_of(parts, [&](const auto& part) { return has_split(entry, part.name); });
 }
 
 void check_splits(const DatasetEntry& entry, const std::vector<config::SplitPart>& parts) {
@@ -95,11 +93,10 @@ std::shared_ptr<const Origin> Opener::split(std::string_view key, const DatasetE
   const std::optional<FileFormat> format = loader_format(entry.path);
   const std::string folder = folder_of(entry);
   std::vector<std::string> paths;
-  if (const auto own = entry.data_files.find(split); own != entry.data_files.end()) {
+  if (const auto own = entry.data_files.find(split); own != entry.data_files.end())
     for (const std::string& file : own->second) paths.push_back(base::join_path(folder, file));
-  } else {
+  else
     paths.push_back(folder);
-  }
   std::vector<RowFile> files;
   std::string names;
   for (const std::string& path : paths) {
@@ -139,11 +136,10 @@ std::shared_ptr<const Origin> open_mixture(Opener& opener, const DatasetArgument
 // Refuses an unknown split name: the rows to train on would be evaluated too.
 void check_eval_split(const DatasetEntry& entry) {
   if (has_all_splits(entry)) return;
-  fail_key(
-      "dataset_splits",
-      "dataset_splits: '{}': {} has no files of that split; it has: {}. List splits to train on alone, or "
-      "give eval_dataset_name or test_split_size",
-      entry.split, folder_of(entry), fmt::join(splits_of(entry), ", "));
+  fail_key("dataset_splits",
+           "dataset_splits: '{}': {} has no files of that split; it has: {}. List splits to train on alone, "
+           "or give eval_dataset_name or test_split_size",
+           entry.split, folder_of(entry), fmt::join(splits_of(entry), ", "));
 }
 
 // Returns each entry with the files that the card of its directory names.

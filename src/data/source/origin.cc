@@ -85,9 +85,10 @@ class OnceOrigin final : public Origin {
  private:
   std::exception_ptr cut_short() const {
     return std::make_exception_ptr(Error(
-        Status::io, fmt::format("{}: a call that was cancelled has read a part of it, and it can be read "
-                                "once: open it again",
-                                name_)));
+        Status::io,
+        fmt::format(
+            "{}: a call that was cancelled has read a part of it, and it can be read once: open it again",
+            name_)));
   }
   const std::string name_;
   mutable std::mutex mutex_;
@@ -139,8 +140,7 @@ std::vector<std::unique_ptr<Source>> Origin::shards() const {
 }
 
 std::shared_ptr<const Origin> files_origin(std::vector<RowFile> files, std::string name) {
-  if (std::none_of(files.begin(), files.end(),
-                   [](const RowFile& file) { return io::is_read_once(file.path); }))
+  if (std::ranges::none_of(files, [](const RowFile& file) { return io::is_read_once(file.path); }))
     return std::make_shared<FilesOrigin>(std::move(files), std::move(name));
   const auto open = [files = std::move(files), name] {
     std::vector<SourcePart> parts;

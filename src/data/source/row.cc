@@ -19,9 +19,8 @@ Row parse_row(const RowText& text) {
   const std::string_view origin = text.line == 0 ? row.where : text.file;
   io::check_utf8(text.json, origin, text.line, text.column);
   row.value = base::parse_exact_json(text.json, origin, text.line, text.column);
-  if (!row.value.is_object()) {
+  if (!row.value.is_object())
     fail(Status::format, "{}: a {} instead of a row (an object)", row.where, base::json_type(row.value));
-  }
   if (text.columns != nullptr) select_columns(row, *text.columns);
   row.bytes = text.json.size();
   row.untyped = text.untyped;

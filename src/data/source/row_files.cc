@@ -57,27 +57,23 @@ constexpr std::array<std::string_view, 6> kNoRows = {"README.md",         "confi
 [[noreturn]] void fail_parquet(const std::string& path) {
   fail(Status::unsupported,
        "{}: Parquet is not read by this build; bash examples/setup.sh --parquet brings Arrow and builds with "
-       "it. "
-       "Or convert the file: python3 -c \"import pandas; pandas.read_parquet('{}').to_json('rows.jsonl', "
+       "it. Or convert the file: python3 -c \"import pandas; pandas.read_parquet('{}').to_json('rows.jsonl', "
        "orient='records', lines=True)\"",
        path, path);
 }
 
 std::optional<FileFormat> format_by_name(std::string_view path) {
-  for (const std::string_view compressed : {".gz", ".zst"}) {
+  for (const std::string_view compressed : {".gz", ".zst"})
     if (path.ends_with(compressed)) path.remove_suffix(compressed.size());
-  }
-  for (const Ending& ending : kEndings) {
+  for (const Ending& ending : kEndings)
     if (path.ends_with(ending.text)) return ending.format;
-  }
   return std::nullopt;
 }
 
 void refuse_foreign(const std::string& path) {
-  for (const std::string_view ending : kForeign) {
+  for (const std::string_view ending : kForeign)
     if (path.ends_with(ending))
       fail(Status::unsupported, "{}: {} files are not read; {} are", path, ending, kKnown);
-  }
 }
 
 // Returns the file with the given format or that of its name; refuses contents that are not rows.
@@ -148,9 +144,8 @@ std::string_view split_of(std::string_view name) {
        {"evaluation", "test"}}};
   while (!name.empty()) {
     const size_t end = std::min(name.find_first_of("-._ 0123456789"), name.size());
-    for (const auto& [word, split] : kWords) {
+    for (const auto& [word, split] : kWords)
       if (name.substr(0, end) == word) return split;
-    }
     name.remove_prefix(std::min(end + 1, name.size()));
   }
   return {};
@@ -161,13 +156,11 @@ std::vector<std::string_view> splits_of(const std::vector<std::string>& files, s
   std::vector<std::string_view> by_folder(files.size()), by_name(files.size());
   for (size_t i = 0; i < files.size(); ++i) {
     std::string_view rest = std::string_view(files[i]).substr(directory);
-    for (size_t slash; (slash = rest.find('/')) != std::string_view::npos; rest.remove_prefix(slash + 1)) {
+    for (size_t slash; (slash = rest.find('/')) != std::string_view::npos; rest.remove_prefix(slash + 1))
       if (by_folder[i].empty()) by_folder[i] = split_of(rest.substr(0, slash));
-    }
     by_name[i] = split_of(rest);
   }
-  const bool folders =
-      std::any_of(by_folder.begin(), by_folder.end(), [](std::string_view split) { return !split.empty(); });
+  const bool folders = std::ranges::any_of(by_folder, [](std::string_view split) { return !split.empty(); });
   return folders ? by_folder : by_name;
 }
 
@@ -177,7 +170,7 @@ std::vector<std::string> files_below(const std::string& directory) {
   std::vector<std::string> files;
   for (const std::string& path : found) {
     const std::string name = base::file_name(path);
-    if (name.starts_with('_') || std::find(kNoRows.begin(), kNoRows.end(), name) != kNoRows.end()) continue;
+    if (name.starts_with('_') || std::ranges::find(kNoRows, name) != kNoRows.end()) continue;
     files.push_back(path);
   }
   return files;
@@ -208,15 +201,13 @@ std::vector<std::string> files_of_split(const std::string& directory, const std:
   std::vector<std::string> of_split;
   std::set<std::string_view> others;
   const std::string* unnamed = nullptr;
-  for (size_t i = 0; i < files.size(); ++i) {
-    if (splits[i].empty()) {
+  for (size_t i = 0; i < files.size(); ++i)
+    if (splits[i].empty())
       unnamed = &files[i];
-    } else if (splits[i] == split) {
+    else if (splits[i] == split)
       of_split.push_back(files[i]);
-    } else {
+    else
       others.insert(splits[i]);
-    }
-  }
   if (of_split.empty() && others.empty()) return {};
   if (unnamed != nullptr) {
     fail(Status::unsupported,
@@ -271,8 +262,7 @@ bool names_split(const std::string& directory, std::string_view split) {
   if (!base::is_directory(directory)) return false;
   const std::vector<std::string> files = files_below(directory);
   const std::vector<std::string_view> splits = splits_of(files, base::join_path(directory, "").size());
-  return std::find(splits.begin(), splits.end(), split) != splits.end() ||
-         !files_named(directory, files, split).empty();
+  return std::ranges::find(splits, split) != splits.end() || !files_named(directory, files, split).empty();
 }
 
 std::vector<std::string> splits_in(const std::string& path) {

@@ -53,9 +53,8 @@ class SpoolTable final : public Table {
       hash_.update("\n");
       total_bytes_ += static_cast<int64_t>(text.json.size());
     }
-    for (const Origin& origin : origins_) {
+    for (const Origin& origin : origins_)
       for (const std::string& column : origin.columns) hash_.update(column + "\n");
-    }
     digest_ = hash_.digest();
   }
 

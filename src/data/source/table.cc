@@ -70,7 +70,7 @@ class ConcatenatedTable final : public Table {
 
  private:
   size_t part_of(int64_t row) const {
-    return static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), row) - ends_.begin());
+    return static_cast<size_t>(std::ranges::upper_bound(ends_, row) - ends_.begin());
   }
 
   const std::vector<Part> parts_;
@@ -98,8 +98,7 @@ class SelectedTable final : public Table {
 
   void fetch(std::span<const int64_t> rows, std::vector<RowText>& out) const override {
     std::vector<int64_t> own(rows.size());
-    std::transform(rows.begin(), rows.end(), own.begin(),
-                   [&](int64_t row) { return rows_[static_cast<size_t>(row)]; });
+    std::ranges::transform(rows, own.begin(), [&](int64_t row) { return rows_[static_cast<size_t>(row)]; });
     table_->fetch(own, out);
   }
 

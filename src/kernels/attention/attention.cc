@@ -87,7 +87,7 @@ class Layout {
         begin = end;
       }
     }
-    std::stable_sort(all.begin(), all.end(), [](const Task& a, const Task& b) { return a.cost > b.cost; });
+    std::ranges::stable_sort(all, [](const Task& a, const Task& b) { return a.cost > b.cost; });
     return all;
   }
   int64_t cost(int64_t tree, int64_t begin, int64_t end) const {
@@ -156,11 +156,10 @@ class KeyGradient {
         cpu().add(sum, Type::f32, from, Type::f32, 1, sum, d);
         from = sum;
       }
-      if (last) {
+      if (last)
         cpu().convert(from, Type::f32, at_byte(whole_, at), type_of(whole_), d);
-      } else if (place == 0) {
+      else if (place == 0)
         std::memcpy(sums_.data_ptr<float>() + at, from, static_cast<size_t>(d) * 4);
-      }
     }
   }
   const at::Tensor& whole() const { return whole_; }
@@ -261,9 +260,8 @@ void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const 
        "attention", "contiguous q [tokens, heads, d] and k, v [tokens, kv_heads, d] of one type are needed");
   const std::vector<int32_t>& cu = segments.cu_seqlens;
   bool valid = !cu.empty() && cu.front() == 0 && cu.back() == q.size(0);
-  for (size_t i = 1; valid && i < cu.size(); ++i) {
+  for (size_t i = 1; valid && i < cu.size(); ++i)
     valid = cu[i] >= cu[i - 1] && cu[i] - cu[i - 1] <= segments.max_length;
-  }
   need(valid, "attention",
        "cu_seqlens must rise from 0 to the number of tokens, in steps of at most max_length");
   need(segments.prefix.empty() || segments.prefix.size() == cu.size() - 1, "attention",

@@ -1,7 +1,8 @@
-// Runs one small batch through a plug-in and through the built-in attention: are the results the same, and
-// does the plug-in write only to its outputs?
+// Checks that a plug-in computes the same as the built-in attention and writes only to its outputs, with
+// small batches of typical cases that kernels get wrong: several documents, an empty one, one of a token,
+// lengths that are not a multiple of a block, grouped heads, windows, documents that share a prefix, an
+// unusual scale; in the run's type and head_dim.
 #include <torch/csrc/autograd/autograd.h>
-
 #include <cmath>
 #include <numeric>
 
@@ -12,6 +13,13 @@
 namespace trl::kernels {
 
 namespace {
+
+// One small batch of the comparison.
+struct AttentionCase {
+  std::vector<int64_t> lengths;
+  int64_t heads, kv_heads, window;
+  std::vector<int32_t> prefix = {};  // Segments::prefix
+};
 
 // The allowed relative difference. float32: sums of a few hundred products in another order, and an
 // exponential good to a few units in the last place. bfloat16: a rounding is up to 2^-9 of a value, and
@@ -50,7 +58,7 @@ SegmentsPtr segments_of(const AttentionCase& c) {
 // Marks the border of the window: one key among a thousand could be missing or extra unnoticed. So the last
 // query that sees a certain key, and the first that does not, get a score with it that outweighs all others.
 void mark_window(at::Tensor& q, at::Tensor& k, const AttentionCase& c, double scale) {
-  const auto longest = std::max_element(c.lengths.begin(), c.lengths.end());
+  const auto longest = std::ranges::max_element(c.lengths);
   if (c.window == 0 || *longest <= c.window || !c.prefix.empty()) return;
   const double score = std::log(static_cast<double>(c.window)) + 4;
   const auto value = static_cast<float>(std::sqrt(score / (scale * static_cast<double>(q.size(2)))));
@@ -161,15 +169,15 @@ class Comparison {
                            const Difference& worst, double allowed) const {
     const int64_t d = want.size(2), heads = want.size(1), i = worst.at;
     const float value = got.data_ptr<float>()[i];
-    plugin_.refuse(fmt::format(
-        "({}) gives wrong numbers: {} of token {}, head {}, element {} is {:.6g}, that of the built-in "
-        "attention is {:.6g}; {:.3g} is allowed between them ({}, documents of {} tokens, {}heads {}, "
-        "kv_heads {}, head_dim {}, window {})",
-        plugin_.name(), name, i / (heads * d), i / d % heads, i % d, std::isnan(value) ? NAN : value,
-        want.data_ptr<float>()[i], allowed, type_ == at::kFloat ? "float32" : "bfloat16",
-        fmt::join(case_.lengths, ", "),
-        case_.prefix.empty() ? "" : fmt::format("prefix {}, ", fmt::join(case_.prefix, ", ")), case_.heads,
-        case_.kv_heads, d, case_.window));
+    plugin_.refuse(
+        fmt::format("({}) gives wrong numbers: {} of token {}, head {}, element {} is {:.6g}, that of the "
+                    "built-in attention is {:.6g}; {:.3g} is allowed between them ({}, documents of {} "
+                    "tokens, {}heads {}, kv_heads {}, head_dim {}, window {})",
+                    plugin_.name(), name, i / (heads * d), i / d % heads, i % d,
+                    std::isnan(value) ? NAN : value, want.data_ptr<float>()[i], allowed,
+                    type_ == at::kFloat ? "float32" : "bfloat16", fmt::join(case_.lengths, ", "),
+                    case_.prefix.empty() ? "" : fmt::format("prefix {}, ", fmt::join(case_.prefix, ", ")),
+                    case_.heads, case_.kv_heads, d, case_.window));
   }
 
   const AttentionPlugin& plugin_;
@@ -179,11 +187,47 @@ class Comparison {
   double agreement_ = 0;
 };
 
+// A document longer than the model's window. Time grows with the square of the window, so kWidest represents
+// all wider windows, and only as many of the model's heads take part as leave the built-in attention well
+// below a second.
+AttentionCase beyond_window(const AttentionNeeds& needs) {
+  constexpr int64_t kWidest = 2048, kProducts = int64_t{1} << 30;  // elements of q times elements of k
+  const int64_t window = std::min(needs.window, kWidest), length = window + 37;
+  const int64_t group = needs.heads / needs.kv_heads;
+  const int64_t heads = std::max<int64_t>(1, kProducts / (length * length / 2 * needs.head_dim));
+  const int64_t kv_heads = std::clamp<int64_t>(heads / group, 1, needs.kv_heads);
+  return {{5, length}, kv_heads * std::min(group, heads), kv_heads, window};
+}
+
+std::vector<AttentionCase> cases_of(const AttentionPlugin& plugin, const AttentionNeeds& needs) {
+  std::vector<AttentionCase> cases = {
+      {{33, 1, 20}, needs.heads, needs.kv_heads, 0}, {{1, 37, 0, 130, 2}, 4, 2, 0}, {{300}, 3, 1, 0}};
+  const bool windows = (plugin.table().flags & TRL_KERNEL_WINDOW) != 0;
+  if (windows) {
+    cases.push_back({{5, 150, 64}, 4, 2, 7});
+    cases.push_back({{140, 3}, 2, 2, 65});
+  }
+  if (needs.window > 0) {
+    cases.push_back({{33, 1, 20}, needs.heads, needs.kv_heads, needs.window});
+    cases.push_back(beyond_window(needs));
+  }
+  if ((plugin.table().flags & TRL_KERNEL_PREFIX) != 0) {
+    cases.push_back({{70, 33, 5}, 4, 2, 0, {-1, 0, 0}});
+    if (windows) cases.push_back({{70, 33, 5}, 4, 2, 19, {-1, 0, 0}});
+  }
+  return cases;
+}
+
 }  // namespace
 
-double compare_with_built_in(const AttentionPlugin& plugin, at::ScalarType type, int64_t head_dim,
-                             const AttentionCase& c) {
-  return Comparison(plugin, type, head_dim, c).run();
+AttentionPluginPtr open_attention_plugin(const std::string& path, const AttentionNeeds& needs,
+                                         double* agreement) {
+  auto plugin = std::make_shared<const AttentionPlugin>(path);
+  plugin->require(needs);
+  *agreement = 0;
+  for (const AttentionCase& c : cases_of(*plugin, needs))
+    *agreement = std::max(*agreement, Comparison(*plugin, needs.type, needs.head_dim, c).run());
+  return plugin;
 }
 
 }  // namespace trl::kernels

@@ -1,7 +1,6 @@
 // An attention kernel that a run loads from a shared library (include/trl/kernel.h).
 #pragma once
 #include <ATen/ATen.h>
-
 #include <memory>
 #include <string>
 
@@ -65,15 +64,6 @@ class AttentionPlugin {
 // Error(unsupported) with the reason.
 AttentionPluginPtr open_attention_plugin(const std::string& path, const AttentionNeeds& needs,
                                          double* agreement);
-
-// One small batch of the comparison.
-struct AttentionCase {
-  std::vector<int64_t> lengths;
-  int64_t heads, kv_heads, window;
-  std::vector<int32_t> prefix = {};  // Segments::prefix
-};
-double compare_with_built_in(const AttentionPlugin& plugin, at::ScalarType type, int64_t head_dim,
-                             const AttentionCase& c);
 
 // kernels::attention through a plug-in; the tensors are checked.
 at::Tensor plugin_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

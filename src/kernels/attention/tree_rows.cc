@@ -20,8 +20,7 @@ void check_order(const Segments& segments) {
     if (prefix[i] != -1 && path.empty()) {
       fail(Status::invalid_argument,
            "segment {} of a batch continues segment {}: the one before it, one that this continues, or -1 "
-           "(none) "
-           "is accepted",
+           "(none) is accepted",
            i, prefix[i]);
     }
     path.push_back(static_cast<int32_t>(i));
@@ -30,7 +29,7 @@ void check_order(const Segments& segments) {
 
 TreeRows::TreeRows(const Segments& segments) {
   const std::vector<int32_t>&cu = segments.cu_seqlens, &prefix = segments.prefix;
-  const bool trees = std::any_of(prefix.begin(), prefix.end(), [](int32_t p) { return p != -1; });
+  const bool trees = std::ranges::any_of(prefix, [](int32_t p) { return p != -1; });
   if (!trees) {
     starts.assign(cu.begin(), cu.end());
     return;

@@ -178,7 +178,7 @@ struct FourBitRows {
   int64_t stride;
   Type type;
 };
-// Rows of 8-bit codes (io/int8_rows.h): code * absmax * step.
+// Rows of 8-bit codes (io/four_bit.h): code * absmax * step.
 struct Int8Rows {
   const int8_t* codes;  // rows are `pitch` apart
   const float* absmax;  // [rows]

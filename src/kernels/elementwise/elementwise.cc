@@ -154,10 +154,9 @@ at::Tensor gated_rows(Activation kind, const at::Tensor& gate_up) {
   const int64_t width = gate_up.size(1) / 2;
   at::Tensor y = tensor::empty({gate_up.size(0), width}, gate_up.scalar_type(), MemoryKind::activations);
   tensor::parallel_for(y.size(0), 16, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
+    for (int64_t r = begin; r < end; ++r)
       cpu().gated_forward(kind, at_byte(gate_up, 2 * r * width), at_byte(gate_up, (2 * r + 1) * width),
                           at_byte(y, r * width), type_of(y), width);
-    }
   });
   return y;
 }

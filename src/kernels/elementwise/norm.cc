@@ -73,7 +73,7 @@ class PieceSums {
  public:
   // count: number of values of each parameter that is used; they all have the same.
   PieceSums(int64_t count, const std::vector<tensor::Use>& uses, int64_t pieces) : uses_(uses) {
-    const bool any = std::any_of(uses.begin(), uses.end(), [](const tensor::Use& use) { return bool(use); });
+    const bool any = std::ranges::any_of(uses, [](const tensor::Use& use) { return bool(use); });
     if (any) sums_ = tensor::zeros({pieces, count}, at::kFloat, MemoryKind::workspace);
   }
   float* piece(int64_t p) const {
@@ -194,9 +194,8 @@ struct ResidualNorm : torch::autograd::Function<ResidualNorm> {
     auto& state = kept<NormState>(context);
     const tensor_list saved = kept(context);
     at::Tensor dx = grads[0].defined() ? grads[0].contiguous() : at::Tensor();
-    if (grads[1].defined()) {
+    if (grads[1].defined())
       dx = norm_backward(grads[1].contiguous(), dx, saved[0], saved_statistics(saved), state);
-    }
     state.end();
     at::Tensor d_branch;
     if (state.branch) d_branch = branch_gradient(dx, *state.branch, state.branch_scale);
@@ -211,7 +210,7 @@ bool rows_fit(const at::Tensor& x, const Norm& norm) {
   const auto another = [&](const Parameter* p) {
     return p->shape() == w.shape() && p->dtype() == w.dtype() && w.shape().size() == 1;
   };
-  if (!std::all_of(norm.more.begin(), norm.more.end(), another)) return false;
+  if (!std::ranges::all_of(norm.more, another)) return false;
   if (rows_of(x) % (w.count() / x.size(-1) * (1 + std::ssize(norm.more))) != 0) return false;
   if (!norm.more.empty() && norm.bias != nullptr) return false;
   return norm.bias == nullptr ||
@@ -228,9 +227,8 @@ at::Tensor norm(const at::Tensor& x, const Norm& norm) {
 
 Residual residual_norm(const at::Tensor& stream, const at::Tensor& branch, const Norm& norm,
                        double branch_scale) {
-  if (!records(stream) && !(branch.defined() && records(branch))) {
+  if (!records(stream) && !(branch.defined() && records(branch)))
     return norm_forward(stream, branch, norm, branch_scale, {});
-  }
   const auto given = branch.defined() ? c10::optional<at::Tensor>(branch) : c10::nullopt;
   const tensor_list outputs = ResidualNorm::apply(stream, given, norm, branch_scale);
   return {outputs[0], outputs[1]};

@@ -3,7 +3,6 @@
 #include "kernels/experts/expert_terms.h"
 
 #include "kernels/linear/low_rank.h"
-#include "kernels/linear/magnitude.h"
 
 namespace trl::kernels {
 
@@ -85,10 +84,9 @@ void ExpertTerms::add_gradients(const Groups& groups, const at::Tensor& dy, cons
   a_.add([&](at::Tensor& gradient) {
     const int64_t r = rank(), in = rows.size(1);
     std::vector<Multiplication> products;
-    for (const Group& group : groups.groups) {
+    for (const Group& group : groups.groups)
       products.push_back({matrix_of(reduced_dy, group, true), matrix_of(rows, group, false),
                           at_byte(gradient, group.expert * r * in), gradient.scalar_type(), in, 1.0f});
-    }
     gemm(products);
   });
   b_.add([&](at::Tensor& gradient) { add_gradient_of_b(groups, dy, rows, gradient); });

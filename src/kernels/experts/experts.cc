@@ -19,11 +19,10 @@ at::Tensor gathered(const at::Tensor& x, const Groups& groups) {
   const auto bytes = static_cast<size_t>(width) * x.element_size();
   groups.each_row([&](int64_t row, int64_t assignment) {
     char* const to = at_byte(rows, row * width);
-    if (assignment < 0) {
+    if (assignment < 0)
       std::memset(to, 0, bytes);
-    } else {
+    else
       std::memcpy(to, at_byte(x, assignment / groups.k * width), bytes);
-    }
   });
   return rows;
 }
@@ -35,10 +34,9 @@ void combine(const at::Tensor& rows, const Groups& groups, const at::Tensor& sha
   const float* const share = shares.defined() ? shares.data_ptr<float>() : nullptr;
   each_with_work(y.size(0), width, [&](int64_t token, float* sum) {
     std::memset(sum, 0, static_cast<size_t>(width) * sizeof(float));
-    for (int64_t a = token * groups.k; a < (token + 1) * groups.k; ++a) {
+    for (int64_t a = token * groups.k; a < (token + 1) * groups.k; ++a)
       cpu().add(sum, Type::f32, at_byte(rows, groups.place[static_cast<size_t>(a)] * width), type_of(rows),
                 share != nullptr ? share[a] : 1.0f, sum, width);
-    }
     cpu().convert(sum, Type::f32, at_byte(y, token * width), type_of(y), width);
   });
 }
@@ -108,15 +106,12 @@ at::Tensor decode(const at::Tensor& x, const Routing& routing, const ExpertWeigh
   const int64_t k = routing.experts.size(1);
   const at::Tensor inner = tensor::empty({k, gate_up.size(1)}, x.scalar_type(), MemoryKind::workspace);
   std::vector<SkinnyProduct> products;
-  for (int64_t i = 0; i < k; ++i) {
-    products.push_back(of_expert(gate_up, expert[i], inner.narrow(0, i, 1)));
-  }
+  for (int64_t i = 0; i < k; ++i) products.push_back(of_expert(gate_up, expert[i], inner.narrow(0, i, 1)));
   skinny_products(x, products);
   const at::Tensor act = gated_rows(kind, inner);
   const at::Tensor rows = tensor::empty({k, x.size(1)}, x.scalar_type(), MemoryKind::workspace);
-  for (int64_t i = 0; i < k; ++i) {
+  for (int64_t i = 0; i < k; ++i)
     skinny_products(act.narrow(0, i, 1), of_expert(down, expert[i], rows.narrow(0, i, 1)));
-  }
   std::vector<float> sum(static_cast<size_t>(x.size(1)));
   for (int64_t i = 0; i < k; ++i) {
     cpu().add(sum.data(), Type::f32, at_byte(rows, i * x.size(1)), type_of(rows),
@@ -259,10 +254,9 @@ at::Tensor add_gated_forward(const at::Tensor& y, const at::Tensor& gate, const 
   at::Tensor sum = tensor::empty_like(y, MemoryKind::activations);
   const int64_t width = y.size(1);
   tensor::parallel_for(y.size(0), 16, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
+    for (int64_t r = begin; r < end; ++r)
       cpu().add(at_byte(y, r * width), type_of(y), at_byte(branch, r * width), type_of(branch),
                 sigmoid_of(gate, r), at_byte(sum, r * width), width);
-    }
   });
   return sum;
 }
@@ -317,16 +311,14 @@ namespace fused_ops {
 
 at::Tensor experts(const at::Tensor& x, const Routing& routing, const ExpertWeights& weights, Activation kind,
                    at::ScalarType compute, const Again& again, Wanted wanted) {
-  if (records(x) || records(routing.weights)) {
+  if (records(x) || records(routing.weights))
     return Experts::apply(x, routing.weights, routing.experts, weights, kind, compute, again, wanted);
-  }
   const at::Tensor operand = converted(x, compute, MemoryKind::workspace);
   const auto readable = [&](const Parameter& w) { return w.encoded() != nullptr || w.dtype() == compute; };
   const Terms terms(weights);
   const bool plain = terms.gate_up.empty() && terms.down.empty();
-  if (x.size(0) == 1 && plain && readable(*weights.gate_up) && readable(*weights.down)) {
+  if (x.size(0) == 1 && plain && readable(*weights.gate_up) && readable(*weights.down))
     return decode(operand, routing, weights, kind);
-  }
   const Groups groups(routing.experts, weights.gate_up->size(0));
   return experts_forward(operand, routing.weights, groups, weights, terms, kind, wanted).y;
 }

@@ -21,9 +21,8 @@ struct ExpertLeaf : torch::autograd::Function<ExpertLeaf> {
   static tensor_list backward(AutogradContext* context, tensor_list grads) {
     base::poll();
     auto& state = kept<ExpertState>(context);
-    if (grads[0].defined()) {
+    if (grads[0].defined())
       state.use.add([&](at::Tensor& gradient) { gradient.select(0, state.expert).add_(grads[0]); });
-    }
     state.use.end();
     return {{}, {}, {}};
   }

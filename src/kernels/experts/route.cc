@@ -191,7 +191,7 @@ Routing route(const at::Tensor& logits, int64_t k, bool normalised) {
 }
 
 at::Tensor balance_loss(at::ArrayRef<at::Tensor> logits, int64_t k, at::IntArrayRef rows) {
-  if (std::any_of(logits.begin(), logits.end(), records)) return BalanceLoss::apply(logits, k, rows);
+  if (std::ranges::any_of(logits, records)) return BalanceLoss::apply(logits, k, rows);
   return scalar(balance_of(logits, k, rows).loss());
 }
 

@@ -17,10 +17,9 @@ at::Tensor widened(const Matrix& x) {
     return at::from_blob(const_cast<void*>(x.data), {rows, cols}, {x.stride, 1}, at::kFloat);
   at::Tensor copy = tensor::empty({rows, cols}, at::kFloat, MemoryKind::workspace);
   tensor::parallel_for(rows, 16, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
+    for (int64_t r = begin; r < end; ++r)
       cpu().convert(static_cast<const uint16_t*>(x.data) + r * x.stride, Type::bf16,
                     copy.data_ptr<float>() + r * cols, Type::f32, cols);
-    }
   });
   return copy;
 }
@@ -29,11 +28,10 @@ at::Tensor widened(const Matrix& x) {
 void round_rows(const float* sum, int64_t rows, int64_t cols, void* c, int64_t c_stride, bool add) {
   for (int64_t r = 0; r < rows; ++r, sum += cols) {
     auto* const to = static_cast<uint16_t*>(c) + r * c_stride;
-    if (add) {
+    if (add)
       cpu().add(to, Type::bf16, sum, Type::f32, 1, to, cols);
-    } else {
+    else
       cpu().convert(sum, Type::f32, to, Type::bf16, cols);
-    }
   }
 }
 
@@ -135,7 +133,7 @@ Tile tile_of(Products& products, const Multiplication& m, const Matrix& c, int64
   };
   add(m.a, m.b, sum_piece(m));
   for (const Factors& f : m.more) add(f.a, f.b, f.a.cols);
-  if (!std::all_of(tile.steps.begin(), tile.steps.end(), [](const Step& s) { return s.product->supported; }))
+  if (!std::ranges::all_of(tile.steps, [](const Step& s) { return s.product->supported; }))
     tile.steps.clear();
   return tile;
 }
@@ -194,9 +192,7 @@ void check(const Multiplication& m) {
   const auto fits = [&](const Factors& f) {
     return f.a.rows == m.a.rows && f.b.cols == m.b.cols && f.a.cols == f.b.rows && f.a.type == f.b.type;
   };
-  if (fits({m.a, m.b}) && std::all_of(m.more.begin(), m.more.end(), fits) &&
-      (m.beta == 0.0f || m.beta == 1.0f))
-    return;
+  if (fits({m.a, m.b}) && std::ranges::all_of(m.more, fits) && (m.beta == 0.0f || m.beta == 1.0f)) return;
   fail(Status::internal, "gemm: {}x{} times {}x{} (types {} and {}), beta {}: not a product", m.a.rows,
        m.a.cols, m.b.rows, m.b.cols, c10::toString(m.a.type), c10::toString(m.b.type), m.beta);
 }
@@ -204,9 +200,8 @@ void check(const Multiplication& m) {
 void clear(const Multiplication& m) {
   const auto size = static_cast<int64_t>(c10::elementSize(m.c_type));
   tensor::parallel_for(m.a.rows, 16, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
+    for (int64_t r = begin; r < end; ++r)
       std::memset(static_cast<char*>(m.c) + r * m.c_stride * size, 0, static_cast<size_t>(m.b.cols * size));
-    }
   });
 }
 
@@ -297,8 +292,8 @@ Factors matrices(const TensorFactors& product) {
 
 void gemm(at::ArrayRef<TensorFactors> sum, at::Tensor& c, float beta) {
   TORCH_CHECK(c.dim() == 2 && c.stride(1) == 1, "gemm: a row-major result is needed");
-  const bool wide = std::any_of(sum.begin(), sum.end(),
-                                [](const TensorFactors& f) { return f.a.scalar_type() == at::kFloat; });
+  const bool wide =
+      std::ranges::any_of(sum, [](const TensorFactors& f) { return f.a.scalar_type() == at::kFloat; });
   if (wide && c.scalar_type() == at::kBFloat16) {  // oneDNN has no such product
     at::Tensor copy = tensor::empty(c.sizes(), at::kFloat, MemoryKind::workspace);
     const bool add = beta != 0.0f && sum.front().a_transposed;  // at the end
@@ -405,10 +400,9 @@ int64_t cut(Products& products, const PanelMultiplication& m, std::vector<PanelW
         if (of == 0) return all;
         const int64_t stride = cut.dense ? count : m.c_stride;
         all.push_back(products.get(part(m.a, row, of, 0, m.a.cols), b, m.c_type, stride, m.beta == 1.0f));
-        for (const Factors& f : m.more) {
+        for (const Factors& f : m.more)
           all.push_back(products.get(part(f.a, row, of, 0, f.a.cols), part(f.b, 0, f.b.rows, first, count),
                                      m.c_type, stride, true));
-        }
         return all;
       };
       work.push_back(
@@ -481,7 +475,7 @@ void gemm(at::ArrayRef<PanelMultiplication> all) {
     for (const Factors& f : m.more) note(tensor::Job::product, f.a, f.b.cols);
     if (m.a.rows > 0 && m.b.cols > 0) count += cut(products, m, work);
   }
-  if (!std::all_of(work.begin(), work.end(), [](const PanelWork& w) { return w.supported(); })) {
+  if (!std::ranges::all_of(work, [](const PanelWork& w) { return w.supported(); })) {
     for (const PanelMultiplication& m : all) multiply_in_turn(m);
     return;
   }

@@ -1,7 +1,11 @@
 // The language-modelling head: log-probabilities of tokens, and the gradient of any loss of them, by tiles of
 // rows. The full [rows, vocab] never exists.
 #pragma once
+#include <memory>
+
+#include "kernels/head/token_formula.h"
 #include "kernels/kernels.h"
+#include "kernels/op.h"
 
 namespace trl::kernels {
 
@@ -14,6 +18,10 @@ struct HeadOptions {
   double softcap = 0;  // logits become softcap tanh(logit / softcap) (Gemma 2); 0: they stay
   // Rows that replace rows of the head, which then have no gradient; or null. Not owned.
   const OwnRows* own_rows = nullptr;
+  // Says that backward will start from the loss itself, or from a sum with it: head_loss() then makes the
+  // gradients in the sweep that computes the loss, which saves computing all logits again, and an incoming
+  // gradient other than 1 is an Error.
+  bool starts_backward = false;
 };
 
 // The rows of hidden states and, for each, the tokens whose log-probability is wanted. Rows ascend; a row
@@ -34,30 +42,38 @@ struct TokenValues {
   double log_square = 0;  // log of the sum of squared probabilities
   bool best = false;      // the target is the first maximum
 };
-// The term of a target in a loss, and its derivatives with respect to two of the values; the other values
-// count as constants.
-struct TokenTerm {
-  double loss = 0;
-  double by_log_prob = 0, by_mean_log_prob = 0;
-};
-// Must be pure: it is called a second time if the head's gradient is computed later. i: the number of the
-// target.
-using TokenLoss = std::function<TokenTerm(int64_t i, const TokenValues& values)>;
-
 // The values of each target, without a gradient. hidden: [rows, width].
 std::vector<TokenValues> head_values(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets,
                                      const HeadOptions& options);
 
-// The sum of the terms as a float32 scalar; values: if not null, gets those of each target. When hidden
-// requires grad, the head's gradient is added and grad hidden made in this same sweep; so backward must start
-// from the returned scalar itself, or from a sum with it (its incoming gradient must be 1, else an Error). A
-// loss that needs the values of all targets before any term calls head_values() first.
+// The sum of the formula's terms as a float32 scalar; values: if not null, gets those of each target.
+// Backward takes any incoming gradient, unless the options say starts_backward. A loss that needs the values
+// of all targets before the weight of any calls head_values() first, and then weighs them.
 at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets,
-                     const TokenLoss& loss, const HeadOptions& options,
+                     const TokenFormula& formula, const HeadOptions& options,
                      std::vector<TokenValues>* values = nullptr);
+
+// The gradients that a sweep adds to. d_hidden: [rows, width], zero; d_head, d_own: as the head and its own
+// rows. Undefined: that gradient is not wanted.
+struct HeadGradients {
+  at::Tensor d_hidden = {};
+  tensor::Split d_head = {};
+  at::Tensor d_own = {};
+  bool any() const { return d_hidden.defined() || d_head.high.defined(); }
+};
 
 // Logits without gradient, by compute, scale and softcap of the options: [rows, vocab] float32, for
 // generation and tests.
 at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOptions& options);
+
+// The options' own rows, or null if they have none.
+inline const OwnRows* own_rows(const HeadOptions& options) {
+  return options.own_rows != nullptr && options.own_rows->rows != nullptr ? options.own_rows : nullptr;
+}
+
+// The head's values with these rows, of tokens that are trained separately, replacing its own. Refers to
+// both, which must not be written during its lifetime. type: the type that it will be decoded to.
+std::unique_ptr<const tensor::Encoded> with_own_rows(Parameter& head, const OwnRows& own,
+                                                     at::ScalarType type);
 
 }  // namespace trl::kernels

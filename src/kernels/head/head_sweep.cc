@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "kernels/gemm/gemm.h"
-#include "kernels/head/head_rows.h"
+#include "kernels/head/head.h"
 
 namespace trl::kernels {
 
@@ -52,22 +52,20 @@ at::Tensor workspace(at::IntArrayRef sizes, at::ScalarType type) {
 // Sorts by token, then row, and merges equal ones.
 void put_in_order(std::vector<HeadTarget>& targets) {
   const auto place = [](const HeadTarget& t) { return std::pair(t.token, t.row); };
-  std::stable_sort(targets.begin(), targets.end(),
-                   [&](const HeadTarget& a, const HeadTarget& b) { return place(a) < place(b); });
+  std::ranges::stable_sort(targets,
+                           [&](const HeadTarget& a, const HeadTarget& b) { return place(a) < place(b); });
   size_t count = 0;
-  for (const HeadTarget& t : targets) {
-    if (count > 0 && place(targets[count - 1]) == place(t)) {
+  for (const HeadTarget& t : targets)
+    if (count > 0 && place(targets[count - 1]) == place(t))
       targets[count - 1].own += t.own;
-    } else {
+    else
       targets[count++] = t;
-    }
-  }
   targets.resize(count);
 }
 
 }  // namespace
 
-// A tile with its rows' sums, and the results of the loss for it.
+// A tile with its rows' sums, and the results of the formula for it.
 struct HeadSweep::Tile {
   HeadTile work;
   size_t first = 0;                                 // index of its first row in rows_
@@ -76,7 +74,7 @@ struct HeadSweep::Tile {
 };
 
 HeadSweep::HeadSweep(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets,
-                     const TokenLoss* loss, const HeadOptions& options, Gradients gradients)
+                     const TokenFormula* formula, const HeadOptions& options, const HeadGradients& gradients)
     : hidden_(hidden),
       patched_(own_rows(options) ? with_own_rows(head, *options.own_rows, options.compute) : nullptr),
       encoded_(patched_ ? patched_.get() : head.encoded()),
@@ -85,9 +83,9 @@ HeadSweep::HeadSweep(const at::Tensor& hidden, Parameter& head, const HeadTarget
       head_(reading_ ? **reading_ : at::Tensor()),
       vocab_(head.size(0)),
       targets_(targets),
-      loss_(loss),
+      formula_(formula),
       options_(options),
-      to_(std::move(gradients)),
+      to_(gradients),
       stays_split_(to_.d_head.low.defined()),
       low_(to_.d_head.low) {
   for (size_t i = 0; i < targets.rows.size(); ++i) {
@@ -186,10 +184,9 @@ void HeadSweep::run_tile(size_t first, int64_t rows, std::vector<TokenValues>* v
   note(rows);
   const int64_t* const row = rows_.data() + first;  // indices of this tile's rows in hidden
   tensor::parallel_for(rows, 64, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
+    for (int64_t i = begin; i < end; ++i)
       cpu().convert(at_byte(hidden_, row[i] * width()), type_of(hidden_), at_byte(operand_, i * width()),
                     tile.work.type, width());
-    }
   });
   each_with_work(1, work_floats_,
                  [&](int64_t, float* work) { cpu().head_pack(tile.work, operand_.data_ptr(), work); });
@@ -201,16 +198,15 @@ void HeadSweep::run_tile(size_t first, int64_t rows, std::vector<TokenValues>* v
 void HeadSweep::sum_up(const HeadTile& tile) {
   stats_.resize(static_cast<size_t>(kParts * tile.rows));
   const bool rehearsal = tensor::Rehearsal::current() != nullptr;
-  if (!rehearsal) std::fill(stats_.begin(), stats_.end(), HeadStats{});
+  if (!rehearsal) std::ranges::fill(stats_, HeadStats{});
   each_part(kParts, [&](int64_t part, int64_t begin, int64_t end, float* work) {
     each_piece(tile, begin, end, work, [&](const HeadTile& piece, int64_t from, int64_t to, float* rest) {
       cpu().head_logits(piece, from, to, stats_.data() + part * tile.rows, rest);
     });
   });
-  for (int64_t part = 1; part < kParts && !rehearsal; ++part) {
+  for (int64_t part = 1; part < kParts && !rehearsal; ++part)
     for (int64_t i = 0; i < tile.rows; ++i)
       join(stats_[static_cast<size_t>(i)], stats_[static_cast<size_t>(part * tile.rows + i)]);
-  }
 }
 
 void HeadSweep::take(Tile& tile, std::vector<TokenValues>* values) {
@@ -224,8 +220,8 @@ void HeadSweep::take(Tile& tile, std::vector<TokenValues>* values) {
       cpu().convert(at_byte(logits_, at), tile.work.type, &logit, Type::f32, 1);
       const TokenValues value = values_of(stats_[i], logit, token, vocab());
       if (values != nullptr) (*values)[t] = value;
-      if (loss_ == nullptr) continue;
-      const TokenTerm term = (*loss_)(static_cast<int64_t>(t), value);
+      if (formula_ == nullptr) continue;
+      const TokenTerm term = term_of(*formula_, t, value.log_prob, value.mean_log_prob);
       sum_ += term.loss;
       tile.by_probs[i] -= term.by_log_prob + term.by_mean_log_prob;
       tile.by_mean[i] -= term.by_mean_log_prob;

@@ -1,6 +1,6 @@
 // One sweep over the rows that have a target, a tile at a time: the logits of the tile with their sums, the
-// values of its targets, and from the loss's terms the gradients of the rows and of the head, before the next
-// tile is made.
+// values of its targets, and from the formula's terms the gradients of the rows and of the head, before the
+// next tile is made.
 #pragma once
 #include <optional>
 
@@ -11,19 +11,11 @@ namespace trl::kernels {
 
 class HeadSweep {
  public:
-  // The gradients to add to. d_hidden: [rows, width], zero; d_head, d_own: as the head and its own rows.
-  // Undefined: that gradient is not wanted.
-  struct Gradients {
-    at::Tensor d_hidden = {};
-    tensor::Split d_head = {};
-    at::Tensor d_own = {};
-    bool any() const { return d_hidden.defined() || d_head.high.defined(); }
-  };
-  // All arguments must outlive it. loss: null: values only.
-  HeadSweep(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets, const TokenLoss* loss,
-            const HeadOptions& options, Gradients gradients);
+  // All arguments must outlive it. formula: null: values only.
+  HeadSweep(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets,
+            const TokenFormula* formula, const HeadOptions& options, const HeadGradients& gradients);
 
-  // The sum of the loss's terms. values: if not null, gets those of each target.
+  // The sum of the formula's terms. values: if not null, gets those of each target.
   double run(std::vector<TokenValues>* values);
 
  private:
@@ -50,9 +42,9 @@ class HeadSweep {
   const at::Tensor head_;
   const int64_t vocab_;
   const HeadTargets& targets_;
-  const TokenLoss* const loss_;
+  const TokenFormula* const formula_;
   const HeadOptions& options_;
-  const Gradients to_;
+  const HeadGradients& to_;
   const bool stays_split_;
   std::vector<int64_t> rows_;     // the rows that have a target, once each
   std::vector<size_t> starts_;    // the index of each row's first target, and the end of all

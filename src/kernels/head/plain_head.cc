@@ -1,7 +1,7 @@
 // The head from whole logits and their log-softmax in float32, a tile of rows at a time. Values of the size
 // of a tile are changed in place if possible: new memory of that size costs more than the arithmetic.
 #include "kernels/gemm/gemm.h"
-#include "kernels/head/head_rows.h"
+#include "kernels/head/head.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"
 
@@ -56,16 +56,19 @@ TileTargets targets_of(const HeadTargets& all, int64_t first, int64_t end, at::D
   return {on_device(row), on_device(place), on_device(token)};
 }
 
-// double [the six of TokenValues, targets], on the host. p: the exponentials of log_p, whose memory is
-// overwritten.
-at::Tensor values_of(const at::Tensor& logits, at::Tensor& log_p, const at::Tensor& p, const TileTargets& t) {
+// Log-probabilities of targets, and the means of their rows over the vocabulary: double [targets].
+struct LogProbs {
+  at::Tensor target, mean;
+};
+
+// double [the six of TokenValues, targets]. p: the exponentials of log_p, whose memory is overwritten.
+at::Tensor values_of(const at::Tensor& logits, at::Tensor& log_p, const at::Tensor& p, const TileTargets& t,
+                     const LogProbs& own) {
   const auto of_row = [&](const at::Tensor& x) { return x.index_select(0, t.place).to(at::kDouble); };
   const at::Tensor best = logits.argmax(-1);
-  const at::Tensor log_prob = log_p.index({t.place, t.token}).to(at::kDouble), mean = log_p.mean(-1),
-                   entropy = log_p.mul_(p).sum(-1).neg(), squares = at::mul_out(log_p, p, p).sum(-1);
-  return at::stack({log_prob, of_row(mean), of_row(entropy), of_row(logits.mean(-1)), of_row(squares.log()),
-                    best.index_select(0, t.place).eq(t.token).to(at::kDouble)})
-      .cpu();
+  const at::Tensor entropy = log_p.mul_(p).sum(-1).neg(), squares = at::mul_out(log_p, p, p).sum(-1);
+  return at::stack({own.target, own.mean, of_row(entropy), of_row(logits.mean(-1)), of_row(squares.log()),
+                    best.index_select(0, t.place).eq(t.token).to(at::kDouble)});
 }
 
 std::vector<TokenValues> list_of(const at::Tensor& values) {
@@ -76,35 +79,59 @@ std::vector<TokenValues> list_of(const at::Tensor& values) {
   return list;
 }
 
+// The terms that term_of() computes, for some targets: double [targets].
+struct TokenTerms {
+  at::Tensor loss, by_log_prob, by_mean;
+};
+TokenTerms terms_of(const TokenFormula& f, int64_t first, const LogProbs& own) {
+  using Kind = TokenFormula::Kind;
+  const auto all = [&](double value) { return at::full_like(own.target, value); };
+  if (f.kind == Kind::smoothed) {
+    const at::Tensor by = all(-f.scale * (1 - f.coefficients[0])),
+                     by_mean = all(-f.scale * f.coefficients[0]);
+    return {by * own.target + by_mean * own.mean, by, by_mean};
+  }
+  at::Tensor by = all(-f.scale);
+  if (f.kind == Kind::dft) by.mul_(own.target.exp());
+  if (f.kind == Kind::weighted) {
+    const auto begin = f.columns[0].begin() + first;
+    const std::vector<double> weights(begin, begin + own.target.size(0));
+    by = at::tensor(weights, at::kDouble).mul_(f.scale).to(own.target.device());
+  }
+  return {by * own.target, by, all(0)};
+}
+
 class Sweep {
  public:
-  // d_hidden: zero; d_head, d_own: added to. Undefined: that gradient is not wanted. loss: null: values only.
-  Sweep(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets, const TokenLoss* loss,
-        const HeadOptions& options, at::Tensor d_hidden = {}, at::Tensor d_head = {}, at::Tensor d_own = {})
+  // formula: null: values only.
+  Sweep(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets, const TokenFormula* formula,
+        const HeadOptions& options, const HeadGradients& to)
       : hidden_(hidden),
         table_(table_of(head, options).to(options.compute)),
         targets_(targets),
-        loss_(loss),
+        formula_(formula),
         options_(options),
-        d_hidden_(std::move(d_hidden)),
-        d_head_(std::move(d_head)),
-        d_own_(std::move(d_own)) {
+        to_(to),
+        sum_(at::zeros({}, hidden.options().dtype(at::kDouble))) {
     if (own_rows(options) != nullptr) ids_ = ids_of(*options.own_rows, hidden.device());
   }
 
-  double run(std::vector<TokenValues>* values) {
+  at::Tensor run(std::vector<TokenValues>* values) {
     const int64_t fitting = std::max<int64_t>(1, kTileBytes / (4 * table_.size(0)));
     const int64_t rows = options_.tile_rows > 0 ? options_.tile_rows : fitting;
-    if (d_head_.defined()) d_weight_ = d_head_;
-    if (d_head_.defined() && rows < targets_.size()) d_weight_ = d_head_.to(wide_type(d_head_));
-    if (values != nullptr) values->clear();
+    const at::Tensor& d_head = to_.d_head.high;
+    if (d_head.defined()) d_weight_ = rows < targets_.size() ? d_head.to(wide_type(d_head)) : d_head;
+    std::vector<at::Tensor> tiles;
     for (int64_t first = 0, end = 0; first < targets_.size(); first = end) {
       base::poll();
       end = end_of(first, rows);
-      run_tile(targets_of(targets_, first, end, hidden_.device()), first, values);
+      run_tile(targets_of(targets_, first, end, hidden_.device()), first,
+               values != nullptr ? &tiles : nullptr);
     }
-    if (d_head_.defined() && !d_weight_.is_same(d_head_)) d_head_.copy_(d_weight_);
-    return sum_;
+    if (d_head.defined() && !d_weight_.is_same(d_head)) d_head.copy_(d_weight_);
+    if (values != nullptr)
+      *values = tiles.empty() ? std::vector<TokenValues>() : list_of(at::cat(tiles, 1).cpu());
+    return sum_.to(wide_type(hidden_));
   }
 
  private:
@@ -119,31 +146,26 @@ class Sweep {
     return end;
   }
 
-  void run_tile(const TileTargets& tile, int64_t first, std::vector<TokenValues>* values) {
+  // values: if not null, gets those of the tile, which stay on its device.
+  void run_tile(const TileTargets& tile, int64_t first, std::vector<at::Tensor>* values) {
     const at::Tensor x = hidden_.detach().index_select(0, tile.row).to(options_.compute);
     const at::Tensor logits = finished(wide_product(x, false, table_, true), options_);
     at::Tensor log_p = logits.log_softmax(-1), p = log_p.exp();
-    const std::vector<TokenValues> own = list_of(values_of(logits, log_p, p, tile));
+    const LogProbs own{log_p.index({tile.place, tile.token}).to(at::kDouble),
+                       log_p.mean(-1).index_select(0, tile.place).to(at::kDouble)};
+    if (values != nullptr) values->push_back(values_of(logits, log_p, p, tile, own));
     log_p.reset();
-    if (values != nullptr) values->insert(values->end(), own.begin(), own.end());
-    if (loss_ == nullptr) return;
-    std::vector<double> by_log_prob, by_mean;
-    for (const TokenValues& value : own) {
-      const TokenTerm term = (*loss_)(first++, value);
-      sum_ += term.loss;
-      by_log_prob.push_back(term.by_log_prob);
-      by_mean.push_back(term.by_mean_log_prob);
-    }
-    if (d_hidden_.defined()) add_gradients(tile, x, logits, p, by_log_prob, by_mean);
+    if (formula_ == nullptr) return;
+    const TokenTerms terms = terms_of(*formula_, first, own);
+    sum_.add_(terms.loss.sum());
+    if (to_.d_hidden.defined() || to_.d_head.high.defined()) add_gradients(tile, x, logits, p, terms);
   }
 
   // Turns p into the gradient of the logits.
   void add_gradients(const TileTargets& tile, const at::Tensor& x, const at::Tensor& logits, at::Tensor& p,
-                     const std::vector<double>& by_log_prob, const std::vector<double>& by_mean) {
-    const auto on_device = [&](const std::vector<double>& values) {
-      return at::tensor(values, at::kDouble).to(logits.scalar_type()).to(logits.device());
-    };
-    const at::Tensor own = on_device(by_log_prob), mean = on_device(by_mean);
+                     const TokenTerms& terms) {
+    const at::Tensor own = terms.by_log_prob.to(logits.scalar_type()),
+                     mean = terms.by_mean.to(logits.scalar_type());
     const auto of_rows = [&](const at::Tensor& values) {
       return at::zeros({x.size(0)}, values.options()).index_add_(0, tile.place, values).unsqueeze(1);
     };
@@ -153,77 +175,31 @@ class Sweep {
     if (options_.softcap > 0) d.mul_(1 - (logits / options_.softcap).square());
     if (options_.scale != 1) d.mul_(options_.scale);
     const at::Tensor d_logits = d.to(options_.compute);
-    d_hidden_.index_copy_(0, tile.row,
-                          wide_product(d_logits, false, table_, false).to(d_hidden_.scalar_type()));
-    if (!d_head_.defined() && !d_own_.defined()) return;
+    if (to_.d_hidden.defined()) {
+      const at::Tensor d_rows = wide_product(d_logits, false, table_, false);
+      at::Tensor(to_.d_hidden).index_copy_(0, tile.row, d_rows.to(hidden_.scalar_type()));
+    }
+    if (!d_weight_.defined() && !to_.d_own.defined()) return;
     const at::Tensor of_table = wide_product(d_logits, true, x, false);
-    if (d_own_.defined()) d_own_.add_(of_table.index_select(0, ids_));
-    if (d_head_.defined()) d_weight_.add_(ids_.defined() ? of_table.index_fill(0, ids_, 0) : of_table);
+    if (to_.d_own.defined()) at::Tensor(to_.d_own).add_(of_table.index_select(0, ids_));
+    if (d_weight_.defined()) d_weight_.add_(ids_.defined() ? of_table.index_fill(0, ids_, 0) : of_table);
   }
 
   const at::Tensor& hidden_;
   const at::Tensor table_;
   const HeadTargets& targets_;
-  const TokenLoss* const loss_;
+  const TokenFormula* const formula_;
   const HeadOptions& options_;
-  at::Tensor d_hidden_, d_head_, d_own_;
-  at::Tensor ids_, d_weight_;
-  double sum_ = 0;
-};
-
-at::Tensor scalar(double value, const at::Tensor& hidden) {
-  return at::full({}, value, hidden.options().dtype(wide_type(hidden)));
-}
-
-struct HeadUses {
-  tensor::Use head, own_rows;
-};
-
-// Makes the gradients together with the loss.
-struct HeadLoss : torch::autograd::Function<HeadLoss> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& hidden, Parameter* head,
-                            const HeadTargets& targets, const TokenLoss& loss, const HeadOptions& options,
-                            std::vector<TokenValues>* values) {
-    const at::Tensor d_hidden = at::zeros_like(hidden.detach());
-    const OwnRows* const own = own_rows(options);
-    tensor::Use use(*head), own_use = own != nullptr ? tensor::Use(*own->rows) : tensor::Use();
-    double sum = 0;
-    const auto sweep = [&](const at::Tensor& d_head) {
-      at::Tensor d_own;
-      own_use.add([&](at::Tensor& gradient) { d_own = gradient; });
-      sum = Sweep(hidden, *head, targets, &loss, options, d_hidden, d_head, d_own).run(values);
-    };
-    if (use) {
-      use.add(sweep);
-    } else {
-      sweep({});
-    }
-    keep(context, tensor::kHead, {d_hidden});
-    keep(context, HeadUses{std::move(use), std::move(own_use)});
-    return scalar(sum, hidden);
-  }
-  static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    check_start_of_backward(grads[0]);
-    auto& uses = kept<HeadUses>(context);
-    uses.head.end();
-    uses.own_rows.end();
-    return {kept(context)[0], {}, {}, {}, {}, {}};
-  }
+  const HeadGradients& to_;
+  at::Tensor ids_, d_weight_, sum_;
 };
 
 }  // namespace
 
-std::vector<TokenValues> head_values(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets,
-                                     const HeadOptions& options) {
-  std::vector<TokenValues> values;
-  Sweep(hidden, head, targets, nullptr, options).run(&values);
-  return values;
-}
-
-at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets,
-                     const TokenLoss& loss, const HeadOptions& options, std::vector<TokenValues>* values) {
-  if (records(hidden)) return HeadLoss::apply(hidden, &head, targets, loss, options, values);
-  return scalar(Sweep(hidden, head, targets, &loss, options).run(values), hidden);
+at::Tensor head_sweep(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets,
+                      const TokenFormula* formula, const HeadOptions& options, const HeadGradients& gradients,
+                      std::vector<TokenValues>* values) {
+  return Sweep(hidden, head, targets, formula, options, gradients).run(values);
 }
 
 at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOptions& options) {

@@ -6,7 +6,6 @@
 #include "kernels/backend.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/kept_outputs.h"
-#include "kernels/linear/embedding_terms.h"
 #include "kernels/linear/low_rank.h"
 #include "kernels/op.h"
 #include "kernels/weight/weight_product.h"
@@ -78,14 +77,13 @@ struct Linear : torch::autograd::Function<Linear> {
       state.biases[i].end();
     }
     at::Tensor dx;
-    const auto dy = std::find_if(grads.begin(), grads.end(), is_defined);
+    const auto dy = std::ranges::find_if(grads, is_defined);
     if (context->needs_input_grad(0) && dy != grads.end())
       dx = tensor::empty({dy->size(0), state.projections[0].in()}, state.x_type, MemoryKind::activations);
-    if (!state.low_rank.empty()) {
+    if (!state.low_rank.empty())
       state.low_rank.backward(grads, state.projections, low_rank_kept, operand, dx);
-    } else if (dx.defined()) {
+    else if (dx.defined())
       input_gradient(grads, state.projections, {}, dx);
-    }
     for (size_t i = 0; i < grads.size(); ++i) {
       if (grads[i].defined()) add_weight_gradient(state, i, grads[i], operand);
       state.weights[i].end();
@@ -142,9 +140,8 @@ at::Tensor gather_rows(const at::Tensor& ids, Parameter& parameter) {
   const auto bytes = static_cast<size_t>(w.size(1)) * w.element_size();
   const int32_t* const id = ids.data_ptr<int32_t>();
   tensor::parallel_for(ids.size(0), 64, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
+    for (int64_t t = begin; t < end; ++t)
       std::memcpy(at_byte(y, t * w.size(1)), at_byte(w, id[t] * w.size(1)), bytes);
-    }
   });
   return y;
 }
@@ -152,10 +149,9 @@ at::Tensor gather_rows(const at::Tensor& ids, Parameter& parameter) {
 // Positions whose lookups are trained, grouped by id, in order within each id.
 std::vector<int64_t> by_id(const int32_t* id, int64_t count, int64_t padding_row) {
   std::vector<int64_t> positions;
-  for (int64_t t = 0; t < count; ++t) {
+  for (int64_t t = 0; t < count; ++t)
     if (id[t] != padding_row) positions.push_back(t);
-  }
-  std::stable_sort(positions.begin(), positions.end(), [&](int64_t a, int64_t b) { return id[a] < id[b]; });
+  std::ranges::stable_sort(positions, [&](int64_t a, int64_t b) { return id[a] < id[b]; });
   return positions;
 }
 
@@ -294,8 +290,7 @@ namespace fused_ops {
 std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> projections,
                                at::ScalarType compute, const Again& again, Wanted wanted) {
   c10::optional<at::Tensor> anchor;
-  if (at::GradMode::is_enabled() && !x.requires_grad() &&
-      std::any_of(projections.begin(), projections.end(), trains_terms))
+  if (at::GradMode::is_enabled() && !x.requires_grad() && std::ranges::any_of(projections, trains_terms))
     anchor = graph_start();
   if (records(x) || anchor) return Linear::apply(x, anchor, projections.vec(), compute, again, wanted);
   const at::Tensor operand = converted(x, compute, MemoryKind::workspace);

@@ -3,8 +3,11 @@
 // module, so with it each module reads its own x.
 #include "kernels/linear/low_rank.h"
 
+#include <array>
+#include <cmath>
+
+#include "kernels/backend.h"
 #include "kernels/gemm/gemm.h"
-#include "kernels/linear/magnitude.h"
 #include "kernels/weight/weight_product.h"
 
 namespace trl::kernels {
@@ -43,6 +46,177 @@ tensor_list zeros(const at::Tensor& x, at::ArrayRef<Projection> projections) {
   return all;
 }
 
+constexpr int64_t kColumns = 64;  // columns that one thread takes at a time
+
+at::Tensor floats(Parameter& w, double scale = 1) {
+  at::Tensor copy = tensor::empty(w.shape(), at::kFloat, MemoryKind::workspace);
+  const tensor::Reading values = w.read();
+  parallel_elements(copy.numel(), [&](int64_t begin, int64_t end) {
+    cpu().scale(at_byte(*values, begin), type_of(*values), static_cast<float>(scale), at_byte(copy, begin),
+                Type::f32, end - begin);
+  });
+  return copy;
+}
+
+// Reads rows [first, first + rows.size(0)) of the weight, in float32.
+void read_rows(const at::Tensor& weight, bool transposed, int64_t first, const at::Tensor& rows) {
+  const int64_t in = rows.size(1);
+  tensor::parallel_for(rows.size(0), 4, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      float* const row = rows.data_ptr<float>() + r * in;
+      if (!transposed) {
+        cpu().convert(at_byte(weight, (first + r) * in), type_of(weight), row, Type::f32, in);
+        continue;
+      }
+      for (int64_t i = 0; i < in; ++i) {
+        const char* const element = at_byte(weight, i * weight.size(1) + first + r);
+        cpu().convert(element, type_of(weight), row + i, Type::f32, 1);
+      }
+    }
+  });
+}
+
+// Decodes rows, in the type that a reader of the whole weight gets.
+void decode_rows(Parameter& w, int64_t first, const at::Tensor& rows) {
+  const tensor::Encoded& values = *w.encoded();
+  const int64_t in = rows.size(1);
+  const at::Tensor numbers =
+      w.dtype() == at::kFloat ? rows : tensor::empty(rows.sizes(), w.dtype(), MemoryKind::workspace);
+  tensor::parallel_for(rows.size(0), 4, [&](int64_t begin, int64_t end) {
+    values.decode({first + begin, end - begin, 0, in}, w.dtype(), at_byte(numbers, begin * in), in);
+  });
+  if (w.dtype() != at::kFloat) read_rows(numbers, false, 0, rows);
+}
+
+void write_norms(const at::Tensor& rows, float* norm) {
+  const int64_t in = rows.size(1);
+  tensor::parallel_for(rows.size(0), 16, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      double sum = 0;
+      const float* const row = rows.data_ptr<float>() + r * in;
+      for (int64_t i = 0; i < in; ++i) sum += double{row[i]} * row[i];
+      norm[r] = static_cast<float>(std::sqrt(sum));
+    }
+  });
+}
+
+void scale_rows(const at::Tensor& rows, const at::Tensor& factors) {
+  const int64_t in = rows.size(1);
+  for (int64_t r = 0; r < rows.size(0); ++r) {
+    float* const row = rows.data_ptr<float>() + r * in;
+    cpu().scale(row, Type::f32, factors.data_ptr<float>()[r], row, Type::f32, in);
+  }
+}
+
+// Writes these as rows [first, first + rows.size(0)) of the weight.
+void write_rows(const at::Tensor& rows, bool transposed, int64_t first, const at::Tensor& weight) {
+  const int64_t in = rows.size(1);
+  tensor::parallel_for(rows.size(0), 4, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const float* const row = rows.data_ptr<float>() + r * in;
+      if (!transposed) {
+        cpu().convert(row, Type::f32, at_byte(weight, (first + r) * in), type_of(weight), in);
+        continue;
+      }
+      for (int64_t i = 0; i < in; ++i) {
+        char* const element = at_byte(weight, i * weight.size(1) + first + r);
+        cpu().convert(row + i, Type::f32, element, type_of(weight), 1);
+      }
+    }
+  });
+}
+
+// Calls body(first, rows) for blocks of the rows of weight + scale b a, in float32: the weight is never
+// copied whole.
+template <typename Body>
+void each_block(const Projection& p, const Body& body) {
+  constexpr int64_t kBlock = 1 << 20;  // elements
+  const int64_t in = p.in(), out = p.out();
+  const at::Tensor a = floats(*p.low_rank.a), b = floats(*p.low_rank.b, p.low_rank.scale);
+  const tensor::Encoded* const encoded = p.weight->encoded();
+  const at::Tensor weight = encoded == nullptr ? at::Tensor(*p.weight->read()) : at::Tensor();
+  const int64_t most = std::clamp<int64_t>(kBlock / in, 1, out);
+  const at::Tensor block = tensor::empty({most, in}, at::kFloat, MemoryKind::workspace);
+  for (int64_t first = 0; first < out; first += most) {
+    at::Tensor rows = block.narrow(0, 0, std::min(most, out - first));
+    if (encoded != nullptr)
+      decode_rows(*p.weight, first, rows);
+    else
+      read_rows(weight, p.transposed, first, rows);
+    gemm(b.narrow(0, first, rows.size(0)), false, a, false, rows, 1.0f);
+    body(first, rows);
+  }
+}
+
+using Piece = std::array<float, kColumns>;
+
+// Calls body(first column, count, their bias) for pieces of the columns, each on one thread.
+template <typename Body>
+void each_piece(int64_t width, const at::Tensor& bias, const Body& body) {
+  tensor::parallel_for((width + kColumns - 1) / kColumns, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t first = begin * kColumns; first < std::min(end * kColumns, width); first += kColumns) {
+      const int64_t count = std::min(width - first, kColumns);
+      Piece own{};
+      if (bias.defined()) cpu().convert(at_byte(bias, first), type_of(bias), own.data(), Type::f32, count);
+      body(first, count, own);
+    }
+  });
+}
+
+// Multiplies y - bias by the gain, column by column, in y's type; a gain of 1 leaves every bit of y. gain:
+// float32 [out]; bias: of any type, or undefined.
+at::Tensor with_gain(const at::Tensor& y, const at::Tensor& gain, const at::Tensor& bias) {
+  at::Tensor scaled = tensor::empty_like(y, MemoryKind::activations);
+  const int64_t width = y.size(1);
+  each_piece(width, bias, [&](int64_t first, int64_t count, const Piece& own) {
+    Piece piece;
+    const float* const factor = gain.data_ptr<float>() + first;
+    for (int64_t r = 0; r < y.size(0); ++r) {
+      cpu().convert(at_byte(y, r * width + first), type_of(y), piece.data(), Type::f32, count);
+      for (int64_t i = 0; i < count; ++i) {
+        const auto at = static_cast<size_t>(i);
+        piece[at] += (factor[i] - 1) * (piece[at] - own[at]);
+      }
+      cpu().convert(piece.data(), Type::f32, at_byte(scaled, r * width + first), type_of(y), count);
+    }
+  });
+  return scaled;
+}
+
+// The sums of the columns of dy (y - bias): float32 [out], the gradient of the gain.
+at::Tensor gain_gradient(const at::Tensor& dy, const at::Tensor& y, const at::Tensor& bias) {
+  const int64_t width = y.size(1);
+  at::Tensor sums = tensor::empty({width}, at::kFloat, MemoryKind::workspace);
+  each_piece(width, bias, [&](int64_t first, int64_t count, const Piece& own) {
+    Piece piece, d_piece;
+    std::array<double, kColumns> sum{};
+    for (int64_t r = 0; r < y.size(0); ++r) {
+      cpu().convert(at_byte(y, r * width + first), type_of(y), piece.data(), Type::f32, count);
+      cpu().convert(at_byte(dy, r * width + first), type_of(dy), d_piece.data(), Type::f32, count);
+      for (size_t i = 0; i < static_cast<size_t>(count); ++i)
+        sum[i] += double{d_piece[i]} * (double{piece[i]} - own[i]);
+    }
+    for (int64_t i = 0; i < count; ++i)
+      sums.data_ptr<float>()[first + i] = static_cast<float>(sum[static_cast<size_t>(i)]);
+  });
+  return sums;
+}
+
+// scale a[:, id_t], a row for each token.
+at::Tensor columns_of(Parameter& a, const at::Tensor& ids, double scale, at::ScalarType type) {
+  const int64_t rank = a.size(0), rows = a.size(1);
+  at::Tensor columns = tensor::empty({ids.size(0), rank}, type, MemoryKind::activations);
+  const tensor::Reading values = a.read();
+  const int32_t* const id = ids.data_ptr<int32_t>();
+  tensor::parallel_for(ids.size(0), 64, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t)
+      for (int64_t r = 0; r < rank; ++r)
+        cpu().scale(at_byte(*values, r * rows + id[t]), type_of(*values), static_cast<float>(scale),
+                    at_byte(columns, t * rank + r), type_of(columns), 1);
+  });
+  return columns;
+}
+
 }  // namespace
 
 at::Tensor scaled(Parameter& w, double scale, at::ScalarType type) {
@@ -63,18 +237,15 @@ LowRankTerms::LowRankTerms(at::ArrayRef<Projection> projections) {
 }
 
 bool LowRankTerms::needs_input() const {
-  return std::any_of(terms_.begin(), terms_.end(),
-                     [](const Term& term) { return static_cast<bool>(term.a); });
+  return std::ranges::any_of(terms_, [](const Term& term) { return static_cast<bool>(term.a); });
 }
 
 bool LowRankTerms::has_magnitudes() const {
-  return std::any_of(terms_.begin(), terms_.end(),
-                     [](const Term& term) { return term.factors().magnitude != nullptr; });
+  return std::ranges::any_of(terms_, [](const Term& term) { return term.factors().magnitude != nullptr; });
 }
 
 bool LowRankTerms::drops() const {
-  return std::any_of(terms_.begin(), terms_.end(),
-                     [](const Term& term) { return term.factors().dropout.rate > 0; });
+  return std::ranges::any_of(terms_, [](const Term& term) { return term.factors().dropout.rate > 0; });
 }
 
 // The a's, stacked by rows: [sum of the ranks, in]
@@ -200,11 +371,10 @@ at::Tensor LowRankTerms::d_reduced(at::ArrayRef<at::Tensor> d_outputs, const at:
   for (const Term& term : terms_) {
     at::Tensor part = columns(d, term);
     const at::Tensor& dy = d_outputs[term.output];
-    if (dy.defined()) {
+    if (dy.defined())
       gemm(dy, false, scaled(*term.factors().b, term.factors().scale, d.scalar_type()), false, part);
-    } else {
+    else
       part.zero_();
-    }
   }
   return d;
 }
@@ -244,6 +414,108 @@ void LowRankTerms::add_gradients_of_a(const at::Tensor& d_reduced, at::ArrayRef<
   }
   each([&](size_t i, at::Tensor& gradient) {
     if (!sums[i].is_same(gradient)) add_to(sums[i], gradient);
+  });
+}
+
+namespace fused_ops {
+
+at::Tensor row_norms(const Projection& p) {
+  at::Tensor norms = tensor::empty({p.out()}, at::kFloat, MemoryKind::activations);
+  each_block(
+      p, [&](int64_t first, const at::Tensor& rows) { write_norms(rows, norms.data_ptr<float>() + first); });
+  return norms;
+}
+
+}  // namespace fused_ops
+
+at::Tensor row_norms(const Projection& p) { return backend(p.weight->device()).row_norms(p); }
+
+void merge(const Projection& p) {
+  const tensor::Writing weight = p.weight->write();
+  at::Tensor magnitudes;
+  if (p.low_rank.magnitude != nullptr) magnitudes = floats(*p.low_rank.magnitude);
+  each_block(p, [&](int64_t first, const at::Tensor& rows) {
+    if (magnitudes.defined()) {
+      at::Tensor factors = tensor::empty({rows.size(0)}, at::kFloat, MemoryKind::workspace);
+      write_norms(rows, factors.data_ptr<float>());
+      for (int64_t r = 0; r < rows.size(0); ++r) {
+        float& factor = factors.data_ptr<float>()[r];
+        factor = magnitudes.data_ptr<float>()[first + r] / factor;
+      }
+      scale_rows(rows, factors);
+    }
+    write_rows(rows, p.transposed, first, *weight);
+  });
+}
+
+at::Tensor places_of(const at::Tensor& ids, const OwnRows& own) {
+  std::unordered_map<int64_t, int32_t> places;
+  for (const int64_t id : own.ids) places.emplace(id, static_cast<int32_t>(places.size()));
+  at::Tensor found = tensor::empty(ids.sizes(), at::kInt, MemoryKind::activations);
+  for (int64_t t = 0; t < ids.numel(); ++t) {
+    const auto place = places.find(ids.data_ptr<int32_t>()[t]);
+    found.data_ptr<int32_t>()[t] = place == places.end() ? kTablesOwn : place->second;
+  }
+  return found;
+}
+
+at::Tensor tables_own(const at::Tensor& ids, const at::Tensor& places, int64_t none) {
+  if (!places.defined()) return ids;
+  at::Tensor own = tensor::empty(ids.sizes(), at::kInt, MemoryKind::workspace);
+  for (int64_t t = 0; t < ids.numel(); ++t) {
+    const bool elsewhere = places.data_ptr<int32_t>()[t] != kTablesOwn;
+    own.data_ptr<int32_t>()[t] = elsewhere ? static_cast<int32_t>(none) : ids.data_ptr<int32_t>()[t];
+  }
+  return own;
+}
+
+void put_rows(const at::Tensor& looked_up, const at::Tensor& places, Parameter& own) {
+  const tensor::Reading rows = own.read();
+  const int64_t width = looked_up.size(1);
+  for (int64_t t = 0; t < places.numel(); ++t) {
+    const int32_t place = places.data_ptr<int32_t>()[t];
+    if (place == kTablesOwn) continue;
+    cpu().convert(at_byte(*rows, place * width), type_of(*rows), at_byte(looked_up, t * width),
+                  type_of(looked_up), width);
+  }
+}
+
+EmbeddingTerms::EmbeddingTerms(const LowRank& factors)
+    : factors_(factors), a_(use_of(factors.a)), b_(use_of(factors.b)) {}
+
+at::Tensor EmbeddingTerms::add_to(at::Tensor& rows, const at::Tensor& ids) const {
+  const at::ScalarType type = rows.scalar_type();
+  at::Tensor reduced = columns_of(*factors_.a, ids, factors_.scale, type);
+  gemm(reduced, false, *read(*factors_.b, type), true, rows, 1.0f);
+  return reduced;
+}
+
+void EmbeddingTerms::backward(const at::Tensor& dy, const at::Tensor& ids, const at::Tensor& reduced,
+                              int64_t padding_row) {
+  b_.add([&](at::Tensor& gradient) { gemm(dy, true, reduced, false, gradient, 1.0f); });
+  if (a_) {
+    at::Tensor d = tensor::empty(reduced.sizes(), at::kFloat, MemoryKind::workspace);
+    gemm(dy, false, scaled(*factors_.b, factors_.scale, dy.scalar_type()), false, d);
+    add_gradient_of_a(d, ids, padding_row);
+  }
+  a_.end();
+  b_.end();
+}
+
+// Adds to each row of a on one thread, in the order of the tokens, in float32.
+void EmbeddingTerms::add_gradient_of_a(const at::Tensor& d_reduced, const at::Tensor& ids,
+                                       int64_t padding_row) const {
+  const int64_t rank = d_reduced.size(1), rows = factors_.a->size(1);
+  const int32_t* const id = ids.data_ptr<int32_t>();
+  const float* const d = d_reduced.data_ptr<float>();
+  a_.add([&](at::Tensor& gradient) {
+    each_with_work(rank, rows, [&](int64_t r, float* sums) {
+      char* const row = at_byte(gradient, r * rows);
+      cpu().convert(row, type_of(gradient), sums, Type::f32, rows);
+      for (int64_t t = 0; t < ids.size(0); ++t)
+        if (id[t] != padding_row) sums[id[t]] += d[t * rank + r];
+      cpu().convert(sums, Type::f32, row, type_of(gradient), rows);
+    });
   });
 }
 

@@ -1,6 +1,6 @@
 // The ops that own large weights, and the bridge from autograd to the gradients of parameters.
 #include "base/arithmetic/counter_random.h"
-#include "kernels/linear/embedding_terms.h"
+#include "kernels/linear/low_rank.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"
 
@@ -134,9 +134,8 @@ at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter&
     y = y + product(at::embedding(a, row, w.padding_row), b).to(y.scalar_type()) * term.scale;
   }
   if (options.scale != 1) y = y * rounded(options.scale, rows.scalar_type());
-  if (options.noise.size != 0) {
+  if (options.noise.size != 0)
     y = y + noise_values(rows.size(0), rows.size(1), options.noise).to(rows.device());
-  }
   if (options.multiplier != 1) y = y * options.multiplier;
   return y.to(rows.scalar_type());
 }

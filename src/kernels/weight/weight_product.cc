@@ -1,8 +1,8 @@
 #include "kernels/weight/weight_product.h"
 
-#include "kernels/gemm/int8_products.h"
+#include "kernels/gemm/gemm_int8.h"
 #include "kernels/op.h"
-#include "kernels/weight/four_bit_weight.h"
+#include "kernels/weight/encoded_weight.h"
 
 namespace trl::kernels {
 
@@ -31,10 +31,9 @@ Panels dense_panels(const at::Tensor& w, bool transposed) {
   }
   return {rows, width, w.scalar_type(), false, 1, [=](int64_t first, int64_t count, void* room) {
             char* const to = static_cast<char*>(room);
-            for (int64_t r = 0; r < rows; ++r) {
+            for (int64_t r = 0; r < rows; ++r)
               std::memcpy(to + r * count * size, data + (r * width + first) * size,
                           static_cast<size_t>(count * size));
-            }
             return static_cast<const void*>(room);
           }};
 }
@@ -103,8 +102,7 @@ std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> pr
                                 at::ArrayRef<TensorFactors> added) {
   const at::ScalarType compute = x.scalar_type();
   std::vector<at::Tensor> outputs;
-  const bool skinny = x.size(0) <= kSkinnyRows &&
-                      std::all_of(projections.begin(), projections.end(), [&](const Projection& p) {
+  const bool skinny = x.size(0) <= kSkinnyRows && std::ranges::all_of(projections, [&](const Projection& p) {
                         return !p.transposed && !in_int8(p, compute) &&
                                (p.weight->encoded() != nullptr || p.weight->dtype() == compute);
                       });
@@ -139,13 +137,12 @@ void input_gradient(at::ArrayRef<at::Tensor> dys, at::ArrayRef<Projection> proje
     const Projection& p = projections[i];
     if (!dys[i].defined()) continue;
     const at::ScalarType compute = dys[i].scalar_type();
-    if (in_int8(p, compute)) {
+    if (in_int8(p, compute))
       narrow.push_back(i);
-    } else if (!p.transposed && in_panels(*p.weight, compute)) {
+    else if (!p.transposed && in_panels(*p.weight, compute))
       in_panels_too.push_back(i);
-    } else {
+    else
       sum.push_back({dys[i], false, *read(*p.weight, compute), p.transposed});
-    }
   }
   size_t left = narrow.size() + in_panels_too.size() + (sum.empty() ? 0 : 1);
   const auto with_it = [&] { return --left == 0 ? added : TensorFactors(); };
@@ -207,8 +204,8 @@ void skinny_products(const at::Tensor& x, at::ArrayRef<SkinnyProduct> products) 
   const int64_t count = starts.back(), width = std::min<int64_t>(tensor::threads(), (count + 3) / 4);
   const int64_t piece = std::clamp<int64_t>(count / std::max<int64_t>(1, 4 * width), 1, 64);
   std::atomic<int64_t> next{0}, place{0};
-  const bool decodes = std::any_of(products.begin(), products.end(),
-                                   [](const SkinnyProduct& p) { return p.encoded != nullptr; });
+  const bool decodes =
+      std::ranges::any_of(products, [](const SkinnyProduct& p) { return p.encoded != nullptr; });
   const int64_t bytes =
       decodes ? round_up(kDecodedRows * x.size(1) * static_cast<int64_t>(x.element_size()), 64) : 0;
   const at::Tensor work = tensor::empty({width * bytes}, at::kByte, MemoryKind::workspace);
@@ -220,11 +217,10 @@ void skinny_products(const at::Tensor& x, at::ArrayRef<SkinnyProduct> products) 
         const int64_t to = std::min(begin + piece, starts[i + 1]) - starts[i];
         if (from >= to) continue;
         const int64_t last = std::min(to * kUnit, all[i].y_stride);
-        if (products[i].encoded == nullptr) {
+        if (products[i].encoded == nullptr)
           cpu().skinny(all[i], from * kUnit, last);
-        } else {
+        else
           skinny_decoded(all[i], products[i], from * kUnit, last, mine);
-        }
       }
     }
   });

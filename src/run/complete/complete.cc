@@ -2,15 +2,83 @@
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 
+#include "base/error.h"
 #include "base/interrupt.h"
+#include "data/row/columns.h"
+#include "data/row/conversions.h"
+#include "data/row/row_text.h"
 #include "engine/error_capture.h"
-#include "run/complete/completion_text.h"
 #include "run/open_model.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace trl::run {
 
 namespace {
+
+// Decodes one growing completion: token ids to text piece by piece, never half a character, ending before a
+// stop text.
+class CompletionText {
+ public:
+  CompletionText(const text::Tokenizer& tokenizer, std::span<const std::string> stops)
+      : vocab_size_(tokenizer.vocab_size()), stream_(tokenizer, true), stops_(stops) {}
+  // Takes one token; the text that has become certain is written() since the last call. true: the text
+  // reached a stop text.
+  bool add(int32_t id);
+  void finish();            // ends the input: the text held back is certain too
+  std::string_view take();  // certain text that was not taken yet
+  const std::vector<int32_t>& ids() const { return ids_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  size_t certain() const;  // bytes of text_ that no stop text can still claim
+  int64_t vocab_size_;
+  text::DecodeStream stream_;
+  std::span<const std::string> stops_;
+  std::vector<int32_t> ids_;
+  std::string text_;
+  size_t taken_ = 0;
+  bool over_ = false;
+};
+
+bool CompletionText::add(int32_t id) {
+  ids_.push_back(id);
+  const size_t before = text_.size();
+  // rows that pad the embedding have no text
+  if (id < vocab_size_) text_ += stream_.step(id);
+  size_t cut = std::string::npos;
+  for (const std::string& stop : stops_) {
+    const size_t from = before > stop.size() ? before - stop.size() : 0;
+    cut = std::min(cut, text_.find(stop, from));
+  }
+  if (cut == std::string::npos) return false;
+  text_.resize(cut);
+  over_ = true;
+  return true;
+}
+
+void CompletionText::finish() {
+  if (!over_) text_ += stream_.finish();
+  over_ = true;
+}
+
+size_t CompletionText::certain() const {
+  if (over_) return text_.size();
+  size_t held = 0;
+  for (const std::string& stop : stops_) {
+    for (size_t length = std::min(stop.size() - 1, text_.size()); length > held; --length)
+      if (std::string_view(text_).ends_with(std::string_view(stop).substr(0, length))) held = length;
+  }
+  return text_.size() - held;
+}
+
+std::string_view CompletionText::take() {
+  const size_t end = certain();
+  const std::string_view piece = std::string_view(text_).substr(taken_, end - taken_);
+  taken_ = end;
+  return piece;
+}
 
 class Tokens final : public engine::TokenSink {
  public:
@@ -46,7 +114,7 @@ class Tokens final : public engine::TokenSink {
   const char* add(CompletionText& text, int32_t id) const {
     if (text.add(id)) return "stop_sequence";
     const auto& ends = sampling_.stop_ids;
-    if (std::find(ends.begin(), ends.end(), id) != ends.end()) return "eos_token";
+    if (std::ranges::find(ends, id) != ends.end()) return "eos_token";
     return static_cast<int64_t>(text.ids().size()) == sampling_.max_new_tokens ? kLength : nullptr;
   }
   std::vector<CompletionText>& texts_;
@@ -55,6 +123,80 @@ class Tokens final : public engine::TokenSink {
   std::exception_ptr failure_;
   std::vector<const char*> reasons_;
 };
+
+struct Conversation {
+  base::Json messages;
+  base::Json tools;      // null: none
+  base::Json variables;  // chat_template_kwargs; null: none
+};
+
+base::Json parsed(std::string_view text) {
+  if (!text.starts_with('{') && !text.starts_with('[')) return nullptr;
+  try {
+    return base::parse_exact_json(text, "prompt");
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+void drop_answers(base::Json& messages) {
+  const auto is_answer = [](const base::Json& message) {
+    return message.is_object() && message.contains("role") && message["role"] == "assistant";
+  };
+  while (messages.size() > 1 && is_answer(messages.back())) messages.erase(messages.size() - 1);
+}
+
+base::Json tools_of(const data::Row& row) {
+  const base::Json* tools = data::find_column(row, "tools");
+  if (tools == nullptr) return nullptr;
+  return tools->is_string() ? base::parse_exact_json(tools->get_ref<const std::string&>(), "tools") : *tools;
+}
+
+// Reads a prompt that is JSON: a list of messages, or a row with such a list in messages (the answers at its
+// end are left out), prompt or conversations, with its tools and chat_template_kwargs. Any other prompt is
+// the user's message. Throws Error(format).
+Conversation conversation_of(std::string_view prompt) {
+  base::Json given = parsed(prompt);
+  if (data::is_messages(given)) {
+    const data::Row row{{{"messages", std::move(given)}}, "prompt"};
+    return {data::messages_column(row, "messages"), nullptr, nullptr};
+  }
+  if (given.is_object()) {
+    data::Row row{std::move(given), "prompt"};
+    data::convert_conversations(row);
+    data::convert_from_value(row, "prompt");
+    for (const char* name : {"prompt", "messages"}) {
+      const base::Json* found = data::find_column(row, name);
+      if (found == nullptr || !data::is_messages(*found)) continue;
+      base::Json messages = data::messages_column(row, name);
+      if (std::string_view(name) == "messages") drop_answers(messages);
+      text::RenderOptions options;
+      options.tools = tools_of(row);
+      data::read_template_variables(row, options);
+      return {std::move(messages), std::move(options.tools), std::move(options.variables)};
+    }
+  }
+  return {base::Json::array({base::Json{{"role", "user"}, {"content", prompt}}}), nullptr, nullptr};
+}
+
+// Returns the number of completions of each prompt.
+int64_t sequences(const config::Config& options) {
+  constexpr std::string_view kKey = "generate.num_return_sequences";
+  const int64_t count = options.get_int(kKey);
+  if (count > 1 && options.get_double("generate.temperature") == 0)
+    fail_key(kKey, "{}: {} needs generate.temperature above 0: greedy completions of one prompt are equal",
+             kKey, count);
+  return count;
+}
+
+// Returns the ids of a prompt in the chat template; the prompt's own system message replaces `system`.
+std::vector<int32_t> chat_ids(const Tokenizer& tokenizer, std::string_view prompt,
+                              const std::optional<std::string>& system) {
+  auto [messages, tools, variables] = conversation_of(prompt);
+  if (system && (messages.empty() || messages[0].value("role", "") != "system"))
+    messages.insert(messages.begin(), base::Json{{"role", "system"}, {"content", *system}});
+  return conversation_ids(tokenizer, messages, tools, variables);
+}
 
 }  // namespace
 
@@ -89,6 +231,40 @@ std::vector<Completion> complete(Environment& environment, engine::Model& model,
     text.finish();
     all.push_back({text.ids(), text.text(), sink.reason(all.size())});
     all.back().ids.reserve(1);  // so that ids is an array even without tokens
+  }
+  return all;
+}
+
+engine::Sampling sampling_of(const config::Config& options, const std::string& adapter) {
+  engine::Sampling sampling;
+  sampling.max_new_tokens = options.get_int("generate.max_new_tokens");
+  sampling.temperature = options.get_double("generate.temperature");
+  sampling.top_p = options.get_double("generate.top_p");
+  sampling.top_k = options.get_int("generate.top_k");
+  sampling.min_p = options.get_double("generate.min_p");
+  sampling.repetition_penalty = options.get_double("generate.repetition_penalty");
+  sampling.seed = static_cast<uint64_t>(options.get_int("generate.seed"));
+  sampling.adapter = adapter;
+  return sampling;
+}
+
+std::vector<std::vector<int32_t>> prompt_ids(const Tokenizer& tokenizer,
+                                             std::span<const std::string_view> prompts,
+                                             const config::Config& options) {
+  const bool chat = options.get_bool("generate.chat");
+  const std::optional<std::string> system = options.get_text("generate.system");
+  if (system && !chat)
+    fail_key("generate.system",
+             "generate.system: it needs generate.chat: true: a prompt as it stands has no messages");
+  const int64_t times = sequences(options);
+  std::vector<std::vector<int32_t>> all;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const std::vector<int32_t> ids =
+        chat ? chat_ids(tokenizer, prompts[i], system) : text_ids(tokenizer, prompts[i]);
+    if (ids.empty())
+      fail(Status::invalid_argument, "prompts[{}] {}has no token: give a text to complete", i,
+           prompts[i].empty() ? "is empty and " : "");
+    all.insert(all.end(), static_cast<size_t>(times), ids);
   }
   return all;
 }

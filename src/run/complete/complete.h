@@ -1,4 +1,5 @@
-// Completes prompts: encodes them, and decodes the ids that the model adds.
+// Completes prompts: encodes them, and decodes the ids that the model adds. Reads the options generate.*: the
+// ids of prompts, and how tokens are drawn.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -7,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/config.h"
 #include "engine/engine.h"
 #include "run/environment.h"
 #include "run/tokenizer.h"
@@ -35,5 +37,13 @@ using OnToken = std::function<int32_t(size_t prompt, int32_t id, const std::stri
 std::vector<Completion> complete(Environment& environment, engine::Model& model, const Tokenizer& tokenizer,
                                  std::span<const std::vector<int32_t>> prompts, engine::Sampling sampling,
                                  const std::vector<std::string>& stops, const OnToken& on_token = nullptr);
+
+// The result refers to `adapter`, which must outlive it.
+engine::Sampling sampling_of(const config::Config& options, const std::string& adapter);
+
+// Returns the ids of each prompt, once for each of its completions.
+std::vector<std::vector<int32_t>> prompt_ids(const Tokenizer& tokenizer,
+                                             std::span<const std::string_view> prompts,
+                                             const config::Config& options);
 
 }  // namespace trl::run

@@ -1,14 +1,85 @@
 #include "run/complete/samples.h"
 
+#include <algorithm>
+
+#include "base/error.h"
 #include "base/files/files.h"
 #include "base/text/utf8.h"
-#include "config/training_arguments.h"
+#include "config/sizes_and_paths.h"
+#include "data/row/conversions.h"
+#include "data/source/source.h"
 #include "run/complete/complete.h"
-#include "telemetry/samples.h"
+#include "telemetry/recorder.h"
 
 namespace trl::run {
 
 namespace {
+
+constexpr std::string_view kPromptsKey = "sample_prompts";
+
+// Runs body, and reports another room's error about a prompt under the name of the key.
+template <class Body>
+auto naming(const std::string& where, Body&& body) -> decltype(body()) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    if (error.status() == Status::cancelled) throw;
+    throw Error(error.status(), fmt::format("{}: {}", where, error.message()), std::string(kPromptsKey));
+  }
+}
+
+bool is_message(const base::Json& value) {
+  return value.is_object() && value.contains("role") && value["role"].is_string();
+}
+
+SamplePrompt prompt_of(const base::Json& value, const std::string& where);
+
+// Reads prompt, messages or text.
+SamplePrompt prompt_of_row(const base::Json& row, const std::string& where) {
+  const auto tools = row.find("tools");
+  const auto with_tools = [&](SamplePrompt prompt) {
+    if (tools != row.end() && tools->is_array()) prompt.tools = *tools;
+    return prompt;
+  };
+  for (const char* name : {"prompt", "messages", "text"}) {
+    const auto found = row.find(name);
+    if (found == row.end() || found->is_null()) continue;
+    base::Json value = *found;
+    const bool answered = std::string_view(name) == "messages" && value.is_array() && value.size() > 1 &&
+                          is_message(value.back()) && value.back()["role"] == "assistant";
+    if (answered) value.erase(value.size() - 1);
+    if (!value.is_object()) return with_tools(prompt_of(value, where));
+  }
+  fail_key(kPromptsKey,
+           "{}: it has no prompt, messages or text: give one of them, a text or a list of messages", where);
+}
+
+SamplePrompt prompt_of(const base::Json& value, const std::string& where) {
+  if (value.is_object()) return prompt_of_row(value, where);
+  if (value.is_string() && value.get_ref<const std::string&>().empty())
+    fail_key(kPromptsKey, "{}: the prompt is empty: give a text to complete", where);
+  const bool messages = value.is_array() && !value.empty() && std::ranges::all_of(value, is_message);
+  if (!value.is_string() && !messages) {
+    fail_key(kPromptsKey,
+             "{}: a prompt is a text or a list of messages, each with role and content, and this is {}",
+             where, value.is_array() ? "another list" : "a " + base::json_type(value));
+  }
+  return {where, value, nullptr};
+}
+
+std::vector<SamplePrompt> prompts_in(const std::string& path) {
+  config::check_local_path(kPromptsKey, path);
+  std::vector<SamplePrompt> prompts;
+  const std::unique_ptr<data::Source> rows =
+      naming(std::string(kPromptsKey), [&] { return data::open_file_source(path); });
+  for (data::Row row; naming(std::string(kPromptsKey), [&] { return rows->next(row); });) {
+    naming(std::string(kPromptsKey), [&] { data::convert_conversations(row); });
+    const bool blank = row.value.size() == 1 && row.value.value("text", base::Json()) == "";
+    if (!blank) prompts.push_back(prompt_of(row.value, fmt::format("{}: {}", kPromptsKey, row.where)));
+  }
+  if (prompts.empty()) fail_key(kPromptsKey, "{}: {} holds no prompt: give at least one", kPromptsKey, path);
+  return prompts;
+}
 
 std::vector<std::vector<int32_t>> ids_of(const std::vector<SamplePrompt>& prompts) {
   std::vector<std::vector<int32_t>> ids;
@@ -24,7 +95,46 @@ std::string beginning(const std::string& text, size_t characters) {
   return fmt::format("'{}{}'", line.substr(0, end), end < line.size() ? "..." : "");
 }
 
+// Throws Error(invalid_config) for a prompt that leaves the model no positions for its completion.
+// model_config: config.json.
+void leave_positions(const std::vector<SamplePrompt>& prompts, int64_t max_new_tokens,
+                     const base::Json& model_config) {
+  const base::Json& text = model_config.contains("text_config") ? model_config["text_config"] : model_config;
+  for (const char* name : {"max_position_embeddings", "n_positions"}) {
+    if (!text.contains(name) || !text[name].is_number_integer()) continue;
+    const auto positions = text[name].get<int64_t>();
+    for (const SamplePrompt& prompt : prompts) {
+      const auto tokens = static_cast<int64_t>(prompt.ids.size());
+      if (tokens + max_new_tokens <= positions) continue;
+      fail_key("sample_prompts",
+               "{}: the prompt has {} tokens, and with sample_max_new_tokens: {} it goes beyond the {} "
+               "positions of the model ({}): give a shorter prompt or fewer new tokens",
+               prompt.where, tokens, max_new_tokens, positions, name);
+    }
+    return;
+  }
+}
+
 }  // namespace
+
+std::vector<SamplePrompt> read_sample_prompts(const config::SampleArguments& arguments) {
+  if (!arguments.file.empty()) return prompts_in(arguments.file);
+  std::vector<SamplePrompt> prompts;
+  for (const base::Json& value : arguments.prompts)
+    prompts.push_back(prompt_of(value, fmt::format("{}: prompt {}", kPromptsKey, prompts.size() + 1)));
+  return prompts;
+}
+
+void encode(std::vector<SamplePrompt>& prompts, const Tokenizer& tokenizer) {
+  for (SamplePrompt& prompt : prompts) {
+    prompt.ids = naming(prompt.where, [&] {
+      return prompt.given.is_string() ? text_ids(tokenizer, prompt.given.get_ref<const std::string&>())
+                                      : conversation_ids(tokenizer, prompt.given, prompt.tools);
+    });
+    if (prompt.ids.empty())
+      fail_key(kPromptsKey, "{}: the prompt has no token: give a text to complete", prompt.where);
+  }
+}
 
 Samples::Samples(Environment& environment, config::SampleArguments arguments, std::string output_dir,
                  std::vector<SamplePrompt> prompts, std::shared_ptr<const Tokenizer> tokenizer,
@@ -35,7 +145,7 @@ Samples::Samples(Environment& environment, config::SampleArguments arguments, st
       prompts_(std::move(prompts)),
       tokenizer_(std::move(tokenizer)),
       model_(model) {
-  check_positions(prompts_, arguments_.max_new_tokens, base::parse_json(model_.config_json(), "config.json"));
+  leave_positions(prompts_, arguments_.max_new_tokens, base::parse_json(model_.config_json(), "config.json"));
 }
 
 bool Samples::is_time(const engine::Event& event) const {
@@ -45,11 +155,10 @@ bool Samples::is_time(const engine::Event& event) const {
 }
 
 void Samples::on_event(const engine::Event& event) {
-  if (event.kind == engine::EventKind::train_begin) {
+  if (event.kind == engine::EventKind::train_begin)
     begin(event);
-  } else if (last_event_ && is_time(event) && event.step != last_step_) {
+  else if (last_event_ && is_time(event) && event.step != last_step_)
     due_ = Moment{event.step, event.epoch};
-  }
   if (!last_event_) return;  // an evaluation before the run
   last_event_ = Moment{event.step, event.epoch};
   try {

@@ -1,23 +1,53 @@
-#include "run/plan/set_planner.h"
+#include "run/plan/plan.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "config/option_set.h"
 #include "data/tokenizer/open_tokenizer.h"
-#include "run/model_files.h"
-#include "run/plan/limit_check.h"
 #include "run/plan/memory_budget.h"
-#include "run/plan/memory_room.h"
-#include "run/plan/plan.h"
 #include "run/training_run.h"
 
 namespace trl::run {
 
+namespace {
+
+using telemetry::PlannedSet;
+
+// Says whether an error of this status refuses a run for its options or files, so that others may continue.
 bool is_refusal(Status status) {
   return status == Status::invalid_config || status == Status::not_found || status == Status::io ||
          status == Status::format || status == Status::unsupported;
 }
 
-base::Json SetPlanner::plan(const config::Config& given) {
+// Plans option sets of a run over the same rows.
+class SetPlanner {
+ public:
+  SetPlanner(Environment& environment, const Rows* rows)  // rows: null: not read
+      : environment_(environment), rows_(rows) {}
+
+  RunPlan plan(const config::Config& config);
+  PlannedSet plan(const config::Config& config, const config::OptionSet& set);
+
+ private:
+  struct Batches {
+    RunSize size;
+    RunModel model;
+    std::shared_ptr<Tokenizer> tokenizer;  // held because a run has it in memory too
+    PlansMade made;                        // under a budget
+  };
+  Batches& batches_of(const config::Config& config, const config::TrainingArguments& training);
+  Batches read_batches(const config::Config& config, const config::TrainingArguments& training) const;
+
+  Environment& environment_;
+  const Rows* rows_;
+  int64_t process_ = -1;  // bytes
+  // The batches by the options that they depend on, so that rows are read once for all sets with the same
+  // batches.
+  std::map<std::string, Batches> batches_;
+};
+
+RunPlan SetPlanner::plan(const config::Config& given) {
   const config::RunOptions options(with_whole_paths(rows_ != nullptr ? rows_->apply_options(given) : given));
   const auto& [config, training] = options;
   refuse_combinations(config, training);
@@ -30,28 +60,23 @@ base::Json SetPlanner::plan(const config::Config& given) {
     size.longest = counted.longest;
     size.allowed = true;
   }
-  if (!budget) check_memory_limit(environment_, options, size, batches.embedding_rows, batches.new_tokens);
-  base::Json plan = budget ? choose_way(environment_, options, *budget, size, batches.embedding_rows,
-                                        batches.new_tokens, batches.made)
-                                 .plan
-                           : plan_of(environment_, options, size, batches.embedding_rows, batches.new_tokens);
+  const RunToPlan run = {environment_, options, batches.model};
+  if (!budget) check_memory_limit(run, size);
+  RunPlan plan = budget ? choose_way(run, *budget, size, batches.made).plan : plan_of(run, size);
   keep_process(plan, process_);
-  plan["room"] = memory_room(plan.at("peak_bytes").get<int64_t>());
-  plan["model"] = needed_model_path(config);
-  plan["rows"] = size.rows;
+  plan.room = memory_room(plan.peak_bytes);
+  plan.model = batches.model.source.name();
+  plan.rows = size.rows;
   return plan;
 }
 
-base::Json SetPlanner::plan(const config::Config& config, const config::OptionSet& set) {
-  base::Json out;
+PlannedSet SetPlanner::plan(const config::Config& config, const config::OptionSet& set) {
   try {
-    out = plan(config::with_options(config, set));
+    return {set.name, plan(config::with_options(config, set)), {}};
   } catch (const Error& error) {
     if (!is_refusal(error.status()) && error.status() != Status::out_of_memory) throw;
-    out["refused"] = {{"key", error.key()}, {"message", error.message()}};
+    return {set.name, {}, telemetry::Refusal{error.key(), error.message()}};
   }
-  out["options"] = set.name;
-  return out;
 }
 
 SetPlanner::Batches& SetPlanner::batches_of(const config::Config& config,
@@ -63,21 +88,22 @@ SetPlanner::Batches& SetPlanner::batches_of(const config::Config& config,
 
 SetPlanner::Batches SetPlanner::read_batches(const config::Config& config,
                                              const config::TrainingArguments& training) const {
-  const std::string path = needed_model_path(config);
   Batches out;
-  out.tokenizer = open_training_tokenizer(config, path, out.new_tokens, environment_.log());
+  out.model.source = needed_model(config);
+  out.tokenizer = open_training_tokenizer(config, out.model, environment_.log());
   if (rows_ == nullptr)
     out.size = largest_batch(config, training);
   else if (config.method().rows != config::RowForm::text)
     out.size = prepared_size(config, training, *rows_, *out.tokenizer);
   else
-    out.size =
-        measured_size(config, training, *rows_,
-                      Tokenizer(data::open_tokenizer(tokenizer_path(path, config), &environment_.log())));
-  out.embedding_rows = wanted_embedding_rows(config, *out.tokenizer);
+    out.size = measured_size(
+        config, training, *rows_,
+        Tokenizer(data::open_tokenizer(tokenizer_source(out.model.source, config), &environment_.log())));
+  out.model.embedding_rows = wanted_embedding_rows(config, *out.tokenizer);
   return out;
 }
 
+// Returns the sets that a user is likely to try next, except those that the configuration has already.
 std::vector<config::OptionSet> usual_sets(const config::Config& config) {
   std::vector<config::OptionSet> out;
   for (const char* text :
@@ -85,22 +111,56 @@ std::vector<config::OptionSet> usual_sets(const config::Config& config) {
         "gradient_checkpointing=true recompute=products", "optim=adamw_8bit", "use_peft=true"}) {
     config::OptionSet set = config::option_set(config::parse_option_set(text, "estimate.compare"));
     const auto differs = [&](const auto& option) { return config.get(option.first) != option.second; };
-    if (std::any_of(set.options.begin(), set.options.end(), differs)) out.push_back(std::move(set));
+    if (std::ranges::any_of(set.options, differs)) out.push_back(std::move(set));
   }
   return out;
 }
 
-base::Json plan_run(Environment& environment, const config::Config& config, const Rows* rows) {
+}  // namespace
+
+std::vector<PlannedSet> plan_run(Environment& environment, const config::Config& config, const Rows* rows) {
   constexpr const char* kCompare = "estimate.compare";
-  SetPlanner sets(environment, rows);
-  base::Json plan = sets.plan(config);
-  base::Json& others = plan["alternatives"] = base::Json::array();
+  SetPlanner planner(environment, rows);
+  std::vector<PlannedSet> sets = {{"as configured", planner.plan(config), {}}};
   const bool asked = config.get_text(kCompare).has_value();
   for (const config::OptionSet& set : asked ? config::option_sets(config, kCompare) : usual_sets(config)) {
-    base::Json other = sets.plan(config, set);
-    if (asked || !other.contains("refused")) others.push_back(std::move(other));
+    PlannedSet other = planner.plan(config, set);
+    if (asked || !other.refused) sets.push_back(std::move(other));
   }
-  return plan;
+  return sets;
+}
+
+void predict_peaks(Environment& environment, telemetry::LengthProfile& profile,
+                   const config::Config& given) try {
+  if (profile.limits.empty() || profile.limits.front().layouts.empty())
+    fail_key("method",
+             "the rows are preferences; trl_trainer_plan (trl estimate --method dpo) predicts the peak of a "
+             "run on them");
+  const config::RunOptions options(with_whole_paths(given));
+  const config::Config& config = options.config;
+  RunModel model{needed_model(config)};
+  const auto tokenizer = open_training_tokenizer(config, model, environment.log());
+  model.embedding_rows = wanted_embedding_rows(config, *tokenizer);
+  const RunToPlan run = {environment, options, model};
+  const int64_t longest = profile.lengths.front().max;
+  RunSize size{std::min(config.get_int("per_device_train_batch_size"), std::max<int64_t>(1, profile.rows))};
+  int64_t peak = 0, process = -1;
+  bool first = true;  // its products bring their code into the process
+  for (telemetry::LengthLimit& limit : profile.limits) {
+    const int64_t length = std::min(limit.max_length, longest);
+    if (length != size.longest) {  // a limit beyond the longest row changes nothing
+      size.longest = length;
+      size.allowed = length == limit.max_length;
+      RunPlan plan = plan_of(run, size, std::exchange(first, false));
+      keep_process(plan, process);
+      peak = plan.peak_bytes;
+    }
+    limit.peak_bytes = peak;
+  }
+} catch (const Error& error) {
+  if (!is_refusal(error.status())) throw;
+  for (telemetry::LengthLimit& limit : profile.limits) limit.peak_bytes = 0;
+  profile.no_peaks = error.message();
 }
 
 }  // namespace trl::run

@@ -22,6 +22,15 @@ telemetry::Layout layout_of(const config::DataArguments& data) {
   return data.sampling == config::Sampling::group_by_length ? Layout::group_by_length : Layout::padded;
 }
 
+// Sets the steps and tokens of a run with this many updates in an epoch.
+void set_length(RunSize& size, const config::TrainingArguments& training, int64_t updates) {
+  const auto per_epoch = static_cast<double>(updates);
+  const double steps = training.max_steps > 0 ? static_cast<double>(training.max_steps)
+                                              : std::ceil(training.num_train_epochs * per_epoch);
+  size.steps = static_cast<int64_t>(steps);
+  if (updates > 0) size.tokens = size.epoch_tokens * steps / per_epoch;
+}
+
 }  // namespace
 
 RunSize largest_batch(const config::Config& config, const config::TrainingArguments& training) {
@@ -82,12 +91,8 @@ RunSize measured_size(const config::Config& config, const config::TrainingArgume
   if (profile.limits.empty()) return size;
   for (const telemetry::LayoutCost& cost : profile.limits.back().layouts) {
     if (cost.layout != layout_of(data)) continue;
-    const auto per_epoch = static_cast<double>(cost.steps);
-    const double steps = training.max_steps > 0 ? static_cast<double>(training.max_steps)
-                                                : std::ceil(training.num_train_epochs * per_epoch);
-    size.steps = static_cast<int64_t>(steps);
     size.epoch_tokens = static_cast<double>(cost.tokens);
-    if (per_epoch > 0) size.tokens = size.epoch_tokens * steps / per_epoch;
+    set_length(size, training, cost.steps);
   }
   return size;
 }
@@ -104,15 +109,11 @@ RunSize prepared_size(const config::Config& config, const config::TrainingArgume
   size.rows = std::min(training.per_device_train_batch_size, std::max<int64_t>(1, batches.rows()));
   engine::ErrorCapture error;
   error.check(batches.start_pass(1, error));
-  for (engine::Batch batch; error.check(batches.next(&batch, error));)
-    size.epoch_tokens += static_cast<double>(batch.counted_tokens);
+  for (const data::Batch* batch = nullptr; error.check(batches.next(&batch, error));)
+    size.epoch_tokens += static_cast<double>(batch->num_tokens);
   const int64_t accumulated = training.gradient_accumulation_steps;
   const int64_t updates = (batches.batches_per_epoch() + accumulated - 1) / accumulated;
-  const auto per_epoch = static_cast<double>(std::max<int64_t>(1, updates));
-  const double steps = training.max_steps > 0 ? static_cast<double>(training.max_steps)
-                                              : std::ceil(training.num_train_epochs * per_epoch);
-  size.steps = static_cast<int64_t>(steps);
-  size.tokens = size.epoch_tokens * steps / per_epoch;
+  set_length(size, training, std::max<int64_t>(1, updates));
   return size;
 }
 

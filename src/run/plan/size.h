@@ -17,8 +17,8 @@ struct RunSize {
   int64_t steps = 0;         // 0: not known
   double tokens = 0;         // of all steps; 0: not known
   double epoch_tokens = 0;   // of all rows, once; 0: not known
-  // Batches of an epoch (-1: streaming; 0: not known), by which the plan compares the disks with the run;
-  // nullopt: it does not.
+  // Batches of an epoch (-1: streaming; 0: not known), which say how much the run writes to its disks;
+  // nullopt: its steps say it.
   std::optional<int64_t> batches = {};
 };
 

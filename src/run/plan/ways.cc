@@ -1,9 +1,8 @@
-#include "run/plan/ways.h"
+#include "run/plan/plan.h"
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "config/training_arguments.h"
 
 namespace trl::run {
 
@@ -12,7 +11,7 @@ namespace {
 constexpr const char *kSwitch = "gradient_checkpointing", *kEntries = "gradient_checkpointing_kwargs";
 
 bool is_free(const config::Config& config, const Lever& lever) {
-  return std::all_of(lever.options.begin(), lever.options.end(), [&](const auto& option) {
+  return std::ranges::all_of(lever.options, [&](const auto& option) {
     return !config.is_set(option.first) || config.get(option.first) == option.second;
   });
 }
@@ -27,7 +26,8 @@ bool is_accepted(const config::Config& config) {
   }
 }
 
-std::vector<Lever> forms(const config::Config& config) {
+// Returns the levers of which each way has one, as its first.
+std::vector<Lever> first_levers(const config::Config& config) {
   const auto again = [](const char* name, const char* part) {
     return Lever{name, {{kSwitch, "true"}, {"recompute", part}}};
   };
@@ -41,9 +41,8 @@ std::vector<Lever> forms(const config::Config& config) {
   // The newer name, or entries, already decide what is recomputed.
   const bool decided = config.is_set("activation_checkpointing") || config.is_set(kEntries) ||
                        config.is_set("activation_checkpointing_kwargs");
-  for (const Lever& form : all) {
-    if (!decided && is_free(config, form) && is_accepted(Way{form, {}}.options(config))) out.push_back(form);
-  }
+  for (const Lever& lever : all)
+    if (!decided && is_free(config, lever) && is_accepted(Way{{lever}}.options(config))) out.push_back(lever);
   if (out.empty()) out.push_back({"activations are kept or computed again as configured"});
   return out;
 }
@@ -66,10 +65,10 @@ std::vector<Lever> parts_of(const RunSize& size) {
   return out;
 }
 
-std::vector<Lever> levers(const config::Config& config, const Lever& form, const RunSize& size,
-                          const Allowed& allowed) {
-  const bool again = std::any_of(form.options.begin(), form.options.end(),
-                                 [](const auto& option) { return option.first == "recompute"; });
+Way with_levers(const Lever& first, const config::Config& config, const RunSize& size,
+                const Allowed& allowed) {
+  const bool again =
+      std::ranges::any_of(first.options, [](const auto& option) { return option.first == "recompute"; });
   std::vector<Lever> all = {{"weights are converted at each use"}};
   all.back().converts = true;
   const auto leaving = [&](const char* name, const char* key, const char* value) {
@@ -80,41 +79,34 @@ std::vector<Lever> levers(const config::Config& config, const Lever& form, const
     all.push_back({"feed-forward parts go by small tiles"});
     all.back().tiles = true;
   }
-  if (allowed.parts) {
+  if (allowed.parts)
     for (Lever& lever : parts_of(size)) all.push_back(std::move(lever));
-  }
   if (again && allowed.leaving) leaving("inputs of layers leave for a file", kEntries, "{offload: true}");
   if (allowed.leaving) leaving("activations leave for a file", "activation_offloading", "true");
-  std::vector<Lever> out;
-  for (const Lever& lever : all) {
-    if (is_free(config, lever) && is_accepted(Way{form, {lever}}.options(config))) out.push_back(lever);
-  }
-  return out;
+  Way way{{first}};
+  for (const Lever& lever : all)
+    if (is_free(config, lever) && is_accepted(Way{{first, lever}}.options(config)))
+      way.levers.push_back(lever);
+  return way;
 }
 
 }  // namespace
 
 std::string Way::name() const {
-  std::string out = form.name;
-  for (const Lever& lever : levers) out += ", " + lever.name;
+  std::string out;
+  for (const Lever& lever : levers) out += (out.empty() ? "" : ", ") + lever.name;
   return out;
-}
-
-bool Way::leaves() const {
-  return std::any_of(levers.begin(), levers.end(), [](const Lever& lever) { return lever.leaves; });
 }
 
 config::Config Way::options(const config::Config& config) const {
   config::Config out = config;
-  for (const auto& [key, value] : form.options) out.set(key, value);
-  for (const Lever& lever : levers) {
+  for (const Lever& lever : levers)
     for (const auto& [key, value] : lever.options) out.set(key, value);
-  }
   return out;
 }
 
 config::Levers Way::settings() const {
-  config::Levers out{form.tiles, !form.converts};
+  config::Levers out;
   for (const Lever& lever : levers) {
     out.small_tiles |= lever.tiles;
     out.weight_copies &= !lever.converts;
@@ -122,23 +114,22 @@ config::Levers Way::settings() const {
   return out;
 }
 
-Way Ladder::rung(size_t pulled) const {
-  Way way{form, {}};
-  for (size_t i = 0; i < pulled; ++i) {
-    if (!way.levers.empty() && are_alike(way.levers.back(), levers[i])) way.levers.pop_back();
+size_t Way::staying() const {
+  return static_cast<size_t>(std::ranges::count_if(levers, [](const Lever& lever) { return !lever.leaves; }));
+}
+
+Way Way::first(size_t count) const {
+  Way way{{levers.front()}};
+  for (size_t i = 1; i < count; ++i) {
+    if (are_alike(way.levers.back(), levers[i])) way.levers.pop_back();
     way.levers.push_back(levers[i]);
   }
   return way;
 }
 
-size_t Ladder::staying() const {
-  return static_cast<size_t>(
-      std::count_if(levers.begin(), levers.end(), [](const Lever& lever) { return !lever.leaves; }));
-}
-
-std::vector<Ladder> ladders(const config::Config& config, const RunSize& size, const Allowed& allowed) {
-  std::vector<Ladder> out;
-  for (const Lever& form : forms(config)) out.push_back({form, levers(config, form, size, allowed)});
+std::vector<Way> ways(const config::Config& config, const RunSize& size, const Allowed& allowed) {
+  std::vector<Way> out;
+  for (const Lever& first : first_levers(config)) out.push_back(with_levers(first, config, size, allowed));
   return out;
 }
 

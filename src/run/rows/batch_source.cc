@@ -1,7 +1,11 @@
 // Batches for the engine.
 #include "run/rows/batch_source.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <new>
+#include <span>
 
 #include "base/error.h"
 
@@ -23,6 +27,17 @@ int32_t answer_engine(engine::ErrorSink& error, Body&& body) noexcept {
     error.set(static_cast<int32_t>(Status::internal), e.what(), {}, 0);
     return static_cast<int32_t>(Status::internal);
   }
+}
+
+// Returns "dataset row 2" or "a sequence of the packed dataset rows 2, 3".
+std::string name_of(const data::LongRow& row, std::string_view what) {
+  constexpr size_t kNamed = 16;
+  if (row.rows.size() == 1) return fmt::format("{} row {}", what, row.rows[0]);
+  const std::span<const int64_t> all = row.rows;
+  std::string out = fmt::format("a sequence of the packed {} rows {}", what,
+                                fmt::join(all.first(std::min(kNamed, all.size())), ", "));
+  if (all.size() > kNamed) out += fmt::format(" and {} more", all.size() - kNamed);
+  return out;
 }
 
 }  // namespace
@@ -48,32 +63,32 @@ int32_t Batches::start_pass(int64_t batch_size, engine::ErrorSink& error) noexce
   });
 }
 
-int32_t Batches::next(engine::Batch* batch, engine::ErrorSink& error) noexcept {
+int32_t Batches::next(const data::Batch** batch, engine::ErrorSink& error) noexcept {
   return answer_engine(error, [&] {
-    if (!stream_->next(host_)) return Status::end;
-    batch->input_ids = host_.input_ids.data();
-    batch->labels = host_.labels.data();
-    batch->position_ids = host_.position_ids.data();
-    batch->cu_seqlens = host_.cu_seqlens.data();
-    batch->row_ids = host_.row_ids.data();
-    batch->tokens = static_cast<int64_t>(host_.input_ids.size());
-    batch->documents = static_cast<int64_t>(host_.cu_seqlens.size()) - 1;
-    batch->row_id_count = static_cast<int64_t>(host_.row_ids.size());
-    batch->rows = host_.rows;
-    batch->width = host_.width;
-    batch->elements = host_.elements;
-    batch->max_length = host_.max_length;
-    batch->counted_tokens = host_.counted_tokens;
-    batch->real_tokens = host_.real_tokens;
-    batch->parents = host_.parents.empty() ? nullptr : host_.parents.data();
-    batch->sequences = host_.sequences;
-    columns_.clear();
-    for (const auto& [name, values] : host_.columns) columns_.push_back({name, values});
-    batch->columns = columns_;
-    const BatchSize size = {batch->row_id_count, batch->max_length};
+    if (!stream_->next(batch_)) return Status::end;
+    *batch = &batch_;
+    BatchSize size = {std::ssize(batch_.row_ids)};
+    for (size_t i = 1; i < batch_.cu_seqlens.size(); ++i)
+      size.longest = std::max<int64_t>(size.longest, batch_.cu_seqlens[i] - batch_.cu_seqlens[i - 1]);
     if (size.tokens() > largest_.tokens()) largest_ = size;
     return Status::ok;
   });
+}
+
+void check_positions(const config::Config& config, int64_t positions, Batches& rows, Batches* evaluation) {
+  constexpr std::string_view kKey = "max_length";
+  const std::optional<int64_t> limit = config.get_optional_int(kKey);
+  if (positions == 0 || (limit && *limit <= positions)) return;
+  const auto check = [&](Batches& batches, std::string_view what) {
+    const std::optional<data::LongRow> beyond = batches.longer_than(positions);
+    if (!beyond) return;
+    fail_key(kKey,
+             "{}: {}: {} has {} tokens, and the model has learned {} positions: give {}: {}, so that {}",
+             kKey, config.get(kKey), name_of(*beyond, what), beyond->tokens, positions, kKey, positions,
+             beyond->rows.size() == 1 ? "longer rows are cut" : "no pack is longer");
+  };
+  check(rows, "dataset");
+  if (evaluation != nullptr) check(*evaluation, "evaluation");
 }
 
 }  // namespace trl::run

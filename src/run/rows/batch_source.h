@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 
+#include "config/config.h"
 #include "data/batch/batch_stream.h"
 #include "engine/engine.h"
 
@@ -27,16 +28,21 @@ class Batches final : public engine::BatchSource {
   int32_t start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before,
                       engine::ErrorSink& error) noexcept override;
   int32_t start_pass(int64_t batch_size, engine::ErrorSink& error) noexcept override;
-  int32_t next(engine::Batch* batch, engine::ErrorSink& error) noexcept override;
+  int32_t next(const data::Batch** batch, engine::ErrorSink& error) noexcept override;
 
  private:
   const std::unique_ptr<data::BatchStream> stream_;
-  data::HostBatch host_;
-  std::vector<engine::SequenceColumn> columns_;
+  data::Batch batch_;
   BatchSize largest_;
   int64_t batches_per_epoch_ = 0;
   int64_t rows_ = 0;
   uint64_t fingerprint_ = 0;
 };
+
+// Checks that the rows of a run, or of an evaluation, fit the positions that a model has learned. positions:
+// engine::Model::learned_positions(). Throws Error(invalid_config) with the key max_length and the first row
+// that is longer. Reads rows, waiting for all of them, only if max_length leaves longer ones. evaluation:
+// nullable.
+void check_positions(const config::Config& config, int64_t positions, Batches& rows, Batches* evaluation);
 
 }  // namespace trl::run

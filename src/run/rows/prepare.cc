@@ -2,8 +2,7 @@
 #include "run/rows/prepare.h"
 
 #include "config/data_arguments.h"
-#include "data/batch/pair_batches.h"
-#include "data/batch/unpaired_batches.h"
+#include "data/batch/preference_batches.h"
 
 namespace trl::run {
 namespace {
@@ -87,10 +86,6 @@ std::unique_ptr<Batches> batches_as_read(const config::Config& config,
                                                          order.batch_size,
                                                          streamed_rows(training, arguments, layout)));
 }
-
-}  // namespace
-
-namespace {
 
 // Prepares training rows and evaluation rows of a run alike.
 struct Preparing {

@@ -1,10 +1,19 @@
-// Turns a dataset handle into the batches of a run, before the trainer opens the model.
+// Turns a dataset handle into the batches of a run, before the trainer opens the model, and shows rows and
+// batches as a run would train on them, as JSON.
 #pragma once
+#include <cstdint>
 #include <memory>
+#include <optional>
 
+#include "base/json/json.h"
+#include "base/log.h"
+#include "config/data_arguments.h"
 #include "config/training_arguments.h"
+#include "data/prepare/sft_tokens.h"
+#include "engine/error_capture.h"
 #include "run/rows/batch_source.h"
 #include "run/rows/rows.h"
+#include "run/tokenizer.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace trl::run {
@@ -24,5 +33,42 @@ Prepared prepare(Environment& environment, const config::Config& config,
 Prepared prepare_evaluation(Environment& environment, const config::Config& config,
                             const config::TrainingArguments& training, const text::Tokenizer& tokenizer,
                             const Rows& rows);
+
+// Counts the tokens of rows before they are cut. A wrapped pack begins anywhere in its rows, and a host's
+// rows and streamed rows are not read again.
+class WholeRows {
+ public:
+  WholeRows(const Rows& dataset, const config::Config& config, const text::Tokenizer& tokenizer);
+  // Returns the lengths of these rows; null: not known.
+  base::Json lengths(const base::Json& rows) const;
+
+ private:
+  config::DataArguments arguments_;
+  base::NullLog log_;
+  std::shared_ptr<const data::Table> table_;
+  std::optional<data::SftTokens> rows_;
+};
+
+// The batches of a run's first epoch.
+class Epoch {
+ public:
+  Epoch(const Rows& dataset, const Tokenizer& tokenizer, const config::Config& given);
+  bool next();
+  void find(int64_t number);  // moves to the batch with this number, from 0
+  base::Json describe() const;
+
+ private:
+  const config::Config config_;
+  const std::unique_ptr<text::Tokenizer> tokenizer_;
+  const Prepared prepared_;
+  const WholeRows whole_;
+  engine::ErrorCapture error_;
+  const data::Batch* batch_ = nullptr;
+  int64_t number_ = -1;
+};
+
+// Returns {row, input_ids, labels, pieces, texts} of one row. config: with the options of the rows.
+base::Json read_example(const Rows& rows, const Tokenizer& tokenizer, const config::Config& config,
+                        int64_t row);
 
 }  // namespace trl::run

@@ -78,11 +78,10 @@ void* allocate(int64_t bytes) {
 }
 
 void release_pages(const Block& block) {
-  if (block.mapping == 0) {
+  if (block.mapping == 0)
     std::free(block.data);
-  } else {
+  else
     munmap(block.data, static_cast<size_t>(block.bytes));
-  }
 }
 
 bool worth_storing(const Block& block) {
@@ -212,11 +211,10 @@ void BlockPool::give(const Block& block) noexcept {
   used_bytes_ -= block.bytes;
   const bool stored =
       worth_storing(block) && host_->try_charge(static_cast<int32_t>(MemoryKind::workspace), block.bytes);
-  if (stored) {
+  if (stored)
     store(block);
-  } else {
+  else
     release_pages(block);
-  }
   if (used_bytes_ == 0) {
     drop_oldest(0);
     most_used_bytes_ = 0;

@@ -4,8 +4,9 @@
 #include <c10/core/TensorImpl.h>
 
 #include "base/error.h"
+#include "base/memory/system_memory.h"
 #include "tensor/memory/block_pool.h"
-#include "tensor/memory/rehearsed_blocks.h"
+#include "tensor/memory/rehearsal.h"
 #include "tensor/process_state.h"
 
 namespace trl::tensor {
@@ -101,6 +102,12 @@ at::Tensor zeros(at::IntArrayRef sizes, at::ScalarType type, MemoryKind kind, at
 
 at::Tensor empty_like(const at::Tensor& tensor, MemoryKind kind) {
   return empty(tensor.sizes(), tensor.scalar_type(), kind, tensor.device());
+}
+
+GivesBack::~GivesBack() {
+  if (Rehearsal::current() != nullptr) return;
+  trim();
+  base::give_back_heap();
 }
 
 }  // namespace trl::tensor

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "tensor/memory/rehearsed_blocks.h"
-
 namespace trl::tensor {
 
 Rehearsal::Rehearsal() : before_(std::exchange(current_, this)), state_(std::make_shared<State>()) {}
@@ -31,6 +29,15 @@ Stage::Stage(const char* name) noexcept
 
 Stage::~Stage() {
   if (state_ != nullptr) state_->stage = before_;
+}
+
+MappedPages::MappedPages(base::MemoryKind kind, int64_t bytes)
+    : state_(bytes > 0 && Rehearsal::current() != nullptr ? Rehearsal::current()->state() : nullptr) {
+  if (state_ != nullptr) number_ = state_->take(kind, bytes, kMappedPages);
+}
+
+MappedPages::~MappedPages() {
+  if (state_ != nullptr) state_->give(number_);
 }
 
 }  // namespace trl::tensor

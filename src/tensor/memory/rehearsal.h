@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/memory/memory.h"
+#include "tensor/memory/block_pool.h"
 
 namespace trl::tensor {
 
@@ -81,6 +82,44 @@ class Stage {
  private:
   const std::shared_ptr<Rehearsal::State> state_;
   std::string_view before_;
+};
+
+// The notes of a rehearsal about the blocks that are taken during its lifetime.
+struct Rehearsal::State {
+  BlockPool pool{BlockPool::Pages::none};
+  std::vector<Taken> taken;
+  std::vector<Event> events;
+  std::map<Work, double> work;
+  double clock = 0;
+  int64_t left = 0;
+  std::string_view stage = "open";
+
+  size_t take(base::MemoryKind kind, int64_t bytes, std::string_view in) {
+    taken.push_back({kind, in, bytes, std::ssize(events)});
+    events.push_back({clock, stage});
+    return taken.size() - 1;
+  }
+  void give(size_t number) {
+    taken[number].to = std::ssize(events);
+    events.push_back({clock, stage});
+  }
+};
+
+// The stage under which MappedPages are noted.
+inline constexpr std::string_view kMappedPages = "mapped";
+
+// Resident pages of mapped files, which the memory counter does not include: notes this many bytes for its
+// lifetime. Does nothing outside a rehearsal.
+class MappedPages {
+ public:
+  MappedPages(base::MemoryKind kind, int64_t bytes);
+  ~MappedPages();
+  MappedPages(const MappedPages&) = delete;
+  MappedPages& operator=(const MappedPages&) = delete;
+
+ private:
+  const std::shared_ptr<Rehearsal::State> state_;
+  size_t number_ = 0;
 };
 
 }  // namespace trl::tensor

@@ -4,7 +4,6 @@
 
 #include "base/arithmetic/bfloat16.h"
 #include "tensor/memory/counted.h"
-#include "tensor/threads/in_parts.h"
 #include "tensor/threads/parallel.h"
 
 namespace trl::tensor {
@@ -52,11 +51,10 @@ void Gradient::drop() {
   in_parts = false;
   waiting_.clear();
   low_ = wide_ = at::Tensor();
-  if (lent_) {
+  if (lent_)
     tensor::in_parts([](const at::Tensor& sum) { sum.zero_(); }, sum_);
-  } else {
+  else
     sum_ = at::Tensor();
-  }
 }
 
 void Gradient::add_waiting() {

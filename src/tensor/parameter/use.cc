@@ -18,15 +18,14 @@ void Use::end() {
 }
 
 void Reads::end_piece() const {
-  for (Parameter* parameter : parameters_) {
+  for (Parameter* parameter : parameters_)
     if (parameter->copies_are_brief()) parameter->drop_copy();
-  }
 }
 
 void Reads::note(Parameter& parameter) {
   if (current_ == nullptr || !parameter.has_gradient()) return;
   auto& all = current_->parameters_;
-  if (std::find(all.begin(), all.end(), &parameter) == all.end()) all.push_back(&parameter);
+  if (std::ranges::find(all, &parameter) == all.end()) all.push_back(&parameter);
 }
 
 std::vector<Use> Reads::uses() const {

@@ -1,9 +1,11 @@
 #include "tensor/threads/openmp_threads.h"
 
 #include <ATen/Parallel.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
 #include <omp.h>
 
-#include "base/threads/quiet_thread.h"
+#include "base/threads/thread_pool.h"
 
 namespace trl::tensor {
 
@@ -39,5 +41,17 @@ OpenMpThreads::~OpenMpThreads() {
 }
 
 void end_openmp_threads() { omp_pause_resource_all(omp_pause_hard); }
+
+void start_blas_threads() {
+  // MKL, in a libtorch other than Debian's, would use fewer of libgomp's threads for a product, and so end
+  // some.
+  if (const auto choose = reinterpret_cast<void (*)(int)>(::dlsym(RTLD_DEFAULT, "MKL_Set_Dynamic")))
+    choose(0);
+  void* const blas = ::dlopen("libopenblas.so.0", RTLD_NOW | RTLD_NOLOAD);
+  if (blas == nullptr) return;  // another BLAS, with libgomp's threads or without threads
+  const base::StartingThreads quiet("trl-blas");
+  if (const auto start = reinterpret_cast<int (*)()>(::dlsym(blas, "blas_thread_init"))) start();
+  ::dlclose(blas);
+}
 
 }  // namespace trl::tensor

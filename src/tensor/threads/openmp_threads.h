@@ -22,4 +22,9 @@ class OpenMpThreads {
 void set_openmp_threads(int threads);  // for this thread, permanently
 void end_openmp_threads();             // this thread's
 
+// Starts the threads of OpenBLAS, which only libtorch's own products on the CPU use, if they are not running.
+// Otherwise the first product would start them, without a name, and with the signals of the thread that
+// computes it unblocked. engine::end_blas_threads() ends them.
+void start_blas_threads();
+
 }  // namespace trl::tensor

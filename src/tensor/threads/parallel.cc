@@ -2,15 +2,17 @@
 
 #include <atomic>
 
-#include "base/threads/cpus.h"
+#include "base/threads/thread_pool.h"
 #include "tensor/process_state.h"
 
 namespace trl::tensor {
 
 namespace {
+
 struct Width {
   std::atomic<int> threads{base::available_cpus()};
 };
+
 }  // namespace
 
 void set_threads(int threads) {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/text/utf8.h"
-#include "text/chat_template/methods.h"
+#include "text/chat_template/filters.h"
 #include "text/chat_template/python.h"
 #include "text/chat_template/unicode.h"
 
@@ -12,15 +12,17 @@ namespace {
 
 class BoundMethod final : public Object {
  public:
-  BoundMethod(Value self, Method method) : self_(std::move(self)), method_(method) {}
+  BoundMethod(Value self, const Callable& method) : self_(std::move(self)), method_(method) {}
   std::string type_name() const override { return "builtin_function_or_method"; }
   std::string describe() const override { return "<built-in method>"; }
   bool callable() const override { return true; }
-  Value call(Run& run, Arguments arguments) override { return method_(run, self_, std::move(arguments)); }
+  Value call(Run& run, Arguments arguments) override {
+    return invoke(run, method_, self_, std::move(arguments));
+  }
 
  private:
   Value self_;
-  Method method_;
+  const Callable& method_;
 };
 
 std::string unsafe(const Value& value, std::string_view name) {
@@ -41,8 +43,8 @@ Value missing_item(Run& run, const Value& value, const Value& key) {
 
 // Returns a real attribute (method or field), or nullopt.
 std::optional<Value> own_attribute(Run& run, const Value& value, std::string_view name) {
-  if (const Method method = find_method(value, name))
-    return Value::object(run.make<BoundMethod>(value, method));
+  if (const Callable* method = find_method(value, name))
+    return Value::object(run.make<BoundMethod>(value, *method));
   if (is_mutator(value, name)) return Value::undefined(unsafe(value, name));
   if (value.is_sequence(SequenceType::group)) {
     if (name == "grouper") return value.sequence().items[0];
@@ -59,35 +61,55 @@ Value code_point_at(Run& run, const Text& text, size_t index) {
   return run.text(text.bytes.substr(begin, end - begin), text.markup);
 }
 
+struct Bounds {
+  int64_t start, stop, step;
+};
+
+// Implements Python's slice.indices().
+Bounds slice_bounds(Run& run, int64_t count, const Value& start, const Value& stop, const Value& step) {
+  const auto part = [&](const Value& value, int64_t fallback) {
+    if (value.is_large()) return value.digits().starts_with('-') ? INT64_MIN : INT64_MAX;
+    return value.is_none() ? fallback : value.integer();
+  };
+  Bounds bounds{0, 0, part(step, 1)};
+  if (bounds.step == 0) run.fail("slice step cannot be zero");
+  bounds.step = std::clamp<int64_t>(bounds.step, -count - 1, count + 1);
+  const int64_t low = bounds.step < 0 ? -1 : 0;
+  const int64_t high = bounds.step < 0 ? count - 1 : count;
+  const auto place = [&](const Value& value, int64_t fallback) {
+    int64_t at = part(value, fallback);
+    if (value.is_none()) return at;
+    if (at < 0) at = at < -count ? low - 1 : at + count;
+    return std::clamp(at, low, high);
+  };
+  bounds.start = place(start, bounds.step < 0 ? high : low);
+  bounds.stop = place(stop, bounds.step < 0 ? low : high);
+  return bounds;
+}
+
+Range range_of_slice(Run& run, const Range& range, const Bounds& bounds) {
+  const auto at = [&](int64_t from, int64_t count) {
+    int64_t result = 0;
+    if (__builtin_mul_overflow(count, range.step, &result) || __builtin_add_overflow(from, result, &result))
+      run.fail("a slice of a range beyond 64 bits");
+    return result;
+  };
+  return {at(range.start, bounds.start), at(range.start, bounds.stop), at(0, bounds.step)};
+}
+
 }  // namespace
 
 size_t length(Run& run, const Value& value) {
-  switch (value.kind()) {
-    case Kind::undefined:
-      return 0;
-    case Kind::text:
-      return value.text().length;
-    case Kind::mapping:
-      return value.mapping().entries.size();
-    case Kind::sequence:
-      if (value.sequence().type != SequenceType::iterator) return value.sequence().items.size();
-      break;
-    default:
-      break;
-  }
+  if (value.is_undefined()) return 0;
+  if (value.is_text()) return value.text().length;
+  if (value.is(Kind::mapping)) return value.mapping().entries.size();
+  if (value.is(Kind::sequence) && !value.is_sequence(SequenceType::iterator))
+    return value.sequence().items.size();
   run.fail("object of type '{}' has no len()", type_name(value));
 }
 
 bool iterable(const Value& value) {
-  switch (value.kind()) {
-    case Kind::undefined:
-    case Kind::text:
-    case Kind::sequence:
-    case Kind::mapping:
-      return true;
-    default:
-      return false;
-  }
+  return value.is_undefined() || value.is_text() || value.is(Kind::sequence) || value.is(Kind::mapping);
 }
 
 Values items_of(Run& run, const Value& value) {
@@ -128,9 +150,7 @@ Values items_of(Run& run, const Value& value) {
 bool contains(Run& run, const Value& container, const Value& item) {
   switch (container.kind()) {
     case Kind::text:
-      if (!item.is_text()) {
-        run.fail("'in <string>' requires string as left operand, not {}", type_name(item));
-      }
+      if (!item.is_text()) run.fail("'in <string>' requires string as left operand, not {}", type_name(item));
       return find_text(run, container.bytes(), item.bytes()) != std::string::npos;
     case Kind::mapping:
       run.spend(1);
@@ -140,8 +160,7 @@ bool contains(Run& run, const Value& container, const Value& item) {
       return false;
     case Kind::sequence: {
       const Values& items = container.sequence().items;
-      return std::any_of(items.begin(), items.end(),
-                         [&](const Value& other) { return equal(run, other, item); });
+      return std::ranges::any_of(items, [&](const Value& other) { return equal(run, other, item); });
     }
     default:
       run.fail("argument of type '{}' is not iterable", type_name(container));
@@ -186,54 +205,13 @@ Value item_of(Run& run, const Value& value, const Value& key) {
   return missing_item(run, value, key);
 }
 
-namespace {
-
-struct Bounds {
-  int64_t start, stop, step;
-};
-
-// Implements Python's slice.indices().
-Bounds slice_bounds(Run& run, int64_t count, const Value& start, const Value& stop, const Value& step) {
-  const auto part = [&](const Value& value, int64_t fallback) {
-    if (value.is_large()) return value.digits().starts_with('-') ? INT64_MIN : INT64_MAX;
-    return value.is_none() ? fallback : value.integer();
-  };
-  Bounds bounds{0, 0, part(step, 1)};
-  if (bounds.step == 0) run.fail("slice step cannot be zero");
-  bounds.step = std::clamp<int64_t>(bounds.step, -count - 1, count + 1);
-  const int64_t low = bounds.step < 0 ? -1 : 0;
-  const int64_t high = bounds.step < 0 ? count - 1 : count;
-  const auto place = [&](const Value& value, int64_t fallback) {
-    int64_t at = part(value, fallback);
-    if (value.is_none()) return at;
-    if (at < 0) at = at < -count ? low - 1 : at + count;
-    return std::clamp(at, low, high);
-  };
-  bounds.start = place(start, bounds.step < 0 ? high : low);
-  bounds.stop = place(stop, bounds.step < 0 ? low : high);
-  return bounds;
-}
-
-Range range_of_slice(Run& run, const Range& range, const Bounds& bounds) {
-  const auto at = [&](int64_t from, int64_t count) {
-    int64_t result = 0;
-    if (__builtin_mul_overflow(count, range.step, &result) || __builtin_add_overflow(from, result, &result))
-      run.fail("a slice of a range beyond 64 bits");
-    return result;
-  };
-  return {at(range.start, bounds.start), at(range.start, bounds.stop), at(0, bounds.step)};
-}
-
-}  // namespace
-
 std::string slice_refusal(const Value& value, const Value& start, const Value& stop, const Value& step) {
   const bool sliced = value.is(Kind::sequence) && value.sequence().type <= SequenceType::range;
   if (value.is(Kind::mapping)) return "unhashable type: 'slice'";
   if (!value.is_text() && !sliced) return fmt::format("'{}' object is not subscriptable", type_name(value));
-  for (const Value* part : {&start, &stop, &step}) {
+  for (const Value* part : {&start, &stop, &step})
     if (!part->is_none() && !part->is_integral() && !part->is_large())
       return fmt::format("slice indices must be integers or None, not {}", type_name(*part));
-  }
   return {};
 }
 
@@ -261,9 +239,8 @@ Value slice_of(Run& run, const Value& value, const Value& start, const Value& st
   Values items;
   for (int64_t at = bounds.start; more(at); at += bounds.step)
     items.push_back(value.sequence().items[static_cast<size_t>(at)]);
-  if (value.is_sequence(SequenceType::range)) {
+  if (value.is_sequence(SequenceType::range))
     return run.range(range_of_slice(run, value.sequence().range, bounds), std::move(items));
-  }
   return run.sequence(value.sequence().type, std::move(items));
 }
 

@@ -40,7 +40,8 @@ enum class ExpressionKind : uint8_t {
   test,           // a is text(arguments)
 };
 
-enum class Comparison : uint8_t { equal, unequal, less, less_equal, greater, greater_equal, in, not_in };
+// Begins with the values of Order.
+enum class Comparison : uint8_t { less, less_equal, greater, greater_equal, equal, unequal, in, not_in };
 
 struct CallArguments {
   std::vector<ExpressionPtr> positional;
@@ -60,7 +61,7 @@ struct Expression {
   std::vector<ExpressionPtr> items;
   std::vector<Comparison> comparisons;
   CallArguments arguments;
-  FilterFunction filter = nullptr;  // nullptr: unknown, an error when it is reached
+  const Callable* filter = nullptr;  // nullptr: unknown, an error when it is reached
   TestFunction test = nullptr;
 };
 
@@ -88,8 +89,6 @@ enum class StatementKind : uint8_t {
   filter,       // expression (a filter chain), body
   with,         // targets and expressions, body
   generation,   // body
-  block,        // text (its name), recursive (scoped), body
-  autoescape,   // expression, body
   break_loop,
   continue_loop,
 };
@@ -98,7 +97,7 @@ struct Statement {
   StatementKind kind;
   int line;
   int symbol = -1;
-  bool recursive = false;  // or a block that sees the variables around it
+  bool recursive = false;
   bool uses_loop = false;
   std::string text;
   ExpressionPtr target, expression, condition;
@@ -112,8 +111,7 @@ struct Program {
   Body body;
   std::vector<std::string> names;  // by symbol
   std::unordered_map<std::string, int> symbols;
-  std::unordered_map<std::string, const Statement*> blocks;
-  int loop = -1, caller = -1, varargs = -1, kwargs = -1, self = -1;
+  int loop = -1, caller = -1, varargs = -1, kwargs = -1;
   bool has_generation = false;
 };
 

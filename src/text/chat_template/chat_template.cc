@@ -2,6 +2,9 @@
 // template sees, and the cut of an unfinished final message.
 #include "text/chat_template/chat_template.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <chrono>
 
 #include "base/error.h"
@@ -23,9 +26,8 @@ base::Json visible_message(const base::Json& message, size_t index) {
          base::json_type(message));
   }
   base::Json given = base::Json::object();
-  for (const auto& [key, value] : message.items()) {
+  for (const auto& [key, value] : message.items())
     if (!value.is_null()) given[key] = value;
-  }
   for (const char* name : {"reasoning_content", "thinking", "reasoning"}) {
     const auto found = given.find(name);
     if (found == given.end()) continue;
@@ -58,9 +60,8 @@ std::string mark_final_message(base::Json& messages, std::string_view source) {
   base::Json* text = &*content;
   if (content->is_array()) {
     text = nullptr;
-    for (auto block = content->rbegin(); block != content->rend() && !text; ++block) {
+    for (auto block = content->rbegin(); block != content->rend() && !text; ++block)
       if (block->is_object() && block->contains("text")) text = &(*block)["text"];
-    }
   }
   if (!text || !text->is_string())
     fail(Status::format, "continue_final_message: the final message has no text to continue");
@@ -136,6 +137,38 @@ Rendered ChatTemplate::render(const base::Json& messages, const RenderOptions& o
   rendered.generation = interpreter.generation();
   if (options.continue_final_message) cut_after_final_message(rendered.text, final_message);
   return rendered;
+}
+
+ChatTemplates::ChatTemplates(const std::map<std::string, std::string>& sources) {
+  for (const auto& [name, source] : sources) {
+    names_ += (names_.empty() ? "'" : ", '") + name + "'";
+    if (name == "default") default_.emplace(source);
+    if (name == "tool_use") tool_use_.emplace(source);
+  }
+}
+
+const ChatTemplate* ChatTemplates::find(const base::Json& tools) const {
+  if (!tools.is_null() && tool_use_) return &*tool_use_;
+  return default_ ? &*default_ : nullptr;
+}
+
+std::string ChatTemplates::why_none() const {
+  if (names_.empty()) return "the tokenizer has no chat template";
+  return fmt::format("the tokenizer has the chat templates {}, but none named 'default'", names_);
+}
+
+std::vector<uint8_t> assistant_mask(const Rendered& rendered,
+                                    const std::vector<std::pair<uint32_t, uint32_t>>& offsets) {
+  std::vector<uint8_t> mask(offsets.size(), 0);
+  for (const auto& [begin, end] : rendered.generation) {
+    const auto covers = [first = begin, last = end](const auto& token) {
+      return std::max<size_t>(token.first, first) < std::min<size_t>(token.second, last);
+    };
+    const auto from = std::ranges::find_if(offsets, covers) - offsets.begin();
+    const auto to = offsets.rend() - std::find_if(offsets.rbegin(), offsets.rend(), covers);
+    if (from < to) std::fill(mask.begin() + from, mask.begin() + to, 1);
+  }
+  return mask;
 }
 
 }  // namespace trl::text

@@ -1,28 +1,42 @@
-// The filter table, and filters of single values: default, numbers, attributes, JSON.
+// Filters of single values and of strings, and the choice of a filter by its name.
 #include "text/chat_template/filters.h"
 
-#include <algorithm>
 #include <cctype>
 #include <cmath>
 
 #include "base/text/number.h"
 #include "base/text/utf8.h"
-#include "text/chat_template/json_text.h"
 #include "text/chat_template/python.h"
 #include "text/chat_template/unicode.h"
 
 namespace trl::text::jinja {
 
+void write_escaped(Writer& out, std::string_view text) {
+  size_t plain = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const std::string_view entity = c == '&'    ? "&amp;"
+                                    : c == '<'  ? "&lt;"
+                                    : c == '>'  ? "&gt;"
+                                    : c == '"'  ? "&#34;"
+                                    : c == '\'' ? "&#39;"
+                                                : std::string_view();
+    if (entity.empty()) continue;
+    out.append(text.substr(plain, i - plain));
+    out.append(entity);
+    plain = i + 1;
+  }
+  out.append(text.substr(plain));
+}
+
 namespace {
 
-Value default_(Run& run, const Value& value, Arguments arguments) {
-  const Parameters p(run, "default", std::move(arguments), {"default_value", "boolean"});
+Value default_(Run&, const Value& value, const Parameters& p) {
   if (value.is_undefined() || (p.truth(1, false) && !truth(value))) return p.value(0, Value::text(""));
   return value;
 }
 
-Value abs_(Run& run, const Value& value, Arguments arguments) {
-  Parameters(run, "abs", std::move(arguments), {});
+Value abs_(Run& run, const Value& value, const Parameters&) {
   if (value.is_undefined()) run.fail_undefined(value);
   if (value.is_large()) return value.digits().starts_with('-') ? negate(run, value) : value;
   if (!value.is_number()) run.fail("bad operand type for abs(): '{}'", type_name(value));
@@ -37,11 +51,10 @@ std::optional<std::string> plain_number(std::string_view text) {
   std::string ascii;
   for (size_t at = 0; at < text.size();) {
     const char32_t c = base::next_code_point(text, at);
-    if (is_decimal(c)) {
+    if (is_decimal(c))
       ascii += static_cast<char>('0' + decimal_value(c));
-    } else {
+    else
       ascii += c < 0x80 ? static_cast<char>(c) : '?';
-    }
   }
   std::string out;
   for (size_t i = 0; i < ascii.size(); ++i) {
@@ -93,8 +106,7 @@ std::optional<Value> parse_integer(Run& run, std::string_view text, int64_t base
   return Value::whole((negative ? "-" : "") + std::string(rest));
 }
 
-Value int_(Run& run, const Value& value, Arguments arguments) {
-  const Parameters p(run, "int", std::move(arguments), {"default", "base"});
+Value int_(Run& run, const Value& value, const Parameters& p) {
   if (value.is_undefined()) run.fail_undefined(value);
   const Value fallback = p.value(0, Value::integer(0));
   if (value.is_integral()) return Value::integer(value.integer());
@@ -109,8 +121,7 @@ Value int_(Run& run, const Value& value, Arguments arguments) {
   return real_to_integer(run, *real);
 }
 
-Value float_(Run& run, const Value& value, Arguments arguments) {
-  const Parameters p(run, "float", std::move(arguments), {"default"});
+Value float_(Run& run, const Value& value, const Parameters& p) {
   if (value.is_undefined()) run.fail_undefined(value);
   if (value.is_number()) return Value::real(value.real());
   if (value.is_large()) {
@@ -131,8 +142,7 @@ double round_common(double value, int64_t precision) {
   return std::isinf(unit) ? 0.0 : std::nearbyint(value / unit) * unit;
 }
 
-Value round_(Run& run, const Value& value, Arguments arguments) {
-  const Parameters p(run, "round", std::move(arguments), {"precision", "method"});
+Value round_(Run& run, const Value& value, const Parameters& p) {
   if (value.is_undefined()) run.fail_undefined(value);
   if (value.is_large() && p.text(1, "common") == "common" && p.integer(0, 0) >= 0) return value;
   if (!value.is_number()) run.fail("type {} doesn't define round()", type_name(value));
@@ -150,20 +160,160 @@ Value round_(Run& run, const Value& value, Arguments arguments) {
   return Value::real((method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / unit);
 }
 
-Value attr(Run& run, const Value& value, Arguments arguments) {
-  const Parameters p(run, "attr", std::move(arguments), {"name"}, 1);
+Value attr(Run& run, const Value& value, const Parameters& p) {
   if (value.is_undefined()) run.fail_undefined(value);
   return own_attribute_of(run, value, p.text(0, ""));
 }
 
-constexpr FilterEntry kFilters[] = {
-    {"abs", abs_},     {"attr", attr}, {"d", default_},   {"default", default_},
-    {"float", float_}, {"int", int_},  {"round", round_}, {"tojson", to_json},
+// Filters of strings.
+
+template <std::string (*Map)(std::string_view)>
+Value soft_mapped(Run& run, const Value& value, const Parameters&) {
+  const Value text = soft_text(run, value);
+  run.spend(static_cast<int64_t>(text.bytes().size() / 8));
+  return run.text(Map(text.bytes()), text.text().markup);
+}
+
+// Makes a title by Jinja's own rule: a word begins after a hyphen, white space or an opening bracket.
+std::string title_words(std::string_view text) {
+  const auto separates = [](char32_t c) {
+    return c == '-' || c == '(' || c == '{' || c == '[' || c == '<' || is_space(c);
+  };
+  std::string out;
+  size_t begin = 0;
+  const auto flush = [&](size_t end) {
+    if (end == begin) return;
+    const std::string_view word = text.substr(begin, end - begin);
+    size_t first = 0;
+    base::next_code_point(word, first);
+    out += to_upper(word.substr(0, first)) + to_lower(word.substr(first));
+  };
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = at;
+    if (!separates(base::next_code_point(text, at))) continue;
+    flush(end);
+    out.append(text.substr(end, at - end));
+    begin = at;
+  }
+  flush(text.size());
+  return out;
+}
+
+Value trim(Run& run, const Value& value, const Parameters& p) {
+  return strip_text(run, soft_text(run, value), p.value(0, Value::none()), static_cast<int>(Side::both));
+}
+
+Value replace(Run& run, const Value& value, const Parameters& p) {
+  const int64_t count = p.none(2) ? -1 : p.integer(2, -1);
+  return replace_text(run, Value::text(str_of(run, value)), str_of(run, p[0]), str_of(run, p[1]), count);
+}
+
+Value center(Run& run, const Value& value, const Parameters& p) {
+  return invoke(run, *find_text_method("center"), soft_text(run, value),
+                {{Value::integer(p.integer(0, 80))}, {}});
+}
+
+Value indent(Run& run, const Value& value, const Parameters& p) {
+  if (value.is_undefined()) run.fail_undefined(value);
+  if (!value.is_text()) run.fail("indent needs a str, not {}", type_name(value));
+  const std::string indention =
+      p.given(0) && p[0].is_text()
+          ? p[0].bytes()
+          : std::string(static_cast<size_t>(std::clamp<int64_t>(p.integer(0, 4), 0, 10000)), ' ');
+  const bool blank = p.truth(2, false);
+  const std::string text = value.bytes() + "\n";
+  Writer out(run);
+  if (p.truth(1, false)) out.append(indention);
+  bool first = true;
+  for (const std::string_view line : split_lines(text, false)) {
+    if (!first) {
+      out.append("\n");
+      if (blank || !line.empty()) out.append(indention);
+    }
+    first = false;
+    out.append(line);
+  }
+  return out.value(value.text().markup);
+}
+
+Value truncate(Run& run, const Value& value, const Parameters& p) {
+  const int64_t limit = p.integer(0, 255);
+  const std::string end = p.text(2, "...");
+  const auto end_length = static_cast<int64_t>(base::count_code_points(end));
+  const int64_t leeway = p.none(3) ? 5 : p.integer(3, 5);
+  if (limit < end_length || leeway < 0)
+    run.fail("truncate(): 'length' is less than that of 'end', or 'leeway' negative");
+  if (static_cast<int64_t>(length(run, value)) - leeway <= limit) return value;
+  if (!value.is_text()) run.fail("truncate needs a str, not {}", type_name(value));
+  std::string kept =
+      value.bytes().substr(0, byte_offset(value.text(), static_cast<size_t>(limit - end_length)));
+  if (!p.truth(1, false)) kept = kept.substr(0, kept.rfind(' '));
+  return run.text(kept + end);
+}
+
+Value wordcount(Run& run, const Value& value, const Parameters&) {
+  const Value text = soft_text(run, value);
+  run.spend(static_cast<int64_t>(text.bytes().size() / 8));
+  int64_t count = 0;
+  bool inside = false;
+  for (size_t at = 0; at < text.bytes().size();) {
+    const bool word = is_word(base::next_code_point(text.bytes(), at));
+    if (word && !inside) ++count;
+    inside = word;
+  }
+  return Value::integer(count);
+}
+
+Value escape(Run& run, const Value& value, const Parameters&) {
+  if (value.is_text() && value.text().markup) return value;
+  Writer out(run);
+  write_escaped(out, str_of(run, value));
+  return out.value(true);
+}
+
+Value safe(Run& run, const Value& value, const Parameters&) { return run.text(str_of(run, value), true); }
+
+Value string(Run& run, const Value& value, const Parameters&) { return soft_text(run, value); }
+
+Value format(Run& run, const Value& value, Arguments arguments) {
+  if (!arguments.positional.empty() && !arguments.named.empty())
+    run.fail("format: positional and keyword arguments at the same time");
+  const Value text = soft_text(run, value);
+  if (arguments.named.empty()) return format_percent(run, text, run.tuple(std::move(arguments.positional)));
+  Mapping named;
+  for (auto& [name, item] : arguments.named) run.set(named, Value::text(name), std::move(item));
+  return format_percent(run, text, run.mapping(std::move(named)));
+}
+
+constexpr Callable kFilters[] = {
+    {"abs", abs_},
+    {"attr", attr, {"name"}, 1},
+    {"d", default_, {"default_value", "boolean"}, 0, "default"},
+    {"default", default_, {"default_value", "boolean"}},
+    {"float", float_, {"default"}},
+    {"int", int_, {"default", "base"}},
+    {"round", round_, {"precision", "method"}},
+    {"tojson", to_json, {"ensure_ascii", "indent", "separators", "sort_keys"}},
+    {"capitalize", soft_mapped<capitalize>, {}, 0, "the filter"},
+    {"center", center, {"width"}},
+    {"e", escape, {}, 0, "escape"},
+    {"escape", escape},
+    {"format", format},
+    {"indent", indent, {"width", "first", "blank"}},
+    {"lower", soft_mapped<to_lower>, {}, 0, "the filter"},
+    {"replace", replace, {"old", "new", "count"}, 2},
+    {"safe", safe},
+    {"string", string},
+    {"title", soft_mapped<title_words>, {}, 0, "the filter"},
+    {"trim", trim, {"chars"}},
+    {"truncate", truncate, {"length", "killwords", "end", "leeway"}},
+    {"upper", soft_mapped<to_upper>, {}, 0, "the filter"},
+    {"wordcount", wordcount},
 };
 
 // Filters of Jinja that no published chat template uses.
-constexpr std::string_view kRefused[] = {"filesizeformat", "pprint",   "striptags",
-                                         "urlize",         "wordwrap", "xmlattr"};
+constexpr std::string_view kRefused[] = {"filesizeformat", "forceescape", "pprint",   "striptags",
+                                         "urlencode",      "urlize",      "wordwrap", "xmlattr"};
 
 }  // namespace
 
@@ -178,10 +328,19 @@ std::string no_filter(std::string_view name) {
   return fmt::format("No filter named '{}'.", name);
 }
 
-FilterFunction find_filter(std::string_view name) {
-  if (const auto found = lookup_filter(kFilters, name)) return found;
-  if (const auto found = find_text_filter(name)) return found;
-  return find_sequence_filter(name);
+const Callable* find_filter(std::string_view name) {
+  const Callable* found = find_named(kFilters, name);
+  return found ? found : find_sequence_filter(name);
+}
+
+Value invoke(Run& run, const Callable& callable, const Value& self, Arguments arguments) {
+  if (const auto* variadic = std::get_if<Callable::Variadic>(&callable.function))
+    return (*variadic)(run, self, std::move(arguments));
+  const auto& names = callable.parameters;
+  const auto count = static_cast<size_t>(std::ranges::find(names, "") - names.begin());
+  const Parameters parameters(run, callable.shown.empty() ? callable.name : callable.shown,
+                              std::move(arguments), std::span(names).first(count), callable.required);
+  return std::get<Callable::Bound>(callable.function)(run, self, parameters);
 }
 
 Value soft_text(Run& run, const Value& value) {

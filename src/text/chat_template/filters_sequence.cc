@@ -3,8 +3,6 @@
 
 #include "base/text/number.h"
 #include "text/chat_template/filters.h"
-#include "text/chat_template/markup.h"
-#include "text/chat_template/methods.h"
 #include "text/chat_template/python.h"
 #include "text/chat_template/unicode.h"
 
@@ -34,7 +32,7 @@ class AttributeGetter {
       const size_t end = std::min(text.find('.', begin), text.size());
       const std::string_view part = text.substr(begin, end - begin);
       const bool digits =
-          !part.empty() && std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+          !part.empty() && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
       const auto number = digits ? base::parse_int64(part) : std::nullopt;
       parts_.push_back(number ? Value::integer(*number) : Value::text(std::string(part)));
       begin = end + 1;
@@ -54,8 +52,7 @@ class AttributeGetter {
   Value fallback_;
 };
 
-Value first(Run& run, const Value& value, Arguments arguments) {
-  Parameters(run, "first", std::move(arguments), {});
+Value first(Run& run, const Value& value, const Parameters&) {
   if (value.is_text() && !value.bytes().empty()) return item_of(run, value, Value::integer(0));
   if (value.is(Kind::sequence) && value.sequence().type <= SequenceType::range &&
       !value.sequence().items.empty())
@@ -64,29 +61,21 @@ Value first(Run& run, const Value& value, Arguments arguments) {
   return items.empty() ? Value::undefined("No first item, sequence was empty.") : items.front();
 }
 
-Value last(Run& run, const Value& value, Arguments arguments) {
-  Parameters(run, "last", std::move(arguments), {});
+Value last(Run& run, const Value& value, const Parameters&) {
   if (value.is_sequence(SequenceType::iterator)) run.fail("'generator' object is not reversible");
   if (value.is_text() && !value.bytes().empty()) return item_of(run, value, Value::integer(-1));
   Values items = items_of(run, value);
   return items.empty() ? Value::undefined("No last item, sequence was empty.") : items.back();
 }
 
-Value length_(Run& run, const Value& value, Arguments arguments) {
-  Parameters(run, "length", std::move(arguments), {});
-  return Value::size(length(run, value));
-}
+Value length_(Run& run, const Value& value, const Parameters&) { return Value::size(length(run, value)); }
 
-Value list(Run& run, const Value& value, Arguments arguments) {
-  Parameters(run, "list", std::move(arguments), {});
-  return run.list(items_of(run, value));
-}
+Value list(Run& run, const Value& value, const Parameters&) { return run.list(items_of(run, value)); }
 
-Value reverse(Run& run, const Value& value, Arguments arguments) {
-  Parameters(run, "reverse", std::move(arguments), {});
+Value reverse(Run& run, const Value& value, const Parameters&) {
   if (value.is_text()) return slice_of(run, value, Value::none(), Value::none(), Value::integer(-1));
   Values items = items_of(run, value);
-  std::reverse(items.begin(), items.end());
+  std::ranges::reverse(items);
   return iterator(run, std::move(items));
 }
 
@@ -95,19 +84,17 @@ Values sorted_by(Run& run, const Values& items, const Values& keys, bool reverse
   std::vector<size_t> order(items.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   const auto before = [&](size_t a, size_t b) { return less(run, keys[a], keys[b]); };
-  if (reverse) {  // equal items keep their order, as in Python
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return before(b, a); });
-  } else {
-    std::stable_sort(order.begin(), order.end(), before);
-  }
+  if (reverse)  // equal items keep their order, as in Python
+    std::ranges::stable_sort(order, [&](size_t a, size_t b) { return before(b, a); });
+  else
+    std::ranges::stable_sort(order, before);
   Values out;
   out.reserve(items.size());
   for (const size_t i : order) out.push_back(items[i]);
   return out;
 }
 
-Value sort(Run& run, const Value& value, Arguments arguments) {
-  const Parameters p(run, "sort", std::move(arguments), {"reverse", "case_sensitive", "attribute"});
+Value sort(Run& run, const Value& value, const Parameters& p) {
   std::vector<AttributeGetter> getters;
   const Value paths = p.value(2, Value::none());
   if (paths.is_text()) {
@@ -131,14 +118,12 @@ Value sort(Run& run, const Value& value, Arguments arguments) {
   return run.list(sorted_by(run, items, keys, p.truth(0, false)));
 }
 
-Value dictsort(Run& run, const Value& value, Arguments arguments) {
-  const Parameters p(run, "dictsort", std::move(arguments), {"case_sensitive", "by", "reverse"});
+Value dictsort(Run& run, const Value& value, const Parameters& p) {
   const std::string by = p.text(1, "key");
   if (by != "key" && by != "value") run.fail("dictsort(): 'by' is key or value, not '{}'", by);
   if (value.is_undefined()) run.fail_undefined(value);
   if (!value.is(Kind::mapping)) run.fail("dictsort needs a dict, not {}", type_name(value));
-  Values items;
-  Values keys;
+  Values items, keys;
   for (const auto& [key, item] : value.mapping().entries) {
     items.push_back(run.tuple({key, item}));
     keys.push_back(ignore_case(run, by == "key" ? key : item, p.truth(0, false)));
@@ -146,8 +131,7 @@ Value dictsort(Run& run, const Value& value, Arguments arguments) {
   return run.list(sorted_by(run, items, keys, p.truth(2, false)));
 }
 
-Value unique(Run& run, const Value& value, Arguments arguments) {
-  const Parameters p(run, "unique", std::move(arguments), {"case_sensitive", "attribute"});
+Value unique(Run& run, const Value& value, const Parameters& p) {
   const AttributeGetter getter(run, p.value(1, Value::none()));
   Mapping seen;
   Values out;
@@ -161,8 +145,7 @@ Value unique(Run& run, const Value& value, Arguments arguments) {
 }
 
 template <bool Greatest>
-Value extreme(Run& run, const Value& value, Arguments arguments) {
-  const Parameters p(run, Greatest ? "max" : "min", std::move(arguments), {"case_sensitive", "attribute"});
+Value extreme(Run& run, const Value& value, const Parameters& p) {
   const AttributeGetter getter(run, p.value(1, Value::none()));
   const Values items = items_of(run, value);
   if (items.empty()) return Value::undefined("No aggregated item, sequence was empty.");
@@ -177,8 +160,7 @@ Value extreme(Run& run, const Value& value, Arguments arguments) {
   return items[best];
 }
 
-Value sum(Run& run, const Value& value, Arguments arguments) {
-  const Parameters p(run, "sum", std::move(arguments), {"attribute", "start"});
+Value sum(Run& run, const Value& value, const Parameters& p) {
   const AttributeGetter getter(run, p.value(0, Value::none()));
   Value total = p.value(1, Value::integer(0));
   if (total.is_text()) run.fail("sum() can't sum strings [use join instead]");
@@ -186,11 +168,9 @@ Value sum(Run& run, const Value& value, Arguments arguments) {
   return total;
 }
 
-Value batch(Run& run, const Value& value, Arguments arguments) {
-  const Parameters p(run, "batch", std::move(arguments), {"linecount", "fill_with"}, 1);
+Value batch(Run& run, const Value& value, const Parameters& p) {
   const auto size = static_cast<size_t>(std::max<int64_t>(0, p.integer(0, 1)));
-  Values out;
-  Values row;
+  Values out, row;
   for (const Value& item : items_of(run, value)) {
     if (row.size() == size) out.push_back(run.list(std::exchange(row, {})));
     row.push_back(item);
@@ -205,8 +185,7 @@ Value batch(Run& run, const Value& value, Arguments arguments) {
   return iterator(run, std::move(out));
 }
 
-Value slice(Run& run, const Value& value, Arguments arguments) {
-  const Parameters p(run, "slice", std::move(arguments), {"slices", "fill_with"}, 1);
+Value slice(Run& run, const Value& value, const Parameters& p) {
   const int64_t slices = p.integer(0, 1);
   const Values items = items_of(run, value);
   if (slices == 0) run.fail("division by zero");
@@ -225,8 +204,7 @@ Value slice(Run& run, const Value& value, Arguments arguments) {
   return iterator(run, std::move(out));
 }
 
-Value groupby(Run& run, const Value& value, Arguments arguments) {
-  const Parameters p(run, "groupby", std::move(arguments), {"attribute", "default", "case_sensitive"}, 1);
+Value groupby(Run& run, const Value& value, const Parameters& p) {
   const AttributeGetter getter(run, p[0], p.value(1, Value()));
   const Values items = items_of(run, value);
   Values keys;
@@ -247,28 +225,16 @@ Value groupby(Run& run, const Value& value, Arguments arguments) {
   return run.list(std::move(groups));
 }
 
-Value join(Run& run, const Value& value, Arguments arguments) {
-  const Parameters p(run, "join", std::move(arguments), {"d", "attribute"});
+Value join(Run& run, const Value& value, const Parameters& p) {
   Values items = items_of(run, value);
   if (!p.none(1)) {
     const AttributeGetter getter(run, p[1]);
     for (Value& item : items) item = getter(std::move(item));
   }
-  const Value separator = p.value(0, Value::text(""));
-  const auto is_markup = [](const Value& item) { return item.is_text() && item.text().markup; };
-  const bool markup =
-      run.autoescape() && (is_markup(separator) || std::any_of(items.begin(), items.end(), is_markup));
-  if (!markup) return join_text(run, str_of(run, separator), items, false);
-  Writer out(run);
-  for (size_t i = 0; i < items.size(); ++i) {
-    if (i > 0) write_markup(out, run, separator);
-    write_markup(out, run, items[i]);
-  }
-  return out.value(true);
+  return join_text(run, str_of(run, p.value(0, Value::text(""))), items, false);
 }
 
-Value items_filter(Run& run, const Value& value, Arguments arguments) {
-  Parameters(run, "items", std::move(arguments), {});
+Value items_filter(Run& run, const Value& value, const Parameters&) {
   if (value.is_undefined()) return iterator(run, {});
   if (!value.is(Kind::mapping)) run.fail("can only get item pairs from a mapping, not {}", type_name(value));
   Values pairs;
@@ -294,9 +260,9 @@ Value map(Run& run, const Value& value, Arguments arguments) {
     return iterator(run, std::move(out));
   }
   const std::string name = take_name(run, "map", arguments);
-  const FilterFunction filter = find_filter(name);
+  const Callable* filter = find_filter(name);
   if (!filter) run.fail_text(no_filter(name));
-  for (const Value& item : items_of(run, value)) out.push_back(filter(run, item, arguments));
+  for (const Value& item : items_of(run, value)) out.push_back(invoke(run, *filter, item, arguments));
   return iterator(run, std::move(out));
 }
 
@@ -324,33 +290,33 @@ Value select(Run& run, const Value& value, Arguments arguments) {
   return iterator(run, std::move(out));
 }
 
-constexpr FilterEntry kSequenceFilters[] = {
-    {"batch", batch},
-    {"count", length_},
-    {"dictsort", dictsort},
+constexpr Callable kSequenceFilters[] = {
+    {"batch", batch, {"linecount", "fill_with"}, 1},
+    {"count", length_, {}, 0, "length"},
+    {"dictsort", dictsort, {"case_sensitive", "by", "reverse"}},
     {"first", first},
-    {"groupby", groupby},
+    {"groupby", groupby, {"attribute", "default", "case_sensitive"}, 1},
     {"items", items_filter},
-    {"join", join},
+    {"join", join, {"d", "attribute"}},
     {"last", last},
     {"length", length_},
     {"list", list},
     {"map", map},
-    {"max", extreme<true>},
-    {"min", extreme<false>},
+    {"max", extreme<true>, {"case_sensitive", "attribute"}},
+    {"min", extreme<false>, {"case_sensitive", "attribute"}},
     {"reject", select<false, false>},
     {"rejectattr", select<false, true>},
     {"reverse", reverse},
     {"select", select<true, false>},
     {"selectattr", select<true, true>},
-    {"slice", slice},
-    {"sort", sort},
-    {"sum", sum},
-    {"unique", unique},
+    {"slice", slice, {"slices", "fill_with"}, 1},
+    {"sort", sort, {"reverse", "case_sensitive", "attribute"}},
+    {"sum", sum, {"attribute", "start"}},
+    {"unique", unique, {"case_sensitive", "attribute"}},
 };
 
 }  // namespace
 
-FilterFunction find_sequence_filter(std::string_view name) { return lookup_filter(kSequenceFilters, name); }
+const Callable* find_sequence_filter(std::string_view name) { return find_named(kSequenceFilters, name); }
 
 }  // namespace trl::text::jinja

@@ -1,18 +1,16 @@
 // Evaluation of expressions.
 #include <algorithm>
 
-#include "text/chat_template/interpreter_level.h"
-#include "text/chat_template/markup.h"
-#include "text/chat_template/methods.h"
-#include "text/chat_template/objects.h"
+#include "text/chat_template/filters.h"
+#include "text/chat_template/interpreter.h"
+#include "text/chat_template/python.h"
 
 namespace trl::text::jinja {
 
 const Value* Scope::find(int symbol) const {
   for (const Scope* scope = this; scope; scope = scope->parent_.get()) {
-    for (const auto& [name, value] : scope->entries_) {
+    for (const auto& [name, value] : scope->entries_)
       if (name == symbol) return &value;
-    }
   }
   return nullptr;
 }
@@ -107,51 +105,34 @@ Value Interpreter::dict(const Expression& node, const ScopePtr& scope) {
 
 Value Interpreter::concatenation(const Expression& node, const ScopePtr& scope) {
   const Values values = evaluate_all(node.items, scope);
-  const auto is_markup = [](const Value& value) { return value.is_text() && value.text().markup; };
-  const bool markup = autoescape() && std::any_of(values.begin(), values.end(), is_markup);
   Writer out(*this);
-  for (const Value& value : values) {
-    if (markup) {
-      print(out, value);
-    } else {
-      write_str(out, *this, value);
-    }
-  }
-  return out.value(markup);
+  for (const Value& value : values) write_str(out, *this, value);
+  return out.value();
 }
+
+namespace {
+bool holds(Run& run, Comparison comparison, const Value& left, const Value& right) {
+  if (comparison == Comparison::equal || comparison == Comparison::unequal)
+    return equal(run, left, right) == (comparison == Comparison::equal);
+  if (comparison == Comparison::in || comparison == Comparison::not_in)
+    return contains(run, right, left) == (comparison == Comparison::in);
+  return ordered(run, static_cast<Order>(comparison), left, right);
+}
+
+bool is_constant(const Expression& node) {
+  const bool leaf = node.kind == ExpressionKind::name || node.kind == ExpressionKind::call ||
+                    node.kind == ExpressionKind::namespace_field;
+  const auto given = [](const ExpressionPtr& part) { return !part || is_constant(*part); };
+  return !leaf && given(node.a) && given(node.b) && given(node.c) && given(node.d) &&
+         std::ranges::all_of(node.items, given) && std::ranges::all_of(node.arguments.positional, given);
+}
+}  // namespace
 
 Value Interpreter::comparison(const Expression& node, const ScopePtr& scope) {
   Value left = evaluate(*node.a, scope);
   for (size_t i = 0; i < node.comparisons.size(); ++i) {
     Value right = evaluate(*node.items[i], scope);
-    bool holds = false;
-    switch (node.comparisons[i]) {
-      case Comparison::equal:
-        holds = equal(*this, left, right);
-        break;
-      case Comparison::unequal:
-        holds = !equal(*this, left, right);
-        break;
-      case Comparison::less:
-        holds = ordered(*this, Order::less, left, right);
-        break;
-      case Comparison::less_equal:
-        holds = ordered(*this, Order::less_equal, left, right);
-        break;
-      case Comparison::greater:
-        holds = ordered(*this, Order::greater, left, right);
-        break;
-      case Comparison::greater_equal:
-        holds = ordered(*this, Order::greater_equal, left, right);
-        break;
-      case Comparison::in:
-        holds = contains(*this, right, left);
-        break;
-      case Comparison::not_in:
-        holds = !contains(*this, right, left);
-        break;
-    }
-    if (!holds) return Value::boolean(false);
+    if (!holds(*this, node.comparisons[i], left, right)) return Value::boolean(false);
     left = std::move(right);
   }
   return Value::boolean(true);
@@ -163,27 +144,12 @@ Value Interpreter::conditional(const Expression& node, const ScopePtr& scope) {
   return Value::undefined("the inline if-expression evaluated to false and no else section was defined.");
 }
 
-namespace {
-
-bool is_constant(const Expression& node) {
-  const bool leaf = node.kind == ExpressionKind::name || node.kind == ExpressionKind::call ||
-                    node.kind == ExpressionKind::namespace_field;
-  const auto given = [](const ExpressionPtr& part) { return !part || is_constant(*part); };
-  return !leaf && given(node.a) && given(node.b) && given(node.c) && given(node.d) &&
-         std::all_of(node.items.begin(), node.items.end(), given) &&
-         std::all_of(node.arguments.positional.begin(), node.arguments.positional.end(), given);
-}
-
-}  // namespace
-
 Value Interpreter::slice(const Expression& node, const ScopePtr& scope) {
   const Value value = evaluate(*node.a, scope);
   const auto part = [&](const ExpressionPtr& index) {
     return index ? evaluate(*index, scope) : Value::none();
   };
-  const Value start = part(node.b);
-  const Value stop = part(node.c);
-  const Value step = part(node.d);
+  const Value start = part(node.b), stop = part(node.c), step = part(node.d);
   // Follows Jinja, whose compiler looks up items of constants as `value[key]` does.
   if (!value.is_undefined() && is_constant(node)) {
     if (std::string refusal = slice_refusal(value, start, stop, step); !refusal.empty())
@@ -196,16 +162,14 @@ Arguments Interpreter::arguments(const CallArguments& nodes, const ScopePtr& sco
   Arguments out;
   out.positional = evaluate_all(nodes.positional, scope);
   const auto add = [&](const std::string& name, Value value) {
-    const bool twice =
-        std::any_of(out.named.begin(), out.named.end(), [&](const auto& e) { return e.first == name; });
+    const bool twice = std::ranges::any_of(out.named, [&](const auto& e) { return e.first == name; });
     if (twice) fail("two values for the argument '{}'", name);
     out.named.emplace_back(name, std::move(value));
   };
   for (const auto& [name, value] : nodes.named) add(name, evaluate(*value, scope));
-  if (nodes.star) {
+  if (nodes.star)
     for (Value& item : items_of(*this, evaluate(*nodes.star, scope)))
       out.positional.push_back(std::move(item));
-  }
   if (nodes.double_star) {
     const Value given = evaluate(*nodes.double_star, scope);
     if (!given.is(Kind::mapping)) fail("argument after ** must be a mapping, not {}", type_name(given));
@@ -223,11 +187,11 @@ Value Interpreter::call(const Expression& node, const ScopePtr& scope, Value* ca
   if (callee.kind == ExpressionKind::attribute) {
     const Value self = evaluate(*callee.a, scope);
     if (self.is_undefined()) fail_undefined(self);
-    const Method method = self.is(Kind::object) ? nullptr : find_method(self, callee.text);
+    const Callable* method = self.is(Kind::object) ? nullptr : find_method(self, callee.text);
     if (method) {  // without an intermediate bound method
       Arguments given = arguments(node.arguments, scope);
       if (caller) given.named.emplace_back("caller", *caller);
-      return method(*this, self, std::move(given));
+      return invoke(*this, *method, self, std::move(given));
     }
     function = attribute_of(*this, self, callee.text);
   } else {
@@ -245,7 +209,7 @@ Value Interpreter::filter(const Expression& node, const ScopePtr& scope, const V
                       : head && node.a->kind == ExpressionKind::filter ? filter(*node.a, scope, head)
                                                                        : evaluate(*node.a, scope);
   if (!node.filter) fail_text(no_filter(node.text));
-  return node.filter(*this, value, arguments(node.arguments, scope));
+  return invoke(*this, *node.filter, value, arguments(node.arguments, scope));
 }
 
 bool Interpreter::test(const Expression& node, const ScopePtr& scope) {

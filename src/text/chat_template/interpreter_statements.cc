@@ -1,9 +1,8 @@
 // Execution of statements, assignments and macros.
 #include <algorithm>
 
-#include "text/chat_template/interpreter_level.h"
-#include "text/chat_template/markup.h"
-#include "text/chat_template/objects.h"
+#include "text/chat_template/interpreter.h"
+#include "text/chat_template/python.h"
 
 namespace trl::text::jinja {
 
@@ -23,10 +22,7 @@ void Interpreter::define(const std::string& name, Value value) {
 std::string Interpreter::render() {
   Writer out(*this);
   output_ = &out;
-  top_ = std::make_shared<Scope>(context_);
-  if (!program_.blocks.empty() && !top_->find(program_.self))
-    context_->set(program_.self, Value::object(make<Blocks>(*this, program_)));
-  execute(program_.body, top_, out);
+  execute(program_.body, std::make_shared<Scope>(context_), out);
   return out.take();
 }
 
@@ -45,7 +41,7 @@ Interpreter::Flow Interpreter::execute(const Statement& statement, const ScopePt
       out.append(statement.text);
       break;
     case StatementKind::print:
-      for (const auto& node : statement.expressions) print(out, evaluate(*node, scope));
+      for (const auto& node : statement.expressions) write_str(out, *this, evaluate(*node, scope));
       break;
     case StatementKind::set:
       assign(*statement.target, evaluate(*statement.expression, scope), scope);
@@ -61,7 +57,7 @@ Interpreter::Flow Interpreter::execute(const Statement& statement, const ScopePt
       break;
     }
     case StatementKind::macro:
-      scope->set(statement.symbol, Value::object(make<Macro>(*this, *statement.macro, scope, autoescape())));
+      scope->set(statement.symbol, Value::object(make<Macro>(*this, *statement.macro, scope)));
       break;
     case StatementKind::call:
       call_block(statement, scope, out);
@@ -73,11 +69,6 @@ Interpreter::Flow Interpreter::execute(const Statement& statement, const ScopePt
     case StatementKind::generation:
       generation_block(statement, scope, out);
       break;
-    case StatementKind::block:
-      execute(statement.body, std::make_shared<Scope>(statement.recursive ? scope : top_), out);
-      break;
-    case StatementKind::autoescape:
-      return autoescape_block(statement, scope, out);
     case StatementKind::break_loop:
       return Flow::break_loop;
     case StatementKind::continue_loop:
@@ -87,9 +78,8 @@ Interpreter::Flow Interpreter::execute(const Statement& statement, const ScopePt
 }
 
 Interpreter::Flow Interpreter::conditional(const Statement& statement, const ScopePtr& scope, Writer& out) {
-  for (const auto& [test, body] : statement.branches) {
+  for (const auto& [test, body] : statement.branches)
     if (truth(evaluate(*test, scope))) return execute(body, scope, out);
-  }
   return execute(statement.otherwise, scope, out);
 }
 
@@ -98,7 +88,7 @@ Value Interpreter::repeat_loop(const Statement& statement, const ScopePtr& scope
   const Level level(*this, statement.line);
   Writer out(*this);
   loop(statement, scope, out, items, depth);
-  return out.value(autoescape());
+  return out.value();
 }
 
 Interpreter::Flow Interpreter::loop(const Statement& statement, const ScopePtr& scope, Writer& out,
@@ -140,7 +130,7 @@ Interpreter::Flow Interpreter::set_block(const Statement& statement, const Scope
   const auto inner = std::make_shared<Scope>(scope);
   const Flow flow = execute(statement.body, inner, out);
   if (flow != Flow::next) return flow;
-  Value value = out.value(autoescape());
+  Value value = out.value();
   if (statement.expression) value = filter(*statement.expression, inner, &value);
   assign(*statement.target, std::move(value), scope);
   return Flow::next;
@@ -151,7 +141,7 @@ Interpreter::Flow Interpreter::filter_block(const Statement& statement, const Sc
   const auto inner = std::make_shared<Scope>(scope);
   const Flow flow = execute(statement.body, inner, body);
   if (flow != Flow::next) return flow;
-  const Value text = body.value(autoescape());
+  const Value text = body.value();
   write_str(out, *this, filter(*statement.expression, inner, &text));
   return Flow::next;
 }
@@ -164,7 +154,7 @@ Interpreter::Flow Interpreter::with_block(const Statement& statement, const Scop
 }
 
 void Interpreter::call_block(const Statement& statement, const ScopePtr& scope, Writer& out) {
-  Value caller = Value::object(make<Macro>(*this, *statement.macro, scope, autoescape()));
+  Value caller = Value::object(make<Macro>(*this, *statement.macro, scope));
   write_str(out, *this, call(*statement.expression, scope, &caller));
 }
 
@@ -175,27 +165,6 @@ void Interpreter::generation_block(const Statement& statement, const ScopePtr& s
   execute(statement.body, std::make_shared<Scope>(scope), body);
   generation_.emplace_back(output_->size(), output_->size() + body.size());
   out.append(body.text());
-}
-
-Interpreter::Flow Interpreter::autoescape_block(const Statement& statement, const ScopePtr& scope,
-                                                Writer& out) {
-  const Escaping escaping(*this, truth(evaluate(*statement.expression, scope)));
-  return execute(statement.body, std::make_shared<Scope>(scope), out);
-}
-
-Value Interpreter::render_block(const Statement& block) {
-  const Level level(*this, block.line);
-  Writer out(*this);
-  execute(block.body, std::make_shared<Scope>(top_), out);
-  return out.value(autoescape());
-}
-
-void Interpreter::print(Writer& out, const Value& value) {
-  if (autoescape()) {
-    write_markup(out, *this, value);
-  } else {
-    write_str(out, *this, value);
-  }
 }
 
 void Interpreter::assign(const Expression& target, Value value, const ScopePtr& scope) {
@@ -218,17 +187,14 @@ void Interpreter::assign(const Expression& target, Value value, const ScopePtr& 
   for (size_t i = 0; i < items.size(); ++i) assign(*target.items[i], std::move(items[i]), scope);
 }
 
-Value Interpreter::call_macro(const MacroDefinition& macro, const ScopePtr& outer, bool escaped,
-                              Arguments arguments) {
+Value Interpreter::call_macro(const MacroDefinition& macro, const ScopePtr& outer, Arguments arguments) {
   const Level level(*this, line());
-  const bool markup = escaped || autoescape();
-  const Escaping escaping(*this, escaped);
   const size_t count = macro.parameters.size();
   const auto scope = std::make_shared<Scope>(outer);
   std::vector<bool> given(count);
   const auto take = [&](int symbol, const std::string& name) {  // a keyword argument becomes a variable
-    const auto found = std::find_if(arguments.named.begin(), arguments.named.end(),
-                                    [&](const auto& argument) { return argument.first == name; });
+    const auto found =
+        std::ranges::find_if(arguments.named, [&](const auto& argument) { return argument.first == name; });
     if (found == arguments.named.end()) return false;
     scope->set(symbol, std::move(found->second));
     arguments.named.erase(found);
@@ -261,15 +227,14 @@ Value Interpreter::call_macro(const MacroDefinition& macro, const ScopePtr& oute
   for (size_t i = 0; i < count; ++i) {
     const auto& [symbol, name] = macro.parameters[i];
     if (given[i]) continue;
-    if (i >= first_default) {
+    if (i >= first_default)
       scope->set(symbol, evaluate(*macro.defaults[i - first_default], scope));
-    } else {
+    else
       scope->set(symbol, Value::undefined(fmt::format("parameter '{}' was not provided", name)));
-    }
   }
   Writer out(*this);
   execute(macro.body, scope, out);
-  return out.value(markup);
+  return out.value();
 }
 
 }  // namespace trl::text::jinja

@@ -1,7 +1,6 @@
 // The lexer: data up to the next tag, then the tag's tokens up to the end of the tag outside all brackets.
-#include "text/chat_template/lexer.h"
+#include "text/chat_template/parser.h"
 
-#include <algorithm>
 #include <cctype>
 
 #include "base/error.h"
@@ -94,20 +93,18 @@ class Lexer {
     const int opened = line_;
     if (kind != '#') push(kind == '{' ? TokenType::variable_begin : TokenType::block_begin, "");
     advance(sign != '\0' ? 3 : 2);
-    if (kind == '#') {
+    if (kind == '#')
       comment(opened);
-    } else {
+    else
       tag(kind == '{', opened);
-    }
   }
 
   // Skips white space after a tag's end: all of it for "-", otherwise one newline after a block.
   void after_end(char sign, bool trims) {
-    if (sign == '-') {
+    if (sign == '-')
       skip_space();
-    } else if (sign != '+' && trims && peek() == '\n') {
+    else if (sign != '+' && trims && peek() == '\n')
       advance(1);
-    }
   }
 
   void comment(int opened) {
@@ -173,13 +170,12 @@ class Lexer {
   }
 
   void token() {
-    if (digit(peek())) {
+    if (digit(peek()))
       number();
-    } else if (peek() == '"' || peek() == '\'') {
+    else if (peek() == '"' || peek() == '\'')
       string();
-    } else if (!name()) {
+    else if (!name())
       symbol();
-    }
   }
 
   // Returns the end of digits with single underscores between.
@@ -243,13 +239,11 @@ class Lexer {
     const int opened = line_;
     std::string value;
     size_t at = at_ + 1;
-    while (at < text_.size() && text_[at] != quote) {
-      if (text_[at] == '\\') {
+    while (at < text_.size() && text_[at] != quote)
+      if (text_[at] == '\\')
         at = escape(at + 1, value, opened);
-      } else {
+      else
         value += text_[at++];
-      }
-    }
     if (at >= text_.size()) fail_at(opened, "a string is not closed");
     tokens_.push_back({TokenType::text, opened, std::move(value)});
     advance_to(at + 1);
@@ -296,9 +290,8 @@ class Lexer {
     constexpr std::string_view kDouble[] = {"//", "**", "==", "!=", ">=", "<="};
     constexpr std::string_view kSingle = "+-/*%~[](){}><=.:|,;";
     size_t size = kSingle.find(peek()) == std::string_view::npos ? 0 : 1;
-    for (const std::string_view two : kDouble) {
+    for (const std::string_view two : kDouble)
       if (starts(two)) size = 2;
-    }
     if (size == 0) {
       size_t end = at_;
       base::next_code_point(text_, end);
@@ -333,24 +326,10 @@ class Lexer {
 std::vector<Token> tokenize(std::string_view source) { return Lexer(source).run(); }
 
 std::string describe(const Token& token) {
-  switch (token.type) {
-    case TokenType::data:
-      return "text";
-    case TokenType::variable_begin:
-      return "{{";
-    case TokenType::variable_end:
-      return "}}";
-    case TokenType::block_begin:
-      return "{%";
-    case TokenType::block_end:
-      return "%}";
-    case TokenType::text:
-      return "string";
-    case TokenType::end:
-      return "end of template";
-    default:
-      return token.value;
-  }
+  constexpr std::string_view kNames[] = {"text",           "{{", "}}", "{%", "%}", "", "string", "", "", "",
+                                         "end of template"};
+  const std::string_view name = kNames[static_cast<size_t>(token.type)];
+  return name.empty() ? token.value : std::string(name);
 }
 
 void fail_at(int line, std::string_view message) {

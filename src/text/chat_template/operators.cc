@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "text/chat_template/format.h"
-#include "text/chat_template/markup.h"
 #include "text/chat_template/python.h"
 
 namespace trl::text::jinja {
@@ -25,28 +23,10 @@ bool equal_mappings(Run& run, const Mapping& a, const Mapping& b) {
   return true;
 }
 
-std::string_view symbol(Operator op) {
-  switch (op) {
-    case Operator::add:
-      return "+";
-    case Operator::subtract:
-      return "-";
-    case Operator::multiply:
-      return "*";
-    case Operator::divide:
-      return "/";
-    case Operator::floor_divide:
-      return "//";
-    case Operator::modulo:
-      return "%";
-    case Operator::power:
-      return "** or pow()";
-  }
-  return {};
-}
-
 [[noreturn]] void unsupported(Run& run, Operator op, const Value& a, const Value& b) {
-  run.fail("unsupported operand type(s) for {}: '{}' and '{}'", symbol(op), type_name(a), type_name(b));
+  constexpr std::string_view kSymbols[] = {"+", "-", "*", "/", "//", "%", "** or pow()"};
+  run.fail("unsupported operand type(s) for {}: '{}' and '{}'", kSymbols[static_cast<size_t>(op)],
+           type_name(a), type_name(b));
 }
 
 int64_t integer_power(Run& run, int64_t base, int64_t exponent) {
@@ -143,13 +123,11 @@ Value add(Run& run, const Value& a, const Value& b) {
   if (a.is_text() && b.is_text()) {
     const bool markup = a.text().markup || b.text().markup;
     Writer out(run);
-    for (const Value* part : {&a, &b}) {
-      if (markup && !part->text().markup) {
+    for (const Value* part : {&a, &b})
+      if (markup && !part->text().markup)
         write_escaped(out, part->bytes());
-      } else {
+      else
         out.append(part->bytes());
-      }
-    }
     return out.value(markup);
   }
   if (a.is(Kind::sequence) && b.is(Kind::sequence) && repeatable(a) &&
@@ -165,28 +143,6 @@ Value add(Run& run, const Value& a, const Value& b) {
     run.fail("can only concatenate tuple (not \"{}\") to tuple", type_name(b));
   unsupported(run, Operator::add, a, b);
 }
-
-}  // namespace
-
-bool equal(Run& run, const Value& a, const Value& b) {
-  run.spend(1);
-  if (a.is(Kind::sequence) && b.is(Kind::sequence)) {
-    const Sequence& x = a.sequence();
-    const Sequence& y = b.sequence();
-    if (&x == &y) return true;
-    if (!same_sequence_class(x.type, y.type) || x.type == SequenceType::iterator) return false;
-    if (x.items.size() != y.items.size()) return false;
-    for (size_t i = 0; i < x.items.size(); ++i) {
-      if (!equal(run, x.items[i], y.items[i])) return false;
-    }
-    return true;
-  }
-  if (a.is(Kind::mapping) && b.is(Kind::mapping)) return equal_mappings(run, a.mapping(), b.mapping());
-  if (a.is_text() && b.is_text()) run.spend(static_cast<int64_t>(a.bytes().size() / 64));
-  return !a.is(Kind::mapping) && !a.is(Kind::sequence) && same_key(a, b);
-}
-
-namespace {
 
 // Returns a negative number, zero or a positive one if a is less than, equal to or greater than b; nullopt:
 // no numbers, or NaN. One of them is large.
@@ -214,11 +170,27 @@ std::optional<int> compare_large(const Value& a, const Value& b) {
 
 }  // namespace
 
+bool equal(Run& run, const Value& a, const Value& b) {
+  run.spend(1);
+  if (a.is(Kind::sequence) && b.is(Kind::sequence)) {
+    const Sequence& x = a.sequence();
+    const Sequence& y = b.sequence();
+    if (&x == &y) return true;
+    if (!same_sequence_class(x.type, y.type) || x.type == SequenceType::iterator) return false;
+    if (x.items.size() != y.items.size()) return false;
+    for (size_t i = 0; i < x.items.size(); ++i)
+      if (!equal(run, x.items[i], y.items[i])) return false;
+    return true;
+  }
+  if (a.is(Kind::mapping) && b.is(Kind::mapping)) return equal_mappings(run, a.mapping(), b.mapping());
+  if (a.is_text() && b.is_text()) run.spend(static_cast<int64_t>(a.bytes().size() / 64));
+  return !a.is(Kind::mapping) && !a.is(Kind::sequence) && same_key(a, b);
+}
+
 bool ordered(Run& run, Order order, const Value& a, const Value& b) {
   run.spend(1);
-  for (const Value* value : {&a, &b}) {
+  for (const Value* value : {&a, &b})
     if (value->is_undefined()) run.fail_undefined(*value);
-  }
   const auto decide = [&](const auto& x, const auto& y) {
     switch (order) {
       case Order::less:
@@ -245,9 +217,8 @@ bool ordered(Run& run, Order order, const Value& a, const Value& b) {
   if (repeatable(a) && repeatable(b) && a.sequence().type == b.sequence().type) {
     const Values& x = a.sequence().items;
     const Values& y = b.sequence().items;
-    for (size_t i = 0; i < x.size() && i < y.size(); ++i) {
+    for (size_t i = 0; i < x.size() && i < y.size(); ++i)
       if (!equal(run, x[i], y[i])) return ordered(run, order, x[i], y[i]);
-    }
     return decide(x.size(), y.size());
   }
   constexpr std::string_view kSymbols[] = {"<", "<=", ">", ">="};

@@ -1,14 +1,44 @@
-// Parses the tokens by recursive descent: expressions in parser_expressions.cc, statements in
-// parser_statements.cc.
+// Template text -> tokens, with Jinja's white-space rules under trim_blocks and lstrip_blocks; tokens -> the
+// parsed template.
 #pragma once
 #include <algorithm>
+#include <cstdint>
 #include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "text/chat_template/ast.h"
-#include "text/chat_template/lexer.h"
 
 namespace trl::text::jinja {
 
+enum class TokenType : uint8_t {
+  data,
+  variable_begin,
+  variable_end,
+  block_begin,
+  block_end,
+  name,
+  text,
+  integer,
+  real,
+  symbol,
+  end
+};
+
+struct Token {
+  TokenType type;
+  int line;
+  std::string value;  // data, name, decoded string, number's digits, or the operator
+};
+
+// Throws Error(format): "chat template, line 3: ...".
+std::vector<Token> tokenize(std::string_view source);
+std::string describe(const Token& token);
+[[noreturn]] void fail_at(int line, std::string_view message);
+
+// Parses the tokens by recursive descent: expressions in parser_expressions.cc, statements in
+// parser_statements.cc.
 inline constexpr int kMaxParseDepth = 100;  // nested brackets and blocks
 inline constexpr int kMaxExpressionHeight = 300;
 
@@ -61,8 +91,7 @@ class Parser {
   ExpressionPtr primary();
   ExpressionPtr name_or_constant();
   ExpressionPtr number();
-  ExpressionPtr list();
-  ExpressionPtr dict();
+  ExpressionPtr list_or_dict();
   ExpressionPtr postfix(ExpressionPtr node);
   ExpressionPtr subscript(ExpressionPtr node);
   ExpressionPtr filters_and_tests(ExpressionPtr node);
@@ -96,8 +125,6 @@ class Parser {
   void parse_with(Body& body);
   void parse_print(Body& body);
   void parse_generation(Body& body);
-  void parse_block(Body& body);
-  void parse_autoescape(Body& body);
   void parse_jump(Body& body);
   void signature(MacroDefinition& macro);
   void macro_body(MacroDefinition& macro, std::string_view end);

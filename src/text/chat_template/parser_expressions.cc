@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/text/number.h"
-#include "text/chat_template/methods.h"
+#include "text/chat_template/filters.h"
 #include "text/chat_template/parser.h"
 
 namespace trl::text::jinja {
@@ -185,8 +185,7 @@ ExpressionPtr Parser::primary() {
     expect_symbol(")");
     return node;
   }
-  if (is_symbol("[")) return list();
-  if (is_symbol("{")) return dict();
+  if (is_symbol("[") || is_symbol("{")) return list_or_dict();
   fail_at(token.line, "unexpected '" + describe(token) + "', an expression was expected");
 }
 
@@ -201,9 +200,8 @@ ExpressionPtr Parser::name_or_constant() {
   } else {
     node->kind = ExpressionKind::name;
     node->symbol = symbol_of(name);
-    if (name == "loop") {
+    if (name == "loop")
       for (Statement* loop : loops_) loop->uses_loop = true;
-    }
     for (MacroDefinition* macro : macros_) {
       macro->uses_caller |= name == "caller";
       macro->uses_varargs |= name == "varargs";
@@ -242,29 +240,20 @@ ExpressionPtr Parser::number() {
   return node;
 }
 
-ExpressionPtr Parser::list() {
-  auto node = make(ExpressionKind::list, line());
-  expect_symbol("[");
-  while (!is_symbol("]")) {
+ExpressionPtr Parser::list_or_dict() {
+  const bool dict = is_symbol("{");
+  const std::string_view close = dict ? "}" : "]";
+  auto node = make(dict ? ExpressionKind::dict : ExpressionKind::list, line());
+  next();
+  while (!is_symbol(close)) {
     if (!node->items.empty()) expect_symbol(",");
-    if (is_symbol("]")) break;
+    if (is_symbol(close)) break;
     node->items.push_back(expression());
-  }
-  expect_symbol("]");
-  return finish(std::move(node));
-}
-
-ExpressionPtr Parser::dict() {
-  auto node = make(ExpressionKind::dict, line());
-  expect_symbol("{");
-  while (!is_symbol("}")) {
-    if (!node->items.empty()) expect_symbol(",");
-    if (is_symbol("}")) break;
-    node->items.push_back(expression());
+    if (!dict) continue;
     expect_symbol(":");
     node->items.push_back(expression());
   }
-  expect_symbol("}");
+  expect_symbol(close);
   return finish(std::move(node));
 }
 
@@ -289,15 +278,13 @@ ExpressionPtr Parser::tuple(TupleEnd end, bool with_conditional) {
 }
 
 ExpressionPtr Parser::postfix(ExpressionPtr node) {
-  while (true) {
-    if (is_symbol(".") || is_symbol("[")) {
+  while (true)
+    if (is_symbol(".") || is_symbol("["))
       node = subscript(std::move(node));
-    } else if (is_symbol("(")) {
+    else if (is_symbol("("))
       node = call(std::move(node));
-    } else {
+    else
       return node;
-    }
-  }
 }
 
 ExpressionPtr Parser::subscript(ExpressionPtr node) {
@@ -317,9 +304,8 @@ ExpressionPtr Parser::subscript(ExpressionPtr node) {
   if (is_symbol(",")) {
     auto key = make(ExpressionKind::tuple, begin);
     key->items.push_back(std::move(item->b));
-    while (skip_symbol(",")) {
+    while (skip_symbol(","))
       if (!is_symbol("]")) key->items.push_back(expression());
-    }
     item->b = finish(std::move(key));
   } else if (skip_symbol(":")) {
     item->kind = ExpressionKind::slice;
@@ -331,17 +317,15 @@ ExpressionPtr Parser::subscript(ExpressionPtr node) {
 }
 
 ExpressionPtr Parser::filters_and_tests(ExpressionPtr node) {
-  while (true) {
-    if (is_symbol("|")) {
+  while (true)
+    if (is_symbol("|"))
       node = filter_chain(std::move(node));
-    } else if (is_name("is")) {
+    else if (is_name("is"))
       node = test(std::move(node));
-    } else if (is_symbol("(")) {
+    else if (is_symbol("("))
       node = call(std::move(node));
-    } else {
+    else
       return node;
-    }
-  }
 }
 
 ExpressionPtr Parser::filter_chain(ExpressionPtr node) {

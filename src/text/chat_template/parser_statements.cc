@@ -12,7 +12,6 @@ Program Parser::run() {
   program_.caller = symbol_of("caller");
   program_.varargs = symbol_of("varargs");
   program_.kwargs = symbol_of("kwargs");
-  program_.self = symbol_of("self");
   program_.body = statements({});
   if (!unknown_.empty()) fail_at(unknown_.front().line, unknown_.front().message);
   return std::move(program_);
@@ -126,15 +125,13 @@ Body Parser::statements(std::initializer_list<std::string_view> ends) {
       expect(TokenType::variable_end, "}}");
       body.push_back(std::move(print));
     } else {  // block_begin
-      if (peek().type == TokenType::name && std::find(ends.begin(), ends.end(), peek().value) != ends.end())
-        return body;
+      if (peek().type == TokenType::name && std::ranges::find(ends, peek().value) != ends.end()) return body;
       statement(body);
       expect(TokenType::block_end, "%}");
     }
   }
   if (ends.size() > 0) {
-    const auto closing =
-        std::find_if(ends.begin(), ends.end(), [](auto name) { return name.starts_with("end"); });
+    const auto closing = std::ranges::find_if(ends, [](auto name) { return name.starts_with("end"); });
     fail_at(line(),
             fmt::format("unexpected end of template inside '{}': '{}' is missing", open_.back(), *closing));
   }
@@ -177,16 +174,15 @@ void Parser::statement(Body& body) {
                              {"print", &Parser::parse_print},
                              {"break", &Parser::parse_jump},
                              {"continue", &Parser::parse_jump},
-                             {"generation", &Parser::parse_generation},
-                             {"block", &Parser::parse_block},
-                             {"autoescape", &Parser::parse_autoescape}};
-  for (const Entry& entry : kTags) {
+                             {"generation", &Parser::parse_generation}};
+  for (const Entry& entry : kTags)
     if (entry.tag == tag) return (this->*entry.parse)(body);
-  }
   constexpr std::string_view kOther[] = {"include", "import", "from", "extends"};
   if (std::find(std::begin(kOther), std::end(kOther), tag) != std::end(kOther))
     fail_at(line(),
             fmt::format("'{}' is not supported: a chat template cannot refer to other templates", tag));
+  if (tag == "block" || tag == "autoescape")
+    fail_at(line(), fmt::format("'{}' is not supported: no published chat template uses it", tag));
   const std::string inside =
       open_.empty() ? "" : fmt::format("; the innermost open block is '{}'", open_.back());
   fail_at(line(), fmt::format("unknown tag '{}'{}", tag, inside));
@@ -247,11 +243,10 @@ void Parser::signature(MacroDefinition& macro) {
     const int begin = line();
     const std::string name = take_name("a parameter's name");
     macro.parameters.emplace_back(target_symbol(name, begin), name);
-    if (skip_symbol("=")) {
+    if (skip_symbol("="))
       macro.defaults.push_back(expression());
-    } else if (!macro.defaults.empty()) {
+    else if (!macro.defaults.empty())
       fail_at(begin, "a parameter without a default follows one with a default");
-    }
   }
   expect_symbol(")");
 }
@@ -263,10 +258,9 @@ void Parser::macro_body(MacroDefinition& macro, std::string_view end) {
   macros_.pop_back();
   breakable_ = saved;
   const size_t required = macro.parameters.size() - macro.defaults.size();
-  for (size_t i = 0; i < required && macro.uses_caller; ++i) {
+  for (size_t i = 0; i < required && macro.uses_caller; ++i)
     if (macro.parameters[i].second == "caller")
       fail_at(line(), "the special parameter 'caller' needs a default");
-  }
   close_block();
 }
 
@@ -329,33 +323,6 @@ void Parser::parse_generation(Body& body) {
   const int saved = std::exchange(breakable_, 0);
   node->body = block({"endgeneration"});
   breakable_ = saved;
-  close_block();
-  body.push_back(std::move(node));
-}
-
-// Renders a block at its position: no template inherits from another.
-void Parser::parse_block(Body& body) {
-  auto node = make_statement(StatementKind::block);
-  node->text = take_name("the block's name");
-  if (is_symbol("-")) fail_at(node->line, "a block's name cannot have hyphens; use an underscore");
-  if (program_.blocks.contains(node->text))
-    fail_at(node->line, fmt::format("block '{}' is defined twice", node->text));
-  program_.blocks[node->text] = node.get();
-  node->recursive = skip_name("scoped");
-  if (is_name("required"))
-    fail_at(node->line, fmt::format("block '{}' is required, and no template can fill it", node->text));
-  const int saved = std::exchange(breakable_, 0);
-  node->body = block({"endblock"});
-  breakable_ = saved;
-  close_block();
-  skip_name(node->text);
-  body.push_back(std::move(node));
-}
-
-void Parser::parse_autoescape(Body& body) {
-  auto node = make_statement(StatementKind::autoescape);
-  node->expression = expression();
-  node->body = block({"endautoescape"});
   close_block();
   body.push_back(std::move(node));
 }

@@ -1,56 +1,27 @@
-// str() and repr() as Python 3 writes them.
+// str() and repr() as Python 3 writes them, and JSON: floats by repr, NaN and Infinity, no escaping beyond
+// what JSON demands.
+#include "text/chat_template/python.h"
+
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <system_error>
 
-#include "base/text/number.h"
 #include "base/text/utf8.h"
-#include "text/chat_template/python.h"
+#include "text/chat_template/filters.h"
 #include "text/chat_template/unicode.h"
 
 namespace trl::text::jinja {
 
 std::string type_name(const Value& value) {
-  switch (value.kind()) {
-    case Kind::undefined:
-      return "Undefined";
-    case Kind::none:
-      return "NoneType";
-    case Kind::boolean:
-      return "bool";
-    case Kind::integer:
-    case Kind::large:
-      return "int";
-    case Kind::real:
-      return "float";
-    case Kind::text:
-      return value.text().markup ? "Markup" : "str";
-    case Kind::mapping:
-      return "dict";
-    case Kind::object:
-      return value.object()->type_name();
-    case Kind::sequence:
-      break;
-  }
-  switch (value.sequence().type) {
-    case SequenceType::list:
-      return "list";
-    case SequenceType::tuple:
-      return "tuple";
-    case SequenceType::group:
-      return "_GroupTuple";
-    case SequenceType::range:
-      return "range";
-    case SequenceType::keys:
-      return "dict_keys";
-    case SequenceType::values:
-      return "dict_values";
-    case SequenceType::items:
-      return "dict_items";
-    case SequenceType::iterator:
-      return "generator";
-  }
-  return {};
+  constexpr const char* kKinds[] = {"Undefined", "NoneType", "bool", "int",    "float",
+                                    "str",       "",         "dict", "object", "int"};
+  constexpr const char* kSequences[] = {"list",      "tuple",       "_GroupTuple", "range",
+                                        "dict_keys", "dict_values", "dict_items",  "generator"};
+  if (value.is(Kind::object)) return value.object()->type_name();
+  if (value.is_text() && value.text().markup) return "Markup";
+  if (value.is(Kind::sequence)) return kSequences[static_cast<size_t>(value.sequence().type)];
+  return kKinds[static_cast<size_t>(value.kind())];
 }
 
 bool truth(const Value& value) {
@@ -77,31 +48,12 @@ bool truth(const Value& value) {
   return true;
 }
 
-// float_repr_style "short": the shortest digits, an exponent outside 1e-4 ... 1e16.
+// Writes the shortest digits that read back, with an exponent outside 1e-4 ... 1e16, as {fmt} does too.
 std::string real_repr(double value) {
   if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  // Shortest digits that read back: d.ddde+xx, so that a large value does not get digits of its binary form.
-  char buffer[32];
-  const char* end =
-      std::to_chars(buffer, buffer + sizeof buffer, std::abs(value), std::chars_format::scientific).ptr;
-  const std::string_view shortest(buffer, static_cast<size_t>(end - buffer));
-  const size_t exponent = shortest.find('e');
-  std::string digits(shortest.substr(0, 1));
-  if (exponent > 2) digits += shortest.substr(2, exponent - 2);
-  // value = 0.DIGITS * 10^point
-  const int point = static_cast<int>(base::parse_int64(shortest.substr(exponent + 1)).value_or(0)) + 1;
-  std::string out = std::signbit(value) ? "-" : "";
-  if (value == 0) return out + "0.0";
-  const int count = static_cast<int>(digits.size());
-  if (point > 16 || point <= -4) {
-    out += digits.substr(0, 1);
-    if (count > 1) out += "." + digits.substr(1);
-    return out + fmt::format("e{}{:02}", point > 0 ? '+' : '-', std::abs(point - 1));
-  }
-  if (point <= 0) return out + "0." + std::string(static_cast<size_t>(-point), '0') + digits;
-  if (point >= count) return out + digits + std::string(static_cast<size_t>(point - count), '0') + ".0";
-  return out + digits.substr(0, static_cast<size_t>(point)) + "." + digits.substr(static_cast<size_t>(point));
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_of(".en") == std::string::npos) text += ".0";
+  return text;
 }
 
 std::optional<double> parse_real(std::string_view ascii) {
@@ -156,71 +108,160 @@ void write_items(Writer& out, Run& run, const Values& items) {
   }
 }
 
-void write_sequence_repr(Writer& out, Run& run, const Sequence& sequence) {
-  switch (sequence.type) {
-    case SequenceType::iterator:
-      out.append("<generator object>");
-      return;
-    case SequenceType::tuple:
-    case SequenceType::group:
-      out.append("(");
-      write_items(out, run, sequence.items);
-      out.append(sequence.items.size() == 1 ? ",)" : ")");
-      return;
-    case SequenceType::range: {
-      const auto& [start, stop, step] = sequence.range;
-      out.append(step == 1 ? fmt::format("range({}, {})", start, stop)
-                           : fmt::format("range({}, {}, {})", start, stop, step));
-      return;
-    }
-    case SequenceType::list:
-      break;
-    case SequenceType::keys:
-      out.append("dict_keys(");
-      break;
-    case SequenceType::values:
-      out.append("dict_values(");
-      break;
-    case SequenceType::items:
-      out.append("dict_items(");
-      break;
+void write_sequence_repr(Writer& out, Run& run, const Value& value) {
+  const Sequence& sequence = value.sequence();
+  if (sequence.type == SequenceType::iterator) return out.append("<generator object>");
+  if (sequence.type == SequenceType::range) {
+    const auto& [start, stop, step] = sequence.range;
+    return out.append(step == 1 ? fmt::format("range({}, {})", start, stop)
+                                : fmt::format("range({}, {}, {})", start, stop, step));
   }
+  if (sequence.type == SequenceType::tuple || sequence.type == SequenceType::group) {
+    out.append("(");
+    write_items(out, run, sequence.items);
+    return out.append(sequence.items.size() == 1 ? ",)" : ")");
+  }
+  const bool view = sequence.type != SequenceType::list;  // dict_keys([...]) ...
+  if (view) out.append(type_name(value) + "(");
   out.append("[");
   write_items(out, run, sequence.items);
-  out.append(sequence.type == SequenceType::list ? "]" : "])");
+  out.append(view ? "])" : "]");
 }
 
 void write_repr(Writer& out, Run& run, const Value& value) {
   run.spend(1);
-  switch (value.kind()) {
-    case Kind::undefined:
-      out.append("Undefined");
-      return;
-    case Kind::text:
-      if (value.text().markup) out.append("Markup(");
-      write_text_repr(out, value.bytes());
-      if (value.text().markup) out.append(")");
-      return;
-    case Kind::sequence:
-      write_sequence_repr(out, run, value.sequence());
-      return;
-    case Kind::mapping: {
-      out.append("{");
-      bool first = true;
-      for (const auto& [key, item] : value.mapping().entries) {
-        if (!first) out.append(", ");
-        first = false;
-        write_repr(out, run, key);
-        out.append(": ");
-        write_repr(out, run, item);
-      }
-      out.append("}");
-      return;
+  if (value.is_undefined()) return out.append("Undefined");
+  if (value.is(Kind::sequence)) return write_sequence_repr(out, run, value);
+  if (value.is_text()) {
+    if (value.text().markup) out.append("Markup(");
+    write_text_repr(out, value.bytes());
+    if (value.text().markup) out.append(")");
+  } else if (value.is(Kind::mapping)) {
+    out.append("{");
+    bool first = true;
+    for (const auto& [key, item] : value.mapping().entries) {
+      if (!first) out.append(", ");
+      first = false;
+      write_repr(out, run, key);
+      out.append(": ");
+      write_repr(out, run, item);
     }
-    default:
-      write_str(out, run, value);
+    out.append("}");
+  } else {
+    write_str(out, run, value);
   }
 }
+
+struct JsonStyle {
+  bool ensure_ascii = false, sort_keys = false;
+  std::optional<std::string> indent;  // one level's indentation
+  std::string item_separator = ", ";
+  std::string key_separator = ": ";
+};
+
+class JsonWriter {
+ public:
+  JsonWriter(Run& run, Writer& out, const JsonStyle& style) : run_(run), out_(out), style_(style) {}
+
+  void write(const Value& value, int level) {
+    run_.spend(1);
+    if (value.is_text()) return text(value.bytes());
+    if (value.is(Kind::mapping)) return mapping(value.mapping(), level);
+    if (value.is(Kind::sequence) && value.sequence().type <= SequenceType::group)
+      return sequence(value.sequence().items, level);
+    const std::optional<std::string> plain = scalar(value);
+    if (!plain) run_.fail("Object of type {} is not JSON serializable", type_name(value));
+    out_.append(*plain);
+  }
+
+ private:
+  // nullopt: not null, a boolean or a number.
+  static std::optional<std::string> scalar(const Value& value) {
+    if (value.is_none()) return "null";
+    if (value.is(Kind::boolean)) return value.boolean() ? "true" : "false";
+    if (value.is(Kind::integer)) return fmt::format("{}", value.integer());
+    if (value.is_large()) return value.digits();
+    if (!value.is(Kind::real)) return std::nullopt;
+    if (std::isnan(value.real())) return "NaN";
+    if (std::isinf(value.real())) return value.real() < 0 ? "-Infinity" : "Infinity";
+    return real_repr(value.real());
+  }
+
+  void text(std::string_view text) {
+    out_.append("\"");
+    size_t plain = 0;
+    const auto flush = [&](size_t end) { out_.append(text.substr(plain, end - plain)); };
+    for (size_t at = 0; at < text.size();) {
+      const size_t begin = at;
+      const char32_t c = base::next_code_point(text, at);
+      const std::string escaped = escape(c);
+      if (escaped.empty()) continue;
+      flush(begin);
+      out_.append(escaped);
+      plain = at;
+    }
+    flush(text.size());
+    out_.append("\"");
+  }
+
+  std::string escape(char32_t c) const {
+    constexpr std::string_view kEscaped = "\"\\\n\r\t\b\f", kLetters = "\"\\nrtbf";
+    const auto code = static_cast<uint32_t>(c);
+    const size_t known = code < 0x80 ? kEscaped.find(static_cast<char>(c)) : std::string_view::npos;
+    if (known != std::string_view::npos) return {'\\', kLetters[known]};
+    if (code >= 0x20 && (code <= 0x7F || !style_.ensure_ascii)) return {};
+    if (code < 0x10000) return fmt::format("\\u{:04x}", code);
+    return fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + ((code - 0x10000) >> 10),
+                       0xDC00 + ((code - 0x10000) & 0x3FF));
+  }
+
+  void line(int level) {
+    if (!style_.indent) return;
+    out_.append("\n");
+    for (int i = 0; i < level; ++i) out_.append(*style_.indent);
+  }
+
+  void sequence(const Values& items, int level) {
+    out_.append("[");
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (i > 0) out_.append(style_.item_separator);
+      line(level + 1);
+      write(items[i], level + 1);
+    }
+    if (!items.empty()) line(level);
+    out_.append("]");
+  }
+
+  void mapping(const Mapping& mapping, int level) {
+    std::vector<const std::pair<Value, Value>*> entries;
+    for (const auto& entry : mapping.entries) entries.push_back(&entry);
+    if (style_.sort_keys) {
+      std::ranges::stable_sort(entries,
+                               [&](const auto* a, const auto* b) { return less(run_, a->first, b->first); });
+    }
+    out_.append("{");
+    for (size_t i = 0; i < entries.size(); ++i) {
+      if (i > 0) out_.append(style_.item_separator);
+      line(level + 1);
+      key(entries[i]->first);
+      out_.append(style_.key_separator);
+      write(entries[i]->second, level + 1);
+    }
+    if (!entries.empty()) line(level);
+    out_.append("}");
+  }
+
+  void key(const Value& key) {
+    if (key.is_text()) return text(key.bytes());
+    const std::optional<std::string> plain = scalar(key);
+    if (!plain) run_.fail("keys must be str, int, float, bool or None, not {}", type_name(key));
+    text(*plain);
+  }
+
+  Run& run_;
+  Writer& out_;
+  const JsonStyle& style_;
+};
 
 }  // namespace
 
@@ -229,26 +270,19 @@ void write_str(Writer& out, Run& run, const Value& value) {
     case Kind::undefined:
       return;
     case Kind::none:
-      out.append("None");
-      return;
+      return out.append("None");
     case Kind::boolean:
-      out.append(value.boolean() ? "True" : "False");
-      return;
+      return out.append(value.boolean() ? "True" : "False");
     case Kind::integer:
-      out.append(fmt::format("{}", value.integer()));
-      return;
+      return out.append(fmt::format("{}", value.integer()));
     case Kind::real:
-      out.append(real_repr(value.real()));
-      return;
+      return out.append(real_repr(value.real()));
     case Kind::large:
-      out.append(value.digits());
-      return;
+      return out.append(value.digits());
     case Kind::text:
-      out.append(value.bytes());
-      return;
+      return out.append(value.bytes());
     case Kind::object:
-      out.append(value.object()->describe());
-      return;
+      return out.append(value.object()->describe());
     default:
       write_repr(out, run, value);
   }
@@ -275,6 +309,29 @@ std::string ascii_of(Run& run, const Value& value) {
     out.append(c < 0x80 ? text.substr(begin, 1) : escaped(c));
   }
   return out.take();
+}
+
+Value to_json(Run& run, const Value& value, const Parameters& p) {
+  JsonStyle style;
+  style.ensure_ascii = p.truth(0, false);
+  style.sort_keys = p.truth(3, false);
+  if (!p.none(1)) {
+    if (p[1].is_text())
+      style.indent.emplace(p[1].bytes());
+    else
+      style.indent.emplace(static_cast<size_t>(std::clamp<int64_t>(p.integer(1, 0), 0, 1000)), ' ');
+    style.item_separator.resize(1);  // no blank before a line end
+  }
+  if (!p.none(2)) {
+    const Values parts = items_of(run, p[2]);
+    if (parts.size() != 2 || !parts[0].is_text() || !parts[1].is_text())
+      run.fail("tojson(): 'separators' is not a pair of strings");
+    style.item_separator = parts[0].bytes();
+    style.key_separator = parts[1].bytes();
+  }
+  Writer out(run);
+  JsonWriter(run, out, style).write(value, 0);
+  return out.value();
 }
 
 }  // namespace trl::text::jinja

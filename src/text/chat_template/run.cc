@@ -107,8 +107,12 @@ Value Object::attribute(Run&, std::string_view name) {
 }
 
 Parameters::Parameters(Run& run, std::string_view function, Arguments arguments,
-                       std::initializer_list<std::string_view> names, size_t required)
-    : run_(run), function_(function), names_(names), values_(names.size()), given_(names.size()) {
+                       std::span<const std::string_view> names, size_t required)
+    : run_(run),
+      function_(function),
+      names_(names.begin(), names.end()),
+      values_(names.size()),
+      given_(names.size()) {
   if (arguments.positional.size() > names_.size()) {
     run.fail("{}() takes {} argument(s), {} were given", function, names_.size(),
              arguments.positional.size());
@@ -118,15 +122,14 @@ Parameters::Parameters(Run& run, std::string_view function, Arguments arguments,
     given_[i] = true;
   }
   for (auto& [name, value] : arguments.named) {
-    const auto at = static_cast<size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin());
+    const auto at = static_cast<size_t>(std::ranges::find(names_, name) - names_.begin());
     if (at == names_.size()) run.fail("{}() has no argument '{}'", function, name);
     if (given_[at]) run.fail("{}() got two values for '{}'", function, name);
     values_[at] = std::move(value);
     given_[at] = true;
   }
-  for (size_t i = 0; i < required; ++i) {
+  for (size_t i = 0; i < required; ++i)
     if (!given_[i]) run.fail("{}() is missing its argument '{}'", function, names_[i]);
-  }
 }
 
 int64_t Parameters::integer(size_t i, int64_t fallback) const {

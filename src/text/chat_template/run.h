@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,9 +64,6 @@ class Run {
     return static_cast<T*>(objects_.back().get());
   }
 
-  bool autoescape() const { return autoescape_; }
-  void set_autoescape(bool on) { autoescape_ = on; }
-
   int line() const { return line_; }
   void set_line(int line) { line_ = line; }
   int64_t now() const { return now_; }
@@ -75,7 +73,6 @@ class Run {
   int64_t produced_ = 0;
   int64_t now_;
   int line_ = 1;
-  bool autoescape_ = false;
   std::vector<std::unique_ptr<Object>> objects_;
 };
 
@@ -118,7 +115,10 @@ class Object {
 class Parameters {
  public:
   Parameters(Run& run, std::string_view function, Arguments arguments,
-             std::initializer_list<std::string_view> names, size_t required = 0);
+             std::initializer_list<std::string_view> names, size_t required = 0)
+      : Parameters(run, function, std::move(arguments), std::span(names.begin(), names.size()), required) {}
+  Parameters(Run& run, std::string_view function, Arguments arguments,
+             std::span<const std::string_view> names, size_t required);
   bool given(size_t i) const { return given_[i]; }
   const Value& operator[](size_t i) const { return values_[i]; }
   Value value(size_t i, const Value& fallback) const { return given_[i] ? values_[i] : fallback; }

@@ -1,14 +1,82 @@
-// Methods of str.
+// Methods of str, and functions that they share with filters.
 #include <algorithm>
+#include <cstring>
 
 #include "base/text/utf8.h"
-#include "text/chat_template/format.h"
-#include "text/chat_template/methods.h"
+#include "text/chat_template/filters.h"
 #include "text/chat_template/python.h"
 #include "text/chat_template/unicode.h"
-#include "text/chat_template/unicode_property.h"
 
 namespace trl::text::jinja {
+
+size_t find_text(Run& run, std::string_view text, std::string_view needle, size_t from) {
+  if (from > text.size()) return std::string::npos;
+  if (needle.empty()) return from;
+  const void* found = memmem(text.data() + from, text.size() - from, needle.data(), needle.size());
+  const size_t at =
+      found ? static_cast<size_t>(static_cast<const char*>(found) - text.data()) : std::string::npos;
+  const size_t scanned = (found ? at : text.size()) - from + needle.size();
+  run.spend(1 + static_cast<int64_t>(scanned / 64));
+  return at;
+}
+
+size_t find_last_text(Run& run, std::string_view text, std::string_view needle) {
+  if (needle.size() <= 256) {  // rfind compares at every position, which is cheap only for a short text
+    const size_t at = text.rfind(needle);
+    const size_t scanned = at == std::string_view::npos ? text.size() : text.size() - at;
+    run.spend(1 + static_cast<int64_t>(scanned * (1 + needle.size() / 16) / 16));
+    return at;
+  }
+  size_t last = std::string::npos;
+  for (size_t at = find_text(run, text, needle); at != std::string::npos;
+       at = find_text(run, text, needle, at + 1))
+    last = at;
+  return last;
+}
+
+Value replace_text(Run& run, const Value& text, std::string_view from, std::string_view to, int64_t count) {
+  const std::string& source = text.bytes();
+  Writer out(run);
+  size_t at = 0;
+  int64_t left = count < 0 ? INT64_MAX : count;
+  if (from.empty()) {  // between all code points
+    for (; left > 0; --left) {
+      out.append(to);
+      if (at >= source.size()) break;
+      const size_t begin = at;
+      base::next_code_point(source, at);
+      out.append(std::string_view(source).substr(begin, at - begin));
+    }
+  }
+  while (!from.empty() && left-- > 0) {
+    const size_t found = find_text(run, source, from, at);
+    if (found == std::string::npos) break;
+    out.append(std::string_view(source).substr(at, found - at));
+    out.append(to);
+    at = found + from.size();
+  }
+  out.append(std::string_view(source).substr(at));
+  return out.value(text.text().markup);
+}
+
+Value join_text(Run& run, std::string_view separator, const Values& parts, bool strict) {
+  Writer out(run);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (i > 0) out.append(separator);
+    if (strict && !parts[i].is_text())
+      run.fail("sequence item {}: expected str instance, {} found", i, type_name(parts[i]));
+    write_str(out, run, parts[i]);
+  }
+  return out.value();
+}
+
+Value strip_text(Run& run, const Value& text, const Value& chars, int side) {
+  const auto where = static_cast<Side>(side);
+  if (chars.is_none()) return run.text(std::string(strip(text.bytes(), where)), text.text().markup);
+  if (!chars.is_text()) run.fail("strip arg must be None or str, not {}", type_name(chars));
+  run.spend(static_cast<int64_t>(text.bytes().size() / 16 * (1 + chars.bytes().size() / 16)));
+  return run.text(std::string(strip(text.bytes(), where, chars.bytes())), text.text().markup);
+}
 
 namespace {
 
@@ -23,25 +91,21 @@ int64_t letter_cost(const Value& self) {
 }
 
 template <std::string (*Map)(std::string_view)>
-Value mapped(Run& run, const Value& self, Arguments arguments) {
-  Parameters(run, "the method", std::move(arguments), {});
+Value mapped(Run& run, const Value& self, const Parameters&) {
   run.spend(letter_cost(self));
   return run.text(Map(self.bytes()), self.text().markup);
 }
 
 template <Side Where>
-Value strip_method(Run& run, const Value& self, Arguments arguments) {
-  const Parameters p(run, "strip", std::move(arguments), {"chars"});
+Value strip_method(Run& run, const Value& self, const Parameters& p) {
   return strip_text(run, self, p.value(0, Value::none()), static_cast<int>(Where));
 }
 
 template <bool (*Test)(char32_t)>
-Value all_are(Run& run, const Value& self, Arguments arguments) {
-  Parameters(run, "the method", std::move(arguments), {});
+Value all_are(Run& run, const Value& self, const Parameters&) {
   run.spend(letter_cost(self));
-  for (size_t at = 0; at < self.bytes().size();) {
+  for (size_t at = 0; at < self.bytes().size();)
     if (!Test(base::next_code_point(self.bytes(), at))) return Value::boolean(false);
-  }
   return Value::boolean(!self.bytes().empty());
 }
 
@@ -51,8 +115,7 @@ bool goes_on_in_name(char32_t c) { return c < 0x80 ? is_word(c) : has_property(c
 
 // Implements islower and isupper: no letter of another case and at least one of this.
 template <bool (*Wanted)(char32_t), bool (*Other)(char32_t)>
-Value case_is(Run& run, const Value& self, Arguments arguments) {
-  Parameters(run, "the method", std::move(arguments), {});
+Value case_is(Run& run, const Value& self, const Parameters&) {
   run.spend(letter_cost(self));
   bool any = false;
   for (size_t at = 0; at < self.bytes().size();) {
@@ -64,13 +127,13 @@ Value case_is(Run& run, const Value& self, Arguments arguments) {
 }
 
 template <bool (*Test)(char32_t)>
-Value all_or_none_are(Run& run, const Value& self, Arguments arguments) {
-  const Value all = all_are<Test>(run, self, std::move(arguments));
+Value all_or_none_are(Run& run, const Value& self, const Parameters& p) {
+  const Value all = all_are<Test>(run, self, p);
   return self.bytes().empty() ? Value::boolean(true) : all;
 }
 
-Value isidentifier(Run& run, const Value& self, Arguments arguments) {
-  const Value all = all_are<goes_on_in_name>(run, self, std::move(arguments));
+Value isidentifier(Run& run, const Value& self, const Parameters& p) {
+  const Value all = all_are<goes_on_in_name>(run, self, p);
   if (self.bytes().empty()) return all;
   size_t at = 0;
   const char32_t first = base::next_code_point(self.bytes(), at);
@@ -79,8 +142,7 @@ Value isidentifier(Run& run, const Value& self, Arguments arguments) {
   return Value::boolean(begins && truth(all));
 }
 
-Value istitle(Run& run, const Value& self, Arguments arguments) {
-  Parameters(run, "istitle", std::move(arguments), {});
+Value istitle(Run& run, const Value& self, const Parameters&) {
   run.spend(letter_cost(self));
   return Value::boolean(is_title_case(self.bytes()));
 }
@@ -99,15 +161,13 @@ Window window(const Value& self, const Parameters& p, size_t first) {
     if (at < 0) at = std::max<int64_t>(0, at < -count ? 0 : at + count);
     return at;
   };
-  const int64_t start = place(first, 0);
-  const int64_t end = std::min(place(first + 1, count), count);
+  const int64_t start = place(first, 0), end = std::min(place(first + 1, count), count);
   if (start > end) return {0, 0, true};
   return {byte_offset(text, static_cast<size_t>(start)), byte_offset(text, static_cast<size_t>(end)), false};
 }
 
 template <bool Last, bool Required>
-Value find_method_of(Run& run, const Value& self, Arguments arguments) {
-  const Parameters p(run, Last ? "rfind" : "find", std::move(arguments), {"sub", "start", "end"}, 1);
+Value find_method_of(Run& run, const Value& self, const Parameters& p) {
   const std::string sub = p.text(0, "");
   const Window range = window(self, p, 1);
   const std::string_view part = view(self).substr(range.begin, range.end - range.begin);
@@ -121,8 +181,7 @@ Value find_method_of(Run& run, const Value& self, Arguments arguments) {
   return Value::size(code_point_index(self.text(), range.begin + found));
 }
 
-Value count(Run& run, const Value& self, Arguments arguments) {
-  const Parameters p(run, "count", std::move(arguments), {"sub", "start", "end"}, 1);
+Value count(Run& run, const Value& self, const Parameters& p) {
   const std::string sub = p.text(0, "");
   const Window range = window(self, p, 1);
   const std::string_view part = view(self).substr(range.begin, range.end - range.begin);
@@ -136,9 +195,7 @@ Value count(Run& run, const Value& self, Arguments arguments) {
 }
 
 template <bool End>
-Value affix(Run& run, const Value& self, Arguments arguments) {
-  const Parameters p(run, End ? "endswith" : "startswith", std::move(arguments), {"affix", "start", "end"},
-                     1);
+Value affix(Run& run, const Value& self, const Parameters& p) {
   const Window range = window(self, p, 1);
   const std::string_view part = view(self).substr(range.begin, range.end - range.begin);
   const auto matches = [&](const Value& wanted) {
@@ -149,15 +206,13 @@ Value affix(Run& run, const Value& self, Arguments arguments) {
     return !range.empty && (End ? part.ends_with(wanted.bytes()) : part.starts_with(wanted.bytes()));
   };
   if (!p[0].is_sequence(SequenceType::tuple)) return Value::boolean(matches(p[0]));
-  for (const Value& wanted : p[0].sequence().items) {
+  for (const Value& wanted : p[0].sequence().items)
     if (matches(wanted)) return Value::boolean(true);
-  }
   return Value::boolean(false);
 }
 
 template <bool Suffix>
-Value remove_affix(Run& run, const Value& self, Arguments arguments) {
-  const Parameters p(run, Suffix ? "removesuffix" : "removeprefix", std::move(arguments), {"affix"}, 1);
+Value remove_affix(Run& run, const Value& self, const Parameters& p) {
   const std::string affix = p.text(0, "");
   std::string_view text = view(self);
   if (Suffix && text.ends_with(affix)) text.remove_suffix(affix.size());
@@ -165,13 +220,11 @@ Value remove_affix(Run& run, const Value& self, Arguments arguments) {
   return like(run, self, text);
 }
 
-Value replace(Run& run, const Value& self, Arguments arguments) {
-  const Parameters p(run, "replace", std::move(arguments), {"old", "new", "count"}, 2);
+Value replace(Run& run, const Value& self, const Parameters& p) {
   return replace_text(run, self, p.text(0, ""), p.text(1, ""), p.integer(2, -1));
 }
 
-Value join(Run& run, const Value& self, Arguments arguments) {
-  const Parameters p(run, "join", std::move(arguments), {"iterable"}, 1);
+Value join(Run& run, const Value& self, const Parameters& p) {
   return join_text(run, self.bytes(), items_of(run, p[0]), true);
 }
 
@@ -204,7 +257,7 @@ std::vector<std::string_view> split_at(Run& run, std::string_view text, std::str
       cuts.push_back(at);
       head = head.substr(0, at);
     }
-    std::reverse(cuts.begin(), cuts.end());
+    std::ranges::reverse(cuts);
   } else {
     for (size_t at = 0; more() && (at = find_text(run, text, separator, at)) != std::string::npos;) {
       cuts.push_back(at);
@@ -229,8 +282,7 @@ Value text_list(Run& run, const Value& self, const std::vector<std::string_view>
 }
 
 template <bool FromRight>
-Value split(Run& run, const Value& self, Arguments arguments) {
-  const Parameters p(run, FromRight ? "rsplit" : "split", std::move(arguments), {"sep", "maxsplit"});
+Value split(Run& run, const Value& self, const Parameters& p) {
   const int64_t limit = p.integer(1, -1);
   run.spend(static_cast<int64_t>(self.bytes().size() / 16));
   if (p.none(0)) return text_list(run, self, split_blank(self.bytes(), limit, FromRight));
@@ -239,15 +291,13 @@ Value split(Run& run, const Value& self, Arguments arguments) {
   return text_list(run, self, split_at(run, self.bytes(), separator, limit, FromRight));
 }
 
-Value splitlines(Run& run, const Value& self, Arguments arguments) {
-  const Parameters p(run, "splitlines", std::move(arguments), {"keepends"});
+Value splitlines(Run& run, const Value& self, const Parameters& p) {
   run.spend(static_cast<int64_t>(self.bytes().size() / 16));
   return text_list(run, self, split_lines(self.bytes(), p.integer(0, 0) != 0));
 }
 
 template <bool Last>
-Value partition(Run& run, const Value& self, Arguments arguments) {
-  const Parameters p(run, Last ? "rpartition" : "partition", std::move(arguments), {"sep"}, 1);
+Value partition(Run& run, const Value& self, const Parameters& p) {
   const std::string separator = p.text(0, "");
   if (separator.empty()) run.fail("empty separator");
   const std::string_view text = view(self);
@@ -266,8 +316,7 @@ Value partition(Run& run, const Value& self, Arguments arguments) {
 enum class Pad : uint8_t { left, right, both };
 
 template <Pad Where>
-Value pad(Run& run, const Value& self, Arguments arguments) {
-  const Parameters p(run, "the method", std::move(arguments), {"width", "fillchar"}, 1);
+Value pad(Run& run, const Value& self, const Parameters& p) {
   const std::string fill = p.text(1, " ");
   if (base::count_code_points(fill) != 1) run.fail("the fill character must be exactly one character long");
   const auto have = static_cast<int64_t>(self.text().length);
@@ -281,8 +330,7 @@ Value pad(Run& run, const Value& self, Arguments arguments) {
   return out.value(self.text().markup);
 }
 
-Value zfill(Run& run, const Value& self, Arguments arguments) {
-  const Parameters p(run, "zfill", std::move(arguments), {"width"}, 1);
+Value zfill(Run& run, const Value& self, const Parameters& p) {
   const int64_t missing = std::max<int64_t>(0, p.integer(0, 0) - static_cast<int64_t>(self.text().length));
   std::string_view text = view(self);
   Writer out(run);
@@ -295,8 +343,7 @@ Value zfill(Run& run, const Value& self, Arguments arguments) {
   return out.value();
 }
 
-Value expandtabs(Run& run, const Value& self, Arguments arguments) {
-  const Parameters p(run, "expandtabs", std::move(arguments), {"tabsize"});
+Value expandtabs(Run& run, const Value& self, const Parameters& p) {
   const int64_t size = p.integer(0, 8);
   Writer out(run);
   int64_t column = 0;
@@ -319,71 +366,60 @@ Value format(Run& run, const Value& self, Arguments arguments) {
   return format_braces(run, self, std::move(arguments));
 }
 
-Value format_map(Run& run, const Value& self, Arguments arguments) {
-  const Parameters p(run, "format_map", std::move(arguments), {"mapping"}, 1);
+Value format_map(Run& run, const Value& self, const Parameters& p) {
   return format_braces_of(run, self, p[0]);
 }
 
-struct MethodEntry {
-  std::string_view name;
-  Method method;
-};
-
-constexpr MethodEntry kMethods[] = {
-    {"capitalize", mapped<capitalize>},
-    {"casefold", mapped<case_fold>},
-    {"center", pad<Pad::both>},
-    {"count", count},
-    {"endswith", affix<true>},
-    {"expandtabs", expandtabs},
-    {"find", find_method_of<false, false>},
+constexpr Callable kMethods[] = {
+    {"capitalize", mapped<capitalize>, {}, 0, "the method"},
+    {"casefold", mapped<case_fold>, {}, 0, "the method"},
+    {"center", pad<Pad::both>, {"width", "fillchar"}, 1, "the method"},
+    {"count", count, {"sub", "start", "end"}, 1},
+    {"endswith", affix<true>, {"affix", "start", "end"}, 1},
+    {"expandtabs", expandtabs, {"tabsize"}},
+    {"find", find_method_of<false, false>, {"sub", "start", "end"}, 1},
     {"format", format},
-    {"format_map", format_map},
-    {"index", find_method_of<false, true>},
-    {"isalnum", all_are<letter_or_digit>},
-    {"isalpha", all_are<is_letter>},
-    {"isascii", all_or_none_are<is_ascii>},
-    {"isdecimal", all_are<is_decimal>},
-    {"isdigit", all_are<is_digit>},
-    {"isidentifier", isidentifier},
-    {"islower", case_is<is_lower, is_upper>},
-    {"isnumeric", all_are<is_numeric>},
-    {"isprintable", all_or_none_are<is_printable>},
-    {"isspace", all_are<is_space>},
+    {"format_map", format_map, {"mapping"}, 1},
+    {"index", find_method_of<false, true>, {"sub", "start", "end"}, 1, "find"},
+    {"isalnum", all_are<letter_or_digit>, {}, 0, "the method"},
+    {"isalpha", all_are<is_letter>, {}, 0, "the method"},
+    {"isascii", all_or_none_are<is_ascii>, {}, 0, "the method"},
+    {"isdecimal", all_are<is_decimal>, {}, 0, "the method"},
+    {"isdigit", all_are<is_digit>, {}, 0, "the method"},
+    {"isidentifier", isidentifier, {}, 0, "the method"},
+    {"islower", case_is<is_lower, is_upper>, {}, 0, "the method"},
+    {"isnumeric", all_are<is_numeric>, {}, 0, "the method"},
+    {"isprintable", all_or_none_are<is_printable>, {}, 0, "the method"},
+    {"isspace", all_are<is_space>, {}, 0, "the method"},
     {"istitle", istitle},
-    {"isupper", case_is<is_upper, is_lower>},
-    {"join", join},
-    {"ljust", pad<Pad::right>},
-    {"lower", mapped<to_lower>},
-    {"lstrip", strip_method<Side::left>},
-    {"partition", partition<false>},
-    {"removeprefix", remove_affix<false>},
-    {"removesuffix", remove_affix<true>},
-    {"replace", replace},
-    {"rfind", find_method_of<true, false>},
-    {"rindex", find_method_of<true, true>},
-    {"rjust", pad<Pad::left>},
-    {"rpartition", partition<true>},
-    {"rsplit", split<true>},
-    {"rstrip", strip_method<Side::right>},
-    {"split", split<false>},
-    {"splitlines", splitlines},
-    {"startswith", affix<false>},
-    {"strip", strip_method<Side::both>},
-    {"swapcase", mapped<swap_case>},
-    {"title", mapped<title_case>},
-    {"upper", mapped<to_upper>},
-    {"zfill", zfill},
+    {"isupper", case_is<is_upper, is_lower>, {}, 0, "the method"},
+    {"join", join, {"iterable"}, 1},
+    {"ljust", pad<Pad::right>, {"width", "fillchar"}, 1, "the method"},
+    {"lower", mapped<to_lower>, {}, 0, "the method"},
+    {"lstrip", strip_method<Side::left>, {"chars"}, 0, "strip"},
+    {"partition", partition<false>, {"sep"}, 1},
+    {"removeprefix", remove_affix<false>, {"affix"}, 1},
+    {"removesuffix", remove_affix<true>, {"affix"}, 1},
+    {"replace", replace, {"old", "new", "count"}, 2},
+    {"rfind", find_method_of<true, false>, {"sub", "start", "end"}, 1},
+    {"rindex", find_method_of<true, true>, {"sub", "start", "end"}, 1, "rfind"},
+    {"rjust", pad<Pad::left>, {"width", "fillchar"}, 1, "the method"},
+    {"rpartition", partition<true>, {"sep"}, 1},
+    {"rsplit", split<true>, {"sep", "maxsplit"}},
+    {"rstrip", strip_method<Side::right>, {"chars"}, 0, "strip"},
+    {"split", split<false>, {"sep", "maxsplit"}},
+    {"splitlines", splitlines, {"keepends"}},
+    {"startswith", affix<false>, {"affix", "start", "end"}, 1},
+    {"strip", strip_method<Side::both>, {"chars"}},
+    {"swapcase", mapped<swap_case>, {}, 0, "the method"},
+    {"title", mapped<title_case>, {}, 0, "the method"},
+    {"upper", mapped<to_upper>, {}, 0, "the method"},
+    {"zfill", zfill, {"width"}, 1},
 };
 
 }  // namespace
 
-Method find_text_method(std::string_view name) {
-  for (const MethodEntry& entry : kMethods) {
-    if (entry.name == name) return entry.method;
-  }
-  return nullptr;
-}
+const Callable* find_text_method(std::string_view name) { return find_named(kMethods, name); }
 
 bool is_refused_text_method(std::string_view name) {
   return name == "encode" || name == "maketrans" || name == "translate";

@@ -40,4 +40,9 @@ size_t byte_offset(const Text& text, size_t index);
 // Returns the number of code points before this byte offset.
 size_t code_point_index(const Text& text, size_t offset);
 
+// Properties of characters that utf8proc does not have, from PCRE2.
+enum class Property : unsigned char { lowercase, uppercase, cased, case_ignorable, xid_start, xid_continue };
+
+bool has_property(char32_t c, Property property);
+
 }  // namespace trl::text::jinja

@@ -38,18 +38,10 @@ const std::string& Value::undefined_message() const {
 }
 
 const void* Value::identity() const {
-  switch (kind()) {
-    case Kind::text:
-      return &text();
-    case Kind::sequence:
-      return &sequence();
-    case Kind::mapping:
-      return &mapping();
-    case Kind::object:
-      return object();
-    default:
-      return nullptr;
-  }
+  if (is(Kind::text)) return &text();
+  if (is(Kind::sequence)) return &sequence();
+  if (is(Kind::mapping)) return &mapping();
+  return is(Kind::object) ? object() : nullptr;
 }
 
 int Value::depth() const {
@@ -74,7 +66,7 @@ bool hashable(const Value& value) {
   if (!value.is(Kind::sequence)) return true;
   const Sequence& sequence = value.sequence();
   if (sequence.type == SequenceType::tuple || sequence.type == SequenceType::group)
-    return std::all_of(sequence.items.begin(), sequence.items.end(), hashable);
+    return std::ranges::all_of(sequence.items, hashable);
   return false;
 }
 
@@ -105,9 +97,8 @@ uint64_t key_hash(const Value& key) {
 }
 
 bool same_key(const Value& a, const Value& b) {
-  if (a.is_number() && b.is_number()) {
+  if (a.is_number() && b.is_number())
     return a.is_integral() && b.is_integral() ? a.integer() == b.integer() : a.real() == b.real();
-  }
   if (a.is_large() && b.is(Kind::real)) return whole_digits(b.real()) == a.digits();
   if (b.is_large() && a.is(Kind::real)) return same_key(b, a);
   if (a.kind() != b.kind()) return false;
@@ -119,7 +110,7 @@ bool same_key(const Value& a, const Value& b) {
     case Kind::sequence: {
       const Values& x = a.sequence().items;
       const Values& y = b.sequence().items;
-      return std::equal(x.begin(), x.end(), y.begin(), y.end(), same_key);
+      return std::ranges::equal(x, y, same_key);
     }
     case Kind::object:
       return a.object() == b.object();
@@ -130,23 +121,20 @@ bool same_key(const Value& a, const Value& b) {
 
 const Value* Mapping::find(const Value& key) const {
   if (entries.size() <= kLinear) {
-    for (const auto& [name, value] : entries) {
+    for (const auto& [name, value] : entries)
       if (same_key(name, key)) return &value;
-    }
     return nullptr;
   }
   const auto [first, last] = index.equal_range(key_hash(key));
-  for (auto it = first; it != last; ++it) {
+  for (auto it = first; it != last; ++it)
     if (same_key(entries[it->second].first, key)) return &entries[it->second].second;
-  }
   return nullptr;
 }
 
 const Value* Mapping::find(std::string_view key) const {
   if (entries.size() > kLinear) return find(Value::text(std::string(key)));
-  for (const auto& [name, value] : entries) {
+  for (const auto& [name, value] : entries)
     if (name.is_text() && name.bytes() == key) return &value;
-  }
   return nullptr;
 }
 
@@ -158,11 +146,10 @@ void Mapping::set(Value key, Value value) {
   }
   entries.emplace_back(std::move(key), std::move(value));
   const auto add = [&](size_t i) { index.emplace(key_hash(entries[i].first), static_cast<uint32_t>(i)); };
-  if (entries.size() == kLinear + 1) {
+  if (entries.size() == kLinear + 1)
     for (size_t i = 0; i < entries.size(); ++i) add(i);
-  } else if (entries.size() > kLinear) {
+  else if (entries.size() > kLinear)
     add(entries.size() - 1);
-  }
 }
 
 }  // namespace trl::text::jinja

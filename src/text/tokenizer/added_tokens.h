@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/json/json.h"
 #include "text/tokenizer/normalizer.h"
-#include "text/tokenizer/pair_table.h"
 #include "text/tokenizer/piece.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/vocabulary.h"
@@ -75,5 +75,11 @@ class AddedTokens {
   StringMatcher plain_;
   StringMatcher normalized_;
 };
+
+// Writes the added tokens into the text of a tokenizer.json, whose vocabulary is not read again.
+// Returns a token as "added_tokens" lists it.
+base::Json json_of(int64_t id, const AddedToken& token);
+// json: a good tokenizer.json, whose "added_tokens" become these, by id.
+std::string with_added_tokens(std::string_view json, const std::map<int32_t, AddedToken>& tokens);
 
 }  // namespace trl::text

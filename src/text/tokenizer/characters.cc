@@ -2,8 +2,6 @@
 
 #include <utf8proc.h>
 
-#include "text/tokenizer/character_ranges.h"
-
 namespace trl::text {
 
 namespace {
@@ -23,6 +21,33 @@ constexpr CharacterRange kLaterPunctuation[] = {
     {0x16FE2, 0x16FE2}, {0x1E95E, 0x1E95F}};
 
 utf8proc_category_t category(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
+
+// The marks and control characters that BertNormalizer and StripAccents remove. The lists hold characters
+// newer than the tables of `tokenizers`.
+
+// Mn after Unicode 8, except for characters that NFD takes apart: they do not reach the question.
+constexpr CharacterRange kLaterNonspacing[] = {
+    {0x7FD, 0x7FD},     {0x898, 0x8E1},     {0x9FE, 0x9FE},     {0xAFA, 0xAFF},     {0xB55, 0xB55},
+    {0xC04, 0xC3C},     {0xD00, 0xD00},     {0xD3B, 0xD3C},     {0xD81, 0xD81},     {0xEBA, 0xEBA},
+    {0xECE, 0xECE},     {0x180F, 0x1886},   {0x1ABF, 0x1ACE},   {0x1DF6, 0x1DFB},   {0xA82C, 0xA82C},
+    {0xA8C5, 0xA8C5},   {0xA8FF, 0xA8FF},   {0xA9BD, 0xA9BD},   {0x10D24, 0x10F85}, {0x11070, 0x11074},
+    {0x110C2, 0x110C2}, {0x111C9, 0x111C9}, {0x111CF, 0x111CF}, {0x1123E, 0x11241}, {0x1133B, 0x1133B},
+    {0x11438, 0x1145E}, {0x1182F, 0x13455}, {0x16F4F, 0x16F4F}, {0x16FE4, 0x16FE4}, {0x1CF00, 0x1CF46},
+    {0x1E000, 0x1E4EF}, {0x1E944, 0x1E94A}};
+
+// M after Unicode 9.
+constexpr CharacterRange kLaterMarks[] = {
+    {0x7FD, 0x7FD},     {0x898, 0x8D3},     {0x9FE, 0x9FE},     {0xAFA, 0xAFF},     {0xB55, 0xB55},
+    {0xC04, 0xC3C},     {0xCF3, 0xD00},     {0xD3B, 0xD3C},     {0xD81, 0xD81},     {0xEBA, 0xEBA},
+    {0xECE, 0xECE},     {0x1715, 0x1715},   {0x180F, 0x180F},   {0x1ABF, 0x1ACE},   {0x1CF7, 0x1CF7},
+    {0x1DF6, 0x1DFA},   {0xA82C, 0xA82C},   {0xA8FF, 0xA8FF},   {0x10D24, 0x10F85}, {0x11070, 0x11074},
+    {0x110C2, 0x110C2}, {0x11145, 0x11146}, {0x111C9, 0x111C9}, {0x111CE, 0x111CF}, {0x11241, 0x11241},
+    {0x1133B, 0x1133B}, {0x1145E, 0x1145E}, {0x1182C, 0x11A99}, {0x11D31, 0x13455}, {0x16F4F, 0x16F4F},
+    {0x16F7F, 0x16F87}, {0x16FE4, 0x16FF1}, {0x1CF00, 0x1CF46}, {0x1E08F, 0x1E4EF}};
+
+// Cf after Unicode 8.
+constexpr CharacterRange kLaterFormats[] = {
+    {0x890, 0x891}, {0x8E2, 0x8E2}, {0x110CD, 0x110CD}, {0x13430, 0x1343F}};
 }  // namespace
 
 bool is_whitespace(char32_t c) {
@@ -74,6 +99,28 @@ bool is_word(char32_t c) {
   // Other_Alphabetic outside L and M: circled and squared letters. Join_Control: ZWNJ, ZWJ.
   return k == UTF8PROC_CATEGORY_PC || c == 0x200C || c == 0x200D || (c >= 0x24B6 && c <= 0x24E9) ||
          (c >= 0x1F130 && c <= 0x1F149) || (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
+}
+
+bool is_mark(char32_t c) {
+  const auto k = category(c);
+  return k >= UTF8PROC_CATEGORY_MN && k <= UTF8PROC_CATEGORY_ME;
+}
+
+bool is_nonspacing_mark(char32_t c) {
+  if (c < 0x300) return false;
+  return (category(c) == UTF8PROC_CATEGORY_MN && !within(kLaterNonspacing, c)) || c == 0x1734;
+}
+
+bool is_combining_mark(char32_t c) {
+  if (c < 0x300) return false;
+  return (is_mark(c) && !within(kLaterMarks, c)) || c == 0x1CF2 || c == 0x1CF3;
+}
+
+bool is_control(char32_t c) {
+  if (c < 0x7F) return c < 0x20 && c != '\t' && c != '\n' && c != '\r';
+  const auto k = category(c);
+  return k == UTF8PROC_CATEGORY_CC || k == UTF8PROC_CATEGORY_CO ||
+         (k == UTF8PROC_CATEGORY_CF && !within(kLaterFormats, c));
 }
 
 }  // namespace trl::text

@@ -1,7 +1,7 @@
 // Names a byte-level BPE ("gpt2") by the split patterns before it; a SentencePiece BPE ("llama") has scores
 // instead of merges. Each is compared with the tokenizer that would be read back: a property that a file
 // cannot store is refused, and a warning says if llama.cpp reads it differently.
-#include "text/tokenizer/export_vocabulary.h"
+#include "text/tokenizer/plain_vocabulary.h"
 
 #include <algorithm>
 #include <set>
@@ -9,23 +9,13 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "text/tokenizer/gguf_pre.h"
 #include "text/tokenizer/json_reader.h"
-#include "text/tokenizer/plain_vocabulary.h"
-#include "text/tokenizer/rebuild.h"
-#include "text/tokenizer/score_merges.h"
-#include "text/tokenizer/settings.h"
 #include "text/tokenizer/steps.h"
 
 namespace trl::text {
 
 namespace {
 using base::Json;
-
-Json part_of(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found == object.end() ? Json(nullptr) : *found;
-}
 
 bool is_true(const Json& object, const char* key) { return part_of(object, key) == true; }
 
@@ -45,10 +35,9 @@ class Export {
     if (type != "BPE")
       fail(Status::unsupported, "{}: the tokenizer's model is {}; GGUF files are written for BPE only",
            origin_, type);
-    for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+    for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
       if (part_of(model, key).is_string() && !part_of(model, key).get<std::string>().empty())
         fail(Status::unsupported, "{}: the tokenizer has a {}, which a GGUF file cannot store", origin_, key);
-    }
     put_tokens(is_true(model, "byte_fallback"));
     put_special();
     is_true(model, "byte_fallback") ? put_scores() : put_merges(is_true(model, "ignore_merges"));
@@ -76,8 +65,8 @@ class Export {
     }
     if (log_ != nullptr && !cut.empty())
       log_->warning("text",
-                    "{}: a GGUF file cannot store lstrip, rstrip and single_word of {}: spaces next to "
-                    "these tokens stay",
+                    "{}: a GGUF file cannot store lstrip, rstrip and single_word of {}: spaces next to these "
+                    "tokens stay",
                     origin_, fmt::join(cut, ", "));
   }
 
@@ -173,9 +162,8 @@ class Export {
   // their merges must come first, in any order. Where scores cannot say it, the file has the merges as well.
   void check_scores() {
     std::unordered_set<std::string> added;
-    for (size_t i = 0; i < v_.tokens.size(); ++i) {
+    for (size_t i = 0; i < v_.tokens.size(); ++i)
       if (v_.token_types[i] == kUserDefined) added.insert(v_.tokens[i]);
-    }
     std::vector<std::pair<std::string, std::pair<std::string, std::string>>> ours, theirs;
     const auto put = [&](auto& merges, std::string left, std::string right) {
       const std::string made = left + right;
@@ -217,8 +205,7 @@ class Export {
     const Bare at_spaces = bare_step(
         Json{{"type", "Split"}, {"pattern", {{"String", " "}}}, {"behavior", "MergedWithPrevious"}});
     const bool marks_only = (split.is_null() || split == at_spaces) && normalizer == mark;
-    bool known = by_normalizer || marks_only;
-    bool always = by_normalizer;
+    bool known = by_normalizer || marks_only, always = by_normalizer;
     for (const char* scheme : {"first", "always", "never"}) {
       if (!normalizer.is_null() || split != bare_step(metaspace(scheme))) continue;
       known = true;
@@ -232,12 +219,11 @@ class Export {
            "without one before the text, and do nothing else",
            origin_, normalizer.dump(), split.dump());
     if (always && log_ != nullptr)
-      log_->warning(
-          "text",
-          "{}: this tokenizer puts a space before every text and behind every special token in it, as "
-          "llama.cpp does; transformers, and this library, put one before a text alone that does not "
-          "begin with one when they read a GGUF file",
-          origin_);
+      log_->warning("text",
+                    "{}: this tokenizer puts a space before every text and behind every special token in it, "
+                    "as llama.cpp does; transformers, and this library, put one before a text alone that "
+                    "does not begin with one when they read a GGUF file",
+                    origin_);
   }
 
   const Tokenizer& tokenizer_;

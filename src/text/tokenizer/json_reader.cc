@@ -1,18 +1,59 @@
 #include "text/tokenizer/json_reader.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <limits>
 
-#include "base/error.h"
 #include "base/text/polled_text.h"
-#include "text/tokenizer/field.h"
-#include "text/tokenizer/score.h"
 #include "text/tokenizer/vocabulary.h"
 
 namespace trl::text {
 
 namespace {
+constexpr int kMostPower = 308;
+
+double power_of_ten(int power) {
+  static const std::array<double, kMostPower + 1> powers = [] {
+    std::array<double, kMostPower + 1> all{};
+    for (int i = 0; i <= kMostPower; ++i) {
+      const std::string text = "1e" + std::to_string(i);
+      std::from_chars(text.data(), text.data() + text.size(), all[static_cast<size_t>(i)]);
+    }
+    return all;
+  }();
+  return powers[static_cast<size_t>(power)];
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// The digits of a number as far as they fit, and how the point is to be moved.
+struct Parts {
+  uint64_t digits = 0;
+  int64_t exponent = 0;
+};
+
+Parts read_parts(std::string_view number) {
+  Parts parts;
+  bool full = false, fraction = false;
+  for (const char c : number) {
+    if (!is_digit(c)) {
+      fraction = true;  // the point, which the JSON parser has replaced by that of the locale
+      continue;
+    }
+    const auto digit = static_cast<uint64_t>(c - '0');
+    full |= parts.digits > (std::numeric_limits<uint64_t>::max() - digit) / 10;
+    if (full) {
+      parts.exponent += fraction ? 0 : 1;
+    } else {
+      parts.digits = 10 * parts.digits + digit;
+      parts.exponent -= fraction ? 1 : 0;
+    }
+  }
+  return parts;
+}
+
 using base::Json;
 
 class Reader final : public nlohmann::json_sax<Json> {
@@ -74,9 +115,8 @@ class Reader final : public nlohmann::json_sax<Json> {
     const size_t column = before.size() - (newline == std::string_view::npos ? 0 : newline + 1) + 1;
     const std::string_view what = error.what();
     const size_t colon = what.find(": ");
-    fail(Status::format, "{}:{}:{}: not valid JSON: {}", origin_,
-         std::count(before.begin(), before.end(), '\n') + 1, column,
-         colon == std::string_view::npos ? what : what.substr(colon + 2));
+    fail(Status::format, "{}:{}:{}: not valid JSON: {}", origin_, std::ranges::count(before, '\n') + 1,
+         column, colon == std::string_view::npos ? what : what.substr(colon + 2));
   }
 
  private:
@@ -187,11 +227,10 @@ class Reader final : public nlohmann::json_sax<Json> {
   }
   bool close() {
     keys_.pop_back();
-    if (place_ == Place::elsewhere) {
+    if (place_ == Place::elsewhere)
       nodes_.pop_back();
-    } else if (keys_.size() == 2) {
+    else if (keys_.size() == 2)
       place_ = Place::elsewhere;
-    }
     return true;
   }
 
@@ -216,6 +255,29 @@ TokenizerJson read(std::string_view text, const std::string& origin, bool whole)
   return out;
 }
 }  // namespace
+
+double read_score(std::string_view number) {
+  const bool negative = number.starts_with('-');
+  if (negative) number.remove_prefix(1);
+  const size_t e = number.find_first_of("eE");
+  Parts parts = read_parts(number.substr(0, e));
+  if (e != std::string_view::npos) {
+    std::string_view text = number.substr(e + 1);
+    if (text.starts_with('+')) text.remove_prefix(1);
+    int32_t exponent = text.starts_with('-') ? std::numeric_limits<int32_t>::min() / 2
+                                             : std::numeric_limits<int32_t>::max() / 2;  // if out of range
+    std::from_chars(text.data(), text.data() + text.size(), exponent);
+    parts.exponent += exponent;
+  }
+  auto value = static_cast<double>(parts.digits);
+  for (; parts.exponent < -kMostPower && value != 0; parts.exponent += kMostPower)
+    value /= power_of_ten(kMostPower);
+  if (value != 0 && parts.exponent > kMostPower) value = std::numeric_limits<double>::infinity();
+  if (value != 0 && parts.exponent < 0) value /= power_of_ten(static_cast<int>(-parts.exponent));
+  if (value != 0 && parts.exponent > 0 && parts.exponent <= kMostPower)
+    value *= power_of_ten(static_cast<int>(parts.exponent));
+  return negative ? -value : value;
+}
 
 TokenizerJson read_tokenizer_json(std::string_view text, const std::string& origin) {
   return read(text, origin, true);

@@ -1,141 +1,180 @@
 #include "text/tokenizer/normalizer.h"
 
-#include "base/text/utf8.h"
-#include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/characters.h"
-#include "text/tokenizer/charsmap.h"
-#include "text/tokenizer/growth.h"
-#include "text/tokenizer/pattern.h"
-#include "text/tokenizer/rewriter.h"
 
 namespace trl::text {
 
 namespace {
-class Prepend final : public Normalizer {
- public:
-  explicit Prepend(std::string text) : text_(std::move(text)) {}
-  bool apply(const Piece& piece, Buffer& out, MatchSpace&) const override {
-    if (piece.text.empty() || text_.empty()) return false;
-    out.clear();
-    out.text = text_;
-    out.text += piece.text;
-    if (piece.leading > 0) out.leading = text_.size() + piece.leading;
-    if (piece.spans) {
-      out.spans.assign(text_.size(), piece.spans[0]);
-      out.spans.insert(out.spans.end(), piece.spans, piece.spans + piece.text.size());
-    }
-    return true;
+// Normalizers that look at one character at a time: BertNormalizer's steps, StripAccents, Nmt.
+constexpr char32_t kDropped = 0xFFFFFFFF;
+using CharacterMap = char32_t (*)(char32_t);
+
+char32_t without_accent(char32_t c) { return is_combining_mark(c) ? kDropped : c; }
+char32_t without_nonspacing(char32_t c) { return is_nonspacing_mark(c) ? kDropped : c; }
+char32_t cleaned(char32_t c) {
+  if (c == 0xFFFD || is_control(c)) return kDropped;
+  return is_whitespace(c) ? U' ' : c;
+}
+
+char32_t nmt(char32_t c) {
+  if (c < 0x80) {
+    if (c == '\t' || c == '\n' || c == '\f' || c == '\r') return U' ';
+    return (c > 0 && c < 0x20) || c == 0x7F ? kDropped : c;
   }
+  if (c == 0x8F || c == 0x9F) return kDropped;
+  const bool space = c == 0x1680 || (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 ||
+                     c == 0x2581 || c == 0xFEFF || c == 0xFFFD;
+  return space ? U' ' : c;
+}
 
- private:
-  std::string text_;
-};
-
-class Replace final : public Normalizer {
+class Mapped {
  public:
-  Replace(std::unique_ptr<Pattern> pattern, std::string content)
-      : pattern_(std::move(pattern)), content_(std::move(content)) {}
-  bool apply(const Piece& piece, Buffer& out, MatchSpace& space) const override {
+  explicit Mapped(CharacterMap map) : map_(map) {
+    for (char32_t c = 0; c < 0x80; ++c) stays_[c] = map(c) == c;
+  }
+  bool operator()(const Piece& piece, Buffer& out, MatchSpace&) const {
     Rewriter rewriter(piece, out);
     bool changed = false;
-    pattern_->cut(piece.text, space, [&](size_t, size_t end, bool match) {
-      if (!match) return rewriter.copy(end);
+    for (size_t at = 0; at < piece.text.size();) {
+      const auto byte = static_cast<unsigned char>(piece.text[at]);
+      if (byte < 0x80 && stays_[byte]) {
+        ++at;
+        continue;
+      }
+      const size_t begin = at;
+      const char32_t c = base::next_code_point(piece.text, at), mapped = map_(c);
+      if (mapped == c) continue;
       changed = true;
-      rewriter.skip_to(end);
-      rewriter.insert(content_);
-    });
+      rewriter.copy(begin);
+      mapped == kDropped ? rewriter.skip(1) : rewriter.put(mapped, 0);
+    }
+    if (changed) rewriter.copy(piece.text.size());
     return changed;
   }
 
  private:
-  std::unique_ptr<Pattern> pattern_;
-  std::string content_;
+  CharacterMap map_;
+  bool stays_[0x80] = {};  // of ASCII characters
 };
 
-class Strip final : public Normalizer {
- public:
-  Strip(bool left, bool right) : left_(left), right_(right) {}
-  bool apply(const Piece& piece, Buffer& out, MatchSpace&) const override {
-    size_t begin = piece.text.size();
-    size_t end = 0;
+bool is_ideograph(char32_t c) {
+  return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0xF900 && c <= 0xFAFF) ||
+         (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
+         (c >= 0x2F800 && c <= 0x2FA1F);
+}
+
+bool space_ideographs(const Piece& piece, Buffer& out, MatchSpace&) {
+  Rewriter rewriter(piece, out);
+  bool changed = false;
+  for (size_t at = 0; at < piece.text.size();) {
+    const size_t begin = at;
+    if (static_cast<unsigned char>(piece.text[at]) < 0xE3) {  // below U+3000
+      ++at;
+      continue;
+    }
+    const char32_t c = base::next_code_point(piece.text, at);
+    if (!is_ideograph(c)) continue;
+    changed = true;
+    rewriter.copy(begin);
+    rewriter.put(U' ', 0);
+    rewriter.put(c, 1);
+    rewriter.put(U' ', 1);
+  }
+  if (changed) rewriter.copy(piece.text.size());
+  return changed;
+}
+
+bool lowercase(const Piece& piece, Buffer& out, MatchSpace&) {
+  Rewriter rewriter(piece, out);
+  for (size_t at = 0; at < piece.text.size();) {
+    const char32_t c = base::next_code_point(piece.text, at);
+    rewriter.put(c == 0x130 ? U'i' : to_lower(c), 0);
+    if (c == 0x130) rewriter.put(0x307, 1);  // the one character whose lower case is two
+  }
+  return true;
+}
+
+Normalizer prepended(std::string text) {
+  return [text = std::move(text)](const Piece& piece, Buffer& out, MatchSpace&) {
+    if (piece.text.empty() || text.empty()) return false;
+    out.assign(text, piece);
+    return true;
+  };
+}
+
+Normalizer replaced(Pattern pattern, std::string content) {
+  return [pattern = std::move(pattern), content = std::move(content)](const Piece& piece, Buffer& out,
+                                                                      MatchSpace& space) {
+    Rewriter rewriter(piece, out);
+    bool changed = false;
+    pattern(piece.text, space, [&](size_t, size_t end, bool match) {
+      if (!match) return rewriter.copy(end);
+      changed = true;
+      rewriter.skip_to(end);
+      rewriter.insert(content);
+    });
+    return changed;
+  };
+}
+
+Normalizer stripped(bool left, bool right) {
+  return [left, right](const Piece& piece, Buffer& out, MatchSpace&) {
+    size_t begin = piece.text.size(), end = 0;
     for (size_t at = 0; at < piece.text.size();) {
       const size_t here = at;
       if (is_whitespace(base::next_code_point(piece.text, at))) continue;
       begin = std::min(begin, here);
       end = at;
     }
-    if (!left_) begin = 0;
-    if (!right_) end = piece.text.size();
+    if (!left) begin = 0;
+    if (!right) end = piece.text.size();
     if (begin == 0 && end == piece.text.size()) return false;
     Rewriter rewriter(piece, out);
     rewriter.skip_to(std::min(begin, end));
     rewriter.copy(end);
     return true;
-  }
-
- private:
-  bool left_;
-  bool right_;
-};
-
-class Lowercase final : public Normalizer {
- public:
-  bool apply(const Piece& piece, Buffer& out, MatchSpace&) const override {
-    Rewriter rewriter(piece, out);
-    for (size_t at = 0; at < piece.text.size();) {
-      const char32_t c = base::next_code_point(piece.text, at);
-      rewriter.put(c == 0x130 ? U'i' : to_lower(c), 0);
-      if (c == 0x130) rewriter.put(0x307, 1);  // the one character whose lower case is two
-    }
-    return true;
-  }
-};
-
-class ByteLevelNormalizer final : public Normalizer {
- public:
-  bool apply(const Piece& piece, Buffer& out, MatchSpace&) const override {
-    write_byte_characters(piece, out);
-    return true;
-  }
-};
+  };
+}
 }  // namespace
-
-std::unique_ptr<Normalizer> lowercase() { return std::make_unique<Lowercase>(); }
 
 Normalizers::Normalizers(const Field& field) { read(field, 0); }
 
 void Normalizers::read(const Field& field, int depth) {
   if (depth > kMaxNesting) fail(Status::format, "{}: nested too deep", field.where());
   const std::string& type = field.type();
-  const auto add = [&](auto step) { steps_.push_back(std::move(step)); };
+  const auto add = [&](auto step) { steps_.emplace_back(std::move(step)); };
   if (type == "Sequence") {
     for (const Field& item : field.at("normalizers").list()) read(item, depth + 1);
-  } else if (type == "NFC") {
-    add(unicode_form(UnicodeForm::nfc));
-  } else if (type == "NFD") {
-    add(unicode_form(UnicodeForm::nfd));
-  } else if (type == "NFKC") {
-    add(unicode_form(UnicodeForm::nfkc));
-  } else if (type == "NFKD") {
-    add(unicode_form(UnicodeForm::nfkd));
+  } else if (type == "NFC" || type == "NFD" || type == "NFKC" || type == "NFKD") {
+    add(unicode_form({.composes = type.ends_with('C'), .compatible = type.size() == 4}));
   } else if (type == "Lowercase") {
-    add(lowercase());
+    add(lowercase);
   } else if (type == "StripAccents") {
-    add(strip_accents());
+    add(Mapped(without_accent));
   } else if (type == "Nmt") {
-    add(nmt_rules());
+    add(Mapped(nmt));
   } else if (type == "ByteLevel") {
-    add(std::make_unique<ByteLevelNormalizer>());
+    add([](const Piece& piece, Buffer& out, MatchSpace&) {
+      write_byte_characters(piece, out);
+      return true;
+    });
   } else if (type == "Precompiled") {
     add(read_precompiled(field));
   } else if (type == "BertNormalizer") {
-    for (auto& step : read_bert_normalizer(field)) add(std::move(step));
+    const bool lower = field.at("lowercase").boolean();
+    if (field.at("clean_text").boolean()) add(Mapped(cleaned));
+    if (field.at("handle_chinese_chars").boolean()) add(space_ideographs);
+    if (field.boolean_or("strip_accents", lower)) {
+      add(unicode_form({}));
+      add(Mapped(without_nonspacing));
+    }
+    if (lower) add(lowercase);
   } else if (type == "Prepend") {
-    add(std::make_unique<Prepend>(field.at("prepend").text()));
+    add(prepended(field.at("prepend").text()));
   } else if (type == "Replace") {
-    add(std::make_unique<Replace>(read_pattern(field.at("pattern")), field.at("content").text()));
+    add(replaced(read_pattern(field.at("pattern")), field.at("content").text()));
   } else if (type == "Strip") {
-    add(std::make_unique<Strip>(field.at("strip_left").boolean(), field.at("strip_right").boolean()));
+    add(stripped(field.at("strip_left").boolean(), field.at("strip_right").boolean()));
   } else {
     field.unknown("normalizer",
                   "BertNormalizer, ByteLevel, Lowercase, NFC, NFD, NFKC, NFKD, Nmt, Precompiled, Prepend, "
@@ -146,7 +185,7 @@ void Normalizers::read(const Field& field, int depth) {
 Piece Normalizers::run(Piece piece, std::vector<Buffer>& buffers, MatchSpace& space) const {
   const size_t before = piece.text.size();
   for (size_t i = 0; i < steps_.size() && !piece.text.empty(); ++i) {
-    if (!steps_[i]->apply(piece, buffers[i], space)) continue;
+    if (!steps_[i](piece, buffers[i], space)) continue;
     piece = buffers[i].piece(piece);
     refuse_growth(before, piece.text.size(), "normalizer");
   }

@@ -11,7 +11,6 @@
 namespace trl::text {
 
 namespace {
-constexpr size_t kMaxText = (size_t{1} << 31) - 1;  // offsets and symbols are counted in 32 bits
 constexpr uint32_t kWordsPerPoll = 1024;
 
 AddedToken plain_special(const std::string& content) {
@@ -66,9 +65,8 @@ void Pipeline::add_named(const Settings& settings) {
     if (!token.content.empty()) added_.add(token, model_->vocabulary());
   };
   std::vector<const AddedToken*> listed;
-  for (const auto& [id, token] : settings.added) {
+  for (const auto& [id, token] : settings.added)
     if (!(settings.added_yields && added_.find(id))) listed.push_back(&token);
-  }
   for (const AddedToken* item : listed) {
     const AddedToken* known = added_.find(item->content);
     if (known && !settings.lists_added) continue;
@@ -84,21 +82,15 @@ void Pipeline::add_named(const Settings& settings) {
     token.special |= !known || !settings.lists_added || contents.contains(named.content);
     add(settings.plain == Plain::all ? plain_special(named.content) : token);
   }
-  for (const AddedToken& token : settings.extra) {
-    if (settings.plain != Plain::none) {
+  for (const AddedToken& token : settings.extra)
+    if (settings.plain != Plain::none)
       add(plain_special(token.content));
-    } else if (!added_.find(token.content)) {
+    else if (!added_.find(token.content))
       add(token);
-    }
-  }
 }
 
 Tokens Pipeline::encode(std::string_view text, bool add_special_tokens, bool tracked) const {
-  if (text.size() > kMaxText)
-    fail(Status::invalid_argument, "a text of {} bytes: at most {} are encoded at once", text.size(),
-         kMaxText);
-  if (const size_t bad = base::find_invalid_utf8(text); bad != base::kValid)
-    fail(Status::format, "the text is not valid UTF-8 at byte {}", bad);
+  check_text(text);
   MatchSpace space;
   const std::unique_ptr<ModelSpace> word_space = model_->space();
   std::vector<Buffer> normal(normalizers_.size());
@@ -123,11 +115,8 @@ Tokens Pipeline::encode(std::string_view text, bool add_special_tokens, bool tra
   };
   std::unordered_map<size_t, std::string> found_texts;  // by index in tokens
   const auto found = [&](const Piece& piece, int32_t id) {
-    if (tracked) {
-      tokens.spans.push_back({piece.spans[0].begin, piece.spans[piece.text.size() - 1].end});
-      found_texts.emplace(tokens.ids.size(), piece.text);
-    }
-    tokens.ids.push_back(id);
+    if (tracked) found_texts.emplace(tokens.ids.size(), piece.text);
+    tokens.add(id, piece);
   };
   const auto normalized = [&](const Piece& piece) { pre_tokenizers_.run(piece, words, space, word); };
   const auto plain = [&](const Piece& piece) {

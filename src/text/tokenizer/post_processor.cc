@@ -1,10 +1,9 @@
-#include "text/tokenizer/post_processor.h"
+#include "text/tokenizer/pipeline.h"
 
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/text/utf8.h"
-#include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/characters.h"
 
 namespace trl::text {
@@ -17,6 +16,24 @@ int32_t read_pair(const Field& field, int32_t id_end) {
     fail(Status::format, "{}: a list of {} instead of a token and its id", field.where(), pair.size());
   pair[0].text();
   return static_cast<int32_t>(pair[1].integer(0, id_end - 1));
+}
+
+struct Spaces {
+  size_t leading = 0;
+  size_t trailing = 0;  // both count all characters when there are only spaces
+};
+
+Spaces count_spaces(std::string_view token) {
+  Spaces spaces;
+  bool only = true;
+  for (size_t at = 0; at < token.size();) {
+    const char32_t c = base::next_code_point(token, at);
+    const bool space = c == kByteCharacters[' '] || is_whitespace(c);
+    only &= space;
+    spaces.leading += only ? 1 : 0;
+    spaces.trailing = space ? spaces.trailing + 1 : 0;
+  }
+  return spaces;
 }
 }  // namespace
 
@@ -37,17 +54,11 @@ void PostProcessor::read(const Field& field, int32_t id_end, int depth) {
   if (type == "Sequence") {
     for (const Field& item : field.at("processors").list()) read(item, id_end, depth + 1);
   } else if (type == "ByteLevel") {
-    Step step;
-    step.trims = true;
-    step.prefix_space = field.at("add_prefix_space").boolean();
-    if (field.at("trim_offsets").boolean()) steps_.push_back(std::move(step));
+    const bool prefix_space = field.at("add_prefix_space").boolean();
+    if (field.at("trim_offsets").boolean()) steps_.push_back({.trims = true, .prefix_space = prefix_space});
   } else if (type == "BertProcessing" || type == "RobertaProcessing") {
-    if (type == "RobertaProcessing" && field.at("trim_offsets").boolean()) {
-      Step step;
-      step.trims = true;
-      step.prefix_space = field.at("add_prefix_space").boolean();
-      steps_.push_back(std::move(step));
-    }
+    if (type == "RobertaProcessing" && field.at("trim_offsets").boolean())
+      steps_.push_back({.trims = true, .prefix_space = field.at("add_prefix_space").boolean()});
     add(field, {read_pair(field.at("cls"), id_end), {}, read_pair(field.at("sep"), id_end)});
   } else if (type == "TemplateProcessing") {
     read_template(field, id_end);
@@ -106,26 +117,6 @@ void PostProcessor::fill(const Step& step, Tokens& tokens, bool add_special_toke
   tokens = std::move(filled);
 }
 
-namespace {
-struct Spaces {
-  size_t leading = 0;
-  size_t trailing = 0;  // both count all characters when there are only spaces
-};
-
-Spaces count_spaces(std::string_view token) {
-  Spaces spaces;
-  bool only = true;
-  for (size_t at = 0; at < token.size();) {
-    const char32_t c = base::next_code_point(token, at);
-    const bool space = c == kByteCharacters[' '] || is_whitespace(c);
-    only &= space;
-    spaces.leading += only ? 1 : 0;
-    spaces.trailing = space ? spaces.trailing + 1 : 0;
-  }
-  return spaces;
-}
-}  // namespace
-
 // Offsets are moved by characters, which the spans count in bytes.
 void PostProcessor::trim(const Step& step, Tokens& tokens, std::string_view text, TokenText token_text) {
   for (size_t i = 0; i < tokens.ids.size(); ++i) {
@@ -138,22 +129,19 @@ void PostProcessor::trim(const Step& step, Tokens& tokens, std::string_view text
       base::next_code_point(text, at);
       span.begin = static_cast<uint32_t>(at);
     }
-    for (; spaces.trailing > 0 && span.end > span.begin; --spaces.trailing) {
-      do --span.end;
+    for (; spaces.trailing > 0 && span.end > span.begin; --spaces.trailing) do
+        --span.end;
       while (span.end > span.begin && (text[span.end] & 0xC0) == 0x80);
-    }
   }
 }
 
 // Runs the steps; trimming applies to the text's own tokens, at any position among the steps.
 void PostProcessor::run(Tokens& tokens, std::string_view text, bool add_special_tokens,
                         TokenText token_text) const {
-  for (const Step& step : steps_) {
+  for (const Step& step : steps_)
     if (step.trims && tokens.tracked) trim(step, tokens, text, token_text);
-  }
-  for (const Step& step : steps_) {
+  for (const Step& step : steps_)
     if (!step.trims) fill(step, tokens, add_special_tokens);
-  }
 }
 
 }  // namespace trl::text

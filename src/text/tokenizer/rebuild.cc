@@ -1,8 +1,6 @@
-#include "text/tokenizer/rebuild.h"
+#include "text/tokenizer/settings.h"
 
 #include <fmt/format.h>
-
-#include <utility>
 
 #include "base/error.h"
 #include "text/tokenizer/steps.h"
@@ -21,11 +19,6 @@ Json byte_level_steps(const ClassRow& row, bool space) {
   return steps.size() == 1 ? steps[0] : pre_tokenizers(std::move(steps));
 }
 
-Json at(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found == object.end() ? Json(nullptr) : *found;
-}
-
 std::string type_of(const Json& step) {
   const auto type = step.is_object() ? step.find("type") : step.end();
   return type != step.end() && type->is_string() ? type->get<std::string>() : std::string();
@@ -42,15 +35,14 @@ Json bert_normalizer(const Settings::Cleaning& cleaning) {
 // The only normalizer of a file that a Unigram class keeps.
 Json find_precompiled(const Json& normalizer) {
   const Json steps =
-      type_of(normalizer) == "Sequence" ? at(normalizer, "normalizers") : Json::array({normalizer});
-  for (const Json& step : steps) {
+      type_of(normalizer) == "Sequence" ? part_of(normalizer, "normalizers") : Json::array({normalizer});
+  for (const Json& step : steps)
     if (type_of(step) == "Precompiled") return step;
-  }
   return nullptr;
 }
 
 void set_steps(Json& tokenizer, const ClassRow& row, const Settings& settings) {
-  const Json before = at(tokenizer, "normalizer");
+  const Json before = part_of(tokenizer, "normalizer");
   Json& normalizer = tokenizer["normalizer"] = nullptr;
   if (row.shape == Shape::byte_level) {
     if (row.nfc) normalizer = {{"type", "NFC"}};
@@ -106,6 +98,23 @@ void set_model(Json& model, const ClassRow& row, const Settings& settings) {
 
 using Sorted = nlohmann::json;  // compares without regard to the order of keys
 
+std::string differences(const Json& before, const Json& after, const ClassRow& row) {
+  std::string text;
+  const auto compare = [&](const char* key, const Sorted& file, const Sorted& own) {
+    if (file != own)
+      text += fmt::format("{}{} is {} for {}", text.empty() ? "" : ", ", key, own.dump(), file.dump());
+  };
+  compare("normalizer", bare_step(part_of(before, "normalizer")), bare_step(part_of(after, "normalizer")));
+  const Sorted words = bare_step(part_of(before, "pre_tokenizer"));
+  // No space is left for Gemma's own to split at.
+  if (row.shape != Shape::gemma || !words.is_null())
+    compare("pre_tokenizer", words, bare_step(part_of(after, "pre_tokenizer")));
+  if (part_of(before, "ignore_merges") == true) compare("ignore_merges", true, false);
+  const Json around = part_of(before, "post_processor");
+  if (row.surround == Surround::nothing && around.dump().find("SpecialToken") != std::string::npos)
+    compare("post_processor", around, nullptr);
+  return text;
+}
 }  // namespace
 
 nlohmann::json bare_step(const Json& step) {
@@ -128,31 +137,10 @@ nlohmann::json bare_step(const Json& step) {
                                                      {"invert", false},
                                                      {"individual_digits", false}};
   for (const char* key : {"trim_offsets", "str_rep", "precompiled_charsmap"}) out.erase(key);
-  for (const auto& [key, value] : defaults) {
+  for (const auto& [key, value] : defaults)
     if (out.contains(key) && out[key] == value) out.erase(key);
-  }
   return out;
 }
-
-namespace {
-std::string differences(const Json& before, const Json& after, const ClassRow& row) {
-  std::string text;
-  const auto compare = [&](const char* key, const Sorted& file, const Sorted& own) {
-    if (file != own)
-      text += fmt::format("{}{} is {} for {}", text.empty() ? "" : ", ", key, own.dump(), file.dump());
-  };
-  compare("normalizer", bare_step(at(before, "normalizer")), bare_step(at(after, "normalizer")));
-  const Sorted words = bare_step(at(before, "pre_tokenizer"));
-  // No space is left for Gemma's own to split at.
-  if (row.shape != Shape::gemma || !words.is_null())
-    compare("pre_tokenizer", words, bare_step(at(after, "pre_tokenizer")));
-  if (at(before, "ignore_merges") == true) compare("ignore_merges", true, false);
-  const Json around = at(before, "post_processor");
-  if (row.surround == Surround::nothing && around.dump().find("SpecialToken") != std::string::npos)
-    compare("post_processor", around, nullptr);
-  return text;
-}
-}  // namespace
 
 std::string rebuild(TokenizerJson& json, const ClassRow& row, const Settings& settings,
                     const std::string& path) {
@@ -163,10 +151,10 @@ std::string rebuild(TokenizerJson& json, const ClassRow& row, const Settings& se
   if (type != row.model)
     fail(Status::unsupported, "{}.model: the model '{}', of which transformers makes a {} ({}), is not read",
          path, type, row.name, row.model);
-  Json before = {{"normalizer", at(tokenizer, "normalizer")},
-                 {"pre_tokenizer", at(tokenizer, "pre_tokenizer")},
-                 {"post_processor", at(tokenizer, "post_processor")},
-                 {"ignore_merges", at(*model, "ignore_merges")}};
+  Json before = {{"normalizer", part_of(tokenizer, "normalizer")},
+                 {"pre_tokenizer", part_of(tokenizer, "pre_tokenizer")},
+                 {"post_processor", part_of(tokenizer, "post_processor")},
+                 {"ignore_merges", part_of(*model, "ignore_merges")}};
   set_model(*model, row, settings);
   set_steps(tokenizer, row, settings);
   if (settings.lists_added) tokenizer["added_tokens"] = Json::array();

@@ -6,17 +6,15 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/text/utf8.h"
-#include "text/tokenizer/sentencepiece_model.h"
 
 namespace trl::text {
 
 namespace {
 using sentencepiece::Kind;
 
-class SentencePieceTokenizer final : public Tokenizer {
+class SentencePieceTokenizer final : public FilesTokenizer {
  public:
-  SentencePieceTokenizer(Files files, const std::string& origin)
-      : files_(std::make_shared<const Files>(std::move(files))), origin_(origin) {
+  SentencePieceTokenizer(Files files, const std::string& origin) : FilesTokenizer(std::move(files), origin) {
     const std::string path = base::join_path(origin, kSentencePieceFile);
     model_ = std::make_shared<const SentencePieceModel>(*find_file(*files_, kSentencePieceFile), path);
     anchor_ = find_anchor();
@@ -28,16 +26,6 @@ class SentencePieceTokenizer final : public Tokenizer {
     if (settings.add_eos.value_or(false)) behind_ = special_id(special_.eos);
   }
 
-  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const override {
-    return run(text, add_special_tokens, false).ids;
-  }
-  Encoding encode_with_offsets(std::string_view text, bool add_special_tokens) const override {
-    Tokens tokens = run(text, add_special_tokens, true);
-    Encoding encoding;
-    encoding.ids = std::move(tokens.ids);
-    for (const Span& span : tokens.spans) encoding.offsets.emplace_back(span.begin, span.end);
-    return encoding;
-  }
   std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const override {
     std::string text;
     for_each_run(ids, [&](std::span<const int32_t> run, bool own) {
@@ -68,33 +56,22 @@ class SentencePieceTokenizer final : public Tokenizer {
   }
   int64_t vocab_size() const override { return std::max(added_->end(), model_->size()); }
   std::string_view built_as() const override { return {}; }
-  const Special& special() const override { return special_; }
-  const std::map<std::string, std::string>& chat_templates() const override { return templates_; }
   std::map<int32_t, AddedToken> added_tokens() const override { return added_->all(); }
-  std::unique_ptr<Tokenizer> with_added(std::span<const AddedToken> tokens) const override {
-    std::map<int32_t, AddedToken> all = added_tokens();
-    auto next = static_cast<int32_t>(vocab_size());
-    for (const AddedToken& token : tokens) {
-      if (!token_to_id(token.content)) all.emplace(next++, token);
-    }
-    return std::make_unique<SentencePieceTokenizer>(with_listed(*files_, all), origin_);
-  }
   std::unique_ptr<Tokenizer> with(const Overrides& overrides) const override {
-    for (const auto& [key, token] : {std::pair{"eos_token", &overrides.eos}, {"pad_token", &overrides.pad}}) {
+    for (const auto& [key, token] : {std::pair{"eos_token", &overrides.eos}, {"pad_token", &overrides.pad}})
       if (*token && !token_to_id(**token))
         fail_key(key, "{}: '{}' is not in the vocabulary of {}", key, **token, origin_);
-    }
     auto copy = std::make_unique<SentencePieceTokenizer>(*this);
-    if (overrides.eos) copy->special_.eos = overrides.eos;
-    if (overrides.pad) copy->special_.pad = overrides.pad;
-    if (overrides.chat_template) copy->templates_ = {{"default", *overrides.chat_template}};
-    copy->files_ = std::make_shared<const Files>(with_overrides(*files_, overrides, added_tokens()));
+    copy->take(overrides, added_tokens());
     copy->add_tokens(read_settings(*copy->files_, origin_, nullptr));
     return copy;
   }
-  Files files() const override { return *files_; }
 
  private:
+  std::unique_ptr<Tokenizer> with_all(const std::map<int32_t, AddedToken>& all) const override {
+    return std::make_unique<SentencePieceTokenizer>(with_listed(*files_, all), origin_);
+  }
+
   void add_tokens(const Settings& settings) {
     auto tokens = std::make_shared<AddedTokens>();
     Vocabulary vocabulary;
@@ -103,9 +80,8 @@ class SentencePieceTokenizer final : public Tokenizer {
       token.normalized = false;  // the model normalizes by itself
       return tokens->add(token, vocabulary);
     };
-    for (int32_t id = 0; find_file(*files_, "tokenizer_config.json") && id < model_->size(); ++id) {
+    for (int32_t id = 0; find_file(*files_, "tokenizer_config.json") && id < model_->size(); ++id)
       if (model_->kind(id) == Kind::control) add({.content = model_->piece(id), .special = true});
-    }
     for (const auto& [id, token] : settings.added) {
       if (const int32_t own = add(token); own != id)
         fail(Status::format, "{}: '{}' has the id {}, but vocabulary and order give it {}",
@@ -117,13 +93,8 @@ class SentencePieceTokenizer final : public Tokenizer {
     added_ = std::move(tokens);
   }
 
-  Tokens run(std::string_view text, bool add_special_tokens, bool tracked) const {
-    constexpr size_t kMaxText = (size_t{1} << 31) - 1;
-    if (text.size() > kMaxText)
-      fail(Status::invalid_argument, "a text of {} bytes: at most {} are encoded at once", text.size(),
-           kMaxText);
-    if (const size_t bad = base::find_invalid_utf8(text); bad != base::kValid)
-      fail(Status::format, "the text is not valid UTF-8 at byte {}", bad);
+  Tokens run(std::string_view text, bool add_special_tokens, bool tracked) const override {
+    check_text(text);
     Tokens tokens;
     tokens.tracked = tracked;
     const auto put = [&](int32_t id, Span span) {
@@ -170,9 +141,8 @@ class SentencePieceTokenizer final : public Tokenizer {
   // Finds a visible token after which others decode to their addition to a text: the space before a text is
   // gone.
   int32_t find_anchor() const {
-    for (int32_t id = 0; id < model_->size(); ++id) {
+    for (int32_t id = 0; id < model_->size(); ++id)
       if (model_->kind(id) == Kind::normal && !model_->decode({&id, 1}).empty()) return id;
-    }
     return 0;
   }
 
@@ -188,14 +158,10 @@ class SentencePieceTokenizer final : public Tokenizer {
     return model_->decode(pair).substr(model_->decode({&anchor_, 1}).size());
   }
 
-  std::shared_ptr<const Files> files_;
-  std::string origin_;
   std::shared_ptr<const SentencePieceModel> model_;
   std::shared_ptr<const AddedTokens> added_;
   std::optional<int32_t> before_, behind_;
   int32_t anchor_ = 0;
-  Special special_;
-  std::map<std::string, std::string> templates_;
 };
 }  // namespace
 

@@ -4,15 +4,12 @@
 #include "text/tokenizer/settings.h"
 
 #include <algorithm>
-#include <string_view>
 #include <unordered_set>
 
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/text/number.h"
 #include "base/text/utf8.h"
-#include "text/tokenizer/field.h"
-#include "text/tokenizer/json_reader.h"
 #include "text/tokenizer/vocabulary.h"
 
 namespace trl::text {
@@ -58,9 +55,8 @@ void read_added(const Field& field, std::map<int32_t, AddedToken>& added) {
 void read_added_file(const Field& file, Settings& settings) {
   settings.added_yields = true;
   std::unordered_set<std::string_view> special;
-  for (const std::vector<AddedToken>* tokens : {&settings.named, &settings.extra}) {
+  for (const std::vector<AddedToken>* tokens : {&settings.named, &settings.extra})
     for (const AddedToken& token : *tokens) special.insert(token.content);
-  }
   for (const auto& [content, id] : file.value().items()) {
     AddedToken token;
     token.content = content;
@@ -83,11 +79,10 @@ void read_tokens(const Field& config, Settings& settings) {
     const std::optional<Field> field = config.find(key);
     if (!field) continue;
     settings.named.push_back(read_named(*field));
-    if (role) {
+    if (role)
       *role = settings.named.back().content;
-    } else {
+    else
       settings.special.others[key] = settings.named.back().content;
-    }
   }
   const auto add_role = [&](const std::string& name, const Field& token) {  // that only this model has
     settings.named.push_back(read_named(token));
@@ -98,12 +93,11 @@ void read_tokens(const Field& config, Settings& settings) {
     const bool known =
         std::any_of(std::begin(roles), std::end(roles), [&](const auto& role) { return role.first == key; });
     if (key == "additional_special_tokens" || key == "extra_special_tokens") {
-      if (value.is_array()) {
+      if (value.is_array())
         for (const Field& token : field.list()) settings.extra.push_back(read_named(token));
-      } else if (value.is_object()) {
+      else if (value.is_object())
         for (const auto& [name, token] : value.items())
           add_role(name, Field(token, field.where() + "." + name));
-      }
     } else if (key.ends_with("_token") && (value.is_string() || value.is_object()) && !known) {
       add_role(key, field);  // as image_token
     }
@@ -138,9 +132,8 @@ void put_defaults(Json& config, const ClassRow& row, const std::string& where) {
                                                            {"suffix_token", "\xE2\x96\x81<SUF>"},
                                                            {"eot_token", "\xE2\x96\x81<EOT>"},
                                                            {"fill_token", "<FILL_ME>"}};
-  for (const auto& [key, text] : infilling) {
+  for (const auto& [key, text] : infilling)
     if (!config.contains(key)) config[key] = text;
-  }
 }
 
 std::optional<Settings::Around> read_around(const Field& config, Surround surround) {
@@ -148,21 +141,13 @@ std::optional<Settings::Around> read_around(const Field& config, Surround surrou
     const std::optional<Field> field = config.find(key);
     return field ? std::optional(read_named(*field).content) : std::nullopt;
   };
-  switch (surround) {
-    case Surround::file:
-      return std::nullopt;
-    case Surround::nothing:
-      return Settings::Around{};
-    case Surround::bos:
-      return Settings::Around{token("bos_token"), {}};
-    case Surround::eos:
-      return Settings::Around{{}, token("eos_token")};
-    case Surround::bos_eos:
-      return Settings::Around{token("bos_token"), token("eos_token")};
-    case Surround::cls_sep:
-      return Settings::Around{token("cls_token"), token("sep_token")};
-  }
-  return std::nullopt;
+  if (surround == Surround::file) return std::nullopt;
+  if (surround == Surround::cls_sep) return Settings::Around{token("cls_token"), token("sep_token")};
+  const bool both = surround == Surround::bos_eos;
+  Settings::Around around;
+  if (both || surround == Surround::bos) around.before = token("bos_token");
+  if (both || surround == Surround::eos) around.after = token("eos_token");
+  return around;
 }
 
 using Templates = std::map<std::string, std::string>;
@@ -170,14 +155,13 @@ using Templates = std::map<std::string, std::string>;
 // A string, a list of {"name", "template"}, or an object of them.
 Templates read_templates(const Field& field) {
   Templates templates;
-  if (field.value().is_string()) {
+  if (field.value().is_string())
     templates["default"] = field.text();
-  } else if (field.is_object()) {
+  else if (field.is_object())
     for (const auto& [name, text] : field.value().items())
       templates[name] = Field(text, field.where() + "." + name).text();
-  } else {
+  else
     for (const Field& item : field.list()) templates[item.at("name").text()] = item.at("template").text();
-  }
   return templates;
 }
 
@@ -238,8 +222,7 @@ void replace_file(Files& files, const char* name, std::string text) {
 }  // namespace
 
 const std::string* find_file(const Files& files, std::string_view name) {
-  const auto found =
-      std::find_if(files.begin(), files.end(), [&](const auto& file) { return file.first == name; });
+  const auto found = std::ranges::find_if(files, [&](const auto& file) { return file.first == name; });
   return found == files.end() ? nullptr : &found->second;
 }
 

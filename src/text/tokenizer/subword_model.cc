@@ -3,14 +3,31 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "text/tokenizer/bpe.h"
-#include "text/tokenizer/unigram.h"
-#include "text/tokenizer/word_level.h"
-#include "text/tokenizer/word_piece.h"
+#include "base/text/utf8.h"
 
 namespace trl::text {
 
 namespace {
+// A word is a token, or the unknown token; without that in the vocabulary it is an error.
+class WordLevel final : public Model {
+ public:
+  // where: names the model in messages
+  WordLevel(Vocabulary vocabulary, std::string unknown, std::string where)
+      : Model(std::move(vocabulary)), unknown_(std::move(unknown)), where_(std::move(where)) {}
+
+  void tokenize(const Piece& word, ModelSpace&, Tokens& out) const override {
+    int32_t id = vocabulary_.find(word.text);
+    if (id < 0) id = vocabulary_.find(unknown_);
+    if (id < 0)
+      fail(Status::format, "{}: the word '{}' is not a token, and unk_token '{}' is not in the vocabulary",
+           where_, base::one_line(word.text.substr(0, 200)), unknown_);
+    out.add(id, word);
+  }
+
+ private:
+  std::string unknown_, where_;
+};
+
 void add(Vocabulary& vocabulary, const std::string& token, int32_t id, const std::string& where) {
   if (!vocabulary.add(token, id))
     fail(Status::format, "{}.vocab: '{}' with the id {}: the token or the id occurs twice", where, token, id);
@@ -30,15 +47,14 @@ Vocabulary read_vocabulary(const TokenizerJson& json, const std::string& where) 
 // Checks affixes: `tokenizers` counts the prefix's characters in a cut of bytes, and makes byte tokens of the
 // added text too.
 void check_affixes(const BpeOptions& options, const std::string& where) {
-  const bool ascii = std::all_of(options.prefix.begin(), options.prefix.end(), [](char c) { return c > 0; });
+  const bool ascii = std::ranges::all_of(options.prefix, [](char c) { return c > 0; });
   if (!ascii)
     fail(Status::unsupported, "{}.continuing_subword_prefix: '{}' is not read; only ASCII characters are",
          where, options.prefix);
   if (options.byte_fallback && !(options.prefix.empty() && options.suffix.empty()))
     fail(Status::unsupported,
          "{}.byte_fallback: true beside continuing_subword_prefix '{}' and end_of_word_suffix '{}' is not "
-         "read by "
-         "this build",
+         "read by this build",
          where, options.prefix, options.suffix);
 }
 
@@ -79,7 +95,7 @@ std::unique_ptr<Model> read_unigram(const Field& model, const TokenizerJson& jso
     vocabulary.put(token, static_cast<int32_t>(scores.size()));
     scores.push_back(score);
   }
-  return std::make_unique<Unigram>(std::move(vocabulary), std::move(scores), options, where);
+  return make_unigram(std::move(vocabulary), std::move(scores), options, where);
 }
 
 std::unique_ptr<Model> read_word_piece(const Field& model, const TokenizerJson& json) {
@@ -88,7 +104,7 @@ std::unique_ptr<Model> read_word_piece(const Field& model, const TokenizerJson& 
   options.prefix = model.at("continuing_subword_prefix").text();
   options.most_characters =
       static_cast<size_t>(model.at("max_input_chars_per_word").integer(0, (int64_t{1} << 31) - 1));
-  return std::make_unique<WordPiece>(read_vocabulary(json, model.where()), std::move(options), model.where());
+  return make_word_piece(read_vocabulary(json, model.where()), std::move(options), model.where());
 }
 }  // namespace
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/files/named_files.h"
 #include "base/log.h"
 
 namespace trl::text {
@@ -53,9 +54,9 @@ class Tokenizer {
  public:
   // Reads tokenizer.json, or tokenizer.model if it is missing, tokenizer_config.json,
   // special_tokens_map.json, added_tokens.json, chat_template.jinja, additional_chat_templates/*.jinja;
-  // config.json for the class, which may replace tokenizer.json's steps (class_row.h): log gets a warning if
+  // config.json for the class, which may replace tokenizer.json's steps (class_row.cc): log gets a warning if
   // that contradicts the file.
-  static std::unique_ptr<Tokenizer> from_directory(const std::string& path, base::LogSink* log = nullptr);
+  static std::unique_ptr<Tokenizer> from_files(const base::NamedFiles& model, base::LogSink* log = nullptr);
   static std::unique_ptr<Tokenizer> from_vocabulary(const PlainVocabulary& vocabulary,
                                                     std::string_view origin);
   virtual ~Tokenizer() = default;
@@ -88,7 +89,7 @@ class Tokenizer {
   std::optional<int32_t> special_id(const std::optional<std::string>& token) const {
     return token ? token_to_id(*token) : std::nullopt;
   }
-  // Templates by name; a single one is "default" (chat_template/chat_templates.h chooses one for a call).
+  // Templates by name; a single one is "default" (text::ChatTemplates chooses one for a call).
   virtual const std::map<std::string, std::string>& chat_templates() const = 0;
 
   virtual std::map<int32_t, AddedToken> added_tokens() const = 0;  // by id
@@ -104,6 +105,24 @@ class Tokenizer {
   // Returns the files of a saved model directory: tokenizer.json, tokenizer_config.json, chat_template.jinja
   // ... {name, bytes}; a name may include a folder.
   virtual std::vector<std::pair<std::string, std::string>> files() const = 0;
+};
+
+// Decodes tokens that arrive one by one into whole characters. All steps together give the text that decode()
+// gives for all ids at once, except that byte tokens which form no character are replaced as bytes, not as a
+// run, and that a BPEDecoder's last word keeps the space after it.
+class DecodeStream {
+ public:
+  DecodeStream(const Tokenizer& tokenizer, bool skip_special_tokens)
+      : tokenizer_(&tokenizer), skip_(skip_special_tokens) {}
+  std::string step(int32_t id);
+  std::string finish();  // call when an incomplete character will not be completed any more
+
+ private:
+  const Tokenizer* tokenizer_;
+  bool skip_;
+  bool begun_ = false;
+  std::vector<int32_t> before_;  // ids that gave no text, while the text has not begun
+  std::string pending_;          // bytes that are not a whole character yet
 };
 
 }  // namespace trl::text

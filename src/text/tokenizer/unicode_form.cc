@@ -7,10 +7,8 @@
 #include <array>
 
 #include "base/text/utf8.h"
-#include "text/tokenizer/character_ranges.h"
 #include "text/tokenizer/characters.h"
 #include "text/tokenizer/normalizer.h"
-#include "text/tokenizer/rewriter.h"
 
 namespace trl::text {
 
@@ -49,14 +47,12 @@ char32_t compose(char32_t first, char32_t second) {
   return composed && !is_later(c) ? c : 0;
 }
 
-class Form final : public Normalizer {
+class Form {
  public:
-  explicit Form(UnicodeForm form)
-      : composes_(form == UnicodeForm::nfc || form == UnicodeForm::nfkc),
-        compatible_(form == UnicodeForm::nfkc || form == UnicodeForm::nfkd) {}
+  explicit Form(UnicodeForm form) : composes_(form.composes), compatible_(form.compatible) {}
 
   // Only from the last settled character before an unsettled one to the next settled one is work done.
-  bool apply(const Piece& piece, Buffer& out, MatchSpace&) const override {
+  bool operator()(const Piece& piece, Buffer& out, MatchSpace&) const {
     const std::string_view text = piece.text;
     Rewriter rewriter(piece, out);
     std::vector<Part> parts;
@@ -158,11 +154,10 @@ class Form final : public Normalizer {
     parts.resize(kept);
   }
 
-  bool composes_;
-  bool compatible_;
+  bool composes_, compatible_;
 };
 }  // namespace
 
-std::unique_ptr<Normalizer> unicode_form(UnicodeForm form) { return std::make_unique<Form>(form); }
+Normalizer unicode_form(UnicodeForm form) { return Form(form); }
 
 }  // namespace trl::text

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "train/batch_loss.h"
 #include "train/method.h"
-#include "train/referenced.h"
-#include "train/sequence_loss.h"
+#include "train/scorer.h"
 
 namespace trl::train {
 
@@ -76,7 +76,7 @@ std::vector<double> weights_of(const MicroBatch& batch, std::optional<double> ld
   std::vector<double> weights(static_cast<size_t>(batch.targets.size()), 1.0);
   if (!ld_alpha) return weights;
   const std::vector<int32_t>& sequences = batch.targets.sequences;
-  std::vector<int64_t> lengths(static_cast<size_t>(batch.sequences())), seen(lengths);
+  std::vector<int64_t> lengths(static_cast<size_t>(batch.sequence_count())), seen(lengths);
   for (const int32_t s : sequences) ++lengths[static_cast<size_t>(s)];
   const size_t pairs = lengths.size() / 2;
   for (size_t i = 0; i < sequences.size(); ++i) {
@@ -95,7 +95,7 @@ class DpoBatchLoss final : public SequenceLoss {
         settings_(settings),
         weights_(weights_of(batch, settings.ld_alpha)),
         reference_(std::move(reference)),
-        sums_(static_cast<size_t>(batch.sequences())) {
+        sums_(static_cast<size_t>(batch.sequence_count())) {
     for (size_t s = 0; s < sums_.size(); ++s) sums_[s].completion.tokens = batch.sequence_labels[s];
   }
 

@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "tensor/memory/rehearsal.h"
+#include "train/batch_loss.h"
 #include "train/method.h"
-#include "train/referenced.h"
-#include "train/sequence_loss.h"
+#include "train/scorer.h"
 
 namespace trl::train {
 
@@ -49,7 +49,7 @@ class KtoBatchLoss final : public SequenceLoss {
         options_(options),
         labels_(labels_of(batch)),
         reference_(std::move(reference)),
-        completions_(static_cast<size_t>(batch.sequences())) {}
+        completions_(static_cast<size_t>(batch.sequence_count())) {}
 
   MethodMetrics metrics() const override;
 
@@ -68,11 +68,10 @@ class KtoBatchLoss final : public SequenceLoss {
     std::vector<double> others;
     for (size_t s = 0; s < completions_.size(); ++s) {
       const double ratio = completions_[s].ratio();
-      if (s < labels_.size()) {
+      if (s < labels_.size())
         rows.push_back({ratio, labels_[s] != 0});
-      } else {
+      else
         others.push_back(ratio);
-      }
     }
     baseline_ = loss::kto_baseline(others);
     result_ = loss::kto_loss(rows, baseline_, options_);

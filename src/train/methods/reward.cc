@@ -2,8 +2,6 @@
 // RewardTrainer.compute_loss).
 #include "loss/reward.h"
 
-#include <ATen/core/grad_mode.h>
-
 #include <algorithm>
 #include <numeric>
 
@@ -17,13 +15,13 @@ namespace trl::train {
 namespace {
 
 // The chosen answers are the first half of a batch's sequences.
-class RewardBatchLoss final : public BatchLoss {
+class RewardBatchLoss final : public WeighedLoss {
  public:
   RewardBatchLoss(const Causal& causal, double center, const MicroBatch& batch, int32_t padding,
                   const Divisors& divisors)
       : causal_(causal),
         center_(center),
-        rows_(last_rows(batch.input_ids.data_ptr<int32_t>(), *batch.segments, batch.ends, padding)),
+        rows_(last_rows(batch.input_ids.data_ptr<int32_t>(), *batch.segments, batch.sequences, padding)),
         scores_(rows_.size()),
         batches_(divisors.batches) {
     if (rows_.empty() || rows_.size() % 2 != 0)
@@ -32,35 +30,29 @@ class RewardBatchLoss final : public BatchLoss {
       margins_.assign(margin->second.begin(), margin->second.end());
   }
 
-  bool measures() const override { return true; }
-
-  void measure(const model::Output& output, const MicroBatch& part) override {
-    const tensor::Stage stage("loss");
-    const std::vector<size_t> sequences = sequences_of(part);
-    note(sequences, scores_of(output, part, sequences));
-  }
-
-  double value_measured() override {
-    result_ = loss::reward_loss(pairs(), center_);
-    return result_.loss / batches_;
-  }
-
-  at::Tensor share(const model::Output& output, const MicroBatch& part) override {
-    const tensor::Stage stage("loss");
-    const std::vector<size_t> sequences = sequences_of(part);
-    const at::Tensor scores = scores_of(output, part, sequences);
-    if (!measured_) note(sequences, scores);  // the only part
-    const bool first = result_.by_chosen.empty();
-    at::Tensor share = at::full({}, first ? value_measured() : 0.0, at::kFloat);
-    if (!scores.requires_grad()) return share;
-    at::Tensor by = at::empty({std::ssize(sequences)}, at::kFloat);
-    for (size_t i = 0; i < sequences.size(); ++i) by.data_ptr<float>()[i] = by_score(sequences[i]);
-    return share + ((scores - scores.detach()) * by).sum();  // the value is 0: only the gradient is used
-  }
-
   MethodMetrics metrics() const override;
 
  private:
+  void measure(const model::Output& output, const MicroBatch& part) override {
+    const tensor::Stage stage("loss");
+    const std::vector<size_t> sequences = sequences_of(part);
+    const at::Tensor values = scores_of(output, part, sequences).contiguous();
+    for (size_t i = 0; i < sequences.size(); ++i) scores_[sequences[i]] = values.data_ptr<float>()[i];
+  }
+
+  float weigh() override {
+    result_ = loss::reward_loss(pairs(), center_);
+    return static_cast<float>(result_.loss / batches_);
+  }
+
+  at::Tensor learn(const model::Output& output, const MicroBatch& part) override {
+    const tensor::Stage stage("loss");
+    const std::vector<size_t> sequences = sequences_of(part);
+    at::Tensor by = at::empty({std::ssize(sequences)}, at::kFloat);
+    for (size_t i = 0; i < sequences.size(); ++i) by.data_ptr<float>()[i] = by_score(sequences[i]);
+    return (scores_of(output, part, sequences) * by).sum();
+  }
+
   size_t count() const { return rows_.size() / 2; }
 
   // Returns the sequences that the part scores.
@@ -79,12 +71,6 @@ class RewardBatchLoss final : public BatchLoss {
     std::vector<int32_t> rows;
     for (const size_t s : sequences) rows.push_back(rows_[s] - static_cast<int32_t>(part.first));
     return scores_at(output, rows, causal_.compute());
-  }
-
-  void note(const std::vector<size_t>& sequences, const at::Tensor& scores) {
-    const at::Tensor values = scores.detach().contiguous();
-    for (size_t i = 0; i < sequences.size(); ++i) scores_[sequences[i]] = values.data_ptr<float>()[i];
-    measured_ = true;
   }
 
   std::vector<loss::RewardPair> pairs() const {
@@ -106,7 +92,6 @@ class RewardBatchLoss final : public BatchLoss {
   std::vector<float> scores_;
   std::vector<double> margins_;  // by sequence, or empty
   const double batches_;
-  bool measured_ = false;
   loss::RewardResult result_;
 };
 
@@ -118,7 +103,7 @@ MethodMetrics RewardBatchLoss::metrics() const {
     right += chosen > rejected ? 1 / pairs : 0;
     margins += (chosen - rejected) / pairs;
   }
-  const auto [least, most] = std::minmax_element(scores_.begin(), scores_.end());
+  const auto [least, most] = std::ranges::minmax_element(scores_);
   const double sum = std::accumulate(scores_.begin(), scores_.end(), 0.0);
   return {{"min_reward", *least},
           {"mean_reward", sum / static_cast<double>(scores_.size())},

@@ -1,9 +1,7 @@
 // Replaces the functions that need libcurl if the command is built without it (TRL_HUB=OFF).
-#include "cli/hub/network.h"
+#include "cli/hub/resolve.h"
 
 #include <fmt/format.h>
-
-#include "cli/hub/hub_error.h"
 
 namespace trl::cli::hub {
 

@@ -1,0 +1,37 @@
+// What a person or another program gives a command to read: typed lines, and prompts.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace trl::cli {
+
+// Reads lines that a person types: with editing and their own history on a terminal (libedit), else unedited.
+class LineReader {
+ public:
+  explicit LineReader(const char* prompt);
+  ~LineReader();
+  LineReader(const LineReader&) = delete;
+  LineReader& operator=(const LineReader&) = delete;
+
+  enum class End { line, dropped, input };
+  // Reads a line without its end, or returns why there is no line: Ctrl-C, or the end of the input.
+  End read(std::string& line);
+  bool on_terminal() const { return editor_ != nullptr; }
+
+ private:
+  struct Editor;
+  std::unique_ptr<Editor> editor_;  // null: not a terminal
+};
+
+// Reads the prompts that trl generate completes: --prompt, --prompts FILE, or standard input.
+// Throws Failure if there are no prompts, if a file cannot be read, and for a line that is not a prompt.
+// chat: whether texts are a user's messages; true after the call if the prompts are rows with messages, as
+// JSON for trl_generator_generate.
+std::vector<std::string> read_prompts(const std::vector<std::string>& given,
+                                      const std::optional<std::string>& file, bool& chat);
+
+std::string standard_input();  // all of it, without the line end at its end
+
+}  // namespace trl::cli

@@ -1,7 +1,0 @@
-// include/CONFIGURATION.md, rendered from the option table.
-#pragma once
-#include <string>
-
-namespace trl::config {
-std::string configuration_markdown();
-}

@@ -1,0 +1,122 @@
+#include "config/model_options.h"
+
+#include "base/error.h"
+#include "base/files/files.h"
+#include "base/text/nearest.h"
+#include "config/option_value.h"
+
+namespace trl::config {
+
+namespace {
+
+constexpr std::string_view kImplementation = "attn_implementation", kKwargs = "model_init_kwargs",
+                           kPlugin = "plugin:";
+
+std::string nearest_that_works(const std::string& value, const std::vector<std::string_view>& names) {
+  const std::string small = in_small_letters(value);
+  if (small.starts_with(kPlugin)) return std::string(kPlugin) + value.substr(kPlugin.size());
+  if (value.ends_with(".so")) return std::string(kPlugin) + value;
+  const std::string_view near = base::nearest(small, names);
+  if (!near.empty() && !near.starts_with(kPlugin)) return std::string(near);
+  return small.find("flash") != std::string::npos ? "flash_attention_2" : "sdpa";
+}
+
+std::string_view why_not(std::string_view value) {
+  if (in_small_letters(value).starts_with(kPlugin)) return "plugin: is written in lower case";
+  if (value.ends_with(".so")) return "a file needs plugin: before its name";
+  if (value.find('/') != std::string_view::npos) return "no kernel is fetched from a hub";
+  return "this build has no attention of that name";
+}
+
+// Returns the attention by either key: transformers gets model_init_kwargs in the end, so its entry is the
+// same key by another route.
+std::string asked_for(const Config& config) {
+  std::string name = config.get(kImplementation);
+  for (const auto& [entry, value] : config.get_pairs(kKwargs)) {
+    if (entry != kImplementation || value == "null") continue;
+    check_attention(kKwargs, value);
+    if (name != "null" && name != value) {
+      fail_key(kKwargs, "{}: {}: {} contradicts {}: {}: give one of them", kKwargs, kImplementation,
+               shown(value), kImplementation, shown(name));
+    }
+    name = value;
+  }
+  return name == "null" ? std::string() : name;
+}
+
+}  // namespace
+
+std::string model_dtype(const Config& config) {
+  constexpr std::string_view kKey = "dtype", kKwargs = "model_init_kwargs";
+  std::string dtype = config.get(kKey);
+  bool given = config.is_set(kKey);
+  for (const auto& [entry, value] : config.get_pairs(kKwargs)) {
+    if (entry != kKey && entry != "torch_dtype") continue;
+    const std::string name = fmt::format("{}: {}", kKwargs, entry);
+    const std::string asked = value == "null" ? "auto" : canonical_value(*find_option(kKey), name, value);
+    check_support(*find_option(kKey), name, asked);
+    if (given && dtype != asked) {
+      fail_key(kKwargs, "{}: {} contradicts {}: {}: give one of them", name, shown(asked), kKey,
+               shown(dtype));
+    }
+    dtype = asked;
+    given = true;
+  }
+  return dtype;
+}
+
+Quantization quantization(const Config& config) {
+  const bool four = config.get_bool("load_in_4bit"), eight = config.get_bool("load_in_8bit");
+  if (four && eight) {
+    fail_key("load_in_8bit",
+             "load_in_8bit: load_in_4bit is true as well: weights have one form, so give one of them");
+  }
+  Quantization out;
+  if (eight) out.form = WeightForm::int8;
+  if (four) {
+    out.form = config.get("bnb_4bit_quant_type") == "fp4" ? WeightForm::fp4 : WeightForm::nf4;
+    out.nested = config.get_bool("use_bnb_nested_quant");
+  }
+  return out;
+}
+
+void check_attention(std::string_view key, const std::string& value) {
+  const std::vector<std::string_view> names = split_words(find_option(kImplementation)->accepted, '|');
+  if (value == "null" || std::ranges::find(names, value) != names.end()) return;
+  if (value.starts_with(kPlugin)) {
+    if (value.size() > kPlugin.size()) return;
+    fail_key(key, "{}: {} does not name a file; give the path of a shared library: plugin:/path/lib.so", key,
+             shown(value));
+  }
+  fail_key(key, "{}: {} is refused: {}; the nearest that works is {}; give {}", key, shown(value),
+           why_not(value), shown(nearest_that_works(value, names)),
+           accepted_text(*find_option(kImplementation)));
+}
+
+AttentionArguments attention_arguments(const Config& config) {
+  AttentionArguments out;
+  out.name = asked_for(config);
+  if (!out.name.starts_with(kPlugin)) return out;
+  out.plugin = out.name.substr(kPlugin.size());
+  if (!base::file_exists(out.plugin) && !base::is_directory(out.plugin)) {
+    throw Error(
+        Status::not_found,
+        fmt::format(
+            "{}: {} does not exist; give the path of a shared library, or sdpa for the built-in attention",
+            kImplementation, shown(out.plugin)),
+        std::string(kImplementation));
+  }
+  if (base::is_directory(out.plugin)) {
+    fail_key(kImplementation, "{}: {} is a directory; give the path of a shared library", kImplementation,
+             shown(out.plugin));
+  }
+  if (config.get("fused_kernels") == "off") {
+    fail_key(kImplementation,
+             "{}: {} contradicts fused_kernels: off, which computes without kernels; give fused_kernels: "
+             "auto, or sdpa for the built-in attention",
+             kImplementation, shown(out.name));
+  }
+  return out;
+}
+
+}  // namespace trl::config

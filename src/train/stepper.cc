@@ -1,0 +1,235 @@
+#include "train/stepper.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "tensor/memory/rehearsal.h"
+#include "tensor/parts.h"
+#include "train/frozen_layers.h"
+#include "train/micro_batch.h"
+#include "train/offloading.h"
+#include "train/weights_digest.h"
+
+namespace trl::train {
+
+namespace {
+
+std::optional<at::ScalarType> gradient_type(const config::TrainingArguments& arguments) {
+  using config::GradientType;
+  if (arguments.gradient_dtype == GradientType::of_weights) return std::nullopt;
+  return arguments.gradient_dtype == GradientType::float32 ? at::kFloat : at::kBFloat16;
+}
+
+// Adds the parameters of the models that a method trains with the policy. They get the model's name before
+// theirs, so that states and messages tell them apart.
+const std::vector<tensor::Parameter*>& add_others(std::vector<tensor::Parameter*>& all,
+                                                  const Method& method) {
+  for (const TrainedModel& other : method.others()) {
+    for (tensor::Parameter* p : other.model->all_parameters()) {
+      if (!p->name.starts_with(other.name + ".")) p->name = other.name + "." + p->name;
+      all.push_back(p);
+    }
+  }
+  return all;
+}
+
+// Refuses rows beyond the learned positions whose lengths were not known before the run.
+void check_positions(const MicroBatch& batch, const model::ModelConfig& model) {
+  const int64_t positions = model.learned_positions();
+  if (positions == 0 || batch.reach <= positions) return;
+  const bool packed = std::ssize(batch.row_ids) > batch.rows;
+  fail_key("max_length",
+           "max_length: {} dataset rows {} has {} tokens, and the model has learned {} positions: give "
+           "max_length: {}, so that {}",
+           packed ? "a sequence of the packed" : "one of the", row_list({&batch, 1}), batch.reach, positions,
+           positions, packed ? "no pack is longer" : "longer rows are cut");
+}
+
+}  // namespace
+
+Stepper::Stepper(const Setup& setup)
+    : setup_(setup),
+      parameters_(setup.model->all_parameters()),
+      int8_(int8_products(arguments(), *setup.model)),
+      method_(make_method(
+          {arguments(), *setup.model, setup.attention, setup.source, setup.log, setup.train, setup.eval})),
+      gradients_(add_others(parameters_, *method_), gradient_type(arguments())),
+      optimizer_(optim::make_optimizer(parameters_, arguments())),
+      share_(sharing_of(arguments(), *setup.model, setup.attention, setup.log)) {
+  if (const model::ModelConfig& config = setup.model->config(); config.experts.jitter > 0) {
+    fail(Status::unsupported, "config.json: {} is {}; this build trains routers without noise: set it to 0",
+         config.family->experts.jitter.key, config.experts.jitter);
+  }
+  if (arguments().optimizer_in_backward) backward_step_.emplace(gradients_, *optimizer_);
+  if (!arguments().cache_frozen_layers.empty()) frozen_ = std::make_unique<FrozenLayers>(setup);
+  if (arguments().offload) offloading_ = std::make_unique<Offloading>(setup, path());
+}
+
+Stepper::~Stepper() = default;
+
+kernels::Path Stepper::path() const {
+  return arguments().fused_kernels == config::FusedKernels::off ? kernels::Path::plain : kernels::Path::fused;
+}
+
+Learned Stepper::step(std::span<const MicroBatch> window, const StepPlace& place) {
+  begin(window, place);
+  for (size_t i = 0; i < window.size() && accumulate(); ++i) continue;
+  return update();
+}
+
+void Stepper::begin(std::span<const MicroBatch> window, const StepPlace& place) {
+  window_ = window;
+  place_ = place;
+  learned_ = {};
+  begin_collecting();
+  divisors_ = method_->divisors(window, true);
+}
+
+// A copy of a weight in the compute type saves conversions. With many tokens, which take more memory than
+// few, a conversion is a small part of the time: if layers are recomputed and one micro-batch makes the step,
+// a copy is kept only while its layer computes.
+void Stepper::begin_collecting() {
+  using Copies = Gradients::Copies;
+  constexpr int64_t kMany = 2048;
+  const bool again = arguments().recompute.form != config::Recomputed::nothing;
+  const bool brief = again && window_.size() == 1 && window_[0].input_numel >= kMany;
+  gradients_.begin_step(backward_step_ || !arguments().levers.weight_copies ? Copies::none
+                        : brief                                             ? Copies::brief
+                                                                            : Copies::kept);
+  for (const auto& adapter : setup_.model->adapters().all()) adapter->keep_copies_as_model();
+  // The head belongs to no layer, so its copy would be kept.
+  const model::Model& model = *setup_.model;
+  tensor::Parameter& head = *model.head_with(setup_.model->adapters().in_use()).weight;
+  if (brief && head.has_gradient()) head.keep_copies(false);
+}
+
+bool Stepper::accumulate() {
+  if (backward_step_) return accumulate_and_update();
+  const bool last = learned_.losses.size() + 1 == window_.size();
+  return run([&](const at::Tensor& graph, bool last_part) {
+    if (last_part && last) gradients_.begin_last_backward({});
+    if (last_part) gradients_.end_parts();
+    if (graph.defined() && graph.requires_grad()) graph.backward();
+  });
+}
+
+// Updates during backward. The window has one micro-batch, in one part. If clipping needs a norm and no
+// earlier step gives it, a backward without updates finds it.
+bool Stepper::accumulate_and_update() {
+  std::optional<BackwardStep::Updates> updates;
+  double norm = std::nan("");
+  const auto backward = [&](const at::Tensor& graph, bool) {
+    norm = backward_step_->run(updates, [&] {
+      if (graph.defined() && graph.requires_grad()) graph.backward();
+    });
+  };
+  std::optional<double> scale = arguments().max_grad_norm > 0 ? previous_scale() : 1.0;
+  if (!scale) {
+    run(backward);
+    accepts(norm, "gradient norm", window_);
+    scale = optim::clip_scale(norm, arguments().max_grad_norm);
+    learned_ = {};
+    begin_collecting();
+  }
+  updates = {place_.learning_rate, *scale, [&](const tensor::Parameter& p, bool finite) {
+               setup_.model->check_files();
+               if (finite || arguments().on_nonfinite == config::OnNonfinite::proceed) return;
+               throw Error(Status::invalid_argument,
+                           fmt::format("the gradient of {} in step {} is not finite (dataset rows {}); {}",
+                                       p.name, place_.step + 1, row_list(window_), advice()),
+                           "on_nonfinite");
+             }};
+  const bool goes_on = run(backward);
+  learned_.norm = norm;
+  return goes_on;
+}
+
+bool Stepper::run(const std::function<void(const at::Tensor& graph, bool last_part)>& backward) {
+  const at::AutoGradMode with_graph(true);
+  const memory::Offload::Pass leaving(offloading_ ? &offloading_->policy() : nullptr);
+  const size_t index = learned_.losses.size();
+  const MicroBatch& batch = window_[index];
+  check_positions(batch, setup_.model->config());
+  const RunPosition position{place_.step, static_cast<int64_t>(index) * setup_.processes + setup_.rank};
+  const std::vector<MicroBatch> parts = parts_of(batch, arguments().max_tokens_per_pass);
+  const std::unique_ptr<BatchLoss> of_batch = method_->loss(batch, parts, divisors_);
+  if (parts.size() > 1) gradients_.begin_parts();
+  float loss = 0;
+  of_batch->each_part(
+      parts, [&](const MicroBatch& part) { return forward(part, position); },
+      [&](const Share& share, bool last) {
+        loss += share.value;
+        learned_.skipped = !accepts(loss, "loss", {&batch, 1});
+        if (!learned_.skipped) backward(share.graph, last);
+        return !learned_.skipped;
+      });
+  learned_.loss += loss;
+  if (learned_.skipped) return false;
+  learned_.losses.push_back(loss);
+  learned_.metrics.push_back(of_batch->metrics());
+  learned_.shared_tokens += batch.shared_tokens;
+  return true;
+}
+
+model::Output Stepper::forward(const MicroBatch& batch, const std::optional<RunPosition>& training) {
+  if (offloading_ && at::GradMode::is_enabled()) offloading_->need_room(batch, *method_);
+  const tensor::Stage stage(training ? "forward" : "evaluation");
+  return method_->forward(batch, training, frozen_ ? frozen_->states(batch) : at::Tensor());
+}
+
+Learned Stepper::update() {
+  if (!backward_step_) {
+    const tensor::Timed timed(tensor::Part::optimizer);
+    if (!learned_.skipped) learned_.norm = optim::l2_norm(optim::gradients(parameters_));
+    base::poll();
+    setup_.model->check_files();
+    if (!learned_.skipped) learned_.skipped = !accepts(learned_.norm, "gradient norm", window_);
+    const base::InterruptScope whole(nullptr);  // not interrupted once begun
+    if (!learned_.skipped) optimizer_->step(place_.learning_rate, clip_scale(learned_.norm));
+  }
+  gradients_.drop();
+  window_ = {};
+  return std::move(learned_);
+}
+
+double Stepper::clip_scale(double norm) const {
+  return previous_scale().value_or(optim::clip_scale(norm, arguments().max_grad_norm));
+}
+
+std::optional<double> Stepper::previous_scale() const {
+  if (!arguments().clip_by_previous_norm || !place_.previous_norm) return std::nullopt;
+  return optim::clip_scale(*place_.previous_norm, arguments().max_grad_norm);
+}
+
+// on_nonfinite: says whether the step learns from a window with this value. Throws if that is an error.
+bool Stepper::accepts(double value, std::string_view what, std::span<const MicroBatch> batches) const {
+  using config::OnNonfinite;
+  if (std::isfinite(value) || arguments().on_nonfinite == OnNonfinite::proceed) return true;
+  const std::string line =
+      fmt::format("the {} of step {} is {} (dataset rows {}); the weights are as before the step; {}", what,
+                  place_.step + 1, std::isnan(value) ? std::nan("") : value, row_list(batches), advice());
+  if (arguments().on_nonfinite == OnNonfinite::error)
+    throw Error(Status::invalid_argument, line, "on_nonfinite");
+  if (setup_.log != nullptr) setup_.log->warning("train", "on_nonfinite skip: {}", line);
+  return false;
+}
+
+// Names a weight that is not finite, if any, and says how the run can be mended.
+std::string Stepper::advice() const {
+  const std::string weight = faulty_weight(*setup_.model);
+  if (!weight.empty() && place_.step == 0) return weight + std::string(kGiveFinite);
+  if (const std::string other = weight.empty() ? method_->faulty_reference() : ""; !other.empty())
+    return other + std::string(kGiveFinite);
+  return fmt::format("{}{}try a lower learning_rate than {:g}", weight, weight.empty() ? "" : "; ",
+                     arguments().learning_rate);
+}
+
+std::vector<optim::StateTensor> Stepper::kept(int64_t step) const {
+  std::vector<optim::StateTensor> all = method_->state(step);
+  for (const TrainedModel& other : method_->others())
+    for (tensor::Parameter* p : other.model->all_parameters()) all.push_back({p->name, *p->write()});
+  return all;
+}
+
+}  // namespace trl::train

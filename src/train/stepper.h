@@ -1,0 +1,103 @@
+// Makes updates: the micro-batches of a window go forward and backward, and then the weights are changed.
+// Until then only gradients have changed, and a window can be begun again.
+//
+// With optimizer_in_backward the update begins in the middle of backward. All that can be known earlier (the
+// loss, changed files of the model) is checked earlier. Another failure in that time, such as a gradient that
+// is not finite or too little memory, leaves some weights updated and others not: the stepper is torn, and
+// must not be used any more.
+#pragma once
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "kernels/path.h"
+#include "optim/optim.h"
+#include "train/batches.h"
+#include "train/gradients.h"
+#include "train/method.h"
+#include "train/setup.h"
+
+namespace trl::train {
+
+class FrozenLayers;
+class Offloading;
+
+// The place of an update in the run.
+struct StepPlace {
+  int64_t step = 0;  // updates done before
+  double learning_rate = 0;
+  // clip_by_previous_norm: the norm of the gradient of the update before; none: it is not known.
+  std::optional<double> previous_norm = {};
+};
+
+// The results of one window.
+struct Learned {
+  float loss = 0;                      // of the window: the sum over its micro-batches
+  std::vector<float> losses;           // of the micro-batches that were learned from, in their order
+  std::vector<MethodMetrics> metrics;  // theirs
+  int64_t shared_tokens = 0;           // of those micro-batches
+  double norm = std::nan("");          // of the gradient, before clipping
+  bool skipped = false;                // on_nonfinite: nothing was learned from the window
+};
+
+class Stepper {
+ public:
+  explicit Stepper(const Setup& setup);  // outlives it
+  ~Stepper();
+
+  // Makes one update: begin(), accumulate() for each micro-batch, update().
+  Learned step(std::span<const MicroBatch> window, const StepPlace& place);
+
+  // Begins a window, which outlives the update.
+  void begin(std::span<const MicroBatch> window, const StepPlace& place);
+  // Adds the gradient of the next micro-batch. false: the window is skipped, and none follows.
+  bool accumulate();
+  // Changes the weights, unless the window is skipped, and drops the gradients.
+  Learned update();
+
+  // Runs a micro-batch or a part of it through the model. Without a position: evaluation.
+  model::Output forward(const MicroBatch& batch, const std::optional<RunPosition>& training);
+
+  Method& method() const { return *method_; }
+  optim::Optimizer& optimizer() const { return *optimizer_; }
+  Offloading* offloading() const { return offloading_.get(); }  // null: activations stay in memory
+  const std::optional<data::TreeLimits>& share() const { return share_; }
+  kernels::Path path() const;  // of all kernels of this run
+  bool torn() const { return backward_step_ && backward_step_->torn(); }
+  // Returns the state that a checkpoint keeps after this many updates, besides the model and the optimizer's:
+  // the method's, and the weights of the other models that it trains.
+  std::vector<optim::StateTensor> kept(int64_t step) const;
+
+ private:
+  const config::TrainingArguments& arguments() const { return setup_.arguments; }
+  // Runs the micro-batch. backward: gets the graph of a part's share.
+  bool run(const std::function<void(const at::Tensor& graph, bool last_part)>& backward);
+  void begin_collecting();
+  bool accumulate_and_update();
+  double clip_scale(double norm) const;
+  std::optional<double> previous_scale() const;
+  bool accepts(double value, std::string_view what, std::span<const MicroBatch> batches) const;
+  std::string advice() const;
+
+  const Setup& setup_;
+  std::vector<tensor::Parameter*> parameters_;  // of all models that are trained
+  const std::shared_ptr<void> int8_;            // frozen_compute: int8
+  const std::unique_ptr<Method> method_;
+  Gradients gradients_;
+  const std::unique_ptr<optim::Optimizer> optimizer_;
+  std::optional<BackwardStep> backward_step_;  // optimizer_in_backward
+  const std::optional<data::TreeLimits> share_;
+  std::unique_ptr<FrozenLayers> frozen_;  // null: no states are kept
+  std::unique_ptr<Offloading> offloading_;
+
+  // The window.
+  std::span<const MicroBatch> window_;
+  StepPlace place_;
+  Divisors divisors_;
+  Learned learned_;
+};
+
+}  // namespace trl::train

@@ -1,0 +1,226 @@
+// include/CONFIGURATION.md, rendered from the option table.
+#pragma once
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "config/option.h"
+
+namespace trl::config::page {
+
+namespace {
+
+constexpr std::string_view kHead = R"(# Configuration
+
+Every key that a configuration takes, in a file (`trl sft --config FILE`, YAML or JSON), as a flag of the command and
+through the C API. Generated from `src/config/options.def`: do not edit.
+
+- Names, defaults and meanings are those of TRL 1.16, except in the sections *Own keys*, *runtime*, *generate*, *save*,
+  *convert*, *estimate* and *profile*.
+- An entry has the key, the trainers that have it if not all do, the default, other accepted values (with `true` or
+  `false`: the other) and the meaning; *Also* names it in earlier releases. Dashes and underscores are the same.
+- A key whose default is `null` accepts null: `null`, `none` (unless it is a value of the key) or an empty value.
+  Booleans are `true`, `yes`, `on`, `1` and `false`, `no`, `off`, `0`. A list is `[a, b]`, `a,b` or `a b`; a mapping is
+  `{a: 1, b: 2}`; bytes may have GiB, MiB, GB or MB, as in `6GiB`.
+- Every accepted value does what TRL's documentation says, unless the meaning names values that are *refused* (an error
+  with the reason) or about which the log *warns* (one line that says what will not happen).
+- The appendix lists keys that have no effect in this build but are known, so that files for TRL are read unchanged.
+- An unknown key is an error that names the key that was meant: the nearest, or that of a name which axolotl,
+  LLaMA-Factory or others use (`lr`, `cutoff_len`).
+
+## Values with another name now
+)";
+
+constexpr std::string_view kAppendix = R"(
+## Appendix: keys without effect
+
+Before each colon are the type (of `true` and `false`: boolean), the default and other values that are taken in silence;
+the first column says what any other value gets. `trl options KEY` tells what a key is for.
+
+| any other value | keys |
+|---|---|
+)";
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string code(std::string_view text) {
+  return text.empty() ? "empty" : fmt::format("`{}`", escaped(text));
+}
+
+std::string codes(const std::vector<std::string_view>& words) {
+  std::string out;
+  for (const std::string_view word : words) out += (out.empty() ? "" : ", ") + code(word);
+  return out;
+}
+
+bool contains(const std::vector<std::string_view>& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// Returns the default and the other values that work, or are at least accepted in silence.
+std::vector<std::string_view> taken(const Option& option) {
+  std::vector<std::string_view> words = split_words(option.no_ops, '|');
+  if (!contains(words, option.default_value)) words.insert(words.begin(), option.default_value);
+  return words;
+}
+
+// Returns the values of a choice that are not accepted in silence.
+std::vector<std::string_view> others(const Option& option) {
+  std::vector<std::string_view> words = choices(option);
+  std::erase_if(words, [known = taken(option)](std::string_view word) { return contains(known, word); });
+  return words;
+}
+
+// Returns the names of the trainers that this build has.
+std::string built(uint32_t trainers) {
+  const std::vector<std::string_view> methods = taken(*find_option("method"));
+  std::vector<std::string_view> names;
+  const std::string all = trainer_names(trainers, ",");
+  for (const std::string_view name : split_words(all, ','))
+    if (contains(methods, name)) names.push_back(name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+bool has_limits(const Option& option) { return !option.unsupported.empty() || !option.warning.empty(); }
+
+// Returns whether the text names each of the words, so that a list of them would add nothing.
+bool names_all(std::string_view text, const std::vector<std::string_view>& words) {
+  return std::all_of(words.begin(), words.end(), [&](auto word) { return text.find(word) != text.npos; });
+}
+
+// Returns ", integer > 0", ", or a, b" (besides the default), ...; empty if the default says all: a boolean.
+std::string accepted(const Option& option) {
+  const std::string null = option.nullable && option.default_value != "null" ? ", or null" : "";
+  const std::vector<std::string_view> words = split_words(option.accepted, '|');
+  if (option.type == OptionType::boolean) return (option.default_value == "null" ? ", boolean" : "") + null;
+  const bool explained = std::any_of(options().begin(), options().end(), [&](const Option& other) {
+    return other.accepted == option.accepted && names_all(other.doc, words);
+  });
+  if (option.type == OptionType::map && explained) return ", mapping" + null;
+  if (option.type == OptionType::choice) {
+    std::vector<std::string_view> rest = has_limits(option) ? taken(option) : words;
+    std::erase(rest, option.default_value);
+    return fmt::format(", or {}{}", fmt::join(rest, ", "), null);
+  }
+  std::string text = accepted_text(option);
+  for (const std::string_view begin : {"an ", "a ", "one of "})
+    if (text.starts_with(begin)) text.erase(0, begin.size());
+  for (const std::string_view end : {", or null", ", or a number with"})
+    text.resize(std::min(text.find(end), text.size()));
+  return ", " + text + null;
+}
+
+std::string limits(const Option& option) {
+  if (!has_limits(option)) return {};
+  if (option.unsupported.empty())
+    return fmt::format(" Warns except for {}: {}.", codes(taken(option)), option.warning);
+  if (option.type != OptionType::choice)
+    return fmt::format(" Refused except for {}: {}.", codes(taken(option)), option.unsupported);
+  constexpr size_t kFew = 8;  // of more the reason says enough
+  const std::vector<std::string_view> words = others(option);
+  return fmt::format(" Refused{}: {}.", words.size() > kFew ? "" : " " + codes(words), option.unsupported);
+}
+
+// Returns the defaults and texts that trainers have instead of those of the row.
+std::string by_trainer(const Option& option) {
+  std::string out;
+  for (const TrainerValues& values : trainer_values()) {
+    const std::string names = built(values.trainers);
+    if (values.name != option.name || names.empty()) continue;
+    out += fmt::format(" For {}: {}", names, code(values.default_value));
+    std::vector<std::string_view> words = split_words(values.accepted, '|');
+    std::erase(words, values.default_value);
+    if (!names_all(values.doc, words)) out += fmt::format(" or {}", fmt::join(words, ", "));
+    out += ".";
+    if (!values.doc.empty()) out += fmt::format(" {}", values.doc);
+  }
+  return out;
+}
+
+// Returns " (sft, dpo)" if not all trainers of this build have the option.
+std::string some_trainers(const Option& option) {
+  const std::string names = built(option.trainers);
+  return names.empty() || names == built(kAllTrainers) ? "" : fmt::format(" ({})", names);
+}
+
+std::string entry(const Option& option) {
+  std::string text = fmt::format("- {}{} = {}{}: {}{}{}", code(option.name), some_trainers(option),
+                                 code(option.default_value), accepted(option), option.doc, by_trainer(option),
+                                 limits(option));
+  if (!option.aliases.empty()) text += fmt::format(" Also: {}.", codes(alias_list(option)));
+  return text + "\n";
+}
+
+std::string outcome(const Option& option) {
+  if (!has_limits(option)) return escaped(option.doc);
+  if (option.unsupported.empty()) return fmt::format("Warning: {}.", escaped(option.warning));
+  return fmt::format("Error: {}.", escaped(option.unsupported));
+}
+
+// Writes a row for each outcome; keys that differ only in their names are listed together.
+std::string appendix() {
+  std::map<std::string, std::map<std::string, std::string>> outcomes;  // outcome, form, keys
+  for (const Option& option : options()) {
+    if (option.works) continue;
+    const bool boolean = option.type == OptionType::boolean && option.default_value != "null";
+    const std::vector<std::string_view> words = choices(option);
+    const std::string type =
+        words.empty() ? std::string(type_name(option.type)) : fmt::format("{}", fmt::join(words, ", "));
+    std::string& keys = outcomes[outcome(option)][(boolean ? "" : type + " ") + codes(taken(option))];
+    keys += (keys.empty() ? "" : ", ") + std::string(option.name);
+    for (const std::string_view alias : alias_list(option)) keys += fmt::format(" or {}", alias);
+    keys += some_trainers(option);
+  }
+  std::string out;
+  for (const auto& [outcome, forms] : outcomes) {
+    out += fmt::format("| {} | ", outcome);
+    for (const auto& [form, keys] : forms)
+      out += fmt::format("{}{}: {}", form == forms.begin()->first ? "" : "; ", form, keys);
+    out += " |\n";
+  }
+  return out;
+}
+
+// Returns whether keys of the section that work have different subjects.
+bool has_groups(std::string_view section) {
+  std::string_view group;
+  return std::any_of(options().begin(), options().end(), [&](const Option& option) {
+    if (!option.works || option.section != section) return false;
+    if (group.empty()) group = option.group;
+    return option.group != group;
+  });
+}
+
+}  // namespace
+
+inline std::string configuration_markdown() {
+  std::string out(kHead);
+  std::string_view name;
+  for (const OldValue& old : old_values()) {
+    out += old.name == name ? ", " : fmt::format("\n- {}: ", code(name = old.name));
+    out += fmt::format("{} is {}", code(old.written), code(old.meaning));
+  }
+  out += "\n";
+  std::string_view section, group;
+  for (const Option& option : options()) {
+    if (!option.works) continue;
+    const bool begins = option.section != section;
+    if (begins) out += fmt::format("\n## {}\n{}", option.section, has_groups(option.section) ? "" : "\n");
+    if ((begins || option.group != group) && has_groups(option.section))
+      out += fmt::format("\n### {}\n\n", option.group);
+    section = option.section;
+    group = option.group;
+    out += entry(option);
+  }
+  return out.append(kAppendix) + appendix();
+}
+
+}  // namespace trl::config::page

@@ -1,0 +1,90 @@
+// An update in halves is the update.
+#include "train/tiny_run.h"
+
+namespace trl::train::stepper_test {
+namespace {
+
+using test::tiny_run;
+
+struct Made {
+  std::vector<at::Tensor> weights;
+  double loss, norm;
+};
+
+// Makes two updates of three micro-batches by `make`.
+template <typename Make>
+Made made_by(const Make& make) {
+  test::SftRun run = tiny_run({{"gradient_accumulation_steps", "3"}});
+  Stepper stepper(run.setup);
+  Batches batches(*run.setup.train, run.model().config().vocab_size);
+  Made made;
+  for (int64_t step = 0; step < 2; ++step) {
+    const std::vector<MicroBatch>& window = batches.fill_window(3);
+    const Learned learned = make(stepper, window, StepPlace{step, 1e-3});
+    batches.window_done();
+    EXPECT_EQ(learned.losses.size(), 3U);
+    made.loss = static_cast<double>(learned.loss);
+    made.norm = learned.norm;
+  }
+  made.weights = run.weights();
+  return made;
+}
+
+void expect_same(const Made& got, const Made& want) {
+  EXPECT_EQ(got.loss, want.loss);
+  EXPECT_EQ(got.norm, want.norm);
+  for (size_t i = 0; i < want.weights.size(); ++i)
+    EXPECT_TRUE(at::equal(got.weights[i], want.weights[i])) << "weight " << i;
+}
+
+using Window = std::vector<MicroBatch>;
+
+Made whole() {
+  return made_by([](Stepper& stepper, const Window& window, const StepPlace& place) {
+    return stepper.step(window, place);
+  });
+}
+
+TEST(Stepper, HalvesAreTheWhole) {
+  TRL_NEED_TINY_RUN();
+  expect_same(made_by([](Stepper& stepper, const Window& window, const StepPlace& place) {
+                stepper.begin(window, place);
+                for (size_t i = 0; i < window.size(); ++i) EXPECT_TRUE(stepper.accumulate());
+                return stepper.update();
+              }),
+              whole());
+}
+
+// A window that was begun and left, after any of its micro-batches, leaves nothing behind.
+TEST(Stepper, AWindowCanBeginAgain) {
+  TRL_NEED_TINY_RUN();
+  expect_same(made_by([](Stepper& stepper, const Window& window, const StepPlace& place) {
+                stepper.begin(window, place);
+                EXPECT_TRUE(stepper.accumulate());
+                EXPECT_TRUE(stepper.accumulate());
+                return stepper.step(window, place);
+              }),
+              whole());
+}
+
+// Micro-batches are numbered among those of all processes, and draw their random numbers by that number.
+// Twice the loss of half the divisor is exact.
+TEST(Stepper, NumbersMicroBatchesOfAllProcesses) {
+  TRL_NEED_TINY_RUN();
+  const auto losses = [](int64_t processes, int64_t rank, size_t count) {
+    test::SftRun run = tiny_run({{"neftune_noise_alpha", "5"}});
+    run.setup.processes = processes;
+    run.setup.rank = rank;
+    Stepper stepper(run.setup);
+    Batches batches(*run.setup.train, run.model().config().vocab_size);
+    const Window window(count, batches.fill_window(1).at(0));
+    return stepper.step(window, StepPlace{0, 1e-3}).losses;
+  };
+  const std::vector<float> one = losses(1, 0, 2);
+  EXPECT_NE(one[0], one[1]);
+  EXPECT_EQ(losses(2, 0, 1).at(0), 2 * one[0]);
+  EXPECT_EQ(losses(2, 1, 1).at(0), 2 * one[1]);
+}
+
+}  // namespace
+}  // namespace trl::train::stepper_test
