@@ -3,6 +3,7 @@
 #include "kernels/kept_outputs.h"
 #include "kernels/path.h"
 #include "memory/recompute.h"
+#include "tensor/memory/counted.h"
 
 namespace trl::model {
 

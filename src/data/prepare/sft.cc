@@ -16,7 +16,7 @@ std::unique_ptr<const RowKind> sft_kind(const Table& table, const PrepareContext
 
 }  // namespace
 
-Examples::Examples(std::shared_ptr<const Table> table, const PrepareContext& context)
+Examples::Examples(const std::shared_ptr<const Table>& table, const PrepareContext& context)
     : rows_(table, context, sft_kind(*table, context, completion_only_)) {}
 
 std::vector<uint32_t> Examples::lengths() {
@@ -27,8 +27,9 @@ std::vector<uint32_t> Examples::lengths() {
   return out;
 }
 
-std::unique_ptr<Examples> prepare_sft(std::shared_ptr<const Table> table, const PrepareContext& context) {
-  return std::make_unique<Examples>(std::move(table), context);
+std::unique_ptr<Examples> prepare_sft(const std::shared_ptr<const Table>& table,
+                                      const PrepareContext& context) {
+  return std::make_unique<Examples>(table, context);
 }
 
 std::unique_ptr<Examples> prepare_sft(Source& source, const PrepareContext& context) {

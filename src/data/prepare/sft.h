@@ -15,7 +15,7 @@ namespace trl::data {
 // Prepared rows, read in any order: exclusive, like Preparation.
 class Examples {
  public:
-  Examples(std::shared_ptr<const Table> table, const PrepareContext& context);
+  Examples(const std::shared_ptr<const Table>& table, const PrepareContext& context);
   Preparation& rows() { return rows_; }
   int64_t size() { return rows_.size(); }
   Example read(int64_t row) { return decode_example(rows_.read(row)); }
@@ -29,7 +29,8 @@ class Examples {
 };
 
 // See Preparation. Warnings count dropped and cut rows; throws Error(format) if no row is left.
-std::unique_ptr<Examples> prepare_sft(std::shared_ptr<const Table> table, const PrepareContext& context);
+std::unique_ptr<Examples> prepare_sft(const std::shared_ptr<const Table>& table,
+                                      const PrepareContext& context);
 std::unique_ptr<Examples> prepare_sft(Source& source, const PrepareContext& context);  // reads it to its end
 
 }  // namespace trl::data

@@ -97,8 +97,9 @@ bool stand_in_order(const base::Json& messages, std::string_view text) {
     const base::Json* role = member(message, "role");
     const size_t found = text.find(words, at);
     at = found + words.size();
-    return found != std::string_view::npos && role != nullptr &&
-           std::ranges::find(kUsualRoles, *role) != kUsualRoles.end();
+    if (found == std::string_view::npos || role == nullptr || !role->is_string()) return false;
+    return std::ranges::find(kUsualRoles, std::string_view(role->get_ref<const std::string&>())) !=
+           kUsualRoles.end();
   });
 }
 
