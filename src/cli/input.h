@@ -1,4 +1,4 @@
-// What a person or another program gives a command to read: typed lines, and prompts.
+// Reads the input of a command from a person or another program: typed lines, and prompts.
 #pragma once
 #include <memory>
 #include <optional>

@@ -1,5 +1,5 @@
-// What the commands print: text that fits the terminal, words and tokens as they come, and whether stdout
-// takes it.
+// Prints the output of the commands: text that fits the terminal, words and tokens as they come; and tells
+// whether stdout takes it.
 #pragma once
 #include <cstdint>
 #include <optional>

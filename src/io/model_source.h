@@ -1,6 +1,6 @@
-// Where a model comes from: a directory, a GGUF file, or memory. Everything that reads a model takes one. It
-// opens nothing before it is asked to, and each weights() and gguf() maps the files anew. A value that is
-// cheap to copy; it keeps memory alive.
+// ModelSource names the origin of a model: a directory, a GGUF file, or memory. All readers of models take
+// it. It opens nothing before it is asked to, and each weights() and gguf() maps the files anew. It is cheap
+// to copy, and keeps memory alive.
 #pragma once
 #include <map>
 #include <memory>
