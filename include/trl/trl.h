@@ -1843,7 +1843,8 @@ typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, c
  *
  * Reads the group `generate` of options (max_new_tokens, temperature, top_p ...); temperature 0 is greedy and
  * the default. A completion ends at the model's end tokens or at max_new_tokens. With num_return_sequences n,
- * completion j of prompt i has the number i * n + j, in callbacks and in out_completions.
+ * completion j of prompt i has the number i * n + j, in callbacks and in out_completions. All are computed
+ * together: callbacks of different completions alternate, those of one come in order.
  *
  * @param generator [in] changed.
  * @param prompts [in] count texts.

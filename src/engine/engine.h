@@ -26,7 +26,7 @@ struct RunPlan;
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 18;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 19;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -158,16 +158,33 @@ struct ConvertSpec {
 // Generation takes and returns token ids; prompts are separate documents.
 inline constexpr std::string_view kNoAdapter = "none";
 
+// The order in which tokens are removed from a distribution: transformers' (top_k, top_p, min_p, typical_p,
+// epsilon_cutoff, eta_cutoff), or vLLM's, with min_p before top_k.
+enum class SamplingOrder : int32_t { transformers, vllm };
+
+// The options of one request, by the names of transformers and vLLM. Everything up to the temperature changes
+// logits of greedy choices, too.
 struct Sampling {
   int64_t max_new_tokens = 20;
-  double temperature = 0.0;  // 0: greedy
+  int64_t min_new_tokens = 0;            // no stop id before
+  std::vector<int32_t> allowed_ids;      // empty: all
+  std::vector<int32_t> suppress_tokens;  // never chosen
+  // Ids, or sequences of ids whose last one is not chosen after the others.
+  std::vector<std::vector<int32_t>> bad_words_ids;
+  std::vector<std::pair<int32_t, float>> logit_bias;       // added to the logits of these ids
+  double repetition_penalty = 1.0;                         // for ids of the prompt and the completion
+  int64_t no_repeat_ngram_size = 0;                        // no n-gram twice; 0: off
+  double frequency_penalty = 0.0, presence_penalty = 0.0;  // for ids of the completion: by count, and once
+  double temperature = 0.0;                                // 0: greedy
   double top_p = 1.0;
   int64_t top_k = 0;  // 0: off
   double min_p = 0.0;
-  double repetition_penalty = 1.0;
+  double typical_p = 1.0;
+  double epsilon_cutoff = 0.0, eta_cutoff = 0.0;  // 0: off
+  SamplingOrder order = SamplingOrder::transformers;
   uint64_t seed = 42;
-  std::span<const int32_t> stop_ids;
-  std::string_view adapter;        // empty: the adapter in use; kNoAdapter: the model without adapters
+  std::vector<int32_t> stop_ids;
+  std::string adapter;             // empty: the adapter in use; kNoAdapter: the model without adapters
   bool log_probabilities = false;  // the sink gets them: exponentials of the whole vocabulary for each token
 };
 

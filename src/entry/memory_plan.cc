@@ -15,7 +15,6 @@
 #include "kernels/probe.h"
 #include "memory/paged_memory.h"
 #include "memory/plan.h"
-#include "model/kv_cache.h"
 #include "model/layer_context.h"
 #include "model/model.h"
 #include "tensor/device.h"
@@ -93,15 +92,8 @@ int64_t counted_tokens(std::span<const int64_t> rows, const config::TrainingArgu
 
 // Returns the bytes that generation keeps for one sequence of `tokens` tokens.
 int64_t cache_bytes(const model::Model& model, int64_t tokens, bool bf16) {
-  const tensor::Rehearsal apart;
-  const model::ModelConfig& config = model.config();
-  model::KvCache cache;
-  cache.layers.resize(static_cast<size_t>(config.num_hidden_layers));
-  cache.reserve(tokens, config.num_key_value_heads, config.head_dim,
-                model.compute(bf16 ? at::kBFloat16 : at::kFloat), at::kCPU);
-  int64_t bytes = 0;
-  for (const tensor::Taken& taken : apart.taken()) bytes += taken.bytes;
-  return bytes;
+  const model::KvMemory memory = model.kv_memory(bf16 ? at::kBFloat16 : at::kFloat);
+  return memory.block_bytes() * ((tokens + kernels::kCacheRows - 1) / kernels::kCacheRows);
 }
 
 // Opens the model as a run does, in a rehearsal.

@@ -1,47 +1,37 @@
 #include "generate/generate.h"
 
 #include <algorithm>
-#include <cmath>
-#include <vector>
+#include <string>
 
 #include "base/error.h"
-#include "generate/philox.h"
+#include "generate/generator.h"
 #include "generate/sampling.h"
-#include "tensor/device.h"
 
 namespace trl::generate {
 
 namespace {
 
-// Positions to make room for at first; a cache grows as needed, so a generous max_new_tokens costs nothing
-// before it is used.
-constexpr int64_t kFirstRoom = 256;
+// Bytes of keys and values that a call may hold. A single sequence gets what it needs.
+constexpr int64_t kCacheBytes = int64_t{512} << 20;
 
-void generate_one(const model::Model& model, const model::Adapter* adapter, int64_t prompt,
-                  std::span<const int32_t> ids, const engine::Sampling& sampling, at::ScalarType compute,
-                  engine::TokenSink& sink) {
-  if (ids.empty()) fail(Status::invalid_argument, "prompt {} is empty; give at least one token", prompt);
-  std::vector<int32_t> sequence(ids.begin(), ids.end());
-  const int64_t room = static_cast<int64_t>(ids.size()) + std::min(sampling.max_new_tokens, kFirstRoom);
-  const auto cache = model.new_cache(room, adapter);
-  for (int64_t t = 0; t < sampling.max_new_tokens; ++t) {
-    const model::Output output =
-        t == 0 ? model.extend(*cache, sequence, compute) : model.extend(*cache, {sequence.back()}, compute);
-    const at::Tensor row = tensor::on_host(model.logits(output, compute));
-    const std::span<float> logits(row.data_ptr<float>(), static_cast<size_t>(row.numel()));
-    if (std::any_of(logits.begin(), logits.end(), [](float v) { return std::isnan(v); })) {
-      fail(Status::invalid_argument, "prompt {}, token {}: the model's output is not a number", prompt, t);
-    }
-    process_logits(logits, sequence, sampling);
-    const int32_t id = sampling.temperature == 0
-                           ? choose_greedy(logits)
-                           : choose_sampled(logits, uniform(sampling.seed, static_cast<uint64_t>(prompt),
-                                                            static_cast<uint64_t>(t)));
-    sequence.push_back(id);
-    if (!sink.on_token(prompt, id, sampling.log_probabilities ? log_probability(logits, id) : 0)) return;
-    if (std::find(sampling.stop_ids.begin(), sampling.stop_ids.end(), id) != sampling.stop_ids.end()) return;
+class PromptSink final : public Receiver {
+ public:
+  explicit PromptSink(engine::TokenSink& sink) : sink_(sink) {}
+  bool on_token(int64_t sequence, const Token& token) noexcept override {
+    return sink_.on_token(sequence, token.id, token.log_probability);
   }
-}
+  void on_end(int64_t sequence, Finish how, const std::string& error) noexcept override {
+    if (how == Finish::failed && failed_ < 0) failed_ = sequence, error_ = error;
+  }
+  void check() const {
+    if (failed_ >= 0) fail(Status::invalid_argument, "prompt {}, {}", failed_, error_);
+  }
+
+ private:
+  engine::TokenSink& sink_;
+  int64_t failed_ = -1;
+  std::string error_;
+};
 
 }  // namespace
 
@@ -49,10 +39,27 @@ void generate(const model::Model& model, const model::Adapter* adapter,
               std::span<const std::span<const int32_t>> prompts, const engine::Sampling& sampling,
               at::ScalarType compute, engine::TokenSink& sink) {
   check_sampling(sampling);
-  const at::NoGradGuard no_grad;
+  int64_t longest = 0;
   for (size_t i = 0; i < prompts.size(); ++i) {
-    generate_one(model, adapter, static_cast<int64_t>(i), prompts[i], sampling, compute, sink);
+    if (prompts[i].empty()) fail(Status::invalid_argument, "prompt {} is empty; give at least one token", i);
+    longest = std::max(longest, std::ssize(prompts[i]));
   }
+  Limits limits = limits_for(model, compute, kCacheBytes);
+  limits.blocks = std::max(limits.blocks, Scheduler::blocks_of(longest + sampling.max_new_tokens));
+  Generator generator(model, compute, limits);
+  // Equal prompts that follow each other are one request.
+  for (size_t i = 0, count; i < prompts.size(); i += count) {
+    count = 1;
+    while (i + count < prompts.size() && std::ranges::equal(prompts[i], prompts[i + count])) ++count;
+    generator.add({.ids = {prompts[i].begin(), prompts[i].end()},
+                   .sampling = sampling,
+                   .adapter = adapter,
+                   .count = static_cast<int64_t>(count),
+                   .stream = i});
+  }
+  PromptSink receiver(sink);
+  while (generator.step(receiver)) receiver.check();
+  receiver.check();
 }
 
 }  // namespace trl::generate

@@ -1,6 +1,6 @@
-// Turns logits into the next token: transformers' logits processors in their order, then one draw. Pure
-// functions.
+// Chooses the next token from processed logits (logits.h). Pure functions.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <span>
 
@@ -11,16 +11,33 @@ namespace trl::generate {
 // Throws Error(invalid_config) naming the key.
 void check_sampling(const engine::Sampling& sampling);
 
-// Applies the repetition penalty over the ids of `previous`; then, unless greedy (temperature 0):
-// temperature, top_k, top_p, min_p. Removed tokens get -inf; the largest is never removed.
-void process_logits(std::span<float> logits, std::span<const int32_t> previous,
-                    const engine::Sampling& sampling);
-
 // Choices from processed logits without a NaN.
 int32_t choose_greedy(std::span<const float> logits);  // the first maximum
 // Inverts the cumulative distribution at `uniform`.
 int32_t choose_sampled(std::span<const float> logits, double uniform);
-// The log-probability of the id under the softmax.
-float log_probability(std::span<const float> logits, int32_t id);
+// The log-probability of the id under the softmax at a temperature.
+float log_probability(std::span<const float> logits, int32_t id, double temperature = 1);
+
+// Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): random numbers as a pure
+// function of key and counter, so that the draw for one token does not depend on earlier draws.
+inline std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t a = uint64_t{0xD2511F53u} * counter[0];
+    const uint64_t b = uint64_t{0xCD9E8D57u} * counter[2];
+    counter = {static_cast<uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(b),
+               static_cast<uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(a)};
+    key[0] += 0x9E3779B9u;
+    key[1] += 0xBB67AE85u;
+  }
+  return counter;
+}
+
+// A number in [0, 1) with 53 random bits: the draw for one position of one prompt.
+inline double uniform(uint64_t seed, uint64_t prompt, uint64_t position) {
+  const auto low = [](uint64_t v) { return static_cast<uint32_t>(v); };
+  const auto high = [](uint64_t v) { return static_cast<uint32_t>(v >> 32); };
+  const auto r = philox({low(position), high(position), low(prompt), high(prompt)}, {low(seed), high(seed)});
+  return static_cast<double>(((uint64_t{r[0]} << 32) | r[1]) >> 11) * 0x1p-53;
+}
 
 }  // namespace trl::generate

@@ -168,7 +168,7 @@ struct AttentionOptions {
   double scale = 1.0;                   // factor of q k^T
   int64_t window = 0;                   // sliding window: a query sees the last `window` positions; 0: all
   double softcap = 0;                   // scores become softcap tanh(score / softcap) (Gemma 2); 0: they stay
-  AttentionPluginPtr plugin = nullptr;  // null: the built-in kernel, which attention_decode always is
+  AttentionPluginPtr plugin = nullptr;  // null: the built-in kernel, which cached_attention always is
   // Dropout of the softmax's weights: query row t of the batch, head h and key row s are row t * heads + h
   // and column s. A plug-in refuses it.
   Dropout dropout = {};
@@ -186,13 +186,26 @@ at::Tensor gated(Activation kind, const at::Tensor& gate, const at::Tensor& up);
 // The same for [gate | up] in one: [tokens, 2 * width] -> [tokens, width].
 at::Tensor gated(Activation kind, const at::Tensor& gate_up);
 
-// Keys and values of consecutive positions: [rows, kv_heads, d] each.
-struct KeyValues {
-  at::Tensor keys, values;
+// Keys and values that are kept while sequences grow, in blocks of kCacheRows positions.
+struct CacheShape {
+  int64_t kv_heads, head_dim;
+  at::ScalarType type;  // of the computation
 };
-// One query row per sequence against the first `length` rows of cached pages (decoding; no gradient).
-// q: [heads, d] -> out [heads, d]
-void attention_decode(const at::Tensor& q, at::ArrayRef<KeyValues> pages, int64_t length,
-                      const AttentionOptions& options, at::Tensor& out);
+// Elements of a layer's keys and values in a block, which each back end lays out for itself. A block is
+// [layers, cache_elements()].
+int64_t cache_elements(const CacheShape& shape, at::Device device);
+
+// Rows [begin, begin + rows) of a batch: they follow each other in one sequence, from `position` on.
+struct CachedRun {
+  int64_t begin, rows, position;
+  // The sequence's, from its first position up to the last of these rows. Only one sequence owns the blocks
+  // from `position` on.
+  at::ArrayRef<at::Tensor> blocks;
+};
+// Keeps the keys and values of all rows, and then attends: each row sees its sequence up to itself. No
+// gradient. A row has the same bits in every batch, and with the built-in kernel those of attention(). q:
+// [tokens, heads, d]; k, v: [tokens, kv_heads, d] -> [tokens, heads, d].
+at::Tensor cached_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            at::ArrayRef<CachedRun> runs, int64_t layer, const AttentionOptions& options);
 
 }  // namespace trl::kernels

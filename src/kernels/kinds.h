@@ -19,4 +19,7 @@ enum class NormKind : int32_t { rms, rms_wide, rms_offset, layer };
 // or 2i and 2i + 1 (GPT-J, Cohere, GLM).
 enum class RopeLayout : int32_t { halves, pairs };
 
+// Positions in a block of keys and values that are kept while sequences grow.
+inline constexpr int64_t kCacheRows = 64;
+
 }  // namespace trl::kernels

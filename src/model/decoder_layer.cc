@@ -105,7 +105,7 @@ int64_t BlockMlp::bytes_per_token(at::ScalarType compute) const {
 // summed in these pieces, and products cut the rows of such tiles alike.
 int64_t BlockMlp::tile_tokens(int64_t tokens, const LayerContext& context) const {
   const bool kept = (at::GradMode::is_enabled() && !context.again) || kernels::keeps_products();
-  if (context.cache != nullptr || kernels::path() == kernels::Path::plain) return tokens;
+  if (context.cached != nullptr || kernels::path() == kernels::Path::plain) return tokens;
   if (context.tiles.mlp_tokens == 0 && kept) return tokens;
   const int64_t wanted =
       context.tiles.mlp_tokens > 0 ? context.tiles.mlp_tokens : kTileBytes / bytes_per_token(context.compute);
@@ -155,19 +155,12 @@ at::Tensor BlockAttention::heads_of(const at::Tensor& x, int64_t count, const No
 
 at::Tensor BlockAttention::attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                   const LayerContext& context) const {
-  if (context.cache == nullptr) {
-    kernels::AttentionOptions chosen = options;
-    chosen.plugin = context.attention;
-    chosen.dropout = context.dropout(weight_dropout, DropPlace::attention_weights);
-    return kernels::attention(q, k, v, context.segments, chosen);
-  }
-  context.cache->write(context.past, k, v);
-  if (context.past == 0) return kernels::attention(q, k, v, context.segments, options);
-  // A later call brings one position: its query attends to all cached ones.
-  at::Tensor attended = tensor::empty_like(q, tensor::MemoryKind::workspace);
-  at::Tensor row = attended.select(0, 0);
-  kernels::attention_decode(q.select(0, 0), context.cache->pages, context.past + 1, options, row);
-  return attended;
+  if (context.cached != nullptr)
+    return kernels::cached_attention(q, k, v, *context.cached, context.layer, options);
+  kernels::AttentionOptions chosen = options;
+  chosen.plugin = context.attention;
+  chosen.dropout = context.dropout(weight_dropout, DropPlace::attention_weights);
+  return kernels::attention(q, k, v, context.segments, chosen);
 }
 
 // All dense products that read x are in one op.

@@ -10,7 +10,6 @@
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/experts/experts.h"
 #include "kernels/kernels.h"
-#include "model/kv_cache.h"
 #include "model/rope.h"
 
 namespace trl::model {
@@ -70,8 +69,9 @@ struct LayerContext {
   kernels::SegmentsPtr segments;
   std::vector<RopeTables> ropes;                    // one for each kind of layer
   kernels::AttentionPluginPtr attention = nullptr;  // null: the built-in one
-  LayerCache* cache = nullptr;     // decoding: keys and values are written to rows past, past + 1, ...
-  int64_t past = 0;                // positions in the cache before this call
+  // Decoding: the rows continue these sequences, whose keys and values are cached; null: they are documents.
+  const std::vector<kernels::CachedRun>* cached = nullptr;
+  int64_t layer = 0;               // decoding: the layer's number
   const Wiring* wiring = nullptr;  // null: the model alone
   // Training: the seeds of this layer's dropout, and of that of the adapter's terms; empty: no dropout.
   std::optional<uint64_t> random = {}, term_random = {};

@@ -23,18 +23,6 @@ std::vector<int64_t> rows_of(const kernels::Segments& segments) {
   return rows;
 }
 
-// Whether the cached keys become useless: "longrope" turns every position differently as soon as the text is
-// longer than the original context.
-bool outgrows(const RopeConfig& rope, int64_t held, int64_t more) {
-  const int64_t limit = rope.original_max_position_embeddings;
-  return rope.type == "longrope" && held > 0 && held <= limit && held + more > limit;
-}
-
-std::vector<int32_t> joined(std::vector<int32_t> first, const std::vector<int32_t>& second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
-}
-
 }  // namespace
 
 Model::Model(ModelFiles files, std::shared_ptr<const WeightSource> source, at::ScalarType dtype,
@@ -138,13 +126,19 @@ LayerContext Model::context(const ForwardInput& input, const ForwardOptions& opt
   context.tiles = options.tiles;
   context.segments = input.segments;
   context.first = input.first;
+  context.ropes = rope_tables_of(input.position_ids, input.reach);
+  return context;
+}
+
+std::vector<RopeTables> Model::rope_tables_of(const at::Tensor& position_ids, int64_t reach) const {
+  std::vector<RopeTables> tables;
   const auto add = [&](const RopeConfig& rope) {
-    const RopeTables host = rope_tables(rope, config().head_dim, input.position_ids, input.reach);
-    context.ropes.push_back({host.cos.to(device_), host.sin.to(device_)});
+    const RopeTables host = rope_tables(rope, config().head_dim, position_ids, reach);
+    tables.push_back({host.cos.to(device_), host.sin.to(device_)});
   };
   if (config().rope.type != "none") add(config().rope);
   if (config().sliding_rope) add(*config().sliding_rope);
-  return context;
+  return tables;
 }
 
 // An adapter that is merged is in the weights.
@@ -255,56 +249,6 @@ std::vector<at::Tensor> Model::hidden_states(const ForwardInput& input, const Fo
   for (const auto& layer : layers_) states.push_back(layer->forward(states.back(), shared).stream);
   states.back() = kernels::norm(states.back(), shared.placed(norm_));
   return states;
-}
-
-std::shared_ptr<KvCache> Model::new_cache(int64_t capacity, std::optional<const Adapter*> adapter) const {
-  auto cache = std::make_shared<KvCache>();
-  cache->first_rows = std::max<int64_t>(1, capacity);
-  cache->adapter = adapter ? *adapter : adapters_.in_use();
-  cache->layers.resize(layers_.size());
-  return cache;
-}
-
-Output Model::extend(KvCache& cache, const std::vector<int32_t>& ids, at::ScalarType wanted) const {
-  if (ids.empty()) fail(Status::invalid_argument, "no token to extend the sequence with");
-  const at::NoGradGuard no_grad;
-  const auto count = static_cast<int64_t>(ids.size());
-  cache.reserve(count, config().num_key_value_heads, config().head_dim, compute(wanted), device_);
-  if (outgrows(config().rope, cache.length, count)) {
-    const std::vector<int32_t> all = joined(cache.ids, ids);
-    cache.length = 0;
-    cache.ids.clear();
-    return step(cache, all.data(), std::ssize(all), wanted);
-  }
-  if (cache.length == 0) return step(cache, ids.data(), count, wanted);
-  Output last;
-  for (const int32_t id : ids) last = step(cache, &id, 1, wanted);
-  return last;
-}
-
-Output Model::step(KvCache& cache, const int32_t* ids, int64_t count, at::ScalarType wanted) const {
-  ForwardInput input;
-  input.input_ids = at::empty({count}, at::kInt);
-  input.position_ids = at::empty({count}, at::kInt);
-  std::copy(ids, ids + count, input.input_ids.data_ptr<int32_t>());
-  for (int64_t i = 0; i < count; ++i)
-    input.position_ids.data_ptr<int32_t>()[i] = static_cast<int32_t>(cache.length + i);
-  input.segments =
-      std::make_shared<kernels::Segments>(kernels::Segments{{0, static_cast<int32_t>(count)}, count});
-  check(input);
-  LayerContext shared = context(input, {.compute = wanted, .adapter = cache.adapter});
-  shared.past = cache.length;
-  at::Tensor x = embed(input, {}, shared);
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    shared.cache = &cache.layers[i];
-    x = layers_[i]->forward(x, shared).stream;
-  }
-  check_files();
-  cache.length += count;
-  cache.ids.insert(cache.ids.end(), ids, ids + count);
-  return {kernels::norm(x.narrow(0, count - 1, 1).contiguous(), shared.placed(norm_)),
-          {},
-          head_with(cache.adapter)};
 }
 
 using adapter::ModuleKind;

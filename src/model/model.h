@@ -18,7 +18,7 @@
 #include "kernels/head/head.h"
 #include "kernels/kernels.h"
 #include "model/adapters.h"
-#include "model/kv_cache.h"
+#include "model/kv_memory.h"
 #include "model/layer_context.h"
 #include "model/loader.h"
 #include "model/open.h"
@@ -178,11 +178,20 @@ class Model {
   // norm.
   std::vector<at::Tensor> hidden_states(const ForwardInput& input, const ForwardOptions& options) const;
 
-  // Decoding: appends ids (a whole prompt, or one token) to the cache; the hidden state of the result is that
-  // of the last id, [1, hidden]. capacity: the positions to reserve at first; the cache grows as needed.
-  // adapter: as in ForwardOptions, for every call that extends this cache.
-  std::shared_ptr<KvCache> new_cache(int64_t capacity, std::optional<const Adapter*> adapter = {}) const;
-  Output extend(KvCache& cache, const std::vector<int32_t>& ids, at::ScalarType compute) const;
+  // Decoding: computes rows that continue sequences, whose keys and values are in blocks of a KvMemory. Each
+  // row sees its sequence up to itself, and has the same bits whatever rows are computed with it. The result
+  // has the hidden states of the rows that are wanted, in this order, without a gradient. adapter: as in
+  // ForwardOptions; the same for every row of a sequence.
+  Output extend(const SequenceRows& rows, at::ScalarType compute,
+                std::optional<const Adapter*> adapter = {}) const;
+  // Whether the keys of `held` positions become useless when their sequence reaches `reach`: "longrope" turns
+  // every position differently once a text is longer than the original context.
+  bool outgrows(int64_t held, int64_t reach) const {
+    const int64_t limit = config().rope.original_max_position_embeddings;
+    return config().rope.type == "longrope" && held > 0 && held <= limit && reach > limit;
+  }
+  // Memory for that, for a computation of this type.
+  KvMemory kv_memory(at::ScalarType compute) const;
 
  private:
   void check(const ForwardInput& input) const;
@@ -205,10 +214,11 @@ class Model {
   int64_t frozen_layers(const Adapter* adapter) const;
   at::Tensor below(const ForwardInput& input, const ForwardOptions& options, int64_t layers) const;
   LayerContext context(const ForwardInput& input, const ForwardOptions& options) const;
+  // The rotary tables of some rows, for each kind of layer; reach: 0: their own.
+  std::vector<RopeTables> rope_tables_of(const at::Tensor& position_ids, int64_t reach) const;
+  std::vector<RopeTables> ropes_by_run(const SequenceRows& rows, const at::Tensor& position_ids) const;
   at::Tensor embed(const ForwardInput& input, const ForwardOptions& options,
                    const LayerContext& context) const;
-  // Runs one pass over the layers; the positions continue after those in the cache.
-  Output step(KvCache& cache, const int32_t* ids, int64_t count, at::ScalarType compute) const;
 
   ModelFiles files_;
   at::ScalarType dtype_;

@@ -15,6 +15,7 @@
 #include "model/golden_batch.h"
 #include "model/model.h"
 #include "support/golden.h"
+#include "support/sequence.h"
 
 namespace trl::checkpoint {
 namespace {
@@ -44,10 +45,10 @@ Results results(Model& model, tensor::Parameter& head, at::ScalarType wanted) {
   out.gradient = hidden.grad();
   const at::NoGradGuard guard;
   out.logits = kernels::head_logits(hidden.detach(), head, model.head_options(wanted));
-  const auto cache = model.new_cache(8);
+  test::Sequence sequence(model, options.compute);
   std::vector<at::Tensor> rows;
   for (const std::vector<int32_t>& ids : std::vector<std::vector<int32_t>>{{5, 6, 7, 8}, {9}, {10}}) {
-    rows.push_back(model.extend(*cache, ids, options.compute).hidden);
+    rows.push_back(sequence.extend(ids).hidden);
     rows.push_back(kernels::head_logits(rows.back(), head, model.head_options(wanted)).narrow(1, 0, 64));
   }
   out.steps = at::cat(rows);
@@ -88,12 +89,12 @@ TEST(KeptGguf, AFileThatIsCutIsAnError) {
   const TemporaryDirectory directory;
   const std::string file = write_gguf_of(directory, "llama", "q8_0");
   const auto model = Model::open(file, "keep");
-  const auto cache = model->new_cache(8);
-  model->extend(*cache, {5, 6}, at::kFloat);
+  test::Sequence sequence(*model);
+  sequence.extend({5, 6});
   const std::string bytes = base::read_file(file);
   std::filesystem::resize_file(file, bytes.size() / 2);
   try {
-    model->extend(*cache, {7}, at::kFloat);
+    sequence.extend({7});
     FAIL() << "computed";
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), Status::io);

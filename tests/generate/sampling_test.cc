@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "generate/philox.h"
+#include "generate/logits.h"
 #include "generate/sampling.h"
 #include "support/golden.h"
 
@@ -25,8 +25,6 @@ std::vector<float> floats_of(const Json& list) {
   return values;
 }
 
-constexpr float kRemoved = -std::numeric_limits<float>::infinity();
-
 bool has_ties(const Json& logits) {
   const std::vector<float> values = floats_of(logits);
   return std::set<float>(values.begin(), values.end()).size() < values.size();
@@ -39,6 +37,17 @@ engine::Sampling sampling_of(const Json& config) {
   s.top_p = config.value("top_p", 1.0);
   s.min_p = config.value("min_p", 0.0);
   s.repetition_penalty = config.value("repetition_penalty", 1.0);
+  s.typical_p = config.value("typical_p", 1.0);
+  s.epsilon_cutoff = config.value("epsilon_cutoff", 0.0);
+  s.eta_cutoff = config.value("eta_cutoff", 0.0);
+  s.no_repeat_ngram_size = config.value("no_repeat_ngram_size", int64_t{0});
+  s.frequency_penalty = config.value("frequency_penalty", 0.0);
+  s.presence_penalty = config.value("presence_penalty", 0.0);
+  s.min_new_tokens = config.value("min_tokens", int64_t{0});
+  s.bad_words_ids = config.value("bad_words_ids", std::vector<std::vector<int32_t>>());
+  s.allowed_ids = config.value("allowed_token_ids", std::vector<int32_t>());
+  const Json bias = config.value("logit_bias", Json::object());
+  for (const auto& [id, value] : bias.items()) s.logit_bias.emplace_back(std::stoi(id), value.get<float>());
   return s;
 }
 
@@ -49,15 +58,10 @@ TEST(Sampling, ProcessedLogitsAsRecorded) {
   int ties = 0;
   for (const Json& one : cases) {
     const Json& config = one["config"];
-    bool ours = true;
-    for (const auto& [key, value] : config.items()) {
-      ours = ours && (key == "temperature" || key == "top_k" || key == "top_p" || key == "min_p" ||
-                      key == "repetition_penalty");
-    }
-    if (!ours) continue;
     SCOPED_TRACE(config.dump());
     std::vector<float> logits = floats_of(one["logits"]);
-    process_logits(logits, one["previous_ids"].get<std::vector<int32_t>>(), sampling_of(config));
+    const auto previous = one["previous_ids"].get<std::vector<int32_t>>();
+    process_logits(logits, previous, previous.size(), sampling_of(config));
     std::vector<float> want = floats_of(one["processed_logits"]);
     std::vector<float> probs = floats_of(one["probs"]);
     EXPECT_EQ(logits.size() - static_cast<size_t>(std::count(logits.begin(), logits.end(), kRemoved)),
@@ -84,8 +88,34 @@ TEST(Sampling, ProcessedLogitsAsRecorded) {
     }
     ++run;
   }
-  EXPECT_EQ(run, 100);
-  EXPECT_EQ(ties, 40);
+  EXPECT_EQ(run, 120);
+  EXPECT_EQ(ties, 48);
+}
+
+// Penalties by themselves, which a greedy choice gets, and all of it.
+TEST(Sampling, OfVllmAsWrittenOut) {
+  TRL_NEED_GOLDEN("sampling/vllm.json");
+  const Json cases = test::golden_json("sampling/vllm.json")["cases"];
+  for (const Json& one : cases) {
+    SCOPED_TRACE(one["config"].dump());
+    std::vector<int32_t> ids = one["prompt_ids"];
+    const size_t prompt = ids.size();
+    const auto completion = one["new_ids"].get<std::vector<int32_t>>();
+    ids.insert(ids.end(), completion.begin(), completion.end());
+    engine::Sampling sampling = sampling_of(one["config"]);
+    sampling.order = engine::SamplingOrder::vllm;
+    sampling.stop_ids = one["end_ids"].get<std::vector<int32_t>>();
+    for (const std::string stage : {"penalised_logits", "processed_logits"}) {
+      std::vector<float> logits = floats_of(one["logits"]);
+      engine::Sampling used = sampling;
+      if (stage == "penalised_logits") used.temperature = 0;
+      process_logits(logits, ids, prompt, used);
+      const std::vector<float> want = floats_of(one[stage]);
+      for (size_t i = 0; i < want.size(); ++i)
+        EXPECT_TRUE(test::close(logits[i], want[i], test::limits::function)) << stage << " " << i;
+    }
+  }
+  EXPECT_GE(cases.size(), 60u);
 }
 
 std::vector<float> random_logits(size_t count, uint64_t seed) {
@@ -116,7 +146,7 @@ TEST(Sampling, TopPOfALargeVocabularyKeepsWhatASortWould) {
       s.temperature = 1;
       s.top_p = top_p;
       std::vector<float> logits = given;
-      process_logits(logits, {}, s);
+      process_logits(logits, {}, 0, s);
       EXPECT_EQ(logits, want) << count << " tokens, top_p " << top_p;
     }
   }
@@ -138,12 +168,12 @@ TEST(Sampling, GreedyTakesTheFirstMaximumAndIgnoresWarpers) {
   engine::Sampling s;
   s.top_k = 1;
   std::vector<float> logits = {1, 3, 3, 0};
-  process_logits(logits, {}, s);
+  process_logits(logits, {}, 0, s);
   EXPECT_EQ(logits, (std::vector<float>{1, 3, 3, 0}));
   EXPECT_EQ(choose_greedy(logits), 1);
   EXPECT_NEAR(log_probability(logits, 1), 3 - std::log(std::exp(1.0) + 2 * std::exp(3.0) + 1), 1e-6);
   s.repetition_penalty = 2;
-  process_logits(logits, std::vector<int32_t>{1, 1, -5, 99}, s);
+  process_logits(logits, std::vector<int32_t>{1, 1, -5, 99}, 4, s);
   EXPECT_EQ(logits, (std::vector<float>{1, 1.5f, 3, 0}));
 }
 
@@ -153,7 +183,7 @@ TEST(Sampling, ATemperatureNextToNothingIsGreedy) {
     engine::Sampling s;
     s.temperature = temperature;
     std::vector<float> logits = {1e10f, 3e10f, -3e10f};
-    process_logits(logits, {}, s);
+    process_logits(logits, {}, 0, s);
     EXPECT_EQ(logits, (std::vector<float>{removed, 0, removed})) << temperature;
     EXPECT_EQ(choose_sampled(logits, 0.5), 1);
   }

@@ -154,45 +154,5 @@ TEST(Attention, WrongSegmentsAreRefused) {
   bad_prefix({-2, 0, 0});
 }
 
-// Groups of heads by four and the rest together, whole vectors and not, pages that end anywhere.
-TEST(AttentionDecode, EqualsLastRowOfAttention) {
-  struct Shape {
-    int64_t length, heads, kv_heads, width;
-    std::vector<int64_t> pages;
-  };
-  for (const Shape& s : {Shape{33, 6, 2, 20, {40}},
-                         {33, 9, 3, 64, {1, 10, 29}},
-                         {200, 14, 2, 64, {64, 200}},
-                         {300, 4, 4, 33, {300}},
-                         {1, 2, 1, 128, {7, 7}}}) {
-    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-      for (const auto& [window, softcap] : {std::pair{0, 0.0}, {5, 0.0}, {0, 0.7}, {90, 0.0}}) {
-        int64_t rows = 0;
-        for (const int64_t page : s.pages) rows += page;
-        const Case c{{s.length}, s.heads, s.kv_heads, s.width, window};
-        const at::Tensor q = random({s.length, s.heads, s.width}, 1, type);
-        const at::Tensor k = random({rows, s.kv_heads, s.width}, 2, type);
-        const at::Tensor v = random({rows, s.kv_heads, s.width}, 3, type);
-        const at::Tensor want = attention(q, k.narrow(0, 0, s.length), v.narrow(0, 0, s.length),
-                                          segments_of(c), {0.2, window, softcap});
-        std::vector<KeyValues> pages;
-        int64_t row = 0;
-        for (const int64_t page : s.pages) {
-          pages.push_back({k.narrow(0, row, page), v.narrow(0, row, page)});
-          row += page;
-        }
-        at::Tensor out = at::empty({s.heads, s.width}, at::TensorOptions().dtype(type));
-        attention_decode(q.select(0, s.length - 1), pages, s.length, {0.2, window, softcap}, out);
-        EXPECT_LT(error_of(out, want.select(0, s.length - 1)), tolerance(type))
-            << s.length << " " << type << " " << window;
-        const at::Tensor first = out.clone();
-        const Threads other(3);
-        attention_decode(q.select(0, s.length - 1), pages, s.length, {0.2, window, softcap}, out);
-        EXPECT_TRUE(same_bits(out, first));
-      }
-    }
-  }
-}
-
 }  // namespace
 }  // namespace trl::kernels

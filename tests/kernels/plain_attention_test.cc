@@ -58,26 +58,5 @@ TEST(PlainAttention, GradientsAreDerivatives) {
   test::expect_plain_gradients_in_double(attention_of({{7, 1, 4}, 4, 2, 6, 3}, at::kFloat));
 }
 
-TEST(PlainAttention, DecodingIsTheSame) {
-  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    for (const int64_t window : {0, 5, 50}) {
-      const at::Tensor q = random({6, 20}, 1, type), k = random({40, 2, 20}, 2, type);
-      const at::Tensor v = random({40, 2, 20}, 3, type);
-      const std::vector<KeyValues> pages = {{k.narrow(0, 0, 9), v.narrow(0, 0, 9)},
-                                            {k.narrow(0, 9, 31), v.narrow(0, 9, 31)}};
-      at::Tensor want = at::empty_like(q);
-      {
-        const test::PathScope scope(test::Path::plain);
-        attention_decode(q, pages, 33, {0.2, window}, want);
-      }
-      test::each_table([&] {
-        at::Tensor got = at::empty_like(q);
-        attention_decode(q, pages, 33, {0.2, window}, got);
-        EXPECT_LT(test::error_of(got, want), type == at::kFloat ? 2e-6 : 4e-3) << window;
-      });
-    }
-  }
-}
-
 }  // namespace
 }  // namespace trl::kernels

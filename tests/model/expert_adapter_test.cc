@@ -9,6 +9,7 @@
 #include "model/model.h"
 #include "model/seeded_runs.h"
 #include "support/error_of.h"
+#include "support/sequence.h"
 
 namespace trl::model {
 namespace {
@@ -188,11 +189,11 @@ TEST_P(ExpertAdapters, Decode) {
   const auto model = open();
   std::vector<int32_t> ids = rows()[1];
   const at::Tensor want = model->logits(model->forward(test::forward_input({ids}), {}), at::kFloat)[-1];
-  const auto cache = model->new_cache(static_cast<int64_t>(ids.size()));
+  test::Sequence sequence(*model);
   const int32_t last = ids.back();
   ids.pop_back();
-  model->extend(*cache, ids, at::kFloat);
-  const at::Tensor got = model->logits(model->extend(*cache, {last}, at::kFloat), at::kFloat)[0];
+  sequence.extend(ids);
+  const at::Tensor got = model->logits(sequence.extend({last}), at::kFloat)[0];
   EXPECT_LE(test::used_limit(got, want, test::limits::forward), 1);
 }
 

@@ -3,6 +3,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
+#include "support/sequence.h"
 
 #include <mutex>
 #include <set>
@@ -271,9 +272,9 @@ TEST_P(Families, NothingIsComputedByOperatorsOnTheCpu) {
     const Output output = model->forward(test::forward_input(rows), {.router_loss = true, .random = 1});
     test::nll_loss(output.hidden, model->head(), targets, 1, model->head_options(at::kFloat), nullptr)
         .backward();
-    const auto cache = model->new_cache(4);
+    test::Sequence sequence(*model);
     for (const std::vector<int32_t>& ids : {std::vector<int32_t>{3, 4, 5}, {6}})
-      logits_of(*model, model->extend(*cache, ids, at::kFloat).hidden);
+      logits_of(*model, sequence.extend(ids).hidden);
     return Operators::computed();
   };
   EXPECT_EQ(computed(kernels::Path::fused), std::set<std::string>{});
@@ -283,10 +284,10 @@ TEST_P(Families, NothingIsComputedByOperatorsOnTheCpu) {
 TEST_P(Families, GreedyDecodingThroughTheCache) {
   for (const Json& greedy : json()["greedy"]) {
     const auto model = open();
-    const auto cache = model->new_cache(4);  // too small on purpose: it grows
+    test::Sequence sequence(*model);
     std::vector<int32_t> next = greedy["prompt"];
     for (size_t step = 0; step < greedy["tokens"].size(); ++step) {
-      const at::Tensor logits = logits_of(*model, model->extend(*cache, next, at::kFloat).hidden)[0];
+      const at::Tensor logits = logits_of(*model, sequence.extend(next).hidden)[0];
       next = {static_cast<int32_t>(logits.argmax().item<int64_t>())};
       ASSERT_EQ(next[0], greedy["tokens"][step]) << step;
       EXPECT_TRUE(close(logits[next[0]].item<double>(), greedy["logits"][step], test::limits::forward))

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <ATen/core/grad_mode.h>
+#include "support/sequence.h"
 
 #include "base/error.h"
 #include "model/golden_batch.h"
@@ -179,9 +180,9 @@ TEST(Forward, GreedyDecodingThroughTheCache) {
       for (size_t i = 0; i < json["input_ids"][row].size(); ++i) {
         if (json["attention_mask"][row][i] == 1) next.push_back(json["input_ids"][row][i].get<int32_t>());
       }
-      const auto cache = recorded.model->new_cache(4);  // too small on purpose: it grows
+      test::Sequence sequence(*recorded.model);
       for (size_t step = 0; step < json["max_new_tokens"]; ++step) {
-        const at::Tensor hidden = recorded.model->extend(*cache, next, at::kFloat).hidden;
+        const at::Tensor hidden = sequence.extend(next).hidden;
         const at::Tensor logits = logits_of(*recorded.model, hidden, at::kFloat)[0];
         const int64_t best = logits.argmax().item<int64_t>();
         ASSERT_EQ(best, json["new_tokens"][row][step].get<int64_t>()) << row << " " << step;
@@ -220,14 +221,13 @@ TEST(Forward, CacheAgreesWithTheWholeSequence) {
     SCOPED_TRACE(name);
     const auto model = Model::open(test::golden_path("models/" + name), "float32");
     const at::Tensor whole = model->forward(test::forward_input({ids}), {}).hidden;
-    const auto cache = model->new_cache(1);
+    test::Sequence sequence(*model);
     const std::vector<int32_t> head(ids.begin(), ids.begin() + 5);
-    EXPECT_LE(test::used_limit(model->extend(*cache, head, at::kFloat).hidden[0], whole[4], {1e-5, 1e-5}), 1);
+    EXPECT_LE(test::used_limit(sequence.extend(head).hidden[0], whole[4], {1e-5, 1e-5}), 1);
     const std::vector<int32_t> middle(ids.begin() + 5, ids.begin() + 11);
-    EXPECT_LE(test::used_limit(model->extend(*cache, middle, at::kFloat).hidden[0], whole[10], {1e-5, 1e-5}),
-              1);
+    EXPECT_LE(test::used_limit(sequence.extend(middle).hidden[0], whole[10], {1e-5, 1e-5}), 1);
     for (size_t i = 11; i < ids.size(); ++i) {
-      const at::Tensor hidden = model->extend(*cache, {ids[i]}, at::kFloat).hidden;
+      const at::Tensor hidden = sequence.extend({ids[i]}).hidden;
       EXPECT_LE(test::used_limit(hidden[0], whole[static_cast<int64_t>(i)], {1e-5, 1e-5}), 1) << i;
     }
   }
@@ -244,7 +244,7 @@ TEST(Forward, RefusesIdsOutsideTheVocabulary) {
       EXPECT_EQ(error.message(), fmt::format("token id {} is outside the vocabulary of 448 tokens", id));
     }
   }
-  EXPECT_THROW(model->extend(*model->new_cache(1), {}, at::kFloat), Error);
+  EXPECT_THROW(model->extend({}, at::kFloat), Error);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "model/model.h"
 #include "model/quantised.h"
 #include "support/seeded_model.h"
+#include "support/sequence.h"
 
 namespace trl::model {
 namespace {
@@ -48,10 +49,9 @@ at::Tensor logits(Model& model, int64_t tokens, at::ScalarType compute) {
 
 at::Tensor decoded_steps(Model& model, at::ScalarType compute) {
   const at::NoGradGuard guard;
-  const auto cache = model.new_cache(8);
-  std::vector<at::Tensor> rows{model.extend(*cache, {5, 6, 7, 8}, model.compute(compute)).hidden};
-  for (const int32_t id : {9, 10, 11})
-    rows.push_back(model.extend(*cache, {id}, model.compute(compute)).hidden);
+  test::Sequence sequence(model, model.compute(compute));
+  std::vector<at::Tensor> rows{sequence.extend({5, 6, 7, 8}).hidden};
+  for (const int32_t id : {9, 10, 11}) rows.push_back(sequence.extend({id}).hidden);
   return at::cat(rows);
 }
 

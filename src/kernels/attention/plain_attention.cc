@@ -111,28 +111,41 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   return at::cat(parts, 0);
 }
 
-void attention_decode(const at::Tensor& q, at::ArrayRef<KeyValues> pages, int64_t length,
-                      const AttentionOptions& options, at::Tensor& out) {
-  const int64_t first = options.window > 0 ? std::max<int64_t>(0, length - options.window) : 0;
-  const int64_t kv_heads = pages[0].keys.size(1);
-  const at::ScalarType type = wide_type(q);
-  const at::Tensor query = by_head(q.unsqueeze(0), kv_heads, type);
-  std::vector<at::Tensor> scores, values;
-  std::vector<int64_t> counts;
-  int64_t start = 0;
-  for (const KeyValues& page : pages) {
-    const int64_t rows = page.keys.size(0), row = std::max<int64_t>(0, first - start);
-    const int64_t count = std::min(length - start, rows) - row;
-    start += rows;
-    if (count <= 0) continue;
-    scores.push_back(scores_of(query, by_head(page.keys.narrow(0, row, count), kv_heads, type), options));
-    values.push_back(by_head(page.values.narrow(0, row, count), kv_heads, type));
-    counts.push_back(count);
+int64_t cache_elements(const CacheShape& shape) { return 2 * kCacheRows * shape.kv_heads * shape.head_dim; }
+
+// The layer's keys, or values, of positions [begin, end), block by block. A block's layer is [2, kCacheRows,
+// kv_heads, d].
+std::vector<at::Tensor> cached_rows(const CachedRun& run, int64_t layer, int64_t which,
+                                    const at::Tensor& like, int64_t begin, int64_t end) {
+  std::vector<at::Tensor> rows;
+  for (int64_t at = begin, next; at < end; at = next) {
+    next = std::min(end, (at / kCacheRows + 1) * kCacheRows);
+    rows.push_back(run.blocks[static_cast<size_t>(at / kCacheRows)][layer]
+                       .view({2, kCacheRows, like.size(1), like.size(2)})[which]
+                       .narrow(0, at % kCacheRows, next - at));
   }
-  const std::vector<at::Tensor> weights = at::cat(scores, -1).softmax(-1).split_with_sizes(counts, -1);
-  at::Tensor sum = weights[0].matmul(values[0]);
-  for (size_t i = 1; i < weights.size(); ++i) sum += weights[i].matmul(values[i]);
-  out.copy_(sum.reshape(out.sizes()));
+  return rows;
+}
+
+at::Tensor cached_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            at::ArrayRef<CachedRun> runs, int64_t layer, const AttentionOptions& options) {
+  AttentionOptions own = options;
+  own.dropout = {};
+  std::vector<at::Tensor> parts;
+  for (const CachedRun& run : runs) {
+    const int64_t end = run.position + run.rows;
+    std::vector<at::Tensor> seen;
+    for (const auto& [which, from] : {std::pair{0, k}, std::pair{1, v}}) {
+      int64_t row = run.begin;
+      for (const at::Tensor& to : cached_rows(run, layer, which, k, run.position, end)) {
+        to.copy_(from.narrow(0, row, to.size(0)));
+        row += to.size(0);
+      }
+      seen.push_back(at::cat(cached_rows(run, layer, which, k, 0, end), 0));
+    }
+    parts.push_back(segment(q.narrow(0, run.begin, run.rows), seen[0], seen[1], {}, own));
+  }
+  return at::cat(parts, 0);
 }
 
 }  // namespace trl::kernels::plain

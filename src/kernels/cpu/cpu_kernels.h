@@ -140,6 +140,7 @@ struct HeadFactors {
   const float *top, *scale, *spread;
   const HeadTarget *targets, *end;
 };
+inline constexpr int64_t kSkinnyGroup = 32;  // rows
 // y[row, n] = sum_k x[row, k] w[n, k] + bias[n] for n in [begin, end).
 struct Skinny {
   const void* x;
@@ -148,18 +149,32 @@ struct Skinny {
   void* y;
   int64_t rows, k, x_stride, y_stride;
   Type x_type, w_type, bias_type, y_type;
-  bool near = false;  // w is in the first-level cache
+  bool near = false;             // w is in the first-level cache
+  const void* packed = nullptr;  // x from skinny_pack(), if skinny_bytes() is not 0
+  bool by_columns = false;       // w is [k, n]
+  int64_t w_stride = 0;          // elements between the rows of w; 0: they are adjacent
 };
-// The queries of one position that share keys and values, against `count` of these. The results are joined
-// with those of other rows: out is the sum of e^(score - top) value, sum is the sum of e^(score - top).
-struct Decode {
-  const void* q;              // [group, head_dim]
-  const void *keys, *values;  // the first position's; positions are kv_stride apart
-  float *top, *sum, *out;     // [group], [group], [group, head_dim]
-  float* scores;              // [group, count] work memory
-  int64_t group, count, head_dim, kv_stride;
-  float scale, softcap;
+// Keys and values of one head at consecutive positions of a block, where they take cache_elements() elements,
+// laid out for the instruction set.
+struct CacheRows {
+  const void *keys, *values;  // the first row's; rows are `stride` elements apart
+  void* to;                   // the head's part of the block
+  int64_t first, rows;        // places in the block
+  int64_t head_dim, stride;
   Type type;
+};
+// Rows of a sequence at consecutive positions, in one block of positions, and heads that share keys: each row
+// sees the keys up to its own position. rows * heads is at most kCacheRows.
+struct CachedAttention {
+  const void* q;  // the first row's first head; heads are adjacent, rows row_stride elements apart
+  void* out;      // the same
+  const char* const* blocks;  // of the sequence, from its first position on
+  int64_t offset;             // bytes in a block before the part of this head of keys
+  int64_t position, rows, heads, head_dim, row_stride;
+  int64_t window;        // 0: all
+  float scale, softcap;  // softcap 0: none
+  Type type;
+  float* work;  // cached_work() floats
 };
 
 // Rows of a part of a matrix in 4-bit codes (io/four_bit.h): row r begins at element first + r * pitch.
@@ -252,7 +267,10 @@ struct CpuKernels {
   void (*attention_backward)(const Attention&);
   int64_t (*attention_forward_work)(int64_t head_dim);
   int64_t (*attention_backward_work)(const Attention&);
-  void (*attention_decode)(const Decode&);
+  int64_t (*cache_elements)(int64_t head_dim, Type type);
+  void (*cache_write)(const CacheRows&);
+  int64_t (*cached_work)(int64_t head_dim);
+  void (*cached_attention)(const CachedAttention&);
   HeadBytes (*head_bytes)(const HeadTile&);
   void (*head_pack)(const HeadTile&, const void* x, float* work);  // x: [rows, width] of the tile's type
   // Logits of [begin, end) of the vocabulary; stats: [rows], updated with them
@@ -264,6 +282,10 @@ struct CpuKernels {
   void (*head_finish)(float* x, float scale, float softcap, int64_t count);
   void (*softmax)(const void* z, Type type, float* p, int64_t count);
   float (*dot)(const void* a, const void* b, Type type, int64_t count);
+  // Bytes of x in the form that skinny() reads; 0: it reads x itself.
+  int64_t (*skinny_bytes)(const Skinny&);
+  void (*skinny_pack)(const Skinny&, void* to, int64_t begin, int64_t end);  // groups of kSkinnyGroup rows
+  // A sum depends neither on the other rows nor on their number.
   void (*skinny)(const Skinny&, int64_t begin, int64_t end);
   void (*four_bit)(const FourBitRows&);
   // Outputs [0, w.rows) of a product with the rows that w describes, instead of a.w. Returns false if it

@@ -4,6 +4,7 @@
 #include "kernels/gemm/gemm.h"
 
 #include "kernels/gemm/gemm_products.h"
+#include "kernels/weight/row_products.h"
 
 namespace trl::kernels {
 
@@ -57,7 +58,7 @@ void multiply_in_float32(const Matrix& a, const Matrix& b, void* c, at::ScalarTy
   });
 }
 
-thread_local bool each_row_by_itself = false;
+thread_local bool each_row_by_itself = false, independent_rows = false;
 
 // The sizes of tiles, measured on Zen 5: full rows of C are best, because B is packed once per tile. With a
 // long sum (the head's grad hidden) a tile's B must be narrow to stay in the cache; with few rows only
@@ -269,6 +270,10 @@ void note(tensor::Job job, const Matrix& a, int64_t columns) {
 
 }  // namespace
 
+IndependentRows::IndependentRows() : before_(std::exchange(independent_rows, true)) {}
+IndependentRows::~IndependentRows() { independent_rows = before_; }
+bool IndependentRows::active() { return independent_rows; }
+
 EachRowByItself::EachRowByItself() : before_(std::exchange(each_row_by_itself, true)) {}
 EachRowByItself::~EachRowByItself() { each_row_by_itself = before_; }
 
@@ -279,6 +284,7 @@ void gemm(at::ArrayRef<Multiplication> all, size_t of) {
     note(tensor::Job::product, m.a, m.b.cols);
     for (const Factors& f : m.more) note(tensor::Job::product, f.a, f.b.cols);
   }
+  if (independent_rows) return multiply_rows(all);
   multiply(all, of);
 }
 

@@ -45,6 +45,20 @@ class EachRowByItself {
 };
 inline constexpr int64_t kRowsTogether = 96;
 
+// During its lifetime on a thread, the bits of a row of C depend only on that row of A and on B, for an A
+// that is not transposed: kernels of the CPU's table (cpu_kernels.h) multiply instead of oneDNN.
+class IndependentRows {
+ public:
+  IndependentRows();
+  ~IndependentRows();
+  IndependentRows(const IndependentRows&) = delete;
+  IndependentRows& operator=(const IndependentRows&) = delete;
+  static bool active();
+
+ private:
+  const bool before_;
+};
+
 // A product with a separate result, for a call that divides several among the threads together.
 struct Multiplication {
   Matrix a, b;

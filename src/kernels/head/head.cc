@@ -141,7 +141,8 @@ void check(const at::Tensor& hidden, const Parameter& head, const HeadTargets& t
 }
 
 void multiply_encoded(const at::Tensor& x, const tensor::Encoded& head, at::Tensor& logits) {
-  if (x.size(0) <= kSkinnyRows) return skinny_products(x, SkinnyProduct{{}, {}, logits, &head});
+  if (x.size(0) <= kSkinnyRows || IndependentRows::active())
+    return skinny_products(x, SkinnyProduct{{}, {}, logits, &head});
   const Matrix rows{x.data_ptr(), x.scalar_type(), x.size(0), x.size(1), x.size(1)};
   gemm(PanelMultiplication{rows, panels(head, x.scalar_type(), true), logits.data_ptr(), at::kFloat,
                            logits.size(1)});
@@ -216,7 +217,7 @@ at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOpti
   const auto patched = own_rows(options) ? with_own_rows(head, *options.own_rows, options.compute) : nullptr;
   if (const tensor::Encoded* const encoded = patched ? patched.get() : head.encoded())
     multiply_encoded(operand, *encoded, logits);
-  else if (hidden.size(0) <= kSkinnyRows && head.dtype() == options.compute)
+  else if ((hidden.size(0) <= kSkinnyRows || IndependentRows::active()) && head.dtype() == options.compute)
     skinny_products(operand, SkinnyProduct{*read(head, options.compute), {}, logits});
   else
     gemm(operand, false, *read(head, options.compute), true, logits);

@@ -72,7 +72,7 @@ at::Tensor project(const at::Tensor& x, const Projection& p, const TensorFactors
     narrow.push_back(p.int8->forward(y, added, beta));
     return y;
   }
-  if (!p.transposed && in_panels(*p.weight, compute)) {
+  if (!p.transposed && in_panels(*p.weight, compute) && !IndependentRows::active()) {
     multiply_panels(x, *p.weight, true, added, y, beta);
     return y;
   }
@@ -102,7 +102,8 @@ std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> pr
                                 at::ArrayRef<TensorFactors> added) {
   const at::ScalarType compute = x.scalar_type();
   std::vector<at::Tensor> outputs;
-  const bool skinny = x.size(0) <= kSkinnyRows && std::ranges::all_of(projections, [&](const Projection& p) {
+  const bool few = x.size(0) <= kSkinnyRows || IndependentRows::active();
+  const bool skinny = few && std::ranges::all_of(projections, [&](const Projection& p) {
                         return !p.transposed && !in_int8(p, compute) &&
                                (p.weight->encoded() != nullptr || p.weight->dtype() == compute);
                       });
@@ -154,76 +155,6 @@ void input_gradient(at::ArrayRef<at::Tensor> dys, at::ArrayRef<Projection> proje
   const bool alone = narrow.empty() && in_panels_too.empty();
   if ((alone || !sum.empty()) && added.a.defined()) sum.push_back(added);
   if (!sum.empty()) gemm(sum, dx, beta);
-}
-
-namespace {
-
-constexpr int64_t kDecodedRows = 4;  // rows of a weight decoded at a time: they stay in the first-level cache
-
-// The product's outputs from `begin` on, whose weights are in `rows`.
-Skinny part_of(const Skinny& whole, int64_t begin, const void* rows) {
-  const auto moved = [&](const void* at, Type type) {
-    return static_cast<const char*>(at) + begin * (type == Type::f32 ? 4 : 2);
-  };
-  Skinny part = whole;
-  part.w = rows;
-  part.near = true;
-  part.y = const_cast<char*>(moved(whole.y, whole.y_type));
-  if (whole.bias != nullptr) part.bias = moved(whole.bias, whole.bias_type);
-  return part;
-}
-
-// Computes outputs [begin, end) of a product with an encoded weight.
-void skinny_decoded(const Skinny& whole, const SkinnyProduct& p, int64_t begin, int64_t end, void* rows) {
-  const auto codes = four_bit_rows(*p.encoded, {p.first_row + begin, end - begin, 0, whole.k});
-  if (codes && cpu().skinny_four_bit(part_of(whole, begin, nullptr), *codes)) return;
-  for (int64_t out = begin; out < end; out += kDecodedRows) {
-    const int64_t count = std::min(kDecodedRows, end - out);
-    p.encoded->decode({p.first_row + out, count, 0, whole.k}, scalar_type(whole.w_type), rows, whole.k);
-    cpu().skinny(part_of(whole, out, rows), 0, count);
-  }
-}
-
-}  // namespace
-
-// Each thread takes the next outputs when it is done, since other programs may slow any thread down at any
-// time.
-void skinny_products(const at::Tensor& x, at::ArrayRef<SkinnyProduct> products) {
-  const tensor::Timed timed(tensor::Part::gemm);
-  constexpr int64_t kUnit = 16;  // outputs
-  std::vector<Skinny> all;
-  std::vector<int64_t> starts = {0};  // each product's first among the units of all
-  for (const SkinnyProduct& p : products) {
-    const bool biased = p.bias.defined();
-    all.push_back({x.data_ptr(), p.encoded == nullptr ? p.w.data_ptr() : nullptr,
-                   biased ? p.bias.data_ptr() : nullptr, p.y.data_ptr(), x.size(0), x.size(1), x.size(1),
-                   p.y.size(1), type_of(x), p.encoded == nullptr ? type_of(p.w) : type_of(x),
-                   biased ? type_of(p.bias) : Type::f32, type_of(p.y)});
-    starts.push_back(starts.back() + (p.y.size(1) + kUnit - 1) / kUnit);
-  }
-  const int64_t count = starts.back(), width = std::min<int64_t>(tensor::threads(), (count + 3) / 4);
-  const int64_t piece = std::clamp<int64_t>(count / std::max<int64_t>(1, 4 * width), 1, 64);
-  std::atomic<int64_t> next{0}, place{0};
-  const bool decodes =
-      std::ranges::any_of(products, [](const SkinnyProduct& p) { return p.encoded != nullptr; });
-  const int64_t bytes =
-      decodes ? round_up(kDecodedRows * x.size(1) * static_cast<int64_t>(x.element_size()), 64) : 0;
-  const at::Tensor work = tensor::empty({width * bytes}, at::kByte, MemoryKind::workspace);
-  tensor::parallel_for(width, 1, [&](int64_t, int64_t) {
-    uint8_t* const mine = work.data_ptr<uint8_t>() + place.fetch_add(1) * bytes;
-    for (int64_t begin = next.fetch_add(piece); begin < count; begin = next.fetch_add(piece)) {
-      for (size_t i = 0; i < all.size(); ++i) {
-        const int64_t from = std::max(begin, starts[i]) - starts[i];
-        const int64_t to = std::min(begin + piece, starts[i + 1]) - starts[i];
-        if (from >= to) continue;
-        const int64_t last = std::min(to * kUnit, all[i].y_stride);
-        if (products[i].encoded == nullptr)
-          cpu().skinny(all[i], from * kUnit, last);
-        else
-          skinny_decoded(all[i], products[i], from * kUnit, last, mine);
-      }
-    }
-  });
 }
 
 }  // namespace trl::kernels

@@ -1,0 +1,93 @@
+#include "generate/block_pool.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace trl::generate {
+
+// FNV-1a over the words (Fowler, Noll & Vo).
+size_t ContentHash::operator()(const Content& content) const noexcept {
+  uint64_t hash = 0xcbf29ce484222325u;
+  const auto add = [&](uint64_t word) { hash = (hash ^ word) * 0x100000001b3u; };
+  add(content.before);
+  for (const int32_t id : content.ids) add(static_cast<uint32_t>(id));
+  return static_cast<size_t>(hash ^ (hash >> 32));
+}
+
+std::optional<int32_t> BlockPool::take() {
+  int32_t block = 0;
+  if (!free_.empty()) {
+    std::ranges::pop_heap(free_, std::greater());
+    block = free_.back();
+    free_.pop_back();
+  } else if (std::ssize(blocks_) < limit_) {
+    block = static_cast<int32_t>(blocks_.size());
+    blocks_.emplace_back();
+  } else if (!unused_.empty()) {
+    block = unused_.front();
+    unused_.pop_front();
+    forget(blocks_[static_cast<size_t>(block)]);
+  } else {
+    return std::nullopt;
+  }
+  blocks_[static_cast<size_t>(block)].users = 1;
+  ++used_;
+  return block;
+}
+
+void BlockPool::share(int32_t number) {
+  Block& block = blocks_[static_cast<size_t>(number)];
+  if (block.users++ > 0) return;
+  ++used_;
+  unused_.erase(block.unused);
+}
+
+void BlockPool::drop(int32_t number) {
+  Block& block = blocks_[static_cast<size_t>(number)];
+  if (--block.users > 0) return;
+  --used_;
+  if (block.known) {
+    block.unused = unused_.insert(unused_.end(), number);
+    return;
+  }
+  free_.push_back(number);
+  std::ranges::push_heap(free_, std::greater());
+}
+
+uint64_t BlockPool::hold(int32_t number, Content content) {
+  const auto [place, added] = known_.try_emplace(std::move(content), number);
+  if (!added) return blocks_[static_cast<size_t>(place->second)].number;
+  Block& block = blocks_[static_cast<size_t>(number)];
+  block.content = place;
+  block.known = true;
+  return block.number = contents_++;
+}
+
+std::optional<BlockPool::Found> BlockPool::share(const Content& content) {
+  const auto place = known_.find(content);
+  if (place == known_.end()) return std::nullopt;
+  share(place->second);
+  return Found{place->second, blocks_[static_cast<size_t>(place->second)].number};
+}
+
+void BlockPool::forget(Block& block) {
+  known_.erase(block.content);
+  block.known = false;
+}
+
+void BlockPool::forget() {
+  for (Block& block : blocks_)
+    if (block.known) forget(block);
+  for (const int32_t number : unused_) free_.push_back(number);
+  std::ranges::make_heap(free_, std::greater());
+  unused_.clear();
+}
+
+int32_t BlockPool::end() const {
+  auto end = static_cast<int32_t>(blocks_.size());
+  const auto idle = [](const Block& block) { return block.users == 0 && !block.known; };
+  while (end > 0 && idle(blocks_[static_cast<size_t>(end - 1)])) --end;
+  return end;
+}
+
+}  // namespace trl::generate

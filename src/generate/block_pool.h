@@ -1,0 +1,73 @@
+// Which blocks of the cache of keys and values are in use, by number: a fixed budget, counts of users, and
+// the contents of full blocks, by which sequences that begin alike share them. Without tensors:
+// model::KvMemory has the memory of a block.
+#pragma once
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace trl::generate {
+
+// The tokens of a full block and all that precedes them. before: the content() of the block before it, or a
+// number that tells apart whatever else keys depend on (weights, an adapter).
+struct Content {
+  uint64_t before = 0;
+  std::vector<int32_t> ids;
+  bool operator==(const Content&) const = default;
+};
+struct ContentHash {
+  size_t operator()(const Content& content) const noexcept;
+};
+
+class BlockPool {
+ public:
+  explicit BlockPool(int64_t limit) : limit_(limit) {}
+
+  // A block with one user; nothing: all have users. A block that has none but a known content is given away
+  // last, the least recently used first.
+  std::optional<int32_t> take();
+  void share(int32_t block);
+  void drop(int32_t block);  // its content stays known as long as nobody takes the block
+  int64_t users(int32_t block) const { return blocks_[static_cast<size_t>(block)].users; }
+
+  // Says what a full block holds. Returns a number that stands for it in Content::before. If another block
+  // holds the same, this one remains unknown.
+  uint64_t hold(int32_t block, Content content);
+  struct Found {
+    int32_t block;
+    uint64_t content;
+  };
+  // Shares the block that holds this.
+  std::optional<Found> share(const Content& content);
+  // No content is known from here on: weights changed.
+  void forget();
+
+  int64_t limit() const { return limit_; }
+  int64_t used() const { return used_; }                                  // blocks that have users
+  int64_t known() const { return static_cast<int64_t>(unused_.size()); }  // others whose content is known
+  int64_t left() const { return limit_ - used_; }                         // what take() can give
+  // One more than the largest number of a block that is used or known.
+  int32_t end() const;
+
+ private:
+  struct Block {
+    int64_t users = 0;
+    std::unordered_map<Content, int32_t, ContentHash>::const_iterator content;
+    bool known = false;
+    uint64_t number = 0;                  // of its content
+    std::list<int32_t>::iterator unused;  // its place there, if it has no users and is known
+  };
+  void forget(Block& block);
+
+  int64_t limit_, used_ = 0;
+  uint64_t contents_ = uint64_t{1} << 32;  // contents numbered so far, above all numbers of callers
+  std::vector<Block> blocks_;
+  std::vector<int32_t> free_;  // a heap, the smallest on top
+  std::list<int32_t> unused_;  // known blocks without users, the least recently used first
+  std::unordered_map<Content, int32_t, ContentHash> known_;
+};
+
+}  // namespace trl::generate

@@ -1,0 +1,22 @@
+// Changes logits before a token is chosen, as transformers' logits processors and vLLM do. Pure functions.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "engine/engine.h"
+
+namespace trl::generate {
+
+// The logit of a token that is not chosen.
+inline constexpr float kRemoved = -std::numeric_limits<float>::infinity();
+
+// ids: the prompt, whose length is `prompt`, and the completion so far. In this order: allowed_ids,
+// bad_words_ids, suppress_tokens, min_new_tokens, logit_bias, repetition_penalty, no_repeat_ngram_size,
+// frequency_penalty and presence_penalty; then, unless greedy (temperature 0), temperature and what
+// Sampling::order says. Removed tokens get kRemoved. From the temperature on, the largest is never removed.
+void process_logits(std::span<float> logits, std::span<const int32_t> ids, size_t prompt,
+                    const engine::Sampling& sampling);
+
+}  // namespace trl::generate

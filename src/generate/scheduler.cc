@@ -1,0 +1,240 @@
+#include "generate/scheduler.h"
+
+#include <algorithm>
+
+#include "kernels/kinds.h"
+
+namespace trl::generate {
+
+using kernels::kCacheRows;
+
+int64_t Scheduler::blocks_of(int64_t length) { return (length + kCacheRows - 1) / kCacheRows; }
+
+int64_t Scheduler::add(std::vector<int32_t> ids, int64_t count, uint64_t apart) {
+  const int64_t first = numbered_;
+  std::vector<int64_t> followers;
+  for (; numbered_ < first + count; ++numbered_) {
+    Sequence& sequence = all_[numbered_];
+    sequence.ids = ids;
+    sequence.given = {{0, std::ssize(ids)}};
+    sequence.apart = sequence.content = apart;
+    if (numbered_ > first) followers.push_back(numbered_);
+  }
+  lead(first, std::move(followers));
+  waiting_.insert(first);
+  return first;
+}
+
+// Sequences that run go on first, in the order in which they came; then others begin. After a sequence had to
+// give its blocks back, none begins in the same step.
+Scheduler::Step Scheduler::next() {
+  Step step;
+  int64_t budget = limits_.step_tokens;
+  const int64_t before = running();
+  const std::vector<int64_t> all(running_.begin(), running_.end());
+  for (const int64_t number : all) {
+    if (budget == 0) break;
+    const int64_t rows = std::min<int64_t>(budget, std::ssize(at(number).ids) - at(number).computed);
+    if (rows > 0 && running_.contains(number) && fits(number, rows)) add_work(number, budget, step);
+  }
+  if (running() == before) admit(budget, step);
+  step.copies = copies_;
+  return step;
+}
+
+// Whether there are blocks for more rows of a sequence that runs. Younger ones give theirs back for it;
+// without them it gives back its own.
+bool Scheduler::fits(int64_t number, int64_t rows) {
+  Sequence& sequence = at(number);
+  while (!reserve(sequence, sequence.computed + rows)) {
+    if (take_back()) continue;
+    const int64_t youngest = *running_.rbegin();
+    wait(youngest);
+    if (youngest == number) return false;
+  }
+  return true;
+}
+
+void Scheduler::add_work(int64_t number, int64_t& budget, Step& step) {
+  const Sequence& sequence = at(number);
+  const int64_t left = std::ssize(sequence.ids) - sequence.computed, rows = std::min(budget, left);
+  Work& work = step.work.emplace_back(number, sequence.computed, rows);
+  budget -= rows;
+  if (rows < left) return;
+  work.ready = {number};
+  work.ready.insert(work.ready.end(), sequence.followers.begin(), sequence.followers.end());
+}
+
+// A sequence begins when there are blocks for all of its ids.
+void Scheduler::admit(int64_t& budget, Step& step) {
+  while (!waiting_.empty() && budget > 0 && running() < limits_.step_sequences) {
+    const int64_t number = *waiting_.begin();
+    Sequence& sequence = at(number);
+    find_prefix(sequence);
+    const int64_t wanted = blocks_of(std::ssize(sequence.ids)) - std::ssize(sequence.blocks);
+    while (wanted > pool_.left() && take_back()) {
+    }
+    if (wanted > pool_.left()) return release(sequence);
+    waiting_.erase(number);
+    running_.insert(number);
+    const int64_t rows = std::min<int64_t>(budget, std::ssize(sequence.ids) - sequence.computed);
+    if (fits(number, rows)) add_work(number, budget, step);
+  }
+}
+
+// Gives the sequence blocks of its own for the positions from `computed` up to `end`. A block that others use
+// is copied if it holds anything of the sequence. false: blocks are missing; those that it got remain.
+bool Scheduler::reserve(Sequence& sequence, int64_t end) {
+  for (int64_t i = sequence.computed / kCacheRows; i < blocks_of(end); ++i) {
+    const bool held = i < std::ssize(sequence.blocks);
+    if (held && pool_.users(sequence.blocks[static_cast<size_t>(i)]) == 1) continue;
+    const std::optional<int32_t> own = pool_.take();
+    if (!own) return false;
+    if (!held) {
+      sequence.blocks.push_back(*own);
+      continue;
+    }
+    int32_t& block = sequence.blocks[static_cast<size_t>(i)];
+    copies_.push_back({block, *own});
+    pool_.drop(block);
+    block = *own;
+  }
+  return true;
+}
+
+// Takes the blocks of a paused sequence, if one has any.
+bool Scheduler::take_back() {
+  const auto found =
+      std::ranges::find_if(paused_, [&](int64_t number) { return !at(number).blocks.empty(); });
+  if (found == paused_.end()) return false;
+  release(at(*found));
+  return true;
+}
+
+void Scheduler::wait(int64_t number) {
+  release(at(number));
+  running_.erase(number);
+  waiting_.insert(number);
+}
+
+void Scheduler::release(Sequence& sequence) {
+  const auto own = [&](const Copy& copy) {
+    return std::ranges::find(sequence.blocks, copy.to) != sequence.blocks.end();
+  };
+  std::erase_if(copies_, own);
+  for (const int32_t block : sequence.blocks) pool_.drop(block);
+  sequence.blocks.clear();
+  sequence.computed = sequence.known = 0;
+  sequence.content = sequence.apart;
+}
+
+Content Scheduler::content_of(const Sequence& sequence) const {
+  const auto begin = sequence.ids.begin() + sequence.known * kCacheRows;
+  return {sequence.content, {begin, begin + kCacheRows}};
+}
+
+// At least the last id is computed, since something follows it.
+void Scheduler::find_prefix(Sequence& sequence) {
+  while (shares(sequence) && sequence.computed + kCacheRows < std::ssize(sequence.ids)) {
+    const std::optional<BlockPool::Found> found = pool_.share(content_of(sequence));
+    if (!found) return;
+    sequence.blocks.push_back(found->block);
+    sequence.content = found->content;
+    sequence.computed += kCacheRows;
+    ++sequence.known;
+  }
+}
+
+void Scheduler::learn(Sequence& sequence) {
+  for (; shares(sequence) && (sequence.known + 1) * kCacheRows <= sequence.computed; ++sequence.known) {
+    const int32_t block = sequence.blocks[static_cast<size_t>(sequence.known)];
+    sequence.content = pool_.hold(block, content_of(sequence));
+  }
+}
+
+void Scheduler::done(const Step& step) {
+  copies_.clear();
+  for (const Work& work : step.work) {
+    Sequence& sequence = at(work.sequence);
+    sequence.computed = work.first + work.count;
+    learn(sequence);
+    if (!work.ready.empty()) follow(sequence);
+  }
+}
+
+void Scheduler::follow(Sequence& leader) {
+  for (const int64_t number : leader.followers) {
+    Sequence& sequence = at(number);
+    sequence.leader = -1;
+    sequence.blocks = leader.blocks;
+    for (const int32_t block : sequence.blocks) pool_.share(block);
+    sequence.computed = leader.computed;
+    sequence.known = leader.known;
+    sequence.content = leader.content;
+    running_.insert(number);
+  }
+  leader.followers.clear();
+}
+
+void Scheduler::lead(int64_t number, std::vector<int64_t> followers) {
+  for (const int64_t follower : followers) at(follower).leader = number;
+  at(number).leader = -1;
+  at(number).followers = std::move(followers);
+}
+
+void Scheduler::append(int64_t number, int32_t id) {
+  at(number).ids.push_back(id);
+  go_on(number, std::ssize(at(number).ids) - 1);
+}
+
+void Scheduler::pause(int64_t number) {
+  running_.erase(number);
+  paused_.insert(number);
+}
+
+void Scheduler::extend(int64_t number, std::span<const int32_t> ids) {
+  Sequence& sequence = at(number);
+  const int64_t before = std::ssize(sequence.ids);
+  sequence.ids.insert(sequence.ids.end(), ids.begin(), ids.end());
+  sequence.given.push_back({before, std::ssize(sequence.ids)});
+  paused_.erase(number);
+  running_.insert(number);
+  go_on(number, before);
+  if (sequence.blocks.empty()) wait(number);
+}
+
+void Scheduler::go_on(int64_t number, int64_t before) {
+  const int64_t length = std::ssize(at(number).ids), limit = limits_.common_length;
+  if (limits_.recompute_longer && before <= limit && length > limit) wait(number);
+}
+
+void Scheduler::end(int64_t number) {
+  Sequence& sequence = at(number);
+  release(sequence);
+  for (std::set<int64_t>* const set : {&waiting_, &running_, &paused_}) set->erase(number);
+  if (sequence.leader >= 0) std::erase(at(sequence.leader).followers, number);
+  if (!sequence.followers.empty()) {
+    std::vector<int64_t> others = std::move(sequence.followers);
+    const int64_t first = others.front();
+    others.erase(others.begin());
+    lead(first, std::move(others));
+    waiting_.insert(first);
+  }
+  all_.erase(number);
+}
+
+void Scheduler::recompute() {
+  for (const int64_t number : std::vector<int64_t>(running_.begin(), running_.end())) wait(number);
+  for (const int64_t number : paused_) release(at(number));
+  pool_.forget();
+}
+
+int64_t Scheduler::reach(int64_t number, int64_t position) const {
+  const Sequence& sequence = at(number);
+  if (limits_.recompute_longer) return std::ssize(sequence.ids);
+  for (const Given& given : sequence.given)
+    if (position >= given.begin && position < given.end) return given.end;
+  return position + 1;
+}
+
+}  // namespace trl::generate

@@ -1,0 +1,116 @@
+// Which rows of which sequences are computed next, in which blocks: continuous batching (Yu et al. 2022,
+// "Orca") over blocks (Kwon et al. 2023, "PagedAttention"). Without tensors. First come, first served: if
+// blocks run out, the youngest sequence gives its own back, and is computed again later.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "generate/block_pool.h"
+
+namespace trl::generate {
+
+struct Limits {
+  int64_t blocks = 1;
+  int64_t step_tokens = 512;  // rows of a step; at least 1
+  int64_t step_sequences = 256;
+  bool prefix_cache = true;
+  // Keys depend on the ids, their positions and the adapter, if a sequence is at most this long. Those of a
+  // longer one also depend on reach(); if recompute_longer, they all do, on the present length.
+  int64_t common_length = INT64_MAX;
+  bool recompute_longer = false;
+};
+
+class Scheduler {
+ public:
+  explicit Scheduler(const Limits& limits) : limits_(limits), pool_(limits.blocks) {}
+
+  // Waits from here on. `count` sequences begin with these ids, and their rows are computed once. apart: a
+  // number below 2^32 that tells apart whatever keys depend on besides ids. Returns the first one's number;
+  // the others follow. The blocks of one must fit into the limit: see blocks_of().
+  int64_t add(std::vector<int32_t> ids, int64_t count, uint64_t apart);
+  static int64_t blocks_of(int64_t length);
+
+  struct Work {
+    int64_t sequence;
+    int64_t first, count;  // positions
+    // Those that continue from the last of these positions: this sequence, and others of one prompt. Empty:
+    // more of its ids follow.
+    std::vector<int64_t> ready;
+  };
+  struct Copy {
+    int32_t from, to;
+  };
+  struct Step {
+    std::vector<Work> work;
+    std::vector<Copy> copies;  // of whole blocks, before the rows are computed
+    bool empty() const { return work.empty(); }
+  };
+  // Chooses the rows of the next step. Nothing has been computed until done(): after an error the same call
+  // gives rows for the same sequences.
+  Step next();
+  void done(const Step& step);
+
+  // The following functions take sequences that are not over.
+  void append(int64_t sequence, int32_t id);  // one that is ready; it goes on
+  void pause(int64_t sequence);  // one that is ready; it keeps its blocks while nobody needs them
+  void extend(int64_t sequence, std::span<const int32_t> ids);  // a paused one; it goes on
+  void end(int64_t sequence);                                   // any; its blocks are given back
+  // Keys and values of all are of no use any more.
+  void recompute();
+
+  bool idle() const { return waiting_.empty() && running_.empty(); }
+  std::span<const int32_t> ids(int64_t sequence) const { return at(sequence).ids; }
+  std::span<const int32_t> blocks(int64_t sequence) const { return at(sequence).blocks; }
+  // The number of positions that counted when the keys of a position were first computed: those of the ids
+  // that were given together, or those up to its own.
+  int64_t reach(int64_t sequence, int64_t position) const;
+  const BlockPool& pool() const { return pool_; }
+  const Limits& limits() const { return limits_; }
+  int64_t waiting() const { return std::ssize(waiting_); }
+  int64_t running() const { return std::ssize(running_); }
+
+ private:
+  struct Given {
+    int64_t begin, end;
+  };
+  struct Sequence {
+    std::vector<int32_t> ids, blocks;
+    std::vector<Given> given;        // the ids that were not generated
+    std::vector<int64_t> followers;  // wait until all ids are computed, and then share the blocks
+    int64_t leader = -1;
+    int64_t computed = 0;
+    int64_t known = 0;                // blocks whose content is known
+    uint64_t apart = 0, content = 0;  // content: of the last of them, or apart
+  };
+
+  const Sequence& at(int64_t sequence) const { return all_.at(sequence); }
+  Sequence& at(int64_t sequence) { return all_.at(sequence); }
+  bool fits(int64_t number, int64_t rows);
+  void add_work(int64_t number, int64_t& budget, Step& step);
+  void admit(int64_t& budget, Step& step);
+  bool reserve(Sequence& sequence, int64_t end);
+  bool take_back();
+  void wait(int64_t number);
+  void go_on(int64_t number, int64_t length_before);
+  void release(Sequence& sequence);
+  void find_prefix(Sequence& sequence);
+  void learn(Sequence& sequence);
+  void follow(Sequence& leader);
+  void lead(int64_t number, std::vector<int64_t> followers);
+  Content content_of(const Sequence& sequence) const;
+  bool shares(const Sequence& sequence) const {
+    return limits_.prefix_cache && std::ssize(sequence.ids) <= limits_.common_length;
+  }
+
+  Limits limits_;
+  BlockPool pool_;
+  int64_t numbered_ = 0;
+  std::map<int64_t, Sequence> all_;
+  std::set<int64_t> waiting_, running_, paused_;  // the smallest number came first
+  std::vector<Copy> copies_;                      // not yet done
+};
+
+}  // namespace trl::generate

@@ -1,0 +1,169 @@
+#include "kernels/weight/row_products.h"
+
+#include "kernels/op.h"
+#include "kernels/weight/encoded_weight.h"
+
+namespace trl::kernels {
+
+namespace {
+
+constexpr int64_t kUnit = 32;  // outputs
+
+int64_t size_of(Type type) { return type == Type::f32 ? 4 : 2; }
+
+// Rows of a weight decoded at a time. A few stay in the first-level cache; tiles take more.
+int64_t decoded_rows(const Skinny& a) { return a.packed != nullptr ? kUnit : 4; }
+
+// The product's outputs from `begin` on, whose weights are in `rows`.
+Skinny part_of(const Skinny& whole, int64_t begin, const void* rows) {
+  const auto moved = [&](const void* at, Type type) {
+    return static_cast<const char*>(at) + begin * size_of(type);
+  };
+  Skinny part = whole;
+  part.w = rows;
+  part.near = true;
+  part.y = const_cast<char*>(moved(whole.y, whole.y_type));
+  if (whole.bias != nullptr) part.bias = moved(whole.bias, whole.bias_type);
+  return part;
+}
+
+// Computes outputs [begin, end) of a product with an encoded weight.
+void multiply_decoded(const RowProduct& p, int64_t begin, int64_t end, void* rows) {
+  const Skinny& whole = p.args;
+  const auto codes = four_bit_rows(*p.encoded, {p.first_row + begin, end - begin, 0, whole.k});
+  if (codes && cpu().skinny_four_bit(part_of(whole, begin, nullptr), *codes)) return;
+  const int64_t together = decoded_rows(whole);
+  for (int64_t out = begin; out < end; out += together) {
+    const int64_t count = std::min(together, end - out);
+    p.encoded->decode({p.first_row + out, count, 0, whole.k}, scalar_type(whole.w_type), rows, whole.k);
+    cpu().skinny(part_of(whole, out, rows), 0, count);
+  }
+}
+
+// The rows of the products as the kernels read them: packed once for products that follow each other and read
+// the same ones.
+std::vector<at::Tensor> packed(std::vector<RowProduct>& all) {
+  std::vector<at::Tensor> packs;
+  const Skinny* last = nullptr;
+  for (RowProduct& p : all) {
+    const int64_t bytes = cpu().skinny_bytes(p.args);
+    if (bytes == 0) continue;
+    const Skinny& a = p.args;
+    if (last == nullptr || last->x != a.x || last->rows != a.rows || last->k != a.k) {
+      packs.push_back(tensor::empty({bytes}, at::kByte, MemoryKind::workspace));
+      void* const to = packs.back().data_ptr();
+      tensor::parallel_for((a.rows + kSkinnyGroup - 1) / kSkinnyGroup, 1,
+                           [&](int64_t begin, int64_t end) { cpu().skinny_pack(a, to, begin, end); });
+    }
+    p.args.packed = packs.back().data_ptr();
+    last = &p.args;
+  }
+  return packs;
+}
+
+// A product of factors into y; its bias is none.
+RowProduct product_of(const Matrix& a, const Matrix& b, void* y, Type y_type, int64_t y_stride) {
+  Skinny args{a.data,   b.data,          nullptr,         y,         a.rows, a.cols, a.stride,
+              y_stride, type_of(a.type), type_of(b.type), Type::f32, y_type};
+  args.by_columns = !b.transposed;
+  args.w_stride = b.stride;
+  return {args, nullptr, 0, b.cols};
+}
+
+// c = sum, or c + sum with beta 1, rounded once.
+void put_sum(const Multiplication& m, const at::Tensor& sum) {
+  const Type type = type_of(m.c_type);
+  tensor::parallel_for(m.a.rows, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const float* const from = sum.data_ptr<float>() + r * m.b.cols;
+      char* const to = static_cast<char*>(m.c) + r * m.c_stride * size_of(type);
+      if (m.beta == 1.0f)
+        cpu().add(to, type, from, Type::f32, 1, to, m.b.cols);
+      else
+        cpu().convert(from, Type::f32, to, type, m.b.cols);
+    }
+  });
+}
+
+}  // namespace
+
+// Each thread takes the next outputs when it is done, since other programs may slow any thread down at any
+// time.
+void multiply_rows(std::vector<RowProduct> all) {
+  const tensor::Timed timed(tensor::Part::gemm);
+  std::vector<int64_t> starts = {0};  // each product's first among the units of all
+  for (const RowProduct& p : all) starts.push_back(starts.back() + (p.outputs + kUnit - 1) / kUnit);
+  const std::vector<at::Tensor> packs = packed(all);
+  const int64_t count = starts.back(), width = std::min<int64_t>(tensor::threads(), (count + 3) / 4);
+  const int64_t piece = std::clamp<int64_t>(count / std::max<int64_t>(1, 4 * width), 1, 32);
+  std::atomic<int64_t> next{0}, place{0};
+  int64_t bytes = 0;
+  for (const RowProduct& p : all) {
+    if (p.encoded == nullptr) continue;
+    bytes = std::max(bytes, round_up(decoded_rows(p.args) * p.args.k * size_of(p.args.w_type), 64));
+  }
+  const at::Tensor work = tensor::empty({width * bytes}, at::kByte, MemoryKind::workspace);
+  tensor::parallel_for(width, 1, [&](int64_t, int64_t) {
+    uint8_t* const mine = work.data_ptr<uint8_t>() + place.fetch_add(1) * bytes;
+    for (int64_t begin = next.fetch_add(piece); begin < count && !base::stopped();
+         begin = next.fetch_add(piece)) {
+      for (size_t i = 0; i < all.size(); ++i) {
+        const int64_t from = std::max(begin, starts[i]) - starts[i];
+        const int64_t to = std::min(begin + piece, starts[i + 1]) - starts[i];
+        if (from >= to) continue;
+        const int64_t last = std::min(to * kUnit, all[i].outputs);
+        if (all[i].encoded == nullptr)
+          cpu().skinny(all[i].args, from * kUnit, last);
+        else
+          multiply_decoded(all[i], from * kUnit, last, mine);
+      }
+    }
+  });
+}
+
+void multiply_rows(at::ArrayRef<Multiplication> all) {
+  std::vector<RowProduct> products;
+  std::vector<std::pair<const Multiplication*, std::vector<at::Tensor>>> sums;
+  for (const Multiplication& m : all) {
+    need(!m.a.transposed, "gemm", "rows of A");
+    if (m.more.empty() && m.beta == 0.0f) {
+      products.push_back(product_of(m.a, m.b, m.c, type_of(m.c_type), m.c_stride));
+      continue;
+    }
+    auto& [of, own] = sums.emplace_back(&m, std::vector<at::Tensor>());
+    const auto add = [&](const Matrix& a, const Matrix& b) {
+      own.push_back(tensor::empty({a.rows, b.cols}, at::kFloat, MemoryKind::workspace));
+      products.push_back(product_of(a, b, own.back().data_ptr(), Type::f32, b.cols));
+    };
+    add(m.a, m.b);
+    for (const Factors& f : m.more) add(f.a, f.b);
+  }
+  multiply_rows(std::move(products));
+  for (const auto& [m, own] : sums) {
+    for (size_t i = 1; i < own.size(); ++i) add_to(own[i], own[0]);
+    put_sum(*m, own[0]);
+  }
+}
+
+void skinny_products(const at::Tensor& x, at::ArrayRef<SkinnyProduct> products) {
+  std::vector<RowProduct> all;
+  for (const SkinnyProduct& p : products) {
+    const bool biased = p.bias.defined(), dense = p.encoded == nullptr;
+    const Skinny args{x.data_ptr(),
+                      dense ? p.w.data_ptr() : nullptr,
+                      biased ? p.bias.data_ptr() : nullptr,
+                      p.y.data_ptr(),
+                      x.size(0),
+                      x.size(1),
+                      x.size(1),
+                      p.y.size(1),
+                      type_of(x),
+                      dense ? type_of(p.w) : type_of(x),
+                      biased ? type_of(p.bias) : Type::f32,
+                      type_of(p.y)};
+    all.push_back({args, p.encoded, p.first_row, p.y.size(1)});
+  }
+  multiply_rows(std::move(all));
+}
+
+}  // namespace trl::kernels

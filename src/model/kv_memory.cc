@@ -1,0 +1,47 @@
+#include "model/kv_memory.h"
+
+#include <algorithm>
+
+#include "tensor/memory/counted.h"
+
+namespace trl::model {
+
+namespace {
+// A slab has as many blocks as this many bytes hold, at least one.
+constexpr int64_t kSlabBytes = int64_t{4} << 20;
+}  // namespace
+
+KvMemory::KvMemory(int64_t layers, const kernels::CacheShape& shape, at::Device device)
+    : layers_(layers), elements_(kernels::cache_elements(shape, device)), type_(shape.type), device_(device) {
+  in_slab_ = std::max<int64_t>(1, kSlabBytes / block_bytes());
+}
+
+int64_t KvMemory::block_bytes() const {
+  return layers_ * elements_ * static_cast<int64_t>(c10::elementSize(type_));
+}
+
+int64_t KvMemory::bytes() const {
+  return in_slab_ * block_bytes() *
+         std::ranges::count_if(slabs_, [](const at::Tensor& slab) { return slab.defined(); });
+}
+
+const at::Tensor& KvMemory::block(int32_t id) {
+  const auto place = static_cast<size_t>(id), slab = place / static_cast<size_t>(in_slab_);
+  if (place < blocks_.size() && blocks_[place].defined()) return blocks_[place];
+  at::Tensor memory = slab < slabs_.size() ? slabs_[slab] : at::Tensor();
+  if (!memory.defined())
+    memory = tensor::empty({in_slab_, layers_, elements_}, type_, tensor::MemoryKind::workspace, device_);
+  if (slab >= slabs_.size()) slabs_.resize(slab + 1);
+  if (place >= blocks_.size()) blocks_.resize(place + 1);
+  slabs_[slab] = memory;
+  return blocks_[place] = memory[id % in_slab_];
+}
+
+void KvMemory::release(int32_t end) {
+  const auto kept = static_cast<size_t>((end + in_slab_ - 1) / in_slab_);
+  if (slabs_.size() > kept) slabs_.resize(kept);
+  blocks_.resize(std::min(blocks_.size(), kept * static_cast<size_t>(in_slab_)));
+  tensor::trim();
+}
+
+}  // namespace trl::model

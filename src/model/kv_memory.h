@@ -1,0 +1,49 @@
+// Keys and values of sequences while they are decoded.
+#pragma once
+#include <ATen/ATen.h>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/kernels.h"
+
+namespace trl::model {
+
+// Memory for keys and values in blocks, each of kernels::kCacheRows positions of one sequence in all layers.
+// It knows no sequences: whoever calls it says which blocks these have. Slabs of blocks are allocated when
+// one of their blocks is first used, and counted.
+class KvMemory {
+ public:
+  KvMemory(int64_t layers, const kernels::CacheShape& shape, at::Device device);
+
+  // The memory of a block, [layers, kernels::cache_elements()]. Error(out_of_memory) leaves all as it was.
+  const at::Tensor& block(int32_t id);
+  // Gives the slabs of which no block has an id below `end` back to the system.
+  void release(int32_t end = 0);
+  int64_t block_bytes() const;
+  int64_t bytes() const;  // of all slabs
+
+ private:
+  int64_t layers_, elements_, in_slab_;
+  at::ScalarType type_;
+  at::Device device_;
+  std::vector<at::Tensor> slabs_;   // undefined: not allocated
+  std::vector<at::Tensor> blocks_;  // by id; undefined: not used yet
+};
+
+// Tokens that continue sequences: for each run the next rows of one sequence.
+struct SequenceRows {
+  struct Run {
+    Run() = default;
+    Run(int64_t count, int64_t first) : rows(count), position(first) {}
+    int64_t rows = 0, position = 0;  // position: of the first row
+    // The number of positions that the sequence reaches, on which some rotary embeddings depend; 0: up to the
+    // last of these rows.
+    int64_t reach = 0;
+    std::vector<at::Tensor> blocks = {};  // the sequence's, from its first position on
+  };
+  std::vector<int32_t> ids;  // of all rows, run by run
+  std::vector<Run> runs;
+  std::vector<int64_t> wanted;  // rows whose hidden states are returned
+};
+
+}  // namespace trl::model

@@ -1,0 +1,90 @@
+// Decoding: rows that continue sequences.
+#include <numeric>
+
+#include "base/error.h"
+#include "kernels/gemm/gemm.h"
+#include "model/model.h"
+#include "tensor/device.h"
+#include "tensor/memory/counted.h"
+
+namespace trl::model {
+
+namespace {
+
+// Ids, positions and runs as a batch of documents.
+ForwardInput as_input(const SequenceRows& rows) {
+  const auto count = static_cast<int64_t>(rows.ids.size());
+  auto segments = std::make_shared<kernels::Segments>(kernels::Segments{{0}});
+  ForwardInput input{at::tensor(rows.ids, at::kInt), at::empty({count}, at::kInt), segments};
+  int32_t* position = input.position_ids.data_ptr<int32_t>();
+  for (const SequenceRows::Run& run : rows.runs) {
+    if (run.rows > count - segments->cu_seqlens.back()) break;
+    std::iota(position, position + run.rows, static_cast<int32_t>(run.position));
+    position += run.rows;
+    segments->cu_seqlens.push_back(segments->cu_seqlens.back() + static_cast<int32_t>(run.rows));
+    segments->max_length = std::max(segments->max_length, run.rows);
+  }
+  return input;
+}
+
+at::Tensor picked(const at::Tensor& x, const std::vector<int64_t>& rows) {
+  if (!x.is_cpu()) return x.index_select(0, at::tensor(rows, at::kLong).to(x.device()));
+  const at::Tensor out =
+      tensor::empty({std::ssize(rows), x.size(1)}, x.scalar_type(), tensor::MemoryKind::workspace);
+  for (int64_t i = 0; i < std::ssize(rows); ++i)
+    tensor::copy(x.narrow(0, rows[static_cast<size_t>(i)], 1), out.narrow(0, i, 1));
+  return out;
+}
+
+}  // namespace
+
+KvMemory Model::kv_memory(at::ScalarType wanted) const {
+  return {config().num_hidden_layers,
+          {config().num_key_value_heads, config().head_dim, compute(wanted)},
+          device_};
+}
+
+std::vector<RopeTables> Model::ropes_by_run(const SequenceRows& rows, const at::Tensor& position_ids) const {
+  std::vector<RopeTables> all;
+  int64_t begin = 0;
+  for (const SequenceRows::Run& run : rows.runs) {
+    const std::vector<RopeTables> own = rope_tables_of(position_ids.narrow(0, begin, run.rows), run.reach);
+    begin += run.rows;
+    if (all.empty()) all.resize(own.size());
+    for (size_t i = 0; i < own.size(); ++i) {
+      all[i].cos = all[i].cos.defined() ? at::cat({all[i].cos, own[i].cos}) : own[i].cos;
+      all[i].sin = all[i].sin.defined() ? at::cat({all[i].sin, own[i].sin}) : own[i].sin;
+    }
+  }
+  return all;
+}
+
+Output Model::extend(const SequenceRows& rows, at::ScalarType wanted,
+                     std::optional<const Adapter*> adapter) const {
+  if (rows.ids.empty()) fail(Status::invalid_argument, "no token to extend a sequence with");
+  const at::NoGradGuard no_grad;
+  const kernels::IndependentRows independent;
+  const ForwardInput input = as_input(rows);
+  check(input);
+  const ForwardOptions options{.compute = wanted, .adapter = adapter};
+  LayerContext shared = context(input, options);
+  if (config().rope.common_positions() <= input.position_ids.max().item<int32_t>())
+    shared.ropes = ropes_by_run(rows, input.position_ids);
+  std::vector<kernels::CachedRun> runs;
+  int64_t begin = 0;
+  for (const SequenceRows::Run& run : rows.runs) {
+    runs.push_back({begin, run.rows, run.position, run.blocks});
+    begin += run.rows;
+  }
+  shared.cached = &runs;
+  at::Tensor x = embed(input, {}, shared);
+  for (const auto& layer : layers_) {
+    x = layer->forward(x, shared).stream;
+    ++shared.layer;
+  }
+  check_files();
+  const at::Tensor states = picked(x, rows.wanted);
+  return {kernels::norm(states, shared.placed(norm_)), {}, head_with(adapter_of(options))};
+}
+
+}  // namespace trl::model

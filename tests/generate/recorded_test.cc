@@ -1,0 +1,156 @@
+// Recorded generation: ids and log-probabilities, one by one, together, and beside others that come and go.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "generate/generator.h"
+#include "support/golden.h"
+
+namespace trl::generate {
+namespace {
+
+using base::Json;
+
+struct Completion {
+  std::vector<int32_t> ids;
+  std::vector<float> drawn, whole;
+  std::string finish;
+};
+
+class Completions final : public Receiver {
+ public:
+  bool on_token(int64_t sequence, const Token& token) noexcept override {
+    Completion& one = all[sequence];
+    one.ids.push_back(token.id);
+    one.drawn.push_back(token.log_probability);
+    one.whole.push_back(token.whole_log_probability);
+    return true;
+  }
+  void on_end(int64_t sequence, Finish how, const std::string& error) noexcept override {
+    EXPECT_EQ(error, "");
+    all[sequence].finish = how == Finish::length ? "length" : "stop";
+  }
+  std::map<int64_t, Completion> all;
+};
+
+void expect_near(const std::vector<float>& got, const Json& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double value = want[i];
+    EXPECT_NEAR(got[i], value, 2e-5 + 1e-4 * std::abs(value)) << i;
+  }
+}
+
+Request request_of(const Json& row, const Json& recorded, const engine::Sampling& sampling) {
+  Request request{.ids = row["prompt_ids"], .sampling = sampling};
+  request.sampling.max_new_tokens = recorded["max_new_tokens"];
+  request.sampling.stop_ids = recorded["eos_token_ids"].get<std::vector<int32_t>>();
+  request.sampling.log_probabilities = true;
+  return request;
+}
+
+std::vector<std::string> recorded_models() {
+  std::vector<std::string> names;
+  for (const char* const name : {"gemma2", "gemma3", "gpt2", "llama", "llama3", "llama_sharded", "mistral",
+                                 "phi3", "qwen2", "qwen2_bf16", "qwen2_teacher", "qwen3", "qwen3_moe"}) {
+    const std::string model = std::string("models/") + name + "/config.json";
+    if (test::has_golden(std::string("generation/") + name + "/case.json") && test::has_golden(model))
+      names.emplace_back(name);
+  }
+  return names;
+}
+
+void expect_recorded(const Completion& got, const Json& row) {
+  EXPECT_EQ(Json(got.ids), row["new_ids"]);
+  EXPECT_EQ(got.finish, row["finish_reason"]);
+  if (Json(got.ids) == row["new_ids"]) expect_near(got.whole, row["logprobs"]);
+}
+
+std::map<int64_t, Completion> completed(const model::Model& model, std::vector<Request> requests) {
+  Completions got;
+  Generator generator(model, at::kFloat, limits_for(model, at::kFloat, int64_t{64} << 20));
+  for (Request& request : requests) generator.add(std::move(request));
+  while (generator.step(got)) {
+  }
+  EXPECT_EQ(generator.scheduler().pool().used(), 0);
+  return got.all;
+}
+
+// Adds rows in random order, again and again, and ends some in the middle.
+void expect_same_beside_others(const model::Model& model, const Json& recorded, const Json& rows) {
+  std::mt19937 random(7);
+  Generator generator(model, at::kFloat, limits_for(model, at::kFloat, int64_t{64} << 20));
+  Completions got;
+  std::map<int64_t, size_t> which;
+  for (int step = 0; step < 60 || !generator.idle(); ++step) {
+    if (step < 60 && random() % 2 == 0) {
+      const size_t row = random() % rows.size();
+      which[generator.add(request_of(rows[row], recorded, {}))] = row;
+    }
+    generator.step(got);
+    if (random() % 8 != 0 || which.empty()) continue;
+    auto any = which.begin();
+    std::advance(any, random() % which.size());
+    if (!got.all[any->first].finish.empty()) continue;
+    generator.end(any->first);
+    which.erase(any);
+  }
+  for (const auto& [sequence, row] : which) expect_recorded(got.all[sequence], rows[row]);
+  EXPECT_EQ(generator.scheduler().pool().used(), 0);
+}
+
+TEST(RecordedGeneration, GreedyIdsAndLogProbabilities) {
+  if (recorded_models().empty()) GTEST_SKIP() << "no recorded numbers: generation/llama/case.json";
+  for (const std::string& name : recorded_models()) {
+    const Json& recorded = test::golden_json("generation/" + name + "/case.json");
+    const Json& rows = recorded["rows"];
+    const auto model = model::Model::open(test::golden_path("models/" + name), "float32");
+    std::vector<Request> requests;
+    for (const Json& row : rows) requests.push_back(request_of(row, recorded, {}));
+    auto together = completed(*model, requests);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      SCOPED_TRACE(testing::Message() << name << " " << i);
+      const Completion& got = together[static_cast<int64_t>(i)];
+      expect_recorded(got, rows[i]);
+      auto alone = completed(*model, {requests[i]});
+      EXPECT_EQ(alone[0].ids, got.ids);
+      EXPECT_EQ(alone[0].whole, got.whole);
+    }
+    SCOPED_TRACE(name);
+    expect_same_beside_others(*model, recorded, rows);
+  }
+}
+
+TEST(RecordedGeneration, SampledIdsByTheDocumentedDraws) {
+  TRL_NEED_GOLDEN("generation/sampled/cases.json");
+  const auto model = model::Model::open(test::golden_path("models/qwen2"), "float32");
+  for (const Json& recorded : test::golden_json("generation/sampled/cases.json")["cases"]) {
+    SCOPED_TRACE(recorded["config"].dump());
+    const Json& config = recorded["config"];
+    engine::Sampling sampling;
+    sampling.temperature = config.value("temperature", 1.0);
+    sampling.top_k = config.value("top_k", int64_t{0});
+    sampling.top_p = config.value("top_p", 1.0);
+    sampling.min_p = config.value("min_p", 0.0);
+    sampling.repetition_penalty = config.value("repetition_penalty", 1.0);
+    sampling.seed = recorded["seed"];
+    const Json& rows = recorded["rows"];
+    std::vector<Request> requests;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      requests.push_back(request_of(rows[i], recorded, sampling));
+      requests.back().stream = i;
+    }
+    auto got = completed(*model, requests);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const Completion& one = got[static_cast<int64_t>(i)];
+      EXPECT_EQ(Json(one.ids), rows[i]["new_ids"]) << i;
+      if (Json(one.ids) != rows[i]["new_ids"]) continue;
+      expect_near(one.whole, rows[i]["logprobs_whole"]);
+      expect_near(one.drawn, rows[i]["logprobs_drawn_from"]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trl::generate

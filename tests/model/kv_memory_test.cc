@@ -1,0 +1,88 @@
+// Memory of blocks: allocated by slabs when used, counted, given back from the end.
+#include "model/kv_memory.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "tensor/counting_host.h"
+#include "tensor/memory/counted.h"
+
+namespace trl::model {
+namespace {
+
+KvMemory small(int64_t layers = 2) { return {layers, {2, 16, at::kFloat}, at::kCPU}; }
+
+class KvMemoryTest : public testing::Test {
+ protected:
+  KvMemoryTest() { tensor::set_host(&host_); }
+  ~KvMemoryTest() override { tensor::set_host(nullptr); }
+  int64_t counted() const { return host_.counter.now(); }
+  test::CountingHost host_;
+};
+
+TEST_F(KvMemoryTest, IsAllocatedWhenABlockIsFirstUsed) {
+  KvMemory memory = small();
+  EXPECT_EQ(memory.bytes(), 0);
+  EXPECT_EQ(memory.block_bytes(), 2 * 2 * kernels::kCacheRows * 2 * 16 * 4);
+  memory.block(0);
+  const int64_t slab = memory.bytes();
+  EXPECT_EQ(slab % memory.block_bytes(), 0);
+  EXPECT_LE(slab, int64_t{4} << 20);
+  EXPECT_EQ(counted(), slab);
+  memory.block(1);
+  EXPECT_EQ(memory.bytes(), slab);
+  memory.block(static_cast<int32_t>(slab / memory.block_bytes()));
+  EXPECT_EQ(memory.bytes(), 2 * slab);
+}
+
+TEST_F(KvMemoryTest, BlocksStayWhereTheyAreAndDoNotOverlap) {
+  KvMemory memory = small();
+  std::vector<at::Tensor> blocks;
+  for (int32_t id = 0; id < 200; ++id) {
+    blocks.push_back(memory.block(id));
+    blocks.back().fill_(id);
+  }
+  for (int32_t id = 0; id < 200; ++id) {
+    EXPECT_EQ(memory.block(id).data_ptr(), blocks[static_cast<size_t>(id)].data_ptr());
+    EXPECT_TRUE((memory.block(id) == id).all().item<bool>()) << id;
+  }
+}
+
+TEST_F(KvMemoryTest, ABlockLargerThanASlabHasItsOwn) {
+  KvMemory memory = small(300);
+  memory.block(0);
+  EXPECT_EQ(memory.bytes(), memory.block_bytes());
+}
+
+TEST_F(KvMemoryTest, GivesSlabsBackFromTheEnd) {
+  KvMemory memory = small();
+  memory.block(0);
+  const int64_t slab = memory.bytes();
+  const auto in_slab = static_cast<int32_t>(slab / memory.block_bytes());
+  const int64_t before = counted();
+  memory.block(3 * in_slab);
+  EXPECT_EQ(memory.bytes(), 2 * slab);  // the slabs between are not used
+  memory.release(in_slab);
+  EXPECT_EQ(memory.bytes(), slab);
+  EXPECT_EQ(counted(), before);
+  memory.release();
+  EXPECT_EQ(memory.bytes(), 0);
+  memory.block(0).fill_(1);  // is allocated again
+  EXPECT_EQ(memory.bytes(), slab);
+}
+
+TEST_F(KvMemoryTest, WhatDoesNotFitLeavesAllAsItWas) {
+  KvMemory memory = small();
+  memory.block(0).fill_(7);
+  const int64_t bytes = memory.bytes();
+  host_.counter.set_limit(counted());
+  EXPECT_THROW(memory.block(500), Error);
+  host_.counter.set_limit(0);
+  EXPECT_EQ(memory.bytes(), bytes);
+  EXPECT_TRUE((memory.block(0) == 7).all().item<bool>());
+  memory.block(500);
+  EXPECT_EQ(memory.bytes(), 2 * bytes);
+}
+
+}  // namespace
+}  // namespace trl::model
