@@ -26,7 +26,7 @@ struct RunPlan;
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 19;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 20;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -186,13 +186,30 @@ struct Sampling {
   std::vector<int32_t> stop_ids;
   std::string adapter;             // empty: the adapter in use; kNoAdapter: the model without adapters
   bool log_probabilities = false;  // the sink gets them: exponentials of the whole vocabulary for each token
+  int64_t best = 0;                // and those of this many most likely tokens
+};
+
+struct Ranked {
+  int32_t id;
+  float log_probability;
+};
+
+// The log-probabilities are 0, and the lists empty, unless Sampling asks for them.
+struct Token {
+  int32_t id = 0;
+  float log_probability = 0;  // of the distribution that it was chosen from
+  // Of the whole distribution at the temperature (greedy: 1), before penalties and removals: the one that
+  // training compares with.
+  float whole_log_probability = 0;
+  // The most likely tokens of both distributions, best first; of equal ones the lower id. `best` has fewer if
+  // fewer could be chosen.
+  std::vector<Ranked> best, whole_best;
 };
 
 class TokenSink {
  public:
   // false: stop this prompt. Called on the generating thread, in order of the prompt's tokens.
-  // log_probability: 0 unless Sampling asks for it.
-  virtual bool on_token(int64_t prompt, int32_t id, float log_probability) noexcept = 0;
+  virtual bool on_token(int64_t prompt, const Token& token) noexcept = 0;
 
  protected:
   ~TokenSink() = default;

@@ -18,7 +18,7 @@ class PromptSink final : public Receiver {
  public:
   explicit PromptSink(engine::TokenSink& sink) : sink_(sink) {}
   bool on_token(int64_t sequence, const Token& token) noexcept override {
-    return sink_.on_token(sequence, token.id, token.log_probability);
+    return sink_.on_token(sequence, token);
   }
   void on_end(int64_t sequence, Finish how, const std::string& error) noexcept override {
     if (how == Finish::failed && failed_ < 0) failed_ = sequence, error_ = error;
@@ -38,7 +38,7 @@ class PromptSink final : public Receiver {
 void generate(const model::Model& model, const model::Adapter* adapter,
               std::span<const std::span<const int32_t>> prompts, const engine::Sampling& sampling,
               at::ScalarType compute, engine::TokenSink& sink) {
-  check_sampling(sampling);
+  check_sampling(sampling, model.config().vocab_size);
   int64_t longest = 0;
   for (size_t i = 0; i < prompts.size(); ++i) {
     if (prompts[i].empty()) fail(Status::invalid_argument, "prompt {} is empty; give at least one token", i);

@@ -1,10 +1,9 @@
 #include "generate/generator.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
-#include "generate/logits.h"
+#include "generate/choice.h"
 #include "generate/sampling.h"
 #include "kernels/gemm/gemm.h"
 #include "tensor/device.h"
@@ -32,7 +31,7 @@ Generator::Generator(const model::Model& model, at::ScalarType compute, Limits l
     : model_(model), compute_(compute), scheduler_(limits), memory_(model.kv_memory(compute)) {}
 
 int64_t Generator::add(Request request) {
-  check_sampling(request.sampling);
+  check_sampling(request.sampling, model_.config().vocab_size);
   if (request.ids.empty()) fail(Status::invalid_argument, "the prompt is empty; give at least one token");
   const int64_t wanted = Scheduler::blocks_of(std::ssize(request.ids) + 1),
                 limit = scheduler_.limits().blocks;
@@ -133,28 +132,17 @@ std::vector<Generator::Choice> Generator::compute(const std::vector<const Schedu
 void Generator::choose(Choice& choice, const at::Tensor& row) const {
   const State& state = states_.at(choice.sequence);
   const engine::Sampling& sampling = state.request->sampling;
-  const float* const begin = row.data_ptr<float>();
-  std::vector<float> logits(begin, begin + row.numel());
-  choice.number = std::ranges::none_of(logits, [](float v) { return std::isnan(v); });
-  if (!choice.number) return;
-  const std::span<const int32_t> ids = scheduler_.ids(choice.sequence);
-  process_logits(logits, ids, static_cast<size_t>(state.begin), sampling);
-  Token& token = choice.token;
-  const auto place = static_cast<uint64_t>(state.drawn);
-  token.id = sampling.temperature == 0 ? choose_greedy(logits)
-                                       : choose_sampled(logits, uniform(sampling.seed, state.stream, place));
-  if (!sampling.log_probabilities) return;
-  token.log_probability = log_probability(logits, token.id);
-  const std::span<const float> whole(begin, logits.size());
-  token.whole_log_probability =
-      log_probability(whole, token.id, sampling.temperature > 0 ? sampling.temperature : 1.0);
+  const std::span<const float> logits(row.data_ptr<float>(), static_cast<size_t>(row.numel()));
+  const double draw = uniform(sampling.seed, state.stream, static_cast<uint64_t>(state.drawn));
+  choice.problem = choose_token(logits, scheduler_.ids(choice.sequence), static_cast<size_t>(state.begin),
+                                sampling, draw, choice.token);
 }
 
 void Generator::pass_on(const Choice& choice, Receiver& receiver) {
   State& state = states_.at(choice.sequence);
-  if (!choice.number) {
+  if (!choice.problem.empty()) {
     return finish(choice.sequence, Finish::failed, receiver,
-                  fmt::format("token {}: the model's output is not a number", state.drawn));
+                  fmt::format("token {}: {}", state.drawn, choice.problem));
   }
   scheduler_.append(choice.sequence, choice.token.id);
   ++state.drawn;

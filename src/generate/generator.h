@@ -27,14 +27,7 @@ struct Request {
 
 enum class Finish : uint8_t { stop_id, length, receiver, failed };
 
-// The log-probabilities are 0 unless Sampling asks for them.
-struct Token {
-  int32_t id = 0;
-  float log_probability = 0;  // of the distribution that it was chosen from
-  // Of the whole distribution at the temperature (greedy: 1), before penalties and removals: the one that
-  // training compares with.
-  float whole_log_probability = 0;
-};
+using engine::Token;
 
 class Receiver {
  public:
@@ -75,7 +68,7 @@ class Generator {
   struct Choice {
     int64_t sequence, row;
     Token token = {};
-    bool number = true;  // false: the logits are not numbers
+    std::string_view problem = {};  // why there is no token
   };
   const model::Adapter* adapter_of(const Scheduler::Work& work) const {
     return states_.at(work.sequence).request->adapter;

@@ -12,10 +12,12 @@ namespace trl::generate {
 // The logit of a token that is not chosen.
 inline constexpr float kRemoved = -std::numeric_limits<float>::infinity();
 
+// Returns whether process_logits() can change anything.
+bool changes_logits(const engine::Sampling& sampling);
+
 // ids: the prompt, whose length is `prompt`, and the completion so far. In this order: allowed_ids,
 // bad_words_ids, suppress_tokens, min_new_tokens, logit_bias, repetition_penalty, no_repeat_ngram_size,
-// frequency_penalty and presence_penalty; then, unless greedy (temperature 0), temperature and what
-// Sampling::order says. Removed tokens get kRemoved. From the temperature on, the largest is never removed.
+// frequency_penalty and presence_penalty. Removed tokens get kRemoved.
 void process_logits(std::span<float> logits, std::span<const int32_t> ids, size_t prompt,
                     const engine::Sampling& sampling);
 

@@ -1,87 +1,70 @@
 #include "generate/sampling.h"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <vector>
+#include <string_view>
 
 #include "base/error.h"
-#include "generate/logits.h"
 
 namespace trl::generate {
 
 namespace {
 
-// The largest logit, found in lanes that a compiler vectorises. A NaN is ignored.
-float largest(std::span<const float> logits) {
-  constexpr size_t kLanes = 32;
-  std::array<float, kLanes> tops;
-  tops.fill(kRemoved);
-  size_t i = 0;
-  for (; i + kLanes <= logits.size(); i += kLanes)
-    for (size_t lane = 0; lane < kLanes; ++lane)
-      tops[lane] = logits[i + lane] > tops[lane] ? logits[i + lane] : tops[lane];
-  float top = *std::ranges::max_element(tops);
-  for (; i < logits.size(); ++i) top = std::max(top, logits[i]);
-  return top;
+void need(std::string_view key, double value, bool holds, std::string_view expected) {
+  if (!holds || !std::isfinite(value)) fail_key(key, "{} is {}; expected {}", key, value, expected);
 }
 
-}  // namespace
-
-void check_sampling(const engine::Sampling& s) {
-  if (s.max_new_tokens < 1)
-    fail_key("max_new_tokens", "max_new_tokens is {}; expected at least 1", s.max_new_tokens);
-  if (!(s.temperature >= 0) || !std::isfinite(s.temperature))
-    fail_key("temperature", "temperature is {}; expected 0 (greedy) or more", s.temperature);
-  if (s.top_k < 0) fail_key("top_k", "top_k is {}; expected 0 (off) or more", s.top_k);
-  if (!(s.top_p > 0 && s.top_p <= 1))
-    fail_key("top_p", "top_p is {}; expected more than 0 and at most 1", s.top_p);
-  if (!(s.min_p >= 0 && s.min_p <= 1)) fail_key("min_p", "min_p is {}; expected 0 to 1", s.min_p);
-  const auto need = [](const char* key, double value, bool holds, const char* expected) {
-    if (!holds || !std::isfinite(value)) fail_key(key, "{} is {}; expected {}", key, value, expected);
-  };
-  need("repetition_penalty", s.repetition_penalty, s.repetition_penalty > 0, "more than 0");
-  need("frequency_penalty", s.frequency_penalty, true, "a number");
-  need("presence_penalty", s.presence_penalty, true, "a number");
+void check_probabilities(const engine::Sampling& s) {
+  need("temperature", s.temperature, s.temperature >= 0, "0 (greedy) or more");
+  need("top_p", s.top_p, s.top_p > 0 && s.top_p <= 1, "more than 0 and at most 1");
+  need("min_p", s.min_p, s.min_p >= 0 && s.min_p <= 1, "0 to 1");
   need("typical_p", s.typical_p, s.typical_p > 0 && s.typical_p <= 1, "more than 0 and at most 1");
   need("epsilon_cutoff", s.epsilon_cutoff, s.epsilon_cutoff >= 0 && s.epsilon_cutoff < 1,
        "0 (off) to less than 1");
   need("eta_cutoff", s.eta_cutoff, s.eta_cutoff >= 0 && s.eta_cutoff < 1, "0 (off) to less than 1");
-  if (s.no_repeat_ngram_size < 0)
-    fail_key("no_repeat_ngram_size", "no_repeat_ngram_size is {}; expected 0 (off) or more",
-             s.no_repeat_ngram_size);
-  if (s.min_new_tokens < 0 || s.min_new_tokens > s.max_new_tokens)
-    fail_key("min_new_tokens", "min_new_tokens is {}; expected 0 to max_new_tokens, which is {}",
+  need("repetition_penalty", s.repetition_penalty, s.repetition_penalty > 0, "more than 0");
+  need("frequency_penalty", s.frequency_penalty, true, "a number");
+  need("presence_penalty", s.presence_penalty, true, "a number");
+}
+
+void check_counts(const engine::Sampling& s) {
+  const auto from = [](std::string_view key, int64_t value, int64_t least, std::string_view expected) {
+    if (value < least) fail_key(key, "{} is {}; expected {}", key, value, expected);
+  };
+  from("max_new_tokens", s.max_new_tokens, 1, "at least 1");
+  from("min_new_tokens", s.min_new_tokens, 0, "0 or more");
+  from("top_k", s.top_k, 0, "0 (off) or more");
+  from("no_repeat_ngram_size", s.no_repeat_ngram_size, 0, "0 (off) or more");
+  from("logprobs", s.best, 0, "0 or more");
+  if (s.min_new_tokens > s.max_new_tokens)
+    fail_key("min_new_tokens", "min_new_tokens is {}; expected at most max_new_tokens, which is {}",
              s.min_new_tokens, s.max_new_tokens);
-  for (const auto& [id, bias] : s.logit_bias)
-    if (std::isnan(bias)) fail_key("logit_bias", "logit_bias of id {} is not a number", id);
 }
 
-int32_t choose_greedy(std::span<const float> logits) {
-  return static_cast<int32_t>(std::ranges::find(logits, largest(logits)) - logits.begin());
-}
-
-int32_t choose_sampled(std::span<const float> logits, double uniform) {
-  const float top = largest(logits);
-  // The tokens that are left, and the sum of exponentials up to each.
-  std::vector<std::pair<int32_t, double>> sums;
-  double sum = 0;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    if (logits[i] == kRemoved) continue;
-    sum += std::exp(static_cast<double>(logits[i]) - top);
-    sums.emplace_back(static_cast<int32_t>(i), sum);
+void check_ids(const engine::Sampling& s, int64_t vocabulary) {
+  const auto check = [&](std::string_view key, int32_t id) {
+    if (id < 0 || id >= vocabulary)
+      fail_key(key, "{}: id {} is not in the vocabulary, whose ids are 0 to {}", key, id, vocabulary - 1);
+  };
+  for (const int32_t id : s.allowed_ids) check("allowed_token_ids", id);
+  for (const int32_t id : s.suppress_tokens) check("suppress_tokens", id);
+  for (const auto& word : s.bad_words_ids) {
+    if (word.empty())
+      fail_key("bad_words_ids", "bad_words_ids: a sequence is empty; expected at least one id");
+    for (const int32_t id : word) check("bad_words_ids", id);
   }
-  const double target = uniform * sum;
-  const auto chosen = std::ranges::find_if(sums, [&](const auto& s) { return s.second > target; });
-  return chosen == sums.end() ? sums.back().first : chosen->first;  // rounding may make the total too small
+  for (const auto& [id, bias] : s.logit_bias) {
+    check("logit_bias", id);
+    if (!std::isfinite(bias))
+      fail_key("logit_bias", "logit_bias of id {} is {}; expected a number", id, bias);
+  }
 }
 
-float log_probability(std::span<const float> logits, int32_t id, double temperature) {
-  const double top = largest(logits);
-  double sum = 0;
-  for (const float logit : logits)
-    if (logit != kRemoved) sum += std::exp((logit - top) / temperature);
-  return static_cast<float>((logits[static_cast<size_t>(id)] - top) / temperature - std::log(sum));
+}  // namespace
+
+void check_sampling(const engine::Sampling& sampling, int64_t vocabulary) {
+  check_counts(sampling);
+  check_probabilities(sampling);
+  check_ids(sampling, vocabulary);
 }
 
 }  // namespace trl::generate

@@ -1,22 +1,14 @@
-// Chooses the next token from processed logits (logits.h). Pure functions.
+// Checks of the options of a request, and the documented draw. Pure functions.
 #pragma once
 #include <array>
 #include <cstdint>
-#include <span>
 
 #include "engine/engine.h"
 
 namespace trl::generate {
 
-// Throws Error(invalid_config) naming the key.
-void check_sampling(const engine::Sampling& sampling);
-
-// Choices from processed logits without a NaN.
-int32_t choose_greedy(std::span<const float> logits);  // the first maximum
-// Inverts the cumulative distribution at `uniform`.
-int32_t choose_sampled(std::span<const float> logits, double uniform);
-// The log-probability of the id under the softmax at a temperature.
-float log_probability(std::span<const float> logits, int32_t id, double temperature = 1);
+// Throws Error(invalid_config) naming the key. vocabulary: the number of ids.
+void check_sampling(const engine::Sampling& sampling, int64_t vocabulary);
 
 // Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): random numbers as a pure
 // function of key and counter, so that the draw for one token does not depend on earlier draws.

@@ -18,11 +18,11 @@ struct Sink final : engine::TokenSink {
   std::vector<std::vector<int32_t>> ids;
   std::vector<std::vector<float>> log_probabilities;
   int64_t stop_after = INT64_MAX;
-  bool on_token(int64_t prompt, int32_t id, float log_probability) noexcept override {
+  bool on_token(int64_t prompt, const Token& token) noexcept override {
     const auto p = static_cast<size_t>(prompt);
     if (ids.size() <= p) ids.resize(p + 1), log_probabilities.resize(p + 1);
-    ids[p].push_back(id);
-    log_probabilities[p].push_back(log_probability);
+    ids[p].push_back(token.id);
+    log_probabilities[p].push_back(token.log_probability);
     return static_cast<int64_t>(ids[p].size()) < stop_after;
   }
 };
@@ -116,9 +116,7 @@ TEST(Generate, IsTheSameBesideAnyOtherPrompts) {
         Generator generator(*model, compute, limits);
         struct Passes final : Receiver {
           explicit Passes(Sink& to) : sink(to) {}
-          bool on_token(int64_t s, const Token& t) noexcept override {
-            return sink.on_token(s, t.id, t.log_probability);
-          }
+          bool on_token(int64_t s, const Token& t) noexcept override { return sink.on_token(s, t); }
           void on_end(int64_t, Finish, const std::string& error) noexcept override { EXPECT_EQ(error, ""); }
           Sink& sink;
         } passes(again);

@@ -8,8 +8,10 @@
 #include <set>
 
 #include "base/error.h"
+#include "generate/choice.h"
 #include "generate/logits.h"
 #include "generate/sampling.h"
+#include "generate/truncation.h"
 #include "support/golden.h"
 
 namespace trl::generate {
@@ -51,6 +53,33 @@ engine::Sampling sampling_of(const Json& config) {
   return s;
 }
 
+// All of it, over the whole vocabulary.
+void process(std::vector<float>& logits, std::span<const int32_t> ids, size_t prompt,
+             const engine::Sampling& s) {
+  process_logits(logits, ids, prompt, s);
+  if (s.temperature == 0) return;
+  engine::Sampling used = s;
+  if (!truncates(s)) used.top_k = std::ssize(logits);
+  const kernels::LogitRow row(logits);
+  const std::vector<Candidate> left = truncate(row, kernels::LogitSoftmax(row, s.temperature), used);
+  std::ranges::fill(logits, kRemoved);
+  for (const Candidate& token : left) logits[static_cast<size_t>(token.id)] = token.logit;
+}
+
+engine::Token chosen(const std::vector<float>& logits, engine::Sampling s, double draw) {
+  s.log_probabilities = true;
+  engine::Token token;
+  EXPECT_EQ(choose_token(logits, {}, 0, s, draw, token), "");
+  return token;
+}
+
+// From logits as they are.
+engine::Token drawn(const std::vector<float>& logits, double draw) {
+  engine::Sampling s;
+  s.temperature = 1;
+  return chosen(logits, s, draw);
+}
+
 TEST(Sampling, ProcessedLogitsAsRecorded) {
   TRL_NEED_GOLDEN("sampling/cases.json");
   const Json cases = test::golden_json("sampling/cases.json")["cases"];
@@ -61,7 +90,7 @@ TEST(Sampling, ProcessedLogitsAsRecorded) {
     SCOPED_TRACE(config.dump());
     std::vector<float> logits = floats_of(one["logits"]);
     const auto previous = one["previous_ids"].get<std::vector<int32_t>>();
-    process_logits(logits, previous, previous.size(), sampling_of(config));
+    process(logits, previous, previous.size(), sampling_of(config));
     std::vector<float> want = floats_of(one["processed_logits"]);
     std::vector<float> probs = floats_of(one["probs"]);
     EXPECT_EQ(logits.size() - static_cast<size_t>(std::count(logits.begin(), logits.end(), kRemoved)),
@@ -80,9 +109,9 @@ TEST(Sampling, ProcessedLogitsAsRecorded) {
     double below = 0;
     for (size_t i = 0; i < probs.size(); ++i) {
       if (probs[i] > 1e-4f) {
-        const int32_t id = choose_sampled(logits, below + probs[i] / 2);
-        EXPECT_EQ(id, static_cast<int32_t>(i));
-        EXPECT_TRUE(test::close(log_probability(logits, id), std::log(probs[i]), test::limits::function));
+        const engine::Token token = drawn(logits, below + probs[i] / 2);
+        EXPECT_EQ(token.id, static_cast<int32_t>(i));
+        EXPECT_TRUE(test::close(token.log_probability, std::log(probs[i]), test::limits::function));
       }
       below += probs[i];
     }
@@ -109,7 +138,7 @@ TEST(Sampling, OfVllmAsWrittenOut) {
       std::vector<float> logits = floats_of(one["logits"]);
       engine::Sampling used = sampling;
       if (stage == "penalised_logits") used.temperature = 0;
-      process_logits(logits, ids, prompt, used);
+      process(logits, ids, prompt, used);
       const std::vector<float> want = floats_of(one[stage]);
       for (size_t i = 0; i < want.size(); ++i)
         EXPECT_TRUE(test::close(logits[i], want[i], test::limits::function)) << stage << " " << i;
@@ -146,32 +175,32 @@ TEST(Sampling, TopPOfALargeVocabularyKeepsWhatASortWould) {
       s.temperature = 1;
       s.top_p = top_p;
       std::vector<float> logits = given;
-      process_logits(logits, {}, 0, s);
+      process(logits, {}, 0, s);
       EXPECT_EQ(logits, want) << count << " tokens, top_p " << top_p;
     }
   }
 }
 
 TEST(Sampling, GreedyFindsTheFirstMaximumWhereverItIs) {
-  for (const size_t count : {1u, 31u, 32u, 33u, 200u}) {
+  for (const size_t count : {1u, 31u, 128u, 129u, 300u}) {
     for (size_t at = 0; at < count; ++at) {
       std::vector<float> logits(count, -2.0f);
       logits[at] = -1;
       logits.back() = -1;
-      EXPECT_EQ(choose_greedy(logits), static_cast<int32_t>(at));
+      EXPECT_EQ(chosen(logits, {}, 0.5).id, static_cast<int32_t>(at));
     }
   }
-  EXPECT_EQ(choose_greedy(std::vector<float>(40, kRemoved)), 0);
 }
 
 TEST(Sampling, GreedyTakesTheFirstMaximumAndIgnoresWarpers) {
   engine::Sampling s;
   s.top_k = 1;
   std::vector<float> logits = {1, 3, 3, 0};
-  process_logits(logits, {}, 0, s);
-  EXPECT_EQ(logits, (std::vector<float>{1, 3, 3, 0}));
-  EXPECT_EQ(choose_greedy(logits), 1);
-  EXPECT_NEAR(log_probability(logits, 1), 3 - std::log(std::exp(1.0) + 2 * std::exp(3.0) + 1), 1e-6);
+  const engine::Token token = chosen(logits, s, 0.9);
+  EXPECT_EQ(token.id, 1);
+  const double whole = 3 - std::log(std::exp(1.0) + 2 * std::exp(3.0) + 1);
+  EXPECT_NEAR(token.log_probability, whole, 1e-6);
+  EXPECT_NEAR(token.whole_log_probability, whole, 1e-6);
   s.repetition_penalty = 2;
   process_logits(logits, std::vector<int32_t>{1, 1, -5, 99}, 4, s);
   EXPECT_EQ(logits, (std::vector<float>{1, 1.5f, 3, 0}));
@@ -183,9 +212,10 @@ TEST(Sampling, ATemperatureNextToNothingIsGreedy) {
     engine::Sampling s;
     s.temperature = temperature;
     std::vector<float> logits = {1e10f, 3e10f, -3e10f};
-    process_logits(logits, {}, 0, s);
+    EXPECT_EQ(chosen(logits, s, 0.5).id, 1);
+    EXPECT_EQ(chosen(logits, s, 0.5).log_probability, 0);
+    process(logits, {}, 0, s);
     EXPECT_EQ(logits, (std::vector<float>{removed, 0, removed})) << temperature;
-    EXPECT_EQ(choose_sampled(logits, 0.5), 1);
   }
 }
 
@@ -194,15 +224,15 @@ TEST(Sampling, DrawsFollowTheDistribution) {
                                      std::log(5.0f)};
   std::map<int32_t, int> counts;
   constexpr int kDraws = 80'000;
-  for (int i = 0; i < kDraws; ++i) ++counts[choose_sampled(logits, uniform(42, 3, static_cast<uint64_t>(i)))];
+  for (int i = 0; i < kDraws; ++i) ++counts[drawn(logits, uniform(42, 3, static_cast<uint64_t>(i))).id];
   EXPECT_EQ(counts.count(2), 0u);
   const double share[] = {1 / 8.0, 2 / 8.0, 0, 5 / 8.0};
   for (const int32_t id : {0, 1, 3}) {
     const double sigma = std::sqrt(kDraws * share[id] * (1 - share[id]));
     EXPECT_NEAR(counts[id], kDraws * share[id], 4 * sigma) << id;
   }
-  EXPECT_EQ(choose_sampled(logits, 0.0), 0);
-  EXPECT_EQ(choose_sampled(logits, 1.0), 3);
+  EXPECT_EQ(drawn(logits, 0.0).id, 0);
+  EXPECT_EQ(drawn(logits, 1.0).id, 3);
 }
 
 // Known answers of the authors' library (Random123, kat_vectors).
@@ -235,22 +265,159 @@ TEST(Sampling, RefusesWhatIsOutOfRange) {
     engine::Sampling s;
     change(s);
     try {
-      check_sampling(s);
+      check_sampling(s, 100);
     } catch (const Error& error) {
       EXPECT_EQ(error.status(), Status::invalid_config);
+      EXPECT_TRUE(error.message().starts_with(error.key())) << error.message();
       return error.key();
     }
     return std::string();
   };
-  EXPECT_EQ(key_of([](engine::Sampling&) {}), "");
-  EXPECT_EQ(key_of([](engine::Sampling& s) { s.max_new_tokens = 0; }), "max_new_tokens");
-  EXPECT_EQ(key_of([](engine::Sampling& s) { s.temperature = -0.1; }), "temperature");
-  EXPECT_EQ(key_of([](engine::Sampling& s) { s.temperature = NAN; }), "temperature");
-  EXPECT_EQ(key_of([](engine::Sampling& s) { s.top_k = -1; }), "top_k");
-  EXPECT_EQ(key_of([](engine::Sampling& s) { s.top_p = 0; }), "top_p");
-  EXPECT_EQ(key_of([](engine::Sampling& s) { s.top_p = 1.01; }), "top_p");
-  EXPECT_EQ(key_of([](engine::Sampling& s) { s.min_p = NAN; }), "min_p");
-  EXPECT_EQ(key_of([](engine::Sampling& s) { s.repetition_penalty = 0; }), "repetition_penalty");
+  using S = engine::Sampling;
+  EXPECT_EQ(key_of([](S&) {}), "");
+  EXPECT_EQ(key_of([](S& s) { s.max_new_tokens = 0; }), "max_new_tokens");
+  EXPECT_EQ(key_of([](S& s) { s.min_new_tokens = -1; }), "min_new_tokens");
+  EXPECT_EQ(key_of([](S& s) { s.min_new_tokens = s.max_new_tokens + 1; }), "min_new_tokens");
+  EXPECT_EQ(key_of([](S& s) { s.temperature = -0.1; }), "temperature");
+  EXPECT_EQ(key_of([](S& s) { s.temperature = NAN; }), "temperature");
+  EXPECT_EQ(key_of([](S& s) { s.top_k = -1; }), "top_k");
+  EXPECT_EQ(key_of([](S& s) { s.top_p = 0; }), "top_p");
+  EXPECT_EQ(key_of([](S& s) { s.top_p = 1.01; }), "top_p");
+  EXPECT_EQ(key_of([](S& s) { s.min_p = NAN; }), "min_p");
+  EXPECT_EQ(key_of([](S& s) { s.typical_p = 0; }), "typical_p");
+  EXPECT_EQ(key_of([](S& s) { s.epsilon_cutoff = 1; }), "epsilon_cutoff");
+  EXPECT_EQ(key_of([](S& s) { s.eta_cutoff = NAN; }), "eta_cutoff");
+  EXPECT_EQ(key_of([](S& s) { s.repetition_penalty = 0; }), "repetition_penalty");
+  EXPECT_EQ(key_of([](S& s) { s.frequency_penalty = NAN; }), "frequency_penalty");
+  EXPECT_EQ(key_of([](S& s) { s.presence_penalty = INFINITY; }), "presence_penalty");
+  EXPECT_EQ(key_of([](S& s) { s.no_repeat_ngram_size = -1; }), "no_repeat_ngram_size");
+  EXPECT_EQ(key_of([](S& s) { s.best = -1; }), "logprobs");
+  EXPECT_EQ(key_of([](S& s) { s.allowed_ids = {99, 100}; }), "allowed_token_ids");
+  EXPECT_EQ(key_of([](S& s) { s.suppress_tokens = {-1}; }), "suppress_tokens");
+  EXPECT_EQ(key_of([](S& s) { s.bad_words_ids = {{1}, {}}; }), "bad_words_ids");
+  EXPECT_EQ(key_of([](S& s) { s.bad_words_ids = {{1, 100}}; }), "bad_words_ids");
+  EXPECT_EQ(key_of([](S& s) { s.logit_bias = {{100, 1.0f}}; }), "logit_bias");
+  EXPECT_EQ(key_of([](S& s) { s.logit_bias = {{1, NAN}}; }), "logit_bias");
+}
+
+std::string_view problem_of(const std::vector<float>& logits, const engine::Sampling& s) {
+  engine::Token token;
+  return choose_token(logits, {}, 0, s, 0.5, token);
+}
+
+TEST(Sampling, LogitsThatAreNoNumbersOrAllRemovedGiveNoToken) {
+  const float nan = std::nanf(""), infinite = std::numeric_limits<float>::infinity();
+  for (const double temperature : {0.0, 1.0}) {
+    engine::Sampling s;
+    s.temperature = temperature;
+    for (const float wrong : {nan, -nan, infinite}) {
+      for (const size_t at : {0u, 130u, 299u}) {
+        std::vector<float> logits(300, 1.0f);
+        EXPECT_EQ(problem_of(logits, s), "");
+        logits[at] = wrong;
+        EXPECT_NE(problem_of(logits, s).find("not a number"), std::string_view::npos) << at;
+      }
+    }
+    s.allowed_ids = {1};
+    EXPECT_EQ(problem_of({1, 2, 3}, s), "");
+    s.suppress_tokens = {1};
+    EXPECT_NE(problem_of({1, 2, 3}, s).find("no token"), std::string_view::npos);
+    s = {};
+    s.temperature = temperature;
+    s.logit_bias = {{1, 3e38f}};
+    EXPECT_NE(problem_of({1, 3e38f, 3}, s).find("infinite"), std::string_view::npos);
+  }
+}
+
+// Both distributions at once: id 3 is the most likely, and penalised.
+TEST(Sampling, TheBestTokensOfBothDistributions) {
+  const std::vector<float> logits = {1, 0, 2, 4, 2};
+  engine::Sampling s;
+  s.temperature = 2;
+  s.logit_bias = {{3, -1.5f}};
+  s.top_k = 3;
+  s.best = 4;
+  const engine::Token token = chosen(logits, s, 0.0);
+  const auto ids = [](const std::vector<engine::Ranked>& list) {
+    std::vector<int32_t> all;
+    for (const engine::Ranked& one : list) all.push_back(one.id);
+    return all;
+  };
+  EXPECT_EQ(token.id, 2);
+  EXPECT_EQ(ids(token.best), (std::vector<int32_t>{3, 2, 4}));
+  EXPECT_EQ(ids(token.whole_best), (std::vector<int32_t>{3, 2, 4, 0}));
+  const double left = std::log(std::exp(1.25) + 2 * std::exp(1.0));
+  const double whole = std::log(std::exp(0.5) + 1 + 2 * std::exp(1.0) + std::exp(2.0));
+  EXPECT_NEAR(token.log_probability, 1 - left, 1e-6);
+  EXPECT_NEAR(token.best[0].log_probability, 1.25 - left, 1e-6);
+  EXPECT_NEAR(token.whole_log_probability, 1 - whole, 1e-6);
+  EXPECT_NEAR(token.whole_best[0].log_probability, 2 - whole, 1e-6);
+  EXPECT_EQ(token.best[1].log_probability, token.log_probability);
+  s.best = 0;
+  EXPECT_TRUE(chosen(logits, s, 0.0).best.empty());
+  EXPECT_TRUE(chosen(logits, s, 0.0).whole_best.empty());
+}
+
+// A vocabulary of many pieces: each step against its definition over all tokens.
+TEST(Sampling, StepsOfALargeVocabularyKeepWhatTheirDefinitionsSay) {
+  const std::vector<float> given = random_logits(5000, 3);
+  double sum = 0, weighted = 0;
+  for (const float logit : given) sum += std::exp(static_cast<double>(logit));
+  for (const float logit : given) weighted += std::exp(static_cast<double>(logit)) * logit;
+  const double entropy = std::log(sum) - weighted / sum;
+  const double top = *std::ranges::max_element(given);
+  const auto expect_kept = [&](const engine::Sampling& s, const auto& kept) {
+    std::vector<float> want = given, logits = given;
+    for (float& logit : want)
+      if (!kept(logit, std::exp(logit - std::log(sum)))) logit = kRemoved;
+    process(logits, {}, 0, s);
+    EXPECT_EQ(logits, want);
+  };
+  engine::Sampling plain;
+  plain.temperature = 1;
+  engine::Sampling s = plain;
+  std::vector<float> sorted = given;
+  std::ranges::sort(sorted, std::greater<>());
+  for (const int64_t k : {1, 3, 40, 41, 2000, 5000, 9000}) {
+    s.top_k = k;
+    expect_kept(
+        s, [&](double logit, double) { return k > 5000 || logit >= sorted[static_cast<size_t>(k - 1)]; });
+  }
+  s = plain;
+  for (const double limit : {1.0, 0.5, 0.013, 1e-7}) {
+    s.min_p = limit;
+    expect_kept(s, [&](double logit, double) { return std::exp(logit - top) >= limit; });
+  }
+  s = plain;
+  for (const double limit : {0.999, 3e-4, 1e-9}) {
+    s.epsilon_cutoff = limit;
+    expect_kept(s, [&](double logit, double p) { return p >= limit || logit == top; });
+    s.epsilon_cutoff = 0;
+    s.eta_cutoff = limit;
+    const double eta = std::min(limit, std::sqrt(limit) * std::exp(-entropy));
+    expect_kept(s, [&](double logit, double p) { return p >= eta || logit == top; });
+    s.eta_cutoff = 0;
+  }
+}
+
+// The draw from all tokens, which adds piece by piece, and the one from a list of all of them.
+TEST(Sampling, DrawsFromALargeVocabularyInvertItsDistribution) {
+  const std::vector<float> logits = random_logits(1000, 5);
+  engine::Sampling s;
+  s.temperature = 1.5;
+  std::vector<double> up_to;
+  double sum = 0;
+  for (const float logit : logits) up_to.push_back(sum += std::exp(logit / 1.5));
+  engine::Sampling listed = s;
+  listed.top_k = 1000;
+  for (uint64_t i = 0; i < 300; ++i) {
+    const double draw = uniform(1, 2, i);
+    const auto want = std::ranges::find_if(up_to, [&](double until) { return until > draw * sum; });
+    const engine::Token token = chosen(logits, s, draw), other = chosen(logits, listed, draw);
+    EXPECT_EQ(token.id, want - up_to.begin());
+    EXPECT_EQ(other.id, token.id);
+    EXPECT_NEAR(other.log_probability, token.log_probability, 1e-5);
+  }
 }
 
 }  // namespace

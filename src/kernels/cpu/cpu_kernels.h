@@ -129,6 +129,8 @@ struct HeadStats {
 };
 // Joins the sums over later logits.
 void join(HeadStats& stats, const HeadStats& later);
+// Logits of a row whose sums are made together.
+constexpr int64_t kLogitPiece = 128;
 // A token of a row whose logit has an extra term, `own`, in its gradient.
 struct HeadTarget {
   int64_t token, row;
@@ -280,6 +282,10 @@ struct CpuKernels {
                         float* work);
   // x = x * scale, then softcap tanh(x / softcap) unless that is 0
   void (*head_finish)(float* x, float scale, float softcap, int64_t count);
+  // For each kLogitPiece logits of a row: the largest, or a NaN if one of them is; and sums of e^d and of
+  // d e^d, d = (z - top) * scale, in lanes.
+  void (*logit_tops)(const float* z, int64_t count, float* tops);
+  void (*logit_sums)(const float* z, int64_t count, float top, float scale, float* sums, float* weighted);
   void (*softmax)(const void* z, Type type, float* p, int64_t count);
   float (*dot)(const void* a, const void* b, Type type, int64_t count);
   // Bytes of x in the form that skinny() reads; 0: it reads x itself.

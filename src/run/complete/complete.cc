@@ -84,7 +84,8 @@ class Tokens final : public engine::TokenSink {
  public:
   Tokens(std::vector<CompletionText>& texts, const engine::Sampling& sampling, const OnToken& function)
       : texts_(texts), sampling_(sampling), function_(function), reasons_(texts.size(), kLength) {}
-  bool on_token(int64_t prompt, int32_t id, float) noexcept override {
+  bool on_token(int64_t prompt, const engine::Token& token) noexcept override {
+    const int32_t id = token.id;
     if (failure_ != nullptr) return false;
     try {
       CompletionText& text = texts_[static_cast<size_t>(prompt)];
