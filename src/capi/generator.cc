@@ -5,7 +5,10 @@
 #include "capi/guard.h"
 #include "capi/model_handle.h"
 #include "capi/trainer_handle.h"
+#include "config/generation_kwargs.h"
 #include "run/complete/complete.h"
+#include "run/complete/request_options.h"
+#include "run/open_model.h"
 
 namespace trl::capi {
 
@@ -53,13 +56,13 @@ run::OnToken told(trl_token_fn on_token, void* user_data) {
 
 std::vector<run::Completion> Generator::run(Runtime& runtime, engine::Model& model,
                                             std::span<const std::string_view> prompts,
-                                            const config::Config& options, trl_token_fn on_token,
+                                            const config::Config& given, trl_token_fn on_token,
                                             void* user_data) {
+  const config::Config options = config::with_generation_kwargs(given);
   const std::vector<std::vector<int32_t>> ids = run::prompt_ids(*tokenizer_, prompts, options);
-  std::vector<std::string> stops = options.get_list("generate.stop");
-  std::erase(stops, "");
-  const std::string adapter = options.get_text("generate.adapter").value_or("");
-  return run::complete(runtime, model, *tokenizer_, ids, run::sampling_of(options, adapter), stops,
+  const engine::Sampling sampling =
+      run::sampling_of(options, *tokenizer_, run::end_tokens(model, tokenizer_->get()));
+  return run::complete(runtime, model, *tokenizer_, ids, sampling, run::stops_of(options),
                        told(on_token, user_data));
 }
 

@@ -43,7 +43,9 @@ Ordered last_needed(std::vector<Ordered>& tokens, const Enough& enough) {
 class Truncation {
  public:
   Truncation(std::vector<Candidate> tokens, const kernels::LogitSoftmax& whole)
-      : tokens_(std::move(tokens)), sum_(whole.sum()), entropy_(whole.entropy()) {}
+      : tokens_(std::move(tokens)), sum_(whole.sum()), entropy_(whole.entropy()) {
+    for (const Candidate& token : tokens_) top_ = std::max(top_, token.logit);
+  }
 
   void keep_top_k(int64_t k);
   void keep_top_p(double p);
@@ -68,13 +70,14 @@ class Truncation {
     double sum = 0, weighted = 0;
     for (const Candidate& token : tokens_) {
       sum += token.weight;
-      if (token.weight > 0) weighted += token.weight * std::log(static_cast<double>(token.weight));
+      if (token.weight > 0) weighted += token.weight * (token.logit - top_);
     }
     sum_ = sum;
     entropy_ = std::log(sum) - weighted / sum;
   }
 
   std::vector<Candidate> tokens_;
+  float top_ = kRemoved;
   double sum_, entropy_;
 };
 
@@ -106,10 +109,8 @@ void Truncation::keep_min_p(double min_p) {
 // Keeps the tokens whose surprise is nearest to the entropy, until their probability reaches p (Meister et
 // al. 2022, "Locally typical sampling"); equally near ones stay.
 void Truncation::keep_typical(double p) {
-  const auto entropy = static_cast<float>(entropy_);
-  const auto distance = [&](const Candidate& token) {
-    return std::abs(-std::log(probability(token)) - entropy);
-  };
+  const auto typical = static_cast<float>(entropy_ - std::log(sum_));
+  const auto distance = [&](const Candidate& token) { return std::abs(top_ - token.logit - typical); };
   std::vector<Ordered> ordered = by(distance);
   const float farthest = last_needed(ordered, [&](double sum) { return sum / sum_ >= p; }).key;
   remove_if([&](const Candidate& token) { return distance(token) > farthest; });
@@ -117,9 +118,7 @@ void Truncation::keep_typical(double p) {
 
 // Removes tokens that are less probable than a limit; the largest stay.
 void Truncation::keep_probable(float limit) {
-  if (tokens_.empty()) return;
-  const float top = std::ranges::max_element(tokens_, {}, &Candidate::logit)->logit;
-  remove_if([&](const Candidate& token) { return probability(token) < limit && token.logit < top; });
+  remove_if([&](const Candidate& token) { return probability(token) < limit && token.logit < top_; });
 }
 
 // The limit depends on the entropy (Hewitt et al. 2022, "Truncation sampling as language model desmoothing").

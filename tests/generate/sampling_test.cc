@@ -398,6 +398,17 @@ TEST(Sampling, StepsOfALargeVocabularyKeepWhatTheirDefinitionsSay) {
     expect_kept(s, [&](double logit, double p) { return p >= eta || logit == top; });
     s.eta_cutoff = 0;
   }
+  s = plain;
+  std::ranges::sort(sorted, {}, [&](float logit) { return std::abs(std::log(sum) - logit - entropy); });
+  for (const double share : {0.1, 0.6, 0.999}) {
+    double kept = 0;
+    size_t last = 0;
+    while ((kept += std::exp(sorted[last]) / sum) < share) ++last;
+    const double farthest = std::abs(std::log(sum) - sorted[last] - entropy);
+    s.typical_p = share;
+    expect_kept(
+        s, [&](double logit, double) { return std::abs(std::log(sum) - logit - entropy) < farthest + 1e-6; });
+  }
 }
 
 // The draw from all tokens, which adds piece by piece, and the one from a list of all of them.

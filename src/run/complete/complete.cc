@@ -10,75 +10,12 @@
 #include "data/row/conversions.h"
 #include "data/row/row_text.h"
 #include "engine/error_capture.h"
-#include "run/open_model.h"
-#include "text/tokenizer/tokenizer.h"
+#include "run/complete/completion_text.h"
+#include "run/complete/request_options.h"
 
 namespace trl::run {
 
 namespace {
-
-// Decodes one growing completion: token ids to text piece by piece, never half a character, ending before a
-// stop text.
-class CompletionText {
- public:
-  CompletionText(const text::Tokenizer& tokenizer, std::span<const std::string> stops)
-      : vocab_size_(tokenizer.vocab_size()), stream_(tokenizer, true), stops_(stops) {}
-  // Takes one token; the text that has become certain is written() since the last call. true: the text
-  // reached a stop text.
-  bool add(int32_t id);
-  void finish();            // ends the input: the text held back is certain too
-  std::string_view take();  // certain text that was not taken yet
-  const std::vector<int32_t>& ids() const { return ids_; }
-  const std::string& text() const { return text_; }
-
- private:
-  size_t certain() const;  // bytes of text_ that no stop text can still claim
-  int64_t vocab_size_;
-  text::DecodeStream stream_;
-  std::span<const std::string> stops_;
-  std::vector<int32_t> ids_;
-  std::string text_;
-  size_t taken_ = 0;
-  bool over_ = false;
-};
-
-bool CompletionText::add(int32_t id) {
-  ids_.push_back(id);
-  const size_t before = text_.size();
-  // rows that pad the embedding have no text
-  if (id < vocab_size_) text_ += stream_.step(id);
-  size_t cut = std::string::npos;
-  for (const std::string& stop : stops_) {
-    const size_t from = before > stop.size() ? before - stop.size() : 0;
-    cut = std::min(cut, text_.find(stop, from));
-  }
-  if (cut == std::string::npos) return false;
-  text_.resize(cut);
-  over_ = true;
-  return true;
-}
-
-void CompletionText::finish() {
-  if (!over_) text_ += stream_.finish();
-  over_ = true;
-}
-
-size_t CompletionText::certain() const {
-  if (over_) return text_.size();
-  size_t held = 0;
-  for (const std::string& stop : stops_) {
-    for (size_t length = std::min(stop.size() - 1, text_.size()); length > held; --length)
-      if (std::string_view(text_).ends_with(std::string_view(stop).substr(0, length))) held = length;
-  }
-  return text_.size() - held;
-}
-
-std::string_view CompletionText::take() {
-  const size_t end = certain();
-  const std::string_view piece = std::string_view(text_).substr(taken_, end - taken_);
-  taken_ = end;
-  return piece;
-}
 
 class Tokens final : public engine::TokenSink {
  public:
@@ -90,7 +27,7 @@ class Tokens final : public engine::TokenSink {
     try {
       CompletionText& text = texts_[static_cast<size_t>(prompt)];
       const char* reason = add(text, id);
-      if (reason != nullptr) text.finish();
+      if (reason != nullptr && text.finish()) reason = kStopped;
       if (function_ != nullptr) {
         const int32_t answer = function_(static_cast<size_t>(prompt), id, std::string(text.take()));
         if (answer != 0 && reason == nullptr) reason = "callback";
@@ -110,10 +47,10 @@ class Tokens final : public engine::TokenSink {
   }
 
  private:
-  static constexpr const char* kLength = "length";
+  static constexpr const char *kLength = "length", *kStopped = "stop_sequence";
   // Adds a token. Returns why the text ends with it; null: the text continues.
   const char* add(CompletionText& text, int32_t id) const {
-    if (text.add(id)) return "stop_sequence";
+    if (text.add(id)) return kStopped;
     const auto& ends = sampling_.stop_ids;
     if (std::ranges::find(ends, id) != ends.end()) return "eos_token";
     return static_cast<int64_t>(text.ids().size()) == sampling_.max_new_tokens ? kLength : nullptr;
@@ -180,16 +117,6 @@ Conversation conversation_of(std::string_view prompt) {
   return {base::Json::array({base::Json{{"role", "user"}, {"content", prompt}}}), nullptr, nullptr};
 }
 
-// Returns the number of completions of each prompt.
-int64_t sequences(const config::Config& options) {
-  constexpr std::string_view kKey = "generate.num_return_sequences";
-  const int64_t count = options.get_int(kKey);
-  if (count > 1 && options.get_double("generate.temperature") == 0)
-    fail_key(kKey, "{}: {} needs generate.temperature above 0: greedy completions of one prompt are equal",
-             kKey, count);
-  return count;
-}
-
 // Returns the ids of a prompt in the chat template; the prompt's own system message replaces `system`.
 std::vector<int32_t> chat_ids(const Tokenizer& tokenizer, std::string_view prompt,
                               const std::optional<std::string>& system) {
@@ -215,12 +142,11 @@ std::vector<int32_t> conversation_ids(const Tokenizer& tokenizer, const base::Js
 }
 
 std::vector<Completion> complete(Environment& environment, engine::Model& model, const Tokenizer& tokenizer,
-                                 std::span<const std::vector<int32_t>> prompts, engine::Sampling sampling,
-                                 const std::vector<std::string>& stops, const OnToken& on_token) {
+                                 std::span<const std::vector<int32_t>> prompts,
+                                 const engine::Sampling& sampling, const std::vector<std::string>& stops,
+                                 const OnToken& on_token) {
   const std::vector<std::span<const int32_t>> spans(prompts.begin(), prompts.end());
   std::vector<CompletionText> texts(prompts.size(), CompletionText(tokenizer.get(), stops));
-  const std::vector<int32_t> ends = end_tokens(model, tokenizer.get());
-  sampling.stop_ids = ends;
   Tokens sink(texts, sampling, on_token);
   engine::ErrorCapture error;
   const int32_t status =
@@ -236,19 +162,6 @@ std::vector<Completion> complete(Environment& environment, engine::Model& model,
   return all;
 }
 
-engine::Sampling sampling_of(const config::Config& options, const std::string& adapter) {
-  engine::Sampling sampling;
-  sampling.max_new_tokens = options.get_int("generate.max_new_tokens");
-  sampling.temperature = options.get_double("generate.temperature");
-  sampling.top_p = options.get_double("generate.top_p");
-  sampling.top_k = options.get_int("generate.top_k");
-  sampling.min_p = options.get_double("generate.min_p");
-  sampling.repetition_penalty = options.get_double("generate.repetition_penalty");
-  sampling.seed = static_cast<uint64_t>(options.get_int("generate.seed"));
-  sampling.adapter = adapter;
-  return sampling;
-}
-
 std::vector<std::vector<int32_t>> prompt_ids(const Tokenizer& tokenizer,
                                              std::span<const std::string_view> prompts,
                                              const config::Config& options) {
@@ -257,7 +170,7 @@ std::vector<std::vector<int32_t>> prompt_ids(const Tokenizer& tokenizer,
   if (system && !chat)
     fail_key("generate.system",
              "generate.system: it needs generate.chat: true: a prompt as it stands has no messages");
-  const int64_t times = sequences(options);
+  const int64_t times = completions_of(options);
   std::vector<std::vector<int32_t>> all;
   for (size_t i = 0; i < prompts.size(); ++i) {
     const std::vector<int32_t> ids =

@@ -32,14 +32,12 @@ struct Completion {
 // Receives each token with its text, as far as that is certain. Not 0: this prompt's completion ends.
 using OnToken = std::function<int32_t(size_t prompt, int32_t id, const std::string& piece)>;
 
-// sampling: its stop_ids are those of the model and of the tokenizer. stops: texts at which a completion
-// ends. on_token: or null; its exceptions are thrown here.
+// sampling: its stop_ids are all that end a completion. stops: texts at which a completion ends. on_token: or
+// null; its exceptions are thrown here.
 std::vector<Completion> complete(Environment& environment, engine::Model& model, const Tokenizer& tokenizer,
-                                 std::span<const std::vector<int32_t>> prompts, engine::Sampling sampling,
-                                 const std::vector<std::string>& stops, const OnToken& on_token = nullptr);
-
-// The result refers to `adapter`, which must outlive it.
-engine::Sampling sampling_of(const config::Config& options, const std::string& adapter);
+                                 std::span<const std::vector<int32_t>> prompts,
+                                 const engine::Sampling& sampling, const std::vector<std::string>& stops,
+                                 const OnToken& on_token = nullptr);
 
 // Returns the ids of each prompt, once for each of its completions.
 std::vector<std::vector<int32_t>> prompt_ids(const Tokenizer& tokenizer,

@@ -9,6 +9,7 @@
 #include "data/row/conversions.h"
 #include "data/source/source.h"
 #include "run/complete/complete.h"
+#include "run/open_model.h"
 #include "telemetry/recorder.h"
 
 namespace trl::run {
@@ -218,6 +219,7 @@ void Samples::take_last() {
 void Samples::take() {
   engine::Sampling sampling;
   sampling.max_new_tokens = arguments_.max_new_tokens;
+  sampling.stop_ids = end_tokens(model_, tokenizer_->get());
   std::vector<std::string> completions;
   for (Completion& one : complete(environment_, model_, *tokenizer_, ids_of(prompts_), sampling, {}))
     completions.push_back(std::move(one.text));

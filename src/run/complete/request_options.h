@@ -1,0 +1,25 @@
+// The options generate.* as a request: how tokens are chosen, and what ends a completion.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "engine/engine.h"
+#include "run/tokenizer.h"
+
+namespace trl::run {
+
+// Returns the number of completions of each prompt. Throws Error(invalid_config) if greedy ones would be
+// equal.
+int64_t completions_of(const config::Config& options);
+
+// Returns the texts at which a completion ends. Throws Error(invalid_config) for one without characters.
+std::vector<std::string> stops_of(const config::Config& options);
+
+// model_ends: the ids that end a text of the model and tokenizer (end_tokens()). Throws Error(invalid_config)
+// for what is no token id or no number, and for bad words that the tokenizer gives no token.
+engine::Sampling sampling_of(const config::Config& options, const Tokenizer& tokenizer,
+                             const std::vector<int32_t>& model_ends);
+
+}  // namespace trl::run
