@@ -1841,10 +1841,14 @@ typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, c
  * JSON of a list of messages, or of a row with `messages`, a list of them in `prompt`, or `conversations`, is
  * that conversation then, with the row's `tools`; the answers at the end of `messages` are left out.
  *
- * Reads the group `generate` of options (max_new_tokens, temperature, top_p ...); temperature 0 is greedy and
- * the default. A completion ends at the model's end tokens or at max_new_tokens. With num_return_sequences n,
- * completion j of prompt i has the number i * n + j, in callbacks and in out_completions. All are computed
- * together: callbacks of different completions alternate, those of one come in order.
+ * Reads the group `generate` of options (max_new_tokens, temperature, top_p ...), over which its
+ * generation_kwargs go; temperature 0 is greedy and the default. A completion ends at an end token (the
+ * model's and the tokenizer's, or those that options name), before a text of stop, or at max_new_tokens.
+ * Tokens are drawn by Philox4x32-10 (key: the seed; counter: the token's number in its completion, then the
+ * completion's number) from the inverse of the cumulative distribution, in order of ids. With
+ * num_return_sequences n, completion j of prompt i has the number i * n + j, in callbacks and in
+ * out_completions. All are computed together: callbacks of different completions alternate, those of one come
+ * in order.
  *
  * @param generator [in] changed.
  * @param prompts [in] count texts.
@@ -1856,6 +1860,7 @@ typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, c
  * @param out_completions [out] nullable; owned by the caller, freed by trl_completions_destroy.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_FORMAT for invalid UTF-8, TRL_E_INVALID_ARGUMENT for a prompt without tokens,
+ * TRL_E_INVALID_CONFIG for an option (token ids outside the vocabulary, a stop text without characters),
  * TRL_E_OUT_OF_MEMORY.
  * Contract: completions owned by the caller; exclusive; blocks; token, log (a warning
  * if the tokens go beyond max_position_embeddings); after an error out_completions is NULL and the
@@ -1917,6 +1922,25 @@ TRL_API const int32_t* trl_completions_tokens(const trl_completions* completions
  */
 TRL_API const char* trl_completions_finish_reason(const trl_completions* completions,
                                                   size_t index) TRL_NOEXCEPT;
+
+/**
+ * Describes a completion as a JSON object: text, token_ids and finish_reason. With `generate.logprobs` it
+ * also has lists with an item for each token. logprobs: its log-probability in the distribution that it was
+ * drawn from, which penalties, top_k, top_p and the like have changed (greedy: the softmax of the penalised
+ * logits); whole_logprobs: the one in the whole distribution at the temperature (greedy: 1), before all that,
+ * which is the one that training computes. With a number above 0, top_logprobs and whole_top_logprobs: so
+ * many pairs [token id, log-probability] of the most likely tokens of the same distributions, best first; the
+ * first has fewer if fewer tokens could be drawn.
+ *
+ * @param completions [in] not changed.
+ * @param index [in] the completion's number: the prompt's, if there is one of each.
+ * @param out_size [out] nullable; bytes without the NUL at the end.
+ * @return borrowed until completions is destroyed; NULL for an index out of range.
+ * Contract: borrowed; concurrent on const; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_completions_describe(const trl_completions* completions, size_t index,
+                                             size_t* out_size) TRL_NOEXCEPT;
 
 /**
  * Frees completions.

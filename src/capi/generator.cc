@@ -14,11 +14,21 @@ namespace trl::capi {
 
 class Completions {
  public:
-  explicit Completions(std::vector<run::Completion> all) : all_(std::move(all)) {}
+  explicit Completions(std::vector<run::Completion> all) : all_(std::move(all)), described_(all_.size()) {}
   const run::Completion* at(size_t index) const { return index < all_.size() ? &all_[index] : nullptr; }
+  // JSON; made when it is first wanted. null: there is no completion with this number.
+  const std::string* describe(size_t index) const {
+    if (index >= all_.size()) return nullptr;
+    const std::lock_guard lock(describing_);
+    std::string& text = described_[index];
+    if (text.empty()) text = run::describe(all_[index]).dump();
+    return &text;
+  }
 
  private:
   const std::vector<run::Completion> all_;
+  mutable std::mutex describing_;
+  mutable std::vector<std::string> described_;
 };
 
 // Generates from a model, or from a trainer's weights: exactly one of the two is set.
@@ -104,9 +114,13 @@ std::vector<std::string_view> prompt_views(const char* const* prompts, const siz
   return views;
 }
 
+const Completions* all(const trl_completions* completions) {
+  return completions != nullptr && completions->is(Tag::completions) ? completions->object.get() : nullptr;
+}
+
 const trl::run::Completion* completion(const trl_completions* completions, size_t index) {
-  return completions != nullptr && completions->is(Tag::completions) ? completions->object->at(index)
-                                                                     : nullptr;
+  const Completions* const found = all(completions);
+  return found != nullptr ? found->at(index) : nullptr;
 }
 
 }  // namespace
@@ -169,6 +183,16 @@ const char* trl_completions_finish_reason(const trl_completions* completions, si
   return answer(nullptr, [&]() -> const char* {
     const trl::run::Completion* found = completion(completions, index);
     return found != nullptr ? found->finish_reason : nullptr;
+  });
+}
+
+const char* trl_completions_describe(const trl_completions* completions, size_t index,
+                                     size_t* out_size) noexcept {
+  return answer(nullptr, [&]() -> const char* {
+    const Completions* const found = all(completions);
+    const std::string* const text = found != nullptr ? found->describe(index) : nullptr;
+    if (out_size != nullptr) *out_size = text != nullptr ? text->size() : 0;
+    return text != nullptr ? text->c_str() : nullptr;
   });
 }
 

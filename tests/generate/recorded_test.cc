@@ -15,6 +15,7 @@ using base::Json;
 struct Completion {
   std::vector<int32_t> ids;
   std::vector<float> drawn, whole;
+  std::vector<std::vector<engine::Ranked>> best, whole_best;
   std::string finish;
 };
 
@@ -25,6 +26,8 @@ class Completions final : public Receiver {
     one.ids.push_back(token.id);
     one.drawn.push_back(token.log_probability);
     one.whole.push_back(token.whole_log_probability);
+    one.best.push_back(token.best);
+    one.whole_best.push_back(token.whole_best);
     return true;
   }
   void on_end(int64_t sequence, Finish how, const std::string& error) noexcept override {
@@ -42,11 +45,34 @@ void expect_near(const std::vector<float>& got, const Json& want) {
   }
 }
 
+// ids and values: [tokens, k], the most likely ones first.
+void expect_best(const std::vector<std::vector<engine::Ranked>>& got, const Json& ids, const Json& values) {
+  ASSERT_EQ(got.size(), ids.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    std::vector<int32_t> got_ids;
+    std::vector<float> got_values;
+    for (const engine::Ranked& one : got[i]) {
+      got_ids.push_back(one.id);
+      got_values.push_back(one.log_probability);
+    }
+    expect_near(got_values, values[i]);
+    // Those that are as good as equal may change places.
+    for (size_t k = 0; k < got_ids.size(); ++k) {
+      if (got_ids[k] == ids[i][k]) continue;
+      const auto at = std::ranges::find(ids[i], got_ids[k]) - ids[i].begin();
+      const double last = values[i].back(), own = values[i][k];
+      const double other = at < std::ssize(ids[i]) ? values[i][static_cast<size_t>(at)].get<double>() : last;
+      EXPECT_NEAR(own, other, 1e-5) << i << " " << k;
+    }
+  }
+}
+
 Request request_of(const Json& row, const Json& recorded, const engine::Sampling& sampling) {
   Request request{.ids = row["prompt_ids"], .sampling = sampling};
   request.sampling.max_new_tokens = recorded["max_new_tokens"];
   request.sampling.stop_ids = recorded["eos_token_ids"].get<std::vector<int32_t>>();
   request.sampling.log_probabilities = true;
+  request.sampling.best = 5;
   return request;
 }
 
@@ -64,7 +90,11 @@ std::vector<std::string> recorded_models() {
 void expect_recorded(const Completion& got, const Json& row) {
   EXPECT_EQ(Json(got.ids), row["new_ids"]);
   EXPECT_EQ(got.finish, row["finish_reason"]);
-  if (Json(got.ids) == row["new_ids"]) expect_near(got.whole, row["logprobs"]);
+  if (Json(got.ids) != row["new_ids"]) return;
+  expect_near(got.whole, row["logprobs"]);
+  EXPECT_EQ(got.drawn, got.whole);  // greedy, without penalties
+  expect_best(got.whole_best, row["top_ids"], row["top_logprobs"]);
+  expect_best(got.best, row["top_ids"], row["top_logprobs"]);
 }
 
 std::map<int64_t, Completion> completed(const model::Model& model, std::vector<Request> requests) {
@@ -145,11 +175,54 @@ TEST(RecordedGeneration, SampledIdsByTheDocumentedDraws) {
     for (size_t i = 0; i < rows.size(); ++i) {
       const Completion& one = got[static_cast<int64_t>(i)];
       EXPECT_EQ(Json(one.ids), rows[i]["new_ids"]) << i;
+      EXPECT_EQ(one.finish, rows[i]["finish_reason"]) << i;
       if (Json(one.ids) != rows[i]["new_ids"]) continue;
       expect_near(one.whole, rows[i]["logprobs_whole"]);
       expect_near(one.drawn, rows[i]["logprobs_drawn_from"]);
+      for (size_t t = 0; t < one.ids.size(); ++t) {
+        EXPECT_EQ(one.best[t].size(), std::min<size_t>(5, rows[i]["kept"][t])) << i << " " << t;
+        EXPECT_EQ(one.whole_best[t].size(), 5u);
+      }
     }
   }
+}
+
+// Each prompt with and without the adapter, all together, and with the adapter in the model's weights.
+TEST(RecordedGeneration, IdsOfAdapters) {
+  TRL_NEED_GOLDEN("generation/adapters/cases.json");
+  const Json& all = test::golden_json("generation/adapters/cases.json")["cases"];
+  for (const Json& recorded : all) {
+    SCOPED_TRACE(recorded["adapter"]);
+    const auto model = model::Model::open(test::golden_path(recorded["model"].get<std::string>()), "float32");
+    model::Adapters& adapters = model->adapters();
+    model::Adapter& adapter =
+        adapters.open("default", test::golden_path(recorded["adapter"].get<std::string>()));
+    const auto requests = [&](const model::Adapter* used) {
+      std::vector<Request> some;
+      for (const Json& prompt : recorded["prompt_ids"]) {
+        some.push_back({.ids = prompt, .sampling = {}, .adapter = used});
+        some.back().sampling.max_new_tokens = recorded["max_new_tokens"];
+        some.back().sampling.log_probabilities = true;
+      }
+      return some;
+    };
+    std::vector<Request> both = requests(nullptr);
+    for (Request& one : requests(&adapter)) both.push_back(std::move(one));
+    auto got = completed(*model, both);
+    const auto count = std::ssize(recorded["prompt_ids"]);
+    for (int64_t i = 0; i < count; ++i) {
+      const auto row = static_cast<size_t>(i);
+      EXPECT_EQ(Json(got[i].ids), recorded["without"][row]) << i;
+      EXPECT_EQ(Json(got[count + i].ids), recorded["with_adapter"][row]) << i;
+      expect_near(got[count + i].whole, recorded["logprobs_with_adapter"][row]);
+    }
+    adapters.merge(adapter);
+    auto merged = completed(*model, requests(&adapter));
+    for (int64_t i = 0; i < count; ++i)
+      EXPECT_EQ(Json(merged[i].ids), recorded["merged"][static_cast<size_t>(i)]) << i;
+    adapters.unmerge();
+  }
+  EXPECT_EQ(all.size(), 14u);
 }
 
 }  // namespace

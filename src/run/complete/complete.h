@@ -26,8 +26,14 @@ std::vector<int32_t> conversation_ids(const Tokenizer& tokenizer, const base::Js
 struct Completion {
   std::vector<int32_t> ids;
   std::string text;
-  const char* finish_reason;  // a literal
+  const char* finish_reason;               // a literal
+  std::vector<engine::Token> tokens = {};  // with their log-probabilities, if the sampling has them
 };
+
+// Returns the completion as an object: text, token_ids and finish_reason; and a number or list for each token
+// if there are log-probabilities: logprobs and top_logprobs of the distribution that it was drawn from,
+// whole_logprobs and whole_top_logprobs of the whole one. A list has pairs of an id and its log-probability.
+base::Json describe(const Completion& completion);
 
 // Receives each token with its text, as far as that is certain. Not 0: this prompt's completion ends.
 using OnToken = std::function<int32_t(size_t prompt, int32_t id, const std::string& piece)>;

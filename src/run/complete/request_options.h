@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "config/config.h"
 #include "engine/engine.h"
 #include "run/tokenizer.h"
@@ -21,5 +22,17 @@ std::vector<std::string> stops_of(const config::Config& options);
 // for what is no token id or no number, and for bad words that the tokenizer gives no token.
 engine::Sampling sampling_of(const config::Config& options, const Tokenizer& tokenizer,
                              const std::vector<int32_t>& model_ends);
+
+// Runs body, and reports the engine's error about a member of Sampling under the name of its option.
+template <class Body>
+void with_option_names(const Body& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    const std::string name = "generate." + error.key();
+    if (error.key().empty() || config::find_option(name) == nullptr) throw;
+    throw Error(error.status(), "generate." + error.message(), name);
+  }
+}
 
 }  // namespace trl::run

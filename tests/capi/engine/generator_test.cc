@@ -1,5 +1,6 @@
 // Text out of a model: greedy, sampled, streamed, stopped.
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "engine/run.h"
@@ -180,6 +181,207 @@ TEST(Generate, AStopTextEndsBeforeItself) {
   EXPECT_EQ(text(cut, 0), whole.substr(0, whole.find(stop)));
   EXPECT_EQ(stream.texts[0], text(cut, 0));
   EXPECT_STREQ(trl_completions_finish_reason(cut.get(), 0), "stop_sequence");
+}
+
+host::Json described(const host::Completions& completions, size_t index) {
+  size_t size = 0;
+  const char* const json = trl_completions_describe(completions.get(), index, &size);
+  EXPECT_NE(json, nullptr);
+  return json == nullptr ? host::Json() : host::parse({json, size});
+}
+
+TEST(Generate, OptionsDecideWhatIsChosen) {
+  NEED_MODEL();
+  const auto model = open();
+  const auto g = generator(model.get());
+  const auto generated = [&](const host::Settings& options) {
+    return run(g.get(), {"row 3"}, host::with({{"generate.max_new_tokens", "12"}}, options));
+  };
+  const auto ids = [&](const host::Settings& options) { return tokens(generated(options), 0); };
+  const auto without = [](const std::vector<int32_t>& all, int32_t id) {
+    return std::find(all.begin(), all.end(), id) == all.end();
+  };
+  const std::vector<int32_t> plain = ids({});
+  ASSERT_EQ(plain.size(), 12u);
+  const std::string first = std::to_string(plain[0]), third = std::to_string(plain[2]);
+  EXPECT_TRUE(without(ids({{"generate.suppress_tokens", first}}), plain[0]));
+  EXPECT_TRUE(without(ids({{"generate.bad_words_ids", "[[" + first + "]]"}}), plain[0]));
+  EXPECT_TRUE(without(ids({{"generate.logit_bias", "{" + first + ": -1000}"}}), plain[0]));
+  EXPECT_EQ(ids({{"generate.logit_bias", "{7: 1000}"}}), std::vector<int32_t>(12, 7));
+  EXPECT_EQ(ids({{"generate.allowed_token_ids", "[7]"}}), std::vector<int32_t>(12, 7));
+  EXPECT_EQ(ids({{"generate.bad_words_ids", "[[" + first + ", 511]]"}}), plain);  // only one after the other
+  const std::vector<int32_t> fresh = ids({{"generate.repetition_penalty", "1e6"}});
+  EXPECT_EQ(std::set<int32_t>(fresh.begin(), fresh.end()).size(), 12u);
+  for (const char* key : {"generate.presence_penalty", "generate.frequency_penalty"}) {
+    const std::vector<int32_t> other = ids({{key, "1e6"}});
+    EXPECT_EQ(std::set<int32_t>(other.begin(), other.end()).size(), 12u) << key;
+  }
+  const std::vector<int32_t> varied = ids({{"generate.no_repeat_ngram_size", "1"}});
+  EXPECT_EQ(std::set<int32_t>(varied.begin(), varied.end()).size(), 12u);
+  // Removals that leave the most likely token make any temperature greedy.
+  const host::Settings hot = {{"generate.temperature", "2"}};
+  const std::vector<int32_t> free = ids(hot);
+  EXPECT_NE(free, plain);
+  for (const auto& removal : host::Settings{{"generate.top_k", "1"},
+                                            {"generate.top_p", "1e-9"},
+                                            {"generate.min_p", "1"},
+                                            {"generate.epsilon_cutoff", "0.9999"}})
+    EXPECT_EQ(ids(host::with(hot, {removal})), plain) << removal.first;
+  for (const auto& removal :
+       host::Settings{{"generate.eta_cutoff", "0.9999"}, {"generate.typical_p", "0.01"}})
+    EXPECT_NE(ids(host::with(hot, {removal})), free) << removal.first;
+  const host::Settings both = host::with(hot, {{"generate.top_p", "0.5"}, {"generate.min_p", "0.5"}});
+  EXPECT_NE(ids(both), ids(host::with(both, {{"generate.sampling_order", "vllm"}})));
+}
+
+TEST(Generate, OptionsDecideWhatEndsACompletion) {
+  NEED_MODEL();
+  const auto model = open();
+  const auto g = generator(model.get());
+  const auto generated = [&](const host::Settings& options) {
+    return run(g.get(), {"row 3"}, host::with({{"generate.max_new_tokens", "12"}}, options));
+  };
+  const std::vector<int32_t> plain = tokens(generated({}), 0);
+  const std::string third = std::to_string(plain[2]);
+  const size_t place = std::find(plain.begin(), plain.end(), plain[2]) - plain.begin() + 1;
+  for (const char* key : {"generate.stop_token_ids", "generate.eos_token_id"}) {
+    const auto ended = generated({{key, third}});
+    EXPECT_EQ(tokens(ended, 0).size(), place) << key;
+    EXPECT_STREQ(trl_completions_finish_reason(ended.get(), 0), "eos_token") << key;
+    const auto later = generated({{key, third}, {"generate.min_new_tokens", "8"}});
+    EXPECT_TRUE(tokens(later, 0).size() >= 8) << key;
+  }
+  EXPECT_EQ(tokens(generated({{"generate.eos_token_id", third}, {"generate.ignore_eos", "true"}}), 0), plain);
+  EXPECT_EQ(
+      tokens(generated({{"generate.stop_token_ids", third}, {"generate.ignore_eos", "true"}}), 0).size(),
+      place);
+}
+
+TEST(Generate, BadWordsAreTexts) {
+  NEED_MODEL();
+  const auto model = open();
+  const auto g = generator(model.get());
+  const host::Settings few = {{"generate.max_new_tokens", "12"}};
+  const std::string whole = text(run(g.get(), {"row 3"}, few), 0);
+  const auto letter =
+      std::find_if(whole.begin(), whole.end(), [](char c) { return c > ' ' && c < 0x7f && c != '"'; });
+  ASSERT_NE(letter, whole.end());
+  const std::string word(1, *letter);
+  const auto other = run(g.get(), {"row 3"}, host::with(few, {{"generate.bad_words", "[\"" + word + "\"]"}}));
+  trl_tokenizer* made = nullptr;
+  ASSERT_EQ(trl_tokenizer_open(nullptr, host::golden("models/qwen2").c_str(), nullptr, &made, nullptr),
+            TRL_OK);
+  const host::Tokenizer tokenizer(made);
+  int32_t id = -1;
+  size_t count = 0;
+  ASSERT_EQ(trl_tokenizer_encode(made, word.data(), 1, 0, &id, 1, &count, nullptr), TRL_OK);
+  const std::vector<int32_t> all = tokens(other, 0);
+  EXPECT_EQ(std::find(all.begin(), all.end(), id), all.end());
+}
+
+TEST(Generate, LogProbabilitiesAreInTheDescription) {
+  NEED_MODEL();
+  const auto model = open();
+  const auto g = generator(model.get());
+  const host::Settings few = {
+      {"generate.max_new_tokens", "5"}, {"generate.temperature", "1.5"}, {"generate.top_k", "3"}};
+  const auto none = described(run(g.get(), {"row 3"}, few), 0);
+  EXPECT_FALSE(none.contains("logprobs"));
+  const auto one = described(run(g.get(), {"row 3"}, host::with(few, {{"generate.logprobs", "0"}})), 0);
+  EXPECT_EQ(one["token_ids"], none["token_ids"]);
+  EXPECT_EQ(one["text"], none["text"]);
+  EXPECT_EQ(one["finish_reason"], "length");
+  EXPECT_EQ(one["logprobs"].size(), 5u);
+  EXPECT_FALSE(one.contains("top_logprobs"));
+  const auto completions = run(g.get(), {"row 3"}, host::with(few, {{"generate.logprobs", "4"}}));
+  const auto all = described(completions, 0);
+  EXPECT_EQ(all["logprobs"], one["logprobs"]);
+  for (size_t i = 0; i < 5; ++i) {
+    ASSERT_EQ(all["top_logprobs"][i].size(), 3u);
+    ASSERT_EQ(all["whole_top_logprobs"][i].size(), 4u);
+    double sum = 0;
+    bool drawn = false;
+    for (const auto& pair : all["top_logprobs"][i]) {
+      sum += std::exp(pair[1].get<double>());
+      drawn |= pair[0] == all["token_ids"][i] && pair[1] == all["logprobs"][i];
+    }
+    EXPECT_NEAR(sum, 1, 1e-5);
+    EXPECT_TRUE(drawn);
+    EXPECT_LT(all["whole_logprobs"][i], all["logprobs"][i]);
+  }
+  size_t size = 7;
+  EXPECT_EQ(trl_completions_describe(completions.get(), 1, &size), nullptr);
+  EXPECT_EQ(size, 0u);
+  EXPECT_EQ(trl_completions_describe(nullptr, 0, nullptr), nullptr);
+}
+
+TEST(Generate, GenerationKwargsGoOverTheOptions) {
+  NEED_MODEL();
+  const auto model = open();
+  const auto g = generator(model.get());
+  const auto ids = [&](const char* kwargs, const char* temperature) {
+    return tokens(run(g.get(), {"row 3"},
+                      {{"generate.max_new_tokens", "12"},
+                       {"generate.temperature", temperature},
+                       {"generate.generation_kwargs", kwargs}}),
+                  0);
+  };
+  EXPECT_EQ(ids("{do_sample: false}", "1.5"), ids("null", "0"));
+  EXPECT_EQ(ids("{temperature: 1.5, seed: 3}", "0"), ids("{seed: 3}", "1.5"));
+  EXPECT_NE(ids("{temperature: 1.5, seed: 3}", "0"), ids("{seed: 4}", "1.5"));
+  EXPECT_EQ(ids("{max_tokens: 3}", "0").size(), 3u);
+}
+
+TEST(Generate, OptionsThatCannotBeMeantAreRefusedByKey) {
+  NEED_MODEL();
+  const auto model = open();
+  const auto g = generator(model.get());
+  const char* const prompt = "row 3";
+  const auto refused = [&](const host::Settings& options) {
+    Error error;
+    trl_config* made = nullptr;
+    EXPECT_EQ(trl_config_create(&made, nullptr), TRL_OK);
+    const host::Config config(made);
+    trl_status status = TRL_OK;
+    for (const auto& [key, value] : options)
+      if (status == TRL_OK) status = trl_config_set(made, key.c_str(), value.c_str(), error);
+    if (status == TRL_OK)
+      status = trl_generator_generate(g.get(), &prompt, nullptr, 1, made, nullptr, nullptr, nullptr, error);
+    EXPECT_EQ(status, TRL_E_INVALID_CONFIG) << options[0].first << ": " << options[0].second;
+    std::string key(error.key());
+    return key.starts_with("generate.") ? key.substr(9) : key;
+  };
+  for (const auto& [key, value] : host::Settings{{"max_new_tokens", "0"},
+                                                 {"min_new_tokens", "257"},
+                                                 {"top_p", "0"},
+                                                 {"repetition_penalty", "nan"},
+                                                 {"frequency_penalty", "nan"},
+                                                 {"presence_penalty", ".nan"},
+                                                 {"typical_p", "0"},
+                                                 {"epsilon_cutoff", "1"},
+                                                 {"eta_cutoff", "-1"},
+                                                 {"sampling_order", "llama.cpp"},
+                                                 {"stop", "[\"\"]"},
+                                                 {"stop", "[a, \"\"]"},
+                                                 {"bad_words", "[\"\"]"},
+                                                 {"bad_words_ids", "[5]"},
+                                                 {"bad_words_ids", "[[]]"},
+                                                 {"bad_words_ids", "[[5, 512]]"},
+                                                 {"suppress_tokens", "[512]"},
+                                                 {"suppress_tokens", "[-1]"},
+                                                 {"allowed_token_ids", "[word]"},
+                                                 {"allowed_token_ids", "[99999999999]"},
+                                                 {"logit_bias", "{512: 1}"},
+                                                 {"logit_bias", "{5: .nan}"},
+                                                 {"logit_bias", "{word: 1}"},
+                                                 {"stop_token_ids", "[1.5]"},
+                                                 {"eos_token_id", "[a]"},
+                                                 {"logprobs", "-1"},
+                                                 {"generation_kwargs", "{num_beams: 2}"},
+                                                 {"generation_kwargs", "{guidance_scale: 2}"}}) {
+    EXPECT_EQ(refused({{"generate." + key, value}}), key) << value;
+  }
+  EXPECT_EQ(tokens(run(g.get(), {prompt}, {{"generate.max_new_tokens", "3"}}), 0).size(), 3u);
 }
 
 // The messages in the model's template, up to the answer.

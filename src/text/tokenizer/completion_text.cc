@@ -1,8 +1,8 @@
-#include "run/complete/completion_text.h"
+#include "text/tokenizer/completion_text.h"
 
 #include <algorithm>
 
-namespace trl::run {
+namespace trl::text {
 
 bool CompletionText::add(int32_t id) {
   ids_.push_back(id);
@@ -45,4 +45,4 @@ std::string_view CompletionText::take() {
   return piece;
 }
 
-}  // namespace trl::run
+}  // namespace trl::text

@@ -8,14 +8,14 @@
 
 #include "text/tokenizer/tokenizer.h"
 
-namespace trl::run {
+namespace trl::text {
 
 // A stop text may begin and end anywhere in tokens. If several are reached, the completion ends before the
 // one that begins first.
 class CompletionText {
  public:
   // stops: none of them empty. Both must outlive this.
-  CompletionText(const text::Tokenizer& tokenizer, std::span<const std::string> stops)
+  CompletionText(const Tokenizer& tokenizer, std::span<const std::string> stops)
       : vocab_size_(tokenizer.vocab_size()), stream_(tokenizer, true), stops_(stops) {}
   // Takes one token. true: the text has reached a stop text, and is over.
   bool add(int32_t id);
@@ -30,7 +30,7 @@ class CompletionText {
   bool append(const std::string& piece);
   size_t certain() const;
   int64_t vocab_size_;
-  text::DecodeStream stream_;
+  DecodeStream stream_;
   std::span<const std::string> stops_;
   std::vector<int32_t> ids_;
   std::string text_;
@@ -38,4 +38,4 @@ class CompletionText {
   bool over_ = false;
 };
 
-}  // namespace trl::run
+}  // namespace trl::text

@@ -1,0 +1,109 @@
+#include "config/generation_kwargs.h"
+
+#include <gtest/gtest.h>
+
+#include "config/settings.h"
+
+namespace trl::config {
+namespace {
+
+constexpr std::string_view kKey = "generate.generation_kwargs";
+
+Config with_kwargs(std::string_view kwargs, Settings more = {}) {
+  more.emplace_back(kKey, kwargs);
+  return with_generation_kwargs(config_with(more));
+}
+
+TEST(GenerationKwargs, AreTheOptionsByBothLibrariesNames) {
+  const std::vector<std::array<std::string_view, 4>> cases = {
+      {"max_new_tokens", "7", "max_new_tokens", "7"},
+      {"max_tokens", "7", "max_new_tokens", "7"},
+      {"min_tokens", "3", "min_new_tokens", "3"},
+      {"min_new_tokens", "3", "min_new_tokens", "3"},
+      {"temperature", "0.5", "temperature", "0.5"},
+      {"top_k", "-1", "top_k", "0"},
+      {"top_k", "12", "top_k", "12"},
+      {"top_p", "0.9", "top_p", "0.9"},
+      {"min_p", "0.1", "min_p", "0.1"},
+      {"typical_p", "0.4", "typical_p", "0.4"},
+      {"epsilon_cutoff", "0.01", "epsilon_cutoff", "0.01"},
+      {"eta_cutoff", "0.02", "eta_cutoff", "0.02"},
+      {"repetition_penalty", "1.5", "repetition_penalty", "1.5"},
+      {"frequency_penalty", "-0.5", "frequency_penalty", "-0.5"},
+      {"presence_penalty", "1", "presence_penalty", "1"},
+      {"no_repeat_ngram_size", "2", "no_repeat_ngram_size", "2"},
+      {"bad_words", "[no, \"a b\"]", "bad_words", R"(["no","a b"])"},
+      {"bad_words_ids", "[[1], [2, 3]]", "bad_words_ids", R"(["[1]","[2,3]"])"},
+      {"suppress_tokens", "[4, 5]", "suppress_tokens", R"(["4","5"])"},
+      {"allowed_token_ids", "[4]", "allowed_token_ids", R"(["4"])"},
+      {"logit_bias", "{4: 1.5}", "logit_bias", R"({"4":1.5})"},
+      {"seed", "9", "seed", "9"},
+      {"stop", "\"a b\"", "stop", R"(["a b"])"},
+      {"stop_strings", "[\"a b\", c]", "stop", R"(["a b","c"])"},
+      {"stop_token_ids", "[4]", "stop_token_ids", R"(["4"])"},
+      {"eos_token_id", "4", "eos_token_id", R"(["4"])"},
+      {"eos_token_id", "[4, 5]", "eos_token_id", R"(["4","5"])"},
+      {"ignore_eos", "true", "ignore_eos", "true"},
+      {"logprobs", "5", "logprobs", "5"},
+      {"n", "4", "num_return_sequences", "4"},
+      {"num_return_sequences", "4", "num_return_sequences", "4"},
+  };
+  for (const auto& [name, value, option, want] : cases) {
+    const Config config = with_kwargs(fmt::format("{{{}: {}}}", name, value));
+    EXPECT_EQ(config.get(fmt::format("generate.{}", option)), want) << name;
+  }
+}
+
+TEST(GenerationKwargs, OverrideTheOptionsOfTheGroup) {
+  const Settings own = {{"generate.top_p", "0.5"}, {"generate.top_k", "5"}};
+  EXPECT_EQ(with_kwargs("null", own).get("generate.top_p"), "0.5");
+  const Config config = with_kwargs("{top_p: 0.9, top_k: null}", own);
+  EXPECT_EQ(config.get("generate.top_p"), "0.9");
+  EXPECT_EQ(config.get("generate.top_k"), "5");
+}
+
+TEST(GenerationKwargs, DoSampleDecidesBetweenGreedyAndATemperature) {
+  const auto temperature = [](std::string_view kwargs, std::string_view own) {
+    return with_kwargs(kwargs, {{"generate.temperature", own}}).get_double("generate.temperature");
+  };
+  EXPECT_EQ(temperature("{do_sample: false}", "0.7"), 0);
+  EXPECT_EQ(temperature("{do_sample: false, temperature: 0.9}", "0.7"), 0);
+  EXPECT_EQ(temperature("{do_sample: true}", "0.7"), 0.7);
+  EXPECT_EQ(temperature("{do_sample: true}", "0"), 1);
+  EXPECT_EQ(temperature("{do_sample: true, temperature: 0}", "0.7"), 0);
+  EXPECT_EQ(temperature("{do_sample: null, num_beams: 1}", "0.7"), 0.7);
+}
+
+TEST(GenerationKwargs, AreRefusedByName) {
+  const auto refusal = [](std::string_view kwargs) {
+    try {
+      with_kwargs(kwargs);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status(), Status::invalid_config);
+      EXPECT_EQ(error.key(), kKey);
+      return error.message();
+    }
+    ADD_FAILURE() << kwargs << " is taken";
+    return std::string();
+  };
+  EXPECT_EQ(
+      refusal("{num_beams: 4}"),
+      "generate.generation_kwargs: num_beams: '4' is refused: this build does not search with beams; give 1");
+  EXPECT_EQ(refusal("{top_p: 0}"),
+            "generate.generation_kwargs: top_p: '0' is not accepted; give a number in (0, 1]");
+  EXPECT_EQ(refusal("{max_tokens: 0}"),
+            "generate.generation_kwargs: max_tokens: '0' is not accepted; give an integer > 0");
+  EXPECT_EQ(refusal("{do_sample: maybe}"),
+            "generate.generation_kwargs: do_sample: 'maybe' is not accepted; give true or false");
+  EXPECT_EQ(refusal("{max_tokens: 4, max_new_tokens: 5}").substr(0, 75),
+            "generate.generation_kwargs: max_tokens contradicts max_new_tokens: give one of them");
+  EXPECT_NE(refusal("{repetition_penalty: .nan}").find("repetition_penalty"), std::string::npos);
+  const std::string unknown = refusal("{top_q: 0.5}");
+  EXPECT_NE(unknown.find("'top_q'"), std::string::npos) << unknown;
+  EXPECT_NE(unknown.find("did you mean top_"), std::string::npos) << unknown;
+  EXPECT_NE(unknown.find("accepted: allowed_token_ids, bad_words, "), std::string::npos) << unknown;
+  EXPECT_NE(refusal("{penalty_alpha: 0.6}").find("'penalty_alpha'"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace trl::config
