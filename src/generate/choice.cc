@@ -70,7 +70,7 @@ void choose_left(std::vector<Candidate> tokens, const engine::Sampling& s, doubl
 std::string_view choose_token(std::span<const float> logits, std::span<const int32_t> ids, size_t prompt,
                               const engine::Sampling& s, double draw, engine::Token& token) {
   const LogitRow given(logits);
-  if (std::isnan(given.top()) || given.top() == INFINITY) return "the model's output is not a number";
+  if (!std::isfinite(given.top())) return "the model's output is not a number";
   std::vector<float> changed;
   std::optional<LogitRow> processed;
   if (changes_logits(s)) {

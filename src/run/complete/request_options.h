@@ -19,7 +19,7 @@ int64_t completions_of(const config::Config& options);
 std::vector<std::string> stops_of(const config::Config& options);
 
 // model_ends: the ids that end a text of the model and tokenizer (end_tokens()). Throws Error(invalid_config)
-// for what is no token id or no number, and for bad words that the tokenizer gives no token.
+// for values that are not token ids or not numbers, and for bad words that the tokenizer gives no token.
 engine::Sampling sampling_of(const config::Config& options, const Tokenizer& tokenizer,
                              const std::vector<int32_t>& model_ends);
 
