@@ -1924,13 +1924,13 @@ TRL_API const char* trl_completions_finish_reason(const trl_completions* complet
                                                   size_t index) TRL_NOEXCEPT;
 
 /**
- * Describes a completion as a JSON object: text, token_ids and finish_reason. With `generate.logprobs` it
- * also has lists with an item for each token. logprobs: its log-probability in the distribution that it was
- * drawn from, which penalties, top_k, top_p and the like have changed (greedy: the softmax of the penalised
- * logits); whole_logprobs: the one in the whole distribution at the temperature (greedy: 1), before all that,
- * which is the one that training computes. With a number above 0, top_logprobs and whole_top_logprobs: so
- * many pairs [token id, log-probability] of the most likely tokens of the same distributions, best first; the
- * first has fewer if fewer tokens could be drawn.
+ * A completion as a JSON object: text, token_ids and finish_reason. With `generate.logprobs` it also has
+ * lists with an item for each token. logprobs: its log-probability in the whole distribution at the
+ * temperature (greedy: 1), before penalties and removals, which is the one that training computes;
+ * sampling_logprobs: in the distribution that it was drawn from, after them (greedy: the softmax of the
+ * penalised logits). With a number above 0, top_logprobs and sampling_top_logprobs: so many pairs [token id,
+ * log-probability] of the most likely tokens of the same distributions, best first; the second has fewer if
+ * fewer tokens could be drawn.
  *
  * @param completions [in] not changed.
  * @param index [in] the completion's number: the prompt's, if there is one of each.
@@ -1939,8 +1939,8 @@ TRL_API const char* trl_completions_finish_reason(const trl_completions* complet
  * Contract: borrowed; concurrent on const; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API const char* trl_completions_describe(const trl_completions* completions, size_t index,
-                                             size_t* out_size) TRL_NOEXCEPT;
+TRL_API const char* trl_completions_json(const trl_completions* completions, size_t index,
+                                         size_t* out_size) TRL_NOEXCEPT;
 
 /**
  * Frees completions.

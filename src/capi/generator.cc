@@ -14,21 +14,21 @@ namespace trl::capi {
 
 class Completions {
  public:
-  explicit Completions(std::vector<run::Completion> all) : all_(std::move(all)), described_(all_.size()) {}
+  explicit Completions(std::vector<run::Completion> all) : all_(std::move(all)), json_(all_.size()) {}
   const run::Completion* at(size_t index) const { return index < all_.size() ? &all_[index] : nullptr; }
   // JSON; made when it is first wanted. null: there is no completion with this number.
-  const std::string* describe(size_t index) const {
+  const std::string* json(size_t index) const {
     if (index >= all_.size()) return nullptr;
-    const std::lock_guard lock(describing_);
-    std::string& text = described_[index];
-    if (text.empty()) text = run::describe(all_[index]).dump();
+    const std::lock_guard lock(writing_);
+    std::string& text = json_[index];
+    if (text.empty()) text = run::json_of(all_[index]).dump();
     return &text;
   }
 
  private:
   const std::vector<run::Completion> all_;
-  mutable std::mutex describing_;
-  mutable std::vector<std::string> described_;
+  mutable std::mutex writing_;
+  mutable std::vector<std::string> json_;
 };
 
 // Generates from a model, or from a trainer's weights: exactly one of the two is set.
@@ -186,11 +186,11 @@ const char* trl_completions_finish_reason(const trl_completions* completions, si
   });
 }
 
-const char* trl_completions_describe(const trl_completions* completions, size_t index,
-                                     size_t* out_size) noexcept {
+const char* trl_completions_json(const trl_completions* completions, size_t index,
+                                 size_t* out_size) noexcept {
   return answer(nullptr, [&]() -> const char* {
     const Completions* const found = all(completions);
-    const std::string* const text = found != nullptr ? found->describe(index) : nullptr;
+    const std::string* const text = found != nullptr ? found->json(index) : nullptr;
     if (out_size != nullptr) *out_size = text != nullptr ? text->size() : 0;
     return text != nullptr ? text->c_str() : nullptr;
   });

@@ -38,9 +38,7 @@ constexpr std::array kEntries = {
     Entry{"min_new_tokens", ""},
     Entry{"min_p", ""},
     Entry{"min_tokens", "min_new_tokens"},
-    Entry{"n", "num_return_sequences"},
     Entry{"no_repeat_ngram_size", ""},
-    Entry{"num_return_sequences", ""},
     Entry{"presence_penalty", ""},
     Entry{"repetition_penalty", ""},
     Entry{"seed", ""},
@@ -54,8 +52,11 @@ constexpr std::array kEntries = {
     Entry{"typical_p", ""},
 };
 
+constexpr std::array<std::string_view, 4> kOtherEntries = {"do_sample", "n", "num_beams",
+                                                           "num_return_sequences"};
+
 [[noreturn]] void refuse_entry(std::string_view name) {
-  std::vector<std::string_view> names = {"do_sample", "num_beams"};
+  std::vector<std::string_view> names(kOtherEntries.begin(), kOtherEntries.end());
   for (const Entry& entry : kEntries) names.push_back(entry.name);
   std::ranges::sort(names);
   const std::string_view near = base::nearest(name, names);
@@ -76,11 +77,18 @@ const base::Json* find_entry(const base::Json& entries, std::string_view name) {
   return found == entries.end() || found->is_null() ? nullptr : &*found;
 }
 
-void check_beams(const base::Json& entries) {
-  const base::Json* const beams = find_entry(entries, "num_beams");
-  if (beams == nullptr || as_text(*beams) == "1") return;
-  fail_key(kGenerationKwargs, "{}: num_beams: {} is refused: this build does not search with beams; give 1",
-           kGenerationKwargs, shown(as_text(*beams)));
+// Entries that may only say what holds anyway.
+void check_fixed(const Config& config, const base::Json& entries) {
+  const auto check = [&](std::string_view name, const std::string& only, std::string_view why) {
+    const base::Json* const entry = find_entry(entries, name);
+    if (entry == nullptr || as_text(*entry) == only) return;
+    fail_key(kGenerationKwargs, "{}: {}: {} is refused: {}; give {}", kGenerationKwargs, name,
+             shown(as_text(*entry)), why, only);
+  };
+  check("num_beams", "1", "this build does not search with beams");
+  for (const std::string_view name : {"n", "num_return_sequences"})
+    check(name, config.get("generate.num_return_sequences"),
+          "generate.num_return_sequences is the number of completions");
 }
 
 // Without a temperature, transformers samples at 1.
@@ -105,7 +113,7 @@ Config with_generation_kwargs(const Config& config) {
   if (entries.is_null()) return out;
   std::map<std::string_view, std::string_view> given;  // name by option
   for (const auto& [name, value] : entries.items()) {
-    if (value.is_null() || name == "do_sample" || name == "num_beams") continue;
+    if (value.is_null() || std::ranges::find(kOtherEntries, name) != kOtherEntries.end()) continue;
     const auto entry = std::ranges::find(kEntries, name, &Entry::name);
     if (entry == kEntries.end()) refuse_entry(name);
     const std::string key = fmt::format("generate.{}", entry->option.empty() ? entry->name : entry->option);
@@ -121,7 +129,7 @@ Config with_generation_kwargs(const Config& config) {
       throw Error(error.status(), error.message(), std::string(kGenerationKwargs));
     }
   }
-  check_beams(entries);
+  check_fixed(out, entries);
   take_do_sample(out, entries);
   return out;
 }

@@ -32,7 +32,7 @@ TEST(GenerationKwargs, AreTheOptionsByBothLibrariesNames) {
       {"frequency_penalty", "-0.5", "frequency_penalty", "-0.5"},
       {"presence_penalty", "1", "presence_penalty", "1"},
       {"no_repeat_ngram_size", "2", "no_repeat_ngram_size", "2"},
-      {"bad_words", "[no, \"a b\"]", "bad_words", R"(["no","a b"])"},
+      {"bad_words", "[never, \"a b\"]", "bad_words", R"(["never","a b"])"},
       {"bad_words_ids", "[[1], [2, 3]]", "bad_words_ids", R"(["[1]","[2,3]"])"},
       {"suppress_tokens", "[4, 5]", "suppress_tokens", R"(["4","5"])"},
       {"allowed_token_ids", "[4]", "allowed_token_ids", R"(["4"])"},
@@ -45,8 +45,8 @@ TEST(GenerationKwargs, AreTheOptionsByBothLibrariesNames) {
       {"eos_token_id", "[4, 5]", "eos_token_id", R"(["4","5"])"},
       {"ignore_eos", "true", "ignore_eos", "true"},
       {"logprobs", "5", "logprobs", "5"},
-      {"n", "4", "num_return_sequences", "4"},
-      {"num_return_sequences", "4", "num_return_sequences", "4"},
+      {"n", "1", "num_return_sequences", "1"},
+      {"num_beams", "1", "num_return_sequences", "1"},
   };
   for (const auto& [name, value, option, want] : cases) {
     const Config config = with_kwargs(fmt::format("{{{}: {}}}", name, value));
@@ -89,14 +89,17 @@ TEST(GenerationKwargs, AreRefusedByName) {
   EXPECT_EQ(
       refusal("{num_beams: 4}"),
       "generate.generation_kwargs: num_beams: '4' is refused: this build does not search with beams; give 1");
+  EXPECT_EQ(refusal("{n: 4}"),
+            "generate.generation_kwargs: n: '4' is refused: generate.num_return_sequences is the number of "
+            "completions; give 1");
   EXPECT_EQ(refusal("{top_p: 0}"),
             "generate.generation_kwargs: top_p: '0' is not accepted; give a number in (0, 1]");
   EXPECT_EQ(refusal("{max_tokens: 0}"),
             "generate.generation_kwargs: max_tokens: '0' is not accepted; give an integer > 0");
   EXPECT_EQ(refusal("{do_sample: maybe}"),
             "generate.generation_kwargs: do_sample: 'maybe' is not accepted; give true or false");
-  EXPECT_EQ(refusal("{max_tokens: 4, max_new_tokens: 5}").substr(0, 75),
-            "generate.generation_kwargs: max_tokens contradicts max_new_tokens: give one of them");
+  EXPECT_EQ(refusal("{max_tokens: 4, max_new_tokens: 5}"),
+            "generate.generation_kwargs: max_new_tokens contradicts max_tokens: give one of them");
   EXPECT_NE(refusal("{repetition_penalty: .nan}").find("repetition_penalty"), std::string::npos);
   const std::string unknown = refusal("{top_q: 0.5}");
   EXPECT_NE(unknown.find("'top_q'"), std::string::npos) << unknown;

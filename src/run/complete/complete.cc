@@ -148,7 +148,7 @@ std::vector<int32_t> conversation_ids(const Tokenizer& tokenizer, const base::Js
   return tokenizer.get().encode(tokenizer.apply_chat_template(conversation), false);
 }
 
-base::Json describe(const Completion& completion) {
+base::Json json_of(const Completion& completion) {
   base::Json object = {
       {"text", completion.text}, {"token_ids", completion.ids}, {"finish_reason", completion.finish_reason}};
   const auto pairs = [](const std::vector<engine::Ranked>& best) {
@@ -157,11 +157,11 @@ base::Json describe(const Completion& completion) {
     return list;
   };
   for (const engine::Token& token : completion.tokens) {
-    object["logprobs"].push_back(token.log_probability);
-    object["whole_logprobs"].push_back(token.whole_log_probability);
+    object["logprobs"].push_back(token.whole_log_probability);
+    object["sampling_logprobs"].push_back(token.log_probability);
     if (token.whole_best.empty()) continue;
-    object["top_logprobs"].push_back(pairs(token.best));
-    object["whole_top_logprobs"].push_back(pairs(token.whole_best));
+    object["top_logprobs"].push_back(pairs(token.whole_best));
+    object["sampling_top_logprobs"].push_back(pairs(token.best));
   }
   return object;
 }

@@ -30,10 +30,11 @@ struct Completion {
   std::vector<engine::Token> tokens = {};  // with their log-probabilities, if the sampling has them
 };
 
-// Returns the completion as an object: text, token_ids and finish_reason; and a number or list for each token
-// if there are log-probabilities: logprobs and top_logprobs of the distribution that it was drawn from,
-// whole_logprobs and whole_top_logprobs of the whole one. A list has pairs of an id and its log-probability.
-base::Json describe(const Completion& completion);
+// Returns the completion as an object: text, token_ids and finish_reason; and if there are log-probabilities,
+// a number or a list for each token: logprobs and top_logprobs of the whole distribution, sampling_logprobs
+// and sampling_top_logprobs of the one that it was drawn from. A list has pairs of an id and its
+// log-probability.
+base::Json json_of(const Completion& completion);
 
 // Receives each token with its text, as far as that is certain. Not 0: this prompt's completion ends.
 using OnToken = std::function<int32_t(size_t prompt, int32_t id, const std::string& piece)>;

@@ -183,9 +183,9 @@ TEST(Generate, AStopTextEndsBeforeItself) {
   EXPECT_STREQ(trl_completions_finish_reason(cut.get(), 0), "stop_sequence");
 }
 
-host::Json described(const host::Completions& completions, size_t index) {
+host::Json json_of(const host::Completions& completions, size_t index) {
   size_t size = 0;
-  const char* const json = trl_completions_describe(completions.get(), index, &size);
+  const char* const json = trl_completions_json(completions.get(), index, &size);
   EXPECT_NE(json, nullptr);
   return json == nullptr ? host::Json() : host::parse({json, size});
 }
@@ -279,40 +279,40 @@ TEST(Generate, BadWordsAreTexts) {
   EXPECT_EQ(std::find(all.begin(), all.end(), id), all.end());
 }
 
-TEST(Generate, LogProbabilitiesAreInTheDescription) {
+TEST(Generate, LogProbabilitiesAreInTheJson) {
   NEED_MODEL();
   const auto model = open();
   const auto g = generator(model.get());
   const host::Settings few = {
       {"generate.max_new_tokens", "5"}, {"generate.temperature", "1.5"}, {"generate.top_k", "3"}};
-  const auto none = described(run(g.get(), {"row 3"}, few), 0);
+  const auto none = json_of(run(g.get(), {"row 3"}, few), 0);
   EXPECT_FALSE(none.contains("logprobs"));
-  const auto one = described(run(g.get(), {"row 3"}, host::with(few, {{"generate.logprobs", "0"}})), 0);
+  const auto one = json_of(run(g.get(), {"row 3"}, host::with(few, {{"generate.logprobs", "0"}})), 0);
   EXPECT_EQ(one["token_ids"], none["token_ids"]);
   EXPECT_EQ(one["text"], none["text"]);
   EXPECT_EQ(one["finish_reason"], "length");
   EXPECT_EQ(one["logprobs"].size(), 5u);
   EXPECT_FALSE(one.contains("top_logprobs"));
   const auto completions = run(g.get(), {"row 3"}, host::with(few, {{"generate.logprobs", "4"}}));
-  const auto all = described(completions, 0);
+  const auto all = json_of(completions, 0);
   EXPECT_EQ(all["logprobs"], one["logprobs"]);
   for (size_t i = 0; i < 5; ++i) {
-    ASSERT_EQ(all["top_logprobs"][i].size(), 3u);
-    ASSERT_EQ(all["whole_top_logprobs"][i].size(), 4u);
+    ASSERT_EQ(all["sampling_top_logprobs"][i].size(), 3u);
+    ASSERT_EQ(all["top_logprobs"][i].size(), 4u);
     double sum = 0;
     bool drawn = false;
-    for (const auto& pair : all["top_logprobs"][i]) {
+    for (const auto& pair : all["sampling_top_logprobs"][i]) {
       sum += std::exp(pair[1].get<double>());
-      drawn |= pair[0] == all["token_ids"][i] && pair[1] == all["logprobs"][i];
+      drawn |= pair[0] == all["token_ids"][i] && pair[1] == all["sampling_logprobs"][i];
     }
     EXPECT_NEAR(sum, 1, 1e-5);
     EXPECT_TRUE(drawn);
-    EXPECT_LT(all["whole_logprobs"][i], all["logprobs"][i]);
+    EXPECT_LT(all["logprobs"][i], all["sampling_logprobs"][i]);
   }
   size_t size = 7;
-  EXPECT_EQ(trl_completions_describe(completions.get(), 1, &size), nullptr);
+  EXPECT_EQ(trl_completions_json(completions.get(), 1, &size), nullptr);
   EXPECT_EQ(size, 0u);
-  EXPECT_EQ(trl_completions_describe(nullptr, 0, nullptr), nullptr);
+  EXPECT_EQ(trl_completions_json(nullptr, 0, nullptr), nullptr);
 }
 
 TEST(Generate, GenerationKwargsGoOverTheOptions) {
