@@ -208,7 +208,7 @@ void check_entry() {
   if (thread_state().callbacks > 0) {
     fail(Status::busy,
          "called inside a callback, where only these may be: trl_metrics_get, _text and _next, "
-         "trl_record_set_text and _json, trl_completions_text, _tokens and _finish_reason, "
+         "trl_record_set_text and _json, trl_completions_text, _json, _tokens and _finish_reason, "
          "trl_runtime_cancel, trl_trainer_cancel, _pause and _resume, every trl_..._destroy, trl_error_*, "
          "trl_option_*, trl_version, trl_version_string, trl_has_feature and trl_build_info");
   }

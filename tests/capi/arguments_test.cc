@@ -387,6 +387,9 @@ TEST(Arguments, AccessorsAnswerForEverything) {
     EXPECT_EQ(trl_completions_text(as<trl_completions>(handle), 0, &size), nullptr);
     EXPECT_EQ(size, 0u);
     EXPECT_EQ(trl_completions_tokens(as<trl_completions>(handle), 0, &size), nullptr);
+    size = 7;
+    EXPECT_EQ(trl_completions_json(as<trl_completions>(handle), 0, &size), nullptr);
+    EXPECT_EQ(size, 0u);
     trl_trainer_cancel(as<trl_trainer>(handle));
     trl_trainer_pause(as<trl_trainer>(handle));
     trl_trainer_resume(as<trl_trainer>(handle));
@@ -413,6 +416,7 @@ TEST(Arguments, NullAccessorsAndDestroys) {
   EXPECT_EQ(trl_metrics_next(nullptr, nullptr), nullptr);
   EXPECT_EQ(trl_completions_text(nullptr, 0, nullptr), nullptr);
   EXPECT_EQ(trl_completions_tokens(nullptr, 0, nullptr), nullptr);
+  EXPECT_EQ(trl_completions_json(nullptr, 0, nullptr), nullptr);
   trl_trainer_cancel(nullptr);
   trl_trainer_pause(nullptr);
   trl_trainer_resume(nullptr);
