@@ -1,128 +1,16 @@
 #include "run/complete/complete.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include "base/error.h"
-#include "base/interrupt.h"
 #include "data/row/columns.h"
 #include "data/row/conversions.h"
 #include "data/row/row_text.h"
-#include "engine/error_capture.h"
-#include "run/open_model.h"
-#include "text/tokenizer/tokenizer.h"
 
 namespace trl::run {
 
 namespace {
-
-// Decodes one growing completion: token ids to text piece by piece, never half a character, ending before a
-// stop text.
-class CompletionText {
- public:
-  CompletionText(const text::Tokenizer& tokenizer, std::span<const std::string> stops)
-      : vocab_size_(tokenizer.vocab_size()), stream_(tokenizer, true), stops_(stops) {}
-  // Takes one token; the text that has become certain is written() since the last call. true: the text
-  // reached a stop text.
-  bool add(int32_t id);
-  void finish();            // ends the input: the text held back is certain too
-  std::string_view take();  // certain text that was not taken yet
-  const std::vector<int32_t>& ids() const { return ids_; }
-  const std::string& text() const { return text_; }
-
- private:
-  size_t certain() const;  // bytes of text_ that no stop text can still claim
-  int64_t vocab_size_;
-  text::DecodeStream stream_;
-  std::span<const std::string> stops_;
-  std::vector<int32_t> ids_;
-  std::string text_;
-  size_t taken_ = 0;
-  bool over_ = false;
-};
-
-bool CompletionText::add(int32_t id) {
-  ids_.push_back(id);
-  const size_t before = text_.size();
-  // rows that pad the embedding have no text
-  if (id < vocab_size_) text_ += stream_.step(id);
-  size_t cut = std::string::npos;
-  for (const std::string& stop : stops_) {
-    const size_t from = before > stop.size() ? before - stop.size() : 0;
-    cut = std::min(cut, text_.find(stop, from));
-  }
-  if (cut == std::string::npos) return false;
-  text_.resize(cut);
-  over_ = true;
-  return true;
-}
-
-void CompletionText::finish() {
-  if (!over_) text_ += stream_.finish();
-  over_ = true;
-}
-
-size_t CompletionText::certain() const {
-  if (over_) return text_.size();
-  size_t held = 0;
-  for (const std::string& stop : stops_) {
-    for (size_t length = std::min(stop.size() - 1, text_.size()); length > held; --length)
-      if (std::string_view(text_).ends_with(std::string_view(stop).substr(0, length))) held = length;
-  }
-  return text_.size() - held;
-}
-
-std::string_view CompletionText::take() {
-  const size_t end = certain();
-  const std::string_view piece = std::string_view(text_).substr(taken_, end - taken_);
-  taken_ = end;
-  return piece;
-}
-
-class Tokens final : public engine::TokenSink {
- public:
-  Tokens(std::vector<CompletionText>& texts, const engine::Sampling& sampling, const OnToken& function)
-      : texts_(texts), sampling_(sampling), function_(function), reasons_(texts.size(), kLength) {}
-  bool on_token(int64_t prompt, int32_t id, float) noexcept override {
-    if (failure_ != nullptr) return false;
-    try {
-      CompletionText& text = texts_[static_cast<size_t>(prompt)];
-      const char* reason = add(text, id);
-      if (reason != nullptr) text.finish();
-      if (function_ != nullptr) {
-        const int32_t answer = function_(static_cast<size_t>(prompt), id, std::string(text.take()));
-        if (answer != 0 && reason == nullptr) reason = "callback";
-      }
-      if (reason != nullptr) reasons_[static_cast<size_t>(prompt)] = reason;
-      return reason == nullptr;
-    } catch (...) {
-      failure_ = std::current_exception();
-      if (base::Interrupt* const own = base::thread_interrupt()) own->fail();
-      return false;
-    }
-  }
-
-  const char* reason(size_t prompt) const { return reasons_[prompt]; }
-  void throw_failure() const {
-    if (failure_ != nullptr) std::rethrow_exception(failure_);
-  }
-
- private:
-  static constexpr const char* kLength = "length";
-  // Adds a token. Returns why the text ends with it; null: the text continues.
-  const char* add(CompletionText& text, int32_t id) const {
-    if (text.add(id)) return "stop_sequence";
-    const auto& ends = sampling_.stop_ids;
-    if (std::ranges::find(ends, id) != ends.end()) return "eos_token";
-    return static_cast<int64_t>(text.ids().size()) == sampling_.max_new_tokens ? kLength : nullptr;
-  }
-  std::vector<CompletionText>& texts_;
-  const engine::Sampling& sampling_;
-  const OnToken& function_;
-  std::exception_ptr failure_;
-  std::vector<const char*> reasons_;
-};
 
 struct Conversation {
   base::Json messages;
@@ -179,16 +67,6 @@ Conversation conversation_of(std::string_view prompt) {
   return {base::Json::array({base::Json{{"role", "user"}, {"content", prompt}}}), nullptr, nullptr};
 }
 
-// Returns the number of completions of each prompt.
-int64_t sequences(const config::Config& options) {
-  constexpr std::string_view kKey = "generate.num_return_sequences";
-  const int64_t count = options.get_int(kKey);
-  if (count > 1 && options.get_double("generate.temperature") == 0)
-    fail_key(kKey, "{}: {} needs generate.temperature above 0: greedy completions of one prompt are equal",
-             kKey, count);
-  return count;
-}
-
 // Returns the ids of a prompt in the chat template; the prompt's own system message replaces `system`.
 std::vector<int32_t> chat_ids(const Tokenizer& tokenizer, std::string_view prompt,
                               const std::optional<std::string>& system) {
@@ -213,24 +91,29 @@ std::vector<int32_t> conversation_ids(const Tokenizer& tokenizer, const base::Js
   return tokenizer.get().encode(tokenizer.apply_chat_template(conversation), false);
 }
 
-std::vector<Completion> complete(Environment& environment, engine::Model& model, const Tokenizer& tokenizer,
-                                 std::span<const std::vector<int32_t>> prompts, engine::Sampling sampling,
-                                 const std::vector<std::string>& stops, const OnToken& on_token) {
-  const std::vector<std::span<const int32_t>> spans(prompts.begin(), prompts.end());
-  std::vector<CompletionText> texts(prompts.size(), CompletionText(tokenizer.get(), stops));
-  const std::vector<int32_t> ends = end_tokens(model, tokenizer.get());
-  sampling.stop_ids = ends;
-  Tokens sink(texts, sampling, on_token);
-  engine::ErrorCapture error;
-  const int32_t status =
-      environment.use_engine(Use::generate, [&] { return model.generate(spans, sampling, sink, error); });
-  sink.throw_failure();
-  error.check(status);
-  std::vector<Completion> all;
-  for (CompletionText& text : texts) {
-    text.finish();
-    all.push_back({text.ids(), text.text(), sink.reason(all.size())});
-    all.back().ids.reserve(1);  // so that ids is an array even without tokens
+std::vector<Completion> complete(Requests requests, std::span<const std::vector<int32_t>> prompts,
+                                 RequestOptions options, const OnToken& on_token) {
+  // Equal prompts that follow each other are one request.
+  for (size_t i = 0, count; i < prompts.size(); i += count) {
+    count = 1;
+    while (i + count < prompts.size() && prompts[i] == prompts[i + count]) ++count;
+    options.count = static_cast<int64_t>(count);
+    requests.add(prompts[i], options);
+    options.stream += count;
+  }
+  bool failed = false;
+  const OnToken until_failure = [&](size_t number, int32_t id, const std::string& piece) {
+    if (std::exchange(failed, true)) return 1;
+    const int32_t answer = on_token(number, id, piece);
+    failed = false;
+    return answer;
+  };
+  std::vector<Completion> all(prompts.size());
+  while (requests.step(on_token == nullptr ? on_token : until_failure)) {
+  }
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    all[i] = requests.take(static_cast<int64_t>(i));
+    if (all[i].end == End::failed) fail(Status::invalid_argument, "prompt {}, {}", i, all[i].error);
   }
   return all;
 }
@@ -248,6 +131,15 @@ engine::Sampling sampling_of(const config::Config& options, const std::string& a
   return sampling;
 }
 
+int64_t completions_of(const config::Config& options) {
+  constexpr std::string_view kKey = "generate.num_return_sequences";
+  const int64_t count = options.get_int(kKey);
+  if (count > 1 && options.get_double("generate.temperature") == 0)
+    fail_key(kKey, "{}: {} needs generate.temperature above 0: greedy completions of one prompt are equal",
+             kKey, count);
+  return count;
+}
+
 std::vector<std::vector<int32_t>> prompt_ids(const Tokenizer& tokenizer,
                                              std::span<const std::string_view> prompts,
                                              const config::Config& options) {
@@ -256,7 +148,7 @@ std::vector<std::vector<int32_t>> prompt_ids(const Tokenizer& tokenizer,
   if (system && !chat)
     fail_key("generate.system",
              "generate.system: it needs generate.chat: true: a prompt as it stands has no messages");
-  const int64_t times = sequences(options);
+  const int64_t times = completions_of(options);
   std::vector<std::vector<int32_t>> all;
   for (size_t i = 0; i < prompts.size(); ++i) {
     const std::vector<int32_t> ids =

@@ -2,15 +2,13 @@
 // ids of prompts, and how tokens are drawn.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "config/config.h"
-#include "engine/engine.h"
-#include "run/environment.h"
+#include "run/complete/requests.h"
 #include "run/tokenizer.h"
 
 namespace trl::run {
@@ -23,22 +21,14 @@ std::vector<int32_t> conversation_ids(const Tokenizer& tokenizer, const base::Js
                                       const base::Json& tools = nullptr,
                                       const base::Json& variables = nullptr);
 
-struct Completion {
-  std::vector<int32_t> ids;
-  std::string text;
-  const char* finish_reason;  // a literal
-};
+// Completes all prompts in one call, with requests to a generator that has no others. The options' count
+// is not read. Throws Error(invalid_argument) naming the prompt whose completion failed.
+std::vector<Completion> complete(Requests requests, std::span<const std::vector<int32_t>> prompts,
+                                 RequestOptions options, const OnToken& on_token = nullptr);
 
-// Receives each token with its text, as far as that is certain. Not 0: this prompt's completion ends.
-using OnToken = std::function<int32_t(size_t prompt, int32_t id, const std::string& piece)>;
+// Returns num_return_sequences.
+int64_t completions_of(const config::Config& options);
 
-// sampling: its stop_ids are those of the model and of the tokenizer. stops: texts at which a completion
-// ends. on_token: or null; its exceptions are thrown here.
-std::vector<Completion> complete(Environment& environment, engine::Model& model, const Tokenizer& tokenizer,
-                                 std::span<const std::vector<int32_t>> prompts, engine::Sampling sampling,
-                                 const std::vector<std::string>& stops, const OnToken& on_token = nullptr);
-
-// The result refers to `adapter`, which must outlive it.
 engine::Sampling sampling_of(const config::Config& options, const std::string& adapter);
 
 // Returns the ids of each prompt, once for each of its completions.
