@@ -1845,10 +1845,10 @@ typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, c
  * generation_kwargs go; temperature 0 is greedy and the default. A completion ends at an end token (the
  * model's and the tokenizer's, or those that options name), before a text of stop, or at max_new_tokens.
  * Tokens are drawn by Philox4x32-10 (key: the seed; counter: the token's number in its completion, then the
- * completion's number) from the inverse of the cumulative distribution, in order of ids. With
- * num_return_sequences n, completion j of prompt i has the number i * n + j, in callbacks and in
- * out_completions. All are computed together: callbacks of different completions alternate, those of one come
- * in order.
+ * number of the completion's draws, see generate.stream) from the inverse of the cumulative distribution, in
+ * order of ids. With num_return_sequences n, completion j of prompt i has the number i * n + j, in callbacks
+ * and in out_completions. All are computed together: callbacks of different completions alternate, those of
+ * one come in order.
  *
  * @param generator [in] changed.
  * @param prompts [in] count texts.
@@ -1860,7 +1860,6 @@ typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, c
  * @param out_completions [out] nullable; owned by the caller, freed by trl_completions_destroy.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_FORMAT for invalid UTF-8, TRL_E_INVALID_ARGUMENT for a prompt without tokens,
- * TRL_E_INVALID_CONFIG for an option (token ids outside the vocabulary, a stop text without characters),
  * TRL_E_OUT_OF_MEMORY.
  * Contract: completions owned by the caller; exclusive; blocks; token, log (a warning
  * if the tokens go beyond max_position_embeddings); after an error out_completions is NULL and the
@@ -1871,6 +1870,118 @@ TRL_API trl_status trl_generator_generate(trl_generator* generator, const char* 
                                           const size_t* lengths, size_t count, const trl_config* options,
                                           trl_token_fn on_token, void* user_data,
                                           trl_completions** out_completions, trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Adds a request: completions of one prompt, which trl_generator_step computes together with those of all
+ * other requests of this generator. They come first in, first out of the queue; any number may wait.
+ *
+ * Reads the group `generate` of options, for this request alone. Its draws depend on generate.seed and on the
+ * place among the num_return_sequences completions of the prompt, whatever runs beside it.
+ *
+ * @param generator [in] changed.
+ * @param text [in] nullable: ids instead. As a prompt of trl_generator_generate.
+ * @param size [in] bytes of text.
+ * @param ids [in] nullable: text instead. Token ids, taken unchanged.
+ * @param count [in] how many ids.
+ * @param options [in] nullable. Keys of other groups are not read.
+ * @param out_first [out] the number of the first completion; the others follow.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_CONFIG, TRL_E_INVALID_ARGUMENT for a prompt without tokens, with an id
+ * outside the vocabulary or with more tokens than the model has positions, TRL_E_FORMAT for invalid UTF-8,
+ *   TRL_E_OUT_OF_MEMORY for a prompt that kv_cache_memory cannot hold, TRL_E_NOT_FOUND for an unknown
+ * adapter, TRL_E_BUSY. Contract: text and ids borrowed during the call; exclusive; does not block; log (a
+ * warning if the tokens go beyond max_position_embeddings); after an error no request is added.
+ * @since 0.1
+ */
+TRL_API trl_status trl_generator_add(trl_generator* generator, const char* text, size_t size,
+                                     const int32_t* ids, size_t count, const trl_config* options,
+                                     size_t* out_first, trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Computes one step: a token of each completion that runs, and a part of the prompts that begin. Weights are
+ * used as they are: of a trainer, those of its last step.
+ *
+ * @param generator [in] changed.
+ * @param on_token [in] nullable. Its `prompt` is the completion's number. Other than 0 ends that completion.
+ * @param user_data [in] given to on_token.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_END if there was nothing to do, TRL_E_OUT_OF_MEMORY, TRL_E_CANCELLED, TRL_E_CALLBACK
+ *   (the completion of that callback has ended), TRL_E_BUSY.
+ * Contract: exclusive; blocks for one step; token; a call of a function with this generator within on_token
+ * returns TRL_E_BUSY; after any other error all completions are as before the call, and the next call
+ * computes the same step.
+ * @since 0.1
+ */
+TRL_API trl_status trl_generator_step(trl_generator* generator, trl_token_fn on_token, void* user_data,
+                                      trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Goes on with a completion that ended and was added with generate.keep: true, after more tokens, such as the
+ * answer of a tool. What was computed of it is not computed again, as long as its memory was not needed and
+ * weights did not change. Its text, ids and reason begin anew; its draws go on.
+ *
+ * @param generator [in] changed.
+ * @param completion [in] its number.
+ * @param text [in] nullable: ids instead. Encoded as it stands, without a begin token.
+ * @param size [in] bytes of text.
+ * @param ids [in] nullable: text instead.
+ * @param count [in] how many ids.
+ * @param options [in] nullable. generate.max_new_tokens is read; all else remains as it was added.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_INVALID_ARGUMENT for a completion that did not end or was not kept,
+ * and as trl_generator_add. Contract: text and ids borrowed during the call; exclusive; does not block; no
+ * callbacks; after an error the completion is as before.
+ * @since 0.1
+ */
+TRL_API trl_status trl_generator_extend(trl_generator* generator, size_t completion, const char* text,
+                                        size_t size, const int32_t* ids, size_t count,
+                                        const trl_config* options, trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Ends completions, and frees what was kept of them. Their tokens so far can still be taken, with the reason
+ * "cancelled" if they had not ended.
+ *
+ * @param generator [in] changed.
+ * @param first [in] the number of the first.
+ * @param count [in] how many; numbers without a completion are passed over.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_BUSY.
+ * Contract: exclusive; does not block; no callbacks.
+ * @since 0.1
+ */
+TRL_API trl_status trl_generator_cancel(trl_generator* generator, size_t first, size_t count,
+                                        trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Takes completions as they are. Those that are over are the generator's no more, except for kept ones.
+ *
+ * @param generator [in] changed.
+ * @param first [in] the number of the first.
+ * @param count [in] how many.
+ * @param out_completions [out] owned by the caller, freed by trl_completions_destroy; with the indices 0 to
+ *   count - 1. trl_completions_finish_reason is NULL for those that go on, else "stop" (an end token of the
+ * model or tokenizer), "stop_string" (a text of generate.stop), "length", "cancelled" (by
+ * trl_generator_cancel or on_token) or "abort" (trl_completions_json has the error).
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_BUSY.
+ * Contract: caller owns; exclusive; does not block; no callbacks; after an error out_completions is NULL and
+ * nothing is taken.
+ * @since 0.1
+ */
+TRL_API trl_status trl_generator_take(trl_generator* generator, size_t first, size_t count,
+                                      trl_completions** out_completions, trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Gives the memory of keys and values back to the system, until completions go on: they are then computed
+ * again, with the same tokens. Contents of prefix_cache are forgotten.
+ *
+ * @param generator [in] changed.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_BUSY.
+ * Contract: exclusive; short; no callbacks.
+ * @since 0.1
+ */
+TRL_API trl_status trl_generator_release_memory(trl_generator* generator, trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Frees a generator.
@@ -1924,10 +2035,10 @@ TRL_API const char* trl_completions_finish_reason(const trl_completions* complet
                                                   size_t index) TRL_NOEXCEPT;
 
 /**
- * A completion as a JSON object: text, token_ids and finish_reason. With `generate.logprobs` it also has
- * lists with an item for each token. logprobs: its log-probability in the whole distribution at the
- * temperature (greedy: 1), before penalties and removals, which is the one that training computes;
- * sampling_logprobs: in the distribution that it was drawn from, after them (greedy: the softmax of the
+ * A completion as JSON: text, token_ids, finish_reason and error (of one that was aborted). With
+ * generate.logprobs it also has lists with an item for each token. logprobs: its log-probability in the whole
+ * distribution at the temperature (greedy: 1), before penalties and removals, which is the one that training
+ * computes; sampling_logprobs: in the distribution that it was drawn from (greedy: the softmax of the
  * penalised logits). With a number above 0, top_logprobs and sampling_top_logprobs: so many pairs [token id,
  * log-probability] of the most likely tokens of the same distributions, best first; the second has fewer if
  * fewer tokens could be drawn.

@@ -1,102 +1,7 @@
 // trl_generator_* and trl_completions_*.
-#include "base/threads/polled_lock.h"
-#include "capi/callback.h"
 #include "capi/config_handle.h"
+#include "capi/generator_handle.h"
 #include "capi/guard.h"
-#include "capi/model_handle.h"
-#include "capi/trainer_handle.h"
-#include "config/generation_kwargs.h"
-#include "run/complete/complete.h"
-#include "run/complete/request_options.h"
-#include "run/open_model.h"
-
-namespace trl::capi {
-
-class Completions {
- public:
-  explicit Completions(std::vector<run::Completion> all) : all_(std::move(all)), json_(all_.size()) {}
-  const run::Completion* at(size_t index) const { return index < all_.size() ? &all_[index] : nullptr; }
-  // JSON; made when it is first wanted. null: there is no completion with this number.
-  const std::string* json(size_t index) const {
-    if (index >= all_.size()) return nullptr;
-    const std::lock_guard lock(writing_);
-    std::string& text = json_[index];
-    if (text.empty()) text = run::json_of(all_[index]).dump();
-    return &text;
-  }
-
- private:
-  const std::vector<run::Completion> all_;
-  mutable std::mutex writing_;
-  mutable std::vector<std::string> json_;
-};
-
-// Generates from a model, or from a trainer's weights: exactly one of the two is set.
-class Generator {
- public:
-  Generator(std::shared_ptr<Model> model, std::shared_ptr<run::Tokenizer> tokenizer)
-      : model_(std::move(model)), tokenizer_(std::move(tokenizer)) {}
-  explicit Generator(std::shared_ptr<Trainer> trainer)
-      : trainer_(std::move(trainer)), tokenizer_(trainer_->tokenizer()) {}
-
-  std::vector<run::Completion> generate(std::span<const std::string_view> prompts,
-                                        const config::Config& options, trl_token_fn on_token,
-                                        void* user_data);
-
- private:
-  std::vector<run::Completion> run(Runtime& runtime, engine::Model& model,
-                                   std::span<const std::string_view> prompts, const config::Config& options,
-                                   trl_token_fn on_token, void* user_data);
-  const std::shared_ptr<Model> model_;
-  const std::shared_ptr<Trainer> trainer_;
-  const std::shared_ptr<run::Tokenizer> tokenizer_;
-  std::mutex in_use_;
-};
-
-namespace {
-
-run::OnToken told(trl_token_fn on_token, void* user_data) {
-  if (on_token == nullptr) return nullptr;
-  return [=](size_t prompt, int32_t id, const std::string& piece) {
-    return call_host("token", [&] { return on_token(user_data, prompt, id, piece.c_str(), piece.size()); });
-  };
-}
-
-}  // namespace
-
-std::vector<run::Completion> Generator::run(Runtime& runtime, engine::Model& model,
-                                            std::span<const std::string_view> prompts,
-                                            const config::Config& given, trl_token_fn on_token,
-                                            void* user_data) {
-  const config::Config options = config::with_generation_kwargs(given);
-  const std::vector<std::vector<int32_t>> ids = run::prompt_ids(*tokenizer_, prompts, options);
-  const engine::Sampling sampling =
-      run::sampling_of(options, *tokenizer_, run::end_tokens(model, tokenizer_->get()));
-  return run::complete(runtime, model, *tokenizer_, ids, sampling, run::stops_of(options),
-                       told(on_token, user_data));
-}
-
-std::vector<run::Completion> Generator::generate(std::span<const std::string_view> prompts,
-                                                 const config::Config& options, trl_token_fn on_token,
-                                                 void* user_data) {
-  const auto lock = sole_use(in_use_, "generator");
-  if (trainer_) {
-    return trainer_->exclusively(
-        [&] { return run(*trainer_->runtime(), trainer_->model(), prompts, options, on_token, user_data); });
-  }
-  const RuntimeScope scope(*model_->runtime());
-  const auto one = base::polled_lock(model_->in_use());  // another generator of the same model waits
-  return run(*model_->runtime(), model_->get(), prompts, options, on_token, user_data);
-}
-
-}  // namespace trl::capi
-
-struct trl_generator : trl::capi::Handle<trl::capi::Generator, trl::capi::Tag::generator> {
-  using Handle::Handle;
-};
-struct trl_completions : trl::capi::Handle<trl::capi::Completions, trl::capi::Tag::completions> {
-  using Handle::Handle;
-};
 
 using namespace trl::capi;
 
@@ -114,13 +19,25 @@ std::vector<std::string_view> prompt_views(const char* const* prompts, const siz
   return views;
 }
 
-const Completions* all(const trl_completions* completions) {
-  return completions != nullptr && completions->is(Tag::completions) ? completions->object.get() : nullptr;
+Prompt prompt_of(const char* text, size_t size, const int32_t* ids, size_t count) {
+  if ((text != nullptr) == (ids != nullptr))
+    trl::fail(trl::Status::invalid_argument, "give either text or ids, and NULL for the other");
+  if (text != nullptr) return {utf8(text, size, "text"), {}};
+  return {std::nullopt, {ids, count}};
+}
+
+// The numbers of completions [first, first + count), as the engine has them.
+std::pair<int64_t, int64_t> range_of(size_t first, size_t count) {
+  constexpr size_t kMost = size_t{1} << 62;
+  if (first > kMost || count > kMost)
+    trl::fail(trl::Status::invalid_argument, "completions {} and {} more: no completion has such a number",
+              first, count);
+  return {static_cast<int64_t>(first), static_cast<int64_t>(count)};
 }
 
 const trl::run::Completion* completion(const trl_completions* completions, size_t index) {
-  const Completions* const found = all(completions);
-  return found != nullptr ? found->at(index) : nullptr;
+  return completions != nullptr && completions->is(Tag::completions) ? completions->object->at(index)
+                                                                     : nullptr;
 }
 
 }  // namespace
@@ -155,8 +72,57 @@ trl_status trl_generator_generate(trl_generator* generator, const char* const* p
     const auto views = prompt_views(prompts, lengths, count);
     auto all = shared->generate(views, options_of(options), on_token, user_data);
     if (out_completions == nullptr) return;
-    *out_completions = new trl_completions(std::make_shared<Completions>(std::move(all)));
+    *out_completions = new trl_completions(std::make_shared<Completions>(std::move(all), false));
   });
+}
+
+trl_status trl_generator_add(trl_generator* generator, const char* text, size_t size, const int32_t* ids,
+                             size_t count, const trl_config* options, size_t* out_first,
+                             trl_error** error) noexcept {
+  return guard(error, [&] {
+    const auto shared = get(generator, "generator");
+    need(out_first, "out_first");
+    *out_first = static_cast<size_t>(shared->add(prompt_of(text, size, ids, count), options_of(options)));
+  });
+}
+
+trl_status trl_generator_step(trl_generator* generator, trl_token_fn on_token, void* user_data,
+                              trl_error** error) noexcept {
+  return guard(error, [&] {
+    const auto shared = get(generator, "generator");
+    return shared->step(on_token, user_data) ? trl::Status::ok : trl::Status::end;
+  });
+}
+
+trl_status trl_generator_extend(trl_generator* generator, size_t completion, const char* text, size_t size,
+                                const int32_t* ids, size_t count, const trl_config* options,
+                                trl_error** error) noexcept {
+  return guard(error, [&] {
+    const auto shared = get(generator, "generator");
+    shared->extend(range_of(completion, 1).first, prompt_of(text, size, ids, count), options_of(options));
+  });
+}
+
+trl_status trl_generator_cancel(trl_generator* generator, size_t first, size_t count,
+                                trl_error** error) noexcept {
+  return guard(error, [&] {
+    const auto [begin, number] = range_of(first, count);
+    get(generator, "generator")->cancel(begin, number);
+  });
+}
+
+trl_status trl_generator_take(trl_generator* generator, size_t first, size_t count,
+                              trl_completions** out_completions, trl_error** error) noexcept {
+  return guard(error, out_completions, [&] {
+    const auto shared = get(generator, "generator");
+    need(out_completions, "out_completions");
+    const auto [begin, number] = range_of(first, count);
+    *out_completions = new trl_completions(std::make_shared<Completions>(shared->take(begin, number), true));
+  });
+}
+
+trl_status trl_generator_release_memory(trl_generator* generator, trl_error** error) noexcept {
+  return guard(error, [&] { get(generator, "generator")->release_memory(); });
 }
 
 void trl_generator_destroy(trl_generator* generator) noexcept { destroy(generator); }
@@ -182,17 +148,16 @@ const int32_t* trl_completions_tokens(const trl_completions* completions, size_t
 const char* trl_completions_finish_reason(const trl_completions* completions, size_t index) noexcept {
   return answer(nullptr, [&]() -> const char* {
     const trl::run::Completion* found = completion(completions, index);
-    return found != nullptr ? found->finish_reason : nullptr;
+    return found != nullptr ? completions->object->finish_reason(*found) : nullptr;
   });
 }
 
 const char* trl_completions_json(const trl_completions* completions, size_t index,
                                  size_t* out_size) noexcept {
   return answer(nullptr, [&]() -> const char* {
-    const Completions* const found = all(completions);
-    const std::string* const text = found != nullptr ? found->json(index) : nullptr;
-    if (out_size != nullptr) *out_size = text != nullptr ? text->size() : 0;
-    return text != nullptr ? text->c_str() : nullptr;
+    const trl::run::Completion* found = completion(completions, index);
+    if (out_size != nullptr) *out_size = 0;
+    return found != nullptr ? completions->object->json(*found, out_size) : nullptr;
   });
 }
 

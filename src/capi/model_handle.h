@@ -19,6 +19,7 @@ class Model {
   Model(std::shared_ptr<Runtime> runtime, const std::string& path, const config::Config& options);
   engine::Model& get() const { return *model_; }
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
+  const config::Config& options() const { return options_; }
   const std::string& describe() const { return described_; }
   std::shared_ptr<run::Tokenizer> tokenizer();  // its own, opened on first use
   std::mutex& in_use() { return in_use_; }

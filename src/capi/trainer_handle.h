@@ -50,6 +50,7 @@ class Trainer {
   Interrupt& interrupt() noexcept { return interrupt_; }
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
   const trl_metrics& metrics() const { return metrics_; }
+  const config::Config& options() const { return run_->options(); }
   engine::Model& model() { return *model_; }
   const std::shared_ptr<run::Tokenizer>& tokenizer() const { return run_->tokenizer(); }
 

@@ -1,4 +1,4 @@
-// trl generate: completes prompts. A single completion is written to stdout as it is generated.
+// trl generate: completes prompts, all together.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -14,67 +14,101 @@ namespace trl::cli {
 
 namespace {
 
-// Writes the completions of all prompts on stdout: text as it is generated, under numbers if there are
-// several, or JSON.
-class Completed {
- public:
-  Completed(const Config& config, size_t prompts, bool json)
-      : config_(config),
-        times_(std::stoul(get(config, "generate.num_return_sequences"))),
-        of_(prompts * times_),
-        json_(json) {}
+struct Output {
+  bool json = false, ids = false;
+};
 
-  // Returns false if stdout cannot be written any more.
-  bool complete(const Generator& generator, const std::string& prompt) {
+// Completes all prompts together, and writes the completions on stdout in the order of the prompts, the first
+// one that is not over as it is generated: text, under numbers if there are several, or JSON.
+class Batch {
+ public:
+  Batch(const Config& config, const Generator& generator, std::vector<std::string> prompts, Output output)
+      : config_(config),
+        generator_(generator),
+        prompts_(std::move(prompts)),
+        times_(std::stoul(get(config, "generate.num_return_sequences"))),
+        output_(output),
+        pieces_(prompts_.size() * times_) {}
+
+  void run() {
+    add();
     Error error;
-    const char* const text = prompt.c_str();
-    const size_t size = prompt.size();
-    texts_.assign(times_, "");
-    const trl_status status = trl_generator_generate(generator.get(), &text, &size, 1, config_.get(),
-                                                     on_token, this, nullptr, error.out());
-    done_ += times_;
-    bool written = json_ || ((status != TRL_OK || begin(done_)) && end());
-    check(status, error);
-    for (size_t i = 0; json_ && written && i < times_; ++i) written = print_json(prompt, texts_[i]);
-    return written;
+    for (trl_status status = TRL_OK; status == TRL_OK && writes_;) {
+      status = trl_generator_step(generator_.get(), on_token, this, error.out());
+      check(status, error);
+      while (writes_ && done_ < pieces_.size() && finish()) {
+      }
+    }
   }
 
  private:
-  static int32_t on_token(void* any, size_t index, int32_t, const char* text, size_t size) {
-    auto& out = *static_cast<Completed*>(any);
-    out.texts_[index].append(text, size);
-    return out.json_ || (out.begin(out.done_ + index + 1) && print({text, size})) ? 0 : 1;
+  void add() const {
+    Error error;
+    for (size_t i = 0; i < prompts_.size(); ++i) {
+      size_t first = 0;
+      set(config_, "generate.stream", std::to_string(i * times_));
+      check(trl_generator_add(generator_.get(), prompts_[i].data(), prompts_[i].size(), nullptr, 0,
+                              config_.get(), &first, error.out()),
+            error);
+    }
   }
 
-  // Advances the output to the completion with this number, counted from 1.
-  bool begin(size_t number) {
-    while (begun_ < number) {
-      if (!end()) return false;
-      const char* const space = begun_ > 0 ? "\n" : "";
-      is_open_ = true;
+  static int32_t on_token(void* any, size_t number, int32_t, const char* text, size_t size) {
+    auto& batch = *static_cast<Batch*>(any);
+    if (batch.output_.json) return 0;
+    batch.pieces_[number].append(text, size);
+    if (number == batch.done_) batch.write(number);
+    return batch.writes_ ? 0 : 1;
+  }
+
+  // Writes what there is of a completion's text.
+  void write(size_t number) {
+    if (begun_ == number) {
       ++begun_;
-      if (of_ > 1 && !print(fmt::format("{}--- {} of {}\n", space, begun_, of_))) return false;
+      const char* const space = number > 0 ? "\n" : "";
+      if (pieces_.size() > 1)
+        writes_ = print(fmt::format("{}--- {} of {}\n", space, number + 1, pieces_.size()));
     }
+    std::string text = std::move(pieces_[number]);
+    pieces_[number].clear();
+    if (writes_) writes_ = print(text);
+  }
+
+  // Takes the first completion that is not written. false: it goes on.
+  bool finish() {
+    Error error;
+    Completions completions;
+    check(trl_generator_take(generator_.get(), done_, 1, completions.out(), error.out()), error);
+    const char* const reason = trl_completions_finish_reason(completions.get(), 0);
+    if (reason == nullptr) return false;
+    const std::string text = trl_completions_json(completions.get(), 0, nullptr);
+    const auto json = nlohmann::ordered_json::parse(text);
+    if (!output_.json) write(done_);
+    if (!output_.json) writes_ = writes_ && print("\n");
+    if (json.contains("error"))
+      throw Failure(kFailed, fmt::format("prompt {}: {}", done_ / times_ + 1, std::string(json["error"])));
+    if (output_.json) writes_ = print(line(json));
+    ++done_;
     return true;
   }
 
-  bool end() {
-    const bool written = !is_open_ || print("\n");
-    is_open_ = false;
-    return written;
-  }
-
-  static bool print_json(const std::string& prompt, const std::string& completion) {
-    const nlohmann::ordered_json line = {{"prompt", prompt}, {"completion", completion}};
-    return print(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  std::string line(const nlohmann::ordered_json& completion) const {
+    nlohmann::ordered_json line = {{"prompt", prompts_[done_ / times_]}, {"completion", completion["text"]}};
+    for (const auto& [key, value] : completion.items()) {
+      const bool wanted = key == "token_ids" || key == "finish_reason" ? output_.ids : key != "text";
+      if (wanted) line[key] = value;
+    }
+    return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   }
 
   const Config& config_;
-  const size_t times_, of_;
-  const bool json_;
-  std::vector<std::string> texts_;  // for the current prompt
-  size_t done_ = 0, begun_ = 0;     // completions
-  bool is_open_ = false;            // a completion's line is not ended yet
+  const Generator& generator_;
+  const std::vector<std::string> prompts_;
+  const size_t times_;
+  const Output output_;
+  std::vector<std::string> pieces_;  // text of each completion that is not written yet
+  size_t done_ = 0, begun_ = 0;      // completions that are written, and that are begun
+  bool writes_ = true;               // false: stdout cannot be written any more
 };
 
 // Returns whether --chat is given, or --system without --chat false.
@@ -90,7 +124,7 @@ int generate(const Words& words) {
   Error error;
   std::vector<std::string> given;
   std::optional<std::string> file;
-  bool json = false;
+  Output output;
   const CommandLine line{
       "generate",
       "Complete prompts. Greedy unless --temperature is above 0. The completion alone is printed; of "
@@ -102,7 +136,11 @@ int generate(const Words& words) {
         "A file of prompts: a text a line, or rows to train on (JSON Lines or a JSON list) with prompt, "
         "messages, conversations or instruction; -: stdin",
         &file}},
-      {{"json", "Print a line of JSON for each prompt: prompt and completion", &json}},
+      {{"json",
+        "Print a line of JSON for each completion: prompt and completion, and with --logprobs their "
+        "log-probabilities",
+        &output.json},
+       {"token_ids", "With --json: token_ids and finish_reason, too", &output.ids}},
       {{"prompt", "The texts to complete, as they stand (see --chat); -: stdin, as without it", &given}}};
   if (parse(line, words, config)) return 0;
   const std::string path = get(config, "model_name_or_path");
@@ -118,9 +156,7 @@ int generate(const Words& words) {
   Generator generator;
   check(trl_generator_create(model.get(), nullptr, generator.out(), error.out()), error);
   clear_line();
-  Completed output(config, prompts.size(), json);
-  for (const std::string& prompt : prompts)
-    if (!output.complete(generator, prompt)) return 0;
+  Batch(config, generator, prompts, output).run();
   return 0;
 }
 

@@ -155,7 +155,7 @@ struct ConvertSpec {
   std::span<const NamedBytes> files;
 };
 
-// Generation takes and returns token ids; prompts are separate documents.
+// Generation takes and returns token ids.
 inline constexpr std::string_view kNoAdapter = "none";
 
 // The order in which tokens are removed from a distribution: transformers' (top_k, top_p, min_p, typical_p,
@@ -185,8 +185,17 @@ struct Sampling {
   uint64_t seed = 42;
   std::vector<int32_t> stop_ids;
   std::string adapter;             // empty: the adapter in use; kNoAdapter: the model without adapters
-  bool log_probabilities = false;  // the sink gets them: exponentials of the whole vocabulary for each token
-  int64_t best = 0;                // and those of this many most likely tokens
+  bool log_probabilities = false;  // costs exponentials of the whole vocabulary for each token
+  int64_t best = 0;                // the number of most likely tokens that have log-probabilities too
+};
+
+struct GenerationRequest {
+  std::span<const int32_t> ids;  // of the prompt
+  const Sampling* sampling = nullptr;
+  int64_t count = 1;  // completions, each a sequence
+  // The number of the first completion's draws: token t of completion c is drawn with (seed, stream + c, t).
+  uint64_t stream = 0;
+  bool keeps = false;  // its sequences keep their keys when they end, so that extend() goes on with them
 };
 
 struct Ranked {
@@ -194,25 +203,72 @@ struct Ranked {
   float log_probability;
 };
 
-// The log-probabilities are 0, and the lists empty, unless Sampling asks for them.
 struct Token {
   int32_t id = 0;
-  float log_probability = 0;  // of the distribution that it was chosen from
+  bool last = false;  // the sequence ends with it
+  // Of the distribution that it was chosen from. Both are 0 unless Sampling asks for them.
+  float log_probability = 0;
   // Of the whole distribution at the temperature (greedy: 1), before penalties and removals: the one that
   // training compares with.
   float whole_log_probability = 0;
   // The most likely tokens of both distributions, best first; of equal ones the lower id. `best` has fewer if
   // fewer could be chosen.
-  std::vector<Ranked> best, whole_best;
+  std::vector<Ranked> best = {}, whole_best = {};
 };
 
-class TokenSink {
+// none: it goes on. refused: the sink ended it. failed: its logits are not numbers, or it needs more blocks
+// than there are.
+enum class Finish : int32_t { none, stop_id, length, refused, failed };
+
+class GenerationSink {
  public:
-  // false: stop this prompt. Called on the generating thread, in order of the prompt's tokens.
-  virtual bool on_token(int64_t prompt, const Token& token) noexcept = 0;
+  // false: the sequence ends. Called on the generating thread, in order of the sequence's tokens.
+  virtual bool on_token(int64_t sequence, const Token& token) noexcept = 0;
+  // error: for Finish::failed; else empty.
+  virtual void on_end(int64_t sequence, Finish how, std::string_view error) noexcept = 0;
 
  protected:
-  ~TokenSink() = default;
+  ~GenerationSink() = default;
+};
+
+struct GeneratorSpec {
+  bool bf16 = false;  // computes in bfloat16 over float32 weights, as training under bf16 does
+  // Bytes of keys and values for all generators of the model that compute in the same type: the most that one
+  // of them asks for. At least a block is there.
+  int64_t cache_bytes = int64_t{512} << 20;
+  int64_t step_tokens = 512;  // at most in a step
+  int64_t step_sequences = 256;
+  bool prefix_cache = true;  // prompts that begin alike share blocks
+};
+
+struct GenerationUse {
+  int64_t block_bytes = 0, block_tokens = 0;
+  int64_t blocks = 0, blocks_limit = 0;  // of all generators that share them
+  int64_t blocks_kept = 0;               // others, whose contents prompts may begin with
+  int64_t bytes = 0;                     // allocated
+  int64_t waiting = 0, running = 0;      // sequences of this generator
+};
+
+// Completes many requests at once, on the model's weights as they are at each step. exclusive, with the model
+// and all its generators.
+class Generator {
+ public:
+  virtual void release() noexcept = 0;
+  // *first: the number of the first of request.count sequences; the others follow.
+  virtual int32_t add(const GenerationRequest& request, int64_t* first, ErrorSink& error) noexcept = 0;
+  // ok: a step was computed; end: there was nothing to do. After an error all sequences are as before.
+  virtual int32_t step(GenerationSink& sink, ErrorSink& error) noexcept = 0;
+  // Goes on with a sequence that ended and was kept, after more tokens.
+  virtual int32_t extend(int64_t sequence, std::span<const int32_t> ids, int64_t max_new_tokens,
+                         ErrorSink& error) noexcept = 0;
+  virtual void end(int64_t sequence) noexcept = 0;  // any; without a call of the sink; unknown: does nothing
+  virtual bool idle() noexcept = 0;                 // a step would have nothing to do
+  // Gives the memory of keys and values back to the system. Sequences are computed again when they go on.
+  virtual int32_t release_memory(ErrorSink& error) noexcept = 0;
+  virtual GenerationUse use() noexcept = 0;
+
+ protected:
+  ~Generator() = default;
 };
 
 // Texts that a reward model scores.
@@ -244,8 +300,7 @@ class Model {
   virtual int32_t remove_adapter(std::string_view name, ErrorSink& error) noexcept = 0;
   virtual int32_t use_adapter(std::string_view name, ErrorSink& error) noexcept = 0;    // empty: no adapter
   virtual int32_t merge_adapter(std::string_view name, ErrorSink& error) noexcept = 0;  // empty: no adapter
-  virtual int32_t generate(std::span<const std::span<const int32_t>> prompts, const Sampling& sampling,
-                           TokenSink& sink, ErrorSink& error) noexcept = 0;
+  virtual int32_t create_generator(const GeneratorSpec& spec, Generator** out, ErrorSink& error) noexcept = 0;
   // Scores texts; `scores` gets one number for each of them.
   virtual int32_t score(const ScoreSpec& spec, float* scores, ErrorSink& error) noexcept = 0;
 

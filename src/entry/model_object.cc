@@ -12,7 +12,7 @@
 #include "config/lora_config.h"
 #include "config/model_options.h"
 #include "entry/boundary.h"
-#include "generate/generate.h"
+#include "entry/generator_object.h"
 #include "tensor/device.h"
 #include "train/scores.h"
 
@@ -143,7 +143,17 @@ int32_t ModelObject::add_adapter(std::string_view name, std::string_view directo
 }
 
 int32_t ModelObject::remove_adapter(std::string_view name, engine::ErrorSink& error) noexcept {
-  return compute(host_, error, [&] { model_->adapters().remove(name); });
+  return compute(host_, error, [&] {
+    const model::Adapter* const adapter = &model_->adapters().get(name);
+    int64_t users = 0;
+    for (const auto& known : caches_)
+      if (const auto cache = known.lock()) users += cache->users(adapter);
+    if (users > 0) {
+      fail(Status::busy, "adapter \"{}\" is used by {} completions of a generator: finish or cancel them",
+           name, users);
+    }
+    model_->adapters().remove(name);
+  });
 }
 
 int32_t ModelObject::use_adapter(std::string_view name, engine::ErrorSink& error) noexcept {
@@ -163,36 +173,27 @@ int32_t ModelObject::merge_adapter(std::string_view name, engine::ErrorSink& err
   });
 }
 
-// Warns of positions that the model never saw in training.
-void ModelObject::warn_of_length(std::span<const std::span<const int32_t>> prompts,
-                                 int64_t max_new_tokens) const {
-  const int64_t limit = model_->config().max_position_embeddings;
-  for (size_t i = 0; i < prompts.size(); ++i) {
-    const auto tokens = static_cast<int64_t>(prompts[i].size());
-    if (tokens + max_new_tokens <= limit) continue;
-    HostLog(host_).warning(
-        "generate",
-        "prompt {} has {} tokens; with max_new_tokens {} it may go beyond the {} positions of the model "
-        "(max_position_embeddings), where its text is not to be relied on",
-        i, tokens, max_new_tokens, limit);
-    return;
+// The cache that generators of this type share; made anew if there is none.
+std::shared_ptr<generate::Cache> ModelObject::cache_for(at::ScalarType compute, int64_t bytes) {
+  std::erase_if(caches_, [](const auto& cache) { return cache.expired(); });
+  for (const auto& known : caches_) {
+    const std::shared_ptr<generate::Cache> cache = known.lock();
+    if (cache->compute != compute) continue;
+    cache->raise_limit(bytes);
+    return cache;
   }
+  auto cache = std::make_shared<generate::Cache>(*model_, compute, bytes);
+  caches_.push_back(cache);
+  return cache;
 }
 
-int32_t ModelObject::generate(std::span<const std::span<const int32_t>> prompts,
-                              const engine::Sampling& sampling, engine::TokenSink& sink,
-                              engine::ErrorSink& error) noexcept {
+int32_t ModelObject::create_generator(const engine::GeneratorSpec& spec, engine::Generator** out,
+                                      engine::ErrorSink& error) noexcept {
   return compute(host_, error, [&] {
     if (model_->config().labels > 0)
       fail(Status::unsupported, "{}: a reward model scores text and cannot generate it", source_.name());
-    warn_of_length(prompts, sampling.max_new_tokens);
-    const model::Adapters& adapters = model_->adapters();
-    const bool alone = sampling.adapter == engine::kNoAdapter;
-    const model::Adapter* adapter = adapters.in_use();
-    if (!sampling.adapter.empty()) adapter = alone ? nullptr : &adapters.get(sampling.adapter);
-    adapters.check_usable(adapter);
-    const at::AutoGradMode without_graph(false);
-    generate::generate(*model_, adapter, prompts, sampling, model_->compute(at::kFloat), sink);
+    const at::ScalarType type = model_->compute(spec.bf16 ? at::kBFloat16 : at::kFloat);
+    *out = new GeneratorObject(host_, *model_, spec, cache_for(type, spec.cache_bytes));
   });
 }
 

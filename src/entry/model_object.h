@@ -4,10 +4,12 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "config/config.h"
 #include "engine/engine.h"
+#include "generate/cache.h"
 #include "model/model.h"
 #include "tensor/memory/counted.h"
 
@@ -35,19 +37,20 @@ class ModelObject final : public engine::Model {
   int32_t remove_adapter(std::string_view name, engine::ErrorSink& error) noexcept override;
   int32_t use_adapter(std::string_view name, engine::ErrorSink& error) noexcept override;
   int32_t merge_adapter(std::string_view name, engine::ErrorSink& error) noexcept override;
-  int32_t generate(std::span<const std::span<const int32_t>> prompts, const engine::Sampling& sampling,
-                   engine::TokenSink& sink, engine::ErrorSink& error) noexcept override;
+  int32_t create_generator(const engine::GeneratorSpec& spec, engine::Generator** out,
+                           engine::ErrorSink& error) noexcept override;
   int32_t score(const engine::ScoreSpec& spec, float* scores, engine::ErrorSink& error) noexcept override;
 
  private:
   ~ModelObject() = default;
-  void warn_of_length(std::span<const std::span<const int32_t>> prompts, int64_t max_new_tokens) const;
+  std::shared_ptr<generate::Cache> cache_for(at::ScalarType compute, int64_t bytes);
   const tensor::GivesBack gives_back_;
   engine::Host& host_;
   const io::ModelSource source_;
   std::unique_ptr<model::Model> model_;
   std::string config_json_;
   int64_t parameter_count_ = 0;
+  std::vector<std::weak_ptr<generate::Cache>> caches_;
 };
 
 // Gives back pages of libraries that the start of the process leaves resident and that are hardly needed

@@ -90,4 +90,15 @@ int32_t BlockPool::end() const {
   return end;
 }
 
+bool BlockPool::ask_others(const BlockHolder* asking, bool running) {
+  for (BlockHolder* const holder : holders_)
+    if (holder != asking && (holder->give_paused() || (running && holder->give_youngest()))) return true;
+  return false;
+}
+
+void BlockPool::recompute_all() {
+  for (BlockHolder* const holder : holders_) holder->drop_keys();
+  forget();
+}
+
 }  // namespace trl::generate

@@ -2,6 +2,7 @@
 // the contents of full blocks, by which sequences that begin alike share them. Without tensors:
 // model::KvMemory has the memory of a block.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <list>
 #include <optional>
@@ -22,9 +23,22 @@ struct ContentHash {
   size_t operator()(const Content& content) const noexcept;
 };
 
+// Somebody who has blocks of a pool, and gives them up when others need them.
+class BlockHolder {
+ public:
+  virtual bool give_paused() = 0;    // blocks that nothing is computed with; false: it has none
+  virtual bool give_youngest() = 0;  // those of its youngest sequence; false: it has none
+  virtual void drop_keys() = 0;      // its keys and values are of no use any more
+
+ protected:
+  ~BlockHolder() = default;
+};
+
 class BlockPool {
  public:
   explicit BlockPool(int64_t limit) : limit_(limit) {}
+  BlockPool(const BlockPool&) = delete;
+  BlockPool& operator=(const BlockPool&) = delete;
 
   // A block with one user; nothing: all have users. A block that has none but a known content is given away
   // last, the least recently used first.
@@ -42,8 +56,17 @@ class BlockPool {
   };
   // Shares the block that holds this.
   std::optional<Found> share(const Content& content);
-  // No content is known from here on: weights changed.
-  void forget();
+  void forget();  // no content is known from here on
+
+  void join(BlockHolder* holder) { holders_.push_back(holder); }
+  void leave(BlockHolder* holder) { std::erase(holders_, holder); }
+  // Asks everybody else for blocks, also for those that they compute with if `running`.
+  bool ask_others(const BlockHolder* asking, bool running);
+  void recompute_all();  // weights changed
+  void raise_limit(int64_t limit) { limit_ = std::max(limit_, limit); }
+  // Steps that were computed by all holders, for those who wait for blocks.
+  int64_t steps() const { return steps_; }
+  void count_step() { ++steps_; }
 
   int64_t limit() const { return limit_; }
   int64_t used() const { return used_; }                                  // blocks that have users
@@ -62,7 +85,8 @@ class BlockPool {
   };
   void forget(Block& block);
 
-  int64_t limit_, used_ = 0;
+  int64_t limit_, used_ = 0, steps_ = 0;
+  std::vector<BlockHolder*> holders_;
   uint64_t contents_ = uint64_t{1} << 32;  // contents numbered so far, above all numbers of callers
   std::vector<Block> blocks_;
   std::vector<int32_t> free_;  // a heap, the smallest on top

@@ -6,6 +6,7 @@
 #include "generate/choice.h"
 #include "generate/sampling.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/kinds.h"
 #include "tensor/device.h"
 #include "tensor/threads/parallel.h"
 
@@ -16,59 +17,115 @@ namespace {
 // Rows whose logits exist at once.
 constexpr int64_t kLogitRows = 64;
 
-}  // namespace
-
-Limits limits_for(const model::Model& model, at::ScalarType compute, int64_t bytes) {
+Limits with_ropes(Limits limits, const model::Model& model) {
   const model::RopeConfig& rope = model.config().rope;
-  Limits limits;
-  limits.blocks = std::max<int64_t>(1, bytes / model.kv_memory(compute).block_bytes());
   limits.common_length = rope.common_positions();
   limits.recompute_longer = rope.type == "longrope";
   return limits;
 }
 
-Generator::Generator(const model::Model& model, at::ScalarType compute, Limits limits)
-    : model_(model), compute_(compute), scheduler_(limits), memory_(model.kv_memory(compute)) {}
+}  // namespace
 
-int64_t Generator::add(Request request) {
+Generator::Generator(const model::Model& model, const Limits& limits, std::shared_ptr<Cache> cache)
+    : model_(model), cache_(std::move(cache)), scheduler_(with_ropes(limits, model), cache_->pool) {}
+
+void Generator::check_ids(std::span<const int32_t> ids, int64_t before) const {
+  const int64_t vocabulary = model_.config().vocab_size, positions = model_.config().learned_positions();
+  const auto strange = [&](int32_t id) { return id < 0 || id >= vocabulary; };
+  if (const auto found = std::ranges::find_if(ids, strange); found != ids.end()) {
+    fail(Status::invalid_argument, "id {} at place {} of the prompt is not in the vocabulary of {} ids",
+         *found, found - ids.begin(), vocabulary);
+  }
+  const int64_t length = before + std::ssize(ids);
+  if (positions > 0 && length > positions) {
+    fail(Status::invalid_argument, "the prompt has {} tokens, and the model has {} positions: shorten it",
+         length, positions);
+  }
+  const int64_t wanted = Scheduler::blocks_of(length), limit = scheduler_.pool().limit();
+  if (wanted > limit) {
+    fail(Status::out_of_memory,
+         "the prompt has {} tokens, whose keys and values take {} bytes: kv_cache_memory allows {} bytes",
+         length, wanted * block_bytes(), limit * block_bytes());
+  }
+}
+
+void Generator::check(const Request& request) const {
   check_sampling(request.sampling, model_.config().vocab_size);
   if (request.ids.empty()) fail(Status::invalid_argument, "the prompt is empty; give at least one token");
-  const int64_t wanted = Scheduler::blocks_of(std::ssize(request.ids) + 1),
-                limit = scheduler_.limits().blocks;
-  if (wanted > limit) {
-    fail(Status::invalid_argument,
-         "the prompt has {} tokens, whose keys and values take {} bytes: all of the cache is {} bytes",
-         request.ids.size(), wanted * block_bytes(), limit * block_bytes());
-  }
+  if (request.count < 1)
+    fail(Status::invalid_argument, "{} completions are asked for; at least 1 is needed", request.count);
+  check_ids(request.ids, 0);
+}
+
+int64_t Generator::add(Request request) {
+  check(request);
+  cache_->follow_weights();
   const auto shared = std::make_shared<const Request>(std::move(request));
-  const uint64_t number = numbers_.try_emplace(shared->adapter, numbers_.size()).first->second;
-  const int64_t first = scheduler_.add(shared->ids, shared->count, number);
-  for (int64_t i = 0; i < shared->count; ++i)
+  const int64_t first = scheduler_.add(shared->ids, shared->count, cache_->number_of(shared->adapter));
+  for (int64_t i = 0; i < shared->count; ++i) {
     states_[first + i] = {.request = shared,
                           .stream = shared->stream + static_cast<uint64_t>(i),
                           .begin = std::ssize(shared->ids),
                           .left = shared->sampling.max_new_tokens};
+  }
+  cache_->add_users(shared->adapter, shared->count);
   return first;
 }
 
 void Generator::extend(int64_t sequence, std::span<const int32_t> ids, int64_t max_new_tokens) {
+  const auto found = states_.find(sequence);
+  if (found == states_.end() || !found->second.ended) {
+    fail(Status::invalid_argument, "completion {} cannot be continued: it has {}", sequence,
+         found == states_.end() ? "ended without being kept, or never been" : "not ended yet");
+  }
+  if (ids.empty()) fail(Status::invalid_argument, "no tokens to go on with; give at least one");
+  if (max_new_tokens < 1)
+    fail_key("max_new_tokens", "max_new_tokens is {}; expected at least 1", max_new_tokens);
+  check_ids(ids, std::ssize(scheduler_.ids(sequence)));
   scheduler_.extend(sequence, ids);
-  State& state = states_.at(sequence);
+  State& state = found->second;
   state.begin = std::ssize(scheduler_.ids(sequence));
   state.left = max_new_tokens;
+  state.ended = false;
 }
 
 void Generator::end(int64_t sequence) {
+  const auto found = states_.find(sequence);
+  if (found == states_.end()) return;
+  cache_->add_users(found->second.request->adapter, -1);
   scheduler_.end(sequence);
-  states_.erase(sequence);
+  states_.erase(found);
+}
+
+Generator::~Generator() {
+  for (const auto& [sequence, state] : states_) cache_->add_users(state.request->adapter, -1);
+}
+
+void Generator::release_memory() {
+  scheduler_.drop_keys();
+  cache_->release();
+}
+
+engine::GenerationUse Generator::use() const {
+  const BlockPool& pool = *cache_->pool;
+  return {.block_bytes = block_bytes(),
+          .block_tokens = kernels::kCacheRows,
+          .blocks = pool.used(),
+          .blocks_limit = pool.limit(),
+          .blocks_kept = pool.known(),
+          .bytes = cache_->memory.bytes(),
+          .waiting = scheduler_.waiting(),
+          .running = scheduler_.running()};
 }
 
 // Sequences with different adapters are computed apart.
-bool Generator::step(Receiver& receiver) {
+bool Generator::step(engine::GenerationSink& sink) {
   const at::NoGradGuard no_grad;
+  cache_->follow_weights();
   const Scheduler::Step step = scheduler_.next();
-  if (step.empty()) return false;
-  for (const auto& [from, to] : step.copies) tensor::copy(memory_.block(from), memory_.block(to));
+  if (step.empty()) return !idle();
+  for (const auto& [from, to] : step.copies)
+    tensor::copy(cache_->memory.block(from), cache_->memory.block(to));
   std::map<const model::Adapter*, std::vector<const Scheduler::Work*>> groups;
   for (const Scheduler::Work& work : step.work) groups[adapter_of(work)].push_back(&work);
   std::vector<Choice> choices;
@@ -78,7 +135,7 @@ bool Generator::step(Receiver& receiver) {
   }
   scheduler_.done(step);
   std::ranges::sort(choices, {}, &Choice::sequence);
-  for (const Choice& choice : choices) pass_on(choice, receiver);
+  for (const Choice& choice : choices) pass_on(choice, sink);
   return true;
 }
 
@@ -86,7 +143,7 @@ void Generator::add_rows(const Scheduler::Work& work, model::SequenceRows& rows)
   const std::span<const int32_t> ids = scheduler_.ids(work.sequence).subspan(static_cast<size_t>(work.first));
   rows.ids.insert(rows.ids.end(), ids.begin(), ids.begin() + work.count);
   std::vector<at::Tensor> blocks;
-  for (const int32_t block : scheduler_.blocks(work.sequence)) blocks.push_back(memory_.block(block));
+  for (const int32_t block : scheduler_.blocks(work.sequence)) blocks.push_back(cache_->memory.block(block));
   // Rows whose keys were computed in different calls, if that matters, are runs of their own.
   for (int64_t position = work.first, end = work.first + work.count; position < end;) {
     model::SequenceRows::Run run(end - position, position);
@@ -110,12 +167,13 @@ std::vector<Generator::Choice> Generator::compute(const std::vector<const Schedu
     rows.wanted.push_back(std::ssize(rows.ids) - 1);
   }
   const kernels::IndependentRows independent;
-  const model::Output output = model_.extend(rows, compute_, adapter_of(*all[0]));
+  model_.adapters().check_usable(adapter_of(*all[0]));
+  const model::Output output = model_.extend(rows, cache_->compute, adapter_of(*all[0]));
   size_t done = 0;
   for (int64_t row = 0, count; row < std::ssize(rows.wanted); row += count) {
     count = std::min(kLogitRows, std::ssize(rows.wanted) - row);
     const model::Output part{output.hidden.narrow(0, row, count), {}, output.head};
-    const at::Tensor logits = tensor::on_host(model_.logits(part, compute_));
+    const at::Tensor logits = tensor::on_host(model_.logits(part, cache_->compute));
     size_t end = done;
     while (end < choices.size() && choices[end].row < row + count) ++end;
     tensor::parallel_for(static_cast<int64_t>(end - done), 1, [&](int64_t begin, int64_t stop) {
@@ -138,36 +196,50 @@ void Generator::choose(Choice& choice, const at::Tensor& row) const {
                                 sampling, draw, choice.token);
 }
 
-void Generator::pass_on(const Choice& choice, Receiver& receiver) {
+void Generator::pass_on(const Choice& choice, engine::GenerationSink& sink) {
+  using engine::Finish;
   State& state = states_.at(choice.sequence);
   if (!choice.problem.empty()) {
-    return finish(choice.sequence, Finish::failed, receiver,
+    return finish(choice.sequence, Finish::failed, sink,
                   fmt::format("token {}: {}", state.drawn, choice.problem));
   }
   scheduler_.append(choice.sequence, choice.token.id);
   ++state.drawn;
   --state.left;
-  const auto& stops = state.request->sampling.stop_ids;
-  const bool stops_here = std::ranges::find(stops, choice.token.id) != stops.end();
-  const int64_t length = std::ssize(scheduler_.ids(choice.sequence));
-  if (!receiver.on_token(choice.sequence, choice.token))
-    finish(choice.sequence, Finish::receiver, receiver);
-  else if (stops_here)
-    finish(choice.sequence, Finish::stop_id, receiver);
-  else if (state.left == 0)
-    finish(choice.sequence, Finish::length, receiver);
-  else if (Scheduler::blocks_of(length) > scheduler_.limits().blocks)
-    finish(choice.sequence, Finish::failed, receiver,
-           fmt::format("{} tokens: no more keys and values fit into the cache of {} bytes", length,
-                       scheduler_.limits().blocks * block_bytes()));
+  engine::Token token = choice.token;
+  const Finish how = end_of(choice.sequence, token.id);
+  token.last = how != Finish::none;
+  const bool goes_on = sink.on_token(choice.sequence, token);
+  if (how == Finish::failed) {
+    finish(choice.sequence, how, sink,
+           fmt::format("{} tokens: no more keys and values fit into kv_cache_memory, {} bytes",
+                       scheduler_.ids(choice.sequence).size(), scheduler_.pool().limit() * block_bytes()));
+  } else if (how != Finish::none || !goes_on) {
+    finish(choice.sequence, goes_on || how == Finish::stop_id ? how : Finish::refused, sink);
+  }
 }
 
-void Generator::finish(int64_t sequence, Finish how, Receiver& receiver, const std::string& error) {
-  if (states_.at(sequence).request->pauses && how != Finish::failed)
+// Returns how a sequence ends with its newest token.
+engine::Finish Generator::end_of(int64_t sequence, int32_t id) const {
+  const State& state = states_.at(sequence);
+  const auto& stops = state.request->sampling.stop_ids;
+  const int64_t length = std::ssize(scheduler_.ids(sequence)),
+                positions = model_.config().learned_positions();
+  if (std::ranges::find(stops, id) != stops.end()) return engine::Finish::stop_id;
+  if (state.left == 0 || (positions > 0 && length > positions)) return engine::Finish::length;
+  const bool fits = Scheduler::blocks_of(length) <= scheduler_.pool().limit();
+  return fits ? engine::Finish::none : engine::Finish::failed;
+}
+
+void Generator::finish(int64_t sequence, engine::Finish how, engine::GenerationSink& sink,
+                       const std::string& error) {
+  State& state = states_.at(sequence);
+  state.ended = state.request->keeps && how != engine::Finish::failed;
+  if (state.ended)
     scheduler_.pause(sequence);
   else
     end(sequence);
-  receiver.on_end(sequence, how, error);
+  sink.on_end(sequence, how, error);
 }
 
 }  // namespace trl::generate

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "generate/cache.h"
 #include "generate/scheduler.h"
 #include "model/model.h"
 
@@ -19,43 +20,39 @@ struct Request {
   std::vector<int32_t> ids;  // of the prompt
   engine::Sampling sampling;
   const model::Adapter* adapter = nullptr;  // null: the model alone
-  int64_t count = 1;                        // completions
-  // The number of the first completion's draws: token t of completion c is drawn with (seed, stream + c, t).
+  int64_t count = 1;                        // these and the following: see engine::GenerationRequest
   uint64_t stream = 0;
-  bool pauses = false;  // its sequences keep their keys at their end, so that extend() goes on with them
-};
-
-enum class Finish : uint8_t { stop_id, length, receiver, failed };
-
-using engine::Token;
-
-class Receiver {
- public:
-  // false: the sequence ends.
-  virtual bool on_token(int64_t sequence, const Token& token) noexcept = 0;
-  // error: for Finish::failed; else empty.
-  virtual void on_end(int64_t sequence, Finish how, const std::string& error) noexcept = 0;
-
- protected:
-  ~Receiver() = default;
+  bool keeps = false;
 };
 
 class Generator {
  public:
-  // compute: bfloat16 over float32 weights is autocast.
-  Generator(const model::Model& model, at::ScalarType compute, Limits limits);
+  // limits.blocks is not read: the cache has its own.
+  Generator(const model::Model& model, const Limits& limits, std::shared_ptr<Cache> cache);
+  // With limits.blocks blocks of its own.
+  Generator(const model::Model& model, at::ScalarType compute, const Limits& limits)
+      : Generator(
+            model, limits,
+            std::make_shared<Cache>(model, compute, limits.blocks * model.kv_memory(compute).block_bytes())) {
+  }
+  ~Generator();
+  Generator(const Generator&) = delete;
+  Generator& operator=(const Generator&) = delete;
 
   // Returns the number of the first of request.count sequences; the others follow. Throws Error for a request
   // that cannot be served.
   int64_t add(Request request);
   // Computes one step and passes on its tokens. false: there was nothing to do. After an error, which leaves
   // all sequences as they were, the next call computes the same again.
-  bool step(Receiver& receiver);
-  void extend(int64_t sequence, std::span<const int32_t> ids, int64_t max_new_tokens);  // a paused one
-  void end(int64_t sequence);  // a paused one, or any other: without a call of the receiver
+  bool step(engine::GenerationSink& sink);
+  // Throws Error(invalid_argument) for a sequence that did not end or was not kept.
+  void extend(int64_t sequence, std::span<const int32_t> ids, int64_t max_new_tokens);
+  void end(int64_t sequence);  // any; without a call of the sink; unknown: does nothing
   bool idle() const { return scheduler_.idle(); }
+  void release_memory();
+  engine::GenerationUse use() const;
   const Scheduler& scheduler() const { return scheduler_; }
-  int64_t block_bytes() const { return memory_.block_bytes(); }
+  int64_t block_bytes() const { return cache_->memory.block_bytes(); }
 
  private:
   struct State {
@@ -64,10 +61,11 @@ class Generator {
     int64_t begin = 0;  // the first place of the completion that is being generated
     int64_t drawn = 0;  // tokens, of all completions
     int64_t left = 0;   // of this completion
+    bool ended = false;
   };
   struct Choice {
     int64_t sequence, row;
-    Token token = {};
+    engine::Token token = {};
     std::string_view problem = {};  // why there is no token
   };
   const model::Adapter* adapter_of(const Scheduler::Work& work) const {
@@ -76,18 +74,17 @@ class Generator {
   std::vector<Choice> compute(const std::vector<const Scheduler::Work*>& work);
   void add_rows(const Scheduler::Work& work, model::SequenceRows& rows);
   void choose(Choice& choice, const at::Tensor& logits) const;
-  void pass_on(const Choice& choice, Receiver& receiver);
-  void finish(int64_t sequence, Finish how, Receiver& receiver, const std::string& error = "");
+  void check(const Request& request) const;
+  void check_ids(std::span<const int32_t> ids, int64_t before) const;
+  engine::Finish end_of(int64_t sequence, int32_t id) const;
+  void pass_on(const Choice& choice, engine::GenerationSink& sink);
+  void finish(int64_t sequence, engine::Finish how, engine::GenerationSink& sink,
+              const std::string& error = "");
 
   const model::Model& model_;
-  at::ScalarType compute_;
+  const std::shared_ptr<Cache> cache_;
   Scheduler scheduler_;
-  model::KvMemory memory_;
   std::map<int64_t, State> states_;
-  std::map<const model::Adapter*, uint64_t> numbers_;  // of adapters
 };
-
-// The limits of a generator on this model; blocks: as many as `bytes` hold, at least one.
-Limits limits_for(const model::Model& model, at::ScalarType compute, int64_t bytes);
 
 }  // namespace trl::generate

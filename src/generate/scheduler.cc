@@ -8,6 +8,16 @@ namespace trl::generate {
 
 using kernels::kCacheRows;
 
+Scheduler::Scheduler(const Limits& limits, std::shared_ptr<BlockPool> pool)
+    : limits_(limits), pool_(std::move(pool)) {
+  pool_->join(this);
+}
+
+Scheduler::~Scheduler() {
+  pool_->leave(this);
+  for (auto& [number, sequence] : all_) release(sequence);
+}
+
 int64_t Scheduler::blocks_of(int64_t length) { return (length + kCacheRows - 1) / kCacheRows; }
 
 int64_t Scheduler::add(std::vector<int32_t> ids, int64_t count, uint64_t apart) {
@@ -38,8 +48,15 @@ Scheduler::Step Scheduler::next() {
     if (rows > 0 && running_.contains(number) && fits(number, rows)) add_work(number, budget, step);
   }
   if (running() == before) admit(budget, step);
+  if (step.empty() && !idle()) steal();
   step.copies = copies_;
   return step;
+}
+
+// Takes the blocks of others who have not computed since the last call; others come to their turn before.
+void Scheduler::steal() {
+  if (stuck_at_ == pool_->steps()) pool_->ask_others(this, true);
+  stuck_at_ = pool_->steps();
 }
 
 // Whether there are blocks for more rows of a sequence that runs. Younger ones give theirs back for it;
@@ -72,9 +89,9 @@ void Scheduler::admit(int64_t& budget, Step& step) {
     Sequence& sequence = at(number);
     find_prefix(sequence);
     const int64_t wanted = blocks_of(std::ssize(sequence.ids)) - std::ssize(sequence.blocks);
-    while (wanted > pool_.left() && take_back()) {
+    while (wanted > pool_->left() && take_back()) {
     }
-    if (wanted > pool_.left()) return release(sequence);
+    if (wanted > pool_->left()) return release(sequence);
     waiting_.erase(number);
     running_.insert(number);
     const int64_t rows = std::min<int64_t>(budget, std::ssize(sequence.ids) - sequence.computed);
@@ -87,8 +104,8 @@ void Scheduler::admit(int64_t& budget, Step& step) {
 bool Scheduler::reserve(Sequence& sequence, int64_t end) {
   for (int64_t i = sequence.computed / kCacheRows; i < blocks_of(end); ++i) {
     const bool held = i < std::ssize(sequence.blocks);
-    if (held && pool_.users(sequence.blocks[static_cast<size_t>(i)]) == 1) continue;
-    const std::optional<int32_t> own = pool_.take();
+    if (held && pool_->users(sequence.blocks[static_cast<size_t>(i)]) == 1) continue;
+    const std::optional<int32_t> own = pool_->take();
     if (!own) return false;
     if (!held) {
       sequence.blocks.push_back(*own);
@@ -96,14 +113,22 @@ bool Scheduler::reserve(Sequence& sequence, int64_t end) {
     }
     int32_t& block = sequence.blocks[static_cast<size_t>(i)];
     copies_.push_back({block, *own});
-    pool_.drop(block);
+    pool_->drop(block);
     block = *own;
   }
   return true;
 }
 
-// Takes the blocks of a paused sequence, if one has any.
-bool Scheduler::take_back() {
+// Takes the blocks of a paused sequence, if one has any, its own ones first.
+bool Scheduler::take_back() { return give_paused() || pool_->ask_others(this, false); }
+
+bool Scheduler::give_youngest() {
+  if (running_.empty()) return false;
+  wait(*running_.rbegin());
+  return true;
+}
+
+bool Scheduler::give_paused() {
   const auto found =
       std::ranges::find_if(paused_, [&](int64_t number) { return !at(number).blocks.empty(); });
   if (found == paused_.end()) return false;
@@ -122,7 +147,7 @@ void Scheduler::release(Sequence& sequence) {
     return std::ranges::find(sequence.blocks, copy.to) != sequence.blocks.end();
   };
   std::erase_if(copies_, own);
-  for (const int32_t block : sequence.blocks) pool_.drop(block);
+  for (const int32_t block : sequence.blocks) pool_->drop(block);
   sequence.blocks.clear();
   sequence.computed = sequence.known = 0;
   sequence.content = sequence.apart;
@@ -136,7 +161,7 @@ Content Scheduler::content_of(const Sequence& sequence) const {
 // At least the last id is computed, since something follows it.
 void Scheduler::find_prefix(Sequence& sequence) {
   while (shares(sequence) && sequence.computed + kCacheRows < std::ssize(sequence.ids)) {
-    const std::optional<BlockPool::Found> found = pool_.share(content_of(sequence));
+    const std::optional<BlockPool::Found> found = pool_->share(content_of(sequence));
     if (!found) return;
     sequence.blocks.push_back(found->block);
     sequence.content = found->content;
@@ -148,12 +173,13 @@ void Scheduler::find_prefix(Sequence& sequence) {
 void Scheduler::learn(Sequence& sequence) {
   for (; shares(sequence) && (sequence.known + 1) * kCacheRows <= sequence.computed; ++sequence.known) {
     const int32_t block = sequence.blocks[static_cast<size_t>(sequence.known)];
-    sequence.content = pool_.hold(block, content_of(sequence));
+    sequence.content = pool_->hold(block, content_of(sequence));
   }
 }
 
 void Scheduler::done(const Step& step) {
   copies_.clear();
+  pool_->count_step();
   for (const Work& work : step.work) {
     Sequence& sequence = at(work.sequence);
     sequence.computed = work.first + work.count;
@@ -167,7 +193,7 @@ void Scheduler::follow(Sequence& leader) {
     Sequence& sequence = at(number);
     sequence.leader = -1;
     sequence.blocks = leader.blocks;
-    for (const int32_t block : sequence.blocks) pool_.share(block);
+    for (const int32_t block : sequence.blocks) pool_->share(block);
     sequence.computed = leader.computed;
     sequence.known = leader.known;
     sequence.content = leader.content;
@@ -223,10 +249,9 @@ void Scheduler::end(int64_t number) {
   all_.erase(number);
 }
 
-void Scheduler::recompute() {
+void Scheduler::drop_keys() {
   for (const int64_t number : std::vector<int64_t>(running_.begin(), running_.end())) wait(number);
   for (const int64_t number : paused_) release(at(number));
-  pool_.forget();
 }
 
 int64_t Scheduler::reach(int64_t number, int64_t position) const {

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <vector>
@@ -23,9 +24,14 @@ struct Limits {
   bool recompute_longer = false;
 };
 
-class Scheduler {
+class Scheduler final : public BlockHolder {
  public:
-  explicit Scheduler(const Limits& limits) : limits_(limits), pool_(limits.blocks) {}
+  explicit Scheduler(const Limits& limits) : Scheduler(limits, std::make_shared<BlockPool>(limits.blocks)) {}
+  // Shares the pool with others, who all compute with the same weights. limits.blocks is not read.
+  Scheduler(const Limits& limits, std::shared_ptr<BlockPool> pool);
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
 
   // Waits from here on. `count` sequences begin with these ids, and their rows are computed once. apart: a
   // number below 2^32 that tells apart whatever keys depend on besides ids. Returns the first one's number;
@@ -49,7 +55,8 @@ class Scheduler {
     bool empty() const { return work.empty(); }
   };
   // Chooses the rows of the next step. Nothing has been computed until done(): after an error the same call
-  // gives rows for the same sequences.
+  // gives rows for the same sequences. Empty although not idle(): others hold the blocks. If they have
+  // computed nothing by the next call, this one takes blocks from them.
   Step next();
   void done(const Step& step);
 
@@ -58,8 +65,10 @@ class Scheduler {
   void pause(int64_t sequence);  // one that is ready; it keeps its blocks while nobody needs them
   void extend(int64_t sequence, std::span<const int32_t> ids);  // a paused one; it goes on
   void end(int64_t sequence);                                   // any; its blocks are given back
-  // Keys and values of all are of no use any more.
-  void recompute();
+  void recompute() { pool_->recompute_all(); }
+  void drop_keys() override;
+  bool give_paused() override;
+  bool give_youngest() override;
 
   bool idle() const { return waiting_.empty() && running_.empty(); }
   std::span<const int32_t> ids(int64_t sequence) const { return at(sequence).ids; }
@@ -67,7 +76,7 @@ class Scheduler {
   // The number of positions that counted when the keys of a position were first computed: those of the ids
   // that were given together, or those up to its own.
   int64_t reach(int64_t sequence, int64_t position) const;
-  const BlockPool& pool() const { return pool_; }
+  const BlockPool& pool() const { return *pool_; }
   const Limits& limits() const { return limits_; }
   int64_t waiting() const { return std::ssize(waiting_); }
   int64_t running() const { return std::ssize(running_); }
@@ -93,6 +102,7 @@ class Scheduler {
   void admit(int64_t& budget, Step& step);
   bool reserve(Sequence& sequence, int64_t end);
   bool take_back();
+  void steal();
   void wait(int64_t number);
   void go_on(int64_t number, int64_t length_before);
   void release(Sequence& sequence);
@@ -106,7 +116,8 @@ class Scheduler {
   }
 
   Limits limits_;
-  BlockPool pool_;
+  std::shared_ptr<BlockPool> pool_;
+  int64_t stuck_at_ = -1;  // pool_->steps() when blocks that others hold were missing
   int64_t numbered_ = 0;
   std::map<int64_t, Sequence> all_;
   std::set<int64_t> waiting_, running_, paused_;  // the smallest number came first

@@ -117,6 +117,8 @@ class Model {
   void resize_embeddings(int64_t rows);
   std::vector<Parameter*> parameters() const;  // its own, each once, in the order of the layers
   std::vector<Parameter*> all_parameters();    // its own and those of its adapters
+  // A number that is larger after every change of its weights and of its adapters.
+  uint64_t weights_version() const;
   // Makes a trainer train only this adapter from here on; a forward that names none uses it.
   void train_only(Adapter& adapter);
   // Until the result is destroyed, bfloat16 products with the projections of the layers, except the experts',
@@ -134,6 +136,7 @@ class Model {
   std::vector<StoredPart> stored(const Parameter& parameter) const;
   // Its slots are all modules with parameters, in the order of transformers' class.
   Adapters& adapters() { return adapters_; }
+  const Adapters& adapters() const { return adapters_; }
   Parameter& head() { return *own_head(); }  // its own: lm_head, the tied embedding, or a classifier's
   // The head of a forward with this adapter (null: none). Valid until the adapter's values are set anew.
   UsedHead head_with(const Adapter* adapter) const;

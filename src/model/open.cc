@@ -263,6 +263,14 @@ std::unique_ptr<Model> Model::open_mapped(const io::ModelSource& from, std::stri
                                  quantization, held, log, seed);
 }
 
+uint64_t Model::weights_version() const {
+  uint64_t version = adapters_.changes() << 32;
+  for (const Parameter* const parameter : parameters()) version += parameter->version();
+  for (const auto& adapter : adapters_.all())
+    for (const Parameter* const parameter : adapter->parameters()) version += parameter->version();
+  return version;
+}
+
 std::vector<Parameter*> Model::all_parameters() {
   std::vector<Parameter*> all = parameters();
   for (const auto& adapter : adapters().all())

@@ -84,8 +84,8 @@ EngineObject<engine::Model> Run::open_model() {
 
 std::unique_ptr<Samples> Run::open_samples(engine::Model& model) {
   if (prompts_.empty()) return nullptr;
-  return std::make_unique<Samples>(environment_, config::sample_arguments(options_.config),
-                                   options_.arguments.output_dir, prompts_, tokenizer_, model);
+  return std::make_unique<Samples>(environment_, options_.config, options_.arguments.output_dir, prompts_,
+                                   tokenizer_, model);
 }
 
 EngineObject<engine::Trainer> Run::create_trainer(engine::Model& model, engine::EventSink& events) {

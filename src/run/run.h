@@ -28,6 +28,7 @@ class Run {
   EngineObject<engine::Trainer> create_trainer(engine::Model& model, engine::EventSink& events);
 
   const std::shared_ptr<Tokenizer>& tokenizer() const { return tokenizer_; }
+  const config::Config& options() const { return options_.config; }
   bool evaluates() const { return rows_.eval != nullptr; }
   MemoryCap* cap() { return cap_ ? &*cap_ : nullptr; }  // memory_budget's; or null
   // At the end: predicts the peak of the batches that ran, which the summary of the run has.

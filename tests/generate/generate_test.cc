@@ -4,8 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "generate/generate.h"
-#include "generate/generator.h"
+#include "support/generate.h"
 #include "support/golden.h"
 #include "support/interrupts.h"
 
@@ -14,15 +13,15 @@ namespace {
 
 using base::Json;
 
-struct Sink final : engine::TokenSink {
+struct Sink final : TokenSink {
   std::vector<std::vector<int32_t>> ids;
   std::vector<std::vector<float>> log_probabilities;
   int64_t stop_after = INT64_MAX;
-  bool on_token(int64_t prompt, const Token& token) noexcept override {
+  bool on_token(int64_t prompt, int32_t id, float log_probability) noexcept override {
     const auto p = static_cast<size_t>(prompt);
     if (ids.size() <= p) ids.resize(p + 1), log_probabilities.resize(p + 1);
-    ids[p].push_back(token.id);
-    log_probabilities[p].push_back(token.log_probability);
+    ids[p].push_back(id);
+    log_probabilities[p].push_back(log_probability);
     return static_cast<int64_t>(ids[p].size()) < stop_after;
   }
 };
@@ -114,10 +113,14 @@ TEST(Generate, IsTheSameBesideAnyOtherPrompts) {
         limits.blocks = blocks;
         limits.step_tokens = rows;
         Generator generator(*model, compute, limits);
-        struct Passes final : Receiver {
+        struct Passes final : engine::GenerationSink {
           explicit Passes(Sink& to) : sink(to) {}
-          bool on_token(int64_t s, const Token& t) noexcept override { return sink.on_token(s, t); }
-          void on_end(int64_t, Finish, const std::string& error) noexcept override { EXPECT_EQ(error, ""); }
+          bool on_token(int64_t s, const engine::Token& t) noexcept override {
+            return sink.on_token(s, t.id, t.log_probability);
+          }
+          void on_end(int64_t, engine::Finish, std::string_view error) noexcept override {
+            EXPECT_EQ(error, "");
+          }
           Sink& sink;
         } passes(again);
         // Some begin later, in the middle of others.

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include "generate/generator.h"
+#include "support/generate.h"
 #include "support/golden.h"
 
 namespace trl::generate {
@@ -19,9 +19,9 @@ struct Completion {
   std::string finish;
 };
 
-class Completions final : public Receiver {
+class Completions final : public engine::GenerationSink {
  public:
-  bool on_token(int64_t sequence, const Token& token) noexcept override {
+  bool on_token(int64_t sequence, const engine::Token& token) noexcept override {
     Completion& one = all[sequence];
     one.ids.push_back(token.id);
     one.drawn.push_back(token.log_probability);
@@ -30,9 +30,9 @@ class Completions final : public Receiver {
     one.whole_best.push_back(token.whole_best);
     return true;
   }
-  void on_end(int64_t sequence, Finish how, const std::string& error) noexcept override {
+  void on_end(int64_t sequence, engine::Finish how, std::string_view error) noexcept override {
     EXPECT_EQ(error, "");
-    all[sequence].finish = how == Finish::length ? "length" : "stop";
+    all[sequence].finish = how == engine::Finish::length ? "length" : "stop";
   }
   std::map<int64_t, Completion> all;
 };

@@ -1,73 +1,17 @@
 #include "run/complete/complete.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include "base/error.h"
-#include "base/interrupt.h"
 #include "data/row/columns.h"
 #include "data/row/conversions.h"
 #include "data/row/row_text.h"
-#include "engine/error_capture.h"
 #include "run/complete/request_options.h"
-#include "text/tokenizer/completion_text.h"
 
 namespace trl::run {
 
 namespace {
-
-class Tokens final : public engine::TokenSink {
- public:
-  Tokens(std::vector<text::CompletionText>& texts, const engine::Sampling& sampling, const OnToken& function)
-      : texts_(texts),
-        sampling_(sampling),
-        function_(function),
-        reasons_(texts.size(), kLength),
-        tokens_(texts.size()) {}
-  bool on_token(int64_t prompt, const engine::Token& token) noexcept override {
-    const int32_t id = token.id;
-    if (failure_ != nullptr) return false;
-    try {
-      text::CompletionText& text = texts_[static_cast<size_t>(prompt)];
-      if (sampling_.log_probabilities) tokens_[static_cast<size_t>(prompt)].push_back(token);
-      const char* reason = add(text, id);
-      if (reason != nullptr && text.finish()) reason = kStopped;
-      if (function_ != nullptr) {
-        const int32_t answer = function_(static_cast<size_t>(prompt), id, std::string(text.take()));
-        if (answer != 0 && reason == nullptr) reason = "callback";
-      }
-      if (reason != nullptr) reasons_[static_cast<size_t>(prompt)] = reason;
-      return reason == nullptr;
-    } catch (...) {
-      failure_ = std::current_exception();
-      if (base::Interrupt* const own = base::thread_interrupt()) own->fail();
-      return false;
-    }
-  }
-
-  const char* reason(size_t prompt) const { return reasons_[prompt]; }
-  std::vector<engine::Token> take(size_t prompt) { return std::move(tokens_[prompt]); }
-  void throw_failure() const {
-    if (failure_ != nullptr) std::rethrow_exception(failure_);
-  }
-
- private:
-  static constexpr const char *kLength = "length", *kStopped = "stop_sequence";
-  // Adds a token. Returns why the text ends with it; null: the text continues.
-  const char* add(text::CompletionText& text, int32_t id) const {
-    if (text.add(id)) return kStopped;
-    const auto& ends = sampling_.stop_ids;
-    if (std::ranges::find(ends, id) != ends.end()) return "eos_token";
-    return static_cast<int64_t>(text.ids().size()) == sampling_.max_new_tokens ? kLength : nullptr;
-  }
-  std::vector<text::CompletionText>& texts_;
-  const engine::Sampling& sampling_;
-  const OnToken& function_;
-  std::exception_ptr failure_;
-  std::vector<const char*> reasons_;
-  std::vector<std::vector<engine::Token>> tokens_;  // with log-probabilities
-};
 
 struct Conversation {
   base::Json messages;
@@ -148,42 +92,29 @@ std::vector<int32_t> conversation_ids(const Tokenizer& tokenizer, const base::Js
   return tokenizer.get().encode(tokenizer.apply_chat_template(conversation), false);
 }
 
-base::Json json_of(const Completion& completion) {
-  base::Json object = {
-      {"text", completion.text}, {"token_ids", completion.ids}, {"finish_reason", completion.finish_reason}};
-  const auto pairs = [](const std::vector<engine::Ranked>& best) {
-    base::Json list = base::Json::array();
-    for (const engine::Ranked& one : best) list.push_back({one.id, one.log_probability});
-    return list;
-  };
-  for (const engine::Token& token : completion.tokens) {
-    object["logprobs"].push_back(token.whole_log_probability);
-    object["sampling_logprobs"].push_back(token.log_probability);
-    if (token.whole_best.empty()) continue;
-    object["top_logprobs"].push_back(pairs(token.whole_best));
-    object["sampling_top_logprobs"].push_back(pairs(token.best));
+std::vector<Completion> complete(Requests requests, std::span<const std::vector<int32_t>> prompts,
+                                 RequestOptions options, const OnToken& on_token) {
+  // Equal prompts that follow each other are one request.
+  for (size_t i = 0, count; i < prompts.size(); i += count) {
+    count = 1;
+    while (i + count < prompts.size() && prompts[i] == prompts[i + count]) ++count;
+    options.count = static_cast<int64_t>(count);
+    requests.add(prompts[i], options);
+    options.stream += count;
   }
-  return object;
-}
-
-std::vector<Completion> complete(Environment& environment, engine::Model& model, const Tokenizer& tokenizer,
-                                 std::span<const std::vector<int32_t>> prompts,
-                                 const engine::Sampling& sampling, const std::vector<std::string>& stops,
-                                 const OnToken& on_token) {
-  const std::vector<std::span<const int32_t>> spans(prompts.begin(), prompts.end());
-  std::vector<text::CompletionText> texts(prompts.size(), text::CompletionText(tokenizer.get(), stops));
-  Tokens sink(texts, sampling, on_token);
-  engine::ErrorCapture error;
-  const int32_t status =
-      environment.use_engine(Use::generate, [&] { return model.generate(spans, sampling, sink, error); });
-  sink.throw_failure();
-  with_option_names([&] { error.check(status); });
-  std::vector<Completion> all;
-  for (text::CompletionText& text : texts) {
-    text.finish();
-    const size_t prompt = all.size();
-    all.push_back({text.ids(), text.text(), sink.reason(prompt), sink.take(prompt)});
-    all.back().ids.reserve(1);  // so that ids is an array even without tokens
+  bool failed = false;
+  const OnToken until_failure = [&](size_t number, int32_t id, const std::string& piece) {
+    if (std::exchange(failed, true)) return 1;
+    const int32_t answer = on_token(number, id, piece);
+    failed = false;
+    return answer;
+  };
+  std::vector<Completion> all(prompts.size());
+  while (requests.step(on_token == nullptr ? on_token : until_failure)) {
+  }
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    all[i] = requests.take(static_cast<int64_t>(i));
+    if (all[i].end == End::failed) fail(Status::invalid_argument, "prompt {}, {}", i, all[i].error);
   }
   return all;
 }

@@ -63,24 +63,11 @@ std::vector<std::pair<int32_t, float>> logit_bias(const config::Config& options)
   return biases;
 }
 
-std::vector<int32_t> end_ids(const config::Config& options, const std::vector<int32_t>& model_ends) {
-  std::vector<int32_t> ids = ids_at(options, "generate.stop_token_ids");
-  if (options.get_bool("generate.ignore_eos")) return ids;
-  constexpr std::string_view kOwn = "generate.eos_token_id";
-  const std::vector<int32_t> ends = options.get(kOwn) == "null" ? model_ends : ids_at(options, kOwn);
-  ids.insert(ids.end(), ends.begin(), ends.end());
-  return ids;
-}
-
-}  // namespace
-
-int64_t completions_of(const config::Config& options) {
-  constexpr std::string_view kKey = "generate.num_return_sequences";
-  const int64_t count = options.get_int(kKey);
-  if (count > 1 && options.get_double("generate.temperature") == 0)
-    fail_key(kKey, "{}: {} needs generate.temperature above 0: greedy completions of one prompt are equal",
-             kKey, count);
-  return count;
+std::optional<std::vector<int32_t>> ends_of(const config::Config& options) {
+  constexpr std::string_view kKey = "generate.eos_token_id";
+  if (options.get_bool("generate.ignore_eos")) return std::vector<int32_t>();
+  if (options.get(kKey) == "null") return std::nullopt;
+  return ids_at(options, kKey);
 }
 
 std::vector<std::string> stops_of(const config::Config& options) {
@@ -91,8 +78,7 @@ std::vector<std::string> stops_of(const config::Config& options) {
   return stops;
 }
 
-engine::Sampling sampling_of(const config::Config& options, const Tokenizer& tokenizer,
-                             const std::vector<int32_t>& model_ends) {
+engine::Sampling sampling_of(const config::Config& options, const Tokenizer& tokenizer) {
   engine::Sampling sampling;
   sampling.max_new_tokens = options.get_int("generate.max_new_tokens");
   sampling.min_new_tokens = options.get_int("generate.min_new_tokens");
@@ -115,12 +101,33 @@ engine::Sampling sampling_of(const config::Config& options, const Tokenizer& tok
   sampling.eta_cutoff = options.get_double("generate.eta_cutoff");
   if (options.get("generate.sampling_order") == "vllm") sampling.order = engine::SamplingOrder::vllm;
   sampling.seed = static_cast<uint64_t>(options.get_int("generate.seed"));
-  sampling.stop_ids = end_ids(options, model_ends);
+  sampling.stop_ids = ids_at(options, "generate.stop_token_ids");
   sampling.adapter = options.get_text("generate.adapter").value_or("");
   const std::optional<int64_t> best = options.get_optional_int("generate.logprobs");
   sampling.log_probabilities = best.has_value();
   sampling.best = best.value_or(0);
   return sampling;
+}
+
+}  // namespace
+
+int64_t completions_of(const config::Config& options) {
+  constexpr std::string_view kKey = "generate.num_return_sequences";
+  const int64_t count = options.get_int(kKey);
+  if (count > 1 && options.get_double("generate.temperature") == 0)
+    fail_key(kKey, "{}: {} needs generate.temperature above 0: greedy completions of one prompt are equal",
+             kKey, count);
+  return count;
+}
+
+RequestOptions request_options(const config::Config& options, const Tokenizer& tokenizer) {
+  RequestOptions request;
+  request.sampling = sampling_of(options, tokenizer);
+  request.ends = ends_of(options);
+  request.stops = stops_of(options);
+  request.stream = static_cast<uint64_t>(options.get_int("generate.stream"));
+  request.keeps = options.get_bool("generate.keep");
+  return request;
 }
 
 }  // namespace trl::run

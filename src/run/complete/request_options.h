@@ -2,11 +2,10 @@
 #pragma once
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "base/error.h"
 #include "config/config.h"
-#include "engine/engine.h"
+#include "run/complete/requests.h"
 #include "run/tokenizer.h"
 
 namespace trl::run {
@@ -15,13 +14,10 @@ namespace trl::run {
 // equal.
 int64_t completions_of(const config::Config& options);
 
-// Returns the texts at which a completion ends. Throws Error(invalid_config) for one without characters.
-std::vector<std::string> stops_of(const config::Config& options);
-
-// model_ends: the ids that end a text of the model and tokenizer (end_tokens()). Throws Error(invalid_config)
-// for values that are not token ids or not numbers, and for bad words that the tokenizer gives no token.
-engine::Sampling sampling_of(const config::Config& options, const Tokenizer& tokenizer,
-                             const std::vector<int32_t>& model_ends);
+// Reads how tokens are chosen and what ends a completion. The count stays 1. Throws Error(invalid_config) for
+// values that are not token ids or not numbers, for bad words that the tokenizer gives no token, and for stop
+// texts without characters.
+RequestOptions request_options(const config::Config& options, const Tokenizer& tokenizer);
 
 // Runs body, and reports the engine's error about a member of Sampling under the name of its option.
 template <class Body>

@@ -9,7 +9,7 @@
 #include "data/row/conversions.h"
 #include "data/source/source.h"
 #include "run/complete/complete.h"
-#include "run/open_model.h"
+#include "run/complete/open_generator.h"
 #include "telemetry/recorder.h"
 
 namespace trl::run {
@@ -137,11 +137,12 @@ void encode(std::vector<SamplePrompt>& prompts, const Tokenizer& tokenizer) {
   }
 }
 
-Samples::Samples(Environment& environment, config::SampleArguments arguments, std::string output_dir,
+Samples::Samples(Environment& environment, const config::Config& options, std::string output_dir,
                  std::vector<SamplePrompt> prompts, std::shared_ptr<const Tokenizer> tokenizer,
                  engine::Model& model)
     : environment_(environment),
-      arguments_(std::move(arguments)),
+      options_(options),
+      arguments_(config::sample_arguments(options)),
       output_dir_(std::move(output_dir)),
       prompts_(std::move(prompts)),
       tokenizer_(std::move(tokenizer)),
@@ -217,11 +218,12 @@ void Samples::take_last() {
 }
 
 void Samples::take() {
-  engine::Sampling sampling;
-  sampling.max_new_tokens = arguments_.max_new_tokens;
-  sampling.stop_ids = end_tokens(model_, tokenizer_->get());
+  RequestOptions options;
+  options.sampling.max_new_tokens = arguments_.max_new_tokens;
   std::vector<std::string> completions;
-  for (Completion& one : complete(environment_, model_, *tokenizer_, ids_of(prompts_), sampling, {}))
+  Requests requests =
+      open_requests(environment_, model_, *tokenizer_, generator_spec(environment_, options_));
+  for (Completion& one : complete(std::move(requests), ids_of(prompts_), options))
     completions.push_back(std::move(one.text));
   write(*due_, completions);
 }

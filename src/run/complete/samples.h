@@ -32,9 +32,9 @@ void encode(std::vector<SamplePrompt>& prompts, const Tokenizer& tokenizer);
 
 class Samples {
  public:
-  // model: the trained one, which outlives this. Throws Error(invalid_config) for a prompt that leaves it no
-  // positions.
-  Samples(Environment& environment, config::SampleArguments arguments, std::string output_dir,
+  // options and model (the trained one) outlive this. Throws Error(invalid_config) for a prompt that leaves
+  // it no positions.
+  Samples(Environment& environment, const config::Config& options, std::string output_dir,
           std::vector<SamplePrompt> prompts, std::shared_ptr<const Tokenizer> tokenizer,
           engine::Model& model);
   // Handles an event of the run, on the thread of its step, when the weights are those of the event's step.
@@ -53,6 +53,7 @@ class Samples {
   void write(const Moment& now, const std::vector<std::string>& completions) const;
 
   Environment& environment_;
+  const config::Config& options_;
   const config::SampleArguments arguments_;
   const std::string output_dir_;
   const std::vector<SamplePrompt> prompts_;

@@ -78,6 +78,15 @@ std::optional<int64_t> memory_budget(Environment& environment, const config::Con
   return budget;
 }
 
+int64_t memory_left(Environment& environment, const config::Config& config) {
+  int64_t left = std::min(available_bytes(), left_in_cgroup());
+  const base::MemoryCounter& counter = environment.memory();
+  if (counter.limit() > 0) left = std::min(left, counter.limit() - counter.now());
+  if (const std::optional<int64_t> budget = memory_budget(environment, config))
+    left = std::min(left, *budget - base::resident_bytes());
+  return std::max<int64_t>(0, left);
+}
+
 telemetry::RunPlan::Room memory_room(int64_t peak) {
   telemetry::RunPlan::Room room;
   const int64_t machine = with_resident(available_bytes()), cgroup = with_resident(left_in_cgroup());

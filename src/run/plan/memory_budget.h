@@ -19,6 +19,10 @@ namespace trl::run {
 // limit; both give a warning.
 std::optional<int64_t> memory_budget(Environment& environment, const config::Config& config);
 
+// Returns the bytes that the process may still take under memory_budget, runtime.host_memory_limit, the
+// cgroup and the free memory of the machine; at least 0.
+int64_t memory_left(Environment& environment, const config::Config& config);
+
 // Returns the memory that a process may take, with a warning if that is less than its predicted peak.
 telemetry::RunPlan::Room memory_room(int64_t peak);
 

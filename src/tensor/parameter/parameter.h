@@ -89,6 +89,8 @@ class Parameter {
   bool copies_are_brief() const { return brief_copies_; }
   void drop_copy() { copy_ = at::Tensor(); }  // the next reading makes it again
   Writing write();
+  // A number that is larger after every change of the values.
+  uint64_t version() const { return version_; }
   void replace(at::Tensor values);  // may change the shape; not while a trainer lives
 
   // The encoded values; null: the values are numbers.
@@ -131,6 +133,7 @@ class Parameter {
   bool keeps_copies_ = false;
   bool brief_copies_ = false;
   bool has_trainer_ = false;
+  uint64_t version_ = 0;
   std::shared_ptr<Gradient> gradient_;
 };
 

@@ -1,0 +1,146 @@
+#include "capi/generator_handle.h"
+
+#include "base/error.h"
+#include "base/json/json.h"
+#include "base/threads/polled_lock.h"
+#include "capi/callback.h"
+#include "config/generation_kwargs.h"
+#include "run/complete/request_options.h"
+
+namespace trl::capi {
+
+namespace {
+
+using run::End;
+
+run::OnToken told(trl_token_fn on_token, void* user_data) {
+  if (on_token == nullptr) return nullptr;
+  return [=](size_t number, int32_t id, const std::string& piece) {
+    return call_host("token", [&] { return on_token(user_data, number, id, piece.c_str(), piece.size()); });
+  };
+}
+
+base::Json pairs_of(const std::vector<engine::Ranked>& best) {
+  base::Json pairs = base::Json::array();
+  for (const engine::Ranked& one : best) pairs.push_back({one.id, one.log_probability});
+  return pairs;
+}
+
+}  // namespace
+
+const char* Completions::finish_reason(const run::Completion& completion) const {
+  switch (completion.end) {
+    case End::none:
+      return nullptr;
+    case End::stop:
+      return of_requests_ ? "stop" : "eos_token";
+    case End::stop_string:
+      return of_requests_ ? "stop_string" : "stop_sequence";
+    case End::length:
+      return "length";
+    case End::refused:
+      return of_requests_ ? "cancelled" : "callback";
+    case End::cancelled:
+      return "cancelled";
+    case End::failed:
+      return "abort";
+  }
+  return nullptr;
+}
+
+const char* Completions::json(const run::Completion& completion, size_t* size) const {
+  const char* const reason = finish_reason(completion);
+  base::Json json = {{"text", completion.text},
+                     {"token_ids", completion.ids},
+                     {"finish_reason", reason != nullptr ? base::Json(reason) : base::Json()}};
+  if (!completion.error.empty()) json["error"] = completion.error;
+  for (const engine::Token& token : completion.tokens) {
+    json["logprobs"].push_back(token.whole_log_probability);
+    json["sampling_logprobs"].push_back(token.log_probability);
+    if (token.whole_best.empty()) continue;
+    json["top_logprobs"].push_back(pairs_of(token.whole_best));
+    json["sampling_top_logprobs"].push_back(pairs_of(token.best));
+  }
+  std::string text = json.dump(-1, ' ', false, base::Json::error_handler_t::replace);
+  if (size != nullptr) *size = text.size();
+  return kept_.keep(std::move(text));
+}
+
+run::Requests Generator::open(engine::Model& model) {
+  run::Environment& environment = trainer_ ? *trainer_->runtime() : *model_->runtime();
+  const config::Config& options = trainer_ ? trainer_->options() : model_->options();
+  return run::open_requests(environment, model, *tokenizer_, run::generator_spec(environment, options));
+}
+
+template <class Body>
+auto Generator::with_requests(Body&& body) {
+  const auto lock = sole_use(in_use_, "generator");
+  const auto run = [&](engine::Model& model) {
+    if (!requests_) requests_.emplace(open(model));
+    return body(model, *requests_);
+  };
+  if (trainer_) return trainer_->exclusively([&] { return run(trainer_->model()); });
+  const RuntimeScope scope(*model_->runtime());
+  const auto one = base::polled_lock(model_->in_use());  // another generator of the same model waits
+  return run(model_->get());
+}
+
+Generator::~Generator() {
+  if (!model_) return;
+  const std::lock_guard one(model_->in_use());
+  requests_.reset();
+}
+
+std::vector<run::Completion> Generator::generate(std::span<const std::string_view> prompts,
+                                                 const config::Config& given, trl_token_fn on_token,
+                                                 void* user_data) {
+  return with_requests([&](engine::Model& model, run::Requests&) {
+    const config::Config options = config::with_generation_kwargs(given);
+    const std::vector<std::vector<int32_t>> ids = run::prompt_ids(*tokenizer_, prompts, options);
+    return run::complete(open(model), ids, run::request_options(options, *tokenizer_),
+                         told(on_token, user_data));
+  });
+}
+
+int64_t Generator::add(const Prompt& prompt, const config::Config& given) {
+  return with_requests([&](engine::Model&, run::Requests& requests) {
+    const config::Config options = config::with_generation_kwargs(given);
+    run::RequestOptions request = run::request_options(options, *tokenizer_);
+    request.count = run::completions_of(options);
+    if (!prompt.text) return requests.add(prompt.ids, request);
+    return requests.add(run::prompt_ids(*tokenizer_, {&*prompt.text, 1}, options)[0], request);
+  });
+}
+
+bool Generator::step(trl_token_fn on_token, void* user_data) {
+  return with_requests(
+      [&](engine::Model&, run::Requests& requests) { return requests.step(told(on_token, user_data)); });
+}
+
+void Generator::extend(int64_t number, const Prompt& prompt, const config::Config& options) {
+  with_requests([&](engine::Model&, run::Requests& requests) {
+    const int64_t more = config::with_generation_kwargs(options).get_int("generate.max_new_tokens");
+    if (!prompt.text) return requests.extend(number, prompt.ids, more);
+    requests.extend(number, tokenizer_->get().encode(*prompt.text, false), more);
+  });
+}
+
+void Generator::cancel(int64_t first, int64_t count) {
+  with_requests([&](engine::Model&, run::Requests& requests) {
+    for (int64_t i = 0; i < count; ++i) requests.cancel(first + i);
+  });
+}
+
+std::vector<run::Completion> Generator::take(int64_t first, int64_t count) {
+  return with_requests([&](engine::Model&, run::Requests& requests) {
+    std::vector<run::Completion> all;
+    for (int64_t i = 0; i < count; ++i) all.push_back(requests.take(first + i));
+    return all;
+  });
+}
+
+void Generator::release_memory() {
+  with_requests([&](engine::Model&, run::Requests& requests) { requests.release_memory(); });
+}
+
+}  // namespace trl::capi

@@ -1,0 +1,80 @@
+// A generator handle: requests to a model, or to a trainer's weights. Handles of completions.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "capi/handle.h"
+#include "capi/model_handle.h"
+#include "capi/trainer_handle.h"
+#include "run/complete/complete.h"
+#include "run/complete/open_generator.h"
+#include "trl/trl.h"
+
+namespace trl::capi {
+
+class Completions {
+ public:
+  // of_requests: see finish_reason().
+  Completions(std::vector<run::Completion> all, bool of_requests)
+      : all_(std::move(all)), of_requests_(of_requests) {}
+  const run::Completion* at(size_t index) const { return index < all_.size() ? &all_[index] : nullptr; }
+  // A literal, by one of two sets of names: of trl_generator_generate, or of requests.
+  const char* finish_reason(const run::Completion& completion) const;
+  const char* json(const run::Completion& completion, size_t* size) const;  // lives as long as this
+
+ private:
+  const std::vector<run::Completion> all_;
+  const bool of_requests_;
+  KeptTexts kept_;
+};
+
+// A prompt, or what a completion goes on with: a text, or ids.
+struct Prompt {
+  std::optional<std::string_view> text;
+  std::span<const int32_t> ids;
+};
+
+// Generates from a model, or from a trainer's weights: exactly one of the two is set.
+class Generator {
+ public:
+  Generator(std::shared_ptr<Model> model, std::shared_ptr<run::Tokenizer> tokenizer)
+      : model_(std::move(model)), tokenizer_(std::move(tokenizer)) {}
+  explicit Generator(std::shared_ptr<Trainer> trainer)
+      : trainer_(std::move(trainer)), tokenizer_(trainer_->tokenizer()) {}
+  ~Generator();
+
+  std::vector<run::Completion> generate(std::span<const std::string_view> prompts,
+                                        const config::Config& options, trl_token_fn on_token,
+                                        void* user_data);
+  int64_t add(const Prompt& prompt, const config::Config& options);
+  bool step(trl_token_fn on_token, void* user_data);
+  void extend(int64_t number, const Prompt& prompt, const config::Config& options);
+  void cancel(int64_t first, int64_t count);
+  std::vector<run::Completion> take(int64_t first, int64_t count);
+  void release_memory();
+
+ private:
+  // Runs body with the requests, while no other call uses the model.
+  template <class Body>
+  auto with_requests(Body&& body);
+  run::Requests open(engine::Model& model);
+  const std::shared_ptr<Model> model_;
+  const std::shared_ptr<Trainer> trainer_;
+  const std::shared_ptr<run::Tokenizer> tokenizer_;
+  std::optional<run::Requests> requests_;  // from the first call on: they hold what calls share
+  std::mutex in_use_;
+};
+
+}  // namespace trl::capi
+
+struct trl_generator : trl::capi::Handle<trl::capi::Generator, trl::capi::Tag::generator> {
+  using Handle::Handle;
+};
+struct trl_completions : trl::capi::Handle<trl::capi::Completions, trl::capi::Tag::completions> {
+  using Handle::Handle;
+};

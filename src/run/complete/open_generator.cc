@@ -1,0 +1,52 @@
+#include "run/complete/open_generator.h"
+
+#include <optional>
+
+#include "base/error.h"
+#include "base/text/number.h"
+#include "config/sizes_and_paths.h"
+#include "engine/error_capture.h"
+#include "run/open_model.h"
+#include "run/plan/memory_budget.h"
+
+namespace trl::run {
+
+namespace {
+
+constexpr const char* kKey = "kv_cache_memory";
+
+// "25%" -> 0.25; nothing: the text is no share.
+std::optional<double> share_of(std::string_view text) {
+  if (!text.ends_with('%')) return std::nullopt;
+  const std::optional<double> percent = base::parse_double(text.substr(0, text.size() - 1));
+  if (!percent || !(*percent > 0 && *percent <= 100))
+    fail_key(kKey, "{}: {} is not a share: give more than 0% and at most 100%", kKey, text);
+  return *percent / 100;
+}
+
+int64_t cache_bytes(Environment& environment, const config::Config& options) {
+  const std::string text = options.get(kKey);
+  const std::optional<double> share = text == "auto" ? std::optional(0.5) : share_of(text);
+  if (!share) return config::memory_size(options, kKey);
+  return static_cast<int64_t>(*share * static_cast<double>(memory_left(environment, options)));
+}
+
+}  // namespace
+
+engine::GeneratorSpec generator_spec(Environment& environment, const config::Config& options) {
+  engine::GeneratorSpec spec;
+  spec.cache_bytes = cache_bytes(environment, options);
+  spec.prefix_cache = options.get_bool("prefix_cache");
+  return spec;
+}
+
+Requests open_requests(Environment& environment, engine::Model& model, const Tokenizer& tokenizer,
+                       const engine::GeneratorSpec& spec) {
+  engine::Generator* made = nullptr;
+  engine::ErrorCapture error;
+  error.check(
+      environment.use_engine(Use::generate, [&] { return model.create_generator(spec, &made, error); }));
+  return {environment, EngineObject<engine::Generator>(made), tokenizer, end_tokens(model, tokenizer.get())};
+}
+
+}  // namespace trl::run

@@ -1,0 +1,16 @@
+// Opens generators of a model, with the memory that the options give to keys and values.
+#pragma once
+#include "config/config.h"
+#include "run/complete/requests.h"
+
+namespace trl::run {
+
+// Reads kv_cache_memory and prefix_cache. auto: half of the memory that is left under memory_budget,
+// runtime.host_memory_limit, the cgroup and the machine.
+engine::GeneratorSpec generator_spec(Environment& environment, const config::Config& options);
+
+// Requests to a new generator; the arguments outlive the result.
+Requests open_requests(Environment& environment, engine::Model& model, const Tokenizer& tokenizer,
+                       const engine::GeneratorSpec& spec);
+
+}  // namespace trl::run

@@ -1,0 +1,133 @@
+#include "run/complete/requests.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "engine/error_capture.h"
+#include "run/complete/request_options.h"
+
+namespace trl::run {
+
+Requests::Requests(Environment& environment, EngineObject<engine::Generator> generator,
+                   const Tokenizer& tokenizer, std::vector<int32_t> ends)
+    : environment_(environment),
+      generator_(std::move(generator)),
+      tokenizer_(tokenizer),
+      ends_(std::move(ends)) {}
+
+int64_t Requests::add(std::span<const int32_t> ids, const RequestOptions& options) {
+  engine::Sampling sampling = options.sampling;
+  const std::vector<int32_t>& ends = options.ends ? *options.ends : ends_;
+  sampling.stop_ids.insert(sampling.stop_ids.end(), ends.begin(), ends.end());
+  const engine::GenerationRequest request{.ids = ids,
+                                          .sampling = &sampling,
+                                          .count = options.count,
+                                          .stream = options.stream,
+                                          .keeps = options.keeps};
+  int64_t first = 0;
+  engine::ErrorCapture error;
+  with_option_names([&] {
+    error.check(
+        environment_.use_engine(Use::generate, [&] { return generator_->add(request, &first, error); }));
+  });
+  for (int64_t i = first; i < first + options.count; ++i)
+    states_.emplace(i, State{{}, text::CompletionText(tokenizer_.get(), options.stops), options});
+  return first;
+}
+
+bool Requests::step(const OnToken& on_token) {
+  engine::ErrorCapture error;
+  told_ = &on_token;
+  const int32_t status =
+      environment_.use_engine(Use::generate, [&] { return generator_->step(*this, error); });
+  told_ = nullptr;
+  if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
+  return error.check(status);
+}
+
+Requests::State& Requests::at(int64_t number) {
+  const auto found = states_.find(number);
+  if (found == states_.end()) {
+    fail(Status::not_found, "completion {}: there is none, or it was taken or cancelled", number);
+  }
+  return found->second;
+}
+
+void Requests::extend(int64_t number, std::span<const int32_t> ids, int64_t max_new_tokens) {
+  State& state = at(number);
+  engine::ErrorCapture error;
+  error.check(environment_.use_engine(
+      Use::generate, [&] { return generator_->extend(number, ids, max_new_tokens, error); }));
+  state.completion = {};
+  state.text = text::CompletionText(tokenizer_.get(), state.options.stops);
+  state.kept = state.taken = false;
+}
+
+void Requests::cancel(int64_t number) {
+  const auto found = states_.find(number);
+  if (found == states_.end()) return;
+  State& state = found->second;
+  generator_->end(number);
+  state.kept = false;
+  if (state.completion.end == End::none) {
+    state.text.finish();
+    state.completion.end = End::cancelled;
+  } else if (state.taken) {
+    states_.erase(found);
+  }
+}
+
+Completion Requests::take(int64_t number) {
+  State& state = at(number);
+  Completion taken = state.completion;
+  taken.ids = state.text.ids();
+  taken.ids.reserve(1);  // so that ids is an array even without tokens
+  taken.text = state.text.text();
+  state.taken = state.completion.end != End::none;
+  if (state.taken && !state.kept) states_.erase(number);
+  return taken;
+}
+
+void Requests::release_memory() {
+  engine::ErrorCapture error;
+  error.check(environment_.use_engine(Use::generate, [&] { return generator_->release_memory(error); }));
+}
+
+// Returns whether the completion goes on.
+bool Requests::add_token(State& state, int64_t number, const engine::Token& token) {
+  Completion& completion = state.completion;
+  if (state.options.sampling.log_probabilities) completion.tokens.push_back(token);
+  if (state.text.add(token.id)) completion.end = End::stop_string;
+  if (token.last && state.text.finish()) completion.end = End::stop_string;
+  if (*told_ == nullptr) return completion.end == End::none;
+  const int32_t answer = (*told_)(static_cast<size_t>(number), token.id, std::string(state.text.take()));
+  if (answer != 0 && !token.last && completion.end == End::none) completion.end = End::refused;
+  return completion.end == End::none;
+}
+
+bool Requests::on_token(int64_t number, const engine::Token& token) noexcept {
+  State& state = states_.at(number);
+  try {
+    return add_token(state, number, token);
+  } catch (...) {
+    if (failure_ == nullptr) failure_ = std::current_exception();
+    state.completion.end = End::refused;
+    return false;
+  }
+}
+
+void Requests::on_end(int64_t number, engine::Finish how, std::string_view error) noexcept {
+  State& state = states_.at(number);
+  End& end = state.completion.end;
+  state.kept = state.options.keeps && how != engine::Finish::failed;
+  state.text.finish();
+  if (how == engine::Finish::stop_id && end == End::none) end = End::stop;
+  if (how == engine::Finish::length && end == End::none) end = End::length;
+  if (how != engine::Finish::failed) return;
+  end = End::failed;
+  state.completion.error = error;
+}
+
+}  // namespace trl::run

@@ -1,0 +1,85 @@
+// Requests to a generator, and their completions with text.
+#pragma once
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "run/environment.h"
+#include "run/tokenizer.h"
+#include "text/tokenizer/completion_text.h"
+
+namespace trl::run {
+
+// refused: on_token ended it. failed: Completion::error says why.
+enum class End : uint8_t { none, stop, stop_string, length, refused, cancelled, failed };
+
+struct Completion {
+  std::vector<int32_t> ids;
+  std::string text;
+  End end = End::none;  // none: it goes on
+  std::string error;
+  std::vector<engine::Token> tokens;  // as many as ids, if log-probabilities are asked for
+};
+
+struct RequestOptions {
+  engine::Sampling sampling;  // its stop_ids: `ends` are added
+  // The ids that end a text; nullopt: those of the model and of the tokenizer.
+  std::optional<std::vector<int32_t>> ends = {};
+  std::vector<std::string> stops;  // texts at which a completion ends
+  int64_t count = 1;               // these and the following: see engine::GenerationRequest
+  uint64_t stream = 0;
+  bool keeps = false;
+};
+
+// Receives each token with its text, as far as that is certain. Not 0: the completion ends.
+using OnToken = std::function<int32_t(size_t number, int32_t id, const std::string& piece)>;
+
+class Requests final : private engine::GenerationSink {
+ public:
+  // Each argument outlives this; ends: the ids that end a completion.
+  Requests(Environment& environment, EngineObject<engine::Generator> generator, const Tokenizer& tokenizer,
+           std::vector<int32_t> ends);
+
+  // Returns the number of the first of options.count completions; the others follow.
+  int64_t add(std::span<const int32_t> ids, const RequestOptions& options);
+  // Computes a step. false: there was nothing to do. An exception of on_token ends the completion, and is
+  // thrown after the step.
+  bool step(const OnToken& on_token);
+  // Goes on with a kept completion after more tokens; its text and ids begin anew.
+  void extend(int64_t number, std::span<const int32_t> ids, int64_t max_new_tokens);
+  // Ends it; what it has can be taken. Frees what was kept of one that is over. Unknown: does nothing.
+  void cancel(int64_t number);
+  // Returns the completion as it is; one that is over is forgotten, unless it is kept. Throws
+  // Error(not_found).
+  Completion take(int64_t number);
+  void release_memory();
+  engine::GenerationUse use() const { return generator_->use(); }
+
+ private:
+  struct State {
+    Completion completion;
+    text::CompletionText text;
+    RequestOptions options;
+    bool kept = false, taken = false;
+  };
+  bool on_token(int64_t number, const engine::Token& token) noexcept override;
+  void on_end(int64_t number, engine::Finish how, std::string_view error) noexcept override;
+  bool add_token(State& state, int64_t number, const engine::Token& token);
+  State& at(int64_t number);
+
+  Environment& environment_;
+  EngineObject<engine::Generator> generator_;
+  const Tokenizer& tokenizer_;
+  const std::vector<int32_t> ends_;
+  std::map<int64_t, State> states_;
+  const OnToken* told_ = nullptr;  // during a step
+  std::exception_ptr failure_;     // the first of a step
+};
+
+}  // namespace trl::run

@@ -1,0 +1,242 @@
+// Requests to a generator, step by step: they join and leave, are cancelled, continued, and give memory back.
+#include <nlohmann/json.hpp>
+
+#include "engine/run.h"
+
+namespace {
+
+using host::Error;
+
+#define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
+
+host::Generator generator_of(trl_model* model) {
+  trl_generator* made = nullptr;
+  Error error;
+  EXPECT_EQ(trl_generator_create(model, nullptr, &made, error), TRL_OK) << error.message();
+  return host::Generator(made);
+}
+
+size_t add(trl_generator* g, std::string_view prompt, const host::Settings& options) {
+  size_t first = 99;
+  Error error;
+  EXPECT_EQ(trl_generator_add(g, prompt.data(), prompt.size(), nullptr, 0, host::config(options).get(),
+                              &first, error),
+            TRL_OK)
+      << error.message();
+  return first;
+}
+
+void finish(trl_generator* g) {
+  Error error;
+  trl_status status = TRL_OK;
+  while (status == TRL_OK) status = trl_generator_step(g, nullptr, nullptr, error);
+  EXPECT_EQ(status, TRL_END) << error.message();
+}
+
+// What trl_completions_json has of one completion.
+nlohmann::json taken(trl_generator* g, size_t number) {
+  trl_completions* made = nullptr;
+  Error error;
+  EXPECT_EQ(trl_generator_take(g, number, 1, &made, error), TRL_OK) << error.message();
+  const host::Completions owned(made);
+  if (made == nullptr) return nullptr;
+  const nlohmann::json json = nlohmann::json::parse(trl_completions_json(made, 0, nullptr));
+  size_t count = 0;
+  const int32_t* const ids = trl_completions_tokens(made, 0, &count);
+  EXPECT_EQ(json["token_ids"], nlohmann::json(std::vector<int32_t>(ids, ids + count)));
+  EXPECT_EQ(json["text"], trl_completions_text(made, 0, nullptr));
+  return json;
+}
+
+nlohmann::json alone(const std::string& prompt, const host::Settings& options) {
+  const auto model = host::open_model(host::golden("models/qwen2"));
+  const auto g = generator_of(model.get());
+  const size_t number = add(g.get(), prompt, options);
+  finish(g.get());
+  return taken(g.get(), number);
+}
+
+TEST(Requests, AreCompletedAsIfAlone) {
+  NEED_MODEL();
+  const auto model = host::open_model(host::golden("models/qwen2"));
+  const auto g = generator_of(model.get());
+  const std::vector<std::string> prompts = {"The small kernel", "A", "row 3", "What does the"};
+  std::vector<size_t> numbers;
+  for (size_t i = 0; i < prompts.size(); ++i) {  // each joins while others run, with options of its own
+    numbers.push_back(add(g.get(), prompts[i],
+                          {{"generate.max_new_tokens", std::to_string(8 + 5 * i)},
+                           {"generate.temperature", i % 2 == 0 ? "0" : "1"},
+                           {"generate.seed", std::to_string(7 + i)}}));
+    EXPECT_EQ(trl_generator_step(g.get(), nullptr, nullptr, nullptr), TRL_OK);
+  }
+  finish(g.get());
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const nlohmann::json one = taken(g.get(), numbers[i]);
+    EXPECT_EQ(one, alone(prompts[i], {{"generate.max_new_tokens", std::to_string(8 + 5 * i)},
+                                      {"generate.temperature", i % 2 == 0 ? "0" : "1"},
+                                      {"generate.seed", std::to_string(7 + i)}}));
+    EXPECT_EQ(one["finish_reason"], "length");
+    trl_completions* again = nullptr;
+    Error error;
+    EXPECT_EQ(trl_generator_take(g.get(), numbers[i], 1, &again, error), TRL_E_NOT_FOUND);
+    EXPECT_EQ(again, nullptr);
+  }
+}
+
+TEST(Requests, TakeIdsAndText) {
+  NEED_MODEL();
+  const auto model = host::open_model(host::golden("models/qwen2"));
+  const auto g = generator_of(model.get());
+  const std::vector<int32_t> ids = {5, 6, 7};
+  size_t first = 0;
+  Error error;
+  const auto few = host::config({{"generate.max_new_tokens", "4"}});
+  ASSERT_EQ(trl_generator_add(g.get(), nullptr, 0, ids.data(), ids.size(), few.get(), &first, error), TRL_OK)
+      << error.message();
+  finish(g.get());
+  EXPECT_EQ(taken(g.get(), first)["token_ids"].size(), 4u);
+  EXPECT_EQ(trl_generator_add(g.get(), "a", 1, ids.data(), ids.size(), few.get(), &first, error),
+            TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_generator_add(g.get(), nullptr, 0, nullptr, 0, few.get(), &first, error),
+            TRL_E_INVALID_ARGUMENT);
+  const int32_t strange = 1 << 30;
+  EXPECT_EQ(trl_generator_add(g.get(), nullptr, 0, &strange, 1, few.get(), &first, error),
+            TRL_E_INVALID_ARGUMENT);
+  EXPECT_NE(error.message().find(std::to_string(strange)), std::string::npos) << error.message();
+}
+
+TEST(Requests, ACancelledOneLeavesTheOthers) {
+  NEED_MODEL();
+  const auto model = host::open_model(host::golden("models/qwen2"));
+  const auto g = generator_of(model.get());
+  const host::Settings some = {{"generate.max_new_tokens", "12"}};
+  const size_t gone = add(g.get(), "row 3", some), stays = add(g.get(), "The small kernel", some);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(trl_generator_step(g.get(), nullptr, nullptr, nullptr), TRL_OK);
+  EXPECT_EQ(taken(g.get(), gone)["finish_reason"], nullptr);
+  EXPECT_EQ(trl_generator_cancel(g.get(), gone, 1, nullptr), TRL_OK);
+  EXPECT_EQ(trl_generator_cancel(g.get(), 1000, 5, nullptr), TRL_OK);
+  finish(g.get());
+  const nlohmann::json cut = taken(g.get(), gone);
+  EXPECT_EQ(cut["finish_reason"], "cancelled");
+  EXPECT_EQ(cut["token_ids"].size(), 3u);
+  EXPECT_EQ(taken(g.get(), stays), alone("The small kernel", some));
+}
+
+TEST(Requests, AKeptOneGoesOn) {
+  NEED_MODEL();
+  const auto model = host::open_model(host::golden("models/qwen2"));
+  const auto g = generator_of(model.get());
+  const host::Settings kept = {{"generate.max_new_tokens", "6"}, {"generate.keep", "true"}};
+  const size_t number = add(g.get(), "row 3", kept);
+  Error error;
+  const std::vector<int32_t> more = {9, 8, 7};
+  EXPECT_EQ(trl_generator_extend(g.get(), number, nullptr, 0, more.data(), more.size(), nullptr, error),
+            TRL_E_INVALID_ARGUMENT);  // it has not ended
+  finish(g.get());
+  const nlohmann::json first = taken(g.get(), number);
+  ASSERT_EQ(trl_generator_extend(g.get(), number, nullptr, 0, more.data(), more.size(),
+                                 host::config({{"generate.max_new_tokens", "5"}}).get(), error),
+            TRL_OK)
+      << error.message();
+  finish(g.get());
+  const nlohmann::json second = taken(g.get(), number);
+  EXPECT_EQ(second["token_ids"].size(), 5u);
+  // The whole conversation as a prompt has the same continuation.
+  trl_tokenizer* made = nullptr;
+  ASSERT_EQ(trl_tokenizer_open(nullptr, host::golden("models/qwen2").c_str(), nullptr, &made, error), TRL_OK);
+  const host::Tokenizer tokenizer(made);
+  std::vector<int32_t> ids(64);
+  size_t count = 0;
+  ASSERT_EQ(trl_tokenizer_encode(made, "row 3", 5, 1, ids.data(), ids.size(), &count, error), TRL_OK)
+      << error.message();
+  ids.resize(count);
+  for (const int32_t id : first["token_ids"]) ids.push_back(id);
+  ids.insert(ids.end(), more.begin(), more.end());
+  size_t whole = 0;
+  ASSERT_EQ(trl_generator_add(g.get(), nullptr, 0, ids.data(), ids.size(),
+                              host::config({{"generate.max_new_tokens", "5"}}).get(), &whole, error),
+            TRL_OK);
+  finish(g.get());
+  EXPECT_EQ(taken(g.get(), whole)["token_ids"], second["token_ids"]);
+  EXPECT_EQ(trl_generator_cancel(g.get(), number, 1, error), TRL_OK);
+  EXPECT_EQ(trl_generator_extend(g.get(), number, nullptr, 0, more.data(), more.size(), nullptr, error),
+            TRL_E_NOT_FOUND);
+}
+
+TEST(Requests, GiveTheirMemoryBackAndGoOn) {
+  NEED_MODEL();
+  const auto model = host::open_model(host::golden("models/qwen2"));
+  const auto g = generator_of(model.get()), other = generator_of(model.get());
+  const host::Settings some = {{"generate.max_new_tokens", "12"}};
+  const size_t number = add(g.get(), "The small kernel", some);
+  const size_t beside = add(other.get(), "row 3", some);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(trl_generator_step(g.get(), nullptr, nullptr, nullptr), TRL_OK);
+    EXPECT_EQ(trl_generator_step(other.get(), nullptr, nullptr, nullptr), TRL_OK);
+    EXPECT_EQ(trl_generator_release_memory(g.get(), nullptr), TRL_OK);
+  }
+  finish(g.get());
+  finish(other.get());
+  EXPECT_EQ(taken(g.get(), number), alone("The small kernel", some));
+  EXPECT_EQ(taken(other.get(), beside), alone("row 3", some));
+}
+
+// Two generators of a model, whose cache has room for one sequence of each length.
+TEST(Requests, OfSeveralGeneratorsShareOnePool) {
+  NEED_MODEL();
+  const host::Settings narrow = {{"kv_cache_memory", "1"}};  // one block
+  const auto model = host::open_model(host::golden("models/qwen2"), narrow);
+  const auto g = generator_of(model.get()), other = generator_of(model.get());
+  const host::Settings some = {{"generate.max_new_tokens", "12"}};
+  const size_t a = add(g.get(), "The small kernel", some), b = add(other.get(), "row 3", some);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(trl_generator_step(g.get(), nullptr, nullptr, nullptr), TRL_OK);
+    EXPECT_EQ(trl_generator_step(other.get(), nullptr, nullptr, nullptr), TRL_OK);
+  }
+  finish(other.get());
+  finish(g.get());
+  EXPECT_EQ(taken(g.get(), a), alone("The small kernel", some));
+  EXPECT_EQ(taken(other.get(), b), alone("row 3", some));
+  size_t first = 0;
+  Error error;
+  const std::vector<int32_t> longer(70, 5);
+  EXPECT_EQ(trl_generator_add(g.get(), nullptr, 0, longer.data(), longer.size(), nullptr, &first, error),
+            TRL_E_OUT_OF_MEMORY);
+  EXPECT_NE(error.message().find("kv_cache_memory"), std::string::npos) << error.message();
+}
+
+struct Nested {
+  trl_generator* generator;
+  trl_status inside = TRL_OK;
+  static int32_t on_token(void* data, size_t, int32_t, const char*, size_t) {
+    auto* self = static_cast<Nested*>(data);
+    self->inside = trl_generator_step(self->generator, nullptr, nullptr, nullptr);
+    return 0;
+  }
+};
+
+TEST(Requests, ACallbackCannotCallItsGenerator) {
+  NEED_MODEL();
+  const auto model = host::open_model(host::golden("models/qwen2"));
+  const auto g = generator_of(model.get());
+  const host::Settings some = {{"generate.max_new_tokens", "3"}};
+  const size_t number = add(g.get(), "row 3", some);
+  Nested nested{g.get()};
+  EXPECT_EQ(trl_generator_step(g.get(), Nested::on_token, &nested, nullptr), TRL_OK);
+  EXPECT_LT(nested.inside, 0);
+  finish(g.get());
+  EXPECT_EQ(taken(g.get(), number), alone("row 3", some));
+}
+
+TEST(Requests, AnAdapterInUseStays) {
+  NEED_MODEL();
+  const auto model = host::open_model(host::golden("models/qwen2"));
+  const auto g = generator_of(model.get());
+  Error error;
+  size_t first = 0;
+  const auto unknown = host::config({{"generate.adapter", "nobody"}});
+  EXPECT_EQ(trl_generator_add(g.get(), "row", 3, nullptr, 0, unknown.get(), &first, error), TRL_E_NOT_FOUND);
+  EXPECT_EQ(trl_generator_step(g.get(), nullptr, nullptr, error), TRL_END);
+}
+
+}  // namespace
