@@ -209,6 +209,8 @@ int chat(const Words& words) {
     throw Failure(kUsage, "--chat: chat always takes the chat template; leave it out");
   if (get(config, "generate.num_return_sequences") != "1")
     throw Failure(kUsage, "--num_return_sequences: chat gives one answer; trl generate gives several");
+  if (get(config, "generate.keep") == "true")
+    throw Failure(kUsage, "--keep: chat keeps what was said as it is; leave it out");
   const std::string system = get(config, "generate.system");  // a message of the conversation here
   set(config, "generate.system", "null");
   Chat chat(config, system);

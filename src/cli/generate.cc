@@ -44,9 +44,10 @@ class Batch {
  private:
   void add() const {
     Error error;
+    const size_t stream = std::stoul(get(config_, "generate.stream"));
     for (size_t i = 0; i < prompts_.size(); ++i) {
       size_t first = 0;
-      set(config_, "generate.stream", std::to_string(i * times_));
+      set(config_, "generate.stream", std::to_string(stream + i * times_));
       check(trl_generator_add(generator_.get(), prompts_[i].data(), prompts_[i].size(), nullptr, 0,
                               config_.get(), &first, error.out()),
             error);
@@ -145,6 +146,8 @@ int generate(const Words& words) {
   if (parse(line, words, config)) return 0;
   const std::string path = get(config, "model_name_or_path");
   if (path.empty()) throw Failure(kUsage, "--model_name_or_path is needed: a model directory or a GGUF file");
+  if (get(config, "generate.keep") == "true")
+    throw Failure(kUsage, "--keep: the command goes on with no completion; it is for trl_generator_extend");
   bool chat = takes_chat(config);
   const std::vector<std::string> prompts = read_prompts(given, file, chat);
   if (chat) set(config, "generate.chat", "true");
