@@ -182,7 +182,7 @@ TEST_F(Failures, AnInterruptedStepIsComputedAgain) {
     Completions got;
     test::run(generator, got);
   }
-  for (int64_t at = 1; at < counts.polls; at += 1 + counts.polls / 60) {
+  for (int64_t at = 1; at < counts.polls * 3 / 4; at += 1 + counts.polls / 60) {
     Generator generator(*model_, at::kFloat, kSmall);
     add_all(generator);
     Completions got;

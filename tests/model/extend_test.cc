@@ -17,7 +17,7 @@ class Continued {
   Continued(const Model& model, at::ScalarType compute, std::vector<int32_t> ids)
       : ids_(std::move(ids)), memory_(model.kv_memory(compute)) {}
 
-  // Adds its next rows, at most so many, to those of a call. All positions have the ropes of the whole
+  // Adds its next rows, at most this many, to those of a call. All positions have the ropes of the whole
   // sequence.
   void add(int64_t rows, SequenceRows& call) {
     next_ = std::min(rows, left());
