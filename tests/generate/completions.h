@@ -20,7 +20,7 @@ struct Completion {
 
 class Completions final : public engine::GenerationSink {
  public:
-  bool on_token(int64_t sequence, const engine::GeneratedToken& token) noexcept override {
+  bool on_token(int64_t sequence, const engine::Token& token) noexcept override {
     Completion& one = all[sequence];
     EXPECT_EQ(one.how, engine::Finish::none) << "a token after the end of " << sequence;
     one.ids.push_back(token.id);

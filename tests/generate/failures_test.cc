@@ -64,7 +64,7 @@ struct Bad {
 // Each bad request is refused while others are generated.
 void expect_refused(Generator& generator, const std::vector<Bad>& all) {
   for (const Bad& bad : all) {
-    Request request{.ids = {1, 2, 3}};
+    Request request{.ids = {1, 2, 3}, .sampling = {}};
     bad.change(request);
     const auto [status, message] = test::error_of([&] { generator.add(request); });
     EXPECT_NE(status, Status::ok) << bad.message;
@@ -100,7 +100,7 @@ TEST(Positions, ThatAreLearnedEndAPrompt) {
   const auto model = model::Model::open(seeded.directory.path(), "float32");
   Generator generator(*model, at::kFloat, {.blocks = 8});
   expect_refused(generator, {{"65 tokens, and the model has 64", [](Request& r) { r.ids.assign(65, 1); }}});
-  Request request{.ids = std::vector<int32_t>(60, 1)};
+  Request request{.ids = std::vector<int32_t>(60, 1), .sampling = {}};
   request.sampling.max_new_tokens = 20;
   generator.add(request);
   Completions got;
@@ -111,7 +111,7 @@ TEST(Positions, ThatAreLearnedEndAPrompt) {
 
 TEST_F(Failures, ASequenceThatOutgrowsTheCacheEndsWithTheReason) {
   Generator generator(*model_, at::kFloat, {.blocks = 1});
-  Request request{.ids = std::vector<int32_t>(60, 1)};
+  Request request{.ids = std::vector<int32_t>(60, 1), .sampling = {}};
   request.sampling.max_new_tokens = 20;
   generator.add(request);
   Completions got;

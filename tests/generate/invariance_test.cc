@@ -57,7 +57,7 @@ void expect_same(const model::Model& model, at::ScalarType compute, const Limits
     which[generator.add(requests[i])] = i;
     const Request& beside = requests[random() % requests.size()];
     const int64_t cancelled = generator.add(beside);
-    for (uint32_t steps = random() % 4; steps > 0; --steps) generator.step(got);
+    for (int64_t steps = random() % 4; steps > 0; --steps) generator.step(got);
     for (int64_t c = 0; c < beside.count; ++c) generator.end(cancelled + c);
   }
   test::run(generator, got);

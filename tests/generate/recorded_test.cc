@@ -114,7 +114,7 @@ TEST(RecordedGeneration, WithAdapters) {
     for (const Json& ids : recorded["prompt_ids"]) {
       for (const model::Adapter* const used :
            {static_cast<const model::Adapter*>(nullptr), &std::as_const(adapter)}) {
-        Request& request = requests.emplace_back(Request{.ids = ids, .adapter = used});
+        Request& request = requests.emplace_back(Request{.ids = ids, .sampling = {}, .adapter = used});
         request.sampling.max_new_tokens = recorded["max_new_tokens"];
         request.sampling.log_probabilities = true;
       }

@@ -1,6 +1,7 @@
 // Many requests of all kinds at once: none is lost, all blocks come back, and memory does not grow.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <random>
@@ -49,7 +50,7 @@ class Crowd final : public engine::GenerationSink {
   void run() {
     int64_t peak = 0, first_peak = 0, first_resident = 0;
     while (added_ < requests_ || !lives_.empty()) {
-      for (uint32_t i = random_() % 4; i > 0 && added_ < requests_ && lives_.size() < 100; --i) add();
+      for (int64_t i = random_() % 4; i > 0 && added_ < requests_ && lives_.size() < 100; --i) add();
       if (random_() % 8 == 0) cancel(any_live());
       if (const int64_t any = any_live(); any >= 0 && lives_.at(any).waits) go_on_with(any);
       generator_.step(*this);
@@ -83,8 +84,8 @@ class Crowd final : public engine::GenerationSink {
     bool waits = false;  // it ended and is kept
   };
 
-  std::vector<int32_t> some_ids(uint32_t count) {
-    std::vector<int32_t> ids(count);
+  std::vector<int32_t> some_ids(int64_t count) {
+    std::vector<int32_t> ids(static_cast<size_t>(count));
     for (int32_t& id : ids) id = static_cast<int32_t>(random_() % 400);
     return ids;
   }
@@ -105,7 +106,7 @@ class Crowd final : public engine::GenerationSink {
     request.keeps = !spot && random_() % 4 == 0;
     const int64_t first = generator_.add(request);
     for (int64_t s = first; s < first + request.count; ++s, ++begun_)
-      EXPECT_TRUE(lives_.emplace(s, Life{request.keeps, spot}).second);
+      EXPECT_TRUE(lives_.emplace(s, Life{.keeps = request.keeps, .spot = spot}).second);
     if (spot) spots_[first] = std::move(request);
   }
   // -1: there is none.
@@ -128,7 +129,7 @@ class Crowd final : public engine::GenerationSink {
     ++begun_, ++continued_;
   }
 
-  bool on_token(int64_t sequence, const engine::GeneratedToken& token) noexcept override {
+  bool on_token(int64_t sequence, const engine::Token& token) noexcept override {
     const auto life = lives_.find(sequence);
     EXPECT_TRUE(life != lives_.end() && !life->second.waits) << sequence;
     return life == lives_.end() || !life->second.spot || spot_completions_.on_token(sequence, token);
