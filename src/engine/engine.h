@@ -201,6 +201,7 @@ struct GenerationRequest {
 struct Ranked {
   int32_t id;
   float log_probability;
+  bool operator==(const Ranked&) const = default;
 };
 
 struct Token {

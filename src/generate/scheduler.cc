@@ -8,6 +8,14 @@ namespace trl::generate {
 
 using kernels::kCacheRows;
 
+namespace {
+
+bool holds(const std::vector<int32_t>& blocks, int32_t block) {
+  return std::ranges::find(blocks, block) != blocks.end();
+}
+
+}  // namespace
+
 Scheduler::Scheduler(const Limits& limits, std::shared_ptr<BlockPool> pool)
     : limits_(limits), pool_(std::move(pool)) {
   pool_->join(this);
@@ -39,11 +47,12 @@ int64_t Scheduler::add(std::vector<int32_t> ids, int64_t count, uint64_t apart) 
 // give its blocks back, none begins in the same step.
 Scheduler::Step Scheduler::next() {
   Step step;
+  undo_copies();
   int64_t budget = limits_.step_tokens;
   const int64_t before = running();
   const std::vector<int64_t> all(running_.begin(), running_.end());
   for (const int64_t number : all) {
-    if (budget == 0) break;
+    if (budget == 0 || std::ssize(step.work) == limits_.step_sequences) break;
     const int64_t rows = std::min<int64_t>(budget, std::ssize(at(number).ids) - at(number).computed);
     if (rows > 0 && running_.contains(number) && fits(number, rows)) add_work(number, budget, step);
   }
@@ -142,13 +151,20 @@ void Scheduler::wait(int64_t number) {
   waiting_.insert(number);
 }
 
+// After a step that was not done, others may have written what it copied: the rows are computed again.
+void Scheduler::undo_copies() {
+  for (const Copy& copy : copies_) {
+    for (const int64_t number : running_)
+      if (Sequence& sequence = at(number); holds(sequence.blocks, copy.to))
+        sequence.computed -= sequence.computed % kCacheRows;
+  }
+  copies_.clear();
+}
+
 void Scheduler::release(Sequence& sequence) {
-  const auto own = [&](const Copy& copy) {
-    return std::ranges::find(sequence.blocks, copy.to) != sequence.blocks.end();
-  };
-  std::erase_if(copies_, own);
-  for (const int32_t block : sequence.blocks) pool_->drop(block);
-  sequence.blocks.clear();
+  std::erase_if(copies_, [&](const Copy& copy) { return holds(sequence.blocks, copy.to); });
+  // The last block first: the beginning of a prefix is of use without its end.
+  for (; !sequence.blocks.empty(); sequence.blocks.pop_back()) pool_->drop(sequence.blocks.back());
   sequence.computed = sequence.known = 0;
   sequence.content = sequence.apart;
 }
@@ -215,6 +231,7 @@ void Scheduler::append(int64_t number, int32_t id) {
 
 void Scheduler::pause(int64_t number) {
   running_.erase(number);
+  waiting_.erase(number);  // its last token made it too long for the keys that it had
   paused_.insert(number);
 }
 

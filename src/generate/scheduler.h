@@ -54,7 +54,7 @@ class Scheduler final : public BlockHolder {
     std::vector<Copy> copies;  // of whole blocks, before the rows are computed
     bool empty() const { return work.empty(); }
   };
-  // Chooses the rows of the next step. Nothing has been computed until done(): after an error the same call
+  // Chooses the rows of the next step. Nothing has been computed until done(): after an error the next call
   // gives rows for the same sequences. Empty although not idle(): others hold the blocks. If they have
   // computed nothing by the next call, this one takes blocks from them.
   Step next();
@@ -102,6 +102,7 @@ class Scheduler final : public BlockHolder {
   void admit(int64_t& budget, Step& step);
   bool reserve(Sequence& sequence, int64_t end);
   bool take_back();
+  void undo_copies();
   void steal();
   void wait(int64_t number);
   void go_on(int64_t number, int64_t length_before);
@@ -121,7 +122,7 @@ class Scheduler final : public BlockHolder {
   int64_t numbered_ = 0;
   std::map<int64_t, Sequence> all_;
   std::set<int64_t> waiting_, running_, paused_;  // the smallest number came first
-  std::vector<Copy> copies_;                      // not yet done
+  std::vector<Copy> copies_;                      // of a step that is not done
 };
 
 }  // namespace trl::generate

@@ -27,6 +27,14 @@ ForwardInput as_input(const SequenceRows& rows) {
   return input;
 }
 
+// Of the sequence that reaches furthest.
+int64_t reach_of(const SequenceRows& rows) {
+  int64_t reach = 0;
+  for (const SequenceRows::Run& run : rows.runs)
+    reach = std::max({reach, run.reach, run.position + run.rows});
+  return reach;
+}
+
 at::Tensor picked(const at::Tensor& x, const std::vector<int64_t>& rows) {
   if (!x.is_cpu()) return x.index_select(0, at::tensor(rows, at::kLong).to(x.device()));
   const at::Tensor out =
@@ -68,7 +76,7 @@ Output Model::extend(const SequenceRows& rows, at::ScalarType wanted,
   check(input);
   const ForwardOptions options{.compute = wanted, .adapter = adapter};
   LayerContext shared = context(input, options);
-  if (config().rope.common_positions() <= input.position_ids.max().item<int32_t>())
+  if (reach_of(rows) > config().rope.common_positions())
     shared.ropes = ropes_by_run(rows, input.position_ids);
   std::vector<kernels::CachedRun> runs;
   int64_t begin = 0;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <random>
 
+#include "generate/completions.h"
 #include "support/generate.h"
 #include "support/golden.h"
 
@@ -11,31 +12,8 @@ namespace trl::generate {
 namespace {
 
 using base::Json;
-
-struct Completion {
-  std::vector<int32_t> ids;
-  std::vector<float> drawn, whole;
-  std::vector<std::vector<engine::Ranked>> best, whole_best;
-  std::string finish;
-};
-
-class Completions final : public engine::GenerationSink {
- public:
-  bool on_token(int64_t sequence, const engine::Token& token) noexcept override {
-    Completion& one = all[sequence];
-    one.ids.push_back(token.id);
-    one.drawn.push_back(token.log_probability);
-    one.whole.push_back(token.whole_log_probability);
-    one.best.push_back(token.best);
-    one.whole_best.push_back(token.whole_best);
-    return true;
-  }
-  void on_end(int64_t sequence, engine::Finish how, std::string_view error) noexcept override {
-    EXPECT_EQ(error, "");
-    all[sequence].finish = how == engine::Finish::length ? "length" : "stop";
-  }
-  std::map<int64_t, Completion> all;
-};
+using test::Completion;
+using test::Completions;
 
 void expect_near(const std::vector<float>& got, const Json& want) {
   ASSERT_EQ(got.size(), want.size());
@@ -84,7 +62,8 @@ std::vector<std::string> recorded_models() {
 
 void expect_recorded(const Completion& got, const Json& row) {
   EXPECT_EQ(Json(got.ids), row["new_ids"]);
-  EXPECT_EQ(got.finish, row["finish_reason"]);
+  EXPECT_EQ(got.error, "");
+  EXPECT_EQ(got.finish(), row["finish_reason"]);
   if (Json(got.ids) != row["new_ids"]) return;
   expect_near(got.whole, row["logprobs"]);
   EXPECT_EQ(got.drawn, got.whole);  // greedy, without penalties
@@ -96,8 +75,7 @@ std::map<int64_t, Completion> completed(const model::Model& model, std::vector<R
   Completions got;
   Generator generator(model, at::kFloat, limits_for(model, at::kFloat, int64_t{64} << 20));
   for (Request& request : requests) generator.add(std::move(request));
-  while (generator.step(got)) {
-  }
+  test::run(generator, got);
   EXPECT_EQ(generator.scheduler().pool().used(), 0);
   return got.all;
 }
@@ -117,7 +95,7 @@ void expect_same_beside_others(const model::Model& model, const Json& recorded, 
     if (random() % 8 != 0 || which.empty()) continue;
     auto any = which.begin();
     std::advance(any, random() % which.size());
-    if (!got.all[any->first].finish.empty()) continue;
+    if (got.all[any->first].how != engine::Finish::none) continue;
     generator.end(any->first);
     which.erase(any);
   }
@@ -147,6 +125,37 @@ TEST(RecordedGeneration, GreedyIdsAndLogProbabilities) {
   }
 }
 
+// Prompts with an adapter and without it, in one batch.
+TEST(RecordedGeneration, WithAdapters) {
+  TRL_NEED_GOLDEN("generation/adapters/cases.json");
+  for (const Json& recorded : test::golden_json("generation/adapters/cases.json")["cases"]) {
+    SCOPED_TRACE(recorded["adapter"]);
+    const auto model = model::Model::open(test::golden_path(recorded["model"]), "float32");
+    model::Adapter& adapter = model->adapters().open("default", test::golden_path(recorded["adapter"]));
+    std::vector<Request> requests;
+    for (const Json& ids : recorded["prompt_ids"]) {
+      for (const model::Adapter* const used :
+           {static_cast<const model::Adapter*>(nullptr), &std::as_const(adapter)}) {
+        Request& request = requests.emplace_back(Request{.ids = ids, .sampling = {}, .adapter = used});
+        request.sampling.max_new_tokens = recorded["max_new_tokens"];
+        request.sampling.log_probabilities = true;
+      }
+    }
+    auto got = completed(*model, requests);
+    for (size_t i = 0; i < recorded["prompt_ids"].size(); ++i) {
+      const auto first = static_cast<int64_t>(2 * i);
+      EXPECT_EQ(Json(got[first].ids), recorded["without"][i]) << i;
+      EXPECT_EQ(Json(got[first + 1].ids), recorded["with_adapter"][i]) << i;
+      expect_near(got[first + 1].whole, recorded["logprobs_with_adapter"][i]);
+    }
+    model->adapters().merge(adapter);
+    std::erase_if(requests, [](const Request& request) { return request.adapter == nullptr; });
+    got = completed(*model, requests);
+    for (size_t i = 0; i < requests.size(); ++i)
+      EXPECT_EQ(Json(got[static_cast<int64_t>(i)].ids), recorded["merged"][i]) << i;
+  }
+}
+
 TEST(RecordedGeneration, SampledIdsByTheDocumentedDraws) {
   TRL_NEED_GOLDEN("generation/sampled/cases.json");
   const auto model = model::Model::open(test::golden_path("models/qwen2"), "float32");
@@ -170,7 +179,7 @@ TEST(RecordedGeneration, SampledIdsByTheDocumentedDraws) {
     for (size_t i = 0; i < rows.size(); ++i) {
       const Completion& one = got[static_cast<int64_t>(i)];
       EXPECT_EQ(Json(one.ids), rows[i]["new_ids"]) << i;
-      EXPECT_EQ(one.finish, rows[i]["finish_reason"]) << i;
+      EXPECT_EQ(std::string(one.finish()), rows[i]["finish_reason"]) << i;
       if (Json(one.ids) != rows[i]["new_ids"]) continue;
       expect_near(one.whole, rows[i]["logprobs_whole"]);
       expect_near(one.drawn, rows[i]["logprobs_drawn_from"]);

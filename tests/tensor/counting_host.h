@@ -1,9 +1,10 @@
-// A host with a memory counter of its own, for tests that look at what is charged.
+// A host with a memory counter, for tests that look at what is charged.
 #pragma once
 #include <atomic>
 
 #include "base/memory/memory.h"
 #include "engine/engine.h"
+#include "tensor/memory/counted.h"
 
 namespace trl::test {
 
@@ -26,5 +27,15 @@ class CountingHost final : public engine::Host {
   std::atomic<int64_t> charges{0};
   std::atomic<int64_t> refuse_from{INT64_MAX};  // this charge and all after it find no room
 };
+
+// That of the process, as in libtrl.so, from the first call on. It outlives every tensor that it has counted.
+inline CountingHost& host() {
+  static CountingHost* const host = [] {
+    auto* made = new CountingHost;
+    tensor::set_host(made);
+    return made;
+  }();
+  return *host;
+}
 
 }  // namespace trl::test

@@ -17,20 +17,11 @@
 #include "model/model.h"
 #include "support/golden.h"
 #include "tensor/counting_host.h"
-#include "tensor/memory/counted.h"
 #include "train/trainer.h"
 
 namespace trl::test {
 
-// The memory counter that the engine's tensors are charged to in these tests, of the process as in libtrl.so.
-inline CountingHost& host() {
-  static CountingHost* const host = [] {
-    auto* made = new CountingHost;
-    tensor::set_host(made);
-    return made;
-  }();
-  return *host;
-}
+// The memory counter that the engine's tensors are charged to in these tests.
 inline base::MemoryCounter& memory() { return host().counter; }
 
 // Batches of a data::BatchStream. fail_at: the call of next() (from 0) that answers with an error, once.

@@ -1,0 +1,227 @@
+// A request that cannot be served, logits that are not numbers, memory that runs out and interrupts in the
+// middle of a step: one clear error, and everything else has the same bits as without it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "generate/completions.h"
+#include "support/error_of.h"
+#include "support/interrupts.h"
+#include "support/seeded_model.h"
+#include "tensor/counting_host.h"
+
+namespace trl::generate {
+namespace {
+
+using test::Completion;
+using test::Completions;
+
+const Limits kSmall{.blocks = 4, .step_tokens = 50};
+
+// Some that fit into four blocks one after the other: sequences give theirs back, and a group copies.
+std::vector<Request> good_requests() {
+  std::vector<Request> all(4);
+  for (int32_t r = 0; r < 4; ++r) {
+    Request& request = all[static_cast<size_t>(r)];
+    for (int32_t i = 0; i < 20 + 40 * r; ++i) request.ids.push_back((i * (r + 3)) % 90);
+    request.sampling.temperature = 1;
+    request.sampling.max_new_tokens = 6;
+    request.sampling.log_probabilities = true;
+    request.stream = static_cast<uint64_t>(10 * r);
+  }
+  all[1].count = 3;
+  return all;
+}
+
+class Failures : public testing::Test {
+ protected:
+  Failures() {
+    for (const Request& request : requests_)
+      for (Completion& one : test::alone(*model_, at::kFloat, request)) want_.push_back(std::move(one));
+  }
+  void add_all(Generator& generator) const {
+    for (const Request& request : requests_) generator.add(request);
+  }
+  // Those of add_all are what each is alone.
+  void expect_want(Completions& got) const {
+    for (size_t i = 0; i < want_.size(); ++i)
+      EXPECT_EQ(got.all[static_cast<int64_t>(i)], want_[i]) << "sequence " << i;
+  }
+
+  test::CountingHost& host_ = test::host();
+  const test::SeededModel seeded_{"qwen3_window"};
+  const std::unique_ptr<model::Model> model_ = model::Model::open(seeded_.directory.path(), "float32");
+  const std::vector<Request> requests_ = good_requests();
+  std::vector<Completion> want_;
+};
+
+struct Bad {
+  const char* message;
+  std::function<void(Request&)> change;
+};
+
+// Each bad request is refused while others are generated.
+void expect_refused(Generator& generator, const std::vector<Bad>& all) {
+  for (const Bad& bad : all) {
+    Request request{.ids = {1, 2, 3}, .sampling = {}};
+    bad.change(request);
+    const auto [status, message] = test::error_of([&] { generator.add(request); });
+    EXPECT_NE(status, Status::ok) << bad.message;
+    EXPECT_NE(message.find(bad.message), std::string::npos) << message;
+  }
+}
+
+TEST_F(Failures, BadRequestsDisturbNobody) {
+  Generator generator(*model_, at::kFloat, kSmall);
+  add_all(generator);
+  Completions got;
+  generator.step(got);
+  const std::string most = std::to_string(4 * generator.block_bytes()),
+                    needed = std::to_string(5 * generator.block_bytes());
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  expect_refused(generator,
+                 {{"the prompt is empty", [](Request& r) { r.ids.clear(); }},
+                  {"id 97", [](Request& r) { r.ids[1] = 97; }},
+                  {"id -1", [](Request& r) { r.ids[0] = -1; }},
+                  {needed.c_str(), [](Request& r) { r.ids.assign(257, 1); }},
+                  {most.c_str(), [](Request& r) { r.ids.assign(257, 1); }},
+                  {"max_new_tokens is 0", [](Request& r) { r.sampling.max_new_tokens = 0; }},
+                  {"top_p is 0", [](Request& r) { r.sampling.top_p = 0; }},
+                  {"frequency_penalty is nan", [](Request& r) { r.sampling.frequency_penalty = kNan; }},
+                  {"temperature is nan", [](Request& r) { r.sampling.temperature = kNan; }},
+                  {"0 completions", [](Request& r) { r.count = 0; }}});
+  test::run(generator, got);
+  expect_want(got);
+}
+
+TEST(Positions, ThatAreLearnedEndAPrompt) {
+  const test::SeededModel seeded("gpt2");
+  const auto model = model::Model::open(seeded.directory.path(), "float32");
+  Generator generator(*model, at::kFloat, {.blocks = 8});
+  expect_refused(generator, {{"65 tokens, and the model has 64", [](Request& r) { r.ids.assign(65, 1); }}});
+  Request request{.ids = std::vector<int32_t>(60, 1), .sampling = {}};
+  request.sampling.max_new_tokens = 20;
+  generator.add(request);
+  Completions got;
+  test::run(generator, got);
+  EXPECT_EQ(got.all[0].ids.size(), 5u);  // the last one needs no position
+  EXPECT_EQ(got.all[0].how, engine::Finish::length);
+}
+
+TEST_F(Failures, ASequenceThatOutgrowsTheCacheEndsWithTheReason) {
+  Generator generator(*model_, at::kFloat, {.blocks = 1});
+  Request request{.ids = std::vector<int32_t>(60, 1), .sampling = {}};
+  request.sampling.max_new_tokens = 20;
+  generator.add(request);
+  Completions got;
+  test::run(generator, got);
+  EXPECT_EQ(got.all[0].ids.size(), 5u);
+  EXPECT_EQ(got.all[0].how, engine::Finish::failed);
+  EXPECT_NE(got.all[0].error.find(std::to_string(generator.block_bytes())), std::string::npos)
+      << got.all[0].error;
+}
+
+// The row of an id in the embedding, which the head does not share, makes everything behind it no number.
+TEST_F(Failures, LogitsThatAreNotNumbersEndTheirSequenceAlone) {
+  constexpr int32_t kId = 91;
+  ASSERT_FALSE(model_->config().tie_word_embeddings);
+  {
+    const at::NoGradGuard no_grad;
+    model_->parameters()[0]->write()->select(0, kId).fill_(std::numeric_limits<float>::quiet_NaN());
+  }
+  Generator generator(*model_, at::kFloat, kSmall);
+  add_all(generator);
+  Request bad = requests_[2];
+  bad.ids[50] = kId;
+  bad.count = 2;
+  const int64_t first = generator.add(bad);
+  Completions got;
+  test::run(generator, got);
+  for (const int64_t sequence : {first, first + 1}) {
+    EXPECT_EQ(got.all[sequence].how, engine::Finish::failed);
+    EXPECT_EQ(got.all[sequence].error, "token 0: the model's output is not a number");
+    EXPECT_TRUE(got.all[sequence].ids.empty());
+  }
+  expect_want(got);
+  EXPECT_EQ(generator.use().blocks, 0);
+}
+
+// Every allocation of all steps is refused once, and those of the step after it once more.
+TEST_F(Failures, EveryAllocationMayFail) {
+  int64_t failed = 0;
+  for (int64_t refused = 0;; refused += 1 + refused / 8) {
+    Generator generator(*model_, at::kFloat, kSmall);
+    add_all(generator);
+    Completions got;
+    host_.charges = 0;
+    host_.refuse_from = refused;
+    bool once = true;
+    for (bool goes_on = true; goes_on;) {
+      const auto [status, message] = test::error_of([&] { goes_on = generator.step(got); });
+      if (status == Status::ok) continue;
+      EXPECT_EQ(status, Status::out_of_memory) << message;
+      ++failed;
+      host_.refuse_from = std::exchange(once, false) ? host_.charges + 5 : INT64_MAX;
+    }
+    host_.refuse_from = INT64_MAX;
+    expect_want(got);
+    EXPECT_EQ(generator.use().blocks, 0);
+    if (HasFailure()) FAIL() << "refused: " << refused;
+    if (once) break;  // none was refused
+  }
+  EXPECT_GT(failed, 50);
+}
+
+TEST_F(Failures, AnInterruptedStepIsComputedAgain) {
+  test::StopsAt counts;
+  {
+    const base::InterruptScope scope(&counts);
+    Generator generator(*model_, at::kFloat, kSmall);
+    add_all(generator);
+    Completions got;
+    test::run(generator, got);
+  }
+  for (int64_t at = 1; at < counts.polls * 3 / 4; at += 1 + counts.polls / 60) {
+    Generator generator(*model_, at::kFloat, kSmall);
+    add_all(generator);
+    Completions got;
+    test::StopsAt stops(at);
+    const base::InterruptScope scope(&stops);
+    const auto [status, message] = test::error_of([&] { test::run(generator, got); });
+    EXPECT_EQ(status, Status::cancelled) << message;
+    stops.go_on();
+    test::run(generator, got);
+    expect_want(got);
+  }
+}
+
+TEST_F(Failures, OnlyWhatEndedAndWasKeptGoesOn) {
+  Generator generator(*model_, at::kFloat, kSmall);
+  Request request = requests_[0];
+  request.keeps = true;
+  const int64_t kept = generator.add(request), other = generator.add(requests_[2]);
+  const auto extended = [&](int64_t sequence, std::vector<int32_t> ids, int64_t tokens) {
+    return test::error_of([&] { generator.extend(sequence, ids, tokens); }).second;
+  };
+  EXPECT_NE(extended(kept, {1}, 3).find("not ended yet"), std::string::npos);
+  Completions got;
+  test::run(generator, got);
+  EXPECT_NE(extended(other, {1}, 3).find("without being kept"), std::string::npos);
+  EXPECT_NE(extended(99, {1}, 3).find("never been"), std::string::npos);
+  EXPECT_NE(extended(kept, {}, 3).find("no tokens"), std::string::npos);
+  EXPECT_NE(extended(kept, {97}, 3).find("id 97"), std::string::npos);
+  EXPECT_NE(extended(kept, {1}, 0).find("max_new_tokens"), std::string::npos);
+  EXPECT_NE(extended(kept, std::vector<int32_t>(300, 1), 3).find("bytes"), std::string::npos);
+  const std::vector<int32_t> more = {5, 6, 7};
+  EXPECT_EQ(extended(kept, more, 4), "");
+  got.all[kept].how = engine::Finish::none;
+  test::run(generator, got);
+  // The same as a prompt of all its ids, with the draws that follow.
+  EXPECT_EQ(got.all[kept].ids.size(), 10u);
+  generator.end(kept);
+  EXPECT_EQ(generator.use().blocks, 0);
+}
+
+}  // namespace
+}  // namespace trl::generate

@@ -1,0 +1,430 @@
+// A random life of a Scheduler, whose blocks hold what a model would have written into them; others may share
+// its pool. Each act checks everything that the scheduler promises.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "generate/scheduler.h"
+#include "kernels/kinds.h"
+
+namespace trl::test {
+
+using generate::Limits;
+using generate::Scheduler;
+using kernels::kCacheRows;
+
+inline uint64_t mixed(uint64_t a, uint64_t b) {
+  uint64_t x = a + 0x9E3779B97F4A7C15u * (b + 1);
+  x = (x ^ (x >> 31)) * 0xBF58476D1CE4E5B9u;
+  return x ^ (x >> 29);
+}
+
+// A sequence as its owner sees it. keys: what keys and values of each position must depend on: the ids up to
+// it, the weights, what is `apart`, and, beyond Limits::common_length, the reach.
+struct Life {
+  std::vector<int32_t> ids;
+  std::vector<uint64_t> keys;
+  std::vector<std::pair<int64_t, int64_t>> given;
+  uint64_t apart = 0;
+  int64_t group = 0;    // the first of those that were added with it
+  bool follows = true;  // it waits for the rows of its group
+  int64_t left = 0;     // tokens to generate
+  int64_t pauses = 0;   // how often it goes on after its end
+  bool paused = false;
+  std::optional<int64_t> computed;  // positions; empty: nothing that is still valid
+  bool held = false;                // it had blocks before the last step
+  bool works = false;               // in the last step
+};
+
+class History;
+
+// The blocks of some schedulers, which compute with the same weights.
+struct Store {
+  using Cells = std::array<uint64_t, kCacheRows>;
+  explicit Store(int64_t blocks)
+      : pool(std::make_shared<generate::BlockPool>(blocks)), memory(static_cast<size_t>(blocks)) {}
+  std::shared_ptr<generate::BlockPool> pool;
+  std::vector<Cells> memory;  // by block
+  uint64_t weights = 0;
+  std::vector<History*> histories;
+};
+
+class History {
+ public:
+  // What happened in some histories.
+  struct Counts {
+    int64_t steps = 0, rows = 0, finished = 0, cancelled = 0, preempted = 0, copies = 0, found = 0;
+    int64_t failed = 0, extended = 0, taken_back = 0, crossed = 0, stolen = 0;
+  };
+
+  // limits.blocks is that of the store.
+  History(const Limits& limits, Store& store, uint32_t seed, Counts& counts)
+      : limits_(limits),
+        most_(limits.blocks * kCacheRows),
+        store_(store),
+        scheduler_(limits, store.pool),
+        random_(seed),
+        n_(counts) {
+    for (std::vector<int32_t>& ids : beginnings_) ids = some_ids(1 + any(200));
+    store_.histories.push_back(this);
+  }
+  ~History() { std::erase(store_.histories, this); }
+  History(const History&) = delete;
+  History& operator=(const History&) = delete;
+
+  // Something from outside, or nothing, and a step.
+  void act() {
+    if (one_in(3)) add();
+    if (one_in(20)) cancel();
+    if (one_in(40)) change_weights();
+    if (one_in(4)) extend_one();
+    step();
+  }
+  // Until all sequences are over. Without anything from outside, each turn computes at least one row of the
+  // oldest sequence that runs, for good.
+  static void drain(Store& store) {
+    const auto goes_on = [](const History* history) { return !history->lives_.empty(); };
+    int64_t bound = 10;
+    for (const History* history : store.histories) bound += history->rows_left();
+    for (int64_t turns = 0; std::ranges::any_of(store.histories, goes_on); ++turns) {
+      ASSERT_LT(turns, 2 * bound) << "a sequence starves";
+      for (History* history : store.histories) history->go_on_alone();
+      if (testing::Test::HasFailure()) return;
+    }
+    EXPECT_EQ(store.pool->used(), 0);
+    for (const History* history : store.histories) {
+      EXPECT_TRUE(history->scheduler_.idle());
+      EXPECT_EQ(history->scheduler_.waiting() + history->scheduler_.running(), 0);
+    }
+  }
+
+ private:
+  int64_t rows_left() const {
+    int64_t rows = 0;
+    for (const auto& [number, life] : lives_)
+      rows += 2 * (std::ssize(life.ids) + life.left) + life.pauses * most_;
+    return rows;
+  }
+  void go_on_alone() {
+    if (!scheduler_.idle()) return compute(next());
+    while (extend_one()) {
+    }
+    if (scheduler_.idle()) cancel();
+  }
+
+  int64_t any(int64_t below) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(below)); }
+  bool one_in(int64_t count) { return any(count) == 0; }
+  std::vector<int32_t> some_ids(int64_t count) {
+    std::vector<int32_t> ids(static_cast<size_t>(count));
+    for (int32_t& id : ids) id = static_cast<int32_t>(any(1000));
+    return ids;
+  }
+
+  void add() {
+    std::vector<int32_t> ids = beginnings_[static_cast<size_t>(any(3))];
+    if (one_in(2)) ids.resize(static_cast<size_t>(1 + any(std::ssize(ids))));
+    const std::vector<int32_t> more = some_ids(any(100));
+    ids.insert(ids.end(), more.begin(), more.end());
+    ids.resize(static_cast<size_t>(std::min(std::ssize(ids), most_)));
+    const auto apart = static_cast<uint64_t>(one_in(4) ? 1 : 0);
+    const int64_t count = one_in(3) ? 1 + any(6) : 1, first = scheduler_.add(ids, count, apart);
+    const int64_t length = std::ssize(ids);
+    for (int64_t i = first; i < first + count; ++i) {
+      Life& life = lives_[i];
+      life.ids = ids;
+      life.given = {{0, length}};
+      life.apart = apart;
+      life.group = first;
+      life.left = 1 + any(std::min<int64_t>(40, most_ + 1 - length));
+      life.pauses = one_in(4) ? any(3) : 0;
+      set_keys(life);
+    }
+  }
+  void cancel() {
+    if (lives_.empty()) return;
+    auto life = lives_.begin();
+    std::advance(life, any(std::ssize(lives_)));
+    scheduler_.end(life->first);
+    lives_.erase(life);
+    ++n_.cancelled;
+  }
+  void change_weights() {
+    scheduler_.recompute();
+    ++store_.weights;
+    EXPECT_EQ(store_.pool->used() + store_.pool->known(), 0);
+    for (History* history : store_.histories)
+      for (auto& [number, life] : history->lives_) {
+        history->set_keys(life);
+        life.computed.reset();
+      }
+  }
+  bool extend_one() {
+    for (auto& [number, life] : lives_) {
+      if (!life.paused || most_ - std::ssize(life.ids) < 2) continue;
+      const int64_t before = std::ssize(life.ids);
+      const std::vector<int32_t> more = some_ids(1 + any(std::min<int64_t>(90, most_ - before - 1)));
+      life.ids.insert(life.ids.end(), more.begin(), more.end());
+      life.given.emplace_back(before, std::ssize(life.ids));
+      life.left = 1 + any(std::min<int64_t>(20, most_ + 1 - std::ssize(life.ids)));
+      life.paused = false;
+      --life.pauses;
+      scheduler_.extend(number, more);
+      lengthened(life, before);
+      ++n_.extended;
+      return true;
+    }
+    return false;
+  }
+
+  // Sometimes steps fail in the middle, and something happens before the next one.
+  void step() {
+    Scheduler::Step step = next();
+    while (one_in(failures_)) {
+      fail(step);
+      if (one_in(3)) cancel();
+      if (one_in(4)) add();
+      if (one_in(4)) extend_one();
+      if (one_in(16)) change_weights();
+      if (one_in(4)) return;
+      step = next();
+    }
+    compute(step);
+  }
+  Scheduler::Step next() {
+    for (auto& [number, life] : lives_) {
+      life.held = !scheduler_.blocks(number).empty();
+      life.works = false;
+      if (life.held || !life.computed) continue;
+      ++n_.stolen;
+      life.computed.reset();
+    }
+    const bool may_wait = scheduler_.idle() || others_hold();
+    const Scheduler::Step step = scheduler_.next();
+    EXPECT_TRUE(may_wait || !step.empty()) << "nothing moves";
+    check_rows(step);
+    check_order();
+    check_pool();
+    return step;
+  }
+  bool others_hold() const {
+    std::vector<bool> own(store_.memory.size());
+    for (const auto& [number, life] : lives_)
+      for (const int32_t block : scheduler_.blocks(number)) own[static_cast<size_t>(block)] = true;
+    return store_.pool->used() > std::ranges::count(own, true);
+  }
+  // Perhaps all copies are made and keys of some layers written. A sequence whose block was copied computes
+  // the rows of that block again.
+  void fail(const Scheduler::Step& step) {
+    ++n_.failed;
+    for (auto& [number, life] : lives_)
+      for (const Scheduler::Copy& copy : step.copies)
+        if (std::ranges::count(scheduler_.blocks(number), copy.to) > 0)
+          *life.computed -= *life.computed % kCacheRows;
+    if (one_in(2)) return;
+    copy(step);
+    for (const Scheduler::Work& work : step.work)
+      for (int64_t p = work.first; p < work.first + work.count; ++p) cell(work.sequence, p) = 0;
+  }
+  void compute(const Scheduler::Step& step) {
+    copy(step);
+    for (const Scheduler::Work& work : step.work) {
+      const Life& life = lives_.at(work.sequence);
+      for (int64_t p = work.first; p < work.first + work.count; ++p) {
+        EXPECT_EQ(scheduler_.pool().users(block(work.sequence, p)), 1) << "a shared block is written";
+        cell(work.sequence, p) = life.keys[static_cast<size_t>(p)];
+      }
+    }
+    for (const Scheduler::Work& work : step.work) check_keys(work.sequence, work.first + work.count);
+    scheduler_.done(step);
+    ++n_.steps;
+    for (const Scheduler::Work& work : step.work) {
+      lives_.at(work.sequence).computed = work.first + work.count;
+      n_.rows += work.count;
+      for (const int64_t number : work.ready) {
+        Life& life = lives_.at(number);
+        life.computed = work.first + work.count;
+        life.follows = false;
+        check_keys(number, *life.computed);
+        go_on(number, life);
+      }
+    }
+  }
+  void copy(const Scheduler::Step& step) {
+    for (const Scheduler::Copy& copy : step.copies)
+      store_.memory[static_cast<size_t>(copy.to)] = store_.memory[static_cast<size_t>(copy.from)];
+    n_.copies += std::ssize(step.copies);
+  }
+  // A sequence that is ready gets a token.
+  void go_on(int64_t number, Life& life) {
+    const auto id = static_cast<int32_t>(mixed(life.keys.back(), static_cast<uint64_t>(number)) % 1000);
+    life.ids.push_back(id);
+    scheduler_.append(number, id);
+    lengthened(life, std::ssize(life.ids) - 1);
+    if (--life.left > 0) return;
+    ++n_.finished;
+    if (life.pauses > 0) {
+      life.paused = true;
+      scheduler_.pause(number);
+    } else {
+      scheduler_.end(number);
+      lives_.erase(number);
+    }
+  }
+
+  int32_t block(int64_t number, int64_t position) const {
+    return scheduler_.blocks(number)[static_cast<size_t>(position / kCacheRows)];
+  }
+  uint64_t& cell(int64_t number, int64_t position) {
+    return store_
+        .memory[static_cast<size_t>(block(number, position))][static_cast<size_t>(position % kCacheRows)];
+  }
+  // Keys from position `begin` on.
+  void set_keys(Life& life, int64_t begin = 0) {
+    const int64_t length = std::ssize(life.ids);
+    uint64_t chain = begin > 0 ? life.keys.back() : mixed(life.apart, store_.weights);
+    life.keys.resize(static_cast<size_t>(begin));
+    for (int64_t p = begin; p < length; ++p) {
+      chain = mixed(chain, static_cast<uint64_t>(life.ids[static_cast<size_t>(p)]));
+      const int64_t reach = reach_of(life, p);
+      if (reach > limits_.common_length)
+        chain = mixed(chain, limits_.recompute_longer ? 1u : static_cast<uint64_t>(reach));
+      life.keys.push_back(chain);
+    }
+  }
+  int64_t reach_of(const Life& life, int64_t position) const {
+    if (limits_.recompute_longer) return std::ssize(life.ids);
+    for (const auto& [begin, end] : life.given)
+      if (begin <= position && position < end) return end;
+    return position + 1;
+  }
+  void lengthened(Life& life, int64_t before) {
+    const bool crosses = before <= limits_.common_length && std::ssize(life.ids) > limits_.common_length;
+    n_.crossed += crosses;
+    if (!crosses || !limits_.recompute_longer) return set_keys(life, before);
+    set_keys(life);
+    life.computed.reset();
+  }
+
+  // Each row of a step is the next one of its sequence.
+  void check_rows(const Scheduler::Step& step) {
+    int64_t rows = 0;
+    for (const Scheduler::Work& work : step.work) {
+      const int64_t number = work.sequence, end = work.first + work.count;
+      Life& life = lives_.at(number);
+      EXPECT_FALSE(life.paused || life.works);
+      life.works = true;
+      EXPECT_GT(work.count, 0);
+      rows += work.count;
+      const auto ids = scheduler_.ids(number);
+      EXPECT_TRUE(std::ranges::equal(ids, life.ids));
+      ASSERT_LE(end, std::ssize(ids));
+      ASSERT_GE(std::ssize(scheduler_.blocks(number)), Scheduler::blocks_of(end));
+      EXPECT_EQ(scheduler_.reach(number, work.first), reach_of(life, work.first));
+      if (!life.computed) {
+        EXPECT_EQ(work.first % kCacheRows, 0);
+        n_.found += work.first > 0;
+        EXPECT_TRUE(work.first == 0 || limits_.prefix_cache);
+      } else {
+        EXPECT_EQ(work.first, *life.computed);
+      }
+      check_ready(work, life, end == std::ssize(ids));
+    }
+    EXPECT_LE(rows, limits_.step_tokens);
+    EXPECT_LE(std::ssize(step.work), limits_.step_sequences);
+  }
+  // All of a group that wait for it go on with it.
+  void check_ready(const Scheduler::Work& work, const Life& life, bool whole) {
+    std::vector<int64_t> ready;
+    if (whole) {
+      for (const auto& [number, other] : lives_)
+        if (number == work.sequence || (other.follows && other.group == life.group)) ready.push_back(number);
+    }
+    EXPECT_EQ(work.ready, ready);
+  }
+  // First come, first served; if blocks run out, those of paused sequences go, and then the youngest's.
+  void check_order() {
+    int64_t first_waiting = INT64_MAX, first_idle = INT64_MAX, oldest_preempted = INT64_MAX;
+    int64_t last_begun = -1, last_running = -1, last_working = -1;
+    bool paused_hold = false;
+    std::optional<int64_t> group;
+    for (auto& [number, life] : lives_) {
+      const bool holds = !scheduler_.blocks(number).empty(), follows = life.follows && group == life.group;
+      if (life.follows) group = life.group;
+      if (life.works) last_working = number;
+      if (life.paused) {
+        paused_hold |= holds;
+        n_.taken_back += life.held && !holds;
+      } else if (holds) {
+        last_running = number;
+        if (!life.held) last_begun = number;
+        const bool pending = !life.computed || *life.computed < std::ssize(life.ids);
+        if (pending && !life.works) first_idle = std::min(first_idle, number);
+      } else if (!follows) {
+        first_waiting = std::min(first_waiting, number);
+        if (life.held) {
+          oldest_preempted = std::min(oldest_preempted, number);
+          ++n_.preempted;
+        }
+      }
+      if (!holds) life.computed.reset();
+    }
+    EXPECT_LT(last_begun, first_waiting) << "an older one waits";
+    if (oldest_preempted < INT64_MAX) {
+      EXPECT_LT(last_running, oldest_preempted) << "a younger one keeps its blocks";
+      EXPECT_EQ(last_begun, -1);
+      EXPECT_FALSE(paused_hold);
+    }
+    EXPECT_LT(last_working, first_idle) << "an older one gets no row";
+  }
+  // Each block has as many users as sequences that name it.
+  void check_pool() {
+    std::vector<int64_t> users(store_.memory.size());
+    const generate::BlockPool& pool = *store_.pool;
+    for (const History* history : store_.histories) {
+      for (const auto& [number, life] : history->lives_) {
+        for (const int32_t block : history->scheduler_.blocks(number)) {
+          ASSERT_LT(block, pool.end());
+          ++users.at(static_cast<size_t>(block));
+        }
+      }
+    }
+    int64_t used = 0;
+    for (size_t block = 0; block < users.size(); ++block) {
+      if (users[block] == 0) continue;
+      ++used;
+      EXPECT_EQ(pool.users(static_cast<int32_t>(block)), users[block]);
+    }
+    EXPECT_EQ(pool.used(), used);
+    EXPECT_EQ(pool.left(), limits_.blocks - used);
+    EXPECT_LE(used + pool.known(), limits_.blocks);
+  }
+  // The sequence sees the keys of its own ids.
+  void check_keys(int64_t number, int64_t end) {
+    const Life& life = lives_.at(number);
+    for (int64_t p = 0; p < end; p += kCacheRows) {
+      const Store::Cells& cells = store_.memory[static_cast<size_t>(block(number, p))];
+      const auto keys = life.keys.begin() + p;
+      EXPECT_TRUE(std::equal(keys, keys + std::min(kCacheRows, end - p), cells.begin()))
+          << "sequence " << number << " sees other keys from position " << p << " on";
+    }
+  }
+
+  Limits limits_;
+  int64_t most_;
+  Store& store_;
+  Scheduler scheduler_;
+  std::mt19937 random_;
+  Counts& n_;
+  int64_t failures_ = one_in(4) ? 3 : 15;  // one in this many steps
+  std::array<std::vector<int32_t>, 3> beginnings_;
+  std::map<int64_t, Life> lives_;
+};
+
+}  // namespace trl::test
