@@ -13,21 +13,21 @@ namespace trl::run {
 
 namespace {
 
-constexpr const char* kKey = "kv_cache_memory";
+constexpr const char* kCacheMemory = "kv_cache_memory";
 
-// "25%" -> 0.25; nothing: the text is no share.
+// "25%" -> 0.25; nullopt: the text is not a share.
 std::optional<double> share_of(std::string_view text) {
   if (!text.ends_with('%')) return std::nullopt;
   const std::optional<double> percent = base::parse_double(text.substr(0, text.size() - 1));
   if (!percent || !(*percent > 0 && *percent <= 100))
-    fail_key(kKey, "{}: {} is not a share: give more than 0% and at most 100%", kKey, text);
+    fail_key(kCacheMemory, "{}: {} is not a share: give more than 0% and at most 100%", kCacheMemory, text);
   return *percent / 100;
 }
 
 int64_t cache_bytes(Environment& environment, const config::Config& options) {
-  const std::string text = options.get(kKey);
+  const std::string text = options.get(kCacheMemory);
   const std::optional<double> share = text == "auto" ? std::optional(0.5) : share_of(text);
-  if (!share) return config::memory_size(options, kKey);
+  if (!share) return config::memory_size(options, kCacheMemory);
   return static_cast<int64_t>(*share * static_cast<double>(memory_left(environment, options)));
 }
 
