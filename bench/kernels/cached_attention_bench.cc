@@ -119,9 +119,7 @@ void measure(const Case& c, int64_t shared, Reads& reads, double seconds) {
          {"share", c.bytes() / taken / bandwidth}});
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   Settings s;
   CLI::App app("attention over cached keys and values");
   app.add_option("--heads", s.heads);
@@ -138,10 +136,8 @@ int main(int argc, char** argv) {
   Reads reads;
   for (const std::string& heads : s.heads) {
     Case c{};
-    if (std::sscanf(heads.c_str(), "%ld/%ld", &c.q, &c.kv) != 2 || c.kv < 1 || c.q % c.kv != 0) {
-      std::fprintf(stderr, "--heads: %s is not query/key heads, such as 9/3\n", heads.c_str());
-      return 2;
-    }
+    if (std::sscanf(heads.c_str(), "%ld/%ld", &c.q, &c.kv) != 2 || c.kv < 1 || c.q % c.kv != 0)
+      throw std::runtime_error("--heads: " + heads + " is not query/key heads, such as 9/3");
     c.width = s.head_dim;
     for (const std::string& type : s.types)
       for (const int64_t context : s.context)
@@ -152,4 +148,11 @@ int main(int argc, char** argv) {
           measure(c, s.shared, reads, s.seconds);
         }
   }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_bench("cached_attention_bench", [&] { return run(argc, argv); });
 }

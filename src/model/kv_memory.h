@@ -44,8 +44,8 @@ struct SequenceRows {
   };
   std::vector<int32_t> ids;  // of all rows, run by run
   std::vector<Run> runs;
-  bool int8 = false;            // as the memory of the blocks has it
   std::vector<int64_t> wanted;  // rows whose hidden states are returned
+  bool int8 = false;            // as the memory of the blocks has it
 };
 
 }  // namespace trl::model

@@ -175,20 +175,21 @@ TEST(CachedAttention, IntegersAreAHundredthAway) {
 // it.
 TEST(CachedAttention, IntegersDoNotHideWhatIsNotANumber) {
   const CacheShape shape{1, 16, at::kFloat, true};
-  for (const float bad : {NAN, INFINITY}) {
-    for (const bool in_values : {false, true}) {
-      test::each_table([&] {
-        std::vector<at::Tensor> blocks = {at::full({1, cache_bytes(shape, at::kCPU)}, 0xff, at::kByte)};
-        const at::Tensor q = random({3, 2, 16}, 1);
-        at::Tensor k = random({3, 1, 16}, 2), v = random({3, 1, 16}, 3);
-        (in_values ? v : k)[1][0][5] = bad;
-        const std::vector<CachedRun> runs = {{0, 3, 0, blocks}};
-        const at::Tensor got = cached_attention(q, k, v, {runs, 2, shape, at::kCPU}, 0, {0.25});
-        EXPECT_TRUE(got[0].isfinite().all().item<bool>());
-        EXPECT_TRUE(got.narrow(0, 1, 2).isnan().all().item<bool>());
-      });
+  const auto expect = [&](float bad, bool in_values) {
+    std::vector<at::Tensor> blocks = {at::full({1, cache_bytes(shape, at::kCPU)}, 0xff, at::kByte)};
+    const at::Tensor q = random({1, 2, 16}, 1);
+    for (int64_t row = 0; row < 3; ++row) {
+      at::Tensor k = random({1, 1, 16}, 2 + row), v = random({1, 1, 16}, 5 + row);
+      if (row == 1) (in_values ? v : k)[0][0][5] = bad;
+      const std::vector<CachedRun> runs = {{0, 1, row, blocks}};
+      const at::Tensor got = cached_attention(q, k, v, {runs, 2, shape, at::kCPU}, 0, {0.25});
+      EXPECT_TRUE((got.isnan() == (row > 0)).all().item<bool>()) << row;
     }
-  }
+  };
+  test::each_table([&] {
+    for (const float bad : {NAN, INFINITY})
+      for (const bool in_values : {false, true}) expect(bad, in_values);
+  });
 }
 
 TEST(CachedAttention, IntegersTakeAboutHalf) {
@@ -197,6 +198,29 @@ TEST(CachedAttention, IntegersTakeAboutHalf) {
                         static_cast<double>(cache_bytes({3, 64, at::kBFloat16}, at::kCPU));
     EXPECT_LT(half, 0.54);
   });
+}
+
+// Tasks that read the same keys follow each other, and the longest come first.
+TEST(CachedAttention, TasksOfOneGroupFollowEachOther) {
+  const CacheShape shape{2, 16, at::kFloat};
+  const auto block = [&] { return at::empty({1, cache_bytes(shape, at::kCPU)}, at::kByte); };
+  const at::Tensor first = block(), second = block();
+  std::vector<std::vector<at::Tensor>> blocks;
+  std::vector<CachedRun> runs;
+  for (int64_t i = 0; i < 4; ++i) blocks.push_back({i % 2 == 0 ? first : second, block(), block(), block()});
+  for (int64_t i = 0; i < 4; ++i)
+    runs.push_back({i, 1, i == 3 ? 200 : 64 + i, blocks[static_cast<size_t>(i)]});
+  const CachedRows rows(runs, 4, shape, at::kCPU);
+  std::vector<std::pair<int64_t, int64_t>> order;  // row, the first head
+  for (const CachedRows::Task& task : rows.tasks()) {
+    EXPECT_TRUE(task.own);
+    EXPECT_EQ(task.heads, 2);
+    order.emplace_back(task.part.row, task.head);
+  }
+  const std::vector<std::pair<int64_t, int64_t>> want = {{3, 0}, {1, 0}, {3, 2}, {1, 2},
+                                                         {2, 0}, {0, 0}, {2, 2}, {0, 2}};
+  EXPECT_EQ(order, want);
+  EXPECT_TRUE(rows.shared_parts().empty());
 }
 
 // Two sequences with the blocks of one prompt read the same as two with blocks of their own.
