@@ -306,8 +306,9 @@ TEST_P(Families, KeysAndValuesAsIntegers) {
     const at::Tensor exact = test::Sequence(*model).extend(ids).hidden;
     const at::Tensor at_once = test::Sequence(*model, at::kFloat, {}, true).extend(ids).hidden;
     const double error = ((at_once - exact).norm() / exact.norm()).item<double>();
-    EXPECT_LT(error, 0.03);
+    EXPECT_LT(error, 0.05);
     EXPECT_GT(error, 0);
+    if (model->config().rope.common_positions() <= std::ssize(ids)) continue;
     test::Sequence sequence(*model, at::kFloat, {}, true);
     at::Tensor one_by_one;
     for (const int32_t id : ids) one_by_one = sequence.extend({id}).hidden;
