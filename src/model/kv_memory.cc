@@ -12,12 +12,8 @@ constexpr int64_t kSlabBytes = int64_t{4} << 20;
 }  // namespace
 
 KvMemory::KvMemory(int64_t layers, const kernels::CacheShape& shape, at::Device device)
-    : layers_(layers), elements_(kernels::cache_elements(shape, device)), type_(shape.type), device_(device) {
+    : layers_(layers), layer_bytes_(kernels::cache_bytes(shape, device)), int8_(shape.int8), device_(device) {
   in_slab_ = std::max<int64_t>(1, kSlabBytes / block_bytes());
-}
-
-int64_t KvMemory::block_bytes() const {
-  return layers_ * elements_ * static_cast<int64_t>(c10::elementSize(type_));
 }
 
 int64_t KvMemory::bytes() const {
@@ -30,7 +26,8 @@ const at::Tensor& KvMemory::block(int32_t id) {
   if (place < blocks_.size() && blocks_[place].defined()) return blocks_[place];
   at::Tensor memory = slab < slabs_.size() ? slabs_[slab] : at::Tensor();
   if (!memory.defined())
-    memory = tensor::empty({in_slab_, layers_, elements_}, type_, tensor::MemoryKind::workspace, device_);
+    memory =
+        tensor::empty({in_slab_, layers_, layer_bytes_}, at::kByte, tensor::MemoryKind::workspace, device_);
   if (slab >= slabs_.size()) slabs_.resize(slab + 1);
   if (place >= blocks_.size()) blocks_.resize(place + 1);
   slabs_[slab] = memory;

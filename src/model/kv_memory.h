@@ -15,16 +15,17 @@ class KvMemory {
  public:
   KvMemory(int64_t layers, const kernels::CacheShape& shape, at::Device device);
 
-  // The memory of a block, [layers, kernels::cache_elements()]. Error(out_of_memory) leaves all as it was.
+  // The memory of a block, bytes [layers, kernels::cache_bytes()]. Error(out_of_memory) leaves all as it was.
   const at::Tensor& block(int32_t id);
   // Gives the slabs of which no block has an id below `end` back to the system.
   void release(int32_t end = 0);
-  int64_t block_bytes() const;
-  int64_t bytes() const;  // of all slabs
+  int64_t block_bytes() const { return layers_ * layer_bytes_; }
+  int64_t bytes() const;               // of all slabs
+  bool int8() const { return int8_; }  // as kernels::CacheShape has it
 
  private:
-  int64_t layers_, elements_, in_slab_;
-  at::ScalarType type_;
+  int64_t layers_, layer_bytes_, in_slab_;
+  bool int8_;
   at::Device device_;
   std::vector<at::Tensor> slabs_;   // undefined: not allocated
   std::vector<at::Tensor> blocks_;  // by id; undefined: not used yet
@@ -44,6 +45,7 @@ struct SequenceRows {
   std::vector<int32_t> ids;  // of all rows, run by run
   std::vector<Run> runs;
   std::vector<int64_t> wanted;  // rows whose hidden states are returned
+  bool int8 = false;            // as the memory of the blocks has it
 };
 
 }  // namespace trl::model

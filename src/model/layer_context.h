@@ -70,7 +70,7 @@ struct LayerContext {
   std::vector<RopeTables> ropes;                    // one for each kind of layer
   kernels::AttentionPluginPtr attention = nullptr;  // null: the built-in one
   // Decoding: the rows continue these sequences, whose keys and values are cached; null: they are documents.
-  const std::vector<kernels::CachedRun>* cached = nullptr;
+  const kernels::CachedRows* cached = nullptr;
   int64_t layer = 0;               // decoding: the layer's number
   const Wiring* wiring = nullptr;  // null: the model alone
   // Training: the seeds of this layer's dropout, and of that of the adapter's terms; empty: no dropout.

@@ -193,11 +193,12 @@ class Model {
     const int64_t limit = config().rope.original_max_position_embeddings;
     return config().rope.type == "longrope" && held > 0 && held <= limit && reach > limit;
   }
-  // Memory for that, for a computation of this type.
-  KvMemory kv_memory(at::ScalarType compute) const;
+  // Memory for that, for a computation of this type; int8: as kernels::CacheShape has it.
+  KvMemory kv_memory(at::ScalarType compute, bool int8 = false) const;
 
  private:
   void check(const ForwardInput& input) const;
+  kernels::CacheShape cache_shape(at::ScalarType wanted, bool int8) const;
   std::vector<Slot> slots() const;
   Slot slot(Parameter* weight, Parameter* bias, adapter::ModuleKind kind, int64_t layer) const;
   void add_layer_slots(int64_t index, std::vector<Slot>& slots) const;

@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "kernels/attention/cached_rows.h"
 #include "kernels/gemm/gemm.h"
 #include "model/model.h"
 #include "tensor/device.h"
@@ -46,10 +47,12 @@ at::Tensor picked(const at::Tensor& x, const std::vector<int64_t>& rows) {
 
 }  // namespace
 
-KvMemory Model::kv_memory(at::ScalarType wanted) const {
-  return {config().num_hidden_layers,
-          {config().num_key_value_heads, config().head_dim, compute(wanted)},
-          device_};
+kernels::CacheShape Model::cache_shape(at::ScalarType wanted, bool int8) const {
+  return {config().num_key_value_heads, config().head_dim, compute(wanted), int8};
+}
+
+KvMemory Model::kv_memory(at::ScalarType wanted, bool int8) const {
+  return {config().num_hidden_layers, cache_shape(wanted, int8), device_};
 }
 
 std::vector<RopeTables> Model::ropes_by_run(const SequenceRows& rows, const at::Tensor& position_ids) const {
@@ -84,7 +87,9 @@ Output Model::extend(const SequenceRows& rows, at::ScalarType wanted,
     runs.push_back({begin, run.rows, run.position, run.blocks});
     begin += run.rows;
   }
-  shared.cached = &runs;
+  const kernels::CachedRows cached(runs, config().num_attention_heads, cache_shape(wanted, rows.int8),
+                                   device_);
+  shared.cached = &cached;
   at::Tensor x = embed(input, {}, shared);
   for (const auto& layer : layers_) {
     x = layer->forward(x, shared).stream;

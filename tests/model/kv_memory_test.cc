@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/memory/system_memory.h"
 #include "tensor/counting_host.h"
 #include "tensor/memory/counted.h"
 
@@ -69,6 +70,30 @@ TEST_F(KvMemoryTest, GivesSlabsBackFromTheEnd) {
   EXPECT_EQ(memory.bytes(), 0);
   memory.block(0).fill_(1);  // is allocated again
   EXPECT_EQ(memory.bytes(), slab);
+}
+
+TEST_F(KvMemoryTest, IntegersTakeABytePerElementAndAScale) {
+  const KvMemory memory(2, {2, 16, at::kFloat, true}, at::kCPU);
+  EXPECT_TRUE(memory.int8());
+  EXPECT_EQ(memory.block_bytes(), 2 * 2 * kernels::kCacheRows * 2 * (16 + 4));
+}
+
+// The pages go back to the system, and blocks that are used again take no more than their slabs.
+TEST_F(KvMemoryTest, ReleasedPagesAreNotResident) {
+  constexpr int64_t kMegabyte = int64_t{1} << 20;
+  KvMemory memory = small(64);
+  const auto touch = [&](int64_t bytes) {
+    for (int32_t id = 0; id * memory.block_bytes() < bytes; ++id) memory.block(id).fill_(1);
+  };
+  touch(kMegabyte);
+  memory.release();
+  const int64_t before = base::resident_bytes();
+  touch(128 * kMegabyte);
+  EXPECT_GT(base::resident_bytes() - before, 120 * kMegabyte);
+  memory.release();
+  EXPECT_LT(base::resident_bytes() - before, 8 * kMegabyte);
+  touch(kMegabyte);
+  EXPECT_LT(base::resident_bytes() - before, 16 * kMegabyte);
 }
 
 TEST_F(KvMemoryTest, WhatDoesNotFitLeavesAllAsItWas) {

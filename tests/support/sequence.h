@@ -10,8 +10,8 @@ namespace trl::test {
 class Sequence {
  public:
   explicit Sequence(const model::Model& model, at::ScalarType compute = at::kFloat,
-                    std::optional<const model::Adapter*> adapter = {})
-      : model_(model), compute_(compute), adapter_(adapter), memory_(model.kv_memory(compute)) {}
+                    std::optional<const model::Adapter*> adapter = {}, bool int8 = false)
+      : model_(model), compute_(compute), adapter_(adapter), memory_(model.kv_memory(compute, int8)) {}
 
   // Appends ids; the hidden state of the result is that of the last one, [1, hidden].
   model::Output extend(const std::vector<int32_t>& ids) {
@@ -21,6 +21,7 @@ class Sequence {
     model::SequenceRows rows{{ids_.begin() + first, ids_.end()}, {{std::ssize(ids_) - first, first}}, {}};
     for (int32_t block = 0; block * kernels::kCacheRows < std::ssize(ids_); ++block)
       rows.runs[0].blocks.push_back(memory_.block(block));
+    rows.int8 = memory_.int8();
     rows.wanted = {std::ssize(ids_) - first - 1};
     return model_.extend(rows, compute_, adapter_);
   }

@@ -3,6 +3,7 @@
 // multiple of eight).
 #include <torch/csrc/api/include/torch/version.h>
 
+#include "kernels/attention/cached_rows.h"
 #include "kernels/path.h"
 #include "kernels/plain.h"
 
@@ -111,37 +112,81 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
   return at::cat(parts, 0);
 }
 
-int64_t cache_elements(const CacheShape& shape) { return 2 * kCacheRows * shape.kv_heads * shape.head_dim; }
+namespace {
 
-// The layer's keys, or values, of positions [begin, end), block by block. A block's layer is [2, kCacheRows,
-// kv_heads, d].
-std::vector<at::Tensor> cached_rows(const CachedRun& run, int64_t layer, int64_t which,
-                                    const at::Tensor& like, int64_t begin, int64_t end) {
-  std::vector<at::Tensor> rows;
+// The keys, or values, of a layer in a block, [kCacheRows, kv_heads, d]; scales: of integers, [kCacheRows,
+// kv_heads, 1].
+struct CachedBlock {
+  at::Tensor elements, scales;
+
+  CachedBlock rows(int64_t first, int64_t count) const {
+    return {elements.narrow(0, first, count),
+            scales.defined() ? scales.narrow(0, first, count) : at::Tensor()};
+  }
+  void keep(const at::Tensor& x) const {
+    if (!scales.defined()) {
+      elements.copy_(x);
+      return;
+    }
+    const at::Tensor most = x.to(at::kFloat).abs().amax(-1, true);
+    scales.copy_(most / 127);
+    const at::Tensor factor = (127 / most).masked_fill(most <= 0x1p-100, 0);
+    elements.copy_((x * factor).round().nan_to_num(0, 0, 0));
+  }
+  at::Tensor read() const { return scales.defined() ? elements * scales : elements; }
+};
+
+int64_t kept_size(const CacheShape& shape) {
+  return shape.int8 ? 1 : static_cast<int64_t>(c10::elementSize(shape.compute));
+}
+
+// which: 0: keys, 1: values. A block's layer has the elements of both, then the scales of both.
+CachedBlock block_of(const at::Tensor& layer, int64_t which, const CacheShape& shape) {
+  const int64_t rows = kCacheRows * shape.kv_heads, bytes = rows * shape.head_dim * kept_size(shape);
+  const auto part = [&](int64_t begin, int64_t size, at::ScalarType type, int64_t width) {
+    return layer.narrow(0, begin, size).view(type).view({kCacheRows, shape.kv_heads, width});
+  };
+  CachedBlock block{part(which * bytes, bytes, shape.int8 ? at::kChar : shape.compute, shape.head_dim), {}};
+  if (shape.int8) block.scales = part(2 * bytes + which * 4 * rows, 4 * rows, at::kFloat, 1);
+  return block;
+}
+
+// The layer's keys, or values, of positions [begin, end), block by block.
+std::vector<CachedBlock> cached_blocks(const CachedRun& run, int64_t layer, int64_t which,
+                                       const CacheShape& shape, int64_t begin, int64_t end) {
+  std::vector<CachedBlock> all;
   for (int64_t at = begin, next; at < end; at = next) {
     next = std::min(end, (at / kCacheRows + 1) * kCacheRows);
-    rows.push_back(run.blocks[static_cast<size_t>(at / kCacheRows)][layer]
-                       .view({2, kCacheRows, like.size(1), like.size(2)})[which]
-                       .narrow(0, at % kCacheRows, next - at));
+    const at::Tensor& block = run.blocks[static_cast<size_t>(at / kCacheRows)];
+    all.push_back(block_of(block[layer], which, shape).rows(at % kCacheRows, next - at));
   }
-  return rows;
+  return all;
+}
+
+}  // namespace
+
+int64_t cache_bytes(const CacheShape& shape) {
+  return 2 * kCacheRows * shape.kv_heads * (shape.head_dim * kept_size(shape) + (shape.int8 ? 4 : 0));
 }
 
 at::Tensor cached_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                            at::ArrayRef<CachedRun> runs, int64_t layer, const AttentionOptions& options) {
+                            const CachedRows& rows, int64_t layer, const AttentionOptions& options) {
   AttentionOptions own = options;
   own.dropout = {};
   std::vector<at::Tensor> parts;
-  for (const CachedRun& run : runs) {
+  for (const CachedRun& run : rows.runs()) {
     const int64_t end = run.position + run.rows;
     std::vector<at::Tensor> seen;
     for (const auto& [which, from] : {std::pair{0, k}, std::pair{1, v}}) {
       int64_t row = run.begin;
-      for (const at::Tensor& to : cached_rows(run, layer, which, k, run.position, end)) {
-        to.copy_(from.narrow(0, row, to.size(0)));
-        row += to.size(0);
+      for (const CachedBlock& to : cached_blocks(run, layer, which, rows.shape(), run.position, end)) {
+        to.keep(from.narrow(0, row, to.elements.size(0)));
+        row += to.elements.size(0);
       }
-      seen.push_back(at::cat(cached_rows(run, layer, which, k, 0, end), 0));
+      std::vector<at::Tensor> read;
+      for (const CachedBlock& block : cached_blocks(run, layer, which, rows.shape(), 0, end))
+        read.push_back(block.read());
+      seen.push_back(at::cat(read, 0));
     }
     parts.push_back(segment(q.narrow(0, run.begin, run.rows), seen[0], seen[1], {}, own));
   }
