@@ -59,8 +59,8 @@ std::vector<RopeTables> Model::ropes_by_run(const SequenceRows& rows, const at::
   return all;
 }
 
-Output Model::extend(const SequenceRows& rows, at::ScalarType wanted,
-                     std::optional<const Adapter*> adapter) const {
+Output Model::extend(const SequenceRows& rows, at::ScalarType wanted, std::optional<const Adapter*> adapter,
+                     const NarrowWeights* narrow) const {
   if (rows.ids.empty()) fail(Status::invalid_argument, "no token to extend a sequence with");
   const at::NoGradGuard no_grad;
   const kernels::IndependentRows independent;
@@ -77,6 +77,7 @@ Output Model::extend(const SequenceRows& rows, at::ScalarType wanted,
     begin += run.rows;
   }
   shared.cached = &runs;
+  shared.narrow = narrow;
   at::Tensor x = embed(input, {}, shared);
   for (const auto& layer : layers_) {
     x = layer->forward(x, shared).stream;
@@ -84,7 +85,9 @@ Output Model::extend(const SequenceRows& rows, at::ScalarType wanted,
   }
   check_files();
   const at::Tensor states = picked(x, rows.wanted);
-  return {kernels::norm(states, shared.placed(norm_)), {}, head_with(adapter_of(options))};
+  UsedHead head = head_with(adapter_of(options));
+  if (narrow != nullptr) head.narrow = narrow->of(head.weight);
+  return {kernels::norm(states, shared.placed(norm_)), {}, head};
 }
 
 }  // namespace trl::model

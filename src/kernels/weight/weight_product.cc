@@ -104,6 +104,7 @@ std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> pr
   std::vector<at::Tensor> outputs;
   const bool few = x.size(0) <= kSkinnyRows || IndependentRows::active();
   const bool skinny = few && std::ranges::all_of(projections, [&](const Projection& p) {
+                        if (p.narrow != nullptr) return true;
                         return !p.transposed && !in_int8(p, compute) &&
                                (p.weight->encoded() != nullptr || p.weight->dtype() == compute);
                       });
@@ -119,9 +120,14 @@ std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> pr
   const auto values = [&](Parameter& w) { return *readings.emplace_back(w.read()); };
   for (const Projection& p : projections) {
     outputs.push_back(tensor::empty({x.size(0), p.out()}, compute, MemoryKind::activations));
+    const at::Tensor bias = p.bias != nullptr ? values(*p.bias) : at::Tensor();
+    if (p.narrow != nullptr) {
+      products.push_back({{}, bias, outputs.back(), nullptr, 0, p.narrow});
+      continue;
+    }
     const tensor::Encoded* const encoded = p.weight->encoded();
-    products.push_back({encoded == nullptr ? values(*p.weight) : at::Tensor(),
-                        p.bias != nullptr ? values(*p.bias) : at::Tensor(), outputs.back(), encoded});
+    products.push_back(
+        {encoded == nullptr ? values(*p.weight) : at::Tensor(), bias, outputs.back(), encoded});
   }
   skinny_products(x, products);
   for (size_t i = 0; i < added.size(); ++i)

@@ -8,7 +8,9 @@
 namespace trl::tensor {
 
 Writing::~Writing() {
-  if (parameter_ != nullptr) parameter_->copy_is_current_ = false;
+  if (parameter_ == nullptr) return;
+  parameter_->copy_is_current_ = false;
+  ++parameter_->changes_;
 }
 
 Parameter::Parameter(std::string own_name, at::Tensor values)
@@ -82,16 +84,19 @@ void Parameter::replace(at::Tensor values) {
   need_numbers(*this, "replaced");
   values_ = std::move(values);
   copy_ = at::Tensor();
+  ++changes_;
 }
 
 void Parameter::hold(std::shared_ptr<const Encoded> values) {
   encoded_ = std::move(values);
   values_ = copy_ = at::Tensor();
+  ++changes_;
 }
 
 void Parameter::hold(at::Tensor numbers) {
   values_ = std::move(numbers);
   encoded_.reset();
+  ++changes_;
 }
 
 void Parameter::decode() { hold(decoded(*encoded_, encoded_type_, MemoryKind::weights)); }

@@ -89,6 +89,8 @@ class Parameter {
   bool copies_are_brief() const { return brief_copies_; }
   void drop_copy() { copy_ = at::Tensor(); }  // the next reading makes it again
   Writing write();
+  // Counts the times that values were written or replaced: equal counts mean equal values.
+  uint64_t changes() const { return changes_; }
   void replace(at::Tensor values);  // may change the shape; not while a trainer lives
 
   // The encoded values; null: the values are numbers.
@@ -128,6 +130,7 @@ class Parameter {
   at::ScalarType encoded_type_ = at::kFloat;
   at::Tensor copy_;  // in another type, if copies are kept
   bool copy_is_current_ = false;
+  uint64_t changes_ = 0;
   bool keeps_copies_ = false;
   bool brief_copies_ = false;
   bool has_trainer_ = false;

@@ -1,0 +1,177 @@
+// usage: rows_bench [--threads N] [--layers N] [--seconds S]
+// Products of few rows with all projections of a decoder, whose layers have the shape of Qwen2.5-0.5B's, by
+// the form of the weights: milliseconds, the GB/s that weights are read with, and the share of the roofline.
+// That is the bytes of the weights over the bandwidth of reading, or the operations over the peak of a large
+// product in bfloat16 (for copies in codes: in 8-bit integers), whichever takes longer. Medians.
+#include <CLI/CLI.hpp>
+#include <cstring>
+#include <deque>
+
+#include "io/four_bit.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_int8.h"
+#include "kernels/op.h"
+#include "kernels/weight/encoded_weight.h"
+#include "kernels/weight/narrow_weight.h"
+#include "kernels/weight/weight_product.h"
+#include "support/repeat.h"
+#include "support/runs.h"
+
+namespace {
+
+using namespace trl::bench;
+using namespace trl::kernels;
+using trl::tensor::Encoded;
+
+double median(std::vector<double> all) {
+  std::nth_element(all.begin(), all.begin() + std::ssize(all) / 2, all.end());
+  return all[all.size() / 2];
+}
+
+struct Machine {
+  double bandwidth = 0, peak = 0, int8_peak = 0;  // bytes and operations a second
+};
+
+double bandwidth(double seconds) {
+  const at::Tensor memory = at::full({int64_t{512} << 20}, 2, at::kByte);
+  const double time = best_seconds(seconds, [&] {
+    trl::tensor::parallel_for(512, 1, [&](int64_t begin, int64_t end) {
+      if (std::memchr(memory.data_ptr<uint8_t>() + (begin << 20), 1, (end - begin) << 20) != nullptr)
+        std::abort();
+    });
+  });
+  return static_cast<double>(memory.numel()) / time;
+}
+
+Machine measure_machine(double seconds) {
+  constexpr int64_t kSize = 2048;
+  const at::Tensor x = at::randn({kSize, kSize}).to(at::kBFloat16);
+  Parameter w("w", at::randn({kSize, kSize}).to(at::kBFloat16));
+  Projection p{&w};
+  const double operations = 2.0 * kSize * kSize * kSize;
+  Machine machine{bandwidth(seconds), operations / best_seconds(seconds, [&] { project(x, p); }), 0};
+  if (has_int8_products()) {
+    const Int8Products codes(p);
+    p.int8 = &codes;
+    machine.int8_peak = operations / best_seconds(seconds, [&] { project(x, p); });
+  }
+  return machine;
+}
+
+std::shared_ptr<const Encoded> nf4(int64_t out, int64_t in) {
+  FourBitValues values;
+  values.codes = at::randint(0, 256, {out * in / 2}, at::kByte);
+  values.absmax = at::rand({out * in / 64}) * 0.1;
+  return four_bit_weight({out, in}, std::move(values));
+}
+
+std::shared_ptr<const Encoded> int8_rows(int64_t out, int64_t in) {
+  return int8_weight({out, in}, at::randint(-127, 128, {out, in}, at::kChar), at::rand({out}));
+}
+
+std::shared_ptr<const Encoded> ggml(const char* name, int64_t out, int64_t in) {
+  const trl::io::GgmlType& type = *trl::io::find_ggml_type(name);
+  static std::deque<at::Tensor> kept;
+  const at::Tensor& bytes =
+      kept.emplace_back(at::randint(0x20, {out * in / type.block * type.bytes}, at::kByte));
+  return ggml_weight(nullptr, {name, type.number, {out, in}, bytes.data_ptr(), bytes.nbytes()});
+}
+
+// The projections of a decoder: those of a group read the same rows, and are computed together.
+class Decoder {
+ public:
+  Decoder(const std::string& form, int64_t layers) {
+    for (int64_t i = 0; i < layers; ++i)
+      for (const auto& [in, outs] : kShapes) add(form, in, outs);
+  }
+  double bytes() const { return bytes_; }
+  double operations() const { return operations_; }  // for a row
+
+  void compute(const std::vector<at::Tensor>& xs) const {
+    const IndependentRows independent;
+    for (size_t i = 0; i < groups_.size(); ++i) project(xs[i % kShapes.size()], groups_[i]);
+  }
+  static std::vector<at::Tensor> inputs(int64_t rows) {
+    std::vector<at::Tensor> xs;
+    for (const auto& [in, outs] : kShapes) xs.push_back(at::randn({rows, in}).to(at::kBFloat16));
+    return xs;
+  }
+
+ private:
+  struct Shape {
+    int64_t in;
+    std::vector<int64_t> outs;
+  };
+  inline static const std::vector<Shape> kShapes = {
+      {896, {896, 128, 128}}, {896, {896}}, {896, {4864, 4864}}, {4864, {896}}};
+
+  void add(const std::string& form, int64_t in, const std::vector<int64_t>& outs) {
+    std::vector<Projection>& group = groups_.emplace_back();
+    for (const int64_t out : outs) {
+      Projection p{&parameter(form, out, in)};
+      bytes_ += (form == "float32" ? 4.0 : form == "bfloat16" ? 2.0 : 1.0) * static_cast<double>(out * in);
+      if (form == "nf4" || form == "Q4_0") bytes_ -= (1 - 4.5 / 8) * static_cast<double>(out * in);
+      if (form.starts_with("copy")) {
+        const auto type = form == "copy int8" ? NarrowType::int8 : NarrowType::int4;
+        p.narrow = &copies_.emplace_back(*p.weight, false, type);
+        bytes_ += static_cast<double>(p.narrow->bytes() - out * in);
+      }
+      operations_ += 2 * static_cast<double>(out * in);
+      group.push_back(p);
+    }
+  }
+  Parameter& parameter(const std::string& form, int64_t out, int64_t in) {
+    if (form == "nf4") return parameters_.emplace_back("w", nf4(out, in), at::kBFloat16);
+    if (form == "int8") return parameters_.emplace_back("w", int8_rows(out, in), at::kBFloat16);
+    if (form[0] == 'Q') return parameters_.emplace_back("w", ggml(form.c_str(), out, in), at::kBFloat16);
+    return parameters_.emplace_back("w", at::randn({out, in}).mul_(0.05).to(at::kBFloat16));
+  }
+
+  std::deque<Parameter> parameters_;
+  std::deque<NarrowWeight> copies_;
+  std::vector<std::vector<Projection>> groups_;
+  double bytes_ = 0, operations_ = 0;
+};
+
+void measure(const Machine& machine, const std::string& form, int64_t layers, double seconds) {
+  const Decoder decoder(form, layers);
+  const double peak = form.starts_with("copy") && machine.int8_peak > 0 ? machine.int8_peak : machine.peak;
+  for (const int64_t rows : {1, 8, 32}) {
+    const std::vector<at::Tensor> xs = Decoder::inputs(rows);
+    const double time = median(repeat(seconds, [&] { decoder.compute(xs); }));
+    const double roof = std::max(decoder.bytes() / machine.bandwidth,
+                                 static_cast<double>(rows) * decoder.operations() / peak);
+    print({{"bench", "rows"},
+           {"form", form},
+           {"rows", rows},
+           {"ms", 1e3 * time},
+           {"gb_s", 1e-9 * decoder.bytes() / time},
+           {"share", roof / time}});
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Products of few rows");
+  int threads = 0;
+  int64_t layers = 12;
+  double seconds = 0.5;
+  std::vector<std::string> forms = {"bfloat16", "copy int8", "copy int4", "int8", "nf4", "Q8_0", "Q4_0"};
+  app.add_option("--threads", threads, "(default: all)");
+  app.add_option("--layers", layers, "of the decoder");
+  app.add_option("--seconds", seconds, "for each number");
+  app.add_option("--forms", forms, "of weights");
+  CLI11_PARSE(app, argc, argv);
+  trl::tensor::set_threads(threads);
+  const at::NoGradGuard no_grad;
+  const at::Tensor held =
+      trl::tensor::empty({1}, at::kFloat, trl::tensor::MemoryKind::weights);  // as a model is
+  const Machine machine = measure_machine(seconds);
+  print({{"bench", "machine"},
+         {"gb_s", 1e-9 * machine.bandwidth},
+         {"gflops", 1e-9 * machine.peak},
+         {"int8_gops", 1e-9 * machine.int8_peak}});
+  for (const std::string& form : forms) measure(machine, form, layers, seconds);
+  return 0;
+}
