@@ -188,7 +188,7 @@ class Model {
   // narrow: copies to compute with, and the head of the result; null: none.
   Output extend(const SequenceRows& rows, at::ScalarType compute, std::optional<const Adapter*> adapter = {},
                 const NarrowWeights* narrow = nullptr) const;
-  // Copies of the weights of this type. Throws Error(unsupported) if the model is on a GPU.
+  // Copies of the weights in this type. Throws Error(unsupported) if the model is on a GPU.
   NarrowWeights narrow_weights(NarrowType type, bool with_head) const;
   // Whether the keys of `held` positions become useless when their sequence reaches `reach`: "longrope" turns
   // every position differently once a text is longer than the original context.

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "model/model.h"
 
 namespace trl::model {
@@ -12,6 +14,10 @@ namespace {
 
 constexpr std::pair<std::string_view, NarrowType> kNarrowTypes[] = {
     {"bfloat16", NarrowType::bfloat16}, {"int8", NarrowType::int8}, {"int4", NarrowType::int4}};
+
+std::string_view type_name(NarrowType type) {
+  return std::ranges::find(kNarrowTypes, type, [](const auto& one) { return one.second; })->first;
+}
 
 bool is_exact(const tensor::Parameter& weight, NarrowType type) {
   return type == NarrowType::bfloat16 && weight.encoded() == nullptr && weight.dtype() == at::kBFloat16;
@@ -60,8 +66,7 @@ NarrowWeights::Errors NarrowWeights::errors() const {
 
 std::string NarrowWeights::summary() const {
   const Errors all = errors();
-  const auto name = std::ranges::find(kNarrowTypes, type_, [](const auto& one) { return one.second; })->first;
-  std::string text = fmt::format("{} copies of {} weights, {:.0f} MB", name, order_.size(),
+  std::string text = fmt::format("{} copies of {} weights, {:.0f} MB", type_name(type_), order_.size(),
                                  static_cast<double>(bytes()) / 1e6);
   if (order_.empty()) return text;
   return text + fmt::format(": relative error {:.2g}, at most {:.2g} for an output of {}", all.mean,
@@ -69,6 +74,13 @@ std::string NarrowWeights::summary() const {
 }
 
 NarrowWeights Model::narrow_weights(NarrowType type, bool with_head) const {
+  if (!device_.is_cpu()) {
+    fail_key(
+        "generation_dtype",
+        "generation_dtype: {} is refused, because the model is on {}, and products with such copies of its "
+        "weights are the CPU's: leave it out, or give use_cpu: true",
+        type_name(type), device_.str());
+  }
   std::vector<NarrowWeights::Source> weights;
   for (const auto& layer : layers_)
     for (const kernels::Projection* p : layer->projections()) weights.push_back({p->weight, p->transposed});

@@ -32,10 +32,8 @@ NarrowWeight::NarrowWeight(tensor::Parameter& weight, bool transposed, NarrowTyp
       type_(type),
       outputs_(weight.size(transposed ? 1 : 0)),
       terms_(weight.size(transposed ? 0 : 1)) {
-  if (!weight.device().is_cpu()) {
-    fail(Status::unsupported, "{} is on {}: copies of weights for generation are the CPU's", weight.name,
-         weight.device().str());
-  }
+  need(weight.device().is_cpu() && weight.shape().size() == 2, "NarrowWeight",
+       "a matrix on the CPU is needed");
   copy();
 }
 

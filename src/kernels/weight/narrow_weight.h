@@ -26,7 +26,7 @@ struct NarrowErrors {
 class NarrowWeight {
  public:
   // Copies the weight, [out, in], or [in, out] if transposed; numbers or encoded. The weight must outlive the
-  // copy, which is counted as weights. Throws Error(unsupported) if the weight is not on the CPU.
+  // copy, which is counted as weights.
   NarrowWeight(tensor::Parameter& weight, bool transposed, NarrowType type);
 
   // Copies the weight again if it has changed. The time is that of reading the weight once, and writing the
