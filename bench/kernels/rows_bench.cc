@@ -1,8 +1,8 @@
 // usage: rows_bench [--threads N] [--layers N] [--seconds S]
-// Products of few rows with all projections of a decoder, whose layers have the shape of Qwen2.5-0.5B's, by
-// the form of the weights: milliseconds, the GB/s that weights are read with, and the share of the roofline.
-// That is the bytes of the weights over the bandwidth of reading, or the operations over the peak of a large
-// product in bfloat16 (for copies in codes: in 8-bit integers), whichever takes longer. Medians.
+// Products of few rows with all projections and the head of a decoder of Qwen2.5-0.5B's shape, by the form of
+// the weights: milliseconds, the GB/s that weights are read with, and the share of the roofline. That is the
+// bytes of the weights over the bandwidth of reading, or the operations over the peak of a large product in
+// bfloat16 (for copies in codes: in 8-bit integers), whichever takes longer. Medians.
 #include <CLI/CLI.hpp>
 #include <cstring>
 #include <deque>
@@ -77,56 +77,61 @@ std::shared_ptr<const Encoded> ggml(const char* name, int64_t out, int64_t in) {
   return ggml_weight(nullptr, {name, type.number, {out, in}, bytes.data_ptr(), bytes.nbytes()});
 }
 
-// The projections of a decoder: those of a group read the same rows, and are computed together.
+// Those of a group read the same rows, and are computed together.
+struct Group {
+  int64_t in;
+  std::vector<int64_t> outs;
+};
+const std::vector<Group> kLayer = {{896, {896, 128, 128}}, {896, {896}}, {896, {4864, 4864}}, {4864, {896}}};
+const Group kHead = {896, {151936}};
+
+// The projections of a decoder.
 class Decoder {
  public:
-  Decoder(const std::string& form, int64_t layers) {
+  Decoder(std::string form, int64_t layers) : form_(std::move(form)) {
     for (int64_t i = 0; i < layers; ++i)
-      for (const auto& [in, outs] : kShapes) add(form, in, outs);
+      for (const Group& group : kLayer) add(group);
+    add(kHead);
   }
   double bytes() const { return bytes_; }
   double operations() const { return operations_; }  // for a row
+  bool in_codes() const { return form_.starts_with("copy"); }
 
-  void compute(const std::vector<at::Tensor>& xs) const {
+  // narrow, wide: rows of 896 and of 4,864.
+  void compute(const at::Tensor& narrow, const at::Tensor& wide) const {
     const IndependentRows independent;
-    for (size_t i = 0; i < groups_.size(); ++i) project(xs[i % kShapes.size()], groups_[i]);
-  }
-  static std::vector<at::Tensor> inputs(int64_t rows) {
-    std::vector<at::Tensor> xs;
-    for (const auto& [in, outs] : kShapes) xs.push_back(at::randn({rows, in}).to(at::kBFloat16));
-    return xs;
+    for (const std::vector<Projection>& group : groups_)
+      project(group[0].in() == narrow.size(1) ? narrow : wide, group);
   }
 
  private:
-  struct Shape {
-    int64_t in;
-    std::vector<int64_t> outs;
-  };
-  inline static const std::vector<Shape> kShapes = {
-      {896, {896, 128, 128}}, {896, {896}}, {896, {4864, 4864}}, {4864, {896}}};
-
-  void add(const std::string& form, int64_t in, const std::vector<int64_t>& outs) {
+  void add(const Group& shape) {
     std::vector<Projection>& group = groups_.emplace_back();
-    for (const int64_t out : outs) {
-      Projection p{&parameter(form, out, in)};
-      bytes_ += (form == "float32" ? 4.0 : form == "bfloat16" ? 2.0 : 1.0) * static_cast<double>(out * in);
-      if (form == "nf4" || form == "Q4_0") bytes_ -= (1 - 4.5 / 8) * static_cast<double>(out * in);
-      if (form.starts_with("copy")) {
-        const auto type = form == "copy int8" ? NarrowType::int8 : NarrowType::int4;
+    for (const int64_t out : shape.outs) {
+      Projection p{&parameter(out, shape.in)};
+      const auto count = static_cast<double>(out * shape.in);
+      if (in_codes()) {
+        const auto type = form_ == "copy int8" ? NarrowType::int8 : NarrowType::int4;
         p.narrow = &copies_.emplace_back(*p.weight, false, type);
-        bytes_ += static_cast<double>(p.narrow->bytes() - out * in);
+        bytes_ += static_cast<double>(p.narrow->bytes());
+      } else {
+        bytes_ += count * (form_ == "bfloat16" ? 2.0
+                           : form_ == "int8"   ? 1.0
+                           : form_ == "Q8_0"   ? 8.5 / 8
+                                               : 4.5 / 8);
       }
-      operations_ += 2 * static_cast<double>(out * in);
+      operations_ += 2 * count;
       group.push_back(p);
     }
   }
-  Parameter& parameter(const std::string& form, int64_t out, int64_t in) {
-    if (form == "nf4") return parameters_.emplace_back("w", nf4(out, in), at::kBFloat16);
-    if (form == "int8") return parameters_.emplace_back("w", int8_rows(out, in), at::kBFloat16);
-    if (form[0] == 'Q') return parameters_.emplace_back("w", ggml(form.c_str(), out, in), at::kBFloat16);
-    return parameters_.emplace_back("w", at::randn({out, in}).mul_(0.05).to(at::kBFloat16));
+  Parameter& parameter(int64_t out, int64_t in) {
+    if (form_ == "nf4") return parameters_.emplace_back("w", nf4(out, in), at::kBFloat16);
+    if (form_ == "int8") return parameters_.emplace_back("w", int8_rows(out, in), at::kBFloat16);
+    if (form_[0] == 'Q') return parameters_.emplace_back("w", ggml(form_.c_str(), out, in), at::kBFloat16);
+    return parameters_.emplace_back("w", at::empty({out, in}, at::kBFloat16).uniform_(-0.1, 0.1));
   }
 
+  const std::string form_;
   std::deque<Parameter> parameters_;
   std::deque<NarrowWeight> copies_;
   std::vector<std::vector<Projection>> groups_;
@@ -135,10 +140,11 @@ class Decoder {
 
 void measure(const Machine& machine, const std::string& form, int64_t layers, double seconds) {
   const Decoder decoder(form, layers);
-  const double peak = form.starts_with("copy") && machine.int8_peak > 0 ? machine.int8_peak : machine.peak;
+  const double peak = decoder.in_codes() && machine.int8_peak > 0 ? machine.int8_peak : machine.peak;
   for (const int64_t rows : {1, 8, 32}) {
-    const std::vector<at::Tensor> xs = Decoder::inputs(rows);
-    const double time = median(repeat(seconds, [&] { decoder.compute(xs); }));
+    const at::Tensor narrow = at::randn({rows, 896}).to(at::kBFloat16);
+    const at::Tensor wide = at::randn({rows, 4864}).to(at::kBFloat16);
+    const double time = median(repeat(seconds, [&] { decoder.compute(narrow, wide); }));
     const double roof = std::max(decoder.bytes() / machine.bandwidth,
                                  static_cast<double>(rows) * decoder.operations() / peak);
     print({{"bench", "rows"},
@@ -155,7 +161,7 @@ void measure(const Machine& machine, const std::string& form, int64_t layers, do
 int main(int argc, char** argv) {
   CLI::App app("Products of few rows");
   int threads = 0;
-  int64_t layers = 12;
+  int64_t layers = 24;
   double seconds = 0.5;
   std::vector<std::string> forms = {"bfloat16", "copy int8", "copy int4", "int8", "nf4", "Q8_0", "Q4_0"};
   app.add_option("--threads", threads, "(default: all)");

@@ -103,15 +103,18 @@ std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> pr
   const at::ScalarType compute = x.scalar_type();
   std::vector<at::Tensor> outputs;
   const bool few = x.size(0) <= kSkinnyRows || IndependentRows::active();
-  const bool skinny = few && std::ranges::all_of(projections, [&](const Projection& p) {
-                        if (p.narrow != nullptr) return true;
-                        return !p.transposed && !in_int8(p, compute) &&
-                               (p.weight->encoded() != nullptr || p.weight->dtype() == compute);
-                      });
+  const bool skinny = std::ranges::all_of(projections, [&](const Projection& p) {
+    if (p.narrow != nullptr) return true;
+    return few && !p.transposed && !in_int8(p, compute) &&
+           (p.weight->encoded() != nullptr || p.weight->dtype() == compute);
+  });
   if (!skinny) {
     std::vector<Int8Multiplication> narrow;
-    for (size_t i = 0; i < projections.size(); ++i)
-      outputs.push_back(project(x, projections[i], added.empty() ? TensorFactors() : added[i], narrow));
+    for (size_t i = 0; i < projections.size(); ++i) {
+      const TensorFactors own = added.empty() ? TensorFactors() : added[i];
+      const Projection& p = projections[i];
+      outputs.push_back(p.narrow != nullptr ? project(x, p, own)[0] : project(x, p, own, narrow));
+    }
     if (!narrow.empty()) gemm_int8(x, nullptr, narrow);
     return outputs;
   }
