@@ -148,11 +148,13 @@ void multiply_copy(const at::Tensor& x, const HeadOptions& options, at::Tensor& 
   const auto count = static_cast<int64_t>(own->ids.size());
   const at::Tensor own_logits = tensor::empty({x.size(0), count}, at::kFloat, MemoryKind::workspace);
   skinny_products(x, SkinnyProduct{*read(*own->rows, x.scalar_type()), {}, own_logits});
-  for (int64_t r = 0; r < x.size(0); ++r) {
-    for (int64_t i = 0; i < count; ++i)
-      logits.data_ptr<float>()[r * logits.size(1) + own->ids[static_cast<size_t>(i)]] =
-          own_logits.data_ptr<float>()[r * count + i];
-  }
+  tensor::parallel_for(x.size(0), 16, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      for (int64_t i = 0; i < count; ++i)
+        logits.data_ptr<float>()[r * logits.size(1) + own->ids[static_cast<size_t>(i)]] =
+            own_logits.data_ptr<float>()[r * count + i];
+    }
+  });
 }
 
 void multiply_encoded(const at::Tensor& x, const tensor::Encoded& head, at::Tensor& logits) {

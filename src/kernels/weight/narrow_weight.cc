@@ -4,6 +4,7 @@
 
 #include "kernels/op.h"
 #include "kernels/plain.h"
+#include "tensor/memory/rehearsal.h"
 
 namespace trl::kernels {
 
@@ -38,7 +39,8 @@ NarrowWeight::NarrowWeight(tensor::Parameter& weight, bool transposed, NarrowTyp
 }
 
 void NarrowWeight::refresh() {
-  if (changes_ != weight_->changes()) copy();
+  const bool rehearsed = tensor::Rehearsal::current() != nullptr;  // the copy would stay as it is
+  if (changes_ != weight_->changes() && !rehearsed) copy();
 }
 
 // A panel's rows are read in place, or else decoded or turned first.
