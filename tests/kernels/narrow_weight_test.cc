@@ -57,7 +57,9 @@ TEST(NarrowWeight, DiffersFromTheWeightByItsErrors) {
           EXPECT_NEAR(errors.worst, by_row.max().item<double>(), 1e-5);
           EXPECT_LT(errors.worst, 2 * limit);
           EXPECT_LT(relative_error(copy.numbers(), wide), limit);
-          if (type == NarrowType::bfloat16 && stored == at::kBFloat16) EXPECT_EQ(errors.errors, 0);
+          if (type == NarrowType::bfloat16 && stored == at::kBFloat16) {
+            EXPECT_EQ(errors.errors, 0);
+          }
         });
       }
     }

@@ -119,7 +119,7 @@ at::Tensor NarrowWeight::numbers() const {
       if (four) {
         const int32_t both = block[group / 2 * 4 * kNarrowOutputs + byte];
         code = group % 2 != 0 ? both >> 4 : both & 15;
-        step = base::to_float(reinterpret_cast<const base::bf16*>(block + 16 * kNarrowOutputs)[place]);
+        step = reinterpret_cast<const at::BFloat16*>(block + 16 * kNarrowOutputs)[place];
       } else {
         code = block[group * 4 * kNarrowOutputs + byte];
         step = reinterpret_cast<const float*>(panel + narrow_blocks(terms_) * block_bytes)[place];
