@@ -39,7 +39,7 @@ at::Tensor projected(const at::Tensor& x, Parameter& w, const NarrowWeight& copy
 
 TEST(NarrowWeight, DiffersFromTheWeightByItsErrors) {
   for (const auto& [type, limit] :
-       {std::pair{NarrowType::bfloat16, 2.5e-3}, {NarrowType::int8, 1.2e-2}, {NarrowType::int4, 0.12}}) {
+       {std::pair{NarrowType::bfloat16, 0x1p-8}, {NarrowType::int8, 1.2e-2}, {NarrowType::int4, 0.12}}) {
     for (const at::ScalarType stored : {at::kFloat, at::kBFloat16}) {
       for (const auto& [out, in] : {std::pair{70, 100}, {32, 64}, {1, 1}, {97, 576}}) {
         SCOPED_TRACE(testing::Message() << name_of(type) << " " << stored << " " << out << " x " << in);
@@ -51,10 +51,10 @@ TEST(NarrowWeight, DiffersFromTheWeightByItsErrors) {
           EXPECT_EQ(copy.terms(), in);
           const at::Tensor difference = copy.numbers() - wide;
           const NarrowErrors& errors = copy.errors();
-          EXPECT_NEAR(std::sqrt(errors.values), wide.norm().item<double>(), 1e-5);
-          EXPECT_NEAR(std::sqrt(errors.errors), difference.norm().item<double>(), 1e-5);
+          EXPECT_NEAR(std::sqrt(errors.values), wide.norm().item<double>(), 2e-5);
+          EXPECT_NEAR(std::sqrt(errors.errors), difference.norm().item<double>(), 2e-5);
           const at::Tensor by_row = difference.norm(2, {1}) / wide.norm(2, {1});
-          EXPECT_NEAR(errors.worst, by_row.max().item<double>(), 1e-5);
+          EXPECT_NEAR(errors.worst, by_row.max().item<double>(), 2e-5);
           EXPECT_LT(errors.worst, 2 * limit);
           EXPECT_LT(relative_error(copy.numbers(), wide), limit);
           if (type == NarrowType::bfloat16 && stored == at::kBFloat16) {
@@ -284,7 +284,7 @@ TEST(NarrowProducts, MakeTheLogitsOfAHeadAndNotThoseOfItsOwnRows) {
     options.narrow = &copy;
     options.own_rows = &own;
     at::Tensor want = projected(x, head, copy);
-    want.index_copy_(1, at::tensor({5, 299}), at::linear(x, *rows.read()));
+    want.index_copy_(1, at::tensor({5, 299}, at::kLong), at::linear(x, *rows.read()));
     want = at::tanh(want * 0.5 / 20) * 20;
     EXPECT_LT(error_of(head_logits(x, head, options), want), 2e-6) << name_of(type);
     const test::PathScope scope(test::Path::plain);
