@@ -2,9 +2,9 @@
 // Products of few rows with all projections and the head of a decoder of Qwen2.5-0.5B's shape, by the form of
 // the weights: milliseconds, the GB/s that weights are read with, and the share of the roofline. That is the
 // bytes of the weights over the bandwidth of reading, or the operations over the peak of a large product in
-// bfloat16 (for copies in codes: in 8-bit integers), whichever takes longer. Medians.
+// float32 or bfloat16 (for copies in codes: in 8-bit integers), whichever takes longer. Medians.
 #include <CLI/CLI.hpp>
-#include <cstring>
+#include <atomic>
 #include <deque>
 
 #include "io/four_bit.h"
@@ -33,27 +33,39 @@ struct Machine {
 };
 
 double bandwidth(double seconds) {
-  const at::Tensor memory = at::full({int64_t{512} << 20}, 2, at::kByte);
+  const at::Tensor memory = at::ones({int64_t{64} << 20}, at::kLong);
+  std::atomic<int64_t> kept{0};  // so that the reads are not left out
   const double time = best_seconds(seconds, [&] {
-    trl::tensor::parallel_for(512, 1, [&](int64_t begin, int64_t end) {
-      if (std::memchr(memory.data_ptr<uint8_t>() + (begin << 20), 1, (end - begin) << 20) != nullptr)
-        std::abort();
+    trl::tensor::parallel_for(memory.numel() / 8, 1 << 16, [&](int64_t begin, int64_t end) {
+      const auto* at = memory.data_ptr<int64_t>() + 8 * begin;
+      int64_t sums[8] = {};
+      for (int64_t line = begin; line < end; ++line, at += 8) {
+        __builtin_prefetch(at + 512);
+        for (int i = 0; i < 8; ++i) sums[i] += at[i];
+      }
+      kept += sums[0] + sums[1] + sums[2] + sums[3] + sums[4] + sums[5] + sums[6] + sums[7];
     });
   });
-  return static_cast<double>(memory.numel()) / time;
+  return static_cast<double>(memory.nbytes()) / time;
+}
+
+// Operations a second of a product of these.
+double product_peak(const Projection& p, at::ScalarType type, double seconds) {
+  const at::Tensor x = at::randn({p.in(), p.in()}).to(type);
+  const auto side = static_cast<double>(p.in());
+  return 2 * side * side * static_cast<double>(p.out()) / best_seconds(seconds, [&] { project(x, p); });
 }
 
 Machine measure_machine(double seconds) {
-  constexpr int64_t kSize = 2048;
-  const at::Tensor x = at::randn({kSize, kSize}).to(at::kBFloat16);
-  Parameter w("w", at::randn({kSize, kSize}).to(at::kBFloat16));
-  Projection p{&w};
-  const double operations = 2.0 * kSize * kSize * kSize;
-  Machine machine{bandwidth(seconds), operations / best_seconds(seconds, [&] { project(x, p); }), 0};
-  if (has_int8_products()) {
+  Machine machine{bandwidth(seconds), 0, 0};
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    Parameter w("w", at::randn({2048, 2048}).to(type));
+    Projection p{&w};
+    machine.peak = std::max(machine.peak, product_peak(p, type, seconds));
+    if (type == at::kFloat || !has_int8_products()) continue;
     const Int8Products codes(p);
     p.int8 = &codes;
-    machine.int8_peak = operations / best_seconds(seconds, [&] { project(x, p); });
+    machine.int8_peak = product_peak(p, type, seconds);
   }
   return machine;
 }
@@ -97,6 +109,11 @@ class Decoder {
   double operations() const { return operations_; }  // for a row
   bool in_codes() const { return form_.starts_with("copy"); }
 
+  // Makes the copies again, as after an update.
+  void refresh() {
+    for (Parameter& parameter : parameters_) parameter.write();
+    for (NarrowWeight& copy : copies_) copy.refresh();
+  }
   // narrow, wide: rows of 896 and of 4,864.
   void compute(const at::Tensor& narrow, const at::Tensor& wide) const {
     const IndependentRows independent;
@@ -139,8 +156,15 @@ class Decoder {
 };
 
 void measure(const Machine& machine, const std::string& form, int64_t layers, double seconds) {
-  const Decoder decoder(form, layers);
+  Decoder decoder(form, layers);
   const double peak = decoder.in_codes() && machine.int8_peak > 0 ? machine.int8_peak : machine.peak;
+  if (decoder.in_codes()) {
+    const double time = median(repeat(seconds, [&] { decoder.refresh(); }));
+    print({{"bench", "refresh"},
+           {"form", form},
+           {"ms", 1e3 * time},
+           {"weights_s", decoder.operations() / 2 / time}});
+  }
   for (const int64_t rows : {1, 8, 32}) {
     const at::Tensor narrow = at::randn({rows, 896}).to(at::kBFloat16);
     const at::Tensor wide = at::randn({rows, 4864}).to(at::kBFloat16);
