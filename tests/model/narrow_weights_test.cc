@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "config/lora_config.h"
 #include "kernels/compare.h"
 #include "kernels/path.h"
 #include "model/model.h"
@@ -120,6 +121,7 @@ class NarrowWeightsTest : public testing::Test {
 };
 
 TEST_F(NarrowWeightsTest, AreMadeOfProjectionsAndTheHeadUnlessItIsExcluded) {
+  TRL_NEED_GOLDEN("models/llama3");
   const auto model = Model::open(tiny("llama3"), "float32");
   for (const bool head : {false, true}) {
     const NarrowWeights narrow = model->narrow_weights(NarrowType::int8, head);
@@ -132,6 +134,7 @@ TEST_F(NarrowWeightsTest, AreMadeOfProjectionsAndTheHeadUnlessItIsExcluded) {
 }
 
 TEST_F(NarrowWeightsTest, TheLookupOfATiedEmbeddingIsExact) {
+  TRL_NEED_GOLDEN("models/qwen2");
   const auto model = Model::open(tiny("qwen2"), "float32");
   ASSERT_EQ(model->head().name, "model.embed_tokens.weight");
   const auto all = sequences(3);
@@ -150,6 +153,7 @@ TEST_F(NarrowWeightsTest, TheLookupOfATiedEmbeddingIsExact) {
 }
 
 TEST_F(NarrowWeightsTest, FollowTheWeightsWhenRefreshed) {
+  TRL_NEED_GOLDEN("models/llama3");
   const auto model = Model::open(tiny("llama3"), "float32");
   const auto all = sequences(5);
   for (const NarrowType type : kTypes) {
@@ -168,7 +172,29 @@ TEST_F(NarrowWeightsTest, FollowTheWeightsWhenRefreshed) {
   }
 }
 
+// Its terms and its own head are used as they are.
+TEST_F(NarrowWeightsTest, AnAdapterIsExactOnTopOfThem) {
+  TRL_NEED_GOLDEN("models/llama3");
+  const auto model = Model::open(tiny("llama3"), "float32");
+  const base::Json config = base::parse_json(
+      R"({"r": 2, "target_modules": ["q_proj", "down_proj"], "modules_to_save": ["lm_head"]})", "test");
+  Adapter& adapter =
+      model->adapters().add("default", config::read_lora_config(config, "test", Status::format), at::kFloat);
+  adapter.start(1);
+  for (Parameter* parameter : adapter.parameters()) parameter->write()->add_(0.1);
+  const auto all = sequences(5);
+  const at::Tensor want = Decoding{*model, nullptr, at::kFloat, &adapter}.logits(all);
+  for (const NarrowType type : kTypes) {
+    const NarrowWeights narrow = model->narrow_weights(type, true);
+    const Decoding decoding{*model, &narrow, at::kFloat, &adapter};
+    EXPECT_LT(relative_error(decoding.logits(all), want), 8 * narrow.errors().mean) << narrow.summary();
+    EXPECT_NE(narrow.of(&model->head()), nullptr);
+    EXPECT_EQ(narrow.of(model->head_with(&adapter).weight), nullptr);
+  }
+}
+
 TEST_F(NarrowWeightsTest, AreCountedAsWeights) {
+  TRL_NEED_GOLDEN("models/llama3");
   test::CountingHost host;
   tensor::set_host(&host);
   {
@@ -182,6 +208,7 @@ TEST_F(NarrowWeightsTest, AreCountedAsWeights) {
 }
 
 TEST_F(NarrowWeightsTest, NumbersOfTheirOwnTypeAreNotCopied) {
+  TRL_NEED_GOLDEN("models/llama3");
   const auto model = Model::open(tiny("llama3"), "bfloat16");
   EXPECT_EQ(model->narrow_weights(NarrowType::bfloat16, true).bytes(), 0);
   EXPECT_GT(model->narrow_weights(NarrowType::int8, true).bytes(), 0);
