@@ -18,8 +18,6 @@ using test::same_bits;
 
 constexpr NarrowType kTypes[] = {NarrowType::bfloat16, NarrowType::int8, NarrowType::int4};
 
-at::Tensor tokens(int64_t count) { return at::arange(count, at::kInt) + 3; }
-
 double relative_error(const at::Tensor& got, const at::Tensor& want) {
   return (got - want).norm().item<double>() / want.norm().item<double>();
 }
