@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "config/lora_config.h"
 #include "kernels/compare.h"
 #include "kernels/path.h"
@@ -20,6 +22,13 @@ constexpr NarrowType kTypes[] = {NarrowType::bfloat16, NarrowType::int8, NarrowT
 
 double relative_error(const at::Tensor& got, const at::Tensor& want) {
   return (got - want).norm().item<double>() / want.norm().item<double>();
+}
+
+// The relative error of one product: that of the copies, and with codes that of the rows too, whose steps are
+// 1 / 127 of the largest of 32 values, 2.2 standard deviations of normal ones, and which are off by a uniform
+// part of a step: 2.2 / 127 / sqrt(12).
+double product_error(const NarrowWeights& narrow) {
+  return std::hypot(narrow.errors().mean, narrow.type() == NarrowType::bfloat16 ? 0 : 0.005);
 }
 
 // Logits of the last tokens of some sequences, computed in one call after all before them in another.
@@ -76,7 +85,7 @@ TEST_P(NarrowFamilies, LogitsAreNearThoseOfTheWeights) {
     EXPECT_GE(narrow.errors().largest, narrow.errors().mean);
     const double error = relative_error(Decoding{*model, &narrow}.logits(all), want);
     EXPECT_GT(error, before) << narrow.summary();
-    EXPECT_LT(error, 8 * narrow.errors().mean) << narrow.summary();
+    EXPECT_LT(error, 8 * product_error(narrow)) << narrow.summary();
     before = error;
   }
 }
@@ -185,7 +194,7 @@ TEST_F(NarrowWeightsTest, AnAdapterIsExactOnTopOfThem) {
   for (const NarrowType type : kTypes) {
     const NarrowWeights narrow = model->narrow_weights(type, true);
     const Decoding decoding{*model, &narrow, at::kFloat, &adapter};
-    EXPECT_LT(relative_error(decoding.logits(all), want), 8 * narrow.errors().mean) << narrow.summary();
+    EXPECT_LT(relative_error(decoding.logits(all), want), 8 * product_error(narrow)) << narrow.summary();
     EXPECT_NE(narrow.of(&model->head()), nullptr);
     EXPECT_EQ(narrow.of(model->head_with(&adapter).weight), nullptr);
   }
