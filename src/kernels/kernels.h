@@ -75,6 +75,7 @@ struct LowRank {
 };
 
 class Int8Products;  // gemm/gemm_int8.h
+class NarrowWeight;  // weight/narrow_weight.h
 
 // Several projections of one x (q, k, v; gate, up): x is rounded and kept once, and grad x is summed in x's
 // type.
@@ -83,6 +84,7 @@ struct Projection {
   Parameter* bias = nullptr;  // null: none
   bool transposed = false;    // the weight is [in, out] (GPT-2)
   LowRank low_rank = {};
+  const NarrowWeight* narrow = nullptr;  // without a gradient: a copy, which is multiplied with instead
   const Int8Products* int8 = nullptr;  // codes of the weight, which is frozen: bfloat16 products are in int8
   int64_t in() const { return weight->size(transposed ? 0 : 1); }
   int64_t out() const { return weight->size(transposed ? 1 : 0); }

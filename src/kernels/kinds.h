@@ -19,6 +19,10 @@ enum class NormKind : int32_t { rms, rms_wide, rms_offset, layer };
 // or 2i and 2i + 1 (GPT-J, Cohere, GLM).
 enum class RopeLayout : int32_t { halves, pairs };
 
+// The types of copies of weights that generation computes with: numbers, or codes in blocks
+// (cpu/cpu_kernels.h).
+enum class NarrowType : int32_t { bfloat16, int8, int4 };
+
 // Positions in a block of keys and values that are kept while sequences grow.
 inline constexpr int64_t kCacheRows = 64;
 

@@ -129,6 +129,7 @@ struct SkinnyProduct {
   // Instead of w: the rows from first_row on, as many as y has columns.
   const tensor::Encoded* encoded = nullptr;
   int64_t first_row = 0;
+  const NarrowWeight* narrow = nullptr;  // instead of w: a copy, all its rows
 };
 void skinny_products(const at::Tensor& x, at::ArrayRef<SkinnyProduct> products);
 inline constexpr int64_t kSkinnyRows = 16;

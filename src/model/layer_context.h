@@ -10,6 +10,7 @@
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/experts/experts.h"
 #include "kernels/kernels.h"
+#include "model/narrow_weights.h"
 #include "model/rope.h"
 
 namespace trl::model {
@@ -71,8 +72,9 @@ struct LayerContext {
   kernels::AttentionPluginPtr attention = nullptr;  // null: the built-in one
   // Decoding: the rows continue these sequences, whose keys and values are cached; null: they are documents.
   const kernels::CachedRows* cached = nullptr;
-  int64_t layer = 0;               // decoding: the layer's number
-  const Wiring* wiring = nullptr;  // null: the model alone
+  int64_t layer = 0;                      // decoding: the layer's number
+  const NarrowWeights* narrow = nullptr;  // decoding: copies to compute with; null: none
+  const Wiring* wiring = nullptr;         // null: the model alone
   // Training: the seeds of this layer's dropout, and of that of the adapter's terms; empty: no dropout.
   std::optional<uint64_t> random = {}, term_random = {};
   TileSizes tiles = {};
@@ -99,6 +101,7 @@ struct LayerContext {
     p.low_rank = terms_of(p.weight);
     p.weight = placed(p.weight);
     p.bias = placed(p.bias);
+    if (narrow != nullptr) p.narrow = narrow->of(p.weight);
     return p;
   }
   std::vector<kernels::Projection> placed(std::vector<kernels::Projection> projections) const {

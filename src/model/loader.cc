@@ -318,7 +318,7 @@ std::shared_ptr<const tensor::Encoded> Loader::narrowed(const std::string& name,
   if (held_ != Held::for_bfloat16 || (type != "F32" && type != "F16" && type != "F64")) return nullptr;
   at::Tensor values = tensor::empty({rows, columns}, at::kBFloat16, tensor::MemoryKind::weights);
   source_.read(name, values);
-  return kernels::narrow_weight(values);
+  return kernels::bfloat16_weight(values);
 }
 
 // [out, in], also for a family whose files have [in, out]; null: it is held as numbers.

@@ -21,6 +21,7 @@
 #include "model/kv_memory.h"
 #include "model/layer_context.h"
 #include "model/loader.h"
+#include "model/narrow_weights.h"
 #include "model/open.h"
 #include "tensor/parameter/parameter.h"
 
@@ -59,6 +60,7 @@ struct ForwardOptions {
 struct UsedHead {
   Parameter* weight = nullptr;
   const kernels::OwnRows* rows = nullptr;
+  const kernels::NarrowWeight* narrow = nullptr;  // a copy that logits are computed with, or null
 };
 
 struct Output {
@@ -149,6 +151,7 @@ class Model {
     kernels::HeadOptions options;
     options.compute = compute(wanted);
     options.own_rows = head.rows;
+    options.narrow = head.narrow;
     if (config().labels > 0) return options;
     options.scale = config().logits_scale;
     options.softcap = config().logits_softcap;
@@ -185,8 +188,11 @@ class Model {
   // row sees its sequence up to itself, and has the same bits whatever rows are computed with it. The result
   // has the hidden states of the rows that are wanted, in this order, without a gradient. adapter: as in
   // ForwardOptions; the same for every row of a sequence.
-  Output extend(const SequenceRows& rows, at::ScalarType compute,
-                std::optional<const Adapter*> adapter = {}) const;
+  // narrow: copies to compute with, and the head of the result; null: none.
+  Output extend(const SequenceRows& rows, at::ScalarType compute, std::optional<const Adapter*> adapter = {},
+                const NarrowWeights* narrow = nullptr) const;
+  // Copies of the weights in this type. Throws Error(unsupported) if the model is on a GPU.
+  NarrowWeights narrow_weights(NarrowType type, bool with_head) const;
   // Whether the keys of `held` positions become useless when their sequence reaches `reach`: "longrope" turns
   // every position differently once a text is longer than the original context.
   bool outgrows(int64_t held, int64_t reach) const {

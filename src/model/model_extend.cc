@@ -70,8 +70,8 @@ std::vector<RopeTables> Model::ropes_by_run(const SequenceRows& rows, const at::
   return all;
 }
 
-Output Model::extend(const SequenceRows& rows, at::ScalarType wanted,
-                     std::optional<const Adapter*> adapter) const {
+Output Model::extend(const SequenceRows& rows, at::ScalarType wanted, std::optional<const Adapter*> adapter,
+                     const NarrowWeights* narrow) const {
   if (rows.ids.empty()) fail(Status::invalid_argument, "no token to extend a sequence with");
   const at::NoGradGuard no_grad;
   const kernels::IndependentRows independent;
@@ -90,6 +90,7 @@ Output Model::extend(const SequenceRows& rows, at::ScalarType wanted,
   const kernels::CachedRows cached(runs, config().num_attention_heads, cache_shape(wanted, rows.int8),
                                    device_);
   shared.cached = &cached;
+  shared.narrow = narrow;
   at::Tensor x = embed(input, {}, shared);
   for (const auto& layer : layers_) {
     x = layer->forward(x, shared).stream;
@@ -97,7 +98,9 @@ Output Model::extend(const SequenceRows& rows, at::ScalarType wanted,
   }
   check_files();
   const at::Tensor states = picked(x, rows.wanted);
-  return {kernels::norm(states, shared.placed(norm_)), {}, head_with(adapter_of(options))};
+  UsedHead head = head_with(adapter_of(options));
+  if (narrow != nullptr) head.narrow = narrow->of(head.weight);
+  return {kernels::norm(states, shared.placed(norm_)), {}, head};
 }
 
 }  // namespace trl::model

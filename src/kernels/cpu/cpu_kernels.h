@@ -240,6 +240,34 @@ struct FromInt8 {
   bool adds;
 };
 
+// A copy of a weight [out, in] in narrow codes, in panels of kNarrowOutputs outputs. A panel has its terms in
+// blocks of kNarrowTerms, whose codes are in the order [four terms][output][term]. int8: a term is (code -
+// 128) * step, and the float32 steps of the outputs follow the last block. int4: a term is (code - 8) * step,
+// a block has the bfloat16 steps of its outputs after its codes, and the codes of the second of two groups of
+// four terms are in the high halves of the first one's bytes. What is beyond the weight is 0.
+inline constexpr int64_t kNarrowOutputs = 32, kNarrowTerms = 32;
+inline constexpr int64_t narrow_blocks(int64_t k) { return (k + kNarrowTerms - 1) / kNarrowTerms; }
+inline constexpr int64_t narrow_block_bytes(bool four_bit) {
+  return four_bit ? kNarrowOutputs * (kNarrowTerms / 2 + 2) : kNarrowOutputs * kNarrowTerms;
+}
+inline constexpr int64_t narrow_panel_bytes(bool four_bit, int64_t k) {
+  return narrow_blocks(k) * narrow_block_bytes(four_bit) + (four_bit ? 0 : kNarrowOutputs * 4);
+}
+inline constexpr int32_t narrow_offset(NarrowType type) { return type == NarrowType::int4 ? 8 : 128; }
+// A block of terms of a row that is multiplied with it: a term is its code * step.
+struct NarrowTerms {
+  int8_t codes[kNarrowTerms];
+  float step;     // the largest absolute value / 127; not finite if a term is not
+  int32_t start;  // -narrow_offset() times the sum of the codes
+};
+struct NarrowPanel {
+  const void* w;  // [outputs, k]
+  int64_t outputs, k;
+  Type type;
+  void* to;
+  float *values, *errors;  // [outputs] each: sums of squares of the values and of the copy's errors
+};
+
 struct CpuKernels {
   const char* name;
   void (*convert)(const void* from, Type from_type, void* to, Type to_type, int64_t count);
@@ -301,6 +329,11 @@ struct CpuKernels {
   bool (*skinny_four_bit)(const Skinny& a, const FourBitRows& w);
   void (*int8)(const Int8Rows&);
   bool (*ggml)(const GgmlRows&);  // false: the block type is not supported here
+  // Products with a narrow copy, int8 or int4: a.w is its panels, a.packed the rows as narrow_terms() writes
+  // them. begin: a multiple of kNarrowOutputs. A sum depends neither on the other rows nor on their number.
+  void (*narrow_encode)(const NarrowPanel&, NarrowType type);
+  void (*narrow_terms)(const Skinny&, NarrowType type, void* to, int64_t begin, int64_t end);  // rows
+  void (*narrow_product)(const Skinny&, NarrowType type, int64_t begin, int64_t end);
   void (*to_int8)(const ToInt8&);
   void (*from_int8)(const FromInt8&);
 };

@@ -140,6 +140,23 @@ void check(const at::Tensor& hidden, const Parameter& head, const HeadTargets& t
   }
 }
 
+// Own rows are not part of the copy: their logits are computed apart.
+void multiply_copy(const at::Tensor& x, const HeadOptions& options, at::Tensor& logits) {
+  skinny_products(x, SkinnyProduct{{}, {}, logits, nullptr, 0, options.narrow});
+  const OwnRows* const own = own_rows(options);
+  if (own == nullptr) return;
+  const auto count = static_cast<int64_t>(own->ids.size());
+  const at::Tensor own_logits = tensor::empty({x.size(0), count}, at::kFloat, MemoryKind::workspace);
+  skinny_products(x, SkinnyProduct{*read(*own->rows, x.scalar_type()), {}, own_logits});
+  tensor::parallel_for(x.size(0), 16, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      for (int64_t i = 0; i < count; ++i)
+        logits.data_ptr<float>()[r * logits.size(1) + own->ids[static_cast<size_t>(i)]] =
+            own_logits.data_ptr<float>()[r * count + i];
+    }
+  });
+}
+
 void multiply_encoded(const at::Tensor& x, const tensor::Encoded& head, at::Tensor& logits) {
   if (x.size(0) <= kSkinnyRows || IndependentRows::active())
     return skinny_products(x, SkinnyProduct{{}, {}, logits, &head});
@@ -214,8 +231,11 @@ at::Tensor head_sweep(const at::Tensor& hidden, Parameter& head, const HeadTarge
 at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOptions& options) {
   at::Tensor logits = tensor::empty({hidden.size(0), head.size(0)}, at::kFloat, MemoryKind::workspace);
   const at::Tensor operand = converted(hidden, options.compute, MemoryKind::workspace);
-  const auto patched = own_rows(options) ? with_own_rows(head, *options.own_rows, options.compute) : nullptr;
-  if (const tensor::Encoded* const encoded = patched ? patched.get() : head.encoded())
+  const bool patches = options.narrow == nullptr && own_rows(options) != nullptr;
+  const auto patched = patches ? with_own_rows(head, *options.own_rows, options.compute) : nullptr;
+  if (options.narrow != nullptr)
+    multiply_copy(operand, options, logits);
+  else if (const tensor::Encoded* const encoded = patched ? patched.get() : head.encoded())
     multiply_encoded(operand, *encoded, logits);
   else if ((hidden.size(0) <= kSkinnyRows || IndependentRows::active()) && head.dtype() == options.compute)
     skinny_products(operand, SkinnyProduct{*read(head, options.compute), {}, logits});

@@ -18,6 +18,8 @@ struct HeadOptions {
   double softcap = 0;  // logits become softcap tanh(logit / softcap) (Gemma 2); 0: they stay
   // Rows that replace rows of the head, which then have no gradient; or null. Not owned.
   const OwnRows* own_rows = nullptr;
+  // A copy of the head, which logits are computed with instead of the head; or null. Not owned.
+  const NarrowWeight* narrow = nullptr;
   // Says that backward will start from the loss itself, or from a sum with it: head_loss() then makes the
   // gradients in the sweep that computes the loss, which saves computing all logits again, and an incoming
   // gradient other than 1 is an Error.

@@ -4,6 +4,7 @@
 #include "kernels/head/head.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"
+#include "kernels/weight/narrow_weight.h"
 
 namespace trl::kernels::plain {
 
@@ -203,6 +204,15 @@ at::Tensor head_sweep(const at::Tensor& hidden, Parameter& head, const HeadTarge
 }
 
 at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOptions& options) {
+  if (options.narrow != nullptr) {
+    const at::Tensor x = hidden.to(options.compute).to(at::kFloat);
+    const at::Tensor logits = narrow_product(x, *options.narrow);
+    if (const OwnRows* const own = own_rows(options)) {
+      const at::Tensor rows = own->rows->read()->to(options.compute).to(at::kFloat);
+      logits.index_copy_(1, ids_of(*own, x.device()), at::linear(x, rows));
+    }
+    return finished(logits, options);
+  }
   const at::Tensor table = table_of(head, options).to(options.compute);
   return finished(wide_product(hidden.to(options.compute), false, table, true).to(at::kFloat), options);
 }

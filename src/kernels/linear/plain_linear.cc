@@ -3,6 +3,7 @@
 #include "kernels/linear/low_rank.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"
+#include "kernels/weight/narrow_weight.h"
 
 namespace trl::kernels::plain {
 
@@ -112,8 +113,13 @@ std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> pro
   for (const Projection& p : projections) {
     at::Tensor bias;
     if (p.bias != nullptr) bias = weight(x, *p.bias).to(compute);
-    const at::Tensor w = weight(x, *p.weight).to(compute), matrix = p.transposed ? w.t() : w;
-    const at::Tensor y = product(operand, matrix, bias);
+    at::Tensor y;
+    if (p.narrow != nullptr) {
+      y = narrow_product(operand, *p.narrow, bias);
+    } else {
+      const at::Tensor w = weight(x, *p.weight).to(compute), matrix = p.transposed ? w.t() : w;
+      y = product(operand, matrix, bias);
+    }
     outputs.push_back(p.low_rank.a == nullptr ? y : adapted(y, operand, p, bias));
   }
   return outputs;

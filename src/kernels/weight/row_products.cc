@@ -40,23 +40,41 @@ void multiply_decoded(const RowProduct& p, int64_t begin, int64_t end, void* row
   }
 }
 
+int64_t packed_bytes(const RowProduct& p) {
+  if (p.narrow == nullptr) return cpu().skinny_bytes(p.args);
+  return p.args.rows * narrow_blocks(p.args.k) * static_cast<int64_t>(sizeof(NarrowTerms));
+}
+
+void pack(const RowProduct& p, void* to) {
+  const int64_t unit = p.narrow == nullptr ? kSkinnyGroup : 1;
+  tensor::parallel_for((p.args.rows + unit - 1) / unit, 1, [&](int64_t begin, int64_t end) {
+    if (p.narrow == nullptr)
+      cpu().skinny_pack(p.args, to, begin, end);
+    else
+      cpu().narrow_terms(p.args, p.narrow->type(), to, begin, end);
+  });
+}
+
+bool packed_alike(const RowProduct& a, const RowProduct& b) {
+  if ((a.narrow == nullptr) != (b.narrow == nullptr)) return false;
+  if (a.narrow != nullptr && a.narrow->type() != b.narrow->type()) return false;
+  return a.args.x == b.args.x && a.args.rows == b.args.rows && a.args.k == b.args.k;
+}
+
 // The rows of the products as the kernels read them: packed once for products that follow each other and read
 // the same ones.
 std::vector<at::Tensor> packed(std::vector<RowProduct>& all) {
   std::vector<at::Tensor> packs;
-  const Skinny* last = nullptr;
+  const RowProduct* last = nullptr;
   for (RowProduct& p : all) {
-    const int64_t bytes = cpu().skinny_bytes(p.args);
+    const int64_t bytes = packed_bytes(p);
     if (bytes == 0) continue;
-    const Skinny& a = p.args;
-    if (last == nullptr || last->x != a.x || last->rows != a.rows || last->k != a.k) {
+    if (last == nullptr || !packed_alike(*last, p)) {
       packs.push_back(tensor::empty({bytes}, at::kByte, MemoryKind::workspace));
-      void* const to = packs.back().data_ptr();
-      tensor::parallel_for((a.rows + kSkinnyGroup - 1) / kSkinnyGroup, 1,
-                           [&](int64_t begin, int64_t end) { cpu().skinny_pack(a, to, begin, end); });
+      pack(p, packs.back().data_ptr());
     }
     p.args.packed = packs.back().data_ptr();
-    last = &p.args;
+    last = &p;
   }
   return packs;
 }
@@ -112,7 +130,9 @@ void multiply_rows(std::vector<RowProduct> all) {
         const int64_t to = std::min(begin + piece, starts[i + 1]) - starts[i];
         if (from >= to) continue;
         const int64_t last = std::min(to * kUnit, all[i].outputs);
-        if (all[i].encoded == nullptr)
+        if (all[i].narrow != nullptr)
+          cpu().narrow_product(all[i].args, all[i].narrow->type(), from * kUnit, last);
+        else if (all[i].encoded == nullptr)
           cpu().skinny(all[i].args, from * kUnit, last);
         else
           multiply_decoded(all[i], from * kUnit, last, mine);
@@ -149,8 +169,10 @@ void skinny_products(const at::Tensor& x, at::ArrayRef<SkinnyProduct> products) 
   std::vector<RowProduct> all;
   for (const SkinnyProduct& p : products) {
     const bool biased = p.bias.defined(), dense = p.encoded == nullptr;
+    const at::Tensor w = p.narrow != nullptr ? p.narrow->values() : p.w;
+    const bool codes = p.narrow != nullptr && p.narrow->type() != NarrowType::bfloat16;
     const Skinny args{x.data_ptr(),
-                      dense ? p.w.data_ptr() : nullptr,
+                      dense ? w.data_ptr() : nullptr,
                       biased ? p.bias.data_ptr() : nullptr,
                       p.y.data_ptr(),
                       x.size(0),
@@ -158,10 +180,10 @@ void skinny_products(const at::Tensor& x, at::ArrayRef<SkinnyProduct> products) 
                       x.size(1),
                       p.y.size(1),
                       type_of(x),
-                      dense ? type_of(p.w) : type_of(x),
+                      dense && !codes ? type_of(w) : type_of(x),
                       biased ? type_of(p.bias) : Type::f32,
                       type_of(p.y)};
-    all.push_back({args, p.encoded, p.first_row, p.y.size(1)});
+    all.push_back({args, p.encoded, p.first_row, p.y.size(1), codes ? p.narrow : nullptr});
   }
   multiply_rows(std::move(all));
 }

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/weight/narrow_weight.h"
 #include "tensor/parameter/parameter.h"
 
 namespace trl::kernels {
@@ -14,6 +15,7 @@ struct RowProduct {
   // Instead of args.w: the rows from first_row on, as many as there are outputs.
   const tensor::Encoded* encoded = nullptr;
   int64_t first_row = 0, outputs = 0;
+  const NarrowWeight* narrow = nullptr;  // instead of args.w: its codes
 };
 // Computes all of them, divided among the threads together.
 void multiply_rows(std::vector<RowProduct> all);

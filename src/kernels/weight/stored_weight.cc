@@ -161,7 +161,7 @@ std::shared_ptr<const tensor::Encoded> stored_weight(const io::TensorView& view)
   return std::make_shared<StoredWeight>(view);
 }
 
-std::shared_ptr<const tensor::Encoded> narrow_weight(const at::Tensor& values) {
+std::shared_ptr<const tensor::Encoded> bfloat16_weight(const at::Tensor& values) {
   io::TensorView view;
   view.type = io::ElementType::bf16;
   view.type_name = "BF16";

@@ -15,7 +15,7 @@ namespace trl::kernels {
 std::shared_ptr<const tensor::Encoded> stored_weight(const io::TensorView& view);
 
 // A bfloat16 matrix in memory, for a weight of wider numbers whose products are in bfloat16.
-std::shared_ptr<const tensor::Encoded> narrow_weight(const at::Tensor& values);
+std::shared_ptr<const tensor::Encoded> bfloat16_weight(const at::Tensor& values);
 
 // The view as a tensor of its own type, f32 or bf16, which must not be written to.
 at::Tensor stored_tensor(const io::TensorView& view);

@@ -103,14 +103,18 @@ std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> pr
   const at::ScalarType compute = x.scalar_type();
   std::vector<at::Tensor> outputs;
   const bool few = x.size(0) <= kSkinnyRows || IndependentRows::active();
-  const bool skinny = few && std::ranges::all_of(projections, [&](const Projection& p) {
-                        return !p.transposed && !in_int8(p, compute) &&
-                               (p.weight->encoded() != nullptr || p.weight->dtype() == compute);
-                      });
+  const bool skinny = std::ranges::all_of(projections, [&](const Projection& p) {
+    if (p.narrow != nullptr) return true;
+    return few && !p.transposed && !in_int8(p, compute) &&
+           (p.weight->encoded() != nullptr || p.weight->dtype() == compute);
+  });
   if (!skinny) {
     std::vector<Int8Multiplication> narrow;
-    for (size_t i = 0; i < projections.size(); ++i)
-      outputs.push_back(project(x, projections[i], added.empty() ? TensorFactors() : added[i], narrow));
+    for (size_t i = 0; i < projections.size(); ++i) {
+      const TensorFactors own = added.empty() ? TensorFactors() : added[i];
+      const Projection& p = projections[i];
+      outputs.push_back(p.narrow != nullptr ? project(x, p, own)[0] : project(x, p, own, narrow));
+    }
     if (!narrow.empty()) gemm_int8(x, nullptr, narrow);
     return outputs;
   }
@@ -119,9 +123,14 @@ std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> pr
   const auto values = [&](Parameter& w) { return *readings.emplace_back(w.read()); };
   for (const Projection& p : projections) {
     outputs.push_back(tensor::empty({x.size(0), p.out()}, compute, MemoryKind::activations));
+    const at::Tensor bias = p.bias != nullptr ? values(*p.bias) : at::Tensor();
+    if (p.narrow != nullptr) {
+      products.push_back({{}, bias, outputs.back(), nullptr, 0, p.narrow});
+      continue;
+    }
     const tensor::Encoded* const encoded = p.weight->encoded();
-    products.push_back({encoded == nullptr ? values(*p.weight) : at::Tensor(),
-                        p.bias != nullptr ? values(*p.bias) : at::Tensor(), outputs.back(), encoded});
+    products.push_back(
+        {encoded == nullptr ? values(*p.weight) : at::Tensor(), bias, outputs.back(), encoded});
   }
   skinny_products(x, products);
   for (size_t i = 0; i < added.size(); ++i)
