@@ -150,7 +150,7 @@ struct Skinny {
   int64_t rows, k, x_stride, y_stride;
   Type x_type, w_type, bias_type, y_type;
   bool near = false;             // w is in the first-level cache
-  const void* packed = nullptr;  // x from skinny_pack(), if skinny_bytes() is not 0
+  const void* packed = nullptr;  // x from skinny_pack(), unless by_columns
   bool by_columns = false;       // w is [k, n]
   int64_t w_stride = 0;          // elements between the rows of w; 0: they are adjacent
 };
@@ -284,6 +284,7 @@ struct CpuKernels {
   float (*dot)(const void* a, const void* b, Type type, int64_t count);
   // Bytes of x in the form that skinny() reads; 0: it reads x itself.
   int64_t (*skinny_bytes)(const Skinny&);
+  int64_t (*skinny_rows)(const Skinny&);  // how many rows of a weight should be decoded for it at a time
   void (*skinny_pack)(const Skinny&, void* to, int64_t begin, int64_t end);  // groups of kSkinnyGroup rows
   // A sum depends neither on the other rows nor on their number.
   void (*skinny)(const Skinny&, int64_t begin, int64_t end);

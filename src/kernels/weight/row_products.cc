@@ -11,9 +11,6 @@ constexpr int64_t kUnit = 32;  // outputs
 
 int64_t size_of(Type type) { return type == Type::f32 ? 4 : 2; }
 
-// Rows of a weight decoded at a time. A few stay in the first-level cache; tiles take more.
-int64_t decoded_rows(const Skinny& a) { return a.packed != nullptr ? kUnit : 4; }
-
 // The product's outputs from `begin` on, whose weights are in `rows`.
 Skinny part_of(const Skinny& whole, int64_t begin, const void* rows) {
   const auto moved = [&](const void* at, Type type) {
@@ -32,7 +29,7 @@ void multiply_decoded(const RowProduct& p, int64_t begin, int64_t end, void* row
   const Skinny& whole = p.args;
   const auto codes = four_bit_rows(*p.encoded, {p.first_row + begin, end - begin, 0, whole.k});
   if (codes && cpu().skinny_four_bit(part_of(whole, begin, nullptr), *codes)) return;
-  const int64_t together = decoded_rows(whole);
+  const int64_t together = cpu().skinny_rows(whole);
   for (int64_t out = begin; out < end; out += together) {
     const int64_t count = std::min(together, end - out);
     p.encoded->decode({p.first_row + out, count, 0, whole.k}, scalar_type(whole.w_type), rows, whole.k);
@@ -49,7 +46,9 @@ std::vector<at::Tensor> packed(std::vector<RowProduct>& all) {
     const int64_t bytes = cpu().skinny_bytes(p.args);
     if (bytes == 0) continue;
     const Skinny& a = p.args;
-    if (last == nullptr || last->x != a.x || last->rows != a.rows || last->k != a.k) {
+    const bool same = last != nullptr && last->x == a.x && last->rows == a.rows && last->k == a.k &&
+                      last->x_stride == a.x_stride && last->x_type == a.x_type && last->w_type == a.w_type;
+    if (!same) {
       packs.push_back(tensor::empty({bytes}, at::kByte, MemoryKind::workspace));
       void* const to = packs.back().data_ptr();
       tensor::parallel_for((a.rows + kSkinnyGroup - 1) / kSkinnyGroup, 1,
@@ -100,7 +99,7 @@ void multiply_rows(std::vector<RowProduct> all) {
   int64_t bytes = 0;
   for (const RowProduct& p : all) {
     if (p.encoded == nullptr) continue;
-    bytes = std::max(bytes, round_up(decoded_rows(p.args) * p.args.k * size_of(p.args.w_type), 64));
+    bytes = std::max(bytes, round_up(cpu().skinny_rows(p.args) * p.args.k * size_of(p.args.w_type), 64));
   }
   const at::Tensor work = tensor::empty({width * bytes}, at::kByte, MemoryKind::workspace);
   tensor::parallel_for(width, 1, [&](int64_t, int64_t) {
