@@ -7,6 +7,7 @@
 #include "generate/logits.h"
 #include "generate/sampling.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/head/log_probability.h"
 #include "tensor/device.h"
 #include "tensor/threads/parallel.h"
 
@@ -64,16 +65,20 @@ void Generator::end(int64_t sequence) {
   states_.erase(sequence);
 }
 
-// Sequences with different adapters are computed apart.
+// Sequences are computed together, in the order of their adapters, unless these change more than projections.
 bool Generator::step(Receiver& receiver) {
   const at::NoGradGuard no_grad;
   const Scheduler::Step step = scheduler_.next();
   if (step.empty()) return false;
   for (const auto& [from, to] : step.copies) tensor::copy(memory_.block(from), memory_.block(to));
   std::map<const model::Adapter*, std::vector<const Scheduler::Work*>> groups;
-  for (const Scheduler::Work& work : step.work) groups[adapter_of(work)].push_back(&work);
+  for (const Scheduler::Work& work : step.work) {
+    const model::Adapter* const adapter = adapter_of(work);
+    groups[model_.only_adds_terms(adapter) ? nullptr : adapter].push_back(&work);
+  }
   std::vector<Choice> choices;
-  for (const auto& [adapter, work] : groups) {
+  for (auto& [adapter, work] : groups) {
+    std::ranges::stable_sort(work, {}, [&](const auto* one) { return adapter_of(*one); });
     const std::vector<Choice> made = compute(work);
     choices.insert(choices.end(), made.begin(), made.end());
   }
@@ -92,6 +97,7 @@ void Generator::add_rows(const Scheduler::Work& work, model::SequenceRows& rows)
   for (int64_t position = work.first, end = work.first + work.count; position < end;) {
     model::SequenceRows::Run run(end - position, position);
     run.blocks = blocks;
+    run.adapter = adapter_of(work);
     if (std::ssize(scheduler_.ids(work.sequence)) > scheduler_.limits().common_length) {
       run.reach = scheduler_.reach(work.sequence, position);
       run.rows = std::min(run.rows, run.reach - position);
@@ -111,7 +117,7 @@ std::vector<Generator::Choice> Generator::compute(const std::vector<const Schedu
     rows.wanted.push_back(std::ssize(rows.ids) - 1);
   }
   const kernels::IndependentRows independent;
-  const model::Output output = model_.extend(rows, compute_, adapter_of(*all[0]));
+  const model::Output output = model_.extend(rows, compute_);
   size_t done = 0;
   for (int64_t row = 0, count; row < std::ssize(rows.wanted); row += count) {
     count = std::min(kLogitRows, std::ssize(rows.wanted) - row);
@@ -144,10 +150,10 @@ void Generator::choose(Choice& choice, const at::Tensor& row) const {
   token.id = sampling.temperature == 0 ? choose_greedy(logits)
                                        : choose_sampled(logits, uniform(sampling.seed, state.stream, place));
   if (!sampling.log_probabilities) return;
-  token.log_probability = log_probability(logits, token.id);
+  token.log_probability = kernels::log_probability(logits, token.id);
   const std::span<const float> whole(begin, logits.size());
   token.whole_log_probability =
-      log_probability(whole, token.id, sampling.temperature > 0 ? sampling.temperature : 1.0);
+      kernels::log_probability(whole, token.id, sampling.temperature > 0 ? sampling.temperature : 1.0);
 }
 
 void Generator::pass_on(const Choice& choice, Receiver& receiver) {

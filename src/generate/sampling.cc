@@ -76,12 +76,4 @@ int32_t choose_sampled(std::span<const float> logits, double uniform) {
   return chosen == sums.end() ? sums.back().first : chosen->first;  // rounding may make the total too small
 }
 
-float log_probability(std::span<const float> logits, int32_t id, double temperature) {
-  const double top = largest(logits);
-  double sum = 0;
-  for (const float logit : logits)
-    if (logit != kRemoved) sum += std::exp((logit - top) / temperature);
-  return static_cast<float>((logits[static_cast<size_t>(id)] - top) / temperature - std::log(sum));
-}
-
 }  // namespace trl::generate

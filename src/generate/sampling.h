@@ -15,8 +15,6 @@ void check_sampling(const engine::Sampling& sampling);
 int32_t choose_greedy(std::span<const float> logits);  // the first maximum
 // Inverts the cumulative distribution at `uniform`.
 int32_t choose_sampled(std::span<const float> logits, double uniform);
-// The log-probability of the id under the softmax at a temperature.
-float log_probability(std::span<const float> logits, int32_t id, double temperature = 1);
 
 // Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): random numbers as a pure
 // function of key and counter, so that the draw for one token does not depend on earlier draws.

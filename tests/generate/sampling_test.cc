@@ -82,7 +82,7 @@ TEST(Sampling, ProcessedLogitsAsRecorded) {
       if (probs[i] > 1e-4f) {
         const int32_t id = choose_sampled(logits, below + probs[i] / 2);
         EXPECT_EQ(id, static_cast<int32_t>(i));
-        EXPECT_TRUE(test::close(log_probability(logits, id), std::log(probs[i]), test::limits::function));
+        EXPECT_TRUE(test::close(kernels::log_probability(logits, id), std::log(probs[i]), test::limits::function));
       }
       below += probs[i];
     }
@@ -171,7 +171,7 @@ TEST(Sampling, GreedyTakesTheFirstMaximumAndIgnoresWarpers) {
   process_logits(logits, {}, 0, s);
   EXPECT_EQ(logits, (std::vector<float>{1, 3, 3, 0}));
   EXPECT_EQ(choose_greedy(logits), 1);
-  EXPECT_NEAR(log_probability(logits, 1), 3 - std::log(std::exp(1.0) + 2 * std::exp(3.0) + 1), 1e-6);
+  EXPECT_NEAR(kernels::log_probability(logits, 1), 3 - std::log(std::exp(1.0) + 2 * std::exp(3.0) + 1), 1e-6);
   s.repetition_penalty = 2;
   process_logits(logits, std::vector<int32_t>{1, 1, -5, 99}, 4, s);
   EXPECT_EQ(logits, (std::vector<float>{1, 1.5f, 3, 0}));

@@ -21,8 +21,9 @@ class Sequence {
     model::SequenceRows rows{{ids_.begin() + first, ids_.end()}, {{std::ssize(ids_) - first, first}}, {}};
     for (int32_t block = 0; block * kernels::kCacheRows < std::ssize(ids_); ++block)
       rows.runs[0].blocks.push_back(memory_.block(block));
+    rows.runs[0].adapter = adapter_;
     rows.wanted = {std::ssize(ids_) - first - 1};
-    return model_.extend(rows, compute_, adapter_);
+    return model_.extend(rows, compute_);
   }
 
  private:

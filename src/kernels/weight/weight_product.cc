@@ -81,6 +81,11 @@ at::Tensor project(const at::Tensor& x, const Projection& p, const TensorFactors
   return y;
 }
 
+void add_each(at::ArrayRef<TensorFactors> products, std::vector<at::Tensor>& to) {
+  for (size_t i = 0; i < products.size(); ++i)
+    if (products[i].a.defined()) gemm(products[i], to[i], 1.0f);
+}
+
 }  // namespace
 
 Panels panels(const tensor::Encoded& w, at::ScalarType type, bool transposed, int64_t matrix) {
@@ -109,9 +114,11 @@ std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> pr
                       });
   if (!skinny) {
     std::vector<Int8Multiplication> narrow;
+    const bool apart = added.empty() || IndependentRows::active();
     for (size_t i = 0; i < projections.size(); ++i)
-      outputs.push_back(project(x, projections[i], added.empty() ? TensorFactors() : added[i], narrow));
+      outputs.push_back(project(x, projections[i], apart ? TensorFactors() : added[i], narrow));
     if (!narrow.empty()) gemm_int8(x, nullptr, narrow);
+    if (apart) add_each(added, outputs);
     return outputs;
   }
   std::vector<SkinnyProduct> products;
@@ -124,8 +131,7 @@ std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> pr
                         p.bias != nullptr ? values(*p.bias) : at::Tensor(), outputs.back(), encoded});
   }
   skinny_products(x, products);
-  for (size_t i = 0; i < added.size(); ++i)
-    if (added[i].a.defined()) gemm(added[i], outputs[i], 1.0f);
+  add_each(added, outputs);
   return outputs;
 }
 
