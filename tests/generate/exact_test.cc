@@ -153,9 +153,9 @@ constexpr Precision kPrecisions[] = {{"float32", "float32", at::kFloat, 1e-3},
                                      {"autocast", "float32", at::kBFloat16, 0.5},
                                      {"bfloat16", "bfloat16", at::kBFloat16, 0.5}};
 
-class Exactness : public testing::TestWithParam<const char*> {};
+class ExactModels : public testing::TestWithParam<const char*> {};
 
-TEST_P(Exactness, TrainingHasTheLogProbabilitiesOfGeneration) {
+TEST_P(ExactModels, TrainingHasTheLogProbabilitiesOfGeneration) {
   for (const Precision& precision : kPrecisions) {
     for (const bool lora : {false, true}) {
       SCOPED_TRACE(testing::Message() << precision.name << (lora ? ", LoRA" : ", full"));
@@ -181,10 +181,25 @@ TEST_P(Exactness, TrainingHasTheLogProbabilitiesOfGeneration) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Exactness,
+INSTANTIATE_TEST_SUITE_P(Families, ExactModels,
                          testing::Values("llama", "qwen2", "qwen3", "qwen3_moe", "gemma2", "gpt2",
                                          "qwen2_moe", "mixtral"),
                          [](const auto& one) { return std::string(one.param); });
+
+TEST(Exactness, HoldsUponQuantisedWeights) {
+  for (const config::WeightForm form : {config::WeightForm::nf4, config::WeightForm::int8}) {
+    for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+      SCOPED_TRACE(testing::Message() << static_cast<int>(form) << " " << compute);
+      const Opened model("qwen2", "float32", {.form = form});
+      const model::Adapter* const adapter = add_adapter(*model, "own", 3);
+      model->train_only(model->adapters().get("own"));
+      const Batch batch(written(*model, compute, requests_of(*model, 6, 1, adapter)));
+      model::ForwardOptions options{.compute = compute};
+      options.as_generated = true;
+      EXPECT_EQ(gap(*model, batch, options, 1), 0);
+    }
+  }
+}
 
 TEST(MixturesOfExperts, WriteTheSameBesideAnyOthers) {
   for (const char* const name : {"qwen3_moe", "qwen2_moe", "mixtral"}) {

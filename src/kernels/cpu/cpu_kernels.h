@@ -289,9 +289,11 @@ struct CpuKernels {
   // A sum depends neither on the other rows nor on their number.
   void (*skinny)(const Skinny&, int64_t begin, int64_t end);
   void (*four_bit)(const FourBitRows&);
-  // Outputs [0, w.rows) of a product with the rows that w describes, instead of a.w. Returns false if it
-  // cannot read these rows; they must be decoded first.
+  // Outputs [0, w.rows) of a product with the rows that w describes, instead of a.w: codes are multiplied as
+  // they are read, without rounding their numbers. Returns false if it cannot read these rows, which must be
+  // decoded first; whether it can depends on the number of rows of x only if the bits are the same.
   bool (*skinny_four_bit)(const Skinny& a, const FourBitRows& w);
+  bool (*skinny_int8)(const Skinny& a, const Int8Rows& w);
   void (*int8)(const Int8Rows&);
   bool (*ggml)(const GgmlRows&);  // false: the block type is not supported here
   void (*to_int8)(const ToInt8&);

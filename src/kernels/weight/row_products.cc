@@ -27,8 +27,11 @@ Skinny part_of(const Skinny& whole, int64_t begin, const void* rows) {
 // Computes outputs [begin, end) of a product with an encoded weight.
 void multiply_decoded(const RowProduct& p, int64_t begin, int64_t end, void* rows) {
   const Skinny& whole = p.args;
-  const auto codes = four_bit_rows(*p.encoded, {p.first_row + begin, end - begin, 0, whole.k});
-  if (codes && cpu().skinny_four_bit(part_of(whole, begin, nullptr), *codes)) return;
+  const tensor::Part2d rows_read{p.first_row + begin, end - begin, 0, whole.k};
+  const auto four_bit = four_bit_rows(*p.encoded, rows_read);
+  if (four_bit && cpu().skinny_four_bit(part_of(whole, begin, nullptr), *four_bit)) return;
+  const auto eight_bit = int8_rows(*p.encoded, rows_read);
+  if (eight_bit && cpu().skinny_int8(part_of(whole, begin, nullptr), *eight_bit)) return;
   const int64_t together = cpu().skinny_rows(whole);
   for (int64_t out = begin; out < end; out += together) {
     const int64_t count = std::min(together, end - out);
