@@ -8,6 +8,7 @@
 #include <map>
 
 #include "generate/generator.h"
+#include "kernels/gemm/gemm_int8.h"
 #include "kernels/head/log_probability.h"
 #include "model/golden_batch.h"
 #include "support/seeded_model.h"
@@ -199,6 +200,18 @@ TEST(Exactness, HoldsUponQuantisedWeights) {
       EXPECT_EQ(gap(*model, batch, options, 1), 0);
     }
   }
+}
+
+TEST(Exactness, HoldsWithProductsInInt8) {
+  if (!kernels::has_int8_products()) GTEST_SKIP() << "no AVX512-VNNI";
+  const Opened model("qwen2", "bfloat16");
+  const model::Adapter* const adapter = add_adapter(*model, "own", 3);
+  model->train_only(model->adapters().get("own"));
+  const std::shared_ptr<void> int8 = model->multiply_in_int8();
+  const Batch batch(written(*model, at::kBFloat16, requests_of(*model, 6, 1, adapter)));
+  model::ForwardOptions options{.compute = at::kBFloat16};
+  options.as_generated = true;
+  EXPECT_EQ(gap(*model, batch, options, 1), 0);
 }
 
 TEST(MixturesOfExperts, WriteTheSameBesideAnyOthers) {
