@@ -24,13 +24,14 @@ Skinny part_of(const Skinny& whole, int64_t begin, const void* rows) {
   return part;
 }
 
-// Computes outputs [begin, end) of a product with an encoded weight.
-void multiply_decoded(const RowProduct& p, int64_t begin, int64_t end, void* rows) {
+// Computes outputs [begin, end) of a product with an encoded weight. as_read: not with the bits of the
+// decoded numbers, if the kernels multiply codes faster without rounding these.
+void multiply_decoded(const RowProduct& p, int64_t begin, int64_t end, bool as_read, void* rows) {
   const Skinny& whole = p.args;
   const tensor::Part2d rows_read{p.first_row + begin, end - begin, 0, whole.k};
-  const auto four_bit = four_bit_rows(*p.encoded, rows_read);
+  const auto four_bit = as_read ? four_bit_rows(*p.encoded, rows_read) : std::nullopt;
   if (four_bit && cpu().skinny_four_bit(part_of(whole, begin, nullptr), *four_bit)) return;
-  const auto eight_bit = int8_rows(*p.encoded, rows_read);
+  const auto eight_bit = as_read ? int8_rows(*p.encoded, rows_read) : std::nullopt;
   if (eight_bit && cpu().skinny_int8(part_of(whole, begin, nullptr), *eight_bit)) return;
   const int64_t together = cpu().skinny_rows(whole);
   for (int64_t out = begin; out < end; out += together) {
@@ -98,6 +99,7 @@ void multiply_rows(std::vector<RowProduct> all) {
   const std::vector<at::Tensor> packs = packed(all);
   const int64_t count = starts.back(), width = std::min<int64_t>(tensor::threads(), (count + 3) / 4);
   const int64_t piece = std::clamp<int64_t>(count / std::max<int64_t>(1, 4 * width), 1, 32);
+  const bool as_read = IndependentRows::active();
   std::atomic<int64_t> next{0}, place{0};
   int64_t bytes = 0;
   for (const RowProduct& p : all) {
@@ -117,7 +119,7 @@ void multiply_rows(std::vector<RowProduct> all) {
         if (all[i].encoded == nullptr)
           cpu().skinny(all[i].args, from * kUnit, last);
         else
-          multiply_decoded(all[i], from * kUnit, last, mine);
+          multiply_decoded(all[i], from * kUnit, last, as_read, mine);
       }
     }
   });
