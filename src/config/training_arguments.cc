@@ -48,6 +48,19 @@ FrozenCompute frozen_compute(const Config& config) {
   return FrozenCompute::int8;
 }
 
+bool generation_exact(const Config& config, const TrainingArguments& out) {
+  if (!config.get_bool("generation_exact")) return false;
+  const auto refuse = [](const char* option, const char* instead) {
+    fail_key("generation_exact",
+             "generation_exact: true contradicts {}, whose sums are not those of generation: give {}, or "
+             "generation_exact: false",
+             option, instead);
+  };
+  if (out.fused_kernels == FusedKernels::off) refuse("fused_kernels: off", "fused_kernels: auto");
+  if (!out.attention.plugin.empty()) refuse("the plug-in of attn_implementation", "the built-in attention");
+  return true;
+}
+
 // Checks the options that would change the states of frozen layers; the adapter decides whether any layers
 // are frozen.
 void check_frozen_layers(const Config& config, const TrainingArguments& out) {
@@ -199,6 +212,7 @@ TrainingArguments training_arguments(const Config& config) {
   out.attention = attention_arguments(config);
   out.fused_kernels = fused_kernels(config);
   out.frozen_compute = frozen_compute(config);
+  out.generation_exact = generation_exact(config, out);
   out.profile_parts = config.get_bool("profile_parts");
   if (out.profile_parts && out.fused_kernels == FusedKernels::off) {
     fail_key("profile_parts",

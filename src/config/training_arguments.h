@@ -85,6 +85,7 @@ struct TrainingArguments {
   AttentionArguments attention;
   FusedKernels fused_kernels = FusedKernels::automatic;  // on: use_liger_kernel too
   FrozenCompute frozen_compute = FrozenCompute::automatic;
+  bool generation_exact = false;
   // optimizer
   Optim optim = Optim::adamw;
   OptimStates optim_states = OptimStates::as_weights;

@@ -118,7 +118,7 @@ engine::GenerationUse Generator::use() const {
           .running = scheduler_.running()};
 }
 
-// Sequences with different adapters are computed apart.
+// Sequences are computed together, in the order of their adapters, unless these change more than projections.
 bool Generator::step(engine::GenerationSink& sink) {
   const at::NoGradGuard no_grad;
   cache_->follow_weights();
@@ -127,9 +127,13 @@ bool Generator::step(engine::GenerationSink& sink) {
   for (const auto& [from, to] : step.copies)
     tensor::copy(cache_->memory.block(from), cache_->memory.block(to));
   std::map<const model::Adapter*, std::vector<const Scheduler::Work*>> groups;
-  for (const Scheduler::Work& work : step.work) groups[adapter_of(work)].push_back(&work);
+  for (const Scheduler::Work& work : step.work) {
+    const model::Adapter* const adapter = adapter_of(work);
+    groups[model_.only_adds_terms(adapter) ? nullptr : adapter].push_back(&work);
+  }
   std::vector<Choice> choices;
-  for (const auto& [adapter, work] : groups) {
+  for (auto& [adapter, work] : groups) {
+    std::ranges::stable_sort(work, {}, [&](const auto* one) { return adapter_of(*one); });
     const std::vector<Choice> made = compute(work);
     choices.insert(choices.end(), made.begin(), made.end());
   }
@@ -148,6 +152,7 @@ void Generator::add_rows(const Scheduler::Work& work, model::SequenceRows& rows)
   for (int64_t position = work.first, end = work.first + work.count; position < end;) {
     model::SequenceRows::Run run(end - position, position);
     run.blocks = blocks;
+    run.adapter = adapter_of(work);
     if (std::ssize(scheduler_.ids(work.sequence)) > scheduler_.limits().common_length) {
       run.reach = scheduler_.reach(work.sequence, position);
       run.rows = std::min(run.rows, run.reach - position);
@@ -167,8 +172,7 @@ std::vector<Generator::Choice> Generator::compute(const std::vector<const Schedu
     rows.wanted.push_back(std::ssize(rows.ids) - 1);
   }
   const kernels::IndependentRows independent;
-  model_.adapters().check_usable(adapter_of(*all[0]));
-  const model::Output output = model_.extend(rows, cache_->compute, adapter_of(*all[0]));
+  const model::Output output = model_.extend(rows, cache_->compute);
   size_t done = 0;
   for (int64_t row = 0, count; row < std::ssize(rows.wanted); row += count) {
     count = std::min(kLogitRows, std::ssize(rows.wanted) - row);

@@ -74,6 +74,12 @@ struct LowRank {
   int64_t rank() const { return a->size(0); }
 };
 
+// Those of consecutive rows.
+struct RowTerms {
+  int64_t rows = 0;
+  LowRank low_rank = {};
+};
+
 class Int8Products;  // gemm/gemm_int8.h
 class NarrowWeight;  // weight/narrow_weight.h
 
@@ -86,6 +92,9 @@ struct Projection {
   LowRank low_rank = {};
   const NarrowWeight* narrow = nullptr;  // without a gradient: a copy, which is multiplied with instead
   const Int8Products* int8 = nullptr;  // codes of the weight, which is frozen: bfloat16 products are in int8
+  // Without a graph: the terms of all rows in turn, which several adapters share, instead of low_rank; empty:
+  // low_rank. The projections of a call divide the rows alike.
+  std::vector<RowTerms> by_rows = {};
   int64_t in() const { return weight->size(transposed ? 0 : 1); }
   int64_t out() const { return weight->size(transposed ? 1 : 0); }
 };

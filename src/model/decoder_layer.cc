@@ -1,5 +1,6 @@
 #include "model/decoder_layer.h"
 
+#include "kernels/gemm/gemm.h"
 #include "kernels/kept_outputs.h"
 #include "kernels/path.h"
 #include "memory/recompute.h"
@@ -26,6 +27,7 @@ constexpr int64_t kTileBytes = int64_t{256} << 20;
 }  // namespace
 
 DecoderLayer::Result DecoderLayer::forward(const at::Tensor& x, const LayerContext& context) const {
+  const kernels::IndependentRows independent(context.as_generated);
   const Norm first_norm = context.placed(attention_norm), second_norm = context.placed(mlp_norm);
   const Norm last_norm = context.placed(mlp_post_norm);
   const auto [before, input] = residual(x, {}, first_norm);
@@ -68,6 +70,7 @@ at::Tensor BlockMlp::forward(const at::Tensor& x, const kernels::Again& again, c
   const memory::RowTiles tiles{tokens, out.out(), context.compute, wanted, again, parameters(context)};
   return memory::by_row_tiles(
       x, tiles, [own = *this, context](const at::Tensor& part, int64_t first, kernels::Wanted of_part) {
+        const kernels::IndependentRows independent(context.as_generated);
         LayerContext place = context;
         place.first += first;
         return own.whole(part, {}, place, of_part);

@@ -2,6 +2,7 @@
 #pragma once
 #include <ATen/ATen.h>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "kernels/kernels.h"
@@ -31,6 +32,8 @@ class KvMemory {
   std::vector<at::Tensor> blocks_;  // by id; undefined: not used yet
 };
 
+class Adapter;
+
 // Tokens that continue sequences: for each run the next rows of one sequence.
 struct SequenceRows {
   struct Run {
@@ -41,6 +44,9 @@ struct SequenceRows {
     // last of these rows.
     int64_t reach = 0;
     std::vector<at::Tensor> blocks = {};  // the sequence's, from its first position on
+    // As in ForwardOptions; the same for every row of a sequence. Adapters that differ must each be one that
+    // Model::only_adds_terms().
+    std::optional<const Adapter*> adapter = {};
   };
   std::vector<int32_t> ids;  // of all rows, run by run
   std::vector<Run> runs;

@@ -65,6 +65,12 @@ struct TileSizes {
 
 class Adapter;
 
+// Consecutive rows under one adapter.
+struct WiredRows {
+  int64_t rows;
+  const Wiring* wiring;  // null: the model alone
+};
+
 struct LayerContext {
   at::ScalarType compute = at::kFloat;
   kernels::SegmentsPtr segments;
@@ -75,11 +81,14 @@ struct LayerContext {
   int64_t layer = 0;                      // decoding: the layer's number
   const NarrowWeights* narrow = nullptr;  // decoding: copies to compute with; null: none
   const Wiring* wiring = nullptr;         // null: the model alone
+  // Decoding: instead of wiring, adapters that only add terms to projections; empty: wiring.
+  std::vector<WiredRows> wirings = {};
   // Training: the seeds of this layer's dropout, and of that of the adapter's terms; empty: no dropout.
   std::optional<uint64_t> random = {}, term_random = {};
   TileSizes tiles = {};
   int64_t tile_unit = kernels::kSumPiece;  // tokens in a tile are a multiple of it
   int64_t first = 0;                       // first row in the batch, if a part of it is computed separately
+  bool as_generated = false;               // ForwardOptions'
   bool again = false;  // a second run, for the graph: the output of the layer's last op is not read
 
   kernels::Dropout dropout(double rate, DropPlace place) const {
@@ -99,6 +108,8 @@ struct LayerContext {
   }
   kernels::Projection placed(kernels::Projection p) const {
     p.low_rank = terms_of(p.weight);
+    for (const auto& [rows, own] : wirings)
+      p.by_rows.push_back({rows, own != nullptr ? own->terms_of(p.weight, {}) : kernels::LowRank()});
     p.weight = placed(p.weight);
     p.bias = placed(p.bias);
     if (narrow != nullptr) p.narrow = narrow->of(p.weight);

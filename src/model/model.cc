@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "kernels/gemm/gemm.h"
 #include "memory/recompute.h"
 #include "model/families.h"
 #include "model/initial_values.h"
@@ -126,6 +127,7 @@ LayerContext Model::context(const ForwardInput& input, const ForwardOptions& opt
   context.tiles = options.tiles;
   context.segments = input.segments;
   context.first = input.first;
+  context.as_generated = options.as_generated;
   context.ropes = rope_tables_of(input.position_ids, input.reach);
   return context;
 }
@@ -155,6 +157,7 @@ UsedHead Model::head_with(const Adapter* adapter) const {
 // The anchor makes the result part of a graph although ids and weights are not autograd's.
 at::Tensor Model::embed(const ForwardInput& input, const ForwardOptions& options,
                         const LayerContext& context) const {
+  const kernels::IndependentRows independent(context.as_generated);
   at::Tensor anchor = at::zeros({}, at::kFloat);
   anchor.set_requires_grad(at::GradMode::is_enabled());
   kernels::Noise noise = options.noise;

@@ -54,6 +54,9 @@ struct ForwardOptions {
   std::optional<uint64_t> random = {};
   std::optional<const Adapter*> adapter = {};  // null: the model without adapters; empty: the one in use
   TileSizes tiles = {};
+  // Gives each row the bits that Model::extend() gives it: products whose rows are independent
+  // (kernels::IndependentRows). Fused kernels with the built-in attention and independent documents only.
+  bool as_generated = false;
 };
 
 // The head that computes logits, or scores, from hidden states, and an adapter's rows of it.
@@ -186,13 +189,15 @@ class Model {
 
   // Decoding: computes rows that continue sequences, whose keys and values are in blocks of a KvMemory. Each
   // row sees its sequence up to itself, and has the same bits whatever rows are computed with it. The result
-  // has the hidden states of the rows that are wanted, in this order, without a gradient. adapter: as in
-  // ForwardOptions; the same for every row of a sequence.
-  // narrow: copies to compute with, and the head of the result; null: none.
-  Output extend(const SequenceRows& rows, at::ScalarType compute, std::optional<const Adapter*> adapter = {},
+  // has the hidden states of the rows that are wanted, in this order, without a gradient. narrow: copies to
+  // compute with, and the head of the result; null: none.
+  Output extend(const SequenceRows& rows, at::ScalarType compute,
                 const NarrowWeights* narrow = nullptr) const;
   // Copies of the weights in this type. Throws Error(unsupported) if the model is on a GPU.
   NarrowWeights narrow_weights(NarrowType type, bool with_head) const;
+  // Whether this adapter (null: none) only adds terms to projections: its rows can then be computed together
+  // with those of others, and cost only their terms more.
+  bool only_adds_terms(const Adapter* adapter) const;
   // Whether the keys of `held` positions become useless when their sequence reaches `reach`: "longrope" turns
   // every position differently once a text is longer than the original context.
   bool outgrows(int64_t held, int64_t reach) const {
@@ -226,6 +231,7 @@ class Model {
   LayerContext context(const ForwardInput& input, const ForwardOptions& options) const;
   // The rotary tables of some rows, for each kind of layer; reach: 0: their own.
   std::vector<RopeTables> rope_tables_of(const at::Tensor& position_ids, int64_t reach) const;
+  std::vector<WiredRows> wirings_of(const SequenceRows& rows) const;
   std::vector<RopeTables> ropes_by_run(const SequenceRows& rows, const at::Tensor& position_ids) const;
   at::Tensor embed(const ForwardInput& input, const ForwardOptions& options,
                    const LayerContext& context) const;

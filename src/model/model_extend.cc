@@ -1,4 +1,5 @@
 // Decoding: rows that continue sequences.
+#include <algorithm>
 #include <numeric>
 
 #include "base/error.h"
@@ -70,15 +71,46 @@ std::vector<RopeTables> Model::ropes_by_run(const SequenceRows& rows, const at::
   return all;
 }
 
-Output Model::extend(const SequenceRows& rows, at::ScalarType wanted, std::optional<const Adapter*> adapter,
-                     const NarrowWeights* narrow) const {
+bool Model::only_adds_terms(const Adapter* adapter) const {
+  const Wiring* const wiring = wiring_of(adapter);
+  if (wiring == nullptr) return true;
+  const auto of_projection = [&](const auto& term) {
+    return term.first->shape().size() == 2 && term.first != embedding_ && term.first != positions_;
+  };
+  return wiring->own.empty() && wiring->head == nullptr && wiring->embedding_rows.rows == nullptr &&
+         wiring->head_rows.rows == nullptr && std::ranges::all_of(wiring->terms, of_projection);
+}
+
+// Empty: all rows are under one adapter.
+std::vector<WiredRows> Model::wirings_of(const SequenceRows& rows) const {
+  std::vector<WiredRows> all;
+  bool terms = true;
+  for (const SequenceRows::Run& run : rows.runs) {
+    const Adapter* const adapter = run.adapter.value_or(adapters_.in_use());
+    const Wiring* const wiring = wiring_of(adapter);
+    terms = terms && only_adds_terms(adapter);
+    if (!all.empty() && all.back().wiring == wiring)
+      all.back().rows += run.rows;
+    else
+      all.push_back({run.rows, wiring});
+  }
+  if (all.size() == 1) return {};
+  if (!terms)
+    fail(Status::internal, "extend: rows of several adapters, one of which changes more than projections");
+  return all;
+}
+
+Output Model::extend(const SequenceRows& rows, at::ScalarType wanted, const NarrowWeights* narrow) const {
   if (rows.ids.empty()) fail(Status::invalid_argument, "no token to extend a sequence with");
   const at::NoGradGuard no_grad;
   const kernels::IndependentRows independent;
   const ForwardInput input = as_input(rows);
   check(input);
-  const ForwardOptions options{.compute = wanted, .adapter = adapter};
+  const std::vector<WiredRows> wirings = wirings_of(rows);
+  ForwardOptions options{.compute = wanted};
+  options.adapter = wirings.empty() ? rows.runs[0].adapter : nullptr;
   LayerContext shared = context(input, options);
+  shared.wirings = wirings;
   if (reach_of(rows) > config().rope.common_positions())
     shared.ropes = ropes_by_run(rows, input.position_ids);
   std::vector<kernels::CachedRun> runs;

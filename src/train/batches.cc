@@ -31,6 +31,7 @@ std::string why_apart(const config::TrainingArguments& arguments, model::Model& 
   if (arguments.neftune_noise_alpha > 0)
     return "neftune_noise_alpha adds noise, which each row draws for itself";
   if (attention != nullptr) return "the plug-in of attn_implementation takes rows by themselves";
+  if (arguments.generation_exact) return "generation_exact gives a row the sums of its own generation";
   if (!arguments.cache_frozen_layers.empty()) return "cache_frozen_layers keeps rows by themselves";
   return {};
 }

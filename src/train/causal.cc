@@ -36,6 +36,7 @@ Causal::Causal(const config::TrainingArguments& arguments, model::Model& model,
       compute_(model.compute(arguments.bf16 ? at::kBFloat16 : at::kFloat)),
       recompute_(arguments.recompute),
       small_tiles_(arguments.levers.small_tiles),
+      as_generated_(arguments.generation_exact),
       dropout_(!arguments.disable_dropout),
       neftune_alpha_(arguments.neftune_noise_alpha),
       seed_(static_cast<uint64_t>(arguments.seed)),
@@ -67,6 +68,7 @@ model::Output Causal::forward(const MicroBatch& batch, const std::optional<RunPo
   if (training) options.recompute = recompute_;
   if (training && small_tiles_) options.tiles.mlp_tokens = 1;  // rounded up to the smallest
   options.attention = attention_;
+  options.as_generated = as_generated_;
   options.router_loss = router_loss_;
   options.router_tokens = router_tokens;
   if (training) {
@@ -83,6 +85,7 @@ model::Output Causal::forward_by(const model::Adapter* adapter, const MicroBatch
   model::ForwardOptions options;
   options.compute = compute_;
   options.attention = attention_;
+  options.as_generated = as_generated_;
   options.adapter = adapter;
   return model_.forward(input_of(batch), options);
 }
@@ -92,6 +95,7 @@ model::Output Causal::forward_by(const model::Model& model, const MicroBatch& ba
   model::ForwardOptions options;
   options.compute = model.compute(compute_);
   options.attention = attention_;
+  options.as_generated = as_generated_;
   return model.forward(input_of(batch), options);
 }
 

@@ -36,10 +36,12 @@ class Causal {
 
   model::Model& model() const { return model_; }
   at::ScalarType compute() const { return compute_; }
-  // Returns the options of the model's head, for a loss from which backward starts.
-  kernels::HeadOptions options(const model::UsedHead& head) const {
-    kernels::HeadOptions options = model_.head_options(compute_, head);
+  // Returns the options of the model's head, for a loss from which backward starts; `of`: another model's.
+  kernels::HeadOptions options(const model::UsedHead& head) const { return options(head, model_); }
+  kernels::HeadOptions options(const model::UsedHead& head, const model::Model& of) const {
+    kernels::HeadOptions options = of.head_options(compute_, head);
     options.starts_backward = true;
+    options.as_generated = as_generated_;
     return options;
   }
   double router_weight() const { return router_weight_; }
@@ -53,6 +55,7 @@ class Causal {
   const at::ScalarType compute_;
   const config::Recompute recompute_;
   const bool small_tiles_;
+  const bool as_generated_;
   const bool dropout_;
   const double neftune_alpha_;
   const uint64_t seed_;

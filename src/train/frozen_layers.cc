@@ -86,6 +86,7 @@ int64_t longest_document(const model::ModelConfig& config) {
 model::ForwardOptions options_of(const Setup& setup) {
   model::ForwardOptions options;
   options.compute = setup.model->compute(setup.arguments.bf16 ? at::kBFloat16 : at::kFloat);
+  options.as_generated = setup.arguments.generation_exact;
   return options;
 }
 
@@ -129,9 +130,10 @@ base::Json FrozenLayers::about(const Setup& setup) const {
           {"weights", weights_digest(model_.frozen_parameters())},
           {"config", config_digest(model_.config_json())},
           {"dtype", c10::toString(model_.dtype())},
-          {"products", setup.arguments.frozen_compute == config::FrozenCompute::int8
-                           ? "int8"
-                           : c10::toString(options_.compute)},
+          {"products",
+           setup.arguments.frozen_compute == config::FrozenCompute::int8
+               ? "int8"
+               : fmt::format("{}{}", c10::toString(options_.compute), options_.as_generated ? " rows" : "")},
           {"libtrl", fmt::format("{}, {}, oneDNN {}", TRL_VERSION_STRING, kernels::cpu().name,
                                  kernels::onednn_version())}};
 }

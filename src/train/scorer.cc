@@ -44,7 +44,7 @@ class OtherModel final : public Scorer {
       : causal_(causal), model_(std::move(model)), path_(std::move(path)) {}
   Hidden hidden(const MicroBatch& part) override {
     const model::Output output = causal_.forward_by(*model_, part);
-    return {output, model_->head_options(causal_.compute(), output.head)};
+    return {output, causal_.options(output.head, *model_)};
   }
   std::string faulty_weight() override {
     const std::string weight = train::faulty_weight(*model_);
@@ -327,8 +327,9 @@ std::unique_ptr<Scorer> make_reference(const MethodContext& context, const Causa
 
 FirstReference first_reference(const MethodContext& context, const Causal& causal) {
   const config::TrainingArguments& arguments = context.arguments;
-  std::string identity = fmt::format("{} {}\n", c10::toString(causal.compute()),
-                                     arguments.frozen_compute == config::FrozenCompute::int8 ? "int8" : "");
+  std::string identity = fmt::format("{} {}{}\n", c10::toString(causal.compute()),
+                                     arguments.frozen_compute == config::FrozenCompute::int8 ? "int8" : "",
+                                     arguments.generation_exact ? "rows" : "");
   const auto add = [&](model::Model& model) {
     identity +=
         fmt::format("{} {}\n", weights_digest(model.parameters()), config_digest(model.config_json()));

@@ -19,6 +19,12 @@ void check_device(const config::TrainingArguments& arguments, at::Device device)
              "CPU: give sdpa, or use_cpu: true",
              arguments.attention.name, device.str());
   }
+  if (arguments.generation_exact) {
+    fail_key("generation_exact",
+             "generation_exact: true is refused, because the model is on {}, and only the CPU's kernels have "
+             "the sums of generation: give generation_exact: false, or use_cpu: true",
+             device.str());
+  }
 }
 
 using base::Json;

@@ -217,6 +217,9 @@ TEST(Arguments, ChecksAcrossKeys) {
       refusal({{"profile_parts", "true"}, {"fused_kernels", "off"}}),
       "profile_parts: true contradicts fused_kernels: off, where backward is PyTorch's own and shows no "
       "parts: give fused_kernels: auto, or profile_parts: false");
+  EXPECT_EQ(refusal({{"generation_exact", "true"}, {"fused_kernels", "off"}}),
+            "generation_exact: true contradicts fused_kernels: off, whose sums are not those of generation: "
+            "give fused_kernels: auto, or generation_exact: false");
   EXPECT_EQ(refusal({{"frozen_compute", "int8"}}),
             "frozen_compute: int8 is refused, because without use_peft all weights are trained and none is "
             "frozen: give use_peft: true, or auto");

@@ -380,6 +380,7 @@ TEST(Config, TakesWhatIsTheSameInThisBuild) {
       {"max_grad_norm", "0"},
       {"dataloader_pin_memory", "false"},
       {"average_tokens_across_devices", "false"},
+      {"generation_exact", "true"},
       {"profile_parts", "true"},
       {"on_nonfinite", "error"},
       {"on_nonfinite", "skip"},

@@ -130,6 +130,7 @@ TEST(OptionTable, OwnKeysAreMarked) {
                                       "generation_dtype",
                                       "share_prompt",
                                       "fused_kernels",
+                                      "generation_exact",
                                       "profile_parts",
                                       "runtime.threads",
                                       "runtime.host_memory_limit",

@@ -1,6 +1,8 @@
 // Rows with several targets, and every formula of a token: against autograd in double.
 #include "kernels/compare.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/head/head.h"
+#include "kernels/head/log_probability.h"
 
 namespace trl::kernels::head_targets_test {
 namespace {
@@ -48,6 +50,7 @@ Reference reference(const at::Tensor& hidden, const at::Tensor& head, const Head
   const at::Tensor h = leaf(hidden.to(at::kDouble)), w = leaf(head.to(at::kDouble));
   at::Tensor z = h.matmul(w.t()) * options.scale;
   if (options.softcap > 0) z = (z / options.softcap).tanh() * options.softcap;
+  z = z / options.temperature;
   const at::Tensor log_p = z.log_softmax(-1);
   at::Tensor sum = at::zeros({}, at::kDouble);
   Reference r;
@@ -79,10 +82,11 @@ void expect_values(const std::vector<TokenValues>& got, const std::vector<TokenV
   }
 }
 
-void check(Kind kind, int64_t tile, double scale, double softcap, at::ScalarType type) {
+void check(Kind kind, int64_t tile, double scale, double softcap, at::ScalarType type,
+           double temperature = 1) {
   SCOPED_TRACE(testing::Message() << "kind " << static_cast<int>(kind) << " tile " << tile << " scale "
                                   << scale << " cap " << softcap << " " << type);
-  HeadOptions options{type, tile, scale, softcap};
+  HeadOptions options{type, tile, scale, softcap, temperature};
   Parameter head = parameter(random({97, 24}, 2, type), type);
   head.gradient().zero_();
   const at::Tensor hidden = leaf((random({13, 24}, 1) * 0.5).to(type));
@@ -112,10 +116,34 @@ TEST(HeadTargets, MayBeSeveralOfARow) {
         for (const int64_t tile : {0, 1, 3}) {
           check(kind, tile, 1, 0, at::kFloat);
           check(kind, tile, 0.4, 1.5, at::kFloat);
+          check(kind, tile, 0.4, 1.5, at::kFloat, 0.7);
+          check(kind, tile, 1, 0, at::kFloat, 1.3);
           check(kind, tile, 1, 0, at::kBFloat16);
         }
       }
     });
+  }
+}
+
+// Those of generation differ from the sweep's by its rounding of logits, and nothing else changes.
+TEST(HeadTargets, MayHaveTheLogProbabilitiesOfGeneration) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    Parameter head = parameter(random({97, 24}, 2, type), type);
+    const at::Tensor hidden = (random({13, 24}, 1) * 0.5).to(type);
+    HeadOptions options{type, 3, 0.4, 1.5, 0.7};
+    const std::vector<TokenValues> usual = head_values(hidden, head, kTargets, options);
+    options.as_generated = true;
+    const std::vector<TokenValues> got = head_values(hidden, head, kTargets, options);
+    expect_values(got, usual, type == at::kFloat ? 1e-5 : 3e-2);
+    for (size_t i = 0; i < got.size(); ++i) {
+      const IndependentRows independent;
+      const at::Tensor z = head_logits(hidden.narrow(0, kTargets.rows[i], 1), head, options);
+      EXPECT_EQ(got[i].log_prob, static_cast<double>(log_probability(
+                                     {z.data_ptr<float>(), 97}, kTargets.tokens[i], options.temperature)));
+      EXPECT_EQ(got[i].entropy, usual[i].entropy);
+    }
+    const test::PathScope plain(test::Path::plain);
+    EXPECT_THROW(head_values(hidden, head, kTargets, options), Error);
   }
 }
 

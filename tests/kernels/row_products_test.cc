@@ -63,7 +63,8 @@ void expect_independent(const at::Tensor& x, const Product& product, double limi
 }
 
 TEST(RowProducts, OfProjectionsHaveTheSameBitsBesideAnyRows) {
-  for (const auto& [rows, in, out] : {std::tuple{70, 96, 64}, {33, 100, 37}, {5, 17, 5}, {130, 576, 192}, {18, 1100, 37}, {4, 8300, 35}}) {
+  for (const auto& [rows, in, out] :
+       {std::tuple{70, 96, 64}, {33, 100, 37}, {5, 17, 5}, {130, 576, 192}, {18, 1100, 37}, {4, 8300, 35}}) {
     for (const Types& types : kTypes) {
       SCOPED_TRACE(testing::Message()
                    << rows << " x " << in << " x " << out << " " << types.w << " " << types.compute);
@@ -92,6 +93,17 @@ TEST(RowProducts, OfEncodedWeightsHaveTheSameBitsBesideAnyRows) {
       expect_independent(random({70, 192}, 1, type), projected, type == kF ? 2e-6 : 1.2e-2);
       const auto logits = [&](const at::Tensor& x) { return head_logits(x, encoded, {.compute = type}); };
       expect_independent(random({70, 192}, 1, type), logits, type == kF ? 2e-6 : 1.2e-2);
+    });
+  }
+}
+
+TEST(RowProducts, OfRowsOf8BitCodesHaveTheSameBitsBesideAnyRows) {
+  const at::Tensor codes = at::randint(-127, 128, {150, 192}, at::kFloat).to(at::kChar);
+  Parameter encoded("w", int8_weight({150, 192}, codes, at::rand({150}) + 0.5), kF);
+  for (const at::ScalarType type : {kF, kB}) {
+    test::each_table([&] {
+      const auto projected = [&](const at::Tensor& x) { return linear(x, encoded, nullptr, type); };
+      expect_independent(random({70, 192}, 1, type), projected, type == kF ? 2e-6 : 1.2e-2);
     });
   }
 }

@@ -270,9 +270,22 @@ TEST(Variants, SkinnyProductsAgree) {
         if (biased) want += bias.to(at::kDouble);
         for (const CpuKernels* v : variants()) {
           at::Tensor y = at::empty({rows, outs});
-          v->skinny({x.data_ptr(), w.data_ptr(), biased ? bias.data_ptr() : nullptr, y.data_ptr(), rows, k, k,
-                     outs, type_of(type), type_of(type), type_of(type), Type::f32},
-                    0, outs);
+          Skinny args{x.data_ptr(),
+                      w.data_ptr(),
+                      biased ? bias.data_ptr() : nullptr,
+                      y.data_ptr(),
+                      rows,
+                      k,
+                      k,
+                      outs,
+                      type_of(type),
+                      type_of(type),
+                      type_of(type),
+                      Type::f32};
+          const at::Tensor packed = at::empty({v->skinny_bytes(args)}, at::kByte);
+          v->skinny_pack(args, packed.data_ptr(), 0, 1);
+          args.packed = packed.data_ptr();
+          v->skinny(args, 0, outs);
           EXPECT_LT(error_of(y, want), 2e-6) << v->name << " " << rows << " " << outs << " " << k;
         }
       }

@@ -22,8 +22,9 @@ class Sequence {
     for (int32_t block = 0; block * kernels::kCacheRows < std::ssize(ids_); ++block)
       rows.runs[0].blocks.push_back(memory_.block(block));
     rows.int8 = memory_.int8();
+    rows.runs[0].adapter = adapter_;
     rows.wanted = {std::ssize(ids_) - first - 1};
-    return model_.extend(rows, compute_, adapter_);
+    return model_.extend(rows, compute_);
   }
 
  private:

@@ -90,6 +90,28 @@ TEST(Neftune, size_and_key) {
   EXPECT_FALSE(at::equal(method->forward(batch, RunPosition{4, 1}).hidden, noisy));
 }
 
+// In training and in evaluation.
+TEST(GenerationExact, takes_the_sums_of_generation) {
+  TRL_NEED_TINY_RUN();
+  for (const char* const exact : {"false", "true"}) {
+    test::SftRun run = tiny_run({{"generation_exact", exact}});
+    model::Model& model = run.model();
+    const bool wanted = std::string(exact) == "true";
+    MicroBatch batch;
+    batch.input_ids = at::tensor({5, 6, 7, 8, 9, 10, 11}, at::kInt);
+    batch.position_ids = at::tensor({0, 1, 2, 0, 1, 2, 3}, at::kInt);
+    batch.segments = std::make_shared<kernels::Segments>(kernels::Segments{{0, 3, 7}, 4});
+    const auto method = make_method({run.setup.arguments, model});
+    const model::ForwardInput input{batch.input_ids, batch.position_ids, batch.segments};
+    const at::NoGradGuard no_graph;
+    const at::Tensor usual = model.forward(input, {}).hidden,
+                     generated = model.forward(input, {.as_generated = true}).hidden;
+    EXPECT_FALSE(at::equal(usual, generated));
+    for (const auto& at : {std::optional<RunPosition>(), std::optional(RunPosition{3, 1})})
+      EXPECT_TRUE(at::equal(method->forward(batch, at).hidden, wanted ? generated : usual)) << exact;
+  }
+}
+
 // transformers' prediction_step goes through compute_loss: eval_loss is smoothed as the training loss is.
 TEST(LabelSmoothing, is_in_eval_loss) {
   TRL_NEED_TINY_RUN();

@@ -308,6 +308,8 @@ TEST(Sharing, SaysWhyNothingIsShared) {
          "neftune_noise_alpha adds noise, which each row draws for itself");
   expect(reasons({{"use_peft", "true"}, {"cache_frozen_layers", TRL_BINARY_DIR}}, kLora),
          "cache_frozen_layers keeps rows by themselves");
+  expect(reasons({{"generation_exact", "true"}}),
+         "generation_exact gives a row the sums of its own generation");
   EXPECT_EQ(reasons({{"method", "dpo"}}, kDropping).first, "");  // disable_dropout
 }
 

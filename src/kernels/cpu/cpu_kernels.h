@@ -152,7 +152,7 @@ struct Skinny {
   int64_t rows, k, x_stride, y_stride;
   Type x_type, w_type, bias_type, y_type;
   bool near = false;             // w is in the first-level cache
-  const void* packed = nullptr;  // x from skinny_pack(), if skinny_bytes() is not 0
+  const void* packed = nullptr;  // x from skinny_pack(), unless by_columns
   bool by_columns = false;       // w is [k, n]
   int64_t w_stride = 0;          // elements between the rows of w; 0: they are adjacent
 };
@@ -320,13 +320,16 @@ struct CpuKernels {
   float (*dot)(const void* a, const void* b, Type type, int64_t count);
   // Bytes of x in the form that skinny() reads; 0: it reads x itself.
   int64_t (*skinny_bytes)(const Skinny&);
+  int64_t (*skinny_rows)(const Skinny&);  // how many rows of a weight should be decoded for it at a time
   void (*skinny_pack)(const Skinny&, void* to, int64_t begin, int64_t end);  // groups of kSkinnyGroup rows
   // A sum depends neither on the other rows nor on their number.
   void (*skinny)(const Skinny&, int64_t begin, int64_t end);
   void (*four_bit)(const FourBitRows&);
-  // Outputs [0, w.rows) of a product with the rows that w describes, instead of a.w. Returns false if it
-  // cannot read these rows; they must be decoded first.
+  // Outputs [0, w.rows) of a product with the rows that w describes, instead of a.w: codes are multiplied as
+  // they are read, without rounding their numbers. Returns false if it cannot read these rows, which must be
+  // decoded first; whether it can depends on the number of rows of x only if the bits are the same.
   bool (*skinny_four_bit)(const Skinny& a, const FourBitRows& w);
+  bool (*skinny_int8)(const Skinny& a, const Int8Rows& w);
   void (*int8)(const Int8Rows&);
   bool (*ggml)(const GgmlRows&);  // false: the block type is not supported here
   // Products with a narrow copy, int8 or int4: a.w is its panels, a.packed the rows as narrow_terms() writes

@@ -29,8 +29,8 @@ struct Groups {
   std::vector<int64_t> assignment;  // [rows]: each one's assignment; -1: padding
   int64_t k;
 
-  // In a rehearsal no router has chosen, so all experts are equally busy.
-  Groups(const at::Tensor& experts, int64_t count) : k(experts.size(1)) {
+  // even: groups have few sizes. In a rehearsal no router has chosen, so all experts are equally busy.
+  Groups(const at::Tensor& experts, int64_t count, bool even = true) : k(experts.size(1)) {
     const int32_t* const chosen = experts.data_ptr<int32_t>();
     const auto expert = [chosen, count, rehearsed = tensor::Rehearsal::current() != nullptr](int64_t a) {
       return static_cast<size_t>(rehearsed ? a % count : chosen[a]);
@@ -42,7 +42,7 @@ struct Groups {
       const int64_t own = rows[static_cast<size_t>(e)];
       next[static_cast<size_t>(e)] = first;
       if (own == 0) continue;
-      groups.push_back({e, first, padded(own)});
+      groups.push_back({e, first, even ? padded(own) : own});
       first += groups.back().rows;
     }
     assignment.assign(static_cast<size_t>(first), -1);

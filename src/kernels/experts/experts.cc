@@ -7,6 +7,7 @@
 #include "kernels/gemm/gemm.h"
 #include "kernels/kept_outputs.h"
 #include "kernels/op.h"
+#include "kernels/weight/row_products.h"
 
 namespace trl::kernels {
 
@@ -54,10 +55,32 @@ at::Tensor matrix_of_expert(const Parameter& w, const at::Tensor& values, int64_
   return matrix;
 }
 
+// c = rows of each group times its expert's matrix [out, in], which is stored in blocks and read there.
+at::Tensor product_of_rows(const Groups& groups, const at::Tensor& rows, const Parameter& w,
+                           MemoryKind kind) {
+  const int64_t out = w.size(1), in = w.size(2);
+  at::Tensor c = tensor::empty({rows.size(0), out}, rows.scalar_type(), kind);
+  std::vector<RowProduct> products;
+  for (const Group& group : groups.groups) {
+    Skinny args{};
+    args.x = at_byte(rows, group.first * in);
+    args.y = at_byte(c, group.first * out);
+    args.rows = group.rows;
+    args.k = args.x_stride = in;
+    args.y_stride = out;
+    args.x_type = args.w_type = args.y_type = type_of(rows);
+    products.push_back({args, w.encoded(), group.expert * out, out});
+  }
+  multiply_rows(std::move(products));
+  return c;
+}
+
 // c = rows of each group times its expert's matrix [out, in]: transposed to out columns, or to in columns. If
 // no copy of the weights is kept in the type of rows, a few experts at a time are converted.
 at::Tensor product(const Groups& groups, const at::Tensor& rows, Parameter& w, bool transposed,
                    MemoryKind kind) {
+  if (transposed && w.encoded() != nullptr && IndependentRows::active())
+    return product_of_rows(groups, rows, w, kind);
   const at::ScalarType compute = rows.scalar_type();
   const int64_t out = w.size(1), in = w.size(2), width = transposed ? out : in;
   at::Tensor c = tensor::empty({rows.size(0), width}, compute, kind);
@@ -91,35 +114,6 @@ void add_products(const Groups& groups, const at::Tensor& dy, const at::Tensor& 
                         gradient.size(2), 1.0f});
   }
   gemm(products);
-}
-
-SkinnyProduct of_expert(Parameter& w, int64_t expert, at::Tensor y) {
-  if (w.encoded() != nullptr) return {{}, {}, std::move(y), w.encoded(), expert * w.size(1)};
-  return {w.read()->select(0, expert), {}, std::move(y)};
-}
-
-// Handles one token without a graph (decoding): its products are bound by reading the weights.
-at::Tensor decode(const at::Tensor& x, const Routing& routing, const ExpertWeights& weights,
-                  Activation kind) {
-  Parameter &gate_up = *weights.gate_up, &down = *weights.down;
-  const int32_t* const expert = routing.experts.data_ptr<int32_t>();
-  const int64_t k = routing.experts.size(1);
-  const at::Tensor inner = tensor::empty({k, gate_up.size(1)}, x.scalar_type(), MemoryKind::workspace);
-  std::vector<SkinnyProduct> products;
-  for (int64_t i = 0; i < k; ++i) products.push_back(of_expert(gate_up, expert[i], inner.narrow(0, i, 1)));
-  skinny_products(x, products);
-  const at::Tensor act = gated_rows(kind, inner);
-  const at::Tensor rows = tensor::empty({k, x.size(1)}, x.scalar_type(), MemoryKind::workspace);
-  for (int64_t i = 0; i < k; ++i)
-    skinny_products(act.narrow(0, i, 1), of_expert(down, expert[i], rows.narrow(0, i, 1)));
-  std::vector<float> sum(static_cast<size_t>(x.size(1)));
-  for (int64_t i = 0; i < k; ++i) {
-    cpu().add(sum.data(), Type::f32, at_byte(rows, i * x.size(1)), type_of(rows),
-              routing.weights.data_ptr<float>()[i], sum.data(), x.size(1));
-  }
-  at::Tensor y = tensor::empty_like(x, MemoryKind::activations);
-  cpu().convert(sum.data(), Type::f32, y.data_ptr(), type_of(y), x.size(1));
-  return y;
 }
 
 // The experts' products with rows, plus their terms'.
@@ -314,12 +308,8 @@ at::Tensor experts(const at::Tensor& x, const Routing& routing, const ExpertWeig
   if (records(x) || records(routing.weights))
     return Experts::apply(x, routing.weights, routing.experts, weights, kind, compute, again, wanted);
   const at::Tensor operand = converted(x, compute, MemoryKind::workspace);
-  const auto readable = [&](const Parameter& w) { return w.encoded() != nullptr || w.dtype() == compute; };
   const Terms terms(weights);
-  const bool plain = terms.gate_up.empty() && terms.down.empty();
-  if (x.size(0) == 1 && plain && readable(*weights.gate_up) && readable(*weights.down))
-    return decode(operand, routing, weights, kind);
-  const Groups groups(routing.experts, weights.gate_up->size(0));
+  const Groups groups(routing.experts, weights.gate_up->size(0), !IndependentRows::active());
   return experts_forward(operand, routing.weights, groups, weights, terms, kind, wanted).y;
 }
 

@@ -270,7 +270,8 @@ void note(tensor::Job job, const Matrix& a, int64_t columns) {
 
 }  // namespace
 
-IndependentRows::IndependentRows() : before_(std::exchange(independent_rows, true)) {}
+IndependentRows::IndependentRows(bool wanted)
+    : before_(std::exchange(independent_rows, wanted || independent_rows)) {}
 IndependentRows::~IndependentRows() { independent_rows = before_; }
 bool IndependentRows::active() { return independent_rows; }
 

@@ -46,10 +46,11 @@ class EachRowByItself {
 inline constexpr int64_t kRowsTogether = 96;
 
 // During its lifetime on a thread, the bits of a row of C depend only on that row of A and on B, for an A
-// that is not transposed: kernels of the CPU's table (cpu_kernels.h) multiply instead of oneDNN.
+// that is not transposed: kernels of the CPU's table (cpu_kernels.h) multiply instead of oneDNN. wanted:
+// false: all stays as it is.
 class IndependentRows {
  public:
-  IndependentRows();
+  explicit IndependentRows(bool wanted = true);
   ~IndependentRows();
   IndependentRows(const IndependentRows&) = delete;
   IndependentRows& operator=(const IndependentRows&) = delete;

@@ -124,7 +124,10 @@ struct HeadLoss : torch::autograd::Function<HeadLoss> {
   }
 };
 
-void check(const at::Tensor& hidden, const Parameter& head, const HeadTargets& targets) {
+void check(const at::Tensor& hidden, const Parameter& head, const HeadTargets& targets,
+           const HeadOptions& options) {
+  need(!options.as_generated || fused(hidden), "head",
+       "the fused kernels are needed for log-probabilities of generation");
   need(hidden.dim() == 2 && head.shape().size() == 2 && hidden.size(1) == head.size(1) &&
            hidden.is_contiguous() && targets.rows.size() == targets.tokens.size(),
        "head", "hidden [rows, width], a head [vocab, width], and a token for each target's row are needed");
@@ -253,7 +256,7 @@ at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOpti
 
 std::vector<TokenValues> head_values(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets,
                                      const HeadOptions& options) {
-  check(hidden, head, targets);
+  check(hidden, head, targets, options);
   std::vector<TokenValues> values;
   backend(hidden).head_sweep(hidden, head, targets, nullptr, options, {}, &values);
   return values;
@@ -262,7 +265,7 @@ std::vector<TokenValues> head_values(const at::Tensor& hidden, Parameter& head, 
 at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets,
                      const TokenFormula& formula, const HeadOptions& options,
                      std::vector<TokenValues>* values) {
-  check(hidden, head, targets);
+  check(hidden, head, targets, options);
   for (const std::vector<double>& column : formula.columns)
     need(column.size() == targets.rows.size(), "head", "a number for each target is needed");
   if (records(hidden)) return HeadLoss::apply(hidden, &head, targets, formula, options, values);

@@ -14,8 +14,12 @@ struct HeadOptions {
   // Rows of logits that exist at once; 0: as many as keep work memory within 64 MiB. If several tiles add to
   // a bfloat16 gradient of the head, it takes one more byte for each element in the meantime.
   int64_t tile_rows = 0;
-  double scale = 1;    // factor of the logits, applied first (Granite: 1 / logits_scaling)
-  double softcap = 0;  // logits become softcap tanh(logit / softcap) (Gemma 2); 0: they stay
+  double scale = 1;        // factor of the logits, applied first (Granite: 1 / logits_scaling)
+  double softcap = 0;      // logits become softcap tanh(logit / softcap) (Gemma 2); 0: they stay
+  double temperature = 1;  // divides the logits of a distribution, last; head_logits() leaves it out
+  // log_prob has the bits of generation (log_probability.h), for one more product with the head; all else,
+  // gradients included, is of the sweep's own logits. Fused only.
+  bool as_generated = false;
   // Rows that replace rows of the head, which then have no gradient; or null. Not owned.
   const OwnRows* own_rows = nullptr;
   // A copy of the head, which logits are computed with instead of the head; or null. Not owned.

@@ -7,6 +7,7 @@
 
 #include "kernels/gemm/gemm.h"
 #include "kernels/head/head.h"
+#include "kernels/head/log_probability.h"
 
 namespace trl::kernels {
 
@@ -87,6 +88,8 @@ HeadSweep::HeadSweep(const at::Tensor& hidden, Parameter& head, const HeadTarget
       options_(options),
       to_(gradients),
       stays_split_(to_.d_head.low.defined()),
+      generated_(options.as_generated ? log_probabilities(hidden, head, targets, options)
+                                      : std::vector<float>()),
       low_(to_.d_head.low) {
   for (size_t i = 0; i < targets.rows.size(); ++i) {
     if (!rows_.empty() && rows_.back() == targets.rows[i]) continue;
@@ -126,8 +129,8 @@ HeadTile HeadSweep::tile_of(int64_t rows) const {
   tile.type = type_of(options_.compute);
   if (encoded_ == nullptr) tile.weight = head_.data_ptr();
   tile.weight_type = encoded_ == nullptr ? type_of(head_) : tile.type;
-  tile.scale = static_cast<float>(options_.scale);
-  tile.softcap = static_cast<float>(options_.softcap);
+  tile.scale = static_cast<float>(logit_factor());
+  tile.softcap = static_cast<float>(options_.softcap / options_.temperature);
   tile.stopped = base::stopped;
   if (to_.d_head.high.defined()) {
     tile.grad = to_.d_head.high.data_ptr();
@@ -168,7 +171,8 @@ void HeadSweep::each_piece(const HeadTile& whole, int64_t begin, int64_t end, fl
 void HeadSweep::note(int64_t rows) const {
   tensor::Rehearsal* const rehearsal = tensor::Rehearsal::current();
   if (rehearsal == nullptr) return;
-  const double products = 1.0 + (to_.d_hidden.defined() ? 1 : 0) + (to_.d_head.high.defined() ? 1 : 0);
+  const double products = 1.0 + (generated_.empty() ? 0 : 1) + (to_.d_hidden.defined() ? 1 : 0) +
+                          (to_.d_head.high.defined() ? 1 : 0);
   rehearsal->note({tensor::Job::head,
                    {},
                    rows,
@@ -218,7 +222,8 @@ void HeadSweep::take(Tile& tile, std::vector<TokenValues>* values) {
       const int64_t token = targets_.tokens[t], at = token * tile.work.pitch + static_cast<int64_t>(i);
       float logit = 0;
       cpu().convert(at_byte(logits_, at), tile.work.type, &logit, Type::f32, 1);
-      const TokenValues value = values_of(stats_[i], logit, token, vocab());
+      TokenValues value = values_of(stats_[i], logit, token, vocab());
+      if (!generated_.empty()) value.log_prob = static_cast<double>(generated_[t]);
       if (values != nullptr) (*values)[t] = value;
       if (formula_ == nullptr) continue;
       const TokenTerm term = term_of(*formula_, t, value.log_prob, value.mean_log_prob);
@@ -226,7 +231,7 @@ void HeadSweep::take(Tile& tile, std::vector<TokenValues>* values) {
       tile.by_probs[i] -= term.by_log_prob + term.by_mean_log_prob;
       tile.by_mean[i] -= term.by_mean_log_prob;
       tile.targets.push_back(
-          {token, static_cast<int64_t>(i), -static_cast<float>(term.by_log_prob * options_.scale)});
+          {token, static_cast<int64_t>(i), -static_cast<float>(term.by_log_prob * logit_factor())});
     }
   }
 }
@@ -242,8 +247,8 @@ void HeadSweep::add_gradients(Tile& tile) {
   std::vector<float> top(static_cast<size_t>(work.pitch)), scale(top), spread(top);
   for (size_t i = 0; i < tile.by_probs.size(); ++i) {
     top[i] = stats_[i].top;
-    scale[i] = static_cast<float>(tile.by_probs[i] * options_.scale / stats_[i].sum);
-    spread[i] = static_cast<float>(tile.by_mean[i] * options_.scale / static_cast<double>(vocab()));
+    scale[i] = static_cast<float>(tile.by_probs[i] * logit_factor() / stats_[i].sum);
+    spread[i] = static_cast<float>(tile.by_mean[i] * logit_factor() / static_cast<double>(vocab()));
   }
   const HeadFactors factors{top.data(), scale.data(), spread.data(), tile.targets.data(),
                             tile.targets.data() + tile.targets.size()};

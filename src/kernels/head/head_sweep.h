@@ -22,6 +22,7 @@ class HeadSweep {
   struct Tile;
   int64_t vocab() const { return vocab_; }
   int64_t width() const { return hidden_.size(1); }
+  double logit_factor() const { return options_.scale / options_.temperature; }
   HeadTile tile_of(int64_t rows) const;
   void note(int64_t rows) const;
   template <typename Body>
@@ -46,8 +47,9 @@ class HeadSweep {
   const HeadOptions& options_;
   const HeadGradients& to_;
   const bool stays_split_;
-  std::vector<int64_t> rows_;     // the rows that have a target, once each
-  std::vector<size_t> starts_;    // the index of each row's first target, and the end of all
+  std::vector<int64_t> rows_;           // the rows that have a target, once each
+  std::vector<size_t> starts_;          // the index of each row's first target, and the end of all
+  const std::vector<float> generated_;  // log-probabilities of the targets; empty: those of the sweep
   std::vector<HeadStats> stats_;  // of the tile, kParts times: the first are those of the whole vocabulary
   at::Tensor low_;
   int64_t work_floats_ = 0;

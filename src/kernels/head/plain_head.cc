@@ -151,6 +151,7 @@ class Sweep {
   void run_tile(const TileTargets& tile, int64_t first, std::vector<at::Tensor>* values) {
     const at::Tensor x = hidden_.detach().index_select(0, tile.row).to(options_.compute);
     const at::Tensor logits = finished(wide_product(x, false, table_, true), options_);
+    if (options_.temperature != 1) logits.div_(options_.temperature);
     at::Tensor log_p = logits.log_softmax(-1), p = log_p.exp();
     const LogProbs own{log_p.index({tile.place, tile.token}).to(at::kDouble),
                        log_p.mean(-1).index_select(0, tile.place).to(at::kDouble)};
@@ -173,8 +174,8 @@ class Sweep {
     const at::Tensor spread = of_rows(mean);
     at::Tensor& d = p.mul_(-(spread + of_rows(own))).add_(spread / static_cast<double>(logits.size(1)));
     d.index_put_({tile.place, tile.token}, own, /*accumulate=*/true);
-    if (options_.softcap > 0) d.mul_(1 - (logits / options_.softcap).square());
-    if (options_.scale != 1) d.mul_(options_.scale);
+    if (options_.softcap > 0) d.mul_(1 - (logits * (options_.temperature / options_.softcap)).square());
+    if (options_.scale != options_.temperature) d.mul_(options_.scale / options_.temperature);
     const at::Tensor d_logits = d.to(options_.compute);
     if (to_.d_hidden.defined()) {
       const at::Tensor d_rows = wide_product(d_logits, false, table_, false);

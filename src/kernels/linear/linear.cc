@@ -9,6 +9,7 @@
 #include "kernels/linear/low_rank.h"
 #include "kernels/op.h"
 #include "kernels/weight/weight_product.h"
+#include "tensor/device.h"
 
 namespace trl::kernels {
 
@@ -40,6 +41,25 @@ tensor_list outputs_of(const at::Tensor& x, LowRankTerms& terms, at::ArrayRef<Pr
   const auto end = all.begin() + static_cast<std::ptrdiff_t>(projections.size());
   if (terms_keep != nullptr) terms_keep->assign(end, all.end());
   all.erase(end, all.end());
+  return all;
+}
+
+// The products of all rows at once, and to them the terms of each adapter for its rows.
+tensor_list outputs_by_rows(const at::Tensor& x, at::ArrayRef<Projection> projections) {
+  tensor_list all = kernels::project(x, projections);
+  int64_t first = 0;
+  for (size_t part = 0; part < projections[0].by_rows.size(); ++part) {
+    const int64_t rows = projections[0].by_rows[part].rows;
+    Projections own = projections.vec();
+    for (Projection& p : own) p.low_rank = p.by_rows[part].low_rank;
+    tensor_list before;
+    for (const at::Tensor& y : all) before.push_back(y.narrow(0, first, rows));
+    tensor_list after = before;
+    LowRankTerms(own).add_terms(x.narrow(0, first, rows), after);
+    for (size_t i = 0; i < all.size(); ++i)
+      if (!after[i].is_same(before[i])) tensor::copy(after[i], before[i]);
+    first += rows;
+  }
   return all;
 }
 
@@ -294,6 +314,7 @@ std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> pro
     anchor = graph_start();
   if (records(x) || anchor) return Linear::apply(x, anchor, projections.vec(), compute, again, wanted);
   const at::Tensor operand = converted(x, compute, MemoryKind::workspace);
+  if (!projections[0].by_rows.empty()) return outputs_by_rows(operand, projections);
   LowRankTerms terms(projections);
   return outputs_of(operand, terms, projections, nullptr, wanted);
 }

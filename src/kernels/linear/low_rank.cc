@@ -297,6 +297,15 @@ tensor_list LowRankTerms::project(const at::Tensor& x, at::ArrayRef<Projection> 
   return outputs;
 }
 
+void LowRankTerms::add_terms(const at::Tensor& x, tensor_list& outputs) {
+  if (empty()) return;
+  const at::Tensor r = reduced(in_their_type(x), nullptr);
+  for (const Term& term : terms_)
+    gemm(columns(r, term), false, *read(*term.factors().b, r.scalar_type()), true, outputs[term.output],
+         1.0f);
+  add_biases_and_magnitudes(outputs, nullptr);
+}
+
 void LowRankTerms::add_biases_and_magnitudes(tensor_list& outputs, tensor_list* kept) {
   for (Term& term : terms_) {
     const LowRank& factors = term.factors();

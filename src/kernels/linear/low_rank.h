@@ -27,6 +27,10 @@ class LowRankTerms {
   tensor_list project(const at::Tensor& x, at::ArrayRef<Projection> projections, tensor_list* kept,
                       Wanted wanted = Wanted::values);
 
+  // Adds the terms to outputs of the projections, as project() does if rows are independent. A magnitude puts
+  // another tensor in an output's place.
+  void add_terms(const at::Tensor& x, tensor_list& outputs);
+
   // d_outputs: the gradients of the outputs (undefined: none), which become the gradients of the outputs
   // before magnitudes. x may be undefined if no a is trained. dx becomes the gradient of x, of projections
   // and terms, unless it is undefined: not wanted.

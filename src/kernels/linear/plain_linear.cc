@@ -85,6 +85,24 @@ at::Tensor adapted(const at::Tensor& y, const at::Tensor& x, const Projection& p
   return sum + alone * (gain - 1).to(y.scalar_type());
 }
 
+// Each part of the rows with its own terms.
+std::vector<at::Tensor> linear_by_rows(const at::Tensor& x, at::ArrayRef<Projection> projections,
+                                       at::ScalarType compute) {
+  std::vector<std::vector<at::Tensor>> parts(projections.size());
+  int64_t first = 0;
+  for (size_t part = 0; part < projections[0].by_rows.size(); ++part) {
+    std::vector<Projection> own = projections.vec();
+    for (Projection& p : own) p.low_rank = std::exchange(p.by_rows, {})[part].low_rank;
+    const int64_t rows = projections[0].by_rows[part].rows;
+    const std::vector<at::Tensor> outputs = plain::linear(x.narrow(0, first, rows), own, compute, {}, {});
+    for (size_t i = 0; i < outputs.size(); ++i) parts[i].push_back(outputs[i]);
+    first += rows;
+  }
+  std::vector<at::Tensor> all;
+  for (const std::vector<at::Tensor>& of : parts) all.push_back(at::cat(of));
+  return all;
+}
+
 }  // namespace
 
 at::Tensor row_norms(const Projection& p) {
@@ -108,6 +126,7 @@ at::Tensor product(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b
 std::vector<at::Tensor> linear(const at::Tensor& x, at::ArrayRef<Projection> projections,
                                at::ScalarType compute, const Again& /*again*/, Wanted /*wanted*/) {
   base::poll();
+  if (!projections[0].by_rows.empty()) return linear_by_rows(x, projections, compute);
   const at::Tensor operand = x.to(compute);
   std::vector<at::Tensor> outputs;
   for (const Projection& p : projections) {

@@ -65,9 +65,22 @@ class Int8Weight final : public tensor::Encoded {
   int64_t unit() const override { return 16; }
   void decode(const tensor::Part2d& part, at::ScalarType type, void* to,
               int64_t stride) const noexcept override {
-    cpu().int8({codes_.data_ptr<int8_t>() + part.row * width() + part.column,
-                absmax_.data_ptr<float>() + part.row, io::kInt8Step, width(), part.rows, part.columns, to,
-                stride, type == at::kBFloat16 ? Type::bf16 : Type::f32});
+    Int8Rows rows = this->rows(part);
+    rows.to = to;
+    rows.stride = stride;
+    rows.type = type == at::kBFloat16 ? Type::bf16 : Type::f32;
+    cpu().int8(rows);
+  }
+
+  Int8Rows rows(const tensor::Part2d& part) const noexcept {
+    Int8Rows rows{};
+    rows.codes = codes_.data_ptr<int8_t>() + part.row * width() + part.column;
+    rows.absmax = absmax_.data_ptr<float>() + part.row;
+    rows.step = io::kInt8Step;
+    rows.pitch = width();
+    rows.rows = part.rows;
+    rows.columns = part.columns;
+    return rows;
   }
 
  private:
@@ -155,6 +168,11 @@ std::shared_ptr<const tensor::Encoded> four_bit_weight(std::vector<int64_t> shap
 
 std::optional<FourBitRows> four_bit_rows(const tensor::Encoded& w, const tensor::Part2d& part) {
   const auto* const own = dynamic_cast<const FourBitWeight*>(&w);
+  return own != nullptr ? std::optional(own->rows(part)) : std::nullopt;
+}
+
+std::optional<Int8Rows> int8_rows(const tensor::Encoded& w, const tensor::Part2d& part) {
+  const auto* const own = dynamic_cast<const Int8Weight*>(&w);
   return own != nullptr ? std::optional(own->rows(part)) : std::nullopt;
 }
 

@@ -33,6 +33,8 @@ std::shared_ptr<const tensor::Encoded> four_bit_weight(std::vector<int64_t> shap
 
 // The location of a part of a 4-bit weight; nothing for a weight of another kind.
 std::optional<FourBitRows> four_bit_rows(const tensor::Encoded& w, const tensor::Part2d& part);
+// The same for a weight in rows of 8-bit codes.
+std::optional<Int8Rows> int8_rows(const tensor::Encoded& w, const tensor::Part2d& part);
 
 // A weight in rows of 8-bit codes, as in LLM.int8(). codes: int8, of the shape; absmax: float32, one for each
 // row

@@ -11,9 +11,6 @@ constexpr int64_t kUnit = 32;  // outputs
 
 int64_t size_of(Type type) { return type == Type::f32 ? 4 : 2; }
 
-// Rows of a weight decoded at a time. A few stay in the first-level cache; tiles take more.
-int64_t decoded_rows(const Skinny& a) { return a.packed != nullptr ? kUnit : 4; }
-
 // The product's outputs from `begin` on, whose weights are in `rows`.
 Skinny part_of(const Skinny& whole, int64_t begin, const void* rows) {
   const auto moved = [&](const void* at, Type type) {
@@ -27,12 +24,16 @@ Skinny part_of(const Skinny& whole, int64_t begin, const void* rows) {
   return part;
 }
 
-// Computes outputs [begin, end) of a product with an encoded weight.
-void multiply_decoded(const RowProduct& p, int64_t begin, int64_t end, void* rows) {
+// Computes outputs [begin, end) of a product with an encoded weight. as_read: not with the bits of the
+// decoded numbers, if the kernels multiply codes faster without rounding these.
+void multiply_decoded(const RowProduct& p, int64_t begin, int64_t end, bool as_read, void* rows) {
   const Skinny& whole = p.args;
-  const auto codes = four_bit_rows(*p.encoded, {p.first_row + begin, end - begin, 0, whole.k});
-  if (codes && cpu().skinny_four_bit(part_of(whole, begin, nullptr), *codes)) return;
-  const int64_t together = decoded_rows(whole);
+  const tensor::Part2d rows_read{p.first_row + begin, end - begin, 0, whole.k};
+  const auto four_bit = as_read ? four_bit_rows(*p.encoded, rows_read) : std::nullopt;
+  if (four_bit && cpu().skinny_four_bit(part_of(whole, begin, nullptr), *four_bit)) return;
+  const auto eight_bit = as_read ? int8_rows(*p.encoded, rows_read) : std::nullopt;
+  if (eight_bit && cpu().skinny_int8(part_of(whole, begin, nullptr), *eight_bit)) return;
+  const int64_t together = cpu().skinny_rows(whole);
   for (int64_t out = begin; out < end; out += together) {
     const int64_t count = std::min(together, end - out);
     p.encoded->decode({p.first_row + out, count, 0, whole.k}, scalar_type(whole.w_type), rows, whole.k);
@@ -58,7 +59,9 @@ void pack(const RowProduct& p, void* to) {
 bool packed_alike(const RowProduct& a, const RowProduct& b) {
   if ((a.narrow == nullptr) != (b.narrow == nullptr)) return false;
   if (a.narrow != nullptr && a.narrow->type() != b.narrow->type()) return false;
-  return a.args.x == b.args.x && a.args.rows == b.args.rows && a.args.k == b.args.k;
+  return a.args.x == b.args.x && a.args.rows == b.args.rows && a.args.k == b.args.k &&
+         a.args.x_stride == b.args.x_stride && a.args.x_type == b.args.x_type &&
+         a.args.w_type == b.args.w_type;
 }
 
 // The rows of the products as the kernels read them: packed once for products that follow each other and read
@@ -114,11 +117,12 @@ void multiply_rows(std::vector<RowProduct> all) {
   const std::vector<at::Tensor> packs = packed(all);
   const int64_t count = starts.back(), width = std::min<int64_t>(tensor::threads(), (count + 3) / 4);
   const int64_t piece = std::clamp<int64_t>(count / std::max<int64_t>(1, 4 * width), 1, 32);
+  const bool as_read = IndependentRows::active();
   std::atomic<int64_t> next{0}, place{0};
   int64_t bytes = 0;
   for (const RowProduct& p : all) {
     if (p.encoded == nullptr) continue;
-    bytes = std::max(bytes, round_up(decoded_rows(p.args) * p.args.k * size_of(p.args.w_type), 64));
+    bytes = std::max(bytes, round_up(cpu().skinny_rows(p.args) * p.args.k * size_of(p.args.w_type), 64));
   }
   const at::Tensor work = tensor::empty({width * bytes}, at::kByte, MemoryKind::workspace);
   tensor::parallel_for(width, 1, [&](int64_t, int64_t) {
@@ -135,7 +139,7 @@ void multiply_rows(std::vector<RowProduct> all) {
         else if (all[i].encoded == nullptr)
           cpu().skinny(all[i].args, from * kUnit, last);
         else
-          multiply_decoded(all[i], from * kUnit, last, mine);
+          multiply_decoded(all[i], from * kUnit, last, as_read, mine);
       }
     }
   });

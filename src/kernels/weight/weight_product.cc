@@ -81,6 +81,11 @@ at::Tensor project(const at::Tensor& x, const Projection& p, const TensorFactors
   return y;
 }
 
+void add_each(at::ArrayRef<TensorFactors> products, std::vector<at::Tensor>& to) {
+  for (size_t i = 0; i < products.size(); ++i)
+    if (products[i].a.defined()) gemm(products[i], to[i], 1.0f);
+}
+
 }  // namespace
 
 Panels panels(const tensor::Encoded& w, at::ScalarType type, bool transposed, int64_t matrix) {
@@ -110,12 +115,14 @@ std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> pr
   });
   if (!skinny) {
     std::vector<Int8Multiplication> narrow;
+    const bool apart = added.empty() || IndependentRows::active();
     for (size_t i = 0; i < projections.size(); ++i) {
-      const TensorFactors own = added.empty() ? TensorFactors() : added[i];
+      const TensorFactors own = apart ? TensorFactors() : added[i];
       const Projection& p = projections[i];
       outputs.push_back(p.narrow != nullptr ? project(x, p, own)[0] : project(x, p, own, narrow));
     }
     if (!narrow.empty()) gemm_int8(x, nullptr, narrow);
+    if (apart) add_each(added, outputs);
     return outputs;
   }
   std::vector<SkinnyProduct> products;
@@ -133,8 +140,7 @@ std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> pr
         {encoded == nullptr ? values(*p.weight) : at::Tensor(), bias, outputs.back(), encoded});
   }
   skinny_products(x, products);
-  for (size_t i = 0; i < added.size(); ++i)
-    if (added[i].a.defined()) gemm(added[i], outputs[i], 1.0f);
+  add_each(added, outputs);
   return outputs;
 }
 

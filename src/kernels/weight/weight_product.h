@@ -11,7 +11,8 @@ namespace trl::kernels {
 
 // y = x w^T + b of each projection, in x's type, which is the type of the products; sums are float32. x:
 // [tokens, in] -> [tokens, out] each. added: products that are added to the outputs, one for each; an entry
-// without factors adds nothing. Empty: nothing is added.
+// without factors adds nothing. Empty: nothing is added. If rows are independent, they are added to rounded
+// outputs.
 std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> projections,
                                 at::ArrayRef<TensorFactors> added = {});
 
