@@ -19,6 +19,9 @@ using test::Completions;
 
 const Limits kSmall{.blocks = 4, .step_tokens = 50};
 
+// An id that no good request has or draws.
+constexpr int32_t kStrange = 91;
+
 // Some that fit into four blocks one after the other: sequences give theirs back, and a group copies.
 std::vector<Request> good_requests() {
   std::vector<Request> all(4);
@@ -27,6 +30,7 @@ std::vector<Request> good_requests() {
     for (int32_t i = 0; i < 20 + 40 * r; ++i) request.ids.push_back((i * (r + 3)) % 90);
     request.sampling.temperature = 1;
     request.sampling.max_new_tokens = 6;
+    request.sampling.suppress_tokens = {kStrange};
     request.sampling.log_probabilities = true;
     request.stream = static_cast<uint64_t>(10 * r);
   }
@@ -124,16 +128,15 @@ TEST_F(Failures, ASequenceThatOutgrowsTheCacheEndsWithTheReason) {
 
 // The row of an id in the embedding, which the head does not share, makes everything behind it no number.
 TEST_F(Failures, LogitsThatAreNotNumbersEndTheirSequenceAlone) {
-  constexpr int32_t kId = 91;
   ASSERT_FALSE(model_->config().tie_word_embeddings);
   {
     const at::NoGradGuard no_grad;
-    model_->parameters()[0]->write()->select(0, kId).fill_(std::numeric_limits<float>::quiet_NaN());
+    model_->parameters()[0]->write()->select(0, kStrange).fill_(std::numeric_limits<float>::quiet_NaN());
   }
   Generator generator(*model_, at::kFloat, kSmall);
   add_all(generator);
   Request bad = requests_[2];
-  bad.ids[50] = kId;
+  bad.ids[50] = kStrange;
   bad.count = 2;
   const int64_t first = generator.add(bad);
   Completions got;
