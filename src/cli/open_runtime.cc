@@ -106,10 +106,24 @@ void open_runtime(const Config& config, Runtime& runtime) {
 }
 
 std::vector<std::string> model_keys() {
-  return {
-      "model_name_or_path", "model_revision",      "adapter_name_or_path", "dtype",           "load_in_4bit",
-      "load_in_8bit",       "bnb_4bit_quant_type", "use_bnb_nested_quant", "use_cpu",         "eos_token",
-      "pad_token",          "chat_template",       "chat_template_path",   "kv_cache_memory", "prefix_cache"};
+  return {"model_name_or_path",
+          "model_revision",
+          "adapter_name_or_path",
+          "dtype",
+          "load_in_4bit",
+          "load_in_8bit",
+          "bnb_4bit_quant_type",
+          "use_bnb_nested_quant",
+          "use_cpu",
+          "eos_token",
+          "pad_token",
+          "chat_template",
+          "chat_template_path",
+          "kv_cache_memory",
+          "kv_cache_dtype",
+          "prefix_cache",
+          "generation_dtype",
+          "generation_dtype_head"};
 }
 
 void need_tokenizer(const Config& config) {

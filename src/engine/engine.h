@@ -233,9 +233,13 @@ class GenerationSink {
 };
 
 struct GeneratorSpec {
-  bool bf16 = false;  // computes in bfloat16 over float32 weights, as training under bf16 does
-  // Bytes of keys and values for all generators of the model that compute in the same type: the most that one
-  // of them asks for. At least a block is there.
+  bool bf16 = false;        // computes in bfloat16 over float32 weights, as training under bf16 does
+  bool int8_cache = false;  // keeps keys and values as integers
+  // Computes with copies of the weights in this type: bfloat16, int8 or int4; empty: with the weights.
+  std::string_view weights = {};
+  bool copies_head = true;
+  // Bytes of keys and values for all generators of the model that compute alike: the most that one of them
+  // asks for. At least a block is there.
   int64_t cache_bytes = int64_t{512} << 20;
   int64_t step_tokens = 512;  // at most in a step
   int64_t step_sequences = 256;

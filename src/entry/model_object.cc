@@ -173,16 +173,18 @@ int32_t ModelObject::merge_adapter(std::string_view name, engine::ErrorSink& err
   });
 }
 
-// The cache that generators of this type share; made anew if there is none.
-std::shared_ptr<generate::Cache> ModelObject::cache_for(at::ScalarType compute, int64_t bytes) {
+// The cache that generators of this kind share; made anew if there is none.
+std::shared_ptr<generate::Cache> ModelObject::cache_for(const generate::CacheKind& kind, int64_t bytes) {
   std::erase_if(caches_, [](const auto& cache) { return cache.expired(); });
   for (const auto& known : caches_) {
     const std::shared_ptr<generate::Cache> cache = known.lock();
-    if (cache->compute != compute) continue;
+    if (cache->kind != kind) continue;
     cache->raise_limit(bytes);
     return cache;
   }
-  auto cache = std::make_shared<generate::Cache>(*model_, compute, bytes);
+  auto cache = std::make_shared<generate::Cache>(*model_, kind, bytes);
+  if (cache->narrow() != nullptr)
+    HostLog(host_).info("generate", "generation_dtype: {}", cache->narrow()->summary());
   caches_.push_back(cache);
   return cache;
 }
@@ -192,8 +194,11 @@ int32_t ModelObject::create_generator(const engine::GeneratorSpec& spec, engine:
   return compute(host_, error, [&] {
     if (model_->config().labels > 0)
       fail(Status::unsupported, "{}: a reward model scores text and cannot generate it", source_.name());
-    const at::ScalarType type = model_->compute(spec.bf16 ? at::kBFloat16 : at::kFloat);
-    *out = new GeneratorObject(host_, *model_, spec, cache_for(type, spec.cache_bytes));
+    const generate::CacheKind kind{.compute = model_->compute(spec.bf16 ? at::kBFloat16 : at::kFloat),
+                                   .int8 = spec.int8_cache,
+                                   .narrow = model::narrow_type(spec.weights),
+                                   .narrow_head = spec.copies_head};
+    *out = new GeneratorObject(host_, *model_, spec, cache_for(kind, spec.cache_bytes));
   });
 }
 

@@ -43,7 +43,7 @@ class ModelObject final : public engine::Model {
 
  private:
   ~ModelObject() = default;
-  std::shared_ptr<generate::Cache> cache_for(at::ScalarType compute, int64_t bytes);
+  std::shared_ptr<generate::Cache> cache_for(const generate::CacheKind& kind, int64_t bytes);
   const tensor::GivesBack gives_back_;
   engine::Host& host_;
   const io::ModelSource source_;

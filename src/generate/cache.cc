@@ -4,16 +4,21 @@
 
 namespace trl::generate {
 
-Cache::Cache(const model::Model& model, at::ScalarType type, int64_t bytes)
-    : compute(type),
-      memory(model.kv_memory(type)),
+Cache::Cache(const model::Model& model, const CacheKind& of, int64_t bytes)
+    : kind(of),
+      memory(model.kv_memory(of.compute, of.int8)),
       pool(std::make_shared<BlockPool>(std::max<int64_t>(1, bytes / memory.block_bytes()))),
       model_(model),
-      version_(model.weights_version()) {}
+      version_(model.weights_version()) {
+  if (!kind.narrow) return;
+  narrow_ = model.narrow_weights(*kind.narrow, kind.narrow_head);
+  narrow_->refresh();
+}
 
 void Cache::follow_weights() {
   const uint64_t version = model_.weights_version();
   if (version == version_) return;
+  if (narrow_) narrow_->refresh();
   version_ = version;
   pool->recompute_all();
 }

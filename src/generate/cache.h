@@ -5,18 +5,29 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "generate/block_pool.h"
 #include "model/model.h"
 
 namespace trl::generate {
 
+// What keys and values depend on besides the model.
+struct CacheKind {
+  at::ScalarType compute = at::kFloat;           // bfloat16 over float32 weights is autocast
+  bool int8 = false;                             // keys and values are kept as integers
+  std::optional<model::NarrowType> narrow = {};  // computes with copies of the weights in this type
+  bool narrow_head = true;                       // and with one of the head
+  bool operator==(const CacheKind&) const = default;
+};
+
 class Cache {
  public:
-  // compute: bfloat16 over float32 weights is autocast. bytes: at most; at least one block is there.
-  Cache(const model::Model& model, at::ScalarType compute, int64_t bytes);
+  // bytes: at most; at least one block is there.
+  Cache(const model::Model& model, const CacheKind& kind, int64_t bytes);
 
-  // Makes the contents useless if the weights have changed since the last call.
+  // Makes the contents useless, and the copies of the weights anew, if the weights have changed since the
+  // last call.
   void follow_weights();
   // A number below 2^32 for the keys that an adapter computes with these weights; null: the model alone.
   uint64_t number_of(const model::Adapter* adapter);
@@ -30,12 +41,15 @@ class Cache {
   void release();
   void raise_limit(int64_t bytes) { pool->raise_limit(bytes / memory.block_bytes()); }
 
-  const at::ScalarType compute;
+  const model::NarrowWeights* narrow() const { return narrow_ ? &*narrow_ : nullptr; }
+
+  const CacheKind kind;
   model::KvMemory memory;
   const std::shared_ptr<BlockPool> pool;
 
  private:
   const model::Model& model_;
+  std::optional<model::NarrowWeights> narrow_;
   uint64_t version_;                                   // of the weights
   std::map<const model::Adapter*, uint64_t> numbers_;  // of the adapters
   std::map<const model::Adapter*, int64_t> users_;

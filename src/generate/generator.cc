@@ -129,6 +129,7 @@ bool Generator::step(engine::GenerationSink& sink) {
   std::map<const model::Adapter*, std::vector<const Scheduler::Work*>> groups;
   for (const Scheduler::Work& work : step.work) {
     const model::Adapter* const adapter = adapter_of(work);
+    model_.adapters().check_usable(adapter);
     groups[model_.only_adds_terms(adapter) ? nullptr : adapter].push_back(&work);
   }
   std::vector<Choice> choices;
@@ -164,6 +165,7 @@ void Generator::add_rows(const Scheduler::Work& work, model::SequenceRows& rows)
 
 std::vector<Generator::Choice> Generator::compute(const std::vector<const Scheduler::Work*>& all) {
   model::SequenceRows rows;
+  rows.int8 = cache_->memory.int8();
   std::vector<Choice> choices;
   for (const Scheduler::Work* work : all) {
     add_rows(*work, rows);
@@ -172,12 +174,12 @@ std::vector<Generator::Choice> Generator::compute(const std::vector<const Schedu
     rows.wanted.push_back(std::ssize(rows.ids) - 1);
   }
   const kernels::IndependentRows independent;
-  const model::Output output = model_.extend(rows, cache_->compute);
+  const model::Output output = model_.extend(rows, cache_->kind.compute, cache_->narrow());
   size_t done = 0;
   for (int64_t row = 0, count; row < std::ssize(rows.wanted); row += count) {
     count = std::min(kLogitRows, std::ssize(rows.wanted) - row);
     const model::Output part{output.hidden.narrow(0, row, count), {}, output.head};
-    const at::Tensor logits = tensor::on_host(model_.logits(part, cache_->compute));
+    const at::Tensor logits = tensor::on_host(model_.logits(part, cache_->kind.compute));
     size_t end = done;
     while (end < choices.size() && choices[end].row < row + count) ++end;
     tensor::parallel_for(static_cast<int64_t>(end - done), 1, [&](int64_t begin, int64_t stop) {

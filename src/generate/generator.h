@@ -31,10 +31,9 @@ class Generator {
   Generator(const model::Model& model, const Limits& limits, std::shared_ptr<Cache> cache);
   // With limits.blocks blocks of its own.
   Generator(const model::Model& model, at::ScalarType compute, const Limits& limits)
-      : Generator(
-            model, limits,
-            std::make_shared<Cache>(model, compute, limits.blocks * model.kv_memory(compute).block_bytes())) {
-  }
+      : Generator(model, limits,
+                  std::make_shared<Cache>(model, CacheKind{compute},
+                                          limits.blocks * model.kv_memory(compute).block_bytes())) {}
   ~Generator();
   Generator(const Generator&) = delete;
   Generator& operator=(const Generator&) = delete;

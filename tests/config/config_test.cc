@@ -313,7 +313,6 @@ TEST(Config, RefusesWhatThisBuildDoesNotHave) {
       {"deepspeed_config", "{zero_stage: 3}"},
       {"local_rank", "1"},
       {"method", "grpo"},
-      {"generation_dtype", "bfloat16"},
       {"share_prompt", "true"},
       {"model_init_kwargs", "{rope_scaling: {factor: 2}}"},
       {"system_prompt", "Be brief."},

@@ -40,7 +40,7 @@ NarrowWeight::NarrowWeight(tensor::Parameter& weight, bool transposed, NarrowTyp
 
 void NarrowWeight::refresh() {
   const bool rehearsed = tensor::Rehearsal::current() != nullptr;  // the copy would stay as it is
-  if (changes_ != weight_->changes() && !rehearsed) copy();
+  if (changes_ != weight_->version() && !rehearsed) copy();
 }
 
 // A panel's rows are read in place, or else decoded or turned first.
@@ -52,7 +52,7 @@ void NarrowWeight::copy() {
                                     at::kByte, MemoryKind::weights)
                     : tensor::empty({outputs_, terms_}, at::kBFloat16, MemoryKind::weights);
   }
-  const uint64_t changes = weight_->changes();
+  const uint64_t changes = weight_->version();
   const tensor::Encoded* const encoded = transposed_ ? nullptr : weight_->encoded();
   const at::Tensor w = encoded == nullptr ? *weight_->read() : at::Tensor();
   const auto size = static_cast<int64_t>(c10::elementSize(weight_->dtype()));
