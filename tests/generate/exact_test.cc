@@ -7,10 +7,10 @@
 #include <cmath>
 #include <map>
 
-#include "generate/generator.h"
 #include "kernels/gemm/gemm_int8.h"
 #include "kernels/head/log_probability.h"
 #include "model/golden_batch.h"
+#include "support/generate.h"
 #include "support/seeded_model.h"
 
 namespace trl::generate {
@@ -57,14 +57,14 @@ struct Written {
   bool operator==(const Written&) const = default;
 };
 
-class WrittenAll final : public Receiver {
+class WrittenAll final : public engine::GenerationSink {
  public:
-  bool on_token(int64_t sequence, const Token& token) noexcept override {
+  bool on_token(int64_t sequence, const engine::Token& token) noexcept override {
     all[sequence].ids.push_back(token.id);
     all[sequence].whole.push_back(token.whole_log_probability);
     return true;
   }
-  void on_end(int64_t, Finish, const std::string& error) noexcept override { EXPECT_EQ(error, ""); }
+  void on_end(int64_t, engine::Finish, std::string_view error) noexcept override { EXPECT_EQ(error, ""); }
   std::map<int64_t, Written> all;
 };
 

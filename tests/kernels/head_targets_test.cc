@@ -2,7 +2,7 @@
 #include "kernels/compare.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/head/head.h"
-#include "kernels/head/log_probability.h"
+#include "kernels/head/logit_row.h"
 
 namespace trl::kernels::head_targets_test {
 namespace {
@@ -138,8 +138,10 @@ TEST(HeadTargets, MayHaveTheLogProbabilitiesOfGeneration) {
     for (size_t i = 0; i < got.size(); ++i) {
       const IndependentRows independent;
       const at::Tensor z = head_logits(hidden.narrow(0, kTargets.rows[i], 1), head, options);
-      EXPECT_EQ(got[i].log_prob, static_cast<double>(log_probability(
-                                     {z.data_ptr<float>(), 97}, kTargets.tokens[i], options.temperature)));
+      const LogitRow row({z.data_ptr<float>(), 97});
+      EXPECT_EQ(
+          got[i].log_prob,
+          static_cast<double>(LogitSoftmax(row, options.temperature).log_probability(kTargets.tokens[i])));
       EXPECT_EQ(got[i].entropy, usual[i].entropy);
     }
     const test::PathScope plain(test::Path::plain);

@@ -51,8 +51,10 @@ struct Decoding {
       end.runs.emplace_back(1, last).blocks = blocks;
       end.wanted.push_back(static_cast<int64_t>(i));
     }
-    model.extend(begin, compute, adapter, narrow);
-    return model.logits(model.extend(end, compute, adapter, narrow), compute);
+    for (SequenceRows* const rows : {&begin, &end})
+      for (SequenceRows::Run& run : rows->runs) run.adapter = adapter;
+    model.extend(begin, compute, narrow);
+    return model.logits(model.extend(end, compute, narrow), compute);
   }
 };
 
@@ -151,7 +153,7 @@ TEST_F(NarrowWeightsTest, TheLookupOfATiedEmbeddingIsExact) {
     KvMemory memory = model->kv_memory(at::kFloat);
     SequenceRows rows{all[0], {{std::ssize(all[0]), 0}}, {0, 1}};
     rows.runs[0].blocks = {memory.block(0)};
-    return model->extend(rows, at::kFloat, {}, &narrow);
+    return model->extend(rows, at::kFloat, &narrow);
   };
   const Output a = hidden(with), b = hidden(without);
   EXPECT_TRUE(same_bits(a.hidden, b.hidden));
