@@ -92,7 +92,13 @@ TEST(Quantised, GivesWhatTheWeightsThatItStandsForGive) {
         const auto numbers = Model::open(directory.file("numbers"), dtype);
         for (const Parameter* parameter : numbers->parameters()) EXPECT_EQ(parameter->encoded(), nullptr);
         EXPECT_TRUE(same(logits(*quantised, 40, at::kFloat), logits(*numbers, 40, at::kFloat)));
-        EXPECT_TRUE(same(decoded_steps(*quantised, at::kFloat), decoded_steps(*numbers, at::kFloat)));
+        // Products of rows may read codes without rounding them to bfloat16.
+        const at::Tensor steps = decoded_steps(*quantised, at::kFloat);
+        const at::Tensor of_numbers = decoded_steps(*numbers, at::kFloat);
+        if (std::string_view(dtype) == "float32")
+          EXPECT_TRUE(same(steps, of_numbers));
+        else
+          EXPECT_LT((steps - of_numbers).norm().item<double>(), 2e-2 * of_numbers.norm().item<double>());
         const at::Tensor plain = logits(*Model::open(path, dtype), 40, at::kFloat);
         const double error =
             (logits(*quantised, 40, at::kFloat) - plain).norm().item<double>() / plain.norm().item<double>();

@@ -98,9 +98,10 @@ TEST(GenerationExact, takes_the_sums_of_generation) {
     model::Model& model = run.model();
     const bool wanted = std::string(exact) == "true";
     MicroBatch batch;
-    batch.input_ids = at::tensor({5, 6, 7, 8, 9, 10, 11}, at::kInt);
-    batch.position_ids = at::tensor({0, 1, 2, 0, 1, 2, 3}, at::kInt);
-    batch.segments = std::make_shared<kernels::Segments>(kernels::Segments{{0, 3, 7}, 4});
+    // More rows than the products of few rows take.
+    batch.input_ids = at::arange(5, 105, at::kInt);
+    batch.position_ids = at::arange(100, at::kInt);
+    batch.segments = std::make_shared<kernels::Segments>(kernels::Segments{{0, 100}, 100});
     const auto method = make_method({run.setup.arguments, model});
     const model::ForwardInput input{batch.input_ids, batch.position_ids, batch.segments};
     const at::NoGradGuard no_graph;

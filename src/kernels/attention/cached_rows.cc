@@ -20,10 +20,10 @@ CachedRows::CachedRows(at::ArrayRef<CachedRun> runs, int64_t heads, const CacheS
     blocks += run.blocks.size();
   }
   blocks_.reserve(blocks);
-  for (const CachedRun& run : runs_) {
+  for (size_t i = 0; i < runs_.size(); ++i) {
     char* const* const own = blocks_.data() + blocks_.size();
-    for (const at::Tensor& block : run.blocks) blocks_.push_back(static_cast<char*>(block.data_ptr()));
-    add_tasks(run, own);
+    for (const at::Tensor& block : runs_[i].blocks) blocks_.push_back(static_cast<char*>(block.data_ptr()));
+    add_tasks(runs_[i], own, i + 1 < runs_.size() && goes_on(runs_[i], runs_[i + 1]));
   }
   sort_tasks();
 }
@@ -39,13 +39,21 @@ void CachedRows::check(const CachedRun& run) const {
        "cached_attention", "runs of all rows in order, each with blocks [layers, bytes] of its positions");
 }
 
-void CachedRows::add_tasks(const CachedRun& run, char* const* blocks) {
+// Whether the next run is of the same sequence: no other one has the block of this one's first row.
+bool CachedRows::goes_on(const CachedRun& run, const CachedRun& next) {
+  const auto block = static_cast<size_t>(run.position / kCacheRows);
+  return next.position > run.position && block < next.blocks.size() &&
+         next.blocks[block].data_ptr() == run.blocks[block].data_ptr();
+}
+
+// continued: the next run reads the keys of these rows.
+void CachedRows::add_tasks(const CachedRun& run, char* const* blocks, bool continued) {
   for (int64_t row = 0, count; row < run.rows; row += count) {
     const int64_t position = run.position + row;
     count = std::min(run.rows - row, kCacheRows - position % kCacheRows);
     const Part part{run.begin + row, count, position, blocks};
     const int64_t most = std::clamp<int64_t>(kCacheRows / count, 1, group());
-    const bool own = count == run.rows && most == group();
+    const bool own = !continued && count == run.rows && most == group();
     if (!own) shared_.push_back(part);
     for (int64_t kv = 0; kv < shape_.kv_heads; ++kv)
       for (int64_t h = 0; h < group(); h += most)

@@ -46,7 +46,8 @@ class CachedRows {
 
  private:
   void check(const CachedRun& run) const;
-  void add_tasks(const CachedRun& run, char* const* blocks);
+  static bool goes_on(const CachedRun& run, const CachedRun& next);
+  void add_tasks(const CachedRun& run, char* const* blocks, bool continued);
   void sort_tasks();
 
   const std::vector<CachedRun> runs_;

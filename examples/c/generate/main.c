@@ -1,0 +1,96 @@
+/* Completes several prompts at once and prints tokens as they come, cancels one in the middle, and goes on with
+   another after more text: generate MODEL [KEY=VALUE ...] MODEL is a Hugging Face directory or a GGUF file; keys
+   are those of the group `generate`, such as generate.temperature. */
+#include <stdio.h>
+#include <string.h>
+#include <trl.h>
+
+#define PROMPTS 3
+
+/* Prints what failed; the value of the call it stands around. */
+static int ok(trl_status status, trl_error** error) {
+  if (status >= TRL_OK) return 1;
+  fprintf(stderr, "error %d: %s\n", (int)status, trl_error_message(*error));
+  trl_error_destroy(*error);
+  *error = NULL;
+  return 0;
+}
+
+static int set_pair(trl_config* config, char* pair, trl_error** error) {
+  char* equals = strchr(pair, '=');
+  if (equals == NULL) {
+    fprintf(stderr, "KEY=VALUE is needed, not %s\n", pair);
+    return 0;
+  }
+  *equals = '\0';
+  return ok(trl_config_set(config, pair, equals + 1, error), error);
+}
+
+/* Tokens of different completions alternate; `number` tells which one it is. */
+static int32_t on_token(void* user_data, size_t number, int32_t token, const char* text, size_t size) {
+  (void)user_data;
+  printf("[%u] %d \"%.*s\"\n", (unsigned)number, (int)token, (int)size, text);
+  return 0; /* anything else ends this completion */
+}
+
+/* Steps until all completions are over. The first of them is cancelled after some steps. */
+static int run(trl_generator* generator, const size_t* cancelled, trl_error** error) {
+  trl_status status = TRL_OK;
+  int steps = 0;
+  while (status == TRL_OK) {
+    status = trl_generator_step(generator, on_token, NULL, error);
+    if (!ok(status, error)) return 0;
+    if (cancelled != NULL && ++steps == 3 && !ok(trl_generator_cancel(generator, *cancelled, 1, error), error))
+      return 0;
+  }
+  return 1;
+}
+
+static int print_completion(trl_generator* generator, const char* prompt, size_t number, trl_error** error) {
+  trl_completions* completions = NULL;
+  if (!ok(trl_generator_take(generator, number, 1, &completions, error), error)) return 0;
+  printf("%s ->%s (%s)\n", prompt, trl_completions_text(completions, 0, NULL),
+         trl_completions_finish_reason(completions, 0));
+  trl_completions_destroy(completions);
+  return 1;
+}
+
+static int generate(trl_model* model, trl_config* config, trl_error** error) {
+  static const char* const prompts[PROMPTS] = {"The kernel", "What does the", "A row"};
+  static const char* const more = " And then";
+  size_t numbers[PROMPTS];
+  trl_generator* generator = NULL;
+  int good = ok(trl_generator_create(model, NULL, &generator, error), error), i;
+  for (i = 0; good && i < PROMPTS; ++i)
+    good = ok(trl_generator_add(generator, prompts[i], strlen(prompts[i]), NULL, 0, config, &numbers[i], error),
+              error);
+  good = good && run(generator, &numbers[1], error);
+  for (i = 0; good && i < PROMPTS; ++i) good = print_completion(generator, prompts[i], numbers[i], error);
+  /* What was computed of it is kept (generate.keep): only the new text is computed now. */
+  good = good &&
+         ok(trl_generator_extend(generator, numbers[0], more, strlen(more), NULL, 0, config, error), error) &&
+         run(generator, NULL, error) && print_completion(generator, more, numbers[0], error) &&
+         ok(trl_generator_release_memory(generator, error), error);
+  trl_generator_destroy(generator);
+  return good;
+}
+
+int main(int argc, char** argv) {
+  trl_error* error = NULL;
+  trl_config* config = NULL;
+  trl_model* model = NULL;
+  int good, i;
+  if (argc < 2) {
+    fprintf(stderr, "usage: %s MODEL [KEY=VALUE ...]\n", argv[0]);
+    return 2;
+  }
+  good = ok(trl_config_create(&config, &error), &error) &&
+         ok(trl_config_set(config, "generate.max_new_tokens", "8", &error), &error) &&
+         ok(trl_config_set(config, "generate.keep", "true", &error), &error);
+  for (i = 2; good && i < argc; ++i) good = set_pair(config, argv[i], &error);
+  good = good && ok(trl_model_open(NULL, argv[1], config, &model, &error), &error) &&
+         generate(model, config, &error);
+  trl_model_destroy(model);
+  trl_config_destroy(config);
+  return good ? 0 : 1;
+}
