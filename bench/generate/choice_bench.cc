@@ -1,6 +1,6 @@
 // usage: choice_bench [--vocab N] [--seconds S]
-// The choice of a token from a row of logits: median microseconds on one thread for each way of choosing, over
-// rows like those of a trained model: normal, with a few tokens far above.
+// The choice of a token from a row of logits: median microseconds on one thread for each way of choosing,
+// over rows like those of a trained model: normal, with a few tokens far above.
 #include <CLI/CLI.hpp>
 #include <random>
 

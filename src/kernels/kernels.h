@@ -201,16 +201,16 @@ at::Tensor gated(Activation kind, const at::Tensor& gate_up);
 struct CacheShape {
   int64_t kv_heads, head_dim;
   at::ScalarType compute;  // the type of the computation
-  bool int8 = false;       // kept as integers with a float32 scale for each position and head; else in `compute`
+  bool int8 = false;  // kept as integers with a float32 scale for each position and head; else in `compute`
 };
 // Bytes of a layer's keys and values in a block, which each back end lays out for itself. A block is bytes
 // [layers, cache_bytes()].
 int64_t cache_bytes(const CacheShape& shape, at::Device device);
 
-// Keeps the keys and values of all rows (attention/cached_rows.h), and then attends: each row sees its sequence
-// up to itself. No gradient. A row has the same bits in every batch, and with the built-in kernel those of
-// attention() unless the cache has integers. q: [tokens, heads, d]; k, v: [tokens, kv_heads, d] -> [tokens,
-// heads, d].
+// Keeps the keys and values of all rows (attention/cached_rows.h), and then attends: each row sees its
+// sequence up to itself. No gradient. A row has the same bits in every batch, and with the built-in kernel
+// those of attention() unless the cache has integers. q: [tokens, heads, d]; k, v: [tokens, kv_heads, d] ->
+// [tokens, heads, d].
 class CachedRows;
 at::Tensor cached_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             const CachedRows& rows, int64_t layer, const AttentionOptions& options);

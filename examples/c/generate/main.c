@@ -1,6 +1,6 @@
-/* Completes several prompts at once and prints tokens as they come, cancels one in the middle, and goes on with
-   another after more text: generate MODEL [KEY=VALUE ...] MODEL is a Hugging Face directory or a GGUF file; keys
-   are those of the group `generate`, such as generate.temperature. */
+/* Completes several prompts at once and prints tokens as they come, cancels one in the middle, and goes on
+   with another after more text: generate MODEL [KEY=VALUE ...] MODEL is a Hugging Face directory or a GGUF
+   file; keys are those of the group `generate`, such as generate.temperature. */
 #include <stdio.h>
 #include <string.h>
 #include <trl.h>
@@ -40,7 +40,8 @@ static int run(trl_generator* generator, const size_t* cancelled, trl_error** er
   while (status == TRL_OK) {
     status = trl_generator_step(generator, on_token, NULL, error);
     if (!ok(status, error)) return 0;
-    if (cancelled != NULL && ++steps == 3 && !ok(trl_generator_cancel(generator, *cancelled, 1, error), error))
+    if (cancelled != NULL && ++steps == 3 &&
+        !ok(trl_generator_cancel(generator, *cancelled, 1, error), error))
       return 0;
   }
   return 1;
@@ -62,8 +63,9 @@ static int generate(trl_model* model, trl_config* config, trl_error** error) {
   trl_generator* generator = NULL;
   int good = ok(trl_generator_create(model, NULL, &generator, error), error), i;
   for (i = 0; good && i < PROMPTS; ++i)
-    good = ok(trl_generator_add(generator, prompts[i], strlen(prompts[i]), NULL, 0, config, &numbers[i], error),
-              error);
+    good =
+        ok(trl_generator_add(generator, prompts[i], strlen(prompts[i]), NULL, 0, config, &numbers[i], error),
+           error);
   good = good && run(generator, &numbers[1], error);
   for (i = 0; good && i < PROMPTS; ++i) good = print_completion(generator, prompts[i], numbers[i], error);
   /* What was computed of it is kept (generate.keep): only the new text is computed now. */

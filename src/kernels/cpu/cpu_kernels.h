@@ -156,8 +156,8 @@ struct Skinny {
   bool by_columns = false;       // w is [k, n]
   int64_t w_stride = 0;          // elements between the rows of w; 0: they are adjacent
 };
-// Keys and values of one head at consecutive positions of a block, where they take cache_bytes(), laid out for
-// the instruction set. int8: as integers, with a scale for each position.
+// Keys and values of one head at consecutive positions of a block, where they take cache_bytes(), laid out
+// for the instruction set. int8: as integers, with a scale for each position.
 struct CacheRows {
   const void *keys, *values;  // the first row's; rows are `stride` elements apart
   void* to;                   // the head's part of the block
@@ -169,10 +169,10 @@ struct CacheRows {
 // Rows of a sequence at consecutive positions, in one block of positions, and heads that share keys: each row
 // sees the keys up to its own position. rows * heads is at most kCacheRows.
 struct CachedAttention {
-  const void* q;  // the first row's first head; heads are adjacent, rows row_stride elements apart
-  void* out;      // the same
+  const void* q;        // the first row's first head; heads are adjacent, rows row_stride elements apart
+  void* out;            // the same
   char* const* blocks;  // of the sequence, from its first position on
-  int64_t offset;             // bytes in a block before the part of this head of keys
+  int64_t offset;       // bytes in a block before the part of this head of keys
   int64_t position, rows, heads, head_dim, row_stride;
   int64_t window;        // 0: all
   float scale, softcap;  // softcap 0: none
