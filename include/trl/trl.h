@@ -1873,7 +1873,8 @@ TRL_API trl_status trl_generator_generate(trl_generator* generator, const char* 
 
 /**
  * Adds a request: completions of one prompt, which trl_generator_step computes together with those of all
- * other requests of this generator. They come first in, first out of the queue; any number may wait.
+ * other requests of this generator. Requests begin in the order in which they
+ * were added; any number may wait.
  *
  * Reads the group `generate` of options, for this request alone. Its draws depend on generate.seed and on the
  * place among the num_return_sequences completions of the prompt, whatever runs beside it.
@@ -1889,7 +1890,8 @@ TRL_API trl_status trl_generator_generate(trl_generator* generator, const char* 
  * @return TRL_OK, TRL_E_INVALID_CONFIG, TRL_E_INVALID_ARGUMENT for a prompt without tokens, with an id
  * outside the vocabulary or with more tokens than the model has positions, TRL_E_FORMAT for invalid UTF-8,
  *   TRL_E_OUT_OF_MEMORY for a prompt that kv_cache_memory cannot hold, TRL_E_NOT_FOUND for an unknown
- * adapter, TRL_E_BUSY. Contract: text and ids borrowed during the call; exclusive; does not block; log (a
+ * adapter, TRL_E_BUSY.
+ * Contract: text and ids borrowed during the call; exclusive; does not block; log (a
  * warning if the tokens go beyond max_position_embeddings); after an error no request is added.
  * @since 0.1
  */
@@ -1929,7 +1931,8 @@ TRL_API trl_status trl_generator_step(trl_generator* generator, trl_token_fn on_
  * @param options [in] nullable. generate.max_new_tokens is read; all else remains as it was added.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_INVALID_ARGUMENT for a completion that did not end or was not kept,
- * and as trl_generator_add. Contract: text and ids borrowed during the call; exclusive; does not block; no
+ * and as trl_generator_add.
+ * Contract: text and ids borrowed during the call; exclusive; does not block; no
  * callbacks; after an error the completion is as before.
  * @since 0.1
  */

@@ -28,12 +28,12 @@ Scheduler::~Scheduler() {
 
 int64_t Scheduler::blocks_of(int64_t length) { return (length + kCacheRows - 1) / kCacheRows; }
 
-int64_t Scheduler::add(std::vector<int32_t> ids, int64_t count, uint64_t apart) {
+int64_t Scheduler::add(std::span<const int32_t> ids, int64_t count, uint64_t apart) {
   const int64_t first = numbered_;
   std::vector<int64_t> followers;
   for (; numbered_ < first + count; ++numbered_) {
     Sequence& sequence = all_[numbered_];
-    sequence.ids = ids;
+    sequence.ids.assign(ids.begin(), ids.end());
     sequence.given = {{0, std::ssize(ids)}};
     sequence.apart = sequence.content = apart;
     if (numbered_ > first) followers.push_back(numbered_);

@@ -36,7 +36,7 @@ class Scheduler final : public BlockHolder {
   // Waits from here on. `count` sequences begin with these ids, and their rows are computed once. apart: a
   // number below 2^32 that tells apart whatever keys depend on besides ids. Returns the first one's number;
   // the others follow. The blocks of one must fit into the limit: see blocks_of().
-  int64_t add(std::vector<int32_t> ids, int64_t count, uint64_t apart);
+  int64_t add(std::span<const int32_t> ids, int64_t count, uint64_t apart);
   static int64_t blocks_of(int64_t length);
 
   struct Work {
