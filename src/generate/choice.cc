@@ -45,8 +45,10 @@ double weight_of(std::span<const Candidate> tokens) {
 
 const Candidate& drawn(std::span<const Candidate> tokens, double sum, double draw) {
   double below = 0;
-  for (const Candidate& token : tokens)
-    if ((below += token.weight) > draw * sum) return token;
+  for (const Candidate& token : tokens) {
+    below += token.weight;
+    if (below > draw * sum) return token;
+  }
   return tokens.back();  // rounding may make the total too small
 }
 
