@@ -89,7 +89,7 @@ std::shared_ptr<const Encoded> ggml(const char* name, int64_t out, int64_t in) {
   return ggml_weight(nullptr, {name, type.number, {out, in}, bytes.data_ptr(), bytes.nbytes()});
 }
 
-// Those of a group read the same rows, and are computed together.
+// Products that read the same rows are computed together.
 struct Group {
   int64_t in;
   std::vector<int64_t> outs;

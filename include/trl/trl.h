@@ -1918,7 +1918,7 @@ TRL_API trl_status trl_generator_step(trl_generator* generator, trl_token_fn on_
                                       trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Goes on with a completion that ended and was added with generate.keep: true, after more tokens, such as the
+ * Continues a completion that has ended and was added with generate.keep: true, after more tokens, such as the
  * answer of a tool. What was computed of it is not computed again, as long as its memory was not needed and
  * weights did not change. Its text, ids and reason begin anew; its draws go on.
  *
@@ -1946,7 +1946,7 @@ TRL_API trl_status trl_generator_extend(trl_generator* generator, size_t complet
  *
  * @param generator [in] changed.
  * @param first [in] the number of the first.
- * @param count [in] how many; numbers without a completion are passed over.
+ * @param count [in] how many; numbers that belong to no completion are skipped.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_BUSY.
  * Contract: exclusive; does not block; no callbacks.

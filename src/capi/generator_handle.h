@@ -33,7 +33,7 @@ class Completions {
   KeptTexts kept_;
 };
 
-// A prompt, or what a completion goes on with: a text, or ids.
+// A prompt, or the tokens that continue a completion: a text, or ids.
 struct Prompt {
   std::optional<std::string_view> text;
   std::span<const int32_t> ids;

@@ -147,7 +147,7 @@ int generate(const Words& words) {
   const std::string path = get(config, "model_name_or_path");
   if (path.empty()) throw Failure(kUsage, "--model_name_or_path is needed: a model directory or a GGUF file");
   if (get(config, "generate.keep") == "true")
-    throw Failure(kUsage, "--keep: the command goes on with no completion; it is for trl_generator_extend");
+    throw Failure(kUsage, "--keep: the command continues no completion; the key is for trl_generator_extend");
   bool chat = takes_chat(config);
   const std::vector<std::string> prompts = read_prompts(given, file, chat);
   if (chat) set(config, "generate.chat", "true");

@@ -21,7 +21,7 @@ struct Entry {
   std::string_view option;  // of the group generate; empty: name
 };
 
-// What transformers' GenerationConfig and vLLM's SamplingParams call the options.
+// The options by their names in transformers' GenerationConfig and vLLM's SamplingParams.
 constexpr std::array kEntries = {
     Entry{"allowed_token_ids", ""},
     Entry{"bad_words", ""},

@@ -195,7 +195,7 @@ struct GenerationRequest {
   int64_t count = 1;  // completions, each a sequence
   // The number of the first completion's draws: token t of completion c is drawn with (seed, stream + c, t).
   uint64_t stream = 0;
-  bool keeps = false;  // its sequences keep their keys when they end, so that extend() goes on with them
+  bool keeps = false;  // its sequences keep their keys when they end, so that extend() can continue them
 };
 
 struct Ranked {
@@ -207,7 +207,8 @@ struct Ranked {
 struct Token {
   int32_t id = 0;
   bool last = false;  // the sequence ends with it
-  // Of the distribution that it was chosen from. Both are 0 unless Sampling asks for them.
+  // The log-probability in the distribution that it was chosen from. This and the next are 0 unless Sampling
+  // asks for them.
   float log_probability = 0;
   // Of the whole distribution at the temperature (greedy: 1), before penalties and removals: the one that
   // training compares with.
