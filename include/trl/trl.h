@@ -1918,9 +1918,9 @@ TRL_API trl_status trl_generator_step(trl_generator* generator, trl_token_fn on_
                                       trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Continues a completion that has ended and was added with generate.keep: true, after more tokens, such as the
- * answer of a tool. What was computed of it is not computed again, as long as its memory was not needed and
- * weights did not change. Its text, ids and reason begin anew; its draws go on.
+ * Continues a completion that has ended and was added with generate.keep: true, after more tokens, such as
+ * the answer of a tool. What was computed of it is not computed again, as long as its memory was not needed
+ * and weights did not change. Its text, ids and reason begin anew; its draws go on.
  *
  * @param generator [in] changed.
  * @param completion [in] its number.
