@@ -211,6 +211,8 @@ int chat(const Words& words) {
     throw Failure(kUsage, "--num_return_sequences: chat gives one answer; trl generate gives several");
   if (get(config, "generate.keep") == "true")
     throw Failure(kUsage, "--keep: chat keeps what was said as it is; leave it out");
+  if (!get(config, "generate.logprobs").empty())
+    throw Failure(kUsage, "--logprobs: chat shows none; trl generate --json writes them");
   const std::string system = get(config, "generate.system");  // a message of the conversation here
   set(config, "generate.system", "null");
   Chat chat(config, system);

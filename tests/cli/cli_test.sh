@@ -222,6 +222,19 @@ case_generate_gives_several_completions() {
   run 2 "${words[@]}" --prompt "It opens" --temperature 0; says err "needs generate.temperature above 0"
   run 2 chat --model_name_or_path "$model" --num_return_sequences 2; says err "chat gives one answer"
 }
+case_generate_writes_ids_and_log_probabilities() {
+  local words=(generate --model_name_or_path "$model" --max_new_tokens 2 --prompt Hello)
+  run 0 "${words[@]}" --json --token_ids --logprobs 2; says out '"token_ids":['; says out '"finish_reason":"length"'
+  says out '"logprobs":['; says out '"sampling_logprobs":['; says out '"top_logprobs":[[['
+  run 0 "${words[@]}" --json; ! grep -q logprobs out || die "nobody asked"
+  run 2 "${words[@]}" --logprobs 2; says err "give --json"
+  run 2 "${words[@]}" --token_ids; says err "give --json"
+  run 2 "${words[@]}" --keep true; says err "trl_generator_extend"
+  run 2 chat --model_name_or_path "$model" --logprobs 2; says err "chat shows none"
+  run 0 "${words[@]}" --generation_dtype int4 --kv_cache_dtype int8 --kv_cache_memory 10% --prefix_cache false
+  run 2 "${words[@]}" --kv_cache_memory 0%; says err "more than 0%"
+  run 2 "${words[@]}" --generation_dtype int5; says err "bfloat16, int8, int4"
+}
 case_generate_takes_a_system_message() {
   local words=(generate --model_name_or_path "$model" --max_new_tokens 6 --prompt Hello)
   run 0 "${words[@]}" --chat; mv out plain; run 0 "${words[@]}" --chat --system "Be brief."; mv out brief
