@@ -85,12 +85,6 @@ auto Generator::with_requests(Body&& body) {
   return run(model_->get());
 }
 
-Generator::~Generator() {
-  if (!model_) return;
-  const std::lock_guard one(model_->in_use());
-  requests_.reset();
-}
-
 std::vector<run::Completion> Generator::generate(std::span<const std::string_view> prompts,
                                                  const config::Config& given, trl_token_fn on_token,
                                                  void* user_data) {

@@ -46,7 +46,6 @@ class Generator {
       : model_(std::move(model)), tokenizer_(std::move(tokenizer)) {}
   explicit Generator(std::shared_ptr<Trainer> trainer)
       : trainer_(std::move(trainer)), tokenizer_(trainer_->tokenizer()) {}
-  ~Generator();
 
   std::vector<run::Completion> generate(std::span<const std::string_view> prompts,
                                         const config::Config& options, trl_token_fn on_token,

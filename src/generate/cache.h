@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "generate/block_pool.h"
@@ -43,6 +44,9 @@ class Cache {
 
   const model::NarrowWeights* narrow() const { return narrow_ ? &*narrow_ : nullptr; }
 
+  // Held by a generator while it uses any of this: others may be destroyed meanwhile on other threads, and on
+  // this one by a sink.
+  std::recursive_mutex in_use;
   const CacheKind kind;
   model::KvMemory memory;
   const std::shared_ptr<BlockPool> pool;

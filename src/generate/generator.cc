@@ -27,7 +27,10 @@ Limits with_ropes(Limits limits, const model::Model& model) {
 }  // namespace
 
 Generator::Generator(const model::Model& model, const Limits& limits, std::shared_ptr<Cache> cache)
-    : model_(model), cache_(std::move(cache)), scheduler_(with_ropes(limits, model), cache_->pool) {}
+    : model_(model), cache_(std::move(cache)) {
+  const std::lock_guard lock(cache_->in_use);
+  scheduler_ = std::make_unique<Scheduler>(with_ropes(limits, model), cache_->pool);
+}
 
 void Generator::check_ids(std::span<const int32_t> ids, int64_t before) const {
   const int64_t vocabulary = model_.config().vocab_size, positions = model_.config().learned_positions();
@@ -41,7 +44,7 @@ void Generator::check_ids(std::span<const int32_t> ids, int64_t before) const {
     fail(Status::invalid_argument, "the prompt has {} tokens, and the model has {} positions: shorten it",
          length, positions);
   }
-  const int64_t wanted = Scheduler::blocks_of(length), limit = scheduler_.pool().limit();
+  const int64_t wanted = Scheduler::blocks_of(length), limit = scheduler_->pool().limit();
   if (wanted > limit) {
     fail(Status::out_of_memory,
          "the prompt has {} tokens, whose keys and values take {} bytes: kv_cache_memory allows {} bytes",
@@ -58,10 +61,11 @@ void Generator::check(const Request& request) const {
 }
 
 int64_t Generator::add(Request request) {
+  const std::lock_guard lock(cache_->in_use);
   check(request);
   cache_->follow_weights();
   const auto shared = std::make_shared<const Request>(std::move(request));
-  const int64_t first = scheduler_.add(shared->ids, shared->count, cache_->number_of(shared->adapter));
+  const int64_t first = scheduler_->add(shared->ids, shared->count, cache_->number_of(shared->adapter));
   for (int64_t i = 0; i < shared->count; ++i) {
     states_[first + i] = {.request = shared,
                           .stream = shared->stream + static_cast<uint64_t>(i),
@@ -75,16 +79,17 @@ int64_t Generator::add(Request request) {
 void Generator::extend(int64_t sequence, std::span<const int32_t> ids, int64_t max_new_tokens) {
   const auto found = states_.find(sequence);
   if (found == states_.end() || !found->second.ended) {
-    fail(Status::invalid_argument, "completion {} cannot be continued: it has {}", sequence,
-         found == states_.end() ? "ended without being kept, or never been" : "not ended yet");
+    fail(Status::invalid_argument, "completion {} cannot be continued: it {}", sequence,
+         found == states_.end() ? "ended without being kept, or never existed" : "has not ended yet");
   }
-  if (ids.empty()) fail(Status::invalid_argument, "no tokens to go on with; give at least one");
+  if (ids.empty()) fail(Status::invalid_argument, "there are no tokens to continue with; give at least one");
   if (max_new_tokens < 1)
     fail_key("max_new_tokens", "max_new_tokens is {}; expected at least 1", max_new_tokens);
-  check_ids(ids, std::ssize(scheduler_.ids(sequence)));
-  scheduler_.extend(sequence, ids);
+  check_ids(ids, std::ssize(scheduler_->ids(sequence)));
+  const std::lock_guard lock(cache_->in_use);
+  scheduler_->extend(sequence, ids);
   State& state = found->second;
-  state.begin = std::ssize(scheduler_.ids(sequence));
+  state.begin = std::ssize(scheduler_->ids(sequence));
   state.left = max_new_tokens;
   state.ended = false;
 }
@@ -92,21 +97,26 @@ void Generator::extend(int64_t sequence, std::span<const int32_t> ids, int64_t m
 void Generator::end(int64_t sequence) {
   const auto found = states_.find(sequence);
   if (found == states_.end()) return;
+  const std::lock_guard lock(cache_->in_use);
   cache_->add_users(found->second.request->adapter, -1);
-  scheduler_.end(sequence);
+  scheduler_->end(sequence);
   states_.erase(found);
 }
 
 Generator::~Generator() {
+  const std::lock_guard lock(cache_->in_use);
   for (const auto& [sequence, state] : states_) cache_->add_users(state.request->adapter, -1);
+  scheduler_.reset();
 }
 
 void Generator::release_memory() {
-  scheduler_.drop_keys();
+  const std::lock_guard lock(cache_->in_use);
+  scheduler_->drop_keys();
   cache_->release();
 }
 
 engine::GenerationUse Generator::use() const {
+  const std::lock_guard lock(cache_->in_use);
   const BlockPool& pool = *cache_->pool;
   return {.block_bytes = block_bytes(),
           .block_tokens = kernels::kCacheRows,
@@ -114,15 +124,16 @@ engine::GenerationUse Generator::use() const {
           .blocks_limit = pool.limit(),
           .blocks_kept = pool.known(),
           .bytes = cache_->memory.bytes(),
-          .waiting = scheduler_.waiting(),
-          .running = scheduler_.running()};
+          .waiting = scheduler_->waiting(),
+          .running = scheduler_->running()};
 }
 
 // Sequences are computed together, in the order of their adapters, unless these change more than projections.
 bool Generator::step(engine::GenerationSink& sink) {
   const at::NoGradGuard no_grad;
+  const std::lock_guard lock(cache_->in_use);
   cache_->follow_weights();
-  const Scheduler::Step step = scheduler_.next();
+  const Scheduler::Step step = scheduler_->next();
   if (step.empty()) return !idle();
   for (const auto& [from, to] : step.copies)
     tensor::copy(cache_->memory.block(from), cache_->memory.block(to));
@@ -138,24 +149,25 @@ bool Generator::step(engine::GenerationSink& sink) {
     const std::vector<Choice> made = compute(work);
     choices.insert(choices.end(), made.begin(), made.end());
   }
-  scheduler_.done(step);
+  scheduler_->done(step);
   std::ranges::sort(choices, {}, &Choice::sequence);
   for (const Choice& choice : choices) pass_on(choice, sink);
   return true;
 }
 
 void Generator::add_rows(const Scheduler::Work& work, model::SequenceRows& rows) {
-  const std::span<const int32_t> ids = scheduler_.ids(work.sequence).subspan(static_cast<size_t>(work.first));
+  const std::span<const int32_t> ids =
+      scheduler_->ids(work.sequence).subspan(static_cast<size_t>(work.first));
   rows.ids.insert(rows.ids.end(), ids.begin(), ids.begin() + work.count);
   std::vector<at::Tensor> blocks;
-  for (const int32_t block : scheduler_.blocks(work.sequence)) blocks.push_back(cache_->memory.block(block));
+  for (const int32_t block : scheduler_->blocks(work.sequence)) blocks.push_back(cache_->memory.block(block));
   // Rows whose keys were computed in different calls, if that matters, are runs of their own.
   for (int64_t position = work.first, end = work.first + work.count; position < end;) {
     model::SequenceRows::Run run(end - position, position);
     run.blocks = blocks;
     run.adapter = adapter_of(work);
-    if (std::ssize(scheduler_.ids(work.sequence)) > scheduler_.limits().common_length) {
-      run.reach = scheduler_.reach(work.sequence, position);
+    if (std::ssize(scheduler_->ids(work.sequence)) > scheduler_->limits().common_length) {
+      run.reach = scheduler_->reach(work.sequence, position);
       run.rows = std::min(run.rows, run.reach - position);
     }
     position += run.rows;
@@ -198,7 +210,7 @@ void Generator::choose(Choice& choice, const at::Tensor& row) const {
   const engine::Sampling& sampling = state.request->sampling;
   const std::span<const float> logits(row.data_ptr<float>(), static_cast<size_t>(row.numel()));
   const double draw = uniform(sampling.seed, state.stream, static_cast<uint64_t>(state.drawn));
-  choice.problem = choose_token(logits, scheduler_.ids(choice.sequence), static_cast<size_t>(state.begin),
+  choice.problem = choose_token(logits, scheduler_->ids(choice.sequence), static_cast<size_t>(state.begin),
                                 sampling, draw, choice.token);
 }
 
@@ -209,7 +221,7 @@ void Generator::pass_on(const Choice& choice, engine::GenerationSink& sink) {
     return finish(choice.sequence, Finish::failed, sink,
                   fmt::format("token {}: {}", state.drawn, choice.problem));
   }
-  scheduler_.append(choice.sequence, choice.token.id);
+  scheduler_->append(choice.sequence, choice.token.id);
   ++state.drawn;
   --state.left;
   engine::Token token = choice.token;
@@ -219,7 +231,7 @@ void Generator::pass_on(const Choice& choice, engine::GenerationSink& sink) {
   if (how == Finish::failed) {
     finish(choice.sequence, how, sink,
            fmt::format("{} tokens: no more keys and values fit into kv_cache_memory, {} bytes",
-                       scheduler_.ids(choice.sequence).size(), scheduler_.pool().limit() * block_bytes()));
+                       scheduler_->ids(choice.sequence).size(), scheduler_->pool().limit() * block_bytes()));
   } else if (how != Finish::none || !goes_on) {
     finish(choice.sequence, goes_on || how == Finish::stop_id ? how : Finish::refused, sink);
   }
@@ -229,11 +241,11 @@ void Generator::pass_on(const Choice& choice, engine::GenerationSink& sink) {
 engine::Finish Generator::end_of(int64_t sequence, int32_t id) const {
   const State& state = states_.at(sequence);
   const auto& stops = state.request->sampling.stop_ids;
-  const int64_t length = std::ssize(scheduler_.ids(sequence)),
+  const int64_t length = std::ssize(scheduler_->ids(sequence)),
                 positions = model_.config().learned_positions();
   if (std::ranges::find(stops, id) != stops.end()) return engine::Finish::stop_id;
   if (state.left == 0 || (positions > 0 && length > positions)) return engine::Finish::length;
-  const bool fits = Scheduler::blocks_of(length) <= scheduler_.pool().limit();
+  const bool fits = Scheduler::blocks_of(length) <= scheduler_->pool().limit();
   return fits ? engine::Finish::none : engine::Finish::failed;
 }
 
@@ -242,7 +254,7 @@ void Generator::finish(int64_t sequence, engine::Finish how, engine::GenerationS
   State& state = states_.at(sequence);
   state.ended = state.request->keeps && how != engine::Finish::failed;
   if (state.ended)
-    scheduler_.pause(sequence);
+    scheduler_->pause(sequence);
   else
     end(sequence);
   sink.on_end(sequence, how, error);

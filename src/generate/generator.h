@@ -47,10 +47,10 @@ class Generator {
   // Throws Error(invalid_argument) for a sequence that did not end or was not kept.
   void extend(int64_t sequence, std::span<const int32_t> ids, int64_t max_new_tokens);
   void end(int64_t sequence);  // any; without a call of the sink; unknown: does nothing
-  bool idle() const { return scheduler_.idle(); }
+  bool idle() const { return scheduler_->idle(); }
   void release_memory();
   engine::GenerationUse use() const;
-  const Scheduler& scheduler() const { return scheduler_; }
+  const Scheduler& scheduler() const { return *scheduler_; }
   int64_t block_bytes() const { return cache_->memory.block_bytes(); }
 
  private:
@@ -82,7 +82,7 @@ class Generator {
 
   const model::Model& model_;
   const std::shared_ptr<Cache> cache_;
-  Scheduler scheduler_;
+  std::unique_ptr<Scheduler> scheduler_;
   std::map<int64_t, State> states_;
 };
 

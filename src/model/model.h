@@ -198,13 +198,7 @@ class Model {
   // Whether this adapter (null: none) only adds terms to projections: its rows can then be computed together
   // with those of others, and cost only their terms more.
   bool only_adds_terms(const Adapter* adapter) const;
-  // Whether the keys of `held` positions become useless when their sequence reaches `reach`: "longrope" turns
-  // every position differently once a text is longer than the original context.
-  bool outgrows(int64_t held, int64_t reach) const {
-    const int64_t limit = config().rope.original_max_position_embeddings;
-    return config().rope.type == "longrope" && held > 0 && held <= limit && reach > limit;
-  }
-  // Memory for that, for a computation of this type; int8: as kernels::CacheShape has it.
+  // Memory for the keys and values of extend() in this type; int8: see kernels::CacheShape.
   KvMemory kv_memory(at::ScalarType compute, bool int8 = false) const;
 
  private:

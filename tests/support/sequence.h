@@ -17,7 +17,7 @@ class Sequence {
   model::Output extend(const std::vector<int32_t>& ids) {
     const int64_t held = std::ssize(ids_);
     ids_.insert(ids_.end(), ids.begin(), ids.end());
-    const int64_t first = model_.outgrows(held, std::ssize(ids_)) ? 0 : held;
+    const int64_t first = outgrows(held) ? 0 : held;
     model::SequenceRows rows{{ids_.begin() + first, ids_.end()}, {{std::ssize(ids_) - first, first}}, {}};
     for (int32_t block = 0; block * kernels::kCacheRows < std::ssize(ids_); ++block)
       rows.runs[0].blocks.push_back(memory_.block(block));
@@ -28,6 +28,13 @@ class Sequence {
   }
 
  private:
+  // "longrope" turns every position differently once a text is longer than the original context.
+  bool outgrows(int64_t held) const {
+    const model::RopeConfig& rope = model_.config().rope;
+    const int64_t limit = rope.original_max_position_embeddings;
+    return rope.type == "longrope" && held > 0 && held <= limit && std::ssize(ids_) > limit;
+  }
+
   const model::Model& model_;
   at::ScalarType compute_;
   std::optional<const model::Adapter*> adapter_;

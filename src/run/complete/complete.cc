@@ -99,7 +99,12 @@ std::vector<Completion> complete(Requests requests, std::span<const std::vector<
     count = 1;
     while (i + count < prompts.size() && prompts[i] == prompts[i + count]) ++count;
     options.count = static_cast<int64_t>(count);
-    requests.add(prompts[i], options);
+    try {
+      requests.add(prompts[i], options);
+    } catch (const Error& error) {
+      if (prompts.size() == 1 || !error.key().empty()) throw;
+      throw Error(error.status(), fmt::format("prompt {}, {}", i, error.message()));
+    }
     options.stream += count;
   }
   bool failed = false;

@@ -59,7 +59,6 @@ class Requests final : private engine::GenerationSink {
   // Error(not_found).
   Completion take(int64_t number);
   void release_memory();
-  engine::GenerationUse use() const { return generator_->use(); }
 
  private:
   struct State {

@@ -1,5 +1,6 @@
 // Requests to a generator, step by step: they join and leave, are cancelled, continued, and give memory back.
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "engine/run.h"
 
@@ -228,7 +229,46 @@ TEST(Requests, ACallbackCannotCallItsGenerator) {
   EXPECT_EQ(taken(g.get(), number), alone("row 3", some));
 }
 
-TEST(Requests, AnAdapterInUseStays) {
+struct Destroying {
+  trl_generator* other;
+  static int32_t on_token(void* data, size_t, int32_t, const char*, size_t) {
+    auto* self = static_cast<Destroying*>(data);
+    trl_generator_destroy(std::exchange(self->other, nullptr));
+    return 0;
+  }
+};
+
+TEST(Requests, ACallbackMayDestroyAnotherGeneratorOfTheModel) {
+  NEED_MODEL();
+  const auto model = host::open_model(host::golden("models/qwen2"));
+  const auto g = generator_of(model.get());
+  const host::Settings some = {{"generate.max_new_tokens", "12"}};
+  Destroying destroying{nullptr};
+  ASSERT_EQ(trl_generator_create(model.get(), nullptr, &destroying.other, nullptr), TRL_OK);
+  add(destroying.other, "The small kernel", some);
+  EXPECT_EQ(trl_generator_step(destroying.other, nullptr, nullptr, nullptr), TRL_OK);
+  const size_t number = add(g.get(), "row 3", some);
+  EXPECT_EQ(trl_generator_step(g.get(), Destroying::on_token, &destroying, nullptr), TRL_OK);
+  EXPECT_EQ(destroying.other, nullptr);
+  finish(g.get());
+  EXPECT_EQ(taken(g.get(), number), alone("row 3", some));
+}
+
+TEST(Requests, ThePromptThatCannotBeHeldIsNamed) {
+  NEED_MODEL();
+  const auto model = host::open_model(host::golden("models/qwen2"), {{"kv_cache_memory", "1"}});
+  const auto g = generator_of(model.get());
+  const std::string longer(300, '7');
+  const char* const prompts[] = {"a", longer.c_str()};
+  trl_completions* made = nullptr;
+  Error error;
+  EXPECT_EQ(trl_generator_generate(g.get(), prompts, nullptr, 2, nullptr, nullptr, nullptr, &made, error),
+            TRL_E_OUT_OF_MEMORY);
+  EXPECT_EQ(error.message().rfind("prompt 1, ", 0), 0u) << error.message();
+  EXPECT_EQ(made, nullptr);
+}
+
+TEST(Requests, AnUnknownAdapterIsRefused) {
   NEED_MODEL();
   const auto model = host::open_model(host::golden("models/qwen2"));
   const auto g = generator_of(model.get());
