@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 #include <filesystem>
+#include <optional>
 
 #include "train/sft_run.h"
 
@@ -46,12 +47,22 @@ inline bool is_wall_time(const std::string& name) {
   return name.ends_with("_runtime") || name.ends_with("_per_second") || name == "total_flos";
 }
 
+// The mean of all losses; nullopt: there is a step without a record.
+inline std::optional<double> mean_of_losses(const base::Json& log_history) {
+  double sum = 0;
+  int64_t steps = 0;
+  for (const base::Json& record : log_history)
+    if (record.contains("loss")) sum += record["loss"].get<double>(), ++steps;
+  if (steps == 0 || log_history.back().value("step", int64_t{0}) != steps) return std::nullopt;
+  return sum / static_cast<double>(steps);
+}
+
 // accuracy: what mean_token_accuracy may be apart, beside its limit. A run may have `spread`, by how much two
 // runs of TRL with different attention differ: where weights or products are bfloat16, the rounding of one
 // step moves all that follow. After the first record twice that is added to the limit. Shares of pairs move
 // by whole pairs: one whose rewards differ by less than rounding moves them may count on either side.
-// train_loss is the mean of the losses, whose differences may cancel in the two recorded runs: its spread is
-// at least that of a loss over the root of their number.
+// Such a run's train_loss is compared with the mean of its own losses, each of which has its limit: that the
+// differences of the two recorded runs cancel in their mean is chance.
 inline void expect_records(const base::Json& golden, const base::Json& log_history, double accuracy = 0) {
   const base::Json& want = golden["log_history"];
   const double wide = golden["relative_tolerance"];
@@ -66,11 +77,12 @@ inline void expect_records(const base::Json& golden, const base::Json& log_histo
       ASSERT_TRUE(log_history[i].contains(name)) << "record " << i << " lacks " << name;
       const double got = log_history[i][name];
       if (name.ends_with("mean_token_accuracy") && std::abs(got - value.get<double>()) < accuracy) continue;
+      if (const auto mean = mean_of_losses(log_history); name == "train_loss" && mean && !spread.empty()) {
+        EXPECT_NEAR(got, *mean, 1e-6 * std::abs(*mean));
+        continue;
+      }
       Limit limit = limits::record(name, wide);
-      double own = spread.value(name, 0.0);
-      if (name == "train_loss")
-        own = std::max(own, spread.value("loss", 0.0) / std::sqrt(static_cast<double>(want.size() - 1)));
-      if (i > 0) limit.floor += 2 * own;
+      if (i > 0) limit.floor += 2 * spread.value(name, 0.0);
       if (i > 0 && spread.contains(name) && name.ends_with("rewards/accuracies"))
         limit.floor += 1 / golden["args"]["per_device_train_batch_size"].get<double>();
       EXPECT_TRUE(close(got, value, limit))
