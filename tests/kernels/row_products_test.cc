@@ -2,6 +2,7 @@
 #include "io/four_bit.h"
 #include "kernels/compare.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/ggml_blocks.h"
 #include "kernels/head/head.h"
 #include "kernels/weight/encoded_weight.h"
 
@@ -105,6 +106,20 @@ TEST(RowProducts, OfRowsOf8BitCodesHaveTheSameBitsBesideAnyRows) {
       const auto projected = [&](const at::Tensor& x) { return linear(x, encoded, nullptr, type); };
       expect_independent(random({70, 192}, 1, type), projected, type == kF ? 2e-6 : 1.2e-2);
     });
+  }
+}
+
+TEST(RowProducts, OfBlocksOfFilesHaveTheSameBitsBesideAnyRows) {
+  for (const test::Layout& layout : test::kLayouts) {
+    test::Bytes bytes;
+    Parameter encoded("w", ggml_weight(nullptr, test::blocks(layout, 83, 768, bytes)), kF);
+    for (const at::ScalarType type : {kF, kB}) {
+      SCOPED_TRACE(testing::Message() << layout.type << " " << type);
+      test::each_table([&] {
+        const auto projected = [&](const at::Tensor& x) { return linear(x, encoded, nullptr, type); };
+        expect_independent(random({70, 768}, 1, type), projected, type == kF ? 2e-6 : 1.2e-2);
+      });
+    }
   }
 }
 

@@ -330,6 +330,8 @@ struct CpuKernels {
   // decoded first; whether it can depends on the number of rows of x only if the bits are the same.
   bool (*skinny_four_bit)(const Skinny& a, const FourBitRows& w);
   bool (*skinny_int8)(const Skinny& a, const Int8Rows& w);
+  bool (*skinny_ggml)(const Skinny& a, const GgmlRows& w);
+  Type (*block_type)(Type x);  // w_type of skinny_ggml()
   void (*int8)(const Int8Rows&);
   bool (*ggml)(const GgmlRows&);  // false: the block type is not supported here
   // Products with a narrow copy, int8 or int4: a.w is its panels, a.packed the rows as narrow_terms() writes

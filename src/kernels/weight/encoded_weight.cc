@@ -100,6 +100,7 @@ class GgmlWeight final : public tensor::Encoded {
 
   std::string form() const override { return tensor_.type_name; }
   int64_t unit() const override { return block(); }
+  bool in_order() const { return !row_; }
   void decode(const tensor::Part2d& part, at::ScalarType type, void* to,
               int64_t stride) const noexcept override {
     if (!row_ && decode_blocks(part, type, to, stride)) return;
@@ -111,6 +112,19 @@ class GgmlWeight final : public tensor::Encoded {
     }
   }
 
+  // part: whole blocks
+  GgmlRows blocks(const tensor::Part2d& part) const noexcept {
+    const int64_t pitch = width() / block() * kind_->bytes;
+    const auto* const data = static_cast<const uint8_t*>(tensor_.data);
+    GgmlRows rows{};
+    rows.ggml_type = kind_->number;
+    rows.blocks = data + part.row * pitch + part.column / block() * kind_->bytes;
+    rows.pitch = pitch;
+    rows.rows = part.rows;
+    rows.count = part.columns / block();
+    return rows;
+  }
+
  private:
   int64_t block() const { return std::max<int64_t>(1, kind_->block); }
 
@@ -118,13 +132,12 @@ class GgmlWeight final : public tensor::Encoded {
   bool decode_blocks(const tensor::Part2d& part, at::ScalarType type, void* to,
                      int64_t stride) const noexcept {
     if (part.column % block() != 0 || part.columns % block() != 0) return false;
-    const int64_t pitch = width() / block() * kind_->bytes;
-    const auto* const data = static_cast<const uint8_t*>(tensor_.data);
-    return cpu().ggml({kind_->number, data + part.row * pitch + part.column / block() * kind_->bytes, pitch,
-                       part.rows, part.columns / block(), to, stride,
-                       type == at::kBFloat16 ? Type::bf16 : Type::f32});
+    GgmlRows rows = blocks(part);
+    rows.to = to;
+    rows.stride = stride;
+    rows.type = type == at::kBFloat16 ? Type::bf16 : Type::f32;
+    return cpu().ggml(rows);
   }
-
   // Decodes whole blocks (a row begins and ends at a block's border) and copies the requested part.
   void decode_row(const tensor::Part2d& part, at::ScalarType type, char* to) const noexcept {
     std::array<float, 1024> values;
@@ -174,6 +187,11 @@ std::optional<FourBitRows> four_bit_rows(const tensor::Encoded& w, const tensor:
 std::optional<Int8Rows> int8_rows(const tensor::Encoded& w, const tensor::Part2d& part) {
   const auto* const own = dynamic_cast<const Int8Weight*>(&w);
   return own != nullptr ? std::optional(own->rows(part)) : std::nullopt;
+}
+
+std::optional<GgmlRows> ggml_rows(const tensor::Encoded& w, const tensor::Part2d& part) {
+  const auto* const own = dynamic_cast<const GgmlWeight*>(&w);
+  return own != nullptr && own->in_order() ? std::optional(own->blocks(part)) : std::nullopt;
 }
 
 std::shared_ptr<const tensor::Encoded> int8_weight(std::vector<int64_t> shape, at::Tensor codes,

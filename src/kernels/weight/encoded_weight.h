@@ -36,6 +36,9 @@ std::optional<FourBitRows> four_bit_rows(const tensor::Encoded& w, const tensor:
 // The same for a weight in rows of 8-bit codes.
 std::optional<Int8Rows> int8_rows(const tensor::Encoded& w, const tensor::Part2d& part);
 
+// The same for a weight in the blocks of a GGUF file, whose rows have the file's order.
+std::optional<GgmlRows> ggml_rows(const tensor::Encoded& w, const tensor::Part2d& part);
+
 // A weight in rows of 8-bit codes, as in LLM.int8(). codes: int8, of the shape; absmax: float32, one for each
 // row
 std::shared_ptr<const tensor::Encoded> int8_weight(std::vector<int64_t> shape, at::Tensor codes,

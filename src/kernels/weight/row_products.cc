@@ -33,12 +33,20 @@ void multiply_decoded(const RowProduct& p, int64_t begin, int64_t end, bool as_r
   if (four_bit && cpu().skinny_four_bit(part_of(whole, begin, nullptr), *four_bit)) return;
   const auto eight_bit = as_read ? int8_rows(*p.encoded, rows_read) : std::nullopt;
   if (eight_bit && cpu().skinny_int8(part_of(whole, begin, nullptr), *eight_bit)) return;
+  const auto blocks = as_read ? ggml_rows(*p.encoded, rows_read) : std::nullopt;
+  if (blocks && cpu().skinny_ggml(part_of(whole, begin, nullptr), *blocks)) return;
   const int64_t together = cpu().skinny_rows(whole);
   for (int64_t out = begin; out < end; out += together) {
     const int64_t count = std::min(together, end - out);
     p.encoded->decode({p.first_row + out, count, 0, whole.k}, scalar_type(whole.w_type), rows, whole.k);
     cpu().skinny(part_of(whole, out, rows), 0, count);
   }
+}
+
+// The type that codes are multiplied in.
+Type operand_type(const SkinnyProduct& p, Type x) {
+  const bool in_blocks = p.encoded != nullptr && ggml_rows(*p.encoded, {}).has_value();
+  return in_blocks && IndependentRows::active() ? cpu().block_type(x) : x;
 }
 
 int64_t packed_bytes(const RowProduct& p) {
@@ -184,7 +192,7 @@ void skinny_products(const at::Tensor& x, at::ArrayRef<SkinnyProduct> products) 
                       x.size(1),
                       p.y.size(1),
                       type_of(x),
-                      dense && !codes ? type_of(w) : type_of(x),
+                      dense && !codes ? type_of(w) : operand_type(p, type_of(x)),
                       biased ? type_of(p.bias) : Type::f32,
                       type_of(p.y)};
     all.push_back({args, p.encoded, p.first_row, p.y.size(1), codes ? p.narrow : nullptr});
