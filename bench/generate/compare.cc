@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kBatch = 8;
 
 struct Side {
-  std::string name, python;  // of libtrl: no Python
+  std::string python;  // of libtrl: none
   Json work;
   std::vector<Json> runs = {};
 };
@@ -51,19 +51,31 @@ void add_agreement(const Json& ours, const Json& theirs, Json& line) {
   line["median_difference"] = median(first);
 }
 
+// Returns our side that computes in the type of another, or else our first.
+const Side& ours_beside(const std::vector<Side>& sides, const Side& other) {
+  const auto same = [&](const Side& side) {
+    return side.python.empty() && side.work.at("form") == other.work.at("form");
+  };
+  const auto found = std::ranges::find_if(sides, same);
+  return found != sides.end() ? *found : sides[0];
+}
+
 void report_texts(const char* bench, const std::vector<Side>& sides) {
-  const Json& ours = sides[0].runs[0].at("texts");
   for (const Side& side : sides) {
-    Json line = {{"bench", bench}, {"by", side.runs[0].at("by")}, {"setting", side.name}};
-    if (&side != &sides[0]) add_agreement(ours, side.runs[0].at("texts"), line);
+    Json line = {{"bench", bench}, {"by", side.runs[0].at("by")}, {"weights", side.work.at("form")}};
+    if (!side.python.empty()) {
+      line["batch"] = side.work.at("batch");
+      add_agreement(ours_beside(sides, side).runs[0].at("texts"), side.runs[0].at("texts"), line);
+    }
     for (const char* key :
          {"tokens_per_second", "decoded_per_second", "seconds_to_first", "peak_resident_bytes"}) {
       if (side.runs[0].contains(key)) line[key] = median_of(side.runs, key);
     }
     line["runs"] = side.runs.size();
-    for (const char* key : {"tokens_per_second", "decoded_per_second"}) {
+    for (const auto& [key, name] :
+         {std::pair{"tokens_per_second", "first_to_this"}, {"decoded_per_second", "first_to_this_decoded"}}) {
       if (&side != &sides[0] && side.runs[0].contains(key))
-        line[std::string("ratio_of_ours_") + key] = median_of(sides[0].runs, key) / median_of(side.runs, key);
+        line[name] = median_of(sides[0].runs, key) / median_of(side.runs, key);
     }
     print(line);
   }
@@ -87,24 +99,29 @@ double rate(const std::vector<Json>& runs, size_t at) {
 
 void compare_batch(const GenerateSettings& s, const Scratch& scratch, Prompts& prompts) {
   const std::string file = file_of(scratch, equal_texts(prompts, kBatch, s.context, s.new_tokens));
-  const Json work = {{"model", s.model}, {"file", file}, {"threads", s.threads}, {"batch", kBatch}};
+  Json work = {{"model", s.model}, {"file", file}, {"threads", s.threads}, {"batch", kBatch}};
   std::vector<Side> sides;
-  for (const std::string& form : s.forms) {
-    sides.push_back({form, "", work});
-    sides.back().work["form"] = form;
-  }
-  sides.push_back({"bf16", s.peer, work});
+  const auto add = [&](const std::string& form, const std::string& python) {
+    work["form"] = form;
+    sides.push_back({python, work});
+  };
+  for (const std::string& form : s.forms) add(form, "");
+  for (const std::string& form : s.peer_forms) add(form, s.peer);
   run_sides(sides, s.rounds);
   report_texts("batch", sides);
 }
 
 void compare_texts(const GenerateSettings& s, const Scratch& scratch, Prompts& prompts) {
   const std::string file = file_of(scratch, mixed_texts(prompts, s.texts));
-  Json work = {{"model", s.model}, {"file", file}, {"threads", s.threads}, {"form", "bf16"}};
-  std::vector<Side> sides = {{"bf16", "", work}};
-  for (const int64_t batch : s.batches) {
-    work["batch"] = batch;
-    sides.push_back({"bf16, batches of " + std::to_string(batch), s.peer, work});
+  Json work = {{"model", s.model}, {"file", file}, {"threads", s.threads}};
+  std::vector<Side> sides;
+  for (const std::string& form : s.peer_forms) {
+    work["form"] = form;
+    sides.push_back({"", work});
+    for (const int64_t batch : s.batches) {
+      sides.push_back({s.peer, work});
+      sides.back().work["batch"] = batch;
+    }
   }
   run_sides(sides, s.rounds);
   report_texts("texts", sides);
@@ -118,9 +135,9 @@ void compare_llama(const GenerateSettings& s, const Scratch& scratch, Prompts& p
     if (std::find(s.forms.begin(), s.forms.end(), form) == s.forms.end()) continue;
     Json work = {{"model", s.model},         {"file", file}, {"threads", s.threads},
                  {"sequences", s.sequences}, {"form", form}, {"steps", s.steps}};
-    std::vector<Side> sides = {{form, "", work}};
+    std::vector<Side> sides = {{"", work}};
     work["gguf"] = converted(s.model, scratch, type);
-    sides.push_back({type, s.llama, work});
+    sides.push_back({s.llama, work});
     run_sides(sides, s.rounds);
     for (size_t i = 0; i < s.sequences.size(); ++i) {
       Json line = {{"bench", "llama"}, {"by", sides[1].runs[0].at("by")}, {"weights", form}, {"type", type}};

@@ -48,6 +48,8 @@ void add_options(CLI::App& app, GenerateSettings& s) {
   app.add_option("--new-tokens", s.new_tokens, "of a text beside transformers")
       ->check(CLI::Range(2, 1 << 20));
   app.add_option("--texts", s.texts, "of lognormal lengths")->check(CLI::PositiveNumber);
+  app.add_option("--peer-forms", s.peer_forms, "of transformers' weights")
+      ->check(CLI::IsMember({"f32", "bf16"}));
   app.add_option("--peer-batches", s.batches, "of transformers, for texts of lognormal lengths")
       ->check(CLI::PositiveNumber);
   app.add_option("--peer", s.peer, "a Python that has transformers");

@@ -12,7 +12,8 @@ def by_transformers(work, prompts, new_tokens):
     import transformers
 
     torch.set_num_threads(work["threads"])
-    model = transformers.AutoModelForCausalLM.from_pretrained(work["model"], dtype=torch.bfloat16)
+    dtype = {"bf16": torch.bfloat16, "f32": torch.float32}[work["form"]]
+    model = transformers.AutoModelForCausalLM.from_pretrained(work["model"], dtype=dtype)
     model.generation_config = transformers.GenerationConfig(pad_token_id=0, do_sample=False)
 
     class Clock(transformers.generation.streamers.BaseStreamer):

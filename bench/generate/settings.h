@@ -10,7 +10,7 @@ namespace trl::bench {
 
 struct GenerateSettings : PeerSettings {
   std::string model, tokenizer, text, peer, llama;
-  std::vector<std::string> only, forms = {"bf16", "int8", "int4"};
+  std::vector<std::string> only, forms = {"bf16", "int8", "int4"}, peer_forms = {"bf16"};
   std::vector<int64_t> sequences = {1, 8, 32};  // rising
   int64_t context = 512, steps = 16, prompt = 1024, new_tokens = 32, row = 128, texts = 64;
   std::vector<int64_t> batches = {8, 16};  // of the peer
