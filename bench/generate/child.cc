@@ -25,7 +25,7 @@ void warm_up(Session& session, const Json& rows) {
 
 // Steps from the most sequences to the fewest.
 void time_all(Session& session, const Json& work, Json& out) {
-  Json& rates = out["steps"] = Json::array();
+  Json rates = Json::array();
   const std::vector<int64_t> sequences = work.at("sequences");
   session.run_until_all_began();
   for (auto count = sequences.rbegin(); count != sequences.rend(); ++count) {
@@ -35,7 +35,7 @@ void time_all(Session& session, const Json& work, Json& out) {
     const double rate = static_cast<double>(*count) / median(steps.seconds);
     rates.push_back({{"sequences", *count}, {"context", steps.context}, {"tokens_per_second", rate}});
   }
-  session.end_all_but(0);
+  out["steps"] = rates;
 }
 
 void complete_all(Session& session, double begin, Json& out) {
