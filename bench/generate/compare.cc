@@ -1,6 +1,7 @@
 #include "generate/compare.h"
 
 #include <fstream>
+#include <set>
 
 #include "support/abi.h"
 #include "support/runs.h"
@@ -115,12 +116,17 @@ void compare_texts(const GenerateSettings& s, const Scratch& scratch, Prompts& p
   const std::string file = file_of(scratch, mixed_texts(prompts, s.texts));
   Json work = {{"model", s.model}, {"file", file}, {"threads", s.threads}};
   std::vector<Side> sides;
-  for (const std::string& form : s.peer_forms) {
+  std::set<std::string> ours = {"bf16"};
+  ours.insert(s.peer_forms.begin(), s.peer_forms.end());
+  for (const std::string& form : ours) {
     work["form"] = form;
     sides.push_back({"", work});
+  }
+  for (const std::string& form : s.peer_forms) {
     for (const int64_t batch : s.batches) {
+      work["form"] = form;
+      work["batch"] = batch;
       sides.push_back({s.peer, work});
-      sides.back().work["batch"] = batch;
     }
   }
   run_sides(sides, s.rounds);
