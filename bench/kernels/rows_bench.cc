@@ -4,16 +4,15 @@
 // bytes of the weights over the bandwidth of reading, or the operations over the peak of a large product in
 // float32 or bfloat16 (for copies in codes: in 8-bit integers), whichever takes longer. Medians.
 #include <CLI/CLI.hpp>
-#include <atomic>
 #include <deque>
 
 #include "io/four_bit.h"
 #include "kernels/gemm/gemm.h"
-#include "kernels/gemm/gemm_int8.h"
 #include "kernels/op.h"
 #include "kernels/weight/encoded_weight.h"
 #include "kernels/weight/narrow_weight.h"
 #include "kernels/weight/weight_product.h"
+#include "support/machine.h"
 #include "support/repeat.h"
 #include "support/runs.h"
 
@@ -22,53 +21,6 @@ namespace {
 using namespace trl::bench;
 using namespace trl::kernels;
 using trl::tensor::Encoded;
-
-double median(std::vector<double> all) {
-  std::nth_element(all.begin(), all.begin() + std::ssize(all) / 2, all.end());
-  return all[all.size() / 2];
-}
-
-struct Machine {
-  double bandwidth = 0, peak = 0, int8_peak = 0;  // bytes and operations a second
-};
-
-double bandwidth(double seconds) {
-  const at::Tensor memory = at::ones({int64_t{64} << 20}, at::kLong);
-  std::atomic<int64_t> kept{0};  // so that the reads are not left out
-  const double time = best_seconds(seconds, [&] {
-    trl::tensor::parallel_for(memory.numel() / 8, 1 << 16, [&](int64_t begin, int64_t end) {
-      const auto* at = memory.data_ptr<int64_t>() + 8 * begin;
-      int64_t sums[8] = {};
-      for (int64_t line = begin; line < end; ++line, at += 8) {
-        __builtin_prefetch(at + 512);
-        for (int i = 0; i < 8; ++i) sums[i] += at[i];
-      }
-      kept += sums[0] + sums[1] + sums[2] + sums[3] + sums[4] + sums[5] + sums[6] + sums[7];
-    });
-  });
-  return static_cast<double>(memory.nbytes()) / time;
-}
-
-// Operations a second of a product of these.
-double product_peak(const Projection& p, at::ScalarType type, double seconds) {
-  const at::Tensor x = at::randn({p.in(), p.in()}).to(type);
-  const auto side = static_cast<double>(p.in());
-  return 2 * side * side * static_cast<double>(p.out()) / best_seconds(seconds, [&] { project(x, p); });
-}
-
-Machine measure_machine(double seconds) {
-  Machine machine{bandwidth(seconds), 0, 0};
-  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    Parameter w("w", at::randn({2048, 2048}).to(type));
-    Projection p{&w};
-    machine.peak = std::max(machine.peak, product_peak(p, type, seconds));
-    if (type == at::kFloat || !has_int8_products()) continue;
-    const Int8Products codes(p);
-    p.int8 = &codes;
-    machine.int8_peak = product_peak(p, type, seconds);
-  }
-  return machine;
-}
 
 std::shared_ptr<const Encoded> nf4(int64_t out, int64_t in) {
   FourBitValues values;
@@ -157,7 +109,7 @@ class Decoder {
 
 void measure(const Machine& machine, const std::string& form, int64_t layers, double seconds) {
   Decoder decoder(form, layers);
-  const double peak = decoder.in_codes() && machine.int8_peak > 0 ? machine.int8_peak : machine.peak;
+  const double peak = decoder.in_codes() ? machine.codes_peak() : machine.peak();
   if (decoder.in_codes()) {
     const double time = median(repeat(seconds, [&] { decoder.refresh(); }));
     print({{"bench", "refresh"},
@@ -198,10 +150,7 @@ int main(int argc, char** argv) {
   const at::Tensor held =
       trl::tensor::empty({1}, at::kFloat, trl::tensor::MemoryKind::weights);  // as a model is
   const Machine machine = measure_machine(seconds);
-  print({{"bench", "machine"},
-         {"gb_s", 1e-9 * machine.bandwidth},
-         {"gflops", 1e-9 * machine.peak},
-         {"int8_gops", 1e-9 * machine.int8_peak}});
+  print(line_of(machine));
   for (const std::string& form : forms) measure(machine, form, layers, seconds);
   return 0;
 }

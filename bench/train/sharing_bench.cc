@@ -10,6 +10,7 @@
 #include "support/runs.h"
 #include "support/scratch.h"
 #include "tensor/threads/parallel.h"
+#include "train/one_batch.h"
 #include "train/trainer.h"
 
 namespace {
@@ -35,40 +36,21 @@ constexpr Case kCases[] = {{"pairs 1024/128, adapter", 4, 1024, 128, true, false
                            {"8 rows of 1024 + 200, all tokens", 8, 1024, 200, false, true, false},
                            {"8 rows of 1224 with nothing in common", 8, 0, 1224, false, true, false}};
 
-// One batch, again and again: the second half of pairs is rejected, and each pair has a prompt of its own.
-class SameRows final : public trl::engine::BatchSource {
- public:
-  explicit SameRows(const Case& c) {
-    batch_.cu_seqlens.push_back(0);
-    for (int64_t row = 0; row < c.rows; ++row) {
-      for (int64_t i = 0; i < c.prefix + c.own; ++i) {
-        const bool own = i >= c.prefix;
-        const int64_t from = own ? 1 + row : c.pairs ? row % (c.rows / 2) : 0;
-        batch_.input_ids.push_back(static_cast<int32_t>((from * 7919 + i * 104729 + (own ? 13 : 0)) % 250));
-        batch_.labels.push_back(own || c.all_tokens ? batch_.input_ids.back() : -100);
-        batch_.position_ids.push_back(static_cast<int32_t>(i));
-      }
-      batch_.cu_seqlens.push_back(static_cast<int32_t>(batch_.input_ids.size()));
-      batch_.row_ids.push_back(row);
+// The second half of pairs is rejected, and each pair has a prompt of its own.
+OneBatch rows_of(const Case& c) {
+  OneBatch batch;
+  for (int64_t row = 0; row < c.rows; ++row) {
+    std::vector<int32_t> ids, labels;
+    for (int64_t i = 0; i < c.prefix + c.own; ++i) {
+      const bool own = i >= c.prefix;
+      const int64_t from = own ? 1 + row : c.pairs ? row % (c.rows / 2) : 0;
+      ids.push_back(static_cast<int32_t>((from * 7919 + i * 104729 + (own ? 13 : 0)) % 250));
+      labels.push_back(own || c.all_tokens ? ids.back() : -100);
     }
-    batch_.rows = c.rows;
-    batch_.width = c.prefix + c.own;
-    batch_.input_numel = batch_.num_tokens = batch_.non_padding_tokens = batch_.tokens();
+    batch.add_row(ids, labels);
   }
-  int64_t batches_per_epoch() noexcept override { return 1 << 20; }
-  int64_t rows() noexcept override { return -1; }
-  int32_t start_epoch(int64_t, int64_t, std::span<const int64_t>, trl::engine::ErrorSink&) noexcept override {
-    return 0;
-  }
-  int32_t start_pass(int64_t, trl::engine::ErrorSink&) noexcept override { return 0; }
-  int32_t next(const trl::data::Batch** out, trl::engine::ErrorSink&) noexcept override {
-    *out = &batch_;
-    return 0;
-  }
-
- private:
-  trl::data::Batch batch_;
-};
+  return batch;
+}
 
 // Operations forward and backward, of rows that are computed `times` times: 2 and 4 a weight and token (2 of
 // a frozen weight), 4 and 10 an element of the heads and pair of tokens, 2 and 4 a weight of the head and
@@ -120,7 +102,7 @@ void run(const Settings& s, const Case& c, const char* share, Run& best) {
     adapter.start(1);
     model->train_only(adapter);
   }
-  SameRows rows(c);
+  OneBatch rows = rows_of(c);
   trl::train::Setup setup;
   setup.arguments = trl::config::training_arguments(config);
   setup.model = model.get();
