@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/error.h"
@@ -26,7 +27,7 @@ struct RunPlan;
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 20;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 21;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -237,7 +238,7 @@ struct GeneratorSpec {
   bool bf16 = false;        // computes in bfloat16 over float32 weights, as training under bf16 does
   bool int8_cache = false;  // keeps keys and values as integers
   // Computes with copies of the weights in this type: bfloat16, int8 or int4; empty: with the weights.
-  std::string_view weights = {};
+  std::string weights = {};
   bool copies_head = true;
   // Bytes of keys and values for all generators of the model that compute alike: the most that one of them
   // asks for. At least a block is there.

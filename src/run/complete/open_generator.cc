@@ -38,7 +38,7 @@ engine::GeneratorSpec generator_spec(Environment& environment, const config::Con
   spec.cache_bytes = cache_bytes(environment, options);
   spec.prefix_cache = options.get_bool("prefix_cache");
   spec.int8_cache = options.get("kv_cache_dtype") == "int8";
-  if (options.get_text("generation_dtype")) spec.weights = options.get("generation_dtype");
+  spec.weights = options.get_text("generation_dtype").value_or("");
   spec.copies_head = options.get_bool("generation_dtype_head");
   return spec;
 }

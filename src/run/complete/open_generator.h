@@ -5,8 +5,8 @@
 
 namespace trl::run {
 
-// Reads kv_cache_memory, kv_cache_dtype, prefix_cache, generation_dtype and generation_dtype_head. The result
-// refers to the options. kv_cache_memory: auto: half of the memory that is left under memory_budget,
+// Reads kv_cache_memory, kv_cache_dtype, prefix_cache, generation_dtype and generation_dtype_head.
+// kv_cache_memory: auto: half of the memory that is left under memory_budget,
 // runtime.host_memory_limit, the cgroup and the machine.
 engine::GeneratorSpec generator_spec(Environment& environment, const config::Config& options);
 
