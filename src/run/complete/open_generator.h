@@ -10,6 +10,9 @@ namespace trl::run {
 // runtime.host_memory_limit, the cgroup and the machine.
 engine::GeneratorSpec generator_spec(Environment& environment, const config::Config& options);
 
+// The same without kv_cache_memory, for the sizes of keys and values.
+engine::GeneratorSpec cache_spec(const config::Config& options);
+
 // Requests to a new generator; the arguments outlive the result.
 Requests open_requests(Environment& environment, engine::Model& model, const Tokenizer& tokenizer,
                        const engine::GeneratorSpec& spec);
