@@ -48,6 +48,15 @@ Json joined(Json options, const Json& more) {
   return options;
 }
 
+// Long prompts, completed after the last step, so that the speed is that of steps alone.
+Json samples(const Json& more) {
+  std::string prompt;
+  for (int i = 0; i < 400; ++i) prompt += " the";
+  Json prompts = Json::array();
+  for (int i = 0; i < 32; ++i) prompts.push_back(std::to_string(i) + prompt);
+  return joined({{"sample_prompts", prompts}, {"sample_steps", 3}, {"sample_max_new_tokens", 4}}, more);
+}
+
 // Each with all weights trained; recomputation is TRL's default unless it is the lever.
 const std::vector<std::pair<std::string, Json>>& levers() {
   static const Json kInside = {{"optimizer_in_backward", true}, {"max_grad_norm", 0}};
@@ -62,7 +71,9 @@ const std::vector<std::pair<std::string, Json>>& levers() {
       {"inside backward", kInside},
       {"8-bit states", {{"optim", "adamw_8bit"}}},
       {"8-bit states in a file", {{"optim", "paged_adamw_8bit"}}},
-      {"ademamix", {{"optim", "ademamix"}}}};
+      {"ademamix", {{"optim", "ademamix"}}},
+      {"samples from int8 copies", samples({{"generation_dtype", "int8"}})},
+      {"samples, inside backward", joined(kInside, samples({{"kv_cache_dtype", "int8"}}))}};
   return kAll;
 }
 

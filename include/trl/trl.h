@@ -1409,8 +1409,17 @@ TRL_API void trl_model_destroy(trl_model* model) TRL_NOEXCEPT;
  * - timeline: array of {at (the share of the arithmetic that is done before, from 0 to 1), stage ("open",
  *   "forward", "loss", "backward", "optimizer" ...), bytes (array: of each term, in the order of terms)},
  * over opening the model, one step, and an evaluation of one batch if the run has evaluations
- * - kv_cache: {tokens, bytes}: the cache of generation for one sequence as long as the longest row; not a
- *   part of training
+ * - kv_cache: {tokens, bytes}: the keys and values of generation, in the type of `kv_cache_dtype`, for one
+ *   sequence as long as the longest row; not a part of training
+ * - samples: what `sample_prompts` takes between steps, a part of peak_bytes; only with prompts that a
+ *   generator takes: {prompts, prompt_tokens (of the longest), num_return_sequences, max_new_tokens;
+ *   weights_bytes (beside the run's own weights, which generation reads), copies_bytes (of weights in
+ *   `generation_dtype`), kv_block_tokens, kv_block_bytes, kv_blocks (at most in use; a prompt's are counted
+ *   once for its completions), kv_bytes (of these, by slabs), kv_limit_bytes (by `kv_cache_memory`),
+ *   logits_bytes and work_bytes (of a step), bytes (of all these together), peak_bytes (of the process
+ *   meanwhile), sequences_that_fit (of this length, into kv_limit_bytes)}
+ * - generation: the same of `estimate.prompts` prompts of `estimate.prompt_tokens` tokens, which are
+ * generated with the weights and states of the run in memory; not a part of peak_bytes
  * - tokens_per_step, seconds_per_step, tokens_per_second: of an optimizer step with all its micro-batches
  * - steps, tokens, seconds: of the whole run, each if it is known: from max_steps, or from the rows
  * - disk: {checkpoint_bytes (of one), checkpoints (that exist at once), model_bytes (of the final model),
@@ -1789,6 +1798,24 @@ TRL_API trl_status trl_evaluator_create(trl_runtime* runtime, const trl_config* 
  */
 TRL_API trl_status trl_evaluator_evaluate(trl_evaluator* evaluator, const trl_dataset* rows,
                                           const trl_metrics** out_metrics, trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Completes `sample_prompts` with the model of an evaluator, as the samples of a run are completed: tokens
+ * are chosen as `generate.*` says, and a completion ends after `sample_max_new_tokens`.
+ *
+ * The JSON array has an object {prompt (a text, or a list of messages), completion (text)} for each of the
+ * `generate.num_return_sequences` completions of each prompt; it is empty without `sample_prompts`.
+ *
+ * @param evaluator [in] may be used again.
+ * @param out_json [out] borrowed until the next such call on this evaluator.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_CONFIG for values of `generate.*` that do not suit the model,
+ *   TRL_E_OUT_OF_MEMORY, TRL_E_CANCELLED.
+ * Contract: borrowed; exclusive; blocks; log; after an error out_json is NULL and the evaluator usable.
+ * @since 0.1
+ */
+TRL_API trl_status trl_evaluator_complete(trl_evaluator* evaluator, const char** out_json,
+                                          trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Frees an evaluator, its model and its metrics.

@@ -10,6 +10,7 @@
 #include "config/model_options.h"
 #include "config/training_arguments.h"
 #include "engine/error_capture.h"
+#include "run/complete/samples.h"
 #include "run/open_model.h"
 #include "run/rows/batch_source.h"
 #include "run/rows/prepare.h"
@@ -22,6 +23,8 @@ class Evaluator {
  public:
   Evaluator(std::shared_ptr<Runtime> runtime, const config::Config& config);
   void evaluate(const Dataset& rows);  // throws Error(busy) while another call runs
+  // Completes sample_prompts; the result is valid until the next call. Throws the same.
+  const char* complete();
   const trl_metrics& metrics() const { return metrics_; }
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
 
@@ -42,7 +45,10 @@ class Evaluator {
   int64_t opened_bytes_ = 0;  // bytes of the model and its reference in the memory counter
   run::EngineObject<engine::Model> model_;
   run::EngineObject<engine::Evaluator> evaluator_;
+  std::vector<run::SamplePrompt> prompts_;
+  run::RequestOptions request_;  // of these
   trl_metrics metrics_;
+  std::string completions_;
   std::mutex in_use_;
 };
 
@@ -83,12 +89,15 @@ Evaluator::Evaluator(std::shared_ptr<Runtime> runtime, const config::Config& con
   for (const std::string& warning : config::by_reason(options_.config.warnings()))
     runtime_->log().write(base::LogLevel::warning, "config", warning);
   tokenizer_ = run::open_training_tokenizer(options_.config, from_, runtime_->log());
+  prompts_ = run::sample_prompts(options_.config, *tokenizer_);
+  if (!prompts_.empty()) request_ = run::sample_request(options_.config, *tokenizer_);
   if (!reference.empty()) run::check_reference_tokens(reference, tokenizer_->get());
   if (process().memory().limit() > 0) converts_ = planned(1, 1) <= free_bytes(0);
   check_limit(1, 1, 0);
   const int64_t before = process().memory().now();
   open();
   opened_bytes_ = process().memory().now() - before;
+  run::leave_positions(prompts_, request_, *model_);
 }
 
 run::Opening Evaluator::opening() const {
@@ -171,6 +180,20 @@ void Evaluator::evaluate(const Dataset& rows) {
   metrics_.assign(numbers);
 }
 
+const char* Evaluator::complete() {
+  const auto lock = sole_use(in_use_, "evaluator");
+  base::Json all = base::Json::array();
+  if (!prompts_.empty()) {
+    const std::vector<std::string> texts =
+        run::complete_samples(*runtime_, *model_, *tokenizer_, options_.config, prompts_, request_);
+    for (size_t i = 0; i < texts.size(); ++i)
+      all.push_back(
+          {{"prompt", prompts_[i / static_cast<size_t>(request_.count)].given}, {"completion", texts[i]}});
+  }
+  completions_ = all.dump(-1, ' ', false, base::Json::error_handler_t::replace);
+  return completions_.c_str();
+}
+
 }  // namespace trl::capi
 
 struct trl_evaluator : trl::capi::Handle<trl::capi::Evaluator, trl::capi::Tag::evaluator> {
@@ -198,6 +221,16 @@ trl_status trl_evaluator_evaluate(trl_evaluator* evaluator, const trl_dataset* r
     const RuntimeScope scope(*shared->runtime());
     shared->evaluate(*dataset);
     *out_metrics = &shared->metrics();
+  });
+}
+
+trl_status trl_evaluator_complete(trl_evaluator* evaluator, const char** out_json,
+                                  trl_error** error) noexcept {
+  return guard(error, out_json, [&] {
+    const auto shared = get(evaluator, "evaluator");
+    need(out_json, "out_json");
+    const RuntimeScope scope(*shared->runtime());
+    *out_json = shared->complete();
   });
 }
 

@@ -99,6 +99,7 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   samples_ = run_->open_samples(*model_);
   events_.samples = samples_.get();
   trainer_ = run_->create_trainer(*model_, events_);
+  if (samples_) samples_->check();
 }
 
 bool Trainer::step_locked() {

@@ -1,4 +1,5 @@
-// trl eval: the loss of a model on the rows of each split, as an evaluation inside training measures it.
+// trl eval: the loss of a model on the rows of each split, as an evaluation inside training measures it, and
+// the completions of sample_prompts.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -99,6 +100,20 @@ void report(const std::string& split, const nlohmann::ordered_json& result, bool
   print(json ? record.dump() + "\n" : line_of(split, result));
 }
 
+// Prints the completions of sample_prompts, if there are any.
+void print_completions(const Evaluator& evaluator, bool json) {
+  Error error;
+  const char* text = nullptr;
+  check(trl_evaluator_complete(evaluator.get(), &text, error.out()), error);
+  for (const auto& one : nlohmann::ordered_json::parse(text)) {
+    const auto& prompt = one["prompt"];
+    const auto& asked = prompt.is_array() ? prompt.back()["content"] : prompt;
+    const std::string shown = asked.is_string() ? asked.get<std::string>() : asked.dump();
+    print(json ? one.dump() + "\n"
+               : fmt::format("\n{}\n-> {}\n", shown, one["completion"].get<std::string>()));
+  }
+}
+
 }  // namespace
 
 int eval(const Words& words) {
@@ -111,10 +126,10 @@ int eval(const Words& words) {
   const CommandLine line{
       "eval",
       "Measure a model on rows: loss, perplexity and token accuracy of each split, as an evaluation inside "
-      "training does. --method " +
+      "training does, and the completions of sample_prompts. --method " +
           other_trainers() + ": the metrics of that trainer.",
       method,
-      {"runtime"},
+      {"runtime", "generate"},
       {},
       {{"splits",
         "Splits of the dataset, separated by commas (default: the rows that a run evaluates, by "
@@ -145,6 +160,7 @@ int eval(const Words& words) {
   check(trl_evaluator_create(runtime.get(), config.get(), evaluator.out(), error.out()), error);
   const bool as_json = json || isatty(STDOUT_FILENO) == 0;
   for (size_t i = 0; i < wanted.size(); ++i) report(wanted[i], measure(evaluator, *rows[i]), as_json);
+  print_completions(evaluator, as_json);
   return 0;
 }
 

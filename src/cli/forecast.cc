@@ -152,7 +152,7 @@ int estimate(const Words& words) {
       "Tell what a run with the same options takes: memory by term, time, disk. --method " +
           other_trainers() + ": a run of that trainer, with its options and defaults.",
       trainer,
-      {"runtime", "estimate"},
+      {"runtime", "estimate", "generate"},
       {},
       {},
       {{"json", "Print the numbers as JSON", &json}}};

@@ -152,7 +152,7 @@ int run_command(const std::string& command, const std::string& method, const std
   const CommandLine line{command,
                          summary,
                          method,
-                         {"runtime"},
+                         {"runtime", "generate"},
                          {},
                          {},
                          {{"dry_run", "Print what the run would be, write nothing", &dry},

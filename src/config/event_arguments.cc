@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text/number.h"
+#include "config/generation_kwargs.h"
 #include "config/option_value.h"
 #include "config/sizes_and_paths.h"
 
@@ -143,7 +144,10 @@ SampleArguments sample_arguments(const Config& config) {
   }
   out.steps = config.get_optional_int("sample_steps");
   out.evaluates = config.get("eval_strategy") != "no";
-  out.max_new_tokens = config.get_int("sample_max_new_tokens");
+  const Config generation = with_generation_kwargs(config);
+  const char *const own = "sample_max_new_tokens", *const general = "generate.max_new_tokens";
+  out.max_new_tokens =
+      config.is_set(own) || !generation.is_set(general) ? config.get_int(own) : generation.get_int(general);
   return out;
 }
 

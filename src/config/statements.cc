@@ -52,6 +52,20 @@ void add_preferences(const Config& config, std::vector<std::string>& lines) {
         "desirable_weight: it is 0, and so is undesirable_weight: nothing is learned from the completions");
 }
 
+// Tells of keys of the group generate, by which sample_prompts are completed.
+void add_generation(const Config& config, std::vector<std::string>& lines) {
+  constexpr std::string_view kOfOtherCalls[] = {"generate.chat", "generate.keep", "generate.logprobs",
+                                                "generate.system"};
+  const bool samples = config.get_text("sample_prompts").has_value();
+  for (const Option& option : options()) {
+    if (!option.name.starts_with("generate.") || !config.is_set(option.name)) continue;
+    if (!samples)
+      lines.push_back(fmt::format("{}: it has an effect only with sample_prompts", option.name));
+    else if (std::ranges::find(kOfOtherCalls, option.name) != std::end(kOfOtherCalls))
+      lines.push_back(fmt::format("{}: it has no effect on sample_prompts", option.name));
+  }
+}
+
 std::string text(double value) { return base::format_double(value); }
 std::string text(bool value) { return value ? "true" : "false"; }
 
@@ -132,6 +146,7 @@ std::vector<std::string> idle_options(const Config& config) {
       lines.push_back(fmt::format("{}: it has an effect only with use_peft: true", option.name));
   if (config.get_bool("cache_frozen_layers_zstd") && !config.get_text("cache_frozen_layers"))
     lines.emplace_back("cache_frozen_layers_zstd: it has an effect only with cache_frozen_layers");
+  add_generation(config, lines);
   add_preferences(config, lines);
   return lines;
 }

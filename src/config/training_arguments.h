@@ -190,7 +190,7 @@ struct SampleArguments {
   std::string file;              // the file whose rows are the prompts; or empty
   std::optional<int64_t> steps;  // none: with evaluations or checkpoints
   bool evaluates = false;        // the run has evaluations
-  int64_t max_new_tokens = 0;
+  int64_t max_new_tokens = 0;    // sample_max_new_tokens, or generate.max_new_tokens if only that is set
 };
 
 // Throws Error(invalid_config) for an empty list, and for a method whose model does not generate text.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/error.h"
@@ -26,7 +27,7 @@ struct RunPlan;
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 20;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 21;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -183,7 +184,9 @@ struct Sampling {
   double epsilon_cutoff = 0.0, eta_cutoff = 0.0;  // 0: off
   SamplingOrder order = SamplingOrder::transformers;
   uint64_t seed = 42;
-  std::vector<int32_t> stop_ids;
+  // What ends a text: stop_token_ids and eos_token_id, which are ids of the vocabulary, and the ends of the
+  // model and the tokenizer, which need not be.
+  std::vector<int32_t> stop_ids, eos_ids, own_end_ids;
   std::string adapter;             // empty: the adapter in use; kNoAdapter: the model without adapters
   bool log_probabilities = false;  // costs exponentials of the whole vocabulary for each token
   int64_t best = 0;                // the number of most likely tokens that have log-probabilities too
@@ -237,7 +240,7 @@ struct GeneratorSpec {
   bool bf16 = false;        // computes in bfloat16 over float32 weights, as training under bf16 does
   bool int8_cache = false;  // keeps keys and values as integers
   // Computes with copies of the weights in this type: bfloat16, int8 or int4; empty: with the weights.
-  std::string_view weights = {};
+  std::string weights = {};
   bool copies_head = true;
   // Bytes of keys and values for all generators of the model that compute alike: the most that one of them
   // asks for. At least a block is there.
@@ -306,6 +309,8 @@ class Model {
   virtual int32_t remove_adapter(std::string_view name, ErrorSink& error) noexcept = 0;
   virtual int32_t use_adapter(std::string_view name, ErrorSink& error) noexcept = 0;    // empty: no adapter
   virtual int32_t merge_adapter(std::string_view name, ErrorSink& error) noexcept = 0;  // empty: no adapter
+  // Refuses what a generator of the model as it is now would refuse.
+  virtual int32_t check_sampling(const Sampling& sampling, ErrorSink& error) noexcept = 0;
   virtual int32_t create_generator(const GeneratorSpec& spec, Generator** out, ErrorSink& error) noexcept = 0;
   // Scores texts; `scores` gets one number for each of them.
   virtual int32_t score(const ScoreSpec& spec, float* scores, ErrorSink& error) noexcept = 0;
@@ -406,6 +411,13 @@ class Evaluator {
   ~Evaluator() = default;
 };
 
+// Completions that are planned: each prompt has as many, which share its keys.
+struct PlannedPrompts {
+  std::span<const std::vector<int32_t>> prompts;  // ids
+  int64_t completions = 1;
+  int64_t max_new_tokens = 0;
+};
+
 // A run that is planned and not executed. Every member has the value that a TrainerSpec with such batches
 // has.
 struct PlanSpec {
@@ -424,6 +436,9 @@ struct PlanSpec {
   // The batches of an epoch (-1: streaming; 0: not known), which then say in place of `steps` how much the
   // run writes to its disks.
   std::optional<int64_t> batches_per_epoch = {};
+  GeneratorSpec generator = {};
+  PlannedPrompts samples = {};  // of sample_prompts, between the steps
+  PlannedPrompts asked = {};    // what generation with these weights would take is asked, beside the run
 };
 
 class PlanSink {
@@ -456,8 +471,9 @@ class Engine {
   // counted: the peak of the memory counter for an evaluator with its model and one batch, whose rows have
   // the spec's lengths. No weights are read.
   virtual int32_t plan_evaluation(const PlanSpec& spec, int64_t* counted, ErrorSink& error) noexcept = 0;
-  // Predicts the run; room, model, way and rows stay empty. Reads headers of the model, and no weights. With
-  // batches_per_epoch the plan's refusal by the disks is that of check_disks().
+  // Predicts the run with its samples, and what was asked of generation; room, model, way and rows stay
+  // empty. Reads headers of the model, and no weights. With batches_per_epoch the plan's refusal by the disks
+  // is that of check_disks().
   virtual int32_t plan(const PlanSpec& spec, PlanSink& plan, ErrorSink& error) noexcept = 0;
 
  protected:

@@ -5,18 +5,25 @@
 
 namespace trl::entry {
 
+generate::CacheKind cache_kind(const model::Model& model, const engine::GeneratorSpec& spec) {
+  return {.compute = model.compute(spec.bf16 ? at::kBFloat16 : at::kFloat),
+          .int8 = spec.int8_cache,
+          .narrow = model::narrow_type(spec.weights),
+          .narrow_head = spec.copies_head};
+}
+
+generate::Limits generator_limits(const engine::GeneratorSpec& spec) {
+  return {.step_tokens = spec.step_tokens,
+          .step_sequences = spec.step_sequences,
+          .prefix_cache = spec.prefix_cache};
+}
+
 GeneratorObject::GeneratorObject(engine::Host& host, const model::Model& model,
                                  const engine::GeneratorSpec& spec, std::shared_ptr<generate::Cache> cache)
-    : host_(host),
-      model_(model),
-      generator_(model,
-                 {.step_tokens = spec.step_tokens,
-                  .step_sequences = spec.step_sequences,
-                  .prefix_cache = spec.prefix_cache},
-                 std::move(cache)) {}
+    : host_(host), model_(model), generator_(model, generator_limits(spec), std::move(cache)) {}
 
-const model::Adapter* GeneratorObject::adapter_of(const engine::Sampling& sampling) const {
-  const model::Adapters& adapters = model_.adapters();
+const model::Adapter* adapter_of(const model::Model& model, const engine::Sampling& sampling) {
+  const model::Adapters& adapters = model.adapters();
   const bool alone = sampling.adapter == engine::kNoAdapter;
   const model::Adapter* adapter = adapters.in_use();
   if (!sampling.adapter.empty()) adapter = alone ? nullptr : &adapters.get(sampling.adapter);
@@ -41,7 +48,7 @@ int32_t GeneratorObject::add(const engine::GenerationRequest& request, int64_t* 
   return compute(host_, error, [&] {
     *first = generator_.add({.ids = {request.ids.begin(), request.ids.end()},
                              .sampling = *request.sampling,
-                             .adapter = adapter_of(*request.sampling),
+                             .adapter = adapter_of(model_, *request.sampling),
                              .count = request.count,
                              .stream = request.stream,
                              .keeps = request.keeps});

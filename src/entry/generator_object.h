@@ -10,6 +10,13 @@
 
 namespace trl::entry {
 
+// What generators of this kind have of a model, and what one of them may do.
+generate::CacheKind cache_kind(const model::Model& model, const engine::GeneratorSpec& spec);
+generate::Limits generator_limits(const engine::GeneratorSpec& spec);
+
+// The adapter that a request generates with; null: none. Throws Error if there is none of that name.
+const model::Adapter* adapter_of(const model::Model& model, const engine::Sampling& sampling);
+
 class GeneratorObject final : public engine::Generator {
  public:
   GeneratorObject(engine::Host& host, const model::Model& model, const engine::GeneratorSpec& spec,
@@ -28,7 +35,6 @@ class GeneratorObject final : public engine::Generator {
 
  private:
   ~GeneratorObject() = default;
-  const model::Adapter* adapter_of(const engine::Sampling& sampling) const;
   void warn_of_length(int64_t tokens, int64_t max_new_tokens);
   engine::Host& host_;
   const model::Model& model_;

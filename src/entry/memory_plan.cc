@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "base/memory/system_memory.h"
 #include "entry/boundary.h"
+#include "entry/generation_plan.h"
+#include "entry/generator_object.h"
 #include "entry/model_object.h"
 #include "entry/same_batch.h"
 #include "entry/trainer_object.h"
@@ -30,6 +32,7 @@ namespace {
 using base::MemoryKind;
 
 std::string term(const tensor::Taken& taken) {
+  if (std::string name = generation_term(taken); !name.empty()) return name;
   const bool opening = taken.stage == "open", forward = taken.stage == "forward",
              loss = taken.stage == "loss", adapters = taken.stage == "adapters",
              mapped = taken.stage == tensor::kMappedPages;
@@ -68,7 +71,8 @@ struct Rehearsed {
   train::DiskNeeds disk;
   int64_t token_state_bytes = 0;  // hidden states of one token, which cache_frozen_layers keeps
   int64_t tokens = 0;             // of a micro-batch, as num_tokens counts them
-  int64_t events = 0;             // up to the end of the step, or of the evaluation after it
+  int64_t events = 0;             // up to the end of the step, or of the evaluation or samples after it
+  std::optional<RehearsedGeneration> samples, asked;
 };
 
 // Returns the bytes read and written in a block: each part counts as often as it is used.
@@ -91,9 +95,30 @@ int64_t counted_tokens(std::span<const int64_t> rows, const config::TrainingArgu
 }
 
 // Returns the bytes that generation keeps for one sequence of `tokens` tokens.
-int64_t cache_bytes(const model::Model& model, int64_t tokens, bool bf16) {
-  const model::KvMemory memory = model.kv_memory(bf16 ? at::kBFloat16 : at::kFloat);
-  return memory.block_bytes() * ((tokens + kernels::kCacheRows - 1) / kernels::kCacheRows);
+int64_t cache_bytes(const model::Model& model, int64_t tokens, const engine::GeneratorSpec& spec) {
+  const generate::CacheKind kind = cache_kind(model, spec);
+  return model.kv_memory(kind.compute, kind.int8).block_bytes() * generate::Scheduler::blocks_of(tokens);
+}
+
+// Completes sample_prompts, which the run does without in case of an error.
+std::optional<RehearsedGeneration> rehearse_samples(const model::Model& model, const engine::PlanSpec& spec,
+                                                    const tensor::Rehearsal& rehearsal) {
+  if (spec.samples.prompts.empty()) return std::nullopt;
+  try {
+    return rehearse_generation(model, spec.generator, spec.samples, rehearsal);
+  } catch (const Error& error) {
+    if (error.status() == Status::cancelled || error.status() == Status::callback) throw;
+    return std::nullopt;
+  }
+}
+
+std::optional<RehearsedGeneration> rehearse_asked(const model::Model& model, const engine::PlanSpec& spec,
+                                                  const tensor::Rehearsal& rehearsal) {
+  if (spec.asked.prompts.empty()) return std::nullopt;
+  if (model.config().labels > 0)
+    fail_key("estimate.prompt_tokens",
+             "estimate.prompt_tokens: a reward model scores text and cannot complete it: leave it out");
+  return rehearse_generation(model, spec.generator, spec.asked, rehearsal);
 }
 
 // Opens the model as a run does, in a rehearsal.
@@ -129,7 +154,7 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
   setup.arguments.max_steps = 2;
   setup.arguments.profile_parts = false;
   setup.arguments.share_prefix = config::SharePrefix::never;  // only the lengths of rows are known
-  const bool bf16 = setup.arguments.bf16, evaluated = evaluates(setup.arguments);
+  const bool evaluated = evaluates(setup.arguments);
   setup.model = model.get();
   setup.source = spec.model.source;
   setup.train = &batches;
@@ -148,11 +173,13 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
     const tensor::Stage stage("evaluation");
     trainer.evaluate();
   }
+  out.samples = rehearse_samples(*model, spec, rehearsal);
   out.events = std::ssize(rehearsal.events());  // later events belong to the trainer's end
+  out.asked = rehearse_asked(*model, spec, rehearsal);
   out.disk = trainer.disk_needs();
   out.token_state_bytes =
       model->config().hidden_size * static_cast<int64_t>(c10::elementSize(model->dtype()));
-  out.plan.cache_bytes = cache_bytes(*model, longest, bf16);
+  out.plan.cache_bytes = cache_bytes(*model, longest, spec.generator);
 }
 
 // Returns the stage of each event. Events before the first forward belong to opening.
@@ -161,7 +188,7 @@ std::vector<std::string_view> stages_of(std::span<const tensor::Rehearsal::Event
   bool forward = false;
   for (const auto& event : events) {
     forward = forward || event.stage == "forward" || event.stage == "reference";
-    stages.push_back(forward ? event.stage : "open");
+    stages.push_back(forward ? with_generation(event.stage) : "open");
   }
   return stages;
 }
@@ -215,6 +242,8 @@ Rehearsed rehearse(const engine::PlanSpec& spec, const config::Config& config,
   for (const tensor::Taken& taken : rehearsal.taken())
     holdings.push_back({term(taken), taken.bytes, taken.from, taken.to});
   add_timeline(out.plan, holdings, std::span(rehearsal.events()).first(static_cast<size_t>(out.events)));
+  if (out.samples) out.plan.samples = with_bytes(*out.samples, rehearsal);
+  if (out.asked) out.plan.generation = with_bytes(*out.asked, rehearsal);
   const memory::Plan kinds = counted(rehearsal, out.events);
   out.plan.counted_bytes = kinds.peak;
   for (size_t i = 0; i < out.plan.kinds.size(); ++i) {

@@ -13,6 +13,7 @@
 #include "config/model_options.h"
 #include "entry/boundary.h"
 #include "entry/generator_object.h"
+#include "generate/sampling.h"
 #include "tensor/device.h"
 #include "train/scores.h"
 
@@ -189,16 +190,19 @@ std::shared_ptr<generate::Cache> ModelObject::cache_for(const generate::CacheKin
   return cache;
 }
 
+int32_t ModelObject::check_sampling(const engine::Sampling& sampling, engine::ErrorSink& error) noexcept {
+  return compute(host_, error, [&] {
+    generate::check_sampling(sampling, model_->config().vocab_size);
+    adapter_of(*model_, sampling);
+  });
+}
+
 int32_t ModelObject::create_generator(const engine::GeneratorSpec& spec, engine::Generator** out,
                                       engine::ErrorSink& error) noexcept {
   return compute(host_, error, [&] {
     if (model_->config().labels > 0)
       fail(Status::unsupported, "{}: a reward model scores text and cannot generate it", source_.name());
-    const generate::CacheKind kind{.compute = model_->compute(spec.bf16 ? at::kBFloat16 : at::kFloat),
-                                   .int8 = spec.int8_cache,
-                                   .narrow = model::narrow_type(spec.weights),
-                                   .narrow_head = spec.copies_head};
-    *out = new GeneratorObject(host_, *model_, spec, cache_for(kind, spec.cache_bytes));
+    *out = new GeneratorObject(host_, *model_, spec, cache_for(cache_kind(*model_, spec), spec.cache_bytes));
   });
 }
 

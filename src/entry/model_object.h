@@ -37,6 +37,7 @@ class ModelObject final : public engine::Model {
   int32_t remove_adapter(std::string_view name, engine::ErrorSink& error) noexcept override;
   int32_t use_adapter(std::string_view name, engine::ErrorSink& error) noexcept override;
   int32_t merge_adapter(std::string_view name, engine::ErrorSink& error) noexcept override;
+  int32_t check_sampling(const engine::Sampling& sampling, engine::ErrorSink& error) noexcept override;
   int32_t create_generator(const engine::GeneratorSpec& spec, engine::Generator** out,
                            engine::ErrorSink& error) noexcept override;
   int32_t score(const engine::ScoreSpec& spec, float* scores, engine::ErrorSink& error) noexcept override;

@@ -83,13 +83,6 @@ void BlockPool::forget() {
   unused_.clear();
 }
 
-int32_t BlockPool::end() const {
-  auto end = static_cast<int32_t>(blocks_.size());
-  const auto idle = [](const Block& block) { return block.users == 0 && !block.known; };
-  while (end > 0 && idle(blocks_[static_cast<size_t>(end - 1)])) --end;
-  return end;
-}
-
 bool BlockPool::ask_others(const BlockHolder* asking, bool running) {
   for (BlockHolder* const holder : holders_)
     if (holder != asking && (holder->give_paused() || (running && holder->give_youngest()))) return true;

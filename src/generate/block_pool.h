@@ -72,8 +72,11 @@ class BlockPool {
   int64_t used() const { return used_; }                                  // blocks that have users
   int64_t known() const { return static_cast<int64_t>(unused_.size()); }  // others whose content is known
   int64_t left() const { return limit_ - used_; }                         // what take() can give
-  // One more than the largest number of a block that is used or known.
-  int32_t end() const;
+  // Whether it has users, or its content is known.
+  bool in_use(int32_t block) const {
+    const auto place = static_cast<size_t>(block);
+    return place < blocks_.size() && (blocks_[place].users > 0 || blocks_[place].known);
+  }
 
  private:
   struct Block {

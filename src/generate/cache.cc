@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "tensor/memory/counted.h"
+#include "tensor/memory/rehearsal.h"
+
 namespace trl::generate {
 
 Cache::Cache(const model::Model& model, const CacheKind& of, int64_t bytes)
@@ -11,6 +14,7 @@ Cache::Cache(const model::Model& model, const CacheKind& of, int64_t bytes)
       model_(model),
       version_(model.weights_version()) {
   if (!kind.narrow) return;
+  const tensor::Stage stage(kCopiesStage);
   narrow_ = model.narrow_weights(*kind.narrow, kind.narrow_head);
   narrow_->refresh();
 }
@@ -27,9 +31,14 @@ uint64_t Cache::number_of(const model::Adapter* adapter) {
   return numbers_.try_emplace(adapter, numbers_.size()).first->second;
 }
 
+void Cache::shrink() {
+  if (memory.release([this](int32_t block) { return pool->in_use(block); }) > 0) tensor::trim();
+}
+
 void Cache::release() {
   pool->forget();
-  memory.release(pool->end());
+  shrink();
+  tensor::trim();
 }
 
 }  // namespace trl::generate

@@ -22,6 +22,11 @@ struct CacheKind {
   bool operator==(const CacheKind&) const = default;
 };
 
+// The stages of a rehearsal that show what generation takes: all of it, and within it the copies of weights,
+// the blocks of keys and values, and logits.
+inline constexpr const char *kGenerationStage = "generation", *kCopiesStage = "copies for generation",
+                            *kKeysStage = "keys and values", *kLogitsStage = "logits";
+
 class Cache {
  public:
   // bytes: at most; at least one block is there.
@@ -38,8 +43,9 @@ class Cache {
     const auto found = users_.find(adapter);
     return found == users_.end() ? 0 : found->second;
   }
-  // Gives memory back to the system: of all blocks above those in use.
-  void release();
+  // Gives memory back to the system: the slabs that have no block with users or a known content.
+  void shrink();
+  void release();  // forgets contents first
   void raise_limit(int64_t bytes) { pool->raise_limit(bytes / memory.block_bytes()); }
 
   const model::NarrowWeights* narrow() const { return narrow_ ? &*narrow_ : nullptr; }

@@ -51,6 +51,7 @@ class Generator {
   void release_memory();
   engine::GenerationUse use() const;
   const Scheduler& scheduler() const { return *scheduler_; }
+  const Cache& cache() const { return *cache_; }
   int64_t block_bytes() const { return cache_->memory.block_bytes(); }
 
  private:
@@ -62,6 +63,14 @@ class Generator {
     int64_t left = 0;   // of this completion
     bool ended = false;
   };
+  // Steps that a rehearsal has computed: it leaves out those that take no more memory.
+  struct Rehearsed {
+    struct Size {
+      int64_t rows, ready;
+    };
+    std::vector<Size> sizes;
+    int64_t key_bytes = 0;
+  };
   struct Choice {
     int64_t sequence, row;
     engine::Token token = {};
@@ -72,10 +81,13 @@ class Generator {
   }
   std::vector<Choice> compute(const std::vector<const Scheduler::Work*>& work);
   void add_rows(const Scheduler::Work& work, model::SequenceRows& rows);
+  const at::Tensor& block(int32_t id);
+  bool is_left_out(const model::SequenceRows& rows, const std::vector<Choice>& choices);
   void choose(Choice& choice, const at::Tensor& logits) const;
   void check(const Request& request) const;
   void check_ids(std::span<const int32_t> ids, int64_t before) const;
   engine::Finish end_of(int64_t sequence, int32_t id) const;
+  void forget(int64_t sequence);  // if there is such a one
   void pass_on(const Choice& choice, engine::GenerationSink& sink);
   void finish(int64_t sequence, engine::Finish how, engine::GenerationSink& sink,
               const std::string& error = "");
@@ -84,6 +96,7 @@ class Generator {
   const std::shared_ptr<Cache> cache_;
   std::unique_ptr<Scheduler> scheduler_;
   std::map<int64_t, State> states_;
+  Rehearsed rehearsed_;
 };
 
 }  // namespace trl::generate

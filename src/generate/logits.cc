@@ -77,7 +77,8 @@ void process_logits(std::span<float> logits, Ids ids, size_t prompt, const engin
   remove_bad_words(logits, ids, s.bad_words_ids);
   for (const int32_t id : s.suppress_tokens) remove(logits, id);
   if (std::ssize(completion) < s.min_new_tokens)
-    for (const int32_t id : s.stop_ids) remove(logits, id);
+    for (const auto* const ends : {&s.stop_ids, &s.eos_ids, &s.own_end_ids})
+      for (const int32_t id : *ends) remove(logits, id);
   for (const auto& [id, bias] : s.logit_bias)
     if (id >= 0 && static_cast<size_t>(id) < logits.size()) logits[static_cast<size_t>(id)] += bias;
   if (s.repetition_penalty != 1.0)

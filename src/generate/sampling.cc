@@ -43,10 +43,13 @@ void check_counts(const engine::Sampling& s) {
 void check_ids(const engine::Sampling& s, int64_t vocabulary) {
   const auto check = [&](std::string_view key, int32_t id) {
     if (id < 0 || id >= vocabulary)
-      fail_key(key, "{}: id {} is not in the vocabulary, whose ids are 0 to {}", key, id, vocabulary - 1);
+      fail_key(key, "{}: id {} is not in the vocabulary of {} ids, 0 to {}", key, id, vocabulary,
+               vocabulary - 1);
   };
   for (const int32_t id : s.allowed_ids) check("allowed_token_ids", id);
   for (const int32_t id : s.suppress_tokens) check("suppress_tokens", id);
+  for (const int32_t id : s.stop_ids) check("stop_token_ids", id);
+  for (const int32_t id : s.eos_ids) check("eos_token_id", id);
   for (const auto& word : s.bad_words_ids) {
     if (word.empty())
       fail_key("bad_words_ids", "bad_words_ids: a sequence is empty; expected at least one id");

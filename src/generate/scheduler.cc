@@ -28,6 +28,16 @@ Scheduler::~Scheduler() {
 
 int64_t Scheduler::blocks_of(int64_t length) { return (length + kCacheRows - 1) / kCacheRows; }
 
+// Full blocks of a prompt are shared; its last one is too, if nothing is written after it.
+int64_t Scheduler::sequences_in(int64_t blocks, int64_t prompt, int64_t length, int64_t count) {
+  const int64_t computed = std::max(prompt, length - 1);
+  const int64_t shared = computed > prompt ? prompt / kCacheRows : blocks_of(prompt);
+  const int64_t own = blocks_of(computed) - shared, group = shared + count * own;
+  const int64_t left = blocks % group - shared;
+  if (own == 0) return blocks / group * count;
+  return blocks / group * count + std::max<int64_t>(0, left / own);
+}
+
 int64_t Scheduler::add(std::span<const int32_t> ids, int64_t count, uint64_t apart) {
   const int64_t first = numbered_;
   std::vector<int64_t> followers;

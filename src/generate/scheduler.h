@@ -38,6 +38,9 @@ class Scheduler final : public BlockHolder {
   // the others follow. The blocks of one must fit into the limit: see blocks_of().
   int64_t add(std::span<const int32_t> ids, int64_t count, uint64_t apart);
   static int64_t blocks_of(int64_t length);
+  // The number of sequences of `length` tokens that can run at once in so many blocks, `count` of which begin
+  // with the same prompt of `prompt` tokens. The last token of each is not computed.
+  static int64_t sequences_in(int64_t blocks, int64_t prompt, int64_t length, int64_t count);
 
   struct Work {
     int64_t sequence;

@@ -34,11 +34,20 @@ const at::Tensor& KvMemory::block(int32_t id) {
   return blocks_[place] = memory[id % in_slab_];
 }
 
-void KvMemory::release(int32_t end) {
-  const auto kept = static_cast<size_t>((end + in_slab_ - 1) / in_slab_);
-  if (slabs_.size() > kept) slabs_.resize(kept);
-  blocks_.resize(std::min(blocks_.size(), kept * static_cast<size_t>(in_slab_)));
-  tensor::trim();
+int64_t KvMemory::release(const std::function<bool(int32_t)>& in_use) {
+  int64_t freed = 0;
+  for (size_t slab = 0; slab < slabs_.size(); ++slab) {
+    if (!slabs_[slab].defined()) continue;
+    const auto first = static_cast<int32_t>(static_cast<int64_t>(slab) * in_slab_);
+    bool used = false;
+    for (int32_t id = first; id < first + in_slab_ && !used; ++id) used = in_use(id);
+    if (used) continue;
+    const auto end = std::min<int64_t>(first + in_slab_, std::ssize(blocks_));
+    for (int64_t id = first; id < end; ++id) blocks_[static_cast<size_t>(id)] = at::Tensor();
+    slabs_[slab] = at::Tensor();
+    freed += in_slab_ * block_bytes();
+  }
+  return freed;
 }
 
 }  // namespace trl::model

@@ -2,6 +2,7 @@
 #pragma once
 #include <ATen/ATen.h>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -18,8 +19,8 @@ class KvMemory {
 
   // The memory of a block, bytes [layers, kernels::cache_bytes()]. Error(out_of_memory) leaves all as it was.
   const at::Tensor& block(int32_t id);
-  // Gives the slabs of which no block has an id below `end` back to the system.
-  void release(int32_t end = 0);
+  // Frees the slabs of which no block is in use; the others stay where they are. Returns the freed bytes.
+  int64_t release(const std::function<bool(int32_t)>& in_use);
   int64_t block_bytes() const { return layers_ * layer_bytes_; }
   int64_t bytes() const;               // of all slabs
   bool int8() const { return int8_; }  // as kernels::CacheShape has it

@@ -176,6 +176,28 @@ std::string cache_line(const telemetry::RunPlan& plan) {
                                base::quantity(plan.cache_tokens, "token"))});
 }
 
+// Returns lines about what sample_prompts or estimate.prompt_tokens generate.
+std::string generation_lines(std::string_view label,
+                             const std::optional<telemetry::RunPlan::Generation>& generation) {
+  if (!generation) return {};
+  const telemetry::RunPlan::Generation& all = *generation;
+  using base::bytes_text;
+  std::string of = fmt::format("{} of {}", base::quantity(all.prompts, "prompt"),
+                               base::quantity(all.prompt_tokens, "token"));
+  if (all.completions > 1) of += fmt::format(", {} completions each", all.completions);
+  of += fmt::format(", up to {} each", base::quantity(all.max_new_tokens, "new token"));
+  return labelled(label, {of,
+                          fmt::format("keys and values {} of {}, in {} of {} tokens; {} of this length fit",
+                                      bytes_text(all.kv_bytes), bytes_text(all.kv_limit_bytes),
+                                      base::quantity(all.blocks, "block"), all.block_tokens,
+                                      base::quantity(all.sequences_that_fit, "sequence")),
+                          fmt::format("weights {} beside the run's, copies {}, logits {}, work {}",
+                                      bytes_text(all.weights_bytes), bytes_text(all.copies_bytes),
+                                      bytes_text(all.logits_bytes), bytes_text(all.work_bytes)),
+                          fmt::format("{} in all; the process has {} at the peak", bytes_text(all.bytes),
+                                      bytes_text(all.peak_bytes))});
+}
+
 }  // namespace
 
 std::string wrapped(const std::string& text, int64_t columns, const std::string& indent) {
@@ -201,7 +223,8 @@ std::string plan_text(const Sets& sets) {
   out += text_timeline(plan, terms, kColumns);
   if (sets.size() > 1) out += "\n" + set_lines(sets, terms);
   if (!plan.way.empty()) out += "\n" + wrapped("memory_budget: " + plan.way, kColumns, "");
-  return out + "\n" + time_lines(plan.time) + disk_lines(plan.disk) + cache_line(plan);
+  return out + "\n" + time_lines(plan.time) + disk_lines(plan.disk) + cache_line(plan) +
+         generation_lines("samples", plan.samples) + generation_lines("generation", plan.generation);
 }
 
 std::string text_timeline(const telemetry::RunPlan& plan, const PlanTerms& terms, int64_t columns) {

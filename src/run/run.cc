@@ -36,10 +36,11 @@ Run::Run(Environment& environment, config::Config config, const Rows& train, con
   tokenizer_ = open_training_tokenizer(options_.config, model_, environment_.log());
   if (const std::string& path = arguments.preference.reference; !path.empty())
     check_reference_tokens(path, tokenizer_->get());
-  prompts_ = read_sample_prompts(config::sample_arguments(options_.config));
-  encode(prompts_, *tokenizer_);
+  prompts_ = sample_prompts(options_.config, *tokenizer_);
+  if (!prompts_.empty()) sample_request_ = sample_request(options_.config, *tokenizer_);
   rows_ = prepare(environment_, options_.config, arguments, tokenizer_->get(), train, eval);
   model_.embedding_rows = wanted_embedding_rows(options_.config, *tokenizer_);
+  generation_ = generation_of(environment_, options_.config, prompts_);
   if (budget_) choose_way();
   plan();
 }
@@ -85,7 +86,7 @@ EngineObject<engine::Model> Run::open_model() {
 std::unique_ptr<Samples> Run::open_samples(engine::Model& model) {
   if (prompts_.empty()) return nullptr;
   return std::make_unique<Samples>(environment_, options_.config, options_.arguments.output_dir, prompts_,
-                                   tokenizer_, model);
+                                   sample_request_, tokenizer_, model);
 }
 
 EngineObject<engine::Trainer> Run::create_trainer(engine::Model& model, engine::EventSink& events) {

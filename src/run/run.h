@@ -42,7 +42,7 @@ class Run {
   void plan();
   void settle_evaluation();  // warns if evaluation has no rows
   const config::RunOptions& chosen() const { return choice_ ? choice_->options : options_; }
-  RunToPlan to_plan() const { return {environment_, chosen(), model_}; }
+  RunToPlan to_plan() const { return {environment_, chosen(), model_, generation_.get()}; }
 
   Environment& environment_;
   const int64_t read_before_, rehearsed_before_;  // for the log
@@ -52,6 +52,8 @@ class Run {
   EngineObject<engine::Attention> attention_;
   std::shared_ptr<Tokenizer> tokenizer_;
   std::vector<SamplePrompt> prompts_;
+  RequestOptions sample_request_;
+  std::unique_ptr<const Generation> generation_;
   Prepared rows_;
   std::optional<Choice> choice_;  // under a budget
   std::optional<MemoryCap> cap_;  // under a budget

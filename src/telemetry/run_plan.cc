@@ -58,6 +58,25 @@ base::Json to_value(const RunPlan::Room& room) {
   return json;
 }
 
+base::Json to_value(const RunPlan::Generation& all) {
+  return {{"prompts", all.prompts},
+          {"prompt_tokens", all.prompt_tokens},
+          {"num_return_sequences", all.completions},
+          {"max_new_tokens", all.max_new_tokens},
+          {"weights_bytes", all.weights_bytes},
+          {"copies_bytes", all.copies_bytes},
+          {"kv_block_tokens", all.block_tokens},
+          {"kv_block_bytes", all.block_bytes},
+          {"kv_blocks", all.blocks},
+          {"kv_bytes", all.kv_bytes},
+          {"kv_limit_bytes", all.kv_limit_bytes},
+          {"logits_bytes", all.logits_bytes},
+          {"work_bytes", all.work_bytes},
+          {"bytes", all.bytes},
+          {"peak_bytes", all.peak_bytes},
+          {"sequences_that_fit", all.sequences_that_fit}};
+}
+
 base::Json to_value(const RunPlan& plan) {
   base::Json json;
   if (const auto& leaving = plan.leaving) {
@@ -73,6 +92,8 @@ base::Json to_value(const RunPlan& plan) {
   json["parameters"] = plan.parameters;
   json["trained_parameters"] = plan.trained_parameters;
   json["kv_cache"] = {{"tokens", plan.cache_tokens}, {"bytes", plan.cache_bytes}};
+  if (plan.samples) json["samples"] = to_value(*plan.samples);
+  if (plan.generation) json["generation"] = to_value(*plan.generation);
   json["disk"] = to_value(plan.disk);
   if (!plan.way.empty()) json["way"] = plan.way;
   json["room"] = to_value(plan.room);
@@ -85,6 +106,8 @@ base::Json to_value(const RunPlan& plan) {
 
 void RunPlan::set_process(int64_t bytes) {
   peak_bytes += bytes - process_bytes;
+  for (std::optional<Generation>* const one : {&samples, &generation})
+    if (*one) (*one)->peak_bytes += bytes - process_bytes;
   process_bytes = bytes;
   terms.front().bytes = terms.front().most_bytes = bytes;
   for (Moment& moment : timeline) moment.bytes.front() = bytes;

@@ -53,6 +53,16 @@ struct RunPlan {
     std::optional<Offloaded> offloaded;
     std::optional<FrozenStates> frozen_states;
   };
+  // What generation takes, in bytes at most. Keys and values are allocated by slabs of blocks.
+  struct Generation {
+    int64_t prompts = 0, prompt_tokens = 0, completions = 0, max_new_tokens = 0;  // prompt_tokens: at most
+    int64_t weights_bytes = 0, copies_bytes = 0;  // weights_bytes: beside those that the run has
+    int64_t block_tokens = 0, block_bytes = 0, blocks = 0, kv_bytes = 0, kv_limit_bytes = 0;
+    int64_t logits_bytes = 0, work_bytes = 0;
+    int64_t bytes = 0;       // of all of these together
+    int64_t peak_bytes = 0;  // of the process meanwhile
+    int64_t sequences_that_fit = 0;
+  };
   // The memory that the process may take; nullopt: not known.
   struct Room {
     std::optional<int64_t> machine_bytes, cgroup_bytes;
@@ -66,7 +76,8 @@ struct RunPlan {
   std::vector<Term> terms;  // the first is the process
   std::vector<Moment> timeline;
   int64_t row_tokens = 0, parameters = 0, trained_parameters = 0;
-  int64_t cache_tokens = 0, cache_bytes = 0;  // the keys and values of one sequence in generation
+  int64_t cache_tokens = 0, cache_bytes = 0;      // the keys and values of one sequence in generation
+  std::optional<Generation> samples, generation;  // of sample_prompts; of estimate.prompt_tokens
   Disk disk;
   std::string way;  // that memory_budget chose; empty: no budget
   Room room;

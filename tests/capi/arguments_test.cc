@@ -221,6 +221,11 @@ std::vector<Case> cases() {
            return trl_evaluator_evaluate(as<trl_evaluator>(h), nullptr, o, e);
          });
        }},
+      {"trl_evaluator_complete",
+       [](void* h, trl_error** e) {
+         return with_out<const char>(
+             [&](const char** o) { return trl_evaluator_complete(as<trl_evaluator>(h), o, e); });
+       }},
       {"trl_trainer_check",
        [](void* h, trl_error** e) { return trl_trainer_check(as<trl_runtime>(h), nullptr, e); }},
       {"trl_trainer_plan",
@@ -499,7 +504,7 @@ TEST(Arguments, EveryFunctionIsHere) {
         name == "trl_has_feature" || name == "trl_config_create" || name == "trl_runtime_shutdown";
     EXPECT_TRUE(apart || covered.count(name)) << name;
   }
-  EXPECT_EQ(functions, 113);
+  EXPECT_EQ(functions, 114);
 }
 
 }  // namespace

@@ -261,7 +261,8 @@ case_chat_takes_an_adapter() {
 }
 case_keys_of_other_calls_are_refused() {
   run 2 "${sft[@]}" --save.kind checkpoint; says err "not an option of trl sft"
-  run 2 "${sft[@]}" --generate.temperature 5; says err "not an option of trl sft"
+  run 2 "${sft[@]}" --estimate.prompts 5; says err "not an option of trl sft"
+  run 2 "${sft[@]}" --generate.temperature -1; says err "generate.temperature"
 }
 case_reward_trains_and_saves_a_classifier() {
   run 0 reward --model_name_or_path "$model" --dataset_name "$data/data/datasets/train_pref.jsonl" --output_dir model \
@@ -504,6 +505,8 @@ case_eval_measures_as_training_does() {
   run 0 eval "${file[@]}" --test_split_size 3; says out '"split":"test"'; says err "3 rows"
   run 0 eval "${eval[@]}" --splits train,test; [ "$(wc -l <out)" -eq 2 ] || die "two splits"
   run 0 eval "${eval[@]}" --lr_scheduler_type cosine_with_min_lr --lr_scheduler_kwargs "{min_lr: 1e-6}"  # of a run's recipe
+  run 0 eval "${eval[@]}" --sample_prompts "[Hello]" --sample_max_new_tokens 3; says out '{"prompt":"Hello","completion":"'
+  run 2 eval "${eval[@]}" --sample_prompts "[Hello]" --generate.num_return_sequences 2; says err "generate.temperature above 0"
   run 2 eval "${eval[@]}" --splits valid; says err "--splits: 'valid'"; says err "it has: test, train"
   run 2 eval "${eval[@]}" --splits test,; says err "empty name"
   run 2 eval --model_name_or_path "$model"; says err "--dataset_name is needed"

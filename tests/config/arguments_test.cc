@@ -307,6 +307,11 @@ TEST(Arguments, OptionsWithoutAnEffectAreToldOf) {
     EXPECT_EQ(lines(task), Lines{std::string(key) + ": it has an effect only with use_peft: true"});
     EXPECT_EQ(lines({task.front(), {"use_peft", "true"}}), Lines{}) << key;
   }
+  EXPECT_EQ(lines({{"generate.top_k", "5"}}),
+            Lines{"generate.top_k: it has an effect only with sample_prompts"});
+  EXPECT_EQ(lines({{"generate.top_k", "5"}, {"sample_prompts", "[a]"}}), Lines{});
+  EXPECT_EQ(lines({{"generate.chat", "true"}, {"sample_prompts", "[a]"}}),
+            Lines{"generate.chat: it has no effect on sample_prompts"});
   const auto dpo = [&](Settings settings) {
     settings.insert(settings.begin(), {"method", "dpo"});
     return lines(settings);

@@ -30,6 +30,17 @@ TEST(SampleArguments, AreAListOrTheNameOfAFile) {
   EXPECT_EQ(list.max_new_tokens, 64);
 }
 
+TEST(SampleArguments, EndAfterTheirOwnNumberOfTokensIfItIsSet) {
+  const auto tokens = [](Settings settings) {
+    settings.emplace_back("sample_prompts", "[a]");
+    return samples_of(settings).max_new_tokens;
+  };
+  EXPECT_EQ(tokens({}), 64);
+  EXPECT_EQ(tokens({{"generate.max_new_tokens", "7"}}), 7);
+  EXPECT_EQ(tokens({{"generate.generation_kwargs", "{max_tokens: 8}"}}), 8);
+  EXPECT_EQ(tokens({{"generate.max_new_tokens", "7"}, {"sample_max_new_tokens", "9"}}), 9);
+}
+
 // The canonical text is what the engine and a recipe read again.
 TEST(SampleArguments, AreTheSameWhenReadAgain) {
   for (const char* text : {"prompts.txt", R"(["one", [{role: user, content: "[a]"}]])"}) {

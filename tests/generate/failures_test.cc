@@ -226,5 +226,34 @@ TEST_F(Failures, OnlyWhatEndedAndWasKeptGoesOn) {
   EXPECT_EQ(generator.use().blocks, 0);
 }
 
+// Without the cache of prefixes nothing is in use after the end, and with it only after release_memory().
+TEST_F(Failures, KeysAndValuesThatNobodyUsesAreGivenBack) {
+  for (const bool prefix_cache : {false, true}) {
+    Limits limits{.blocks = 400, .prefix_cache = prefix_cache};
+    Generator generator(*model_, at::kFloat, limits);
+    const Generator other(*model_, at::kFloat, limits);
+    Completions got;
+    for (int32_t r = 0; r < 40; ++r) {
+      Request request{.ids = std::vector<int32_t>(300, r), .sampling = {}};
+      request.sampling.max_new_tokens = r == 5 ? 40 : 2;
+      generator.add(request);
+    }
+    int64_t most = 0, last = 0;
+    while (generator.step(got)) {
+      most = std::max(most, generator.use().bytes);
+      if (generator.use().running == 1) last = generator.use().bytes;
+    }
+    EXPECT_GT(most, 0);
+    if (!prefix_cache) {
+      EXPECT_LE(last, most);
+      EXPECT_EQ(generator.use().bytes, 0);
+    } else {
+      EXPECT_EQ(generator.use().bytes, most);
+    }
+    generator.release_memory();
+    EXPECT_EQ(generator.use().bytes, 0);
+  }
+}
+
 }  // namespace
 }  // namespace trl::generate

@@ -294,6 +294,9 @@ TEST(Sampling, RefusesWhatIsOutOfRange) {
   EXPECT_EQ(key_of([](S& s) { s.best = -1; }), "logprobs");
   EXPECT_EQ(key_of([](S& s) { s.allowed_ids = {99, 100}; }), "allowed_token_ids");
   EXPECT_EQ(key_of([](S& s) { s.suppress_tokens = {-1}; }), "suppress_tokens");
+  EXPECT_EQ(key_of([](S& s) { s.stop_ids = {100}; }), "stop_token_ids");
+  EXPECT_EQ(key_of([](S& s) { s.eos_ids = {3, -1}; }), "eos_token_id");
+  EXPECT_EQ(key_of([](S& s) { s.own_end_ids = {100}; }), "");  // of a tokenizer with more ids
   EXPECT_EQ(key_of([](S& s) { s.bad_words_ids = {{1}, {}}; }), "bad_words_ids");
   EXPECT_EQ(key_of([](S& s) { s.bad_words_ids = {{1, 100}}; }), "bad_words_ids");
   EXPECT_EQ(key_of([](S& s) { s.logit_bias = {{100, 1.0f}}; }), "logit_bias");

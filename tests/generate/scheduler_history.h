@@ -390,7 +390,7 @@ class History {
     for (const History* history : store_.histories) {
       for (const auto& [number, life] : history->lives_) {
         for (const int32_t block : history->scheduler_.blocks(number)) {
-          ASSERT_LT(block, pool.end());
+          ASSERT_TRUE(pool.in_use(block));
           ++users.at(static_cast<size_t>(block));
         }
       }

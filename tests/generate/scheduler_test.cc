@@ -54,6 +54,33 @@ TEST(Scheduler, AGroupComputesItsPromptOnce) {
   EXPECT_TRUE(step(scheduler).copies.empty());
 }
 
+// Returns whether completions of one prompt run together to their ends, in so many blocks.
+bool run_together(int64_t blocks, int64_t prompt, int64_t more, int64_t count) {
+  Scheduler scheduler({.blocks = blocks, .prefix_cache = false});
+  scheduler.add(counted_ids(prompt), count, 0);
+  for (int64_t i = 0; i < more; ++i)
+    if (step(scheduler).empty() || scheduler.running() < count) return false;
+  return true;
+}
+
+TEST(Scheduler, SaysHowManySequencesFit) {
+  for (const int64_t prompt : {1, 63, 64, 65, 100, 128}) {
+    for (const int64_t more : {1, 2, 30, 65, 150}) {
+      for (const int64_t count : {1, 2, 5}) {
+        for (const int64_t blocks : {1, 2, 3, 7, 12, 20}) {
+          const int64_t fit = Scheduler::sequences_in(blocks, prompt, prompt + more, count);
+          EXPECT_EQ(run_together(blocks, prompt, more, count), fit >= count)
+              << count << " completions of " << more << " tokens after " << prompt << ", in " << blocks
+              << " blocks: " << fit << " fit";
+        }
+      }
+    }
+  }
+  EXPECT_EQ(Scheduler::sequences_in(20, 100, 101, 1), 10);
+  EXPECT_EQ(Scheduler::sequences_in(21, 128, 200, 4), 2 * 4);  // 2 + 4 * 2 blocks each; no third prompt
+  EXPECT_EQ(Scheduler::sequences_in(24, 128, 200, 4), 2 * 4 + 1);
+}
+
 TEST(Scheduler, AStepHasNoMoreSequencesThanItsLimit) {
   Scheduler scheduler({.blocks = 20, .step_sequences = 3});
   scheduler.add(counted_ids(5), 8, 0);

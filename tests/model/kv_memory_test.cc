@@ -1,4 +1,4 @@
-// Memory of blocks: allocated by slabs when used, counted, given back from the end.
+// Memory of blocks: allocated by slabs when used, counted, given back as soon as no block in them is used.
 #include "model/kv_memory.h"
 
 #include <gtest/gtest.h>
@@ -12,6 +12,8 @@ namespace trl::model {
 namespace {
 
 KvMemory small(int64_t layers = 2) { return {layers, {2, 16, at::kFloat}, at::kCPU}; }
+
+bool none(int32_t) { return false; }
 
 class KvMemoryTest : public testing::Test {
  protected:
@@ -55,21 +57,26 @@ TEST_F(KvMemoryTest, ABlockLargerThanASlabHasItsOwn) {
   EXPECT_EQ(memory.bytes(), memory.block_bytes());
 }
 
-TEST_F(KvMemoryTest, GivesSlabsBackFromTheEnd) {
+TEST_F(KvMemoryTest, GivesBackEverySlabWithoutAUsedBlock) {
   KvMemory memory = small();
   memory.block(0);
   const int64_t slab = memory.bytes();
   const auto in_slab = static_cast<int32_t>(slab / memory.block_bytes());
-  const int64_t before = counted();
-  memory.block(3 * in_slab);
-  EXPECT_EQ(memory.bytes(), 2 * slab);  // the slabs between are not used
-  memory.release(in_slab);
+  const int64_t others = counted() - slab;
+  for (const int32_t place : {1, 2, 4}) memory.block(place * in_slab + 1).fill_(place);
+  EXPECT_EQ(memory.bytes(), 4 * slab);  // the slab between is not used
+  const void* const kept = memory.block(2 * in_slab + 1).data_ptr();
+  EXPECT_EQ(memory.release([&](int32_t id) { return id == 2 * in_slab + 1; }), 3 * slab);
   EXPECT_EQ(memory.bytes(), slab);
-  EXPECT_EQ(counted(), before);
-  memory.release();
-  EXPECT_EQ(memory.bytes(), 0);
+  tensor::trim();
+  EXPECT_EQ(counted(), others + slab);
+  EXPECT_EQ(memory.block(2 * in_slab + 1).data_ptr(), kept);
+  EXPECT_TRUE((memory.block(2 * in_slab + 1) == 2).all().item<bool>());
   memory.block(0).fill_(1);  // is allocated again
-  EXPECT_EQ(memory.bytes(), slab);
+  EXPECT_EQ(memory.bytes(), 2 * slab);
+  EXPECT_EQ(memory.release([](int32_t) { return true; }), 0);
+  EXPECT_EQ(memory.release(none), 2 * slab);
+  EXPECT_EQ(memory.bytes(), 0);
 }
 
 TEST_F(KvMemoryTest, IntegersTakeABytePerElementAndAScale) {
@@ -86,11 +93,13 @@ TEST_F(KvMemoryTest, ReleasedPagesAreNotResident) {
     for (int32_t id = 0; id * memory.block_bytes() < bytes; ++id) memory.block(id).fill_(1);
   };
   touch(kMegabyte);
-  memory.release();
+  memory.release(none);
+  tensor::trim();
   const int64_t before = base::resident_bytes();
   touch(128 * kMegabyte);
   EXPECT_GT(base::resident_bytes() - before, 120 * kMegabyte);
-  memory.release();
+  memory.release(none);
+  tensor::trim();
   EXPECT_LT(base::resident_bytes() - before, 8 * kMegabyte);
   touch(kMegabyte);
   EXPECT_LT(base::resident_bytes() - before, 16 * kMegabyte);

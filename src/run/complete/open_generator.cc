@@ -34,11 +34,16 @@ int64_t cache_bytes(Environment& environment, const config::Config& options) {
 }  // namespace
 
 engine::GeneratorSpec generator_spec(Environment& environment, const config::Config& options) {
-  engine::GeneratorSpec spec;
+  engine::GeneratorSpec spec = cache_spec(options);
   spec.cache_bytes = cache_bytes(environment, options);
+  return spec;
+}
+
+engine::GeneratorSpec cache_spec(const config::Config& options) {
+  engine::GeneratorSpec spec;
   spec.prefix_cache = options.get_bool("prefix_cache");
   spec.int8_cache = options.get("kv_cache_dtype") == "int8";
-  if (options.get_text("generation_dtype")) spec.weights = options.get("generation_dtype");
+  spec.weights = options.get_text("generation_dtype").value_or("");
   spec.copies_head = options.get_bool("generation_dtype_head");
   return spec;
 }

@@ -5,10 +5,13 @@
 
 namespace trl::run {
 
-// Reads kv_cache_memory, kv_cache_dtype, prefix_cache, generation_dtype and generation_dtype_head. The result
-// refers to the options. kv_cache_memory: auto: half of the memory that is left under memory_budget,
+// Reads kv_cache_memory, kv_cache_dtype, prefix_cache, generation_dtype and generation_dtype_head.
+// kv_cache_memory: auto: half of the memory that is left under memory_budget,
 // runtime.host_memory_limit, the cgroup and the machine.
 engine::GeneratorSpec generator_spec(Environment& environment, const config::Config& options);
+
+// The same without kv_cache_memory, for the sizes of keys and values.
+engine::GeneratorSpec cache_spec(const config::Config& options);
 
 // Requests to a new generator; the arguments outlive the result.
 Requests open_requests(Environment& environment, engine::Model& model, const Tokenizer& tokenizer,

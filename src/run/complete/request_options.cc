@@ -63,13 +63,6 @@ std::vector<std::pair<int32_t, float>> logit_bias(const config::Config& options)
   return biases;
 }
 
-std::optional<std::vector<int32_t>> ends_of(const config::Config& options) {
-  constexpr std::string_view kKey = "generate.eos_token_id";
-  if (options.get_bool("generate.ignore_eos")) return std::vector<int32_t>();
-  if (options.get(kKey) == "null") return std::nullopt;
-  return ids_at(options, kKey);
-}
-
 std::vector<std::string> stops_of(const config::Config& options) {
   constexpr std::string_view kKey = "generate.stop";
   std::vector<std::string> stops = options.get_list(kKey);
@@ -123,7 +116,10 @@ int64_t completions_of(const config::Config& options) {
 RequestOptions request_options(const config::Config& options, const Tokenizer& tokenizer) {
   RequestOptions request;
   request.sampling = sampling_of(options, tokenizer);
-  request.ends = ends_of(options);
+  constexpr std::string_view kEnds = "generate.eos_token_id";
+  const bool ends = !options.get_bool("generate.ignore_eos"), own = options.get(kEnds) == "null";
+  request.own_ends = ends && own;
+  if (ends && !own) request.sampling.eos_ids = ids_at(options, kEnds);
   request.stops = stops_of(options);
   request.stream = static_cast<uint64_t>(options.get_int("generate.stream"));
   request.keeps = options.get_bool("generate.keep");

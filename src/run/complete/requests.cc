@@ -19,8 +19,7 @@ Requests::Requests(Environment& environment, EngineObject<engine::Generator> gen
 
 int64_t Requests::add(std::span<const int32_t> ids, const RequestOptions& options) {
   engine::Sampling sampling = options.sampling;
-  const std::vector<int32_t>& ends = options.ends ? *options.ends : ends_;
-  sampling.stop_ids.insert(sampling.stop_ids.end(), ends.begin(), ends.end());
+  if (options.own_ends) sampling.own_end_ids = ends_;
   const engine::GenerationRequest request{.ids = ids,
                                           .sampling = &sampling,
                                           .count = options.count,

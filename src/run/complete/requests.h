@@ -28,9 +28,8 @@ struct Completion {
 };
 
 struct RequestOptions {
-  engine::Sampling sampling;  // its stop_ids: `ends` are added
-  // The ids that end a text; nullopt: those of the model and of the tokenizer.
-  std::optional<std::vector<int32_t>> ends = {};
+  engine::Sampling sampling;
+  bool own_ends = true;            // the ids of the model and of the tokenizer end a text, too
   std::vector<std::string> stops;  // texts at which a completion ends
   int64_t count = 1;               // these and the following: see engine::GenerationRequest
   uint64_t stream = 0;

@@ -5,11 +5,14 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/text/utf8.h"
+#include "config/generation_kwargs.h"
 #include "config/sizes_and_paths.h"
 #include "data/row/conversions.h"
 #include "data/source/source.h"
+#include "engine/error_capture.h"
 #include "run/complete/complete.h"
 #include "run/complete/open_generator.h"
+#include "run/complete/request_options.h"
 #include "telemetry/recorder.h"
 
 namespace trl::run {
@@ -82,38 +85,12 @@ std::vector<SamplePrompt> prompts_in(const std::string& path) {
   return prompts;
 }
 
-std::vector<std::vector<int32_t>> ids_of(const std::vector<SamplePrompt>& prompts) {
-  std::vector<std::vector<int32_t>> ids;
-  for (const SamplePrompt& prompt : prompts) ids.push_back(prompt.ids);
-  return ids;
-}
-
 // Returns at most this many characters of a text, on one line.
 std::string beginning(const std::string& text, size_t characters) {
   const std::string line = base::one_line(text);
   size_t end = 0;
   for (size_t i = 0; i < characters && end < line.size(); ++i) base::next_code_point(line, end);
   return fmt::format("'{}{}'", line.substr(0, end), end < line.size() ? "..." : "");
-}
-
-// Throws Error(invalid_config) for a prompt that leaves the model no positions for its completion.
-// model_config: config.json.
-void leave_positions(const std::vector<SamplePrompt>& prompts, int64_t max_new_tokens,
-                     const base::Json& model_config) {
-  const base::Json& text = model_config.contains("text_config") ? model_config["text_config"] : model_config;
-  for (const char* name : {"max_position_embeddings", "n_positions"}) {
-    if (!text.contains(name) || !text[name].is_number_integer()) continue;
-    const auto positions = text[name].get<int64_t>();
-    for (const SamplePrompt& prompt : prompts) {
-      const auto tokens = static_cast<int64_t>(prompt.ids.size());
-      if (tokens + max_new_tokens <= positions) continue;
-      fail_key("sample_prompts",
-               "{}: the prompt has {} tokens, and with sample_max_new_tokens: {} it goes beyond the {} "
-               "positions of the model ({}): give a shorter prompt or fewer new tokens",
-               prompt.where, tokens, max_new_tokens, positions, name);
-    }
-    return;
-  }
 }
 
 }  // namespace
@@ -126,7 +103,8 @@ std::vector<SamplePrompt> read_sample_prompts(const config::SampleArguments& arg
   return prompts;
 }
 
-void encode(std::vector<SamplePrompt>& prompts, const Tokenizer& tokenizer) {
+std::vector<SamplePrompt> sample_prompts(const config::Config& config, const Tokenizer& tokenizer) {
+  std::vector<SamplePrompt> prompts = read_sample_prompts(config::sample_arguments(config));
   for (SamplePrompt& prompt : prompts) {
     prompt.ids = naming(prompt.where, [&] {
       return prompt.given.is_string() ? text_ids(tokenizer, prompt.given.get_ref<const std::string&>())
@@ -135,19 +113,73 @@ void encode(std::vector<SamplePrompt>& prompts, const Tokenizer& tokenizer) {
     if (prompt.ids.empty())
       fail_key(kPromptsKey, "{}: the prompt has no token: give a text to complete", prompt.where);
   }
+  return prompts;
+}
+
+RequestOptions sample_request(const config::Config& config, const Tokenizer& tokenizer) {
+  const config::Config options = config::with_generation_kwargs(config);
+  RequestOptions request = request_options(options, tokenizer);
+  request.sampling.max_new_tokens = config::sample_arguments(config).max_new_tokens;
+  request.sampling.log_probabilities = request.keeps = false;
+  request.sampling.best = 0;
+  request.count = completions_of(options);
+  return request;
+}
+
+std::vector<std::string> complete_samples(Environment& environment, engine::Model& model,
+                                          const Tokenizer& tokenizer, const config::Config& options,
+                                          const std::vector<SamplePrompt>& prompts,
+                                          const RequestOptions& request) {
+  std::vector<std::vector<int32_t>> ids;
+  for (const SamplePrompt& prompt : prompts)
+    ids.insert(ids.end(), static_cast<size_t>(request.count), prompt.ids);
+  Requests requests = open_requests(environment, model, tokenizer, generator_spec(environment, options));
+  std::vector<std::string> completions;
+  for (Completion& one : complete(std::move(requests), ids, request))
+    completions.push_back(std::move(one.text));
+  return completions;
+}
+
+void leave_positions(const std::vector<SamplePrompt>& prompts, const RequestOptions& request,
+                     engine::Model& model) {
+  const int64_t max_new_tokens = request.sampling.max_new_tokens;
+  const base::Json model_config = base::parse_json(model.config_json(), "config.json");
+  const base::Json& text = model_config.contains("text_config") ? model_config["text_config"] : model_config;
+  for (const char* name : {"max_position_embeddings", "n_positions"}) {
+    if (!text.contains(name) || !text[name].is_number_integer()) continue;
+    const auto positions = text[name].get<int64_t>();
+    for (const SamplePrompt& prompt : prompts) {
+      const auto tokens = static_cast<int64_t>(prompt.ids.size());
+      if (tokens + max_new_tokens <= positions) continue;
+      fail_key("sample_prompts",
+               "{}: the prompt has {} tokens, and with {} new ones (sample_max_new_tokens) it goes beyond "
+               "the {} positions of the model ({}): give a shorter prompt or fewer new tokens",
+               prompt.where, tokens, max_new_tokens, positions, name);
+    }
+    return;
+  }
 }
 
 Samples::Samples(Environment& environment, const config::Config& options, std::string output_dir,
-                 std::vector<SamplePrompt> prompts, std::shared_ptr<const Tokenizer> tokenizer,
-                 engine::Model& model)
+                 std::vector<SamplePrompt> prompts, const RequestOptions& request,
+                 std::shared_ptr<const Tokenizer> tokenizer, engine::Model& model)
     : environment_(environment),
       options_(options),
       arguments_(config::sample_arguments(options)),
       output_dir_(std::move(output_dir)),
       prompts_(std::move(prompts)),
+      request_(request),
       tokenizer_(std::move(tokenizer)),
       model_(model) {
-  leave_positions(prompts_, arguments_.max_new_tokens, base::parse_json(model_.config_json(), "config.json"));
+  leave_positions(prompts_, request_, model_);
+}
+
+void Samples::check() {
+  engine::ErrorCapture error;
+  with_option_names([&] {
+    error.check(environment_.use_engine(Use::generate,
+                                        [&] { return model_.check_sampling(request_.sampling, error); }));
+  });
 }
 
 bool Samples::is_time(const engine::Event& event) const {
@@ -218,21 +250,14 @@ void Samples::take_last() {
 }
 
 void Samples::take() {
-  RequestOptions options;
-  options.sampling.max_new_tokens = arguments_.max_new_tokens;
-  std::vector<std::string> completions;
-  Requests requests =
-      open_requests(environment_, model_, *tokenizer_, generator_spec(environment_, options_));
-  for (Completion& one : complete(std::move(requests), ids_of(prompts_), options))
-    completions.push_back(std::move(one.text));
-  write(*due_, completions);
+  write(*due_, complete_samples(environment_, model_, *tokenizer_, options_, prompts_, request_));
 }
 
 void Samples::write(const Moment& now, const std::vector<std::string>& completions) const {
   constexpr size_t kPromptLength = 24, kCompletionLength = 48;  // of a line of the log
   std::string lines;
-  for (size_t i = 0; i < prompts_.size(); ++i) {
-    const base::Json& given = prompts_[i].given;
+  for (size_t i = 0; i < completions.size(); ++i) {
+    const base::Json& given = prompts_[i / static_cast<size_t>(request_.count)].given;
     const base::Json asked = given.is_array() ? base::Json::array({given.back()}) : given;
     environment_.log().info("samples", "sample of step {}: {} -> {}", now.step,
                             beginning(telemetry::prompt_text(asked), kPromptLength),

@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "config/training_arguments.h"
 #include "engine/engine.h"
+#include "run/complete/requests.h"
 #include "run/environment.h"
 #include "run/tokenizer.h"
 
@@ -26,17 +27,32 @@ struct SamplePrompt {
 // file that cannot be read, and for an invalid prompt.
 std::vector<SamplePrompt> read_sample_prompts(const config::SampleArguments& arguments);
 
-// Fills in the ids. Throws Error(invalid_config) if the tokenizer or its chat template does not take a
-// prompt.
-void encode(std::vector<SamplePrompt>& prompts, const Tokenizer& tokenizer);
+// Reads and encodes them. Throws the same for a prompt that the tokenizer or its chat template does not take.
+std::vector<SamplePrompt> sample_prompts(const config::Config& config, const Tokenizer& tokenizer);
+
+// Reads generate.* and the number of new tokens; count: completions of each prompt. Throws as
+// request_options() does.
+RequestOptions sample_request(const config::Config& config, const Tokenizer& tokenizer);
+
+// Throws Error(invalid_config) for a prompt that leaves the model no positions for its completion.
+void leave_positions(const std::vector<SamplePrompt>& prompts, const RequestOptions& request,
+                     engine::Model& model);
+
+// Returns the completions of all prompts, request.count of each, one after the other.
+std::vector<std::string> complete_samples(Environment& environment, engine::Model& model,
+                                          const Tokenizer& tokenizer, const config::Config& options,
+                                          const std::vector<SamplePrompt>& prompts,
+                                          const RequestOptions& request);
 
 class Samples {
  public:
   // options and model (the trained one) outlive this. Throws Error(invalid_config) for a prompt that leaves
   // it no positions.
   Samples(Environment& environment, const config::Config& options, std::string output_dir,
-          std::vector<SamplePrompt> prompts, std::shared_ptr<const Tokenizer> tokenizer,
-          engine::Model& model);
+          std::vector<SamplePrompt> prompts, const RequestOptions& request,
+          std::shared_ptr<const Tokenizer> tokenizer, engine::Model& model);
+  // Throws Error, when the model has all its adapters, for a request that it would refuse.
+  void check();
   // Handles an event of the run, on the thread of its step, when the weights are those of the event's step.
   void on_event(const engine::Event& event);
   void take_due();   // takes the samples that a cancelled call left; throws Error(cancelled)
@@ -57,6 +73,7 @@ class Samples {
   const config::SampleArguments arguments_;
   const std::string output_dir_;
   const std::vector<SamplePrompt> prompts_;
+  const RequestOptions request_;
   const std::shared_ptr<const Tokenizer> tokenizer_;
   engine::Model& model_;
   std::optional<Moment> last_event_;  // nullopt: the run has not begun

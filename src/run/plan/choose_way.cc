@@ -99,7 +99,7 @@ class Search {
     std::string key = fmt::format("{} {}\n", levers.small_tiles, levers.weight_copies);
     for (const auto& [name, value] : options.config.values()) key += fmt::format("{}={}\n", name, value);
     if (const auto found = made_.find(key); found != made_.end()) return found->second;
-    const RunToPlan run = {run_.environment, options, run_.model};
+    const RunToPlan run = {run_.environment, options, run_.model, run_.generation};
     return made_.emplace(key, plan_of(run, size_, true, levers)).first->second;
   }
 
@@ -169,7 +169,10 @@ std::string lowered_by(const std::string& term, const config::Config& config,
     if (possible) out.emplace_back(what);
   };
   const bool adapter = config.get_bool("use_peft");
-  if (term.starts_with("weights")) {
+  if (term.ends_with("generation")) {
+    add(term.starts_with("keys") && config.get("kv_cache_dtype") != "int8", "kv_cache_dtype: int8");
+    add(true, "fewer sample_prompts");
+  } else if (term.starts_with("weights")) {
     add(config.get("dtype") != "bfloat16", "dtype: bfloat16");
     add(!adapter, "use_peft: true");
     add(adapter && !config.get_bool("load_in_4bit"), "load_in_4bit: true");

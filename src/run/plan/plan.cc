@@ -109,6 +109,11 @@ RunPlan plan_of(const RunToPlan& run, const RunSize& size, bool time, const conf
   spec.epoch_tokens = size.epoch_tokens;
   spec.time = time;
   spec.batches_per_epoch = size.batches;
+  if (const Generation* const generation = run.generation) {
+    spec.generator = generation->spec;
+    spec.samples = generation->of_samples;
+    spec.asked = generation->of_asked;
+  }
   Plan plan;
   engine::ErrorCapture error;
   engine::Engine& engine = run.environment.engine();

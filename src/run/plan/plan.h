@@ -10,6 +10,7 @@
 #include "config/training_arguments.h"
 #include "engine/engine.h"
 #include "run/open_model.h"
+#include "run/plan/generation.h"
 #include "run/plan/size.h"
 #include "run/rows/batch_source.h"
 #include "run/rows/rows.h"
@@ -24,6 +25,7 @@ struct RunToPlan {
   Environment& environment;
   const config::RunOptions& options;
   const RunModel& model;
+  const Generation* generation = nullptr;  // null: none, and the run has no samples
 };
 
 // Returns the engine's plan. time: false: no times are predicted.

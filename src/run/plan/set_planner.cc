@@ -60,7 +60,9 @@ RunPlan SetPlanner::plan(const config::Config& given) {
     size.longest = counted.longest;
     size.allowed = true;
   }
-  const RunToPlan run = {environment_, options, batches.model};
+  const auto samples = sample_prompts(config, *batches.tokenizer);
+  const auto generation = generation_of(environment_, config, samples);
+  const RunToPlan run = {environment_, options, batches.model, generation.get()};
   if (!budget) check_memory_limit(run, size);
   RunPlan plan = budget ? choose_way(run, *budget, size, batches.made).plan : plan_of(run, size);
   keep_process(plan, process_);
@@ -141,7 +143,9 @@ void predict_peaks(Environment& environment, telemetry::LengthProfile& profile,
   RunModel model{needed_model(config)};
   const auto tokenizer = open_training_tokenizer(config, model, environment.log());
   model.embedding_rows = wanted_embedding_rows(config, *tokenizer);
-  const RunToPlan run = {environment, options, model};
+  const auto samples = sample_prompts(config, *tokenizer);
+  const auto generation = generation_of(environment, config, samples);
+  const RunToPlan run = {environment, options, model, generation.get()};
   const int64_t longest = profile.lengths.front().max;
   RunSize size{std::min(config.get_int("per_device_train_batch_size"), std::max<int64_t>(1, profile.rows))};
   int64_t peak = 0, process = -1;

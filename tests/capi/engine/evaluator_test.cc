@@ -343,4 +343,35 @@ TEST(Evaluator, RefusesWhatItCannotMeasure) {
   EXPECT_EQ(trl_evaluator_evaluate(made.get(), long_rows.get(), &metrics, error), TRL_OK) << error.message();
 }
 
+// As trl generate with the same options, on the same model.
+TEST(Evaluator, CompletesSamplePrompts) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto completed = [](const Settings& settings) {
+    const host::Evaluator made = evaluator(settings);
+    const char* json = nullptr;
+    Error error;
+    EXPECT_EQ(trl_evaluator_complete(made.get(), &json, error), TRL_OK) << error.message();
+    return json != nullptr ? host::parse(json) : host::Json();
+  };
+  const Settings plain = host::tiny(scratch / "out");
+  EXPECT_EQ(completed(plain), host::Json::array());
+  const host::Json all =
+      completed(host::with(plain, {{"sample_prompts", "[It opens today]"}, {"sample_max_new_tokens", "5"}}));
+  const auto model = host::open_model(host::golden("models/qwen2"));
+  trl_generator* made = nullptr;
+  ASSERT_EQ(trl_generator_create(model.get(), nullptr, &made, nullptr), TRL_OK);
+  const host::Generator generator(made);
+  const char* prompt = "It opens today";
+  trl_completions* completions = nullptr;
+  ASSERT_EQ(trl_generator_generate(generator.get(), &prompt, nullptr, 1,
+                                   host::config({{"generate.max_new_tokens", "5"}}).get(), nullptr, nullptr,
+                                   &completions, nullptr),
+            TRL_OK);
+  const host::Completions held(completions);
+  size_t size = 0;
+  const char* const text = trl_completions_text(completions, 0, &size);
+  EXPECT_EQ(all, host::Json::array({{{"prompt", prompt}, {"completion", std::string(text, size)}}}));
+}
+
 }  // namespace

@@ -375,7 +375,10 @@ TEST(Generate, OptionsThatCannotBeMeantAreRefusedByKey) {
                                                  {"logit_bias", "{5: .nan}"},
                                                  {"logit_bias", "{word: 1}"},
                                                  {"stop_token_ids", "[1.5]"},
+                                                 {"stop_token_ids", "[5, 512]"},
                                                  {"eos_token_id", "[a]"},
+                                                 {"eos_token_id", "[512]"},
+                                                 {"allowed_token_ids", "[512]"},
                                                  {"logprobs", "-1"},
                                                  {"generation_kwargs", "{num_beams: 2}"},
                                                  {"generation_kwargs", "{guidance_scale: 2}"}}) {

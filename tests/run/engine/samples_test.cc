@@ -220,6 +220,75 @@ TEST(Samples, OfAFileWithRowsOfEveryForm) {
   EXPECT_EQ(lines[1]["prompt"], "What does it do?");
 }
 
+// Every completion is what a generator of the same weights gives for the same options.
+TEST(Samples, AreChosenAsTheOptionsOfGenerationSay) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto rows = texts();
+  const Settings options = {{"generate.temperature", "1.5"}, {"generate.top_k", "40"},
+                            {"generate.min_p", "0.001"},     {"generate.repetition_penalty", "1.2"},
+                            {"generate.seed", "5"},          {"generate.stop", "[\" e\"]"},
+                            {"generate.max_new_tokens", "9"}};
+  const auto taken = [&](const std::string& name, const Settings& more) {
+    Settings settings = {{"sample_prompts", R"(["It opens today", "What does it do?"])"}};
+    for (const auto& pair : sampled(scratch, name))
+      if (pair.first != "sample_max_new_tokens" && pair.first != "sample_prompts") settings.push_back(pair);
+    const auto trainer = host::trainer(host::with(settings, more), rows.get());
+    train(trainer.get());
+    trl_generator* made = nullptr;
+    EXPECT_EQ(trl_generator_from_trainer(trainer.get(), &made, nullptr), TRL_OK);
+    const host::Generator generator(made);
+    const char* const prompts[] = {"It opens today", "What does it do?"};
+    trl_completions* completions = nullptr;
+    Error error;
+    EXPECT_EQ(trl_generator_generate(generator.get(), prompts, nullptr, 2, host::config(more).get(), nullptr,
+                                     nullptr, &completions, error),
+              TRL_OK)
+        << error.message();
+    const host::Completions held(completions);
+    const std::vector<Json> all = samples(scratch, name);
+    for (size_t i = 0; i < all.size(); ++i) {
+      size_t size = 0;
+      const char* const text = trl_completions_text(completions, i, &size);
+      EXPECT_EQ(all[i]["completion"], std::string(text, size)) << name << " " << i;
+      EXPECT_EQ(all[i]["prompt"], prompts[2 * i / all.size()]);
+    }
+    return all;
+  };
+  EXPECT_EQ(taken("one", options).size(), 2u);
+  const std::vector<Json> several =
+      taken("several", host::with(options, {{"generate.num_return_sequences", "3"}}));
+  ASSERT_EQ(several.size(), 6u);
+  EXPECT_NE(several[0]["completion"], several[1]["completion"]);
+}
+
+// They are refused before the first step, not when the samples are due.
+TEST(Samples, OptionsThatDoNotSuitTheModelAreRefusedByName) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto rows = texts();
+  for (const auto& [key, value, text] :
+       {std::tuple{"generate.stop_token_ids", "[5, 512]", "id 512 is not in the vocabulary of 512 ids"},
+        {"generate.eos_token_id", "[600]", "id 600 is not in the vocabulary of 512 ids"},
+        {"generate.logit_bias", "{512: 1}", "id 512 is not in the vocabulary of 512 ids"},
+        {"generate.min_new_tokens", "7", "at most max_new_tokens, which is 6"},
+        {"generate.num_return_sequences", "2", "needs generate.temperature above 0"}}) {
+    SCOPED_TRACE(key);
+    trl_trainer* made = nullptr;
+    Error error;
+    const host::Config config = host::config(sampled(scratch, "out", {{key, value}}));
+    EXPECT_EQ(trl_trainer_create(nullptr, config.get(), rows.get(), nullptr, &made, error),
+              TRL_E_INVALID_CONFIG);
+    EXPECT_EQ(error.key(), key);
+    EXPECT_TRUE(error.message().starts_with(key) && error.names(text)) << error.message();
+  }
+  trl_trainer* made = nullptr;
+  Error error;
+  const host::Config config = host::config(sampled(scratch, "out", {{"generate.adapter", "other"}}));
+  EXPECT_EQ(trl_trainer_create(nullptr, config.get(), rows.get(), nullptr, &made, error), TRL_E_NOT_FOUND);
+  EXPECT_TRUE(error.names("no adapter \"other\"")) << error.message();
+}
+
 TEST(Samples, WhatIsNotAPromptIsRefusedByName) {
   NEED_MODEL();
   const host::Scratch scratch;

@@ -1,0 +1,126 @@
+#include "entry/generation_plan.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "entry/generator_object.h"
+#include "kernels/kinds.h"
+#include "memory/plan.h"
+
+namespace trl::entry {
+
+namespace {
+
+using base::MemoryKind;
+
+constexpr const char *kWeights = "weights converted for generation", *kCopies = "copies for generation",
+                     *kKeys = "keys and values of generation", *kLogits = "logits of generation",
+                     *kWork = "work of generation", *kRest = "rest";
+
+// Counts blocks and their memory while a sequence that ends still has its own.
+class Watch final : public engine::GenerationSink {
+ public:
+  explicit Watch(const generate::Generator& generator) : generator_(generator) {}
+  bool on_token(int64_t, const engine::Token&) noexcept override {
+    const engine::GenerationUse use = generator_.use();
+    blocks = std::max(blocks, use.blocks);
+    bytes = std::max(bytes, use.bytes);
+    return true;
+  }
+  void on_end(int64_t, engine::Finish, std::string_view) noexcept override {}
+  int64_t blocks = 0, bytes = 0;  // at most
+
+ private:
+  const generate::Generator& generator_;
+};
+
+// Throws Error(invalid_config) unless one sequence fits.
+void need_room(const telemetry::RunPlan::Generation& all) {
+  if (all.sequences_that_fit > 0) return;
+  const int64_t tokens = all.prompt_tokens + all.max_new_tokens;
+  const int64_t wanted = generate::Scheduler::blocks_of(tokens - 1) * all.block_bytes;
+  fail_key("kv_cache_memory",
+           "kv_cache_memory: {} bytes are allowed, and keys and values of one sequence of {} tokens take {}: "
+           "allow more, or give fewer tokens (estimate.prompt_tokens, generate.max_new_tokens)",
+           all.kv_limit_bytes, tokens, wanted);
+}
+
+}  // namespace
+
+std::string generation_term(const tensor::Taken& taken) {
+  if (taken.stage == generate::kCopiesStage) return kCopies;
+  if (taken.stage == generate::kKeysStage) return kKeys;
+  if (taken.stage == generate::kLogitsStage) return kLogits;
+  if (taken.stage != generate::kGenerationStage) return {};
+  return taken.kind == MemoryKind::weights ? kWeights : kWork;
+}
+
+std::string_view with_generation(std::string_view stage) {
+  using namespace generate;
+  const bool part = stage == kCopiesStage || stage == kKeysStage || stage == kLogitsStage;
+  return part ? kGenerationStage : stage;
+}
+
+RehearsedGeneration rehearse_generation(const model::Model& model, const engine::GeneratorSpec& spec,
+                                        const engine::PlannedPrompts& prompts,
+                                        const tensor::Rehearsal& rehearsal) {
+  RehearsedGeneration out;
+  out.from = std::ssize(rehearsal.events());
+  const tensor::Stage stage(generate::kGenerationStage);
+  const auto cache = std::make_shared<generate::Cache>(model, cache_kind(model, spec), spec.cache_bytes);
+  generate::Generator generator(model, generator_limits(spec), cache);
+  telemetry::RunPlan::Generation& all = out.all;
+  all.prompts = std::ssize(prompts.prompts);
+  all.completions = prompts.completions;
+  all.max_new_tokens = prompts.max_new_tokens;
+  for (const std::vector<int32_t>& ids : prompts.prompts)
+    all.prompt_tokens = std::max(all.prompt_tokens, std::ssize(ids));
+  all.block_tokens = kernels::kCacheRows;
+  all.block_bytes = generator.block_bytes();
+  all.kv_limit_bytes = generator.use().blocks_limit * all.block_bytes;
+  all.sequences_that_fit =
+      generate::Scheduler::sequences_in(generator.use().blocks_limit, all.prompt_tokens,
+                                        all.prompt_tokens + all.max_new_tokens, all.completions);
+  need_room(all);
+  engine::Sampling sampling;
+  sampling.max_new_tokens = prompts.max_new_tokens;
+  for (const std::vector<int32_t>& ids : prompts.prompts)
+    generator.add({.ids = ids,
+                   .sampling = sampling,
+                   .adapter = model.adapters().in_use(),
+                   .count = prompts.completions});
+  Watch watch(generator);
+  while (generator.step(watch)) base::poll();
+  all.blocks = watch.blocks;
+  all.kv_bytes = watch.bytes;
+  out.to = std::ssize(rehearsal.events());
+  return out;
+}
+
+telemetry::RunPlan::Generation with_bytes(RehearsedGeneration generation,
+                                          const tensor::Rehearsal& rehearsal) {
+  const int64_t from = generation.from, events = generation.to - from;
+  std::vector<memory::Holding> holdings, own;
+  for (const tensor::Taken& taken : rehearsal.taken()) {
+    if (taken.to <= from || taken.from >= generation.to) continue;
+    const std::string term = taken.from >= from ? generation_term(taken) : std::string();
+    memory::Holding holding{term.empty() ? kRest : term, taken.bytes, std::max<int64_t>(0, taken.from - from),
+                            taken.to - from};
+    if (!term.empty()) own.push_back(holding);
+    holdings.push_back(std::move(holding));
+  }
+  telemetry::RunPlan::Generation all = generation.all;
+  const memory::Plan plan = memory::plan(own, events, 1);
+  for (const memory::Term& term : plan.terms) {
+    if (term.name == kWeights) all.weights_bytes = term.most;
+    if (term.name == kCopies) all.copies_bytes = term.most;
+    if (term.name == kLogits) all.logits_bytes = term.most;
+    if (term.name == kWork) all.work_bytes = term.most;
+  }
+  all.bytes = plan.peak;
+  all.peak_bytes = memory::plan(holdings, events, 1).peak;
+  return all;
+}
+
+}  // namespace trl::entry

@@ -1,0 +1,34 @@
+// Generation in a plan: the generator itself, in the rehearsal of a run.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "engine/engine.h"
+#include "model/model.h"
+#include "telemetry/run_plan.h"
+#include "tensor/memory/rehearsal.h"
+
+namespace trl::entry {
+
+// Returns the term of a plan for a block that was taken in a stage of generation; empty: in another stage.
+std::string generation_term(const tensor::Taken& taken);
+
+// Returns the stage in which the stages of generation are one.
+std::string_view with_generation(std::string_view stage);
+
+// Events [from, to) of a rehearsal, in which `all` was generated.
+struct RehearsedGeneration {
+  telemetry::RunPlan::Generation all;  // without bytes that the rehearsal tells
+  int64_t from = 0, to = 0;
+};
+
+// Generates with the model in the rehearsal. Throws Error for prompts that a generator refuses, and
+// Error(invalid_config) for a sequence whose keys and values do not fit.
+RehearsedGeneration rehearse_generation(const model::Model& model, const engine::GeneratorSpec& spec,
+                                        const engine::PlannedPrompts& prompts,
+                                        const tensor::Rehearsal& rehearsal);
+
+// Fills in the bytes. The process counts as 0.
+telemetry::RunPlan::Generation with_bytes(RehearsedGeneration generation, const tensor::Rehearsal& rehearsal);
+
+}  // namespace trl::entry

@@ -1,0 +1,120 @@
+// What a plan says of generation, and what generation takes.
+#include "engine/run.h"
+
+namespace {
+
+using host::Error;
+using host::Json;
+using host::Settings;
+
+#define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
+
+Settings small(const host::Scratch& scratch, const Settings& more = {}) {
+  const Settings own = {{"max_length", "16"},
+                        {"per_device_train_batch_size", "1"},
+                        {"max_steps", "2"},
+                        {"save_strategy", "no"},
+                        {"estimate.compare", "[]"}};
+  return host::with(host::tiny(scratch / "out"), host::with(own, more));
+}
+
+Json plan(const Settings& settings, std::string* text = nullptr) {
+  const auto runtime = host::runtime();
+  const char *json = nullptr, *lines = nullptr;
+  Error error;
+  EXPECT_EQ(trl_trainer_plan(runtime.get(), host::config(settings).get(), nullptr, &json, &lines, error),
+            TRL_OK)
+      << error.message();
+  if (text != nullptr && lines != nullptr) *text = lines;
+  return json != nullptr ? host::parse(json) : Json();
+}
+
+void refused(const Settings& settings, const char* key, const char* why) {
+  const auto runtime = host::runtime();
+  const char* json = nullptr;
+  Error error;
+  EXPECT_EQ(trl_trainer_plan(runtime.get(), host::config(settings).get(), nullptr, &json, nullptr, error),
+            TRL_E_INVALID_CONFIG);
+  EXPECT_EQ(error.key(), key);
+  EXPECT_TRUE(error.names(why)) << error.message();
+}
+
+TEST(GenerationPlan, CountsAPromptOnceForItsCompletions) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  std::string text;
+  const Json without = plan(small(scratch));
+  EXPECT_FALSE(without.contains("generation"));
+  const Settings asked = small(scratch, {{"estimate.prompt_tokens", "130"},
+                                         {"estimate.prompts", "3"},
+                                         {"generate.num_return_sequences", "4"},
+                                         {"generate.max_new_tokens", "30"},
+                                         {"kv_cache_memory", "5MB"}});
+  const Json all = plan(asked, &text).at("generation");
+  const int64_t block = all.at("kv_block_bytes");
+  EXPECT_EQ(all.at("kv_blocks"), 3 * (2 + 4));  // two full blocks of a prompt, one of each completion
+  EXPECT_EQ(all.at("kv_limit_bytes"), 5'000'000 / block * block);
+  EXPECT_GE(all.at("kv_bytes").get<int64_t>(), 18 * block);
+  const int64_t blocks = 5'000'000 / block;
+  EXPECT_EQ(all.at("sequences_that_fit"), blocks / 6 * 4 + std::max<int64_t>(0, blocks % 6 - 2));
+  EXPECT_EQ(all.at("weights_bytes"), 0);
+  EXPECT_EQ(all.at("copies_bytes"), 0);
+  EXPECT_GE(all.at("logits_bytes").get<int64_t>(), 12 * 512 * 4);
+  EXPECT_NE(text.find("3 prompts of 130 tokens, 4 completions"), std::string::npos) << text;
+  const Json int8 =
+      plan(host::with(asked, {{"kv_cache_dtype", "int8"}, {"generation_dtype", "int8"}})).at("generation");
+  EXPECT_LT(int8.at("kv_block_bytes").get<int64_t>(), block);
+  EXPECT_GT(int8.at("copies_bytes").get<int64_t>(), 0);
+  const Json layers =
+      plan(host::with(asked, {{"generation_dtype", "int8"}, {"generation_dtype_head", "false"}}))
+          .at("generation");
+  EXPECT_LT(layers.at("copies_bytes"), int8.at("copies_bytes"));
+}
+
+TEST(GenerationPlan, SaysWhatIsMissing) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  refused(small(scratch, {{"estimate.prompts", "3"}}), "estimate.prompts", "needs estimate.prompt_tokens");
+  refused(small(scratch, {{"estimate.prompt_tokens", "200"}, {"kv_cache_memory", "1"}}), "kv_cache_memory",
+          "one sequence of 456 tokens");
+}
+
+int64_t peak_of(const char* kind) {
+  const auto runtime = host::runtime();
+  int64_t peak = 0;
+  EXPECT_EQ(trl_runtime_memory(runtime.get(), kind, nullptr, &peak, nullptr), TRL_OK);
+  return peak;
+}
+
+// Samples take far more than a step here, so they are the peak.
+TEST(GenerationPlan, SamplesAreAPartOfThePeakOfTheRun) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  std::string prompts = "[";
+  for (int i = 0; i < 24; ++i) {
+    prompts += i > 0 ? ", \"" : "\"";
+    for (int word = 0; word < 60; ++word) prompts += " it" + std::to_string((i + word) % 10);
+    prompts += "\"";
+  }
+  const Settings sampled = small(scratch, {{"sample_prompts", prompts + "]"},
+                                           {"sample_steps", "1"},
+                                           {"sample_max_new_tokens", "8"},
+                                           {"generation_dtype", "int8"}});
+  const auto rows = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
+  {
+    const auto trainer = host::trainer(sampled, rows.get());
+    Error error;
+    ASSERT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+  }
+  const auto measured = static_cast<double>(peak_of(nullptr));  // of this process, before plans measure times
+  const Json with = plan(sampled), without = plan(small(scratch));
+  const Json& all = with.at("samples");
+  EXPECT_EQ(all.at("prompts"), 24);
+  EXPECT_GT(with.at("counted_bytes").get<int64_t>(),
+            without.at("counted_bytes").get<int64_t>() + all.at("copies_bytes").get<int64_t>());
+  const auto predicted = with.at("counted_bytes").get<double>();
+  if (measured > 2 * predicted) GTEST_SKIP() << "an earlier test of this process has taken more";
+  EXPECT_NEAR(measured, predicted, 0.1 * predicted);
+}
+
+}  // namespace
