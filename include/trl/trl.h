@@ -1419,7 +1419,7 @@ TRL_API void trl_model_destroy(trl_model* model) TRL_NOEXCEPT;
  *   logits_bytes and work_bytes (of a step), bytes (of all these together), peak_bytes (of the process
  *   meanwhile), sequences_that_fit (of this length, into kv_limit_bytes)}
  * - generation: the same of `estimate.prompts` prompts of `estimate.prompt_tokens` tokens, which are
- * generated with the weights and states of the run in memory; not a part of peak_bytes
+ *   generated with the weights and states of the run in memory; not a part of peak_bytes
  * - tokens_per_step, seconds_per_step, tokens_per_second: of an optimizer step with all its micro-batches
  * - steps, tokens, seconds: of the whole run, each if it is known: from max_steps, or from the rows
  * - disk: {checkpoint_bytes (of one), checkpoints (that exist at once), model_bytes (of the final model),

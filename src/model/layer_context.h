@@ -125,7 +125,13 @@ struct LayerContext {
     return norm;
   }
   kernels::ExpertWeights placed(const kernels::ExpertWeights& weights) const {
-    return {placed(weights.gate_up), placed(weights.down), terms_of(weights.gate_up), terms_of(weights.down)};
+    kernels::ExpertWeights own{placed(weights.gate_up), placed(weights.down), terms_of(weights.gate_up),
+                               terms_of(weights.down)};
+    if (narrow != nullptr) {
+      own.gate_up_copy = narrow->of(own.gate_up);
+      own.down_copy = narrow->of(own.down);
+    }
+    return own;
   }
 };
 

@@ -82,8 +82,12 @@ NarrowWeights Model::narrow_weights(NarrowType type, bool with_head) const {
         type_name(type), device_.str());
   }
   std::vector<NarrowWeights::Source> weights;
-  for (const auto& layer : layers_)
+  for (const auto& layer : layers_) {
     for (const kernels::Projection* p : layer->projections()) weights.push_back({p->weight, p->transposed});
+    if (!layer->experts) continue;
+    for (tensor::Parameter* w : {layer->experts->weights.gate_up, layer->experts->weights.down})
+      if (kernels::NarrowWeight::takes(*w)) weights.push_back({w, false});
+  }
   if (with_head) weights.push_back({own_head(), false});
   return {type, weights};
 }

@@ -17,11 +17,11 @@ using kernels::NarrowType;
 std::optional<NarrowType> narrow_type(std::string_view name);
 
 // Made by Model::narrow_weights(), and passed to Model::extend(). Copied are the weights of the projections
-// of all layers, and the head unless it is excluded; a tied embedding is still looked up as it is. Routers,
-// experts, norms, biases, the embedding and all that an adapter adds or replaces are used as they are. A
-// bfloat16 copy of bfloat16 numbers is not made. A weight in blocks (NF4, GGUF's) is copied from the values
-// that it decodes to, and both take memory: products with codes are faster than decoding. Counted as weights.
-// Movable; not to be used while a refresh runs.
+// of all layers, those of experts that have a multiple of 32 outputs each, and the head unless it is
+// excluded; a tied embedding is still looked up as it is. Routers, norms, biases, the embedding and all that
+// an adapter adds or replaces are used as they are. A bfloat16 copy of bfloat16 numbers is not made. A weight
+// in blocks (NF4, GGUF's) is copied from the values that it decodes to, and both take memory: products with
+// codes are faster than decoding. Counted as weights. Movable; not to be used while a refresh runs.
 class NarrowWeights {
  public:
   struct Source {

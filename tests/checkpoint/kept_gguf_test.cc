@@ -61,6 +61,7 @@ TEST(KeptGguf, GivesWhatItsNumbersGive) {
   for (const char* name : {"llama", "llama3", "qwen2", "qwen3"}) {
     for (const char* type : {"q8_0", "q4_0", "f16", "bf16", "f32"}) {
       const std::string file = write_gguf_of(directory, name, type);
+      at::Tensor exact;
       for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
         SCOPED_TRACE(fmt::format("{} {} {}", name, type, c10::toString(compute)));
         const auto kept = Model::open(file, "keep"), numbers = Model::open(file, "float32");
@@ -78,7 +79,13 @@ TEST(KeptGguf, GivesWhatItsNumbersGive) {
         EXPECT_TRUE(got.loss.equal(want.loss));
         EXPECT_TRUE(got.gradient.equal(want.gradient));
         EXPECT_TRUE(got.logits.equal(want.logits));
-        EXPECT_TRUE(got.steps.equal(want.steps));
+        if (compute == at::kFloat) {
+          EXPECT_TRUE(got.steps.equal(want.steps));
+          exact = want.steps;
+        } else {  // rows may be multiplied with numbers that are not rounded: as near to float32
+          EXPECT_LT((got.steps - exact).norm().item<double>(),
+                    1.25 * (want.steps - exact).norm().item<double>());
+        }
       }
     }
   }

@@ -4,6 +4,7 @@
 
 #include "io/four_bit.h"
 #include "kernels/compare.h"
+#include "kernels/experts/experts.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/head/head.h"
 #include "kernels/plain.h"
@@ -238,6 +239,31 @@ TEST(NarrowProducts, LowRankTermsAreAddedAsTheyAre) {
     p.narrow = &copy;
     const at::Tensor terms = at::linear(at::linear(x, *a.read()), *b.read()) * 0.5;
     EXPECT_LT(error_of(linear(x, p, at::kFloat)[0], projected(x, w, copy) + terms), 2e-6) << name_of(type);
+  }
+}
+
+TEST(NarrowProducts, OfExpertsAreNearThoseOfTheNumbersOfTheirCopies) {
+  const at::NoGradGuard no_grad;
+  Parameter gate_up = frozen(random({6, 64, 96}, 3) * 0.1), down = frozen(random({6, 96, 32}, 4) * 0.1);
+  const at::Tensor x = random({40, 96}, 1);
+  const Routing routing = route(random({40, 6}, 2), 2, true);
+  for (const NarrowType type : kTypes) {
+    test::each_table([&] {
+      const NarrowWeight of_gate_up(gate_up, false, type), of_down(down, false, type);
+      Parameter own_gate_up = frozen(of_gate_up.numbers().view({6, 64, 96})),
+                own_down = frozen(of_down.numbers().view({6, 96, 32}));
+      const auto mixed = [&](const at::Tensor& rows, const Routing& r, const ExpertWeights& weights) {
+        const IndependentRows independent;
+        return experts(rows, r, weights, Activation::silu, at::kFloat);
+      };
+      const ExpertWeights copied{&gate_up, &down, {}, {}, &of_gate_up, &of_down};
+      const at::Tensor got = mixed(x, routing, copied);
+      EXPECT_LT(relative_error(got, mixed(x, routing, {&own_gate_up, &own_down})),
+                type == NarrowType::bfloat16 ? 1e-5 : 2e-2)
+          << name_of(type);
+      const Routing one{routing.weights.narrow(0, 7, 1), routing.experts.narrow(0, 7, 1)};
+      EXPECT_TRUE(same_bits(mixed(x.narrow(0, 7, 1), one, copied)[0], got[7])) << name_of(type);
+    });
   }
 }
 

@@ -55,9 +55,25 @@ at::Tensor matrix_of_expert(const Parameter& w, const at::Tensor& values, int64_
   return matrix;
 }
 
-// c = rows of each group times its expert's matrix [out, in], which is stored in blocks and read there.
-at::Tensor product_of_rows(const Groups& groups, const at::Tensor& rows, const Parameter& w,
-                           MemoryKind kind) {
+// The weight of a projection of all experts, and its copy, if that is read in its place.
+struct Matrices {
+  Parameter& w;
+  const NarrowWeight* copy;
+};
+
+// The product of rows in place with an expert's matrix, which is stored in blocks or copied.
+RowProduct product_with(const Matrices& m, int64_t expert, Skinny args) {
+  const int64_t out = m.w.size(1), first = expert * out;
+  if (m.copy == nullptr) return {args, m.w.encoded(), first, out};
+  args.w = m.copy->row(first);
+  if (m.copy->type() != NarrowType::bfloat16) return {args, nullptr, 0, out, m.copy};
+  args.w_type = Type::bf16;
+  return {args, nullptr, 0, out};
+}
+
+// c = rows of each group times its expert's matrix [out, in], which is read as it is stored or copied.
+at::Tensor product_of_rows(const Groups& groups, const at::Tensor& rows, const Matrices& m, MemoryKind kind) {
+  const Parameter& w = m.w;
   const int64_t out = w.size(1), in = w.size(2);
   at::Tensor c = tensor::empty({rows.size(0), out}, rows.scalar_type(), kind);
   std::vector<RowProduct> products;
@@ -68,8 +84,9 @@ at::Tensor product_of_rows(const Groups& groups, const at::Tensor& rows, const P
     args.rows = group.rows;
     args.k = args.x_stride = in;
     args.y_stride = out;
-    args.x_type = args.w_type = args.y_type = type_of(rows);
-    products.push_back({args, w.encoded(), group.expert * out, out});
+    args.x_type = args.y_type = type_of(rows);
+    args.w_type = operand_type(w.encoded(), args.x_type);
+    products.push_back(product_with(m, group.expert, args));
   }
   multiply_rows(std::move(products));
   return c;
@@ -77,10 +94,11 @@ at::Tensor product_of_rows(const Groups& groups, const at::Tensor& rows, const P
 
 // c = rows of each group times its expert's matrix [out, in]: transposed to out columns, or to in columns. If
 // no copy of the weights is kept in the type of rows, a few experts at a time are converted.
-at::Tensor product(const Groups& groups, const at::Tensor& rows, Parameter& w, bool transposed,
+at::Tensor product(const Groups& groups, const at::Tensor& rows, const Matrices& m, bool transposed,
                    MemoryKind kind) {
-  if (transposed && w.encoded() != nullptr && IndependentRows::active())
-    return product_of_rows(groups, rows, w, kind);
+  Parameter& w = m.w;
+  if (transposed && (m.copy != nullptr || (w.encoded() != nullptr && IndependentRows::active())))
+    return product_of_rows(groups, rows, m, kind);
   const at::ScalarType compute = rows.scalar_type();
   const int64_t out = w.size(1), in = w.size(2), width = transposed ? out : in;
   at::Tensor c = tensor::empty({rows.size(0), width}, compute, kind);
@@ -117,9 +135,9 @@ void add_products(const Groups& groups, const at::Tensor& dy, const at::Tensor& 
 }
 
 // The experts' products with rows, plus their terms'.
-at::Tensor adapted(const Groups& groups, const at::Tensor& rows, Parameter& w, const ExpertTerms& terms,
-                   MemoryKind kind) {
-  at::Tensor y = product(groups, rows, w, true, kind);
+at::Tensor adapted(const Groups& groups, const at::Tensor& rows, const Matrices& matrices,
+                   const ExpertTerms& terms, MemoryKind kind) {
+  at::Tensor y = product(groups, rows, matrices, true, kind);
   terms.add_to(groups, rows, y);
   return y;
 }
@@ -139,13 +157,14 @@ Forward experts_forward(const at::Tensor& x, const at::Tensor& shares, const Gro
                         const ExpertWeights& weights, const Terms& terms, Activation kind, Wanted wanted) {
   Forward f;
   f.gate_up = made(Output::product, "experts", [&] {
-    return tensor_list{
-        adapted(groups, gathered(x, groups), *weights.gate_up, terms.gate_up, MemoryKind::activations)};
+    return tensor_list{adapted(groups, gathered(x, groups), {*weights.gate_up, weights.gate_up_copy},
+                               terms.gate_up, MemoryKind::activations)};
   })[0];
   f.y = tensor::empty_like(x, MemoryKind::activations);
   if (wanted == Wanted::graph) return f;
   const at::Tensor act = gated_rows(kind, f.gate_up);
-  combine(adapted(groups, act, *weights.down, terms.down, MemoryKind::workspace), groups, shares, f.y);
+  const Matrices down{*weights.down, weights.down_copy};
+  combine(adapted(groups, act, down, terms.down, MemoryKind::workspace), groups, shares, f.y);
   return f;
 }
 
@@ -204,7 +223,8 @@ struct Experts : torch::autograd::Function<Experts> {
     at::Tensor d_shares, d_gate_up;
     {
       const at::Tensor d_rows = gathered(dy, groups);
-      const at::Tensor d_act = product(groups, d_rows, *state.weights.down, false, MemoryKind::workspace);
+      const at::Tensor d_act =
+          product(groups, d_rows, {*state.weights.down, nullptr}, false, MemoryKind::workspace);
       const at::Tensor reduced = state.terms.down.add_input_gradient(groups, d_rows, d_act);
       const at::Tensor act = gated_rows(state.kind, gate_up);
       d_shares = share_gradients(groups, shares, d_act, act);
@@ -218,7 +238,7 @@ struct Experts : torch::autograd::Function<Experts> {
     at::Tensor reduced;
     {
       const at::Tensor d_rows =
-          product(groups, d_gate_up, *state.weights.gate_up, false, MemoryKind::workspace);
+          product(groups, d_gate_up, {*state.weights.gate_up, nullptr}, false, MemoryKind::workspace);
       reduced = state.terms.gate_up.add_input_gradient(groups, d_gate_up, d_rows);
       combine(d_rows, groups, {}, dx);
     }

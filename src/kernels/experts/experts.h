@@ -24,6 +24,8 @@ struct ExpertWeights {
   // An adapter's terms: a [experts * rank, in], b [out, experts * rank] as in PEFT (expert_terms.h), without
   // bias, magnitude or dropout.
   LowRank gate_up_terms = {}, down_terms = {};
+  // Copies that generation reads in place of the weights; null: none.
+  const NarrowWeight *gate_up_copy = nullptr, *down_copy = nullptr;
 };
 // y = sum over the k experts of each token, in their order, of share * down(act(gate x) * up x). x: [tokens,
 // hidden] -> [tokens, hidden] of type `compute`, sums in float32. Weights, gradients and work memory of an

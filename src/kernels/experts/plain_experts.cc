@@ -2,6 +2,7 @@
 // token.
 #include "kernels/op.h"
 #include "kernels/plain.h"
+#include "kernels/weight/narrow_weight.h"
 
 namespace trl::kernels::plain {
 
@@ -29,6 +30,13 @@ struct ExpertLeaf : torch::autograd::Function<ExpertLeaf> {
 };
 at::Tensor matrix(const at::Tensor& x, Parameter& w, int64_t expert) {
   return records(x) && w.has_gradient() ? ExpertLeaf::apply(x, &w, expert) : w.read()->select(0, expert);
+}
+
+// The product of rows with one expert's matrix, or with its copy.
+at::Tensor multiplied(const at::Tensor& x, const at::Tensor& rows, Parameter& w, const NarrowWeight* copy,
+                      int64_t expert) {
+  if (copy == nullptr) return product(rows, matrix(x, w, expert).to(rows.scalar_type()));
+  return narrow_product(rows, *copy, {}, {expert * w.size(1), w.size(1)});
 }
 
 // The low-rank terms of one of the matrices.
@@ -72,10 +80,11 @@ at::Tensor experts(const at::Tensor& x, const Routing& routing, const ExpertWeig
     if (at_places.size(0) == 0) continue;
     const at::Tensor token = at_places.select(1, 0), place = at_places.select(1, 1);
     const at::Tensor own = operand.index_select(0, token);
-    const at::Tensor inner = product(own, matrix(x, *weights.gate_up, e).to(compute));
+    const at::Tensor inner = multiplied(x, own, *weights.gate_up, weights.gate_up_copy, e);
     const std::vector<at::Tensor> half = of_gate_up.added(inner, own, e).chunk(2, 1);
     const at::Tensor act = plain::activate(kind, half[0]) * half[1];
-    const at::Tensor out = of_down.added(product(act, matrix(x, *weights.down, e).to(compute)), act, e);
+    const at::Tensor product_of_act = multiplied(x, act, *weights.down, weights.down_copy, e);
+    const at::Tensor out = of_down.added(product_of_act, act, e);
     const at::Tensor share =
         routing.weights.flatten().index_select(0, token * routing.weights.size(1) + place).unsqueeze(1);
     y = y.index_add(0, token, (out.to(y.scalar_type()) * share).to(y.scalar_type()));

@@ -27,15 +27,24 @@ struct NarrowWeight::RowErrors {
   float values[kNarrowOutputs], errors[kNarrowOutputs];
 };
 
+bool NarrowWeight::takes(const tensor::Parameter& weight) {
+  const size_t dims = weight.shape().size();
+  return dims == 2 || (dims == 3 && weight.size(1) % kNarrowOutputs == 0);
+}
+
 NarrowWeight::NarrowWeight(tensor::Parameter& weight, bool transposed, NarrowType type)
-    : weight_(&weight),
-      transposed_(transposed),
-      type_(type),
-      outputs_(weight.size(transposed ? 1 : 0)),
-      terms_(weight.size(transposed ? 0 : 1)) {
-  need(weight.device().is_cpu() && weight.shape().size() == 2, "NarrowWeight",
-       "a matrix on the CPU is needed");
+    : weight_(&weight), transposed_(transposed), type_(type) {
+  need(weight.device().is_cpu() && takes(weight), "NarrowWeight", "a matrix on the CPU is needed");
+  const bool experts = weight.shape().size() == 3;
+  outputs_ = experts ? weight.size(0) * weight.size(1) : weight.size(transposed ? 1 : 0);
+  terms_ = experts ? weight.size(2) : weight.size(transposed ? 0 : 1);
   copy();
+}
+
+const void* NarrowWeight::row(int64_t output) const {
+  if (type_ == NarrowType::bfloat16) return at_byte(values_, output * terms_);
+  const int64_t bytes = narrow_panel_bytes(type_ == NarrowType::int4, terms_);
+  return values_.data_ptr<uint8_t>() + output / kNarrowOutputs * bytes;
 }
 
 void NarrowWeight::refresh() {
@@ -85,31 +94,30 @@ void NarrowWeight::copy() {
 void NarrowWeight::copy_rows(int64_t first, int64_t rows, const void* from, RowErrors& errors) {
   const Type type = type_of(weight_->dtype());
   if (type_ != NarrowType::bfloat16) {
-    const int64_t bytes = narrow_panel_bytes(type_ == NarrowType::int4, terms_);
-    void* const to = values_.data_ptr<uint8_t>() + first / kNarrowOutputs * bytes;
+    void* const to = const_cast<void*>(row(first));
     return cpu().narrow_encode({from, rows, terms_, type, to, errors.values, errors.errors}, type_);
   }
-  std::vector<float> row(static_cast<size_t>(terms_)), rounded(row);
+  std::vector<float> wide(static_cast<size_t>(terms_)), rounded(wide);
   for (int64_t r = 0; r < rows; ++r) {
     void* const to = at_byte(values_, (first + r) * terms_);
     const void* const own = static_cast<const char*>(from) + r * terms_ * (type == Type::f32 ? 4 : 2);
-    cpu().convert(own, type, row.data(), Type::f32, terms_);
-    cpu().convert(row.data(), Type::f32, to, Type::bf16, terms_);
+    cpu().convert(own, type, wide.data(), Type::f32, terms_);
+    cpu().convert(wide.data(), Type::f32, to, Type::bf16, terms_);
     cpu().convert(to, Type::bf16, rounded.data(), Type::f32, terms_);
-    cpu().add(row.data(), Type::f32, rounded.data(), Type::f32, -1.0f, rounded.data(), terms_);
-    errors.values[r] = cpu().dot(row.data(), row.data(), Type::f32, terms_);
+    cpu().add(wide.data(), Type::f32, rounded.data(), Type::f32, -1.0f, rounded.data(), terms_);
+    errors.values[r] = cpu().dot(wide.data(), wide.data(), Type::f32, terms_);
     errors.errors[r] = cpu().dot(rounded.data(), rounded.data(), Type::f32, terms_);
   }
 }
 
-at::Tensor NarrowWeight::numbers() const {
-  if (type_ == NarrowType::bfloat16) return values_.to(at::kFloat);
+at::Tensor NarrowWeight::numbers(Rows of) const {
+  if (type_ == NarrowType::bfloat16) return values_.narrow(0, of.first, of.count).to(at::kFloat);
   const bool four = type_ == NarrowType::int4;
-  at::Tensor all = tensor::empty({outputs_, terms_}, at::kFloat, MemoryKind::workspace);
+  at::Tensor all = tensor::empty({of.count, terms_}, at::kFloat, MemoryKind::workspace);
   const int64_t block_bytes = narrow_block_bytes(four);
-  for (int64_t out = 0; out < outputs_; ++out) {
-    const uint8_t* const panel =
-        values_.data_ptr<uint8_t>() + out / kNarrowOutputs * narrow_panel_bytes(four, terms_);
+  for (int64_t row = 0; row < of.count; ++row) {
+    const int64_t out = of.first + row;
+    const auto* const panel = static_cast<const uint8_t*>(this->row(out));
     const int64_t place = out % kNarrowOutputs;
     for (int64_t i = 0; i < terms_; ++i) {
       const uint8_t* const block = panel + i / kNarrowTerms * block_bytes;
@@ -124,7 +132,7 @@ at::Tensor NarrowWeight::numbers() const {
         code = block[group * 4 * kNarrowOutputs + byte];
         step = reinterpret_cast<const float*>(panel + narrow_blocks(terms_) * block_bytes)[place];
       }
-      all.data_ptr<float>()[out * terms_ + i] = static_cast<float>(code - narrow_offset(type_)) * step;
+      all.data_ptr<float>()[row * terms_ + i] = static_cast<float>(code - narrow_offset(type_)) * step;
     }
   }
   return all;
@@ -133,7 +141,13 @@ at::Tensor NarrowWeight::numbers() const {
 namespace plain {
 
 at::Tensor narrow_product(const at::Tensor& x, const NarrowWeight& w, const at::Tensor& bias) {
-  if (w.type() == NarrowType::bfloat16) return product(x, w.values().to(x.scalar_type()), bias);
+  return narrow_product(x, w, bias, {0, w.outputs()});
+}
+
+at::Tensor narrow_product(const at::Tensor& x, const NarrowWeight& w, const at::Tensor& bias,
+                          NarrowWeight::Rows of) {
+  if (w.type() == NarrowType::bfloat16)
+    return product(x, w.values().narrow(0, of.first, of.count).to(x.scalar_type()), bias);
   const int64_t rows = x.size(0), k = x.size(1);
   const at::Tensor padded = at::constant_pad_nd(x.to(at::kFloat), {0, round_up(k, kNarrowTerms) - k});
   const at::Tensor blocks = padded.view({rows, -1, kNarrowTerms});
@@ -141,7 +155,7 @@ at::Tensor narrow_product(const at::Tensor& x, const NarrowWeight& w, const at::
   const at::Tensor scale = at::where(most > 0x1p-100, 127 / most, at::zeros({}));
   const at::Tensor terms = (blocks * scale).round() * (most / 127);
   const at::Tensor wide_bias = bias.defined() ? bias.to(at::kFloat) : bias;
-  return at::linear(terms.view({rows, -1}).narrow(1, 0, k), w.numbers(), wide_bias).to(x.scalar_type());
+  return at::linear(terms.view({rows, -1}).narrow(1, 0, k), w.numbers(of), wide_bias).to(x.scalar_type());
 }
 
 }  // namespace plain

@@ -15,7 +15,8 @@ struct NarrowErrors {
   double worst = 0;               // the largest relative error of an output's row
 };
 
-// A copy of the weight of a projection, or of a head:
+// A copy of the weight of a projection, of a head, or of one projection of all experts, whose matrices follow
+// each other:
 //   bfloat16  numbers, rounded to the nearest
 //   int8      codes from -127 to 127 of a step for each output, its largest absolute value / 127
 //   int4      codes from -8 to 7 of a step for each 32 terms of an output, which is in bfloat16: the value of
@@ -25,8 +26,14 @@ struct NarrowErrors {
 // result depend only on it, the copy and the instruction set.
 class NarrowWeight {
  public:
-  // Copies the weight, [out, in], or [in, out] if transposed; numbers or encoded. The weight must outlive the
-  // copy, which is counted as weights.
+  struct Rows {
+    int64_t first, count;
+  };
+  // Whether a weight can be copied: a matrix, or [experts, out, in] with panels that belong to one expert.
+  static bool takes(const tensor::Parameter& weight);
+
+  // Copies the weight, [out, in], or [in, out] if transposed, or [experts, out, in]; numbers or encoded. The
+  // weight must outlive the copy, which is counted as weights.
   NarrowWeight(tensor::Parameter& weight, bool transposed, NarrowType type);
 
   // Copies the weight again if it has changed. The time is that of reading the weight once, and writing the
@@ -40,7 +47,10 @@ class NarrowWeight {
   const NarrowErrors& errors() const { return errors_; }
   // bfloat16: [out, in]; else panels (cpu/cpu_kernels.h), as bytes.
   const at::Tensor& values() const { return values_; }
-  at::Tensor numbers() const;  // float32 [out, in]: the values that the copy stands for
+  const void* row(int64_t output) const;  // where an output's values, or its panel, begin
+  // The values that the copy of some outputs stands for: float32 [outputs, in].
+  at::Tensor numbers(Rows of) const;
+  at::Tensor numbers() const { return numbers({0, outputs_}); }
 
  private:
   struct RowErrors;
@@ -58,7 +68,9 @@ class NarrowWeight {
 
 namespace plain {
 // y = x w^T + b with the rounded x, in ATen's operators: of x's type. x: [rows, in], bias: [out] or
-// undefined.
+// undefined. of: some outputs.
+at::Tensor narrow_product(const at::Tensor& x, const NarrowWeight& w, const at::Tensor& bias,
+                          NarrowWeight::Rows of);
 at::Tensor narrow_product(const at::Tensor& x, const NarrowWeight& w, const at::Tensor& bias = {});
 }  // namespace plain
 

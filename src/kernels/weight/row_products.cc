@@ -43,12 +43,6 @@ void multiply_decoded(const RowProduct& p, int64_t begin, int64_t end, bool as_r
   }
 }
 
-// The type that codes are multiplied in.
-Type operand_type(const SkinnyProduct& p, Type x) {
-  const bool in_blocks = p.encoded != nullptr && ggml_rows(*p.encoded, {}).has_value();
-  return in_blocks && IndependentRows::active() ? cpu().block_type(x) : x;
-}
-
 int64_t packed_bytes(const RowProduct& p) {
   if (p.narrow == nullptr) return cpu().skinny_bytes(p.args);
   return p.args.rows * narrow_blocks(p.args.k) * static_cast<int64_t>(sizeof(NarrowTerms));
@@ -115,6 +109,11 @@ void put_sum(const Multiplication& m, const at::Tensor& sum) {
 }
 
 }  // namespace
+
+Type operand_type(const tensor::Encoded* encoded, Type x) {
+  const bool in_blocks = encoded != nullptr && ggml_rows(*encoded, {}).has_value();
+  return in_blocks && IndependentRows::active() ? cpu().block_type(x) : x;
+}
 
 // Each thread takes the next outputs when it is done, since other programs may slow any thread down at any
 // time.
@@ -192,7 +191,7 @@ void skinny_products(const at::Tensor& x, at::ArrayRef<SkinnyProduct> products) 
                       x.size(1),
                       p.y.size(1),
                       type_of(x),
-                      dense && !codes ? type_of(w) : operand_type(p, type_of(x)),
+                      dense && !codes ? type_of(w) : operand_type(p.encoded, type_of(x)),
                       biased ? type_of(p.bias) : Type::f32,
                       type_of(p.y)};
     all.push_back({args, p.encoded, p.first_row, p.y.size(1), codes ? p.narrow : nullptr});

@@ -17,6 +17,9 @@ struct RowProduct {
   int64_t first_row = 0, outputs = 0;
   const NarrowWeight* narrow = nullptr;  // instead of args.w: its codes
 };
+// The type that the numbers of a weight in codes have where they are multiplied with rows of type x.
+Type operand_type(const tensor::Encoded* encoded, Type x);
+
 // Computes all of them, divided among the threads together.
 void multiply_rows(std::vector<RowProduct> all);
 // The same for products whose A is not transposed.
