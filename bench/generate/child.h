@@ -1,4 +1,4 @@
-// What a process of this program does for a comparison.
+// The work of a process that this program starts for a comparison.
 #pragma once
 #include "support/runs.h"
 

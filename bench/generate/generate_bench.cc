@@ -1,6 +1,6 @@
 // usage: generate_bench --model DIR|random:qwen2.5-0.5b [--text FILE] [--only PART ...] [--peer PYTHON]
 //   [--llama PYTHON] ...
-// What generation promises, in one run, as JSON lines: the speeds of the machine; whole steps of decoding as
+// Measures generation in one run and prints JSON lines: the speeds of the machine; whole steps of decoding as
 // a share of the least time that the machine allows; a group of completions beside one; steps of training
 // with generation_exact; the same texts by transformers, and the same steps by llama.cpp.
 #include "generate/child.h"

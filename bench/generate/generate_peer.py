@@ -1,5 +1,5 @@
 # usage: generate_peer.py JSON
-# What run_work of child.cc does, by transformers or, given a GGUF file, by llama.cpp; the same JSON object.
+# Does the work of run_work() in child.cc with transformers or, given a GGUF file, with llama.cpp, and prints the same JSON object.
 import json
 import resource
 import statistics

@@ -7,7 +7,7 @@
 
 namespace trl::bench {
 
-// Of a model without experts and windows.
+// Assumes a model without experts and windows.
 struct StepCost {
   double weight_bytes = 0, cache_bytes = 0;  // that are read
   double products = 0, attention = 0;        // operations

@@ -184,7 +184,7 @@ struct Sampling {
   double epsilon_cutoff = 0.0, eta_cutoff = 0.0;  // 0: off
   SamplingOrder order = SamplingOrder::transformers;
   uint64_t seed = 42;
-  // What ends a text: stop_token_ids and eos_token_id, which are ids of the vocabulary, and the ends of the
+  // Ids that end a text: stop_token_ids and eos_token_id, which must be in the vocabulary, and those of the
   // model and the tokenizer, which need not be.
   std::vector<int32_t> stop_ids, eos_ids, own_end_ids;
   std::string adapter;             // empty: the adapter in use; kNoAdapter: the model without adapters

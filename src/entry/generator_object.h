@@ -10,7 +10,7 @@
 
 namespace trl::entry {
 
-// What generators of this kind have of a model, and what one of them may do.
+// Translate a specification into the cache that generators share, and into the limits of one generator.
 generate::CacheKind cache_kind(const model::Model& model, const engine::GeneratorSpec& spec);
 generate::Limits generator_limits(const engine::GeneratorSpec& spec);
 
