@@ -243,7 +243,7 @@ struct GeneratorSpec {
   std::string weights = {};
   bool copies_head = true;
   // Bytes of keys and values for all generators of the model that compute alike: the most that one of them
-  // asks for. At least a block is there.
+  // asks for. A block must fit.
   int64_t cache_bytes = int64_t{512} << 20;
   int64_t step_tokens = 512;  // at most in a step
   int64_t step_sequences = 256;

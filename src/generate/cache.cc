@@ -1,16 +1,30 @@
 #include "generate/cache.h"
 
-#include <algorithm>
-
+#include "base/error.h"
+#include "kernels/kinds.h"
 #include "tensor/memory/counted.h"
 #include "tensor/memory/rehearsal.h"
 
 namespace trl::generate {
 
+namespace {
+
+int64_t blocks_in(int64_t bytes, const model::KvMemory& memory) {
+  const int64_t block = memory.block_bytes();
+  if (bytes < block)
+    fail_key("kv_cache_memory",
+             "kv_cache_memory: {} bytes are allowed, and keys and values of one block of {} tokens take {}: "
+             "allow more",
+             bytes, kernels::kCacheRows, block);
+  return bytes / block;
+}
+
+}  // namespace
+
 Cache::Cache(const model::Model& model, const CacheKind& of, int64_t bytes)
     : kind(of),
       memory(model.kv_memory(of.compute, of.int8)),
-      pool(std::make_shared<BlockPool>(std::max<int64_t>(1, bytes / memory.block_bytes()))),
+      pool(std::make_shared<BlockPool>(blocks_in(bytes, memory))),
       model_(model),
       version_(model.weights_version()) {
   if (!kind.narrow) return;
@@ -26,6 +40,8 @@ void Cache::follow_weights() {
   version_ = version;
   pool->recompute_all();
 }
+
+void Cache::raise_limit(int64_t bytes) { pool->raise_limit(blocks_in(bytes, memory)); }
 
 uint64_t Cache::number_of(const model::Adapter* adapter) {
   return numbers_.try_emplace(adapter, numbers_.size()).first->second;

@@ -29,7 +29,7 @@ inline constexpr const char *kGenerationStage = "generation", *kCopiesStage = "c
 
 class Cache {
  public:
-  // bytes: at most; at least one block is there.
+  // bytes: at most. Throws Error(invalid_config) if a block takes more; so does raise_limit().
   Cache(const model::Model& model, const CacheKind& kind, int64_t bytes);
 
   // Makes the contents useless, and the copies of the weights anew, if the weights have changed since the
@@ -46,7 +46,7 @@ class Cache {
   // Gives memory back to the system: the slabs that have no block with users or a known content.
   void shrink();
   void release();  // forgets contents first
-  void raise_limit(int64_t bytes) { pool->raise_limit(bytes / memory.block_bytes()); }
+  void raise_limit(int64_t bytes);
 
   const model::NarrowWeights* narrow() const { return narrow_ ? &*narrow_ : nullptr; }
 

@@ -185,7 +185,7 @@ TEST(Requests, GiveTheirMemoryBackAndGoOn) {
 // Two generators of a model, whose cache has room for one sequence of each length.
 TEST(Requests, OfSeveralGeneratorsShareOnePool) {
   NEED_MODEL();
-  const host::Settings narrow = {{"kv_cache_memory", "1"}};  // one block
+  const host::Settings narrow = {{"kv_cache_memory", "32768"}};  // one block
   const auto model = host::open_model(host::golden("models/qwen2"), narrow);
   const auto g = generator_of(model.get()), other = generator_of(model.get());
   const host::Settings some = {{"generate.max_new_tokens", "12"}};
@@ -256,7 +256,7 @@ TEST(Requests, ACallbackMayDestroyAnotherGeneratorOfTheModel) {
 
 TEST(Requests, ThePromptThatCannotBeHeldIsNamed) {
   NEED_MODEL();
-  const auto model = host::open_model(host::golden("models/qwen2"), {{"kv_cache_memory", "1"}});
+  const auto model = host::open_model(host::golden("models/qwen2"), {{"kv_cache_memory", "32768"}});
   const auto g = generator_of(model.get());
   const std::string longer(300, '7');
   const char* const prompts[] = {"a", longer.c_str()};
@@ -266,6 +266,16 @@ TEST(Requests, ThePromptThatCannotBeHeldIsNamed) {
             TRL_E_OUT_OF_MEMORY);
   EXPECT_EQ(error.message().rfind("prompt 1, ", 0), 0u) << error.message();
   EXPECT_EQ(made, nullptr);
+}
+
+TEST(Requests, KeysAndValuesOfOneBlockMustFit) {
+  NEED_MODEL();
+  const auto model = host::open_model(host::golden("models/qwen2"), {{"kv_cache_memory", "32767"}});
+  const auto g = generator_of(model.get());
+  Error error;
+  size_t first = 0;
+  EXPECT_EQ(trl_generator_add(g.get(), "row", 3, nullptr, 0, nullptr, &first, error), TRL_E_INVALID_CONFIG);
+  EXPECT_NE(error.message().find("one block of 64 tokens take 32768"), std::string::npos) << error.message();
 }
 
 TEST(Requests, AnUnknownAdapterIsRefused) {

@@ -75,8 +75,8 @@ TEST(GenerationPlan, SaysWhatIsMissing) {
   NEED_MODEL();
   const host::Scratch scratch;
   refused(small(scratch, {{"estimate.prompts", "3"}}), "estimate.prompts", "needs estimate.prompt_tokens");
-  refused(small(scratch, {{"estimate.prompt_tokens", "200"}, {"kv_cache_memory", "1"}}), "kv_cache_memory",
-          "one sequence of 456 tokens");
+  refused(small(scratch, {{"estimate.prompt_tokens", "200"}, {"kv_cache_memory", "32768"}}),
+          "kv_cache_memory", "one sequence of 456 tokens");
 }
 
 int64_t peak_of(const char* kind) {
