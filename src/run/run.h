@@ -9,6 +9,7 @@
 #include "run/complete/samples.h"
 #include "run/plan/memory_budget.h"
 #include "run/plan/plan.h"
+#include "run/rollout/rollouts.h"
 #include "run/rows/prepare.h"
 #include "run/tokenizer.h"
 
@@ -55,6 +56,7 @@ class Run {
   RequestOptions sample_request_;
   std::unique_ptr<const Generation> generation_;
   Prepared rows_;
+  std::unique_ptr<Rollouts> rollouts_;   // or null
   std::optional<Choice> choice_;  // under a budget
   std::optional<MemoryCap> cap_;  // under a budget
   ExpectedPeak expected_, told_;  // before the run, and at the end for the batches that ran

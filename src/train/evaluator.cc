@@ -62,6 +62,7 @@ double loss_of(const Evaluation& evaluation, const std::vector<MicroBatch>& wind
     value += share.value;
     return true;
   });
+  means.add(batch.metrics);
   means.add(loss->metrics());
   return static_cast<double>(value);
 }

@@ -53,8 +53,11 @@ int64_t Records::tokens_seen(const MicroBatch& batch) const {
 }
 
 void Records::count(std::span<const MicroBatch> window, const Learned& learned) {
+  step_means_.clear();
   for (const MicroBatch& batch : window) {
     now_.num_tokens += batch.num_tokens;
+    now_.means.add(batch.metrics);
+    step_means_.add(batch.metrics);
     state_.num_input_tokens_seen += tokens_seen(batch);
   }
   SharedTokens shared;
@@ -77,7 +80,10 @@ void Records::count(std::span<const MicroBatch> window, const Learned& learned) 
             ? now_.loss_since_log / static_cast<float>(1 + state_.global_step - now_.last_logged_step)
             : loss;
   }
-  for (const MethodMetrics& metrics : learned.metrics) now_.means.add(metrics);
+  for (const MethodMetrics& metrics : learned.metrics) {
+    now_.means.add(metrics);
+    step_means_.add(metrics);
+  }
 }
 
 const telemetry::Record& Records::send_step(const Learned& learned) {
@@ -86,9 +92,7 @@ const telemetry::Record& Records::send_step(const Learned& learned) {
   step_.set("grad_norm", learned.norm);
   step_.set("learning_rate", now_.learning_rate);
   if (learned.skipped) step_.set_integer("skipped_steps", 1);
-  Means means;
-  for (const MethodMetrics& metrics : learned.metrics) means.add(metrics);
-  means.write(step_, "");
+  step_means_.write(step_, "");
   if (learned.shared_tokens > 0) step_.set_integer("shared_tokens", learned.shared_tokens);
   step_.set("num_tokens", static_cast<double>(now_.num_tokens));
   step_.set("epoch", state_.epoch);

@@ -65,6 +65,7 @@ class Records {
   const double flos_per_token_;
   SharedTokens shared_;
   telemetry::Record step_, evaluation_;
+  Means step_means_;  // of the last step
   bool running_ = false;
   Clock::time_point started_ = Clock::now();
   Clock::time_point marked_ = started_;  // start of the interval of the next speed record

@@ -120,13 +120,11 @@ std::map<std::string, double> numbers_of(const Json& json) {
   return numbers;
 }
 
-void Means::add(const MethodMetrics& metrics) {
-  for (const auto& [name, value] : metrics) {
-    auto sum = std::ranges::find_if(sums_, [&](const Sum& s) { return s.name == name; });
-    if (sum == sums_.end()) sum = sums_.insert(sums_.end(), Sum{std::string(name)});
-    sum->total += value;
-    ++sum->count;
-  }
+void Means::add(std::string_view name, double value) {
+  auto sum = std::ranges::find_if(sums_, [&](const Sum& s) { return s.name == name; });
+  if (sum == sums_.end()) sum = sums_.insert(sums_.end(), Sum{std::string(name)});
+  sum->total += value;
+  ++sum->count;
 }
 
 void Means::write(telemetry::Record& record, std::string_view prefix) const {

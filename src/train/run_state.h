@@ -15,7 +15,8 @@ namespace trl::train {
 // first report.
 class Means {
  public:
-  void add(const MethodMetrics& metrics);
+  void add(const MethodMetrics& metrics) { add_all(metrics); }
+  void add(const std::vector<std::pair<std::string, double>>& metrics) { add_all(metrics); }
   bool empty() const { return sums_.empty(); }
   void clear() { sums_.clear(); }
   void write(telemetry::Record& record, std::string_view prefix) const;
@@ -29,6 +30,12 @@ class Means {
   void set_sums(std::vector<Sum> sums) { sums_ = std::move(sums); }
 
  private:
+  template <typename Metrics>
+  void add_all(const Metrics& metrics) {
+    for (const auto& [name, value] : metrics) add(name, value);
+  }
+  void add(std::string_view name, double value);
+
   std::vector<Sum> sums_;
 };
 

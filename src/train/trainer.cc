@@ -8,6 +8,7 @@
 #include "tensor/memory/rehearsal.h"
 #include "train/disk_needs.h"
 #include "train/evaluator.h"
+#include "train/rollout/rollout_batches.h"
 #include "train/step_profile.h"
 
 namespace trl::train {
@@ -44,7 +45,9 @@ Trainer::Trainer(Setup setup)
       saving_(setup_, stepper_, state_),
       schedule_(arguments(), steps_.max_steps),
       batches_(*setup_.train, setup_.model->config().vocab_size, stepper_.share()),
-      ended_(steps_.max_steps <= 0) {}
+      ended_(steps_.max_steps <= 0) {
+  if (setup_.rollouts) setup_.rollouts->learn_by(*stepper_.method().rollouts());
+}
 
 Trainer::~Trainer() = default;
 

@@ -31,6 +31,14 @@ void set_length(RunSize& size, const config::TrainingArguments& training, int64_
   if (updates > 0) size.tokens = size.epoch_tokens * steps / per_epoch;
 }
 
+// Sizes rows that are as long as their completions may become.
+RunSize size_of_prompts(const config::TrainingArguments& training, Batches& rows, Batches* evaluation) {
+  RunSize size{training.per_device_train_batch_size, rows.longest_row()};
+  size.steps = std::max<int64_t>(0, training.max_steps);
+  if (evaluation != nullptr) size.eval_longest = evaluation->longest_row();
+  return size;
+}
+
 }  // namespace
 
 RunSize largest_batch(const config::Config& config, const config::TrainingArguments& training) {
@@ -47,6 +55,7 @@ RunSize largest_batch(const config::Config& config, const config::TrainingArgume
 
 RunSize largest_batch(const config::Config& config, const config::TrainingArguments& training, Batches& rows,
                       Batches* evaluation) {
+  if (training.method->generates) return size_of_prompts(training, rows, evaluation);
   if (config.get_optional_int("max_length")) return largest_batch(config, training);
   const auto longest_of = [](Batches& batches) {
     const int64_t longest = batches.longest_row();

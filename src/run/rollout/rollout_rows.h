@@ -1,0 +1,50 @@
+// Prompts of a run for the engine, and all that is added to their completions: a file that is replayed,
+// rewards, a file that is recorded.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "run/rollout/prompts.h"
+#include "run/rollout/record.h"
+#include "run/rollout/rewards.h"
+
+namespace trl::run {
+
+// The parts that training and evaluation share; the first two may be null.
+struct RolloutParts {
+  std::unique_ptr<Replay> replay;
+  std::unique_ptr<Record> record;
+  std::unique_ptr<Rewards> rewards;
+  std::shared_ptr<Tokenizer> tokenizer;
+};
+
+class RolloutRows final : public engine::RolloutSource {
+ public:
+  // parts: outlive it. mode: train or eval.
+  RolloutRows(std::string_view mode, std::shared_ptr<Prompts> prompts, RolloutParts& parts);
+
+  int64_t prompts() noexcept override { return prompts_->count(); }
+  int64_t generations_per_epoch() noexcept override { return prompts_->generations(); }
+  uint64_t fingerprint() noexcept override { return prompts_->fingerprint(); }
+  int32_t start_epoch(int64_t epoch, int64_t generation, engine::ErrorSink& error) noexcept override;
+  int32_t next(const engine::PromptRows** prompts, engine::ErrorSink& error) noexcept override;
+  int32_t complete(std::vector<engine::Completion>* completions, engine::ErrorSink& error) noexcept override;
+  int32_t reward(std::span<const engine::Completion> completions, engine::Rewards* rewards,
+                 engine::ErrorSink& error) noexcept override;
+  int32_t scored(std::span<const engine::Completion> completions, const engine::Rewards& rewards,
+                 std::span<const float> advantages, engine::ErrorSink& error) noexcept override;
+  int32_t state(std::string_view* bytes, engine::ErrorSink& error) noexcept override;
+  int32_t load_state(std::string_view bytes, engine::ErrorSink& error) noexcept override;
+
+ private:
+  const std::string mode_;
+  const std::shared_ptr<Prompts> prompts_;
+  RolloutParts& parts_;
+  int64_t made_ = 0;  // generations of this mode so far
+  std::vector<ReplayedRow> replayed_;
+  std::string state_;
+};
+
+}  // namespace trl::run

@@ -1,0 +1,56 @@
+#include "run/rollout/rollouts.h"
+
+#include "config/generation_kwargs.h"
+#include "run/complete/open_generator.h"
+#include "run/complete/request_options.h"
+#include "run/open_model.h"
+
+namespace trl::run {
+
+namespace {
+
+RolloutParts parts_of(const config::OnlineArguments& online, std::shared_ptr<Tokenizer> tokenizer) {
+  RolloutParts parts;
+  parts.tokenizer = std::move(tokenizer);
+  if (!online.replay_rollouts.empty()) parts.replay = std::make_unique<Replay>(online.replay_rollouts);
+  if (!online.record_rollouts.empty()) parts.record = std::make_unique<Record>(online.record_rollouts);
+  parts.rewards = std::make_unique<Rewards>(
+      online, parts.replay ? parts.replay->rewards() : std::vector<std::string>());
+  return parts;
+}
+
+}  // namespace
+
+Rollouts::Rollouts(const config::RunOptions& options, const Prepared& prepared,
+                   std::shared_ptr<Tokenizer> tokenizer)
+    : options_(options),
+      parts_(parts_of(options.arguments.online, std::move(tokenizer))),
+      train_("train", prepared.train_prompts, parts_) {
+  if (prepared.eval_prompts) eval_.emplace("eval", prepared.eval_prompts, parts_);
+}
+
+const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Model& model) {
+  const config::OnlineArguments& online = options_.arguments.online;
+  parts_.rewards->check();
+  const std::vector<int32_t> ends = end_tokens(model, parts_.tokenizer->get());
+  const auto sampling = [&](bool evaluation) {
+    engine::Sampling own =
+        request_options(config::trainer_sampling(options_.config, evaluation), *parts_.tokenizer).sampling;
+    own.max_new_tokens = online.max_completion_length;
+    own.log_probabilities = online.corrects_sampling || !online.record_rollouts.empty();
+    own.own_end_ids = ends;
+    return own;
+  };
+  spec_.train = &train_;
+  spec_.eval = eval_ ? &*eval_ : nullptr;
+  spec_.generator = generator_spec(environment, options_.config);
+  spec_.sampling = sampling(false);
+  spec_.eval_sampling = sampling(true);
+  spec_.end_ids = ends;
+  const text::Tokenizer& tokenizer = parts_.tokenizer->get();
+  if (const auto pad = tokenizer.special_id(tokenizer.special().pad)) spec_.end_ids.push_back(*pad);
+  spec_.sleeps = options_.config.get_bool("vllm_enable_sleep_mode");
+  return spec_;
+}
+
+}  // namespace trl::run
