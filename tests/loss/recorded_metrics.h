@@ -4,8 +4,8 @@
 #include <string>
 
 #include "loss/metrics.h"
+#include "loss/recorded_tokens.h"
 #include "support/golden.h"
-#include "support/recorded_tokens.h"
 
 namespace trl::test {
 

@@ -18,10 +18,10 @@ namespace trl::loss {
 struct PolicyBatch {
   std::span<const float> advantages;  // by row
   std::span<const int32_t> rows;      // the row of each target
-  std::span<const float> old;  // log-probabilities when the tokens were written; empty: the current ones
-  std::span<const float> reference;   // log-probabilities of the reference model, needed if beta is not 0
-  std::span<const float> sampling;    // the sampler's log-probabilities, NaN: unknown; empty: as `old`
-  std::span<const float> importance;  // weight of each target against the sampler's error; empty: 1
+  std::span<const float> old = {};    // log-probabilities of the policy that wrote; empty: the current ones
+  std::span<const float> reference = {};   // the reference model's, needed if beta is not 0
+  std::span<const float> sampling = {};    // the sampler's, NaN: unknown; empty: as `old`
+  std::span<const float> importance = {};  // weight of each target against the sampler's error; empty: 1
 };
 
 // Divisors beyond the micro-batch; in evaluation only `items` is set.

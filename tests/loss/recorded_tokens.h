@@ -3,9 +3,11 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "base/json/json.h"
+#include "support/recorded.h"
 
 namespace trl::test {
 
@@ -47,5 +49,20 @@ struct RecordedTokens {
     return numbers;
   }
 };
+
+// Turns a mask of padding into one of tokens.
+inline base::Json without_padding(const base::Json& padding) {
+  base::Json mask = padding;
+  for (base::Json& row : mask)
+    for (base::Json& value : row) value = 1 - value.get<int>();
+  return mask;
+}
+
+inline void expect_numbers(std::span<const double> got, std::span<const double> want, const char* name) {
+  ASSERT_EQ(got.size(), want.size()) << name;
+  for (size_t i = 0; i < got.size(); ++i)
+    EXPECT_TRUE(close(got[i], want[i], limits::function))
+        << name << " " << i << ": " << got[i] << " instead of " << want[i];
+}
 
 }  // namespace trl::test
