@@ -34,7 +34,7 @@ struct OnlineArguments : ReferenceArguments {
   int64_t repeat_count = 1;
   int64_t max_completion_length = 0;  // GKD, Online DPO: max_new_tokens; PPO: response_length
 
-  // Completions: generate.* of trainer_sampling() has how tokens are chosen.
+  // Completions: trainer_generation() has how tokens are chosen.
   double loss_temperature = 1;  // logits are divided by it in the loss, too
   bool shuffle_rollouts = true;
   bool resample_zero_std = false;
@@ -88,7 +88,7 @@ struct OnlineArguments : ReferenceArguments {
 
   // Online DPO
   PairLoss pair_loss = PairLoss::sigmoid;
-  std::vector<double> betas = {0.1};  // by epoch; the last one holds on
+  std::vector<double> betas = {0.1};  // beta by epoch; the last one holds on
 
   // PPO
   int64_t num_mini_batches = 1;
@@ -107,7 +107,6 @@ struct OnlineArguments : ReferenceArguments {
   // Records
   bool log_completions = false;
   std::optional<int64_t> num_completions_to_print;  // none: all
-  bool log_unique_prompts = false;
 };
 
 // Reads and cross-checks the arguments of the configuration's method; of one that writes no completions, the
@@ -122,5 +121,8 @@ void check_evaluation_size(const OnlineArguments& arguments, int64_t per_device_
 // reward_funcs nor the reward model gives: those of the host, and names of replay_rollouts alone. Throws
 // Error(invalid_config).
 void check_rewards(const OnlineArguments& arguments, int64_t others);
+
+// Throws Error(invalid_config) if the method learns from a teacher and none is given.
+void check_teacher(const Config& config);
 
 }  // namespace trl::config

@@ -197,7 +197,8 @@ SampleArguments sample_arguments(const Config& config);
 // Returns one line for all keys that share a reason: "run_name, project: nothing is sent to a tracker".
 std::vector<std::string> by_reason(const std::vector<std::string>& warnings);
 
-// Returns warnings for the log at the start of a run: options that were given and have no effect on it.
+// Returns warnings for the log at the start of a run: options that were given and have no effect on it, and
+// values that act otherwise than they seem to.
 std::vector<std::string> idle_options(const Config& config);
 
 // Says whether the option describes an adapter, so that it needs use_peft.
