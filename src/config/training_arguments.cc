@@ -167,6 +167,7 @@ void read_loss(const Config& config, TrainingArguments& out) {
   out.disable_dropout =
       is_of(*find_option("disable_dropout"), config.method().name) && config.get_bool("disable_dropout");
   out.preference = preference_arguments(config);
+  out.online = online_arguments(config);
   out.preference.ref_logprobs_cache_dir = directory(config, "ref_logprobs_cache_dir", out.output_dir);
   out.label_smoothing_factor = config.get_double("label_smoothing_factor");
   const bool routers = is_of(*find_option("router_aux_loss_coef"), config.method().name);

@@ -1,0 +1,66 @@
+// The rewards of online trainers, and how they become advantages.
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text/number.h"
+#include "config/online_parts.h"
+#include "config/option_value.h"
+
+namespace trl::config {
+
+std::vector<double> finite_numbers(const Config& config, std::string_view key) {
+  std::vector<double> numbers;
+  for (const std::string& text : config.get_list(key)) {
+    const std::optional<double> number = base::parse_double(text);
+    if (!number || !std::isfinite(*number))
+      fail_key(key, "{}: {} is not a finite number; give numbers, as in [1, 0.5]", key, shown(text));
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+void read_online_rewards(const Config& config, OnlineArguments& out) {
+  out.reward_funcs = config.get_list("reward_funcs");
+  out.reward_model = config.get_text("reward_model_name_or_path").value_or("");
+  out.reward_weights = finite_numbers(config, "reward_weights");
+  const size_t known = out.reward_funcs.size() + (out.reward_model.empty() ? 0 : 1);
+  if (!out.reward_weights.empty() && out.reward_weights.size() < known) {
+    fail_key("reward_weights",
+             "reward_weights: {} has {} numbers, and there are {} rewards: give one for each",
+             config.get("reward_weights"), out.reward_weights.size(), known);
+  }
+  out.reward_timeout = config.get_optional_double("reward_timeout");
+  out.on_reward_error = word_of<OnRewardError>(config, "on_reward_error", {"error", "none"});
+  out.missing_eos_penalty = config.get_optional_double("missing_eos_penalty");
+  out.scale_rewards = word_of<ScaleRewards>(config, "scale_rewards", {"none", "group", "batch"});
+  out.multi_objective_aggregation = word_of<Aggregation>(config, "multi_objective_aggregation",
+                                                         {"sum_then_normalize", "normalize_then_sum"});
+  out.normalize_advantages = config.get_bool("normalize_advantages");
+  const std::vector<double> range = finite_numbers(config, "reward_clip_range");
+  if (range.empty()) return;
+  if (range.size() != 2 || range[0] > range[1]) {
+    fail_key("reward_clip_range",
+             "reward_clip_range: {} is not accepted; give two numbers, the lower one first",
+             config.get("reward_clip_range"));
+  }
+  out.reward_clip_range = {range[0], range[1]};
+}
+
+void check_rewards(const OnlineArguments& arguments, int64_t others) {
+  const int64_t count =
+      std::ssize(arguments.reward_funcs) + (arguments.reward_model.empty() ? 0 : 1) + others;
+  if (count == 0) {
+    fail_key("reward_funcs",
+             "reward_funcs: there is no reward: give reward_funcs, reward_model_name_or_path, a function of "
+             "the host, or "
+             "replay_rollouts with rewards");
+  }
+  const int64_t weights = std::ssize(arguments.reward_weights);
+  if (weights != 0 && weights != count) {
+    fail_key("reward_weights",
+             "reward_weights: {} numbers are given, and there are {} rewards: give one for each", weights,
+             count);
+  }
+}
+
+}  // namespace trl::config
