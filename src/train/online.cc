@@ -23,8 +23,8 @@ TokenRows Online::reference_log_probs(const Rollout& rollout) {
 
 TokenRows Online::log_probs(const Rollout& rollout, Scorer& scorer) {
   const int64_t vocab = causal_.model().config().vocab_size, all = rollout.rows();
-  const int64_t most = rollout.training ? arguments_.per_device_train_batch_size
-                                        : arguments_.per_device_eval_batch_size;
+  const int64_t most =
+      rollout.training ? arguments_.per_device_train_batch_size : arguments_.per_device_eval_batch_size;
   TokenRows out;
   for (const engine::Completion& own : rollout.completions) out.emplace_back(own.ids.size(), 0.0f);
   for (int64_t first = 0; first < all; first += most) {
@@ -44,6 +44,23 @@ TokenRows Online::log_probs(const Rollout& rollout, Scorer& scorer) {
     }
   }
   return out;
+}
+
+loss::Rewards Online::rewards_of(const Rollout& rollout) const {
+  const config::OnlineArguments& own = arguments_.online;
+  const int64_t group = rollout.training ? own.num_generations : own.num_generations_eval;
+  return {rollout.rewards.values, rollout.rewards.weights, static_cast<size_t>(group)};
+}
+
+void Online::take(const loss::Advantages& advantages, Rollout& rollout) const {
+  rollout.advantages = advantages.values;
+  for (size_t f = 0; f < rollout.rewards.names.size(); ++f) {
+    rollout.metrics.emplace_back("rewards/" + rollout.rewards.names[f] + "/mean", advantages.mean[f]);
+    rollout.metrics.emplace_back("rewards/" + rollout.rewards.names[f] + "/std", advantages.std[f]);
+  }
+  rollout.metrics.insert(rollout.metrics.end(), {{"reward", advantages.reward},
+                                                 {"reward_std", advantages.reward_std},
+                                                 {"frac_reward_zero_std", advantages.frac_reward_zero_std}});
 }
 
 void Online::updated(int64_t step) {

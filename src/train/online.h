@@ -4,6 +4,8 @@
 #include <memory>
 #include <optional>
 
+#include "data/batch/prefix_tree.h"
+#include "loss/policy/advantages.h"
 #include "train/rollout/rollout_batches.h"
 #include "train/scorer.h"
 
@@ -31,6 +33,10 @@ class Online : public Method, public RolloutMethod {
   // Return log-probabilities of the tokens that count, 0 for others; a part of the rows at a time.
   TokenRows policy_log_probs(const Rollout& rollout) { return log_probs(rollout, *policy_); }
   TokenRows reference_log_probs(const Rollout& rollout);
+  // The rewards of a rollout for their advantages; views of it.
+  loss::Rewards rewards_of(const Rollout& rollout) const;
+  // Takes over advantages, and TRL's metrics of rewards.
+  void take(const loss::Advantages& advantages, Rollout& rollout) const;
 
  private:
   TokenRows log_probs(const Rollout& rollout, Scorer& scorer);

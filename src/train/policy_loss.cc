@@ -22,8 +22,7 @@ loss::PolicyScale scale_of(const MicroBatch& batch, const Divisors& divisors, do
 // The targets of a micro-batch by sequence, in which order the policy has them, and their values.
 class PolicyTargets {
  public:
-  PolicyTargets(const loss::PolicyOptions& options, const MicroBatch& batch,
-                const loss::PolicyScale& scale)
+  PolicyTargets(const loss::PolicyOptions& options, const MicroBatch& batch, const loss::PolicyScale& scale)
       : places_(batch.targets.sequences.size()),
         advantages_(batch.columns.at("advantages")),
         rows_(places_.size()),
@@ -108,16 +107,17 @@ class PolicyParts {
         router_weight_(causal.router_weight() / divisors.batches),
         by_entropy_(options.entropy_coef.value_or(0) != 0) {}
 
-  kernels::HeadOptions head_options(const model::Output& output) const { return causal_.options(output.head); }
+  kernels::HeadOptions head_options(const model::Output& output) const {
+    return causal_.options(output.head);
+  }
   // Returns the graph of the next part. values: as head_loss's.
   at::Tensor graph(const model::Output& output, const MicroBatch& part,
                    std::vector<kernels::TokenValues>* values) {
     const PolicyTerms& terms = terms_.emplace_back(targets, learned_, by_entropy_);
     learned_ += part.targets.tokens.rows.size();
-    at::Tensor loss =
-        kernels::head_loss(output.hidden, *output.head.weight, part.targets.tokens,
-                           {.kind = kernels::TokenFormula::Kind::given, .given = &terms},
-                           head_options(output), values);
+    at::Tensor loss = kernels::head_loss(output.hidden, *output.head.weight, part.targets.tokens,
+                                         {.kind = kernels::TokenFormula::Kind::given, .given = &terms},
+                                         head_options(output), values);
     if (!output.router_loss.defined()) return loss;
     router_loss_ = output.router_loss.item<double>();
     return loss + output.router_loss * router_weight_;

@@ -139,9 +139,9 @@ Advantages gdpo_advantages(const Rewards& rewards) {
   return out;
 }
 
-double Divergence::mean() const { return std::accumulate(sums.begin(), sums.end(), 0.0) / tokens; }
+double KlSums::mean() const { return std::accumulate(sums.begin(), sums.end(), 0.0) / tokens; }
 
-Advantages rloo_advantages(const Rewards& rewards, const RlooOptions& options, const Divergence& divergence) {
+Advantages rloo_advantages(const Rewards& rewards, const RlooOptions& options, const KlSums& divergence) {
   const size_t rows = rows_of(rewards);
   if (!divergence.sums.empty() && divergence.sums.size() != rows)
     fail(Status::internal, "{} divergences of {} rows", divergence.sums.size(), rows);

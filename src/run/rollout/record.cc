@@ -30,7 +30,8 @@ void Record::go_to(int64_t bytes) {
   std::error_code error;
   const auto now = static_cast<int64_t>(std::filesystem::file_size(path_, error));
   if (bytes > 0 && (error || now < bytes))
-    fail_key(kRecord, "{}: {} does not have the {} bytes that the checkpoint says it had: give the run's file",
+    fail_key(kRecord,
+             "{}: {} does not have the {} bytes that the checkpoint says it had: give the run's file",
              kRecord, path_, bytes);
   bytes_ = bytes;
 }

@@ -12,7 +12,8 @@ namespace trl::run {
 class Record {
  public:
   explicit Record(std::string path);
-  // Appends the lines of a generation. Throws Error(io); the file then ends as before, as far as it can be cut.
+  // Appends the lines of a generation. Throws Error(io); the file then ends as before, as far as it can be
+  // cut.
   void add(std::string_view mode, int64_t generation, const engine::PromptRows& prompts,
            std::span<const engine::Completion> completions, const engine::Rewards& rewards);
   int64_t bytes() const { return bytes_; }

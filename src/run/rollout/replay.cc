@@ -32,7 +32,8 @@ std::vector<int32_t> ids_of(const base::Json& line, const char* name, const std:
 // null: not known, or none.
 double number_of(const base::Json& value, const char* name, const std::string& where) {
   if (value.is_null()) return std::nan("");
-  if (!value.is_number()) fail_line(where, "{}: {} is not accepted: give a number or null", name, value.dump());
+  if (!value.is_number())
+    fail_line(where, "{}: {} is not accepted: give a number or null", name, value.dump());
   return value.get<double>();
 }
 
@@ -41,7 +42,8 @@ ReplayedRow row_of(const base::Json& line, const std::string& where) {
   row.completion.ids = ids_of(line, "completion_ids", where);
   if (const auto found = line.find("logprobs"); found != line.end() && !found->is_null()) {
     if (!found->is_array() || found->size() != row.completion.ids.size())
-      fail_line(where, "logprobs: give a list with a number or null for each of the {} completion_ids, or null",
+      fail_line(where,
+                "logprobs: give a list with a number or null for each of the {} completion_ids, or null",
                 row.completion.ids.size());
     for (const base::Json& value : *found)
       row.completion.log_probabilities.push_back(static_cast<float>(number_of(value, "logprobs", where)));
@@ -76,7 +78,8 @@ std::vector<ReplayedRow> Replay::take(std::string_view mode, int64_t generation,
   std::vector<ReplayedRow> rows;
   const auto count = std::ssize(prompts.ids);
   if (next_ + count > lines_->size())
-    fail_key(kReplay, "{}: {}: it has {} lines, and generation {} ({}) needs {} more: give a file of this run",
+    fail_key(kReplay,
+             "{}: {}: it has {} lines, and generation {} ({}) needs {} more: give a file of this run",
              kReplay, path_, lines_->size(), generation, mode, next_ + count - lines_->size());
   for (int64_t i = 0; i < count; ++i) {
     std::string where;

@@ -1,6 +1,6 @@
 #include "run/rollout/rollouts.h"
 
-#include "config/generation_kwargs.h"
+#include "config/trainer_generation.h"
 #include "run/complete/open_generator.h"
 #include "run/complete/request_options.h"
 #include "run/open_model.h"
@@ -14,8 +14,8 @@ RolloutParts parts_of(const config::OnlineArguments& online, std::shared_ptr<Tok
   parts.tokenizer = std::move(tokenizer);
   if (!online.replay_rollouts.empty()) parts.replay = std::make_unique<Replay>(online.replay_rollouts);
   if (!online.record_rollouts.empty()) parts.record = std::make_unique<Record>(online.record_rollouts);
-  parts.rewards = std::make_unique<Rewards>(
-      online, parts.replay ? parts.replay->rewards() : std::vector<std::string>());
+  parts.rewards =
+      std::make_unique<Rewards>(online, parts.replay ? parts.replay->rewards() : std::vector<std::string>());
   return parts;
 }
 
@@ -35,7 +35,11 @@ const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Mode
   const std::vector<int32_t> ends = end_tokens(model, parts_.tokenizer->get());
   const auto sampling = [&](bool evaluation) {
     engine::Sampling own =
-        request_options(config::trainer_sampling(options_.config, evaluation), *parts_.tokenizer).sampling;
+        request_options(
+            config::trainer_generation(options_.config, evaluation ? config::Completions::of_evaluation
+                                                                   : config::Completions::of_training),
+            *parts_.tokenizer)
+            .sampling;
     own.max_new_tokens = online.max_completion_length;
     own.log_probabilities = online.corrects_sampling || !online.record_rollouts.empty();
     own.own_end_ids = ends;

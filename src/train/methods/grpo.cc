@@ -1,7 +1,13 @@
 // Group relative policy optimisation and its kin (TRL's GRPOTrainer): a completion is as good as its reward
 // beside those of its group, and the policy's tokens follow.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "config/online_arguments.h"
-#include "loss/advantages.h"
+#include "loss/policy/advantages.h"
+#include "loss/policy/entropy_control.h"
+#include "loss/policy/importance.h"
 #include "train/online.h"
 #include "train/policy_loss.h"
 
@@ -46,18 +52,71 @@ loss::PolicyOptions policy_options(const config::OnlineArguments& a) {
   return options;
 }
 
+loss::ImportanceOptions importance_options(const config::OnlineArguments& a) {
+  using config::CorrectionMode;
+  loss::ImportanceOptions options;
+  switch (a.correction_mode) {
+    case CorrectionMode::token_truncate:
+      options.mode = loss::ImportanceMode::token_truncate;
+      break;
+    case CorrectionMode::token_mask:
+      options.mode = loss::ImportanceMode::token_mask;
+      break;
+    case CorrectionMode::sequence_truncate:
+      options.mode = loss::ImportanceMode::sequence_truncate;
+      break;
+    case CorrectionMode::sequence_mask:
+      options.mode = loss::ImportanceMode::sequence_mask;
+      break;
+  }
+  if (a.correction_min) options.least = *a.correction_min;
+  options.most = a.correction_max.value_or(std::numeric_limits<double>::infinity());
+  return options;
+}
+
+loss::RewardScale scale_of(config::ScaleRewards scale) {
+  if (scale == config::ScaleRewards::none) return loss::RewardScale::none;
+  return scale == config::ScaleRewards::batch ? loss::RewardScale::batch : loss::RewardScale::group;
+}
+
+// Log-probabilities of generation as a column; those that are not known are NaN.
+TokenRows sampling_of(const Rollout& rollout) {
+  TokenRows out;
+  for (const engine::Completion& own : rollout.completions) {
+    out.push_back(own.log_probabilities);
+    out.back().resize(own.ids.size(), std::nanf(""));
+  }
+  return out;
+}
+
+bool any_sampling(const Rollout& rollout) {
+  return std::ranges::any_of(rollout.completions,
+                             [](const auto& own) { return !own.log_probabilities.empty(); });
+}
+
 class Grpo final : public Online {
  public:
   explicit Grpo(const MethodContext& context)
       : Online(context, context.arguments.online.beta != 0), options_(policy_options(arguments())) {}
 
   void before_rewards(Rollout& rollout) override {
-    if (arguments().computes_old_logprobs)
-      rollout.token_columns.emplace("old", policy_log_probs(rollout));
-    if (arguments().beta != 0) rollout.token_columns.emplace("reference", reference_log_probs(rollout));
+    const config::OnlineArguments& own = arguments();
+    if (own.computes_old_logprobs) rollout.token_columns.emplace("old", policy_log_probs(rollout));
+    if ((own.corrects_sampling || own.off_policy_mask_threshold) && any_sampling(rollout)) {
+      rollout.token_columns.emplace("sampling", sampling_of(rollout));
+      if (own.corrects_sampling) add_importance(rollout);
+    }
+    if (own.beta != 0) rollout.token_columns.emplace("reference", reference_log_probs(rollout));
   }
 
-  void after_rewards(Rollout& rollout) override {}
+  void after_rewards(Rollout& rollout) override {
+    const config::OnlineArguments& own = arguments();
+    const loss::Rewards rewards = rewards_of(rollout);
+    const bool sums_first = own.multi_objective_aggregation == config::Aggregation::sum_then_normalize;
+    take(sums_first ? loss::grpo_advantages(rewards, scale_of(own.scale_rewards))
+                    : loss::gdpo_advantages(rewards),
+         rollout);
+  }
 
   std::unique_ptr<BatchLoss> loss(const MicroBatch& batch, std::span<const MicroBatch>,
                                   const Divisors& divisors) override {
@@ -66,6 +125,30 @@ class Grpo final : public Online {
   }
 
  private:
+  void add_importance(Rollout& rollout) const {
+    const TokenRows &old = rollout.token_columns.at("old"), &sampling = rollout.token_columns.at("sampling");
+    std::vector<int32_t> rows;
+    std::vector<float> of_policy, of_sampler;
+    const auto each = [&](const auto& body) {
+      for (size_t row = 0; row < rollout.completions.size(); ++row)
+        for (size_t t = 0; t < rollout.completions[row].ids.size(); ++t)
+          if (rollout.learned[row] != 0 && rollout.completions[row].counts(t)) body(row, t);
+    };
+    each([&](size_t row, size_t t) {
+      rows.push_back(static_cast<int32_t>(row));
+      of_policy.push_back(old[row][t]);
+      of_sampler.push_back(sampling[row][t]);
+    });
+    const loss::Importance importance = loss::importance_ratios(
+        {rollout.completions.size(), rows, of_policy, of_sampler}, importance_options(arguments()));
+    TokenRows ratios;
+    for (const engine::Completion& own : rollout.completions) ratios.emplace_back(own.ids.size(), 1.0f);
+    size_t next = 0;
+    each([&](size_t row, size_t t) { ratios[row][t] = importance.ratios[next++]; });
+    rollout.token_columns.emplace("importance", std::move(ratios));
+    for (const auto& [name, value] : importance.metrics) rollout.metrics.emplace_back(name, value);
+  }
+
   const loss::PolicyOptions options_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 // Collects the tokens of sequences.
 class CollectedTokens final : public engine::GenerationSink {
  public:
-  explicit CollectedTokens(size_t rows) : completions(rows) {}
+  explicit CollectedTokens(size_t count) : completions(count) {}
 
   bool on_token(int64_t sequence, const engine::Token& token) noexcept override {
     engine::Completion& own = completions[rows.at(sequence)];
