@@ -44,12 +44,12 @@ struct RlooOptions {
   bool normalize = false;                         // over all rows
 };
 // The divergence from the reference, old - reference log-probabilities.
-struct Divergence {
+struct ReferenceGap {
   std::span<const double> sums = {};  // by row, over its tokens; empty: there is no reference
   double tokens = 0;                  // of all rows
   double mean() const;                // by token: metric kl
 };
 // REINFORCE leave-one-out (Ahmadian et al. 2024): the difference to the mean of the group's other rows.
-Advantages rloo_advantages(const Rewards& rewards, const RlooOptions& options, const Divergence& divergence);
+Advantages rloo_advantages(const Rewards& rewards, const RlooOptions& options, const ReferenceGap& gap);
 
 }  // namespace trl::loss
