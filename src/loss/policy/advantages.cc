@@ -139,17 +139,17 @@ Advantages gdpo_advantages(const Rewards& rewards) {
   return out;
 }
 
-double KlSums::mean() const { return std::accumulate(sums.begin(), sums.end(), 0.0) / tokens; }
+double ReferenceGap::mean() const { return std::accumulate(sums.begin(), sums.end(), 0.0) / tokens; }
 
-Advantages rloo_advantages(const Rewards& rewards, const RlooOptions& options, const KlSums& divergence) {
+Advantages rloo_advantages(const Rewards& rewards, const RlooOptions& options, const ReferenceGap& gap) {
   const size_t rows = rows_of(rewards);
-  if (!divergence.sums.empty() && divergence.sums.size() != rows)
-    fail(Status::internal, "{} divergences of {} rows", divergence.sums.size(), rows);
+  if (!gap.sums.empty() && gap.sums.size() != rows)
+    fail(Status::internal, "{} divergences of {} rows", gap.sums.size(), rows);
   std::vector<double> values = weighted_sums(rewards, rewards.values);
   Advantages out = metrics_of(rewards, values);
   for (size_t r = 0; r < rows; ++r) {
     if (options.clip) values[r] = std::clamp(values[r], options.clip->first, options.clip->second);
-    if (!divergence.sums.empty()) values[r] -= options.beta * divergence.sums[r];
+    if (!gap.sums.empty()) values[r] -= options.beta * gap.sums[r];
   }
   out.frac_reward_zero_std = share_of_zero_groups(values, rewards.group);
   each_group(values, rewards.group, [](std::span<double> group) {

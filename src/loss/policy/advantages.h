@@ -31,8 +31,8 @@ enum class RewardScale : uint8_t {
   batch,  // the deviation of all rows (Hu et al. 2025)
   none,   // nothing (Liu et al. 2025)
 };
-// All functions below throw Error(internal) if the rows are not whole groups.
-// In groups of one, deviations count as 0.
+// Throws Error(internal), as all functions below, if the rows are not whole groups. A group of one has the
+// deviation 0.
 Advantages grpo_advantages(const Rewards& rewards, RewardScale scale);
 // GDPO (Liu et al. 2026): normalises each function in its groups, adds them up by weight, and normalises the
 // sums over all rows.
@@ -44,12 +44,12 @@ struct RlooOptions {
   bool normalize = false;                         // over all rows
 };
 // The divergence from the reference, old - reference log-probabilities.
-struct KlSums {
+struct ReferenceGap {
   std::span<const double> sums = {};  // by row, over its tokens; empty: there is no reference
   double tokens = 0;                  // of all rows
   double mean() const;                // by token: metric kl
 };
 // REINFORCE leave-one-out (Ahmadian et al. 2024): the difference to the mean of the group's other rows.
-Advantages rloo_advantages(const Rewards& rewards, const RlooOptions& options, const KlSums& divergence);
+Advantages rloo_advantages(const Rewards& rewards, const RlooOptions& options, const ReferenceGap& gap);
 
 }  // namespace trl::loss

@@ -45,7 +45,7 @@ Advantages advantages_of(const Json& c, const Rewards& rewards) {
              reference = tokens.of<double>(c["ref_per_token_logps"]);
   std::vector<double> sums(tokens.row_count);
   for (size_t t = 0; t < old.size(); ++t) sums[tokens.at[t].row] += old[t] - reference[t];
-  const KlSums divergence = {sums, static_cast<double>(old.size())};
+  const ReferenceGap divergence = {sums, static_cast<double>(old.size())};
   EXPECT_TRUE(test::close(divergence.mean(), c["metrics"]["kl"], test::limits::function));
   return rloo_advantages(rewards, o, divergence);
 }

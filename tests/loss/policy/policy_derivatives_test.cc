@@ -35,7 +35,7 @@ struct RandomBatch {
       if (with_old) old.push_back(near());
       if (options.beta != 0) reference.push_back(near());
       if (with_sampling) sampling.push_back(some(0.2) ? NAN : near());
-      if (with_importance) importance.push_back(static_cast<float>(number(0, 2)));
+      if (with_importance) importance.push_back(some(0.2) ? 0 : static_cast<float>(number(0, 2)));
     }
     scale = {number(1, 40), std::floor(number(1, 5)), std::floor(number(1, 5))};
   }

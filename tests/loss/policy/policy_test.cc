@@ -1,6 +1,7 @@
 // GRPO's losses against TRL's: values, gradients and metrics.
 #include "loss/policy/policy.h"
 
+#include <cmath>
 #include <map>
 
 #include "loss/recorded_metrics.h"
@@ -119,6 +120,25 @@ TEST(Policy, IsTrls) {
 TEST(Policy, IsTrlsOnline) {
   TRL_NEED_GOLDEN("losses/grpo_online.json");
   expect_as_recorded("losses/grpo_online.json", 51);
+}
+
+double phi_of(double log_prob, std::vector<float> importance) {
+  const std::vector<float> advantages = {1}, old(importance.size(), -1);
+  const std::vector<int32_t> rows(importance.size(), 0);
+  PolicyOptions o;
+  o.loss = PolicyLoss::vespo;
+  o.vespo_positive = {0.5, 1e-4};
+  const Policy policy(o, {.advantages = advantages, .rows = rows, .old = old, .importance = importance}, {});
+  const std::vector<double> log_probs(importance.size(), log_prob), entropies(importance.size(), 0);
+  return policy.metrics(log_probs, entropies).back().second;
+}
+
+// phi = w^k exp(lambda (1 - w)), k being 0.5 and lambda 1e-4.
+TEST(Policy, VespoBoundsLogarithms) {
+  EXPECT_NEAR(phi_of(-1, {0, 2, 2}), 2e-4 * std::exp(1e-4), 1e-10);  // each weight counts at least 1e-8,
+  EXPECT_NEAR(phi_of(-1, {0, 0.5}), 1e-4 * std::exp(1e-4), 1e-10);   // and so does their product
+  EXPECT_NEAR(phi_of(-41, {1}), 1e-4 * std::exp(1e-4), 1e-10);       // a ratio counts at least exp(-20),
+  EXPECT_EQ(phi_of(39, {1}), phi_of(19, {1}));                       // and at most exp(20)
 }
 
 }  // namespace
