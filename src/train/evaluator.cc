@@ -62,8 +62,11 @@ double loss_of(const Evaluation& evaluation, const std::vector<MicroBatch>& wind
     value += share.value;
     return true;
   });
-  means.add(batch.metrics);
-  means.add(loss->metrics());
+  means.add_known(batch.metrics);
+  if (evaluation.arguments.method->generates)
+    means.add_known(loss->metrics());
+  else
+    means.add(loss->metrics());
   return static_cast<double>(value);
 }
 

@@ -55,6 +55,7 @@ class Records {
   void log(telemetry::Record record, bool of_training = false);
   void measure_speed();  // since the previous record of training
   bool has_means() const;
+  void add_values(Means& means, const MethodMetrics& metrics) const;
   void write_means(telemetry::Record& record) const;
   int64_t tokens_seen(const MicroBatch& batch) const;
 

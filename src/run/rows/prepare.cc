@@ -93,7 +93,8 @@ std::unique_ptr<Batches> batches_as_read(const config::Config& config,
 // Prompts of training (RepeatSampler), or of an evaluation, which has them once, in an order of its own.
 std::shared_ptr<Prompts> prompts(const config::Config& config, const config::TrainingArguments& training,
                                  const Rows& dataset, data::PrepareContext& context, bool evaluation) {
-  const config::DataArguments arguments = config::data_arguments(dataset.apply_options(config));
+  config::DataArguments arguments = config::data_arguments(dataset.apply_options(config));
+  arguments.shuffle_dataset = false;  // prompts change their order from epoch to epoch instead
   context.arguments = &arguments;
   const config::OnlineArguments& online = training.online;
   data::RepeatOptions order;
