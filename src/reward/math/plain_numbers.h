@@ -1,0 +1,26 @@
+// Numbers and arithmetic within prose: 72, 1,234.5, 50%, $3, 48/2.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trl::reward::math {
+
+struct PlainValue {
+  size_t begin = 0, end = 0;
+  std::string text = {};    // of a number: without separators and leading zeros, with a point
+  bool arithmetic = false;  // text is an expression as it is written
+  bool percent = false;
+};
+
+// Return what begins exactly at a place: the start of the text, a space or a "=", after which the value
+// follows.
+std::optional<PlainValue> plain_number_at(std::string_view text, size_t place);
+// Digits and at least one of + - * / ^ ( ), followed by a space, punctuation or the end; at most 512 bytes.
+std::optional<PlainValue> plain_arithmetic_at(std::string_view text, size_t place);
+
+// Returns both kinds, each from left to right without overlaps.
+std::vector<PlainValue> plain_values(std::string_view text);
+
+}  // namespace trl::reward::math
