@@ -55,8 +55,9 @@ std::vector<Candidate> Candidates::hoped() {
   for (const size_t end : ends_of("final answer is")) {
     const size_t colon = end + (text_.substr(end).starts_with(':') ? 1 : 0);
     const size_t place = after_spaces(colon);
-    add_formula(found, end, place);
-    add_number(found, end, place > colon ? place - 1 : place);
+    const size_t space = place > colon ? place - 1 : place;  // a number begins with one, and [ ... ] too
+    if (add_formula(found, end, place) == 0) add_formula(found, end, space);
+    add_number(found, end, space);
   }
   std::erase_if(found, [&](const Candidate& candidate) {
     size_t at = candidate.end;
@@ -73,13 +74,16 @@ std::vector<Candidate> Candidates::final_answer() {
   for (const size_t begin : ends_of("final answer")) {
     if (begin < taken) continue;
     size_t characters = 0, spaces = 0;
+    const size_t line = std::min(text_.find('\n', begin), text_.size());
     for (size_t at = begin; at < text_.size() && characters - spaces <= kFar; ++at) {
       characters += is_inside_character(text_[at]) ? 0 : 1;
       spaces = is_space(text_[at]) ? spaces + 1 : 0;
       if (spaces == 0 || !std::string_view(small_).substr(at + 1).starts_with("is")) continue;
       const size_t colon = at + 3 + (text_.substr(at + 3).starts_with(':') ? 1 : 0);
-      taken = add_formula(out, begin, after_spaces(colon));
-      if (taken == 0) taken = add_number(out, begin, colon);
+      const size_t place = after_spaces(colon);
+      taken = add_formula(out, begin, place);
+      if (taken == 0 && place > colon) taken = add_formula(out, begin, place - 1);
+      if (taken == 0 && at < line) taken = add_number(out, begin, colon);
       if (taken != 0) break;
     }
   }

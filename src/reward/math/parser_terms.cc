@@ -66,12 +66,17 @@ Node Parser::products(bool functions) {
   Node left = signed_product(functions);
   while (true) {
     const bool times = take_sign("*") || take_command("times") || take_command("cdot");
-    if (!times && !take_sign("/") && !take_sign(":") && !take_command("div")) return left;
+    const bool remainder = !times && take_command("mod");
+    if (!times && !remainder && !take_sign("/") && !take_sign(":") && !take_command("div")) return left;
     Node right = checked(signed_product(functions));
     left = checked(std::move(left));
     link();
-    left =
-        times ? product_of(std::move(left), std::move(right)) : quotient(std::move(left), std::move(right));
+    if (times)
+      left = product_of(std::move(left), std::move(right));
+    else if (remainder)
+      left = function_node("mod", {std::move(left), std::move(right)});
+    else
+      left = quotient(std::move(left), std::move(right));
   }
 }
 

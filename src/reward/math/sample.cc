@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reward/math/sample_functions.h"
+#include "reward/math/sample_whole.h"
 
 namespace trl::reward::math {
 
@@ -16,11 +17,13 @@ namespace {
 constexpr std::array<uint64_t, kPoints> kPrimes = {4294967291, 4294967279, 4294967231,
                                                    4294967197, 4294967189, 4294967161};
 
-// FNV-1a.
+// FNV-1a, and the last steps of SplitMix64, without which names of one letter are near one another.
 uint64_t hash_of(std::string_view text, uint64_t seed) {
   uint64_t out = 14695981039346656037U + seed * 0x9e3779b97f4a7c15U;
   for (const char c : text) out = (out ^ static_cast<unsigned char>(c)) * 1099511628211U;
-  return out ^ (out >> 29);
+  out = (out ^ (out >> 30)) * 0xbf58476d1ce4e5b9U;
+  out = (out ^ (out >> 27)) * 0x94d049bb133111ebU;
+  return out ^ (out >> 31);
 }
 
 class Sampler {

@@ -1,7 +1,6 @@
 // Functions and powers of sampled values.
 #pragma once
 #include <limits>
-#include <optional>
 #include <span>
 #include <string_view>
 
@@ -17,8 +16,11 @@ Sample apply_function(std::string_view name, std::span<const Sample> arguments, 
 Sample raise(const Sample& base, const Sample& exponent, uint64_t prime);
 
 Sample undefined_sample();
-Sample integer_sample(int64_t value, uint64_t prime);
-// Returns the value if it is a whole number, with its residue, that fits 53 bits.
-std::optional<int64_t> whole_number(const Sample& sample, uint64_t prime);
+
+using Complex = std::complex<double>;
+// Removes the sign of a zero, which would choose the side of a branch cut.
+inline Complex positive_zero(Complex value) { return value + Complex(0.0, 0.0); }
+// Returns f at a value, with the change over its error as the error of the result.
+Sample at_value(Complex (*f)(Complex), const Sample& x);
 
 }  // namespace trl::reward::math
