@@ -11,15 +11,15 @@ namespace trl::reward {
 
 // Views that live as long as the call that is given them.
 struct Completion {
-  std::string_view text;                 // without special tokens; any bytes
+  std::string_view text = {};            // without special tokens; any bytes
   const base::Json* messages = nullptr;  // of a conversation: a list of {"role", "content"}; null: plain text
-  std::span<const int32_t> ids;          // of its tokens, up to the first end token
+  std::span<const int32_t> ids = {};     // of its tokens, up to the first end token
   const base::Json* prompt = nullptr;    // a string, or a list of messages
   const base::Json* columns = nullptr;   // the other columns of the prompt's row, as an object
 };
 
 struct RewardBatch {
-  std::span<const Completion> completions;
+  std::span<const Completion> completions = {};
   int64_t step = 0;  // global_step of the trainer
 };
 

@@ -83,7 +83,7 @@ std::vector<Candidate> Candidates::final_answer() {
       const size_t place = after_spaces(colon);
       taken = add_formula(out, begin, place);
       if (taken == 0 && place > colon) taken = add_formula(out, begin, place - 1);
-      if (taken == 0 && at < line) taken = add_number(out, begin, colon);
+      if (taken == 0 && at + 1 - spaces <= line) taken = add_number(out, begin, colon);
       if (taken != 0) break;
     }
   }

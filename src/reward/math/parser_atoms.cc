@@ -69,7 +69,8 @@ Node Parser::number() {
   std::optional<Number> number = parse_number(next().text);
   if (!number) throw Unreadable();
   Node node = number_node(std::move(*number));
-  if (dialect_ != Dialect::plain) subscript();  // of the base in which it is written: compared as digits
+  if (dialect_ == Dialect::plain) return node;
+  subscript();  // of the base in which it is written: compared as digits
   return take_sign("%") ? node_of(Kind::percent, {std::move(node)}) : node;
 }
 
@@ -84,7 +85,7 @@ std::string Parser::subscript() {
   if (!take_sign("_")) return {};
   const size_t from = at_;
   if (!take_sign("{")) {
-    next();
+    if (next().type == TokenType::end) throw Unreadable();
     return "_" + source(from, at_);
   }
   for (int depth = 1; depth > 0;) {

@@ -10,7 +10,7 @@ namespace trl::reward::math {
 
 namespace {
 
-constexpr size_t kMaxArithmetic = 512;
+constexpr size_t kMaxArithmetic = 256;
 constexpr std::string_view kOperators = "+-*/^()";
 constexpr auto kSigns = std::to_array<std::string_view>({"\u00d7", "\u00f7"});  // operators beyond ASCII
 constexpr auto kCurrencies =
@@ -132,12 +132,19 @@ std::optional<PlainValue> plain_arithmetic_at(std::string_view text, size_t plac
 
 std::vector<PlainValue> plain_values(std::string_view text) {
   std::vector<PlainValue> out;
-  for (const auto find : {plain_arithmetic_at, plain_number_at}) {
-    for (size_t place = 0; place < text.size();) {
-      std::optional<PlainValue> value = find(text, place);
-      place = value ? std::max(value->end, place + 1) : place + 1;
-      if (value) out.push_back(std::move(*value));
-    }
+  for (size_t place = 0; place < text.size();) {
+    std::optional<PlainValue> value = plain_number_at(text, place);
+    place = value ? value->end : place + 1;
+    if (value) out.push_back(std::move(*value));
+  }
+  size_t next_operator = 0;
+  for (size_t place = 0; place < text.size();) {
+    if (next_operator <= place) next_operator = text.find_first_of("+-*/^()\xc3", place + 1);
+    if (next_operator == kNone) break;
+    const bool near = next_operator - place < kMaxArithmetic;
+    std::optional<PlainValue> value = near ? plain_arithmetic_at(text, place) : std::nullopt;
+    place = value ? value->end : place + 1;
+    if (value) out.push_back(std::move(*value));
   }
   return out;
 }

@@ -17,7 +17,7 @@ struct PlainValue {
 // Return what begins exactly at a place: the start of the text, a space or a "=", after which the value
 // follows.
 std::optional<PlainValue> plain_number_at(std::string_view text, size_t place);
-// Digits and at least one of + - * / ^ ( ), followed by a space, punctuation or the end; at most 512 bytes.
+// Digits and at least one of + - * / ^ ( ), followed by a space, punctuation or the end; at most 256 bytes.
 std::optional<PlainValue> plain_arithmetic_at(std::string_view text, size_t place);
 
 // Returns both kinds, each from left to right without overlaps.
