@@ -9,7 +9,7 @@
 
 namespace trl::reward {
 
-// Views that live as long as the call that is given them.
+// Views, which live as long as the call that gets them.
 struct Completion {
   std::string_view text = {};            // without special tokens; any bytes
   const base::Json* messages = nullptr;  // of a conversation: a list of {"role", "content"}; null: plain text
@@ -23,14 +23,16 @@ struct RewardBatch {
   int64_t step = 0;  // global_step of the trainer
 };
 
-// One for each completion; NaN: none, which TRL calls None. Such a completion is not scored.
+// One number for each completion. NaN is TRL's None: the reward does not score this completion.
 using Rewards = std::vector<double>;
 
-// Counts since the reward was made; for a warning.
+// Counts since the reward was made, for a warning.
 struct Unread {
-  int64_t solutions = 0;  // no answer in them, or one that cannot be read
-  int64_t completions =
-      0;  // an answer that cannot be read: it counts as correct only if it has the solution's text
+  // Solutions without an answer, or with one that cannot be read.
+  int64_t solutions = 0;
+  // Completions with an answer that cannot be read: it counts as correct only if the solution has the same
+  // text.
+  int64_t completions = 0;
 };
 
 // exclusive: one call at a time.

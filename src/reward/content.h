@@ -1,4 +1,4 @@
-// What built-in rewards read of a completion.
+// Reads the parts of a completion that built-in rewards need.
 #pragma once
 #include <optional>
 #include <string_view>
@@ -8,7 +8,7 @@
 namespace trl::reward {
 
 // Returns the content of the first message, as TRL's functions read it, or the text of a completion without
-// messages. A content that is not text, as beside calls of tools, is empty.
+// messages. A content that is not a string, as in a message with calls of tools, counts as empty.
 std::string_view content_of(const Completion& completion);
 
 // Returns the column `solution`; nothing if it is null. Throws Error(invalid_config, key reward_funcs) if the

@@ -15,7 +15,7 @@ namespace trl::reward {
 
 namespace {
 
-// Gives out the arguments of a call by name, and refuses those that the function does not have.
+// Gives out the arguments of a call by name, and refuses unknown ones.
 class Arguments {
  public:
   Arguments(const RewardCall& call, std::vector<std::string_view> names) : call_(call) {

@@ -7,11 +7,11 @@
 
 namespace trl::reward {
 
-// spec: the name of a function of TRL, and arguments by name in parentheses where it takes any, as in
-// get_cosine_scaled_reward(max_len=100); they have TRL's defaults, and get_soft_overlong_punishment those of
-// TRL's command, 1280 and 256. Returns null for command:PROGRAM, which is not built in. Throws
+// spec: the name of a function of TRL, and its arguments by name in parentheses, if it has any, as in
+// get_cosine_scaled_reward(max_len=100). Defaults are TRL's; get_soft_overlong_punishment has those of TRL's
+// command, 1280 and 256. Returns null for command:PROGRAM, which is not built in. Throws
 // Error(invalid_config, key reward_funcs) for any other text: it names the functions, or the arguments of the
-// one that is named.
+// function that is named.
 std::unique_ptr<Reward> make_reward(std::string_view spec);
 
 }  // namespace trl::reward

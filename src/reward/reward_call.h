@@ -1,4 +1,4 @@
-// NAME(argument=value, ...) as it stands in reward_funcs.
+// An entry of reward_funcs, NAME(argument=value, ...), as a name and its arguments.
 #pragma once
 #include <optional>
 #include <string>

@@ -9,6 +9,7 @@ namespace trl::reward::math {
 
 namespace {
 
+constexpr size_t kMaxWords = 64;          // of one kind, from the right
 constexpr size_t kNear = 50, kFar = 100;  // characters between the words and the answer
 
 bool is_inside_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
@@ -20,8 +21,12 @@ Candidates::Candidates(std::string_view text, bool numbers)
 
 std::vector<size_t> Candidates::ends_of(std::string_view words) const {
   std::vector<size_t> out;
-  for (size_t at = small_.find(words); at != kNone; at = small_.find(words, at + words.size()))
+  for (size_t at = small_.rfind(words); at != kNone && out.size() < kMaxWords;
+       at = small_.rfind(words, at - 1)) {
     out.push_back(at + words.size());
+    if (at == 0) break;
+  }
+  std::ranges::reverse(out);
   return out;
 }
 

@@ -1,4 +1,4 @@
-// Places of a text where an answer may be, by the words before them.
+// Finds the places of a text that may hold the answer, by the words before them.
 #pragma once
 #include <string>
 #include <string_view>
@@ -13,7 +13,7 @@ struct Candidate {
   size_t begin = 0, end = 0;
   std::vector<Formula> formulas;  // none: a box or a number
   std::string_view boxed;         // from the first \boxed{ to the last }
-  PlainValue plain;               // a number or arithmetic, where both are empty
+  PlainValue plain;               // a number or arithmetic, if both are empty
 };
 
 class Candidates {
@@ -29,9 +29,10 @@ class Candidates {
   std::vector<Candidate> anywhere();
 
  private:
-  std::vector<size_t> ends_of(std::string_view words) const;  // in any case
+  // Returns the ends of the last places that have these words, in any case, from left to right.
+  std::vector<size_t> ends_of(std::string_view words) const;
   size_t after_spaces(size_t place) const;
-  // Append what is found and return its end, or 0.
+  // Append an answer that begins at the place, and return its end; return 0 if there is none.
   size_t add_formula(std::vector<Candidate>& out, size_t begin, size_t place);
   size_t add_number(std::vector<Candidate>& out, size_t begin, size_t place, bool before_equals = true);
   size_t add_first_formula(std::vector<Candidate>& out, size_t begin);

@@ -54,7 +54,7 @@ class Cleaner {
   void backslash() {
     const char next = at_ + 1 < in_.size() ? in_[at_ + 1] : '\0';
     if (is_letter(next)) return command();
-    if (next == '\\') {  // a line end, or a command whose backslash was doubled
+    if (next == '\\') {  // a line end, or a command with a doubled backslash
       const bool doubled = !has_rows_ && at_ + 2 < in_.size() && is_letter(in_[at_ + 2]);
       if (!doubled) out_ += "\\\\";
       at_ += doubled ? 1 : 2;
@@ -90,7 +90,7 @@ class Cleaner {
     out_ += shown;
   }
 
-  // Takes \text{ and }, \text{percent} and \text{ }, whose command is behind.
+  // Takes the braces of \text{ and }, \text{percent} and \text{ }.
   bool text_of_one_word() {
     size_t from = at_;
     while (from < in_.size() && is_space(in_[from])) ++from;

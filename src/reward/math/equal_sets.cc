@@ -38,7 +38,7 @@ bool same_in_any_order(const std::vector<Node>& solution, std::vector<Node> answ
 
 bool has_elements(const Node& node) { return node.kind == Kind::finite_set || node.kind == Kind::tuple; }
 
-// (1, 2) may be a pair where the other side is one.
+// Returns (1, 2) as a pair of numbers, for a comparison with a list.
 Node as_elements(const Node& node) {
   const bool pair = node.kind == Kind::interval && node.left_open && node.right_open;
   return pair ? node_of(Kind::tuple, node.children) : node;

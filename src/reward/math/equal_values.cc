@@ -16,7 +16,7 @@ bool has_symbols(const Node& node) {
          std::ranges::any_of(node.children, has_symbols);
 }
 
-// Returns the number itself, or the one of which it is a percentage.
+// Returns the number of a number or of a percentage of it.
 const Number* number_of(const Node& node) {
   if (node.kind == Kind::number) return &node.number;
   const bool percentage = node.kind == Kind::percent && node.children[0].kind == Kind::number;

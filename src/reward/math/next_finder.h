@@ -6,7 +6,7 @@ namespace trl::reward::math {
 
 class NextFinder {
  public:
-  // escaped: whether a needle behind a backslash counts.
+  // escaped: whether a needle counts if a backslash precedes it.
   NextFinder(std::string_view text, std::string_view needle, bool escaped = true)
       : text_(text), needle_(needle), escaped_(escaped) {}
 

@@ -1,4 +1,4 @@
-// What an answer says: a tree of numbers, symbols, functions, sets and relations.
+// Represents an answer as a tree of numbers, symbols, functions, sets and relations.
 #pragma once
 #include <string>
 #include <utility>
@@ -13,7 +13,7 @@ enum class Kind {
   constant,     // name: pi, e, i
   infinity,     // positive
   symbol,       // name, in small letters: x, x_1, alpha, the words of \text{...}
-  application,  // f(x): name is all of it as written; children are the arguments
+  application,  // f(x): name is the text of it; children are the arguments
   add,
   multiply,  // children in the order in which they are written
   divide,    // two children
@@ -54,7 +54,7 @@ inline Node function_node(std::string name, std::vector<Node> arguments) {
 
 bool is_set(const Node& node);         // everything from finite_set to difference, tuples included
 bool is_expression(const Node& node);  // neither a set nor a relation nor a matrix
-// Returns whether a value is named by symbols alone, as on the left of x = 5, f(x) = 5 and AB = 5.
+// Returns whether only symbols name a value, as on the left of x = 5, f(x) = 5 and AB = 5.
 bool is_name(const Node& node);
 // Returns 1 for infinity and its positive multiples, -1 for the negative ones, 0 for anything else.
 int infinite_sign(const Node& node);

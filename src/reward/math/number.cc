@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/text/number.h"
+#include "reward/math/characters.h"
 
 namespace trl::reward::math {
 
@@ -12,8 +13,6 @@ namespace {
 
 constexpr size_t kSmallDigits = 18;
 constexpr int64_t kMaxExponent = 100'000;  // of a decimal
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 std::optional<Number> reduced(bool negative, int64_t upper, int64_t lower) {
   const int64_t divisor = std::gcd(upper, lower);

@@ -25,14 +25,13 @@ bool is_integer(const Number& number);  // written as one: 4/2 is an integer, 2.
 std::optional<int64_t> small_integer(const Number& number);
 bool is_positive(const Number& number);
 
-// Return nothing where a part is not a small integer, a fraction has the denominator 0, or the result is
-// large.
+// Return nothing if a part is not a small integer, if a fraction has the denominator 0, or if the result is
+// too large.
 std::optional<Number> fraction(const Number& upper, const Number& lower);            // in lowest terms
 std::optional<Number> mixed_number(const Number& whole, const Number& fraction_of);  // 2 1/3 is 7/3
 
 double to_double(const Number& number);  // infinite where it is too large
-// Returns the value in the field of `prime` elements; nothing where the prime divides the denominator.
-// prime: below 2^32.
+// Returns the value modulo a prime below 2^32; nothing if the prime divides the denominator.
 std::optional<uint64_t> residue(const Number& number, uint64_t prime);
 
 uint64_t power_modulo(uint64_t base, uint64_t exponent, uint64_t prime);

@@ -19,8 +19,8 @@ inline constexpr int kMaxDepth = 96;        // of calls of the grammar: half as 
 inline constexpr int kMaxLinks = 256;       // quotients, powers and factorials
 inline constexpr size_t kMaxElements = 64;  // of a set, a tuple, a matrix
 
-// Returns nothing for a text that the grammar does not know, or that is beyond these limits. Takes time
-// proportional to the length. clean: what clean_latex returned, or plain arithmetic.
+// Returns nothing for a text outside the grammar or beyond these limits. Takes time proportional to its
+// length. clean: the result of clean_latex, or plain arithmetic.
 std::optional<Node> parse(std::string_view clean, Dialect dialect);
 
 }  // namespace trl::reward::math

@@ -1,4 +1,4 @@
-// The recursive descent behind parse(). A method throws Unreadable where the text is not of the grammar.
+// Implements parse() by recursive descent. Each method throws Unreadable for text outside the grammar.
 #pragma once
 #include <optional>
 #include <string>
@@ -50,7 +50,7 @@ class Parser {
   void powers(Node& base);
   Node exponent();
 
-  // parser_atoms.cc: what arithmetic is made of
+  // parser_atoms.cc and parser_commands.cc: numbers, symbols, groups, functions
   Node atom();
   Node number();
   Node letter();
@@ -67,7 +67,7 @@ class Parser {
   Node between(std::string_view function, std::string_view close);  // |x|, \lfloor x \rfloor
   Node matrix();
   Node braced();            // {x}
-  Node first_digit();       // of a number, whose other digits stay
+  Node first_digit();       // of a number, leaving its other digits
   std::string subscript();  // _1, _{12}, or nothing
 
   // tokens
@@ -86,7 +86,7 @@ class Parser {
   size_t at_ = 0;
   std::optional<Node> ahead_;  // the next factor, already read
   int depth_ = 0;
-  int links_ = 0;  // of chains that are nested in the tree though not in the text: a/b/c, x!!
+  int links_ = 0;  // nodes of a/b/c and x!!, whose tree is deeper than the text
   int bars_ = 0;   // open |
 };
 

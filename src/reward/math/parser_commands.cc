@@ -51,7 +51,7 @@ Node Parser::command() {
 
 Node Parser::fraction_of() {
   Node upper = at_sign("{") ? braced() : first_digit();
-  // \frac123 is 1/23 where braces may be missing
+  // \frac123 is 1/23 if braces may be missing
   Node lower = at_sign("{")                       ? braced()
                : peek().type != TokenType::number ? first_digit()
                : dialect_ == Dialect::lenient     ? number()

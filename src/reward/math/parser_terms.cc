@@ -8,7 +8,7 @@ namespace trl::reward::math {
 
 namespace {
 
-// Appends a factor to a product, whose factors stay in the order in which they are written.
+// Appends a factor, or the factors of a product, in the order in which they are written.
 void append_factor(std::vector<Node>& factors, Node node) {
   if (node.kind != Kind::multiply) return factors.push_back(std::move(node));
   for (Node& child : node.children) factors.push_back(std::move(child));
@@ -21,7 +21,7 @@ Node product_of(Node left, Node right) {
   return out;
 }
 
-// 2 1/3 with a fraction behind the integer is their sum.
+// Returns the sum of an integer and the fraction that follows it: 2\frac{1}{3}.
 std::optional<Node> mixed(const Node& whole, const Node& rest) {
   if (whole.kind != Kind::number || rest.kind != Kind::number || rest.number.denominator == 1)
     return std::nullopt;
@@ -143,7 +143,7 @@ bool Parser::take_power() {
 
 void Parser::powers(Node& base) {
   while (!ahead_ && take_power()) {
-    if (take_command("circ")) continue;  // degrees: the number alone counts
+    if (take_command("circ")) continue;  // degrees are numbers
     if (at_sign("{") && tokens_[at_ + 1].is(TokenType::command, "circ") &&
         tokens_[at_ + 2].is(TokenType::sign, "}")) {
       at_ += 3;

@@ -31,7 +31,7 @@ size_t digits_end(std::string_view text, size_t at) {
   return at;
 }
 
-// Returns the end of 1,234,567 or 1 234 567; `at` itself: there are no groups of three.
+// Returns the end of 1,234,567 or 1 234 567; `at` if there are no groups of three.
 size_t grouped_end(std::string_view text, size_t at) {
   const size_t first = digits_end(text, at);
   if (first == at || text[at] == '0') return at;
@@ -127,7 +127,7 @@ std::optional<PlainValue> plain_arithmetic_at(std::string_view text, size_t plac
   if (end == 0) return std::nullopt;
   std::string_view found = trimmed(text.substr(*start, end - *start));
   while (found.ends_with('.')) found.remove_suffix(1);  // the end of a sentence
-  return PlainValue{place, end, std::string(found), true, false};
+  return PlainValue{place, end, std::string(found), false};
 }
 
 std::vector<PlainValue> plain_values(std::string_view text) {

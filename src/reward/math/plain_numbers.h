@@ -9,15 +9,14 @@ namespace trl::reward::math {
 
 struct PlainValue {
   size_t begin = 0, end = 0;
-  std::string text = {};    // of a number: without separators and leading zeros, with a point
-  bool arithmetic = false;  // text is an expression as it is written
+  std::string text = {};  // arithmetic as it is written; a number without separators and leading zeros
   bool percent = false;
 };
 
-// Return what begins exactly at a place: the start of the text, a space or a "=", after which the value
-// follows.
+// Return the value after a place, which is the start of the text, a space or a "=".
 std::optional<PlainValue> plain_number_at(std::string_view text, size_t place);
-// Digits and at least one of + - * / ^ ( ), followed by a space, punctuation or the end; at most 256 bytes.
+// The latter takes digits and at least one of + - * / ^ ( ), followed by a space, punctuation or the end; at
+// most 256 bytes.
 std::optional<PlainValue> plain_arithmetic_at(std::string_view text, size_t place);
 
 // Returns both kinds, each from left to right without overlaps.

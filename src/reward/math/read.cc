@@ -42,7 +42,7 @@ std::optional<Node> grouped_number(std::string_view text) {
   return number_node(*number);
 }
 
-// Returns what follows the last "=" of a = b = c; all of the text if it has fewer of them or is a list.
+// Returns the text after the last "=" of a = b = c; all of the text if it is a list or has fewer equal signs.
 std::string_view last_side(std::string_view latex) {
   if (latex.find_first_of(",;") != std::string_view::npos) return latex;
   size_t count = 0, last = 0;

@@ -1,4 +1,4 @@
-// The answer within a text, found where math_verify 0.9 finds it when TRL's rewards call it.
+// Finds the answer within a text as math_verify 0.9 does when TRL's rewards call it.
 #pragma once
 #include <optional>
 #include <string>

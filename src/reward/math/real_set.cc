@@ -75,7 +75,7 @@ RealSet below_or_above(Relation relation, double bound) {
   }
 }
 
-// Returns those x for which all relations of a chain with x and constants hold.
+// Returns the solutions x of a chain of relations between x and constants.
 std::optional<RealSet> solutions(const Node& chain) {
   RealSet out = {{-kInfinity, kInfinity, true, true}};
   std::string variable;

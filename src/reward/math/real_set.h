@@ -1,4 +1,4 @@
-// Sets of real numbers as disjoint intervals.
+// Represents sets of real numbers as disjoint intervals.
 #pragma once
 #include <optional>
 #include <vector>
@@ -15,14 +15,14 @@ struct Piece {
 // Sorted; between two pieces there is a gap.
 using RealSet = std::vector<Piece>;
 
-// Returns the numbers of a set whose ends are constants, or those for which a relation such as 1 < x <= 2 or
-// x != 0 holds; nothing for any other.
+// Returns the numbers of a set with constant ends, or the solutions of a relation such as 1 < x <= 2 or x !=
+// 0; nothing for any other node.
 std::optional<RealSet> real_set(const Node& node);
 bool same_numbers(const RealSet& a, const RealSet& b);  // ends to nine digits
 
-// Returns a constant, which may be infinite; nothing for what is not real or has symbols.
+// Returns a constant, possibly infinite; nothing for a value that is not real or depends on a symbol.
 std::optional<double> constant_value(const Node& expression);
-// (2, 1) is a pair, because the interval would be empty.
+// Returns false for (2, 1), which is a pair, because the interval would be empty.
 bool can_be_interval(const Node& pair);
 
 }  // namespace trl::reward::math

@@ -61,7 +61,7 @@ std::optional<Regions::Found> Regions::brackets(size_t place, bool boxed) {
   return found;
 }
 
-// -\frac{1}{2}, whose parts are numbers.
+// Takes a fraction of two numbers without delimiters, such as -\frac{1}{2}.
 std::optional<Regions::Found> Regions::fraction(size_t place) const {
   size_t at = place + (text_[place] == '-' ? 1 : 0);
   if (!text_.substr(at).starts_with("\\frac{")) return std::nullopt;

@@ -23,7 +23,7 @@ class Regions {
  public:
   explicit Regions(std::string_view text);
 
-  // Returns what begins exactly at a place. boxed: every formula must have a \boxed{...} in it.
+  // Returns the region that begins exactly at a place. boxed: every formula must have a \boxed{...} in it.
   std::optional<Region> at(size_t place, bool boxed);
   std::vector<Region> all(bool boxed);  // from left to right, none overlapping
 

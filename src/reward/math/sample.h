@@ -1,4 +1,4 @@
-// The value of an expression where each symbol is some fixed number: what two expressions are compared by.
+// Evaluates expressions with a fixed number for each symbol, to compare two of them.
 #pragma once
 #include <complex>
 #include <cstdint>
@@ -8,14 +8,13 @@
 
 namespace trl::reward::math {
 
-// Points that differ in the numbers that symbols stand for. In the first all are positive, in the second
-// negative.
+// The points give different numbers to a symbol. In the first all are positive, in the second negative.
 inline constexpr int kPoints = 6;
 
 struct Sample {
-  std::complex<double> value;  // NaN where it is not defined
+  std::complex<double> value;  // NaN: not defined
   double error = 0;            // a bound of its rounding
-  // The value modulo a prime of the point, exact, where only + - * / and whole powers are used.
+  // The exact value modulo a prime of the point, if it has only + - * / and whole powers.
   std::optional<uint64_t> residue = {};
 };
 
@@ -24,8 +23,8 @@ Sample sample(const Node& expression, int point);
 
 bool is_defined(const Sample& sample);  // its value is finite
 
-// Returns whether two values at one point are the same: exactly where both have residues, up to their
-// rounding otherwise; nothing where that cannot be said.
+// Returns whether two values at one point are the same: exactly if both have residues, within their errors if
+// not; nothing if rounding has left too few digits, or a value is not defined.
 std::optional<bool> agree(const Sample& a, const Sample& b);
 
 }  // namespace trl::reward::math

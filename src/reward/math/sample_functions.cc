@@ -15,7 +15,7 @@ struct Function {
   Complex (*value)(Complex);
 };
 
-// The branches are those of SymPy: acot(x) = atan(1/x), and so on.
+// Has the branches of SymPy: acot(x) = atan(1/x), and so on.
 constexpr std::array kFunctions = {
     Function{"arccos", [](Complex x) { return std::acos(x); }},
     Function{"arccosh", [](Complex x) { return std::acosh(x); }},

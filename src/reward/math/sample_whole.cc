@@ -9,7 +9,7 @@ namespace trl::reward::math {
 namespace {
 
 constexpr double kLargestWhole = 9007199254740992.0;  // 2^53
-constexpr int64_t kLargestFactorial = 1000;           // whose residue is computed
+constexpr int64_t kLargestFactorial = 1000;           // with a residue
 
 Complex gamma_of(Complex x) {
   return x.imag() == 0 ? Complex(std::tgamma(x.real()), 0.0) : undefined_sample().value;

@@ -1,4 +1,4 @@
-// Functions of whole numbers, and of those between them where there is a continuation.
+// Functions of whole numbers; factorials and binomials are continued to all real numbers.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,7 +13,7 @@ Sample integer_sample(int64_t value, uint64_t prime);
 std::optional<int64_t> whole_number(const Sample& sample, uint64_t prime);
 
 Sample factorial(const Sample& x, uint64_t prime);  // gamma(x + 1)
-// n (n - 1) ... (n - k + 1) / k!, for any n where k is a small whole number; by factorials elsewhere.
+// Computes n (n - 1) ... (n - k + 1) / k! if k is a small whole number, and n! / (k! (n - k)!) if not.
 Sample binomial(const Sample& n, const Sample& k, uint64_t prime);
 Sample rounded(const Sample& x, bool up, uint64_t prime);
 Sample remainder(const Sample& a, const Sample& b, uint64_t prime);  // has the sign of b

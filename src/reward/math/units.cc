@@ -8,8 +8,8 @@ namespace trl::reward::math {
 
 namespace {
 
-// Units and counted things that may stand after a number, without the s or es of the plural. Letters that are
-// usual as variables (t, c, d) are not among them.
+// Units and counted things after a number, in the singular. Letters that are common variables (t, c, d) are
+// left out.
 constexpr auto kUnits = std::to_array<std::string_view>(
     {"acre",   "am",      "apple",   "cc",   "cent",   "cm",   "coin",    "cu",    "cube",  "cubic",  "day",
      "deg",    "degree",  "digit",   "dm",   "edge",   "feet", "ft",      "g",     "gal",   "gallon", "gm",

@@ -1,4 +1,4 @@
-// Texts that would take long if any step were quadratic, and bytes that are no text.
+// Texts that would take long if any step were quadratic, and bytes that are not UTF-8.
 #include <gtest/gtest.h>
 
 #include <ctime>
