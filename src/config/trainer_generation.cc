@@ -58,23 +58,6 @@ void take_evaluation(const Config& config, Config& out) {
   if (has(config, "num_sample_generations")) out.set(kTemperature, base::format_double(0.01 + 1e-7));
 }
 
-void refuse_greedy(const Config& config, const Config& out, Completions which) {
-  const int64_t count = completions_of_prompt(config, which);
-  if (count == 1 || out.get_double(kTemperature) != 0) return;
-  constexpr const char* kEval = "eval_temperature";
-  if (which == Completions::of_evaluation && config.get(kEval) == "0") {
-    fail_key(kEval,
-             "{}: 0 is refused with {} completions of each prompt, which would be equal: give {} above 0, or "
-             "num_generations_eval: 1",
-             kEval, count, kEval);
-  }
-  fail_key("generation_kwargs",
-           "generation_kwargs: greedy completions are refused, because the {} of a prompt would be equal: "
-           "leave out "
-           "do_sample: false and temperature: 0",
-           count);
-}
-
 }  // namespace
 
 int64_t completions_of_prompt(const Config& config, Completions which) {
@@ -103,7 +86,6 @@ Config trainer_generation(const Config& config, Completions which) {
                                                     ? "num_generations is the number of completions"
                                                     : "the trainer determines the number of completions"});
   if (which == Completions::of_evaluation) take_evaluation(config, out);
-  refuse_greedy(config, out, which);
   return out;
 }
 

@@ -39,7 +39,7 @@ Run::Run(Environment& environment, config::Config config, const Rows& train, con
   prompts_ = sample_prompts(options_.config, *tokenizer_);
   if (!prompts_.empty()) sample_request_ = sample_request(options_.config, *tokenizer_);
   rows_ = prepare(environment_, options_.config, arguments, tokenizer_->get(), train, eval);
-  if (rows_.train_prompts) rollouts_ = std::make_unique<Rollouts>(options_, rows_, tokenizer_);
+  if (rows_.train_prompts) rollouts_ = std::make_unique<Rollouts>(environment_, options_, rows_, tokenizer_);
   model_.embedding_rows = wanted_embedding_rows(options_.config, *tokenizer_);
   generation_ = generation_of(environment_, options_.config, prompts_);
   if (budget_) choose_way();

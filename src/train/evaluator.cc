@@ -122,6 +122,8 @@ telemetry::Record evaluate(const Evaluation& evaluation, engine::BatchSource& ro
   Batches batches(rows, evaluation.model.vocab_size, evaluation.share);
   const int64_t all = rows.rows(), batch_size = evaluation.arguments.per_device_eval_batch_size;
   EvaluationLoss loss;
+  // transformers does not see how many rows a batch of completions has: it takes a mean over batches.
+  const bool counts_batches = evaluation.arguments.method->generates;
   Means means;
   int64_t seen = 0;
   const auto tell = [&] {
@@ -133,7 +135,7 @@ telemetry::Record evaluate(const Evaluation& evaluation, engine::BatchSource& ro
     if (window.empty()) break;
     const double own = loss_of(evaluation, window, means);
     if (!std::isfinite(own) && evaluation.nonfinite) evaluation.nonfinite(own, window[0]);
-    loss.add(own, window[0].rows);
+    loss.add(own, counts_batches ? 1 : window[0].rows);
     seen += window[0].rows;
     tell();
     batches.window_done();

@@ -22,8 +22,8 @@ class Online : public Method, public RolloutMethod {
     return causal_.forward(batch, training, states);
   }
   std::string faulty_reference() final { return reference_ ? reference_->faulty_weight() : ""; }
-  void updated(int64_t step) final;
-  std::vector<optim::StateTensor> state(int64_t step) final;
+  void updated(int64_t step) override;
+  std::vector<optim::StateTensor> state(int64_t step) override;
 
  protected:
   // compares: it has a reference.

@@ -50,6 +50,10 @@ class PolicyTargets {
     return sum;
   }
   MethodMetrics metrics() const { return policy_.metrics(log_probs_, entropies_); }
+  void tell_entropy(const EntropyOf& entropy) const {
+    entropy(std::accumulate(entropies_.begin(), entropies_.end(), 0.0),
+            static_cast<double>(entropies_.size()));
+  }
 
  private:
   // Fills in places_ and rows_ at the first call.
@@ -101,11 +105,13 @@ class PolicyTerms final : public kernels::TargetLoss {
 class PolicyParts {
  public:
   PolicyParts(const Causal& causal, const loss::PolicyOptions& options, const MicroBatch& batch,
-              const Divisors& divisors, double steps_per_generation)
+              const Divisors& divisors, double steps_per_generation, const EntropyOf& entropy)
       : targets(options, batch, scale_of(batch, divisors, steps_per_generation)),
         causal_(causal),
         router_weight_(causal.router_weight() / divisors.batches),
-        by_entropy_(options.entropy_coef.value_or(0) != 0) {}
+        coefficient_(divisors.training ? options.entropy_coef : std::nullopt),
+        by_entropy_(options.entropy_coef.value_or(0) != 0),
+        entropy_(entropy) {}
 
   kernels::HeadOptions head_options(const model::Output& output) const {
     return causal_.options(output.head);
@@ -124,7 +130,9 @@ class PolicyParts {
   }
   MethodMetrics metrics() const {
     MethodMetrics all = targets.metrics();
+    if (coefficient_) all.emplace_back("entropy_coef", *coefficient_);
     if (router_loss_) all.emplace_back("aux_loss", *router_loss_);
+    if (entropy_) targets.tell_entropy(entropy_);
     return all;
   }
   size_t learned() const { return learned_; }
@@ -138,7 +146,9 @@ class PolicyParts {
  private:
   const Causal& causal_;
   const double router_weight_;
+  const std::optional<double> coefficient_;  // of the bonus in this step
   const bool by_entropy_;
+  const EntropyOf entropy_;
   std::deque<PolicyTerms> terms_;  // of each part; a graph refers to them
   size_t learned_ = 0;             // targets of the parts so far
   std::optional<double> router_loss_;
@@ -193,8 +203,8 @@ class MeasuredPolicyLoss final : public WeighedLoss {
 
 std::unique_ptr<BatchLoss> policy_loss(const Causal& causal, const loss::PolicyOptions& options,
                                        const MicroBatch& batch, const Divisors& divisors,
-                                       double steps_per_generation) {
-  auto parts = std::make_unique<PolicyParts>(causal, options, batch, divisors, steps_per_generation);
+                                       double steps_per_generation, const EntropyOf& entropy) {
+  auto parts = std::make_unique<PolicyParts>(causal, options, batch, divisors, steps_per_generation, entropy);
   if (parts->targets.policy().by_token()) return std::make_unique<TokenPolicyLoss>(std::move(parts));
   return std::make_unique<MeasuredPolicyLoss>(std::move(parts));
 }

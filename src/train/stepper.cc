@@ -83,6 +83,7 @@ void Stepper::begin(std::span<const MicroBatch> window, const StepPlace& place) 
   place_ = place;
   learned_ = {};
   begin_collecting();
+  method_->begin_window();
   divisors_ = method_->divisors(window, true);
 }
 

@@ -50,7 +50,8 @@ ReplayedRow row_of(const base::Json& line, const std::string& where) {
   }
   if (const auto found = line.find("rewards"); found != line.end() && !found->is_null()) {
     if (!found->is_object()) fail_line(where, "rewards: give a mapping from names to numbers");
-    for (const auto& [name, value] : found->items()) row.rewards[name] = number_of(value, "rewards", where);
+    for (const auto& [name, value] : found->items())
+      row.rewards.emplace_back(name, number_of(value, "rewards", where));
   }
   return row;
 }

@@ -1,10 +1,10 @@
 // replay_rollouts: completions, and rewards, that were recorded in a file, a line for each.
 #pragma once
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json/json.h"
@@ -15,7 +15,7 @@ namespace trl::run {
 
 struct ReplayedRow {
   engine::Completion completion;
-  std::map<std::string, double> rewards;  // by name; NaN: none
+  std::vector<std::pair<std::string, double>> rewards;  // by name; NaN: none
 };
 
 // Training and evaluation take lines from the same place on.

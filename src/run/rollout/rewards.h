@@ -1,9 +1,8 @@
-// The rewards of a run's completions: of a reward model, of functions that ship with the library, of the
-// host, and of a file that is replayed.
+// The rewards of a run's completions, in this order: of a reward model, of reward_funcs, of the host, and of
+// a file that is replayed.
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,33 +10,49 @@
 #include "base/json/json.h"
 #include "config/online_arguments.h"
 #include "engine/engine.h"
+#include "reward/batch.h"
+#include "run/environment.h"
 #include "run/rollout/replay.h"
 #include "run/tokenizer.h"
 
 namespace trl::run {
 
-// The completions of a generation, with texts.
-struct Answers {
-  std::string_view mode;  // train or eval
-  int64_t generation = 0;
-  const engine::PromptRows* prompts = nullptr;
-  std::span<const std::shared_ptr<const base::Json>> columns;  // the row of each prompt
-  std::span<const engine::Completion> completions;
-  std::vector<std::string> texts;  // without special tokens
+// The completions of a generation, as reward functions take them.
+class Answers {
+ public:
+  Answers(std::string_view mode, std::span<const std::shared_ptr<const base::Json>> rows,
+          std::span<const engine::Completion> completions, const Tokenizer& tokenizer);
+  std::string_view mode() const { return mode_; }  // train or eval
+  reward::RewardBatch batch() const { return {items_}; }
+  size_t size() const { return items_.size(); }
+
+ private:
+  const std::string_view mode_;
+  std::vector<base::Json> columns_;   // of each row but its prompt; those of a group are one
+  std::vector<std::string> texts_;    // without special tokens
+  std::vector<base::Json> messages_;  // of conversations
+  std::vector<reward::Completion> items_;
 };
 
-class Rewards {
+class RewardFunctions {
  public:
-  // replayed: rewards by these names come from a file.
-  Rewards(const config::OnlineArguments& arguments, std::vector<std::string> replayed);
+  // Throws Error(invalid_config) for a name that is not known. replay: nullable; it says which rewards come
+  // from its file.
+  RewardFunctions(Environment& environment, const config::RunOptions& options, const Replay* replay);
+  ~RewardFunctions();
+  // Adds a function of the host, whose name is its metrics'. Throws Error(invalid_argument) for a name that
+  // is taken.
+  void add(std::unique_ptr<reward::Reward> function);
   // Throws Error(invalid_config) if there is no reward, or another number of weights.
   void check() const;
-  // replayed: the rows of the file, or empty.
+  // replayed: a row of the file for each completion, or empty.
   engine::Rewards score(const Answers& answers, std::span<const ReplayedRow> replayed);
 
  private:
   const config::OnlineArguments arguments_;
-  const std::vector<std::string> replayed_;
+  std::vector<std::unique_ptr<reward::Reward>> functions_;
+  std::vector<std::string> replayed_;  // names of the file
+  size_t given_ = 0;                   // functions of the options
 };
 
 }  // namespace trl::run

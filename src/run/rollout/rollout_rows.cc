@@ -37,9 +37,7 @@ int32_t RolloutRows::complete(std::vector<engine::Completion>* completions,
 int32_t RolloutRows::reward(std::span<const engine::Completion> completions, engine::Rewards* rewards,
                             engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
-    Answers answers{mode_, made_, &prompts_->rows(), prompts_->columns(), completions, {}};
-    for (const engine::Completion& own : completions)
-      answers.texts.push_back(parts_.tokenizer->get().decode(own.ids, true));
+    const Answers answers(mode_, prompts_->columns(), completions, *parts_.tokenizer);
     *rewards = parts_.rewards->score(answers, replayed_);
     return Status::ok;
   });

@@ -16,7 +16,7 @@ namespace trl::run {
 struct RolloutParts {
   std::unique_ptr<Replay> replay;
   std::unique_ptr<Record> record;
-  std::unique_ptr<Rewards> rewards;
+  std::unique_ptr<RewardFunctions> rewards;
   std::shared_ptr<Tokenizer> tokenizer;
 };
 

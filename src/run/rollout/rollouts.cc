@@ -9,22 +9,23 @@ namespace trl::run {
 
 namespace {
 
-RolloutParts parts_of(const config::OnlineArguments& online, std::shared_ptr<Tokenizer> tokenizer) {
+RolloutParts parts_of(Environment& environment, const config::RunOptions& options,
+                      std::shared_ptr<Tokenizer> tokenizer) {
+  const config::OnlineArguments& online = options.arguments.online;
   RolloutParts parts;
   parts.tokenizer = std::move(tokenizer);
   if (!online.replay_rollouts.empty()) parts.replay = std::make_unique<Replay>(online.replay_rollouts);
   if (!online.record_rollouts.empty()) parts.record = std::make_unique<Record>(online.record_rollouts);
-  parts.rewards =
-      std::make_unique<Rewards>(online, parts.replay ? parts.replay->rewards() : std::vector<std::string>());
+  parts.rewards = std::make_unique<RewardFunctions>(environment, options, parts.replay.get());
   return parts;
 }
 
 }  // namespace
 
-Rollouts::Rollouts(const config::RunOptions& options, const Prepared& prepared,
+Rollouts::Rollouts(Environment& environment, const config::RunOptions& options, const Prepared& prepared,
                    std::shared_ptr<Tokenizer> tokenizer)
     : options_(options),
-      parts_(parts_of(options.arguments.online, std::move(tokenizer))),
+      parts_(parts_of(environment, options, std::move(tokenizer))),
       train_("train", prepared.train_prompts, parts_) {
   if (prepared.eval_prompts) eval_.emplace("eval", prepared.eval_prompts, parts_);
 }

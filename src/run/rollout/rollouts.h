@@ -14,7 +14,9 @@ namespace trl::run {
 class Rollouts {
  public:
   // prepared: of a method that writes completions.
-  Rollouts(const config::RunOptions& options, const Prepared& prepared, std::shared_ptr<Tokenizer> tokenizer);
+  Rollouts(Environment& environment, const config::RunOptions& options, const Prepared& prepared,
+           std::shared_ptr<Tokenizer> tokenizer);
+  RewardFunctions& rewards() { return *parts_.rewards; }
   // Returns the specification, which is valid while this lives. model: the one that is trained.
   const engine::RolloutSpec& spec(Environment& environment, engine::Model& model);
 

@@ -95,6 +95,7 @@ std::shared_ptr<Prompts> prompts(const config::Config& config, const config::Tra
                                  const Rows& dataset, data::PrepareContext& context, bool evaluation) {
   config::DataArguments arguments = config::data_arguments(dataset.apply_options(config));
   arguments.shuffle_dataset = false;  // prompts change their order from epoch to epoch instead
+  arguments.chat_template_kwargs = training.online.chat_template_kwargs;
   context.arguments = &arguments;
   const config::OnlineArguments& online = training.online;
   data::RepeatOptions order;

@@ -94,10 +94,55 @@ bool any_sampling(const Rollout& rollout) {
                              [](const auto& own) { return !own.log_probabilities.empty(); });
 }
 
+// The coefficient of the entropy bonus, whose state is a tensor, so that a checkpoint keeps it.
+class KeptControl {
+ public:
+  explicit KeptControl(const config::OnlineArguments& a)
+      : options_{a.entropy_coef, a.entropy_coef_min, a.entropy_coef_max, a.entropy_coef_delta,
+                 a.entropy_target},
+        state_(at::empty({2}, at::kDouble)) {
+    keep(loss::EntropyControl(options_));
+  }
+  double applied() const { return control().applied(); }
+  void begin_window() { sum_ = tokens_ = 0; }
+  void add(double sum, double tokens) {
+    sum_ += sum;
+    tokens_ += tokens;
+  }
+  void end_step() {
+    loss::EntropyControl now = control();
+    now.add(sum_, tokens_);
+    now.end_step();
+    keep(now);
+  }
+  const at::Tensor& state() const { return state_; }  // the coefficient, and the last entropy; NaN: none
+
+ private:
+  loss::EntropyControl control() const {
+    const double *const values = state_.data_ptr<double>(), last = values[1];
+    loss::EntropyControl control(options_);
+    control.restore({{"entropy_coef", values[0]},
+                     {"last_world_entropy", std::isnan(last) ? base::Json() : base::Json(last)}},
+                    "the entropy coefficient");
+    return control;
+  }
+  void keep(const loss::EntropyControl& control) {
+    const base::Json now = control.state(), &last = now["last_world_entropy"];
+    state_.data_ptr<double>()[0] = now["entropy_coef"];
+    state_.data_ptr<double>()[1] = last.is_null() ? std::nan("") : last.get<double>();
+  }
+
+  const loss::EntropyOptions options_;
+  const at::Tensor state_;
+  double sum_ = 0, tokens_ = 0;  // of the window
+};
+
 class Grpo final : public Online {
  public:
   explicit Grpo(const MethodContext& context)
-      : Online(context, context.arguments.online.beta != 0), options_(policy_options(arguments())) {}
+      : Online(context, context.arguments.online.beta != 0), options_(policy_options(arguments())) {
+    if (arguments().use_adaptive_entropy) control_.emplace(arguments());
+  }
 
   void before_rewards(Rollout& rollout) override {
     const config::OnlineArguments& own = arguments();
@@ -120,8 +165,26 @@ class Grpo final : public Online {
 
   std::unique_ptr<BatchLoss> loss(const MicroBatch& batch, std::span<const MicroBatch>,
                                   const Divisors& divisors) override {
-    return policy_loss(causal(), options_, batch, divisors,
-                       static_cast<double>(arguments().steps_per_generation));
+    loss::PolicyOptions options = options_;
+    EntropyOf entropy;
+    if (control_) options.entropy_coef = control_->applied();
+    if (control_ && divisors.training)
+      entropy = [this](double sum, double tokens) { control_->add(sum, tokens); };
+    return policy_loss(causal(), options, batch, divisors,
+                       static_cast<double>(arguments().steps_per_generation), entropy);
+  }
+
+  void begin_window() override {
+    if (control_) control_->begin_window();
+  }
+  void updated(int64_t step) override {
+    Online::updated(step);
+    if (control_) control_->end_step();
+  }
+  std::vector<optim::StateTensor> state(int64_t step) override {
+    std::vector<optim::StateTensor> all = Online::state(step);
+    if (control_) all.push_back({"entropy_control", control_->state()});
+    return all;
   }
 
  private:
@@ -150,6 +213,7 @@ class Grpo final : public Online {
   }
 
   const loss::PolicyOptions options_;
+  std::optional<KeptControl> control_;  // use_adaptive_entropy
 };
 
 }  // namespace
