@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -98,7 +100,7 @@ std::string Parser::subscript() {
 
 Node Parser::symbol(std::string name) { return name_node(Kind::symbol, name + subscript()); }
 
-Node Parser::called(Node name) {
+Node Parser::called(const Node& name) {
   const size_t from = at_;
   next();
   const Token& first = peek();

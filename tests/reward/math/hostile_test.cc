@@ -1,6 +1,8 @@
 // Texts that would take long if any step were quadratic, and bytes that are not UTF-8.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <ctime>
 #include <random>
 #include <string>
