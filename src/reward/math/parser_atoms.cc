@@ -98,7 +98,7 @@ std::string Parser::subscript() {
   return "_" + source(from + 1, at_ - 1);
 }
 
-Node Parser::symbol(std::string name) { return name_node(Kind::symbol, name + subscript()); }
+Node Parser::symbol(const std::string& name) { return name_node(Kind::symbol, name + subscript()); }
 
 Node Parser::called(const Node& name) {
   const size_t from = at_;
