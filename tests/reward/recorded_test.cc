@@ -118,13 +118,14 @@ const std::vector<Difference> kDifferences = {
     {"$x=\\frac{1}{2}$", "\\boxed{2x=1}", 1},
     // an intersection is computed
     {"$(1,3)\\cap(2,4)$", "\\boxed{(2,3)}", 1},
-    // a b is not a unit, and true is a word like any other
+    // ab is not a unit, and true is a word like any other
     {"$\\ln(ab)$", "\\boxed{\\ln ab}", 1},
     {"$\\text{True}$", "\\boxed{true}", 1},
     // signs beyond ASCII in plain arithmetic
     {"16\u00f72", "\\boxed{8}", 1},
     {"4\u00d72", "\\boxed{8}", 1},
-    // integrals and derivatives are not read
+    // integrals, limits and derivatives are not read
+    {"$\\lim_{x\\to 0} x$", "\\boxed{0}", 0},
     {"$\\int_0^1 x dx$", "\\boxed{\\frac{1}{2}}", 0},
     {"$\\frac{d}{dx}x^2$", "\\boxed{2x}", 0},
 };

@@ -30,8 +30,8 @@ constexpr std::string_view kDelimiters = "()[]{}|";
 
 class Cleaner {
  public:
-  explicit Cleaner(std::string_view latex)
-      : in_(latex), has_rows_(latex.find("matrix") != std::string_view::npos) {}
+  Cleaner(std::string_view latex, Dialect dialect)
+      : in_(latex), dialect_(dialect), has_rows_(latex.find("matrix") != kNone) {}
 
   std::string run() {
     while (at_ < in_.size()) step();
@@ -77,7 +77,7 @@ class Cleaner {
       const std::string_view rest = in_.substr(end);
       const bool brace = rest.starts_with("\\{") || rest.starts_with("\\}");
       const bool word = rest.size() > 1 && rest[0] == '\\' && is_letter(rest[1]);
-      if (brace || word || (!rest.empty() && kDelimiters.find(rest[0]) != std::string_view::npos)) {
+      if (brace || word || (!rest.empty() && kDelimiters.find(rest[0]) != kNone)) {
         at_ = end;
         return;
       }
@@ -96,7 +96,7 @@ class Cleaner {
     while (from < in_.size() && is_space(in_[from])) ++from;
     if (from >= in_.size() || in_[from] != '{') return false;
     const size_t end = in_.find('}', from);
-    if (end == std::string_view::npos) return false;
+    if (end == kNone) return false;
     const std::string_view inner = trimmed(in_.substr(from + 1, end - from - 1));
     const auto found = std::ranges::find(kWords, inner, &Replacement::name);
     if (!inner.empty() && found == kWords.end()) return false;
@@ -111,7 +111,7 @@ class Cleaner {
     at_ += name.size();
     if (found != kWords.end())
       put_word(found->text);
-    else if (name == "sqrt" && out_.ends_with(' '))
+    else if (name == "sqrt" && (out_.ends_with(' ') || dialect_ == Dialect::lenient))
       out_ += "\\sqrt";
     else
       out_ += name;
@@ -129,13 +129,14 @@ class Cleaner {
 
   bool comma_in_braces() {
     const size_t end = in_.find('}', at_);
-    if (end == std::string_view::npos || trimmed(in_.substr(at_ + 1, end - at_ - 1)) != ",") return false;
+    if (end == kNone || trimmed(in_.substr(at_ + 1, end - at_ - 1)) != ",") return false;
     out_ += ',';
     at_ = end + 1;
     return true;
   }
 
   std::string_view in_;
+  Dialect dialect_;
   bool has_rows_;
   size_t at_ = 0;
   std::string out_;
@@ -143,8 +144,8 @@ class Cleaner {
 
 }  // namespace
 
-std::string clean_latex(std::string_view latex) {
-  const std::string clean = Cleaner(latex).run();
+std::string clean_latex(std::string_view latex, Dialect dialect) {
+  const std::string clean = Cleaner(latex, dialect).run();
   return std::string(trimmed(without_units(trimmed(clean))));
 }
 

@@ -3,11 +3,14 @@
 #include <string>
 #include <string_view>
 
+#include "reward/math/parse.h"
+
 namespace trl::reward::math {
 
 // Turns \dfrac into \frac, fonts into \text, "and" and "or" into a comma, "percent" into \%, {,} into a
 // comma; drops \left and \right, dollars, quotes, \displaystyle, and units at the end.
-std::string clean_latex(std::string_view latex);
+// lenient: sqrt(2) is \sqrt(2).
+std::string clean_latex(std::string_view latex, Dialect dialect);
 
 // Removes units: all from the first \text{...} on, if the LaTeX ends with a text, and then up to two words
 // such as cm or hours. Keeps LaTeX that would become empty.

@@ -17,7 +17,7 @@ enum class Dialect {
 inline constexpr size_t kMaxAnswer = 2048;  // bytes; a longer answer is not read
 inline constexpr int kMaxDepth = 96;        // of calls of the grammar: half as many nested groups
 inline constexpr int kMaxLinks = 256;       // quotients, powers and factorials
-inline constexpr size_t kMaxElements = 64;  // of a set, a tuple, a matrix
+inline constexpr size_t kMaxElements = 32;  // of a set, a tuple, a matrix
 
 // Returns nothing for a text outside the grammar or beyond these limits. Takes time proportional to its
 // length. clean: the result of clean_latex, or plain arithmetic.

@@ -54,8 +54,8 @@ class Parser {
   Node atom();
   Node number();
   Node letter();
-  Node symbol(std::string name);  // with its subscript
-  Node called(Node name);         // f(x); for x(x + 1) it leaves the group in ahead_ and returns x
+  Node symbol(const std::string& name);  // with its subscript
+  Node called(const Node& name);         // f(x); for x(x + 1) it leaves the group in ahead_ and returns x
   Node command();
   Node fraction_of();
   Node binomial();

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -96,9 +98,9 @@ std::string Parser::subscript() {
   return "_" + source(from + 1, at_ - 1);
 }
 
-Node Parser::symbol(std::string name) { return name_node(Kind::symbol, name + subscript()); }
+Node Parser::symbol(const std::string& name) { return name_node(Kind::symbol, name + subscript()); }
 
-Node Parser::called(Node name) {
+Node Parser::called(const Node& name) {
   const size_t from = at_;
   next();
   const Token& first = peek();

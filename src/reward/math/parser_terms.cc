@@ -123,7 +123,7 @@ Node Parser::factor() {
   const bool named = type == TokenType::letter || type == TokenType::word || type == TokenType::command;
   const bool is_new = !ahead_;
   Node base = is_new ? atom() : *std::exchange(ahead_, std::nullopt);
-  if (is_new && named && base.kind == Kind::symbol && at_sign("(")) base = called(std::move(base));
+  if (is_new && named && base.kind == Kind::symbol && at_sign("(")) base = Node(called(base));
   powers(base);
   while (!ahead_ && take_sign("!")) {
     link();

@@ -65,9 +65,11 @@ std::optional<Node> parse_formula(std::string_view clean, Dialect dialect) {
 Reading read_formula(std::string_view latex, bool percent, Dialect dialect) {
   if (latex.size() > kMaxAnswer) return {std::nullopt, std::string(latex)};
   Reading out;
-  out.text = clean_latex(latex);
+  out.text = clean_latex(latex, dialect);
   out.value = parse_formula(out.text, dialect);
   if (out.value && percent) out.value = node_of(Kind::percent, {std::move(*out.value)});
+  const bool repaired = dialect == Dialect::lenient && out.value && !parse_formula(out.text, Dialect::latex);
+  if (repaired) out.text.clear();  // in a completion the same text is an error
   return out;
 }
 
@@ -109,6 +111,10 @@ void sort_from_right(std::vector<Candidate>& candidates) {
   });
 }
 
+bool is_within(const Candidate& number, const Candidate& formula) {
+  return !number.plain.text.empty() && number.begin >= formula.begin && number.end <= formula.end;
+}
+
 void append(std::vector<Candidate>& all, std::vector<Candidate> more) {
   all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
@@ -118,6 +124,7 @@ void append(std::vector<Candidate>& all, std::vector<Candidate> more) {
 std::optional<Reading> read_solution(std::string_view text) {
   Candidates places(text, true);
   std::optional<Reading> out;
+  std::vector<Candidate> unread;  // formulas with commands; a number within one is not the answer
   for (int group = 0; group < 5; ++group) {
     std::vector<Candidate> found;
     if (group == 0) found = places.hoped();
@@ -127,10 +134,13 @@ std::optional<Reading> read_solution(std::string_view text) {
     if (group == 4) found = places.anywhere();
     sort_from_right(found);
     for (size_t i = 0; i < std::min(found.size(), kMaxTries); ++i) {
+      if (std::ranges::any_of(unread, [&](const Candidate& formula) { return is_within(found[i], formula); }))
+        continue;
       Reading reading = read_candidate(found[i], Dialect::lenient);
       if (!out || out->text.empty()) out = {std::nullopt, reading.text};
       out->value = std::move(reading.value);
       if (out->value) return out;
+      if (reading.text.find('\\') != kNone) unread.push_back(found[i]);
     }
   }
   return out && !out->text.empty() ? out : std::nullopt;

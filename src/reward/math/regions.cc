@@ -95,7 +95,7 @@ size_t Regions::after_percent(size_t place, bool& percent) const {
     percent = true;
     return at + word.size();
   }
-  return place;
+  return at;
 }
 
 std::optional<Regions::Found> Regions::one(size_t place, bool boxed) {

@@ -38,7 +38,7 @@ class Regions {
   std::optional<Found> dollars(size_t place, bool boxed);
   std::optional<Found> brackets(size_t place, bool boxed);
   std::optional<Found> fraction(size_t place) const;
-  size_t after_percent(size_t place, bool& percent) const;
+  size_t after_percent(size_t place, bool& percent) const;  // and after spaces, which belong to a formula
   size_t after_spaces(size_t place) const;
   bool holds_box(size_t begin, size_t end);
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "reward/math/parse.h"
 #include "reward/math/real_set.h"
 #include "reward/math/sample.h"

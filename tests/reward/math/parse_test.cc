@@ -163,8 +163,8 @@ TEST(Parse, Limits) {
   EXPECT_TRUE(parse("1" + repeated("/2", 200), Dialect::latex));
   EXPECT_FALSE(parse("1" + repeated("/2", 300), Dialect::latex));
   EXPECT_FALSE(parse("1" + repeated("!", 300), Dialect::latex));
-  EXPECT_TRUE(parse("1" + repeated(",1", 63), Dialect::latex));
-  EXPECT_FALSE(parse("1" + repeated(",1", 64), Dialect::latex));
+  EXPECT_TRUE(parse("1" + repeated(",1", 31), Dialect::latex));
+  EXPECT_FALSE(parse("1" + repeated(",1", 32), Dialect::latex));
   EXPECT_TRUE(parse(repeated("1", kMaxAnswer), Dialect::latex));
   EXPECT_FALSE(parse(repeated("1", kMaxAnswer + 1), Dialect::latex));
 }

@@ -1,6 +1,7 @@
 // Where an answer is found, and what is read there.
 #include "reward/math/read.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "reward/math/boxed.h"
@@ -76,33 +77,37 @@ TEST(PlainNumbers, WhatIsArithmetic) {
   EXPECT_EQ(text_of("12"), "none");
 }
 
+std::string clean(std::string_view latex) { return clean_latex(latex, Dialect::latex); }
+
 TEST(Clean, LookAndWords) {
-  EXPECT_EQ(clean_latex("\\dfrac{1}{2}"), "\\frac{1}{2}");
-  EXPECT_EQ(clean_latex("\\left( 1{,}2 \\right]"), "( 1,2 ]");
-  EXPECT_EQ(clean_latex("\\left\\{1\\right\\}"), "\\{1\\}");
-  EXPECT_EQ(clean_latex("$\\$5$"), "5");
-  EXPECT_EQ(clean_latex("1 and 2 or 3"), "1, 2, 3");
-  EXPECT_EQ(clean_latex("1, and 2"), "1, 2");
-  EXPECT_EQ(clean_latex("sand\\text{ or }2"), "sand,2");
-  EXPECT_EQ(clean_latex("50 percent"), "50 \\%");
-  EXPECT_EQ(clean_latex("\\mathrm{Yes}"), "\\text{Yes}");
-  EXPECT_EQ(clean_latex("f'(x)\n\t1"), "f(x)  1");
-  EXPECT_EQ(clean_latex("\\\\frac{1}{2}"), "\\frac{1}{2}");
-  EXPECT_EQ(clean_latex("a \\\\ b"), "a \\\\ b");
-  EXPECT_EQ(clean_latex("\\"), "\\");
-  EXPECT_EQ(clean_latex(""), "");
+  EXPECT_EQ(clean("\\dfrac{1}{2}"), "\\frac{1}{2}");
+  EXPECT_EQ(clean("\\left( 1{,}2 \\right]"), "( 1,2 ]");
+  EXPECT_EQ(clean("\\left\\{1\\right\\}"), "\\{1\\}");
+  EXPECT_EQ(clean("$\\$5$"), "5");
+  EXPECT_EQ(clean("1 and 2 or 3"), "1, 2, 3");
+  EXPECT_EQ(clean("1, and 2"), "1, 2");
+  EXPECT_EQ(clean("sand\\text{ or }2"), "sand,2");
+  EXPECT_EQ(clean("50 percent"), "50 \\%");
+  EXPECT_EQ(clean("\\mathrm{Yes}"), "\\text{Yes}");
+  EXPECT_EQ(clean("f'(x)\n\t1"), "f(x)  1");
+  EXPECT_EQ(clean("\\\\frac{1}{2}"), "\\frac{1}{2}");
+  EXPECT_EQ(clean("a \\\\ b"), "a \\\\ b");
+  EXPECT_EQ(clean("\\"), "\\");
+  EXPECT_EQ(clean(""), "");
+  EXPECT_EQ(clean("sqrt(2)"), "sqrt(2)");
+  EXPECT_EQ(clean_latex("sqrt(2)", Dialect::lenient), "\\sqrt(2)");
 }
 
 TEST(Clean, Units) {
-  EXPECT_EQ(clean_latex("12\\text{ cm}^2"), "12");
-  EXPECT_EQ(clean_latex("12 \\mathrm{~m}"), "12");
-  EXPECT_EQ(clean_latex("12 sq inches"), "12");
-  EXPECT_EQ(clean_latex("5cm"), "5");
-  EXPECT_EQ(clean_latex("\\frac{1}{2} hours"), "\\frac{1}{2}");
-  EXPECT_EQ(clean_latex("\\text{cm}"), "\\text{cm}") << "all of the text";
-  EXPECT_EQ(clean_latex("cm"), "cm");
-  EXPECT_EQ(clean_latex("xcm"), "xcm");
-  EXPECT_EQ(clean_latex("3 + 2t"), "3 + 2t") << "not a unit";
+  EXPECT_EQ(clean("12\\text{ cm}^2"), "12");
+  EXPECT_EQ(clean("12 \\mathrm{~m}"), "12");
+  EXPECT_EQ(clean("12 sq inches"), "12");
+  EXPECT_EQ(clean("5cm"), "5");
+  EXPECT_EQ(clean("\\frac{1}{2} hours"), "\\frac{1}{2}");
+  EXPECT_EQ(clean("\\text{cm}"), "\\text{cm}") << "all of the text";
+  EXPECT_EQ(clean("cm"), "cm");
+  EXPECT_EQ(clean("xcm"), "xcm");
+  EXPECT_EQ(clean("3 + 2t"), "3 + 2t") << "not a unit";
 }
 
 TEST(Read, CompletionsNeedABoxOrWords) {
@@ -115,6 +120,16 @@ TEST(Read, CompletionsNeedABoxOrWords) {
   EXPECT_FALSE(read_completion("\\boxed{\\sqrt2}")->value) << "\\sqrt needs its braces";
 }
 
+TEST(Read, SameTextsCountIfTheyCannotBeRead) {
+  const auto same = [](std::string_view answer) {
+    return same_reading(*read_solution(fmt::format("${}$", answer)),
+                        *read_completion(fmt::format("\\boxed{{{}}}", answer)));
+  };
+  EXPECT_TRUE(same("\\int_0^1 x dx"));
+  EXPECT_TRUE(same("\\frac{1}{0}"));
+  EXPECT_FALSE(same("\\sqrt2")) << "of the solution alone it is read";
+}
+
 TEST(Read, SolutionsMayBeAnything) {
   EXPECT_EQ(read_solution("#### 72")->text, "72");
   EXPECT_EQ(read_solution("It is 5, I think, or $7$")->text, "7");
@@ -122,6 +137,8 @@ TEST(Read, SolutionsMayBeAnything) {
   EXPECT_TRUE(read_solution("$\\sqrt2$")->value);
   EXPECT_FALSE(read_solution("\\sqrt{8}"));
   EXPECT_FALSE(read_solution("no number"));
+  EXPECT_FALSE(read_solution("$\\sum_{i=1}^n i$")->value) << "1 is not the answer";
+  EXPECT_TRUE(read_solution("$8.$")->value);
   EXPECT_EQ(read_solution("5, then $\\int$")->text, "\\int") << "the text of the first place that was tried";
   EXPECT_TRUE(read_solution("5, then $\\int$")->value) << "and the value of the first that can be read";
 }
