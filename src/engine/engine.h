@@ -316,8 +316,8 @@ class RolloutSource {
   // Makes epoch `epoch` current; the next generation is its `generation`-th, from 0. An evaluation is epoch
   // 0.
   virtual int32_t start_epoch(int64_t epoch, int64_t generation, ErrorSink& error) noexcept = 0;
-  // ok: **prompts is valid until the next call; end: the epoch is over.
-  virtual int32_t next(const PromptRows** prompts, ErrorSink& error) noexcept = 0;
+  // ok: **prompts is valid until the next call; end: the epoch is over. step: updates done before.
+  virtual int32_t next(int64_t step, const PromptRows** prompts, ErrorSink& error) noexcept = 0;
   // Gives the completions of these prompts; end: the engine writes them.
   virtual int32_t complete(std::vector<Completion>* completions, ErrorSink& error) noexcept = 0;
   virtual int32_t reward(std::span<const Completion> completions, Rewards* rewards,

@@ -2,7 +2,9 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json/json.h"
@@ -14,13 +16,21 @@ struct Completion {
   std::string_view text = {};            // without special tokens; any bytes
   const base::Json* messages = nullptr;  // of a conversation: a list of {"role", "content"}; null: plain text
   std::span<const int32_t> ids = {};     // of its tokens, up to the first end token
-  const base::Json* prompt = nullptr;    // a string, or a list of messages
-  const base::Json* columns = nullptr;   // the other columns of the prompt's row, as an object
+  std::span<const int32_t> prompt_ids = {};
+  int64_t row = 0;                      // of the prompt, in the dataset
+  const base::Json* prompt = nullptr;   // a string, or a list of messages
+  const base::Json* columns = nullptr;  // the other columns of the prompt's row, as an object
+};
+
+// When completions are scored.
+struct Moment {
+  std::string_view mode = "train";  // or eval
+  int64_t step = 0;                 // updates done before
 };
 
 struct RewardBatch {
   std::span<const Completion> completions = {};
-  int64_t step = 0;  // global_step of the trainer
+  Moment moment = {};
 };
 
 // One number for each completion. NaN is TRL's None: the reward does not score this completion.
@@ -44,6 +54,8 @@ class Reward {
   // Throws Error that names the completion (from 0) and the column for a row that cannot be scored.
   virtual Rewards score(const RewardBatch& batch) = 0;
   virtual Unread unread() const { return {}; }
+  // Gives metrics of the last batch, once.
+  virtual std::vector<std::pair<std::string, double>> metrics() { return {}; }
 };
 
 }  // namespace trl::reward

@@ -133,6 +133,12 @@ EngineObject<engine::Trainer> Run::create_trainer(engine::Model& model, engine::
   return EngineObject<engine::Trainer>(made);
 }
 
+Rollouts& Run::rollouts() {
+  if (rollouts_) return *rollouts_;
+  fail(Status::invalid_argument, "method {} writes no completions, and has no use for functions of the host",
+       options_.arguments.method->name);
+}
+
 void Run::settle_evaluation() {
   rows_.eval->settle();
   if (rows_.eval->batches_per_epoch() != 0) return;
@@ -153,6 +159,7 @@ void Run::predict_what_ran() {
 // The memory of the process may include memory of other work.
 void Run::tell() {
   rows_.train->tell();
+  if (rollouts_) rollouts_->rewards().tell();
   if (told_.prediction.peak == 0) return;
   const auto both = [](int64_t predicted, int64_t measured) {
     return fmt::format("{} ({})", base::bytes_text(measured), base::bytes_text(predicted));

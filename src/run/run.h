@@ -30,6 +30,9 @@ class Run {
 
   const std::shared_ptr<Tokenizer>& tokenizer() const { return tokenizer_; }
   const config::Config& options() const { return options_.config; }
+  const config::OnlineArguments& online() const { return options_.arguments.online; }
+  // Those of a method that writes completions. Throws Error(invalid_argument) for another one.
+  Rollouts& rollouts();
   bool evaluates() const { return rows_.eval != nullptr; }
   MemoryCap* cap() { return cap_ ? &*cap_ : nullptr; }  // memory_budget's; or null
   // At the end: predicts the peak of the batches that ran, which the summary of the run has.
@@ -56,10 +59,10 @@ class Run {
   RequestOptions sample_request_;
   std::unique_ptr<const Generation> generation_;
   Prepared rows_;
-  std::unique_ptr<Rollouts> rollouts_;   // or null
-  std::optional<Choice> choice_;  // under a budget
-  std::optional<MemoryCap> cap_;  // under a budget
-  ExpectedPeak expected_, told_;  // before the run, and at the end for the batches that ran
+  std::unique_ptr<Rollouts> rollouts_;  // or null
+  std::optional<Choice> choice_;        // under a budget
+  std::optional<MemoryCap> cap_;        // under a budget
+  ExpectedPeak expected_, told_;        // before the run, and at the end for the batches that ran
 };
 
 }  // namespace trl::run

@@ -46,6 +46,8 @@ class Method {
   // The part of a method that learns from completions in making them into rows; null: another method.
   virtual RolloutMethod* rollouts() { return nullptr; }
   virtual void begin_window() {}  // before the first forward of an update, also when it is tried again
+  // Returns metrics of the update that is made, after its last micro-batch.
+  virtual MethodMetrics update_metrics() const { return {}; }
   virtual void updated(int64_t /*step*/) {}  // called after this many updates
   // Returns the state that a checkpoint keeps of the method after this many updates. Writing to the tensors
   // loads it.

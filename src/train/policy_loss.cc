@@ -109,7 +109,6 @@ class PolicyParts {
       : targets(options, batch, scale_of(batch, divisors, steps_per_generation)),
         causal_(causal),
         router_weight_(causal.router_weight() / divisors.batches),
-        coefficient_(divisors.training ? options.entropy_coef : std::nullopt),
         by_entropy_(options.entropy_coef.value_or(0) != 0),
         entropy_(entropy) {}
 
@@ -130,7 +129,6 @@ class PolicyParts {
   }
   MethodMetrics metrics() const {
     MethodMetrics all = targets.metrics();
-    if (coefficient_) all.emplace_back("entropy_coef", *coefficient_);
     if (router_loss_) all.emplace_back("aux_loss", *router_loss_);
     if (entropy_) targets.tell_entropy(entropy_);
     return all;
@@ -146,7 +144,6 @@ class PolicyParts {
  private:
   const Causal& causal_;
   const double router_weight_;
-  const std::optional<double> coefficient_;  // of the bonus in this step
   const bool by_entropy_;
   const EntropyOf entropy_;
   std::deque<PolicyTerms> terms_;  // of each part; a graph refers to them

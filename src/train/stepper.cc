@@ -191,6 +191,7 @@ Learned Stepper::update() {
   }
   gradients_.drop();
   window_ = {};
+  if (!learned_.skipped) learned_.metrics.push_back(method_->update_metrics());
   return std::move(learned_);
 }
 

@@ -118,6 +118,7 @@ void Trainer::begin() {
 // Does one update. false: the epoch held no further batch.
 bool Trainer::update() {
   StepProfile profile(arguments().profile_parts);
+  if (setup_.rollouts) setup_.rollouts->set_step(state_.global_step);
   const std::vector<MicroBatch>& window =
       batches_.fill_window(steps_.window(now_.updates_in_epoch, arguments().gradient_accumulation_steps));
   if (window.empty()) {
@@ -230,6 +231,7 @@ const telemetry::Record& Trainer::evaluate() {
   if (setup_.eval == nullptr) fail(Status::invalid_argument, "there is no evaluation dataset");
   const kernels::PathScope scope(stepper_.path());
   const auto start = std::chrono::steady_clock::now();
+  if (setup_.rollouts) setup_.rollouts->set_step(state_.global_step);
   now_.training_mode = false;
   telemetry::Record record =
       train::evaluate({arguments(), stepper_.method(), setup_.model->config(), stepper_.share(),

@@ -33,9 +33,10 @@ bool has_reward(std::span<const ReplayedRow> rows, const std::string& name) {
 
 }  // namespace
 
-Answers::Answers(std::string_view mode, std::span<const std::shared_ptr<const base::Json>> rows,
+Answers::Answers(const reward::Moment& moment, const engine::PromptRows& prompts,
+                 std::span<const std::shared_ptr<const base::Json>> rows,
                  std::span<const engine::Completion> completions, const Tokenizer& tokenizer)
-    : mode_(mode) {
+    : moment_(moment) {
   // Views refer to these, which must not move.
   columns_.reserve(completions.size());
   texts_.reserve(completions.size());
@@ -46,18 +47,21 @@ Answers::Answers(std::string_view mode, std::span<const std::shared_ptr<const ba
     reward::Completion& item = items_.emplace_back();
     item.text = texts_.back();
     item.ids = completions[i].ids;
+    item.prompt_ids = prompts.ids[i];
+    item.row = prompts.row_ids[i];
     item.columns = &columns_.back();
     const auto prompt = rows[i]->find("prompt");
     item.prompt = prompt == rows[i]->end() ? nullptr : &*prompt;
     if (!is_conversation(*rows[i])) continue;
-    messages_.push_back({{{"role", "assistant"}, {"content", texts_.back()}}});
+    const base::Json answer = {{"role", "assistant"}, {"content", texts_.back()}};
+    messages_.push_back(base::Json::array({answer}));
     item.messages = &messages_.back();
   }
 }
 
 RewardFunctions::RewardFunctions(Environment& environment, const config::RunOptions& options,
                                  const Replay* replay)
-    : arguments_(options.arguments.online) {
+    : arguments_(options.arguments.online), log_(environment.log()) {
   if (replay != nullptr) replayed_ = replay->rewards();
   if (!arguments_.reward_model.empty()) add(open_reward_model(environment, options));
   for (const std::string& spec : arguments_.reward_funcs) {
@@ -86,6 +90,36 @@ void RewardFunctions::check() const {
   config::check_rewards(arguments_, others);
 }
 
+// A function that fails ends the run, or with on_reward_error: none scores nothing.
+std::vector<double> RewardFunctions::scored(reward::Reward& function, const Answers& answers,
+                                            engine::Rewards& out) {
+  try {
+    std::vector<double> values = function.score(answers.batch());
+    for (auto& metric : function.metrics()) out.metrics.push_back(std::move(metric));
+    return values;
+  } catch (const Error& error) {
+    if (error.status() == Status::cancelled || arguments_.on_reward_error != config::OnRewardError::none)
+      throw;
+    log_.warning("rewards", "on_reward_error: none: {} counts as none for {} completions: {}",
+                 function.name(), answers.size(), error.message());
+    return std::vector<double>(answers.size(), std::nan(""));
+  }
+}
+
+void RewardFunctions::tell() const {
+  for (const auto& function : functions_) {
+    const reward::Unread unread = function->unread();
+    if (unread.solutions > 0)
+      log_.warning("rewards", "{}: {} solutions could not be read: their completions have no reward",
+                   function->name(), unread.solutions);
+    if (unread.completions > 0)
+      log_.warning("rewards",
+                   "{}: the answers of {} completions could not be read, and count as wrong unless "
+                   "the solution has the same text",
+                   function->name(), unread.completions);
+  }
+}
+
 engine::Rewards RewardFunctions::score(const Answers& answers, std::span<const ReplayedRow> replayed) {
   const size_t rows = answers.size();
   engine::Rewards out;
@@ -103,7 +137,7 @@ engine::Rewards RewardFunctions::score(const Answers& answers, std::span<const R
     if (has_reward(replayed, name))
       from_file(name);
     else
-      columns.push_back(function->score(answers.batch()));
+      columns.push_back(scored(*function, answers, out));
     if (columns.back().size() != rows)
       fail(Status::invalid_argument, "the reward {} gave {} values for {} completions", name,
            columns.back().size(), rows);

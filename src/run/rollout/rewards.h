@@ -20,14 +20,15 @@ namespace trl::run {
 // The completions of a generation, as reward functions take them.
 class Answers {
  public:
-  Answers(std::string_view mode, std::span<const std::shared_ptr<const base::Json>> rows,
+  // All but the tokenizer must outlive it.
+  Answers(const reward::Moment& moment, const engine::PromptRows& prompts,
+          std::span<const std::shared_ptr<const base::Json>> rows,
           std::span<const engine::Completion> completions, const Tokenizer& tokenizer);
-  std::string_view mode() const { return mode_; }  // train or eval
-  reward::RewardBatch batch() const { return {items_}; }
+  reward::RewardBatch batch() const { return {items_, moment_}; }
   size_t size() const { return items_.size(); }
 
  private:
-  const std::string_view mode_;
+  const reward::Moment moment_;
   std::vector<base::Json> columns_;   // of each row but its prompt; those of a group are one
   std::vector<std::string> texts_;    // without special tokens
   std::vector<base::Json> messages_;  // of conversations
@@ -47,9 +48,13 @@ class RewardFunctions {
   void check() const;
   // replayed: a row of the file for each completion, or empty.
   engine::Rewards score(const Answers& answers, std::span<const ReplayedRow> replayed);
+  void tell() const;  // at the end of the run: warns of solutions and answers that could not be read
 
  private:
+  std::vector<double> scored(reward::Reward& function, const Answers& answers, engine::Rewards& out);
+
   const config::OnlineArguments arguments_;
+  base::LogSink& log_;
   std::vector<std::unique_ptr<reward::Reward>> functions_;
   std::vector<std::string> replayed_;  // names of the file
   size_t given_ = 0;                   // functions of the options

@@ -10,13 +10,16 @@ RolloutRows::RolloutRows(std::string_view mode, std::shared_ptr<Prompts> prompts
 
 int32_t RolloutRows::start_epoch(int64_t epoch, int64_t generation, engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
+    parts_.rewards->check();
     prompts_->start(epoch, generation);
     return Status::ok;
   });
 }
 
-int32_t RolloutRows::next(const engine::PromptRows** prompts, engine::ErrorSink& error) noexcept {
+int32_t RolloutRows::next(int64_t step, const engine::PromptRows** prompts,
+                          engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
+    step_ = step;
     if (!prompts_->next()) return Status::end;
     *prompts = &prompts_->rows();
     return Status::ok;
@@ -26,6 +29,11 @@ int32_t RolloutRows::next(const engine::PromptRows** prompts, engine::ErrorSink&
 int32_t RolloutRows::complete(std::vector<engine::Completion>* completions,
                               engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
+    columns_ = prompts_->columns();
+    if (parts_.host && !parts_.replay) {
+      write_by_host(*completions);
+      return Status::ok;
+    }
     if (!parts_.replay) return Status::end;
     replayed_ = parts_.replay->take(mode_, made_, prompts_->rows());
     completions->clear();
@@ -34,10 +42,36 @@ int32_t RolloutRows::complete(std::vector<engine::Completion>* completions,
   });
 }
 
+void RolloutRows::write_by_host(std::vector<engine::Completion>& completions) {
+  const engine::PromptRows& prompts = prompts_->rows();
+  std::vector<HostRow> rows;
+  for (size_t i = 0; i < prompts.ids.size(); ++i) {
+    HostRow& row = rows.emplace_back();
+    row.row = prompts.row_ids[i];
+    row.columns = *columns_[i];
+    row.prompt = row.columns.value("prompt", base::Json());
+    row.columns.erase("prompt");
+    row.prompt_ids = prompts.ids[i];
+  }
+  const auto rollout = std::make_shared<HostRollout>(mode_, step_, std::move(rows));
+  parts_.host(rollout);
+  completions.clear();
+  for (size_t i = 0; i < rollout->rows().size(); ++i) {
+    const HostRow& row = rollout->rows()[i];
+    if (!row.completion)
+      fail(Status::callback, "the host's rollout set no completion for row {} of {}: set each of them", i,
+           rollout->size());
+    completions.push_back(*row.completion);
+    base::Json all = row.columns;
+    all["prompt"] = row.prompt;
+    columns_[i] = std::make_shared<const base::Json>(std::move(all));
+  }
+}
+
 int32_t RolloutRows::reward(std::span<const engine::Completion> completions, engine::Rewards* rewards,
                             engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
-    const Answers answers(mode_, prompts_->columns(), completions, *parts_.tokenizer);
+    const Answers answers({mode_, step_}, prompts_->rows(), columns_, completions, *parts_.tokenizer);
     *rewards = parts_.rewards->score(answers, replayed_);
     return Status::ok;
   });

@@ -32,7 +32,6 @@ Rollouts::Rollouts(Environment& environment, const config::RunOptions& options, 
 
 const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Model& model) {
   const config::OnlineArguments& online = options_.arguments.online;
-  parts_.rewards->check();
   const std::vector<int32_t> ends = end_tokens(model, parts_.tokenizer->get());
   const auto sampling = [&](bool evaluation) {
     engine::Sampling own =

@@ -17,6 +17,9 @@ class Rollouts {
   Rollouts(Environment& environment, const config::RunOptions& options, const Prepared& prepared,
            std::shared_ptr<Tokenizer> tokenizer);
   RewardFunctions& rewards() { return *parts_.rewards; }
+  void write_by(std::function<void(const std::shared_ptr<HostRollout>&)> host) {
+    parts_.host = std::move(host);
+  }
   // Returns the specification, which is valid while this lives. model: the one that is trained.
   const engine::RolloutSpec& spec(Environment& environment, engine::Model& model);
 

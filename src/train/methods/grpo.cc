@@ -109,12 +109,8 @@ class KeptControl {
     sum_ += sum;
     tokens_ += tokens;
   }
-  void end_step() {
-    loss::EntropyControl now = control();
-    now.add(sum_, tokens_);
-    now.end_step();
-    keep(now);
-  }
+  void end_step() { keep(ended()); }
+  double next() const { return ended().state()["entropy_coef"]; }  // the coefficient after this step
   const at::Tensor& state() const { return state_; }  // the coefficient, and the last entropy; NaN: none
 
  private:
@@ -125,6 +121,12 @@ class KeptControl {
                      {"last_world_entropy", std::isnan(last) ? base::Json() : base::Json(last)}},
                     "the entropy coefficient");
     return control;
+  }
+  loss::EntropyControl ended() const {
+    loss::EntropyControl now = control();
+    now.add(sum_, tokens_);
+    now.end_step();
+    return now;
   }
   void keep(const loss::EntropyControl& control) {
     const base::Json now = control.state(), &last = now["last_world_entropy"];
@@ -176,6 +178,11 @@ class Grpo final : public Online {
 
   void begin_window() override {
     if (control_) control_->begin_window();
+  }
+  MethodMetrics update_metrics() const override {
+    if (control_) return {{"entropy_coef", control_->next()}};
+    if (options_.entropy_coef) return {{"entropy_coef", *options_.entropy_coef}};
+    return {};
   }
   void updated(int64_t step) override {
     Online::updated(step);

@@ -79,7 +79,7 @@ bool RolloutBatches::make() {
   }
   source_positioned_ = false;  // unless all of this goes well
   const engine::PromptRows* prompts = nullptr;
-  if (!error.check(source_.next(&prompts, error))) return false;
+  if (!error.check(source_.next(step_, &prompts, error))) return false;
   rollout_.emplace();
   try {
     write(*prompts);
@@ -201,6 +201,11 @@ Rollouts::Rollouts(const config::TrainingArguments& arguments, const engine::Rol
       train_({arguments_, spec_, *writer_, chance_}) {
   if (spec.eval != nullptr)
     eval_.emplace(RolloutBatches::Setup{arguments_, spec_, *writer_, chance_, /*training=*/false});
+}
+
+void Rollouts::set_step(int64_t step) {
+  train_.set_step(step);
+  if (eval_) eval_->set_step(step);
 }
 
 void Rollouts::learn_by(RolloutMethod& method) {

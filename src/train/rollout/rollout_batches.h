@@ -45,6 +45,7 @@ class RolloutBatches final : public engine::BatchSource {
   explicit RolloutBatches(const Setup& setup);
   // Call before the first next(); the method outlives it.
   void learn_by(RolloutMethod& method) { method_ = &method; }
+  void set_step(int64_t step) { step_ = step; }  // updates done
 
   int64_t batches_per_epoch() noexcept override;
   int64_t rows() noexcept override { return source_.prompts(); }
@@ -67,6 +68,7 @@ class RolloutBatches final : public engine::BatchSource {
   const Setup setup_;
   engine::RolloutSource& source_;
   RolloutMethod* method_ = nullptr;
+  int64_t step_ = 0;
   int64_t epoch_ = 0, drawn_epoch_ = -1;
   int64_t generation_ = 0;  // of the epoch: the next one
   int64_t made_ = 0;        // since the run began
@@ -84,6 +86,7 @@ class Rollouts {
   Rollouts(const config::TrainingArguments& arguments, const engine::RolloutSpec& spec,
            std::unique_ptr<CompletionWriter> writer);
   void learn_by(RolloutMethod& method);
+  void set_step(int64_t step);  // updates done
   engine::BatchSource* train() { return &train_; }
   engine::BatchSource* eval() { return eval_ ? &*eval_ : nullptr; }
 
