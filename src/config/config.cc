@@ -220,8 +220,6 @@ void Config::check_method() const {
                trainer_names(option.trainers, ", "),
                here.empty() ? "" : fmt::format("; the key for it is {}", here));
     }
-    const bool own = accepted_of(option, trainer) != option.accepted;
-    if ((option.type != OptionType::choice && !own) || (option.nullable && value == "null")) continue;
     const bool list = default_of(option, trainer).starts_with('[');
     const bool several = is_list_somewhere(option) && value.starts_with('[');
     for (const std::string& word : several ? get_list(name) : std::vector<std::string>{value}) {

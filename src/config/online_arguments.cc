@@ -73,7 +73,7 @@ void read_values(const Config& config, OnlineArguments& out) {
   }
   out.value_model = config.get_text("value_model_name_or_path").value_or(out.reward_model);
   out.kl_coef = config.get_double("kl_coef");
-  out.kl_estimator = word_of<KlEstimator>(config, "kl_estimator", {"k1", "k3"});
+  out.kl_estimator = word_of<KlEstimator>(config, "kl_estimator");
   out.cliprange = config.get_double("cliprange");
   out.vf_coef = config.get_double("vf_coef");
   out.cliprange_value = config.get_double("cliprange_value");

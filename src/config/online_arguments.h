@@ -15,7 +15,7 @@ namespace trl::config {
 enum class PolicyLoss : uint8_t { grpo, bnpo, dr_grpo, dapo, cispo, sapo, luspo, vespo };  // GRPO's loss_type
 enum class PairLoss : uint8_t { sigmoid, ipo };                                            // Online DPO's
 enum class RatioLevel : uint8_t { token, sequence };  // importance_sampling_level
-enum class ScaleRewards : uint8_t { none, group, batch };
+enum class ScaleRewards : uint8_t { group, batch, none };
 enum class Aggregation : uint8_t { sum_then_normalize, normalize_then_sum };  // multi_objective_aggregation
 // vllm_importance_sampling_mode
 enum class CorrectionMode : uint8_t { token_truncate, token_mask, sequence_truncate, sequence_mask };

@@ -30,11 +30,10 @@ void read_online_rewards(const Config& config, OnlineArguments& out) {
              config.get("reward_weights"), out.reward_weights.size(), known);
   }
   out.reward_timeout = config.get_optional_double("reward_timeout");
-  out.on_reward_error = word_of<OnRewardError>(config, "on_reward_error", {"error", "none"});
+  out.on_reward_error = word_of<OnRewardError>(config, "on_reward_error");
   out.missing_eos_penalty = config.get_optional_double("missing_eos_penalty");
-  out.scale_rewards = word_of<ScaleRewards>(config, "scale_rewards", {"none", "group", "batch"});
-  out.multi_objective_aggregation = word_of<Aggregation>(config, "multi_objective_aggregation",
-                                                         {"sum_then_normalize", "normalize_then_sum"});
+  out.scale_rewards = word_of<ScaleRewards>(config, "scale_rewards");
+  out.multi_objective_aggregation = word_of<Aggregation>(config, "multi_objective_aggregation");
   out.normalize_advantages = config.get_bool("normalize_advantages");
   const std::vector<double> range = finite_numbers(config, "reward_clip_range");
   if (range.empty()) return;

@@ -6,7 +6,7 @@
 #include "config/data_arguments.h"
 #include "config/settings.h"
 #include "config/training_arguments.h"
-#include "support/recorded.h"
+#include "support/golden.h"
 
 namespace trl::config {
 namespace {
@@ -370,7 +370,8 @@ std::string option_text(const base::Json& value) {
 TEST(OnlineArguments, RefuseWhatTrlRefuses) {
   TRL_NEED_GOLDEN("data/prepared/config_errors.json");
   int refused = 0, taken = 0;
-  for (const base::Json& item : test::golden_json("data/prepared/config_errors.json")["cases"]) {
+  const base::Json recorded = test::golden_json("data/prepared/config_errors.json");
+  for (const base::Json& item : recorded["cases"]) {
     if (item["trainer"] != "grpo") continue;
     Settings settings = {{"per_device_train_batch_size", "8"}, {"reward_funcs", "[accuracy_reward]"}};
     std::vector<std::pair<std::string, std::string>> given;
