@@ -171,6 +171,8 @@ const MethodRow& Config::method() const {
   return *std::ranges::find(trainers(), found->second, &MethodRow::name);
 }
 
+bool Config::has(std::string_view key) const { return is_of(known(key), method().name); }
+
 std::optional<std::string> Config::get_text(std::string_view key) const {
   std::string value = get(key);
   if (value == "null" && known(key).nullable) return std::nullopt;

@@ -25,8 +25,7 @@ void read_correction(const Config& config, OnlineArguments& out) {
                        *kMin = "vllm_importance_sampling_clip_min";
   constexpr const char* kCorrects = "vllm_importance_sampling_correction";
   const bool corrects = config.get_bool(kCorrects);
-  out.corrects_sampling =
-      corrects && config.get_bool("use_vllm") && is_of(*find_option(kCorrects), config.method().name);
+  out.corrects_sampling = corrects && config.get_bool("use_vllm") && config.has(kCorrects);
   out.correction_mode = word_of<CorrectionMode>(config, kMode);
   out.correction_max = config.get_optional_double(kMax);
   out.correction_min = config.get_optional_double(kMin);
@@ -50,8 +49,7 @@ void read_correction(const Config& config, OnlineArguments& out) {
 }  // namespace
 
 void read_online_policy(const Config& config, OnlineArguments& out) {
-  const auto has = [&](const char* key) { return is_of(*find_option(key), config.method().name); };
-  const bool by_token = has("importance_sampling_level");
+  const bool by_token = config.has("importance_sampling_level");
   if (by_token) {
     out.policy_loss = word_of<PolicyLoss>(config, "loss_type");
   }
@@ -74,7 +72,7 @@ void read_online_policy(const Config& config, OnlineArguments& out) {
   // A loss by tokens takes its own values for old ones in the update that follows a generation; one by
   // sequences needs them for its rewards.
   const bool one_update = config.get_int("gradient_accumulation_steps") % out.repeat_count == 0;
-  out.computes_old_logprobs = by_token ? !one_update || out.corrects_sampling : has("num_iterations");
+  out.computes_old_logprobs = by_token ? !one_update || out.corrects_sampling : config.has("num_iterations");
 }
 
 }  // namespace trl::config
