@@ -171,6 +171,8 @@ const MethodRow& Config::method() const {
   return *std::ranges::find(trainers(), found->second, &MethodRow::name);
 }
 
+bool Config::has(std::string_view key) const { return is_of(known(key), method().name); }
+
 std::optional<std::string> Config::get_text(std::string_view key) const {
   std::string value = get(key);
   if (value == "null" && known(key).nullable) return std::nullopt;
@@ -220,8 +222,6 @@ void Config::check_method() const {
                trainer_names(option.trainers, ", "),
                here.empty() ? "" : fmt::format("; the key for it is {}", here));
     }
-    const bool own = accepted_of(option, trainer) != option.accepted;
-    if ((option.type != OptionType::choice && !own) || (option.nullable && value == "null")) continue;
     const bool list = default_of(option, trainer).starts_with('[');
     const bool several = is_list_somewhere(option) && value.starts_with('[');
     for (const std::string& word : several ? get_list(name) : std::vector<std::string>{value}) {

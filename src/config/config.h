@@ -49,7 +49,8 @@ class Config {
   // Returns a map, in order; null: empty.
   std::vector<std::pair<std::string, std::string>> get_pairs(std::string_view key) const;
 
-  const MethodRow& method() const;  // that of the key `method`
+  const MethodRow& method() const;       // that of the key `method`
+  bool has(std::string_view key) const;  // the method has this key of the table
   // Throws Error(invalid_config) if something was set that the method does not have, or does not accept.
   void check_method() const;
 

@@ -47,8 +47,7 @@ void read_rollouts(const Config& config, OnlineArguments& out) {
 
 // Reads beta, which in some methods is a list by epoch.
 void read_beta(const Config& config, OnlineArguments& out) {
-  const Option& beta = *find_option("beta");
-  if (!is_of(beta, config.method().name)) return;
+  if (!config.has("beta")) return;
   out.betas = finite_numbers(config, "beta");
   out.beta = out.betas.front();
 }
@@ -56,7 +55,7 @@ void read_beta(const Config& config, OnlineArguments& out) {
 void read_distillation(const Config& config, OnlineArguments& out) {
   out.teacher = config.get_text("teacher_model_name_or_path").value_or("");
   out.teacher_dtype = teacher_dtype(config);
-  if (!is_of(*find_option("lmbda"), config.method().name)) return;
+  if (!config.has("lmbda")) return;
   out.lmbda = config.get_double("lmbda");
   out.seq_kd = config.get_bool("seq_kd");
 }
@@ -73,7 +72,7 @@ void read_values(const Config& config, OnlineArguments& out) {
   }
   out.value_model = config.get_text("value_model_name_or_path").value_or(out.reward_model);
   out.kl_coef = config.get_double("kl_coef");
-  out.kl_estimator = word_of<KlEstimator>(config, "kl_estimator", {"k1", "k3"});
+  out.kl_estimator = word_of<KlEstimator>(config, "kl_estimator");
   out.cliprange = config.get_double("cliprange");
   out.vf_coef = config.get_double("vf_coef");
   out.cliprange_value = config.get_double("cliprange_value");
@@ -106,7 +105,7 @@ OnlineArguments online_arguments(const Config& config) {
 
 void check_teacher(const Config& config) {
   constexpr std::string_view kKey = "teacher_model_name_or_path";
-  if (!is_of(*find_option(kKey), config.method().name) || config.get_text(kKey)) return;
+  if (!config.has(kKey) || config.get_text(kKey)) return;
   fail_key(kKey, "{}: {} needs a teacher: give a directory or a GGUF file", kKey, config.method().name);
 }
 

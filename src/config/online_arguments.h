@@ -15,7 +15,7 @@ namespace trl::config {
 enum class PolicyLoss : uint8_t { grpo, bnpo, dr_grpo, dapo, cispo, sapo, luspo, vespo };  // GRPO's loss_type
 enum class PairLoss : uint8_t { sigmoid, ipo };                                            // Online DPO's
 enum class RatioLevel : uint8_t { token, sequence };  // importance_sampling_level
-enum class ScaleRewards : uint8_t { none, group, batch };
+enum class ScaleRewards : uint8_t { group, batch, none };
 enum class Aggregation : uint8_t { sum_then_normalize, normalize_then_sum };  // multi_objective_aggregation
 // vllm_importance_sampling_mode
 enum class CorrectionMode : uint8_t { token_truncate, token_mask, sequence_truncate, sequence_mask };
@@ -39,9 +39,9 @@ struct OnlineArguments : ReferenceArguments {
   bool shuffle_rollouts = true;
   bool resample_zero_std = false;
   bool skip_silent_rows = true;
-  std::string record_rollouts, replay_rollouts;  // files; empty: none
-  std::optional<int64_t> max_tool_calling_iterations;
-  std::string chat_template_kwargs = "{}";  // a JSON object
+  std::string record_rollouts, replay_rollouts;        // files; empty: none
+  std::optional<int64_t> max_tool_calling_iterations;  // none: no limit
+  std::string chat_template_kwargs = "{}";             // a JSON object
   std::vector<int64_t> eval_pass_at_k;
 
   // Rewards
@@ -77,8 +77,7 @@ struct OnlineArguments : ReferenceArguments {
   // vllm_importance_sampling_correction.
   bool corrects_sampling = false;
   CorrectionMode correction_mode = CorrectionMode::sequence_mask;
-  std::optional<double> correction_max,
-      correction_min;  // vllm_importance_sampling_clip_max, _min; none: no bound
+  std::optional<double> correction_max, correction_min;  // vllm_importance_sampling_clip_...; none: no bound
 
   // GKD and Distillation
   std::string teacher;                    // a path
@@ -109,8 +108,8 @@ struct OnlineArguments : ReferenceArguments {
   std::optional<int64_t> num_completions_to_print;  // none: all
 };
 
-// Reads and cross-checks the arguments of the configuration's method; of one that writes no completions, the
-// members' values here. Throws Error(invalid_config).
+// Reads and cross-checks the arguments of the configuration's method; of one that writes no completions,
+// those of its reference alone. Throws Error(invalid_config).
 OnlineArguments online_arguments(const Config& config);
 
 // Checks that whole groups of num_generations_eval rows fill an evaluation batch; throws

@@ -1,7 +1,6 @@
 // The parts of online_arguments().
 #pragma once
 #include <algorithm>
-#include <initializer_list>
 #include <string_view>
 #include <vector>
 
@@ -10,11 +9,12 @@
 
 namespace trl::config {
 
-// Returns the value of an enum whose members are the words, in this order.
+// Returns the value of an enum whose members are the words that the table accepts, in the table's order.
 template <class Enum>
-Enum word_of(const Config& config, std::string_view key, std::initializer_list<std::string_view> words) {
-  const auto found = std::ranges::find(words, config.get(key));
-  return static_cast<Enum>(found - words.begin());
+Enum word_of(const Config& config, std::string_view key) {
+  const std::vector<std::string_view> words =
+      split_words(accepted_of(*find_option(key), config.method().name), '|');
+  return static_cast<Enum>(std::ranges::find(words, config.get(key)) - words.begin());
 }
 
 // Throws Error(invalid_config) for an element of a list that is not a finite number.

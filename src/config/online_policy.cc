@@ -25,10 +25,8 @@ void read_correction(const Config& config, OnlineArguments& out) {
                        *kMin = "vllm_importance_sampling_clip_min";
   constexpr const char* kCorrects = "vllm_importance_sampling_correction";
   const bool corrects = config.get_bool(kCorrects);
-  out.corrects_sampling =
-      corrects && config.get_bool("use_vllm") && is_of(*find_option(kCorrects), config.method().name);
-  out.correction_mode = word_of<CorrectionMode>(
-      config, kMode, {"token_truncate", "token_mask", "sequence_truncate", "sequence_mask"});
+  out.corrects_sampling = corrects && config.get_bool("use_vllm") && config.has(kCorrects);
+  out.correction_mode = word_of<CorrectionMode>(config, kMode);
   out.correction_max = config.get_optional_double(kMax);
   out.correction_min = config.get_optional_double(kMin);
   if (out.correction_max && out.correction_min && *out.correction_min >= *out.correction_max) {
@@ -51,17 +49,14 @@ void read_correction(const Config& config, OnlineArguments& out) {
 }  // namespace
 
 void read_online_policy(const Config& config, OnlineArguments& out) {
-  const auto has = [&](const char* key) { return is_of(*find_option(key), config.method().name); };
-  const bool by_token = has("importance_sampling_level");
+  const bool by_token = config.has("importance_sampling_level");
   if (by_token) {
-    out.policy_loss = word_of<PolicyLoss>(
-        config, "loss_type", {"grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo"});
+    out.policy_loss = word_of<PolicyLoss>(config, "loss_type");
   }
   out.epsilon = config.get_double("epsilon");
   out.epsilon_high = config.get_optional_double("epsilon_high").value_or(out.epsilon);
   out.delta = config.get_optional_double("delta");
-  out.importance_sampling_level =
-      word_of<RatioLevel>(config, "importance_sampling_level", {"token", "sequence"});
+  out.importance_sampling_level = word_of<RatioLevel>(config, "importance_sampling_level");
   out.mask_truncated_completions = config.get_bool("mask_truncated_completions");
   out.use_bias_correction_kl = config.get_bool("use_bias_correction_kl");
   out.off_policy_mask_threshold = config.get_optional_double("off_policy_mask_threshold");
@@ -77,7 +72,7 @@ void read_online_policy(const Config& config, OnlineArguments& out) {
   // A loss by tokens takes its own values for old ones in the update that follows a generation; one by
   // sequences needs them for its rewards.
   const bool one_update = config.get_int("gradient_accumulation_steps") % out.repeat_count == 0;
-  out.computes_old_logprobs = by_token ? !one_update || out.corrects_sampling : has("num_iterations");
+  out.computes_old_logprobs = by_token ? !one_update || out.corrects_sampling : config.has("num_iterations");
 }
 
 }  // namespace trl::config

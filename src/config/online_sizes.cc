@@ -79,8 +79,7 @@ void read_mini_batches(const Config& config, OnlineArguments& out) {
   if (out.whiten_rewards && out.mini_batch_size < kFewest) {
     fail_key(kWhiten,
              "{}: true needs {} rows or more in each part of a batch, and {}: {} makes them {}: give fewer "
-             "parts, a "
-             "larger batch, or {}: false",
+             "parts, a larger batch, or {}: false",
              kWhiten, kFewest, kParts, out.num_mini_batches, out.mini_batch_size, kWhiten);
   }
 }
@@ -89,10 +88,9 @@ void read_mini_batches(const Config& config, OnlineArguments& out) {
 
 void read_online_sizes(const Config& config, OnlineArguments& out) {
   const MethodRow& method = config.method();
-  const auto has = [&](const char* key) { return is_of(*find_option(key), method.name); };
   const int64_t rows = config.get_int(kRows), window = config.get_int("gradient_accumulation_steps");
   out.num_generations = completions_of_prompt(config, Completions::of_training);
-  if (has("num_generations")) {
+  if (config.has("num_generations")) {
     out.num_generations_eval = completions_of_prompt(config, Completions::of_evaluation);
     read_groups(config, rows, out);
   } else {
@@ -100,10 +98,10 @@ void read_online_sizes(const Config& config, OnlineArguments& out) {
     out.generation_batch_size = rows * method.sequences * out.steps_per_generation;
   }
   out.prompts_per_generation = out.generation_batch_size / out.num_generations;
-  if (has("num_iterations")) out.num_iterations = config.get_int("num_iterations");
-  if (has("num_ppo_epochs")) out.num_iterations = config.get_int("num_ppo_epochs");
+  if (config.has("num_iterations")) out.num_iterations = config.get_int("num_iterations");
+  if (config.has("num_ppo_epochs")) out.num_iterations = config.get_int("num_ppo_epochs");
   out.repeat_count = out.num_iterations * out.steps_per_generation;
-  if (has("num_mini_batches")) read_mini_batches(config, out);
+  if (config.has("num_mini_batches")) read_mini_batches(config, out);
 }
 
 void check_evaluation_size(const OnlineArguments& arguments, int64_t per_device_eval_batch_size) {

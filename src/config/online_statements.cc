@@ -27,7 +27,8 @@ void add_idle(const Config& config, const OnlineArguments& a, std::vector<std::s
   const bool clips = is_one_of(loss, {grpo, bnpo, dr_grpo, dapo, luspo}), vllm = config.get_bool("use_vllm");
   const std::array all = {
       OnlineNeeds{"delta", clips, "loss_type grpo, bnpo, dr_grpo, dapo or luspo"},
-      OnlineNeeds{"epsilon", clips || loss == cispo, "a loss_type other than sapo and vespo"},
+      OnlineNeeds{"epsilon", clips || (loss == cispo && !config.is_set("epsilon_high")),
+                  "a loss_type other than cispo, sapo and vespo"},
       OnlineNeeds{"epsilon_high", clips || loss == cispo, "a loss_type other than sapo and vespo"},
       OnlineNeeds{"sapo_temperature_neg", loss == sapo, "loss_type sapo"},
       OnlineNeeds{"sapo_temperature_pos", loss == sapo, "loss_type sapo"},
@@ -82,10 +83,10 @@ void add_online_statements(const Config& config, std::vector<std::string>& lines
   if (!config.method().generates) return;
   const OnlineArguments a = online_arguments(config);
   add_idle(config, a, lines);
-  if (is_of(*find_option("importance_sampling_level"), config.method().name)) add_ratios(config, a, lines);
-  if (!is_of(*find_option("max_length"), config.method().name)) return;
+  if (config.has("importance_sampling_level")) add_ratios(config, a, lines);
+  // prompts that are compared with a reference are cut
   const std::optional<int64_t> length = config.get_optional_int("max_length");
-  if (length && a.max_completion_length >= *length) {
+  if (config.has("max_length") && a.compares && length && a.max_completion_length >= *length) {
     lines.push_back(fmt::format("max_new_tokens: {} leaves no room for prompts in max_length {}",
                                 a.max_completion_length, *length));
   }

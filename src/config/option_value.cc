@@ -227,6 +227,10 @@ bool is_list_somewhere(const Option& option) {
 }
 
 bool trainer_accepts(const Option& option, std::string_view trainer, std::string_view value) {
+  if (option.nullable && value == "null") return true;
+  const bool has_reader =
+      option.type == OptionType::text || option.type == OptionType::list || option.type == OptionType::map;
+  if (has_reader && accepted_of(option, trainer) == option.accepted) return true;
   const std::vector<std::string_view> words = split_words(accepted_of(option, trainer), '|');
   const std::optional<double> number = base::parse_double(value);
   return words.empty() || std::ranges::any_of(words, [&](std::string_view word) {

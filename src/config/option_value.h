@@ -25,7 +25,8 @@ std::string check_support(const Option& option, std::string_view key, const std:
 // Returns whether the value is a list of words or numbers to a trainer.
 bool is_list_somewhere(const Option& option);
 
-// Returns whether the trainer accepts a canonical value, or an element of its list.
+// Returns whether the trainer accepts a canonical value, or an element of its list. Of texts, lists and maps
+// only what a trainer accepts instead of the row's words counts: the others have a reader that checks them.
 bool trainer_accepts(const Option& option, std::string_view trainer, std::string_view value);
 
 // Checks a range of the option table: "> 0", ">= 0", "[0, 1)", "bytes >= 0", ...

@@ -97,7 +97,7 @@ PreferenceArguments preference_arguments(const Config& config) {
   static_cast<ReferenceArguments&>(a) = reference_arguments(config);
   const MethodRow& method = config.method();
   if (!method.over_vocabulary && config.get_double("label_smoothing_factor") != 0) {
-    const bool smooths = is_of(*find_option("label_smoothing"), method.name);
+    const bool smooths = config.has("label_smoothing");
     fail_key("label_smoothing_factor",
              "label_smoothing_factor: {} is refused with method {}, whose loss is not over a vocabulary: "
              "leave it out{}",

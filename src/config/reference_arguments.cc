@@ -7,9 +7,8 @@ namespace trl::config {
 ReferenceArguments reference_arguments(const Config& config) {
   ReferenceArguments a;
   const MethodRow& method = config.method();
-  const auto has = [&](const char* key) { return is_of(*find_option(key), method.name); };
   a.compares = method.reference || (method.reference_with_beta && config.get_double("beta") != 0);
-  if (has("sync_ref_model")) a.sync_ref_model = config.get_bool("sync_ref_model");
+  if (config.has("sync_ref_model")) a.sync_ref_model = config.get_bool("sync_ref_model");
   if (a.sync_ref_model && !a.compares) {
     fail_key("sync_ref_model",
              "sync_ref_model: true is refused with beta: 0, under which there is no reference: leave it out, "

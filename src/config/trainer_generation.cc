@@ -1,7 +1,5 @@
 #include "config/trainer_generation.h"
 
-#include <array>
-
 #include "base/error.h"
 #include "base/text/number.h"
 #include "config/generation_kwargs.h"
@@ -12,14 +10,10 @@ namespace {
 
 constexpr std::string_view kTemperature = "generate.temperature";
 
-bool has(const Config& config, std::string_view key) {
-  return is_of(*find_option(key), config.method().name);
-}
-
 // Returns the key that the method has for the longest completion.
 std::string_view length_key(const Config& config) {
   for (const std::string_view key : {"max_completion_length", "max_new_tokens"})
-    if (has(config, key)) return key;
+    if (config.has(key)) return key;
   return "response_length";
 }
 
@@ -32,7 +26,7 @@ void take_length(const Config& config, Config& out) {
 
 // Copies a key of the method, if it has it, unless its value is null.
 void take(const Config& config, std::string_view from, Config& out, std::string_view to) {
-  if (!has(config, from)) return;
+  if (!config.has(from)) return;
   if (const std::optional<std::string> value = config.get_text(from)) out.set(to, *value);
 }
 
@@ -40,13 +34,13 @@ void take_sampling(const Config& config, Config& out) {
   out.set(kTemperature, base::format_double(trainer_temperature(config)));
   for (const char* name : {"top_p", "top_k", "min_p", "repetition_penalty"})
     take(config, name, out, std::string("generate.") + name);
-  if (has(config, "use_vllm") && config.get_bool("use_vllm")) out.set("generate.sampling_order", "vllm");
+  if (config.has("use_vllm") && config.get_bool("use_vllm")) out.set("generate.sampling_order", "vllm");
 }
 
 // A response ends only at its stop token: without one it has its full length. The id of the tokenizer's end
 // token is not known here.
 void take_stops(const Config& config, Config& out) {
-  if (!has(config, "stop_token")) return;
+  if (!config.has("stop_token")) return;
   out.set("generate.ignore_eos", "true");
   if (const auto id = config.get_text("stop_token_id")) out.set("generate.stop_token_ids", "[" + *id + "]");
 }
@@ -55,13 +49,13 @@ void take_evaluation(const Config& config, Config& out) {
   for (const char* name : {"temperature", "top_p", "top_k"})
     take(config, std::string("eval_") + name, out, std::string("generate.") + name);
   // the samples of TRL's PPOTrainer.generate_completions
-  if (has(config, "num_sample_generations")) out.set(kTemperature, base::format_double(0.01 + 1e-7));
+  if (config.has("num_sample_generations")) out.set(kTemperature, base::format_double(0.01 + 1e-7));
 }
 
 }  // namespace
 
 int64_t completions_of_prompt(const Config& config, Completions which) {
-  if (!has(config, "num_generations")) return config.method().sequences;
+  if (!config.has("num_generations")) return config.method().sequences;
   const std::optional<int64_t> evaluated = config.get_optional_int("num_generations_eval");
   if (which == Completions::of_evaluation && evaluated) return *evaluated;
   return config.get_int("num_generations");
@@ -69,7 +63,7 @@ int64_t completions_of_prompt(const Config& config, Completions which) {
 
 double trainer_temperature(const Config& config) {
   const double temperature = config.get_double("temperature");
-  return has(config, "response_length") ? temperature + 1e-7 : temperature;  // as TRL's PPOTrainer
+  return config.has("response_length") ? temperature + 1e-7 : temperature;  // as TRL's PPOTrainer
 }
 
 Config trainer_generation(const Config& config, Completions which) {
@@ -82,7 +76,7 @@ Config trainer_generation(const Config& config, Completions which) {
   take_sampling(config, out);
   take_stops(config, out);
   apply_generation_kwargs(out,
-                          {"generation_kwargs", has(config, "num_generations")
+                          {"generation_kwargs", config.has("num_generations")
                                                     ? "num_generations is the number of completions"
                                                     : "the trainer determines the number of completions"});
   if (which == Completions::of_evaluation) take_evaluation(config, out);

@@ -6,7 +6,7 @@
 #include "config/data_arguments.h"
 #include "config/settings.h"
 #include "config/training_arguments.h"
-#include "support/recorded.h"
+#include "support/golden.h"
 
 namespace trl::config {
 namespace {
@@ -237,9 +237,11 @@ TEST(OnlineArguments, ContradictionsNameTheKey) {
       {"grpo", {{"entropy_coef_min", "2"}}, "entropy_coef_min: 2 is above entropy_coef_max: 1"},
       {"grpo",
        {{"reward_funcs", "[accuracy_reward, think_format_reward]"}, {"reward_weights", "[1]"}},
-       R"(reward_weights: ["1"] has 1 numbers, and there are 2 rewards)"},
+       "reward_weights: their number is 1, and that of the rewards 2: give one for each"},
       {"grpo", {{"reward_weights", "[1, x]"}}, "reward_weights: 'x' is not a finite number"},
-      {"rloo", {{"reward_clip_range", "[2, 1]"}}, "reward_clip_range: "},
+      {"rloo",
+       {{"reward_clip_range", "[2, 1]"}},
+       "reward_clip_range: [2, 1] is not accepted; give two numbers"},
       {"rloo", {{"reward_clip_range", "[1]"}}, "reward_clip_range: "},
       {"grpo", {{"eval_pass_at_k", "[9]"}}, "eval_pass_at_k: '9' is not accepted; give integers from 1 to 8"},
       {"grpo",
@@ -294,7 +296,7 @@ TEST(OnlineArguments, ThereMustBeARewardAndATeacher) {
       online("grpo", {{"reward_funcs", "[accuracy_reward]"}, {"reward_weights", "[1, 2]"}});
   EXPECT_NO_THROW(check_rewards(two, 1));
   EXPECT_EQ(refusal_of([&] { check_rewards(two, 0); }),
-            "reward_weights: 2 numbers are given, and there are 1 rewards: give one for each");
+            "reward_weights: their number is 2, and that of the rewards 1: give one for each");
   EXPECT_TRUE(refusal_of([] {
                 check_teacher(config_of("gkd"));
               }).starts_with("teacher_model_name_or_path: gkd needs a teacher"));
@@ -370,7 +372,8 @@ std::string option_text(const base::Json& value) {
 TEST(OnlineArguments, RefuseWhatTrlRefuses) {
   TRL_NEED_GOLDEN("data/prepared/config_errors.json");
   int refused = 0, taken = 0;
-  for (const base::Json& item : test::golden_json("data/prepared/config_errors.json")["cases"]) {
+  const base::Json recorded = test::golden_json("data/prepared/config_errors.json");
+  for (const base::Json& item : recorded["cases"]) {
     if (item["trainer"] != "grpo") continue;
     Settings settings = {{"per_device_train_batch_size", "8"}, {"reward_funcs", "[accuracy_reward]"}};
     std::vector<std::pair<std::string, std::string>> given;

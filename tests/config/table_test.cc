@@ -106,7 +106,7 @@ void check_page(const std::string& page, std::string_view begin, bool online, si
 
 TEST(OptionTable, ThePagesHaveEachKeyOnce) {
   check_page(page::configuration_markdown(), "## SFTConfig", false, 65000);
-  check_page(page::online_markdown(), "## GRPOConfig", true, 36000);
+  check_page(page::online_markdown(), "## GRPOConfig", true, 30000);
 }
 
 TEST(OptionTable, OldValuesMeanLegalValues) {

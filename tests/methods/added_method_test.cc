@@ -28,10 +28,10 @@ const trl_option* option(std::string_view name) {
 TEST(AddedMethod, IsListed) {
   EXPECT_EQ(trl_has_feature("squared"), 1);
   EXPECT_STREQ(trl_option_accepted(option("method")),
-               "sft|dpo|reward|kto|squared|twin|grpo|rloo|gkd|online_dpo|ppo");
+               "sft|dpo|reward|kto|squared|twin|grpo|rloo|gkd|distillation|online_dpo|ppo");
   EXPECT_STREQ(trl_option_taken(option("method")), "dpo|reward|kto|squared|twin");
   EXPECT_STREQ(trl_option_trainers(option("learning_rate")),
-               "sft,dpo,reward,kto,squared,twin,grpo,rloo,gkd,online_dpo,ppo");
+               "sft,dpo,reward,kto,squared,twin,grpo,rloo,gkd,distillation,online_dpo,ppo");
   EXPECT_STREQ(trl_option_default_for(option("learning_rate"), "squared"), "2e-05");
   EXPECT_STREQ(trl_option_default_for(option("learning_rate"), "kto"), "1e-06");
   EXPECT_EQ(trl_option_default_for(option("beta"), "squared"), nullptr);

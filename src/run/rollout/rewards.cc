@@ -22,6 +22,12 @@ base::Json columns_of(const base::Json& row) {
   return columns;
 }
 
+// Ids that an embedding has beyond the tokenizer's tokens are no text.
+std::string text_of(const text::Tokenizer& tokenizer, std::vector<int32_t> ids) {
+  std::erase_if(ids, [end = tokenizer.vocab_size()](int32_t id) { return id >= end; });
+  return tokenizer.decode(ids, true);
+}
+
 const double* find_reward(const ReplayedRow& row, const std::string& name) {
   const auto found = std::ranges::find(row.rewards, name, &std::pair<std::string, double>::first);
   return found == row.rewards.end() ? nullptr : &found->second;
@@ -43,7 +49,7 @@ Answers::Answers(const reward::Moment& moment, const engine::PromptRows& prompts
   messages_.reserve(completions.size());
   for (size_t i = 0; i < completions.size(); ++i) {
     if (i == 0 || rows[i] != rows[i - 1]) columns_.push_back(columns_of(*rows[i]));
-    texts_.push_back(tokenizer.get().decode(completions[i].ids, true));
+    texts_.push_back(text_of(tokenizer.get(), completions[i].ids));
     reward::Completion& item = items_.emplace_back();
     item.text = texts_.back();
     item.ids = completions[i].ids;
