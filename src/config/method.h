@@ -8,8 +8,8 @@
 namespace trl::config {
 
 // The form of a row of the data. text: one text or conversation; pairs: a prompt with a chosen and a rejected
-// completion; whole_pairs: a chosen and a rejected text; unpaired: a completion with a label; prompts: a prompt
-// alone, whose completions the run writes.
+// completion; whole_pairs: a chosen and a rejected text; unpaired: a completion with a label; prompts: a
+// prompt alone, whose completions the run writes.
 enum class RowForm : uint8_t { text, pairs, whole_pairs, unpaired, prompts };
 enum class Head : uint8_t { none, language, score };
 

@@ -17,32 +17,13 @@ void read_rollouts(const Config& config, OnlineArguments& out) {
       trainer_generation(config, Completions::of_training).get_int("generate.max_new_tokens");
   if (config.method().tempers) out.loss_temperature = trainer_temperature(config);
   out.shuffle_rollouts = config.get_bool("shuffle_rollouts");
-  out.resample_zero_std = config.get_bool("resample_zero_std");
-  out.skip_silent_rows = config.get_bool("skip_silent_rows");
   out.record_rollouts = directory(config, "record_rollouts", "");
   out.replay_rollouts = directory(config, "replay_rollouts", "");
   if (!out.record_rollouts.empty() && out.record_rollouts == out.replay_rollouts) {
     fail_key("record_rollouts", "record_rollouts: {} is the file of replay_rollouts: give another",
              shown(out.record_rollouts));
   }
-  if (out.resample_zero_std && !out.replay_rollouts.empty()) {
-    fail_key("resample_zero_std",
-             "resample_zero_std: true is refused with replay_rollouts, whose completions are taken as they "
-             "come: leave one of them out");
-  }
-  out.max_tool_calling_iterations = config.get_optional_int("max_tool_calling_iterations");
   if (const auto variables = config.get_text("chat_template_kwargs")) out.chat_template_kwargs = *variables;
-  for (const std::string& text : config.get_list("eval_pass_at_k")) {
-    const std::optional<int64_t> k = base::parse_int64(text);
-    if (!k || *k < 1 || *k > out.num_generations_eval) {
-      fail_key(
-          "eval_pass_at_k",
-          "eval_pass_at_k: {} is not accepted; give integers from 1 to {}, the completions of a prompt in "
-          "evaluation",
-          shown(text), out.num_generations_eval);
-    }
-    out.eval_pass_at_k.push_back(*k);
-  }
 }
 
 // Reads beta, which in some methods is a list by epoch.
@@ -94,8 +75,6 @@ OnlineArguments online_arguments(const Config& config) {
   read_distillation(config, out);
   if (config.get("loss_type") == "ipo") out.pair_loss = PairLoss::ipo;
   read_values(config, out);
-  out.log_completions = config.get_bool("log_completions");
-  out.num_completions_to_print = config.get_optional_int("num_completions_to_print");
   if (config.get("eval_strategy") != "no" || config.get_bool("eval_on_start")) {
     check_evaluation_size(out, config.get_int("per_device_eval_batch_size"));
     trainer_generation(config, Completions::of_evaluation);

@@ -37,12 +37,8 @@ struct OnlineArguments : ReferenceArguments {
   // Completions: trainer_generation() has how tokens are chosen.
   double loss_temperature = 1;  // logits are divided by it in the loss, too
   bool shuffle_rollouts = true;
-  bool resample_zero_std = false;
-  bool skip_silent_rows = true;
-  std::string record_rollouts, replay_rollouts;        // files; empty: none
-  std::optional<int64_t> max_tool_calling_iterations;  // none: no limit
-  std::string chat_template_kwargs = "{}";             // a JSON object
-  std::vector<int64_t> eval_pass_at_k;
+  std::string record_rollouts, replay_rollouts;  // files; empty: none
+  std::string chat_template_kwargs = "{}";       // a JSON object
 
   // Rewards
   std::vector<std::string> reward_funcs;
@@ -72,7 +68,6 @@ struct OnlineArguments : ReferenceArguments {
   double entropy_coef_min = 0, entropy_coef_max = 1, entropy_coef_delta = 0.005, entropy_target = 0.2;
   double sapo_temperature_neg = 1.05, sapo_temperature_pos = 1;
   double vespo_k_pos = 2, vespo_lambda_pos = 3, vespo_k_neg = 3, vespo_lambda_neg = 2;
-  bool cast_lm_head_to_fp32 = false;
   // Corrects for the difference between the log-probabilities of generation and of training: use_vllm and
   // vllm_importance_sampling_correction.
   bool corrects_sampling = false;
@@ -102,10 +97,6 @@ struct OnlineArguments : ReferenceArguments {
   double kl_coef = 0.05;
   KlEstimator kl_estimator = KlEstimator::k1;
   double cliprange = 0.2, vf_coef = 0.1, cliprange_value = 0.2, gamma = 1, lam = 0.95;
-
-  // Records
-  bool log_completions = false;
-  std::optional<int64_t> num_completions_to_print;  // none: all
 };
 
 // Reads and cross-checks the arguments of the configuration's method; of one that writes no completions,

@@ -66,7 +66,6 @@ void read_online_policy(const Config& config, OnlineArguments& out) {
   out.vespo_lambda_pos = config.get_double("vespo_lambda_pos");
   out.vespo_k_neg = config.get_double("vespo_k_neg");
   out.vespo_lambda_neg = config.get_double("vespo_lambda_neg");
-  out.cast_lm_head_to_fp32 = config.get_bool("cast_lm_head_to_fp32");
   read_entropy(config, out);
   read_correction(config, out);
   // A loss by tokens takes its own values for old ones in the update that follows a generation; one by

@@ -49,7 +49,6 @@ void add_idle(const Config& config, const OnlineArguments& a, std::vector<std::s
                   "use_vllm: true and vllm_importance_sampling_correction: true"},
       OnlineNeeds{"vllm_importance_sampling_clip_min", a.corrects_sampling,
                   "use_vllm: true and vllm_importance_sampling_correction: true"},
-      OnlineNeeds{"num_completions_to_print", a.log_completions, "log_completions: true"},
   };
   for (const OnlineNeeds& one : all)
     if (config.is_set(one.key) && !one.met)

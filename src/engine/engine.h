@@ -340,7 +340,6 @@ struct RolloutSpec {
   GeneratorSpec generator = {};
   Sampling sampling = {}, eval_sampling = {};
   std::vector<int32_t> end_ids = {};  // a completion that ends with none of them was cut
-  bool sleeps = false;  // the memory of keys and values goes back to the system after each generation
 };
 
 // Texts that a reward model scores.
@@ -501,7 +500,8 @@ struct PlanSpec {
   // run writes to its disks.
   std::optional<int64_t> batches_per_epoch = {};
   GeneratorSpec generator = {};
-  PlannedPrompts samples = {};  // of sample_prompts, between the steps
+  PlannedPrompts rollouts = {};  // of a generation of a method that writes completions, before the steps
+  PlannedPrompts samples = {};   // of sample_prompts, between the steps
   PlannedPrompts asked = {};    // what generation with these weights would take is asked, beside the run
 };
 

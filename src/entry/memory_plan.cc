@@ -168,6 +168,7 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
   }
   trainer.rehearse();
   out.work = rehearsal.work();
+  if (!spec.rollouts.prompts.empty()) rehearse_generation(*model, spec.generator, spec.rollouts, rehearsal);
   for (const tensor::Taken& taken : rehearsal.taken()) out.traffic += traffic_of(taken);
   if (evaluated) {
     const tensor::Stage stage("evaluation");

@@ -138,16 +138,16 @@ constexpr std::array kBuiltIns = {
   for (const BuiltIn& built_in : kBuiltIns) names.push_back(built_in.name);
   const std::string_view near = base::nearest(call.name, names);
   const bool path = call.name.find('.') != std::string::npos;
-  fail_key("reward_funcs",
-           "reward_funcs: '{}' is {}{}; give one of {}, or command:PROGRAM, which runs a program of yours",
-           call.text, path ? "a path of Python, which is not run here" : "unknown",
-           near.empty() ? std::string() : fmt::format("; did you mean {}?", near), base::join(names));
+  fail_key(
+      "reward_funcs",
+      "reward_funcs: '{}' is {}{}; give one of {}; a host adds functions of its own (trl_trainer_add_reward)",
+      call.text, path ? "a path of Python, which is not run here" : "unknown",
+      near.empty() ? std::string() : fmt::format("; did you mean {}?", near), base::join(names));
 }
 
 }  // namespace
 
 std::unique_ptr<Reward> make_reward(std::string_view spec) {
-  if (spec.starts_with("command:")) return nullptr;
   const RewardCall call = parse_reward_call(spec);
   const auto found = std::ranges::find(kBuiltIns, call.name, &BuiltIn::name);
   if (found == kBuiltIns.end()) refuse_name(call);

@@ -41,7 +41,8 @@ Run::Run(Environment& environment, config::Config config, const Rows& train, con
   rows_ = prepare(environment_, options_.config, arguments, tokenizer_->get(), train, eval);
   if (rows_.train_prompts) rollouts_ = std::make_unique<Rollouts>(environment_, options_, rows_, tokenizer_);
   model_.embedding_rows = wanted_embedding_rows(options_.config, *tokenizer_);
-  generation_ = generation_of(environment_, options_.config, prompts_);
+  const int64_t longest = rows_.train_prompts ? rows_.train_prompts->longest() : 0;
+  generation_ = generation_of(environment_, options_.config, prompts_, longest);
   if (budget_) choose_way();
   plan();
 }

@@ -138,7 +138,6 @@ TEST(OptionTable, OwnKeysAreMarked) {
                                       "stochastic_rounding",
                                       "generation_dtype",
                                       "record_rollouts",
-                                      "eval_pass_at_k",
                                       "value_model_name_or_path",
                                       "fused_kernels",
                                       "generation_exact",

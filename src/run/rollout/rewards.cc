@@ -70,12 +70,7 @@ RewardFunctions::RewardFunctions(Environment& environment, const config::RunOpti
     : arguments_(options.arguments.online), log_(environment.log()) {
   if (replay != nullptr) replayed_ = replay->rewards();
   if (!arguments_.reward_model.empty()) add(open_reward_model(environment, options));
-  for (const std::string& spec : arguments_.reward_funcs) {
-    auto function = reward::make_reward(spec);
-    if (function == nullptr)
-      fail_key("reward_funcs", "reward_funcs: {}: a program is run by the command alone: trl grpo", spec);
-    add(std::move(function));
-  }
+  for (const std::string& spec : arguments_.reward_funcs) add(reward::make_reward(spec));
   given_ = functions_.size();
 }
 

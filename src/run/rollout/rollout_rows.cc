@@ -35,7 +35,7 @@ int32_t RolloutRows::complete(std::vector<engine::Completion>* completions,
       return Status::ok;
     }
     if (!parts_.replay) return Status::end;
-    replayed_ = parts_.replay->take(mode_, made_, prompts_->rows());
+    replayed_ = parts_.replay->take(mode_, parts_.made[mode_], prompts_->rows());
     completions->clear();
     for (const ReplayedRow& row : replayed_) completions->push_back(row.completion);
     return Status::ok;
@@ -80,15 +80,15 @@ int32_t RolloutRows::reward(std::span<const engine::Completion> completions, eng
 int32_t RolloutRows::scored(std::span<const engine::Completion> completions, const engine::Rewards& rewards,
                             std::span<const float>, engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
-    if (parts_.record) parts_.record->add(mode_, made_, prompts_->rows(), completions, rewards);
-    ++made_;
+    if (parts_.record) parts_.record->add(mode_, parts_.made[mode_], prompts_->rows(), completions, rewards);
+    ++parts_.made[mode_];
     return Status::ok;
   });
 }
 
 int32_t RolloutRows::state(std::string_view* bytes, engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
-    base::Json json = {{"generations", made_}};
+    base::Json json = {{"generations", parts_.made}};
     if (parts_.replay) json["replay"] = parts_.replay->place();
     if (parts_.record) json["record"] = parts_.record->bytes();
     *bytes = state_ = json.dump();
@@ -100,7 +100,7 @@ int32_t RolloutRows::load_state(std::string_view bytes, engine::ErrorSink& error
   return engine::answer(error, [&] {
     const base::Json json = base::parse_json(bytes, "the state of the rollouts");
     try {
-      json.at("generations").get_to(made_);
+      json.at("generations").get_to(parts_.made);
       if (parts_.replay && json.contains("replay")) parts_.replay->go_to(json.at("replay"));
       if (parts_.record && json.contains("record")) parts_.record->go_to(json.at("record"));
     } catch (const base::Json::exception& why) {

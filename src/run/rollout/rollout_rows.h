@@ -2,6 +2,7 @@
 // rewards, a file that is recorded.
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct RolloutParts {
   std::unique_ptr<Record> record;
   std::unique_ptr<RewardFunctions> rewards;
   std::shared_ptr<Tokenizer> tokenizer;
+  std::map<std::string, int64_t> made = {};  // generations so far, by mode
   // Has the host write the completions; empty: it does not. Throws Error(callback).
   std::function<void(const std::shared_ptr<HostRollout>&)> host = {};
 };
@@ -46,7 +48,6 @@ class RolloutRows final : public engine::RolloutSource {
   const std::string mode_;
   const std::shared_ptr<Prompts> prompts_;
   RolloutParts& parts_;
-  int64_t made_ = 0;  // generations of this mode so far
   int64_t step_ = 0;  // updates done
   void write_by_host(std::vector<engine::Completion>& completions);
 

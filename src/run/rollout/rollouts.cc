@@ -33,27 +33,26 @@ Rollouts::Rollouts(Environment& environment, const config::RunOptions& options, 
 const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Model& model) {
   const config::OnlineArguments& online = options_.arguments.online;
   const std::vector<int32_t> ends = end_tokens(model, parts_.tokenizer->get());
-  const auto sampling = [&](bool evaluation) {
-    engine::Sampling own =
-        request_options(
-            config::trainer_generation(options_.config, evaluation ? config::Completions::of_evaluation
-                                                                   : config::Completions::of_training),
-            *parts_.tokenizer)
-            .sampling;
+  const auto sampling = [&](config::Completions which) {
+    RequestOptions request = trainer_request(options_.config, *parts_.tokenizer, which);
+    if (!request.stops.empty())
+      fail_key("generation_kwargs",
+               "generation_kwargs: stop: texts that end a completion are refused, because a trainer writes "
+               "tokens: give stop_token_ids");
+    engine::Sampling& own = request.sampling;
     own.max_new_tokens = online.max_completion_length;
     own.log_probabilities = online.corrects_sampling || !online.record_rollouts.empty();
-    own.own_end_ids = ends;
+    if (request.own_ends) own.own_end_ids = ends;
     return own;
   };
   spec_.train = &train_;
   spec_.eval = eval_ ? &*eval_ : nullptr;
   spec_.generator = generator_spec(environment, options_.config);
-  spec_.sampling = sampling(false);
-  spec_.eval_sampling = sampling(true);
+  spec_.sampling = sampling(config::Completions::of_training);
+  spec_.eval_sampling = sampling(config::Completions::of_evaluation);
   spec_.end_ids = ends;
   const text::Tokenizer& tokenizer = parts_.tokenizer->get();
   if (const auto pad = tokenizer.special_id(tokenizer.special().pad)) spec_.end_ids.push_back(*pad);
-  spec_.sleeps = options_.config.get_bool("vllm_enable_sleep_mode");
   return spec_;
 }
 

@@ -60,11 +60,19 @@ int32_t Batches::next(const data::Batch** batch, engine::ErrorSink& error) noexc
 
 void check_positions(const config::Config& config, int64_t positions, Batches& rows, Batches* evaluation) {
   constexpr std::string_view kKey = "max_length";
-  const std::optional<int64_t> limit = config.get_optional_int(kKey);
+  const bool writes = config.method().generates;
+  const std::optional<int64_t> limit = writes ? std::nullopt : config.get_optional_int(kKey);
   if (positions == 0 || (limit && *limit <= positions)) return;
   const auto check = [&](Batches& batches, std::string_view what) {
     const std::optional<data::LongRow> beyond = batches.longer_than(positions);
     if (!beyond) return;
+    if (writes) {
+      fail_key(
+          "max_completion_length",
+          "max_completion_length: {} with its completion may have {} tokens, and the model has learned {} "
+          "positions: give a smaller one, or leave out long prompts",
+          name_of(*beyond, what), beyond->tokens, positions);
+    }
     fail_key(kKey,
              "{}: {}: {} has {} tokens, and the model has learned {} positions: give {}: {}, so that {}",
              kKey, config.get(kKey), name_of(*beyond, what), beyond->tokens, positions, kKey, positions,

@@ -42,8 +42,8 @@ size_t group_at(const engine::PromptRows& prompts, size_t first) {
 }  // namespace
 
 CompletionWriter::CompletionWriter(std::unique_ptr<generate::Generator> generator,
-                                   const model::Adapter* adapter, bool sleeps)
-    : generator_(std::move(generator)), adapter_(adapter), sleeps_(sleeps) {}
+                                   const model::Adapter* adapter)
+    : generator_(std::move(generator)), adapter_(adapter) {}
 
 std::vector<engine::Completion> CompletionWriter::write(const engine::PromptRows& prompts,
                                                         const engine::Sampling& sampling,
@@ -67,7 +67,7 @@ std::vector<engine::Completion> CompletionWriter::write(const engine::PromptRows
     throw;
   }
   for (const auto& [sequence, row] : tokens.rows) generator_->end(sequence);
-  if (sleeps_) generator_->release_memory();
+  generator_->release_memory();
   if (!tokens.problem.empty()) fail(Status::invalid_argument, "{}", tokens.problem);
   if (!sampling.log_probabilities)
     for (engine::Completion& own : tokens.completions) own.log_probabilities.clear();

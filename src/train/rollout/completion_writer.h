@@ -16,15 +16,15 @@ class CompletionWriter {
   CompletionWriter(std::unique_ptr<generate::Generator> generator, const model::Adapter* adapter,
                    bool sleeps);
 
-  // Completes each prompt once. Equal prompts that follow one another are computed once. Row r is drawn from
-  // stream first_stream + r of the seed. No graph. Throws Error for a row whose logits are not numbers.
+  // Completes each prompt once, and gives the memory of keys and values back: an update follows. Equal
+  // prompts that follow one another are computed once. Row r is drawn from stream first_stream + r of the
+  // seed. No graph. Throws Error for a row whose logits are not numbers.
   std::vector<engine::Completion> write(const engine::PromptRows& prompts, const engine::Sampling& sampling,
                                         uint64_t first_stream);
 
  private:
   const std::unique_ptr<generate::Generator> generator_;
   const model::Adapter* const adapter_;
-  const bool sleeps_;
 };
 
 }  // namespace trl::train
