@@ -42,7 +42,7 @@ TEST(BuiltInRewards, ScoreEachCompletionByItsRow) {
       {{"solution", "1"}}, {{"solution", "none"}}, {{"solution", nullptr}}, {{"solution", "4"}}};
   std::vector<Completion> completions;
   for (const base::Json& row : rows) completions.push_back({.text = "\\boxed{1}", .columns = &row});
-  const Rewards got = accuracy_reward()->score({completions, 3});
+  const Rewards got = accuracy_reward()->score({completions});
   ASSERT_EQ(got.size(), 4U);
   EXPECT_EQ(got[0], 1);
   EXPECT_TRUE(std::isnan(got[1]));

@@ -11,10 +11,8 @@ namespace trl::train {
 
 class CompletionWriter {
  public:
-  // adapter: of the model; null: the model alone. sleeps: the memory of keys and values goes back to the
-  // system after each generation.
-  CompletionWriter(std::unique_ptr<generate::Generator> generator, const model::Adapter* adapter,
-                   bool sleeps);
+  // adapter: of the model; null: the model alone.
+  CompletionWriter(std::unique_ptr<generate::Generator> generator, const model::Adapter* adapter);
 
   // Completes each prompt once, and gives the memory of keys and values back: an update follows. Equal
   // prompts that follow one another are computed once. Row r is drawn from stream first_stream + r of the
