@@ -327,7 +327,6 @@ TEST(OnlineArguments, WarningsTellOfValuesThatActOtherwise) {
       {"grpo",
        {{"vllm_importance_sampling_mode", "token_mask"}},
        "vllm_importance_sampling_mode: it has an effect only with use_vllm: true"},
-      {"rloo", {{"num_completions_to_print", "3"}}, "num_completions_to_print: it has an effect only with"},
       {"online_dpo",
        {{"max_new_tokens", "512"}},
        "max_new_tokens: 512 leaves no room for prompts in max_length 512"},

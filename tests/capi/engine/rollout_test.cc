@@ -52,8 +52,8 @@ int32_t reward_all(trl_rollout* rollout) {
 }
 
 // A trainer with one reward.
-struct Run {
-  Run(const Settings& settings, Function by)
+struct Rewarded {
+  Rewarded(const Settings& settings, Function by)
       : reward(std::move(by)), trainer(host::trainer(settings, rows.get())) {
     EXPECT_EQ(trl_trainer_add_reward(trainer.get(), "points", call, &reward, nullptr, error), TRL_OK)
         << error.message();
@@ -71,7 +71,7 @@ TEST(Rollouts, ARewardSeesEachRowAndTrains) {
   NEED_MODEL();
   const host::Scratch scratch;
   std::atomic<int> calls = 0;
-  Run run(grpo(scratch / "out"), [&](trl_rollout* rollout) {
+  Rewarded run(grpo(scratch / "out"), [&](trl_rollout* rollout) {
     EXPECT_EQ(trl_rollout_count(rollout), 4u);
     for (size_t i = 0; i < 4; ++i) {
       const Json row = row_of(rollout, i);
@@ -103,11 +103,11 @@ TEST(Rollouts, ARewardMayAnswerLaterFromAnotherThread) {
   const host::Scratch scratch;
   std::thread later;
   const auto at_once = [&] {
-    Run run(grpo(scratch / "a"), reward_all);
+    Rewarded run(grpo(scratch / "a"), reward_all);
     EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
     return run.last()[2]["loss"];
   };
-  Run run(grpo(scratch / "b"), [&](trl_rollout* rollout) {
+  Rewarded run(grpo(scratch / "b"), [&](trl_rollout* rollout) {
     if (later.joinable()) later.join();
     later = std::thread([rollout] {
       reward_all(rollout);
@@ -125,14 +125,14 @@ TEST(Rollouts, AFailedRewardEndsTheStepAndCanBeTriedAgain) {
   NEED_MODEL();
   const host::Scratch scratch;
   int calls = 0;
-  Run run(grpo(scratch / "out"),
-          [&](trl_rollout* rollout) { return ++calls == 2 ? -42 : reward_all(rollout); });
+  Rewarded run(grpo(scratch / "out"),
+               [&](trl_rollout* rollout) { return ++calls == 2 ? -42 : reward_all(rollout); });
   EXPECT_EQ(run.train(), TRL_E_CALLBACK);
   EXPECT_EQ(trl_error_callback_code(run.error.get()), -42);
   EXPECT_TRUE(run.error.names("points")) << run.error.message();
   EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
   const auto whole = [&] {
-    Run other(grpo(scratch / "other"), reward_all);
+    Rewarded other(grpo(scratch / "other"), reward_all);
     EXPECT_EQ(other.train(), TRL_OK);
     return other.last()[2]["loss"];
   };
@@ -142,11 +142,11 @@ TEST(Rollouts, AFailedRewardEndsTheStepAndCanBeTriedAgain) {
 TEST(Rollouts, ARewardMustSetEachRowOnce) {
   NEED_MODEL();
   const host::Scratch scratch;
-  Run some(grpo(scratch / "some"),
-           [](trl_rollout* rollout) { return trl_rollout_set_reward(rollout, 0, 1, nullptr); });
+  Rewarded some(grpo(scratch / "some"),
+                [](trl_rollout* rollout) { return trl_rollout_set_reward(rollout, 0, 1, nullptr); });
   EXPECT_EQ(some.train(), TRL_E_CALLBACK);
   EXPECT_TRUE(some.error.names("set no reward for row 1 of 4")) << some.error.message();
-  Run twice(grpo(scratch / "twice"), [](trl_rollout* rollout) {
+  Rewarded twice(grpo(scratch / "twice"), [](trl_rollout* rollout) {
     Error error;
     EXPECT_EQ(trl_rollout_set_reward(rollout, 0, 1, error), TRL_OK);
     EXPECT_EQ(trl_rollout_set_reward(rollout, 0, 1, error), TRL_E_INVALID_ARGUMENT);
@@ -161,8 +161,8 @@ TEST(Rollouts, ARewardMustSetEachRowOnce) {
 TEST(Rollouts, ARewardThatNeverAnswersEndsTheStep) {
   NEED_MODEL();
   const host::Scratch scratch;
-  Run run(grpo(scratch / "out", {{"reward_timeout", "0.05"}}),
-          [](trl_rollout*) { return int32_t{TRL_LATER}; });
+  Rewarded run(grpo(scratch / "out", {{"reward_timeout", "0.05"}}),
+               [](trl_rollout*) { return int32_t{TRL_LATER}; });
   EXPECT_EQ(run.train(), TRL_E_CALLBACK);
   EXPECT_EQ(run.error.key(), "reward_timeout");
   EXPECT_TRUE(run.error.names("points did not answer within reward_timeout: 0.05 seconds"))
@@ -172,7 +172,7 @@ TEST(Rollouts, ARewardThatNeverAnswersEndsTheStep) {
 TEST(Rollouts, OnRewardErrorNoneScoresNothing) {
   NEED_MODEL();
   const host::Scratch scratch;
-  Run run(grpo(scratch / "out", {{"on_reward_error", "none"}}), [](trl_rollout*) { return -1; });
+  Rewarded run(grpo(scratch / "out", {{"on_reward_error", "none"}}), [](trl_rollout*) { return -1; });
   EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
   EXPECT_TRUE(run.last()[0]["reward"].is_null()) << run.last()[0].dump();
 }
@@ -190,7 +190,7 @@ TEST(Rollouts, ARunWithoutRewardsIsRefused) {
 TEST(Rollouts, NamesOfRewardsDiffer) {
   NEED_MODEL();
   const host::Scratch scratch;
-  Run run(grpo(scratch / "out"), reward_all);
+  Rewarded run(grpo(scratch / "out"), reward_all);
   EXPECT_EQ(trl_trainer_add_reward(run.trainer.get(), "points", call, &run.reward, nullptr, run.error),
             TRL_E_INVALID_CONFIG);
   EXPECT_TRUE(run.error.names("two rewards are called points")) << run.error.message();
@@ -212,7 +212,7 @@ TEST(Rollouts, OtherMethodsHaveNoUseForThem) {
 TEST(Rollouts, TheHostMayWriteCompletions) {
   NEED_MODEL();
   const host::Scratch scratch;
-  Run run(grpo(scratch / "out"), [](trl_rollout* rollout) {
+  Rewarded run(grpo(scratch / "out"), [](trl_rollout* rollout) {
     for (size_t i = 0; i < trl_rollout_count(rollout); ++i) {
       const Json row = row_of(rollout, i);
       EXPECT_EQ(row["completion_ids"], Json({10, 11, static_cast<int>(i)}));
@@ -242,7 +242,7 @@ TEST(Rollouts, TheHostMayWriteCompletions) {
 TEST(Rollouts, IdsOutsideTheVocabularyEndTheStep) {
   NEED_MODEL();
   const host::Scratch scratch;
-  Run run(grpo(scratch / "out"), [](trl_rollout* rollout) {
+  Rewarded run(grpo(scratch / "out"), [](trl_rollout* rollout) {
     for (size_t i = 0; i < trl_rollout_count(rollout); ++i) trl_rollout_set_reward(rollout, i, 1, nullptr);
     return int32_t{TRL_OK};
   });
@@ -267,24 +267,24 @@ TEST(Rollouts, AReplayedAndAResumedRunAreTheSame) {
   const auto weights = [&](const char* folder) {
     return host::read_safetensors(scratch / folder / "model.safetensors");
   };
-  const auto finish = [](Run& run) {
+  const auto finish = [](Rewarded& run) {
     EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
     EXPECT_EQ(trl_trainer_save(run.trainer.get(), nullptr, nullptr, run.error), TRL_OK)
         << run.error.message();
   };
   const std::string file = scratch / "rollouts.jsonl";
-  Run recorded(host::with(grpo(scratch / "recorded", more), {{"record_rollouts", file}}), reward_all);
+  Rewarded recorded(host::with(grpo(scratch / "recorded", more), {{"record_rollouts", file}}), reward_all);
   finish(recorded);
-  Run replayed(host::with(grpo(scratch / "replayed", more), {{"replay_rollouts", file}}), reward_all);
+  Rewarded replayed(host::with(grpo(scratch / "replayed", more), {{"replay_rollouts", file}}), reward_all);
   finish(replayed);
   EXPECT_EQ(weights("replayed"), weights("recorded"));
 
   const Settings saves = {{"save_strategy", "steps"}, {"save_steps", "1"}};
-  Run part(host::with(grpo(scratch / "resumed", more), saves), reward_all);
+  Rewarded part(host::with(grpo(scratch / "resumed", more), saves), reward_all);
   for (int step = 0; step < 3; ++step)
     ASSERT_EQ(trl_trainer_step(part.trainer.get(), nullptr, part.error), TRL_OK) << part.error.message();
   part.trainer.reset();
-  Run rest(
+  Rewarded rest(
       host::with(host::with(grpo(scratch / "resumed", more), saves), {{"resume_from_checkpoint", "true"}}),
       reward_all);
   finish(rest);
