@@ -1,7 +1,5 @@
 #include "run/rollout/prompt_stream.h"
 
-#include "base/error.h"
-
 namespace trl::run {
 
 std::optional<data::LongRow> PromptStream::longer_than(int64_t tokens) {
@@ -12,11 +10,5 @@ std::optional<data::LongRow> PromptStream::longer_than(int64_t tokens) {
   }
   return std::nullopt;
 }
-
-void PromptStream::start_epoch(int64_t, int64_t, std::span<const int64_t>) {
-  fail(Status::unsupported, "rows of this trainer are prompts: their completions are written in a step");
-}
-
-bool PromptStream::next(data::Batch&) { return false; }
 
 }  // namespace trl::run

@@ -18,8 +18,8 @@ class PromptStream final : public data::BatchStream {
   int64_t longest_row() override { return prompts_->longest() + completion_; }
   std::optional<data::LongRow> longer_than(int64_t tokens) override;
   void tell() override { prompts_->tell(); }
-  void start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before) override;
-  bool next(data::Batch& batch) override;
+  void start_epoch(int64_t, int64_t, std::span<const int64_t>) override {}
+  bool next(data::Batch&) override { return false; }  // a batch is known when its completions are written
 
  private:
   const std::shared_ptr<Prompts> prompts_;

@@ -1,5 +1,6 @@
 #include "run/rollout/rollouts.h"
 
+#include "base/error.h"
 #include "config/trainer_generation.h"
 #include "run/complete/open_generator.h"
 #include "run/complete/request_options.h"
@@ -32,6 +33,14 @@ Rollouts::Rollouts(Environment& environment, const config::RunOptions& options, 
 
 const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Model& model) {
   const config::OnlineArguments& online = options_.arguments.online;
+  if (train_.generations_per_epoch() == 0) {
+    fail_key(
+        "dataset_name",
+        "dataset_name: it has {} prompts, and a generation takes {} (its {} completions are {} of each): "
+        "give more prompts, or a smaller generation",
+        train_.prompts(), online.prompts_per_generation, online.generation_batch_size,
+        online.num_generations);
+  }
   const std::vector<int32_t> ends = end_tokens(model, parts_.tokenizer->get());
   const auto sampling = [&](config::Completions which) {
     RequestOptions request = trainer_request(options_.config, *parts_.tokenizer, which);

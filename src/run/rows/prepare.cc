@@ -1,6 +1,7 @@
 // Preparation of the rows of each method.
 #include "run/rows/prepare.h"
 
+#include "base/error.h"
 #include "config/data_arguments.h"
 #include "data/batch/preference_batches.h"
 #include "run/rollout/prompt_stream.h"
@@ -94,6 +95,13 @@ std::unique_ptr<Batches> batches_as_read(const config::Config& config,
 std::shared_ptr<Prompts> prompts(const config::Config& config, const config::TrainingArguments& training,
                                  const Rows& dataset, data::PrepareContext& context, bool evaluation) {
   config::DataArguments arguments = config::data_arguments(dataset.apply_options(config));
+  if (arguments.streaming) {
+    fail_key(
+        "dataset_streaming",
+        "dataset_streaming: true is refused with method {}, whose prompts come in an order over all rows: "
+        "leave it out",
+        training.method->name);
+  }
   arguments.shuffle_dataset = false;  // prompts change their order from epoch to epoch instead
   arguments.chat_template_kwargs = training.online.chat_template_kwargs;
   context.arguments = &arguments;
@@ -172,6 +180,12 @@ Prepared prepare(Environment& environment, const config::Config& config,
 Prepared prepare_evaluation(Environment& environment, const config::Config& config,
                             const config::TrainingArguments& training, const text::Tokenizer& tokenizer,
                             const Rows& rows) {
+  if (training.method->generates) {
+    fail_key("method",
+             "method: {} evaluates completions, which only a run writes: give eval_strategy to a run, or the "
+             "method of the rows",
+             training.method->name);
+  }
   Prepared prepared;
   prepared.eval = Preparing(environment, config, training, tokenizer, prepared).evaluation(rows, false);
   return prepared;

@@ -7,7 +7,9 @@
 
 namespace host {
 
-inline bool writes_completions(const Json& recorded) { return recorded.contains("generations"); }
+inline bool writes_completions(const Json& recorded) {
+  return recorded.contains("generations") && recorded["generations"].is_array();
+}
 
 // "nan" and null are none.
 inline Json reward_of(const Json& generation, size_t row, size_t function) {

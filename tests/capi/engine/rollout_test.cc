@@ -187,6 +187,19 @@ TEST(Rollouts, ARunWithoutRewardsIsRefused) {
   EXPECT_EQ(error.key(), "reward_funcs");
 }
 
+TEST(Rollouts, TooFewPromptsAreRefused) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const host::Dataset rows = host::rows("{\"prompt\": \"one\"}\n");
+  trl_trainer* made = nullptr;
+  Error error;
+  EXPECT_EQ(trl_trainer_create(nullptr, host::config(grpo(scratch / "out")).get(), rows.get(), nullptr, &made,
+                               error),
+            TRL_E_INVALID_CONFIG);
+  EXPECT_TRUE(error.names("it has 1 prompts, and a generation takes 2 (its 4 completions are 2 of each)"))
+      << error.message();
+}
+
 TEST(Rollouts, NamesOfRewardsDiffer) {
   NEED_MODEL();
   const host::Scratch scratch;
