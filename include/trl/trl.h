@@ -1650,19 +1650,18 @@ typedef int32_t (*trl_rollout_fn)(void* user_data, trl_rollout* rollout);
  *
  * @param trainer [in] changed; before its first step.
  * @param name [in] of the metrics rewards/NAME/mean and rewards/NAME/std; copied.
- * @param reward [in]
- * @param user_data [in] given to reward.
+ * @param function [in]
+ * @param user_data [in] given to function.
  * @param destroy [in] nullable; called with user_data when the trainer is gone, or when this call fails.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_INVALID_CONFIG for a name that another reward has, TRL_E_INVALID_ARGUMENT for a method
- *   that writes no completions, TRL_E_BUSY.
- * Contract: exclusive; does not block; rollout, later, inside calls that train or evaluate, on their thread;
- * after an error the trainer is as before and destroy was called. A reward that fails, or does not answer
- * within `reward_timeout`, ends that call with TRL_E_CALLBACK, unless `on_reward_error` is none; the step can
- * be tried again.
+ * @return TRL_OK, TRL_E_INVALID_CONFIG for a name that another reward has, TRL_E_INVALID_ARGUMENT for a
+ * method that writes no completions, TRL_E_BUSY. Contract: exclusive; does not block; rollout, later, inside
+ * calls that train or evaluate, on their thread; after an error the trainer is as before and destroy was
+ * called. A reward that fails, or does not answer within `reward_timeout`, ends that call with
+ * TRL_E_CALLBACK, unless `on_reward_error` is none; the step can be tried again.
  * @since 0.1
  */
-TRL_API trl_status trl_trainer_add_reward(trl_trainer* trainer, const char* name, trl_rollout_fn reward,
+TRL_API trl_status trl_trainer_add_reward(trl_trainer* trainer, const char* name, trl_rollout_fn function,
                                           void* user_data, trl_destroy_fn destroy,
                                           trl_error** error) TRL_NOEXCEPT;
 
@@ -1696,9 +1695,9 @@ TRL_API trl_status trl_trainer_set_rollout(trl_trainer* trainer, trl_rollout_fn 
 TRL_API size_t trl_rollout_count(const trl_rollout* rollout) TRL_NOEXCEPT;
 
 /**
- * Describes a row: `mode` (train or eval), `step` (updates done before), `row` (of the dataset), `prompt` (a text, or a list of messages),
- * `prompt_ids` and `columns` (the row's other columns by name); for rewards also `completion` (a text, or a
- * list of messages) and `completion_ids`.
+ * Describes a row: `mode` (train or eval), `step` (updates done before), `row` (of the dataset), `prompt` (a
+ * text, or a list of messages), `prompt_ids` and `columns` (the row's other columns by name); for rewards
+ * also `completion` (a text, or a list of messages) and `completion_ids`.
  *
  * @param rollout [in]
  * @param index [in] of the row, from 0.
@@ -1768,7 +1767,8 @@ TRL_API trl_status trl_rollout_log(trl_rollout* rollout, const char* name, doubl
  * be used afterwards.
  *
  * @param rollout [in] ended.
- * @param message [in] nullable: it did not fail. The reason of the failure, for the error of the step; copied.
+ * @param message [in] nullable: it did not fail. The reason of the failure, for the error of the step;
+ * copied.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_ARGUMENT if it was ended before.
  * Contract: any thread; does not block; no callbacks; after an error the rollout is as before.

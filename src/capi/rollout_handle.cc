@@ -88,12 +88,11 @@ size_t trl_rollout_count(const trl_rollout* rollout) noexcept {
 
 trl_status trl_rollout_get(const trl_rollout* rollout, size_t index, const char** out_json,
                            trl_error** error) noexcept {
-  const auto describe = [&] {
+  return guard<From::anywhere>(error, out_json, [&] {
     need(out_json, "out_json");
     const auto shared = get(rollout, "rollout");
     *out_json = shared->texts.keep(shared->rows->describe(index).dump());
-  };
-  return guard_outs<From::anywhere>(error, describe, out_json);
+  });
 }
 
 trl_status trl_rollout_set_reward(trl_rollout* rollout, size_t index, double reward,

@@ -29,8 +29,7 @@ namespace trl::capi {
 // A function of the host, which may answer later.
 class HostFunction {
  public:
-  HostFunction(trl_rollout_fn function, void* user_data, trl_destroy_fn destroy)
-      : callback_{function, UserData(user_data, destroy)} {}
+  HostFunction(trl_rollout_fn function, UserData user_data) : callback_{function, std::move(user_data)} {}
   // Calls it with these rows and waits for its answer. which: "reward NAME", for messages. Throws
   // Error(callback).
   void call(const std::string& which, const std::shared_ptr<run::HostRollout>& rows,

@@ -306,21 +306,20 @@ trl_status trl_trainer_remove_adapter(trl_trainer* trainer, const char* name, tr
   return guard(error, [&] { get(trainer, "trainer")->remove_adapter(text(name, "name")); });
 }
 
-trl_status trl_trainer_add_reward(trl_trainer* trainer, const char* name, trl_rollout_fn reward,
+trl_status trl_trainer_add_reward(trl_trainer* trainer, const char* name, trl_rollout_fn function,
                                   void* user_data, trl_destroy_fn destroy, trl_error** error) noexcept {
-  auto function = std::make_unique<HostFunction>(reward, user_data, destroy);
-  return guard(error, [&, own = std::move(function)]() mutable {
-    if (reward == nullptr) fail_null("reward");
-    get(trainer, "trainer")->add_reward(std::string(text(name, "name")), std::move(own));
+  return guard(error, [&, owned = UserData(user_data, destroy)]() mutable {
+    if (function == nullptr) fail_null("function");
+    const std::string given(text(name, "name"));
+    get(trainer, "trainer")->add_reward(given, std::make_unique<HostFunction>(function, std::move(owned)));
   });
 }
 
 trl_status trl_trainer_set_rollout(trl_trainer* trainer, trl_rollout_fn rollout, void* user_data,
                                    trl_destroy_fn destroy, trl_error** error) noexcept {
-  auto function = std::make_shared<HostFunction>(rollout, user_data, destroy);
-  return guard(error, [&, own = std::move(function)]() mutable {
+  return guard(error, [&, owned = UserData(user_data, destroy)]() mutable {
     if (rollout == nullptr) fail_null("rollout");
-    get(trainer, "trainer")->set_rollout(std::move(own));
+    get(trainer, "trainer")->set_rollout(std::make_shared<HostFunction>(rollout, std::move(owned)));
   });
 }
 

@@ -171,7 +171,8 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
     setup.train = setup.rollouts->train();
     setup.eval = setup.rollouts->eval();
   }
-  if (config.has("max_length")) setup.longest_row = config.get_optional_int("max_length").value_or(0);
+  if (!setup.arguments.method->generates)
+    setup.longest_row = config.get_optional_int("max_length").value_or(0);
   events_ = std::make_unique<RecordingEvents>(host, config, setup.arguments, spec);
   setup.events = events_.get();
   for (const auto& [name, bytes] : files_) setup.files.push_back({name, bytes});

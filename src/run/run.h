@@ -31,7 +31,7 @@ class Run {
   const std::shared_ptr<Tokenizer>& tokenizer() const { return tokenizer_; }
   const config::Config& options() const { return options_.config; }
   const config::OnlineArguments& online() const { return options_.arguments.online; }
-  // Those of a method that writes completions. Throws Error(invalid_argument) for another one.
+  // Returns the rollouts of a method that writes completions. Throws Error(invalid_argument) for another one.
   Rollouts& rollouts();
   bool evaluates() const { return rows_.eval != nullptr; }
   MemoryCap* cap() { return cap_ ? &*cap_ : nullptr; }  // memory_budget's; or null

@@ -58,9 +58,7 @@ void Online::take(const loss::Advantages& advantages, Rollout& rollout) const {
     rollout.metrics.emplace_back("rewards/" + rollout.rewards.names[f] + "/mean", advantages.mean[f]);
     rollout.metrics.emplace_back("rewards/" + rollout.rewards.names[f] + "/std", advantages.std[f]);
   }
-  rollout.metrics.insert(rollout.metrics.end(), {{"reward", advantages.reward},
-                                                 {"reward_std", advantages.reward_std},
-                                                 {"frac_reward_zero_std", advantages.frac_reward_zero_std}});
+  for (const auto& [name, value] : advantages.metrics()) rollout.metrics.emplace_back(name, value);
 }
 
 void Online::updated(int64_t step) {

@@ -101,7 +101,7 @@ class PolicyTerms final : public kernels::TargetLoss {
   const bool by_entropy_;
 };
 
-// What both kinds of losses have: the targets, their terms part by part, and the routers' loss.
+// The targets of a loss of either kind, their terms part by part, and the routers' loss.
 class PolicyParts {
  public:
   PolicyParts(const Causal& causal, const loss::PolicyOptions& options, const MicroBatch& batch,

@@ -41,7 +41,7 @@ TEST(RecordedRewards, ThinkFormat) {
   for (const base::Json& item : test::golden_json(kCases)["cases"]) {
     if (item["function"] != "think_format_reward") continue;
     const std::string text = item["completion"];
-    expect_recorded(test::score_text(*make_reward("think_format_reward"), text), item["reward"], item);
+    expect_recorded(test::score_text(*named_reward("think_format_reward"), text), item["reward"], item);
     ++run;
   }
   EXPECT_EQ(run, 54);
@@ -54,7 +54,7 @@ TEST(RecordedRewards, LengthsAndRepetitions) {
     if (item["function"] != "get_soft_overlong_punishment" &&
         item["function"] != "get_repetition_penalty_reward")
       continue;
-    expect_recorded(test::score_ids(*make_reward(spec_of(item)), ids_of(item)), item["reward"], item);
+    expect_recorded(test::score_ids(*named_reward(spec_of(item)), ids_of(item)), item["reward"], item);
     ++run;
   }
   EXPECT_EQ(run, 73);
@@ -69,7 +69,7 @@ TEST(RecordedRewards, CosineScaled) {
     const std::vector<int32_t> ids = ids_of(item);
     const Completion completion{
         .text = item["correct"].get<bool>() ? "\\boxed{42}" : "\\boxed{41}", .ids = ids, .columns = &columns};
-    expect_recorded(make_reward(spec_of(item))->score({{&completion, 1}}).at(0), item["reward"], item);
+    expect_recorded(named_reward(spec_of(item))->score({{&completion, 1}}).at(0), item["reward"], item);
     ++run;
   }
   EXPECT_EQ(run, 12);
@@ -77,8 +77,8 @@ TEST(RecordedRewards, CosineScaled) {
 
 TEST(RecordedRewards, Accuracy) {
   TRL_NEED_GOLDEN(kCases);
-  const auto cosine = make_reward("get_cosine_scaled_reward(max_len=100)");
-  const auto reasoning = make_reward("reasoning_accuracy_reward");
+  const auto cosine = named_reward("get_cosine_scaled_reward(max_len=100)");
+  const auto reasoning = named_reward("reasoning_accuracy_reward");
   const std::vector<int32_t> ids(37, 1);
   int run = 0;
   for (const base::Json& item : test::golden_json(kCases)["cases"]) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "reward/batch.h"
-#include "reward/make_reward.h"
+#include "reward/named_reward.h"
 
 namespace trl::test {
 
@@ -22,7 +22,7 @@ inline double score_ids(reward::Reward& reward, const std::vector<int32_t>& ids)
 
 // Of accuracy_reward.
 inline double accuracy(std::string_view solution, std::string_view text) {
-  return score_text(*reward::make_reward("accuracy_reward"), text, {{"solution", solution}});
+  return score_text(*reward::named_reward("accuracy_reward"), text, {{"solution", solution}});
 }
 
 }  // namespace trl::test

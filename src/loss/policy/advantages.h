@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "loss/metrics.h"
+
 namespace trl::loss {
 
 // Rewards of all rows. A row without any cannot be scored: its advantage is 0, and no mean counts it.
@@ -23,9 +25,13 @@ struct Advantages {
   std::vector<double> mean, std;      // by function: rewards/NAME/mean, rewards/NAME/std
   double reward = 0, reward_std = 0;  // of the rows' weighted sums
   double frac_reward_zero_std = 0;    // share of the deviations below that are 0
+  // The numbers above that are not by function, by TRL's names.
+  Metrics metrics() const {
+    return {{"reward", reward}, {"reward_std", reward_std}, {"frac_reward_zero_std", frac_reward_zero_std}};
+  }
 };
 
-// What the difference between a reward and the mean of its group is divided by, plus 1e-4.
+// The divisor, plus 1e-4, of the difference between a reward and the mean of its group.
 enum class RewardScale : uint8_t {
   group,  // the deviation of the group (Shao et al. 2024)
   batch,  // the deviation of all rows (Hu et al. 2025)

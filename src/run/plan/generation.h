@@ -1,4 +1,5 @@
-// What a run generates, for its plan: sample_prompts, and what estimate.prompt_tokens asks about.
+// The completions of a run, for its plan: a generation of its method, sample_prompts, and those that
+// estimate.prompt_tokens asks about.
 #pragma once
 #include <span>
 #include <vector>

@@ -42,7 +42,7 @@ RunSize size_of_prompts(const config::TrainingArguments& training, Batches& rows
 }  // namespace
 
 std::optional<int64_t> row_limit(const config::Config& config) {
-  return config.has("max_length") ? config.get_optional_int("max_length") : std::nullopt;
+  return config.method().generates ? std::nullopt : config.get_optional_int("max_length");
 }
 
 RunSize largest_batch(const config::Config& config, const config::TrainingArguments& training) {

@@ -22,7 +22,8 @@ struct RunSize {
   std::optional<int64_t> batches = {};
 };
 
-// Returns the tokens of a row that max_length allows; nullopt: any number, or the method has no such key.
+// Returns the tokens of a row that max_length allows; nullopt: any number, or the method writes the
+// rest of its rows.
 std::optional<int64_t> row_limit(const config::Config& config);
 
 // Returns the size for rows that have not been read: each is as long as max_length allows. training, here and

@@ -40,7 +40,7 @@ class HostRollout {
   void log(std::string name, double value);
   // Ends it; message: the reason of a failure; empty: none. Throws Error(invalid_argument) the second time.
   void finish(std::string message);
-  // Waits for finish(), at most so many seconds. Throws Error(callback) for a failure, and for a wait that
+  // Waits for finish(), at most that many seconds. Throws Error(callback) for a failure, and for a wait that
   // was too long; which: the host's function, for messages.
   void wait(const std::string& which, std::optional<double> seconds);
   // All that was set. Call when it is finished.

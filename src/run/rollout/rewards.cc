@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "reward/make_reward.h"
+#include "reward/named_reward.h"
 #include "run/rollout/reward_model.h"
 
 namespace trl::run {
@@ -22,7 +22,7 @@ base::Json columns_of(const base::Json& row) {
   return columns;
 }
 
-// Ids that an embedding has beyond the tokenizer's tokens are no text.
+// Leaves out ids that an embedding has beyond the tokenizer's tokens.
 std::string text_of(const text::Tokenizer& tokenizer, std::vector<int32_t> ids) {
   std::erase_if(ids, [end = tokenizer.vocab_size()](int32_t id) { return id >= end; });
   return tokenizer.decode(ids, true);
@@ -70,7 +70,7 @@ RewardFunctions::RewardFunctions(Environment& environment, const config::RunOpti
     : arguments_(options.arguments.online), log_(environment.log()) {
   if (replay != nullptr) replayed_ = replay->rewards();
   if (!arguments_.reward_model.empty()) add(open_reward_model(environment, options));
-  for (const std::string& spec : arguments_.reward_funcs) add(reward::make_reward(spec));
+  for (const std::string& spec : arguments_.reward_funcs) add(reward::named_reward(spec));
   given_ = functions_.size();
 }
 

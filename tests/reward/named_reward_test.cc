@@ -1,5 +1,5 @@
 // Entries of reward_funcs: names, arguments, and what is refused.
-#include "reward/make_reward.h"
+#include "reward/named_reward.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 std::string refusal(std::string_view spec) {
   try {
-    make_reward(spec);
+    named_reward(spec);
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), Status::invalid_config) << spec;
     EXPECT_EQ(error.key(), "reward_funcs") << spec;
@@ -20,35 +20,35 @@ std::string refusal(std::string_view spec) {
   return "accepted";
 }
 
-TEST(MakeReward, NamesAlone) {
-  EXPECT_EQ(make_reward("accuracy_reward")->name(), "accuracy_reward");
-  EXPECT_EQ(make_reward(" think_format_reward ")->name(), "think_format_reward");
-  EXPECT_EQ(make_reward("reasoning_accuracy_reward()")->name(), "reasoning_accuracy_reward");
+TEST(NamedReward, NamesAlone) {
+  EXPECT_EQ(named_reward("accuracy_reward")->name(), "accuracy_reward");
+  EXPECT_EQ(named_reward(" think_format_reward ")->name(), "think_format_reward");
+  EXPECT_EQ(named_reward("reasoning_accuracy_reward()")->name(), "reasoning_accuracy_reward");
   const std::vector<int32_t> ids(1152, 1);
-  EXPECT_EQ(test::score_ids(*make_reward("get_soft_overlong_punishment"), ids), -0.5) << "1280, 256";
-  EXPECT_EQ(test::score_ids(*make_reward("get_repetition_penalty_reward"), {1, 1, 1, 1}), -0.5) << "3, -1";
+  EXPECT_EQ(test::score_ids(*named_reward("get_soft_overlong_punishment"), ids), -0.5) << "1280, 256";
+  EXPECT_EQ(test::score_ids(*named_reward("get_repetition_penalty_reward"), {1, 1, 1, 1}), -0.5) << "3, -1";
 }
 
-TEST(MakeReward, Arguments) {
+TEST(NamedReward, Arguments) {
   const auto soft =
-      make_reward("get_soft_overlong_punishment( soft_punish_cache = 2 , max_completion_len=4, )");
+      named_reward("get_soft_overlong_punishment( soft_punish_cache = 2 , max_completion_len=4, )");
   EXPECT_EQ(test::score_ids(*soft, {1, 2, 3}), -0.5);
-  const auto repetition = make_reward("get_repetition_penalty_reward(ngram_size=1, max_penalty=-2e0)");
+  const auto repetition = named_reward("get_repetition_penalty_reward(ngram_size=1, max_penalty=-2e0)");
   EXPECT_EQ(test::score_ids(*repetition, {1, 1}), -1);
   const base::Json columns = {{"solution", "42"}};
-  const auto reasoning = make_reward("reasoning_accuracy_reward(reasoning_delimiters=['<a>', \"\\n--\"])");
+  const auto reasoning = named_reward("reasoning_accuracy_reward(reasoning_delimiters=['<a>', \"\\n--\"])");
   EXPECT_EQ(test::score_text(*reasoning, "hm <a> \\boxed{42}", columns), 1);
   EXPECT_EQ(test::score_text(*reasoning, "hm\n--\\boxed{42}", columns), 1);
   EXPECT_EQ(test::score_text(*reasoning, "hm</think>\\boxed{42}", columns), 0);
-  const auto preset = make_reward("reasoning_accuracy_reward(reasoning_delimiters=None)");
+  const auto preset = named_reward("reasoning_accuracy_reward(reasoning_delimiters=None)");
   EXPECT_EQ(test::score_text(*preset, "hm</think>\\boxed{42}", columns), 1);
   const auto cosine =
-      make_reward("get_cosine_scaled_reward(max_len=10, max_value_correct=3, min_value_wrong=-7)");
+      named_reward("get_cosine_scaled_reward(max_len=10, max_value_correct=3, min_value_wrong=-7)");
   EXPECT_EQ(test::score_text(*cosine, "\\boxed{42}", columns), 3);
   EXPECT_EQ(test::score_text(*cosine, "\\boxed{41}", columns), -7);
 }
 
-TEST(MakeReward, RefusesOtherNames) {
+TEST(NamedReward, RefusesOtherNames) {
   EXPECT_EQ(refusal("my_lib.rewards.custom"),
             "reward_funcs: 'my_lib.rewards.custom' is a path of Python, which is not run here; give one of "
             "accuracy_reward, get_cosine_scaled_reward, get_repetition_penalty_reward, "
@@ -63,7 +63,7 @@ TEST(MakeReward, RefusesOtherNames) {
   EXPECT_NE(refusal("Command:x").find("nothing may follow"), std::string::npos);
 }
 
-TEST(MakeReward, RefusesBadCalls) {
+TEST(NamedReward, RefusesBadCalls) {
   EXPECT_EQ(refusal("get_cosine_scaled_reward"),
             "reward_funcs: 'get_cosine_scaled_reward': max_len is missing: give "
             "get_cosine_scaled_reward(max_len=100)");
@@ -96,7 +96,7 @@ TEST(MakeReward, RefusesBadCalls) {
             std::string::npos);
 }
 
-TEST(MakeReward, RefusesBrokenText) {
+TEST(NamedReward, RefusesBrokenText) {
   for (const char* spec :
        {"accuracy_reward(", "accuracy_reward)", "accuracy_reward(a=", "accuracy_reward(a=1",
         "accuracy_reward(a=[1", "accuracy_reward(a='x)", "accuracy_reward(=1)", "accuracy_reward() x",

@@ -1,4 +1,4 @@
-#include "reward/make_reward.h"
+#include "reward/named_reward.h"
 
 #include <algorithm>
 #include <array>
@@ -147,7 +147,7 @@ constexpr std::array kBuiltIns = {
 
 }  // namespace
 
-std::unique_ptr<Reward> make_reward(std::string_view spec) {
+std::unique_ptr<Reward> named_reward(std::string_view spec) {
   const RewardCall call = parse_reward_call(spec);
   const auto found = std::ranges::find(kBuiltIns, call.name, &BuiltIn::name);
   if (found == kBuiltIns.end()) refuse_name(call);
