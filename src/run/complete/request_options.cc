@@ -130,6 +130,7 @@ RequestOptions trainer_request(const config::Config& options, const Tokenizer& t
                                config::Completions which) {
   const config::Config generation = config::trainer_generation(options, which);
   RequestOptions request = request_options(generation, tokenizer);
+  request.count = generation.get_int("generate.num_return_sequences");
   request.sampling.log_probabilities = which == config::Completions::of_training;
   if (options.get("stop_token") != "eos") return request;
   const auto end = tokenizer.get().special_id(tokenizer.get().special().eos);
