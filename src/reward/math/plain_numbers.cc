@@ -59,12 +59,13 @@ size_t percent_end(std::string_view text, size_t at, bool& percent) {
 }
 
 std::string plain_digits(std::string_view integer, std::string_view decimals, bool negative) {
-  std::string out;
+  std::string out(negative ? "-" : "");
+  const size_t begin = out.size();
   for (const char c : integer)
-    if (is_digit(c) && (c != '0' || !out.empty())) out += c;
-  if (out.empty()) out = "0";
+    if (is_digit(c) && (c != '0' || out.size() > begin)) out += c;
+  if (out.size() == begin) out += '0';
   if (!decimals.empty()) out.append(".").append(decimals);
-  return negative ? "-" + out : out;
+  return out;
 }
 
 size_t operator_length(std::string_view text) {
