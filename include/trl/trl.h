@@ -95,6 +95,7 @@ typedef struct trl_evaluator trl_evaluator;
 typedef struct trl_metrics trl_metrics;
 typedef struct trl_generator trl_generator;
 typedef struct trl_completions trl_completions;
+typedef struct trl_rollout trl_rollout;
 
 /* The result of a call. Values never change their meaning; new ones may appear, so treat an unknown
    positive one as success and an unknown negative one as TRL_E_INTERNAL. */
@@ -102,6 +103,7 @@ typedef int32_t trl_status;
 enum {
   TRL_OK = 0,
   TRL_END = 1,                 /* nothing more comes: the walk, the rows or the training is over */
+  TRL_LATER = 2,               /* from a callback: its answer comes later */
   TRL_E_INVALID_ARGUMENT = -1, /* NULL, a handle of another type or one destroyed, out of range */
   TRL_E_INVALID_CONFIG = -2,   /* a key or its value; trl_error_key names it */
   TRL_E_NOT_FOUND = -3,        /* a file, or a name */
@@ -1635,6 +1637,145 @@ TRL_API trl_status trl_trainer_add_adapter(trl_trainer* trainer, const char* nam
  */
 TRL_API trl_status trl_trainer_remove_adapter(trl_trainer* trainer, const char* name,
                                               trl_error** error) TRL_NOEXCEPT;
+
+/* Called with the rows of a generation: TRL_OK when all of them are set, TRL_LATER when trl_rollout_finish
+ * follows, below 0 to fail. */
+typedef int32_t (*trl_rollout_fn)(void* user_data, trl_rollout* rollout);
+
+/**
+ * Adds a function that rewards completions, for methods that write them. It is called once for each
+ * generation, with all its rows, and sets a reward for each (trl_rollout_set_reward). Rewards are summed,
+ * weighted by `reward_weights`, in the order: reward_model_name_or_path, reward_funcs, functions in the order
+ * in which they were added.
+ *
+ * @param trainer [in] changed; before its first step.
+ * @param name [in] of the metrics rewards/NAME/mean and rewards/NAME/std; copied.
+ * @param function [in]
+ * @param user_data [in] given to function.
+ * @param destroy [in] nullable; called with user_data when the trainer is gone, or when this call fails.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_CONFIG for a name that another reward has, TRL_E_INVALID_ARGUMENT for a
+ * method that writes no completions, TRL_E_BUSY. Contract: exclusive; does not block; rollout, later, inside
+ * calls that train or evaluate, on their thread; after an error the trainer is as before and destroy was
+ * called. A reward that fails, or does not answer within `reward_timeout`, ends that call with
+ * TRL_E_CALLBACK, unless `on_reward_error` is none; the step can be tried again.
+ * @since 0.1
+ */
+TRL_API trl_status trl_trainer_add_reward(trl_trainer* trainer, const char* name, trl_rollout_fn function,
+                                          void* user_data, trl_destroy_fn destroy,
+                                          trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Has the host write the completions of a trainer, in place of its own generation. The function is called
+ * once for each generation, with all its rows (equal prompts follow one another), and sets a completion for
+ * each (trl_rollout_set_completion). `replay_rollouts` goes before it.
+ *
+ * @param trainer [in] changed; before its first step.
+ * @param rollout [in]
+ * @param user_data [in] given to rollout.
+ * @param destroy [in] nullable; called with user_data when the trainer is gone, when another function takes
+ *   this one's place, or when this call fails.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT for a method that writes no completions, TRL_E_BUSY.
+ * Contract: exclusive; does not block; rollout, later, inside calls that train or evaluate, on their thread;
+ * after an error the trainer is as before and destroy was called.
+ * @since 0.1
+ */
+TRL_API trl_status trl_trainer_set_rollout(trl_trainer* trainer, trl_rollout_fn rollout, void* user_data,
+                                           trl_destroy_fn destroy, trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Returns how many rows a rollout has: one for each completion.
+ *
+ * @param rollout [in] as given to trl_rollout_fn; valid until that returns, or until trl_rollout_finish.
+ * @return the number; 0 for NULL.
+ * Contract: any thread; does not block; no callbacks.
+ * @since 0.1
+ */
+TRL_API size_t trl_rollout_count(const trl_rollout* rollout) TRL_NOEXCEPT;
+
+/**
+ * Describes a row: `mode` (train or eval), `step` (updates done before), `row` (of the dataset), `prompt` (a
+ * text, or a list of messages), `prompt_ids` and `columns` (the row's other columns by name); for rewards
+ * also `completion` (a text, or a list of messages) and `completion_ids`.
+ *
+ * @param rollout [in]
+ * @param index [in] of the row, from 0.
+ * @param out_json [out] NUL-terminated UTF-8.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT for another index.
+ * Contract: out_json lives as long as the rollout; any thread; does not block; no callbacks; after an error
+ * out_json is NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_rollout_get(const trl_rollout* rollout, size_t index, const char** out_json,
+                                   trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Sets the reward of a row.
+ *
+ * @param rollout [in] changed; of trl_trainer_add_reward.
+ * @param index [in] of the row.
+ * @param reward [in] NaN: the function does not score this completion.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT for another index, and for a row that was set before.
+ * Contract: any thread; does not block; no callbacks; after an error the row is as before.
+ * @since 0.1
+ */
+TRL_API trl_status trl_rollout_set_reward(trl_rollout* rollout, size_t index, double reward,
+                                          trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Sets the completion of a row.
+ *
+ * @param rollout [in] changed; of trl_trainer_set_rollout.
+ * @param index [in] of the row.
+ * @param ids [in] token ids, copied; nullable when count is 0.
+ * @param count [in] how many.
+ * @param log_probs [in] nullable; count log-probabilities with which the ids were drawn, in nats, at the
+ *   trainer's temperature; NaN: not known. Copied.
+ * @param written [in] nullable: all are the model's. count bytes: 0 for a token that the model did not write,
+ *   such as the answer of a tool, which no loss and no length counts. Copied.
+ * @param columns [in] nullable; a JSON object of columns that are added to the row for its rewards. Copied.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT for another index, and for a row that was set before, TRL_E_FORMAT
+ *   for columns that are not an object.
+ * Contract: any thread; does not block; no callbacks; after an error the row is as before. Ids outside the
+ * vocabulary end the step with an error.
+ * @since 0.1
+ */
+TRL_API trl_status trl_rollout_set_completion(trl_rollout* rollout, size_t index, const int32_t* ids,
+                                              size_t count, const float* log_probs, const uint8_t* written,
+                                              const char* columns, trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Adds a value to the metrics of the step: its record has the mean of all values of that name.
+ *
+ * @param rollout [in] changed.
+ * @param name [in] of the metric; copied.
+ * @param value [in] NaN: none.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK.
+ * Contract: any thread; does not block; no callbacks; after an error nothing is added.
+ * @since 0.1
+ */
+TRL_API trl_status trl_rollout_log(trl_rollout* rollout, const char* name, double value,
+                                   trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Ends a rollout whose function returned TRL_LATER: all its rows are set, or it failed. The rollout must not
+ * be used afterwards.
+ *
+ * @param rollout [in] ended.
+ * @param message [in] nullable: it did not fail. The reason of the failure, for the error of the step;
+ * copied.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT if it was ended before.
+ * Contract: any thread; does not block; no callbacks; after an error the rollout is as before.
+ * @since 0.1
+ */
+TRL_API trl_status trl_rollout_finish(trl_rollout* rollout, const char* message,
+                                      trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Asks the call that runs on a trainer, or else the next one, to stop at the next safe point with

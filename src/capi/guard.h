@@ -105,9 +105,9 @@ template <From kFrom = From::outside_callbacks, class Body>
 trl_status guard(trl_error** error, Body&& body) noexcept {
   return guard_outs<kFrom>(error, std::forward<Body>(body));
 }
-template <class Out, class Body>
+template <From kFrom = From::outside_callbacks, class Out, class Body>
 trl_status guard(trl_error** error, Out* out, Body&& body) noexcept {
-  return guard_outs<From::outside_callbacks>(error, std::forward<Body>(body), out);
+  return guard_outs<kFrom>(error, std::forward<Body>(body), out);
 }
 template <class First, class Second, class Body>
 trl_status guard(trl_error** error, First* first, Second* second, Body&& body) noexcept {

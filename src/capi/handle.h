@@ -27,6 +27,7 @@ enum class Tag : uint32_t {
   metrics,
   generator,
   completions,
+  rollout,
 };
 std::string_view tag_name(Tag tag);  // "trl_error"; empty: no tag, or retired
 

@@ -197,6 +197,23 @@ void Trainer::remove_adapter(std::string_view name) {
   });
 }
 
+void Trainer::add_reward(const std::string& name, std::unique_ptr<HostFunction> function) {
+  exclusively([&] {
+    if (name.empty()) fail(Status::invalid_argument, "name is empty: give the name of the reward's metrics");
+    const auto seconds = run_->online().reward_timeout;
+    run_->rollouts().rewards().add(host_reward(name, std::move(function), seconds));
+  });
+}
+
+void Trainer::set_rollout(std::shared_ptr<HostFunction> function) {
+  exclusively([&] {
+    const auto seconds = run_->online().reward_timeout;
+    run_->rollouts().write_by([function, seconds](const std::shared_ptr<run::HostRollout>& rows) {
+      function->call("the host's rollout", rows, seconds);
+    });
+  });
+}
+
 const char* Trainer::describe() {
   return exclusively([&] {
     described_ = base::parse_python_json(trainer_->state_json(), "trainer_state.json").dump();
@@ -287,6 +304,23 @@ trl_status trl_trainer_add_adapter(trl_trainer* trainer, const char* name, const
 
 trl_status trl_trainer_remove_adapter(trl_trainer* trainer, const char* name, trl_error** error) noexcept {
   return guard(error, [&] { get(trainer, "trainer")->remove_adapter(text(name, "name")); });
+}
+
+trl_status trl_trainer_add_reward(trl_trainer* trainer, const char* name, trl_rollout_fn function,
+                                  void* user_data, trl_destroy_fn destroy, trl_error** error) noexcept {
+  return guard(error, [&, owned = UserData(user_data, destroy)]() mutable {
+    if (function == nullptr) fail_null("function");
+    const std::string given(text(name, "name"));
+    get(trainer, "trainer")->add_reward(given, std::make_unique<HostFunction>(function, std::move(owned)));
+  });
+}
+
+trl_status trl_trainer_set_rollout(trl_trainer* trainer, trl_rollout_fn rollout, void* user_data,
+                                   trl_destroy_fn destroy, trl_error** error) noexcept {
+  return guard(error, [&, owned = UserData(user_data, destroy)]() mutable {
+    if (rollout == nullptr) fail_null("rollout");
+    get(trainer, "trainer")->set_rollout(std::make_shared<HostFunction>(rollout, std::move(owned)));
+  });
 }
 
 void trl_trainer_cancel(trl_trainer* trainer) noexcept {

@@ -8,6 +8,7 @@
 
 #include "capi/dataset_handle.h"
 #include "capi/metrics_handle.h"
+#include "capi/rollout_handle.h"
 #include "capi/runtime.h"
 #include "engine/engine.h"
 #include "run/run.h"
@@ -26,6 +27,8 @@ class Trainer {
   void evaluate();
   void add_adapter(const std::string& name, const std::string& directory);
   void remove_adapter(std::string_view name);
+  void add_reward(const std::string& name, std::unique_ptr<HostFunction> function);
+  void set_rollout(std::shared_ptr<HostFunction> function);
   void save(const std::string& directory, engine::SaveKind kind);  // empty: in output_dir
   const char* describe();
   // Runs body while no other call runs. pausable: a pause holds it.

@@ -47,6 +47,7 @@ base::Json typed(const Option& option, const std::string& value) {
       if (const std::optional<int64_t> number = base::parse_int64(value)) return *number;
       return value;
     case OptionType::number:
+      if (value.starts_with('[')) break;
       return base::parse_double(value).value();
     case OptionType::choice:
       if (value.starts_with('[')) break;
@@ -161,11 +162,16 @@ std::string Config::origin(std::string_view key) const {
   return found == spellings_.end() ? "default" : found->second.place;
 }
 
-// A value of `method` that is kept is one of this version: others are refused when they are set.
+Config::Config(const MethodRow& trainer) { values_["method"] = trainer.name; }
+
+// A value of `method` that is set is one of this version: others are refused.
 const MethodRow& Config::method() const {
   const auto found = values_.find("method");
-  return found == values_.end() ? methods().front() : *find_method(found->second);
+  if (found == values_.end()) return methods().front();
+  return *std::ranges::find(trainers(), found->second, &MethodRow::name);
 }
+
+bool Config::has(std::string_view key) const { return is_of(known(key), method().name); }
 
 std::optional<std::string> Config::get_text(std::string_view key) const {
   std::string value = get(key);
@@ -190,7 +196,8 @@ double Config::get_double(std::string_view key) const { return not_null(key, get
 std::vector<std::string> Config::get_list(std::string_view key) const {
   std::vector<std::string> list;
   const std::string text = get(key);
-  if (known(key).type == OptionType::choice && !text.starts_with('[')) return {text};
+  const OptionType type = known(key).type;
+  if ((type == OptionType::choice || type == OptionType::number) && !text.starts_with('[')) return {text};
   const base::Json json = base::Json::parse(text, nullptr, false);
   if (!json.is_array() && !json.is_null()) fail_key(key, "{}: it is not a list", key);
   for (const base::Json& item : json) list.push_back(as_text(item));
@@ -210,14 +217,15 @@ void Config::check_method() const {
   for (const auto& [name, value] : values_) {
     const Option& option = known(name);
     if (!is_of(option, trainer)) {
-      fail_key(name, "{}: {} does not have this key; it is one of {}", name, trainer,
-               trainer_names(option.trainers, ", "));
+      const std::string_view here = key_called(name, trainer);
+      fail_key(name, "{}: {} does not have this key; it is one of {}{}", name, trainer,
+               trainer_names(option.trainers, ", "),
+               here.empty() ? "" : fmt::format("; the key for it is {}", here));
     }
-    if (option.type != OptionType::choice || (option.nullable && value == "null")) continue;
-    const std::vector<std::string_view> words = split_words(accepted_of(option, trainer), '|');
     const bool list = default_of(option, trainer).starts_with('[');
-    for (const std::string& word : get_list(name)) {
-      if (std::ranges::find(words, word) != words.end() && (list || !value.starts_with('['))) continue;
+    const bool several = is_list_somewhere(option) && value.starts_with('[');
+    for (const std::string& word : several ? get_list(name) : std::vector<std::string>{value}) {
+      if (trainer_accepts(option, trainer, word) && (list || !several)) continue;
       if (const std::string_view gone = gone_value(name, word); !gone.empty())
         fail_key(name, "{}: {} is not accepted for {}: {}", name, shown(word), trainer, gone);
       fail_key(name, "{}: {} is not accepted for {}; give {}", name, shown(value), trainer,

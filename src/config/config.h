@@ -15,6 +15,10 @@ namespace trl::config {
 
 class Config {
  public:
+  Config() = default;
+  // Begins with this method, which may be one that this version does not have yet.
+  explicit Config(const MethodRow& trainer);
+
   // Sets a value by name or alias, as text ("1e-4", "true", "[a, b]", "null"). Throws Error(invalid_config)
   // naming key, value and the accepted values, or the nearest spelling of an unknown key; the config is then
   // unchanged. A value set before is replaced; a different value that set() was given under another name of
@@ -45,7 +49,8 @@ class Config {
   // Returns a map, in order; null: empty.
   std::vector<std::pair<std::string, std::string>> get_pairs(std::string_view key) const;
 
-  const MethodRow& method() const;  // that of the key `method`
+  const MethodRow& method() const;       // that of the key `method`
+  bool has(std::string_view key) const;  // the method has this key of the table
   // Throws Error(invalid_config) if something was set that the method does not have, or does not accept.
   void check_method() const;
 

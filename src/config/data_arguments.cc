@@ -88,7 +88,7 @@ void read_packing(const Config& config, DataArguments& out) {
 
 // Refuses rows that are read only once and would have to pass through the reference first.
 void check_streamed_reference(const Config& config) {
-  if (!is_of(*find_option("precompute_ref_log_probs"), config.method().name)) return;
+  if (!config.has("precompute_ref_log_probs")) return;
   if (!config.get_bool("precompute_ref_log_probs")) return;
   fail_key("precompute_ref_log_probs",
            "precompute_ref_log_probs: true is refused with dataset_streaming: true: it needs all rows before "
@@ -158,7 +158,7 @@ DataArguments data_arguments(const Config& config) {
   read_prefix_window(config, out);
   out.dataset_cache_dir = directory(config, "dataset_cache_dir", "");
   out.dataset_cache_limit = config.get_int("dataset_cache_limit");
-  if (is_of(*find_option("max_prompt_length"), config.method().name)) {
+  if (config.has("max_prompt_length")) {
     out.max_prompt_length = config.get_optional_int("max_prompt_length");
     out.max_completion_length = config.get_optional_int("max_completion_length");
   }

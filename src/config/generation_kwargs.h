@@ -1,13 +1,24 @@
 // generation_kwargs: options of generation by the names of transformers and vLLM.
 #pragma once
+#include <string_view>
+
 #include "config/config.h"
 
 namespace trl::config {
 
-// Returns the configuration with the entries of generate.generation_kwargs as options of the group generate,
-// over those that it has. An entry that is null counts as not given. Throws Error(invalid_config) that names
-// the key and the entry: for one that this build lacks or does not know, for a value that its option does not
-// accept, and for two entries that contradict each other.
+struct GenerationKwargs {
+  std::string_view key;        // whose entries they are
+  std::string_view why_count;  // the reason why an entry may not change generate.num_return_sequences
+};
+
+// Sets options of the group generate to the entries of the key, over those that the configuration has. An
+// entry that is null counts as not given. Throws Error(invalid_config) that names the key and the entry: for
+// one that this build lacks or does not know, for a value that its option does not accept, and for two
+// entries that contradict each other.
+void apply_generation_kwargs(Config& out, const GenerationKwargs& from);
+
+// Returns the configuration with the entries of generate.generation_kwargs. Throws the same errors, and one
+// for a key that is set, is not the method's, and has the name of an option of the group (temperature).
 Config with_generation_kwargs(const Config& config);
 
 }  // namespace trl::config

@@ -8,8 +8,9 @@
 namespace trl::config {
 
 // The form of a row of the data. text: one text or conversation; pairs: a prompt with a chosen and a rejected
-// completion; whole_pairs: a chosen and a rejected text; unpaired: a completion with a label.
-enum class RowForm : uint8_t { text, pairs, whole_pairs, unpaired };
+// completion; whole_pairs: a chosen and a rejected text; unpaired: a completion with a label; prompts: a
+// prompt alone, whose completions the run writes.
+enum class RowForm : uint8_t { text, pairs, whole_pairs, unpaired, prompts };
 enum class Head : uint8_t { none, language, score };
 
 // A line of the command's help.
@@ -27,7 +28,10 @@ struct MethodRow {
   const char* exchanging_loss = "";
   Head trains[2] = {Head::language};  // the heads of the models that it trains, the policy's first
   bool reference = false;             // the loss compares the model with a reference
+  bool reference_with_beta = false;   // it does so if beta is not 0
   bool generates = false;             // a step writes completions
+  bool generates_window = false;      // those of all its micro-batches at once
+  bool tempers = false;               // the loss divides logits by the temperature of the completions
   bool over_vocabulary = false;       // the loss of a token depends on all of its logits
   const char* tag = "";               // in the card of a saved model
   // the command: a line for its overview, a sentence, the help's line on rows, its own lines and examples

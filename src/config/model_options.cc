@@ -44,25 +44,40 @@ std::string asked_for(const Config& config) {
   return name == "null" ? std::string() : name;
 }
 
-}  // namespace
-
-std::string model_dtype(const Config& config) {
-  constexpr std::string_view kKey = "dtype", kKwargs = "model_init_kwargs";
-  std::string dtype = config.get(kKey);
-  bool given = config.is_set(kKey);
-  for (const auto& [entry, value] : config.get_pairs(kKwargs)) {
+// Returns the type that the entries of a key ask for, or `dtype`, which they may not contradict if it is
+// given.
+std::string dtype_in(const Config& config, std::string_view kwargs, std::string dtype, bool given) {
+  constexpr std::string_view kKey = "dtype";
+  for (const auto& [entry, value] : config.get_pairs(kwargs)) {
     if (entry != kKey && entry != "torch_dtype") continue;
-    const std::string name = fmt::format("{}: {}", kKwargs, entry);
+    const std::string name = fmt::format("{}: {}", kwargs, entry);
     const std::string asked = value == "null" ? "auto" : canonical_value(*find_option(kKey), name, value);
     check_support(*find_option(kKey), name, asked);
     if (given && dtype != asked) {
-      fail_key(kKwargs, "{}: {} contradicts {}: {}: give one of them", name, shown(asked), kKey,
-               shown(dtype));
+      fail_key(kwargs, "{}: {} contradicts {}: {}: give one of them", name, shown(asked), kKey, shown(dtype));
     }
     dtype = asked;
     given = true;
   }
   return dtype;
+}
+
+}  // namespace
+
+std::string model_dtype(const Config& config) {
+  return dtype_in(config, kKwargs, config.get("dtype"), config.is_set("dtype"));
+}
+
+std::string teacher_dtype(const Config& config) {
+  constexpr std::string_view kTeacher = "teacher_model_init_kwargs";
+  for (const auto& [entry, value] : config.get_pairs(kTeacher)) {
+    if (entry != kImplementation) continue;
+    check_attention(kTeacher, value);
+    if (value.starts_with(kPlugin))
+      fail_key(kTeacher, "{}: {}: {} is refused: the teacher has the built-in attention; give sdpa", kTeacher,
+               entry, shown(value));
+  }
+  return dtype_in(config, kTeacher, config.get("dtype"), false);
 }
 
 Quantization quantization(const Config& config) {

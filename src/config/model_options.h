@@ -14,6 +14,9 @@ namespace trl::config {
 // each other.
 std::string model_dtype(const Config& config);
 
+// Does the same for the teacher: dtype in teacher_model_init_kwargs, or the key dtype.
+std::string teacher_dtype(const Config& config);
+
 enum class WeightForm : uint8_t { numbers, nf4, fp4, int8 };
 
 struct Quantization {

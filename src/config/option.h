@@ -63,7 +63,8 @@ inline constexpr std::string_view kBytes = "bytes ";  // begins the range of a s
 std::span<const Option> options();
 
 // The values that an option has in these trainers instead of those in its row. If the default is a list, so
-// is the value, of the accepted words.
+// is the value, of the accepted words or numbers; one alone is a list of it. A value must be accepted by the
+// method, whatever its type: `accepted` has words, ranges, or null alone.
 struct TrainerValues {
   std::string_view name;
   uint32_t trainers;
@@ -97,6 +98,8 @@ std::string accepted_text(const Option& option, std::string_view trainer = {});
 std::string_view trimmed(std::string_view text);  // without spaces at its ends
 // Returns the words trimmed, without empty ones.
 std::vector<std::string_view> split_words(std::string_view text, char separator);
+
+bool is_range(std::string_view word);  // "> 0", ">= 0", "[0, 1)", "bytes >= 0": no word
 
 // Returns "a number", "a number > 0" or "an integer in [0, 1]", for a range as the table writes it.
 std::string ranged(std::string_view kind, std::string_view range);

@@ -125,17 +125,21 @@ std::string joined(const std::vector<std::string_view>& words, std::string_view 
   return fmt::format("{}", fmt::join(words, separator));
 }
 
-// Returns whether a choice may have several words in this trainer.
+// Returns whether a choice or a number may be a list in this trainer.
 bool takes_list(const Option& option, std::string_view trainer) {
-  return option.type == OptionType::choice && default_of(option, trainer).starts_with('[');
+  return (option.type == OptionType::choice || option.type == OptionType::number) &&
+         default_of(option, trainer).starts_with('[');
 }
 
 std::string type_text(const Option& option, std::string_view trainer) {
   const std::vector<std::string_view> words = split_words(accepted_of(option, trainer), '|');
-  if (takes_list(option, trainer)) return "one or a list of " + joined(words, ", ");
+  if (takes_list(option, trainer)) {
+    return "one or a list of " +
+           (option.type == OptionType::number ? ranged("numbers", words.back()) : joined(words, ", "));
+  }
   switch (option.type) {
     case OptionType::boolean:
-      return "true or false";
+      return words.empty() ? "true or false" : joined(words, ", ");
     case OptionType::choice:
       return "one of " + joined(words, ", ");
     case OptionType::text:
@@ -153,6 +157,7 @@ std::string type_text(const Option& option, std::string_view trainer) {
   }
   const std::string kind = option.type == OptionType::integer ? "an integer" : "a number";
   if (words.empty()) return kind;
+  if (!is_range(words.back())) return joined(words, " or ");
   if (words.back().starts_with(kBytes))
     return fmt::format("{}, or a number with GiB, MiB, GB or MB, as in 6GiB", words.back());
   const std::string range = ranged(kind, words.back());
@@ -250,7 +255,13 @@ std::vector<std::string_view> choices(const Option& option) {
 }
 
 std::string accepted_text(const Option& option, std::string_view trainer) {
+  if (accepted_of(option, trainer) == "null") return "null";
   return type_text(option, trainer) + (option.nullable ? ", or null" : "");
+}
+
+bool is_range(std::string_view word) {
+  return word.starts_with(kBytes) ||
+         (!word.empty() && std::string_view("<>[(").find(word.front()) != std::string_view::npos);
 }
 
 std::string ranged(std::string_view kind, std::string_view range) {

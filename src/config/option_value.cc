@@ -56,15 +56,26 @@ std::string offered(const Option& option, std::string_view trainer) {
            offered(option, trainer));
 }
 
-std::string canonical_number(const Option& option, std::string_view key, std::string_view text) {
+// Returns whether a trainer has a range that the number is in; without any range, each number is accepted.
+bool in_some_range(const Option& option, double number) {
+  std::vector<std::string_view> words = split_words(option.accepted, '|');
+  if (words.empty()) return true;
+  for (const TrainerValues& values : trainer_values())
+    if (values.name == option.name)
+      std::ranges::copy(split_words(values.accepted, '|'), std::back_inserter(words));
+  return std::ranges::any_of(words, [&](auto word) { return is_range(word) && in_range(word, number); });
+}
+
+std::string canonical_number(const Option& option, std::string_view key, std::string_view text,
+                             std::string_view trainer) {
   const std::vector<std::string_view> accepted = split_words(option.accepted, '|');
   if (accepted.size() > 1 && text == accepted.front()) return std::string(text);
   const bool bytes = !accepted.empty() && accepted.back().starts_with(kBytes);
   const std::string plain = without_underscores(text);
   const std::optional<int64_t> integer = bytes ? parse_memory_size(plain) : base::parse_int64(plain);
   const std::optional<double> number = integer ? static_cast<double>(*integer) : base::parse_double(plain);
-  if (!number || !std::isfinite(*number)) fail_value(option, key, text);
-  if (!accepted.empty() && !in_range(accepted.back(), *number)) fail_value(option, key, text);
+  if (!number || !std::isfinite(*number)) fail_value(option, key, text, trainer);
+  if (!in_some_range(option, *number)) fail_value(option, key, text, trainer);
   if (option.type == OptionType::number) return base::format_double(*number == 0 ? 0.0 : *number);
   if (integer) return std::to_string(*integer);
   constexpr double kExact = 9007199254740992.0;  // 2^53: above, a double does not name one integer
@@ -84,6 +95,15 @@ base::Json list_of(const Option& option, std::string_view key, std::string_view 
   std::ranges::replace(spaced, ',', ' ');
   for (const std::string_view word : split_words(spaced, ' ')) items.push_back(word);
   return items;
+}
+
+std::string canonical_numbers(const Option& option, std::string_view key, std::string_view text,
+                              std::string_view trainer) {
+  base::Json numbers = base::Json::array();
+  for (const base::Json& item : list_of(option, key, text))
+    numbers.push_back(base::parse_double(canonical_number(option, key, as_text(item), trainer)).value());
+  if (numbers.empty()) fail_value(option, key, text, trainer);
+  return numbers.dump();
 }
 
 std::string canonical_words(const Option& option, std::string_view key, std::string_view text,
@@ -206,6 +226,18 @@ bool is_list_somewhere(const Option& option) {
   });
 }
 
+bool trainer_accepts(const Option& option, std::string_view trainer, std::string_view value) {
+  if (option.nullable && value == "null") return true;
+  const bool has_reader =
+      option.type == OptionType::text || option.type == OptionType::list || option.type == OptionType::map;
+  if (has_reader && accepted_of(option, trainer) == option.accepted) return true;
+  const std::vector<std::string_view> words = split_words(accepted_of(option, trainer), '|');
+  const std::optional<double> number = base::parse_double(value);
+  return words.empty() || std::ranges::any_of(words, [&](std::string_view word) {
+           return is_range(word) ? number && in_range(word, *number) : word == value;
+         });
+}
+
 bool in_range(std::string_view range, double value) {
   const auto number = [](std::string_view text) { return base::parse_double(text).value_or(NAN); };
   if (range.starts_with(kBytes)) return in_range(range.substr(kBytes.size()), value);
@@ -253,7 +285,9 @@ std::string canonical_value(const Option& option, std::string_view key, std::str
     }
     case OptionType::integer:
     case OptionType::number:
-      return canonical_number(option, key, text);
+      if (text.find_first_of("[, ") != text.npos && is_list_somewhere(option))
+        return canonical_numbers(option, key, text, trainer);
+      return canonical_number(option, key, text, trainer);
     case OptionType::choice:
       return canonical_choice(option, key, text, trainer);
     case OptionType::list:

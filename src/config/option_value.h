@@ -22,8 +22,12 @@ std::string canonical_value(const Option& option, std::string_view key, std::str
 // the warning to give, or empty.
 std::string check_support(const Option& option, std::string_view key, const std::string& value);
 
-// Returns whether the value is a list of words to a trainer.
+// Returns whether the value is a list of words or numbers to a trainer.
 bool is_list_somewhere(const Option& option);
+
+// Returns whether the trainer accepts a canonical value, or an element of its list. Of texts, lists and maps
+// only what a trainer accepts instead of the row's words counts: the others have a reader that checks them.
+bool trainer_accepts(const Option& option, std::string_view trainer, std::string_view value);
 
 // Checks a range of the option table: "> 0", ">= 0", "[0, 1)", "bytes >= 0", ...
 bool in_range(std::string_view range, double value);
@@ -38,6 +42,10 @@ std::string as_text(const base::Json& value);  // a string unchanged, anything e
 // none. They are not accepted, because a name's meaning differs between those tools. An error answers each
 // with the key.
 std::string_view other_names(const Option& option);
+
+// Returns the key that has this name elsewhere, or in the flag of a command ("temperature":
+// generate.temperature); empty: none, or the trainer does not have it. trainer: empty: any.
+std::string_view key_called(std::string_view name, std::string_view trainer);
 
 // Returns "'lr': unknown key; the key for it is learning_rate" for a key that is not in the table. trainer:
 // the suggestion is one of its options; empty: an option of any trainer.

@@ -25,19 +25,6 @@ bool names(std::string_view list, std::string_view name) {
   return std::ranges::find(words, name) != words.end();
 }
 
-// Returns the key that has this name elsewhere, or in the flag of a command; empty: none, or the trainer does
-// not have it.
-std::string_view key_called(std::string_view name, std::string_view trainer) {
-  for (const OtherNames& other : kOtherNames) {
-    const Option* const option = names(other.names, name) ? find_option(other.key) : nullptr;
-    if (option != nullptr && (trainer.empty() || is_of(*option, trainer))) return option->name;
-  }
-  const std::string end = fmt::format(".{}", name);
-  for (const Option& option : options())
-    if (option.name.ends_with(end) && (trainer.empty() || is_of(option, trainer))) return option.name;
-  return {};
-}
-
 struct GoneValue {
   std::string_view key, value, what;
 };
@@ -65,6 +52,17 @@ constexpr GoneValue kGoneValues[] = {
 std::string_view other_names(const Option& option) {
   for (const OtherNames& other : kOtherNames)
     if (other.key == option.name) return other.names;
+  return {};
+}
+
+std::string_view key_called(std::string_view name, std::string_view trainer) {
+  for (const OtherNames& other : kOtherNames) {
+    const Option* const option = names(other.names, name) ? find_option(other.key) : nullptr;
+    if (option != nullptr && (trainer.empty() || is_of(*option, trainer))) return option->name;
+  }
+  const std::string end = fmt::format(".{}", name);
+  for (const Option& option : options())
+    if (option.name.ends_with(end) && (trainer.empty() || is_of(option, trainer))) return option.name;
   return {};
 }
 

@@ -94,16 +94,17 @@ bool exchanges_completions(const Config& config) {
 
 PreferenceArguments preference_arguments(const Config& config) {
   PreferenceArguments a;
+  static_cast<ReferenceArguments&>(a) = reference_arguments(config);
   const MethodRow& method = config.method();
   if (!method.over_vocabulary && config.get_double("label_smoothing_factor") != 0) {
-    const bool smooths = is_of(*find_option("label_smoothing"), method.name);
+    const bool smooths = config.has("label_smoothing");
     fail_key("label_smoothing_factor",
              "label_smoothing_factor: {} is refused with method {}, whose loss is not over a vocabulary: "
              "leave it out{}",
              config.get("label_smoothing_factor"), method.name, smooths ? ", or give label_smoothing" : "");
   }
   a.center_rewards_coefficient = config.get_optional_double("center_rewards_coefficient").value_or(0);
-  if (!method.reference) return a;
+  if (!method.reference || method.generates) return a;
   a.losses = losses(config);
   a.exchanges = exchanges_completions(config);
   a.label_smoothing = config.get_double("label_smoothing");
@@ -117,22 +118,12 @@ PreferenceArguments preference_arguments(const Config& config) {
   check_losses(a);
   check_exchange(config, a);
   a.beta = config.get_double("beta");
-  a.reference = config.get_text("ref_model_name_or_path").value_or("");
-  a.continues_adapter = config.get_text("adapter_name_or_path").has_value();
-  a.sync_ref_model = config.get_bool("sync_ref_model");
-  a.ref_model_mixup_alpha = config.get_double("ref_model_mixup_alpha");
-  a.ref_model_sync_steps = config.get_int("ref_model_sync_steps");
   a.precompute_ref_log_probs = config.get_bool("precompute_ref_log_probs");
   a.precompute_ref_batch_size = config.get_optional_int("precompute_ref_batch_size");
   if (a.sync_ref_model && a.precompute_ref_log_probs) {
     fail_key("sync_ref_model",
              "sync_ref_model: true contradicts precompute_ref_log_probs: true, which asks the reference "
              "once, before the first step: leave one of them out");
-  }
-  if (a.sync_ref_model && config.get_bool("use_peft")) {
-    fail_key("sync_ref_model",
-             "sync_ref_model: true is refused with use_peft, whose reference is the model without the "
-             "adapter: leave it out");
   }
   return a;
 }

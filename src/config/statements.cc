@@ -8,6 +8,7 @@
 #include "base/text/number.h"
 #include "config/data_arguments.h"
 #include "config/model_options.h"
+#include "config/online_parts.h"
 #include "config/optim_arguments.h"
 #include "config/option.h"
 #include "config/training_arguments.h"
@@ -148,6 +149,7 @@ std::vector<std::string> idle_options(const Config& config) {
     lines.emplace_back("cache_frozen_layers_zstd: it has an effect only with cache_frozen_layers");
   add_generation(config, lines);
   add_preferences(config, lines);
+  add_online_statements(config, lines);
   return lines;
 }
 

@@ -164,12 +164,12 @@ void read_optimizer(const Config& config, TrainingArguments& out) {
 
 void read_loss(const Config& config, TrainingArguments& out) {
   out.dft = config.get("loss_type") == "dft";
-  out.disable_dropout =
-      is_of(*find_option("disable_dropout"), config.method().name) && config.get_bool("disable_dropout");
+  out.disable_dropout = config.has("disable_dropout") && config.get_bool("disable_dropout");
   out.preference = preference_arguments(config);
+  out.online = online_arguments(config);
   out.preference.ref_logprobs_cache_dir = directory(config, "ref_logprobs_cache_dir", out.output_dir);
   out.label_smoothing_factor = config.get_double("label_smoothing_factor");
-  const bool routers = is_of(*find_option("router_aux_loss_coef"), config.method().name);
+  const bool routers = config.has("router_aux_loss_coef");
   out.router_aux_loss_coef = routers ? config.get_optional_double("router_aux_loss_coef") : 0;
   out.neftune_noise_alpha = config.get_optional_double("neftune_noise_alpha").value_or(0);
   if (out.dft && out.label_smoothing_factor > 0) {

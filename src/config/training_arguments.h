@@ -10,13 +10,15 @@
 #include "base/json/json.h"
 #include "config/config.h"
 #include "config/model_options.h"
+#include "config/online_arguments.h"
 #include "config/optim_arguments.h"
 #include "config/recompute.h"
+#include "config/reference_arguments.h"
 
 namespace trl::config {
 
 // The typed view of the options that DPO, Reward and KTO add to a training run.
-struct PreferenceArguments {
+struct PreferenceArguments : ReferenceArguments {
   std::vector<std::pair<std::string, double>> losses;  // loss_type and loss_weights
   bool exchanges = false;                              // each prompt also gets another row's completion
   double beta = 0.1;
@@ -28,11 +30,6 @@ struct PreferenceArguments {
   std::optional<double> ld_alpha;
   double desirable_weight = 1, undesirable_weight = 1;  // KTO
   double center_rewards_coefficient = 0;                // Reward; 0: they are not centered
-  std::string reference;                                // ref_model_name_or_path; empty: the initial model
-  bool continues_adapter = false;                       // adapter_name_or_path is trained on
-  bool sync_ref_model = false;
-  double ref_model_mixup_alpha = 0.6;
-  int64_t ref_model_sync_steps = 512;
   bool precompute_ref_log_probs = false;
   std::optional<int64_t> precompute_ref_batch_size;  // none: the batch size of the rows
   std::string ref_logprobs_cache_dir;
@@ -108,7 +105,8 @@ struct TrainingArguments {
   // loss
   bool dft = false;  // loss_type
   bool disable_dropout = false;
-  PreferenceArguments preference;  // for methods that train on preferences
+  PreferenceArguments preference;  // for methods that train on preferences; the reference of every method
+  OnlineArguments online;          // for methods that write completions
   double label_smoothing_factor = 0;
   std::optional<double> router_aux_loss_coef;  // none: the model's own
   double neftune_noise_alpha = 0;              // 0: no noise
@@ -199,7 +197,8 @@ SampleArguments sample_arguments(const Config& config);
 // Returns one line for all keys that share a reason: "run_name, project: nothing is sent to a tracker".
 std::vector<std::string> by_reason(const std::vector<std::string>& warnings);
 
-// Returns warnings for the log at the start of a run: options that were given and have no effect on it.
+// Returns warnings for the log at the start of a run: options that were given and have no effect on it, and
+// values that act otherwise than they seem to.
 std::vector<std::string> idle_options(const Config& config);
 
 // Says whether the option describes an adapter, so that it needs use_peft.

@@ -9,6 +9,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/interrupt.h"
@@ -27,7 +29,7 @@ struct RunPlan;
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 21;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 22;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -280,6 +282,66 @@ class Generator {
   ~Generator() = default;
 };
 
+// The prompts of a generation, one for each of its completions; those of a group follow one another.
+struct PromptRows {
+  std::vector<int64_t> row_ids;  // in the source
+  std::vector<std::vector<int32_t>> ids;
+};
+
+struct Completion {
+  std::vector<int32_t> ids;
+  // By token, in the whole distribution at the temperature (Token::whole_log_probability). NaN: not known;
+  // empty: none is.
+  std::vector<float> log_probabilities = {};
+  // By token: 0 for one that the model did not write, such as a tool's answer. Empty: it wrote all.
+  std::vector<uint8_t> written = {};
+  bool counts(size_t token) const { return written.empty() || written[token] != 0; }
+};
+
+// Rewards of the completions of a generation, by functions with names.
+struct Rewards {
+  std::vector<std::string> names;
+  std::vector<double> weights;                          // by function
+  std::vector<double> values;                           // [completions, functions]; NaN: none
+  std::vector<std::pair<std::string, double>> metrics;  // that the functions reported
+};
+
+// Prompts in TRL's order, and all that a host adds to the completions of them, implemented by libtrl.so. A
+// generation goes through next(), complete(), reward() and scored(). exclusive.
+class RolloutSource {
+ public:
+  virtual int64_t prompts() noexcept = 0;                // of an epoch
+  virtual int64_t generations_per_epoch() noexcept = 0;  // whole ones
+  virtual uint64_t fingerprint() noexcept = 0;           // as BatchSource's
+  // Makes epoch `epoch` current; the next generation is its `generation`-th, from 0. An evaluation is epoch
+  // 0.
+  virtual int32_t start_epoch(int64_t epoch, int64_t generation, ErrorSink& error) noexcept = 0;
+  // ok: **prompts is valid until the next call; end: the epoch is over. step: updates done before.
+  virtual int32_t next(int64_t step, const PromptRows** prompts, ErrorSink& error) noexcept = 0;
+  // Gives the completions of these prompts; end: the engine writes them.
+  virtual int32_t complete(std::vector<Completion>* completions, ErrorSink& error) noexcept = 0;
+  virtual int32_t reward(std::span<const Completion> completions, Rewards* rewards,
+                         ErrorSink& error) noexcept = 0;
+  // Hears of the advantages of these completions, for records; empty: the method has none.
+  virtual int32_t scored(std::span<const Completion> completions, const Rewards& rewards,
+                         std::span<const float> advantages, ErrorSink& error) noexcept = 0;
+  // As BatchSource's, asked between two generations.
+  virtual int32_t state(std::string_view* bytes, ErrorSink& error) noexcept = 0;
+  virtual int32_t load_state(std::string_view bytes, ErrorSink& error) noexcept = 0;
+
+ protected:
+  ~RolloutSource() = default;
+};
+
+// How a run writes completions and learns from them.
+struct RolloutSpec {
+  RolloutSource* train = nullptr;  // outlives the trainer
+  RolloutSource* eval = nullptr;   // or null; outlives the trainer
+  GeneratorSpec generator = {};
+  Sampling sampling = {}, eval_sampling = {};
+  std::vector<int32_t> end_ids = {};  // a completion that ends with none of them was cut
+};
+
 // Texts that a reward model scores.
 struct ScoreSpec {
   std::span<const std::span<const int32_t>> texts;
@@ -356,15 +418,16 @@ struct SpecialTokens {
 
 struct TrainerSpec {
   const config::RunOptions* options = nullptr;
-  Model* model = nullptr;               // must outlive the trainer; its weights are trained in place
-  Attention* attention = nullptr;       // or null: the built-in one; may be released before the trainer
-  BatchSource* train = nullptr;         // outlives the trainer
-  BatchSource* eval = nullptr;          // or null; outlives the trainer
-  EventSink* events = nullptr;          // or null
-  std::span<const NamedBytes> files;    // go into every saved directory (tokenizer, chat template); copied
-  GgufVocabulary vocabulary;            // for save_format gguf; copied
-  SpecialTokens tokens;                 // go into config.json and generation_config.json
-  std::span<const int32_t> new_tokens;  // from another model's tokenizer: an adapter trains them too
+  Model* model = nullptr;                 // must outlive the trainer; its weights are trained in place
+  Attention* attention = nullptr;         // or null: the built-in one; may be released before the trainer
+  BatchSource* train = nullptr;           // or null, with rollouts; outlives the trainer
+  BatchSource* eval = nullptr;            // or null; outlives the trainer
+  const RolloutSpec* rollouts = nullptr;  // methods that learn from completions
+  EventSink* events = nullptr;            // or null
+  std::span<const NamedBytes> files;      // go into every saved directory (tokenizer, chat template); copied
+  GgufVocabulary vocabulary;              // for save_format gguf; copied
+  SpecialTokens tokens;                   // go into config.json and generation_config.json
+  std::span<const int32_t> new_tokens;    // from another model's tokenizer: an adapter trains them too
   config::Levers levers = {};
   const Prediction* prediction = nullptr;  // outlives the trainer, and may change until it has finished
 };
@@ -437,7 +500,8 @@ struct PlanSpec {
   // run writes to its disks.
   std::optional<int64_t> batches_per_epoch = {};
   GeneratorSpec generator = {};
-  PlannedPrompts samples = {};  // of sample_prompts, between the steps
+  PlannedPrompts rollouts = {};  // of a generation of a method that writes completions, before the steps
+  PlannedPrompts samples = {};   // of sample_prompts, between the steps
   PlannedPrompts asked = {};    // what generation with these weights would take is asked, beside the run
 };
 

@@ -1,4 +1,5 @@
-// An ErrorSink that keeps the other library's error, to be thrown on this side.
+// Errors at the border of the two libraries: one that comes from the other is thrown here, one from here is
+// its answer.
 #pragma once
 #include <new>
 #include <optional>
@@ -31,5 +32,23 @@ class ErrorCapture final : public ErrorSink {
  private:
   std::optional<Error> error_;
 };
+
+// Runs body, which returns a status, and catches this side's exceptions: the other library gets a status and
+// a message.
+template <class Body>
+int32_t answer(ErrorSink& error, Body&& body) noexcept {
+  try {
+    return static_cast<int32_t>(body());
+  } catch (const Error& e) {
+    error.set(static_cast<int32_t>(e.status()), e.message(), e.key(), e.callback_code());
+    return static_cast<int32_t>(e.status());
+  } catch (const std::bad_alloc&) {
+    error.set(static_cast<int32_t>(Status::out_of_memory), "out of memory", {}, 0);
+    return static_cast<int32_t>(Status::out_of_memory);
+  } catch (const std::exception& e) {
+    error.set(static_cast<int32_t>(Status::internal), e.what(), {}, 0);
+    return static_cast<int32_t>(Status::internal);
+  }
+}
 
 }  // namespace trl::engine

@@ -112,7 +112,7 @@ class EngineObject final : public engine::Engine {
                          engine::ErrorSink& error) noexcept override {
     *out = nullptr;
     return compute(host_, error, [&] {
-      if (spec.model == nullptr || spec.train == nullptr)
+      if (spec.model == nullptr || (spec.train == nullptr && spec.rollouts == nullptr))
         fail(Status::invalid_argument, "a trainer needs a model and training batches");
       *out = new TrainerObject(host_, spec);
     });

@@ -146,10 +146,10 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
   const int64_t longest = lengths.empty() ? 1 : *std::ranges::max_element(lengths);
   out.plan.row_tokens = out.plan.cache_tokens = longest;
   out.tokens = counted_tokens(lengths, arguments);
-  SameBatch batches(sequences_of(lengths, setup.arguments));
+  SameBatch batches(sequences_of(lengths, setup.arguments), setup.arguments);
   const std::vector evaluated_rows(static_cast<size_t>(setup.arguments.per_device_eval_batch_size),
                                    spec.eval_longest > 0 ? spec.eval_longest : longest);
-  SameBatch evaluation(sequences_of(evaluated_rows, setup.arguments), 1);
+  SameBatch evaluation(sequences_of(evaluated_rows, setup.arguments), setup.arguments, 1);
   setup.arguments.on_nonfinite = config::OnNonfinite::proceed;
   setup.arguments.max_steps = 2;
   setup.arguments.profile_parts = false;
@@ -168,6 +168,7 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
   }
   trainer.rehearse();
   out.work = rehearsal.work();
+  if (!spec.rollouts.prompts.empty()) rehearse_generation(*model, spec.generator, spec.rollouts, rehearsal);
   for (const tensor::Taken& taken : rehearsal.taken()) out.traffic += traffic_of(taken);
   if (evaluated) {
     const tensor::Stage stage("evaluation");
@@ -351,7 +352,7 @@ telemetry::RunPlan run_plan(const engine::PlanSpec& spec) {
 void check_disks(const engine::PlanSpec& spec) {
   const tensor::Rehearsal rehearsal;
   const auto model = opened(spec, spec.options->config);
-  SameBatch batches(std::vector<int64_t>{1});
+  SameBatch batches(std::vector<int64_t>{1}, spec.options->arguments);
   train::Setup setup;
   setup.arguments = spec.options->arguments;
   setup.arguments.max_steps = 1;
@@ -379,7 +380,7 @@ int64_t planned_evaluation(const engine::PlanSpec& spec) {
   train::Evaluator evaluator(std::move(setup));
   engine::PlanSpec rows = spec;
   rows.longest_allowed = true;  // a packed row may be longer than the positions that its documents have
-  SameBatch batch(sequences_of(lengths_of(rows, *model, true), arguments), 1);
+  SameBatch batch(sequences_of(lengths_of(rows, *model, true), arguments), arguments, 1);
   evaluator.evaluate(batch);
   return counted(rehearsal, std::ssize(rehearsal.events())).peak;
 }

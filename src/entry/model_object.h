@@ -12,6 +12,7 @@
 #include "generate/cache.h"
 #include "model/model.h"
 #include "tensor/memory/counted.h"
+#include "train/rollout/completion_writer.h"
 
 namespace trl::entry {
 
@@ -41,6 +42,9 @@ class ModelObject final : public engine::Model {
   int32_t create_generator(const engine::GeneratorSpec& spec, engine::Generator** out,
                            engine::ErrorSink& error) noexcept override;
   int32_t score(const engine::ScoreSpec& spec, float* scores, engine::ErrorSink& error) noexcept override;
+
+  // Returns what writes the completions of a run, with the adapter that is trained.
+  std::unique_ptr<train::CompletionWriter> completion_writer(const engine::RolloutSpec& spec);
 
  private:
   ~ModelObject() = default;

@@ -11,11 +11,14 @@
 
 namespace trl::entry {
 
-// Equal batches: rows of given lengths, every token of which has a loss.
+// Equal batches: rows of given lengths, every token of which has a loss. Of a method that writes completions,
+// they have the columns of a rollout.
 class SameBatch final : public engine::BatchSource {
  public:
   static constexpr int64_t kMany = int64_t{1} << 40;
-  explicit SameBatch(std::span<const int64_t> lengths, int64_t batches = kMany) : batches_(batches) {
+  explicit SameBatch(std::span<const int64_t> lengths, const config::TrainingArguments& arguments,
+                     int64_t batches = kMany)
+      : batches_(batches) {
     batch_.cu_seqlens.push_back(0);
     for (const int64_t length : lengths) {
       for (int64_t i = 0; i < length; ++i) batch_.position_ids.push_back(static_cast<int32_t>(i));
@@ -27,6 +30,11 @@ class SameBatch final : public engine::BatchSource {
     batch_.input_ids.assign(batch_.position_ids.size(), 0);
     batch_.labels = batch_.input_ids;
     batch_.input_numel = batch_.width * batch_.rows;
+    if (!arguments.method->generates) return;
+    batch_.columns["advantages"].resize(lengths.size(), 1.0f);
+    batch_.items = batch_.num_tokens;
+    for (const char* column : {"old", "reference", "sampling", "importance"})
+      batch_.token_columns[column].resize(batch_.labels.size(), 0.0f);
   }
   int64_t batches_per_epoch() noexcept override { return batches_; }
   int64_t rows() noexcept override { return batch_.rows; }

@@ -13,6 +13,7 @@
 #include "model/gguf_metadata.h"
 #include "model/model.h"
 #include "report/page.h"
+#include "train/rollout/rollout_batches.h"
 
 namespace trl::entry {
 
@@ -40,12 +41,16 @@ telemetry::Facts options_of(const config::Config& config) {
 
 telemetry::Facts facts_of(const config::Config& config, const config::TrainingArguments& arguments,
                           const engine::TrainerSpec& spec) {
-  telemetry::Facts facts = {{"model", config.get("model_name_or_path")},
-                            {"parameters", std::to_string(spec.model->parameter_count())},
-                            {"method", arguments.method->name},
-                            {"training rows", std::to_string(spec.train->rows())}};
+  telemetry::Facts facts = {
+      {"model", config.get("model_name_or_path")},
+      {"parameters", std::to_string(spec.model->parameter_count())},
+      {"method", arguments.method->name},
+      {"training rows",
+       std::to_string(spec.rollouts != nullptr ? spec.rollouts->train->prompts() : spec.train->rows())}};
   if (config.is_set("dataset_name")) facts.emplace_back("dataset", config.get("dataset_name"));
   if (spec.eval != nullptr) facts.emplace_back("evaluation rows", std::to_string(spec.eval->rows()));
+  if (spec.rollouts != nullptr && spec.rollouts->eval != nullptr)
+    facts.emplace_back("evaluation rows", std::to_string(spec.rollouts->eval->prompts()));
   facts.emplace_back("rows a step", std::to_string(arguments.per_device_train_batch_size *
                                                    arguments.gradient_accumulation_steps));
   facts.emplace_back("output_dir", arguments.output_dir);
@@ -160,7 +165,14 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   say_kernels(spec, setup.arguments);
   setup.train = spec.train;
   setup.eval = spec.eval;
-  setup.longest_row = config.get_optional_int("max_length").value_or(0);
+  if (spec.rollouts != nullptr) {
+    setup.rollouts = std::make_shared<train::Rollouts>(setup.arguments, *spec.rollouts,
+                                                       model_.completion_writer(*spec.rollouts));
+    setup.train = setup.rollouts->train();
+    setup.eval = setup.rollouts->eval();
+  }
+  if (!setup.arguments.method->generates)
+    setup.longest_row = config.get_optional_int("max_length").value_or(0);
   events_ = std::make_unique<RecordingEvents>(host, config, setup.arguments, spec);
   setup.events = events_.get();
   for (const auto& [name, bytes] : files_) setup.files.push_back({name, bytes});

@@ -13,7 +13,7 @@
 
 namespace trl::generate {
 
-// What keys and values depend on besides the model.
+// The properties of keys and values besides those of the model.
 struct CacheKind {
   at::ScalarType compute = at::kFloat;           // bfloat16 over float32 weights is autocast
   bool int8 = false;                             // keys and values are kept as integers

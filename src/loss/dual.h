@@ -31,9 +31,16 @@ inline Dual operator*(const Dual& a, const Dual& b) {
 inline Dual operator/(const Dual& a, double b) { return a * (1 / b); }
 
 inline Dual square(const Dual& x) { return x * x; }
-inline Dual exp(const Dual& x) { return chained(x, std::exp(x.value), std::exp(x.value)); }
+inline Dual exp(const Dual& x) {
+  const double value = std::exp(x.value);
+  return chained(x, value, value);
+}
 inline Dual at_least_zero(const Dual& x) { return x.value > 0 ? x : Dual(0); }
-inline Dual at_most(const Dual& x, double most) { return x.value < most ? x : Dual(most); }
+// At the bound x still counts, with its derivatives, as in torch.clamp; a NaN stays one.
+inline Dual at_least(const Dual& x, double least) { return x.value < least ? Dual(least) : x; }
+inline Dual at_most(const Dual& x, double most) { return x.value > most ? Dual(most) : x; }
+// The greater of both; the first if they are equal.
+inline Dual greater(const Dual& a, const Dual& b) { return b.value > a.value ? b : a; }
 
 inline double sigmoid(double x) { return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x)); }
 inline double log_sigmoid(double x) {

@@ -29,7 +29,7 @@ ForwardInput as_input(const SequenceRows& rows) {
   return input;
 }
 
-// Of the sequence that reaches furthest.
+// The reach of the longest sequence.
 int64_t reach_of(const SequenceRows& rows) {
   int64_t reach = 0;
   for (const SequenceRows::Run& run : rows.runs)

@@ -39,8 +39,10 @@ Run::Run(Environment& environment, config::Config config, const Rows& train, con
   prompts_ = sample_prompts(options_.config, *tokenizer_);
   if (!prompts_.empty()) sample_request_ = sample_request(options_.config, *tokenizer_);
   rows_ = prepare(environment_, options_.config, arguments, tokenizer_->get(), train, eval);
+  if (rows_.train_prompts) rollouts_ = std::make_unique<Rollouts>(environment_, options_, rows_, tokenizer_);
   model_.embedding_rows = wanted_embedding_rows(options_.config, *tokenizer_);
-  generation_ = generation_of(environment_, options_.config, prompts_);
+  const int64_t longest = rows_.train_prompts ? rows_.train_prompts->longest() : 0;
+  generation_ = generation_of(environment_, options_.config, prompts_, longest);
   if (budget_) choose_way();
   plan();
 }
@@ -100,8 +102,12 @@ EngineObject<engine::Trainer> Run::create_trainer(engine::Model& model, engine::
   spec.options = &chosen();
   spec.model = &model;
   spec.attention = attention_.get();
-  spec.train = rows_.train.get();
-  spec.eval = rows_.eval.get();
+  if (rollouts_) {
+    spec.rollouts = &rollouts_->spec(environment_, model);
+  } else {
+    spec.train = rows_.train.get();
+    spec.eval = rows_.eval.get();
+  }
   spec.events = &events;
   spec.files = named;
   std::optional<EncodedVocabulary> vocabulary;
@@ -128,6 +134,12 @@ EngineObject<engine::Trainer> Run::create_trainer(engine::Model& model, engine::
   return EngineObject<engine::Trainer>(made);
 }
 
+Rollouts& Run::rollouts() {
+  if (rollouts_) return *rollouts_;
+  fail(Status::invalid_argument, "method {} writes no completions, and has no use for functions of the host",
+       options_.arguments.method->name);
+}
+
 void Run::settle_evaluation() {
   rows_.eval->settle();
   if (rows_.eval->batches_per_epoch() != 0) return;
@@ -148,6 +160,7 @@ void Run::predict_what_ran() {
 // The memory of the process may include memory of other work.
 void Run::tell() {
   rows_.train->tell();
+  if (rollouts_) rollouts_->rewards().tell();
   if (told_.prediction.peak == 0) return;
   const auto both = [](int64_t predicted, int64_t measured) {
     return fmt::format("{} ({})", base::bytes_text(measured), base::bytes_text(predicted));

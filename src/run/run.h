@@ -9,6 +9,7 @@
 #include "run/complete/samples.h"
 #include "run/plan/memory_budget.h"
 #include "run/plan/plan.h"
+#include "run/rollout/rollouts.h"
 #include "run/rows/prepare.h"
 #include "run/tokenizer.h"
 
@@ -29,6 +30,9 @@ class Run {
 
   const std::shared_ptr<Tokenizer>& tokenizer() const { return tokenizer_; }
   const config::Config& options() const { return options_.config; }
+  const config::OnlineArguments& online() const { return options_.arguments.online; }
+  // Returns the rollouts of a method that writes completions. Throws Error(invalid_argument) for another one.
+  Rollouts& rollouts();
   bool evaluates() const { return rows_.eval != nullptr; }
   MemoryCap* cap() { return cap_ ? &*cap_ : nullptr; }  // memory_budget's; or null
   // At the end: predicts the peak of the batches that ran, which the summary of the run has.
@@ -55,9 +59,10 @@ class Run {
   RequestOptions sample_request_;
   std::unique_ptr<const Generation> generation_;
   Prepared rows_;
-  std::optional<Choice> choice_;  // under a budget
-  std::optional<MemoryCap> cap_;  // under a budget
-  ExpectedPeak expected_, told_;  // before the run, and at the end for the batches that ran
+  std::unique_ptr<Rollouts> rollouts_;  // or null
+  std::optional<Choice> choice_;        // under a budget
+  std::optional<MemoryCap> cap_;        // under a budget
+  ExpectedPeak expected_, told_;        // before the run, and at the end for the batches that ran
 };
 
 }  // namespace trl::run

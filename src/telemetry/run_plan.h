@@ -53,7 +53,7 @@ struct RunPlan {
     std::optional<Offloaded> offloaded;
     std::optional<FrozenStates> frozen_states;
   };
-  // What generation takes, in bytes at most. Keys and values are allocated by slabs of blocks.
+  // The memory of generation, in bytes at most. Keys and values are allocated by slabs of blocks.
   struct Generation {
     int64_t prompts = 0, prompt_tokens = 0, completions = 0, max_new_tokens = 0;  // prompt_tokens: at most
     int64_t weights_bytes = 0, copies_bytes = 0;  // weights_bytes: beside those that the run has

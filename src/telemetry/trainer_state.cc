@@ -44,7 +44,9 @@ std::string callbacks_json(const TrainerState& state) {
 Record parse_record(const base::Json& json) {
   Record record;
   for (const auto& [name, value] : json.items())
-    if (value.is_number_integer())
+    if (value.is_null())
+      record.set_none(name);
+    else if (value.is_number_integer())
       record.set_integer(name, value.get<int64_t>());
     else
       record.set(name, value.get<double>());
@@ -53,14 +55,12 @@ Record parse_record(const base::Json& json) {
 
 }  // namespace
 
-void Record::put(std::string_view name, double value, bool integer) {
-  for (Entry& entry : entries_) {
-    if (entry.name == name) {
-      entry = Entry{std::string(name), value, integer};
-      return;
-    }
-  }
-  entries_.push_back(Entry{std::string(name), value, integer});
+void Record::put(Entry entry) {
+  const auto known = std::ranges::find(entries_, entry.name, &Entry::name);
+  if (known != entries_.end())
+    *known = std::move(entry);
+  else
+    entries_.push_back(std::move(entry));
 }
 
 std::string python_float(double value) {
@@ -79,6 +79,7 @@ std::string python_float(double value) {
 }
 
 std::string to_text(const Entry& entry) {
+  if (entry.none) return "null";
   return entry.integer ? std::to_string(static_cast<int64_t>(entry.value)) : python_float(entry.value);
 }
 

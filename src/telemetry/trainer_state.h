@@ -1,5 +1,6 @@
 // trainer_state.json: the state of a run as transformers' Trainer writes it (keys sorted, two spaces).
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@ struct Entry {
   std::string name;
   double value = 0;
   bool integer = false;  // written without ".0"
+  bool none = false;     // written as null, although a value that is not a number is NaN
 };
 
 // A metric record: names with numbers, in the order in which they were set. One record is one entry of
@@ -19,12 +21,15 @@ struct Entry {
 // Python.
 class Record {
  public:
-  void set(std::string_view name, double value) { put(name, value, false); }
-  void set_integer(std::string_view name, int64_t value) { put(name, static_cast<double>(value), true); }
+  void set(std::string_view name, double value) { put({std::string(name), value}); }
+  void set_integer(std::string_view name, int64_t value) {
+    put({std::string(name), static_cast<double>(value), true});
+  }
+  void set_none(std::string_view name) { put({std::string(name), std::nan(""), false, true}); }
   const std::vector<Entry>& entries() const { return entries_; }
 
  private:
-  void put(std::string_view name, double value, bool integer);
+  void put(Entry entry);
   std::vector<Entry> entries_;
 };
 

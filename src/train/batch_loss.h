@@ -15,6 +15,7 @@ namespace trl::train {
 struct Divisors {
   double items = 1;    // sums over tokens (num_items_in_batch)
   double batches = 1;  // means over a micro-batch
+  bool training = true;
 };
 
 // Values of one micro-batch, averaged unweighted over those between two logs.

@@ -42,6 +42,7 @@ class Causal {
     kernels::HeadOptions options = of.head_options(compute_, head);
     options.starts_backward = true;
     options.as_generated = as_generated_;
+    options.temperature = temperature_;
     return options;
   }
   double router_weight() const { return router_weight_; }
@@ -57,6 +58,7 @@ class Causal {
   const bool small_tiles_;
   const bool as_generated_;
   const bool dropout_;
+  const double temperature_;
   const double neftune_alpha_;
   const uint64_t seed_;
   const double router_weight_;

@@ -33,6 +33,9 @@ Evaluator::Setup without_chance(Evaluator::Setup setup) {
 class EvaluationLoss {
  public:
   void add(double loss, int64_t rows) { batches_.push_back({loss, rows}); }
+  void set_last_rows(int64_t rows) {
+    if (!batches_.empty()) batches_.back().second = rows;
+  }
   int64_t batches() const { return static_cast<int64_t>(batches_.size()); }
   double mean(bool finite_only) const {
     const auto finite = [](const auto& batch) { return std::isfinite(batch.first); };
@@ -62,7 +65,11 @@ double loss_of(const Evaluation& evaluation, const std::vector<MicroBatch>& wind
     value += share.value;
     return true;
   });
-  means.add(loss->metrics());
+  means.add_known(batch.metrics);
+  if (evaluation.arguments.method->generates)
+    means.add_known(loss->metrics());
+  else
+    means.add(loss->metrics());
   return static_cast<double>(value);
 }
 
@@ -118,6 +125,8 @@ telemetry::Record evaluate(const Evaluation& evaluation, engine::BatchSource& ro
   Batches batches(rows, evaluation.model.vocab_size, evaluation.share);
   const int64_t all = rows.rows(), batch_size = evaluation.arguments.per_device_eval_batch_size;
   EvaluationLoss loss;
+  // transformers weighs losses by the rows that it believes a batch to have: of the prompts, not completions.
+  const bool by_prompts = evaluation.arguments.method->generates;
   Means means;
   int64_t seen = 0;
   const auto tell = [&] {
@@ -129,11 +138,12 @@ telemetry::Record evaluate(const Evaluation& evaluation, engine::BatchSource& ro
     if (window.empty()) break;
     const double own = loss_of(evaluation, window, means);
     if (!std::isfinite(own) && evaluation.nonfinite) evaluation.nonfinite(own, window[0]);
-    loss.add(own, window[0].rows);
+    loss.add(own, by_prompts ? batch_size : window[0].rows);
     seen += window[0].rows;
     tell();
     batches.window_done();
   }
+  if (by_prompts && all % batch_size != 0) loss.set_last_rows(all % batch_size);
   const int64_t samples = all > 0 ? all : seen;
   const int64_t steps = (samples + batch_size - 1) / batch_size;
   telemetry::Record record;

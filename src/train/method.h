@@ -15,6 +15,8 @@
 
 namespace trl::train {
 
+class RolloutMethod;
+
 // A model that a method trains in addition to the policy. name: unique; its parameters, and their states in
 // checkpoints, have names that begin with it.
 struct TrainedModel {
@@ -41,6 +43,11 @@ class Method {
   virtual bool measures_perplexity() const { return false; }
   // Names a weight of a model other than the one that is trained, as faulty_weight() does; empty: none.
   virtual std::string faulty_reference() { return {}; }
+  // The part of a method that learns from completions in making them into rows; null: another method.
+  virtual RolloutMethod* rollouts() { return nullptr; }
+  virtual void begin_window() {}  // before the first forward of an update, also when it is tried again
+  // Returns metrics of the update that is made, after its last micro-batch.
+  virtual MethodMetrics update_metrics() const { return {}; }
   virtual void updated(int64_t /*step*/) {}  // called after this many updates
   // Returns the state that a checkpoint keeps of the method after this many updates. Writing to the tensors
   // loads it.

@@ -53,8 +53,11 @@ int64_t Records::tokens_seen(const MicroBatch& batch) const {
 }
 
 void Records::count(std::span<const MicroBatch> window, const Learned& learned) {
+  step_means_.clear();
   for (const MicroBatch& batch : window) {
     now_.num_tokens += batch.num_tokens;
+    now_.means.add_known(batch.metrics);
+    step_means_.add_known(batch.metrics);
     state_.num_input_tokens_seen += tokens_seen(batch);
   }
   SharedTokens shared;
@@ -77,7 +80,18 @@ void Records::count(std::span<const MicroBatch> window, const Learned& learned) 
             ? now_.loss_since_log / static_cast<float>(1 + state_.global_step - now_.last_logged_step)
             : loss;
   }
-  for (const MethodMetrics& metrics : learned.metrics) now_.means.add(metrics);
+  for (const MethodMetrics& metrics : learned.metrics) {
+    add_values(now_.means, metrics);
+    add_values(step_means_, metrics);
+  }
+}
+
+// Trainers that write completions leave out values that are not numbers, as TRL's do.
+void Records::add_values(Means& means, const MethodMetrics& metrics) const {
+  if (setup_.arguments.method->generates)
+    means.add_known(metrics);
+  else
+    means.add(metrics);
 }
 
 const telemetry::Record& Records::send_step(const Learned& learned) {
@@ -86,9 +100,7 @@ const telemetry::Record& Records::send_step(const Learned& learned) {
   step_.set("grad_norm", learned.norm);
   step_.set("learning_rate", now_.learning_rate);
   if (learned.skipped) step_.set_integer("skipped_steps", 1);
-  Means means;
-  for (const MethodMetrics& metrics : learned.metrics) means.add(metrics);
-  means.write(step_, "");
+  step_means_.write(step_, "");
   if (learned.shared_tokens > 0) step_.set_integer("shared_tokens", learned.shared_tokens);
   step_.set("num_tokens", static_cast<double>(now_.num_tokens));
   step_.set("epoch", state_.epoch);
@@ -116,6 +128,7 @@ void Records::log_training() {
     write_means(record);
     now_.means.clear();
     now_.shared_since_log = 0;
+    now_.tokens_logged = now_.num_tokens;
   }
   measure_speed();
   log(std::move(record), true);
@@ -127,7 +140,9 @@ bool Records::has_means() const { return now_.training_mode && !now_.means.empty
 void Records::write_means(telemetry::Record& record) const {
   now_.means.write(record, "");
   if (now_.shared_since_log > 0) record.set_integer("shared_tokens", now_.shared_since_log);
-  record.set("num_tokens", static_cast<double>(now_.num_tokens));
+  // Tokens that are counted when completions are written belong to the record of that step.
+  if (!setup_.arguments.method->generates || now_.num_tokens != now_.tokens_logged)
+    record.set("num_tokens", static_cast<double>(now_.num_tokens));
 }
 
 void Records::log(telemetry::Record record, bool of_training) {

@@ -55,6 +55,7 @@ class Records {
   void log(telemetry::Record record, bool of_training = false);
   void measure_speed();  // since the previous record of training
   bool has_means() const;
+  void add_values(Means& means, const MethodMetrics& metrics) const;
   void write_means(telemetry::Record& record) const;
   int64_t tokens_seen(const MicroBatch& batch) const;
 
@@ -65,6 +66,7 @@ class Records {
   const double flos_per_token_;
   SharedTokens shared_;
   telemetry::Record step_, evaluation_;
+  Means step_means_;  // of the last step
   bool running_ = false;
   Clock::time_point started_ = Clock::now();
   Clock::time_point marked_ = started_;  // start of the interval of the next speed record

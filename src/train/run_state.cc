@@ -36,6 +36,7 @@ void each_field(State& s, const Field& field) {
   field("sums", "grad_norm", s.grad_norm, Kept::always);
   field("sums", "learning_rate", s.learning_rate, Kept::always);
   field("sums", "num_tokens", s.num_tokens, Kept::always);
+  field("sums", "tokens_logged", s.tokens_logged, Kept::later);
   field("sums", "skipped", s.skipped, Kept::always);
   field("sums", "skipped_since_log", s.skipped_since_log, Kept::always);
   field("sums", "shared_since_log", s.shared_since_log, Kept::later);
@@ -120,18 +121,21 @@ std::map<std::string, double> numbers_of(const Json& json) {
   return numbers;
 }
 
-void Means::add(const MethodMetrics& metrics) {
-  for (const auto& [name, value] : metrics) {
-    auto sum = std::ranges::find_if(sums_, [&](const Sum& s) { return s.name == name; });
-    if (sum == sums_.end()) sum = sums_.insert(sums_.end(), Sum{std::string(name)});
-    sum->total += value;
-    ++sum->count;
-  }
+void Means::add(std::string_view name, double total, int64_t count) {
+  auto sum = std::ranges::find_if(sums_, [&](const Sum& s) { return s.name == name; });
+  if (sum == sums_.end()) sum = sums_.insert(sums_.end(), Sum{std::string(name)});
+  sum->total += total;
+  sum->count += count;
 }
 
 void Means::write(telemetry::Record& record, std::string_view prefix) const {
-  for (const Sum& sum : sums_)
-    record.set(std::string(prefix) + sum.name, sum.total / static_cast<double>(sum.count));
+  for (const Sum& sum : sums_) {
+    const std::string name = std::string(prefix) + sum.name;
+    if (sum.count == 0)
+      record.set_none(name);
+    else
+      record.set(name, sum.total / static_cast<double>(sum.count));
+  }
 }
 
 }  // namespace trl::train

@@ -1,6 +1,7 @@
 // The values of a run that a checkpoint keeps in addition to weights, optimizer, schedule and
 // trainer_state.json: plain values, and one list of them (run_state.cc) for writing and reading.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,7 +16,10 @@ namespace trl::train {
 // first report.
 class Means {
  public:
-  void add(const MethodMetrics& metrics);
+  void add(const MethodMetrics& metrics) { add_all(metrics); }
+  // The same, but a value that is not a number counts as none; the mean of no values is none.
+  void add_known(const MethodMetrics& metrics) { add_all_known(metrics); }
+  void add_known(const std::vector<std::pair<std::string, double>>& metrics) { add_all_known(metrics); }
   bool empty() const { return sums_.empty(); }
   void clear() { sums_.clear(); }
   void write(telemetry::Record& record, std::string_view prefix) const;
@@ -29,6 +33,16 @@ class Means {
   void set_sums(std::vector<Sum> sums) { sums_ = std::move(sums); }
 
  private:
+  template <typename Metrics>
+  void add_all(const Metrics& metrics) {
+    for (const auto& [name, value] : metrics) add(name, value, 1);
+  }
+  template <typename Metrics>
+  void add_all_known(const Metrics& metrics) {
+    for (const auto& [name, value] : metrics) std::isnan(value) ? add(name, 0, 0) : add(name, value, 1);
+  }
+  void add(std::string_view name, double total, int64_t count);
+
   std::vector<Sum> sums_;
 };
 
@@ -53,6 +67,7 @@ struct RunState {
   double grad_norm = 0;
   double learning_rate = 0;
   int64_t num_tokens = 0;
+  int64_t tokens_logged = 0;      // of them, at the last log
   int64_t skipped = 0;            // updates that on_nonfinite skip left out
   int64_t skipped_since_log = 0;  // of them, since the last log
   int64_t shared_since_log = 0;   // tokens

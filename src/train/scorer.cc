@@ -350,6 +350,10 @@ FirstReference first_reference(const MethodContext& context, const Causal& causa
   return {std::make_unique<OtherAdapter>(causal, trained), identity};
 }
 
+std::unique_ptr<Scorer> make_policy(const Causal& causal) {
+  return std::make_unique<OtherAdapter>(causal, causal.model().adapters().trained());
+}
+
 std::unique_ptr<Scorer> record_reference(const MethodContext& context, const Causal& causal) {
   const config::TrainingArguments& arguments = context.arguments;
   const tensor::Stage stage("reference");

@@ -38,6 +38,9 @@ class Scorer {
 // nothing is trained: ref_model_name_or_path, or the model without its adapter. causal outlives it.
 std::unique_ptr<Scorer> make_reference(const MethodContext& context, const Causal& causal);
 
+// The policy as it is, with the adapter that is trained. causal outlives it.
+std::unique_ptr<Scorer> make_policy(const Causal& causal);
+
 // The reference before anything is trained, when the policy itself can serve as one.
 struct FirstReference {
   std::unique_ptr<Scorer> reference;
@@ -55,7 +58,7 @@ std::unique_ptr<Scorer> record_reference(const MethodContext& context, const Cau
 class Referenced : public Method {
  public:
   Divisors divisors(std::span<const MicroBatch> window, bool) const final {
-    return {1, static_cast<double>(window.size())};
+    return {.batches = static_cast<double>(window.size())};
   }
   model::Output forward(const MicroBatch& batch, const std::optional<RunPosition>& training,
                         const at::Tensor& states) override {

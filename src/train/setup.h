@@ -1,5 +1,6 @@
 // The inputs of a training run, which the parts of a trainer share, and what a resume compares of them.
 #pragma once
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,11 +14,15 @@
 
 namespace trl::train {
 
+class Rollouts;
+
 struct Setup {
   config::TrainingArguments arguments;
   model::Model* model = nullptr;
   io::ModelSource source = {};                      // of the model
   kernels::AttentionPluginPtr attention = nullptr;  // the built-in one
+  // Of a method that learns from completions: `train` and `eval` are its; or null.
+  std::shared_ptr<Rollouts> rollouts = nullptr;
   engine::BatchSource* train = nullptr;
   engine::BatchSource* eval = nullptr;  // or null
   // The processes of this run, which take the micro-batches by turns, and the number of this one.

@@ -83,6 +83,7 @@ void Stepper::begin(std::span<const MicroBatch> window, const StepPlace& place) 
   place_ = place;
   learned_ = {};
   begin_collecting();
+  method_->begin_window();
   divisors_ = method_->divisors(window, true);
 }
 
@@ -190,6 +191,7 @@ Learned Stepper::update() {
   }
   gradients_.drop();
   window_ = {};
+  if (!learned_.skipped) learned_.metrics.push_back(method_->update_metrics());
   return std::move(learned_);
 }
 

@@ -8,6 +8,7 @@
 #include "tensor/memory/rehearsal.h"
 #include "train/disk_needs.h"
 #include "train/evaluator.h"
+#include "train/rollout/rollout_batches.h"
 #include "train/step_profile.h"
 
 namespace trl::train {
@@ -44,7 +45,9 @@ Trainer::Trainer(Setup setup)
       saving_(setup_, stepper_, state_),
       schedule_(arguments(), steps_.max_steps),
       batches_(*setup_.train, setup_.model->config().vocab_size, stepper_.share()),
-      ended_(steps_.max_steps <= 0) {}
+      ended_(steps_.max_steps <= 0) {
+  if (setup_.rollouts) setup_.rollouts->learn_by(*stepper_.method().rollouts());
+}
 
 Trainer::~Trainer() = default;
 
@@ -115,6 +118,7 @@ void Trainer::begin() {
 // Does one update. false: the epoch held no further batch.
 bool Trainer::update() {
   StepProfile profile(arguments().profile_parts);
+  if (setup_.rollouts) setup_.rollouts->set_step(state_.global_step);
   const std::vector<MicroBatch>& window =
       batches_.fill_window(steps_.window(now_.updates_in_epoch, arguments().gradient_accumulation_steps));
   if (window.empty()) {
@@ -227,6 +231,7 @@ const telemetry::Record& Trainer::evaluate() {
   if (setup_.eval == nullptr) fail(Status::invalid_argument, "there is no evaluation dataset");
   const kernels::PathScope scope(stepper_.path());
   const auto start = std::chrono::steady_clock::now();
+  if (setup_.rollouts) setup_.rollouts->set_step(state_.global_step);
   now_.training_mode = false;
   telemetry::Record record =
       train::evaluate({arguments(), stepper_.method(), setup_.model->config(), stepper_.share(),

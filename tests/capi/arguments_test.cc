@@ -195,6 +195,32 @@ std::vector<Case> cases() {
        }},
       {"trl_trainer_remove_adapter",
        [](void* h, trl_error** e) { return trl_trainer_remove_adapter(as<trl_trainer>(h), "mine", e); }},
+      {"trl_trainer_add_reward",
+       [](void* h, trl_error** e) {
+         return trl_trainer_add_reward(
+             as<trl_trainer>(h), "mine", [](void*, trl_rollout*) { return int32_t{0}; }, nullptr, nullptr, e);
+       }},
+      {"trl_trainer_set_rollout",
+       [](void* h, trl_error** e) {
+         return trl_trainer_set_rollout(
+             as<trl_trainer>(h), [](void*, trl_rollout*) { return int32_t{0}; }, nullptr, nullptr, e);
+       }},
+      {"trl_rollout_get",
+       [](void* h, trl_error** e) {
+         const char* json = nullptr;
+         return trl_rollout_get(as<trl_rollout>(h), 0, &json, e);
+       }},
+      {"trl_rollout_set_reward",
+       [](void* h, trl_error** e) { return trl_rollout_set_reward(as<trl_rollout>(h), 0, 1.0, e); }},
+      {"trl_rollout_set_completion",
+       [](void* h, trl_error** e) {
+         const int32_t id = 1;
+         return trl_rollout_set_completion(as<trl_rollout>(h), 0, &id, 1, nullptr, nullptr, nullptr, e);
+       }},
+      {"trl_rollout_log",
+       [](void* h, trl_error** e) { return trl_rollout_log(as<trl_rollout>(h), "mine", 1.0, e); }},
+      {"trl_rollout_finish",
+       [](void* h, trl_error** e) { return trl_rollout_finish(as<trl_rollout>(h), nullptr, e); }},
       {"trl_trainer_create",
        [](void* h, trl_error** e) {
          return with_out<trl_trainer>([&](trl_trainer** o) {
@@ -499,12 +525,13 @@ TEST(Arguments, EveryFunctionIsHere) {
     const bool apart =
         name.ends_with("_destroy") || name.starts_with("trl_option_") || name.starts_with("trl_error_") ||
         name.starts_with("trl_completions_") || name == "trl_metrics_next" || name == "trl_metrics_text" ||
-        name == "trl_runtime_cancel" || name == "trl_trainer_cancel" || name == "trl_trainer_pause" ||
-        name == "trl_trainer_resume" || name.starts_with("trl_version") || name == "trl_build_info" ||
-        name == "trl_has_feature" || name == "trl_config_create" || name == "trl_runtime_shutdown";
+        name == "trl_rollout_count" || name == "trl_runtime_cancel" || name == "trl_trainer_cancel" ||
+        name == "trl_trainer_pause" || name == "trl_trainer_resume" || name.starts_with("trl_version") ||
+        name == "trl_build_info" || name == "trl_has_feature" || name == "trl_config_create" ||
+        name == "trl_runtime_shutdown";
     EXPECT_TRUE(apart || covered.count(name)) << name;
   }
-  EXPECT_EQ(functions, 114);
+  EXPECT_EQ(functions, 122);
 }
 
 }  // namespace

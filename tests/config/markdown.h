@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "config/method.h"
 #include "config/option.h"
 
 namespace trl::config::page {
@@ -14,7 +15,8 @@ namespace {
 constexpr std::string_view kHead = R"(# Configuration
 
 Every key that a configuration takes, in a file (`trl sft --config FILE`, YAML or JSON), as a flag of the command and
-through the C API. Generated from `src/config/options.def`: do not edit.
+through the C API; [trainers that write completions](CONFIGURATION_ONLINE.md) have more. Generated from
+`src/config/options.def`: do not edit.
 
 - Names, defaults and meanings are those of TRL 1.16, except in the sections *Own keys*, *runtime*, *generate*, *save*,
   *convert*, *estimate* and *profile*.
@@ -79,15 +81,15 @@ std::vector<std::string_view> others(const Option& option) {
   return words;
 }
 
-// Returns the names of the trainers that this build has.
-std::string built(uint32_t trainers) {
-  const std::vector<std::string_view> methods = taken(*find_option("method"));
-  std::vector<std::string_view> names;
-  const std::string all = trainer_names(trainers, ",");
-  for (const std::string_view name : split_words(all, ','))
-    if (contains(methods, name)) names.push_back(name);
-  return fmt::format("{}", fmt::join(names, ", "));
+// Returns the bits of the trainers whose steps write completions: they have a page of their own.
+uint32_t online() {
+  uint32_t bits = 0;
+  for (size_t i = 0; i < trainers().size(); ++i)
+    if (trainers()[i].generates) bits |= 1u << i;
+  return bits;
 }
+
+bool is_online(const Option& option) { return (option.trainers & ~online()) == 0; }
 
 bool has_limits(const Option& option) { return !option.unsupported.empty() || !option.warning.empty(); }
 
@@ -129,32 +131,34 @@ std::string limits(const Option& option) {
   return fmt::format(" Refused{}: {}.", words.size() > kFew ? "" : " " + codes(words), option.unsupported);
 }
 
-// Returns the defaults and texts that trainers have instead of those of the row.
-std::string by_trainer(const Option& option) {
+// Returns the defaults and texts that some of the trainers have instead of those of the row.
+std::string by_trainer(const Option& option, uint32_t page) {
   std::string out;
   for (const TrainerValues& values : trainer_values()) {
-    const std::string names = built(values.trainers);
+    const std::string names = trainer_names(values.trainers & page, ", ");
     if (values.name != option.name || names.empty()) continue;
     out += fmt::format(" For {}: {}", names, code(values.default_value));
     std::vector<std::string_view> words = split_words(values.accepted, '|');
     std::erase(words, values.default_value);
-    if (!names_all(values.doc, words)) out += fmt::format(" or {}", fmt::join(words, ", "));
+    const bool range = !words.empty() && is_range(words.back());
+    if (!names_all(values.doc, words))
+      out += fmt::format("{} {}", range ? "," : " or", fmt::join(words, ", "));
     out += ".";
     if (!values.doc.empty()) out += fmt::format(" {}", values.doc);
   }
   return out;
 }
 
-// Returns " (sft, dpo)" if not all trainers of this build have the option.
-std::string some_trainers(const Option& option) {
-  const std::string names = built(option.trainers);
-  return names.empty() || names == built(kAllTrainers) ? "" : fmt::format(" ({})", names);
+// Returns " (sft, dpo)" if not all trainers of the page have the option.
+std::string some_trainers(const Option& option, uint32_t page) {
+  const uint32_t having = option.trainers & page;
+  return having == page ? "" : fmt::format(" ({})", trainer_names(having, ", "));
 }
 
-std::string entry(const Option& option) {
-  std::string text = fmt::format("- {}{} = {}{}: {}{}{}", code(option.name), some_trainers(option),
-                                 code(option.default_value), accepted(option), option.doc, by_trainer(option),
-                                 limits(option));
+std::string entry(const Option& option, uint32_t page) {
+  std::string text = fmt::format("- {}{} = {}{}: {}{}{}", code(option.name), some_trainers(option, page),
+                                 code(option.default_value), accepted(option), option.doc,
+                                 by_trainer(option, page), limits(option));
   if (!option.aliases.empty()) text += fmt::format(" Also: {}.", codes(alias_list(option)));
   return text + "\n";
 }
@@ -166,10 +170,10 @@ std::string outcome(const Option& option) {
 }
 
 // Writes a row for each outcome; keys that differ only in their names are listed together.
-std::string appendix() {
+std::string appendix(uint32_t page) {
   std::map<std::string, std::map<std::string, std::string>> outcomes;  // outcome, form, keys
   for (const Option& option : options()) {
-    if (option.works) continue;
+    if (option.works || is_online(option) != (page == online())) continue;
     const bool boolean = option.type == OptionType::boolean && option.default_value != "null";
     const std::vector<std::string_view> words = choices(option);
     const std::string type =
@@ -177,7 +181,7 @@ std::string appendix() {
     std::string& keys = outcomes[outcome(option)][(boolean ? "" : type + " ") + codes(taken(option))];
     keys += (keys.empty() ? "" : ", ") + std::string(option.name);
     for (const std::string_view alias : alias_list(option)) keys += fmt::format(" or {}", alias);
-    keys += some_trainers(option);
+    keys += some_trainers(option, page);
   }
   std::string out;
   for (const auto& [outcome, forms] : outcomes) {
@@ -189,38 +193,55 @@ std::string appendix() {
   return out;
 }
 
+// Returns whether the option's entry is on the page.
+bool has_entry(const Option& option, uint32_t page) {
+  return option.works && is_online(option) == (page == online());
+}
+
 // Returns whether keys of the section that work have different subjects.
-bool has_groups(std::string_view section) {
+bool has_groups(std::string_view section, uint32_t page) {
   std::string_view group;
   return std::any_of(options().begin(), options().end(), [&](const Option& option) {
-    if (!option.works || option.section != section) return false;
+    if (!has_entry(option, page) || option.section != section) return false;
     if (group.empty()) group = option.group;
     return option.group != group;
   });
+}
+
+// Returns the entries of the page, by section and subject.
+std::string entries(uint32_t page) {
+  std::string out;
+  std::string_view section, group;
+  for (const Option& option : options()) {
+    if (!has_entry(option, page)) continue;
+    const bool begins = option.section != section, groups = has_groups(option.section, page);
+    if (begins) out += fmt::format("\n## {}\n{}", option.section, groups ? "" : "\n");
+    if ((begins || option.group != group) && groups) out += fmt::format("\n### {}\n\n", option.group);
+    section = option.section;
+    group = option.group;
+    out += entry(option, page);
+  }
+  return out;
+}
+
+// Returns a line for each key of the page with values that have another name now.
+std::string renamed(uint32_t page) {
+  std::string out;
+  std::string_view name;
+  for (const OldValue& old : old_values()) {
+    if (is_online(*find_option(old.name)) != (page == online())) continue;
+    out += old.name == name ? ", " : fmt::format("\n- {}: ", code(name = old.name));
+    out += fmt::format("{} is {}", code(old.written), code(old.meaning));
+  }
+  return out + "\n";
 }
 
 }  // namespace
 
 inline std::string configuration_markdown() {
   std::string out(kHead);
-  std::string_view name;
-  for (const OldValue& old : old_values()) {
-    out += old.name == name ? ", " : fmt::format("\n- {}: ", code(name = old.name));
-    out += fmt::format("{} is {}", code(old.written), code(old.meaning));
-  }
-  out += "\n";
-  std::string_view section, group;
-  for (const Option& option : options()) {
-    if (!option.works) continue;
-    const bool begins = option.section != section;
-    if (begins) out += fmt::format("\n## {}\n{}", option.section, has_groups(option.section) ? "" : "\n");
-    if ((begins || option.group != group) && has_groups(option.section))
-      out += fmt::format("\n### {}\n\n", option.group);
-    section = option.section;
-    group = option.group;
-    out += entry(option);
-  }
-  return out.append(kAppendix) + appendix();
+  const uint32_t page = kAllTrainers & ~online();
+  return out.append(renamed(page)).append(entries(page)).append(kAppendix) + appendix(page);
 }
 
 }  // namespace trl::config::page

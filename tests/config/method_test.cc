@@ -16,25 +16,26 @@ TEST(MethodTable, HasTheMethodsOfThisVersionFirst) {
   std::string built, all;
   for (const MethodRow& row : methods()) built += std::string(row.name) + " ";
   for (const MethodRow& row : trainers()) all += std::string(row.name) + " ";
-  EXPECT_EQ(built, "sft dpo reward kto ");
-  EXPECT_EQ(all, "sft dpo reward kto grpo rloo gkd online_dpo ppo ");
+  EXPECT_EQ(built, "sft dpo reward kto grpo rloo ");
+  EXPECT_EQ(all, "sft dpo reward kto grpo rloo gkd distillation online_dpo ppo ");
   EXPECT_EQ(find_method("kto"), &methods()[3]);
-  EXPECT_EQ(find_method("grpo"), nullptr);
+  EXPECT_EQ(find_method("ppo"), nullptr);
   EXPECT_EQ(find_method(""), nullptr);
 }
 
 TEST(MethodTable, EachTrainerHasTheBitOfItsPlace) {
   for (size_t i = 0; i < trainers().size(); ++i) EXPECT_EQ(trainer_names(1u << i, ","), trainers()[i].name);
   EXPECT_EQ(kAllTrainers, (1u << trainers().size()) - 1);
-  EXPECT_EQ(find_option("share_prompt")->trainers, kGrpo | kRloo | kGkd | kOnlineDpo | kPpo);
+  EXPECT_EQ(find_option("record_rollouts")->trainers,
+            kGrpo | kRloo | kGkd | kDistillation | kOnlineDpo | kPpo);
 }
 
 TEST(MethodTable, MakesTheOptionThatNamesThem) {
   const Option& method = *find_option("method");
   EXPECT_EQ(method.default_value, "sft");
-  EXPECT_EQ(method.accepted, "sft|dpo|reward|kto|grpo|rloo|gkd|online_dpo|ppo");
-  EXPECT_EQ(method.no_ops, "dpo|reward|kto");
-  EXPECT_EQ(method.unsupported, "the methods in this build are sft, dpo, reward and kto");
+  EXPECT_EQ(method.accepted, "sft|dpo|reward|kto|grpo|rloo|gkd|distillation|online_dpo|ppo");
+  EXPECT_EQ(method.no_ops, "dpo|reward|kto|grpo|rloo");
+  EXPECT_EQ(method.unsupported, "the methods in this build are sft, dpo, reward, kto, grpo and rloo");
   for (const std::string_view text :
        {method.default_value, method.accepted, method.no_ops, method.unsupported})
     EXPECT_EQ(text.data()[text.size()], '\0') << text << ": the C API gives it as it is";

@@ -76,6 +76,7 @@ TEST(OptionSets, TakeOptionsOfARunAlone) {
   EXPECT_NE(refused("optm=sgd").find("the nearest is optim"), std::string::npos);
   EXPECT_NE(refused("max_length=-4").find("max_length"), std::string::npos);
   EXPECT_EQ(refused("optim=sgd"), "");
+  EXPECT_EQ(refused("num_generations=4"), "");
 }
 
 }  // namespace

@@ -44,13 +44,22 @@ TEST(OtherNames, AnErrorSaysTheKey) {
                                                         {"lora_target", "lora_target_modules"},
                                                         {"val_set_size", "test_split_size"},
                                                         {"max_tokens", "generate.max_new_tokens"},
-                                                        {"max_new_tokens", "generate.max_new_tokens"},
+                                                        {"typical_p", "generate.typical_p"},
                                                         {"host-memory-limit", "runtime.host_memory_limit"}};
   for (const auto& [name, key] : kNames) {
     Config config;
     EXPECT_EQ(refusal([&, name = name] { config.set(name, "1"); }),
               std::string("'") + name + "': unknown key; the key for it is " + key);
   }
+}
+
+TEST(OtherNames, AKeyOfAnotherTrainerMayHaveANameHere) {
+  Config config;
+  config.set("temperature", "0.5");
+  EXPECT_EQ(
+      refusal([&] { config.check_method(); }),
+      "temperature: sft does not have this key; it is one of grpo, rloo, gkd, distillation, online_dpo, ppo; "
+      "the key for it is generate.temperature");
 }
 
 TEST(OtherNames, TheKeyIsOneOfTheTrainer) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,13 @@ using Settings = std::vector<std::pair<std::string_view, std::string_view>>;
 
 inline Config config_with(const Settings& settings) {
   Config config;
+  for (const auto& [key, value] : settings) config.set(key, value);
+  return config;
+}
+
+// Those of a trainer, which may be one that this version does not have yet.
+inline Config config_of(std::string_view trainer, const Settings& settings = {}) {
+  Config config(*std::ranges::find(trainers(), trainer, &MethodRow::name));
   for (const auto& [key, value] : settings) config.set(key, value);
   return config;
 }

@@ -8,7 +8,7 @@
 #include "base/files/files.h"
 #include "config/config.h"
 #include "config/option_value.h"
-#include "markdown.h"
+#include "markdown_online.h"
 #include "trl_fields.h"
 
 namespace trl::config {
@@ -84,20 +84,29 @@ TEST(OptionTable, NoOpsAreLegalAndTakenInSilence) {
 TEST(OptionTable, TellsKeysThatWorkFromOthers) {
   for (const std::string_view name : {"learning_rate", "optim", "report_to", "dataset_revision"})
     EXPECT_TRUE(find_option(name)->works) << name;
-  for (const std::string_view name : {"fsdp", "push_to_hub", "zero_stage", "do_train"})
+  for (const std::string_view name : {"fsdp", "push_to_hub", "zero_stage", "do_train", "vllm_mode"})
     EXPECT_FALSE(find_option(name)->works) << name;
-  const std::string page = page::configuration_markdown();
-  const size_t first = page.find("## SFTConfig"), appendix = page.find("## Appendix");
+}
+
+// Checks that a page has an entry for each of its keys that work, and the others in its appendix.
+void check_page(const std::string& page, std::string_view begin, bool online, size_t most_bytes) {
+  const size_t first = page.find(begin), appendix = page.find("## Appendix");
   ASSERT_LT(first, appendix);
   ASSERT_NE(appendix, page.npos);
-  EXPECT_LE(page.size(), 65000u);
+  EXPECT_LE(page.size(), most_bytes);
   for (const Option& option : options()) {
+    if (page::is_online(option) != online) continue;
     const size_t entry = page.find(fmt::format("\n- `{}`", option.name), first);
     EXPECT_EQ(entry < appendix, option.works) << option.name;
     const bool listed = std::regex_search(page.begin() + static_cast<std::ptrdiff_t>(appendix), page.end(),
                                           std::regex(fmt::format(" {}[ ,;]", option.name)));
     EXPECT_TRUE(option.works || listed) << option.name;
   }
+}
+
+TEST(OptionTable, ThePagesHaveEachKeyOnce) {
+  check_page(page::configuration_markdown(), "## SFTConfig", false, 65000);
+  check_page(page::online_markdown(), "## GRPOConfig", true, 30000);
 }
 
 TEST(OptionTable, OldValuesMeanLegalValues) {
@@ -128,7 +137,8 @@ TEST(OptionTable, OwnKeysAreMarked) {
                                       "clip_by_previous_norm",
                                       "stochastic_rounding",
                                       "generation_dtype",
-                                      "share_prompt",
+                                      "record_rollouts",
+                                      "value_model_name_or_path",
                                       "fused_kernels",
                                       "generation_exact",
                                       "profile_parts",
@@ -163,6 +173,12 @@ TEST(OptionTable, DescribesItself) {
   const std::vector<std::string_view> expected = {"auto", "on", "off"};
   EXPECT_EQ(choices(*find_option("fused_kernels")), expected);
   EXPECT_TRUE(choices(*find_option("seed")).empty());
+  EXPECT_EQ(accepted_text(*find_option("beta"), "dpo"), "a number > 0");
+  EXPECT_EQ(accepted_text(*find_option("beta"), "gkd"), "a number in [0, 1]");
+  EXPECT_EQ(accepted_text(*find_option("beta"), "online_dpo"), "one or a list of numbers > 0");
+  EXPECT_EQ(accepted_text(*find_option("packing"), "gkd"), "false");
+  EXPECT_EQ(accepted_text(*find_option("pad_to_multiple_of"), "gkd"), "auto, or null");
+  EXPECT_EQ(accepted_text(*find_option("dataset_kwargs"), "gkd"), "null");
 }
 
 TEST(OptionTable, TrainersHaveTheirOwnDefaultsAndChoices) {
@@ -181,22 +197,29 @@ TEST(OptionTable, TrainersHaveTheirOwnDefaultsAndChoices) {
     EXPECT_NE(doc_of(loss, "dpo").find(std::string(name)), std::string_view::npos) << name;
   EXPECT_TRUE(is_of(loss, "dpo"));
   EXPECT_FALSE(is_of(loss, "ppo"));
+  EXPECT_EQ(default_of(loss, "grpo"), "dapo");
+  std::map<std::string_view, uint32_t> seen;
   for (const TrainerValues& values : trainer_values()) {
     const Option* const option = find_option(values.name);
     ASSERT_NE(option, nullptr) << values.name;
+    EXPECT_EQ(seen[values.name] & values.trainers, 0u) << values.name << " has two rows for a trainer";
+    seen[values.name] |= values.trainers;
     EXPECT_EQ(values.trainers & ~option->trainers, 0u) << values.name;
     const std::string text(values.default_value);
     EXPECT_EQ(canonical_value(*option, values.name, text), text);
   }
 }
 
-TEST(OptionTable, ConfigurationPageIsCurrent) {
-  const std::string page = TRL_SOURCE_DIR "/include/CONFIGURATION.md";
-  const std::string wanted = page::configuration_markdown();
-  const std::string fresh = TRL_BINARY_DIR "/CONFIGURATION.md";
+void check_current(const std::string& name, const std::string& wanted) {
+  const std::string page = TRL_SOURCE_DIR "/include/" + name, fresh = TRL_BINARY_DIR "/" + name;
   const bool current = base::file_exists(page) && base::read_file(page) == wanted;
   if (!current) base::write_file(fresh, wanted);
   EXPECT_TRUE(current) << "the option table has changed: cp " << fresh << " " << page;
+}
+
+TEST(OptionTable, ConfigurationPagesAreCurrent) {
+  check_current("CONFIGURATION.md", page::configuration_markdown());
+  check_current("CONFIGURATION_ONLINE.md", page::online_markdown());
 }
 
 }  // namespace

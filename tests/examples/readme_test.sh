@@ -83,6 +83,7 @@ Y
 furnish() {
   recipe
   head -n 8 "$rows/train_pref.jsonl" >pairs.jsonl
+  printf '{"prompt": "%s", "solution": "\\\\boxed{%s}"}\n' '1 + 1 =' 2 '2 + 3 =' 5 '4 + 4 =' 8 '1 + 6 =' 7 >problems.jsonl
   mkdir rows && cp rows.jsonl rows/train.jsonl && head -n 4 rows.jsonl >rows/test.jsonl
   ln -s "$project/examples" examples
   ln -s "$model" SmolLM2-135M-Instruct

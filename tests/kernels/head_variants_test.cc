@@ -55,7 +55,7 @@ Passes run(const CpuKernels& kernels, const at::Tensor& x, const at::Tensor& wei
   const int64_t middle = std::min(c.vocab, kHeadBlock);  // two parts
   kernels.head_logits(tile, 0, middle, p.stats.data(), memory);
   kernels.head_logits(tile, middle, c.vocab, p.stats.data(), memory);
-  std::vector<float> top(static_cast<size_t>(pitch)), scale(top), spread(top);
+  std::vector<float> top(static_cast<size_t>(pitch)), scale(top), spread(top), surprise(top);
   std::vector<HeadTarget> targets;
   for (size_t i = 0; i < p.stats.size(); ++i) {
     top[i] = p.stats[i].top;
@@ -66,8 +66,10 @@ Passes run(const CpuKernels& kernels, const at::Tensor& x, const at::Tensor& wei
   }
   const auto place = [](const HeadTarget& t) { return std::pair(t.token, t.row); };
   std::sort(targets.begin(), targets.end(), [&](auto& a, auto& b) { return place(a) < place(b); });
-  const HeadFactors factors{top.data(), scale.data(), spread.data(), targets.data(),
-                            targets.data() + targets.size()};
+  // Without an entropy in the loss its factors are 0, which is the same as none.
+  const HeadFactors factors{top.data(),     scale.data(),
+                            spread.data(),  c.softcap > 0 ? surprise.data() : nullptr,
+                            targets.data(), targets.data() + targets.size()};
   at::Tensor low = at::full({c.vocab * c.width + 1}, 77, at::kByte);
   if (tiles > 1) tile.low = low.data_ptr<uint8_t>();
   for (int i = 0; i < tiles; ++i) {

@@ -2,6 +2,7 @@
 #include "kernels/head/token_formula.h"
 
 #include "kernels/head/head.h"
+#include "kernels/path.h"
 #include "support/golden.h"
 
 namespace trl::kernels::token_formula_test {
@@ -93,6 +94,58 @@ TEST(TokenFormula, SmoothsLabels) {
   EXPECT_NEAR(log_prob, -nll.item<double>(), 1e-5);
   EXPECT_LT((hidden.grad() - h.grad()).abs().max().item<double>(), 1e-6);
   EXPECT_LT((head.gradient() - w.grad()).abs().max().item<double>(), 1e-6);
+}
+
+// a log p^2 + b H, H being the entropy of the row.
+class SquareAndEntropy final : public TargetLoss {
+ public:
+  static double a(size_t target) { return 0.3 - 0.1 * static_cast<double>(target); }
+  static double b(size_t target) { return 0.2 + 0.05 * static_cast<double>(target); }
+  TokenTerm term(size_t t, double log_prob, double entropy) const override {
+    return {a(t) * log_prob * log_prob + b(t) * entropy, 2 * a(t) * log_prob, 0, b(t)};
+  }
+  bool by_entropy() const override { return true; }
+};
+
+// Against torch's autograd in double, by both back ends, with all that is done to logits.
+TEST(TokenFormula, TakesTermsThatDependOnTheEntropy) {
+  constexpr int64_t kRows = 9, kWidth = 6, kVocab = 150;
+  const SquareAndEntropy given;
+  const HeadTargets targets{{0, 0, 2, 3, 3, 7}, {5, 149, 0, 64, 64, 11}};
+  for (const Path path : {Path::fused, Path::plain}) {
+    for (const double softcap : {0.0, 5.0}) {
+      const PathScope scope(path);
+      at::manual_seed(1);
+      const at::Tensor hidden = at::randn({kRows, kWidth}).requires_grad_();
+      Parameter head("lm_head.weight", at::randn({kVocab, kWidth}));
+      head.begin_training(at::zeros({kVocab, kWidth}));
+      HeadOptions options;
+      options.tile_rows = 2;
+      options.scale = 0.7;
+      options.softcap = softcap;
+      options.temperature = 0.9;
+      TokenFormula formula{.kind = Kind::given, .scale = 0.5, .given = &given};
+      const at::Tensor loss = head_loss(hidden, head, targets, formula, options);
+      loss.backward();
+
+      const at::Tensor h = hidden.detach().to(at::kDouble).requires_grad_();
+      const at::Tensor w = head.read()->to(at::kDouble).requires_grad_();
+      at::Tensor logits = h.matmul(w.t()) * options.scale;
+      if (softcap > 0) logits = (logits / softcap).tanh() * softcap;
+      const at::Tensor log_p = (logits / options.temperature).log_softmax(-1);
+      const at::Tensor entropy = -(log_p * log_p.exp()).sum(-1);
+      at::Tensor want = at::zeros({}, at::kDouble);
+      for (size_t t = 0; t < targets.rows.size(); ++t) {
+        const at::Tensor own = log_p[targets.rows[t]][targets.tokens[t]];
+        want = want + SquareAndEntropy::a(t) * own * own + SquareAndEntropy::b(t) * entropy[targets.rows[t]];
+      }
+      want = want * formula.scale;
+      want.backward();
+      EXPECT_NEAR(loss.item<double>(), want.item<double>(), 2e-6);
+      EXPECT_LT((hidden.grad() - h.grad()).abs().max().item<double>(), 2e-6);
+      EXPECT_LT((head.gradient() - w.grad()).abs().max().item<double>(), 2e-6);
+    }
+  }
 }
 
 TEST(TokenFormula, WithoutATargetIsZeroAndFinite) {

@@ -61,10 +61,10 @@ inline constexpr double kChange = 1e-3;   // of final weights, as a share of wha
 inline Limit record(const std::string& name, double wide) {
   if (name == "num_tokens" || name.ends_with("_num_tokens")) return {0, 0};
   if (name == "learning_rate" || name == "epoch") return schedule;
-  const bool difference_of_numbers = name.find("logps") != std::string::npos ||
-                                     name.find("logits") != std::string::npos ||
-                                     name.find("rewards/") != std::string::npos || name == "kl" ||
-                                     name.ends_with("_reward") || name.ends_with("margin");
+  const bool difference_of_numbers =
+      name.find("logps") != std::string::npos || name.find("logits") != std::string::npos ||
+      name.find("rewards/") != std::string::npos || name.find("sampling/") != std::string::npos ||
+      name == "kl" || name.ends_with("_reward") || name.ends_with("margin");
   if (difference_of_numbers) return difference;
   if (wide <= 1e-3) return metric;
   return {1e-6, name.ends_with("grad_norm") ? wide : 1e-3};

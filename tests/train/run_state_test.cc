@@ -24,6 +24,7 @@ RunState filled() {
   s.grad_norm = std::numeric_limits<double>::infinity();
   s.learning_rate = 1e-300;
   s.num_tokens = int64_t{1} << 40;
+  s.tokens_logged = int64_t{1} << 39;
   s.skipped = 3, s.skipped_since_log = 1, s.shared_since_log = 8;
   s.seconds_before = 12.5;
   s.speeds = {{4, 100.25}, {8, 99.5}};
@@ -52,7 +53,7 @@ TEST(RunState, HasEveryValue) {
       ++values;
     }
   }
-  EXPECT_EQ(values, 25);
+  EXPECT_EQ(values, 26);
 }
 
 TEST(RunState, OfEarlierCheckpoints) {

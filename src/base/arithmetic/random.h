@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace trl::base {
@@ -16,6 +17,9 @@ class TorchGenerator {
     return (high << 32) | engine_();
   }
   int64_t random_int64() { return static_cast<int64_t>(random64() & ((1ull << 63) - 1)); }
+  // The place in its sequence as text. load_state() takes only such a text: Error(format) otherwise.
+  std::string state() const;
+  void load_state(const std::string& text);
 
  private:
   std::mt19937 engine_;

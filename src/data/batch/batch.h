@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace trl::data {
@@ -28,6 +29,10 @@ struct BatchRows {
   std::vector<int32_t> sequences;
   // By sequence, such as a label or a margin.
   Columns columns;
+  // The divisor of a loss over more rows than these: tokens of a whole generation. 0: there is none.
+  int64_t items = 0;
+  // Values that belong to the record of the step, reported with these rows.
+  std::vector<std::pair<std::string, double>> metrics = {};
 };
 
 // Segments follow one another. A segment attends to itself, its parent and all that its parent attends to; if

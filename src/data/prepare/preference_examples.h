@@ -25,6 +25,7 @@ struct UnpairedExample {
 struct PromptExample {
   int64_t source_row = 0;
   std::vector<int32_t> prompt_ids;
+  std::string row;  // all its columns, as JSON
 };
 
 std::string to_record(const PreferenceExample& example);

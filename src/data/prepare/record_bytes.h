@@ -20,6 +20,10 @@ class RecordWriter {
   void ids(const std::vector<int32_t>& values) {
     out_.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int32_t));
   }
+  void text(std::string_view value) {
+    number(value.size());
+    out_ += value;
+  }
   std::string take() { return std::move(out_); }
 
  private:
@@ -52,6 +56,12 @@ class RecordReader {
     if (count > 0) std::memcpy(values.data(), bytes_.data(), count * sizeof(int32_t));
     bytes_.remove_prefix(count * sizeof(int32_t));
     return values;
+  }
+  std::string text() {
+    const size_t size = count(1);
+    std::string value(bytes_.substr(0, size));
+    bytes_.remove_prefix(size);
+    return value;
   }
   void finish() const {
     if (!bytes_.empty()) fail_damaged();

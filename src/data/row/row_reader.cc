@@ -28,7 +28,8 @@ void RowReader::normalize(Row& row) const {
 }
 
 void RowReader::decide(const Row& first, std::string_view column) {
-  if (content_of(first, column) == Content::messages) renderer_.emplace(tokenizer_, first);
+  if (content_of(first, column) == Content::messages)
+    renderer_.emplace(tokenizer_, first, arguments_.chat_template_kwargs);
 }
 
 void RowReader::require(const Row& row, std::string_view column) const {

@@ -166,9 +166,15 @@ size_t common_prefix_length(std::span<const int32_t> a, std::span<const int32_t>
   return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
 
-Renderer::Renderer(const text::Tokenizer& tokenizer, const Row& first)
+Renderer::Renderer(const text::Tokenizer& tokenizer, const Row& first, std::string_view variables)
     : templates_(tokenizer.chat_templates()) {
   for (const auto& [name, token] : tokenizer.special_tokens_map()) variables_[name] = token;
+  const base::Json given = base::parse_json(variables, "chat_template_kwargs");
+  for (const auto& [name, value] : given.items()) {
+    if (std::ranges::find(kNotVariables, name) != kNotVariables.end())
+      fail_key("chat_template_kwargs", "chat_template_kwargs: {} cannot be set", name);
+    variables_[name] = value;
+  }
   template_of(first, options_of(first).tools);
 }
 

@@ -26,7 +26,8 @@ void read_template_variables(const Row& row, text::RenderOptions& options);
 class Renderer {
  public:
   // first: a row that needs a template; throws Error(invalid_config) if the tokenizer has no template for it.
-  Renderer(const text::Tokenizer& tokenizer, const Row& first);
+  // variables: of all rows, an object; a row's own override them.
+  Renderer(const text::Tokenizer& tokenizer, const Row& first, std::string_view variables = "{}");
   const text::ChatTemplates& chat_templates() const { return templates_; }
   void set_chat_template(const std::string& source) {
     templates_ = text::ChatTemplates({{"default", source}});

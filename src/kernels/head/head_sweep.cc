@@ -69,8 +69,8 @@ void put_in_order(std::vector<HeadTarget>& targets) {
 // A tile with its rows' sums, and the results of the formula for it.
 struct HeadSweep::Tile {
   HeadTile work;
-  size_t first = 0;                                 // index of its first row in rows_
-  std::vector<double> by_probs = {}, by_mean = {};  // [rows]: sums of the derivatives
+  size_t first = 0;                                                  // index of its first row in rows_
+  std::vector<double> by_probs = {}, by_mean = {}, by_entropy = {};  // [rows]: sums of the derivatives
   std::vector<HeadTarget> targets = {};
 };
 
@@ -217,6 +217,7 @@ void HeadSweep::take(Tile& tile, std::vector<TokenValues>* values) {
   const auto rows = static_cast<size_t>(tile.work.rows);
   tile.by_probs.assign(rows, 0);
   tile.by_mean.assign(rows, 0);
+  tile.by_entropy.assign(rows, 0);
   for (size_t i = 0; i < rows; ++i) {
     for (size_t t = starts_[tile.first + i]; t < starts_[tile.first + i + 1]; ++t) {
       const int64_t token = targets_.tokens[t], at = token * tile.work.pitch + static_cast<int64_t>(i);
@@ -226,10 +227,11 @@ void HeadSweep::take(Tile& tile, std::vector<TokenValues>* values) {
       if (!generated_.empty()) value.log_prob = static_cast<double>(generated_[t]);
       if (values != nullptr) (*values)[t] = value;
       if (formula_ == nullptr) continue;
-      const TokenTerm term = term_of(*formula_, t, value.log_prob, value.mean_log_prob);
+      const TokenTerm term = term_of(*formula_, t, value.log_prob, value.mean_log_prob, value.entropy);
       sum_ += term.loss;
       tile.by_probs[i] -= term.by_log_prob + term.by_mean_log_prob;
       tile.by_mean[i] -= term.by_mean_log_prob;
+      tile.by_entropy[i] += term.by_entropy;
       tile.targets.push_back(
           {token, static_cast<int64_t>(i), -static_cast<float>(term.by_log_prob * logit_factor())});
     }
@@ -244,14 +246,19 @@ void HeadSweep::add_gradients(Tile& tile) {
   if (low_.defined()) work.low = low_.data_ptr<uint8_t>();
   work.low_from = stays_split_ || tile.first != 0;
   work.low_to = stays_split_ || tile.first + static_cast<size_t>(work.rows) != rows_.size();
-  std::vector<float> top(static_cast<size_t>(work.pitch)), scale(top), spread(top);
+  std::vector<float> top(static_cast<size_t>(work.pitch)), scale(top), spread(top), surprise(top);
   for (size_t i = 0; i < tile.by_probs.size(); ++i) {
-    top[i] = stats_[i].top;
-    scale[i] = static_cast<float>(tile.by_probs[i] * logit_factor() / stats_[i].sum);
+    const HeadStats& s = stats_[i];
+    // dH / dz = -p (log p + H), log p + H = z - top + (sum of e^(z - top) (top - z)) / (sum of e^(z - top))
+    const double of_entropy = tile.by_entropy[i] * s.weighted / s.sum;
+    top[i] = s.top;
+    scale[i] = static_cast<float>((tile.by_probs[i] + of_entropy) * logit_factor() / s.sum);
     spread[i] = static_cast<float>(tile.by_mean[i] * logit_factor() / static_cast<double>(vocab()));
+    surprise[i] = static_cast<float>(-tile.by_entropy[i] * logit_factor() / s.sum);
   }
-  const HeadFactors factors{top.data(), scale.data(), spread.data(), tile.targets.data(),
-                            tile.targets.data() + tile.targets.size()};
+  const HeadFactors factors{top.data(),          scale.data(),
+                            spread.data(),       formula_->by_entropy() ? surprise.data() : nullptr,
+                            tile.targets.data(), tile.targets.data() + tile.targets.size()};
   if (to_.d_own.defined()) add_own_gradient(tile, factors);
   const bool of_rows = shares_.defined();
   if (of_rows && tensor::Rehearsal::current() == nullptr)
@@ -292,7 +299,9 @@ void HeadSweep::add_own_gradient(const Tile& tile, const HeadFactors& f) {
       cpu().convert(at_byte(logits_, id * tile.work.pitch), tile.work.type, g.data(), Type::f32, rows);
       for (size_t i = 0; i < g.size(); ++i) {
         if (cap > 0) slope[i] = 1 - (g[i] / cap) * (g[i] / cap);
-        g[i] = std::exp(g[i] - f.top[i]) * f.scale[i] - f.spread[i];
+        const float d_top = g[i] - f.top[i], e = std::exp(d_top);
+        g[i] = e * f.scale[i] - f.spread[i];
+        if (f.surprise != nullptr && e != 0) g[i] += e * d_top * f.surprise[i];
       }
       for (const HeadTarget& t : tile.targets)
         if (t.token == id) g[static_cast<size_t>(t.row)] -= t.own;

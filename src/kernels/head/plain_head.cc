@@ -57,18 +57,18 @@ TileTargets targets_of(const HeadTargets& all, int64_t first, int64_t end, at::D
   return {on_device(row), on_device(place), on_device(token)};
 }
 
-// Log-probabilities of targets, and the means of their rows over the vocabulary: double [targets].
+// Log-probabilities of targets, and the means over the vocabulary and the entropies of their rows: double
+// [targets].
 struct LogProbs {
-  at::Tensor target, mean;
+  at::Tensor target, mean, entropy = {};
 };
 
 // double [the six of TokenValues, targets]. p: the exponentials of log_p, whose memory is overwritten.
 at::Tensor values_of(const at::Tensor& logits, at::Tensor& log_p, const at::Tensor& p, const TileTargets& t,
                      const LogProbs& own) {
   const auto of_row = [&](const at::Tensor& x) { return x.index_select(0, t.place).to(at::kDouble); };
-  const at::Tensor best = logits.argmax(-1);
-  const at::Tensor entropy = log_p.mul_(p).sum(-1).neg(), squares = at::mul_out(log_p, p, p).sum(-1);
-  return at::stack({own.target, own.mean, of_row(entropy), of_row(logits.mean(-1)), of_row(squares.log()),
+  const at::Tensor best = logits.argmax(-1), squares = at::mul_out(log_p, p, p).sum(-1);
+  return at::stack({own.target, own.mean, own.entropy, of_row(logits.mean(-1)), of_row(squares.log()),
                     best.index_select(0, t.place).eq(t.token).to(at::kDouble)});
 }
 
@@ -83,10 +83,28 @@ std::vector<TokenValues> list_of(const at::Tensor& values) {
 // The terms that term_of() computes, for some targets: double [targets].
 struct TokenTerms {
   at::Tensor loss, by_log_prob, by_mean;
+  at::Tensor by_entropy = {};  // undefined: 0
 };
+TokenTerms given_terms(const TokenFormula& f, int64_t first, const LogProbs& own) {
+  const at::Tensor log_prob = own.target.cpu();
+  const at::Tensor entropy = own.entropy.defined() ? own.entropy.cpu() : at::zeros_like(log_prob);
+  const at::Tensor terms = at::empty({4, own.target.size(0)}, at::kDouble);
+  auto to = terms.accessor<double, 2>();
+  for (int64_t i = 0; i < own.target.size(0); ++i) {
+    const auto place = static_cast<size_t>(first + i);
+    const TokenTerm t = term_of(f, place, log_prob.data_ptr<double>()[i], 0, entropy.data_ptr<double>()[i]);
+    to[0][i] = t.loss;
+    to[1][i] = t.by_log_prob;
+    to[2][i] = t.by_mean_log_prob;
+    to[3][i] = t.by_entropy;
+  }
+  const at::Tensor there = terms.to(own.target.device());
+  return {there[0], there[1], there[2], f.by_entropy() ? there[3] : at::Tensor()};
+}
 TokenTerms terms_of(const TokenFormula& f, int64_t first, const LogProbs& own) {
   using Kind = TokenFormula::Kind;
   const auto all = [&](double value) { return at::full_like(own.target, value); };
+  if (f.kind == Kind::given) return given_terms(f, first, own);
   if (f.kind == Kind::smoothed) {
     const at::Tensor by = all(-f.scale * (1 - f.coefficients[0])),
                      by_mean = all(-f.scale * f.coefficients[0]);
@@ -153,8 +171,11 @@ class Sweep {
     const at::Tensor logits = finished(wide_product(x, false, table_, true), options_);
     if (options_.temperature != 1) logits.div_(options_.temperature);
     at::Tensor log_p = logits.log_softmax(-1), p = log_p.exp();
-    const LogProbs own{log_p.index({tile.place, tile.token}).to(at::kDouble),
-                       log_p.mean(-1).index_select(0, tile.place).to(at::kDouble)};
+    const auto of_targets = [&](const at::Tensor& of_rows) {
+      return of_rows.index_select(0, tile.place).to(at::kDouble);
+    };
+    LogProbs own{log_p.index({tile.place, tile.token}).to(at::kDouble), of_targets(log_p.mean(-1))};
+    if (values != nullptr || formula_->by_entropy()) own.entropy = of_targets(log_p.mul_(p).sum(-1).neg());
     if (values != nullptr) values->push_back(values_of(logits, log_p, p, tile, own));
     log_p.reset();
     if (formula_ == nullptr) return;
@@ -172,7 +193,13 @@ class Sweep {
       return at::zeros({x.size(0)}, values.options()).index_add_(0, tile.place, values).unsqueeze(1);
     };
     const at::Tensor spread = of_rows(mean);
-    at::Tensor& d = p.mul_(-(spread + of_rows(own))).add_(spread / static_cast<double>(logits.size(1)));
+    at::Tensor by_probs = -(spread + of_rows(own));
+    if (terms.by_entropy.defined()) {
+      const at::Tensor log_p = logits.log_softmax(-1);
+      const at::Tensor above = log_p + (log_p * p).sum(-1, true).neg();  // log p + H
+      by_probs = by_probs - of_rows(terms.by_entropy.to(logits.scalar_type())) * above;
+    }
+    at::Tensor& d = p.mul_(by_probs).add_(spread / static_cast<double>(logits.size(1)));
     d.index_put_({tile.place, tile.token}, own, /*accumulate=*/true);
     if (options_.softcap > 0) d.mul_(1 - (logits * (options_.temperature / options_.softcap)).square());
     if (options_.scale != options_.temperature) d.mul_(options_.scale / options_.temperature);

@@ -24,9 +24,22 @@ std::optional<double> share_of(std::string_view text) {
   return *percent / 100;
 }
 
-int64_t cache_bytes(Environment& environment, const config::Config& options) {
+// Returns the share that kv_cache_memory, or vLLM's name for it, asks for; nullopt: it has bytes.
+std::optional<double> cache_share(const config::Config& options) {
+  constexpr const char* kVllm = "vllm_gpu_memory_utilization";
   const std::string text = options.get(kCacheMemory);
-  const std::optional<double> share = text == "auto" ? std::optional(0.5) : share_of(text);
+  const std::optional<double> given =
+      options.is_set(kVllm) ? options.get_optional_double(kVllm) : std::nullopt;
+  if (given && options.is_set(kCacheMemory)) {
+    fail_key(kVllm, "{}: {} and {}: {} are both given, and mean the same: give one of them", kVllm,
+             options.get(kVllm), kCacheMemory, text);
+  }
+  if (given) return given;
+  return text == "auto" ? std::optional(0.5) : share_of(text);
+}
+
+int64_t cache_bytes(Environment& environment, const config::Config& options) {
+  const std::optional<double> share = cache_share(options);
   if (!share) return config::memory_size(options, kCacheMemory);
   return static_cast<int64_t>(*share * static_cast<double>(memory_left(environment, options)));
 }

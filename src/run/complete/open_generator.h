@@ -6,8 +6,8 @@
 namespace trl::run {
 
 // Reads kv_cache_memory, kv_cache_dtype, prefix_cache, generation_dtype and generation_dtype_head.
-// kv_cache_memory: auto: half of the memory that is left under memory_budget,
-// runtime.host_memory_limit, the cgroup and the machine.
+// kv_cache_memory: auto: half of the memory that is left under memory_budget, runtime.host_memory_limit, the
+// cgroup and the machine. vllm_gpu_memory_utilization, if it is set: a share of that memory.
 engine::GeneratorSpec generator_spec(Environment& environment, const config::Config& options);
 
 // The same without kv_cache_memory, for the sizes of keys and values.

@@ -126,4 +126,17 @@ RequestOptions request_options(const config::Config& options, const Tokenizer& t
   return request;
 }
 
+RequestOptions trainer_request(const config::Config& options, const Tokenizer& tokenizer,
+                               config::Completions which) {
+  const config::Config generation = config::trainer_generation(options, which);
+  RequestOptions request = request_options(generation, tokenizer);
+  request.count = generation.get_int("generate.num_return_sequences");
+  request.sampling.log_probabilities = which == config::Completions::of_training;
+  if (options.get("stop_token") != "eos") return request;
+  const auto end = tokenizer.get().special_id(tokenizer.get().special().eos);
+  if (!end) fail_key("stop_token", "stop_token: eos: the tokenizer has no end token; give stop_token_id");
+  request.sampling.stop_ids.push_back(*end);
+  return request;
+}
+
 }  // namespace trl::run

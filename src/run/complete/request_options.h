@@ -1,10 +1,12 @@
-// The options generate.* as a request: how tokens are chosen, and what ends a completion.
+// The options generate.*, or a trainer's own, as a request: how tokens are chosen, and what ends a
+// completion.
 #pragma once
 #include <cstdint>
 #include <string>
 
 #include "base/error.h"
 #include "config/config.h"
+#include "config/trainer_generation.h"
 #include "run/complete/requests.h"
 #include "run/tokenizer.h"
 
@@ -18,6 +20,12 @@ int64_t completions_of(const config::Config& options);
 // values that are not token ids or not numbers, for bad words that the tokenizer gives no token, and for stop
 // texts without characters.
 RequestOptions request_options(const config::Config& options, const Tokenizer& tokenizer);
+
+// Does the same with the keys of the configuration's method (config::trainer_generation), for all completions
+// of a prompt. In training each token has its log-probability. The stream is left to the caller. Throws the
+// errors of trainer_generation, too, and one for stop_token: eos if the tokenizer has no end token.
+RequestOptions trainer_request(const config::Config& options, const Tokenizer& tokenizer,
+                               config::Completions which);
 
 // Runs body, and reports the engine's error about a member of Sampling under the name of its option.
 template <class Body>

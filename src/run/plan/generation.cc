@@ -13,6 +13,17 @@ namespace {
 constexpr const char *kTokens = "estimate.prompt_tokens", *kPrompts = "estimate.prompts";
 
 // Makes prompts that begin with different ids, so that none shares the keys of another.
+std::vector<std::vector<int32_t>> distinct_prompts(int64_t count, int64_t tokens) {
+  std::vector<std::vector<int32_t>> all(static_cast<size_t>(count));
+  for (size_t i = 0; i < all.size(); ++i) {
+    all[i].assign(static_cast<size_t>(tokens), 0);
+    size_t left = i;
+    for (size_t bit = 0; bit < all[i].size() && left > 0; ++bit, left /= 2)
+      all[i][bit] = static_cast<int32_t>(left % 2);
+  }
+  return all;
+}
+
 std::vector<std::vector<int32_t>> asked_prompts(const config::Config& options) {
   constexpr int64_t kMost = int64_t{1} << 24;
   const std::optional<int64_t> tokens = options.get_optional_int(kTokens);
@@ -26,24 +37,22 @@ std::vector<std::vector<int32_t>> asked_prompts(const config::Config& options) {
   if (*tokens > kMost / prompts)
     fail_key(kTokens, "{}: {} prompts of {} tokens are more than the {} tokens that a plan can have", kTokens,
              prompts, *tokens, kMost);
-  std::vector<std::vector<int32_t>> all(static_cast<size_t>(prompts));
-  for (size_t i = 0; i < all.size(); ++i) {
-    all[i].assign(static_cast<size_t>(*tokens), 0);
-    size_t left = i;
-    for (size_t bit = 0; bit < all[i].size() && left > 0; ++bit, left /= 2)
-      all[i][bit] = static_cast<int32_t>(left % 2);
-  }
-  return all;
+  return distinct_prompts(prompts, *tokens);
 }
 
 }  // namespace
 
 std::unique_ptr<const Generation> generation_of(Environment& environment, const config::Config& options,
-                                                std::span<const SamplePrompt> prompts) {
+                                                std::span<const SamplePrompt> prompts, int64_t longest) {
   auto out = std::make_unique<Generation>();
   out->asked = asked_prompts(options);
   for (const SamplePrompt& prompt : prompts) out->samples.push_back(prompt.ids);
-  const bool generates = !out->asked.empty() || !out->samples.empty();
+  if (longest > 0) {
+    const config::OnlineArguments online = config::online_arguments(options);
+    out->rollouts = distinct_prompts(online.prompts_per_generation, longest);
+    out->of_rollouts = {out->rollouts, online.num_generations, online.max_completion_length};
+  }
+  const bool generates = !out->asked.empty() || !out->samples.empty() || longest > 0;
   out->spec = generates ? generator_spec(environment, options) : cache_spec(options);
   const config::Config generation = config::with_generation_kwargs(options);
   if (!out->samples.empty())

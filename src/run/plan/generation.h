@@ -1,4 +1,5 @@
-// What a run generates, for its plan: sample_prompts, and what estimate.prompt_tokens asks about.
+// The completions of a run, for its plan: a generation of its method, sample_prompts, and those that
+// estimate.prompt_tokens asks about.
 #pragma once
 #include <span>
 #include <vector>
@@ -11,13 +12,14 @@ namespace trl::run {
 
 struct Generation {
   engine::GeneratorSpec spec;
-  std::vector<std::vector<int32_t>> samples, asked;  // ids of prompts
-  engine::PlannedPrompts of_samples, of_asked;       // the same with their completions
+  std::vector<std::vector<int32_t>> rollouts, samples, asked;  // ids of prompts
+  engine::PlannedPrompts of_rollouts, of_samples, of_asked;    // the same with their completions
 };
 
-// prompts: encoded. Throws Error(invalid_config) for more tokens than a
+// prompts: encoded. longest: tokens of the longest prompt of a method that writes completions; 0: another
+// method, or not known. Throws Error(invalid_config) for more tokens than a
 // plan can have.
 std::unique_ptr<const Generation> generation_of(Environment& environment, const config::Config& options,
-                                                std::span<const SamplePrompt> prompts);
+                                                std::span<const SamplePrompt> prompts, int64_t longest = 0);
 
 }  // namespace trl::run

@@ -70,9 +70,7 @@ std::optional<RunPlan> plan_or_nothing(const RunToPlan& run, const RunSize& size
   return std::nullopt;
 }
 
-bool is_bounded(const RunToPlan& run) {
-  return run.options.config.get_optional_int("max_length").has_value();
-}
+bool is_bounded(const RunToPlan& run) { return row_limit(run.options.config).has_value(); }
 
 // Returns the size by the rows, or else by max_length; nullopt: neither is known.
 std::optional<RunSize> known_size(const RunToPlan& run, Batches& rows, Batches* evaluation, bool by_rows) {
@@ -111,6 +109,7 @@ RunPlan plan_of(const RunToPlan& run, const RunSize& size, bool time, const conf
   spec.batches_per_epoch = size.batches;
   if (const Generation* const generation = run.generation) {
     spec.generator = generation->spec;
+    spec.rollouts = generation->of_rollouts;
     spec.samples = generation->of_samples;
     spec.asked = generation->of_asked;
   }

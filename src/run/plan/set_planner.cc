@@ -54,14 +54,16 @@ RunPlan SetPlanner::plan(const config::Config& given) {
   Batches& batches = batches_of(config, training);
   const std::optional<int64_t> budget = memory_budget(environment_, config);
   RunSize size = batches.size;
-  if (budget && config.get_optional_int("max_length")) {  // as the run itself counts
+  if (budget && row_limit(config)) {  // as the run itself counts
     const RunSize counted = largest_batch(config, training);
     size.rows = counted.rows;
     size.longest = counted.longest;
     size.allowed = true;
   }
   const auto samples = sample_prompts(config, *batches.tokenizer);
-  const auto generation = generation_of(environment_, config, samples);
+  const int64_t prompt =
+      training.method->generates ? size.longest - training.online.max_completion_length : 0;
+  const auto generation = generation_of(environment_, config, samples, prompt);
   const RunToPlan run = {environment_, options, batches.model, generation.get()};
   if (!budget) check_memory_limit(run, size);
   RunPlan plan = budget ? choose_way(run, *budget, size, batches.made).plan : plan_of(run, size);

@@ -31,10 +31,27 @@ void set_length(RunSize& size, const config::TrainingArguments& training, int64_
   if (updates > 0) size.tokens = size.epoch_tokens * steps / per_epoch;
 }
 
+// Sizes rows that are as long as their completions may become.
+RunSize size_of_prompts(const config::TrainingArguments& training, Batches& rows, Batches* evaluation) {
+  RunSize size{training.per_device_train_batch_size, rows.longest_row()};
+  size.steps = std::max<int64_t>(0, training.max_steps);
+  if (evaluation != nullptr) size.eval_longest = evaluation->longest_row();
+  return size;
+}
+
 }  // namespace
 
+std::optional<int64_t> row_limit(const config::Config& config) {
+  return config.method().generates ? std::nullopt : config.get_optional_int("max_length");
+}
+
 RunSize largest_batch(const config::Config& config, const config::TrainingArguments& training) {
-  const std::optional<int64_t> limit = config.get_optional_int("max_length");
+  const std::optional<int64_t> limit = row_limit(config);
+  if (training.method->generates) {
+    fail_key("dataset_name",
+             "dataset_name: a plan of method {} needs its prompts, whose lengths decide the largest batch",
+             training.method->name);
+  }
   if (!limit) {
     fail_key("max_length",
              "max_length: null sets no limit to the length of a row, so the largest batch is not known "
@@ -47,7 +64,8 @@ RunSize largest_batch(const config::Config& config, const config::TrainingArgume
 
 RunSize largest_batch(const config::Config& config, const config::TrainingArguments& training, Batches& rows,
                       Batches* evaluation) {
-  if (config.get_optional_int("max_length")) return largest_batch(config, training);
+  if (training.method->generates) return size_of_prompts(training, rows, evaluation);
+  if (row_limit(config)) return largest_batch(config, training);
   const auto longest_of = [](Batches& batches) {
     const int64_t longest = batches.longest_row();
     if (longest >= 0) return std::max<int64_t>(1, longest);
@@ -66,6 +84,7 @@ RunSize largest_batch(const config::Config& config, const config::TrainingArgume
 std::optional<RunSize> size_of_rows(const config::Config& config, const config::TrainingArguments& training,
                                     Batches& rows, Batches* evaluation) {
   if (rows.longest_row() < 0 || (evaluation != nullptr && evaluation->longest_row() < 0)) return std::nullopt;
+  if (training.method->generates) return size_of_prompts(training, rows, evaluation);
   config::Config open = config;
   open.set("max_length", "null");
   return largest_batch(open, training, rows, evaluation);
@@ -106,11 +125,16 @@ RunSize prepared_size(const config::Config& config, const config::TrainingArgume
   batches.settle();
   RunSize size;
   size.longest = std::max<int64_t>(1, batches.longest_row());
-  size.rows = std::min(training.per_device_train_batch_size, std::max<int64_t>(1, batches.rows()));
+  size.rows = training.per_device_train_batch_size;
+  if (!training.method->generates) size.rows = std::min(size.rows, std::max<int64_t>(1, batches.rows()));
   engine::ErrorCapture error;
-  error.check(batches.start_pass(1, error));
-  for (const data::Batch* batch = nullptr; error.check(batches.next(&batch, error));)
-    size.epoch_tokens += static_cast<double>(batch->num_tokens);
+  if (training.method->generates) {  // every completion is as long as it may be
+    size.epoch_tokens = static_cast<double>(size.rows * size.longest * batches.batches_per_epoch());
+  } else {
+    error.check(batches.start_pass(1, error));
+    for (const data::Batch* batch = nullptr; error.check(batches.next(&batch, error));)
+      size.epoch_tokens += static_cast<double>(batch->num_tokens);
+  }
   const int64_t accumulated = training.gradient_accumulation_steps;
   const int64_t updates = (batches.batches_per_epoch() + accumulated - 1) / accumulated;
   set_length(size, training, std::max<int64_t>(1, updates));

@@ -22,6 +22,10 @@ struct RunSize {
   std::optional<int64_t> batches = {};
 };
 
+// Returns the tokens of a row that max_length allows; nullopt: any number, or the method writes the
+// rest of its rows.
+std::optional<int64_t> row_limit(const config::Config& config);
+
 // Returns the size for rows that have not been read: each is as long as max_length allows. training, here and
 // below: the values of config.
 RunSize largest_batch(const config::Config& config, const config::TrainingArguments& training);

@@ -4,30 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <new>
 #include <span>
 
 #include "base/error.h"
+#include "engine/error_capture.h"
 
 namespace trl::run {
 namespace {
-
-// Catches this side's exceptions: the engine gets a status and a message.
-template <class Body>
-int32_t answer_engine(engine::ErrorSink& error, Body&& body) noexcept {
-  try {
-    return static_cast<int32_t>(body());
-  } catch (const Error& e) {
-    error.set(static_cast<int32_t>(e.status()), e.message(), e.key(), e.callback_code());
-    return static_cast<int32_t>(e.status());
-  } catch (const std::bad_alloc&) {
-    error.set(static_cast<int32_t>(Status::out_of_memory), "out of memory", {}, 0);
-    return static_cast<int32_t>(Status::out_of_memory);
-  } catch (const std::exception& e) {
-    error.set(static_cast<int32_t>(Status::internal), e.what(), {}, 0);
-    return static_cast<int32_t>(Status::internal);
-  }
-}
 
 // Returns "dataset row 2" or "a sequence of the packed dataset rows 2, 3".
 std::string name_of(const data::LongRow& row, std::string_view what) {
@@ -50,21 +33,21 @@ void Batches::settle() {
 
 int32_t Batches::start_epoch(int64_t epoch, int64_t skip, std::span<const int64_t> evaluations_before,
                              engine::ErrorSink& error) noexcept {
-  return answer_engine(error, [&] {
+  return engine::answer(error, [&] {
     stream_->start_epoch(epoch, skip, evaluations_before);
     return Status::ok;
   });
 }
 
 int32_t Batches::start_pass(int64_t batch_size, engine::ErrorSink& error) noexcept {
-  return answer_engine(error, [&] {
+  return engine::answer(error, [&] {
     stream_->start_pass(batch_size);
     return Status::ok;
   });
 }
 
 int32_t Batches::next(const data::Batch** batch, engine::ErrorSink& error) noexcept {
-  return answer_engine(error, [&] {
+  return engine::answer(error, [&] {
     if (!stream_->next(batch_)) return Status::end;
     *batch = &batch_;
     BatchSize size = {std::ssize(batch_.row_ids)};
@@ -77,11 +60,19 @@ int32_t Batches::next(const data::Batch** batch, engine::ErrorSink& error) noexc
 
 void check_positions(const config::Config& config, int64_t positions, Batches& rows, Batches* evaluation) {
   constexpr std::string_view kKey = "max_length";
-  const std::optional<int64_t> limit = config.get_optional_int(kKey);
+  const bool writes = config.method().generates;
+  const std::optional<int64_t> limit = writes ? std::nullopt : config.get_optional_int(kKey);
   if (positions == 0 || (limit && *limit <= positions)) return;
   const auto check = [&](Batches& batches, std::string_view what) {
     const std::optional<data::LongRow> beyond = batches.longer_than(positions);
     if (!beyond) return;
+    if (writes) {
+      fail_key(
+          "max_completion_length",
+          "max_completion_length: {} with its completion may have {} tokens, and the model has learned {} "
+          "positions: give a smaller one, or leave out long prompts",
+          name_of(*beyond, what), beyond->tokens, positions);
+    }
     fail_key(kKey,
              "{}: {}: {} has {} tokens, and the model has learned {} positions: give {}: {}, so that {}",
              kKey, config.get(kKey), name_of(*beyond, what), beyond->tokens, positions, kKey, positions,

@@ -1,8 +1,10 @@
 // Preparation of the rows of each method.
 #include "run/rows/prepare.h"
 
+#include "base/error.h"
 #include "config/data_arguments.h"
 #include "data/batch/preference_batches.h"
+#include "run/rollout/prompt_stream.h"
 
 namespace trl::run {
 namespace {
@@ -52,6 +54,7 @@ std::unique_ptr<Batches> batches(const config::Config& config, const config::Tra
     case config::RowForm::unpaired:
       return std::make_unique<Batches>(data::batches_of_unpaired(
           data::prepare_kto(table, context), order, layout, {arguments.max_length}, kl_group(training)));
+    case config::RowForm::prompts:
     case config::RowForm::text:
       break;
   }
@@ -70,6 +73,7 @@ data::StreamedRows streamed_rows(const config::TrainingArguments& training,
       return data::streamed_pairs(data::reward_kind, layout, truncation);
     case config::RowForm::unpaired:
       return data::streamed_unpaired(layout, {arguments.max_length}, kl_group(training) > 0);
+    case config::RowForm::prompts:
     case config::RowForm::text:
       break;
   }
@@ -85,6 +89,38 @@ std::unique_ptr<Batches> batches_as_read(const config::Config& config,
   return std::make_unique<Batches>(data::batches_as_read(dataset.shards(spool_of(context)), context,
                                                          order.batch_size,
                                                          streamed_rows(training, arguments, layout)));
+}
+
+// Prompts of training (RepeatSampler), or of an evaluation, which has them once, in an order of its own.
+std::shared_ptr<Prompts> prompts(const config::Config& config, const config::TrainingArguments& training,
+                                 const Rows& dataset, data::PrepareContext& context, bool evaluation) {
+  config::DataArguments arguments = config::data_arguments(dataset.apply_options(config));
+  if (arguments.streaming) {
+    fail_key(
+        "dataset_streaming",
+        "dataset_streaming: true is refused with method {}, whose prompts come in an order over all rows: "
+        "leave it out",
+        training.method->name);
+  }
+  arguments.shuffle_dataset = false;  // prompts change their order from epoch to epoch instead
+  arguments.chat_template_kwargs = training.online.chat_template_kwargs;
+  context.arguments = &arguments;
+  const config::OnlineArguments& online = training.online;
+  data::RepeatOptions order;
+  order.num_generations = evaluation ? online.num_generations_eval : online.num_generations;
+  order.prompts_per_generation_batch = evaluation ? 1 : online.prompts_per_generation;
+  order.repeat_count = evaluation ? 1 : online.repeat_count;
+  order.shuffle = evaluation || config.get_bool("shuffle_dataset");
+  order.seed = static_cast<uint64_t>(training.seed);
+  return std::make_shared<Prompts>(
+      data::prepare_prompts(dataset.table(spool_of(context)), context), order,
+      evaluation ? training.per_device_eval_batch_size : online.generation_batch_size);
+}
+
+std::unique_ptr<Batches> batches_of(const std::shared_ptr<Prompts>& prompts,
+                                    const config::OnlineArguments& online, int64_t repeats) {
+  return std::make_unique<Batches>(
+      std::make_unique<PromptStream>(prompts, online.max_completion_length, repeats));
 }
 
 // Prepares training rows and evaluation rows of a run alike.
@@ -120,6 +156,15 @@ Prepared prepare(Environment& environment, const config::Config& config,
                  const Rows& train, const Rows* eval) {
   Prepared prepared;
   Preparing with(environment, config, training, tokenizer, prepared);
+  if (training.method->rows == config::RowForm::prompts) {
+    prepared.train_prompts = prompts(config, training, train, with.context, false);
+    prepared.train = batches_of(prepared.train_prompts, training.online, training.online.repeat_count);
+    if (eval == nullptr) return prepared;
+    with.context.may_be_empty = true;
+    prepared.eval_prompts = prompts(config, training, *eval, with.context, true);
+    prepared.eval = batches_of(prepared.eval_prompts, training.online, 1);
+    return prepared;
+  }
   const data::OrderOptions order = data::train_order(training, with.data);
   if (training.method->rows == config::RowForm::unpaired) {
     with.context.label_weights = {training.preference.desirable_weight,
@@ -135,6 +180,12 @@ Prepared prepare(Environment& environment, const config::Config& config,
 Prepared prepare_evaluation(Environment& environment, const config::Config& config,
                             const config::TrainingArguments& training, const text::Tokenizer& tokenizer,
                             const Rows& rows) {
+  if (training.method->generates) {
+    fail_key("method",
+             "method: {} evaluates completions, which only a run writes: give eval_strategy to a run, or the "
+             "method of the rows",
+             training.method->name);
+  }
   Prepared prepared;
   prepared.eval = Preparing(environment, config, training, tokenizer, prepared).evaluation(rows, false);
   return prepared;

@@ -11,6 +11,7 @@
 #include "config/training_arguments.h"
 #include "data/prepare/sft_tokens.h"
 #include "engine/error_capture.h"
+#include "run/rollout/prompts.h"
 #include "run/rows/batch_source.h"
 #include "run/rows/rows.h"
 #include "run/tokenizer.h"
@@ -22,6 +23,8 @@ struct Prepared {
   std::unique_ptr<base::ThreadPool> pool;  // dataset_num_proc; or null. Outlives the batches
   std::unique_ptr<Batches> train;          // null: no run
   std::unique_ptr<Batches> eval;           // or null
+  // Of methods that write completions, whose batches only say how large rows can be; or null.
+  std::shared_ptr<Prompts> train_prompts, eval_prompts;
 };
 
 // training: the values of config.

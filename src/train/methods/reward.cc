@@ -124,7 +124,7 @@ class Reward final : public Method {
   }
 
   Divisors divisors(std::span<const MicroBatch> window, bool) const override {
-    return {1, static_cast<double>(window.size())};
+    return {.batches = static_cast<double>(window.size())};
   }
 
   model::Output forward(const MicroBatch& batch, const std::optional<RunPosition>& training,

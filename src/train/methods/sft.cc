@@ -76,7 +76,7 @@ class Sft final : public Method {
       const std::vector<int32_t>& labels = batch.sequence_labels;
       items += all ? std::accumulate(labels.begin(), labels.end(), int64_t{0}) : batch.targets.size();
     }
-    return {static_cast<double>(items), static_cast<double>(window.size())};
+    return {static_cast<double>(items), static_cast<double>(window.size()), training};
   }
 
   model::Output forward(const MicroBatch& batch, const std::optional<RunPosition>& training,

@@ -1,0 +1,34 @@
+// The parts of online_arguments().
+#pragma once
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "config/config.h"
+#include "config/online_arguments.h"
+
+namespace trl::config {
+
+// Returns the value of an enum whose members are the words that the table accepts, in the table's order.
+template <class Enum>
+Enum word_of(const Config& config, std::string_view key) {
+  const std::vector<std::string_view> words =
+      split_words(accepted_of(*find_option(key), config.method().name), '|');
+  return static_cast<Enum>(std::ranges::find(words, config.get(key)) - words.begin());
+}
+
+// Throws Error(invalid_config) for an element of a list that is not a finite number.
+std::vector<double> finite_numbers(const Config& config, std::string_view key);
+
+// Reads the sizes. Throws Error(invalid_config) if they do not divide each other, with the nearest that do.
+void read_online_sizes(const Config& config, OnlineArguments& out);
+
+void read_online_rewards(const Config& config, OnlineArguments& out);
+
+// Reads the loss of GRPO and RLOO; the sizes must have been read.
+void read_online_policy(const Config& config, OnlineArguments& out);
+
+// Adds lines for the log at the start of a run.
+void add_online_statements(const Config& config, std::vector<std::string>& lines);
+
+}  // namespace trl::config

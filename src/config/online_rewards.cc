@@ -1,0 +1,70 @@
+// The rewards of online trainers, and how they become advantages.
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text/number.h"
+#include "config/online_parts.h"
+#include "config/option_value.h"
+
+namespace trl::config {
+
+std::vector<double> finite_numbers(const Config& config, std::string_view key) {
+  std::vector<double> numbers;
+  for (const std::string& text : config.get_list(key)) {
+    const std::optional<double> number = base::parse_double(text);
+    if (!number || !std::isfinite(*number))
+      fail_key(key, "{}: {} is not a finite number; give numbers, as in [1, 0.5]", key, shown(text));
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+namespace {
+
+// Returns the number of rewards that options name.
+int64_t known_rewards(const OnlineArguments& a) {
+  return std::ssize(a.reward_funcs) + (a.reward_model.empty() ? 0 : 1);
+}
+
+void check_weights(const OnlineArguments& a, int64_t rewards) {
+  const int64_t weights = std::ssize(a.reward_weights);
+  if (weights == 0 || weights == rewards) return;
+  fail_key("reward_weights",
+           "reward_weights: their number is {}, and that of the rewards {}: give one for each", weights,
+           rewards);
+}
+
+}  // namespace
+
+void read_online_rewards(const Config& config, OnlineArguments& out) {
+  out.reward_funcs = config.get_list("reward_funcs");
+  out.reward_model = config.get_text("reward_model_name_or_path").value_or("");
+  out.reward_weights = finite_numbers(config, "reward_weights");
+  if (std::ssize(out.reward_weights) < known_rewards(out)) check_weights(out, known_rewards(out));
+  out.reward_timeout = config.get_optional_double("reward_timeout");
+  out.on_reward_error = word_of<OnRewardError>(config, "on_reward_error");
+  out.missing_eos_penalty = config.get_optional_double("missing_eos_penalty");
+  out.scale_rewards = word_of<ScaleRewards>(config, "scale_rewards");
+  out.multi_objective_aggregation = word_of<Aggregation>(config, "multi_objective_aggregation");
+  out.normalize_advantages = config.get_bool("normalize_advantages");
+  const std::vector<double> range = finite_numbers(config, "reward_clip_range");
+  if (range.empty()) return;
+  if (range.size() != 2 || range[0] > range[1]) {
+    fail_key("reward_clip_range",
+             "reward_clip_range: [{}] is not accepted; give two numbers, the lower one first",
+             fmt::join(range, ", "));
+  }
+  out.reward_clip_range = {range[0], range[1]};
+}
+
+void check_rewards(const OnlineArguments& arguments, int64_t others) {
+  const int64_t count = known_rewards(arguments) + others;
+  if (count == 0) {
+    fail_key("reward_funcs",
+             "reward_funcs: there is no reward: give reward_funcs, reward_model_name_or_path, a function of "
+             "the host, or replay_rollouts with rewards");
+  }
+  check_weights(arguments, count);
+}
+
+}  // namespace trl::config

@@ -1,0 +1,94 @@
+// Lines for the log about options of trainers that write completions: those without an effect, and values
+// that act otherwise than they seem to.
+#include <array>
+
+#include "base/error.h"
+#include "config/online_parts.h"
+
+namespace trl::config {
+
+namespace {
+
+using enum PolicyLoss;
+
+bool is_one_of(PolicyLoss loss, std::initializer_list<PolicyLoss> losses) {
+  return std::ranges::find(losses, loss) != losses.end();
+}
+
+// A key, and the option without which it has no effect.
+struct OnlineNeeds {
+  std::string_view key;
+  bool met;
+  std::string_view what;
+};
+
+void add_idle(const Config& config, const OnlineArguments& a, std::vector<std::string>& lines) {
+  const PolicyLoss loss = a.policy_loss;
+  const bool clips = is_one_of(loss, {grpo, bnpo, dr_grpo, dapo, luspo}), vllm = config.get_bool("use_vllm");
+  const std::array all = {
+      OnlineNeeds{"delta", clips, "loss_type grpo, bnpo, dr_grpo, dapo or luspo"},
+      OnlineNeeds{"epsilon", clips || (loss == cispo && !config.is_set("epsilon_high")),
+                  "a loss_type other than cispo, sapo and vespo"},
+      OnlineNeeds{"epsilon_high", clips || loss == cispo, "a loss_type other than sapo and vespo"},
+      OnlineNeeds{"sapo_temperature_neg", loss == sapo, "loss_type sapo"},
+      OnlineNeeds{"sapo_temperature_pos", loss == sapo, "loss_type sapo"},
+      OnlineNeeds{"vespo_k_pos", loss == vespo, "loss_type vespo"},
+      OnlineNeeds{"vespo_lambda_pos", loss == vespo, "loss_type vespo"},
+      OnlineNeeds{"vespo_k_neg", loss == vespo, "loss_type vespo"},
+      OnlineNeeds{"vespo_lambda_neg", loss == vespo, "loss_type vespo"},
+      OnlineNeeds{"use_bias_correction_kl", a.compares, "a beta above 0"},
+      OnlineNeeds{"ref_model_name_or_path", a.compares, "a beta above 0"},
+      OnlineNeeds{"entropy_coef_min", a.use_adaptive_entropy, "use_adaptive_entropy: true"},
+      OnlineNeeds{"entropy_coef_max", a.use_adaptive_entropy, "use_adaptive_entropy: true"},
+      OnlineNeeds{"entropy_coef_delta", a.use_adaptive_entropy, "use_adaptive_entropy: true"},
+      OnlineNeeds{"entropy_target", a.use_adaptive_entropy, "use_adaptive_entropy: true"},
+      OnlineNeeds{"vllm_importance_sampling_correction", vllm, "use_vllm: true"},
+      OnlineNeeds{"vllm_importance_sampling_mode", a.corrects_sampling,
+                  "use_vllm: true and vllm_importance_sampling_correction: true"},
+      OnlineNeeds{"vllm_importance_sampling_clip_max", a.corrects_sampling,
+                  "use_vllm: true and vllm_importance_sampling_correction: true"},
+      OnlineNeeds{"vllm_importance_sampling_clip_min", a.corrects_sampling,
+                  "use_vllm: true and vllm_importance_sampling_correction: true"},
+  };
+  for (const OnlineNeeds& one : all)
+    if (config.is_set(one.key) && !one.met)
+      lines.push_back(fmt::format("{}: it has an effect only with {}", one.key, one.what));
+}
+
+void add_ratios(const Config& config, const OnlineArguments& a, std::vector<std::string>& lines) {
+  const bool sequence = a.importance_sampling_level == RatioLevel::sequence;
+  if (a.policy_loss == cispo && a.epsilon_high < 1) {
+    lines.push_back(fmt::format(
+        "epsilon_high: with loss_type cispo it is the largest ratio itself, and {} is below 1, so that each "
+        "token counts less than it should: 5.0 is usual",
+        a.epsilon_high));
+  }
+  if (a.policy_loss == luspo && !sequence)
+    lines.emplace_back("importance_sampling_level: loss_type luspo is meant for sequence, and it is token");
+  if (a.policy_loss == vespo && sequence)
+    lines.emplace_back(
+        "importance_sampling_level: loss_type vespo weighs sequences itself; token is meant for it");
+  if (sequence && is_one_of(a.policy_loss, {bnpo, dr_grpo, dapo, cispo})) {
+    lines.push_back(fmt::format(
+        "importance_sampling_level: with sequence, loss_type {} weighs each completion by its length; grpo "
+        "(GSPO) does not",
+        config.get("loss_type")));
+  }
+}
+
+}  // namespace
+
+void add_online_statements(const Config& config, std::vector<std::string>& lines) {
+  if (!config.method().generates) return;
+  const OnlineArguments a = online_arguments(config);
+  add_idle(config, a, lines);
+  if (config.has("importance_sampling_level")) add_ratios(config, a, lines);
+  // prompts that are compared with a reference are cut
+  const std::optional<int64_t> length = config.get_optional_int("max_length");
+  if (config.has("max_length") && a.compares && length && a.max_completion_length >= *length) {
+    lines.push_back(fmt::format("max_new_tokens: {} leaves no room for prompts in max_length {}",
+                                a.max_completion_length, *length));
+  }
+}
+
+}  // namespace trl::config

@@ -1,0 +1,70 @@
+#include "loss/policy/importance.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace trl::loss {
+
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+struct Extent {
+  double least = kNone, sum = 0, most = kNone, count = 0;
+  void add(double value) {
+    least = std::fmin(least, value);
+    most = std::fmax(most, value);
+    sum += value;
+    ++count;
+  }
+  double mean() const { return sum / count; }
+};
+
+double bounded_ratio(double log_ratio, const ImportanceOptions& o) {
+  const double ratio = std::exp(log_ratio);
+  const bool truncate =
+      o.mode == ImportanceMode::token_truncate || o.mode == ImportanceMode::sequence_truncate;
+  if (truncate) return std::min(std::max(ratio, o.least), o.most);
+  return ratio < o.least || ratio > o.most ? 0 : ratio;
+}
+
+}  // namespace
+
+Importance importance_ratios(const ImportanceBatch& batch, const ImportanceOptions& options) {
+  const size_t targets = batch.rows.size();
+  if (batch.old.size() != targets || batch.sampling.size() != targets)
+    fail(Status::internal, "{} targets with {} old and {} sampled log-probabilities", targets,
+         batch.old.size(), batch.sampling.size());
+  const bool by_sequence =
+      options.mode == ImportanceMode::sequence_truncate || options.mode == ImportanceMode::sequence_mask;
+  Extent differences, ratios;
+  std::vector<double> sums(batch.row_count);
+  Importance out;
+  for (size_t t = 0; t < targets; ++t) {
+    const double difference = static_cast<double>(batch.old[t]) - static_cast<double>(batch.sampling[t]);
+    const bool known = !std::isnan(batch.sampling[t]);
+    if (known) differences.add(std::abs(difference));
+    if (by_sequence) {
+      if (known) sums.at(static_cast<size_t>(batch.rows[t])) += difference;
+      continue;
+    }
+    const double ratio = bounded_ratio(known ? difference : 0, options);
+    ratios.add(ratio);
+    out.ratios.push_back(static_cast<float>(ratio));
+  }
+  if (by_sequence) {
+    for (double& sum : sums) ratios.add(sum = bounded_ratio(sum, options));
+    for (const int32_t row : batch.rows)
+      out.ratios.push_back(static_cast<float>(sums[static_cast<size_t>(row)]));
+  }
+  out.metrics = {{"sampling/sampling_logp_difference/mean", differences.mean()},
+                 {"sampling/sampling_logp_difference/max", differences.most},
+                 {"sampling/importance_sampling_ratio/min", ratios.least},
+                 {"sampling/importance_sampling_ratio/mean", ratios.mean()},
+                 {"sampling/importance_sampling_ratio/max", ratios.most}};
+  return out;
+}
+
+}  // namespace trl::loss

@@ -1,0 +1,84 @@
+#include "run/rollout/host_rollout.h"
+
+#include <chrono>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+
+namespace trl::run {
+
+HostRow& HostRollout::row_at(size_t index) {
+  if (finished_) fail(Status::invalid_argument, "the rollout is finished: its rows cannot be set any more");
+  if (index >= rows_.size())
+    fail(Status::invalid_argument, "index {}: the rollout has {} rows", index, rows_.size());
+  return rows_[index];
+}
+
+base::Json HostRollout::describe(size_t index) const {
+  const std::lock_guard lock(mutex_);
+  if (index >= rows_.size())
+    fail(Status::invalid_argument, "index {}: the rollout has {} rows", index, rows_.size());
+  const HostRow& own = rows_[index];
+  base::Json json = {{"mode", mode_},
+                     {"step", step_},
+                     {"row", own.row},
+                     {"prompt", own.prompt},
+                     {"prompt_ids", own.prompt_ids},
+                     {"columns", own.columns}};
+  if (!own.text.is_null()) {
+    json["completion"] = own.text;
+    json["completion_ids"] = own.completion->ids;
+  }
+  return json;
+}
+
+void HostRollout::set_reward(size_t index, double reward) {
+  const std::lock_guard lock(mutex_);
+  HostRow& own = row_at(index);
+  if (own.text.is_null()) fail(Status::invalid_argument, "these rows have no completions to reward");
+  if (own.reward) fail(Status::invalid_argument, "index {}: its reward was set before", index);
+  own.reward = reward;
+}
+
+void HostRollout::set_completion(size_t index, engine::Completion completion, const base::Json& columns) {
+  const std::lock_guard lock(mutex_);
+  HostRow& own = row_at(index);
+  if (own.completion) fail(Status::invalid_argument, "index {}: it has a completion", index);
+  own.completion = std::move(completion);
+  for (const auto& [name, value] : columns.items()) own.columns[name] = value;
+}
+
+void HostRollout::log(std::string name, double value) {
+  const std::lock_guard lock(mutex_);
+  metrics_.emplace_back(std::move(name), value);
+}
+
+void HostRollout::finish(std::string message) {
+  const std::lock_guard lock(mutex_);
+  if (finished_) fail(Status::invalid_argument, "the rollout was finished before");
+  finished_ = true;
+  failure_ = std::move(message);
+  changed_.notify_all();
+}
+
+void HostRollout::wait(const std::string& which, std::optional<double> seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto began = Clock::now();
+  std::unique_lock lock(mutex_);
+  while (!finished_) {
+    changed_.wait_for(lock, std::chrono::milliseconds(10));
+    if (finished_) break;
+    lock.unlock();
+    base::poll();
+    lock.lock();
+    const std::chrono::duration<double> passed = Clock::now() - began;
+    if (seconds && passed.count() > *seconds) {
+      throw Error(Status::callback,
+                  fmt::format("{} did not answer within reward_timeout: {} seconds", which, *seconds),
+                  "reward_timeout");
+    }
+  }
+  if (!failure_.empty()) fail(Status::callback, "{} failed: {}", which, failure_);
+}
+
+}  // namespace trl::run

@@ -1,0 +1,63 @@
+// The rows of a generation as a host sees them, and its answers: completions that it gives, or rewards.
+#pragma once
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json/json.h"
+#include "engine/engine.h"
+
+namespace trl::run {
+
+struct HostRow {
+  int64_t row = 0;     // in the dataset
+  base::Json prompt;   // a text, or a list of messages
+  base::Json columns;  // the other columns of the row, an object
+  std::vector<int32_t> prompt_ids;
+  // For rewards: the completion. Of a host that writes completions: its answer.
+  std::optional<engine::Completion> completion = {};
+  base::Json text = {};  // the completion as text, or as a list of messages
+  std::optional<double> reward = {};
+};
+
+// One call of a host's function. Its answers may come later and from any thread, until finish().
+class HostRollout {
+ public:
+  // mode: train or eval. step: updates done before.
+  HostRollout(std::string mode, int64_t step, std::vector<HostRow> rows)
+      : mode_(std::move(mode)), step_(step), rows_(std::move(rows)) {}
+  size_t size() const { return rows_.size(); }
+  base::Json describe(size_t index) const;
+  // Throw Error(invalid_argument) for a row that there is not, or whose answer was given.
+  void set_reward(size_t index, double reward);
+  void set_completion(size_t index, engine::Completion completion, const base::Json& columns);
+  void log(std::string name, double value);
+  // Ends it; message: the reason of a failure; empty: none. Throws Error(invalid_argument) the second time.
+  void finish(std::string message);
+  // Waits for finish(), at most that many seconds. Throws Error(callback) for a failure, and for a wait that
+  // was too long; which: the host's function, for messages.
+  void wait(const std::string& which, std::optional<double> seconds);
+  // All that was set. Call when it is finished.
+  const std::vector<HostRow>& rows() const { return rows_; }
+  const std::vector<std::pair<std::string, double>>& metrics() const { return metrics_; }
+
+ private:
+  HostRow& row_at(size_t index);
+
+  const std::string mode_;
+  const int64_t step_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<HostRow> rows_;
+  std::vector<std::pair<std::string, double>> metrics_;
+  bool finished_ = false;
+  std::string failure_;
+};
+
+}  // namespace trl::run

@@ -1,0 +1,44 @@
+// The prompts of a run that writes completions: rows of the dataset in TRL's order (RepeatSampler), a
+// generation at a time.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/json/json.h"
+#include "data/batch/repeat_order.h"
+#include "data/prepare/preference.h"
+#include "engine/engine.h"
+
+namespace trl::run {
+
+class Prompts {
+ public:
+  // order.rows is taken from the list. most: completions of a generation; the last one of an evaluation has
+  // fewer.
+  Prompts(std::unique_ptr<data::PromptList> list, const data::RepeatOptions& order, int64_t most);
+  int64_t count() { return list_->size(); }  // waits until it is known, as the next two
+  int64_t generations();
+  void settle();
+  uint64_t fingerprint() const { return list_->rows().fingerprint(); }
+  int64_t longest();  // tokens of the longest prompt; waits for all
+  data::PromptExample prompt(int64_t row) const { return (*list_)[row]; }
+  void tell() { list_->rows().tell(); }  // at the end of the run
+  void start(int64_t epoch, int64_t generation);
+  bool next();  // reads the next generation; false: the epoch is over
+
+  const engine::PromptRows& rows() const { return rows_; }
+  // The row of each completion as JSON, with all its columns; equal ones are shared.
+  const std::vector<std::shared_ptr<const base::Json>>& columns() const { return columns_; }
+
+ private:
+  const std::unique_ptr<data::PromptList> list_;
+  data::RepeatOptions options_;
+  const int64_t most_;
+  std::unique_ptr<data::RepeatOrder> order_;
+  int64_t generation_ = 0;
+  engine::PromptRows rows_;
+  std::vector<std::shared_ptr<const base::Json>> columns_;
+};
+
+}  // namespace trl::run

@@ -1,0 +1,65 @@
+#include "run/rollout/record.h"
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/json/json.h"
+
+namespace trl::run {
+
+namespace {
+
+constexpr const char* kRecord = "record_rollouts";
+
+base::Json known(double value) { return std::isnan(value) ? base::Json() : base::Json(value); }
+
+base::Json log_probabilities_of(const engine::Completion& completion) {
+  if (completion.log_probabilities.empty()) return {};
+  base::Json out = base::Json::array();
+  for (const float value : completion.log_probabilities) out.push_back(known(static_cast<double>(value)));
+  return out;
+}
+
+}  // namespace
+
+Record::Record(std::string path) : path_(std::move(path)) {}
+
+void Record::go_to(int64_t bytes) {
+  std::error_code error;
+  const auto now = static_cast<int64_t>(std::filesystem::file_size(path_, error));
+  if (bytes > 0 && (error || now < bytes))
+    fail_key(kRecord,
+             "{}: {} does not have the {} bytes that the checkpoint says it had: give the run's file",
+             kRecord, path_, bytes);
+  bytes_ = bytes;
+}
+
+void Record::add(std::string_view mode, int64_t generation, const engine::PromptRows& prompts,
+                 std::span<const engine::Completion> completions, const engine::Rewards& rewards) {
+  std::string text;
+  const size_t functions = rewards.names.size();
+  for (size_t row = 0; row < completions.size(); ++row) {
+    base::Json by_name = base::Json::object();
+    for (size_t f = 0; f < functions; ++f)
+      by_name[rewards.names[f]] = known(rewards.values[row * functions + f]);
+    text += base::Json{{"mode", mode},
+                       {"generation", generation},
+                       {"row", prompts.row_ids[row]},
+                       {"prompt_ids", prompts.ids[row]},
+                       {"completion_ids", completions[row].ids},
+                       {"logprobs", log_probabilities_of(completions[row])},
+                       {"rewards", std::move(by_name)}}
+                .dump() +
+            "\n";
+  }
+  std::error_code cut;
+  std::filesystem::resize_file(path_, static_cast<uintmax_t>(bytes_), cut);  // a new file, or a torn line
+  std::ofstream out(path_, bytes_ == 0 ? std::ios::trunc : std::ios::app);
+  out << text << std::flush;
+  if (!out) fail_key(kRecord, "{}: {} cannot be written", kRecord, path_);
+  bytes_ += std::ssize(text);
+}
+
+}  // namespace trl::run

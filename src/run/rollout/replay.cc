@@ -1,0 +1,105 @@
+#include "run/rollout/replay.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+
+namespace trl::run {
+
+namespace {
+
+constexpr const char* kReplay = "replay_rollouts";
+
+template <typename... Args>
+[[noreturn]] void fail_line(const std::string& where, fmt::format_string<Args...> text, Args&&... args) {
+  fail_key(kReplay, "{}: {}: {}", kReplay, where, fmt::format(text, std::forward<Args>(args)...));
+}
+
+std::vector<int32_t> ids_of(const base::Json& line, const char* name, const std::string& where) {
+  const auto found = line.find(name);
+  if (found == line.end() || !found->is_array()) fail_line(where, "{}: give a list of token ids", name);
+  std::vector<int32_t> ids;
+  for (const base::Json& id : *found) {
+    if (!id.is_number_integer() || id < 0 || id > std::numeric_limits<int32_t>::max())
+      fail_line(where, "{}: {} is not a token id: give an integer >= 0", name, id.dump());
+    ids.push_back(id.get<int32_t>());
+  }
+  return ids;
+}
+
+// null: not known, or none.
+double number_of(const base::Json& value, const char* name, const std::string& where) {
+  if (value.is_null()) return std::nan("");
+  if (!value.is_number())
+    fail_line(where, "{}: {} is not accepted: give a number or null", name, value.dump());
+  return value.get<double>();
+}
+
+ReplayedRow row_of(const base::Json& line, const std::string& where) {
+  ReplayedRow row;
+  row.completion.ids = ids_of(line, "completion_ids", where);
+  if (const auto found = line.find("logprobs"); found != line.end() && !found->is_null()) {
+    if (!found->is_array() || found->size() != row.completion.ids.size())
+      fail_line(where,
+                "logprobs: give a list with a number or null for each of the {} completion_ids, or null",
+                row.completion.ids.size());
+    for (const base::Json& value : *found)
+      row.completion.log_probabilities.push_back(static_cast<float>(number_of(value, "logprobs", where)));
+  }
+  if (const auto found = line.find("rewards"); found != line.end() && !found->is_null()) {
+    if (!found->is_object()) fail_line(where, "rewards: give a mapping from names to numbers");
+    for (const auto& [name, value] : found->items())
+      row.rewards.emplace_back(name, number_of(value, "rewards", where));
+  }
+  return row;
+}
+
+}  // namespace
+
+Replay::Replay(const std::string& path) : path_(path), lines_(data::open_file_table(path, {})) {
+  for (int64_t place = 0; place < lines_->size(); ++place) {
+    std::string where;
+    for (const auto& [name, value] : row_of(line(place, where), where).rewards)
+      if (std::ranges::find(names_, name) == names_.end()) names_.push_back(name);
+  }
+}
+
+base::Json Replay::line(int64_t place, std::string& where) const {
+  std::vector<data::RowText> texts;
+  lines_->fetch({&place, 1}, texts);
+  data::Row row = data::parse_row(texts.front());
+  where = row.where;
+  return std::move(row.value);
+}
+
+std::vector<ReplayedRow> Replay::take(std::string_view mode, int64_t generation,
+                                      const engine::PromptRows& prompts) {
+  std::vector<ReplayedRow> rows;
+  const auto count = std::ssize(prompts.ids);
+  if (next_ + count > lines_->size())
+    fail_key(kReplay,
+             "{}: {}: it has {} lines, and generation {} ({}) needs {} more: give a file of this run",
+             kReplay, path_, lines_->size(), generation, mode, next_ + count - lines_->size());
+  for (int64_t i = 0; i < count; ++i) {
+    std::string where;
+    const base::Json now = line(next_ + i, where);
+    const auto compare = [&](const char* name, const base::Json& wanted) {
+      const auto found = now.find(name);
+      if (found != now.end() && *found != wanted)
+        fail_line(where, "{} is {}, and the run is at {}: give a file of this run", name, found->dump(),
+                  wanted.dump());
+    };
+    const auto row = static_cast<size_t>(i);
+    compare("mode", mode);
+    compare("generation", generation);
+    compare("row", prompts.row_ids[row]);
+    compare("prompt_ids", prompts.ids[row]);
+    rows.push_back(row_of(now, where));
+  }
+  next_ += count;
+  return rows;
+}
+
+}  // namespace trl::run

@@ -1,0 +1,17 @@
+// A sequence classifier as a reward (reward_model_name_or_path).
+#pragma once
+#include <memory>
+
+#include "config/training_arguments.h"
+#include "reward/batch.h"
+#include "run/environment.h"
+
+namespace trl::run {
+
+// Opens the model and its own tokenizer. Its name is the last part of its path. It scores the text of a
+// prompt and its completion: a conversation by the tokenizer's chat template; no special tokens are added.
+// Throws Error that names the key.
+std::unique_ptr<reward::Reward> open_reward_model(Environment& environment,
+                                                  const config::RunOptions& options);
+
+}  // namespace trl::run

@@ -1,0 +1,158 @@
+#include "run/rollout/rewards.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "reward/named_reward.h"
+#include "run/rollout/reward_model.h"
+
+namespace trl::run {
+
+namespace {
+
+bool is_conversation(const base::Json& row) {
+  const auto prompt = row.find("prompt");
+  return prompt != row.end() && prompt->is_array();
+}
+
+base::Json columns_of(const base::Json& row) {
+  base::Json columns = row;
+  for (const char* name : {"prompt", "completion", "completion_ids"}) columns.erase(name);
+  return columns;
+}
+
+// Leaves out ids that an embedding has beyond the tokenizer's tokens.
+std::string text_of(const text::Tokenizer& tokenizer, std::vector<int32_t> ids) {
+  std::erase_if(ids, [end = tokenizer.vocab_size()](int32_t id) { return id >= end; });
+  return tokenizer.decode(ids, true);
+}
+
+const double* find_reward(const ReplayedRow& row, const std::string& name) {
+  const auto found = std::ranges::find(row.rewards, name, &std::pair<std::string, double>::first);
+  return found == row.rewards.end() ? nullptr : &found->second;
+}
+
+bool has_reward(std::span<const ReplayedRow> rows, const std::string& name) {
+  return std::ranges::any_of(rows, [&](const ReplayedRow& row) { return find_reward(row, name) != nullptr; });
+}
+
+}  // namespace
+
+Answers::Answers(const reward::Moment& moment, const engine::PromptRows& prompts,
+                 std::span<const std::shared_ptr<const base::Json>> rows,
+                 std::span<const engine::Completion> completions, const Tokenizer& tokenizer)
+    : moment_(moment) {
+  // Views refer to these, which must not move.
+  columns_.reserve(completions.size());
+  texts_.reserve(completions.size());
+  messages_.reserve(completions.size());
+  for (size_t i = 0; i < completions.size(); ++i) {
+    if (i == 0 || rows[i] != rows[i - 1]) columns_.push_back(columns_of(*rows[i]));
+    texts_.push_back(text_of(tokenizer.get(), completions[i].ids));
+    reward::Completion& item = items_.emplace_back();
+    item.text = texts_.back();
+    item.ids = completions[i].ids;
+    item.prompt_ids = prompts.ids[i];
+    item.row = prompts.row_ids[i];
+    item.columns = &columns_.back();
+    const auto prompt = rows[i]->find("prompt");
+    item.prompt = prompt == rows[i]->end() ? nullptr : &*prompt;
+    if (!is_conversation(*rows[i])) continue;
+    const base::Json answer = {{"role", "assistant"}, {"content", texts_.back()}};
+    messages_.push_back(base::Json::array({answer}));
+    item.messages = &messages_.back();
+  }
+}
+
+RewardFunctions::RewardFunctions(Environment& environment, const config::RunOptions& options,
+                                 const Replay* replay)
+    : arguments_(options.arguments.online), log_(environment.log()) {
+  if (replay != nullptr) replayed_ = replay->rewards();
+  if (!arguments_.reward_model.empty()) add(open_reward_model(environment, options));
+  for (const std::string& spec : arguments_.reward_funcs) add(reward::named_reward(spec));
+  given_ = functions_.size();
+}
+
+RewardFunctions::~RewardFunctions() = default;
+
+void RewardFunctions::add(std::unique_ptr<reward::Reward> function) {
+  for (const auto& known : functions_)
+    if (known->name() == function->name())
+      fail_key("reward_funcs", "reward_funcs: two rewards are called {}: their metrics need different names",
+               function->name());
+  functions_.push_back(std::move(function));
+}
+
+void RewardFunctions::check() const {
+  int64_t others = std::ssize(functions_) - static_cast<int64_t>(given_);
+  for (const std::string& name : replayed_)
+    others += std::ranges::none_of(functions_, [&](const auto& own) { return own->name() == name; }) ? 1 : 0;
+  config::check_rewards(arguments_, others);
+}
+
+// A function that fails ends the run, or with on_reward_error: none scores nothing.
+std::vector<double> RewardFunctions::scored(reward::Reward& function, const Answers& answers,
+                                            engine::Rewards& out) {
+  try {
+    std::vector<double> values = function.score(answers.batch());
+    for (auto& metric : function.metrics()) out.metrics.push_back(std::move(metric));
+    return values;
+  } catch (const Error& error) {
+    if (error.status() == Status::cancelled || arguments_.on_reward_error != config::OnRewardError::none)
+      throw;
+    log_.warning("rewards", "on_reward_error: none: {} counts as none for {} completions: {}",
+                 function.name(), answers.size(), error.message());
+    return std::vector<double>(answers.size(), std::nan(""));
+  }
+}
+
+void RewardFunctions::tell() const {
+  for (const auto& function : functions_) {
+    const reward::Unread unread = function->unread();
+    if (unread.solutions > 0)
+      log_.warning("rewards", "{}: {} solutions could not be read: their completions have no reward",
+                   function->name(), unread.solutions);
+    if (unread.completions > 0)
+      log_.warning("rewards",
+                   "{}: the answers of {} completions could not be read, and count as wrong unless "
+                   "the solution has the same text",
+                   function->name(), unread.completions);
+  }
+}
+
+engine::Rewards RewardFunctions::score(const Answers& answers, std::span<const ReplayedRow> replayed) {
+  const size_t rows = answers.size();
+  engine::Rewards out;
+  std::vector<std::vector<double>> columns;
+  const auto from_file = [&](const std::string& name) {
+    std::vector<double>& column = columns.emplace_back();
+    for (const ReplayedRow& row : replayed) {
+      const double* const value = find_reward(row, name);
+      column.push_back(value == nullptr ? std::nan("") : *value);
+    }
+  };
+  for (const auto& function : functions_) {
+    const std::string name(function->name());
+    out.names.push_back(name);
+    if (has_reward(replayed, name))
+      from_file(name);
+    else
+      columns.push_back(scored(*function, answers, out));
+    if (columns.back().size() != rows)
+      fail(Status::invalid_argument, "the reward {} gave {} values for {} completions", name,
+           columns.back().size(), rows);
+  }
+  for (const std::string& name : replayed_) {
+    if (std::ranges::find(out.names, name) != out.names.end()) continue;
+    out.names.push_back(name);
+    from_file(name);
+  }
+  out.weights = arguments_.reward_weights;
+  out.weights.resize(out.names.size(), 1.0);
+  for (size_t row = 0; row < rows; ++row)
+    for (const std::vector<double>& column : columns) out.values.push_back(column[row]);
+  return out;
+}
+
+}  // namespace trl::run

@@ -1,0 +1,63 @@
+// The rewards of a run's completions, in this order: of a reward model, of reward_funcs, of the host, and of
+// a file that is replayed.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/json/json.h"
+#include "config/online_arguments.h"
+#include "engine/engine.h"
+#include "reward/batch.h"
+#include "run/environment.h"
+#include "run/rollout/replay.h"
+#include "run/tokenizer.h"
+
+namespace trl::run {
+
+// The completions of a generation, as reward functions take them.
+class Answers {
+ public:
+  // All but the tokenizer must outlive it.
+  Answers(const reward::Moment& moment, const engine::PromptRows& prompts,
+          std::span<const std::shared_ptr<const base::Json>> rows,
+          std::span<const engine::Completion> completions, const Tokenizer& tokenizer);
+  reward::RewardBatch batch() const { return {items_, moment_}; }
+  size_t size() const { return items_.size(); }
+
+ private:
+  const reward::Moment moment_;
+  std::vector<base::Json> columns_;   // of each row but its prompt; those of a group are one
+  std::vector<std::string> texts_;    // without special tokens
+  std::vector<base::Json> messages_;  // of conversations
+  std::vector<reward::Completion> items_;
+};
+
+class RewardFunctions {
+ public:
+  // Throws Error(invalid_config) for a name that is not known. replay: nullable; it says which rewards come
+  // from its file.
+  RewardFunctions(Environment& environment, const config::RunOptions& options, const Replay* replay);
+  ~RewardFunctions();
+  // Adds a function of the host, whose name is its metrics'. Throws Error(invalid_argument) for a name that
+  // is taken.
+  void add(std::unique_ptr<reward::Reward> function);
+  // Throws Error(invalid_config) if there is no reward, or another number of weights.
+  void check() const;
+  // replayed: a row of the file for each completion, or empty.
+  engine::Rewards score(const Answers& answers, std::span<const ReplayedRow> replayed);
+  void tell() const;  // at the end of the run: warns of solutions and answers that could not be read
+
+ private:
+  std::vector<double> scored(reward::Reward& function, const Answers& answers, engine::Rewards& out);
+
+  const config::OnlineArguments arguments_;
+  base::LogSink& log_;
+  std::vector<std::unique_ptr<reward::Reward>> functions_;
+  std::vector<std::string> replayed_;  // names of the file
+  size_t given_ = 0;                   // functions of the options
+};
+
+}  // namespace trl::run

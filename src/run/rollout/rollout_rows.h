@@ -1,0 +1,59 @@
+// Prompts of a run for the engine, and all that is added to their completions: a file that is replayed,
+// rewards, a file that is recorded.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "run/rollout/host_rollout.h"
+#include "run/rollout/prompts.h"
+#include "run/rollout/record.h"
+#include "run/rollout/rewards.h"
+
+namespace trl::run {
+
+// The parts that training and evaluation share; the first two may be null.
+struct RolloutParts {
+  std::unique_ptr<Replay> replay;
+  std::unique_ptr<Record> record;
+  std::unique_ptr<RewardFunctions> rewards;
+  std::shared_ptr<Tokenizer> tokenizer;
+  std::map<std::string, int64_t> made = {};  // generations so far, by mode
+  // Has the host write the completions; empty: it does not. Throws Error(callback).
+  std::function<void(const std::shared_ptr<HostRollout>&)> host = {};
+};
+
+class RolloutRows final : public engine::RolloutSource {
+ public:
+  // parts: outlive it. mode: train or eval.
+  RolloutRows(std::string_view mode, std::shared_ptr<Prompts> prompts, RolloutParts& parts);
+
+  int64_t prompts() noexcept override { return prompts_->count(); }
+  int64_t generations_per_epoch() noexcept override { return prompts_->generations(); }
+  uint64_t fingerprint() noexcept override { return prompts_->fingerprint(); }
+  int32_t start_epoch(int64_t epoch, int64_t generation, engine::ErrorSink& error) noexcept override;
+  int32_t next(int64_t step, const engine::PromptRows** prompts, engine::ErrorSink& error) noexcept override;
+  int32_t complete(std::vector<engine::Completion>* completions, engine::ErrorSink& error) noexcept override;
+  int32_t reward(std::span<const engine::Completion> completions, engine::Rewards* rewards,
+                 engine::ErrorSink& error) noexcept override;
+  int32_t scored(std::span<const engine::Completion> completions, const engine::Rewards& rewards,
+                 std::span<const float> advantages, engine::ErrorSink& error) noexcept override;
+  int32_t state(std::string_view* bytes, engine::ErrorSink& error) noexcept override;
+  int32_t load_state(std::string_view bytes, engine::ErrorSink& error) noexcept override;
+
+ private:
+  const std::string mode_;
+  const std::shared_ptr<Prompts> prompts_;
+  RolloutParts& parts_;
+  int64_t step_ = 0;  // updates done
+  void write_by_host(std::vector<engine::Completion>& completions);
+
+  std::vector<std::shared_ptr<const base::Json>> columns_;  // of the rows of this generation
+  std::vector<ReplayedRow> replayed_;
+  std::string state_;
+};
+
+}  // namespace trl::run

@@ -1,0 +1,68 @@
+#include "run/rollout/rollouts.h"
+
+#include "base/error.h"
+#include "config/trainer_generation.h"
+#include "run/complete/open_generator.h"
+#include "run/complete/request_options.h"
+#include "run/open_model.h"
+
+namespace trl::run {
+
+namespace {
+
+RolloutParts parts_of(Environment& environment, const config::RunOptions& options,
+                      std::shared_ptr<Tokenizer> tokenizer) {
+  const config::OnlineArguments& online = options.arguments.online;
+  RolloutParts parts;
+  parts.tokenizer = std::move(tokenizer);
+  if (!online.replay_rollouts.empty()) parts.replay = std::make_unique<Replay>(online.replay_rollouts);
+  if (!online.record_rollouts.empty()) parts.record = std::make_unique<Record>(online.record_rollouts);
+  parts.rewards = std::make_unique<RewardFunctions>(environment, options, parts.replay.get());
+  return parts;
+}
+
+}  // namespace
+
+Rollouts::Rollouts(Environment& environment, const config::RunOptions& options, const Prepared& prepared,
+                   std::shared_ptr<Tokenizer> tokenizer)
+    : options_(options),
+      parts_(parts_of(environment, options, std::move(tokenizer))),
+      train_("train", prepared.train_prompts, parts_) {
+  if (prepared.eval_prompts) eval_.emplace("eval", prepared.eval_prompts, parts_);
+}
+
+const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Model& model) {
+  const config::OnlineArguments& online = options_.arguments.online;
+  if (train_.generations_per_epoch() == 0) {
+    fail_key(
+        "dataset_name",
+        "dataset_name: it has {} prompts, and a generation takes {} (its {} completions are {} of each): "
+        "give more prompts, or a smaller generation",
+        train_.prompts(), online.prompts_per_generation, online.generation_batch_size,
+        online.num_generations);
+  }
+  const std::vector<int32_t> ends = end_tokens(model, parts_.tokenizer->get());
+  const auto sampling = [&](config::Completions which) {
+    RequestOptions request = trainer_request(options_.config, *parts_.tokenizer, which);
+    if (!request.stops.empty())
+      fail_key("generation_kwargs",
+               "generation_kwargs: stop: texts that end a completion are refused, because a trainer writes "
+               "tokens: give stop_token_ids");
+    engine::Sampling& own = request.sampling;
+    own.max_new_tokens = online.max_completion_length;
+    own.log_probabilities = online.corrects_sampling || !online.record_rollouts.empty();
+    if (request.own_ends) own.own_end_ids = ends;
+    return own;
+  };
+  spec_.train = &train_;
+  spec_.eval = eval_ ? &*eval_ : nullptr;
+  spec_.generator = generator_spec(environment, options_.config);
+  spec_.sampling = sampling(config::Completions::of_training);
+  spec_.eval_sampling = sampling(config::Completions::of_evaluation);
+  spec_.end_ids = ends;
+  const text::Tokenizer& tokenizer = parts_.tokenizer->get();
+  if (const auto pad = tokenizer.special_id(tokenizer.special().pad)) spec_.end_ids.push_back(*pad);
+  return spec_;
+}
+
+}  // namespace trl::run

@@ -1,0 +1,34 @@
+// The rollouts of a run: prompts, samplings, rewards and files, as the engine's trainer takes them.
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "config/training_arguments.h"
+#include "engine/engine.h"
+#include "run/environment.h"
+#include "run/rollout/rollout_rows.h"
+#include "run/rows/prepare.h"
+
+namespace trl::run {
+
+class Rollouts {
+ public:
+  // prepared: of a method that writes completions.
+  Rollouts(Environment& environment, const config::RunOptions& options, const Prepared& prepared,
+           std::shared_ptr<Tokenizer> tokenizer);
+  RewardFunctions& rewards() { return *parts_.rewards; }
+  void write_by(std::function<void(const std::shared_ptr<HostRollout>&)> host) {
+    parts_.host = std::move(host);
+  }
+  // Returns the specification, which is valid while this lives. model: the one that is trained.
+  const engine::RolloutSpec& spec(Environment& environment, engine::Model& model);
+
+ private:
+  const config::RunOptions& options_;
+  RolloutParts parts_;
+  RolloutRows train_;
+  std::optional<RolloutRows> eval_;
+  engine::RolloutSpec spec_;
+};
+
+}  // namespace trl::run

@@ -1,0 +1,28 @@
+// Writes the completions of a generation with the model as it is.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/engine.h"
+#include "generate/generator.h"
+
+namespace trl::train {
+
+class CompletionWriter {
+ public:
+  // adapter: of the model; null: the model alone.
+  CompletionWriter(std::unique_ptr<generate::Generator> generator, const model::Adapter* adapter);
+
+  // Completes each prompt once, and gives the memory of keys and values back: an update follows. Equal
+  // prompts that follow one another are computed once. Row r is drawn from stream first_stream + r of the
+  // seed. No graph. Throws Error for a row whose logits are not numbers.
+  std::vector<engine::Completion> write(const engine::PromptRows& prompts, const engine::Sampling& sampling,
+                                        uint64_t first_stream);
+
+ private:
+  const std::unique_ptr<generate::Generator> generator_;
+  const model::Adapter* const adapter_;
+};
+
+}  // namespace trl::train

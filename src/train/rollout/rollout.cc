@@ -1,0 +1,91 @@
+#include "train/rollout/rollout.h"
+
+#include <algorithm>
+
+#include "data/prepare/example.h"
+
+namespace trl::train {
+
+int64_t Rollout::written(size_t row) const {
+  const engine::Completion& own = completions[row];
+  return own.written.empty() ? std::ssize(own.ids) : std::ssize(own.ids) - std::ranges::count(own.written, 0);
+}
+
+int64_t Rollout::tokens() const {
+  int64_t sum = 0;
+  for (size_t row = 0; row < completions.size(); ++row) sum += std::ssize(prompts.ids[row]) + written(row);
+  return sum;
+}
+
+int64_t Rollout::items() const {
+  int64_t sum = 0;
+  for (size_t row = 0; row < completions.size(); ++row) sum += learned[row] != 0 ? written(row) : 0;
+  return sum;
+}
+
+data::Batch batch_of(const Rollout& rollout, std::span<const int64_t> rows) {
+  data::Batch out;
+  out.cu_seqlens.push_back(0);
+  size_t longest_prompt = 0, longest = 0;
+  for (size_t row = 0; row < rollout.completions.size(); ++row) {
+    longest_prompt = std::max(longest_prompt, rollout.prompts.ids[row].size());
+    longest = std::max(longest, rollout.completions[row].ids.size());
+  }
+  for (const int64_t number : rows) {
+    const auto row = static_cast<size_t>(number);
+    const std::vector<int32_t>& prompt = rollout.prompts.ids[row];
+    const engine::Completion& completion = rollout.completions[row];
+    out.row_ids.push_back(rollout.prompts.row_ids[row]);
+    out.input_ids.insert(out.input_ids.end(), prompt.begin(), prompt.end());
+    out.input_ids.insert(out.input_ids.end(), completion.ids.begin(), completion.ids.end());
+    out.labels.resize(out.labels.size() + prompt.size(), data::kIgnored);
+    for (size_t t = 0; t < completion.ids.size(); ++t) {
+      const bool learned = rollout.learned[row] != 0 && completion.counts(t);
+      out.labels.push_back(learned ? completion.ids[t] : data::kIgnored);
+    }
+    for (size_t i = 0; i < prompt.size() + completion.ids.size(); ++i)
+      out.position_ids.push_back(static_cast<int32_t>(i));
+    for (const auto& [name, values] : rollout.token_columns) {
+      std::vector<float>& column = out.token_columns[name];
+      column.resize(column.size() + prompt.size(), 0.0f);
+      column.insert(column.end(), values[row].begin(), values[row].end());
+    }
+    if (!rollout.advantages.empty()) out.columns["advantages"].push_back(rollout.advantages[row]);
+    out.cu_seqlens.push_back(static_cast<int32_t>(out.input_ids.size()));
+  }
+  out.rows = std::ssize(rows);
+  out.width = static_cast<int64_t>(longest_prompt + longest);
+  out.input_numel = out.rows * out.width;
+  out.non_padding_tokens = out.tokens();
+  out.items = rollout.items();
+  return out;
+}
+
+void add_length_metrics(Rollout& rollout) {
+  struct Lengths {
+    int64_t rows = 0, sum = 0, least = 0, most = 0;
+    void add(int64_t length) {
+      least = rows == 0 ? length : std::min(least, length);
+      most = std::max(most, length);
+      sum += length;
+      ++rows;
+    }
+    double mean() const { return rows == 0 ? 0 : static_cast<double>(sum) / static_cast<double>(rows); }
+  };
+  Lengths all, ended;
+  for (size_t row = 0; row < rollout.completions.size(); ++row) {
+    all.add(rollout.written(row));
+    if (rollout.ended[row] != 0) ended.add(rollout.written(row));
+  }
+  const auto cut = static_cast<double>(all.rows - ended.rows);
+  rollout.metrics.insert(rollout.metrics.end(),
+                         {{"completions/mean_length", all.mean()},
+                          {"completions/min_length", all.least},
+                          {"completions/max_length", all.most},
+                          {"completions/clipped_ratio", cut / static_cast<double>(all.rows)},
+                          {"completions/mean_terminated_length", ended.mean()},
+                          {"completions/min_terminated_length", ended.least},
+                          {"completions/max_terminated_length", ended.most}});
+}
+
+}  // namespace trl::train

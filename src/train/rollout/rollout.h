@@ -1,0 +1,48 @@
+// The completions of one generation, and all that training needs of them.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/batch/batch.h"
+#include "engine/engine.h"
+
+namespace trl::train {
+
+// Values by row of a generation, and by token of its completion.
+using TokenRows = std::vector<std::vector<float>>;
+
+// By row, unless said otherwise.
+struct Rollout {
+  bool training = true;  // false: of an evaluation
+  engine::PromptRows prompts;
+  std::vector<engine::Completion> completions;
+  std::vector<uint8_t> ended;    // with an end id; 0: it was cut
+  std::vector<uint8_t> learned;  // 0: its tokens count in no loss
+  engine::Rewards rewards;
+  std::vector<float> advantages;
+  std::map<std::string, TokenRows, std::less<>> token_columns;  // by name
+  std::vector<std::pair<std::string, double>> metrics;          // of the whole generation
+
+  int64_t rows() const { return std::ssize(completions); }
+  // Tokens of a completion that the model wrote.
+  int64_t written(size_t row) const;
+  int64_t tokens() const;  // of prompts, and those written
+  int64_t items() const;   // that count in a loss
+};
+
+// Lays out rows of a rollout as a micro-batch: its targets are the tokens that count. Column `advantages` by
+// sequence, if there are advantages; token columns as in the rollout.
+data::Batch batch_of(const Rollout& rollout, std::span<const int64_t> rows);
+
+// Appends TRL's metrics of lengths: completions/mean_length and so on.
+void add_length_metrics(Rollout& rollout);
+
+// A rollout as bytes, bit by bit, for checkpoints.
+std::string bytes_of(const Rollout& rollout);
+Rollout rollout_of(std::string_view bytes);  // throws Error(format)
+
+}  // namespace trl::train

@@ -1,0 +1,108 @@
+// The completions and rewards of a recorded run of TRL: as functions of a host, and as a file for
+// replay_rollouts.
+#pragma once
+#include <cmath>
+
+#include "engine/run.h"
+
+namespace host {
+
+inline bool writes_completions(const Json& recorded) {
+  return recorded.contains("generations") && recorded["generations"].is_array();
+}
+
+// "nan" and null are none.
+inline Json reward_of(const Json& generation, size_t row, size_t function) {
+  const Json& value = generation["rewards_per_func"][row][function];
+  return value.is_number() ? value : Json();
+}
+
+// The rollout file of a run. rows: their numbers in the dataset are places in the file that is trained on.
+inline std::string replay_file(const Json& recorded) {
+  std::string lines;
+  std::map<std::string, int64_t> made;
+  for (const Json& generation : recorded["generations"]) {
+    const std::string mode = generation.value("mode", "train");
+    for (size_t row = 0; row < generation["completion_ids"].size(); ++row) {
+      Json line = {{"mode", mode},
+                   {"generation", made[mode]},
+                   {"prompt_ids", generation["prompt_ids"][row]},
+                   {"completion_ids", generation["completion_ids"][row]}};
+      if (generation.contains("sampling_logps")) line["logprobs"] = generation["sampling_logps"][row];
+      for (size_t f = 0; f < recorded["rewards"].size(); ++f)
+        line["rewards"][recorded["rewards"][f].get<std::string>()] = reward_of(generation, row, f);
+      lines += line.dump() + "\n";
+    }
+    ++made[mode];
+  }
+  return lines;
+}
+
+// Adds functions to a trainer that give what was recorded, generation by generation. Outlives its trainer.
+class RecordedRollouts {
+ public:
+  explicit RecordedRollouts(const Json& recorded) : recorded_(recorded) {}
+
+  void add_to(trl_trainer* trainer) {
+    Error error;
+    EXPECT_EQ(trl_trainer_set_rollout(trainer, write, this, nullptr, error), TRL_OK) << error.message();
+    rewards_.reserve(recorded_["rewards"].size());
+    for (size_t f = 0; f < recorded_["rewards"].size(); ++f) {
+      const std::string name = recorded_["rewards"][f];
+      rewards_.push_back({this, f});
+      EXPECT_EQ(trl_trainer_add_reward(trainer, name.c_str(), reward, &rewards_.back(), nullptr, error),
+                TRL_OK)
+          << error.message();
+    }
+  }
+
+ private:
+  struct Function {
+    RecordedRollouts* of;
+    size_t number;
+  };
+  const Json& now() const { return recorded_["generations"][made_ - 1]; }
+
+  static int32_t write(void* user_data, trl_rollout* rollout) {
+    auto* const own = static_cast<RecordedRollouts*>(user_data);
+    if (own->made_ >= own->recorded_["generations"].size()) return -1;
+    ++own->made_;
+    Error error;
+    for (size_t row = 0; row < trl_rollout_count(rollout); ++row) {
+      const auto ids = own->now()["completion_ids"][row].get<std::vector<int32_t>>();
+      std::vector<float> log_probs;
+      if (own->now().contains("sampling_logps")) {
+        for (const Json& value : own->now()["sampling_logps"][row])
+          log_probs.push_back(value.is_null() ? std::nanf("") : value.get<float>());
+      }
+      const char* json = nullptr;
+      EXPECT_EQ(trl_rollout_get(rollout, row, &json, error), TRL_OK) << error.message();
+      EXPECT_EQ(host::parse(json)["prompt_ids"], own->now()["prompt_ids"][row]) << "row " << row;
+      EXPECT_EQ(
+          trl_rollout_set_completion(rollout, row, ids.data(), ids.size(),
+                                     log_probs.empty() ? nullptr : log_probs.data(), nullptr, nullptr, error),
+          TRL_OK)
+          << error.message();
+    }
+    return TRL_OK;
+  }
+
+  static int32_t reward(void* user_data, trl_rollout* rollout) {
+    const auto* const function = static_cast<const Function*>(user_data);
+    Error error;
+    for (size_t row = 0; row < trl_rollout_count(rollout); ++row) {
+      const Json value = reward_of(function->of->now(), row, function->number);
+      EXPECT_EQ(
+          trl_rollout_set_reward(rollout, row, value.is_null() ? std::nan("") : value.get<double>(), error),
+          TRL_OK)
+          << error.message();
+    }
+    return TRL_OK;
+  }
+
+  const Json& recorded_;
+  size_t made_ = 0;
+  std::vector<Function> rewards_;
+};
+
+}  // namespace host

@@ -1,0 +1,345 @@
+// Functions of the host that reward completions and write them.
+#include <atomic>
+#include <cmath>
+#include <functional>
+#include <thread>
+
+#include "engine/run.h"
+
+namespace {
+
+using host::Error;
+using host::Json;
+using host::Settings;
+using Function = std::function<int32_t(trl_rollout*)>;
+
+#define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
+
+constexpr const char* kPrompts = R"({"prompt": "Tell me of the sea:", "target": 1}
+{"prompt": "Describe the castle:", "target": 2}
+{"prompt": "What is a tensor?", "target": 3}
+{"prompt": "Name a planet:", "target": 4}
+)";
+
+int32_t call(void* user_data, trl_rollout* rollout) { return (*static_cast<Function*>(user_data))(rollout); }
+
+Settings grpo(const std::string& output_dir, const Settings& more = {}) {
+  const Settings own = {{"method", "grpo"},     {"num_generations", "2"},  {"max_completion_length", "5"},
+                        {"max_steps", "3"},     {"learning_rate", "0.01"}, {"save_strategy", "no"},
+                        {"eval_strategy", "no"}};
+  return host::with(host::with(host::tiny(output_dir), own), more);
+}
+
+Json row_of(trl_rollout* rollout, size_t index) {
+  const char* json = nullptr;
+  Error error;
+  EXPECT_EQ(trl_rollout_get(rollout, index, &json, error), TRL_OK) << error.message();
+  return host::parse(json);
+}
+
+// As many points as the sum of the ids leaves.
+double points(const Json& row) {
+  int64_t sum = 0;
+  for (const Json& id : row["completion_ids"]) sum += id.get<int64_t>();
+  return static_cast<double>(sum % 7);
+}
+
+int32_t reward_all(trl_rollout* rollout) {
+  Error error;
+  for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
+    EXPECT_EQ(trl_rollout_set_reward(rollout, i, points(row_of(rollout, i)), error), TRL_OK);
+  return TRL_OK;
+}
+
+// A trainer with one reward.
+struct Rewarded {
+  Rewarded(const Settings& settings, Function by)
+      : reward(std::move(by)), trainer(host::trainer(settings, rows.get())) {
+    EXPECT_EQ(trl_trainer_add_reward(trainer.get(), "points", call, &reward, nullptr, error), TRL_OK)
+        << error.message();
+  }
+  trl_status train() { return trl_trainer_train(trainer.get(), nullptr, nullptr, error); }
+  Json last() { return host::state(trainer.get())["log_history"]; }
+
+  Error error;
+  host::Dataset rows = host::rows(kPrompts);
+  Function reward;
+  host::Trainer trainer;
+};
+
+TEST(Rollouts, ARewardSeesEachRowAndTrains) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  std::atomic<int> calls = 0;
+  Rewarded run(grpo(scratch / "out"), [&](trl_rollout* rollout) {
+    EXPECT_EQ(trl_rollout_count(rollout), 4u);
+    for (size_t i = 0; i < 4; ++i) {
+      const Json row = row_of(rollout, i);
+      EXPECT_EQ(row["mode"], "train");
+      EXPECT_EQ(row["step"], calls.load());
+      EXPECT_TRUE(row["prompt"].is_string());
+      EXPECT_TRUE(row["completion"].is_string());
+      EXPECT_EQ(row["columns"]["target"].get<int64_t>(), row["row"].get<int64_t>() + 1);
+      EXPECT_GT(row["completion_ids"].size(), 0u);
+      EXPECT_LE(row["completion_ids"].size(), 5u);
+    }
+    EXPECT_EQ(row_of(rollout, 0)["prompt_ids"], row_of(rollout, 1)["prompt_ids"]);
+    Error error;
+    EXPECT_EQ(trl_rollout_log(rollout, "longest", 5, error), TRL_OK);
+    ++calls;
+    return reward_all(rollout);
+  });
+  ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
+  EXPECT_EQ(calls, 3);
+  const Json records = run.last();
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(records[i].contains("rewards/points/mean"));
+    EXPECT_EQ(records[i]["longest"], 5.0);
+  }
+}
+
+TEST(Rollouts, ARewardMayAnswerLaterFromAnotherThread) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  std::thread later;
+  const auto at_once = [&] {
+    Rewarded run(grpo(scratch / "a"), reward_all);
+    EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+    return run.last()[2]["loss"];
+  };
+  Rewarded run(grpo(scratch / "b"), [&](trl_rollout* rollout) {
+    if (later.joinable()) later.join();
+    later = std::thread([rollout] {
+      reward_all(rollout);
+      Error error;
+      EXPECT_EQ(trl_rollout_finish(rollout, nullptr, error), TRL_OK) << error.message();
+    });
+    return int32_t{TRL_LATER};
+  });
+  EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+  later.join();
+  EXPECT_EQ(run.last()[2]["loss"], at_once());
+}
+
+TEST(Rollouts, AFailedRewardEndsTheStepAndCanBeTriedAgain) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  int calls = 0;
+  Rewarded run(grpo(scratch / "out"),
+               [&](trl_rollout* rollout) { return ++calls == 2 ? -42 : reward_all(rollout); });
+  EXPECT_EQ(run.train(), TRL_E_CALLBACK);
+  EXPECT_EQ(trl_error_callback_code(run.error.get()), -42);
+  EXPECT_TRUE(run.error.names("points")) << run.error.message();
+  EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+  const auto whole = [&] {
+    Rewarded other(grpo(scratch / "other"), reward_all);
+    EXPECT_EQ(other.train(), TRL_OK);
+    return other.last()[2]["loss"];
+  };
+  EXPECT_EQ(run.last()[2]["loss"], whole());
+}
+
+TEST(Rollouts, ARewardMustSetEachRowOnce) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  Rewarded some(grpo(scratch / "some"),
+                [](trl_rollout* rollout) { return trl_rollout_set_reward(rollout, 0, 1, nullptr); });
+  EXPECT_EQ(some.train(), TRL_E_CALLBACK);
+  EXPECT_TRUE(some.error.names("set no reward for row 1 of 4")) << some.error.message();
+  Rewarded twice(grpo(scratch / "twice"), [](trl_rollout* rollout) {
+    Error error;
+    EXPECT_EQ(trl_rollout_set_reward(rollout, 0, 1, error), TRL_OK);
+    EXPECT_EQ(trl_rollout_set_reward(rollout, 0, 1, error), TRL_E_INVALID_ARGUMENT);
+    EXPECT_TRUE(error.names("index 0: its reward was set before")) << error.message();
+    EXPECT_EQ(trl_rollout_set_reward(rollout, 4, 1, error), TRL_E_INVALID_ARGUMENT);
+    EXPECT_TRUE(error.names("index 4: the rollout has 4 rows")) << error.message();
+    return -1;
+  });
+  EXPECT_EQ(twice.train(), TRL_E_CALLBACK);
+}
+
+TEST(Rollouts, ARewardThatNeverAnswersEndsTheStep) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  Rewarded run(grpo(scratch / "out", {{"reward_timeout", "0.05"}}),
+               [](trl_rollout*) { return int32_t{TRL_LATER}; });
+  EXPECT_EQ(run.train(), TRL_E_CALLBACK);
+  EXPECT_EQ(run.error.key(), "reward_timeout");
+  EXPECT_TRUE(run.error.names("points did not answer within reward_timeout: 0.05 seconds"))
+      << run.error.message();
+}
+
+TEST(Rollouts, OnRewardErrorNoneScoresNothing) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  Rewarded run(grpo(scratch / "out", {{"on_reward_error", "none"}}), [](trl_rollout*) { return -1; });
+  EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+  EXPECT_TRUE(run.last()[0]["reward"].is_null()) << run.last()[0].dump();
+}
+
+TEST(Rollouts, ARunWithoutRewardsIsRefused) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const host::Dataset rows = host::rows(kPrompts);
+  const host::Trainer trainer = host::trainer(grpo(scratch / "out"), rows.get());
+  Error error;
+  EXPECT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_E_INVALID_CONFIG);
+  EXPECT_EQ(error.key(), "reward_funcs");
+}
+
+TEST(Rollouts, TooFewPromptsAreRefused) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const host::Dataset rows = host::rows("{\"prompt\": \"one\"}\n");
+  trl_trainer* made = nullptr;
+  Error error;
+  EXPECT_EQ(trl_trainer_create(nullptr, host::config(grpo(scratch / "out")).get(), rows.get(), nullptr, &made,
+                               error),
+            TRL_E_INVALID_CONFIG);
+  EXPECT_TRUE(error.names("it has 1 prompts, and a generation takes 2 (its 4 completions are 2 of each)"))
+      << error.message();
+}
+
+TEST(Rollouts, NamesOfRewardsDiffer) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  Rewarded run(grpo(scratch / "out"), reward_all);
+  EXPECT_EQ(trl_trainer_add_reward(run.trainer.get(), "points", call, &run.reward, nullptr, run.error),
+            TRL_E_INVALID_CONFIG);
+  EXPECT_TRUE(run.error.names("two rewards are called points")) << run.error.message();
+}
+
+TEST(Rollouts, OtherMethodsHaveNoUseForThem) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const host::Dataset rows = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
+  const host::Trainer trainer = host::trainer(host::tiny(scratch / "out"), rows.get());
+  Function reward = reward_all;
+  Error error;
+  EXPECT_EQ(trl_trainer_add_reward(trainer.get(), "points", call, &reward, nullptr, error),
+            TRL_E_INVALID_ARGUMENT);
+  EXPECT_TRUE(error.names("method sft writes no completions")) << error.message();
+}
+
+// The host's completions, and columns that its reward reads.
+TEST(Rollouts, TheHostMayWriteCompletions) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  Rewarded run(grpo(scratch / "out"), [](trl_rollout* rollout) {
+    for (size_t i = 0; i < trl_rollout_count(rollout); ++i) {
+      const Json row = row_of(rollout, i);
+      EXPECT_EQ(row["completion_ids"], Json({10, 11, static_cast<int>(i)}));
+      EXPECT_EQ(row["columns"]["place"], i);
+      EXPECT_EQ(trl_rollout_set_reward(rollout, i, static_cast<double>(i), nullptr), TRL_OK);
+    }
+    return int32_t{TRL_OK};
+  });
+  Function write = [](trl_rollout* rollout) {
+    Error error;
+    for (size_t i = 0; i < trl_rollout_count(rollout); ++i) {
+      EXPECT_FALSE(row_of(rollout, i).contains("completion"));
+      const int32_t ids[] = {10, 11, static_cast<int32_t>(i)};
+      const uint8_t written[] = {1, 0, 1};
+      const std::string columns = Json({{"place", i}}).dump();
+      EXPECT_EQ(trl_rollout_set_completion(rollout, i, ids, 3, nullptr, written, columns.c_str(), error),
+                TRL_OK)
+          << error.message();
+    }
+    return int32_t{TRL_OK};
+  };
+  ASSERT_EQ(trl_trainer_set_rollout(run.trainer.get(), call, &write, nullptr, run.error), TRL_OK);
+  ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
+  EXPECT_EQ(run.last()[0]["completions/mean_length"], 2.0);
+}
+
+TEST(Rollouts, IdsOutsideTheVocabularyEndTheStep) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  Rewarded run(grpo(scratch / "out"), [](trl_rollout* rollout) {
+    for (size_t i = 0; i < trl_rollout_count(rollout); ++i) trl_rollout_set_reward(rollout, i, 1, nullptr);
+    return int32_t{TRL_OK};
+  });
+  Function write = [](trl_rollout* rollout) {
+    const int32_t ids[] = {5, 100000};
+    for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
+      trl_rollout_set_completion(rollout, i, ids, 2, nullptr, nullptr, nullptr, nullptr);
+    return int32_t{TRL_OK};
+  };
+  ASSERT_EQ(trl_trainer_set_rollout(run.trainer.get(), call, &write, nullptr, run.error), TRL_OK);
+  EXPECT_EQ(run.train(), TRL_E_INVALID_ARGUMENT);
+  EXPECT_TRUE(run.error.names("100000")) << run.error.message();
+}
+
+// A recorded run, played again, is the same bit for bit; so is one that was stopped in the middle of a
+// generation and resumed.
+TEST(Rollouts, AReplayedAndAResumedRunAreTheSame) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const Settings more = {
+      {"steps_per_generation", "2"}, {"num_iterations", "2"}, {"max_steps", "6"}, {"beta", "0.1"}};
+  const auto weights = [&](const char* folder) {
+    return host::read_safetensors(scratch / folder / "model.safetensors");
+  };
+  const auto finish = [](Rewarded& run) {
+    EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+    EXPECT_EQ(trl_trainer_save(run.trainer.get(), nullptr, nullptr, run.error), TRL_OK)
+        << run.error.message();
+  };
+  const std::string file = scratch / "rollouts.jsonl";
+  Rewarded recorded(host::with(grpo(scratch / "recorded", more), {{"record_rollouts", file}}), reward_all);
+  finish(recorded);
+  Rewarded replayed(host::with(grpo(scratch / "replayed", more), {{"replay_rollouts", file}}), reward_all);
+  finish(replayed);
+  EXPECT_EQ(weights("replayed"), weights("recorded"));
+
+  const Settings saves = {{"save_strategy", "steps"}, {"save_steps", "1"}};
+  Rewarded part(host::with(grpo(scratch / "resumed", more), saves), reward_all);
+  for (int step = 0; step < 3; ++step)
+    ASSERT_EQ(trl_trainer_step(part.trainer.get(), nullptr, part.error), TRL_OK) << part.error.message();
+  part.trainer.reset();
+  Rewarded rest(
+      host::with(host::with(grpo(scratch / "resumed", more), saves), {{"resume_from_checkpoint", "true"}}),
+      reward_all);
+  finish(rest);
+  EXPECT_EQ(weights("resumed"), weights("recorded"));
+}
+
+TEST(Rollouts, AFileOfAnotherRunIsRefused) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const std::string file = scratch / "rollouts.jsonl";
+  const auto refusal = [&](const std::string& lines) {
+    host::write_file(file, lines);
+    const host::Dataset rows = host::rows(kPrompts);
+    trl_trainer* made = nullptr;
+    Error error;
+    trl_status status =
+        trl_trainer_create(nullptr, host::config(grpo(scratch / "out", {{"replay_rollouts", file}})).get(),
+                           rows.get(), nullptr, &made, error);
+    const host::Trainer trainer(made);
+    if (status == TRL_OK) status = trl_trainer_train(made, nullptr, nullptr, error);
+    EXPECT_EQ(status, TRL_E_INVALID_CONFIG);
+    EXPECT_EQ(error.key(), "replay_rollouts");
+    return error.message();
+  };
+  const std::string line = R"({"completion_ids": [5, 6], "rewards": {"r": 1}})"
+                           "\n";
+  EXPECT_NE(refusal(line + line).find("it has 2 lines, and generation 0 (train) needs 2 more"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"rewards": {"r": 1}})").find("completion_ids: give a list of token ids"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"completion_ids": [5, -1], "rewards": {"r": 1}})").find("-1 is not a token id"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"completion_ids": [5], "rewards": {"r": "x"}})").find("\"x\" is not accepted"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal(R"({"completion_ids": [5], "logprobs": [1, 2], "rewards": {"r": 1}})").find("logprobs: give"),
+      std::string::npos);
+  EXPECT_NE(refusal(R"({"mode": "eval", "completion_ids": [5], "rewards": {"r": 1}})"
+                    "\n" +
+                    line + line + line)
+                .find("mode is \"eval\", and the run is at \"train\""),
+            std::string::npos);
+}
+
+}  // namespace

@@ -1,0 +1,86 @@
+// The option table has what TRL's online trainers have, with their defaults.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "config/option_value.h"
+#include "trl_fields.h"
+#include "trl_fields_online.h"
+
+namespace trl::config {
+namespace {
+
+using Names = std::set<std::pair<std::string_view, std::string_view>>;
+
+// Defaults that say here how TRL acts, where TRL's own default says something else or names a model of the
+// Hub.
+const Names& other_defaults() {
+  static const Names names = {{"gkd", "truncation_mode"},          {"gkd", "router_aux_loss_coef"},
+                              {"ppo", "sft_model_path"},           {"ppo", "reward_model_path"},
+                              {"online_dpo", "reward_model_path"}, {"grpo", "vllm_importance_sampling_cap"}};
+  return names;
+}
+
+void check_field(std::string_view trainer, std::string_view name, std::string_view default_value) {
+  const Option* const option = find_option(name);
+  ASSERT_NE(option, nullptr) << trainer << " " << name;
+  EXPECT_TRUE(is_of(*option, trainer)) << trainer << " " << name;
+  if (other_defaults().contains({trainer, name})) return;
+  EXPECT_EQ(option->name, name);
+  const bool words = option->type == OptionType::text && default_value != "null";
+  EXPECT_EQ(words ? default_value : canonical_value(*option, name, default_value),
+            default_of(*option, trainer))
+      << trainer << " " << name;
+}
+
+TEST(OnlineTable, HasEveryFieldOfTrlWithItsDefault) {
+  std::map<std::string_view, int> counts;
+  for (const test::TrainerField& field : test::kOnlineFields) {
+    check_field(field.trainer, field.name, field.default_value);
+    ++counts[field.trainer];
+  }
+  EXPECT_EQ(
+      counts,
+      (std::map<std::string_view, int>{
+          {"grpo", 75}, {"rloo", 49}, {"gkd", 8}, {"distillation", 35}, {"online_dpo", 30}, {"ppo", 24}}));
+}
+
+TEST(OnlineTable, SharesTheOtherFieldsWithSft) {
+  Names own, lacked;
+  for (const test::TrainerField& field : test::kOnlineFields) own.insert({field.trainer, field.name});
+  for (const test::TrainerField& field : test::kLackedFields) lacked.insert({field.trainer, field.name});
+  int shared = 0;
+  for (const MethodRow& trainer : trainers()) {
+    if (!trainer.generates) continue;
+    for (const test::Field& field : test::kTrlFields) {
+      if (field.section != "SFTConfig" || own.contains({trainer.name, field.name})) continue;
+      if (lacked.contains({trainer.name, field.name})) {
+        // moves activations in every method
+        EXPECT_EQ(is_of(*find_option(field.name), trainer.name), field.name == "activation_offloading")
+            << trainer.name << " " << field.name;
+        continue;
+      }
+      check_field(trainer.name, field.name, field.default_value);
+      ++shared;
+    }
+  }
+  EXPECT_GT(shared, 6 * 100);
+}
+
+TEST(OnlineTable, HasNoKeyOfTrlThatTrlDoesNotHave) {
+  Names fields;
+  for (const test::TrainerField& field : test::kOnlineFields)
+    fields.insert({field.trainer, find_option(field.name)->name});
+  for (const Option& option : options()) {
+    const bool of_classes = option.section.ends_with("Config") && option.origin == "trl";
+    if (!of_classes || (option.trainers & kSft) != 0) continue;
+    for (const MethodRow& trainer : trainers()) {
+      if (!trainer.generates || !is_of(option, trainer.name)) continue;
+      const bool more = option.name == "generation_kwargs" || option.name == "disable_dropout";  // of all six
+      EXPECT_TRUE(more || fields.contains({trainer.name, option.name})) << trainer.name << " " << option.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trl::config

@@ -1,0 +1,53 @@
+// The memory that keys and values of generation may take.
+#include "run/complete/open_generator.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "config/settings.h"
+
+namespace trl::run {
+namespace {
+
+// A process with 1000 bytes left, without an engine.
+class SmallProcess final : public Environment {
+ public:
+  SmallProcess() { memory_.set_limit(1000); }
+  engine::Engine& engine() override { throw std::logic_error("no engine"); }
+  int32_t use_engine(Use, const std::function<int32_t()>&) override { throw std::logic_error("no engine"); }
+  base::MemoryCounter& memory() override { return memory_; }
+  base::Interrupt& background() override { throw std::logic_error("no background"); }
+  int threads() override { return 1; }
+  base::ThreadPool& pool() override { throw std::logic_error("no pool"); }
+  base::LogSink& log() override { return log_; }
+
+ private:
+  base::MemoryCounter memory_;
+  base::NullLog log_;
+};
+
+int64_t bytes(const config::Settings& settings) {
+  SmallProcess process;
+  return generator_spec(process, config::config_of("grpo", settings)).cache_bytes;
+}
+
+TEST(CacheMemory, IsAShareOrBytes) {
+  EXPECT_EQ(bytes({}), 500);
+  EXPECT_EQ(bytes({{"kv_cache_memory", "25%"}}), 250);
+  EXPECT_EQ(bytes({{"kv_cache_memory", "123"}}), 123);
+  EXPECT_EQ(bytes({{"vllm_gpu_memory_utilization", "0.3"}}), 300);
+  EXPECT_EQ(bytes({{"vllm_gpu_memory_utilization", "null"}}), 500);
+}
+
+TEST(CacheMemory, HasOneName) {
+  EXPECT_EQ(
+      config::refusal_of([] {
+        bytes({{"kv_cache_memory", "25%"}, {"vllm_gpu_memory_utilization", "0.3"}});
+      }),
+      "vllm_gpu_memory_utilization: 0.3 and kv_cache_memory: 25% are both given, and mean the same: give "
+      "one of them");
+}
+
+}  // namespace
+}  // namespace trl::run
