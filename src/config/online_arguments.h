@@ -99,8 +99,8 @@ struct OnlineArguments : ReferenceArguments {
   double cliprange = 0.2, vf_coef = 0.1, cliprange_value = 0.2, gamma = 1, lam = 0.95;
 };
 
-// Reads and cross-checks the arguments of the configuration's method; of one that writes no completions,
-// those of its reference alone. Throws Error(invalid_config).
+// Reads and cross-checks the arguments of the configuration's method. A method that writes no completions
+// has only the members about its reference. Throws Error(invalid_config).
 OnlineArguments online_arguments(const Config& config);
 
 // Checks that whole groups of num_generations_eval rows fill an evaluation batch; throws

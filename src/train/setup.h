@@ -21,7 +21,7 @@ struct Setup {
   model::Model* model = nullptr;
   io::ModelSource source = {};                      // of the model
   kernels::AttentionPluginPtr attention = nullptr;  // the built-in one
-  // Of a method that learns from completions: `train` and `eval` are its; or null.
+  // Owns `train` and `eval` if the method learns from completions; else null.
   std::shared_ptr<Rollouts> rollouts = nullptr;
   engine::BatchSource* train = nullptr;
   engine::BatchSource* eval = nullptr;  // or null

@@ -57,6 +57,7 @@ const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Mode
   spec_.train = &train_;
   spec_.eval = eval_ ? &*eval_ : nullptr;
   spec_.generator = generator_spec(environment, options_.config);
+  spec_.generator.bf16 = options_.arguments.bf16;  // computes as training does
   spec_.sampling = sampling(config::Completions::of_training);
   spec_.eval_sampling = sampling(config::Completions::of_evaluation);
   spec_.end_ids = ends;

@@ -23,7 +23,7 @@ struct Prepared {
   std::unique_ptr<base::ThreadPool> pool;  // dataset_num_proc; or null. Outlives the batches
   std::unique_ptr<Batches> train;          // null: no run
   std::unique_ptr<Batches> eval;           // or null
-  // Of methods that write completions, whose batches only say how large rows can be; or null.
+  // Set if the method writes completions; the batches above then only say how large rows can be.
   std::shared_ptr<Prompts> train_prompts, eval_prompts;
 };
 
