@@ -151,6 +151,7 @@ void check_run(Environment& environment, const config::RunOptions& options) {
   const auto& [config, arguments] = options;
   refuse_combinations(config, arguments);
   check_folders(arguments);
+  output_path(config, "record_rollouts");
   if (const std::string& path = arguments.preference.reference; !path.empty()) check_reference(path);
   if (!asks_engine(options)) return;
   engine::ErrorCapture error;
