@@ -502,7 +502,7 @@ struct PlanSpec {
   GeneratorSpec generator = {};
   PlannedPrompts rollouts = {};  // of a generation of a method that writes completions, before the steps
   PlannedPrompts samples = {};   // of sample_prompts, between the steps
-  PlannedPrompts asked = {};    // what generation with these weights would take is asked, beside the run
+  PlannedPrompts asked = {};     // what generation with these weights would take is asked, beside the run
 };
 
 class PlanSink {

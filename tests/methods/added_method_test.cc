@@ -37,7 +37,8 @@ TEST(AddedMethod, IsListed) {
   EXPECT_EQ(trl_option_default_for(option("beta"), "squared"), nullptr);
   Error error;
   EXPECT_EQ(trl_config_set(host::config().get(), "method", "ppo", error), TRL_E_INVALID_CONFIG);
-  EXPECT_TRUE(error.names("the methods in this build are sft, dpo, reward, kto, grpo, rloo, squared and twin"))
+  EXPECT_TRUE(
+      error.names("the methods in this build are sft, dpo, reward, kto, grpo, rloo, squared and twin"))
       << error.message();
 }
 

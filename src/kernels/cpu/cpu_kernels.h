@@ -136,8 +136,8 @@ struct HeadTarget {
   int64_t token, row;
   float own;
 };
-// The gradient of a logit z is e^(z - top) (scale + (z - top) surprise) - spread, minus `own` at a target. [pitch] each; 0 after the
-// last row. targets: sorted by token, then row, each pair once.
+// The gradient of a logit z is e^(z - top) (scale + (z - top) surprise) - spread, minus `own` at a target.
+// [pitch] each; 0 after the last row. targets: sorted by token, then row, each pair once.
 struct HeadFactors {
   const float *top, *scale, *spread;
   const float* surprise;  // null: 0
