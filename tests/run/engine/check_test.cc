@@ -69,4 +69,24 @@ TEST(Check, ACheckpointThatIsNotThereIsRefused) {
   EXPECT_EQ(check(host::with(host::tiny(out), {{"resume_from_checkpoint", "auto"}})).status, TRL_OK);
 }
 
+TEST(Check, AFileThatCompletionsCannotBeRecordedInIsRefused) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto recording_to = [&](const std::string& file) {
+    return check(
+        host::with(host::tiny(scratch / "out"),
+                   {{"method", "grpo"}, {"num_generations", "2"}, {"record_rollouts", scratch / file}}));
+  };
+  std::filesystem::create_directory(scratch / "folder");
+  EXPECT_EQ(recording_to("folder/rollouts.jsonl").status, TRL_OK);
+  EXPECT_TRUE(std::filesystem::is_empty(scratch / "folder"));
+  const Answer in_none = recording_to("none/rollouts.jsonl");
+  EXPECT_EQ(in_none.status, TRL_E_NOT_FOUND);
+  EXPECT_NE(in_none.message.find("none/: the folder does not exist"), std::string::npos) << in_none.message;
+  const Answer folder = recording_to("folder");
+  EXPECT_EQ(folder.status, TRL_E_IO);
+  EXPECT_NE(folder.message.find("folder is a folder; name a file"), std::string::npos) << folder.message;
+  for (const Answer& refused : {in_none, folder}) EXPECT_EQ(refused.key, "record_rollouts");
+}
+
 }  // namespace
