@@ -1528,7 +1528,7 @@ TRL_API trl_status trl_trainer_step(trl_trainer* trainer, const trl_metrics** ou
 enum {
   TRL_ON_TRAIN_BEGIN = 0, /* num_examples, num_train_epochs, train_batch_size, gradient_accumulation_steps */
   TRL_ON_STEP = 1,        /* an optimizer step is done: loss, grad_norm, learning_rate, num_tokens ... */
-  TRL_ON_LOG = 2,         /* a record of trainer_state.json's log_history: its numbers */
+  TRL_ON_LOG = 2,         /* a record of trainer_state.json's log_history: numbers, the text completions */
   TRL_ON_EVALUATE = 3,    /* an evaluation is done: eval_loss, eval_runtime ... */
   TRL_ON_SAVE = 4,        /* a directory was written: the text path (trl_metrics_text) */
   TRL_ON_EPOCH = 5,       /* an epoch is done, or was cut short: epoch says how much of it */
@@ -1763,6 +1763,22 @@ TRL_API trl_status trl_rollout_log(trl_rollout* rollout, const char* name, doubl
                                    trl_error** error) TRL_NOEXCEPT;
 
 /**
+ * Sets a row's value in a column of the completions that are recorded (`log_completions`), beside its
+ * rewards.
+ *
+ * @param rollout [in] changed.
+ * @param index [in] of the row.
+ * @param column [in] its name; copied. Rows without a value have null there.
+ * @param json [in] the value: NUL-terminated JSON; copied.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT for another index, TRL_E_FORMAT for text that is not JSON.
+ * Contract: any thread; does not block; no callbacks; after an error nothing is set.
+ * @since 0.1
+ */
+TRL_API trl_status trl_rollout_log_extra(trl_rollout* rollout, size_t index, const char* column,
+                                         const char* json, trl_error** error) TRL_NOEXCEPT;
+
+/**
  * Ends a rollout whose function returned TRL_LATER: all its rows are set, or it failed. The rollout must not
  * be used afterwards.
  *
@@ -1858,7 +1874,10 @@ TRL_API trl_status trl_metrics_get(const trl_metrics* metrics, const char* name,
                                    double* out_value) TRL_NOEXCEPT;
 
 /**
- * Reads one text by its name: "path", the directory that was written, of TRL_ON_SAVE.
+ * Reads one text by its name: "path", the directory that was written, of TRL_ON_SAVE; "completions" of
+ * TRL_ON_LOG, with `log_completions` and if there are new ones to show: a JSON object with `mode`
+ * (train or eval), `rewards` and `extras` (names) and `rows`, objects with `step`, `prompt` and `completion`
+ * (each a text, or a list of messages), each reward (null: none), each extra and `advantage`.
  *
  * @param metrics [in] not changed.
  * @param name [in] of the text.

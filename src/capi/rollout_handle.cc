@@ -21,6 +21,7 @@ class HostReward final : public reward::Reward {
     const std::string which = fmt::format("the host's reward {}", name_);
     function_->call(which, rollout, seconds_);
     metrics_ = rollout->metrics();
+    extras_ = rollout->extras();
     reward::Rewards rewards;
     for (const run::HostRow& row : rollout->rows()) {
       if (!row.reward) {
@@ -33,6 +34,7 @@ class HostReward final : public reward::Reward {
     return rewards;
   }
   std::vector<std::pair<std::string, double>> metrics() override { return std::exchange(metrics_, {}); }
+  reward::Columns extras() override { return std::exchange(extras_, {}); }
 
  private:
   static std::vector<run::HostRow> rows_of(const reward::RewardBatch& batch) {
@@ -53,6 +55,7 @@ class HostReward final : public reward::Reward {
   const std::unique_ptr<HostFunction> function_;
   const std::optional<double> seconds_;
   std::vector<std::pair<std::string, double>> metrics_;
+  reward::Columns extras_;
 };
 
 }  // namespace
@@ -119,6 +122,15 @@ trl_status trl_rollout_set_completion(trl_rollout* rollout, size_t index, const 
 trl_status trl_rollout_log(trl_rollout* rollout, const char* name, double value, trl_error** error) noexcept {
   return guard<From::anywhere>(
       error, [&] { get(rollout, "rollout")->rows->log(std::string(text(name, "name")), value); });
+}
+
+trl_status trl_rollout_log_extra(trl_rollout* rollout, size_t index, const char* column, const char* json,
+                                 trl_error** error) noexcept {
+  return guard<From::anywhere>(error, [&] {
+    const auto shared = get(rollout, "rollout");
+    const std::string name(text(column, "column"));
+    shared->rows->log_extra(index, name, trl::base::parse_json(text(json, "json"), "json"));
+  });
 }
 
 trl_status trl_rollout_finish(trl_rollout* rollout, const char* message, trl_error** error) noexcept {

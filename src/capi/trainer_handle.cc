@@ -72,6 +72,8 @@ int32_t Trainer::Events::on_event(const engine::Event& event) noexcept {
   try {
     write_line(event);
     if (samples != nullptr) samples->on_event(event);
+    std::string completions;
+    if (event.kind == engine::EventKind::log) completions = run->at_record(event);
     if (function == nullptr) return 0;
     trl_metrics metrics;
     metrics.assign(event.metrics);
@@ -79,6 +81,7 @@ int32_t Trainer::Events::on_event(const engine::Event& event) noexcept {
     metrics.add_if_missing("max_steps", static_cast<double>(event.max_steps));
     metrics.add_if_missing("epoch", event.epoch);
     if (!event.path.empty()) metrics.texts.push_back({"path", std::string(event.path)});
+    if (!completions.empty()) metrics.texts.push_back({"completions", std::move(completions)});
     const int32_t answer =
         call_host("event", [&] { return function(user_data, static_cast<int32_t>(event.kind), &metrics); });
     if (answer < 0) fail_callback("event", answer);
@@ -94,6 +97,7 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
     : runtime_(std::move(runtime)), train_(std::move(train)), eval_(std::move(eval)) {
   interrupt_.works_for(runtime_.get());
   run_.emplace(*runtime_, std::move(config), *train_, eval_.get());
+  events_.run = &*run_;
   const run::MemoryCapScope capped(run_->cap());
   model_ = run_->open_model();
   samples_ = run_->open_samples(*model_);

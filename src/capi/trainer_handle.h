@@ -63,7 +63,8 @@ class Trainer {
     int32_t on_event(const engine::Event& event) noexcept override;
     trl_event_fn function = nullptr;  // of the current trl_trainer_train
     void* user_data = nullptr;
-    std::exception_ptr failure;       // the function's first failure
+    std::exception_ptr failure;  // the function's first failure
+    run::Run* run = nullptr;
     run::Samples* samples = nullptr;  // sample_prompts
   };
   bool step_locked();

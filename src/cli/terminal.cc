@@ -44,6 +44,10 @@ bool is_wide(uint32_t code) {
          (code >= 0x20000 && code <= 0x3FFFD);
 }
 
+int width_at(std::string_view text, size_t at) {
+  return is_wide(code_point(text.substr(at, bytes_of(text[at])))) ? 2 : 1;
+}
+
 // Returns whether to colour; NO_COLOR: no-color.org
 bool coloured() { return isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr; }
 
@@ -58,6 +62,21 @@ int characters(std::string_view text) {
   int count = 0;
   for (const char c : text) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
   return count;
+}
+
+int width_of(std::string_view text) {
+  int width = 0;
+  for (size_t at = 0; at < text.size(); at += bytes_of(text[at])) width += width_at(text, at);
+  return width;
+}
+
+std::string_view fitting(std::string_view text, int width) {
+  size_t end = 0;
+  for (int used = 0; end < text.size(); end += bytes_of(text[end])) {
+    used += width_at(text, end);
+    if (used > width && end > 0) break;
+  }
+  return text.substr(0, end);
 }
 
 std::string wrapped(std::string_view text, int indent, int width, int used) {

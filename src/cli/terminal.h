@@ -20,6 +20,9 @@ inline std::string wrapped(std::string_view text, int indent, int width) {
 }
 
 int characters(std::string_view text);  // in UTF-8 text
+int width_of(std::string_view text);    // in columns of a terminal
+// Returns the beginning of a text that fits in width columns, and has at least a character.
+std::string_view fitting(std::string_view text, int width);
 
 std::string duration(double seconds);   // "2:03:04", "3:04"
 std::string time_text(double seconds);  // "2 h 03 min", "14 min 20 s", "4 s"

@@ -4,12 +4,14 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/completions_table.h"
 #include "cli/open_runtime.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
@@ -44,6 +46,11 @@ int32_t on_event(void* user_data, int32_t event, const trl_metrics* metrics) {
     clear_line();
     if (as_json || !quiet)
       print(as_json ? json_record(metrics) : short_record(metrics, columns(STDOUT_FILENO)));
+    const char* const completions = trl_metrics_text(metrics, "completions");
+    if (completions != nullptr && !quiet) {
+      clear_line();
+      std::fputs(completions_table(completions, columns(STDERR_FILENO)).c_str(), stderr);
+    }
     progress.on_log(metrics);
   }
   if (event == TRL_ON_SAVE) {

@@ -25,6 +25,7 @@ struct OnlineNeeds {
 void add_idle(const Config& config, const OnlineArguments& a, std::vector<std::string>& lines) {
   const PolicyLoss loss = a.policy_loss;
   const bool clips = is_one_of(loss, {grpo, bnpo, dr_grpo, dapo, luspo}), vllm = config.get_bool("use_vllm");
+  const bool logs = config.get_bool("log_completions");
   const std::array all = {
       OnlineNeeds{"delta", clips, "loss_type grpo, bnpo, dr_grpo, dapo or luspo"},
       OnlineNeeds{"epsilon", clips || (loss == cispo && !config.is_set("epsilon_high")),
@@ -42,6 +43,8 @@ void add_idle(const Config& config, const OnlineArguments& a, std::vector<std::s
       OnlineNeeds{"entropy_coef_max", a.use_adaptive_entropy, "use_adaptive_entropy: true"},
       OnlineNeeds{"entropy_coef_delta", a.use_adaptive_entropy, "use_adaptive_entropy: true"},
       OnlineNeeds{"entropy_target", a.use_adaptive_entropy, "use_adaptive_entropy: true"},
+      OnlineNeeds{"num_completions_to_print", logs, "log_completions: true"},
+      OnlineNeeds{"log_unique_prompts", logs, "log_completions: true"},
       OnlineNeeds{"vllm_importance_sampling_correction", vllm, "use_vllm: true"},
       OnlineNeeds{"vllm_importance_sampling_mode", a.corrects_sampling,
                   "use_vllm: true and vllm_importance_sampling_correction: true"},

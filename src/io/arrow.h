@@ -2,8 +2,10 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
+#include "base/json/json.h"
 #include "io/arrow_abi.h"
 
 namespace trl::io {
@@ -33,7 +35,8 @@ class ArrowRows {
   int64_t index_ = 0;  // rows before it
 };
 
-// Parquet files as Arrow streams, if the build has Apache Arrow's C++ library (TRL_ARROW_DIR).
+// Parquet files as Arrow streams, and this and write_parquet() only if the build has Apache Arrow's C++
+// library (TRL_ARROW_DIR).
 class ParquetFile {
  public:
   explicit ParquetFile(const std::string& path);  // throws not_found, io, format
@@ -46,5 +49,10 @@ class ParquetFile {
   struct Reader;
   std::unique_ptr<Reader> reader_;
 };
+
+// Writes objects as the rows of a Parquet file that appears whole. Columns come in the order in which their
+// names first do. A column has the type of its values: bool, int64, double, text, a list or a struct of such;
+// values of several types are written as the text of their JSON. Throws Error(io).
+void write_parquet(const std::string& path, std::span<const base::Json> rows);
 
 }  // namespace trl::io

@@ -1,6 +1,7 @@
 // A batch of completions and the rewards that score it.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,6 +37,9 @@ struct RewardBatch {
 // One number for each completion. NaN is TRL's None: the reward does not score this completion.
 using Rewards = std::vector<double>;
 
+// Values for each completion that a record of them shows, by name; null: none.
+using Columns = std::map<std::string, std::vector<base::Json>>;
+
 // Counts since the reward was made, for a warning.
 struct Unread {
   // Solutions without an answer, or with one that cannot be read.
@@ -56,6 +60,7 @@ class Reward {
   virtual Unread unread() const { return {}; }
   // Gives metrics of the last batch, once.
   virtual std::vector<std::pair<std::string, double>> metrics() { return {}; }
+  virtual Columns extras() { return {}; }  // likewise
 };
 
 }  // namespace trl::reward

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <thread>
 
+#include "base/arithmetic/python_random.h"
 #include "base/arithmetic/random.h"
 #include "base/error.h"
 #include "base/files/files.h"
@@ -246,6 +247,28 @@ TEST(Random, RandpermIsTorchs) {
     ++cases;
   }
   EXPECT_EQ(cases, 24);
+}
+
+// The numbers are Python 3.11's.
+TEST(Random, SamplesArePythons) {
+  struct Case {
+    uint64_t seed;
+    std::vector<size_t> eight, hundred, thousand;
+  };
+  for (const Case& c : {Case{42, {1, 0, 5}, {17, 94, 13}, {692, 758, 913, 558}},
+                        Case{0, {6, 7, 3}, {62, 51, 38}, {991, 488, 366, 597}},
+                        Case{(uint64_t{1} << 40) + 7, {7, 2, 4}, {66, 92, 46}, {402, 453, 460, 884}}}) {
+    PythonRandom random(c.seed);
+    EXPECT_EQ(random.sample(8, 3), c.eight) << c.seed;
+    random.sample(8, 3);
+    EXPECT_EQ(random.sample(100, 3), c.hundred) << c.seed;
+    EXPECT_EQ(random.sample(1000, 4), c.thousand) << c.seed;
+  }
+  const std::vector<size_t> many = {2,  18, 13, 1, 0, 29, 6,  7,  16, 19, 25, 17, 23,
+                                    27, 22, 15, 9, 4, 20, 24, 28, 5,  12, 26, 21};
+  PythonRandom random(42);
+  for (const auto& [size, count] : {std::pair{8, 3}, {8, 3}, {100, 3}, {1000, 4}}) random.sample(size, count);
+  EXPECT_EQ(random.sample(30, 25), many);
 }
 
 }  // namespace

@@ -219,6 +219,8 @@ std::vector<Case> cases() {
        }},
       {"trl_rollout_log",
        [](void* h, trl_error** e) { return trl_rollout_log(as<trl_rollout>(h), "mine", 1.0, e); }},
+      {"trl_rollout_log_extra",
+       [](void* h, trl_error** e) { return trl_rollout_log_extra(as<trl_rollout>(h), 0, "mine", "1", e); }},
       {"trl_rollout_finish",
        [](void* h, trl_error** e) { return trl_rollout_finish(as<trl_rollout>(h), nullptr, e); }},
       {"trl_trainer_create",
@@ -531,7 +533,7 @@ TEST(Arguments, EveryFunctionIsHere) {
         name == "trl_runtime_shutdown";
     EXPECT_TRUE(apart || covered.count(name)) << name;
   }
-  EXPECT_EQ(functions, 122);
+  EXPECT_EQ(functions, 123);
 }
 
 }  // namespace

@@ -456,6 +456,20 @@ case_trains_kto_like_trl() {
   says out "train_sampling_strategy = sequential  (random|sequential)"
   run 0 kto --help; says out "--undesirable_weight"; run 0 kto --help-all; says out "--loss_type CHOICE  [kto]"
 }
+prompts() { printf '{"prompt":"Tell me of the sea:"}\n{"prompt":"Name a planet:"}\n' >p.jsonl; }
+grpo=(grpo --model_name_or_path "$model" --dataset_name p.jsonl --output_dir model --bf16 false --per_device_train_batch_size 4
+      --num_generations 2 --max_completion_length 6 --logging_steps 1 --max_steps 2 --save_strategy no)
+case_grpo_prints_completions() {
+  prompts; run 0 "${grpo[@]}" --reward_funcs think_format_reward --log_completions --num_completions_to_print 3
+  [ "$(grep -c '"loss"' out)" -eq 2 ] || die "records"
+  says err "completions of step 1 (train)"; says err "Prompt "; says err "think_format"; says err "| Advantage"
+  [ "$(grep -c '^-*-+-' err)" -eq 6 ] || die "three completions of two steps"
+  [ "$(grep -e '-+-' err | wc -L)" -eq 80 ] || die "columns"
+  [ "$(ls model/completions | wc -l)" -eq 2 ] || die "a file of each record"
+  run 0 "${grpo[@]}" --reward_funcs think_format_reward --log_completions --quiet; ! grep -q Prompt err || die "quiet"
+  run 2 "${grpo[@]}" --log_completions_hub_repo me/c; says err "log_completions_hub_repo"; says err "uses no network"
+  run 0 "${grpo[@]}" --reward_funcs think_format_reward --num_completions_to_print 3; says err "has an effect only with log_completions: true"
+}
 case_flags_win_over_the_file() {
   cat >c.yaml <<Y
 model_name_or_path: $model

@@ -425,10 +425,8 @@ TEST(Config, WarnsOfWhatReachesOutside) {
       {"dataset_kwargs", "{add_special_tokens: false}"},
       {"vllm_server_host", "localhost"},
       {"vllm_max_model_length", "4096"},
-      {"log_completions", "true"},
       {"cache_implementation", "static"},
       {"transformers_continuous_batching_config", "{max_memory_percent: 0.5}"},
-      {"log_unique_prompts", "true"},
       {"zero_stage", "3"},
   };
   for (const auto& [key, value] : kCases) {

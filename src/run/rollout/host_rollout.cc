@@ -53,6 +53,22 @@ void HostRollout::log(std::string name, double value) {
   metrics_.emplace_back(std::move(name), value);
 }
 
+void HostRollout::log_extra(size_t index, const std::string& column, base::Json value) {
+  const std::lock_guard lock(mutex_);
+  row_at(index).extras[column] = std::move(value);
+}
+
+reward::Columns HostRollout::extras() const {
+  reward::Columns columns;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    for (const auto& [name, value] : rows_[i].extras.items()) {
+      columns[name].resize(rows_.size());
+      columns[name][i] = value;
+    }
+  }
+  return columns;
+}
+
 void HostRollout::finish(std::string message) {
   const std::lock_guard lock(mutex_);
   if (finished_) fail(Status::invalid_argument, "the rollout was finished before");

@@ -12,6 +12,7 @@
 
 #include "base/json/json.h"
 #include "engine/engine.h"
+#include "reward/batch.h"
 
 namespace trl::run {
 
@@ -24,6 +25,7 @@ struct HostRow {
   std::optional<engine::Completion> completion = {};
   base::Json text = {};  // the completion as text, or as a list of messages
   std::optional<double> reward = {};
+  base::Json extras = base::Json::object();  // for records of completions
 };
 
 // One call of a host's function. Its answers may come later and from any thread, until finish().
@@ -38,6 +40,7 @@ class HostRollout {
   void set_reward(size_t index, double reward);
   void set_completion(size_t index, engine::Completion completion, const base::Json& columns);
   void log(std::string name, double value);
+  void log_extra(size_t index, const std::string& column, base::Json value);
   // Ends it; message: the reason of a failure; empty: none. Throws Error(invalid_argument) the second time.
   void finish(std::string message);
   // Waits for finish(), at most that many seconds. Throws Error(callback) for a failure, and for a wait that
@@ -46,6 +49,7 @@ class HostRollout {
   // All that was set. Call when it is finished.
   const std::vector<HostRow>& rows() const { return rows_; }
   const std::vector<std::pair<std::string, double>>& metrics() const { return metrics_; }
+  reward::Columns extras() const;
 
  private:
   HostRow& row_at(size_t index);

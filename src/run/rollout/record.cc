@@ -1,11 +1,10 @@
 #include "run/rollout/record.h"
 
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 
 #include "base/error.h"
-#include "base/json/json.h"
+#include "run/rollout/rewards.h"
 
 namespace trl::run {
 
@@ -13,12 +12,10 @@ namespace {
 
 constexpr const char* kRecord = "record_rollouts";
 
-base::Json known(double value) { return std::isnan(value) ? base::Json() : base::Json(value); }
-
 base::Json log_probabilities_of(const engine::Completion& completion) {
   if (completion.log_probabilities.empty()) return {};
   base::Json out = base::Json::array();
-  for (const float value : completion.log_probabilities) out.push_back(known(static_cast<double>(value)));
+  for (const float value : completion.log_probabilities) out.push_back(json_of(static_cast<double>(value)));
   return out;
 }
 
@@ -43,7 +40,7 @@ void Record::add(std::string_view mode, int64_t generation, const engine::Prompt
   for (size_t row = 0; row < completions.size(); ++row) {
     base::Json by_name = base::Json::object();
     for (size_t f = 0; f < functions; ++f)
-      by_name[rewards.names[f]] = known(rewards.values[row * functions + f]);
+      by_name[rewards.names[f]] = json_of(rewards.values[row * functions + f]);
     text += base::Json{{"mode", mode},
                        {"generation", generation},
                        {"row", prompts.row_ids[row]},

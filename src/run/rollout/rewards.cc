@@ -39,6 +39,8 @@ bool has_reward(std::span<const ReplayedRow> rows, const std::string& name) {
 
 }  // namespace
 
+base::Json json_of(double value) { return std::isnan(value) ? base::Json() : base::Json(value); }
+
 Answers::Answers(const reward::Moment& moment, const engine::PromptRows& prompts,
                  std::span<const std::shared_ptr<const base::Json>> rows,
                  std::span<const engine::Completion> completions, const Tokenizer& tokenizer)
@@ -97,6 +99,7 @@ std::vector<double> RewardFunctions::scored(reward::Reward& function, const Answ
   try {
     std::vector<double> values = function.score(answers.batch());
     for (auto& metric : function.metrics()) out.metrics.push_back(std::move(metric));
+    for (auto& [name, column] : function.extras()) extras_[name] = std::move(column);
     return values;
   } catch (const Error& error) {
     if (error.status() == Status::cancelled || arguments_.on_reward_error != config::OnRewardError::none)
@@ -124,6 +127,7 @@ void RewardFunctions::tell() const {
 engine::Rewards RewardFunctions::score(const Answers& answers, std::span<const ReplayedRow> replayed) {
   const size_t rows = answers.size();
   engine::Rewards out;
+  extras_.clear();
   std::vector<std::vector<double>> columns;
   const auto from_file = [&](const std::string& name) {
     std::vector<double>& column = columns.emplace_back();

@@ -2,6 +2,7 @@
 // a file that is replayed.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,6 +18,8 @@
 
 namespace trl::run {
 
+base::Json json_of(double value);  // of a reward or a log-probability; NaN is null: none, or not known
+
 // The completions of a generation, as reward functions take them.
 class Answers {
  public:
@@ -26,6 +29,7 @@ class Answers {
           std::span<const engine::Completion> completions, const Tokenizer& tokenizer);
   reward::RewardBatch batch() const { return {items_, moment_}; }
   size_t size() const { return items_.size(); }
+  const reward::Completion& operator[](size_t index) const { return items_[index]; }
 
  private:
   const reward::Moment moment_;
@@ -48,6 +52,7 @@ class RewardFunctions {
   void check() const;
   // replayed: a row of the file for each completion, or empty.
   engine::Rewards score(const Answers& answers, std::span<const ReplayedRow> replayed);
+  const reward::Columns& extras() const { return extras_; }  // of the last score()
   void tell() const;  // at the end of the run: warns of solutions and answers that could not be read
 
  private:
@@ -56,6 +61,7 @@ class RewardFunctions {
   const config::OnlineArguments arguments_;
   base::LogSink& log_;
   std::vector<std::unique_ptr<reward::Reward>> functions_;
+  reward::Columns extras_;
   std::vector<std::string> replayed_;  // names of the file
   size_t given_ = 0;                   // functions of the options
 };

@@ -11,6 +11,7 @@ RolloutRows::RolloutRows(std::string_view mode, std::shared_ptr<Prompts> prompts
 int32_t RolloutRows::start_epoch(int64_t epoch, int64_t generation, engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
     parts_.rewards->check();
+    if (parts_.log) parts_.log->start(mode_);
     prompts_->start(epoch, generation);
     return Status::ok;
   });
@@ -30,6 +31,7 @@ int32_t RolloutRows::complete(std::vector<engine::Completion>* completions,
                               engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
     columns_ = prompts_->columns();
+    written_.reset();
     if (parts_.host && !parts_.replay) {
       write_by_host(*completions);
       return Status::ok;
@@ -55,6 +57,7 @@ void RolloutRows::write_by_host(std::vector<engine::Completion>& completions) {
   }
   const auto rollout = std::make_shared<HostRollout>(mode_, step_, std::move(rows));
   parts_.host(rollout);
+  written_ = rollout;
   completions.clear();
   for (size_t i = 0; i < rollout->rows().size(); ++i) {
     const HostRow& row = rollout->rows()[i];
@@ -71,17 +74,25 @@ void RolloutRows::write_by_host(std::vector<engine::Completion>& completions) {
 int32_t RolloutRows::reward(std::span<const engine::Completion> completions, engine::Rewards* rewards,
                             engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
-    const Answers answers({mode_, step_}, prompts_->rows(), columns_, completions, *parts_.tokenizer);
-    *rewards = parts_.rewards->score(answers, replayed_);
+    answers_.emplace(reward::Moment{mode_, step_}, prompts_->rows(), columns_, completions,
+                     *parts_.tokenizer);
+    *rewards = parts_.rewards->score(*answers_, replayed_);
+    if (!written_) return Status::ok;
+    const auto& metrics = written_->metrics();
+    rewards->metrics.insert(rewards->metrics.end(), metrics.begin(), metrics.end());
     return Status::ok;
   });
 }
 
 int32_t RolloutRows::scored(std::span<const engine::Completion> completions, const engine::Rewards& rewards,
-                            std::span<const float>, engine::ErrorSink& error) noexcept {
+                            std::span<const float> advantages, engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
     if (parts_.record) parts_.record->add(mode_, parts_.made[mode_], prompts_->rows(), completions, rewards);
     ++parts_.made[mode_];
+    reward::Columns extras = parts_.rewards->extras();
+    if (written_) extras.merge(written_->extras());
+    if (parts_.log) parts_.log->add(mode_, *answers_, rewards, extras, advantages);
+    answers_.reset();
     return Status::ok;
   });
 }

@@ -1,13 +1,15 @@
 // Prompts of a run for the engine, and all that is added to their completions: a file that is replayed,
-// rewards, a file that is recorded.
+// rewards, files that are written.
 #pragma once
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/engine.h"
+#include "run/rollout/completion_log.h"
 #include "run/rollout/host_rollout.h"
 #include "run/rollout/prompts.h"
 #include "run/rollout/record.h"
@@ -15,10 +17,11 @@
 
 namespace trl::run {
 
-// The parts that training and evaluation share; the first two may be null.
+// The parts that training and evaluation share; the first three may be null.
 struct RolloutParts {
   std::unique_ptr<Replay> replay;
   std::unique_ptr<Record> record;
+  std::unique_ptr<CompletionLog> log;
   std::unique_ptr<RewardFunctions> rewards;
   std::shared_ptr<Tokenizer> tokenizer;
   std::map<std::string, int64_t> made = {};  // generations so far, by mode
@@ -52,7 +55,9 @@ class RolloutRows final : public engine::RolloutSource {
   void write_by_host(std::vector<engine::Completion>& completions);
 
   std::vector<std::shared_ptr<const base::Json>> columns_;  // of the rows of this generation
+  std::shared_ptr<const HostRollout> written_;              // by the host, or null
   std::vector<ReplayedRow> replayed_;
+  std::optional<Answers> answers_;  // from reward() to scored()
   std::string state_;
 };
 

@@ -20,6 +20,8 @@ class Rollouts {
   void write_by(std::function<void(const std::shared_ptr<HostRollout>&)> host) {
     parts_.host = std::move(host);
   }
+  // Writes the completions of a record of the run, and returns those to show; empty: none.
+  std::string at_record(const engine::Event& event) { return parts_.log ? parts_.log->at_record(event) : ""; }
   // Returns the specification, which is valid while this lives. model: the one that is trained.
   const engine::RolloutSpec& spec(Environment& environment, engine::Model& model);
 

@@ -1,0 +1,117 @@
+#include "run/rollout/completion_log.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/files/files.h"
+#include "io/arrow.h"
+
+namespace trl::run {
+
+namespace {
+
+constexpr std::string_view kTrain = "train", kEval = "eval";
+
+bool of_evaluation(const engine::Event& event) {
+  return std::ranges::any_of(event.metrics,
+                             [](const engine::Metric& metric) { return metric.name.starts_with("eval_"); });
+}
+
+std::vector<size_t> first_of_each_prompt(const std::vector<base::Json>& rows) {
+  std::vector<size_t> first;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto same = [&](size_t other) { return rows[other]["prompt"] == rows[i]["prompt"]; };
+    if (std::ranges::none_of(first, same)) first.push_back(i);
+  }
+  return first;
+}
+
+#ifdef TRL_ARROW
+constexpr std::string_view kEnding = "parquet";
+void write_rows(const std::string& path, std::span<const base::Json> rows) { io::write_parquet(path, rows); }
+#else
+constexpr std::string_view kEnding = "jsonl";
+void write_rows(const std::string& path, std::span<const base::Json> rows) {
+  std::string lines;
+  for (const base::Json& row : rows) lines += row.dump() + "\n";
+  base::replace_file(path, lines);
+}
+#endif
+
+}  // namespace
+
+CompletionLog::CompletionLog(Environment& environment, const config::RunOptions& options)
+    : environment_(environment),
+      options_(config::completion_records(options.config)),
+      directory_(base::join_path(options.arguments.output_dir, "completions")),
+      most_(static_cast<size_t>(options.arguments.online.generation_batch_size)),
+      chance_(static_cast<uint64_t>(options.arguments.seed)) {}
+
+void CompletionLog::start(std::string_view mode) {
+  if (mode == kEval) tables_.erase(std::string(mode));
+}
+
+void CompletionLog::add(std::string_view mode, const Answers& answers, const engine::Rewards& rewards,
+                        const reward::Columns& extras, std::span<const float> advantages) {
+  Table& table = tables_[std::string(mode)];
+  table.rewards = rewards.names;
+  table.extras = base::Json::array();
+  for (const auto& [name, unused] : extras) table.extras.push_back(name);
+  const size_t functions = rewards.names.size();
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const reward::Completion& own = answers[i];
+    base::Json& row = table.rows.emplace_back(base::Json{{"step", 0}});
+    row["prompt"] = own.prompt != nullptr ? *own.prompt : base::Json();
+    row["completion"] = own.messages != nullptr ? *own.messages : base::Json(std::string(own.text));
+    for (size_t f = 0; f < functions; ++f) row[rewards.names[f]] = json_of(rewards.values[i * functions + f]);
+    for (const auto& [name, column] : extras) row[name] = column[i];
+    row["advantage"] = i < advantages.size() ? base::Json(advantages[i]) : base::Json();
+  }
+  if (table.rows.size() > most_)
+    table.rows.erase(table.rows.begin(), table.rows.end() - static_cast<int64_t>(most_));
+}
+
+std::string CompletionLog::at_record(const engine::Event& event) {
+  const std::string_view mode = of_evaluation(event) ? kEval : kTrain;
+  const auto found = tables_.find(mode);
+  if (found == tables_.end() || found->second.written_at == event.step) return {};
+  Table& table = found->second;
+  table.written_at = event.step;
+  for (base::Json& row : table.rows) row["step"] = event.step;
+  write(mode, table);
+  const std::vector<base::Json> shown = to_show(table);
+  if (shown.empty()) return {};
+  return base::Json{{"mode", mode}, {"rewards", table.rewards}, {"extras", table.extras}, {"rows", shown}}
+      .dump();
+}
+
+void CompletionLog::write(std::string_view mode, const Table& table) const {
+  const std::string name =
+      fmt::format("{}completions_{:05}.{}", mode == kEval ? "eval_" : "", table.written_at, kEnding);
+  try {
+    base::make_directories(directory_);
+    write_rows(base::join_path(directory_, name), table.rows);
+  } catch (const Error& error) {
+    environment_.log().warning("completions", "log_completions: {}; the run continues", error.message());
+  }
+}
+
+// Draws as TRL does with `random`, which nothing else of a run draws from.
+std::vector<base::Json> CompletionLog::to_show(const Table& table) {
+  std::vector<size_t> from(table.rows.size());
+  std::iota(from.begin(), from.end(), size_t{0});
+  if (options_.unique_prompts) from = first_of_each_prompt(table.rows);
+  const int64_t count = options_.printed.value_or(std::ssize(from));
+  if (count <= 0) return {};
+  std::vector<base::Json> shown;
+  if (count >= std::ssize(from)) {
+    for (const size_t row : from) shown.push_back(table.rows[row]);
+  } else {
+    for (const size_t at : chance_.sample(from.size(), static_cast<size_t>(count)))
+      shown.push_back(table.rows[from[at]]);
+  }
+  return shown;
+}
+
+}  // namespace trl::run

@@ -1,0 +1,49 @@
+// log_completions: the completions of the last generation, with rewards and advantages, at each record of a
+// run: all of them in a file, and some for people.
+#pragma once
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/arithmetic/python_random.h"
+#include "base/json/json.h"
+#include "config/completion_records.h"
+#include "config/training_arguments.h"
+#include "engine/engine.h"
+#include "run/environment.h"
+#include "run/rollout/rewards.h"
+
+namespace trl::run {
+
+class CompletionLog {
+ public:
+  CompletionLog(Environment& environment, const config::RunOptions& options);
+  // Forgets the completions of an earlier evaluation; those of training stay until others come.
+  void start(std::string_view mode);
+  // Takes over a generation. extras: by name, a value for each completion.
+  void add(std::string_view mode, const Answers& answers, const engine::Rewards& rewards,
+           const reward::Columns& extras, std::span<const float> advantages);
+  // Writes the file of a record, and returns the completions to show, as trl.h describes the text
+  // `completions` of TRL_ON_LOG; empty: none. A file that cannot be written costs a warning.
+  std::string at_record(const engine::Event& event);
+
+ private:
+  struct Table {
+    base::Json rewards = base::Json::array(), extras = base::Json::array();  // names
+    std::vector<base::Json> rows;                                            // objects with TRL's columns
+    int64_t written_at = -1;                                                 // the step of the last file
+  };
+  void write(std::string_view mode, const Table& table) const;
+  std::vector<base::Json> to_show(const Table& table);
+
+  Environment& environment_;
+  const config::CompletionRecords options_;
+  const std::string directory_;
+  const size_t most_;                                 // rows of a table
+  std::map<std::string, Table, std::less<>> tables_;  // by mode
+  base::PythonRandom chance_;
+};
+
+}  // namespace trl::run
