@@ -1649,7 +1649,9 @@ typedef int32_t (*trl_rollout_fn)(void* user_data, trl_rollout* rollout);
  * in which they were added.
  *
  * @param trainer [in] changed; before its first step.
- * @param name [in] of the metrics rewards/NAME/mean and rewards/NAME/std; copied.
+ * @param name [in] of the metrics rewards/NAME/mean and rewards/NAME/std; copied. It may be the name of an
+ * entry [NAME=]command:LINE of reward_funcs, whose place the function then takes: the library runs no program
+ * itself.
  * @param function [in]
  * @param user_data [in] given to function.
  * @param destroy [in] nullable; called with user_data when the trainer is gone, or when this call fails.

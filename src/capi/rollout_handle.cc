@@ -18,7 +18,7 @@ class HostReward final : public reward::Reward {
   reward::Rewards score(const reward::RewardBatch& batch) override {
     const auto rollout =
         std::make_shared<run::HostRollout>(std::string(batch.moment.mode), batch.moment.step, rows_of(batch));
-    const std::string which = fmt::format("the host's reward {}", name_);
+    const std::string which = fmt::format("the reward {}", name_);
     function_->call(which, rollout, seconds_);
     metrics_ = rollout->metrics();
     extras_ = rollout->extras();

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
+#include "cli/command_rewards.h"
 #include "cli/commands.h"
 #include "cli/completions_table.h"
 #include "cli/open_runtime.h"
@@ -109,9 +110,11 @@ void keep(const Trainer& trainer, const Config& config) {
   }
 }
 
-// Returns whether a row that cannot be read ended training, which must not cost the steps already done.
+// Returns whether a row that cannot be read or a reward that failed ended training, which must not cost the
+// steps already done.
 bool keeps_after(trl_status status, const Trainer& trainer, int64_t begun_at) {
-  return (status == TRL_E_FORMAT || status == TRL_E_IO || status == TRL_E_NOT_FOUND) &&
+  return (status == TRL_E_FORMAT || status == TRL_E_IO || status == TRL_E_NOT_FOUND ||
+          status == TRL_E_CALLBACK) &&
          global_step(trainer) > begun_at;
 }
 
@@ -185,6 +188,7 @@ int run_command(const std::string& command, const std::string& method, const std
   open_rows(config, runtime, train, eval);
   check(trl_trainer_create(runtime.get(), config.get(), train.get(), eval.get(), trainer.out(), error.out()),
         error);
+  const CommandRewards programs(config, trainer);
   clear_line();
 
   const std::string output = get(config, "output_dir");

@@ -144,8 +144,35 @@ std::string canonical_sets(const Option& option, std::string_view key, std::stri
   return sets.dump();
 }
 
+constexpr std::string_view kCalls = "NAME(argument=value)";
+
+// Returns the words of a text, whose parentheses hold what they hold. A command line is the whole text.
+std::vector<std::string> words_of_calls(std::string_view text) {
+  if (text.find("command:") != text.npos) return {std::string(text)};
+  std::vector<std::string> words(1);
+  int depth = 0;
+  for (const char c : text) {
+    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    if (depth > 0 || (c != ' ' && c != ','))
+      words.back() += c;
+    else if (!words.back().empty())
+      words.emplace_back();
+  }
+  if (words.back().empty()) words.pop_back();
+  return words;
+}
+
+std::string canonical_calls(const Option& option, std::string_view key, std::string_view text) {
+  if (!text.starts_with('[')) return base::Json(words_of_calls(text)).dump();
+  const base::Json list = list_of(option, key, text);
+  for (const base::Json& item : list)
+    if (!item.is_string()) fail_value(option, key, text, {}, as_text(item));
+  return list.dump();
+}
+
 std::string canonical_list(const Option& option, std::string_view key, std::string_view text) {
   if (option.accepted == kOptionSets) return canonical_sets(option, key, text);
+  if (option.accepted == kCalls) return canonical_calls(option, key, text);
   const bool path = option.accepted == "path";
   base::Json items = base::Json::array();
   if (text.starts_with('{')) fail_value(option, key, text);

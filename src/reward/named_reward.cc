@@ -138,11 +138,12 @@ constexpr std::array kBuiltIns = {
   for (const BuiltIn& built_in : kBuiltIns) names.push_back(built_in.name);
   const std::string_view near = base::nearest(call.name, names);
   const bool path = call.name.find('.') != std::string::npos;
-  fail_key(
-      "reward_funcs",
-      "reward_funcs: '{}' is {}{}; give one of {}; a host adds functions of its own (trl_trainer_add_reward)",
-      call.text, path ? "a path of Python, which is not run here" : "unknown",
-      near.empty() ? std::string() : fmt::format("; did you mean {}?", near), base::join(names));
+  fail_key("reward_funcs",
+           "reward_funcs: '{}' is {}{}; give one of {}; a program of your own is command:LINE for the trl "
+           "command, "
+           "and a host adds functions (trl_trainer_add_reward)",
+           call.text, path ? "a path of Python, which is not run here" : "unknown",
+           near.empty() ? std::string() : fmt::format("; did you mean {}?", near), base::join(names));
 }
 
 }  // namespace

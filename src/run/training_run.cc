@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/json/json.h"
+#include "config/completion_records.h"
 #include "config/data_arguments.h"
 #include "config/lora_config.h"
 #include "data/tokenizer/open_tokenizer.h"
@@ -74,6 +75,7 @@ void refuse_combinations(const config::Config& config, const config::TrainingArg
              "safetensors, or leave it out");
   }
   read_sample_prompts(config::sample_arguments(config));
+  config::completion_records(config, arguments.online);
   refuse_tokens_beside_adapter(config);
 }
 

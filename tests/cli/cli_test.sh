@@ -470,6 +470,38 @@ case_grpo_prints_completions() {
   run 2 "${grpo[@]}" --log_completions_hub_repo me/c; says err "log_completions_hub_repo"; says err "uses no network"
   run 0 "${grpo[@]}" --reward_funcs think_format_reward --num_completions_to_print 3; says err "has an effect only with log_completions: true"
 }
+# scores LINES: a program that answers each request with one of the lines, in turn, and with the last one from then on
+scores() {
+  { echo '#!/bin/sh'; echo 'n=0; while read -r line; do printf "%s\n" "$line" >>asked; n=$((n + 1))'
+    echo "sed -n \"\$n{p;q};\\\$p\" answers; done; echo ended >>asked"; } >score.sh
+  chmod +x score.sh; printf '%s\n' "$@" >answers; rm -f asked
+}
+case_grpo_takes_rewards_of_a_program() {
+  prompts; scores '[1, 2, null, 4]' '{"rewards": [4, 3, 2, 1], "metrics": {"mine": 7}}'
+  run 0 "${grpo[@]}" --reward_funcs "command:./score.sh an 'argument'" think_format_reward --reward_weights 2 0
+  says out '"rewards/score.sh/mean": 2.33333333'; says out '"reward": 3.5'; says out '"mine": 7'; says out '"reward": 5,'
+  [ "$(wc -l <asked)" -eq 3 ] && says asked ended || die "one program for the run"
+  says asked '{"mode":"train","step":0,"prompts":["'; says asked '"completion_ids":[['; says asked '"columns":{}'
+  printf 'reward_funcs:\n- think_format_reward\n- "points=command:./score.sh"\n' >r.yaml
+  run 0 "${grpo[@]}" --config r.yaml --reward_weights 0 1; says out '"rewards/points/mean": 2.33333333'; says out '"reward": 1.75'
+  run 2 "${grpo[@]}" --reward_funcs command:; says err "the command is missing"
+  run 2 "${grpo[@]}" --reward_funcs my.module.reward; says err "command:LINE"
+  run 2 "${grpo[@]}" --reward_funcs "command:./score.sh" "command:./score.sh 2"; says err "two rewards are called score.sh"
+}
+case_a_program_that_fails_is_named() {
+  prompts; local line="command:./score.sh"
+  scores '[1, 2]'; run 1 "${grpo[@]}" --reward_funcs "$line"; says err "command './score.sh', line 1 of its output: it has 2 rewards for 4 completions"
+  scores '[1, 2, 3, "x"]'; run 1 "${grpo[@]}" --reward_funcs "$line"; says err 'reward 3: "x" is not a number'
+  scores 'hm'; run 1 "${grpo[@]}" --reward_funcs "$line"; says err "it is not JSON: hm"
+  scores '{"error": "no key"}'; run 1 "${grpo[@]}" --reward_funcs "$line"; says err 'it failed: "no key"'
+  run 1 "${grpo[@]}" --reward_funcs "command:echo to stderr >&2; exit 3"; says err "to stderr"; says err "it ended with exit code 3 before it answered"
+  run 1 "${grpo[@]}" --reward_funcs "slow=command:sleep 60" --reward_timeout 0.2; says err "the reward slow did not answer within reward_timeout"
+  [ ! -e model/checkpoint-1 ] || die "nothing was done"
+  scores '[1, 2, 3, 4]' '[1, 2, 3, {"error": "bad"}]'
+  run 1 "${grpo[@]}" --reward_funcs "$line"; says err 'line 2 of its output: reward 3: "bad"'; says err "--resume_from_checkpoint model/checkpoint-1"
+  run 0 "${grpo[@]}" --overwrite_output_dir --reward_funcs "$line" --on_reward_error none; says err 'reward 3 is none: "bad"'; says out '"rewards/score.sh/mean": 2,'
+  run 0 "${grpo[@]}" --overwrite_output_dir --reward_funcs "command:exit 3" think_format_reward --on_reward_error none; says err "exit counts as none for 4 completions"
+}
 case_flags_win_over_the_file() {
   cat >c.yaml <<Y
 model_name_or_path: $model

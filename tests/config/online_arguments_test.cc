@@ -1,5 +1,6 @@
 // What the trainers that write completions read of a configuration, and what of it contradicts itself.
 #include "config/online_arguments.h"
+#include "config/completion_records.h"
 
 #include <gtest/gtest.h>
 
@@ -154,6 +155,13 @@ TEST(OnlineArguments, ReadModelsAndLists) {
                       {"chat_template_kwargs", "{enable_thinking: false}"}});
   EXPECT_EQ(grpo.reward_funcs,
             (std::vector<std::string>{"accuracy_reward", "get_cosine_scaled_reward(max_len=9)"}));
+  for (const char* words : {"accuracy_reward get_cosine_scaled_reward(max_len=9, max_value_wrong=0)",
+                            "accuracy_reward,get_cosine_scaled_reward(max_len=9, max_value_wrong=0)"})
+    EXPECT_EQ(online("grpo", {{"reward_funcs", words}}).reward_funcs,
+              (std::vector<std::string>{"accuracy_reward",
+                                        "get_cosine_scaled_reward(max_len=9, max_value_wrong=0)"}));
+  const std::vector<std::string> command = {"points=command:./score.sh a, b"};
+  EXPECT_EQ(online("grpo", {{"reward_funcs", command[0]}}).reward_funcs, command);
   EXPECT_EQ(grpo.reward_weights, (std::vector<double>{1, 0.5}));
   EXPECT_EQ(grpo.chat_template_kwargs, R"({"enable_thinking":false})");
   EXPECT_EQ(online("rloo", {{"reward_clip_range", "[-1, 2.5]"}}).reward_clip_range, (std::pair{-1.0, 2.5}));
@@ -164,6 +172,20 @@ TEST(OnlineArguments, ReadModelsAndLists) {
             R"({"beta":[0.5,0.25],"method":"online_dpo"})");
   EXPECT_EQ(online("gkd", {{"teacher_model_init_kwargs", "{dtype: bfloat16}"}}).teacher_dtype, "bfloat16");
   EXPECT_EQ(online("gkd", {{"dtype", "auto"}}).teacher_dtype, "auto");
+}
+
+TEST(OnlineArguments, NumbersOfPassAtKFitTheGenerations) {
+  const auto read = [](const char* numbers) {
+    const Config config = config_of("grpo", {{"eval_pass_at_k", numbers}, {"num_generations_eval", "4"}});
+    return completion_records(config, online_arguments(config)).pass_at_k;
+  };
+  EXPECT_EQ(read("[1, 4]"), (std::vector<int64_t>{1, 4}));
+  EXPECT_EQ(read("2"), (std::vector<int64_t>{2}));
+  EXPECT_EQ(read("null"), (std::vector<int64_t>{}));
+  for (const char* numbers : {"5", "[1, 0]", "[one]"})
+    EXPECT_NE(
+        refusal_of([&] { read(numbers); }).find("give integers from 1 to num_generations_eval, which is 4"),
+        std::string::npos);
 }
 
 TEST(OnlineArguments, RowsAreNotCutAsThoseOfPreferences) {

@@ -49,12 +49,13 @@ TEST(NamedReward, Arguments) {
 }
 
 TEST(NamedReward, RefusesOtherNames) {
-  EXPECT_EQ(refusal("my_lib.rewards.custom"),
-            "reward_funcs: 'my_lib.rewards.custom' is a path of Python, which is not run here; give one of "
-            "accuracy_reward, get_cosine_scaled_reward, get_repetition_penalty_reward, "
-            "get_soft_overlong_punishment, "
-            "reasoning_accuracy_reward, think_format_reward; a host adds functions of its own "
-            "(trl_trainer_add_reward)");
+  EXPECT_EQ(
+      refusal("my_lib.rewards.custom"),
+      "reward_funcs: 'my_lib.rewards.custom' is a path of Python, which is not run here; give one of "
+      "accuracy_reward, get_cosine_scaled_reward, get_repetition_penalty_reward, "
+      "get_soft_overlong_punishment, "
+      "reasoning_accuracy_reward, think_format_reward; a program of your own is command:LINE for the trl "
+      "command, and a host adds functions (trl_trainer_add_reward)");
   EXPECT_NE(refusal("acuracy_reward").find("is unknown; did you mean accuracy_reward?; give one of"),
             std::string::npos);
   EXPECT_NE(refusal("nothing_like_it(a=1)").find("'nothing_like_it(a=1)' is unknown; give one of"),

@@ -43,7 +43,7 @@ void write_rows(const std::string& path, std::span<const base::Json> rows) {
 
 CompletionLog::CompletionLog(Environment& environment, const config::RunOptions& options)
     : environment_(environment),
-      options_(config::completion_records(options.config)),
+      options_(config::completion_records(options.config, options.arguments.online)),
       directory_(base::join_path(options.arguments.output_dir, "completions")),
       most_(static_cast<size_t>(options.arguments.online.generation_batch_size)),
       chance_(static_cast<uint64_t>(options.arguments.seed)) {}

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "reward/command_entry.h"
 #include "reward/named_reward.h"
 #include "run/rollout/reward_model.h"
 
@@ -35,6 +36,45 @@ const double* find_reward(const ReplayedRow& row, const std::string& name) {
 
 bool has_reward(std::span<const ReplayedRow> rows, const std::string& name) {
   return std::ranges::any_of(rows, [&](const ReplayedRow& row) { return find_reward(row, name) != nullptr; });
+}
+
+std::vector<double> from_file(std::span<const ReplayedRow> rows, const std::string& name) {
+  std::vector<double> column;
+  for (const ReplayedRow& row : rows) {
+    const double* const value = find_reward(row, name);
+    column.push_back(value == nullptr ? std::nan("") : *value);
+  }
+  return column;
+}
+
+// Holds the place of a program's rewards until the host adds them.
+class AwaitedReward final : public reward::Reward {
+ public:
+  AwaitedReward(std::string name, std::string spec) : name_(std::move(name)), spec_(std::move(spec)) {}
+  std::string_view name() const override { return name_; }
+  reward::Rewards score(const reward::RewardBatch&) override { refuse(); }
+  [[noreturn]] void refuse() const {
+    fail_key("reward_funcs",
+             "reward_funcs: '{}': the trl command runs programs, this library does not: a host adds the "
+             "reward {} itself (trl_trainer_add_reward)",
+             spec_, name_);
+  }
+
+ private:
+  const std::string name_, spec_;
+};
+
+std::unique_ptr<reward::Reward> reward_of(const std::string& spec) {
+  const auto command = reward::command_entry(spec);
+  if (!command) return reward::named_reward(spec);
+  if (command->line.empty())
+    fail_key("reward_funcs", "reward_funcs: '{}': the command is missing: give it, as in command:./score.sh",
+             spec);
+  return std::make_unique<AwaitedReward>(command->name, spec);
+}
+
+const AwaitedReward* awaited(const reward::Reward& function) {
+  return dynamic_cast<const AwaitedReward*>(&function);
 }
 
 }  // namespace
@@ -72,25 +112,36 @@ RewardFunctions::RewardFunctions(Environment& environment, const config::RunOpti
     : arguments_(options.arguments.online), log_(environment.log()) {
   if (replay != nullptr) replayed_ = replay->rewards();
   if (!arguments_.reward_model.empty()) add(open_reward_model(environment, options));
-  for (const std::string& spec : arguments_.reward_funcs) add(reward::named_reward(spec));
+  for (const std::string& spec : arguments_.reward_funcs) add(reward_of(spec));
   given_ = functions_.size();
 }
 
 RewardFunctions::~RewardFunctions() = default;
 
 void RewardFunctions::add(std::unique_ptr<reward::Reward> function) {
-  for (const auto& known : functions_)
-    if (known->name() == function->name())
-      fail_key("reward_funcs", "reward_funcs: two rewards are called {}: their metrics need different names",
-               function->name());
-  functions_.push_back(std::move(function));
+  const auto known = std::ranges::find(functions_, function->name(), &reward::Reward::name);
+  if (known == functions_.end()) return functions_.push_back(std::move(function));
+  if (awaited(**known) == nullptr || awaited(*function) != nullptr)
+    fail_key("reward_funcs", "reward_funcs: two rewards are called {}: their metrics need different names",
+             function->name());
+  *known = std::move(function);
+}
+
+std::vector<std::string> RewardFunctions::names() const {
+  std::vector<std::string> names;
+  for (const auto& function : functions_) names.emplace_back(function->name());
+  for (const std::string& name : replayed_)
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  return names;
 }
 
 void RewardFunctions::check() const {
-  int64_t others = std::ssize(functions_) - static_cast<int64_t>(given_);
-  for (const std::string& name : replayed_)
-    others += std::ranges::none_of(functions_, [&](const auto& own) { return own->name() == name; }) ? 1 : 0;
-  config::check_rewards(arguments_, others);
+  config::check_rewards(arguments_, std::ssize(names()) - static_cast<int64_t>(given_));
+  for (const auto& function : functions_) {
+    const AwaitedReward* const missing = awaited(*function);
+    if (missing != nullptr && std::ranges::find(replayed_, missing->name()) == replayed_.end())
+      missing->refuse();
+  }
 }
 
 // A function that fails ends the run, or with on_reward_error: none scores nothing.
@@ -128,29 +179,15 @@ engine::Rewards RewardFunctions::score(const Answers& answers, std::span<const R
   const size_t rows = answers.size();
   engine::Rewards out;
   extras_.clear();
+  out.names = names();
   std::vector<std::vector<double>> columns;
-  const auto from_file = [&](const std::string& name) {
-    std::vector<double>& column = columns.emplace_back();
-    for (const ReplayedRow& row : replayed) {
-      const double* const value = find_reward(row, name);
-      column.push_back(value == nullptr ? std::nan("") : *value);
-    }
-  };
-  for (const auto& function : functions_) {
-    const std::string name(function->name());
-    out.names.push_back(name);
-    if (has_reward(replayed, name))
-      from_file(name);
-    else
-      columns.push_back(scored(*function, answers, out));
+  for (size_t f = 0; f < out.names.size(); ++f) {
+    const std::string& name = out.names[f];
+    const bool of_file = f >= functions_.size() || has_reward(replayed, name);
+    columns.push_back(of_file ? from_file(replayed, name) : scored(*functions_[f], answers, out));
     if (columns.back().size() != rows)
       fail(Status::invalid_argument, "the reward {} gave {} values for {} completions", name,
            columns.back().size(), rows);
-  }
-  for (const std::string& name : replayed_) {
-    if (std::ranges::find(out.names, name) != out.names.end()) continue;
-    out.names.push_back(name);
-    from_file(name);
   }
   out.weights = arguments_.reward_weights;
   out.weights.resize(out.names.size(), 1.0);

@@ -45,10 +45,12 @@ class RewardFunctions {
   // from its file.
   RewardFunctions(Environment& environment, const config::RunOptions& options, const Replay* replay);
   ~RewardFunctions();
-  // Adds a function of the host, whose name is its metrics'. Throws Error(invalid_argument) for a name that
-  // is taken.
+  // Adds a function of the host, whose name is its metrics': where reward_funcs has an entry `command:` of
+  // that name, or after the others. Throws Error(invalid_config) for a name that is taken.
   void add(std::unique_ptr<reward::Reward> function);
-  // Throws Error(invalid_config) if there is no reward, or another number of weights.
+  std::vector<std::string> names() const;  // in the order of weights
+  // Throws Error(invalid_config) if there is no reward, or another number of weights, or no function for an
+  // entry.
   void check() const;
   // replayed: a row of the file for each completion, or empty.
   engine::Rewards score(const Answers& answers, std::span<const ReplayedRow> replayed);

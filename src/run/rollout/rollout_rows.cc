@@ -11,6 +11,7 @@ RolloutRows::RolloutRows(std::string_view mode, std::shared_ptr<Prompts> prompts
 int32_t RolloutRows::start_epoch(int64_t epoch, int64_t generation, engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
     parts_.rewards->check();
+    parts_.passes->check(parts_.rewards->names());
     if (parts_.log) parts_.log->start(mode_);
     prompts_->start(epoch, generation);
     return Status::ok;
@@ -77,6 +78,7 @@ int32_t RolloutRows::reward(std::span<const engine::Completion> completions, eng
     answers_.emplace(reward::Moment{mode_, step_}, prompts_->rows(), columns_, completions,
                      *parts_.tokenizer);
     *rewards = parts_.rewards->score(*answers_, replayed_);
+    if (mode_ == "eval") parts_.passes->add(*rewards, prompts_->generations(), prompts_->count());
     if (!written_) return Status::ok;
     const auto& metrics = written_->metrics();
     rewards->metrics.insert(rewards->metrics.end(), metrics.begin(), metrics.end());

@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "run/rollout/completion_log.h"
 #include "run/rollout/host_rollout.h"
+#include "run/rollout/pass_at_k.h"
 #include "run/rollout/prompts.h"
 #include "run/rollout/record.h"
 #include "run/rollout/rewards.h"
@@ -23,6 +24,7 @@ struct RolloutParts {
   std::unique_ptr<Record> record;
   std::unique_ptr<CompletionLog> log;
   std::unique_ptr<RewardFunctions> rewards;
+  std::unique_ptr<PassAtK> passes;
   std::shared_ptr<Tokenizer> tokenizer;
   std::map<std::string, int64_t> made = {};  // generations so far, by mode
   // Has the host write the completions; empty: it does not. Throws Error(callback).

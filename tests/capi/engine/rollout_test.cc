@@ -162,6 +162,63 @@ TEST(Rollouts, NamesOfRewardsDiffer) {
   EXPECT_TRUE(run.error.names("two rewards are called points")) << run.error.message();
 }
 
+TEST(Rollouts, AFunctionTakesThePlaceOfACommand) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const Settings command = {{"reward_funcs", "[\"points=command:./points --all\", think_format_reward]"},
+                            {"reward_weights", "[3, 0]"},
+                            {"max_steps", "1"}};
+  Rewarded run(grpo(scratch / "out", command), reward_all);
+  ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
+  const Json record = run.last()[0];
+  EXPECT_NEAR(record["reward"].get<double>(), 3 * record["rewards/points/mean"].get<double>(), 1e-6);
+
+  const host::Dataset rows = host::rows(kPrompts);
+  const host::Trainer alone = host::trainer(grpo(scratch / "alone", command), rows.get());
+  Error error;
+  EXPECT_EQ(trl_trainer_train(alone.get(), nullptr, nullptr, error), TRL_E_INVALID_CONFIG);
+  EXPECT_TRUE(error.names("'points=command:./points --all': the trl command runs programs"))
+      << error.message();
+}
+
+// Five prompts in batches of two: the mean over batches is that over prompts.
+TEST(Rollouts, EvaluationsEstimatePassAtK) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  std::string prompts;
+  for (int right = 0; right < 5; ++right)
+    prompts += Json({{"prompt", "Name a planet:"}, {"right", right}}).dump() + "\n";
+  // Of the four completions of prompt i, i are right.
+  const auto reward = [](trl_rollout* rollout) {
+    std::map<int64_t, int> made;
+    for (size_t i = 0; i < trl_rollout_count(rollout); ++i) {
+      const Json row = row_of(rollout, i);
+      const bool right = row["mode"] == "eval" && made[row["row"]]++ < row["columns"]["right"];
+      trl_rollout_set_reward(rollout, i, right ? 1 : 0.5, nullptr);
+    }
+    return int32_t{TRL_OK};
+  };
+  const Settings passes = {{"eval_pass_at_k", "[1, 2, 4]"},     {"num_generations_eval", "4"},
+                           {"per_device_eval_batch_size", "8"}, {"max_steps", "1"},
+                           {"eval_strategy", "steps"},          {"eval_steps", "1"}};
+  Rewarded run(grpo(scratch / "out", passes), reward, kPrompts, prompts.c_str());
+  ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
+  const Json record = run.last()[1];
+  EXPECT_NEAR(record["eval_pass_at_k/1"].get<double>(), (0 + 0.25 + 0.5 + 0.75 + 1) / 5, 1e-9);
+  EXPECT_NEAR(record["eval_pass_at_k/2"].get<double>(), (0 + 3 / 6.0 + 5 / 6.0 + 1 + 1) / 5, 1e-9);
+  EXPECT_NEAR(record["eval_pass_at_k/4"].get<double>(), 4 / 5.0, 1e-9);
+  EXPECT_FALSE(run.last()[0].contains("pass_at_k/1"));
+
+  const Settings two = host::with(passes, {{"reward_funcs", "think_format_reward"}});
+  Rewarded unnamed(grpo(scratch / "unnamed", two), reward, kPrompts, prompts.c_str());
+  EXPECT_EQ(unnamed.train(), TRL_E_INVALID_CONFIG);
+  EXPECT_TRUE(unnamed.error.names("give one of think_format_reward, points")) << unnamed.error.message();
+  Rewarded named(grpo(scratch / "named", host::with(two, {{"eval_pass_reward", "points"}})), reward, kPrompts,
+                 prompts.c_str());
+  ASSERT_EQ(named.train(), TRL_OK) << named.error.message();
+  EXPECT_EQ(named.last()[1]["eval_pass_at_k/2"], record["eval_pass_at_k/2"]);
+}
+
 TEST(Rollouts, OtherMethodsHaveNoUseForThem) {
   NEED_MODEL();
   const host::Scratch scratch;

@@ -1,0 +1,180 @@
+#include "cli/command_rewards.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+
+#include "cli/child.h"
+#include "cli/progress.h"
+#include "reward/command_entry.h"
+
+namespace trl::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Returns what the program is asked, an object of lists by completion.
+Json request_of(const trl_rollout* rollout) {
+  Json request, columns = Json::object();
+  const size_t count = trl_rollout_count(rollout);
+  for (size_t i = 0; i < count; ++i) {
+    Error error;
+    const char* text = nullptr;
+    check(trl_rollout_get(rollout, i, &text, error.out()), error);
+    const Json row = Json::parse(text);
+    if (i == 0) request = {{"mode", row["mode"]}, {"step", row["step"]}};
+    request["prompts"].push_back(row["prompt"]);
+    request["completions"].push_back(row["completion"]);
+    request["completion_ids"].push_back(row["completion_ids"]);
+    for (const auto& [name, value] : row["columns"].items()) {
+      if (!columns.contains(name)) columns[name] = std::vector<Json>(count);
+      columns[name][i] = value;
+    }
+  }
+  request["columns"] = std::move(columns);
+  return request;
+}
+
+template <class... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
+  throw std::runtime_error(fmt::format(text, std::forward<Args>(args)...));
+}
+
+// Returns the list of an answer: the answer itself, or its member rewards.
+Json rewards_of(const Json& answer, size_t count) {
+  if (answer.is_object() && answer.contains("error")) refuse("it failed: {}", answer["error"].dump());
+  const Json rewards = answer.is_object() ? answer.value("rewards", Json()) : answer;
+  if (!rewards.is_array())
+    refuse("it is not a list of rewards, nor an object with rewards, a list, or with error, a text");
+  if (rewards.size() != count)
+    refuse("it has {} rewards for {} completions: give one for each, null for none", rewards.size(), count);
+  return rewards;
+}
+
+void set_reward(trl_rollout* rollout, size_t index, double reward) {
+  Error error;
+  check(trl_rollout_set_reward(rollout, index, reward, error.out()), error);
+}
+
+void log_metrics(trl_rollout* rollout, const Json& answer) {
+  if (!answer.is_object() || !answer.contains("metrics")) return;
+  if (!answer["metrics"].is_object()) refuse("metrics: give an object of numbers");
+  for (const auto& [name, value] : answer["metrics"].items()) {
+    if (!value.is_number()) refuse("metrics: {}: {} is not a number", name, value.dump());
+    Error error;
+    check(trl_rollout_log(rollout, name.c_str(), value.get<double>(), error.out()), error);
+  }
+}
+
+}  // namespace
+
+// A program, which answers on a thread: the trainer waits as long as reward_timeout says.
+class CommandReward {
+ public:
+  CommandReward(std::string line, bool forgives) : line_(std::move(line)), forgives_(forgives) {}
+  ~CommandReward() { stop_waiting(); }
+
+  static int32_t call(void* self, trl_rollout* rollout) {
+    static_cast<CommandReward*>(self)->begin(rollout);
+    return TRL_LATER;
+  }
+
+ private:
+  // A program that did not answer in time is stopped: its answer would be taken for the next one.
+  void stop_waiting() {
+    if (!thread_.joinable()) return;
+    if (waiting_) child_->stop();
+    thread_.join();
+  }
+
+  void begin(trl_rollout* rollout) {
+    stop_waiting();
+    if (failed_) child_.reset();
+    failed_ = false;
+    try {
+      if (!child_) {
+        child_.emplace(line_);
+        answered_ = 0;
+      }
+      waiting_ = true;
+      thread_ =
+          std::thread([this, rollout, request = request_of(rollout).dump()] { answer(rollout, request); });
+    } catch (const std::exception& error) {
+      waiting_ = false;
+      finish(rollout, fmt::format("command '{}': {}", line_, error.what()));
+    }
+  }
+
+  void answer(trl_rollout* rollout, const std::string& request) {
+    std::string failure;
+    try {
+      const std::string line = child_->ask(request);
+      waiting_ = false;
+      ++answered_;
+      take(rollout, line);
+    } catch (const std::exception& error) {
+      failed_ = waiting_.exchange(false);
+      failure = fmt::format("command '{}'{}: {}", line_,
+                            failed_ ? "" : fmt::format(", line {} of its output", answered_), error.what());
+    }
+    finish(rollout, failure);
+  }
+
+  void take(trl_rollout* rollout, const std::string& line) const {
+    const Json answer = Json::parse(line, nullptr, false);
+    if (answer.is_discarded()) refuse("it is not JSON: {}", line.substr(0, 60));
+    const Json rewards = rewards_of(answer, trl_rollout_count(rollout));
+    for (size_t i = 0; i < rewards.size(); ++i) {
+      const Json& reward = rewards[i];
+      const bool is_error = reward.is_object() && reward.contains("error");
+      if (!is_error && !reward.is_null() && !reward.is_number())
+        refuse("reward {}: {} is not a number, null, or an object with error", i, reward.dump());
+      if (is_error && !forgives_) refuse("reward {}: {}", i, reward["error"].dump());
+      if (is_error) warn(i, reward["error"].dump());
+      set_reward(rollout, i, reward.is_number() ? reward.get<double>() : std::nan(""));
+    }
+    log_metrics(rollout, answer);
+  }
+
+  void warn(size_t index, const std::string& why) const {
+    clear_line();
+    spdlog::warn("on_reward_error: none: command '{}', line {} of its output: reward {} is none: {}", line_,
+                 answered_, index, why);
+  }
+
+  static void finish(trl_rollout* rollout, const std::string& failure) {
+    trl_rollout_finish(rollout, failure.empty() ? nullptr : failure.c_str(), nullptr);
+  }
+
+  const std::string line_;
+  const bool forgives_;  // on_reward_error: none
+  std::optional<Child> child_;
+  std::thread thread_;
+  std::atomic<bool> waiting_ = false;
+  bool failed_ = false;  // the program did not answer; the next call starts it anew
+  int64_t answered_ = 0;
+};
+
+CommandRewards::CommandRewards(const Config& config, const Trainer& trainer) {
+  const std::string entries = get(config, "reward_funcs");
+  const bool forgives = get(config, "on_reward_error") == "none";
+  for (const Json& entry : entries.empty() ? Json::array() : Json::parse(entries)) {
+    const auto command = reward::command_entry(entry.get<std::string>());
+    if (!command) continue;
+    rewards_.push_back(std::make_unique<CommandReward>(command->line, forgives));
+    Error error;
+    check(trl_trainer_add_reward(trainer.get(), command->name.c_str(), CommandReward::call,
+                                 rewards_.back().get(), nullptr, error.out()),
+          error);
+  }
+}
+
+CommandRewards::~CommandRewards() = default;
+
+}  // namespace trl::cli
