@@ -82,6 +82,7 @@ telemetry::RecordTo record_to(engine::Host& host, const config::Config& config,
                             facts_of(config, arguments, spec),
                             options_of(config)};
   if (config.get_text("sample_prompts")) to.samples = telemetry::samples_path(arguments.output_dir);
+  if (spec.rollouts != nullptr) to.scored = telemetry::scored_path(arguments.output_dir);
   if (spec.prediction != nullptr && spec.prediction->peak > 0)
     to.memory = [&host, predicted = spec.prediction] { return memory_facts(host, *predicted); };
   return to;

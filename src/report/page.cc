@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 
+#include "base/text/number.h"
 #include "report/chart.h"
 
 namespace trl::report {
@@ -11,6 +14,7 @@ namespace trl::report {
 namespace {
 
 constexpr size_t kShown = 200;
+constexpr size_t kBest = 3, kWorst = 3;  // completions
 
 // Replaces control characters other than line ends and tabs, which HTML does not allow.
 std::string shown_html(std::string text) {
@@ -84,6 +88,25 @@ std::string samples_section(const std::vector<telemetry::Sample>& samples) {
   if (shown.size() < samples.size())
     out += fmt::format("<p>The newest {} of {}; samples.jsonl has all.</p>", shown.size(), samples.size());
   return out + "</section>\n";
+}
+
+std::string scored_section(std::vector<telemetry::ScoredCompletion> completions) {
+  using telemetry::ScoredCompletion;
+  std::erase_if(completions, [](const ScoredCompletion& one) { return std::isnan(one.reward); });
+  if (completions.empty()) return {};
+  std::ranges::stable_sort(completions, std::greater(), &ScoredCompletion::reward);
+  std::string out = fmt::format(
+      "<section class=\"card samples\"><h2>Best and worst completions of step {}</h2><table>\n"
+      "<tr><th>reward</th><th>prompt</th><th>completion</th></tr>\n",
+      completions.front().step);
+  for (size_t i = 0; i < completions.size(); ++i) {
+    if (i >= kBest && i + kWorst < completions.size()) continue;
+    const ScoredCompletion& one = completions[i];
+    out += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", base::short_number(one.reward),
+                       shown_html(telemetry::prompt_text(one.prompt)),
+                       shown_html(telemetry::prompt_text(one.completion)));
+  }
+  return out + "</table></section>\n";
 }
 
 }  // namespace trl::report

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "telemetry/recorder.h"
+#include "telemetry/scored.h"
 
 namespace trl::report {
 
@@ -17,6 +18,10 @@ std::string html_numbers(const telemetry::Facts& numbers);  // {label, number}: 
 
 // Returns a table of the samples of a run, the newest step first; empty if there are no samples.
 std::string samples_section(const std::vector<telemetry::Sample>& samples);
+
+// Returns a table of the completions with the highest and with the lowest rewards; empty if none has a
+// reward.
+std::string scored_section(std::vector<telemetry::ScoredCompletion> completions);
 
 // Makes the recorder of report_to html: report.html in output_dir.
 std::unique_ptr<telemetry::Recorder> make_html(const telemetry::RecordTo& to);

@@ -47,6 +47,19 @@ const std::vector<ChartOf>& charts() {
       {"Gradient norm", {{"grad_norm"}}, true},
       {"Tokens per second", {{kThroughput}}, true},
       {"Token accuracy", {{"mean_token_accuracy"}}},
+      {"Standard deviation of rewards", {{"reward_std"}}, true},
+      {"Groups without spread, of 1", {{"frac_reward_zero_std"}}, true},
+      {"Tokens of completions",
+       {{"completions/mean_length", "mean"},
+        {"completions/min_length", "least"},
+        {"completions/max_length", "most"}},
+       true},
+      {"Tokens of completions that ended",
+       {{"completions/mean_terminated_length", "mean"},
+        {"completions/min_terminated_length", "least"},
+        {"completions/max_terminated_length", "most"}},
+       true},
+      {"Completions that were cut, of 1", {{"completions/clipped_ratio"}}, true},
       {"Rewards", {{"rewards/chosen", "chosen"}, {"rewards/rejected", "rejected"}}},
       {"Reward margin", {{"rewards/margins"}}},
       {"Reward accuracy", {{"rewards/accuracies"}}},
@@ -77,6 +90,13 @@ std::string_view without_eval(std::string_view metric) {
   return metric.starts_with(kEval) ? metric.substr(kEval.size()) : metric;
 }
 
+// Returns NAME of rewards/NAME and this ending; nullopt: the metric is another one.
+std::optional<std::string> reward_of(std::string_view metric, std::string_view ending) {
+  constexpr std::string_view kRewards = "rewards/";
+  if (!metric.starts_with(kRewards) || !metric.ends_with(ending)) return {};
+  return std::string(metric.substr(kRewards.size(), metric.size() - kRewards.size() - ending.size()));
+}
+
 // Returns the metrics that charts() does not name, in the order of their first appearance.
 std::vector<std::string> other_metrics(const std::vector<telemetry::Record>& history) {
   std::vector<std::string> others;
@@ -88,7 +108,7 @@ std::vector<std::string> other_metrics(const std::vector<telemetry::Record>& his
   for (const telemetry::Record& record : history) {
     for (const telemetry::Entry& entry : record.entries()) {
       const std::string_view metric = without_eval(entry.name);
-      if (has_no_chart(metric) || is_named(metric)) continue;
+      if (has_no_chart(metric) || is_named(metric) || reward_of(metric, "/std")) continue;
       if (std::ranges::find(others, metric) == others.end()) others.emplace_back(metric);
     }
   }
@@ -253,12 +273,22 @@ class Report final : public telemetry::Recorder {
     return out;
   }
 
+  // Returns the chart of a metric that charts() does not name. A reward's mean has that of its deviation,
+  // too.
+  Chart chart_of(const std::string& metric) const {
+    const std::optional<std::string> reward = reward_of(metric, "/mean");
+    if (!reward) return chart({metric, {{metric}}});
+    const std::string title = "Reward " + *reward, deviation = fmt::format("rewards/{}/std", *reward);
+    return chart({title, {{metric, "mean"}, {deviation, "deviation"}}});
+  }
+
   std::string page(std::string_view outcome, int reload_seconds) const {
     const std::vector<telemetry::Record>& history = state_.log_history;
     std::string out = numbers() + "<div class=\"charts\">\n";
     for (const ChartOf& of : charts()) out += card(chart(of));
-    for (const std::string& metric : other_metrics(history)) out += card(chart({metric, {{metric}}}));
+    for (const std::string& metric : other_metrics(history)) out += card(chart_of(metric));
     out += "</div>\n";
+    if (!to_.scored.empty()) out += scored_section(telemetry::read_scored(to_.scored));
     if (!to_.samples.empty()) out += samples_section(telemetry::read_samples(to_.samples));
     out += "<div class=\"tables\">\n" + table("Run", to_.facts) +
            table("Options that differ from their defaults", to_.options) +

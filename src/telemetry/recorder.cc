@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "telemetry/scored.h"
 
 namespace trl::telemetry {
 
@@ -107,20 +108,16 @@ std::string sample_line(const Sample& sample) {
 
 std::vector<Sample> read_samples(const std::string& path) {
   std::vector<Sample> samples;
-  if (!base::file_exists(path)) return samples;
-  const std::string text = base::read_file(path);
-  for (size_t at = 0, end; at < text.size(); at = end + 1) {
-    end = std::min(text.find('\n', at), text.size());
-    const base::Json line = base::Json::parse(text.substr(at, end - at), nullptr, false);
+  each_object(path, [&](const base::Json& line) {
     const auto is = [&](const char* name, auto check) {
-      return line.is_object() && line.contains(name) && (line[name].*check)();
+      return line.contains(name) && (line[name].*check)();
     };
     if (!is("step", &base::Json::is_number_integer) || !is("epoch", &base::Json::is_number) ||
         !is("completion", &base::Json::is_string) || !line.contains("prompt"))
-      continue;
+      return;
     samples.push_back({line["step"].get<int64_t>(), line["epoch"].get<double>(), line["prompt"],
                        line["completion"].get<std::string>()});
-  }
+  });
   return samples;
 }
 

@@ -53,6 +53,7 @@ struct RecordTo {
   // For the report: each term's predicted and measured bytes; or empty.
   std::function<Facts()> memory = {};
   std::string samples = {};  // for the report: the file of the run's samples, or empty
+  std::string scored = {};   // likewise of the last completions with rewards
 };
 
 std::unique_ptr<Recorder> make_csv(const std::string& output_dir);

@@ -136,6 +136,44 @@ TEST_F(RunPage, has_a_table_of_samples) {
   EXPECT_EQ(page().find("Samples"), std::string::npos);
 }
 
+TEST_F(RunPage, shows_what_completions_are_like) {
+  start({"html"});
+  for (int64_t step = 1; step <= 2; ++step) {
+    telemetry::Record record;
+    for (const char* name :
+         {"reward", "reward_std", "frac_reward_zero_std", "rewards/points/mean", "rewards/points/std",
+          "completions/mean_length", "completions/min_length", "completions/max_length"})
+      record.set(name, 0.5);
+    log(std::move(record), step);
+  }
+  recorders.reset();
+  const std::string page = base::read_file(path("report.html"));
+  for (const char* title : {"reward", "Standard deviation of rewards", "Groups without spread, of 1",
+                            "Reward points", "Tokens of completions"})
+    EXPECT_EQ(count_of(page, fmt::format("<h2>{}</h2>", title)), 1u) << title;
+  EXPECT_EQ(count_of(page, "<svg"), 5u);
+  EXPECT_EQ(page.find("Best and worst"), std::string::npos);
+}
+
+TEST(ScoredTable, has_the_best_and_the_worst) {
+  EXPECT_EQ(scored_section({}), "");
+  EXPECT_EQ(scored_section({{1, "a", "b", std::nan("")}}), "");
+  std::vector<telemetry::ScoredCompletion> all;
+  for (int i = 0; i < 9; ++i) all.push_back({4, "a", fmt::format("<{}>", i), (i % 2 == 0 ? 1.0 : -1.0) * i});
+  all.push_back({4, "a", base::Json::parse(R"([{"role": "assistant", "content": "c"}])"), 9});
+  const std::string section = scored_section(all);
+  EXPECT_NE(section.find("Best and worst completions of step 4"), std::string::npos);
+  size_t before = 0;
+  for (const char* row : {"<tr><td>9</td><td>a</td><td>assistant: c</td></tr>", "&lt;8&gt;", "&lt;6&gt;",
+                          "&lt;3&gt;", "&lt;5&gt;", "&lt;7&gt;"}) {
+    const size_t at = section.find(row);
+    ASSERT_NE(at, std::string::npos) << row;
+    EXPECT_GT(at, before) << row;
+    before = at;
+  }
+  EXPECT_EQ(count_of(section, "<tr>"), 7u);
+}
+
 TEST(SamplesTable, has_the_newest_of_many) {
   EXPECT_EQ(samples_section({}), "");
   std::vector<telemetry::Sample> samples;

@@ -1,12 +1,14 @@
-// samples.jsonl, read again.
+// samples.jsonl and last_completions.jsonl, read again.
 #include "telemetry/recorder.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "base/files/files.h"
+#include "telemetry/scored.h"
 
 namespace trl::telemetry {
 namespace {
@@ -37,6 +39,20 @@ TEST_F(SamplesFile, holds_an_object_a_line) {
   EXPECT_EQ(samples[0].prompt, "one");
   EXPECT_EQ(samples[1].prompt, kConversation);
   EXPECT_EQ(samples[1].completion, "three");
+}
+
+TEST_F(SamplesFile, so_does_that_of_the_last_completions) {
+  const std::string file = scored_path(directory);
+  EXPECT_TRUE(read_scored(file).empty());
+  base::write_file(file, scored_line({3, "one", "two", 0.5}) +
+                             scored_line({3, kConversation, kConversation, std::nan("")}) +
+                             "{\"step\": 3, \"prompt\": 1}\n{\"step\":");
+  const std::vector<ScoredCompletion> read = read_scored(file);
+  ASSERT_EQ(read.size(), 2u);
+  EXPECT_EQ(read[0].step, 3);
+  EXPECT_EQ(read[0].reward, 0.5);
+  EXPECT_EQ(read[1].completion, kConversation);
+  EXPECT_TRUE(std::isnan(read[1].reward));
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 #include "run/rollout/completion_log.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "base/error.h"
 #include "base/files/files.h"
 #include "io/arrow.h"
+#include "telemetry/scored.h"
 
 namespace trl::run {
 
@@ -44,7 +46,8 @@ void write_rows(const std::string& path, std::span<const base::Json> rows) {
 CompletionLog::CompletionLog(Environment& environment, const config::RunOptions& options)
     : environment_(environment),
       options_(config::completion_records(options.config, options.arguments.online)),
-      directory_(base::join_path(options.arguments.output_dir, "completions")),
+      reports_(std::ranges::find(options.arguments.report_to, "html") != options.arguments.report_to.end()),
+      output_dir_(options.arguments.output_dir),
       most_(static_cast<size_t>(options.arguments.online.generation_batch_size)),
       chance_(static_cast<uint64_t>(options.arguments.seed)) {}
 
@@ -54,8 +57,11 @@ void CompletionLog::start(std::string_view mode) {
 
 void CompletionLog::add(std::string_view mode, const Answers& answers, const engine::Rewards& rewards,
                         const reward::Columns& extras, std::span<const float> advantages) {
+  if (!options_.logged && !reports_) return;
+  if (reports_ && tables_.empty()) base::remove_tree(telemetry::scored_path(output_dir_));  // of another run
   Table& table = tables_[std::string(mode)];
   table.rewards = rewards.names;
+  table.weights = rewards.weights;
   table.extras = base::Json::array();
   for (const auto& [name, unused] : extras) table.extras.push_back(name);
   const size_t functions = rewards.names.size();
@@ -79,6 +85,8 @@ std::string CompletionLog::at_record(const engine::Event& event) {
   Table& table = found->second;
   table.written_at = event.step;
   for (base::Json& row : table.rows) row["step"] = event.step;
+  if (reports_ && mode == kTrain) write_for_report(table);
+  if (!options_.logged) return {};
   write(mode, table);
   const std::vector<base::Json> shown = to_show(table);
   if (shown.empty()) return {};
@@ -86,15 +94,36 @@ std::string CompletionLog::at_record(const engine::Event& event) {
       .dump();
 }
 
+template <class Body>
+void CompletionLog::try_to(std::string_view key, Body&& body) const {
+  try {
+    body();
+  } catch (const Error& error) {
+    environment_.log().warning("completions", "{}: {}; the run continues", key, error.message());
+  }
+}
+
 void CompletionLog::write(std::string_view mode, const Table& table) const {
   const std::string name =
       fmt::format("{}completions_{:05}.{}", mode == kEval ? "eval_" : "", table.written_at, kEnding);
-  try {
-    base::make_directories(directory_);
-    write_rows(base::join_path(directory_, name), table.rows);
-  } catch (const Error& error) {
-    environment_.log().warning("completions", "log_completions: {}; the run continues", error.message());
+  const std::string folder = base::join_path(output_dir_, "completions");
+  try_to("log_completions", [&] {
+    base::make_directories(folder);
+    write_rows(base::join_path(folder, name), table.rows);
+  });
+}
+
+void CompletionLog::write_for_report(const Table& table) const {
+  std::string lines;
+  for (const base::Json& row : table.rows) {
+    double sum = std::nan("");
+    for (size_t f = 0; f < table.weights.size(); ++f) {
+      const base::Json& reward = row[table.rewards[f].get_ref<const std::string&>()];
+      if (reward.is_number()) sum = (std::isnan(sum) ? 0 : sum) + table.weights[f] * reward.get<double>();
+    }
+    lines += telemetry::scored_line({table.written_at, row["prompt"], row["completion"], sum});
   }
+  try_to("report_to", [&] { base::replace_file(telemetry::scored_path(output_dir_), lines); });
 }
 
 // Draws as TRL does with `random`, which nothing else of a run draws from.

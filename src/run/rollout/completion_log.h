@@ -1,5 +1,5 @@
-// log_completions: the completions of the last generation, with rewards and advantages, at each record of a
-// run: all of them in a file, and some for people.
+// The completions of the last generation, with rewards and advantages, at each record of a run: for
+// log_completions all of them in a file, and some for people; and for the report of report_to.
 #pragma once
 #include <map>
 #include <span>
@@ -33,14 +33,19 @@ class CompletionLog {
   struct Table {
     base::Json rewards = base::Json::array(), extras = base::Json::array();  // names
     std::vector<base::Json> rows;                                            // objects with TRL's columns
+    std::vector<double> weights;                                             // of the rewards
     int64_t written_at = -1;                                                 // the step of the last file
   };
+  template <class Body>
+  void try_to(std::string_view key, Body&& body) const;  // a failure costs a warning
   void write(std::string_view mode, const Table& table) const;
+  void write_for_report(const Table& table) const;
   std::vector<base::Json> to_show(const Table& table);
 
   Environment& environment_;
   const config::CompletionRecords options_;
-  const std::string directory_;
+  const bool reports_;  // report_to html
+  const std::string output_dir_;
   const size_t most_;                                 // rows of a table
   std::map<std::string, Table, std::less<>> tables_;  // by mode
   base::PythonRandom chance_;

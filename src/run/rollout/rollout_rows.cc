@@ -12,7 +12,7 @@ int32_t RolloutRows::start_epoch(int64_t epoch, int64_t generation, engine::Erro
   return engine::answer(error, [&] {
     parts_.rewards->check();
     parts_.passes->check(parts_.rewards->names());
-    if (parts_.log) parts_.log->start(mode_);
+    parts_.log->start(mode_);
     prompts_->start(epoch, generation);
     return Status::ok;
   });
@@ -93,7 +93,7 @@ int32_t RolloutRows::scored(std::span<const engine::Completion> completions, con
     ++parts_.made[mode_];
     reward::Columns extras = parts_.rewards->extras();
     if (written_) extras.merge(written_->extras());
-    if (parts_.log) parts_.log->add(mode_, *answers_, rewards, extras, advantages);
+    parts_.log->add(mode_, *answers_, rewards, extras, advantages);
     answers_.reset();
     return Status::ok;
   });

@@ -18,7 +18,7 @@
 
 namespace trl::run {
 
-// The parts that training and evaluation share; the first three may be null.
+// The parts that training and evaluation share; the first two may be null.
 struct RolloutParts {
   std::unique_ptr<Replay> replay;
   std::unique_ptr<Record> record;

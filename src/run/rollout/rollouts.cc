@@ -19,7 +19,7 @@ RolloutParts parts_of(Environment& environment, const config::RunOptions& option
   if (!online.record_rollouts.empty()) parts.record = std::make_unique<Record>(online.record_rollouts);
   const config::CompletionRecords records = config::completion_records(options.config, online);
   parts.passes = std::make_unique<PassAtK>(records, online.num_generations_eval);
-  if (records.logged) parts.log = std::make_unique<CompletionLog>(environment, options);
+  parts.log = std::make_unique<CompletionLog>(environment, options);
   parts.rewards = std::make_unique<RewardFunctions>(environment, options, parts.replay.get());
   return parts;
 }

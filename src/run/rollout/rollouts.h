@@ -21,7 +21,7 @@ class Rollouts {
     parts_.host = std::move(host);
   }
   // Writes the completions of a record of the run, and returns those to show; empty: none.
-  std::string at_record(const engine::Event& event) { return parts_.log ? parts_.log->at_record(event) : ""; }
+  std::string at_record(const engine::Event& event) { return parts_.log->at_record(event); }
   // Returns the specification, which is valid while this lives. model: the one that is trained.
   const engine::RolloutSpec& spec(Environment& environment, engine::Model& model);
 

@@ -161,6 +161,23 @@ TEST(CompletionLog, AFileThatCannotBeWrittenCostsAWarning) {
   EXPECT_EQ(train(run).at("train").size(), 3u);
 }
 
+TEST(CompletionLog, TheReportHasTheBestAndTheWorst) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  host::write_file(scratch / "out/last_completions.jsonl", "{\"of\": \"another run\"}");
+  Rewarded run(grpo(scratch / "out", {{"report_to", "html"}, {"reward_weights", "[2]"}}), reward_all);
+  EXPECT_TRUE(train(run).empty());
+  const std::string page = host::read_file(scratch / "out/report.html");
+  EXPECT_NE(page.find("Best and worst completions of step 3"), std::string::npos);
+  EXPECT_NE(page.find("<h2>Reward points</h2>"), std::string::npos);
+  std::ifstream lines(scratch / "out/last_completions.jsonl");
+  double sum = 0;
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) sum += host::parse(line)["sum"].get<double>();
+  EXPECT_EQ(count, 4);
+  EXPECT_NEAR(sum / 4, run.last()[2]["reward"].get<double>(), 1e-6);
+}
+
 TEST(CompletionLog, WithoutTheKeyThereIsNone) {
   NEED_MODEL();
   const host::Scratch scratch;
