@@ -205,11 +205,16 @@ void describe_run(const CommandLine& line, const Config& config, bool all) {
   check_evaluation(config, eval);
   Tokenizer tokenizer;
   open_tokenizer(config, runtime, tokenizer);
+  const bool knows_batches = !config::find_method(line.trainer)->generates;  // before completions are written
+  const auto first_batch = [&](const Dataset& rows) {
+    const char* batch = nullptr;
+    check(trl_dataset_get_batch(rows.get(), tokenizer.get(), config.get(), 0, &batch, error.out()), error);
+    return Json::parse(batch);
+  };
+  Json batch = {{"rows", nullptr}};
+  if (knows_batches) batch = first_batch(train);
+  if (knows_batches && eval.get() != nullptr) first_batch(eval);
   const char* text = nullptr;
-  check(trl_dataset_get_batch(train.get(), tokenizer.get(), config.get(), 0, &text, error.out()), error);
-  const Json batch = Json::parse(text);
-  if (eval.get() != nullptr)
-    check(trl_dataset_get_batch(eval.get(), tokenizer.get(), config.get(), 0, &text, error.out()), error);
   check(trl_trainer_plan(runtime.get(), config.get(), train.get(), &text, nullptr, error.out()), error);
   const Json plan = Json::parse(text);
   print("\n");

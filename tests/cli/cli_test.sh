@@ -476,6 +476,9 @@ scores() {
     echo "sed -n \"\$n{p;q};\\\$p\" answers; done; echo ended >>asked"; } >score.sh
   chmod +x score.sh; printf '%s\n' "$@" >answers; rm -f asked
 }
+case_grpo_has_a_dry_run() {
+  prompts; run 0 "${grpo[@]}" --reward_funcs "command:./score.sh" --dry_run; says out 'reward_funcs: ["command:./score.sh"]'; says out "memory  "; [ ! -e model ] || die "a folder"
+}
 case_grpo_takes_rewards_of_a_program() {
   prompts; scores '[1, 2, null, 4]' '{"rewards": [4, 3, 2, 1], "metrics": {"mine": 7}}'
   run 0 "${grpo[@]}" --reward_funcs "command:./score.sh an 'argument'" think_format_reward --reward_weights 2 0
