@@ -91,7 +91,7 @@ Evaluator::Evaluator(std::shared_ptr<Runtime> runtime, const config::Config& con
   tokenizer_ = run::open_training_tokenizer(options_.config, from_, runtime_->log());
   prompts_ = run::sample_prompts(options_.config, *tokenizer_);
   if (!prompts_.empty()) request_ = run::sample_request(options_.config, *tokenizer_);
-  if (!reference.empty()) run::check_reference_tokens(reference, tokenizer_->get());
+  run::check_tokens_of_models(options_.arguments, tokenizer_->get());
   if (process().memory().limit() > 0) converts_ = planned(1, 1) <= free_bytes(0);
   check_limit(1, 1, 0);
   const int64_t before = process().memory().now();

@@ -31,6 +31,7 @@ struct MethodRow {
   bool reference_with_beta = false;   // it does so if beta is not 0
   bool generates = false;             // a step writes completions
   bool generates_window = false;      // those of all its micro-batches at once
+  bool episodes = false;              // a step makes several updates on its completions
   bool tempers = false;               // the loss divides logits by the temperature of the completions
   bool over_vocabulary = false;       // the loss of a token depends on all of its logits
   bool evaluates = true;              // it has a loss of evaluation rows

@@ -26,7 +26,7 @@ struct OnlineArguments : ReferenceArguments {
   // Sizes. A row is a completion; a generation is all rows that are written at once.
   int64_t num_generations = 1;       // rows of a prompt; Online DPO: 2
   int64_t num_generations_eval = 1;  // in evaluation
-  int64_t steps_per_generation = 1;  // micro-batches of a generation
+  int64_t steps_per_generation = 1;  // micro-batches of a generation; PPO: none has rows of two mini-batches
   int64_t generation_batch_size = 8;
   int64_t prompts_per_generation = 8;  // generation_batch_size / num_generations
   int64_t num_iterations = 1;          // passes over a generation; PPO: num_ppo_epochs
@@ -93,7 +93,7 @@ struct OnlineArguments : ReferenceArguments {
   int64_t num_sample_generations = 10;
   bool stops_at_eos = false;  // stop_token
   std::optional<int64_t> stop_token_id;
-  std::string value_model;  // a path; that of the reward model if none was given
+  std::string value_model;  // a path; that of the reward model if none was given; empty: the policy's
   bool whiten_rewards = false;
   double kl_coef = 0.05;
   KlEstimator kl_estimator = KlEstimator::k1;

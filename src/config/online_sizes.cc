@@ -64,7 +64,7 @@ void read_groups(const Config& config, int64_t rows, OnlineArguments& out) {
   }
 }
 
-void read_mini_batches(const Config& config, OnlineArguments& out) {
+void read_mini_batches(const Config& config, int64_t rows, OnlineArguments& out) {
   constexpr const char *kParts = "num_mini_batches", *kWhiten = "whiten_rewards";
   constexpr int64_t kFewest = 8;
   out.num_mini_batches = config.get_int(kParts);
@@ -75,6 +75,7 @@ void read_mini_batches(const Config& config, OnlineArguments& out) {
              divisors_near(out.generation_batch_size, out.num_mini_batches, 1));
   }
   out.mini_batch_size = out.generation_batch_size / out.num_mini_batches;
+  out.steps_per_generation = out.num_mini_batches * ((out.mini_batch_size + rows - 1) / rows);
   out.whiten_rewards = config.get_bool(kWhiten);
   if (out.whiten_rewards && out.mini_batch_size < kFewest) {
     fail_key(kWhiten,
@@ -100,8 +101,8 @@ void read_online_sizes(const Config& config, OnlineArguments& out) {
   out.prompts_per_generation = out.generation_batch_size / out.num_generations;
   if (config.has("num_iterations")) out.num_iterations = config.get_int("num_iterations");
   if (config.has("num_ppo_epochs")) out.num_iterations = config.get_int("num_ppo_epochs");
+  if (config.has("num_mini_batches")) read_mini_batches(config, rows, out);
   out.repeat_count = out.num_iterations * out.steps_per_generation;
-  if (config.has("num_mini_batches")) read_mini_batches(config, out);
 }
 
 void check_evaluation_size(const OnlineArguments& arguments, int64_t per_device_eval_batch_size) {

@@ -89,6 +89,13 @@ void check_frozen_layers(const Config& config, const TrainingArguments& out) {
 void check_backward_step(const Config& config, const TrainingArguments& out) {
   constexpr const char* kKey = "optimizer_in_backward";
   if (!out.optimizer_in_backward) return;
+  if (config.method().episodes) {
+    fail_key(
+        kKey,
+        "optimizer_in_backward: true updates each weight in one backward, and method {} trains two models "
+        "with a backward each: leave it out",
+        config.method().name);
+  }
   if (out.gradient_accumulation_steps > 1) {
     fail_key(kKey,
              "optimizer_in_backward: true updates each weight in the backward of one micro-batch, so "
@@ -245,6 +252,10 @@ std::string offload_directory(const TrainingArguments& arguments) {
 
 int64_t sequences_per_row(const TrainingArguments& arguments) {
   return arguments.method->sequences * (arguments.preference.exchanges ? 2 : 1);
+}
+
+int64_t micro_batches_per_step(const TrainingArguments& arguments) {
+  return arguments.method->episodes ? arguments.online.repeat_count : arguments.gradient_accumulation_steps;
 }
 
 }  // namespace trl::config

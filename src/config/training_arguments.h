@@ -160,6 +160,9 @@ std::string offload_directory(const TrainingArguments& arguments);
 // gets too.
 int64_t sequences_per_row(const TrainingArguments& arguments);
 
+// Returns the micro-batches of a step: gradient_accumulation_steps, or all that train on a generation.
+int64_t micro_batches_per_step(const TrainingArguments& arguments);
+
 // Converts logging_steps, warmup_steps and the like to updates: below 1 they are a share of max_steps,
 // rounded up; a step beyond 64 bits is never reached.
 int64_t update_count(double steps, int64_t max_steps);

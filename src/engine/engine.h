@@ -345,8 +345,9 @@ struct RolloutSpec {
 // Texts that a reward model scores.
 struct ScoreSpec {
   std::span<const std::span<const int32_t>> texts;
-  bool bf16 = false;  // products in bfloat16 over float32 weights, as in training
-  int64_t batch = 8;  // texts at a time
+  bool bf16 = false;    // products in bfloat16 over float32 weights, as in training
+  int64_t batch = 8;    // texts at a time
+  bool at_end = false;  // the last token has the score, even if it is the one that pads
 };
 
 // The parts that a save writes. model: with use_peft this is the adapter. merged: all weights, with the

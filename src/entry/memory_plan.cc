@@ -260,7 +260,11 @@ train::RunSteps steps_of(const engine::PlanSpec& spec) {
   config::TrainingArguments arguments = spec.options->arguments;
   if (const std::optional<int64_t> batches = spec.batches_per_epoch) {
     if (*batches == 0 && arguments.max_steps <= 0) arguments.max_steps = 1;
-    return train::run_steps(arguments, *batches != 0 ? *batches : SameBatch::kMany, 1);
+    const int64_t generations = *batches / config::micro_batches_per_step(arguments);
+    const int64_t rows =
+        arguments.method->episodes ? generations * arguments.online.generation_batch_size : 1;
+    return train::run_steps(arguments, *batches != 0 ? *batches : SameBatch::kMany,
+                            std::max<int64_t>(1, rows));
   }
   train::RunSteps steps;
   steps.max_steps = spec.steps;
@@ -322,7 +326,7 @@ void add_time(Rehearsed& run, const engine::PlanSpec& spec) {
   const kernels::Speed speed = kernels::probe(run.work);
   double seconds = speed.seconds + run.traffic / speed.bytes_per_second;
   if (run.left > 0) seconds += add_leaving(run, arguments);
-  const int64_t tokens = arguments.gradient_accumulation_steps * run.tokens;
+  const int64_t tokens = config::micro_batches_per_step(arguments) * run.tokens;
   const auto of_step = static_cast<double>(tokens);
   const double all = spec.tokens > 0 ? spec.tokens : of_step * static_cast<double>(spec.steps);
   run.plan.time = {tokens, seconds, of_step / seconds, spec.steps, all, all / of_step * seconds};

@@ -221,7 +221,8 @@ int32_t ModelObject::score(const engine::ScoreSpec& spec, float* scores, engine:
            "adapter that makes one of its model",
            source_.name());
     const at::ScalarType type = model_->compute(spec.bf16 ? at::kBFloat16 : at::kFloat);
-    const std::vector<float> all = train::scores(*model_, spec.texts, type, spec.batch);
+    const std::vector<float> all =
+        train::scores(*model_, spec.texts, type, spec.batch, spec.at_end ? -1 : train::padding_of(*model_));
     std::ranges::copy(all, scores);
   });
 }

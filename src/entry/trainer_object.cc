@@ -158,6 +158,7 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   setup.arguments.levers = spec.levers;
   setup.model = &model_.get();
   setup.source = model_.source();
+  setup.tokens = spec.tokens;
   if (spec.attention != nullptr)
     setup.attention = static_cast<const AttentionObject*>(spec.attention)->plugin();
   for (const std::string& change : model_.get().align_special_tokens(spec.tokens))

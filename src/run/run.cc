@@ -34,8 +34,7 @@ Run::Run(Environment& environment, config::Config config, const Rows& train, con
   tell_options();
   attention_ = open_attention(environment_, options_, model_.source);
   tokenizer_ = open_training_tokenizer(options_.config, model_, environment_.log());
-  if (const std::string& path = arguments.preference.reference; !path.empty())
-    check_reference_tokens(path, tokenizer_->get());
+  check_tokens_of_models(arguments, tokenizer_->get());
   prompts_ = sample_prompts(options_.config, *tokenizer_);
   if (!prompts_.empty()) sample_request_ = sample_request(options_.config, *tokenizer_);
   rows_ = prepare(environment_, options_.config, arguments, tokenizer_->get(), train, eval);

@@ -193,19 +193,29 @@ void check_reference(const std::string& path) {
   refuse_classifier(path);
 }
 
-void check_reference_tokens(const io::ModelSource& reference, const text::Tokenizer& trained) {
-  if (!brings_tokens(reference)) return;
-  const auto own = data::open_tokenizer(reference);
+void check_tokens(std::string_view key, const io::ModelSource& model, const text::Tokenizer& trained) {
+  if (!brings_tokens(model)) return;
+  const auto own = data::open_tokenizer(model);
   const auto size = static_cast<int32_t>(std::min(own->vocab_size(), trained.vocab_size()));
   for (int32_t id = 0; id < size; ++id) {
     const auto theirs = token_of(*own, id), ours = token_of(trained, id);
     if (!theirs || !ours || *theirs == *ours) continue;
-    fail_key(kReference,
+    fail_key(key,
              "{}: {} has another vocabulary than the model that is trained (token {} is {} there, and {} "
-             "here): give a reference with the same tokenizer",
-             kReference, reference.name(), id, base::Json(*own->id_to_token(id)).dump(),
+             "here): give a model with the same tokenizer",
+             key, model.name(), id, base::Json(*own->id_to_token(id)).dump(),
              base::Json(*trained.id_to_token(id)).dump());
   }
+}
+
+void check_tokens_of_models(const config::TrainingArguments& arguments, const text::Tokenizer& trained) {
+  if (const std::string& path = arguments.preference.reference; !path.empty())
+    check_tokens(kReference, path, trained);
+  if (!arguments.method->episodes) return;
+  const config::OnlineArguments& online = arguments.online;
+  if (!online.reward_model.empty()) check_tokens("reward_model_name_or_path", online.reward_model, trained);
+  if (!online.value_model.empty() && online.value_model != online.reward_model)
+    check_tokens("value_model_name_or_path", online.value_model, trained);
 }
 
 }  // namespace trl::run

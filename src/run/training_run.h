@@ -57,7 +57,10 @@ std::optional<std::string> output_path(const config::Config& config, const std::
 // Error(invalid_config) otherwise.
 void check_reference(const std::string& path);
 
-// Checks that each id is the same token in both. A reference without a tokenizer is not compared.
-void check_reference_tokens(const io::ModelSource& reference, const text::Tokenizer& trained);
+// Checks that each id is the same token in the model of an option and in the one that is trained. A model
+// without a tokenizer is not compared.
+void check_tokens(std::string_view key, const io::ModelSource& model, const text::Tokenizer& trained);
+// Does so for the models that a run reads beside the one that it trains.
+void check_tokens_of_models(const config::TrainingArguments& arguments, const text::Tokenizer& trained);
 
 }  // namespace trl::run

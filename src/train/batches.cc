@@ -40,10 +40,16 @@ std::string why_apart(const config::TrainingArguments& arguments, model::Model& 
 
 MicroBatch copied(const data::Batch& batch, int64_t vocab_size,
                   const std::optional<data::TreeLimits>& share) {
-  const std::optional<data::Batch> shared = share ? data::shared_beginnings(batch, *share) : std::nullopt;
+  const bool shares = share && batch.states.empty();  // the values of a state are of one row
+  const std::optional<data::Batch> shared = shares ? data::shared_beginnings(batch, *share) : std::nullopt;
   MicroBatch own = copy_batch(shared ? *shared : batch, vocab_size);
   own.shared_tokens = batch.tokens() - own.input_ids.numel();
   return own;
+}
+
+bool takes_trees(const config::TrainingArguments& arguments, model::Model& model,
+                 const kernels::AttentionPluginPtr& attention) {
+  return why_apart(arguments, model, attention).empty();
 }
 
 // A source with a state goes back to the window's beginning, where its state was asked.

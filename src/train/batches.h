@@ -59,6 +59,10 @@ class Batches {
   std::vector<MicroBatch> window_;
 };
 
+// Whether the run can compute segments that continue others.
+bool takes_trees(const config::TrainingArguments& arguments, model::Model& model,
+                 const kernels::AttentionPluginPtr& attention);
+
 // share_prefix: common beginnings of rows of a micro-batch are computed once. Returns the limits within which
 // a run shares beginnings; none: rows share nothing, for a reason that is logged unless it is share_prefix:
 // false. share_prefix: true in such a run is Error(invalid_config). log: may be null.

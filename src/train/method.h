@@ -48,6 +48,8 @@ class Method {
   virtual void begin_window() {}  // before the first forward of an update, also when it is tried again
   // Returns metrics of the update that is made, after its last micro-batch.
   virtual MethodMetrics update_metrics() const { return {}; }
+  // Returns metrics of a step from those of its micro-batches and updates.
+  virtual MethodMetrics step_metrics(std::span<const MethodMetrics>) const { return {}; }
   virtual void updated(int64_t /*step*/) {}  // called after this many updates
   // Returns the state that a checkpoint keeps of the method after this many updates. Writing to the tensors
   // loads it.
@@ -64,6 +66,7 @@ struct MethodContext {
   engine::BatchSource* train = nullptr;  // to compute on all rows before the first step
   engine::BatchSource* eval = nullptr;   // or null
   bool only_evaluates = false;           // no run: nothing is trained
+  engine::SpecialTokens tokens = {};     // of the tokenizer
 };
 
 // Makes the method of the configuration.

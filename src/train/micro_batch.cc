@@ -24,8 +24,9 @@ void check_count(std::string_view name, size_t have, int64_t want, std::string_v
 void check_tokens(const data::Batch& batch, int64_t vocab_size) {
   check_count("labels", batch.labels.size(), batch.tokens(), "tokens");
   check_count("position_ids", batch.position_ids.size(), batch.tokens(), "tokens");
-  for (const auto& [name, values] : batch.token_columns)
-    check_count(fmt::format("column '{}'", name), values.size(), batch.tokens(), "tokens");
+  for (const auto* columns : {&batch.token_columns, &batch.states})
+    for (const auto& [name, values] : *columns)
+      check_count(fmt::format("column '{}'", name), values.size(), batch.tokens(), "tokens");
   for (const int32_t id : batch.input_ids)
     if (id < 0 || id >= vocab_size)
       fail(Status::invalid_argument, "token id {} is not in the model's vocabulary [0, {})", id, vocab_size);

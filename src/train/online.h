@@ -1,6 +1,7 @@
 // The shared part of methods that learn from the policy's own completions, each token of which keeps its
-// log-probabilities when it was written (GRPO, RLOO, Online DPO).
+// log-probabilities when it was written (GRPO, RLOO, Online DPO, PPO).
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -29,14 +30,18 @@ class Online : public Method, public RolloutMethod {
   // compares: it has a reference.
   Online(const MethodContext& context, bool compares);
   const Causal& causal() const { return causal_; }
+  const config::TrainingArguments& all_arguments() const { return arguments_; }
   const config::OnlineArguments& arguments() const { return arguments_.online; }
+  // Runs rows of a rollout in parts; the body gets each part with the rollout's rows of its sequences.
+  using EachPart = std::function<void(const MicroBatch& part, std::span<const int64_t> rows)>;
+  void each_part(const Rollout& rollout, const EachPart& body) const;
   // Return log-probabilities of the tokens that count and of the padding, 0 for others; a part of the rows at
   // a time.
   TokenRows policy_log_probs(const Rollout& rollout) { return log_probs(rollout, *policy_); }
   TokenRows reference_log_probs(const Rollout& rollout);
   // The rewards of a rollout for their advantages; views of it.
   loss::Rewards rewards_of(const Rollout& rollout) const;
-  // Takes over advantages, and TRL's metrics of rewards.
+  // Takes over advantages, and TRL's metrics of lengths and rewards.
   void take(const loss::Advantages& advantages, Rollout& rollout) const;
 
  private:

@@ -98,7 +98,7 @@ const telemetry::Record& Records::send_step(const Learned& learned) {
   step_ = {};
   step_.set("loss", static_cast<double>(learned.loss));
   step_.set("grad_norm", learned.norm);
-  step_.set("learning_rate", now_.learning_rate);
+  write_rates(step_);
   if (learned.skipped) step_.set_integer("skipped_steps", 1);
   step_means_.write(step_, "");
   if (learned.shared_tokens > 0) step_.set_integer("shared_tokens", learned.shared_tokens);
@@ -107,6 +107,18 @@ const telemetry::Record& Records::send_step(const Learned& learned) {
   step_.set_integer("step", state_.global_step);
   emit(engine::EventKind::step, step_);
   return step_;
+}
+
+// Writes the learning rate; of a method of episodes also under the name that TRL gives it, and the
+// completions of the run so far, and of a second.
+void Records::write_rates(telemetry::Record& record) const {
+  record.set("learning_rate", now_.learning_rate);
+  if (!setup_.arguments.method->episodes) return;
+  const int64_t episodes = state_.global_step * setup_.arguments.online.generation_batch_size;
+  record.set("lr", now_.learning_rate);
+  record.set_integer("episode", episodes);
+  if (const double passed = seconds(); passed > 0)
+    record.set_integer("eps", static_cast<int64_t>(static_cast<double>(episodes) / passed));
 }
 
 void Records::log_training() {
@@ -120,7 +132,7 @@ void Records::log_training() {
     record.set("loss", decimals > 0 ? telemetry::round_decimals(loss, decimals) : loss);
     record.set("grad_norm", now_.grad_norm);
   }
-  record.set("learning_rate", now_.learning_rate);
+  write_rates(record);
   if (now_.skipped_since_log > 0) record.set_integer("skipped_steps", now_.skipped_since_log);
   now_.skipped_since_log = 0;
   now_.loss_logged += static_cast<double>(now_.loss_since_log);

@@ -26,7 +26,7 @@ Json Trainer::state_json() const {
   kept.epoch = batches_.epoch();
   kept.micro_batches_done = batches_.done_in_epoch();
   kept.micro_batches_per_epoch = steps_.batches_per_epoch;
-  kept.gradient_accumulation_steps = arguments().gradient_accumulation_steps;
+  kept.gradient_accumulation_steps = config::micro_batches_per_step(arguments());
   kept.evaluations = batches_.evaluations().done;
   kept.evaluations_before_epochs = batches_.evaluations().before;
   kept.seconds_before = records_.seconds();
@@ -117,7 +117,7 @@ bool Trainer::keeps_optimizer(const checkpoint::Checkpoint& from, const Json& be
 void Trainer::restore_position(std::string source_state) {
   batches_.set_evaluations({now_.evaluations, now_.evaluations_before_epochs});
   int64_t epoch = now_.epoch, done = now_.micro_batches_done;
-  const int64_t accumulation = arguments().gradient_accumulation_steps;
+  const int64_t accumulation = config::micro_batches_per_step(arguments());
   if (now_.micro_batches_per_epoch != steps_.batches_per_epoch ||
       now_.gradient_accumulation_steps != accumulation) {
     epoch = state_.global_step / steps_.updates_per_epoch;

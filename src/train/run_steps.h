@@ -16,9 +16,12 @@ struct RunSteps {
   int64_t logging_steps = 0;
   int64_t eval_steps = 0;
   int64_t save_steps = 0;
+  double epochs_per_step = 0;  // of a method of episodes, whose rows left over at the end of an epoch count
 
   // Returns the number of micro-batches of the update with this index in its epoch.
   int64_t window(int64_t update, int64_t accumulation) const;
+  // Returns the epochs done after `step` updates, the last of which ended with this micro-batch of an epoch.
+  double epochs(int64_t step, int64_t epoch, int64_t done_in_epoch) const;
 };
 
 // batches, rows: of one epoch; -1: not known, which needs max_steps. Throws Error(invalid_config).

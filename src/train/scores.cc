@@ -40,9 +40,8 @@ at::Tensor scores_at(const model::Output& output, const std::vector<int32_t>& ro
 }
 
 std::vector<float> scores(model::Model& model, std::span<const std::span<const int32_t>> texts,
-                          at::ScalarType compute, int64_t batch) {
+                          at::ScalarType compute, int64_t batch, int32_t padding) {
   const at::AutoGradMode without_graph(false);
-  const int32_t padding = padding_of(model);
   const auto all = std::ssize(texts);
   std::vector<float> scores;
   for (int64_t first = 0; first < all; first += batch) {

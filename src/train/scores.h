@@ -13,8 +13,9 @@ int32_t padding_of(const model::Model& model);
 // Scores these rows of hidden states: float32 [rows], on the host.
 at::Tensor scores_at(const model::Output& output, const std::vector<int32_t>& rows, at::ScalarType compute);
 
-// Scores each text with the adapter in use; at most `batch` texts go through the model at a time. No graph.
+// Scores each text at its last token that is not `padding`, with the adapter in use; at most `batch` texts go
+// through the model at a time. No graph.
 std::vector<float> scores(model::Model& model, std::span<const std::span<const int32_t>> texts,
-                          at::ScalarType compute, int64_t batch);
+                          at::ScalarType compute, int64_t batch, int32_t padding);
 
 }  // namespace trl::train

@@ -29,6 +29,7 @@ struct Setup {
   int64_t processes = 1, rank = 0;
   // The most tokens of a row; 0: not known.
   int64_t longest_row = 0;
+  engine::SpecialTokens tokens = {};    // of the tokenizer
   engine::EventSink* events = nullptr;  // or null
   // For every saved directory; outlive the trainer.
   std::vector<engine::NamedBytes> files;

@@ -46,14 +46,31 @@ void check_positions(const MicroBatch& batch, const model::ModelConfig& model) {
            positions, packed ? "no pack is longer" : "longer rows are cut");
 }
 
+// Joins the updates of a step: its loss is their mean.
+Learned joined(std::vector<Learned> updates) {
+  if (updates.size() == 1) return std::move(updates.front());
+  Learned all;
+  const auto count = static_cast<float>(updates.size());
+  for (Learned& own : updates) {
+    all.loss += own.loss / count;
+    for (const float loss : own.losses) all.losses.push_back(loss / count);
+    all.metrics.insert(all.metrics.end(), own.metrics.begin(), own.metrics.end());
+    all.shared_tokens += own.shared_tokens;
+    all.norm = own.norm;
+    all.skipped = own.skipped;
+  }
+  return all;
+}
+
 }  // namespace
 
 Stepper::Stepper(const Setup& setup)
     : setup_(setup),
       parameters_(setup.model->all_parameters()),
       int8_(int8_products(arguments(), *setup.model)),
-      method_(make_method(
-          {arguments(), *setup.model, setup.attention, setup.source, setup.log, setup.train, setup.eval})),
+      method_(make_method({arguments(), *setup.model, setup.attention, setup.source, setup.log, setup.train,
+                           setup.eval,
+                           /*only_evaluates=*/false, setup.tokens})),
       gradients_(add_others(parameters_, *method_), gradient_type(arguments())),
       optimizer_(optim::make_optimizer(parameters_, arguments())),
       share_(sharing_of(arguments(), *setup.model, setup.attention, setup.log)) {
@@ -73,9 +90,20 @@ kernels::Path Stepper::path() const {
 }
 
 Learned Stepper::step(std::span<const MicroBatch> window, const StepPlace& place) {
-  begin(window, place);
-  for (size_t i = 0; i < window.size() && accumulate(); ++i) continue;
-  return update();
+  while (first_ < std::ssize(window)) {
+    const auto rest = window.subspan(static_cast<size_t>(first_));
+    const auto last = std::ranges::find_if(rest, &MicroBatch::ends_update);
+    const auto own = rest.first(std::min(rest.size(), static_cast<size_t>(last - rest.begin()) + 1));
+    begin(own, place);
+    for (size_t i = 0; i < own.size() && accumulate(); ++i) continue;
+    updates_.push_back(update());
+    if (updates_.back().skipped) break;
+    first_ += std::ssize(own);
+  }
+  first_ = 0;
+  Learned step = joined(std::exchange(updates_, {}));
+  if (!step.skipped) step.metrics.push_back(method_->step_metrics(step.metrics));
+  return step;
 }
 
 void Stepper::begin(std::span<const MicroBatch> window, const StepPlace& place) {
@@ -152,7 +180,8 @@ bool Stepper::run(const std::function<void(const at::Tensor& graph, bool last_pa
   const size_t index = learned_.losses.size();
   const MicroBatch& batch = window_[index];
   check_positions(batch, setup_.model->config());
-  const RunPosition position{place_.step, static_cast<int64_t>(index) * setup_.processes + setup_.rank};
+  const int64_t number = first_ + static_cast<int64_t>(index);
+  const RunPosition position{place_.step, number * setup_.processes + setup_.rank};
   const std::vector<MicroBatch> parts = parts_of(batch, arguments().max_tokens_per_pass);
   const std::unique_ptr<BatchLoss> of_batch = method_->loss(batch, parts, divisors_);
   if (parts.size() > 1) gradients_.begin_parts();
@@ -209,8 +238,9 @@ bool Stepper::accepts(double value, std::string_view what, std::span<const Micro
   using config::OnNonfinite;
   if (std::isfinite(value) || arguments().on_nonfinite == OnNonfinite::proceed) return true;
   const std::string line =
-      fmt::format("the {} of step {} is {} (dataset rows {}); the weights are as before the step; {}", what,
-                  place_.step + 1, std::isnan(value) ? std::nan("") : value, row_list(batches), advice());
+      fmt::format("the {} of step {} is {} (dataset rows {}); the weights are as before {}; {}", what,
+                  place_.step + 1, std::isnan(value) ? std::nan("") : value, row_list(batches),
+                  updates_.empty() ? "the step" : "this update of the step", advice());
   if (arguments().on_nonfinite == OnNonfinite::error)
     throw Error(Status::invalid_argument, line, "on_nonfinite");
   if (setup_.log != nullptr) setup_.log->warning("train", "on_nonfinite skip: {}", line);

@@ -48,8 +48,11 @@ class Stepper {
   explicit Stepper(const Setup& setup);  // outlives it
   ~Stepper();
 
-  // Makes one update: begin(), accumulate() for each micro-batch, update().
+  // Makes one update: begin(), accumulate() for each micro-batch, update(). If the window's rows end several
+  // updates, it makes each of them; after an error, a call with the same window goes on with the update that
+  // failed.
   Learned step(std::span<const MicroBatch> window, const StepPlace& place);
+  int64_t updates_done() const { return std::ssize(updates_); }  // of a step that failed after some of them
 
   // Begins a window, which outlives the update.
   void begin(std::span<const MicroBatch> window, const StepPlace& place);
@@ -96,8 +99,11 @@ class Stepper {
   // The window.
   std::span<const MicroBatch> window_;
   StepPlace place_;
+  int64_t first_ = 0;  // micro-batches of the step before this window
   Divisors divisors_;
   Learned learned_;
+
+  std::vector<Learned> updates_;  // of a step that is not done
 };
 
 }  // namespace trl::train

@@ -52,7 +52,7 @@ Trainer::Trainer(Setup setup)
 Trainer::~Trainer() = default;
 
 bool Trainer::step() {
-  check_whole();
+  check_usable();
   if (phase_ == Phase::closed && !complete()) reopen();
   if (phase_ >= Phase::finished) return false;
   try {
@@ -76,8 +76,17 @@ std::string Trainer::torn(const std::string& why) const {
                         saving_.last_checkpoint()));
 }
 
-void Trainer::check_whole() const {
+void Trainer::check_usable() const {
   if (stepper_.torn()) fail(Status::invalid_argument, "{}", torn("an earlier call gave the reason"));
+}
+
+void Trainer::check_whole() const {
+  check_usable();
+  if (stepper_.updates_done() == 0) return;
+  fail(Status::invalid_argument,
+       "step {} ended after {} of its updates, so the weights are those of no step: call step again, which "
+       "goes on from there",
+       state_.global_step + 1, stepper_.updates_done());
 }
 
 bool Trainer::run_step() {
@@ -120,7 +129,7 @@ bool Trainer::update() {
   StepProfile profile(arguments().profile_parts);
   if (setup_.rollouts) setup_.rollouts->set_step(state_.global_step);
   const std::vector<MicroBatch>& window =
-      batches_.fill_window(steps_.window(now_.updates_in_epoch, arguments().gradient_accumulation_steps));
+      batches_.fill_window(steps_.window(now_.updates_in_epoch, config::micro_batches_per_step(arguments())));
   if (window.empty()) {
     // No later epoch has a batch if this one has none.
     ended_ = ended_ || batches_.done_in_epoch() == 0;
@@ -144,8 +153,7 @@ void Trainer::count(std::span<const MicroBatch> window, const Learned& learned, 
   ++now_.updates_in_epoch;
   ++state_.global_step;
   stepper_.method().updated(state_.global_step);
-  state_.epoch = static_cast<double>(batches_.epoch()) + static_cast<double>(batches_.done_in_epoch()) /
-                                                             static_cast<double>(steps_.batches_per_epoch);
+  state_.epoch = steps_.epochs(state_.global_step, batches_.epoch(), batches_.done_in_epoch());
   now_.in_epoch = true;
   now_.epoch_complete = now_.updates_in_epoch >= steps_.updates_per_epoch;
   note_due();

@@ -60,7 +60,8 @@ class Trainer {
   void count(std::span<const MicroBatch> window, const Learned& learned, double learning_rate);
   void note_due();
   bool stops() const { return ended_ || records_.stopped_by_host() || phase_ >= Phase::finished; }
-  void check_whole() const;  // throws Error if a step was left half done
+  void check_usable() const;  // throws Error after an update that was left half done
+  void check_whole() const;   // and between the updates of a step
   std::string torn(const std::string& why) const;
   void follow_up();
   void save_due();

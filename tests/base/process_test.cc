@@ -271,5 +271,21 @@ TEST(Random, SamplesArePythons) {
   EXPECT_EQ(random.sample(30, 25), many);
 }
 
+// Recorded from NumPy 2.4 after numpy.random.seed(7).
+TEST(Random, PermutationIsNumPys) {
+  TorchGenerator generator(7);
+  const std::vector<std::vector<int64_t>> recorded = {
+      {0},
+      {0, 1},
+      {0, 3, 2, 1, 4},
+      {1, 2, 5, 15, 0, 4, 6, 10, 11, 8, 13, 9, 12, 14, 7, 3},
+      {13, 15, 22, 28, 30, 27, 1,  20, 10, 8, 32, 3,  7, 18, 17, 4, 29,
+       14, 9,  2,  0,  16, 21, 31, 25, 24, 5, 12, 19, 6, 26, 23, 11}};
+  for (const std::vector<int64_t>& own : recorded)
+    EXPECT_EQ(numpy_permutation(std::ssize(own), generator), own);
+  EXPECT_TRUE(numpy_permutation(0, generator).empty());
+  EXPECT_EQ(generator.random32(), 1599380060U);  // draws as many numbers
+}
+
 }  // namespace
 }  // namespace trl::base

@@ -42,7 +42,7 @@ case_help_all_has_every_key_by_topic() {
   run 0 sft --help; ! grep -q -- --fsdp out || die "the screen has more than what is common"; says out "--help-all"
 }
 case_options_shows_one_key() {
-  run 0 options learning_rate; says out "2e-05; dpo, grpo, kto: 1e-06; reward: 1e-04; rloo: 1e-06"; says out "works"; says out "number"
+  run 0 options learning_rate; says out "2e-05; dpo, grpo, kto: 1e-06; reward: 1e-04; rloo: 1e-06; ppo: 3e-06"; says out "works"; says out "number"
   run 0 options --optim; says out "galore_adamw"; says out "Refused, except for"
   run 0 options max_seq_length; says out "max_length"
   run 0 options loss_type; says out "dpo:"

@@ -113,6 +113,7 @@ TEST(OnlineArguments, SizesFollowFromEachOther) {
   EXPECT_EQ(sizes("distillation", {}), (Sizes{8, 2, 8, 2}));
   EXPECT_EQ(sizes("online_dpo", {}), (Sizes{8, 1, 4, 1}));
   EXPECT_EQ(sizes("ppo", {}), (Sizes{8, 2, 8, 8}));
+  EXPECT_EQ(sizes("ppo", {{"num_mini_batches", "8"}}), (Sizes{8, 8, 8, 32}));  // no part has 4 rows
   const OnlineArguments parts =
       online("ppo", {{"num_mini_batches", "2"}, {"gradient_accumulation_steps", "2"}});
   EXPECT_EQ(parts.mini_batch_size, 8);

@@ -54,5 +54,22 @@ TEST(RepeatOrder, ShuffledEpochs) {
   EXPECT_EQ(run, 3);
 }
 
+// Rows of a recorded run of PPOTrainer: 20 prompts, 8 in a batch.
+TEST(RepeatOrder, ByTheLoader) {
+  const RepeatOptions options{
+      .rows = 20, .num_generations = 1, .prompts_per_generation_batch = 8, .by_loader = true, .seed = 42};
+  const std::vector<std::vector<int64_t>> epochs = {{8, 14, 17, 19, 1, 15, 18, 9, 3, 11, 4, 0, 10, 7, 13, 16},
+                                                    {14, 12, 13, 8, 15, 4, 7, 18, 9, 3, 0, 17, 2, 11, 19, 6},
+                                                    {16, 14, 12, 4, 1, 8, 2, 0, 7, 17, 11, 5, 6, 9, 18, 3}};
+  RepeatOrder order(options);
+  for (size_t epoch = 0; epoch < epochs.size(); ++epoch) {
+    order.start_epoch(static_cast<int64_t>(epoch));
+    EXPECT_EQ(rows_of(order), epochs[epoch]);
+    RepeatOrder resumed(options);
+    resumed.start_epoch(static_cast<int64_t>(epoch));
+    EXPECT_EQ(rows_of(resumed), epochs[epoch]);
+  }
+}
+
 }  // namespace
 }  // namespace trl::data

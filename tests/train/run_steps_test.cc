@@ -55,6 +55,28 @@ TEST(RunSteps, streaming_needs_max_steps) {
   EXPECT_EQ(steps.window(4, 2), 2);
 }
 
+// 20 rows make two batches of 8, and 4 rows of an epoch are left over.
+TEST(RunSteps, by_episodes) {
+  config::TrainingArguments a = arguments();
+  a.method = config::find_method("ppo");
+  ASSERT_NE(a.method, nullptr);
+  a.online.generation_batch_size = 8;
+  a.online.repeat_count = 6;
+  a.online.total_episodes = 33;
+  const RunSteps steps = run_steps(a, 12, 20);
+  EXPECT_EQ(steps.max_steps, 5);
+  EXPECT_EQ(steps.updates_per_epoch, 2);
+  EXPECT_EQ(steps.window(1, config::micro_batches_per_step(a)), 6);
+  EXPECT_EQ(steps.num_train_samples, 40.0);
+  EXPECT_EQ(steps.epochs(1, 0, 6), 0.4);
+  EXPECT_EQ(steps.epochs(5, 2, 6), 2.0);
+  a.online.total_episodes.reset();
+  a.num_train_epochs = 2.5;
+  EXPECT_EQ(run_steps(a, 12, 20).max_steps, 7);
+  a.max_steps = 3;
+  EXPECT_EQ(run_steps(a, 12, 20).max_steps, 3);
+}
+
 TEST(RunSteps, refuses_an_empty_epoch) {
   try {
     run_steps(arguments(), 0, 3);

@@ -67,6 +67,45 @@ TEST(Stepper, AWindowCanBeginAgain) {
               whole());
 }
 
+// Updates within a window are those of windows of their own; the loss is their mean, and the last norm
+// counts.
+TEST(Stepper, AWindowMayHaveSeveralUpdates) {
+  TRL_NEED_TINY_RUN();
+  test::SftRun run = tiny_run({}), apart = tiny_run({});
+  Stepper stepper(run.setup), alone(apart.setup);
+  Batches batches(*run.setup.train, run.model().config().vocab_size);
+  Window window = batches.fill_window(3);
+  window[0].ends_update = true;
+  const Learned step = stepper.step(window, {0, 1e-3});
+  const Learned first = alone.step(std::span(window).first(1), {0, 1e-3}),
+                second = alone.step(std::span(window).subspan(1), {0, 1e-3});
+  EXPECT_EQ(step.losses.size(), 3U);
+  EXPECT_FLOAT_EQ(step.loss, (first.loss + second.loss) / 2);
+  EXPECT_EQ(step.norm, second.norm);
+  EXPECT_EQ(stepper.optimizer().steps(), 2);
+  for (size_t i = 0; i < run.weights().size(); ++i)
+    EXPECT_TRUE(at::equal(run.weights()[i], apart.weights()[i])) << "weight " << i;
+}
+
+// A step that fails in its second update goes on with that one.
+TEST(Stepper, AStepGoesOnWithTheUpdateThatFailed) {
+  TRL_NEED_TINY_RUN();
+  test::SftRun run = tiny_run({}), whole = tiny_run({});
+  Stepper stepper(run.setup), other(whole.setup);
+  Batches batches(*run.setup.train, run.model().config().vocab_size);
+  Window window = batches.fill_window(3);
+  for (MicroBatch& batch : window) batch.ends_update = true;
+  Window faulty = window;
+  faulty[1].targets.tokens.tokens[0] = 1 << 20;
+  EXPECT_THROW(stepper.step(faulty, {0, 1e-3}), Error);
+  EXPECT_EQ(stepper.updates_done(), 1);
+  const Learned step = stepper.step(window, {0, 1e-3});
+  EXPECT_EQ(stepper.updates_done(), 0);
+  EXPECT_EQ(step.loss, other.step(window, {0, 1e-3}).loss);
+  for (size_t i = 0; i < run.weights().size(); ++i)
+    EXPECT_TRUE(at::equal(run.weights()[i], whole.weights()[i])) << "weight " << i;
+}
+
 // Micro-batches are numbered among those of all processes, and draw their random numbers by that number.
 // Twice the loss of half the divisor is exact.
 TEST(Stepper, NumbersMicroBatchesOfAllProcesses) {

@@ -1,7 +1,9 @@
 // Reproduces the part of torch's CPU generator that data order needs: MT19937 seeded with the low 32 bits of
-// the seed.
+// the seed. numpy.random.seed() of such a number gives NumPy's older generator the same sequence.
 #pragma once
+#include <bit>
 #include <cstdint>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -33,6 +35,20 @@ std::vector<Index> randperm(int64_t n, TorchGenerator& generator) {
   for (int64_t i = 0; i + 1 < n; ++i) {
     const int64_t z = generator.random32() % static_cast<uint64_t>(n - i);
     std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(i + z)]);
+  }
+  return order;
+}
+
+// numpy.random.permutation(n): for i from n - 1 down to 1 swap entry i with one up to it, whose number is the
+// first draw, of as many bits as i has, that is not above i. n: at most 2^32.
+inline std::vector<int64_t> numpy_permutation(int64_t n, TorchGenerator& generator) {
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  for (auto i = static_cast<uint32_t>(n - 1); n > 1 && i > 0; --i) {
+    const uint32_t mask = ~uint32_t{0} >> std::countl_zero(i);
+    uint32_t j = generator.random32() & mask;
+    while (j > i) j = generator.random32() & mask;
+    std::swap(order[i], order[j]);
   }
   return order;
 }

@@ -36,6 +36,10 @@ struct BatchRows {
   Columns columns;
   // The divisor of a loss over more rows than these: tokens of a whole generation. 0: there is none.
   int64_t items = 0;
+  // By token: values of its hidden state, not of its prediction, such as the return of an action.
+  Columns states = {};
+  // The weights are updated after these rows, although the step goes on.
+  bool ends_update = false;
   // Values that belong to the record of the step, reported with these rows.
   std::vector<std::pair<std::string, double>> metrics = {};
 };

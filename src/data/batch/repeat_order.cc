@@ -25,7 +25,17 @@ void RepeatOrder::start_epoch(int64_t epoch) {
     generator_ = base::TorchGenerator(options_.seed);
     drawn_ = 0;
   }
-  for (; drawn_ <= epoch; ++drawn_) prompts_ = base::randperm(options_.rows, generator_);
+  for (; drawn_ <= epoch; ++drawn_) draw();
+}
+
+void RepeatOrder::draw() {
+  if (!options_.by_loader) {
+    prompts_ = base::randperm(options_.rows, generator_);
+    return;
+  }
+  generator_.random_int64();
+  base::TorchGenerator own(static_cast<uint64_t>(generator_.random_int64()));
+  prompts_ = base::randperm(options_.rows, own);
 }
 
 int64_t RepeatOrder::size() const {

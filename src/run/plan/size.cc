@@ -25,7 +25,10 @@ telemetry::Layout layout_of(const config::DataArguments& data) {
 // Sets the steps and tokens of a run with this many updates in an epoch.
 void set_length(RunSize& size, const config::TrainingArguments& training, int64_t updates) {
   const auto per_epoch = static_cast<double>(updates);
+  const auto batch = static_cast<double>(training.online.generation_batch_size);
+  const std::optional<int64_t> episodes = training.online.total_episodes;
   const double steps = training.max_steps > 0 ? static_cast<double>(training.max_steps)
+                       : episodes             ? std::ceil(static_cast<double>(*episodes) / batch)
                                               : std::ceil(training.num_train_epochs * per_epoch);
   size.steps = static_cast<int64_t>(steps);
   if (updates > 0) size.tokens = size.epoch_tokens * steps / per_epoch;
@@ -136,7 +139,7 @@ RunSize prepared_size(const config::Config& config, const config::TrainingArgume
     for (const data::Batch* batch = nullptr; error.check(batches.next(&batch, error));)
       size.epoch_tokens += static_cast<double>(batch->num_tokens);
   }
-  const int64_t accumulated = training.gradient_accumulation_steps;
+  const int64_t accumulated = config::micro_batches_per_step(training);
   const int64_t updates = (batches.batches_per_epoch() + accumulated - 1) / accumulated;
   set_length(size, training, std::max<int64_t>(1, updates));
   return size;

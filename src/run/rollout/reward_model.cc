@@ -22,7 +22,9 @@ class RewardModel final : public reward::Reward {
       : environment_(environment),
         name_(std::filesystem::path(path).filename().string()),
         bf16_(options.arguments.bf16),
-        batch_(options.arguments.per_device_train_batch_size),
+        by_ids_(options.arguments.method->episodes),
+        batch_(by_ids_ ? options.arguments.online.local_rollout_forward_batch_size
+                       : options.arguments.per_device_train_batch_size),
         variables_(base::Json::parse(options.arguments.online.chat_template_kwargs)) {
     const io::ModelSource source(path);
     config::Config plain;
@@ -39,15 +41,21 @@ class RewardModel final : public reward::Reward {
   reward::Rewards score(const reward::RewardBatch& batch) override {
     std::vector<std::vector<int32_t>> ids;
     for (const reward::Completion& own : batch.completions)
-      ids.push_back(tokenizer_->get().encode(text_of(own), false));
+      ids.push_back(by_ids_ ? ids_of(own) : tokenizer_->get().encode(text_of(own), false));
     std::vector<std::span<const int32_t>> texts(ids.begin(), ids.end());
     std::vector<float> scores(ids.size());
     engine::ErrorCapture error;
-    error.check(model_->score({.texts = texts, .bf16 = bf16_, .batch = batch_}, scores.data(), error));
+    error.check(model_->score({.texts = texts, .bf16 = bf16_, .batch = batch_, .at_end = by_ids_},
+                              scores.data(), error));
     return {scores.begin(), scores.end()};
   }
 
  private:
+  static std::vector<int32_t> ids_of(const reward::Completion& own) {
+    std::vector<int32_t> ids(own.prompt_ids.begin(), own.prompt_ids.end());
+    ids.insert(ids.end(), own.ids.begin(), own.ids.end());
+    return ids;
+  }
   std::string text_of(const reward::Completion& own) const {
     if (own.messages == nullptr)
       return (own.prompt != nullptr ? own.prompt->get<std::string>() : "") + std::string(own.text);
@@ -61,6 +69,7 @@ class RewardModel final : public reward::Reward {
   Environment& environment_;
   const std::string name_;
   const bool bf16_;
+  const bool by_ids_;
   const int64_t batch_;
   const base::Json variables_;
   std::shared_ptr<Tokenizer> tokenizer_;

@@ -10,7 +10,8 @@ namespace trl::run {
 
 // Opens the model and its own tokenizer. Its name is the last part of its path. It scores the text of a
 // prompt and its completion: a conversation by the tokenizer's chat template; no special tokens are added.
-// Throws Error that names the key.
+// For a method of episodes it scores their tokens, as those of its own vocabulary, at the last one. Throws
+// Error that names the key.
 std::unique_ptr<reward::Reward> open_reward_model(Environment& environment,
                                                   const config::RunOptions& options);
 

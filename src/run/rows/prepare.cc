@@ -100,7 +100,9 @@ std::unique_ptr<PromptOrder> repeated_order(const config::Config& config,
   order.num_generations = evaluation ? online.num_generations_eval : online.num_generations;
   order.prompts_per_generation_batch = evaluation ? 1 : online.prompts_per_generation;
   order.repeat_count = evaluation ? 1 : online.repeat_count;
-  order.shuffle = evaluation || config.get_bool("shuffle_dataset");
+  order.by_loader = training.method->episodes;
+  order.shuffle = order.by_loader ? config.get("train_sampling_strategy") == "random"
+                                  : evaluation || config.get_bool("shuffle_dataset");
   order.seed = static_cast<uint64_t>(training.seed);
   return repeated_prompts(order,
                           evaluation ? training.per_device_eval_batch_size : online.generation_batch_size);

@@ -50,7 +50,7 @@ int32_t RolloutBatches::start_pass(int64_t, engine::ErrorSink& error) noexcept {
 int32_t RolloutBatches::next(const data::Batch** batch, engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
     if (drawn_epoch_ != epoch_) {
-      setup_.chance.generator.random_int64();
+      if (!setup_.arguments.method->episodes) setup_.chance.generator.random_int64();
       drawn_epoch_ = epoch_;
     }
     if (rollout_ && used_ == repeats()) {
@@ -59,10 +59,11 @@ int32_t RolloutBatches::next(const data::Batch** batch, engine::ErrorSink& error
     }
     const bool first = !rollout_;
     if (first && !make()) return Status::end;
-    batch_ = slice();
+    batch_ = method_->batch_of(*rollout_, slice());
+    batch_.ends_update = ends_update();
     if (first) {
       batch_.metrics = rollout_->metrics;
-      batch_.num_tokens = setup_.training ? rollout_->tokens() : 0;
+      batch_.num_tokens = setup_.training ? method_->tokens(*rollout_) : 0;
     }
     ++used_;
     *batch = &batch_;
@@ -84,7 +85,7 @@ bool RolloutBatches::make() {
   try {
     write(*prompts);
     method_->before_rewards(*rollout_);
-    error.check(source_.reward(rollout_->completions, &rollout_->rewards, error));
+    error.check(source_.reward(method_->rewarded(*rollout_), &rollout_->rewards, error));
     check_rewards();
     method_->after_rewards(*rollout_);
     for (const auto& metric : rollout_->rewards.metrics) rollout_->metrics.push_back(metric);
@@ -93,12 +94,7 @@ bool RolloutBatches::make() {
     rollout_.reset();
     throw;
   }
-  if (setup_.training && setup_.arguments.online.shuffle_rollouts) {
-    order_ = base::randperm(rollout_->rows(), setup_.chance.generator);
-  } else {
-    order_.resize(static_cast<size_t>(rollout_->rows()));
-    std::iota(order_.begin(), order_.end(), 0);
-  }
+  order_ = drawn_order();
   source_positioned_ = true;
   ++generation_;
   ++made_;
@@ -141,10 +137,41 @@ void RolloutBatches::check_rewards() const {
          rollout_->completions.size(), rewards.names.size());
 }
 
-data::Batch RolloutBatches::slice() {
-  const int64_t size = rollout_->rows() / slices(), first = used_ % slices() * size;
-  return batch_of(*rollout_,
-                  std::span(order_).subspan(static_cast<size_t>(first), static_cast<size_t>(size)));
+std::vector<int64_t> RolloutBatches::drawn_order() {
+  const config::OnlineArguments& online = setup_.arguments.online;
+  const int64_t rows = rollout_->rows();
+  const bool shuffles = setup_.training && online.shuffle_rollouts;
+  const bool episodes = setup_.arguments.method->episodes;
+  base::TorchGenerator& generator = setup_.chance.generator;
+  std::vector<int64_t> order;
+  for (int64_t pass = 0; pass < (episodes ? online.num_iterations : 1); ++pass) {
+    std::vector<int64_t> own(static_cast<size_t>(rows));
+    std::iota(own.begin(), own.end(), 0);
+    if (shuffles) own = episodes ? base::numpy_permutation(rows, generator) : base::randperm(rows, generator);
+    order.insert(order.end(), own.begin(), own.end());
+  }
+  return order;
+}
+
+// In a method of episodes a pass has parts of equal size, and a micro-batch the rows of one part.
+std::span<const int64_t> RolloutBatches::slice() const {
+  const int64_t rows = rollout_->rows(), slice = used_ % slices();
+  int64_t first = slice * (rows / slices()), end = first + rows / slices();
+  if (setup_.arguments.method->episodes) {
+    const int64_t parts = setup_.arguments.online.num_mini_batches, size = rows / parts;
+    const int64_t of_part = slices() / parts, most = setup_.arguments.per_device_train_batch_size;
+    const int64_t pass = used_ / slices() * rows, part = pass + slice / of_part * size;
+    first = part + slice % of_part * most;
+    end = std::min(first + most, part + size);
+  }
+  return std::span(order_).subspan(static_cast<size_t>(first), static_cast<size_t>(end - first));
+}
+
+// As Accelerate, which makes an update after each micro-batch once the loader has given its last batch.
+bool RolloutBatches::ends_update() const {
+  if (!setup_.arguments.method->episodes) return false;
+  return generation_ == source_.generations_per_epoch() ||
+         (used_ + 1) % setup_.arguments.gradient_accumulation_steps == 0;
 }
 
 int32_t RolloutBatches::state(std::string_view* bytes, engine::ErrorSink& error) noexcept {

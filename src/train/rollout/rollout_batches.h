@@ -21,13 +21,24 @@ class RolloutMethod {
   virtual void before_rewards(Rollout& rollout) = 0;
   // Adds advantages, and the metrics of rewards.
   virtual void after_rewards(Rollout& rollout) = 0;
+  // Returns the completions as rewards see them.
+  virtual std::vector<engine::Completion> rewarded(const Rollout& rollout) const {
+    return rollout.completions;
+  }
+  // Counts the tokens of prompts and completions.
+  virtual int64_t tokens(const Rollout& rollout) const { return rollout.tokens(); }
+  // Lays out rows of a rollout as a micro-batch.
+  virtual data::Batch batch_of(const Rollout& rollout, std::span<const int64_t> rows) const {
+    return train::batch_of(rollout, rows);
+  }
 
  protected:
   ~RolloutMethod() = default;
 };
 
 // The numbers that the trainer of a run and its evaluation draw from, in transformers' order: torch's global
-// generator draws once for each epoch and each evaluation, and once for each row of a generation.
+// generator draws once for each epoch and each evaluation, and once for each row of a generation. Of a method
+// of episodes it is NumPy's, which only orders the rows of each pass.
 struct RolloutChance {
   explicit RolloutChance(uint64_t seed) : generator(seed) {}
   base::TorchGenerator generator;
@@ -63,7 +74,9 @@ class RolloutBatches final : public engine::BatchSource {
   bool make();              // false: the epoch is over
   void write(const engine::PromptRows& prompts);
   void check_rewards() const;
-  data::Batch slice();
+  std::vector<int64_t> drawn_order();
+  std::span<const int64_t> slice() const;  // the rows of the next micro-batch
+  bool ends_update() const;                // after that micro-batch, within a step
 
   const Setup setup_;
   engine::RolloutSource& source_;
@@ -74,7 +87,7 @@ class RolloutBatches final : public engine::BatchSource {
   int64_t made_ = 0;        // since the run began
   int64_t used_ = 0;        // micro-batches of the rollout so far
   std::optional<Rollout> rollout_;
-  std::vector<int64_t> order_;  // of its rows
+  std::vector<int64_t> order_;  // of its rows; of a method of episodes, in one pass after the other
   bool source_positioned_ = false;
   std::string source_state_, state_;
   data::Batch batch_;

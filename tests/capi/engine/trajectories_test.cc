@@ -370,6 +370,62 @@ TEST(OnlineTrajectories, DrawTheirCompletions) {
   }
 }
 
+// The completions of a recorded batch of PPOTrainer in the form of the other trainers: prompts are padded
+// there.
+Json without_padding(const Json& generation, int32_t pad) {
+  Json prompts = Json::array();
+  for (const Json& ids : generation["query_ids"]) {
+    Json prompt = Json::array();
+    for (const Json& id : ids)
+      if (id != pad) prompt.push_back(id);
+    prompts.push_back(std::move(prompt));
+  }
+  return {{"prompt_ids", std::move(prompts)}, {"completion_ids", generation["responses"]}};
+}
+
+// A run of PPOTrainer in that form. It has no record of the whole run, and its final weights are of both
+// models.
+Json recorded_ppo(const std::string& name) {
+  Json run = recorded_run(name);
+  Json &args = run["args"], generations = Json::array(), weights = Json::object();
+  args["bf16"] = false;
+  args["num_sample_generations"] = 0;  // nothing of the run depends on them
+  args["reward_model_name_or_path"] = host::golden(run["reward_model"]);
+  args["value_model_name_or_path"] = host::golden(run["value_model"]);
+  if (run.value("order", "") == "real")
+    run["batch_shuffle"] = "real";
+  else
+    args["train_sampling_strategy"] = "sequential";
+  for (const Json& generation : run["generations"])
+    if (generation.value("for", "training") == "training")
+      generations.push_back(without_padding(generation, 473));
+  run["generations"] = std::move(generations);
+  constexpr std::string_view kPolicy = "policy.";
+  for (const auto& [tensor, want] : run["final_weights"].items())
+    if (tensor.starts_with(kPolicy)) weights[tensor.substr(kPolicy.size())] = want;
+  run["final_weights"] = std::move(weights);
+  run["num_update_steps"] = run["log_history"].size();
+  run["log_history"].push_back(Json::object());
+  run["rows"] = "0.." + std::to_string(run.contains("row_list") ? run["row_list"].size() - 1 : 63);
+  run["rewards"] = Json::array();
+  run["eval_rows"] = nullptr;
+  if (!run.contains("lora")) run["lora"] = nullptr;
+  return run;
+}
+
+class PpoTrajectory : public testing::TestWithParam<const char*> {};
+TEST_P(PpoTrajectory, MatchesTrl) {
+  NEED_GOLDEN(std::string("trajectories/") + GetParam() + "/case.json");
+  expect_trls_both_ways(GetParam(), recorded_ppo(GetParam()));
+}
+INSTANTIATE_TEST_SUITE_P(Golden, PpoTrajectory,
+                         testing::Values("ppo_clip_gamma", "ppo_lora", "ppo_many_epochs", "ppo_minibatch_ga",
+                                         "ppo_no_clipping", "ppo_plain", "ppo_samples", "ppo_shuffled",
+                                         "ppo_stop_id", "ppo_two_models", "ppo_whiten_ga", "ppo_whiten_k3"),
+                         [](const testing::TestParamInfo<const char*>& which) {
+                           return std::string(which.param);
+                         });
+
 // A language model that gets a head.
 TEST(RewardTrajectory, MatchesTrl) {
   const Json created = host::golden_json("reward/created.json")["plain"];

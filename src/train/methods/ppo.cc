@@ -1,0 +1,245 @@
+// Proximal policy optimisation (TRL's PPOTrainer, up to 1.12): a second model learns what rewards to expect
+// after each token, and the policy follows the tokens that did better.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "loss/policy/gae.h"
+#include "loss/policy/ppo_rewards.h"
+#include "tensor/memory/rehearsal.h"
+#include "train/batches.h"
+#include "train/online.h"
+#include "train/ppo_loss.h"
+#include "train/rollout/padded_rows.h"
+#include "train/scores.h"
+
+namespace trl::train {
+
+namespace {
+
+constexpr const char* kReference = "reference";
+constexpr std::string_view kRatio = "val/ratio";
+
+// The first values of a row.
+std::vector<double> first_of(const std::vector<float>& row, size_t count) {
+  return {row.begin(), row.begin() + static_cast<std::ptrdiff_t>(count)};
+}
+
+// Opens the model of values in the policy's dtype and on its device.
+std::unique_ptr<model::Model> open_value_model(const MethodContext& context) {
+  constexpr const char* kKey = "value_model_name_or_path";
+  const std::string& path = context.arguments.online.value_model;
+  const char* const type = context.model.dtype() == at::kBFloat16 ? "bfloat16" : "float32";
+  std::unique_ptr<model::Model> model;
+  try {
+    model = model::Model::open(path.empty() ? context.source : io::ModelSource(path), type, context.log,
+                               context.model.device(), model::Head::reward, {},
+                               static_cast<uint64_t>(context.arguments.seed));
+  } catch (const Error& error) {
+    if (error.status() == Status::cancelled) throw;
+    throw Error(error.status(), fmt::format("{}: {}", kKey, error.message()), kKey);
+  }
+  const int64_t own = model->config().vocab_size, policy = context.model.config().vocab_size;
+  if (path.empty() && own < policy) model->resize_embeddings(policy);
+  if (!path.empty() && own < policy)
+    fail_key(
+        kKey,
+        "{}: {} has a vocabulary of {} tokens, and the model that is trained one of {}: give a model with "
+        "the same vocabulary",
+        kKey, path, own, policy);
+  if (model->config().labels != 1)
+    fail_key(kKey, "{}: {} has {} labels: give a classifier with one, such as trl reward makes", kKey, path,
+             model->config().labels);
+  return model;
+}
+
+std::optional<int32_t> stop_of(const MethodContext& context) {
+  if (context.arguments.online.stops_at_eos) return context.tokens.eos;
+  if (!context.arguments.online.stop_token_id) return std::nullopt;
+  return static_cast<int32_t>(*context.arguments.online.stop_token_id);
+}
+
+// The embeddings of values get no noise.
+config::TrainingArguments without_noise(config::TrainingArguments arguments) {
+  arguments.neftune_noise_alpha = 0;
+  return arguments;
+}
+
+class Ppo final : public Online {
+ public:
+  explicit Ppo(const MethodContext& context)
+      : Online(context, true),
+        end_(context.tokens.eos),
+        padded_(context.tokens.pad >= 0 ? context.tokens.pad : context.tokens.eos, stop_of(context),
+                takes_trees(context.arguments, context.model, context.attention)),
+        value_model_(open_value_model(context)),
+        values_(without_noise(context.arguments), *value_model_, context.attention) {}
+
+  std::vector<TrainedModel> others() const override { return {{"value_model", value_model_.get()}}; }
+  Divisors divisors(std::span<const MicroBatch>, bool training) const override {
+    return {.batches = static_cast<double>(all_arguments().gradient_accumulation_steps),
+            .training = training};
+  }
+  data::Batch batch_of(const Rollout& rollout, std::span<const int64_t> rows) const override {
+    return padded_.batch_of(rollout, rows);
+  }
+
+  void before_rewards(Rollout& rollout) override {
+    padded_.pad(rollout);
+    rollout.token_columns.emplace(kOld, policy_log_probs(rollout));
+    rollout.token_columns.emplace(kReference, reference_log_probs(rollout));
+    rollout.token_columns.emplace(kValue, value_rows(rollout));
+  }
+  std::vector<engine::Completion> rewarded(const Rollout& rollout) const override {
+    std::vector<engine::Completion> out = rollout.completions;
+    for (engine::Completion& own : out) {
+      own.ids.resize(padded_.tokens(own.ids));
+      if (!own.log_probabilities.empty()) own.log_probabilities.resize(own.ids.size());
+    }
+    return out;
+  }
+  void after_rewards(Rollout& rollout) override;
+  int64_t tokens(const Rollout& rollout) const override {
+    int64_t sum = 0;
+    for (const std::vector<int32_t>& prompt : rollout.prompts.ids) sum += std::ssize(prompt);
+    for (const engine::Completion& own : rollout.completions)
+      sum += static_cast<int64_t>(padded_.tokens(own.ids));
+    return sum;
+  }
+
+  std::unique_ptr<BatchLoss> loss(const MicroBatch& batch, std::span<const MicroBatch>,
+                                  const Divisors& divisors) override {
+    return ppo_loss(causal(), values_, arguments(), batch, {divisors.batches, share_of_micro_batch()});
+  }
+  MethodMetrics step_metrics(std::span<const MethodMetrics> all) const override;
+
+ private:
+  // TRL's means are over gradient_accumulation_steps numbers of each mini-batch. They count as 0 those of
+  // micro-batches that it does not have.
+  double share_of_micro_batch() const {
+    const auto accumulation = static_cast<double>(all_arguments().gradient_accumulation_steps);
+    return static_cast<double>(arguments().steps_per_generation / arguments().num_mini_batches) /
+           accumulation;
+  }
+  TokenRows value_rows(const Rollout& rollout) const;
+  double score_of(const Rollout& rollout, size_t row) const;
+  void estimate(const std::vector<std::vector<double>>& rewards, Rollout& rollout) const;
+
+  const int32_t end_;
+  const PaddedRows padded_;
+  const std::unique_ptr<model::Model> value_model_;
+  const Causal values_;
+};
+
+// Returns the values of the states of each row, 0 after them.
+TokenRows Ppo::value_rows(const Rollout& rollout) const {
+  const tensor::Stage stage("reference");
+  const size_t width = rollout.completions.front().ids.size();
+  std::vector<float> all;
+  each_part(rollout, [&](const MicroBatch& part, std::span<const int64_t>) {
+    const std::vector<float>& marks = part.states.at(kReturn);
+    std::vector<int32_t> rows;
+    for (int32_t row = 0; row < part.input_ids.numel(); ++row)
+      if (!std::isnan(marks[static_cast<size_t>(part.first + row)])) rows.push_back(row);
+    const at::NoGradGuard no_graph;
+    const at::Tensor own =
+        scores_at(values_.forward(part, std::nullopt, {}), rows, values_.compute()).contiguous();
+    all.insert(all.end(), own.data_ptr<float>(), own.data_ptr<float>() + own.numel());
+  });
+  TokenRows out;
+  auto next = all.begin();
+  for (const engine::Completion& own : rollout.completions) {
+    const auto end = next + static_cast<std::ptrdiff_t>(padded_.states(own.ids));
+    out.emplace_back(next, end).resize(width, 0.0f);
+    next = end;
+  }
+  return out;
+}
+
+// Returns the weighted sum of the rewards that there are, less the penalty of a completion without an end.
+double Ppo::score_of(const Rollout& rollout, size_t row) const {
+  const engine::Rewards& rewards = rollout.rewards;
+  double score = 0;
+  for (size_t f = 0; f < rewards.names.size(); ++f)
+    if (const double value = rewards.values[row * rewards.names.size() + f]; !std::isnan(value))
+      score += rewards.weights[f] * value;
+  const bool ends = padded_.contains(rollout.completions[row].ids, end_);
+  return ends ? score : score - arguments().missing_eos_penalty.value_or(0);
+}
+
+void Ppo::after_rewards(Rollout& rollout) {
+  const config::OnlineArguments& a = arguments();
+  const loss::PpoRewardOptions options{
+      a.kl_coef, a.kl_estimator == config::KlEstimator::k1 ? loss::KlEstimator::k1 : loss::KlEstimator::k3};
+  const size_t rows = rollout.completions.size(), width = rollout.completions.front().ids.size();
+  std::vector<std::vector<double>> old, reference, rewards;
+  std::vector<loss::PpoCompletion> completions;
+  double ends = 0;
+  for (size_t row = 0; row < rows; ++row) {
+    const std::vector<int32_t>& ids = rollout.completions[row].ids;
+    const size_t tokens = padded_.tokens(ids);
+    old.push_back(first_of(rollout.token_columns.at(kOld)[row], tokens));
+    reference.push_back(first_of(rollout.token_columns.at(kReference)[row], tokens));
+    ends += static_cast<double>(std::ranges::count(ids, end_));
+  }
+  for (size_t row = 0; row < rows; ++row) {
+    completions.push_back({old[row], reference[row], score_of(rollout, row)});
+    rewards.push_back(loss::ppo_rewards(completions.back(), width, options));
+  }
+  for (const auto& [name, value] : loss::ppo_objective(completions, width, options))
+    rollout.metrics.emplace_back(name, value);
+  rollout.metrics.emplace_back("val/num_eos_tokens", ends);
+  estimate(rewards, rollout);
+}
+
+// Adds the columns of returns and advantages.
+void Ppo::estimate(const std::vector<std::vector<double>>& rewards, Rollout& rollout) const {
+  const config::OnlineArguments& a = arguments();
+  std::vector<double> flat, of_tokens;
+  for (const std::vector<double>& own : rewards) flat.insert(flat.end(), own.begin(), own.end());
+  if (a.whiten_rewards) loss::whiten(flat, true);
+  const size_t width = rollout.completions.front().ids.size();
+  TokenRows returns, advantages;
+  std::span<const double> next = flat;
+  for (size_t row = 0; row < rewards.size(); ++row) {
+    const size_t states = rewards[row].size();
+    const std::vector<double> values = first_of(rollout.token_columns.at(kValue)[row], states);
+    std::vector<double> own(states);
+    loss::estimate_advantages(next.first(states), values, a.gamma, a.lam, own);
+    next = next.subspan(states);
+    std::vector<float>& sums = returns.emplace_back(width, 0.0f);
+    for (size_t t = 0; t < states; ++t) sums[t] = static_cast<float>(own[t] + values[t]);
+    own.resize(padded_.tokens(rollout.completions[row].ids));
+    of_tokens.insert(of_tokens.end(), own.begin(), own.end());
+  }
+  loss::whiten(of_tokens, false);
+  auto from = of_tokens.begin();
+  for (const engine::Completion& own : rollout.completions) {
+    const auto end = from + static_cast<std::ptrdiff_t>(padded_.tokens(own.ids));
+    advantages.emplace_back(from, end).resize(width, 0.0f);
+    from = end;
+  }
+  rollout.token_columns.emplace(kReturn, std::move(returns));
+  rollout.token_columns.emplace(kAdvantages, std::move(advantages));
+}
+
+// The variance of the mean ratios of a sample: of all micro-batches of the step, with TRL's zeros.
+MethodMetrics Ppo::step_metrics(std::span<const MethodMetrics> all) const {
+  std::vector<double> ratios;
+  for (const MethodMetrics& own : all)
+    for (const auto& [name, value] : own)
+      if (name == kRatio) ratios.push_back(value / share_of_micro_batch());
+  ratios.resize(static_cast<size_t>(static_cast<double>(ratios.size()) / share_of_micro_batch() + 0.5), 0.0);
+  const auto count = static_cast<double>(ratios.size());
+  const double mean = std::reduce(ratios.begin(), ratios.end()) / count;
+  double squares = 0;
+  for (const double ratio : ratios) squares += (ratio - mean) * (ratio - mean);
+  return {{"val/ratio_var", squares / (count - 1)}};
+}
+
+}  // namespace
+
+std::unique_ptr<Method> make_ppo(const MethodContext& context) { return std::make_unique<Ppo>(context); }
+
+}  // namespace trl::train

@@ -1,0 +1,185 @@
+// PPO: the model of values beside the policy, runs that are resumed and played again, and what is refused.
+#include <cmath>
+
+#include "engine/rewarded.h"
+
+namespace {
+
+using host::Error;
+using host::Json;
+using host::Rewarded;
+using host::Settings;
+
+#define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
+
+// Six micro-batches of a batch of four prompts, with an update after every second.
+Settings ppo(const std::string& output_dir, const Settings& more = {}) {
+  const Settings own = {{"method", "ppo"},
+                        {"response_length", "5"},
+                        {"per_device_train_batch_size", "2"},
+                        {"gradient_accumulation_steps", "2"},
+                        {"num_ppo_epochs", "3"},
+                        {"max_steps", "4"},
+                        {"learning_rate", "0.002"},
+                        {"save_strategy", "no"}};
+  return host::with(host::with(host::tiny(output_dir), own), more);
+}
+
+void finish(Rewarded& run) {
+  EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+  EXPECT_EQ(trl_trainer_save(run.trainer.get(), nullptr, nullptr, run.error), TRL_OK) << run.error.message();
+}
+
+auto weights_in(const std::filesystem::path& folder) {
+  return host::read_safetensors(folder / "model.safetensors");
+}
+
+// Without a reward model the values begin as the policy with a new head.
+TEST(Ppo, LearnsFromRewardsOfTheHost) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  Rewarded run(ppo(scratch / "out"), host::reward_all);
+  finish(run);
+  const Json records = run.last();
+  ASSERT_EQ(records.size(), 5u);
+  for (size_t i = 0; i < 4; ++i) {
+    const double step = static_cast<double>(i) + 1;
+    for (const char* name : {"objective/kl", "objective/entropy", "objective/rlhf_reward", "objective/scores",
+                             "policy/approxkl_avg", "policy/clipfrac_avg", "loss/policy_avg",
+                             "loss/value_avg", "val/clipfrac_avg", "policy/entropy_avg", "val/ratio",
+                             "val/ratio_var", "val/num_eos_tokens", "lr", "eps", "loss", "grad_norm"}) {
+      ASSERT_TRUE(records[i].contains(name)) << name;
+      EXPECT_TRUE(std::isfinite(records[i][name].get<double>())) << name;
+    }
+    EXPECT_EQ(records[i]["episode"], 4 * step);
+    EXPECT_EQ(records[i]["epoch"], step);
+    EXPECT_FALSE(records[i].contains("completions/mean_length"));
+  }
+  EXPECT_EQ(records[0]["num_tokens"].get<double>() > 4 * 5, true);
+  for (const auto& [name, tensor] : weights_in(scratch / "out")) {
+    EXPECT_FALSE(name.starts_with("value_model")) << name;
+    EXPECT_NE(name, "score.weight");
+  }
+}
+
+// max_grad_norm has an effect only if it is given.
+TEST(Ppo, ClipsGradientsOnlyIfAsked) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  for (const char* norm : {"0", "0.001"}) {
+    Rewarded run(ppo(scratch / norm, {{"max_grad_norm", norm}, {"optim", "sgd"}}), host::reward_all);
+    finish(run);
+  }
+  Rewarded usual(ppo(scratch / "usual", {{"optim", "sgd"}}), host::reward_all);
+  finish(usual);
+  EXPECT_EQ(weights_in(scratch / "usual"), weights_in(scratch / "0"));
+  EXPECT_NE(weights_in(scratch / "usual"), weights_in(scratch / "0.001"));
+}
+
+// A recorded run, played again, is the same bit for bit; so is one that was resumed, whose checkpoint has the
+// values' weights too.
+TEST(Ppo, AReplayedAndAResumedRunAreTheSame) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const Settings more = {{"stop_token", "eos"}, {"num_mini_batches", "2"}, {"whiten_rewards", "false"}};
+  const std::string file = scratch / "rollouts.jsonl";
+  Rewarded recorded(host::with(ppo(scratch / "recorded", more), {{"record_rollouts", file}}),
+                    host::reward_all);
+  finish(recorded);
+  Rewarded replayed(host::with(ppo(scratch / "replayed", more), {{"replay_rollouts", file}}),
+                    host::reward_all);
+  finish(replayed);
+  EXPECT_EQ(weights_in(scratch / "replayed"), weights_in(scratch / "recorded"));
+
+  const Settings saves = {{"save_strategy", "steps"}, {"save_steps", "1"}};
+  Rewarded part(host::with(ppo(scratch / "resumed", more), saves), host::reward_all);
+  for (int step = 0; step < 2; ++step)
+    ASSERT_EQ(trl_trainer_step(part.trainer.get(), nullptr, part.error), TRL_OK) << part.error.message();
+  part.trainer.reset();
+  const auto states = host::read_safetensors(scratch / "resumed/checkpoint-2/optimizer.safetensors");
+  EXPECT_TRUE(states.count("value_model.score.weight"));
+  Rewarded rest(
+      host::with(host::with(ppo(scratch / "resumed", more), saves), {{"resume_from_checkpoint", "true"}}),
+      host::reward_all);
+  finish(rest);
+  EXPECT_EQ(weights_in(scratch / "resumed"), weights_in(scratch / "recorded"));
+}
+
+// Padding that a file or a host gives counts as in TRL; none is needed.
+TEST(Ppo, PadsCompletionsOfTheHost) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto run_with = [&](const char* folder, const std::vector<std::vector<int32_t>>& completions) {
+    host::Function write = [&](trl_rollout* rollout) {
+      for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
+        trl_rollout_set_completion(rollout, i, completions[i].data(), completions[i].size(), nullptr, nullptr,
+                                   nullptr, nullptr);
+      return int32_t{TRL_OK};
+    };
+    Rewarded run(ppo(scratch / folder), [](trl_rollout* rollout) {
+      EXPECT_EQ(host::row_of(rollout, 0)["completion_ids"].size(), 1u);
+      EXPECT_EQ(host::row_of(rollout, 3)["completion_ids"].size(), 0u);
+      return host::reward_all(rollout);
+    });
+    EXPECT_EQ(trl_trainer_set_rollout(run.trainer.get(), host::call, &write, nullptr, run.error), TRL_OK);
+    finish(run);
+    return weights_in(scratch / folder);
+  };
+  constexpr int32_t kPad = 473;
+  EXPECT_EQ(run_with("short", {{5}, {6, 7}, {8, 9, 10}, {}}),
+            run_with("padded", {{5, kPad, kPad}, {6, 7, kPad}, {8, 9, 10}, {kPad, kPad, kPad}}));
+}
+
+std::string refusal(const Settings& settings, const char* key) {
+  const host::Dataset rows = host::rows(host::kPrompts);
+  trl_trainer* made = nullptr;
+  Error error;
+  trl_status status =
+      trl_trainer_create(nullptr, host::config(settings).get(), rows.get(), nullptr, &made, error);
+  const host::Trainer trainer(made);
+  if (status == TRL_OK) status = trl_trainer_train(made, nullptr, nullptr, error);
+  EXPECT_NE(status, TRL_OK);
+  EXPECT_EQ(error.key(), key);
+  return error.message();
+}
+
+TEST(Ppo, RefusesModelsThatDoNotFit) {
+  NEED_MODEL();
+  NEED_GOLDEN("models/llama/model.safetensors");
+  const host::Scratch scratch;
+  const std::string llama = host::golden("models/llama"), none = scratch / "none";
+  const auto with = [&](const char* key, const std::string& value) {
+    return refusal(ppo(scratch / "out", {{key, value}}), key);
+  };
+  constexpr const char* kOther = "has another vocabulary than the model that is trained (token ";
+  EXPECT_NE(with("reward_model_name_or_path", llama).find(kOther), std::string::npos);
+  EXPECT_NE(with("value_model_name_or_path", llama).find(kOther), std::string::npos);
+  EXPECT_NE(with("reward_model_name_or_path", host::golden("models/qwen2")).find("is a language model"),
+            std::string::npos);
+  EXPECT_NE(with("value_model_name_or_path", none).find(none), std::string::npos);
+}
+
+TEST(Ppo, RefusesRowsToEvaluate) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const host::Dataset rows = host::rows(host::kPrompts);
+  trl_trainer* made = nullptr;
+  Error error;
+  EXPECT_EQ(trl_trainer_create(nullptr, host::config(ppo(scratch / "out")).get(), rows.get(), rows.get(),
+                               &made, error),
+            TRL_E_INVALID_CONFIG);
+  EXPECT_EQ(error.key(), "eval_dataset_name");
+}
+
+TEST(Ppo, RefusesWhatItCannotDo) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  EXPECT_TRUE(refusal(ppo(scratch / "out"), "reward_funcs").find("there is no reward") != std::string::npos);
+  EXPECT_NE(
+      refusal(ppo(scratch / "out", {{"optimizer_in_backward", "true"}, {"gradient_accumulation_steps", "1"}}),
+              "optimizer_in_backward")
+          .find("trains two models"),
+      std::string::npos);
+}
+
+}  // namespace
