@@ -30,6 +30,9 @@ CompletionRecords completion_records(const Config& config, const OnlineArguments
   out.unique_prompts = config.get_bool("log_unique_prompts");
   out.pass_at_k = pass_at_k(config, arguments.num_generations_eval);
   out.pass_reward = config.get_text("eval_pass_reward").value_or("");
+  if (arguments.num_sample_generations == 0) return out;
+  out.logged = out.samples = true;
+  out.printed = 5;  // as PPOTrainer.generate_completions
   return out;
 }
 

@@ -10,7 +10,8 @@
 namespace trl::config {
 
 struct CompletionRecords {
-  bool logged = false;             // log_completions
+  bool logged = false;             // log_completions, or samples
+  bool samples = false;            // num_sample_generations: of evaluation rows alone
   std::optional<int64_t> printed;  // of the completions of a record; none: all
   bool unique_prompts = false;     // prints one completion of each prompt
   std::vector<int64_t> pass_at_k;  // in evaluation

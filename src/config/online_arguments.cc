@@ -44,7 +44,8 @@ void read_distillation(const Config& config, OnlineArguments& out) {
 void read_values(const Config& config, OnlineArguments& out) {
   out.total_episodes = config.get_optional_int("total_episodes");
   out.local_rollout_forward_batch_size = config.get_int("local_rollout_forward_batch_size");
-  out.num_sample_generations = config.get_int("num_sample_generations");
+  constexpr const char* kSamples = "num_sample_generations";
+  out.num_sample_generations = config.has(kSamples) ? config.get_int(kSamples) : 0;
   out.stops_at_eos = config.get_text("stop_token").has_value();
   out.stop_token_id = config.get_optional_int("stop_token_id");
   if (out.stops_at_eos && out.stop_token_id) {

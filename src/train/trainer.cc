@@ -170,6 +170,7 @@ void Trainer::note_due() {
   };
   now_.log_due = (done == 1 && arguments().logging_first_step) ||
                  (arguments().logging_strategy == Strategy::steps && done % steps_.logging_steps == 0);
+  samples_due_ = setup_.rollouts && setup_.rollouts->samples_after(done, steps_.max_steps);
   if (due(arguments().save_strategy, steps_.save_steps)) now_.save_due = true;
   if (due(arguments().eval_strategy, steps_.eval_steps) &&
       arguments().eval_delay <= static_cast<double>(done))
@@ -178,6 +179,7 @@ void Trainer::note_due() {
 
 void Trainer::follow_up() {
   for (;;) {
+    if (samples_due_) sample();
     if (now_.log_due) records_.log_training();
     if (now_.evaluation_due) {
       const std::string& best = arguments().metric_for_best_model;
@@ -191,6 +193,12 @@ void Trainer::follow_up() {
     if (!now_.in_epoch || !(now_.epoch_complete || stops())) return;
     end_epoch();
   }
+}
+
+void Trainer::sample() {
+  setup_.rollouts->set_step(state_.global_step);
+  setup_.rollouts->sample();
+  samples_due_ = false;
 }
 
 // Skips a checkpoint that finds no room: the run is worth more than one of its checkpoints.
@@ -236,6 +244,8 @@ void Trainer::end_epoch() {
 const telemetry::Record& Trainer::evaluate() {
   check_whole();
   now_.evaluation_due = now_.evaluation_due && setup_.eval != nullptr;
+  if (!arguments().method->evaluates)
+    fail(Status::invalid_argument, "method {} has no loss of evaluation rows", arguments().method->name);
   if (setup_.eval == nullptr) fail(Status::invalid_argument, "there is no evaluation dataset");
   const kernels::PathScope scope(stepper_.path());
   const auto start = std::chrono::steady_clock::now();

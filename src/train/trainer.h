@@ -65,6 +65,7 @@ class Trainer {
   std::string torn(const std::string& why) const;
   void follow_up();
   void save_due();
+  void sample();
   void end_epoch();
   void reopen();
   void write_checkpoint(const std::string& directory);
@@ -92,6 +93,7 @@ class Trainer {
   Phase phase_ = Phase::waiting;
   bool resumed_ = false;  // the run had begun in another process, or was reopened
   bool ended_ = false;    // no step is left
+  bool samples_due_ = false;
 };
 
 }  // namespace trl::train

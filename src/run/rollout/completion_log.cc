@@ -49,6 +49,7 @@ CompletionLog::CompletionLog(Environment& environment, const config::RunOptions&
       reports_(std::ranges::find(options.arguments.report_to, "html") != options.arguments.report_to.end()),
       output_dir_(options.arguments.output_dir),
       most_(static_cast<size_t>(options.arguments.online.generation_batch_size)),
+      most_samples_(static_cast<size_t>(options.arguments.per_device_eval_batch_size)),
       chance_(static_cast<uint64_t>(options.arguments.seed)) {}
 
 void CompletionLog::start(std::string_view mode) {
@@ -57,7 +58,8 @@ void CompletionLog::start(std::string_view mode) {
 
 void CompletionLog::add(std::string_view mode, const Answers& answers, const engine::Rewards& rewards,
                         const reward::Columns& extras, std::span<const float> advantages) {
-  if (!options_.logged && !reports_) return;
+  const bool logged = options_.logged && (mode == kEval || !options_.samples);
+  if (!logged && !reports_) return;
   if (reports_ && tables_.empty()) base::remove_tree(telemetry::scored_path(output_dir_));  // of another run
   Table& table = tables_[std::string(mode)];
   table.rewards = rewards.names;
@@ -74,23 +76,31 @@ void CompletionLog::add(std::string_view mode, const Answers& answers, const eng
     for (const auto& [name, column] : extras) row[name] = column[i];
     row["advantage"] = i < advantages.size() ? base::Json(advantages[i]) : base::Json();
   }
-  if (table.rows.size() > most_)
-    table.rows.erase(table.rows.begin(), table.rows.end() - static_cast<int64_t>(most_));
+  const size_t most = options_.samples && mode == kEval ? most_samples_ : most_;
+  if (table.rows.size() > most)
+    table.rows.erase(table.rows.begin(), table.rows.end() - static_cast<int64_t>(most));
+}
+
+CompletionLog::Table* CompletionLog::due(std::string_view mode, int64_t step) {
+  const auto found = tables_.find(mode);
+  if (found == tables_.end() || found->second.written_at == step) return nullptr;
+  Table& table = found->second;
+  if (options_.samples && mode == kEval && table.written_at >= 0) return nullptr;  // there are no new ones
+  table.written_at = step;
+  for (base::Json& row : table.rows) row["step"] = step;
+  return &table;
 }
 
 std::string CompletionLog::at_record(const engine::Event& event) {
-  const std::string_view mode = of_evaluation(event) ? kEval : kTrain;
-  const auto found = tables_.find(mode);
-  if (found == tables_.end() || found->second.written_at == event.step) return {};
-  Table& table = found->second;
-  table.written_at = event.step;
-  for (base::Json& row : table.rows) row["step"] = event.step;
-  if (reports_ && mode == kTrain) write_for_report(table);
-  if (!options_.logged) return {};
-  write(mode, table);
-  const std::vector<base::Json> shown = to_show(table);
+  std::string_view mode = of_evaluation(event) ? kEval : kTrain;
+  Table* table = due(mode, event.step);
+  if (table != nullptr && reports_ && mode == kTrain) write_for_report(*table);
+  if (options_.samples) table = due(mode = kEval, event.step);
+  if (table == nullptr || !options_.logged) return {};
+  write(mode, *table);
+  const std::vector<base::Json> shown = to_show(*table);
   if (shown.empty()) return {};
-  return base::Json{{"mode", mode}, {"rewards", table.rewards}, {"extras", table.extras}, {"rows", shown}}
+  return base::Json{{"mode", mode}, {"rewards", table->rewards}, {"extras", table->extras}, {"rows", shown}}
       .dump();
 }
 
@@ -107,7 +117,7 @@ void CompletionLog::write(std::string_view mode, const Table& table) const {
   const std::string name =
       fmt::format("{}completions_{:05}.{}", mode == kEval ? "eval_" : "", table.written_at, kEnding);
   const std::string folder = base::join_path(output_dir_, "completions");
-  try_to("log_completions", [&] {
+  try_to(options_.samples ? "num_sample_generations" : "log_completions", [&] {
     base::make_directories(folder);
     write_rows(base::join_path(folder, name), table.rows);
   });
@@ -136,6 +146,8 @@ std::vector<base::Json> CompletionLog::to_show(const Table& table) {
   std::vector<base::Json> shown;
   if (count >= std::ssize(from)) {
     for (const size_t row : from) shown.push_back(table.rows[row]);
+  } else if (options_.samples) {
+    shown.assign(table.rows.begin(), table.rows.begin() + count);
   } else {
     for (const size_t at : chance_.sample(from.size(), static_cast<size_t>(count)))
       shown.push_back(table.rows[from[at]]);

@@ -1,5 +1,6 @@
 // The completions of the last generation, with rewards and advantages, at each record of a run: for
-// log_completions all of them in a file, and some for people; and for the report of report_to.
+// log_completions all of them in a file, and some for people; and for the report of report_to. For
+// num_sample_generations those of evaluation rows, in the place of log_completions.
 #pragma once
 #include <map>
 #include <span>
@@ -36,6 +37,8 @@ class CompletionLog {
     std::vector<double> weights;                                             // of the rewards
     int64_t written_at = -1;                                                 // the step of the last file
   };
+  // Returns the completions of a record at this step; null: it has none that were not written before.
+  Table* due(std::string_view mode, int64_t step);
   template <class Body>
   void try_to(std::string_view key, Body&& body) const;  // a failure costs a warning
   void write(std::string_view mode, const Table& table) const;
@@ -46,7 +49,7 @@ class CompletionLog {
   const config::CompletionRecords options_;
   const bool reports_;  // report_to html
   const std::string output_dir_;
-  const size_t most_;                                 // rows of a table
+  const size_t most_, most_samples_;                  // rows of a table
   std::map<std::string, Table, std::less<>> tables_;  // by mode
   base::PythonRandom chance_;
 };

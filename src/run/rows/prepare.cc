@@ -101,7 +101,7 @@ std::unique_ptr<PromptOrder> repeated_order(const config::Config& config,
   order.prompts_per_generation_batch = evaluation ? 1 : online.prompts_per_generation;
   order.repeat_count = evaluation ? 1 : online.repeat_count;
   order.by_loader = training.method->episodes;
-  order.shuffle = order.by_loader ? config.get("train_sampling_strategy") == "random"
+  order.shuffle = order.by_loader ? !evaluation && config.get("train_sampling_strategy") == "random"
                                   : evaluation || config.get_bool("shuffle_dataset");
   order.seed = static_cast<uint64_t>(training.seed);
   return repeated_prompts(order,
@@ -172,7 +172,7 @@ Prepared prepare(Environment& environment, const config::Config& config,
     prepared.train_prompts = prompts(config, training, train, with.context, false);
     prepared.train = batches_of(prepared.train_prompts, training.online, training.online.repeat_count);
     if (eval == nullptr) return prepared;
-    if (!training.method->evaluates) {
+    if (!training.method->evaluates && training.online.num_sample_generations == 0) {
       fail_key("eval_dataset_name",
                "eval_dataset_name: evaluation rows are refused with method {}, which has no loss of them: "
                "leave them out",

@@ -101,6 +101,19 @@ bool RolloutBatches::make() {
   return true;
 }
 
+void RolloutBatches::sample() {
+  engine::ErrorCapture error;
+  error.check(source_.start_epoch(0, 0, error));
+  const engine::PromptRows* prompts = nullptr;
+  if (!error.check(source_.next(step_, &prompts, error))) return;
+  generation_ = 0;
+  rollout_.emplace();
+  write(*prompts);
+  error.check(source_.reward(method_->rewarded(*rollout_), &rollout_->rewards, error));
+  error.check(source_.scored(rollout_->completions, rollout_->rewards, {}, error));
+  rollout_.reset();
+}
+
 void RolloutBatches::write(const engine::PromptRows& prompts) {
   const engine::RolloutSpec& spec = setup_.spec;
   const auto rows = prompts.ids.size();
@@ -231,6 +244,12 @@ Rollouts::Rollouts(const config::TrainingArguments& arguments, const engine::Rol
       train_({arguments_, spec_, *writer_, chance_}) {
   if (spec.eval != nullptr)
     eval_.emplace(RolloutBatches::Setup{arguments_, spec_, *writer_, chance_, /*training=*/false});
+}
+
+// As PPOTrainer.train.
+bool Rollouts::samples_after(int64_t step, int64_t max_steps) const {
+  const int64_t times = arguments_.online.num_sample_generations;
+  return eval_ && times > 0 && (step - 1) % std::max<int64_t>(1, max_steps / times) == 0;
 }
 
 void Rollouts::set_step(int64_t step) {

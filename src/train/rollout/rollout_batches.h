@@ -57,6 +57,8 @@ class RolloutBatches final : public engine::BatchSource {
   // Call before the first next(); the method outlives it.
   void learn_by(RolloutMethod& method) { method_ = &method; }
   void set_step(int64_t step) { step_ = step; }  // updates done
+  // Completes and scores the first prompts, for the records of the host alone.
+  void sample();
 
   int64_t batches_per_epoch() noexcept override;
   int64_t rows() noexcept override { return source_.prompts(); }
@@ -101,7 +103,11 @@ class Rollouts {
   void learn_by(RolloutMethod& method);
   void set_step(int64_t step);  // updates done
   engine::BatchSource* train() { return &train_; }
-  engine::BatchSource* eval() { return eval_ ? &*eval_ : nullptr; }
+  // Null if there are no evaluation rows, or the method has no loss of them.
+  engine::BatchSource* eval() { return eval_ && arguments_.method->evaluates ? &*eval_ : nullptr; }
+  // Says whether samples of evaluation rows are due after this many steps of max_steps.
+  bool samples_after(int64_t step, int64_t max_steps) const;
+  void sample() { eval_->sample(); }
 
  private:
   const config::TrainingArguments arguments_;

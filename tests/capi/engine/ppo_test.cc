@@ -159,15 +159,52 @@ TEST(Ppo, RefusesModelsThatDoNotFit) {
   EXPECT_NE(with("value_model_name_or_path", none).find(none), std::string::npos);
 }
 
-TEST(Ppo, RefusesRowsToEvaluate) {
+int32_t on_event(void* shown, int32_t, const trl_metrics* metrics) {
+  if (const char* const text = trl_metrics_text(metrics, "completions"))
+    static_cast<std::vector<Json>*>(shown)->push_back(host::parse(text));
+  return 0;
+}
+
+// num_sample_generations: tables of evaluation rows, which change nothing of the run.
+TEST(Ppo, CompletesEvaluationRowsAsSamples) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto train = [&](const char* folder, const Settings& more, std::vector<Json>& shown) {
+    host::Function reward = host::reward_all;
+    const host::Dataset rows = host::rows(host::kPrompts), few = host::rows(host::kPrompts);
+    const host::Trainer trainer = host::trainer(host::with(ppo(scratch / folder), more), rows.get(),
+                                                more.empty() ? nullptr : few.get());
+    Error error;
+    EXPECT_EQ(trl_trainer_add_reward(trainer.get(), "points", host::call, &reward, nullptr, error), TRL_OK);
+    EXPECT_EQ(trl_trainer_train(trainer.get(), on_event, &shown, error), TRL_OK) << error.message();
+    EXPECT_EQ(trl_trainer_save(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+    return weights_in(scratch / folder);
+  };
+  std::vector<Json> shown, none;
+  const auto weights =
+      train("samples", {{"num_sample_generations", "2"}, {"per_device_eval_batch_size", "3"}}, shown);
+  EXPECT_EQ(weights, train("without", {}, none));
+  EXPECT_TRUE(none.empty());
+  ASSERT_EQ(shown.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(shown[i]["rows"].size(), 3u);
+    EXPECT_EQ(shown[i]["rows"][0]["step"], 2 * i + 1);
+    EXPECT_EQ(shown[i]["rows"][1]["prompt"], "Describe the castle:");
+    EXPECT_TRUE(shown[i]["rows"][2]["points"].is_number());
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch / "samples/completions"), {}), 2);
+}
+
+TEST(Ppo, RefusesRowsThatItHasNoUseFor) {
   NEED_MODEL();
   const host::Scratch scratch;
   const host::Dataset rows = host::rows(host::kPrompts);
   trl_trainer* made = nullptr;
   Error error;
-  EXPECT_EQ(trl_trainer_create(nullptr, host::config(ppo(scratch / "out")).get(), rows.get(), rows.get(),
-                               &made, error),
-            TRL_E_INVALID_CONFIG);
+  EXPECT_EQ(
+      trl_trainer_create(nullptr, host::config(ppo(scratch / "out", {{"num_sample_generations", "0"}})).get(),
+                         rows.get(), rows.get(), &made, error),
+      TRL_E_INVALID_CONFIG);
   EXPECT_EQ(error.key(), "eval_dataset_name");
 }
 
