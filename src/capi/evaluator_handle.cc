@@ -54,6 +54,8 @@ class Evaluator {
 
 namespace {
 
+constexpr std::string_view kReference = "ref_model_name_or_path";
+
 constexpr const char* kLimitKey = "runtime.host_memory_limit";
 
 // Takes an adapter's base as the model. Nothing is trained: all weights are frozen, a reference stays as it
@@ -85,7 +87,7 @@ Evaluator::Evaluator(std::shared_ptr<Runtime> runtime, const config::Config& con
     : runtime_(std::move(runtime)), options_(evaluated(config)), from_{run::needed_model(options_.config)} {
   run::refuse_tokens_beside_adapter(options_.config);
   const std::string& reference = options_.arguments.preference.reference;
-  if (!reference.empty()) run::check_reference(reference);
+  if (!reference.empty()) run::check_other_model(kReference, reference);
   for (const std::string& warning : config::by_reason(options_.config.warnings()))
     runtime_->log().write(base::LogLevel::warning, "config", warning);
   tokenizer_ = run::open_training_tokenizer(options_.config, from_, runtime_->log());

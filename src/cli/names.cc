@@ -172,6 +172,7 @@ void resolve_names(Config& config, const std::string& hub, Opens opens) {
                            opens == Opens::models || get(config, "save.kind") == "merged");
   }
   names.model("ref_model_name_or_path", "model_revision", part);
+  names.model("teacher_model_name_or_path", "teacher_model_revision", part);
   names.model("adapter_name_or_path", nullptr, part);
   names.model("chat_template_path", nullptr, Want::Part::text);
   names.dataset("dataset_name");

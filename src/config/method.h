@@ -9,8 +9,9 @@ namespace trl::config {
 
 // The form of a row of the data. text: one text or conversation; pairs: a prompt with a chosen and a rejected
 // completion; whole_pairs: a chosen and a rejected text; unpaired: a completion with a label; prompts: a
-// prompt alone, whose completions the run writes.
-enum class RowForm : uint8_t { text, pairs, whole_pairs, unpaired, prompts };
+// prompt alone, whose completions the run writes; conversations: messages, of which the last is the
+// completion.
+enum class RowForm : uint8_t { text, pairs, whole_pairs, unpaired, prompts, conversations };
 enum class Head : uint8_t { none, language, score };
 
 // A line of the command's help.
@@ -33,12 +34,15 @@ struct MethodRow {
   bool generates_window = false;      // those of all its micro-batches at once
   bool episodes = false;              // a step makes several updates on its completions
   bool tempers = false;               // the loss divides logits by the temperature of the completions
-  bool over_vocabulary = false;       // the loss of a token depends on all of its logits
-  bool evaluates = true;              // it has a loss of evaluation rows
-  bool bare_prompts = false;          // prompts of plain text get no special tokens
-  bool pads_for_rewards = false;      // rewards get the ids of a completion with padding up to the longest
-  int32_t loss_decimals = 0;          // that the logged loss has; 0: all
-  const char* tag = "";               // in the card of a saved model
+  bool tells_lengths = true;          // records have lengths of completions, and the number of tokens
+  bool answers_of_rows = false;       // micro-batches may have the completions of the rows
+  bool ends_of_model = false;     // the tokenizer's EOS does not end completions, unless it is the model's
+  bool over_vocabulary = false;   // the loss of a token depends on all of its logits
+  bool evaluates = true;          // it has a loss of evaluation rows
+  bool bare_prompts = false;      // prompts of plain text get no special tokens
+  bool pads_for_rewards = false;  // rewards get the ids of a completion with padding up to the longest
+  int32_t loss_decimals = 0;      // that the logged loss has; 0: all
+  const char* tag = "";           // in the card of a saved model
   // the command: a line for its overview, a sentence, the help's line on rows, its own lines and examples
   const char *summary = "", *about = "", *columns = "";
   MethodFlag flags[3] = {};

@@ -41,6 +41,7 @@ struct OnlineArguments : ReferenceArguments {
   std::string chat_template_kwargs = "{}";       // a JSON object
 
   // Rewards
+  bool rewarded = false;  // the trainer learns from rewards
   std::vector<std::string> reward_funcs;
   std::string reward_model;              // a path; empty: none
   std::vector<double> reward_weights;    // empty: 1 each

@@ -37,6 +37,7 @@ void check_weights(const OnlineArguments& a, int64_t rewards) {
 }  // namespace
 
 void read_online_rewards(const Config& config, OnlineArguments& out) {
+  out.rewarded = config.has("reward_funcs");
   out.reward_funcs = config.get_list("reward_funcs");
   out.reward_model = config.get_text("reward_model_name_or_path").value_or("");
   out.reward_weights = finite_numbers(config, "reward_weights");
@@ -59,6 +60,12 @@ void read_online_rewards(const Config& config, OnlineArguments& out) {
 
 void check_rewards(const OnlineArguments& arguments, int64_t others) {
   const int64_t count = known_rewards(arguments) + others;
+  if (!arguments.rewarded) {
+    if (count == 0) return;
+    fail(Status::invalid_argument,
+         "this trainer learns from a teacher and takes no rewards: leave out the host's functions, and "
+         "rewards in the file of replay_rollouts");
+  }
   if (count == 0) {
     fail_key("reward_funcs",
              "reward_funcs: there is no reward: give reward_funcs, reward_model_name_or_path, a function of "

@@ -286,6 +286,8 @@ class Generator {
 struct PromptRows {
   std::vector<int64_t> row_ids;  // in the source
   std::vector<std::vector<int32_t>> ids;
+  bool for_teacher = false;  // the teacher completes them, if the engine does
+  int64_t items = 0;         // tokens that a loss is divided by; 0: those that count in it
 };
 
 struct Completion {

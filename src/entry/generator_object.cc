@@ -5,19 +5,6 @@
 
 namespace trl::entry {
 
-generate::CacheKind cache_kind(const model::Model& model, const engine::GeneratorSpec& spec) {
-  return {.compute = model.compute(spec.bf16 ? at::kBFloat16 : at::kFloat),
-          .int8 = spec.int8_cache,
-          .narrow = model::narrow_type(spec.weights),
-          .narrow_head = spec.copies_head};
-}
-
-generate::Limits generator_limits(const engine::GeneratorSpec& spec) {
-  return {.step_tokens = spec.step_tokens,
-          .step_sequences = spec.step_sequences,
-          .prefix_cache = spec.prefix_cache};
-}
-
 GeneratorObject::GeneratorObject(engine::Host& host, const model::Model& model,
                                  const engine::GeneratorSpec& spec, std::shared_ptr<generate::Cache> cache)
     : host_(host), model_(model), generator_(model, generator_limits(spec), std::move(cache)) {}

@@ -10,9 +10,8 @@
 
 namespace trl::entry {
 
-// Translate a specification into the cache that generators share, and into the limits of one generator.
-generate::CacheKind cache_kind(const model::Model& model, const engine::GeneratorSpec& spec);
-generate::Limits generator_limits(const engine::GeneratorSpec& spec);
+using generate::cache_kind;
+using generate::generator_limits;
 
 // The adapter that a request generates with; null: none. Throws Error if there is none of that name.
 const model::Adapter* adapter_of(const model::Model& model, const engine::Sampling& sampling);

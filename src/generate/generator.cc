@@ -27,6 +27,19 @@ Limits with_ropes(Limits limits, const model::Model& model) {
 
 }  // namespace
 
+CacheKind cache_kind(const model::Model& model, const engine::GeneratorSpec& spec) {
+  return {.compute = model.compute(spec.bf16 ? at::kBFloat16 : at::kFloat),
+          .int8 = spec.int8_cache,
+          .narrow = model::narrow_type(spec.weights),
+          .narrow_head = spec.copies_head};
+}
+
+Limits generator_limits(const engine::GeneratorSpec& spec) {
+  return {.step_tokens = spec.step_tokens,
+          .step_sequences = spec.step_sequences,
+          .prefix_cache = spec.prefix_cache};
+}
+
 Generator::Generator(const model::Model& model, const Limits& limits, std::shared_ptr<Cache> cache)
     : model_(model), cache_(std::move(cache)) {
   const std::lock_guard lock(cache_->in_use);

@@ -26,6 +26,10 @@ struct Request {
   uint64_t stride = 1;  // from the stream of one completion to the next one's
 };
 
+// Translate a specification into the cache that generators share, and into the limits of one generator.
+CacheKind cache_kind(const model::Model& model, const engine::GeneratorSpec& spec);
+Limits generator_limits(const engine::GeneratorSpec& spec);
+
 class Generator {
  public:
   // limits.blocks is not read: the cache has its own.

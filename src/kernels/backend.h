@@ -2,6 +2,7 @@
 // path of the thread. `fused_ops` are the kernels for the CPU, `plain` has the same in ATen's own operators.
 #pragma once
 #include "kernels/experts/experts.h"
+#include "kernels/head/divergence.h"
 #include "kernels/head/head.h"
 #include "kernels/kernels.h"
 #include "kernels/path.h"

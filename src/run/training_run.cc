@@ -39,8 +39,6 @@ bool asks_engine(const config::RunOptions& options) {
          base::is_directory(arguments.output_dir);
 }
 
-constexpr std::string_view kReference = "ref_model_name_or_path";
-
 bool brings_tokens(const io::ModelSource& model) {
   if (model.form() != io::ModelForm::gguf) return has_tokenizer(model);
   return model.gguf()->find("tokenizer.ggml.tokens") != nullptr;
@@ -57,13 +55,13 @@ std::optional<std::string> token_of(const text::Tokenizer& tokenizer, int32_t id
   return token;
 }
 
-void refuse_classifier(const base::NamedFiles& files) {
+void refuse_classifier(std::string_view key, const base::NamedFiles& files) {
   if (!names_classifier(files)) return;
   const base::Json first = base::read_json_file(files, "config.json")["architectures"].front();
-  fail_key(kReference,
+  fail_key(key,
            "{}: {}: \"architectures\" begins with {}, a classifier, which gives no log-probabilities of "
            "tokens: give a language model",
-           kReference, files.place("config.json"), first.dump());
+           key, files.place("config.json"), first.dump());
 }
 
 }  // namespace
@@ -75,6 +73,7 @@ void refuse_combinations(const config::Config& config, const config::TrainingArg
              "safetensors, or leave it out");
   }
   read_sample_prompts(config::sample_arguments(config));
+  config::check_teacher(config);
   config::completion_records(config, arguments.online);
   refuse_tokens_beside_adapter(config);
 }
@@ -105,8 +104,8 @@ config::Config with_whole_paths(config::Config config) {
 
 config::Config with_absolute_paths(config::Config config) {
   for (const std::string_view key :
-       {"ref_model_name_or_path", "adapter_name_or_path", "output_dir", "logging_dir", "offload_dir",
-        "dataset_cache_dir", "cache_frozen_layers", "ref_logprobs_cache_dir"}) {
+       {"ref_model_name_or_path", "teacher_model_name_or_path", "adapter_name_or_path", "output_dir",
+        "logging_dir", "offload_dir", "dataset_cache_dir", "cache_frozen_layers", "ref_logprobs_cache_dir"}) {
     const auto path = config.get_text(key);
     if (!path || path->empty() || path->starts_with('~')) continue;
     config.set(key, std::filesystem::absolute(*path).string());
@@ -154,7 +153,7 @@ void check_run(Environment& environment, const config::RunOptions& options) {
   refuse_combinations(config, arguments);
   check_folders(arguments);
   output_path(config, "record_rollouts");
-  if (const std::string& path = arguments.preference.reference; !path.empty()) check_reference(path);
+  for (const auto& [key, path] : models_beside(arguments)) check_other_model(key, path);
   if (!asks_engine(options)) return;
   engine::ErrorCapture error;
   error.check(environment.engine().check_run(options, error));
@@ -181,16 +180,23 @@ std::optional<std::string> output_path(const config::Config& config, const std::
   return path;
 }
 
-void check_reference(const std::string& path) {
+std::vector<OtherModel> models_beside(const config::TrainingArguments& arguments) {
+  std::vector<OtherModel> models = {{"ref_model_name_or_path", arguments.preference.reference},
+                                    {"teacher_model_name_or_path", arguments.online.teacher}};
+  std::erase_if(models, [](const OtherModel& model) { return model.path.empty(); });
+  return models;
+}
+
+void check_other_model(std::string_view key, const std::string& path) {
   if (!std::filesystem::exists(path))
-    fail_key(kReference, "{}: {} does not exist: give a model directory or a GGUF file", kReference, path);
+    fail_key(key, "{}: {} does not exist: give a model directory or a GGUF file", key, path);
   if (adapter::is_adapter(path)) {
-    fail_key(kReference,
+    fail_key(key,
              "{}: {} is an adapter: give the directory of a whole model or a GGUF file; trl convert merges "
              "an adapter into its model",
-             kReference, path);
+             key, path);
   }
-  refuse_classifier(path);
+  refuse_classifier(key, path);
 }
 
 void check_tokens(std::string_view key, const io::ModelSource& model, const text::Tokenizer& trained) {
@@ -209,8 +215,7 @@ void check_tokens(std::string_view key, const io::ModelSource& model, const text
 }
 
 void check_tokens_of_models(const config::TrainingArguments& arguments, const text::Tokenizer& trained) {
-  if (const std::string& path = arguments.preference.reference; !path.empty())
-    check_tokens(kReference, path, trained);
+  for (const auto& [key, path] : models_beside(arguments)) check_tokens(key, path, trained);
   if (!arguments.method->episodes) return;
   const config::OnlineArguments& online = arguments.online;
   if (!online.reward_model.empty()) check_tokens("reward_model_name_or_path", online.reward_model, trained);

@@ -155,7 +155,8 @@ void Records::write_means(telemetry::Record& record) const {
   now_.means.write(record, "");
   if (now_.shared_since_log > 0) record.set_integer("shared_tokens", now_.shared_since_log);
   // Tokens that are counted when completions are written belong to the record of that step.
-  if (!setup_.arguments.method->generates || now_.num_tokens != now_.tokens_logged)
+  const config::MethodRow& method = *setup_.arguments.method;
+  if (method.tells_lengths && (!method.generates || now_.num_tokens != now_.tokens_logged))
     record.set("num_tokens", static_cast<double>(now_.num_tokens));
 }
 
@@ -182,7 +183,7 @@ void Records::measure_speed() {
 }
 
 const telemetry::Record& Records::log_evaluation(telemetry::Record record, Clock::time_point start) {
-  if (record.entries().front().name == "eval_loss")
+  if (record.entries().front().name == "eval_loss" && setup_.arguments.method->tells_lengths)
     record.set("eval_num_tokens", static_cast<double>(now_.num_tokens));
   marked_ += Clock::now() - start;
   log(std::move(record));

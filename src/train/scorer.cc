@@ -40,15 +40,15 @@ class OtherAdapter final : public Scorer {
 
 class OtherModel final : public Scorer {
  public:
-  OtherModel(const Causal& causal, std::unique_ptr<model::Model> model, std::string path)
-      : causal_(causal), model_(std::move(model)), path_(std::move(path)) {}
+  OtherModel(const Causal& causal, std::unique_ptr<model::Model> model, std::string name)
+      : causal_(causal), model_(std::move(model)), name_(std::move(name)) {}
   Hidden hidden(const MicroBatch& part) override {
     const model::Output output = causal_.forward_by(*model_, part);
     return {output, causal_.options(output.head, *model_)};
   }
   std::string faulty_weight() override {
     const std::string weight = train::faulty_weight(*model_);
-    return weight.empty() ? "" : fmt::format("the reference model {}: {}", path_, weight);
+    return weight.empty() ? "" : fmt::format("{}: {}", name_, weight);
   }
   void mix(double share) override {
     if (tensor::Rehearsal::current() != nullptr) return;  // no memory: a rehearsal writes none
@@ -73,7 +73,7 @@ class OtherModel final : public Scorer {
  private:
   const Causal& causal_;
   const std::unique_ptr<model::Model> model_;
-  const std::string path_;
+  const std::string name_;
 };
 
 // sync_ref_model mixes each weight with the policy's of the same name.
@@ -90,11 +90,10 @@ void check_alike(model::Model& reference, model::Model& policy, const std::strin
            path);
 }
 
-// Opens a model in the policy's dtype and on its device. A model that is never written stays in its files.
+// Opens a model in the policy's dtype and on its device.
 std::unique_ptr<model::Model> open_like_policy(const MethodContext& context, const io::ModelSource& from) {
   const char* const type = context.model.dtype() == at::kBFloat16 ? "bfloat16" : "float32";
-  if (!context.arguments.preference.sync_ref_model && context.model.device().is_cpu())
-    return model::Model::open_mapped(from, type, context.log);
+  if (!context.arguments.preference.sync_ref_model) return open_unchanging(context, from, type);
   return model::Model::open(from, type, context.log, context.model.device());
 }
 
@@ -117,6 +116,11 @@ std::unique_ptr<model::Model> open_reference(const MethodContext& context, const
   }
   if (context.arguments.preference.sync_ref_model) check_alike(*model, context.model, path);
   return model;
+}
+
+std::unique_ptr<Scorer> reference_by(const Causal& causal, std::unique_ptr<model::Model> model,
+                                     const std::string& path) {
+  return scorer_by(causal, std::move(model), "the reference model " + path);
 }
 
 // Rows of one pass, in the parts that go through a model.
@@ -298,6 +302,17 @@ std::vector<float> Scorer::log_probs(const MicroBatch& part) {
   return out;
 }
 
+std::unique_ptr<model::Model> open_unchanging(const MethodContext& context, const io::ModelSource& from,
+                                              std::string_view dtype) {
+  if (context.model.device().is_cpu()) return model::Model::open_mapped(from, dtype, context.log);
+  return model::Model::open(from, dtype, context.log, context.model.device());
+}
+
+std::unique_ptr<Scorer> scorer_by(const Causal& causal, std::unique_ptr<model::Model> model,
+                                  std::string name) {
+  return std::make_unique<OtherModel>(causal, std::move(model), std::move(name));
+}
+
 void Scorer::mix(double) {
   fail_key("sync_ref_model",
            "sync_ref_model: true needs a reference model of its own; an adapter's is the model without it");
@@ -307,8 +322,7 @@ std::unique_ptr<Scorer> make_reference(const MethodContext& context, const Causa
   const config::PreferenceArguments& arguments = context.arguments.preference;
   if (arguments.precompute_ref_log_probs) return record_reference(context, causal);
   if (!arguments.reference.empty())
-    return std::make_unique<OtherModel>(causal, open_reference(context, arguments.reference),
-                                        arguments.reference);
+    return reference_by(causal, open_reference(context, arguments.reference), arguments.reference);
   model::Adapters& adapters = context.model.adapters();
   if (context.only_evaluates) {
     if (adapters.in_use() == nullptr && context.log != nullptr)
@@ -319,8 +333,7 @@ std::unique_ptr<Scorer> make_reference(const MethodContext& context, const Causa
   }
   const model::Adapter* const trained = adapters.trained();
   if (trained == nullptr)
-    return std::make_unique<OtherModel>(causal, open_like_policy(context, context.source),
-                                        context.source.name());
+    return reference_by(causal, open_like_policy(context, context.source), context.source.name());
   if (!arguments.continues_adapter) return std::make_unique<OtherAdapter>(causal, nullptr);
   return std::make_unique<OtherAdapter>(causal, &adapters.copy("ref", *trained));
 }
@@ -337,7 +350,7 @@ FirstReference first_reference(const MethodContext& context, const Causal& causa
   if (!arguments.preference.reference.empty()) {
     auto other = open_reference(context, arguments.preference.reference);
     add(*other);
-    return {std::make_unique<OtherModel>(causal, std::move(other), arguments.preference.reference), identity};
+    return {reference_by(causal, std::move(other), arguments.preference.reference), identity};
   }
   add(context.model);
   model::Adapter* const trained = context.model.adapters().trained();

@@ -32,6 +32,13 @@ class Scorer {
   virtual std::vector<optim::StateTensor> weights() { return {}; }
 };
 
+// Opens a model that is never written, on the policy's device: it stays in its files if that is the host.
+std::unique_ptr<model::Model> open_unchanging(const MethodContext& context, const io::ModelSource& from,
+                                              std::string_view dtype);
+// Another model as a scorer. name: "the teacher <path>", for messages. causal outlives it.
+std::unique_ptr<Scorer> scorer_by(const Causal& causal, std::unique_ptr<model::Model> model,
+                                  std::string name);
+
 // Makes the reference as TRL's trainers choose it: the model of ref_model_name_or_path; if a previously saved
 // adapter is trained, a frozen copy of that; if another adapter is trained, the model without it; else the
 // model's weights as in their files. precompute_ref_log_probs: its recorded values. If

@@ -250,6 +250,15 @@ TEST(Random, RandpermIsTorchs) {
 }
 
 // The numbers are Python 3.11's.
+TEST(Random, NumbersArePythons) {
+  PythonRandom random(42);
+  for (const double want :
+       {0.6394267984578837, 0.025010755222666936, 0.27502931836911926, 0.22321073814882275})
+    EXPECT_EQ(random.random(), want);
+  PythonRandom large((uint64_t{1} << 40) + 5);
+  for (const double want : {0.5043802970418443, 0.2686044399723282}) EXPECT_EQ(large.random(), want);
+}
+
 TEST(Random, SamplesArePythons) {
   struct Case {
     uint64_t seed;

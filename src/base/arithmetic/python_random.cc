@@ -54,6 +54,11 @@ PythonRandom::PythonRandom(uint64_t seed) {
   engine_.seed(key);
 }
 
+double PythonRandom::random() {
+  const uint64_t high = engine_() >> 5, low = engine_() >> 6;
+  return static_cast<double>(high << 26 | low) / static_cast<double>(uint64_t{1} << 53);
+}
+
 uint64_t PythonRandom::below(uint64_t bound) {
   const auto bits = static_cast<int>(std::bit_width(bound));
   const auto draw = [&]() -> uint64_t {

@@ -2,6 +2,7 @@
 #include "data/prepare/preference.h"
 
 #include "base/text/number.h"
+#include "data/prepare/conversation_rows.h"
 #include "data/prepare/preference_kind.h"
 
 namespace trl::data {
@@ -14,6 +15,12 @@ std::unique_ptr<ExampleList<T>> prepare(std::shared_ptr<const Table> table, cons
   auto rows = kind(context, first_row(*table), table->name());
   return std::make_unique<ExampleList<T>>(
       std::make_unique<Preparation>(std::move(table), context, std::move(rows)));
+}
+
+template <class Rows>
+std::unique_ptr<const RowKind> prompt_kind(const PrepareContext& context, const Row& first,
+                                           std::string_view) {
+  return std::make_unique<const PreferenceKind<PromptExample, Rows>>(context, first);
 }
 
 // Describes the events of the rows; empty: no events.
@@ -146,10 +153,12 @@ std::unique_ptr<UnpairedList> prepare_kto(std::shared_ptr<const Table> table, co
 
 std::unique_ptr<PromptList> prepare_prompts(std::shared_ptr<const Table> table,
                                             const PrepareContext& context) {
-  return prepare<PromptExample>(
-      std::move(table), context, [](const PrepareContext& own, const Row& first, std::string_view) {
-        return std::make_unique<const PreferenceKind<PromptExample, PromptRows>>(own, first);
-      });
+  return prepare<PromptExample>(std::move(table), context, prompt_kind<PromptRows>);
+}
+
+std::unique_ptr<PromptList> prepare_conversations(std::shared_ptr<const Table> table,
+                                                  const PrepareContext& context) {
+  return prepare<PromptExample>(std::move(table), context, prompt_kind<ConversationRows>);
 }
 
 }  // namespace trl::data

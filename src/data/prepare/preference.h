@@ -52,5 +52,8 @@ std::unique_ptr<PreferenceList> prepare_reward(std::shared_ptr<const Table> tabl
 std::unique_ptr<UnpairedList> prepare_kto(std::shared_ptr<const Table> table, const PrepareContext& context);
 std::unique_ptr<PromptList> prepare_prompts(std::shared_ptr<const Table> table,
                                             const PrepareContext& context);
+// Each prompt has the completion of its row.
+std::unique_ptr<PromptList> prepare_conversations(std::shared_ptr<const Table> table,
+                                                  const PrepareContext& context);
 
 }  // namespace trl::data

@@ -50,6 +50,7 @@ std::string to_record(const PromptExample& example) {
   RecordWriter out;
   out.number(static_cast<uint64_t>(example.source_row));
   put(out, example.prompt_ids);
+  put(out, example.completion_ids);
   out.text(example.row);
   return out.take();
 }
@@ -75,6 +76,7 @@ void from_record(std::string_view record, PromptExample& example) {
   RecordReader in(record);
   example.source_row = static_cast<int64_t>(in.number());
   take(in, example.prompt_ids);
+  take(in, example.completion_ids);
   example.row = in.text();
   in.finish();
 }

@@ -25,7 +25,8 @@ struct UnpairedExample {
 struct PromptExample {
   int64_t source_row = 0;
   std::vector<int32_t> prompt_ids;
-  std::string row;  // all its columns, as JSON
+  std::vector<int32_t> completion_ids;  // of the row itself; empty: it has none
+  std::string row;                      // all its columns, as JSON
 };
 
 std::string to_record(const PreferenceExample& example);

@@ -63,7 +63,7 @@ class KtoRows {
 
 class PromptRows {
  public:
-  static constexpr std::string_view kName = "prompts";
+  static constexpr std::string_view kName = "prompts, with room for completions";
   PromptRows(RowReader reader, const Row& first);
   void examples(Row& row, std::vector<Made<PromptExample>>& out) const;
   bool one_each() const { return true; }

@@ -48,6 +48,7 @@ class RowReader {
   void judge(size_t prompt, size_t completion, bool keep_end, Events& events) const;
   // Returns the part of a completion that max_length leaves.
   std::span<const int32_t> kept(size_t prompt, const std::vector<int32_t>& completion, bool keep_end) const;
+  const text::Tokenizer& tokenizer() const { return tokenizer_; }
   const config::DataArguments& arguments() const { return arguments_; }
   int64_t vocab_size() const { return vocab_size_; }
 

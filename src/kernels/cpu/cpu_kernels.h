@@ -137,11 +137,26 @@ struct HeadTarget {
   float own;
 };
 // The gradient of a logit z is e^(z - top) (scale + (z - top) surprise) - spread, minus `own` at a target.
-// [pitch] each; 0 after the last row. targets: sorted by token, then row, each pair once.
+// [pitch] each; 0 after the last row. targets: sorted by token, then row, each pair once. top null: the
+// logits were replaced by their gradients.
 struct HeadFactors {
   const float *top, *scale, *spread;
   const float* surprise;  // null: 0
   const HeadTarget *targets, *end;
+};
+// Logits of two models for the same rows, [vocab, pitch], transposed, and by row the largest and the log of
+// the sum of e^(z - top), [pitch] each. mixed: each is compared with the mixture of both, whose shares have
+// these logarithms; else with the other one.
+struct DivergenceTile {
+  int64_t pitch;
+  Type type;
+  void* student;
+  const void* teacher;
+  const float *student_top, *student_log, *teacher_top, *teacher_log;
+  bool mixed,
+      reverse;  // reverse: the gradient is of the student's divergence from the teacher; else the other
+  float log_student_share, log_teacher_share;
+  float softcap;  // of the student
 };
 inline constexpr int64_t kSkinnyGroup = 32;  // rows
 // y[row, n] = sum_k x[row, k] w[n, k] + bias[n] for n in [begin, end).
@@ -311,6 +326,13 @@ struct CpuKernels {
   // grad from the logits, and d_rows [rows][width rounded up to a multiple of 16]; both are added to
   void (*head_gradient)(const HeadTile&, const HeadFactors&, int64_t begin, int64_t end, float* d_rows,
                         float* work);
+  // Over [begin, end) of the vocabulary, by row: the sums of p (log p - log m), and of q (log q - log m), p
+  // and q being the student's and the teacher's probabilities, and m the mixture, or the other of the two.
+  void (*divergence_sums)(const DivergenceTile&, int64_t begin, int64_t end, float* of_student,
+                          float* of_teacher);
+  // Replaces the student's logits by their gradients: scale p (log p - log m - mean), or scale (p - q).
+  void (*divergence_gradient)(const DivergenceTile&, int64_t begin, int64_t end, const float* scale,
+                              const float* mean);
   // x = x * scale, then softcap tanh(x / softcap) unless that is 0
   void (*head_finish)(float* x, float scale, float softcap, int64_t count);
   // For each kLogitPiece logits of a row: the largest, or a NaN if one of them is; and sums of e^d and of

@@ -1,10 +1,11 @@
-// The head as an op with a graph, and its logits.
+// The head: checks of its operands, its logits, and rows of it that an adapter replaces.
 #include "kernels/head/head.h"
 
 #include <algorithm>
 
 #include "kernels/backend.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/head/head_node.h"
 #include "kernels/head/head_sweep.h"
 #include "kernels/weight/weight_product.h"
 
@@ -14,113 +15,23 @@ namespace {
 
 constexpr int32_t kIgnored = -100;
 
-// Computes the logits again and adds to the gradient of the head.
-using Later = std::function<void(const tensor::Split& d_head)>;
-
-// The arguments of a loss whose gradients are made in backward.
-struct LateLoss {
+// A loss by a formula, with copies of all that it reads but the head.
+struct FormulaLoss {
+  Parameter* head;
   HeadTargets targets;
   TokenFormula formula;
   HeadOptions options;
-  OwnRows own;  // those of the options
-};
+  OwnRows own;                       // those of the options
+  std::vector<TokenValues>* values;  // for the first sweep
 
-// The node of a loss. Gradients are added by the back end and the way that its forward took.
-struct HeadNode {
-  const Backend* ops;
-  bool splits;  // the back end can add to a split gradient
-  Parameter* parameter;
-  tensor::Use head, own_rows;
-  Later later = {};  // set if the gradient would occupy memory until the embedding's backward
-  std::optional<LateLoss> late = {};
-};
-
-// Rows of the head's gradient whose values are not read from the head; restores them, so that nothing is
-// added.
-class KeptRows {
- public:
-  KeptRows(const tensor::Split& gradient, const OwnRows* own) {
-    if (own == nullptr || !gradient.high.defined()) return;
-    ids_ = at::tensor(at::IntArrayRef(own->ids), at::kLong);
-    rows_.high = gradient.high.index_select(0, ids_);
-    if (gradient.low.defined()) rows_.low = gradient.low.index_select(0, ids_);
-  }
-  void put_back(const tensor::Split& gradient) const {
-    if (rows_.high.defined()) at::Tensor(gradient.high).index_copy_(0, ids_, rows_.high);
-    if (rows_.low.defined()) at::Tensor(gradient.low).index_copy_(0, ids_, rows_.low);
-  }
-
- private:
-  at::Tensor ids_;
-  tensor::Split rows_;
-};
-
-struct Learned {
-  at::Tensor loss, d_hidden;
-};
-
-// Computes a loss with its gradients; those of the head and its own rows are added through their uses.
-Learned learned(const HeadNode& node, bool of_head, const at::Tensor& hidden, const HeadTargets& targets,
-                const TokenFormula& formula, const HeadOptions& options, std::vector<TokenValues>* values) {
-  Learned out;
-  out.d_hidden = node.splits ? tensor::zeros(hidden.sizes(), hidden.scalar_type(), MemoryKind::activations)
-                             : at::zeros_like(hidden.detach());
-  const auto sweep = [&](const tensor::Split& d_head) {
-    at::Tensor d_own;
-    node.own_rows.add([&](at::Tensor& gradient) { d_own = gradient; });
-    out.loss = node.ops->head_sweep(hidden, *node.parameter, targets, &formula, options,
-                                    {out.d_hidden, d_head, d_own}, values);
-  };
-  if (!node.head || !of_head)
-    sweep({});
-  else if (node.splits)
-    node.head.add_split(sweep);
-  else
-    node.head.add([&](at::Tensor& gradient) { sweep({gradient, {}}); });
-  return out;
-}
-
-struct HeadLoss : torch::autograd::Function<HeadLoss> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& hidden, Parameter* head,
-                            const HeadTargets& targets, const TokenFormula& formula,
-                            const HeadOptions& options, std::vector<TokenValues>* values) {
-    const OwnRows* const own = own_rows(options);
-    HeadNode node{&backend(hidden), fused(hidden), head, tensor::Use(*head),
-                  own != nullptr ? tensor::Use(*own->rows) : tensor::Use()};
-    if (!options.starts_backward) {
-      node.late = LateLoss{targets, formula, options, own != nullptr ? *own : OwnRows()};
-      const at::Tensor loss = node.ops->head_sweep(hidden, *head, targets, &formula, options, {}, values);
-      keep(context, tensor::kHead, {hidden.detach()});
-      keep(context, std::move(node));
-      return loss;
-    }
-    const bool waits = node.splits && own == nullptr && node.head.may_wait();
-    const Learned result = learned(node, !waits, hidden, targets, formula, options, values);
-    if (waits) {
-      node.later = [=, ops = node.ops, rows = hidden.detach()](const tensor::Split& d_head) {
-        ops->head_sweep(rows, *head, targets, &formula, options, {{}, d_head}, nullptr);
-      };
-    }
-    keep(context, tensor::kHead, {result.d_hidden});
-    keep(context, std::move(node));
-    return result.loss;
-  }
-  static tensor_list backward(AutogradContext* context, tensor_list grads) {
-    auto& node = kept<HeadNode>(context);
-    at::Tensor x = kept(context)[0];  // the gradient of hidden, or hidden
-    const auto d_loss = grads[0].item<double>();
-    if (node.late) {
-      node.late->formula.scale *= d_loss;
-      node.late->options.own_rows = &node.late->own;
-      x = learned(node, true, x, node.late->targets, node.late->formula, node.late->options, nullptr)
-              .d_hidden;
-    } else if (d_loss != 1) {
-      fail(Status::internal, "head_loss: backward should start here, and got the gradient {}", d_loss);
-    }
-    if (node.later) node.head.add_later(std::exchange(node.later, {}));
-    node.head.end();
-    node.own_rows.end();
-    return {x, {}, {}, {}, {}, {}};
+  at::Tensor operator()(const HeadCall& call) const {
+    TokenFormula scaled = formula;
+    scaled.scale *= call.factor;
+    HeadOptions with_own = options;
+    if (own_rows(options) != nullptr) with_own.own_rows = &own;
+    return backend(call.hidden)
+        .head_sweep(call.hidden, *head, targets, &scaled, with_own, call.gradients,
+                    call.first ? values : nullptr);
   }
 };
 
@@ -225,10 +136,7 @@ namespace fused_ops {
 at::Tensor head_sweep(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets,
                       const TokenFormula* formula, const HeadOptions& options, const HeadGradients& gradients,
                       std::vector<TokenValues>* values) {
-  const KeptRows kept(gradients.d_head, own_rows(options));
-  const double sum = HeadSweep(hidden, head, targets, formula, options, gradients).run(values);
-  kept.put_back(gradients.d_head);
-  return scalar(sum);
+  return scalar(HeadSweep(hidden, head, targets, formula, options, gradients).run(values));
 }
 
 at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOptions& options) {
@@ -268,7 +176,12 @@ at::Tensor head_loss(const at::Tensor& hidden, Parameter& head, const HeadTarget
   check(hidden, head, targets, options);
   for (const std::vector<double>& column : formula.columns)
     need(column.size() == targets.rows.size(), "head", "a number for each target is needed");
-  if (records(hidden)) return HeadLoss::apply(hidden, &head, targets, formula, options, values);
+  if (records(hidden)) {
+    const OwnRows* const own = own_rows(options);
+    return head_node(
+        hidden, head, options,
+        FormulaLoss{&head, targets, formula, options, own != nullptr ? *own : OwnRows(), values});
+  }
   return backend(hidden).head_sweep(hidden, head, targets, &formula, options, {}, values);
 }
 

@@ -1,44 +1,13 @@
 // The head from whole logits and their log-softmax in float32, a tile of rows at a time. Values of the size
 // of a tile are changed in place if possible: new memory of that size costs more than the arithmetic.
-#include "kernels/gemm/gemm.h"
 #include "kernels/head/head.h"
+#include "kernels/head/plain_table.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"
-#include "kernels/weight/narrow_weight.h"
 
 namespace trl::kernels::plain {
 
 namespace {
-
-constexpr int64_t kTileBytes = int64_t{64} << 20;  // bytes of a tile's logits, in float32
-
-// op(a) op(b), op as in gemm(), with the sums of bfloat16 products in float32. ATen rounds them to bfloat16,
-// and on the CPU is several times slower.
-at::Tensor wide_product(const at::Tensor& a, bool a_transposed, const at::Tensor& b, bool b_transposed) {
-  const at::Tensor left = a_transposed ? a.t() : a, right = b_transposed ? b.t() : b;
-  if (a.scalar_type() != at::kBFloat16 || !a.is_cpu()) return left.mm(right).to(wide_type(a));
-  at::Tensor product = at::empty({left.size(0), right.size(1)}, a.options().dtype(at::kFloat));
-  gemm(a, a_transposed, b, b_transposed, product);
-  return product;
-}
-
-// Scales and caps the products, in place.
-at::Tensor finished(at::Tensor products, const HeadOptions& options) {
-  if (options.scale != 1) products.mul_(options.scale);
-  if (options.softcap > 0) products.div_(options.softcap).tanh_().mul_(options.softcap);
-  return products;
-}
-
-at::Tensor ids_of(const OwnRows& own, at::Device device) {
-  return at::tensor(at::IntArrayRef(own.ids), at::kLong).to(device);
-}
-
-at::Tensor table_of(Parameter& head, const HeadOptions& options) {
-  const at::Tensor table = head.read()->detach();
-  const OwnRows* const own = own_rows(options);
-  if (own == nullptr) return table;
-  return table.index_copy(0, ids_of(*own, table.device()), own->rows->read()->to(table.scalar_type()));
-}
 
 // Some targets and their rows: each row once, and the index among these of each target's row. int64, on the
 // device of hidden.
@@ -126,20 +95,15 @@ class Sweep {
   Sweep(const at::Tensor& hidden, Parameter& head, const HeadTargets& targets, const TokenFormula* formula,
         const HeadOptions& options, const HeadGradients& to)
       : hidden_(hidden),
-        table_(table_of(head, options).to(options.compute)),
+        table_(hidden, head, options, to),
         targets_(targets),
         formula_(formula),
         options_(options),
-        to_(to),
-        sum_(at::zeros({}, hidden.options().dtype(at::kDouble))) {
-    if (own_rows(options) != nullptr) ids_ = ids_of(*options.own_rows, hidden.device());
-  }
+        sum_(at::zeros({}, hidden.options().dtype(at::kDouble))) {}
 
   at::Tensor run(std::vector<TokenValues>* values) {
-    const int64_t fitting = std::max<int64_t>(1, kTileBytes / (4 * table_.size(0)));
-    const int64_t rows = options_.tile_rows > 0 ? options_.tile_rows : fitting;
-    const at::Tensor& d_head = to_.d_head.high;
-    if (d_head.defined()) d_weight_ = rows < targets_.size() ? d_head.to(wide_type(d_head)) : d_head;
+    const int64_t rows = table_.tile_rows();
+    table_.begin(rows < targets_.size());
     std::vector<at::Tensor> tiles;
     for (int64_t first = 0, end = 0; first < targets_.size(); first = end) {
       base::poll();
@@ -147,7 +111,7 @@ class Sweep {
       run_tile(targets_of(targets_, first, end, hidden_.device()), first,
                values != nullptr ? &tiles : nullptr);
     }
-    if (d_head.defined() && !d_weight_.is_same(d_head)) d_head.copy_(d_weight_);
+    table_.finish();
     if (values != nullptr)
       *values = tiles.empty() ? std::vector<TokenValues>() : list_of(at::cat(tiles, 1).cpu());
     return sum_.to(wide_type(hidden_));
@@ -168,8 +132,7 @@ class Sweep {
   // values: if not null, gets those of the tile, which stay on its device.
   void run_tile(const TileTargets& tile, int64_t first, std::vector<at::Tensor>* values) {
     const at::Tensor x = hidden_.detach().index_select(0, tile.row).to(options_.compute);
-    const at::Tensor logits = finished(wide_product(x, false, table_, true), options_);
-    if (options_.temperature != 1) logits.div_(options_.temperature);
+    const at::Tensor logits = table_.logits(x);
     at::Tensor log_p = logits.log_softmax(-1), p = log_p.exp();
     const auto of_targets = [&](const at::Tensor& of_rows) {
       return of_rows.index_select(0, tile.place).to(at::kDouble);
@@ -181,7 +144,7 @@ class Sweep {
     if (formula_ == nullptr) return;
     const TokenTerms terms = terms_of(*formula_, first, own);
     sum_.add_(terms.loss.sum());
-    if (to_.d_hidden.defined() || to_.d_head.high.defined()) add_gradients(tile, x, logits, p, terms);
+    if (table_.learns()) add_gradients(tile, x, logits, p, terms);
   }
 
   // Turns p into the gradient of the logits.
@@ -201,26 +164,15 @@ class Sweep {
     }
     at::Tensor& d = p.mul_(by_probs).add_(spread / static_cast<double>(logits.size(1)));
     d.index_put_({tile.place, tile.token}, own, /*accumulate=*/true);
-    if (options_.softcap > 0) d.mul_(1 - (logits * (options_.temperature / options_.softcap)).square());
-    if (options_.scale != options_.temperature) d.mul_(options_.scale / options_.temperature);
-    const at::Tensor d_logits = d.to(options_.compute);
-    if (to_.d_hidden.defined()) {
-      const at::Tensor d_rows = wide_product(d_logits, false, table_, false);
-      at::Tensor(to_.d_hidden).index_copy_(0, tile.row, d_rows.to(hidden_.scalar_type()));
-    }
-    if (!d_weight_.defined() && !to_.d_own.defined()) return;
-    const at::Tensor of_table = wide_product(d_logits, true, x, false);
-    if (to_.d_own.defined()) at::Tensor(to_.d_own).add_(of_table.index_select(0, ids_));
-    if (d_weight_.defined()) d_weight_.add_(ids_.defined() ? of_table.index_fill(0, ids_, 0) : of_table);
+    table_.add(tile.row, x, logits, d);
   }
 
   const at::Tensor& hidden_;
-  const at::Tensor table_;
+  PlainTable table_;
   const HeadTargets& targets_;
   const TokenFormula* const formula_;
   const HeadOptions& options_;
-  const HeadGradients& to_;
-  at::Tensor ids_, d_weight_, sum_;
+  at::Tensor sum_;
 };
 
 }  // namespace
@@ -229,20 +181,6 @@ at::Tensor head_sweep(const at::Tensor& hidden, Parameter& head, const HeadTarge
                       const TokenFormula* formula, const HeadOptions& options, const HeadGradients& gradients,
                       std::vector<TokenValues>* values) {
   return Sweep(hidden, head, targets, formula, options, gradients).run(values);
-}
-
-at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOptions& options) {
-  if (options.narrow != nullptr) {
-    const at::Tensor x = hidden.to(options.compute).to(at::kFloat);
-    const at::Tensor logits = narrow_product(x, *options.narrow);
-    if (const OwnRows* const own = own_rows(options)) {
-      const at::Tensor rows = own->rows->read()->to(options.compute).to(at::kFloat);
-      logits.index_copy_(1, ids_of(*own, x.device()), at::linear(x, rows));
-    }
-    return finished(logits, options);
-  }
-  const at::Tensor table = table_of(head, options).to(options.compute);
-  return finished(wide_product(hidden.to(options.compute), false, table, true).to(at::kFloat), options);
 }
 
 }  // namespace trl::kernels::plain

@@ -36,6 +36,7 @@ bool Prompts::next() {
   if (rows.empty()) return false;
   rows_ = {};
   columns_.clear();
+  answers_.clear();
   std::map<int64_t, size_t> places;  // of the first completion of each row
   for (const int64_t row : rows) {
     const auto [known, first] = places.emplace(row, columns_.size());
@@ -43,13 +44,16 @@ bool Prompts::next() {
       rows_.row_ids.push_back(rows_.row_ids[known->second]);
       rows_.ids.push_back(rows_.ids[known->second]);
       columns_.push_back(columns_[known->second]);
+      answers_.push_back(answers_[known->second]);
       continue;
     }
     data::PromptExample prompt = (*list_)[row];
     rows_.row_ids.push_back(prompt.source_row);
     rows_.ids.push_back(std::move(prompt.prompt_ids));
+    answers_.push_back(std::move(prompt.completion_ids));
     columns_.push_back(std::make_shared<const base::Json>(base::Json::parse(prompt.row)));
   }
+  for (const std::vector<int32_t>& answer : answers_) rows_.items += std::ssize(answer);
   ++generation_;
   return true;
 }

@@ -52,6 +52,7 @@ class RewardFunctions {
   // Throws Error(invalid_config) if there is no reward, or another number of weights, or no function for an
   // entry.
   void check() const;
+  bool empty() const { return functions_.empty() && replayed_.empty(); }
   // replayed: a row of the file for each completion, or empty.
   engine::Rewards score(const Answers& answers, std::span<const ReplayedRow> replayed);
   const reward::Columns& extras() const { return extras_; }  // of the last score()

@@ -37,6 +37,8 @@ int32_t RolloutRows::next(int64_t step, const engine::PromptRows** prompts,
   return engine::answer(error, [&] {
     step_ = step;
     if (!prompts_->next()) return Status::end;
+    if (parts_.choice) by_ = mode_ == "train" ? parts_.choice->next() : AnswersOf::rows;
+    prompts_->set_for_teacher(by_ == AnswersOf::teacher);
     *prompts = &prompts_->rows();
     return Status::ok;
   });
@@ -47,6 +49,12 @@ int32_t RolloutRows::complete(std::vector<engine::Completion>* completions,
   return engine::answer(error, [&] {
     columns_ = prompts_->columns();
     written_.reset();
+    if (by_ == AnswersOf::rows) {
+      replayed_.clear();
+      completions->clear();
+      for (const std::vector<int32_t>& answer : prompts_->answers()) completions->push_back({answer});
+      return Status::ok;
+    }
     if (parts_.host && !parts_.replay) {
       write_by_host(*completions);
       return Status::ok;
@@ -104,6 +112,7 @@ int32_t RolloutRows::reward(std::span<const engine::Completion> completions, eng
 int32_t RolloutRows::scored(std::span<const engine::Completion> completions, const engine::Rewards& rewards,
                             std::span<const float> advantages, engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
+    if (by_ == AnswersOf::rows) return Status::ok;
     if (parts_.record) parts_.record->add(mode_, parts_.made[mode_], prompts_->rows(), completions, rewards);
     ++parts_.made[mode_];
     reward::Columns extras = parts_.rewards->extras();
@@ -117,6 +126,7 @@ int32_t RolloutRows::scored(std::span<const engine::Completion> completions, con
 int32_t RolloutRows::state(std::string_view* bytes, engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
     base::Json json = {{"generations", parts_.made}};
+    if (parts_.choice) json["choices"] = parts_.choice->made();
     if (parts_.replay) json["replay"] = parts_.replay->place();
     if (parts_.record) json["record"] = parts_.record->bytes();
     *bytes = state_ = json.dump();
@@ -129,6 +139,7 @@ int32_t RolloutRows::load_state(std::string_view bytes, engine::ErrorSink& error
     const base::Json json = base::parse_json(bytes, "the state of the rollouts");
     try {
       json.at("generations").get_to(parts_.made);
+      if (parts_.choice) parts_.choice->go_to(json.at("choices"));
       if (parts_.replay && json.contains("replay")) parts_.replay->go_to(json.at("replay"));
       if (parts_.record && json.contains("record")) parts_.record->go_to(json.at("record"));
     } catch (const base::Json::exception& why) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "run/rollout/answer_choice.h"
 #include "run/rollout/completion_log.h"
 #include "run/rollout/host_rollout.h"
 #include "run/rollout/pass_at_k.h"
@@ -28,6 +29,7 @@ struct RolloutParts {
   std::shared_ptr<Tokenizer> tokenizer;
   // The token that rewards see after completions up to the longest of a generation; none: they see none.
   std::optional<int32_t> pad = {};
+  std::optional<AnswerChoice> choice = {};   // GKD
   std::map<std::string, int64_t> made = {};  // generations so far, by mode
   // Has the host write the completions; empty: it does not. Throws Error(callback).
   std::function<void(const std::shared_ptr<HostRollout>&)> host = {};
@@ -61,7 +63,8 @@ class RolloutRows final : public engine::RolloutSource {
   std::vector<std::shared_ptr<const base::Json>> columns_;  // of the rows of this generation
   std::shared_ptr<const HostRollout> written_;              // by the host, or null
   std::vector<ReplayedRow> replayed_;
-  std::vector<engine::Completion> padded_;  // as rewards see them
+  AnswersOf by_ = AnswersOf::model;
+  std::vector<engine::Completion> padded_;  // that rewards see
   std::optional<Answers> answers_;          // from reward() to scored()
   std::string state_;
 };

@@ -16,6 +16,8 @@ RolloutParts parts_of(Environment& environment, const config::RunOptions& option
   RolloutParts parts;
   if (options.arguments.method->pads_for_rewards)
     parts.pad = tokenizer->get().special_id(tokenizer->get().special().pad);
+  if (options.arguments.method->answers_of_rows)
+    parts.choice.emplace(online, static_cast<uint64_t>(options.arguments.seed));
   parts.tokenizer = std::move(tokenizer);
   if (!online.replay_rollouts.empty()) parts.replay = std::make_unique<Replay>(online.replay_rollouts);
   if (!online.record_rollouts.empty()) parts.record = std::make_unique<Record>(online.record_rollouts);
@@ -46,7 +48,10 @@ const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Mode
         train_.prompts(), online.prompts_per_generation, online.generation_batch_size,
         online.num_generations);
   }
-  const std::vector<int32_t> ends = end_tokens(model, parts_.tokenizer->get());
+  const std::span<const int32_t> of_model = model.end_ids();
+  const std::vector<int32_t> ends = options_.arguments.method->ends_of_model
+                                        ? std::vector<int32_t>(of_model.begin(), of_model.end())
+                                        : end_tokens(model, parts_.tokenizer->get());
   const auto sampling = [&](config::Completions which) {
     RequestOptions request = trainer_request(options_.config, *parts_.tokenizer, which);
     if (!request.stops.empty())
@@ -68,8 +73,8 @@ const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Mode
   spec_.end_ids = ends;
   const text::Tokenizer& tokenizer = parts_.tokenizer->get();
   const auto pad = tokenizer.special_id(tokenizer.special().pad);
-  // GRPO and RLOO take it for an end
-  if (pad && options_.config.has("mask_truncated_completions")) spec_.end_ids.push_back(*pad);
+  // GRPO, RLOO and Distillation take it for an end
+  if (pad && options_.config.has("shuffle_rollouts")) spec_.end_ids.push_back(*pad);
   return spec_;
 }
 

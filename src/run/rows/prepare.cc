@@ -55,6 +55,7 @@ std::unique_ptr<Batches> batches(const config::Config& config, const config::Tra
       return std::make_unique<Batches>(data::batches_of_unpaired(
           data::prepare_kto(table, context), order, layout, {arguments.max_length}, kl_group(training)));
     case config::RowForm::prompts:
+    case config::RowForm::conversations:
     case config::RowForm::text:
       break;
   }
@@ -74,6 +75,7 @@ data::StreamedRows streamed_rows(const config::TrainingArguments& training,
     case config::RowForm::unpaired:
       return data::streamed_unpaired(layout, {arguments.max_length}, kl_group(training) > 0);
     case config::RowForm::prompts:
+    case config::RowForm::conversations:
     case config::RowForm::text:
       break;
   }
@@ -124,9 +126,12 @@ std::shared_ptr<Prompts> prompts(const config::Config& config, const config::Tra
   context.arguments = &arguments;
   auto order = config.has("shuffle_rollouts")
                    ? repeated_order(config, training, evaluation)
-                   : sampled_prompts(data::train_order(training, arguments), training.online.num_generations);
-  return std::make_shared<Prompts>(data::prepare_prompts(dataset.table(spool_of(context)), context),
-                                   std::move(order));
+                   : sampled_prompts(evaluation ? data::eval_order(training, arguments)
+                                                : data::train_order(training, arguments),
+                                     training.online.num_generations);
+  const bool whole = training.method->rows == config::RowForm::conversations;
+  const auto list = whole ? data::prepare_conversations : data::prepare_prompts;
+  return std::make_shared<Prompts>(list(dataset.table(spool_of(context)), context), std::move(order));
 }
 
 std::unique_ptr<Batches> batches_of(const std::shared_ptr<Prompts>& prompts,
@@ -168,7 +173,7 @@ Prepared prepare(Environment& environment, const config::Config& config,
                  const Rows& train, const Rows* eval) {
   Prepared prepared;
   Preparing with(environment, config, training, tokenizer, prepared);
-  if (training.method->rows == config::RowForm::prompts) {
+  if (training.method->generates) {
     prepared.train_prompts = prompts(config, training, train, with.context, false);
     prepared.train = batches_of(prepared.train_prompts, training.online, training.online.repeat_count);
     if (eval == nullptr) return prepared;

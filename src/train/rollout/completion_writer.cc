@@ -62,6 +62,13 @@ CompletionWriter::CompletionWriter(std::unique_ptr<generate::Generator> generato
                                    const model::Adapter* adapter)
     : generator_(std::move(generator)), adapter_(adapter) {}
 
+CompletionWriter::CompletionWriter(const model::Model& model, const engine::GeneratorSpec& spec)
+    : CompletionWriter(
+          std::make_unique<generate::Generator>(
+              model, generate::generator_limits(spec),
+              std::make_shared<generate::Cache>(model, generate::cache_kind(model, spec), spec.cache_bytes)),
+          nullptr) {}
+
 std::vector<engine::Completion> CompletionWriter::write(const engine::PromptRows& prompts,
                                                         const engine::Sampling& sampling,
                                                         uint64_t first_stream) {

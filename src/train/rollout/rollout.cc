@@ -28,6 +28,7 @@ int64_t Rollout::tokens() const {
 }
 
 int64_t Rollout::items() const {
+  if (prompts.items > 0) return prompts.items;
   int64_t sum = 0;
   for (size_t row = 0; row < completions.size(); ++row) sum += learned[row] != 0 ? written(row) : 0;
   return sum;

@@ -45,7 +45,7 @@ struct Rollout {
   // Tokens of a completion that the model wrote.
   int64_t written(size_t row) const;
   int64_t tokens() const;  // of prompts, and those written
-  int64_t items() const;   // that count in a loss
+  int64_t items() const;   // that a loss is divided by: those that count in it, unless the prompts say
 };
 
 // Lays out rows of a rollout as a micro-batch: its targets are the tokens that count. Column `advantages` by

@@ -129,7 +129,8 @@ void RolloutBatches::write(const engine::PromptRows& prompts) {
     const config::TrainingArguments& arguments = setup_.arguments;
     const auto most = static_cast<uint64_t>(setup_.training ? arguments.online.generation_batch_size
                                                             : arguments.per_device_eval_batch_size);
-    rollout.completions = setup_.writer.write(prompts, sampling, before + number * most);
+    CompletionWriter& writer = prompts.for_teacher ? *setup_.writers.teacher : *setup_.writers.model;
+    rollout.completions = writer.write(prompts, sampling, before + number * most);
   }
   if (rollout.completions.size() != rows)
     fail(Status::invalid_argument, "there are {} completions for {} prompts: give one for each",
@@ -239,11 +240,11 @@ Rollouts::Rollouts(const config::TrainingArguments& arguments, const engine::Rol
                    std::unique_ptr<CompletionWriter> writer)
     : arguments_(arguments),
       spec_(spec),
-      writer_(std::move(writer)),
+      writers_{std::move(writer), nullptr},
       chance_(static_cast<uint64_t>(arguments.seed)),
-      train_({arguments_, spec_, *writer_, chance_}) {
+      train_({arguments_, spec_, writers_, chance_}) {
   if (spec.eval != nullptr)
-    eval_.emplace(RolloutBatches::Setup{arguments_, spec_, *writer_, chance_, /*training=*/false});
+    eval_.emplace(RolloutBatches::Setup{arguments_, spec_, writers_, chance_, /*training=*/false});
 }
 
 // As PPOTrainer.train.
@@ -258,6 +259,8 @@ void Rollouts::set_step(int64_t step) {
 }
 
 void Rollouts::learn_by(RolloutMethod& method) {
+  if (const model::Model* const teacher = method.teacher())
+    writers_.teacher = std::make_unique<CompletionWriter>(*teacher, spec_.generator);
   train_.learn_by(method);
   if (eval_) eval_->learn_by(method);
 }

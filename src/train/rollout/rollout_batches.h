@@ -31,6 +31,8 @@ class RolloutMethod {
   virtual data::Batch batch_of(const Rollout& rollout, std::span<const int64_t> rows) const {
     return train::batch_of(rollout, rows);
   }
+  // The model that completes prompts which are for a teacher; null: there are none.
+  virtual const model::Model* teacher() { return nullptr; }
 
  protected:
   ~RolloutMethod() = default;
@@ -44,12 +46,16 @@ struct RolloutChance {
   base::TorchGenerator generator;
 };
 
+struct Writers {
+  std::unique_ptr<CompletionWriter> model, teacher;  // null: no prompts are for it
+};
+
 class RolloutBatches final : public engine::BatchSource {
  public:
   struct Setup {
     const config::TrainingArguments& arguments;
     const engine::RolloutSpec& spec;
-    CompletionWriter& writer;
+    const Writers& writers;
     RolloutChance& chance;
     bool training = true;
   };
@@ -112,7 +118,7 @@ class Rollouts {
  private:
   const config::TrainingArguments arguments_;
   const engine::RolloutSpec spec_;
-  const std::unique_ptr<CompletionWriter> writer_;
+  Writers writers_;
   RolloutChance chance_;
   RolloutBatches train_;
   std::optional<RolloutBatches> eval_;

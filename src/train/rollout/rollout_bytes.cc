@@ -54,6 +54,7 @@ void unpack_metrics(const Json& json, std::vector<std::pair<std::string, double>
 Rollout unpacked(const Json& json) {
   Rollout out;
   unpack(json.at("row_ids"), out.prompts.row_ids);
+  json.at("items").get_to(out.prompts.items);
   unpack_rows(json.at("prompts"), out.prompts.ids);
   for (const Json& row : json.at("completions")) {
     engine::Completion& own = out.completions.emplace_back();
@@ -86,6 +87,7 @@ std::string bytes_of(const Rollout& rollout) {
   for (const auto& [name, values] : rollout.columns) columns[name] = packed(values);
   for (const auto& [name, rows] : rollout.token_columns) token_columns[name] = packed_rows(rows);
   const Json json = {{"row_ids", packed(rollout.prompts.row_ids)},
+                     {"items", rollout.prompts.items},
                      {"prompts", packed_rows(rollout.prompts.ids)},
                      {"completions", std::move(completions)},
                      {"ended", packed(rollout.ended)},

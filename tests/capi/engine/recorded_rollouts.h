@@ -43,7 +43,8 @@ inline std::string replay_file(const Json& recorded) {
   std::string lines;
   std::map<std::string, int64_t> made;
   for (const Json& generation : recorded["generations"]) {
-    const std::string mode = generation.value("mode", "train");
+    // the recording took that of the model that wrote, and a teacher is in evaluation
+    const std::string mode = generation.contains("micro_step") ? "train" : generation.value("mode", "train");
     for (size_t row = 0; row < generation["completion_ids"].size(); ++row) {
       Json line = {{"mode", mode},
                    {"generation", made[mode]},

@@ -25,6 +25,12 @@ inline Settings grpo(const std::string& output_dir, const Settings& more = {}) {
   return host::with(host::with(host::tiny(output_dir), own), more);
 }
 
+inline Settings online_dpo(const std::string& output_dir, const Settings& more = {}) {
+  const Settings own = {{"method", "online_dpo"},  {"max_new_tokens", "5"}, {"max_steps", "3"},
+                        {"learning_rate", "0.01"}, {"save_strategy", "no"}, {"eval_strategy", "no"}};
+  return host::with(host::with(host::tiny(output_dir), own), more);
+}
+
 inline Json row_of(trl_rollout* rollout, size_t index) {
   const char* json = nullptr;
   Error error;

@@ -13,6 +13,7 @@ using host::Function;
 using host::grpo;
 using host::Json;
 using host::kPrompts;
+using host::online_dpo;
 using host::reward_all;
 using host::Rewarded;
 using host::row_of;

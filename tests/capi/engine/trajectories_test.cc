@@ -54,6 +54,8 @@ host::Settings models_of(const Json& recorded) {
   host::Settings settings;
   const Json reference = recorded.value("ref_model", Json());
   if (reference.is_string()) settings.emplace_back("ref_model_name_or_path", host::golden(reference));
+  const Json teacher = recorded.value("teacher_model", Json());
+  if (teacher.is_string()) settings.emplace_back("teacher_model_name_or_path", host::golden(teacher));
   if (!host::writes_completions(recorded)) return settings;
   if (const std::string model = host::reward_model_of(recorded); !model.empty())
     settings.emplace_back("reward_model_name_or_path", model);
@@ -308,18 +310,23 @@ TEST_P(OnlineTrajectory, MatchesTrl) {
 INSTANTIATE_TEST_SUITE_P(
     Golden, OnlineTrajectory,
     testing::Values(
-        "grpo_adaptive_entropy_ga2", "grpo_all_defaults", "grpo_bnpo_ga2_spg4", "grpo_chat_kwargs",
-        "grpo_cispo", "grpo_conv_llama3", "grpo_dapo_default", "grpo_dapo_ga4", "grpo_dapo_iter2_beta",
-        "grpo_delta", "grpo_dr_grpo_dapo_none", "grpo_dr_grpo_ga2", "grpo_entropy_bonus",
-        "grpo_entropy_bonus_top", "grpo_epochs_partial_ga4", "grpo_eval", "grpo_eval_bnpo_ga2",
-        "grpo_eval_one", "grpo_ga1_spg4_iter2", "grpo_ga4_spg2", "grpo_gemma2_temperature",
-        "grpo_generation_batch_size", "grpo_grpo_beta", "grpo_gspo", "grpo_gspo_beta", "grpo_is_default",
-        "grpo_is_sequence_mask", "grpo_is_sequence_mask_no_min", "grpo_is_sequence_truncate",
-        "grpo_is_token_mask", "grpo_is_token_mask_no_min", "grpo_is_token_truncate", "grpo_kl_uncorrected",
-        "grpo_logging3_all_none", "grpo_luspo", "grpo_mask_truncated", "grpo_moe_aux",
-        "grpo_normalize_then_sum", "grpo_normalize_then_sum_none", "grpo_num_iterations3",
-        "grpo_off_policy_mask", "grpo_pad_multiple", "grpo_partial_none_rewards", "grpo_sapo",
-        "grpo_scale_batch_two_rewards", "grpo_shuffled_epochs", "grpo_shuffled_eval_ga2",
+        "distillation_chat", "distillation_fkl", "distillation_ga2_eval", "distillation_gemma2_softcap",
+        "distillation_jsd_beta03", "distillation_jsd_temperature", "distillation_lora",
+        "distillation_onpolicy_fixed", "distillation_rkl_temperature_ga2", "distillation_shuffled_epochs",
+        "gkd_eval", "gkd_lora", "gkd_mixed_ga2_temperature", "gkd_mixed_lmbda", "gkd_offpolicy_beta05",
+        "gkd_offpolicy_fkl", "gkd_offpolicy_rkl_ga2", "gkd_onpolicy_fixed", "gkd_onpolicy_ga2",
+        "gkd_prompt_column", "gkd_seq_kd", "gkd_spm", "gkd_truncated", "grpo_adaptive_entropy_ga2",
+        "grpo_all_defaults", "grpo_bnpo_ga2_spg4", "grpo_chat_kwargs", "grpo_cispo", "grpo_conv_llama3",
+        "grpo_dapo_default", "grpo_dapo_ga4", "grpo_dapo_iter2_beta", "grpo_delta", "grpo_dr_grpo_dapo_none",
+        "grpo_dr_grpo_ga2", "grpo_entropy_bonus", "grpo_entropy_bonus_top", "grpo_epochs_partial_ga4",
+        "grpo_eval", "grpo_eval_bnpo_ga2", "grpo_eval_one", "grpo_ga1_spg4_iter2", "grpo_ga4_spg2",
+        "grpo_gemma2_temperature", "grpo_generation_batch_size", "grpo_grpo_beta", "grpo_gspo",
+        "grpo_gspo_beta", "grpo_is_default", "grpo_is_sequence_mask", "grpo_is_sequence_mask_no_min",
+        "grpo_is_sequence_truncate", "grpo_is_token_mask", "grpo_is_token_mask_no_min",
+        "grpo_is_token_truncate", "grpo_kl_uncorrected", "grpo_logging3_all_none", "grpo_luspo",
+        "grpo_mask_truncated", "grpo_moe_aux", "grpo_normalize_then_sum", "grpo_normalize_then_sum_none",
+        "grpo_num_iterations3", "grpo_off_policy_mask", "grpo_pad_multiple", "grpo_partial_none_rewards",
+        "grpo_sapo", "grpo_scale_batch_two_rewards", "grpo_shuffled_epochs", "grpo_shuffled_eval_ga2",
         "grpo_shuffled_resume", "grpo_sync_ref", "grpo_temperature", "grpo_top_entropy", "grpo_unscorable",
         "grpo_vespo", "grpo_vespo_is_token", "grpo_zero_std_groups", "online_dpo_all_none",
         "online_dpo_beta_floor", "online_dpo_bos", "online_dpo_chat", "online_dpo_ga2",
