@@ -31,6 +31,10 @@ struct Segments {
   // [segments]: the number of rows that each is a part of, and counts as in statistics of tokens. Empty: one
   // each.
   std::vector<int32_t> rows = {};
+  // [segments]: the number of tokens at the end of each that are padding. No token sees them, themselves
+  // included; they see the others before them, and have output 0 if a window leaves them none. No segment
+  // continues one with padding. Empty: none has any.
+  std::vector<int32_t> padding = {};
 };
 using SegmentsPtr = std::shared_ptr<const Segments>;
 

@@ -72,6 +72,7 @@ ForwardInput filled(const ForwardInput& input) {
   segments->cu_seqlens.push_back(static_cast<int32_t>(tokens + more));
   segments->max_length = std::max(segments->max_length, more);
   if (!segments->prefix.empty()) segments->prefix.push_back(-1);
+  if (!segments->padding.empty()) segments->padding.push_back(0);
   segments->rows.clear();  // nothing computed here counts rows
   return {with_zeros(input.input_ids, more),
           with_zeros(input.position_ids, more),

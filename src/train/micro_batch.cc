@@ -36,6 +36,22 @@ void check_tokens(const data::Batch& batch, int64_t vocab_size) {
   }
 }
 
+// Counts the padding at the end of each segment; empty: there is none.
+std::vector<int32_t> count_padding(const data::Batch& batch) {
+  const auto column = batch.token_columns.find(data::kPadding);
+  if (column == batch.token_columns.end()) return {};
+  const std::vector<float>& is_padding = column->second;
+  if (std::ranges::count(is_padding, 0.0f) == std::ssize(is_padding)) return {};
+  std::vector<int32_t> counts;
+  for (size_t s = 0; s + 1 < batch.cu_seqlens.size(); ++s) {
+    const int32_t begin = batch.cu_seqlens[s];
+    int32_t end = batch.cu_seqlens[s + 1], count = 0;
+    for (; end > begin && is_padding[static_cast<size_t>(end - 1)] != 0; --end) ++count;
+    counts.push_back(count);
+  }
+  return counts;
+}
+
 kernels::SegmentsPtr copy_segments(const data::Batch& batch) {
   auto segments = std::make_shared<kernels::Segments>();
   const std::vector<int32_t>& borders = segments->cu_seqlens = batch.cu_seqlens;
@@ -51,6 +67,7 @@ kernels::SegmentsPtr copy_segments(const data::Batch& batch) {
       fail(Status::invalid_argument, "a sequence ends with segment {} of a batch of {}", end,
            batch.segments());
   }
+  segments->padding = count_padding(batch);
   if (batch.parents.empty()) return segments;
   check_count("parents", batch.parents.size(), batch.segments(), "segments");
   segments->prefix = batch.parents;
@@ -103,6 +120,7 @@ kernels::SegmentsPtr segments_of(const kernels::Segments& all, size_t begin, siz
   for (size_t s = begin; s < end && !all.prefix.empty(); ++s)
     segments->prefix.push_back(all.prefix[s] < 0 ? -1 : all.prefix[s] - static_cast<int32_t>(begin));
   for (size_t s = begin; s < end && !all.rows.empty(); ++s) segments->rows.push_back(all.rows[s]);
+  for (size_t s = begin; s < end && !all.padding.empty(); ++s) segments->padding.push_back(all.padding[s]);
   return segments;
 }
 

@@ -17,7 +17,7 @@ using test::tolerance;
 
 struct Segment {
   int64_t length;
-  int32_t prefix = -1;
+  int32_t prefix = -1, padding = 0;
 };
 
 struct Case {
@@ -39,6 +39,8 @@ SegmentsPtr segments_of(const Case& c) {
     s->cu_seqlens.push_back(s->cu_seqlens.back() + static_cast<int32_t>(d.length));
     s->max_length = std::max(s->max_length, d.length);
     s->prefix.push_back(d.prefix);
+    if (std::ranges::any_of(c.segments, [](const Segment& any) { return any.padding > 0; }))
+      s->padding.push_back(d.padding);
   }
   return s;
 }
@@ -140,6 +142,70 @@ TEST(TreeAttention, RandomTreesEqualRowsApart) {
   each_table([] { compare(random_cases(12), at::kFloat); });
   compare(random_cases(40), at::kFloat);
   compare(random_cases(12), at::kBFloat16);
+}
+
+// Says which tokens each token sees, by the definition: those of its segment up to itself and those of the
+// segments that this continues, but no padding; [tokens, tokens].
+at::Tensor visible(const Case& c) {
+  const std::vector<int32_t> cu = segments_of(c)->cu_seqlens;
+  at::Tensor seen = at::zeros({c.tokens(), c.tokens()}, at::kBool);
+  for (size_t i = 0; i < c.segments.size(); ++i) {
+    std::vector<int64_t> before;
+    for (auto s = static_cast<int32_t>(i); s >= 0; s = c.segments[static_cast<size_t>(s)].prefix) {
+      const auto at = static_cast<size_t>(s);
+      std::vector<int64_t> own;
+      for (int64_t row = cu[at]; row < cu[at + 1] - c.segments[at].padding; ++row) own.push_back(row);
+      before.insert(before.begin(), own.begin(), own.end());
+    }
+    const int64_t above = std::ssize(before) - (c.segments[i].length - c.segments[i].padding);
+    for (int64_t row = 0; row < c.segments[i].length; ++row) {
+      const int64_t place = above + row;  // in the sequence
+      for (int64_t key = 0; key < std::min<int64_t>(place + 1, std::ssize(before)); ++key)
+        if (c.window == 0 || place - key < c.window)
+          seen[cu[i] + row][before[static_cast<size_t>(key)]] = true;
+    }
+  }
+  return seen;
+}
+
+// Attention in double over the whole matrix of scores. A token that sees none gets 0.
+Attended by_definition(const test::AttentionInputs& in, const Case& c) {
+  const auto wide = [](const at::Tensor& x) { return x.to(at::kDouble).requires_grad_(); };
+  const at::Tensor q = wide(in.q), k = wide(in.k), v = wide(in.v), seen = visible(c);
+  const auto by_head = [&](const at::Tensor& x) {
+    return x.repeat_interleave(c.heads / x.size(1), 1).permute({1, 0, 2});
+  };
+  const at::Tensor scores = by_head(q).matmul(by_head(k).transpose(1, 2)) * options_of(c).scale;
+  const at::Tensor weights = scores.masked_fill(seen.logical_not(), -1e30).softmax(-1);
+  const at::Tensor out =
+      weights.masked_fill(seen.logical_not(), 0).matmul(by_head(v)).permute({1, 0, 2}).contiguous();
+  const auto grads = torch::autograd::grad({out}, {q, k, v}, {in.d_out.to(at::kDouble)});
+  return {out.detach(), grads[0], grads[1], grads[2]};
+}
+
+const Case kPadded[] = {
+    {{{9, -1, 4}}, 1, 1, 16, 0},
+    {{{130, -1, 70}, {65}, {64, -1, 1}}, 2, 1, 16, 0},
+    {{{20}, {30, 0, 10}, {25, 0}, {70, 0, 64}}, 4, 2, 20, 0},
+    {{{64}, {64, 0, 64}, {1, 0, 1}, {65, 0, 64}}, 2, 1, 16, 0},  // blocks of padding alone
+    {{{70}, {20, 0}, {90, 1, 40}, {1, 1}, {65, 3, 64}}, 2, 2, 32, 0},
+    {{{40}, {100, 0, 90}, {30, 0, 3}}, 2, 1, 16, 25},  // padding that sees none
+};
+
+TEST(TreeAttention, PaddingSeesTheOthersAndIsSeenByNone) {
+  int64_t seed = 0;
+  for (const Case& c : kPadded) {
+    SCOPED_TRACE(testing::Message() << c.tokens() << " tokens, window " << c.window);
+    const test::AttentionInputs in(c.tokens(), c.heads, c.kv_heads, c.head_dim, seed, at::kFloat);
+    const Attended want = by_definition(in, c);
+    const auto compare = [&] {
+      test::expect_near(attend(in.q, in.k, in.v, in.d_out, segments_of(c), options_of(c)), want,
+                        tolerance(at::kFloat));
+    };
+    each_table(compare);
+    const test::PathScope plain(Path::plain);
+    compare();
+  }
 }
 
 TEST(TreeAttention, GradientIsTheSlope) {

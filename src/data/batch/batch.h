@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,10 @@ namespace trl::data {
 
 // Named values, one for each sequence or for each token.
 using Columns = std::map<std::string, std::vector<float>, std::less<>>;
+
+// The column of tokens that says which are padding at the end of a sequence (1; others: 0). No token sees
+// them, themselves included; a loss counts them in metrics alone.
+inline constexpr std::string_view kPadding = "padding";
 
 // The rows of a micro-batch: all that does not depend on where its tokens are kept. Numbers named after TRL's
 // are of TRL's batch, which is padded.

@@ -266,6 +266,8 @@ void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const 
        "cu_seqlens must rise from 0 to the number of tokens, in steps of at most max_length");
   need(segments.prefix.empty() || segments.prefix.size() == cu.size() - 1, "attention",
        "a prefix of each segment, or none at all, is needed");
+  need(segments.padding.empty() || segments.padding.size() == cu.size() - 1, "attention",
+       "the padding of each segment, or none at all, is needed");
   check_order(segments);
 }
 

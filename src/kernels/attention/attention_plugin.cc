@@ -165,6 +165,7 @@ class AttentionPlugin::Call {
           plugin.refuse("does not take a prefix that has one itself");
       batch_.prefix = segments.prefix.data();
     }
+    if (!segments.padding.empty()) plugin.refuse("does not take padding, which no token sees");
     if (options.softcap > 0) plugin.refuse("cannot cap scores, as this model does");
     if (options.dropout.rate > 0) plugin.refuse("cannot drop weights, as training this model does");
     batch_.max_length = segments.max_length;

@@ -36,17 +36,19 @@ at::Tensor weight_factors(const at::Tensor& q, int64_t kv_heads, const Dropout& 
       .permute({1, 2, 0, 3});
 }
 
-// Attention of one segment. The last tokens of k and v are those of q; the ones before them are those of the
-// segments that it continues. factors: of the weights, or undefined.
-at::Tensor segment(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& factors,
-                   const AttentionOptions& options) {
-  const int64_t length = q.size(0), keys = k.size(0), before = keys - length, kv_heads = k.size(1);
+// Attention of one segment. k and v begin with `before` tokens, those of the segments that it continues; the
+// others are the first ones of q, without its padding. factors: of the weights, or undefined.
+at::Tensor segment(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t before,
+                   const at::Tensor& factors, const AttentionOptions& options) {
+  const int64_t length = q.size(0), keys = k.size(0), kv_heads = k.size(1);
   const at::ScalarType type = wide_type(q);
   const at::Tensor scores = scores_of(by_head(q, kv_heads, type), by_head(k, kv_heads, type), options);
   at::Tensor visible = at::ones({length, keys}, q.options().dtype(at::kBool)).tril(before);
   if (options.window > 0) visible = visible.triu(before + 1 - options.window);
   at::Tensor weights =
       scores.masked_fill(visible.logical_not(), -std::numeric_limits<double>::infinity()).softmax(-1);
+  if (options.window > 0 && before + length > keys)  // padding may see none of the others
+    weights = weights.masked_fill(visible.logical_not(), 0);
   if (factors.defined()) weights = weights * factors;
   return weights.matmul(by_head(v, kv_heads, type))
       .permute({2, 0, 1, 3})
@@ -57,7 +59,8 @@ at::Tensor segment(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v
 bool has_flash_attention(const at::Tensor& q, const Segments& segments, const AttentionOptions& options) {
   const bool type = q.scalar_type() == at::kBFloat16 || q.scalar_type() == at::kHalf;
   return TORCH_VERSION_MAJOR >= 2 && q.is_cuda() && path() == Path::fused && type && q.size(2) <= 256 &&
-         q.size(2) % 8 == 0 && segments.prefix.empty() && options.softcap == 0 && options.dropout.rate == 0;
+         q.size(2) % 8 == 0 && segments.prefix.empty() && segments.padding.empty() && options.softcap == 0 &&
+         options.dropout.rate == 0;
 }
 
 at::Tensor flash_attention([[maybe_unused]] const at::Tensor& q, [[maybe_unused]] const at::Tensor& k,
@@ -78,7 +81,8 @@ at::Tensor flash_attention([[maybe_unused]] const at::Tensor& q, [[maybe_unused]
 #endif
 }
 
-// The rows of a segment, preceded by those of the segments that it continues, the first one first.
+// The rows of a segment but its padding, preceded by those of the segments that it continues, the first one
+// first.
 std::vector<Range> path_to(const Segments& segments, size_t segment) {
   std::vector<Range> path;
   for (auto s = static_cast<int32_t>(segment); s >= 0;
@@ -86,6 +90,7 @@ std::vector<Range> path_to(const Segments& segments, size_t segment) {
     const auto at = static_cast<size_t>(s);
     path.insert(path.begin(), {segments.cu_seqlens[at], segments.cu_seqlens[at + 1]});
   }
+  if (!segments.padding.empty()) path.back().end -= segments.padding[segment];
   return path;
 }
 
@@ -106,8 +111,10 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
     };
     at::Tensor factors;
     if (options.dropout.rate > 0) factors = weight_factors(q, k.size(1), options.dropout, own, seen);
+    const at::Tensor keys = rows_of(k);
+    const int64_t before = keys.size(0) - (seen.back().end - seen.back().begin);
     parts.push_back(
-        segment(q.narrow(0, own.begin, own.end - own.begin), rows_of(k), rows_of(v), factors, options));
+        segment(q.narrow(0, own.begin, own.end - own.begin), keys, rows_of(v), before, factors, options));
   }
   return at::cat(parts, 0);
 }
@@ -188,7 +195,7 @@ at::Tensor cached_attention(const at::Tensor& q, const at::Tensor& k, const at::
         read.push_back(block.read());
       seen.push_back(at::cat(read, 0));
     }
-    parts.push_back(segment(q.narrow(0, run.begin, run.rows), seen[0], seen[1], {}, own));
+    parts.push_back(segment(q.narrow(0, run.begin, run.rows), seen[0], seen[1], run.position, {}, own));
   }
   return at::cat(parts, 0);
 }

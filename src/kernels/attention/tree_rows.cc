@@ -28,13 +28,15 @@ void check_order(const Segments& segments) {
 }
 
 TreeRows::TreeRows(const Segments& segments) {
-  const std::vector<int32_t>&cu = segments.cu_seqlens, &prefix = segments.prefix;
-  const bool trees = std::ranges::any_of(prefix, [](int32_t p) { return p != -1; });
-  if (!trees) {
+  const std::vector<int32_t>& cu = segments.cu_seqlens;
+  const size_t count = cu.size() - 1;
+  const bool trees = std::ranges::any_of(segments.prefix, [](int32_t p) { return p != -1; });
+  if (!trees && segments.padding.empty()) {
     starts.assign(cu.begin(), cu.end());
     return;
   }
-  const size_t count = prefix.size();
+  const std::vector<int32_t> prefix =
+      segments.prefix.empty() ? std::vector<int32_t>(count, -1) : segments.prefix;
   std::vector<int32_t> ends(cu.begin() + 1, cu.end()), depth(count, 0), tree(count);  // one for each segment
   for (size_t i = count; i-- > 0;) {
     if (prefix[i] < 0) continue;
@@ -52,7 +54,9 @@ TreeRows::TreeRows(const Segments& segments) {
       tree[i] = tree[above];
       depth[i] = depth[above] + cu[above + 1] - cu[above];
     }
-    std::fill(until.begin() + cu[i], until.begin() + cu[i + 1], ends[i] - tree[i]);
+    const int32_t seen = cu[i + 1] - (segments.padding.empty() ? 0 : segments.padding[i]);
+    std::fill(until.begin() + cu[i], until.begin() + seen, ends[i] - tree[i]);
+    std::iota(until.begin() + seen, until.begin() + cu[i + 1], seen - tree[i]);
     std::iota(position.begin() + cu[i], position.begin() + cu[i + 1], depth[i]);
   }
   starts.push_back(cu.back());

@@ -16,9 +16,9 @@ struct TreeRows {
 
   // [trees + 1], the first row of each; a segment without a prefix begins a tree.
   std::vector<int64_t> starts;
-  // Empty if no segment has a prefix. For each row, counted from the first row of its tree: until, the row
-  // after the last one that sees it; position, its place in its sequence, with a block of zeros after the
-  // last.
+  // Empty if no segment has a prefix or padding. For each row, counted from the first row of its tree: until,
+  // the row after the last one that sees it, or the row itself if none does; position, its place in its
+  // sequence, with a block of zeros after the last.
   std::vector<int32_t> until, position;
 };
 
