@@ -69,7 +69,7 @@ int64_t Generator::add(Request request) {
   const int64_t first = scheduler_->add(shared->ids, shared->count, cache_->number_of(shared->adapter));
   for (int64_t i = 0; i < shared->count; ++i) {
     states_[first + i] = {.request = shared,
-                          .stream = shared->stream + static_cast<uint64_t>(i),
+                          .stream = shared->stream + static_cast<uint64_t>(i) * shared->stride,
                           .begin = std::ssize(shared->ids),
                           .left = shared->sampling.max_new_tokens};
   }

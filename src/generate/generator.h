@@ -23,6 +23,7 @@ struct Request {
   int64_t count = 1;                        // these and the following: see engine::GenerationRequest
   uint64_t stream = 0;
   bool keeps = false;
+  uint64_t stride = 1;  // from the stream of one completion to the next one's
 };
 
 class Generator {

@@ -9,13 +9,15 @@ namespace trl::run {
 
 class PromptStream final : public data::BatchStream {
  public:
-  // completion: the most tokens that follow a prompt. repeats: micro-batches that train on a generation.
-  PromptStream(std::shared_ptr<Prompts> prompts, int64_t completion, int64_t repeats)
-      : prompts_(std::move(prompts)), completion_(completion), repeats_(repeats) {}
+  // completion: the most tokens that follow a prompt. most: tokens of prompt and completion that are trained
+  // on, none: any. repeats: micro-batches that train on a generation.
+  PromptStream(std::shared_ptr<Prompts> prompts, int64_t completion, std::optional<int64_t> most,
+               int64_t repeats)
+      : prompts_(std::move(prompts)), completion_(completion), most_(most), repeats_(repeats) {}
   int64_t rows() override { return prompts_->count(); }
   int64_t batches_per_epoch() override { return prompts_->generations() * repeats_; }
   uint64_t fingerprint() override { return prompts_->fingerprint(); }
-  int64_t longest_row() override { return prompts_->longest() + completion_; }
+  int64_t longest_row() override;
   std::optional<data::LongRow> longer_than(int64_t tokens) override;
   void tell() override { prompts_->tell(); }
   void start_epoch(int64_t, int64_t, std::span<const int64_t>) override {}
@@ -23,7 +25,9 @@ class PromptStream final : public data::BatchStream {
 
  private:
   const std::shared_ptr<Prompts> prompts_;
-  const int64_t completion_, repeats_;
+  const int64_t completion_;
+  const std::optional<int64_t> most_;
+  const int64_t repeats_;
 };
 
 }  // namespace trl::run

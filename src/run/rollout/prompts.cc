@@ -1,22 +1,22 @@
 #include "run/rollout/prompts.h"
 
 #include <algorithm>
+#include <map>
 
 namespace trl::run {
 
-Prompts::Prompts(std::unique_ptr<data::PromptList> list, const data::RepeatOptions& order, int64_t most)
-    : list_(std::move(list)), options_(order), most_(most) {}
+Prompts::Prompts(std::unique_ptr<data::PromptList> list, std::unique_ptr<PromptOrder> order)
+    : list_(std::move(list)), order_(std::move(order)) {}
 
 void Prompts::settle() {
-  if (order_) return;
-  options_.rows = list_->size();
-  order_ = std::make_unique<data::RepeatOrder>(options_);
+  if (settled_) return;
+  order_->set_rows(list_->size());
+  settled_ = true;
 }
 
 int64_t Prompts::generations() {
   settle();
-  const int64_t once = order_->size() / options_.repeat_count;
-  return (once + most_ - 1) / most_;
+  return order_->generations();
 }
 
 int64_t Prompts::longest() {
@@ -32,21 +32,19 @@ void Prompts::start(int64_t epoch, int64_t generation) {
 }
 
 bool Prompts::next() {
-  const int64_t repeats = options_.repeat_count, begin = generation_ * most_ * repeats;
-  const int64_t end = std::min(begin + most_, order_->size());
-  if (begin >= end) return false;
+  const std::vector<int64_t> rows = order_->generation(generation_);
+  if (rows.empty()) return false;
   rows_ = {};
   columns_.clear();
-  int64_t before = -1;
-  for (int64_t at = begin; at < end; ++at) {
-    const int64_t row = (*order_)[at];
-    if (row == before) {
-      rows_.row_ids.push_back(rows_.row_ids.back());
-      rows_.ids.push_back(rows_.ids.back());
-      columns_.push_back(columns_.back());
+  std::map<int64_t, size_t> places;  // of the first completion of each row
+  for (const int64_t row : rows) {
+    const auto [known, first] = places.emplace(row, columns_.size());
+    if (!first) {
+      rows_.row_ids.push_back(rows_.row_ids[known->second]);
+      rows_.ids.push_back(rows_.ids[known->second]);
+      columns_.push_back(columns_[known->second]);
       continue;
     }
-    before = row;
     data::PromptExample prompt = (*list_)[row];
     rows_.row_ids.push_back(prompt.source_row);
     rows_.ids.push_back(std::move(prompt.prompt_ids));

@@ -1,22 +1,19 @@
-// The prompts of a run that writes completions: rows of the dataset in TRL's order (RepeatSampler), a
-// generation at a time.
+// The prompts of a run that writes completions: rows of the dataset in TRL's order, a generation at a time.
 #pragma once
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "base/json/json.h"
-#include "data/batch/repeat_order.h"
 #include "data/prepare/preference.h"
 #include "engine/engine.h"
+#include "run/rollout/prompt_order.h"
 
 namespace trl::run {
 
 class Prompts {
  public:
-  // order.rows is taken from the list. most: completions of a generation; the last one of an evaluation has
-  // fewer.
-  Prompts(std::unique_ptr<data::PromptList> list, const data::RepeatOptions& order, int64_t most);
+  Prompts(std::unique_ptr<data::PromptList> list, std::unique_ptr<PromptOrder> order);
   int64_t count() { return list_->size(); }  // waits until it is known, as the next two
   int64_t generations();
   void settle();
@@ -33,9 +30,8 @@ class Prompts {
 
  private:
   const std::unique_ptr<data::PromptList> list_;
-  data::RepeatOptions options_;
-  const int64_t most_;
-  std::unique_ptr<data::RepeatOrder> order_;
+  const std::unique_ptr<PromptOrder> order_;
+  bool settled_ = false;
   int64_t generation_ = 0;
   engine::PromptRows rows_;
   std::vector<std::shared_ptr<const base::Json>> columns_;

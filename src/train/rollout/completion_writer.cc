@@ -32,11 +32,28 @@ class CollectedTokens final : public engine::GenerationSink {
   std::string problem;
 };
 
-// Counts the prompts from `first` on that are equal.
-size_t group_at(const engine::PromptRows& prompts, size_t first) {
-  size_t end = first + 1;
-  while (end < prompts.ids.size() && prompts.ids[end] == prompts.ids[first]) ++end;
-  return end - first;
+// Rows with the same prompt, at equal distances.
+struct Group {
+  size_t first, count = 1, stride = 1;
+};
+
+std::vector<Group> groups_of(const engine::PromptRows& prompts) {
+  std::vector<Group> groups;
+  std::map<std::vector<int32_t>, size_t> last;  // group of each prompt
+  for (size_t row = 0; row < prompts.ids.size(); ++row) {
+    const auto [known, first] = last.try_emplace(prompts.ids[row], groups.size());
+    if (!first) {
+      Group& group = groups[known->second];
+      if (group.count == 1) group.stride = row - group.first;
+      if (row == group.first + group.count * group.stride) {
+        ++group.count;
+        continue;
+      }
+      known->second = groups.size();
+    }
+    groups.push_back({row});
+  }
+  return groups;
 }
 
 }  // namespace
@@ -52,14 +69,15 @@ std::vector<engine::Completion> CompletionWriter::write(const engine::PromptRows
   const tensor::Stage stage("generation");
   CollectedTokens tokens(prompts.ids.size());
   try {
-    for (size_t first = 0, count = 0; first < prompts.ids.size(); first += count) {
-      count = group_at(prompts, first);
-      const int64_t sequence = generator_->add({.ids = prompts.ids[first],
+    for (const Group& group : groups_of(prompts)) {
+      const int64_t sequence = generator_->add({.ids = prompts.ids[group.first],
                                                 .sampling = sampling,
                                                 .adapter = adapter_,
-                                                .count = static_cast<int64_t>(count),
-                                                .stream = first_stream + first});
-      for (size_t i = 0; i < count; ++i) tokens.rows.emplace(sequence + static_cast<int64_t>(i), first + i);
+                                                .count = static_cast<int64_t>(group.count),
+                                                .stream = first_stream + group.first,
+                                                .stride = group.stride});
+      for (size_t i = 0; i < group.count; ++i)
+        tokens.rows.emplace(sequence + static_cast<int64_t>(i), group.first + i * group.stride);
     }
     while (generator_->step(tokens) && tokens.problem.empty()) continue;
   } catch (...) {

@@ -15,7 +15,7 @@ class CompletionWriter {
   CompletionWriter(std::unique_ptr<generate::Generator> generator, const model::Adapter* adapter);
 
   // Completes each prompt once, and gives the memory of keys and values back: an update follows. Equal
-  // prompts that follow one another are computed once. Row r is drawn from stream first_stream + r of the
+  // prompts are computed once. Row r is drawn from stream first_stream + r of the
   // seed. No graph. Throws Error for a row whose logits are not numbers.
   std::vector<engine::Completion> write(const engine::PromptRows& prompts, const engine::Sampling& sampling,
                                         uint64_t first_stream);
