@@ -13,10 +13,14 @@ namespace trl::cli {
 
 namespace {
 
+std::string replaced(std::string text, char from, char to) {
+  std::ranges::replace(text, from, to);
+  return text;
+}
+
 // Names commands of TRL that a later version may have; the empty text: none.
 std::string to_come(const std::string& name) {
-  std::string plain = name;
-  std::ranges::replace(plain, '-', '_');
+  const std::string plain = replaced(name, '-', '_');
   for (const auto& [later, instead] : config::later_commands()) {
     if (later != plain) continue;
     if (!instead.empty())
@@ -38,7 +42,8 @@ const std::vector<Command>& commands() {
   static const std::vector<Command> kCommands = [] {
     std::vector<Command> all;
     for (const config::MethodRow* row : trainers())
-      all.push_back({row->name, [row](const Words& words) { return train(*row, words); }, row->summary});
+      all.push_back(
+          {command_of(*row), [row](const Words& words) { return train(*row, words); }, row->summary});
     const Command others[] = {
         {"validate", validate, "print what a run would be, and what is wrong with it"},
         {"estimate", estimate, "tell what a run would take: memory, time, disk"},
@@ -67,7 +72,7 @@ const std::vector<Command>& commands() {
 const Command& command_named(const std::string& name) {
   std::vector<std::string> names;
   for (const Command& command : commands()) {
-    if (name == command.name) return command;
+    if (replaced(name, '_', '-') == command.name) return command;
     names.emplace_back(command.name);
   }
   if (const std::string why = to_come(name); !why.empty())
@@ -77,6 +82,8 @@ const Command& command_named(const std::string& name) {
                 fmt::format("unknown command '{}'; {}", name,
                             near.empty() ? "trl help lists the commands" : "did you mean " + near + "?"));
 }
+
+std::string command_of(const config::MethodRow& trainer) { return replaced(trainer.name, '_', '-'); }
 
 const config::MethodRow& default_trainer() { return config::methods().front(); }
 

@@ -30,13 +30,15 @@ int help_command(const Words& words);
 int version(const Words& words);
 
 struct Command {
-  const char* name;
+  std::string name;
   std::function<int(const Words&)> run;
   const char* summary;
   bool takes_flags = true;  // and gives them to parse()
 };
-const std::vector<Command>& commands();                 // in the order of the overview
-const Command& command_named(const std::string& name);  // else a Failure that names the nearest
+const std::vector<Command>& commands();  // in the order of the overview
+// Dashes and underscores are the same. Throws a Failure that names the nearest.
+const Command& command_named(const std::string& name);
+std::string command_of(const config::MethodRow& trainer);  // its name, with dashes
 
 // Returns the trainers of this version, from the table of methods that the command compiles for itself, in
 // the order of the overview: the default, then the others by name.

@@ -31,11 +31,13 @@ Screen trainer(const config::MethodRow& row) {
                    kLength};
   for (const config::MethodFlag& own : row.flags)
     if (own.name != nullptr) screen.common.push_back({own.name, own.value, own.text});
-  const std::vector<ScreenLine> rest = {{"use_peft", "", "train a LoRA adapter, not all weights"},
-                                        {"load_in_4bit", "", "QLoRA: quantise the frozen weights"},
-                                        {"eval_dataset_name", "PATH", "rows to evaluate on"},
-                                        {"eval_strategy", "WORD", "when: no, steps or epoch"},
-                                        {"logging_steps", "X", "steps between records"},
+  screen.common.push_back({"use_peft", "", "train a LoRA adapter, not all weights"});
+  screen.common.push_back({"load_in_4bit", "", "QLoRA: quantise the frozen weights"});
+  if (row.evaluates) {
+    screen.common.push_back({"eval_dataset_name", "PATH", "rows to evaluate on"});
+    screen.common.push_back({"eval_strategy", "WORD", "when: no, steps or epoch"});
+  }
+  const std::vector<ScreenLine> rest = {{"logging_steps", "X", "steps between records"},
                                         {"save_steps", "X", "steps between checkpoints"},
                                         {"resume_from_checkpoint", "DIR", "a checkpoint; true: the newest"},
                                         {"report_to", "WORD ...", "tensorboard, csv, jsonl, html"},
@@ -49,10 +51,10 @@ Screen trainer(const config::MethodRow& row) {
 // NOLINTNEXTLINE(readability-function-size): a table of screens
 std::map<std::string, Screen> made() {
   std::map<std::string, Screen> screens;
-  for (const config::MethodRow* row : trainers()) screens[row->name] = trainer(*row);
+  for (const config::MethodRow* row : trainers()) screens[command_of(*row)] = trainer(*row);
   std::vector<std::string> with_reference;
   for (const config::MethodRow* row : trainers())
-    if (row->reference) with_reference.emplace_back(row->name);
+    if (row->reference && row->evaluates) with_reference.emplace_back(row->name);
   const ScreenLine of_trainer{"method", "NAME", all_trainers("or") + ": of which trainer"};
   screens["validate"] = {
       "",

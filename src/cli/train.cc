@@ -219,7 +219,7 @@ int validate(const Words& words) {
 }
 
 int train(const config::MethodRow& trainer, const Words& words) {
-  return run_command(trainer.name, trainer.name, fmt::format("{}, with TRL's options.", trainer.about),
+  return run_command(command_of(trainer), trainer.name, fmt::format("{}, with TRL's options.", trainer.about),
                      words);
 }
 

@@ -133,6 +133,8 @@ void read_prefix_window(const Config& config, DataArguments& out) {
 DataArguments data_arguments(const Config& config) {
   DataArguments out;
   out.row_options = config.values_that_affect(Affects::rows, Affects::rows);
+  out.bare_prompts = config.method().bare_prompts;
+  if (out.bare_prompts) out.row_options += " bare_prompts";
   out.dataset_text_field = config.get("dataset_text_field");
   out.max_length = config.get_optional_int("max_length");
   out.truncation_keep_end = config.get("truncation_mode") == "keep_end";

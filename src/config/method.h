@@ -33,6 +33,10 @@ struct MethodRow {
   bool generates_window = false;      // those of all its micro-batches at once
   bool tempers = false;               // the loss divides logits by the temperature of the completions
   bool over_vocabulary = false;       // the loss of a token depends on all of its logits
+  bool evaluates = true;              // it has a loss of evaluation rows
+  bool bare_prompts = false;          // prompts of plain text get no special tokens
+  bool pads_for_rewards = false;      // rewards get the ids of a completion with padding up to the longest
+  int32_t loss_decimals = 0;          // that the logged loss has; 0: all
   const char* tag = "";               // in the card of a saved model
   // the command: a line for its overview, a sentence, the help's line on rows, its own lines and examples
   const char *summary = "", *about = "", *columns = "";

@@ -16,7 +16,7 @@ void read_rollouts(const Config& config, OnlineArguments& out) {
   out.max_completion_length =
       trainer_generation(config, Completions::of_training).get_int("generate.max_new_tokens");
   if (config.method().tempers) out.loss_temperature = trainer_temperature(config);
-  out.shuffle_rollouts = config.get_bool("shuffle_rollouts");
+  out.shuffle_rollouts = config.has("shuffle_rollouts") && config.get_bool("shuffle_rollouts");
   out.record_rollouts = directory(config, "record_rollouts", "");
   out.replay_rollouts = directory(config, "replay_rollouts", "");
   if (!out.record_rollouts.empty() && out.record_rollouts == out.replay_rollouts) {
@@ -74,8 +74,15 @@ OnlineArguments online_arguments(const Config& config) {
   read_online_policy(config, out);
   read_distillation(config, out);
   if (config.get("loss_type") == "ipo") out.pair_loss = PairLoss::ipo;
+  if (config.has("max_length")) out.max_length = config.get_optional_int("max_length");
   read_values(config, out);
-  if (config.get("eval_strategy") != "no" || config.get_bool("eval_on_start")) {
+  const bool evaluates = config.get("eval_strategy") != "no" || config.get_bool("eval_on_start");
+  if (evaluates && !config.method().evaluates) {
+    const char* const key = config.get("eval_strategy") != "no" ? "eval_strategy" : "eval_on_start";
+    fail_key(key, "{}: {} is refused with method {}, which has no loss of evaluation rows: leave it out", key,
+             config.get(key), config.method().name);
+  }
+  if (evaluates) {
     check_evaluation_size(out, config.get_int("per_device_eval_batch_size"));
     trainer_generation(config, Completions::of_evaluation);
   }

@@ -35,8 +35,8 @@ struct OnlineArguments : ReferenceArguments {
   int64_t max_completion_length = 0;  // GKD, Online DPO: max_new_tokens; PPO: response_length
 
   // Completions: trainer_generation() has how tokens are chosen.
-  double loss_temperature = 1;  // logits are divided by it in the loss, too
-  bool shuffle_rollouts = true;
+  double loss_temperature = 1;                   // logits are divided by it in the loss, too
+  bool shuffle_rollouts = true;                  // false: a trainer without the option, too
   std::string record_rollouts, replay_rollouts;  // files; empty: none
   std::string chat_template_kwargs = "{}";       // a JSON object
 
@@ -82,6 +82,7 @@ struct OnlineArguments : ReferenceArguments {
 
   // Online DPO
   PairLoss pair_loss = PairLoss::sigmoid;
+  std::optional<int64_t> max_length;  // tokens of prompt and completion in the loss; none: any
   std::vector<double> betas = {0.1};  // beta by epoch; the last one holds on
 
   // PPO

@@ -282,7 +282,7 @@ class Generator {
   ~Generator() = default;
 };
 
-// The prompts of a generation, one for each of its completions; those of a group follow one another.
+// The prompts of a generation, one for each of its completions.
 struct PromptRows {
   std::vector<int64_t> row_ids;  // in the source
   std::vector<std::vector<int32_t>> ids;

@@ -31,10 +31,13 @@ class SameBatch final : public engine::BatchSource {
     batch_.labels = batch_.input_ids;
     batch_.input_numel = batch_.width * batch_.rows;
     if (!arguments.method->generates) return;
-    batch_.columns["advantages"].resize(lengths.size(), 1.0f);
+    for (const char* column : {"advantages", "rewards", "ended", "epoch"})
+      batch_.columns[column].resize(lengths.size(), 1.0f);
     batch_.items = batch_.num_tokens;
-    for (const char* column : {"old", "reference", "sampling", "importance"})
-      batch_.token_columns[column].resize(batch_.labels.size(), 0.0f);
+    for (const std::string_view column :
+         {std::string_view("old"), std::string_view("reference"), std::string_view("sampling"),
+          std::string_view("importance"), data::kPadding})
+      batch_.token_columns[std::string(column)].resize(batch_.labels.size(), 0.0f);
   }
   int64_t batches_per_epoch() noexcept override { return batches_; }
   int64_t rows() noexcept override { return batch_.rows; }

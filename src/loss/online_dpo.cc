@@ -11,8 +11,10 @@ struct Ordered {
 
 std::vector<double> scores_of(std::span<const OnlineCompletion> completions, const OnlineDpoOptions& o) {
   std::vector<double> scores;
+  // in float32, as TRL: equal scores have no order
+  const auto penalty = static_cast<float>(o.missing_eos_penalty.value_or(0));
   for (const OnlineCompletion& c : completions)
-    scores.push_back(c.ended ? c.reward : c.reward - o.missing_eos_penalty.value_or(0));
+    scores.push_back(static_cast<double>(static_cast<float>(c.reward) - (c.ended ? 0.0f : penalty)));
   return scores;
 }
 

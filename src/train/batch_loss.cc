@@ -59,7 +59,7 @@ void SequenceLoss::measure(const model::Output& output, const MicroBatch& part) 
 float SequenceLoss::weigh() {
   const double all = value() / batches_;
   for (size_t i = 0; i < sequences_.size(); ++i)
-    if (learns(sequences_[i])) weights_.push_back(slope(i, sequences_[i]) / batches_);
+    if (learns(i, sequences_[i])) weights_.push_back(slope(i, sequences_[i]) / batches_);
   return static_cast<float>(all) + router_share_;
 }
 
@@ -67,10 +67,11 @@ at::Tensor SequenceLoss::learn(const model::Output& output, const MicroBatch& pa
   const tensor::Stage stage("loss");
   kernels::HeadTargets learned;
   for (size_t i = 0; i < part.targets.sequences.size(); ++i) {
-    if (!learns(part.targets.sequences[i])) continue;
+    if (!learns(passed_ + i, part.targets.sequences[i])) continue;
     learned.rows.push_back(part.targets.tokens.rows[i]);
     learned.tokens.push_back(part.targets.tokens.tokens[i]);
   }
+  passed_ += part.targets.sequences.size();
   const auto begin = weights_.begin() + static_cast<std::ptrdiff_t>(learned_);
   std::vector<double> weights(begin, begin + learned.size());
   learned_ += weights.size();

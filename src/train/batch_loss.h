@@ -83,10 +83,10 @@ class SequenceLoss : public WeighedLoss {
   // Adds a target of the micro-batch, by its number, with its values. Called in order.
   virtual void add(size_t target, int32_t sequence, const kernels::TokenValues& values) = 0;
   virtual double value() = 0;  // of the loss, after all were added
-  // Returns the derivative by the target's log-probability, after value(). Only asked for if the sequence
+  // Returns the derivative by the target's log-probability, after value(). Only asked for if the target
   // learns.
   virtual double slope(size_t target, int32_t sequence) const = 0;
-  virtual bool learns(int32_t /*sequence*/) const { return true; }
+  virtual bool learns(size_t /*target*/, int32_t /*sequence*/) const { return true; }
 
   void measure(const model::Output& output, const MicroBatch& part) final;
   float weigh() final;
@@ -96,7 +96,8 @@ class SequenceLoss : public WeighedLoss {
   const double batches_;
   std::vector<int32_t> sequences_;  // of each measured target
   std::vector<double> weights_;     // of each target that learns
-  size_t learned_ = 0;              // targets among these
+  size_t passed_ = 0;               // targets of the parts whose graphs are made
+  size_t learned_ = 0;              // those of them that learn
   std::optional<double> router_loss_;
   float router_share_ = 0;
 };

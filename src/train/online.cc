@@ -23,10 +23,11 @@ TokenRows Online::reference_log_probs(const Rollout& rollout) {
 
 TokenRows Online::log_probs(const Rollout& rollout, Scorer& scorer) {
   const int64_t vocab = causal_.model().config().vocab_size, all = rollout.rows();
-  const int64_t most =
-      rollout.training ? arguments_.per_device_train_batch_size : arguments_.per_device_eval_batch_size;
+  const int64_t most = rollout.training
+                           ? arguments_.per_device_train_batch_size * config::sequences_per_row(arguments_)
+                           : arguments_.per_device_eval_batch_size;
   TokenRows out;
-  for (const engine::Completion& own : rollout.completions) out.emplace_back(own.ids.size(), 0.0f);
+  for (size_t row = 0; row < rollout.completions.size(); ++row) out.emplace_back(rollout.padded(row), 0.0f);
   for (int64_t first = 0; first < all; first += most) {
     std::vector<int64_t> rows(static_cast<size_t>(std::min(most, all - first)));
     std::iota(rows.begin(), rows.end(), first);
@@ -38,7 +39,7 @@ TokenRows Online::log_probs(const Rollout& rollout, Scorer& scorer) {
       for (size_t i = 0; i < values.size(); ++i) {
         const auto sequence = static_cast<size_t>(part.targets.sequences[i]);
         const auto row = static_cast<size_t>(rows[sequence]);
-        while (!rollout.completions[row].counts(next[sequence])) ++next[sequence];
+        while (!rollout.counts(row, next[sequence])) ++next[sequence];
         out[row][next[sequence]++] = values[i];
       }
     }

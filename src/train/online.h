@@ -1,5 +1,5 @@
 // The shared part of methods that learn from the policy's own completions, each token of which keeps its
-// log-probabilities when it was written (GRPO, RLOO).
+// log-probabilities when it was written (GRPO, RLOO, Online DPO).
 #pragma once
 #include <memory>
 #include <optional>
@@ -14,7 +14,7 @@ namespace trl::train {
 class Online : public Method, public RolloutMethod {
  public:
   RolloutMethod* rollouts() final { return this; }
-  Divisors divisors(std::span<const MicroBatch> window, bool training) const final {
+  Divisors divisors(std::span<const MicroBatch> window, bool training) const override {
     return {.batches = static_cast<double>(window.size()), .training = training};
   }
   model::Output forward(const MicroBatch& batch, const std::optional<RunPosition>& training,
@@ -30,7 +30,8 @@ class Online : public Method, public RolloutMethod {
   Online(const MethodContext& context, bool compares);
   const Causal& causal() const { return causal_; }
   const config::OnlineArguments& arguments() const { return arguments_.online; }
-  // Return log-probabilities of the tokens that count, 0 for others; a part of the rows at a time.
+  // Return log-probabilities of the tokens that count and of the padding, 0 for others; a part of the rows at
+  // a time.
   TokenRows policy_log_probs(const Rollout& rollout) { return log_probs(rollout, *policy_); }
   TokenRows reference_log_probs(const Rollout& rollout);
   // The rewards of a rollout for their advantages; views of it.

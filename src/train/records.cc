@@ -115,7 +115,9 @@ void Records::log_training() {
   if (updates == 0) return;
   telemetry::Record record;
   if (const int64_t learned = updates - now_.skipped_since_log; learned > 0) {
-    record.set("loss", static_cast<double>(now_.loss_since_log) / static_cast<double>(learned));
+    const double loss = static_cast<double>(now_.loss_since_log) / static_cast<double>(learned);
+    const int32_t decimals = setup_.arguments.method->loss_decimals;
+    record.set("loss", decimals > 0 ? telemetry::round_decimals(loss, decimals) : loss);
     record.set("grad_norm", now_.grad_norm);
   }
   record.set("learning_rate", now_.learning_rate);

@@ -65,7 +65,7 @@ case_help_and_version_have_several_names() {
 case_misspelt_words_are_answered() {
   run 2 stf; says err "did you mean sft?"; [ "$(wc -l <err)" -eq 1 ] || die "more than a line"
   run 2 xyzzy; says err "trl help"
-  for trainer in gkd online_dpo ppo distillation; do
+  for trainer in gkd ppo distillation; do
     run 2 "$trainer"; says err "trl $trainer: this trainer is not in this version of libtrl yet"
   done
   run 2 vllm-serve; says err "trl vllm-serve: this command is not in this version of libtrl yet"
@@ -120,7 +120,7 @@ case_values_that_are_gone_or_refused() {
   run 2 dpo --loss_type kto_pair; says err "trl kto"
   run 2 dpo --model_name_or_path "$model" --dataset_name "$rows" --loss_type kto; says err "trl kto"
   run 2 sft --optim galore_adam; ! grep -q "galore_adamw" err || die "a value that is refused"
-  run 2 validate --method online_dp; ! grep -q "online_dpo" err || die "a trainer that there is not"
+  run 2 validate --method distillatio; ! grep -q "distillation" err || die "a trainer that there is not"
   run 0 completion bash; . ./out
   [ "$(offers sft --optim galore)" = "" ] || die "completed: $(offers sft --optim galore)"
   [ "$(offers validate --method gk)" = "" ] || die "completed: $(offers validate --method gk)"

@@ -16,8 +16,8 @@ TEST(MethodTable, HasTheMethodsOfThisVersionFirst) {
   std::string built, all;
   for (const MethodRow& row : methods()) built += std::string(row.name) + " ";
   for (const MethodRow& row : trainers()) all += std::string(row.name) + " ";
-  EXPECT_EQ(built, "sft dpo reward kto grpo rloo ");
-  EXPECT_EQ(all, "sft dpo reward kto grpo rloo gkd distillation online_dpo ppo ");
+  EXPECT_EQ(built, "sft dpo reward kto grpo rloo online_dpo ");
+  EXPECT_EQ(all, "sft dpo reward kto grpo rloo online_dpo gkd distillation ppo ");
   EXPECT_EQ(find_method("kto"), &methods()[3]);
   EXPECT_EQ(find_method("ppo"), nullptr);
   EXPECT_EQ(find_method(""), nullptr);
@@ -33,9 +33,10 @@ TEST(MethodTable, EachTrainerHasTheBitOfItsPlace) {
 TEST(MethodTable, MakesTheOptionThatNamesThem) {
   const Option& method = *find_option("method");
   EXPECT_EQ(method.default_value, "sft");
-  EXPECT_EQ(method.accepted, "sft|dpo|reward|kto|grpo|rloo|gkd|distillation|online_dpo|ppo");
-  EXPECT_EQ(method.no_ops, "dpo|reward|kto|grpo|rloo");
-  EXPECT_EQ(method.unsupported, "the methods in this build are sft, dpo, reward, kto, grpo and rloo");
+  EXPECT_EQ(method.accepted, "sft|dpo|reward|kto|grpo|rloo|online_dpo|gkd|distillation|ppo");
+  EXPECT_EQ(method.no_ops, "dpo|reward|kto|grpo|rloo|online_dpo");
+  EXPECT_EQ(method.unsupported,
+            "the methods in this build are sft, dpo, reward, kto, grpo, rloo and online_dpo");
   for (const std::string_view text :
        {method.default_value, method.accepted, method.no_ops, method.unsupported})
     EXPECT_EQ(text.data()[text.size()], '\0') << text << ": the C API gives it as it is";

@@ -28,17 +28,17 @@ const trl_option* option(std::string_view name) {
 TEST(AddedMethod, IsListed) {
   EXPECT_EQ(trl_has_feature("squared"), 1);
   EXPECT_STREQ(trl_option_accepted(option("method")),
-               "sft|dpo|reward|kto|grpo|rloo|squared|twin|gkd|distillation|online_dpo|ppo");
-  EXPECT_STREQ(trl_option_taken(option("method")), "dpo|reward|kto|grpo|rloo|squared|twin");
+               "sft|dpo|reward|kto|grpo|rloo|online_dpo|squared|twin|gkd|distillation|ppo");
+  EXPECT_STREQ(trl_option_taken(option("method")), "dpo|reward|kto|grpo|rloo|online_dpo|squared|twin");
   EXPECT_STREQ(trl_option_trainers(option("learning_rate")),
-               "sft,dpo,reward,kto,grpo,rloo,squared,twin,gkd,distillation,online_dpo,ppo");
+               "sft,dpo,reward,kto,grpo,rloo,online_dpo,squared,twin,gkd,distillation,ppo");
   EXPECT_STREQ(trl_option_default_for(option("learning_rate"), "squared"), "2e-05");
   EXPECT_STREQ(trl_option_default_for(option("learning_rate"), "kto"), "1e-06");
   EXPECT_EQ(trl_option_default_for(option("beta"), "squared"), nullptr);
   Error error;
   EXPECT_EQ(trl_config_set(host::config().get(), "method", "ppo", error), TRL_E_INVALID_CONFIG);
-  EXPECT_TRUE(
-      error.names("the methods in this build are sft, dpo, reward, kto, grpo, rloo, squared and twin"))
+  EXPECT_TRUE(error.names(
+      "the methods in this build are sft, dpo, reward, kto, grpo, rloo, online_dpo, squared and twin"))
       << error.message();
 }
 

@@ -65,7 +65,9 @@ std::string RowReader::prompt_and_text(const Row& row, std::string_view column, 
   return render(row, whole, events);
 }
 
-Ids RowReader::ids(const std::string& text) const { return tokenizer_.encode(text, !conversational()); }
+Ids RowReader::ids(const std::string& text) const {
+  return tokenizer_.encode(text, !conversational() && !arguments_.bare_prompts);
+}
 
 size_t RowReader::least_bytes_of_max_length() const {
   if (!arguments_.max_length) return SIZE_MAX;

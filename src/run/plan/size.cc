@@ -129,7 +129,8 @@ RunSize prepared_size(const config::Config& config, const config::TrainingArgume
   if (!training.method->generates) size.rows = std::min(size.rows, std::max<int64_t>(1, batches.rows()));
   engine::ErrorCapture error;
   if (training.method->generates) {  // every completion is as long as it may be
-    size.epoch_tokens = static_cast<double>(size.rows * size.longest * batches.batches_per_epoch());
+    const int64_t sequences = size.rows * config::sequences_per_row(training);
+    size.epoch_tokens = static_cast<double>(sequences * size.longest * batches.batches_per_epoch());
   } else {
     error.check(batches.start_pass(1, error));
     for (const data::Batch* batch = nullptr; error.check(batches.next(&batch, error));)

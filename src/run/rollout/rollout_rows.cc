@@ -1,9 +1,23 @@
 #include "run/rollout/rollout_rows.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "engine/error_capture.h"
 
 namespace trl::run {
+
+namespace {
+
+std::vector<engine::Completion> padded(std::span<const engine::Completion> completions, int32_t pad) {
+  std::vector<engine::Completion> out(completions.begin(), completions.end());
+  size_t longest = 0;
+  for (const engine::Completion& own : out) longest = std::max(longest, own.ids.size());
+  for (engine::Completion& own : out) own.ids.resize(longest, pad);
+  return out;
+}
+
+}  // namespace
 
 RolloutRows::RolloutRows(std::string_view mode, std::shared_ptr<Prompts> prompts, RolloutParts& parts)
     : mode_(mode), prompts_(std::move(prompts)), parts_(parts) {}
@@ -75,6 +89,7 @@ void RolloutRows::write_by_host(std::vector<engine::Completion>& completions) {
 int32_t RolloutRows::reward(std::span<const engine::Completion> completions, engine::Rewards* rewards,
                             engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
+    if (parts_.pad) completions = padded_ = padded(completions, *parts_.pad);
     answers_.emplace(reward::Moment{mode_, step_}, prompts_->rows(), columns_, completions,
                      *parts_.tokenizer);
     *rewards = parts_.rewards->score(*answers_, replayed_);

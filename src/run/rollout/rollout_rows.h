@@ -26,6 +26,8 @@ struct RolloutParts {
   std::unique_ptr<RewardFunctions> rewards;
   std::unique_ptr<PassAtK> passes;
   std::shared_ptr<Tokenizer> tokenizer;
+  // The token that rewards see after completions up to the longest of a generation; none: they see none.
+  std::optional<int32_t> pad = {};
   std::map<std::string, int64_t> made = {};  // generations so far, by mode
   // Has the host write the completions; empty: it does not. Throws Error(callback).
   std::function<void(const std::shared_ptr<HostRollout>&)> host = {};
@@ -59,7 +61,8 @@ class RolloutRows final : public engine::RolloutSource {
   std::vector<std::shared_ptr<const base::Json>> columns_;  // of the rows of this generation
   std::shared_ptr<const HostRollout> written_;              // by the host, or null
   std::vector<ReplayedRow> replayed_;
-  std::optional<Answers> answers_;  // from reward() to scored()
+  std::vector<engine::Completion> padded_;  // as rewards see them
+  std::optional<Answers> answers_;          // from reward() to scored()
   std::string state_;
 };
 

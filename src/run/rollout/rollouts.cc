@@ -14,6 +14,8 @@ RolloutParts parts_of(Environment& environment, const config::RunOptions& option
                       std::shared_ptr<Tokenizer> tokenizer) {
   const config::OnlineArguments& online = options.arguments.online;
   RolloutParts parts;
+  if (options.arguments.method->pads_for_rewards)
+    parts.pad = tokenizer->get().special_id(tokenizer->get().special().pad);
   parts.tokenizer = std::move(tokenizer);
   if (!online.replay_rollouts.empty()) parts.replay = std::make_unique<Replay>(online.replay_rollouts);
   if (!online.record_rollouts.empty()) parts.record = std::make_unique<Record>(online.record_rollouts);
@@ -65,7 +67,9 @@ const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Mode
   spec_.eval_sampling = sampling(config::Completions::of_evaluation);
   spec_.end_ids = ends;
   const text::Tokenizer& tokenizer = parts_.tokenizer->get();
-  if (const auto pad = tokenizer.special_id(tokenizer.special().pad)) spec_.end_ids.push_back(*pad);
+  const auto pad = tokenizer.special_id(tokenizer.special().pad);
+  // GRPO and RLOO take it for an end
+  if (pad && options_.config.has("mask_truncated_completions")) spec_.end_ids.push_back(*pad);
   return spec_;
 }
 

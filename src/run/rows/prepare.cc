@@ -91,7 +91,22 @@ std::unique_ptr<Batches> batches_as_read(const config::Config& config,
                                                          streamed_rows(training, arguments, layout)));
 }
 
-// Prompts of training (RepeatSampler), or of an evaluation, which has them once, in an order of its own.
+// Returns the order of a trainer whose generations become slices: that of training, or of an evaluation,
+// which has each prompt once, in an order of its own.
+std::unique_ptr<PromptOrder> repeated_order(const config::Config& config,
+                                            const config::TrainingArguments& training, bool evaluation) {
+  const config::OnlineArguments& online = training.online;
+  data::RepeatOptions order;
+  order.num_generations = evaluation ? online.num_generations_eval : online.num_generations;
+  order.prompts_per_generation_batch = evaluation ? 1 : online.prompts_per_generation;
+  order.repeat_count = evaluation ? 1 : online.repeat_count;
+  order.shuffle = evaluation || config.get_bool("shuffle_dataset");
+  order.seed = static_cast<uint64_t>(training.seed);
+  return repeated_prompts(order,
+                          evaluation ? training.per_device_eval_batch_size : online.generation_batch_size);
+}
+
+// The prompts of a run, or of its evaluation.
 std::shared_ptr<Prompts> prompts(const config::Config& config, const config::TrainingArguments& training,
                                  const Rows& dataset, data::PrepareContext& context, bool evaluation) {
   config::DataArguments arguments = config::data_arguments(dataset.apply_options(config));
@@ -105,22 +120,17 @@ std::shared_ptr<Prompts> prompts(const config::Config& config, const config::Tra
   arguments.shuffle_dataset = false;  // prompts change their order from epoch to epoch instead
   arguments.chat_template_kwargs = training.online.chat_template_kwargs;
   context.arguments = &arguments;
-  const config::OnlineArguments& online = training.online;
-  data::RepeatOptions order;
-  order.num_generations = evaluation ? online.num_generations_eval : online.num_generations;
-  order.prompts_per_generation_batch = evaluation ? 1 : online.prompts_per_generation;
-  order.repeat_count = evaluation ? 1 : online.repeat_count;
-  order.shuffle = evaluation || config.get_bool("shuffle_dataset");
-  order.seed = static_cast<uint64_t>(training.seed);
-  return std::make_shared<Prompts>(
-      data::prepare_prompts(dataset.table(spool_of(context)), context), order,
-      evaluation ? training.per_device_eval_batch_size : online.generation_batch_size);
+  auto order = config.has("shuffle_rollouts")
+                   ? repeated_order(config, training, evaluation)
+                   : sampled_prompts(data::train_order(training, arguments), training.online.num_generations);
+  return std::make_shared<Prompts>(data::prepare_prompts(dataset.table(spool_of(context)), context),
+                                   std::move(order));
 }
 
 std::unique_ptr<Batches> batches_of(const std::shared_ptr<Prompts>& prompts,
                                     const config::OnlineArguments& online, int64_t repeats) {
   return std::make_unique<Batches>(
-      std::make_unique<PromptStream>(prompts, online.max_completion_length, repeats));
+      std::make_unique<PromptStream>(prompts, online.max_completion_length, online.max_length, repeats));
 }
 
 // Prepares training rows and evaluation rows of a run alike.
@@ -160,6 +170,12 @@ Prepared prepare(Environment& environment, const config::Config& config,
     prepared.train_prompts = prompts(config, training, train, with.context, false);
     prepared.train = batches_of(prepared.train_prompts, training.online, training.online.repeat_count);
     if (eval == nullptr) return prepared;
+    if (!training.method->evaluates) {
+      fail_key("eval_dataset_name",
+               "eval_dataset_name: evaluation rows are refused with method {}, which has no loss of them: "
+               "leave them out",
+               training.method->name);
+    }
     with.context.may_be_empty = true;
     prepared.eval_prompts = prompts(config, training, *eval, with.context, true);
     prepared.eval = batches_of(prepared.eval_prompts, training.online, 1);

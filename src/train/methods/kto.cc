@@ -60,7 +60,7 @@ class KtoBatchLoss final : public SequenceLoss {
     completion.ref_logp += static_cast<double>(reference_[target]);
     completion.mean_logit += v.mean_logit;
     ++completion.tokens;
-    if (learns(sequence)) entropy_ += v.entropy;
+    if (learns(target, sequence)) entropy_ += v.entropy;
   }
 
   double value() override {
@@ -81,7 +81,9 @@ class KtoBatchLoss final : public SequenceLoss {
   double slope(size_t, int32_t sequence) const override {
     return result_.by_ratio[static_cast<size_t>(sequence)];
   }
-  bool learns(int32_t sequence) const override { return static_cast<size_t>(sequence) < labels_.size(); }
+  bool learns(size_t, int32_t sequence) const override {
+    return static_cast<size_t>(sequence) < labels_.size();
+  }
 
   const loss::KtoOptions& options_;
   const std::vector<uint8_t> labels_;

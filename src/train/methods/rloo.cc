@@ -58,6 +58,7 @@ class Rloo final : public Online {
   explicit Rloo(const MethodContext& context) : Online(context, context.arguments.online.beta != 0) {}
 
   void before_rewards(Rollout& rollout) override {
+    add_length_metrics(rollout);
     rollout.token_columns.emplace("old", policy_log_probs(rollout));
     if (arguments().beta != 0) rollout.token_columns.emplace("reference", reference_log_probs(rollout));
   }

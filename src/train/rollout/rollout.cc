@@ -6,6 +6,16 @@
 
 namespace trl::train {
 
+int64_t Rollout::width() const {
+  size_t longest = 0;
+  for (const engine::Completion& own : completions) longest = std::max(longest, own.ids.size());
+  return static_cast<int64_t>(longest);
+}
+
+size_t Rollout::padding(size_t row) const {
+  return pad ? static_cast<size_t>(width()) - completions[row].ids.size() : 0;
+}
+
 int64_t Rollout::written(size_t row) const {
   const engine::Completion& own = completions[row];
   return own.written.empty() ? std::ssize(own.ids) : std::ssize(own.ids) - std::ranges::count(own.written, 0);
@@ -26,11 +36,9 @@ int64_t Rollout::items() const {
 data::Batch batch_of(const Rollout& rollout, std::span<const int64_t> rows) {
   data::Batch out;
   out.cu_seqlens.push_back(0);
-  size_t longest_prompt = 0, longest = 0;
-  for (size_t row = 0; row < rollout.completions.size(); ++row) {
-    longest_prompt = std::max(longest_prompt, rollout.prompts.ids[row].size());
-    longest = std::max(longest, rollout.completions[row].ids.size());
-  }
+  size_t longest_prompt = 0;
+  for (const std::vector<int32_t>& prompt : rollout.prompts.ids)
+    longest_prompt = std::max(longest_prompt, prompt.size());
   for (const int64_t number : rows) {
     const auto row = static_cast<size_t>(number);
     const std::vector<int32_t>& prompt = rollout.prompts.ids[row];
@@ -43,7 +51,11 @@ data::Batch batch_of(const Rollout& rollout, std::span<const int64_t> rows) {
       const bool learned = rollout.learned[row] != 0 && completion.counts(t);
       out.labels.push_back(learned ? completion.ids[t] : data::kIgnored);
     }
-    for (size_t i = 0; i < prompt.size() + completion.ids.size(); ++i)
+    if (rollout.pad) {
+      out.input_ids.resize(out.input_ids.size() + rollout.padding(row), *rollout.pad);
+      out.labels.resize(out.input_ids.size(), *rollout.pad);
+    }
+    for (size_t i = 0; i < prompt.size() + rollout.padded(row); ++i)
       out.position_ids.push_back(static_cast<int32_t>(i));
     for (const auto& [name, values] : rollout.token_columns) {
       std::vector<float>& column = out.token_columns[name];
@@ -51,12 +63,15 @@ data::Batch batch_of(const Rollout& rollout, std::span<const int64_t> rows) {
       column.insert(column.end(), values[row].begin(), values[row].end());
     }
     if (!rollout.advantages.empty()) out.columns["advantages"].push_back(rollout.advantages[row]);
+    for (const auto& [name, values] : rollout.columns) out.columns[name].push_back(values[row]);
     out.cu_seqlens.push_back(static_cast<int32_t>(out.input_ids.size()));
   }
   out.rows = std::ssize(rows);
-  out.width = static_cast<int64_t>(longest_prompt + longest);
+  out.width = static_cast<int64_t>(longest_prompt) + rollout.width();
   out.input_numel = out.rows * out.width;
   out.non_padding_tokens = out.tokens();
+  for (const int64_t row : rows)
+    out.non_padding_tokens -= static_cast<int64_t>(rollout.padding(static_cast<size_t>(row)));
   out.items = rollout.items();
   return out;
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -18,16 +19,29 @@ using TokenRows = std::vector<std::vector<float>>;
 // By row, unless said otherwise.
 struct Rollout {
   bool training = true;  // false: of an evaluation
+  int64_t epoch = 0;
   engine::PromptRows prompts;
   std::vector<engine::Completion> completions;
   std::vector<uint8_t> ended;    // with an end id; 0: it was cut
   std::vector<uint8_t> learned;  // 0: its tokens count in no loss
   engine::Rewards rewards;
   std::vector<float> advantages;
-  std::map<std::string, TokenRows, std::less<>> token_columns;  // by name
-  std::vector<std::pair<std::string, double>> metrics;          // of the whole generation
+  data::Columns columns;  // by name, for the loss
+  // By name; with values of the padding.
+  std::map<std::string, TokenRows, std::less<>> token_columns;
+  // The token that follows completions up to the longest one, as padding (data::kPadding); none: nothing
+  // does.
+  std::optional<int32_t> pad;
+  std::vector<std::pair<std::string, double>> metrics;  // of the whole generation
 
   int64_t rows() const { return std::ssize(completions); }
+  int64_t width() const;  // tokens of the longest completion
+  size_t padding(size_t row) const;
+  size_t padded(size_t row) const { return completions[row].ids.size() + padding(row); }
+  // Says whether a token of a completion or of its padding has a log-probability.
+  bool counts(size_t row, size_t token) const {
+    return token >= completions[row].ids.size() || completions[row].counts(token);
+  }
   // Tokens of a completion that the model wrote.
   int64_t written(size_t row) const;
   int64_t tokens() const;  // of prompts, and those written

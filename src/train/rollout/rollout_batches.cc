@@ -83,7 +83,6 @@ bool RolloutBatches::make() {
   rollout_.emplace();
   try {
     write(*prompts);
-    add_length_metrics(*rollout_);
     method_->before_rewards(*rollout_);
     error.check(source_.reward(rollout_->completions, &rollout_->rewards, error));
     check_rewards();
@@ -111,13 +110,17 @@ void RolloutBatches::write(const engine::PromptRows& prompts) {
   const auto rows = prompts.ids.size();
   Rollout& rollout = *rollout_;
   rollout.training = setup_.training;
+  rollout.epoch = epoch_;
   rollout.prompts = prompts;
   engine::ErrorCapture error;
   if (!error.check(source_.complete(&rollout.completions, error))) {
     const engine::Sampling& sampling = setup_.training ? spec.sampling : spec.eval_sampling;
     const uint64_t before = setup_.training ? 0 : kEvaluationStreams;
     const auto number = static_cast<uint64_t>(setup_.training ? made_ : generation_);
-    rollout.completions = setup_.writer.write(prompts, sampling, before + number * rows);
+    const config::TrainingArguments& arguments = setup_.arguments;
+    const auto most = static_cast<uint64_t>(setup_.training ? arguments.online.generation_batch_size
+                                                            : arguments.per_device_eval_batch_size);
+    rollout.completions = setup_.writer.write(prompts, sampling, before + number * most);
   }
   if (rollout.completions.size() != rows)
     fail(Status::invalid_argument, "there are {} completions for {} prompts: give one for each",

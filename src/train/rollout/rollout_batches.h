@@ -17,7 +17,7 @@ namespace trl::train {
 // The part of a method in making its rollouts.
 class RolloutMethod {
  public:
-  // Adds the columns of tokens that the loss needs, such as log-probabilities of a reference.
+  // Adds the columns of tokens that the loss needs, such as log-probabilities of a reference, and metrics.
   virtual void before_rewards(Rollout& rollout) = 0;
   // Adds advantages, and the metrics of rewards.
   virtual void after_rewards(Rollout& rollout) = 0;

@@ -67,6 +67,8 @@ Rollout unpacked(const Json& json) {
   unpack(json.at("reward_weights"), out.rewards.weights);
   unpack(json.at("rewards"), out.rewards.values);
   unpack(json.at("advantages"), out.advantages);
+  for (const auto& [name, values] : json.at("columns").items()) unpack(values, out.columns[name]);
+  if (const Json& pad = json.at("pad"); !pad.is_null()) out.pad = pad.get<int32_t>();
   for (const auto& [name, rows] : json.at("token_columns").items())
     unpack_rows(rows, out.token_columns[name]);
   unpack_metrics(json.at("metrics"), out.metrics);
@@ -76,12 +78,13 @@ Rollout unpacked(const Json& json) {
 }  // namespace
 
 std::string bytes_of(const Rollout& rollout) {
-  Json completions = Json::array(), columns = Json::object();
+  Json completions = Json::array(), columns = Json::object(), token_columns = Json::object();
   for (const engine::Completion& own : rollout.completions)
     completions.push_back({{"ids", packed(own.ids)},
                            {"log_probabilities", packed(own.log_probabilities)},
                            {"written", packed(own.written)}});
-  for (const auto& [name, rows] : rollout.token_columns) columns[name] = packed_rows(rows);
+  for (const auto& [name, values] : rollout.columns) columns[name] = packed(values);
+  for (const auto& [name, rows] : rollout.token_columns) token_columns[name] = packed_rows(rows);
   const Json json = {{"row_ids", packed(rollout.prompts.row_ids)},
                      {"prompts", packed_rows(rollout.prompts.ids)},
                      {"completions", std::move(completions)},
@@ -91,7 +94,9 @@ std::string bytes_of(const Rollout& rollout) {
                      {"reward_weights", packed(rollout.rewards.weights)},
                      {"rewards", packed(rollout.rewards.values)},
                      {"advantages", packed(rollout.advantages)},
-                     {"token_columns", std::move(columns)},
+                     {"columns", std::move(columns)},
+                     {"pad", rollout.pad ? Json(*rollout.pad) : Json()},
+                     {"token_columns", std::move(token_columns)},
                      {"metrics", packed_metrics(rollout.metrics)}};
   std::string bytes;
   Json::to_cbor(json, bytes);

@@ -11,10 +11,31 @@ inline bool writes_completions(const Json& recorded) {
   return recorded.contains("generations") && recorded["generations"].is_array();
 }
 
-// "nan" and null are none.
+// "nan" and null are none. Older cases have the sum of one function's.
 inline Json reward_of(const Json& generation, size_t row, size_t function) {
-  const Json& value = generation["rewards_per_func"][row][function];
+  const Json& value = generation.contains("rewards_per_func") ? generation["rewards_per_func"][row][function]
+                                                              : generation["rewards"][row];
   return value.is_number() ? value : Json();
+}
+
+// The ids of a prompt without its padding.
+inline Json prompt_of(const Json& generation, size_t row) {
+  const Json& ids = generation["prompt_ids"][row];
+  if (!generation.contains("prompt_mask")) return ids;
+  Json own = Json::array();
+  for (size_t i = 0; i < ids.size(); ++i)
+    if (generation["prompt_mask"][row][i] == 1) own.push_back(ids[i]);
+  return own;
+}
+
+// "model:qwen2_rm" is the reward model models/qwen2_rm. Empty: none is.
+inline std::string reward_model_of(const Json& recorded) {
+  constexpr std::string_view kModel = "model:";
+  for (const Json& reward : recorded["rewards"]) {
+    const auto name = reward.get<std::string>();
+    if (name.starts_with(kModel)) return golden("models/" + name.substr(kModel.size()));
+  }
+  return {};
 }
 
 // The rollout file of a run. rows: their numbers in the dataset are places in the file that is trained on.
@@ -26,10 +47,10 @@ inline std::string replay_file(const Json& recorded) {
     for (size_t row = 0; row < generation["completion_ids"].size(); ++row) {
       Json line = {{"mode", mode},
                    {"generation", made[mode]},
-                   {"prompt_ids", generation["prompt_ids"][row]},
+                   {"prompt_ids", prompt_of(generation, row)},
                    {"completion_ids", generation["completion_ids"][row]}};
       if (generation.contains("sampling_logps")) line["logprobs"] = generation["sampling_logps"][row];
-      for (size_t f = 0; f < recorded["rewards"].size(); ++f)
+      for (size_t f = 0; reward_model_of(recorded).empty() && f < recorded["rewards"].size(); ++f)
         line["rewards"][recorded["rewards"][f].get<std::string>()] = reward_of(generation, row, f);
       lines += line.dump() + "\n";
     }
@@ -41,11 +62,16 @@ inline std::string replay_file(const Json& recorded) {
 // Adds functions to a trainer that give what was recorded, generation by generation. Outlives its trainer.
 class RecordedRollouts {
  public:
-  explicit RecordedRollouts(const Json& recorded) : recorded_(recorded) {}
+  // writes: it gives the completions too; else its rewards expect the trainer's own to be these.
+  explicit RecordedRollouts(const Json& recorded, bool writes = true)
+      : recorded_(recorded), writes_(writes) {}
 
   void add_to(trl_trainer* trainer) {
     Error error;
-    EXPECT_EQ(trl_trainer_set_rollout(trainer, write, this, nullptr, error), TRL_OK) << error.message();
+    if (writes_) {
+      EXPECT_EQ(trl_trainer_set_rollout(trainer, write, this, nullptr, error), TRL_OK) << error.message();
+    }
+    if (!reward_model_of(recorded_).empty()) return;
     rewards_.reserve(recorded_["rewards"].size());
     for (size_t f = 0; f < recorded_["rewards"].size(); ++f) {
       const std::string name = recorded_["rewards"][f];
@@ -77,7 +103,7 @@ class RecordedRollouts {
       }
       const char* json = nullptr;
       EXPECT_EQ(trl_rollout_get(rollout, row, &json, error), TRL_OK) << error.message();
-      EXPECT_EQ(host::parse(json)["prompt_ids"], own->now()["prompt_ids"][row]) << "row " << row;
+      EXPECT_EQ(host::parse(json)["prompt_ids"], prompt_of(own->now(), row)) << "row " << row;
       EXPECT_EQ(
           trl_rollout_set_completion(rollout, row, ids.data(), ids.size(),
                                      log_probs.empty() ? nullptr : log_probs.data(), nullptr, nullptr, error),
@@ -87,8 +113,23 @@ class RecordedRollouts {
     return TRL_OK;
   }
 
+  // Rewards of a trainer that writes its own completions: they are the recorded ones.
+  void expect_written(trl_rollout* rollout) {
+    ASSERT_LT(made_, recorded_["generations"].size());
+    const Json& generation = recorded_["generations"][made_++];
+    const char* const ids =
+        generation.contains("padded_completion_ids") ? "padded_completion_ids" : "completion_ids";
+    for (size_t row = 0; row < trl_rollout_count(rollout); ++row) {
+      const char* json = nullptr;
+      Error error;
+      ASSERT_EQ(trl_rollout_get(rollout, row, &json, error), TRL_OK) << error.message();
+      EXPECT_EQ(host::parse(json)["completion_ids"], generation[ids][row]) << "row " << row;
+    }
+  }
+
   static int32_t reward(void* user_data, trl_rollout* rollout) {
     const auto* const function = static_cast<const Function*>(user_data);
+    if (!function->of->writes_ && function->number == 0) function->of->expect_written(rollout);
     Error error;
     for (size_t row = 0; row < trl_rollout_count(rollout); ++row) {
       const Json value = reward_of(function->of->now(), row, function->number);
@@ -101,6 +142,7 @@ class RecordedRollouts {
   }
 
   const Json& recorded_;
+  const bool writes_;
   size_t made_ = 0;
   std::vector<Function> rewards_;
 };

@@ -20,6 +20,12 @@ using host::Settings;
 
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
 
+Settings online_dpo(const std::string& output_dir, const Settings& more = {}) {
+  const Settings own = {{"method", "online_dpo"},  {"max_new_tokens", "5"}, {"max_steps", "3"},
+                        {"learning_rate", "0.01"}, {"save_strategy", "no"}, {"eval_strategy", "no"}};
+  return host::with(host::with(host::tiny(output_dir), own), more);
+}
+
 TEST(Rollouts, ARewardSeesEachRowAndTrains) {
   NEED_MODEL();
   const host::Scratch scratch;
@@ -280,13 +286,10 @@ TEST(Rollouts, IdsOutsideTheVocabularyEndTheStep) {
   EXPECT_TRUE(run.error.names("100000")) << run.error.message();
 }
 
-// A recorded run, played again, is the same bit for bit; so is one that was stopped in the middle of a
-// generation and resumed.
-TEST(Rollouts, AReplayedAndAResumedRunAreTheSame) {
-  NEED_MODEL();
+// A recorded run, played again, is the same bit for bit; so is one that was stopped after three steps and
+// resumed. settings_of: of a run of six steps in this folder.
+void expect_the_same_again(const std::function<Settings(const std::string&, const Settings&)>& settings_of) {
   const host::Scratch scratch;
-  const Settings more = {
-      {"steps_per_generation", "2"}, {"num_iterations", "2"}, {"max_steps", "6"}, {"beta", "0.1"}};
   const auto weights = [&](const char* folder) {
     return host::read_safetensors(scratch / folder / "model.safetensors");
   };
@@ -296,22 +299,115 @@ TEST(Rollouts, AReplayedAndAResumedRunAreTheSame) {
         << run.error.message();
   };
   const std::string file = scratch / "rollouts.jsonl";
-  Rewarded recorded(host::with(grpo(scratch / "recorded", more), {{"record_rollouts", file}}), reward_all);
+  Rewarded recorded(settings_of(scratch / "recorded", {{"record_rollouts", file}}), reward_all);
   finish(recorded);
-  Rewarded replayed(host::with(grpo(scratch / "replayed", more), {{"replay_rollouts", file}}), reward_all);
+  Rewarded replayed(settings_of(scratch / "replayed", {{"replay_rollouts", file}}), reward_all);
   finish(replayed);
   EXPECT_EQ(weights("replayed"), weights("recorded"));
 
   const Settings saves = {{"save_strategy", "steps"}, {"save_steps", "1"}};
-  Rewarded part(host::with(grpo(scratch / "resumed", more), saves), reward_all);
+  Rewarded part(settings_of(scratch / "resumed", saves), reward_all);
   for (int step = 0; step < 3; ++step)
     ASSERT_EQ(trl_trainer_step(part.trainer.get(), nullptr, part.error), TRL_OK) << part.error.message();
   part.trainer.reset();
-  Rewarded rest(
-      host::with(host::with(grpo(scratch / "resumed", more), saves), {{"resume_from_checkpoint", "true"}}),
-      reward_all);
+  Rewarded rest(host::with(settings_of(scratch / "resumed", saves), {{"resume_from_checkpoint", "true"}}),
+                reward_all);
   finish(rest);
   EXPECT_EQ(weights("resumed"), weights("recorded"));
+}
+
+// It stops in the middle of a generation.
+TEST(Rollouts, AReplayedAndAResumedRunAreTheSame) {
+  NEED_MODEL();
+  expect_the_same_again([](const std::string& folder, const Settings& more) {
+    const Settings own = {
+        {"steps_per_generation", "2"}, {"num_iterations", "2"}, {"max_steps", "6"}, {"beta", "0.1"}};
+    return host::with(grpo(folder, own), more);
+  });
+}
+
+TEST(Rollouts, PairsReplayedAndResumedAreTheSame) {
+  NEED_MODEL();
+  expect_the_same_again([](const std::string& folder, const Settings& more) {
+    const Settings own = {{"max_steps", "6"},
+                          {"gradient_accumulation_steps", "2"},
+                          {"per_device_train_batch_size", "1"},
+                          {"beta", "[0.1, 0.5]"},
+                          {"max_length", "8"}};
+    return host::with(online_dpo(folder, own), more);
+  });
+}
+
+// Rows are the first completions of all prompts, then the second ones, and as long as the longest.
+TEST(Rollouts, PairsAreTwoCompletionsOfEachPrompt) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  int calls = 0;
+  const Settings settings = online_dpo(scratch / "out", {{"per_device_train_batch_size", "2"}});
+  Rewarded run(settings, [&](trl_rollout* rollout) {
+    EXPECT_EQ(trl_rollout_count(rollout), 4u);
+    for (size_t i = 0; i < 2; ++i) {
+      const Json first = row_of(rollout, i), second = row_of(rollout, i + 2);
+      EXPECT_EQ(first["row"], 2 * (calls % 2) + static_cast<int>(i));
+      EXPECT_EQ(first["prompt_ids"], second["prompt_ids"]);
+      EXPECT_EQ(first["columns"], second["columns"]);
+      EXPECT_EQ(first["completion_ids"].size(), second["completion_ids"].size());
+      EXPECT_NE(first["completion_ids"], second["completion_ids"]);
+    }
+    ++calls;
+    return reward_all(rollout);
+  });
+  ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
+  EXPECT_EQ(calls, 3);
+  const Json records = run.last();
+  EXPECT_EQ(records[0]["loss"], 0.6931);
+  EXPECT_EQ(records[0]["objective/kl"], 0.0);
+  EXPECT_FALSE(records[0].contains("completions/mean_length"));
+  EXPECT_FALSE(records[0].contains("reward"));
+}
+
+TEST(Rollouts, APairWithoutRewardsScoresNothing) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  Rewarded run(online_dpo(scratch / "out", {{"on_reward_error", "none"}}), [](trl_rollout*) { return -1; });
+  EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+  EXPECT_EQ(run.last()[0]["objective/scores"], 0.0);
+}
+
+// Two completions of a prompt may share it, with the same numbers.
+TEST(Rollouts, PairsShareTheirPrompt) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto records = [&](const char* share) {
+    Rewarded run(online_dpo(scratch / share, {{"share_prefix", share}}), reward_all);
+    EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+    return run.last();
+  };
+  const Json together = records("true"), apart = records("false");
+  EXPECT_GT(together[0]["shared_tokens"], 0);
+  for (const char* key : {"objective/kl", "objective/entropy", "logps/chosen", "grad_norm"})
+    EXPECT_NEAR(together[2][key].get<double>(), apart[2][key].get<double>(),
+                1e-3 * std::abs(apart[2][key].get<double>()) + 1e-4)
+        << key;
+}
+
+TEST(Rollouts, PairsAreNotEvaluated) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const host::Dataset rows = host::rows(kPrompts);
+  const auto refusal = [&](const Settings& more, trl_dataset* eval) {
+    trl_trainer* made = nullptr;
+    Error error;
+    EXPECT_EQ(trl_trainer_create(nullptr, host::config(online_dpo(scratch / "out", more)).get(), rows.get(),
+                                 eval, &made, error),
+              TRL_E_INVALID_CONFIG);
+    return error.message();
+  };
+  EXPECT_NE(refusal({{"eval_strategy", "epoch"}}, rows.get())
+                .find("eval_strategy: epoch is refused with method online_dpo"),
+            std::string::npos);
+  EXPECT_NE(refusal({}, rows.get()).find("evaluation rows are refused with method online_dpo"),
+            std::string::npos);
 }
 
 TEST(Rollouts, AFileOfAnotherRunIsRefused) {
