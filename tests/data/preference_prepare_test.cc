@@ -419,12 +419,8 @@ TEST(PreparePrompts, TextAndMessages) {
   EXPECT_EQ(prompts(R"({"prompt":"q","answer":3})"), "^q");
   EXPECT_EQ(prompts(R"({"prompt":[{"role":"user","content":"q"}],"tools":[{}]})"), "[1]u:q$a:");
   EXPECT_EQ(prompts(R"({"prompt":[{"from":"user","value":"q"}]})"), "u:q$a:");
-}
-
-TEST(PreparePrompts, BareTextHasNoSpecialTokens) {
-  LetterShop shop(kTurnsTemplate);
   shop.arguments.bare_prompts = true;
-  EXPECT_EQ(spelt((*prepare_prompts(shop.table(R"({"prompt":"q"})"), shop.context))[0].prompt_ids), "q");
+  EXPECT_EQ(prompts(R"({"prompt":"q","answer":3})"), "q");
 }
 
 TEST(PreparePreference, SelectedAndRenamedColumns) {
