@@ -63,7 +63,6 @@ loss::Rewards Online::rewards_of(const Rollout& rollout) const {
 
 void Online::take(const loss::Advantages& advantages, Rollout& rollout) const {
   rollout.advantages = advantages.values;
-  add_length_metrics(rollout);
   for (size_t f = 0; f < rollout.rewards.names.size(); ++f) {
     rollout.metrics.emplace_back("rewards/" + rollout.rewards.names[f] + "/mean", advantages.mean[f]);
     rollout.metrics.emplace_back("rewards/" + rollout.rewards.names[f] + "/std", advantages.std[f]);

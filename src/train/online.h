@@ -41,7 +41,7 @@ class Online : public Method, public RolloutMethod {
   TokenRows reference_log_probs(const Rollout& rollout);
   // The rewards of a rollout for their advantages; views of it.
   loss::Rewards rewards_of(const Rollout& rollout) const;
-  // Takes over advantages, and TRL's metrics of lengths and rewards.
+  // Takes over advantages, and TRL's metrics of rewards.
   void take(const loss::Advantages& advantages, Rollout& rollout) const;
 
  private:

@@ -85,7 +85,7 @@ void Trainer::check_whole() const {
   if (stepper_.updates_done() == 0) return;
   fail(Status::invalid_argument,
        "step {} ended after {} of its updates, so the weights are those of no step: call step again, which "
-       "goes on from there",
+       "makes the others",
        state_.global_step + 1, stepper_.updates_done());
 }
 

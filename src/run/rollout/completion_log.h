@@ -1,6 +1,6 @@
 // The completions of the last generation, with rewards and advantages, at each record of a run: for
 // log_completions all of them in a file, and some for people; and for the report of report_to. For
-// num_sample_generations those of evaluation rows, in the place of log_completions.
+// num_sample_generations those of evaluation rows, instead of log_completions.
 #pragma once
 #include <map>
 #include <span>

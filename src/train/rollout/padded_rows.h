@@ -1,6 +1,5 @@
-// Rows whose completions are padded to one width, as PPO has them: tokens count up to the stop token, and
-// what follows is padding, whose distributions belong to some of TRL's means (PPOTrainer.train,
-// utils.forward).
+// Rows whose completions are padded to one width, as in PPO: tokens count up to the stop token, and what
+// follows is padding, whose distributions belong to some of TRL's means (PPOTrainer.train, utils.forward).
 #pragma once
 #include <optional>
 
