@@ -31,6 +31,7 @@ void PassAtK::check(const std::vector<std::string>& names) const {
 }
 
 void PassAtK::add(engine::Rewards& rewards, int64_t batches, int64_t prompts) const {
+  if (!asked()) return;
   const size_t functions = rewards.names.size(), column = counted(rewards.names);
   const auto rows = static_cast<int64_t>(rewards.values.size() / functions);
   for (const int64_t k : numbers_) {

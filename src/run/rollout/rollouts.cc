@@ -73,8 +73,7 @@ const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Mode
   spec_.end_ids = ends;
   const text::Tokenizer& tokenizer = parts_.tokenizer->get();
   const auto pad = tokenizer.special_id(tokenizer.special().pad);
-  // GRPO, RLOO and Distillation take it for an end
-  if (pad && options_.config.has("shuffle_rollouts")) spec_.end_ids.push_back(*pad);
+  if (pad && options_.arguments.method->pad_ends) spec_.end_ids.push_back(*pad);
   return spec_;
 }
 

@@ -31,7 +31,7 @@ bool trains_adapter(const Json& recorded) { return recorded["lora"].is_object();
 // The recording left the rows of a generation in their order, which TRL would change.
 bool keeps_order(const Json& recorded) {
   return host::writes_completions(recorded) && recorded["trainer"] != "OnlineDPOTrainer" &&
-         recorded.value("batch_shuffle", "") != "real";
+         recorded["trainer"] != "GKDTrainer" && recorded.value("batch_shuffle", "") != "real";
 }
 
 bool corrects_sampling(const Json& recorded) {
