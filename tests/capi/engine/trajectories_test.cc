@@ -91,7 +91,17 @@ double rounding_of(const Json& recorded) {
   return name.starts_with("grpo_vespo") || name == "grpo_is_default" ? 2 : 1;
 }
 
+// PPO's losses, ratios and divergences are of differences of nearly equal numbers. In Adam's first updates a
+// gradient of rounding alone moves a weight as far as any other: the same run with other sums
+// (fused_kernels: off, or max_tokens_per_pass) has values of ppo_no_clipping that differ by up to 3e-3.
+bool of_differences(const Json& recorded, const std::string& key) {
+  return recorded["trainer"] == "PPOTrainer" &&
+         (key.starts_with("objective/") || key.starts_with("loss/") || key.starts_with("val/ratio") ||
+          key == "policy/approxkl_avg");
+}
+
 trl::test::Limit limit_of(const Json& recorded, const std::string& key) {
+  if (of_differences(recorded, key)) return {4e-5, recorded["name"] == "ppo_no_clipping" ? 3e-3 : 1e-3};
   trl::test::Limit limit = host::limits::record(key, recorded["relative_tolerance"]);
   if (key.ends_with("loss")) {
     limit.floor *= rounding_of(recorded);
@@ -122,6 +132,10 @@ int compare_records(const Json& got, const Json& recorded) {
   return compared;
 }
 
+// Of the eight values of ppo_shuffled's second k_proj one has a gradient that is nearly rounding alone, which
+// Adam scales up: other sums (fused_kernels: off) move them by 1e-3 of their change, and the tensor by 6e-5.
+double first_values_of(const std::string& name) { return name == "ppo_shuffled" ? 2 : 1; }
+
 int compare_weights(const std::filesystem::path& saved, const Json& recorded, const std::string& name,
                     double wide) {
   const auto got = host::read_safetensors(saved);
@@ -143,7 +157,7 @@ int compare_weights(const std::filesystem::path& saved, const Json& recorded, co
     ++compared;
     const auto columns = whole.find(here);
     if (columns == whole.end()) {
-      trl::test::expect_first_values(values.values, from.values, want, share, tensor);
+      trl::test::expect_first_values(values.values, from.values, want, share * first_values_of(name), tensor);
       continue;
     }
     const auto width = static_cast<size_t>(values.shape.back()),
