@@ -83,7 +83,7 @@ suite thread build/thread '-L fast -E text.Published|SentencePiece.Normalizes|Ch
 whole=text.Published
 if [ -n "$collection" ]; then
   whole+='|TokenizerText|Tokenizer.Recorded|SentencePiece.Normalizes|Recorded.PreparedDatasets|model.Forward|model.Gradients|model.Classifier'
-  whole+='|kernels.Divergence|OnlineTrajectory|Trajectory.*(sft_plain|dpo_sigmoid)|FamilyTrajectories|AdapterTrajectories|model.Peft|model.Quantised|EightBitStates.ArePublished|Plan.RowsAreNoLonger'
+  whole+='|kernels.Divergence|OnlineTrajectory|PpoTrajector|Trajectory.*(sft_plain|dpo_sigmoid)|FamilyTrajectories|AdapterTrajectories|model.Peft|model.Quantised|EightBitStates.ArePublished|Plan.RowsAreNoLonger'
 fi
 TRL_GOLDEN=$collection suite collection build/release "-R $whole"
 if [ $slow = yes ]; then

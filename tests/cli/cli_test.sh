@@ -42,7 +42,7 @@ case_help_all_has_every_key_by_topic() {
   run 0 sft --help; ! grep -q -- --fsdp out || die "the screen has more than what is common"; says out "--help-all"
 }
 case_options_shows_one_key() {
-  run 0 options learning_rate; says out "2e-05; dpo, grpo, kto: 1e-06; reward: 1e-04; rloo: 1e-06; ppo: 3e-06"; says out "works"; says out "number"
+  run 0 options learning_rate; says out "2e-05; distillation, dpo, grpo, kto: 1e-06"; says out "works"; says out "number"
   run 0 options --optim; says out "galore_adamw"; says out "Refused, except for"
   run 0 options max_seq_length; says out "max_length"
   run 0 options loss_type; says out "dpo:"
@@ -65,9 +65,6 @@ case_help_and_version_have_several_names() {
 case_misspelt_words_are_answered() {
   run 2 stf; says err "did you mean sft?"; [ "$(wc -l <err)" -eq 1 ] || die "more than a line"
   run 2 xyzzy; says err "trl help"
-  for trainer in gkd ppo distillation; do
-    run 2 "$trainer"; says err "trl $trainer: this trainer is not in this version of libtrl yet"
-  done
   run 2 vllm-serve; says err "trl vllm-serve: this command is not in this version of libtrl yet"
   run 2 "${sft[@]}" --lr_scheduler_type cosin; says err "did you mean cosine?"
   run 2 "${sft[@]}" --report_to jsnl; says err "did you mean jsonl?"
@@ -120,10 +117,8 @@ case_values_that_are_gone_or_refused() {
   run 2 dpo --loss_type kto_pair; says err "trl kto"
   run 2 dpo --model_name_or_path "$model" --dataset_name "$rows" --loss_type kto; says err "trl kto"
   run 2 sft --optim galore_adam; ! grep -q "galore_adamw" err || die "a value that is refused"
-  run 2 validate --method distillatio; ! grep -q "distillation" err || die "a trainer that there is not"
   run 0 completion bash; . ./out
   [ "$(offers sft --optim galore)" = "" ] || die "completed: $(offers sft --optim galore)"
-  [ "$(offers validate --method gk)" = "" ] || die "completed: $(offers validate --method gk)"
   [ "$(offers sft --optim lion_8)" = lion_8bit ] || die "no longer completed"
   [ "$(offers sft --mixed_precision f)" = "" ] || die "completed: $(offers sft --mixed_precision f)"
 }

@@ -312,7 +312,6 @@ TEST(Config, RefusesWhatThisBuildDoesNotHave) {
       {"accelerate_config", "zero3"},
       {"deepspeed_config", "{zero_stage: 3}"},
       {"local_rank", "1"},
-      {"method", "gkd"},
       {"vllm_mode", "server"},
       {"vllm_structured_outputs_regex", "a+"},
       {"vllm_tensor_parallel_size", "2"},

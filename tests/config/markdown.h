@@ -128,6 +128,7 @@ std::string limits(const Option& option) {
     return fmt::format(" Refused except for {}: {}.", codes(taken(option)), option.unsupported);
   constexpr size_t kFew = 8;  // of more the reason says enough
   const std::vector<std::string_view> words = others(option);
+  if (words.empty()) return "";
   return fmt::format(" Refused{}: {}.", words.size() > kFew ? "" : " " + codes(words), option.unsupported);
 }
 

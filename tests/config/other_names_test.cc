@@ -58,7 +58,7 @@ TEST(OtherNames, AKeyOfAnotherTrainerMayHaveANameHere) {
   config.set("temperature", "0.5");
   EXPECT_EQ(
       refusal([&] { config.check_method(); }),
-      "temperature: sft does not have this key; it is one of grpo, rloo, online_dpo, ppo, gkd, distillation; "
+      "temperature: sft does not have this key; it is one of grpo, rloo, distillation, gkd, online_dpo, ppo; "
       "the key for it is generate.temperature");
 }
 

@@ -21,12 +21,6 @@ using host::Settings;
 
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
 
-Settings online_dpo(const std::string& output_dir, const Settings& more = {}) {
-  const Settings own = {{"method", "online_dpo"},  {"max_new_tokens", "5"}, {"max_steps", "3"},
-                        {"learning_rate", "0.01"}, {"save_strategy", "no"}, {"eval_strategy", "no"}};
-  return host::with(host::with(host::tiny(output_dir), own), more);
-}
-
 TEST(Rollouts, ARewardSeesEachRowAndTrains) {
   NEED_MODEL();
   const host::Scratch scratch;

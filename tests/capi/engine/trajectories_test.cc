@@ -91,7 +91,17 @@ double rounding_of(const Json& recorded) {
   return name.starts_with("grpo_vespo") || name == "grpo_is_default" ? 2 : 1;
 }
 
+// PPO's losses, ratios and divergences are of differences of nearly equal numbers. In Adam's first updates a
+// gradient of rounding alone moves a weight as far as any other: the same run with other sums
+// (fused_kernels: off, or max_tokens_per_pass) has values of ppo_no_clipping that differ by up to 3e-3.
+bool of_differences(const Json& recorded, const std::string& key) {
+  return recorded["trainer"] == "PPOTrainer" &&
+         (key.starts_with("objective/") || key.starts_with("loss/") || key.starts_with("val/ratio") ||
+          key == "policy/approxkl_avg");
+}
+
 trl::test::Limit limit_of(const Json& recorded, const std::string& key) {
+  if (of_differences(recorded, key)) return {4e-5, recorded["name"] == "ppo_no_clipping" ? 3e-3 : 1e-3};
   trl::test::Limit limit = host::limits::record(key, recorded["relative_tolerance"]);
   if (key.ends_with("loss")) {
     limit.floor *= rounding_of(recorded);
@@ -122,6 +132,10 @@ int compare_records(const Json& got, const Json& recorded) {
   return compared;
 }
 
+// Of the eight values of ppo_shuffled's second k_proj one has a gradient that is nearly rounding alone, which
+// Adam scales up: other sums (fused_kernels: off) move them by 1e-3 of their change, and the tensor by 6e-5.
+double first_values_of(const std::string& name) { return name == "ppo_shuffled" ? 2 : 1; }
+
 int compare_weights(const std::filesystem::path& saved, const Json& recorded, const std::string& name,
                     double wide) {
   const auto got = host::read_safetensors(saved);
@@ -143,7 +157,7 @@ int compare_weights(const std::filesystem::path& saved, const Json& recorded, co
     ++compared;
     const auto columns = whole.find(here);
     if (columns == whole.end()) {
-      trl::test::expect_first_values(values.values, from.values, want, share, tensor);
+      trl::test::expect_first_values(values.values, from.values, want, share * first_values_of(name), tensor);
       continue;
     }
     const auto width = static_cast<size_t>(values.shape.back()),
@@ -377,6 +391,9 @@ TEST(OnlineTrajectories, DrawTheirCompletions) {
   }
 }
 
+// The completions of evaluation rows that a run of PPOTrainer shows in a table.
+bool is_sample(const Json& generation) { return generation.value("for", "") == "samples"; }
+
 // The completions of a recorded batch of PPOTrainer in the form of the other trainers: prompts are padded
 // there.
 Json without_padding(const Json& generation, int32_t pad) {
@@ -387,16 +404,18 @@ Json without_padding(const Json& generation, int32_t pad) {
       if (id != pad) prompt.push_back(id);
     prompts.push_back(std::move(prompt));
   }
-  return {{"prompt_ids", std::move(prompts)}, {"completion_ids", generation["responses"]}};
+  return {{"mode", is_sample(generation) ? "eval" : "train"},
+          {"prompt_ids", std::move(prompts)},
+          {"completion_ids", generation["responses"]}};
 }
 
 // A run of PPOTrainer in that form. It has no record of the whole run, and its final weights are of both
 // models.
-Json recorded_ppo(const std::string& name) {
+Json recorded_ppo(const std::string& name, bool samples = false) {
   Json run = recorded_run(name);
   Json &args = run["args"], generations = Json::array(), weights = Json::object();
   args["bf16"] = false;
-  args["num_sample_generations"] = 0;  // nothing of the run depends on them
+  if (!samples) args["num_sample_generations"] = 0;  // nothing of the run depends on them
   args["reward_model_name_or_path"] = host::golden(run["reward_model"]);
   args["value_model_name_or_path"] = host::golden(run["value_model"]);
   if (run.value("order", "") == "real")
@@ -404,8 +423,7 @@ Json recorded_ppo(const std::string& name) {
   else
     args["train_sampling_strategy"] = "sequential";
   for (const Json& generation : run["generations"])
-    if (generation.value("for", "training") == "training")
-      generations.push_back(without_padding(generation, 473));
+    if (samples || !is_sample(generation)) generations.push_back(without_padding(generation, 473));
   run["generations"] = std::move(generations);
   constexpr std::string_view kPolicy = "policy.";
   for (const auto& [tensor, want] : run["final_weights"].items())
@@ -432,6 +450,39 @@ INSTANTIATE_TEST_SUITE_P(Golden, PpoTrajectory,
                          [](const testing::TestParamInfo<const char*>& which) {
                            return std::string(which.param);
                          });
+
+int32_t on_samples(void* shown, int32_t, const trl_metrics* metrics) {
+  if (const char* const text = trl_metrics_text(metrics, "completions"))
+    static_cast<std::vector<Json>*>(shown)->push_back(host::parse(text));
+  return 0;
+}
+
+// Tables of evaluation rows, on the completions that were recorded.
+TEST(PpoTrajectories, SamplesHaveTrlsScores) {
+  NEED_GOLDEN("trajectories/ppo_samples/case.json");
+  const Json recorded = recorded_ppo("ppo_samples", /*samples=*/true);
+  const host::Scratch scratch;
+  host::write_file(scratch / "rollouts.jsonl", host::replay_file(recorded));
+  const auto rows = host::rows(rows_of(recorded["dataset"], recorded["rows"])),
+             eval = host::rows(rows_of(recorded["dataset"], recorded["rows"]));
+  const auto trainer = host::trainer(
+      host::with(settings_of(recorded, scratch / "out"), {{"replay_rollouts", scratch / "rollouts.jsonl"}}),
+      rows.get(), eval.get());
+  ASSERT_NE(trainer, nullptr);
+  std::vector<Json> shown;
+  host::Error error;
+  ASSERT_EQ(trl_trainer_train(trainer.get(), on_samples, &shown, error), TRL_OK) << error.message();
+  const Json& tables = recorded["sample_tables"];
+  ASSERT_EQ(shown.size(), tables.size());
+  for (size_t i = 0; i < shown.size(); ++i) {
+    ASSERT_EQ(shown[i]["rows"].size(), tables[i]["query"].size());
+    for (size_t row = 0; row < shown[i]["rows"].size(); ++row) {
+      const Json& own = shown[i]["rows"][row];
+      EXPECT_EQ(own["prompt"], tables[i]["query"][row]);
+      EXPECT_TRUE(same(number(own["qwen2_rm"]), number(tables[i]["score"][row]), {2e-5, 1e-4}));
+    }
+  }
+}
 
 // A language model that gets a head.
 TEST(RewardTrajectory, MatchesTrl) {
