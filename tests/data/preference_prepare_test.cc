@@ -657,48 +657,5 @@ TEST(PreferenceRecords, ComeBackAndDamagedOnesAreRefused) {
   }
 }
 
-Lines conversations(LetterShop& shop, const std::string& jsonl) {
-  const auto list = prepare_conversations(shop.table(jsonl), shop.context);
-  Lines out;
-  for (int64_t i = 0; i < list->size(); ++i) {
-    const PromptExample e = (*list)[i];
-    out.push_back(fmt::format("{} {}|{}", e.source_row, spelt(e.prompt_ids), spelt(e.completion_ids)));
-  }
-  return out;
-}
-
-constexpr const char* kTurns =
-    R"({"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"xy"}]})";
-
-// The last message is the completion, and a column prompt is the text of the prompt as it is.
-TEST(ConversationRows, EndWithTheCompletion) {
-  LetterShop shop(kTurnsTemplate);
-  EXPECT_EQ(conversations(shop, kTurns), (Lines{"0 u:q$a:|xy$"}));
-  EXPECT_EQ(
-      conversations(
-          shop,
-          R"({"prompt":"u:q","messages":[{"role":"user","content":"q"},{"role":"assistant","content":"xy"}]})"),
-      (Lines{"0 u:q|$a:xy$"}));
-}
-
-TEST(ConversationRows, LoseTheirStart) {
-  LetterShop shop(kTurnsTemplate);
-  shop.arguments.max_length = 5;
-  EXPECT_EQ(conversations(shop, kTurns), (Lines{"0 a:|xy$"}));
-  shop.arguments.max_length = 3;
-  EXPECT_NE(test::message_of([&] { conversations(shop, kTurns); }).find("leaves no token of the prompt"),
-            std::string::npos);
-}
-
-TEST(ConversationRows, NeedAPromptAndACompletion) {
-  LetterShop shop(kTurnsTemplate);
-  EXPECT_NE(test::message_of([&] {
-              conversations(shop, R"({"messages":[{"role":"assistant","content":"xy"}]})");
-            }).find("at least two messages"),
-            std::string::npos);
-  EXPECT_NE(test::message_of([&] { conversations(shop, R"({"text":"q"})"); }).find("messages"),
-            std::string::npos);
-}
-
 }  // namespace
 }  // namespace trl::data

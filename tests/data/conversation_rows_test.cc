@@ -1,0 +1,66 @@
+// Conversations as prompts with their completions, with a tokenizer of one token a byte.
+#include <gtest/gtest.h>
+
+#include "preference_shop.h"
+#include "support/letter_tokenizer.h"
+
+namespace trl::data {
+namespace {
+
+constexpr const char* kTurnsTemplate =
+    "{% for m in messages %}{{ m['role'][0] }}:{{ m['content'] }}{{ eos_token }}{% endfor %}"
+    "{% if add_generation_prompt %}a:{% endif %}";
+
+using Lines = std::vector<std::string>;
+
+std::string spelt(const std::vector<int32_t>& ids) {
+  std::string out;
+  for (const int32_t id : ids) out.push_back(id == test::kEos ? '$' : static_cast<char>(id));
+  return out;
+}
+
+Lines conversations(test::PreferenceShop& shop, const std::string& jsonl) {
+  const auto list = prepare_conversations(shop.table(jsonl), shop.context);
+  Lines out;
+  for (int64_t i = 0; i < list->size(); ++i) {
+    const PromptExample e = (*list)[i];
+    out.push_back(fmt::format("{} {}|{}", e.source_row, spelt(e.prompt_ids), spelt(e.completion_ids)));
+  }
+  return out;
+}
+
+constexpr const char* kTurns =
+    R"({"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"xy"}]})";
+
+// The last message is the completion, and a column prompt is the text of the prompt as it is.
+TEST(ConversationRows, EndWithTheCompletion) {
+  test::PreferenceShop shop(std::make_unique<test::LetterTokenizer>(kTurnsTemplate));
+  EXPECT_EQ(conversations(shop, kTurns), (Lines{"0 u:q$a:|xy$"}));
+  EXPECT_EQ(
+      conversations(
+          shop,
+          R"({"prompt":"u:q","messages":[{"role":"user","content":"q"},{"role":"assistant","content":"xy"}]})"),
+      (Lines{"0 u:q|$a:xy$"}));
+}
+
+TEST(ConversationRows, LoseTheirStart) {
+  test::PreferenceShop shop(std::make_unique<test::LetterTokenizer>(kTurnsTemplate));
+  shop.arguments.max_length = 5;
+  EXPECT_EQ(conversations(shop, kTurns), (Lines{"0 a:|xy$"}));
+  shop.arguments.max_length = 3;
+  EXPECT_NE(test::message_of([&] { conversations(shop, kTurns); }).find("leaves no token of the prompt"),
+            std::string::npos);
+}
+
+TEST(ConversationRows, NeedAPromptAndACompletion) {
+  test::PreferenceShop shop(std::make_unique<test::LetterTokenizer>(kTurnsTemplate));
+  EXPECT_NE(test::message_of([&] {
+              conversations(shop, R"({"messages":[{"role":"assistant","content":"xy"}]})");
+            }).find("at least two messages"),
+            std::string::npos);
+  EXPECT_NE(test::message_of([&] { conversations(shop, R"({"text":"q"})"); }).find("messages"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace trl::data
