@@ -423,12 +423,6 @@ TEST(PreparePrompts, TextAndMessages) {
   EXPECT_EQ(prompts(R"({"prompt":"q","answer":3})"), "q");
 }
 
-TEST(PreparePrompts, BareTextHasNoSpecialTokens) {
-  LetterShop shop(kTurnsTemplate);
-  shop.arguments.bare_prompts = true;
-  EXPECT_EQ(spelt((*prepare_prompts(shop.table(R"({"prompt":"q"})"), shop.context))[0].prompt_ids), "q");
-}
-
 TEST(PreparePreference, SelectedAndRenamedColumns) {
   LetterShop shop;
   shop.arguments.dataset_select_columns = {"question", "good", "bad"};

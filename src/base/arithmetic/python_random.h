@@ -9,7 +9,7 @@ namespace trl::base {
 class PythonRandom {
  public:
   explicit PythonRandom(uint64_t seed);  // random.seed(seed)
-  double random();  // random.random(): in [0, 1)
+  double random();                       // random.random(): in [0, 1)
   // Draws a number in [0, bound) as _randbelow() does. bound > 0.
   uint64_t below(uint64_t bound);
   // random.sample(range(size), count): different numbers, in the order in which they are drawn. count <=
