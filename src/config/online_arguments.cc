@@ -75,7 +75,9 @@ OnlineArguments online_arguments(const Config& config) {
   read_online_policy(config, out);
   read_distillation(config, out);
   if (config.get("loss_type") == "ipo") out.pair_loss = PairLoss::ipo;
-  if (config.has("max_length")) out.max_length = config.get_optional_int("max_length");
+  // GKD cuts rows by it, and no completion.
+  if (config.has("max_length") && !config.method().answers_of_rows)
+    out.max_length = config.get_optional_int("max_length");
   read_values(config, out);
   const bool evaluates = config.get("eval_strategy") != "no" || config.get_bool("eval_on_start");
   if (evaluates && !config.method().evaluates) {

@@ -24,6 +24,8 @@ class PromptStream final : public data::BatchStream {
   bool next(data::Batch&) override { return false; }  // a batch is known when its completions are written
 
  private:
+  int64_t length(const data::PromptExample& row) const;
+
   const std::shared_ptr<Prompts> prompts_;
   const int64_t completion_;
   const std::optional<int64_t> most_;
