@@ -83,16 +83,20 @@ Y
 furnish() {
   recipe
   head -n 8 "$rows/train_pref.jsonl" >pairs.jsonl
-  printf '{"prompt": "%s", "solution": "\\\\boxed{%s}"}\n' '1 + 1 =' 2 '2 + 3 =' 5 '4 + 4 =' 8 '1 + 6 =' 7 >problems.jsonl
+  head -n 16 "$rows/train_chat.jsonl" >chats.jsonl
+  printf '{"prompt": "%s", "solution": "\\\\boxed{%s}"}\n' '1 + 1 =' 2 '2 + 3 =' 5 '4 + 4 =' 8 '1 + 6 =' 7 \
+    '3 + 3 =' 6 '2 + 7 =' 9 '1 + 2 =' 3 '0 + 4 =' 4 >problems.jsonl
   mkdir rows && cp rows.jsonl rows/train.jsonl && head -n 4 rows.jsonl >rows/test.jsonl
   ln -s "$project/examples" examples
-  ln -s "$model" SmolLM2-135M-Instruct
+  ln -s "$model" SmolLM2-135M-Instruct; ln -s "$model" small; ln -s "$model" big
+  ln -s "$dir/scorer" scorer
   ln -s "$dir/model.gguf" SmolLM2-135M-Instruct.Q4_1.gguf
 }
 
 commands() {
   local page
   trl convert --model_name_or_path "$model" --output "$dir/model.gguf" --type f32
+  trl reward --model_name_or_path "$model" --dataset_name "$rows/train_pref.jsonl" --max_steps 1 --output_dir "$dir/scorer"
   while read -r page; do
     case $page in */examples/c/*) continue ;; esac
     [ -n "$(commands_of "$page")" ] || continue
