@@ -12,7 +12,7 @@ namespace trl::train {
 class Taught : public Method, public RolloutMethod {
  public:
   RolloutMethod* rollouts() final { return this; }
-  void before_rewards(Rollout&) final {}
+  void before_rewards(Rollout&) override {}
   void after_rewards(Rollout&) final {}
   model::Output forward(const MicroBatch& batch, const std::optional<RunPosition>& training,
                         const at::Tensor& states) final {

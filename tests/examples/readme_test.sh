@@ -83,16 +83,20 @@ Y
 furnish() {
   recipe
   head -n 8 "$rows/train_pref.jsonl" >pairs.jsonl
-  printf '{"prompt": "%s", "solution": "\\\\boxed{%s}"}\n' '1 + 1 =' 2 '2 + 3 =' 5 '4 + 4 =' 8 '1 + 6 =' 7 >problems.jsonl
+  head -n 16 "$rows/train_chat.jsonl" >chats.jsonl
+  printf '{"prompt": "%s", "solution": "\\\\boxed{%s}"}\n' '1 + 1 =' 2 '2 + 3 =' 5 '4 + 4 =' 8 '1 + 6 =' 7 \
+    '3 + 3 =' 6 '2 + 7 =' 9 '1 + 2 =' 3 '0 + 4 =' 4 >problems.jsonl
   mkdir rows && cp rows.jsonl rows/train.jsonl && head -n 4 rows.jsonl >rows/test.jsonl
   ln -s "$project/examples" examples
-  ln -s "$model" SmolLM2-135M-Instruct
+  ln -s "$model" SmolLM2-135M-Instruct; ln -s "$model" small; ln -s "$model" big
+  ln -s "$dir/scorer" scorer
   ln -s "$dir/model.gguf" SmolLM2-135M-Instruct.Q4_1.gguf
 }
 
 commands() {
   local page
   trl convert --model_name_or_path "$model" --output "$dir/model.gguf" --type f32
+  trl reward --model_name_or_path "$model" --dataset_name "$rows/train_pref.jsonl" --max_steps 1 --output_dir "$dir/scorer"
   while read -r page; do
     case $page in */examples/c/*) continue ;; esac
     [ -n "$(commands_of "$page")" ] || continue
@@ -116,13 +120,15 @@ programs() {
   cp -r "$project/examples/c" "$dir/c"
   cd "$dir/c/sft"
   ln -s "$build" build
-  for example in sft attention_plugin dpo estimate generate qlora resume; do
-    [ "$example" != dpo ] || pkg-config --exists json-c || { echo "no json-c: examples/c/dpo is left out"; continue; }
+  for example in sft attention_plugin dpo estimate generate grpo qlora resume; do
+    case $example in dpo|grpo)
+      pkg-config --exists json-c || { echo "no json-c: examples/c/$example is left out"; continue; } ;;
+    esac
     cd "$dir/c/$example"
     [ "$example" != attention_plugin ] || recipe
     run_page "$project/examples/c/$example/README.md"
   done
-  [ "$(find "$project/examples/c" -name README.md | wc -l)" -eq 7 ] || die "a page under examples/c is not run"
+  [ "$(find "$project/examples/c" -name README.md | wc -l)" -eq 8 ] || die "a page under examples/c is not run"
 }
 
 "$part"

@@ -118,9 +118,9 @@ class Ppo final : public Online {
   // TRL's means are over gradient_accumulation_steps numbers of each mini-batch. They count as 0 those of
   // micro-batches that it does not have.
   double share_of_micro_batch() const {
-    const auto accumulation = static_cast<double>(all_arguments().gradient_accumulation_steps);
-    return static_cast<double>(arguments().steps_per_generation / arguments().num_mini_batches) /
-           accumulation;
+    const auto slices = static_cast<double>(arguments().steps_per_generation);
+    const int64_t numbers = arguments().num_mini_batches * all_arguments().gradient_accumulation_steps;
+    return slices / static_cast<double>(numbers);
   }
   TokenRows value_rows(const Rollout& rollout) const;
   double score_of(const Rollout& rollout, size_t row) const;
@@ -230,7 +230,8 @@ MethodMetrics Ppo::step_metrics(std::span<const MethodMetrics> all) const {
   for (const MethodMetrics& own : all)
     for (const auto& [name, value] : own)
       if (name == kRatio) ratios.push_back(value / share_of_micro_batch());
-  ratios.resize(static_cast<size_t>(static_cast<double>(ratios.size()) / share_of_micro_batch() + 0.5), 0.0);
+  ratios.resize(static_cast<size_t>(std::lround(static_cast<double>(ratios.size()) / share_of_micro_batch())),
+                0.0);
   const auto count = static_cast<double>(ratios.size());
   const double mean = std::reduce(ratios.begin(), ratios.end()) / count;
   double squares = 0;
