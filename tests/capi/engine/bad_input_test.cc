@@ -366,7 +366,7 @@ TEST(BadConfig, IsRefusedByKey) {
   }
   const auto config = host::config();
   Error error;
-  for (const auto& [key, value] : host::Settings{{"fp16", "true"}, {"method", "ppo"}, {"optim", "lomo"}}) {
+  for (const auto& [key, value] : host::Settings{{"fp16", "true"}, {"method", "cpo"}, {"optim", "lomo"}}) {
     EXPECT_EQ(trl_config_set(config.get(), key.c_str(), value.c_str(), error), TRL_E_INVALID_CONFIG) << key;
     EXPECT_EQ(error.key(), key) << error.message();
   }
