@@ -242,7 +242,7 @@ TEST(Cancel, AnotherGenerationThatWaitsForTheModelEnds) {
   const auto generate = [&](trl_generator* generator) {
     const char* const prompts[] = {"The small kernel"};
     const auto options =
-        host::config({{"generate.max_new_tokens", "1000000"}, {"generate.temperature", "1"}});
+        host::config({{"generate.max_new_tokens", "1000000"}, {"generate.ignore_eos", "true"}});
     EXPECT_EQ(trl_generator_generate(generator, prompts, nullptr, 1, options.get(), nullptr, nullptr, nullptr,
                                      nullptr),
               TRL_E_CANCELLED);
