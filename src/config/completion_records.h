@@ -1,4 +1,4 @@
-// What a run records of its completions besides TRL's metrics: log_completions, eval_pass_at_k.
+// The records of completions beside TRL's metrics: log_completions, eval_pass_at_k.
 #pragma once
 #include <cstdint>
 #include <optional>

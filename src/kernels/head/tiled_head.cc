@@ -104,7 +104,7 @@ void TiledHead::each_part_with_work(int64_t parts, const Body& body) const {
 }
 
 // Calls body(tile, from, to, work) for the rows [begin, end) of the head: all at once, or for an encoded head
-// those that are decoded into the work memory at a time.
+// a group of rows at a time, decoded into the work memory.
 template <typename Body>
 void TiledHead::each_piece(int64_t begin, int64_t end, float* work, const Body& body) const {
   if (encoded_ == nullptr) return body(tile_, begin, end, work);

@@ -13,7 +13,7 @@ class CompletionWriter {
  public:
   // adapter: of the model; null: the model alone.
   CompletionWriter(std::unique_ptr<generate::Generator> generator, const model::Adapter* adapter);
-  // Of a model alone, with keys and values of its own; the model outlives it.
+  // Writes with a model alone, and has its own keys and values. The model outlives it.
   CompletionWriter(const model::Model& model, const engine::GeneratorSpec& spec);
 
   // Completes each prompt once, and gives the memory of keys and values back: an update follows. Equal
