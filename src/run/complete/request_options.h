@@ -22,8 +22,8 @@ int64_t completions_of(const config::Config& options);
 RequestOptions request_options(const config::Config& options, const Tokenizer& tokenizer);
 
 // Does the same with the keys of the configuration's method (config::trainer_generation), for all completions
-// of a prompt. In training each token has its log-probability. The caller sets the stream. Throws the
-// errors of trainer_generation, too, and one for stop_token: eos if the tokenizer has no end token.
+// of a prompt. In training each token has its log-probability. The stream is left to the caller. Throws what
+// trainer_generation throws, and an Error for stop_token: eos if the tokenizer has no end token.
 RequestOptions trainer_request(const config::Config& options, const Tokenizer& tokenizer,
                                config::Completions which);
 

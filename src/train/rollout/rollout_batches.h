@@ -39,8 +39,8 @@ class RolloutMethod {
 };
 
 // The numbers that the trainer of a run and its evaluation draw from, in transformers' order: torch's global
-// generator draws once for each epoch and each evaluation, and once for each row of a generation. Of a method
-// of episodes it is NumPy's, which only orders the rows of each pass.
+// generator draws once for each epoch and each evaluation, and once for each row of a generation. A method
+// of episodes has NumPy's generator instead, which only orders the rows of each pass.
 struct RolloutChance {
   explicit RolloutChance(uint64_t seed) : generator(seed) {}
   base::TorchGenerator generator;
