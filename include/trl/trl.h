@@ -1687,6 +1687,46 @@ TRL_API trl_status trl_trainer_set_rollout(trl_trainer* trainer, trl_rollout_fn 
                                            trl_destroy_fn destroy, trl_error** error) TRL_NOEXCEPT;
 
 /**
+ * Has the host answer the tools that completions call, for a trainer with the options `tools` or
+ * `environments` (grpo, distillation). The engine finds the calls of a turn, asks for their results, and goes
+ * on behind them in the same conversation, whose keys and values it keeps; no loss and no length counts the
+ * tokens of an answer. The function is called with the rows that have something to ask; beside what
+ * trl_rollout_get describes, a row has `ask`, `place` (of its completion in the generation, from 0) and, with
+ * `environments`, `environment`. It sets one value of each row (trl_rollout_set_value), by `ask`:
+ *
+ * - reset: the environment begins anew, before a generation, for each of its rows; asked only with
+ *   `environments`. `observation`: a text, or a list of parts, that is added to the last message of the
+ *   prompt; optional.
+ * - call: `calls` is a list of {name, arguments}, in order, and `completion` the messages so far. `results`:
+ *   a list with one result for each call. A text and a list of parts are the answer as they are,
+ *   {"error": TEXT} says that the call failed, any other JSON is written as Python's str() does. Calls of a
+ *   tool that the row does not have are answered with an error and are not in the list.
+ * - parse: asked only with `tool_call_parser: host`. `completion` is the text of the turn, with special
+ *   tokens. `message`: {role: assistant, content, tool_calls: [{type: function, function: {name,
+ *   arguments}}]}; without tool_calls the completion ends.
+ *
+ * A reward of an environment is a function of trl_trainer_add_reward, which has the rows of a generation in
+ * the order of `place`, with all messages in `completion`, and gives NaN for rows of other environments. A
+ * function of trl_trainer_set_rollout is called for each turn: later ones have the rows that go on, with all
+ * tokens so far in `prompt_ids`, the messages in `messages`, and `place`.
+ *
+ * @param trainer [in] changed; before its first step.
+ * @param tools [in]
+ * @param user_data [in] given to tools.
+ * @param destroy [in] nullable; called with user_data when the trainer is gone, when another function takes
+ *   this one's place, or when this call fails.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_CONFIG for a trainer without tools, TRL_E_INVALID_ARGUMENT for a method that
+ *   writes no completions, TRL_E_BUSY.
+ * Contract: exclusive; does not block; tools, later, inside calls that train or evaluate, on their thread;
+ * after an error the trainer is as before and destroy was called. A function that fails, does not answer
+ * within `reward_timeout`, or sets no value ends that call with TRL_E_CALLBACK; the step can be tried again.
+ * @since 0.1
+ */
+TRL_API trl_status trl_trainer_set_tools(trl_trainer* trainer, trl_rollout_fn tools, void* user_data,
+                                         trl_destroy_fn destroy, trl_error** error) TRL_NOEXCEPT;
+
+/**
  * Returns how many rows a rollout has: one for each completion.
  *
  * @param rollout [in] as given to trl_rollout_fn; valid until that returns, or until trl_rollout_finish.
@@ -1766,19 +1806,20 @@ TRL_API trl_status trl_rollout_log(trl_rollout* rollout, const char* name, doubl
                                    trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Sets a row's value in a column of the completions that are recorded (`log_completions`), beside its
- * rewards.
+ * Sets a named value of a row: of a reward and of a rollout, a column of the completions that are recorded
+ * (`log_completions`), beside its rewards; of a function of trl_trainer_set_tools, its answer.
  *
  * @param rollout [in] changed.
  * @param index [in] of the row.
- * @param column [in] its name; copied. Rows without a value have null there.
+ * @param name [in] of the column, or of the answer; copied. Rows without a value have null in a column.
  * @param json [in] the value: NUL-terminated JSON; copied.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_INVALID_ARGUMENT for another index, TRL_E_FORMAT for text that is not JSON.
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT for another index, and for a name that is not the answer asked for,
+ *   TRL_E_FORMAT for text that is not JSON.
  * Contract: any thread; does not block; no callbacks; after an error nothing is set.
  * @since 0.1
  */
-TRL_API trl_status trl_rollout_log_extra(trl_rollout* rollout, size_t index, const char* column,
+TRL_API trl_status trl_rollout_set_value(trl_rollout* rollout, size_t index, const char* name,
                                          const char* json, trl_error** error) TRL_NOEXCEPT;
 
 /**

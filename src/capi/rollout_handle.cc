@@ -124,12 +124,12 @@ trl_status trl_rollout_log(trl_rollout* rollout, const char* name, double value,
       error, [&] { get(rollout, "rollout")->rows->log(std::string(text(name, "name")), value); });
 }
 
-trl_status trl_rollout_log_extra(trl_rollout* rollout, size_t index, const char* column, const char* json,
+trl_status trl_rollout_set_value(trl_rollout* rollout, size_t index, const char* name, const char* json,
                                  trl_error** error) noexcept {
   return guard<From::anywhere>(error, [&] {
     const auto shared = get(rollout, "rollout");
-    const std::string name(text(column, "column"));
-    shared->rows->log_extra(index, name, trl::base::parse_json(text(json, "json"), "json"));
+    const std::string given(text(name, "name"));
+    shared->rows->set_value(index, given, trl::base::parse_json(text(json, "json"), "json"));
   });
 }
 

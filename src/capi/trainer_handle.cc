@@ -218,6 +218,15 @@ void Trainer::set_rollout(std::shared_ptr<HostFunction> function) {
   });
 }
 
+void Trainer::set_tools(std::shared_ptr<HostFunction> function) {
+  exclusively([&] {
+    const auto seconds = run_->online().reward_timeout;
+    run_->rollouts().call_tools_by([function, seconds](const std::shared_ptr<run::HostRollout>& rows) {
+      function->call("the host's tools", rows, seconds);
+    });
+  });
+}
+
 const char* Trainer::describe() {
   return exclusively([&] {
     described_ = base::parse_python_json(trainer_->state_json(), "trainer_state.json").dump();
@@ -324,6 +333,14 @@ trl_status trl_trainer_set_rollout(trl_trainer* trainer, trl_rollout_fn rollout,
   return guard(error, [&, owned = UserData(user_data, destroy)]() mutable {
     if (rollout == nullptr) fail_null("rollout");
     get(trainer, "trainer")->set_rollout(std::make_shared<HostFunction>(rollout, std::move(owned)));
+  });
+}
+
+trl_status trl_trainer_set_tools(trl_trainer* trainer, trl_rollout_fn tools, void* user_data,
+                                 trl_destroy_fn destroy, trl_error** error) noexcept {
+  return guard(error, [&, owned = UserData(user_data, destroy)]() mutable {
+    if (tools == nullptr) fail_null("tools");
+    get(trainer, "trainer")->set_tools(std::make_shared<HostFunction>(tools, std::move(owned)));
   });
 }
 

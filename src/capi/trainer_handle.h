@@ -29,6 +29,7 @@ class Trainer {
   void remove_adapter(std::string_view name);
   void add_reward(const std::string& name, std::unique_ptr<HostFunction> function);
   void set_rollout(std::shared_ptr<HostFunction> function);
+  void set_tools(std::shared_ptr<HostFunction> function);
   void save(const std::string& directory, engine::SaveKind kind);  // empty: in output_dir
   const char* describe();
   // Runs body while no other call runs. pausable: a pause holds it.

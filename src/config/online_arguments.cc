@@ -71,6 +71,7 @@ OnlineArguments online_arguments(const Config& config) {
   read_online_sizes(config, out);
   read_rollouts(config, out);
   read_online_rewards(config, out);
+  read_online_tools(config, out);
   read_beta(config, out);
   read_online_policy(config, out);
   read_distillation(config, out);

@@ -40,6 +40,13 @@ struct OnlineArguments : ReferenceArguments {
   std::string record_rollouts, replay_rollouts;  // files; empty: none
   std::string chat_template_kwargs = "{}";       // a JSON object
 
+  // Tools that completions may call: JSON schemas by environment as a JSON object, under "" without
+  // environments; empty: none.
+  std::string tools;
+  bool environments = false;                           // rows have one, which is reset before each generation
+  bool host_parses_calls = false;                      // tool_call_parser
+  std::optional<int64_t> max_tool_calling_iterations;  // none: any number
+
   // Rewards
   bool rewarded = false;  // the trainer learns from rewards
   std::vector<std::string> reward_funcs;

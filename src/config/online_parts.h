@@ -25,6 +25,9 @@ void read_online_sizes(const Config& config, OnlineArguments& out);
 
 void read_online_rewards(const Config& config, OnlineArguments& out);
 
+// Reads the tools. Throws Error(invalid_config) for a schema without a name.
+void read_online_tools(const Config& config, OnlineArguments& out);
+
 // Reads the loss of GRPO and RLOO; the sizes must have been read.
 void read_online_policy(const Config& config, OnlineArguments& out);
 

@@ -45,6 +45,8 @@ void add_idle(const Config& config, const OnlineArguments& a, std::vector<std::s
       OnlineNeeds{"entropy_target", a.use_adaptive_entropy, "use_adaptive_entropy: true"},
       OnlineNeeds{"num_completions_to_print", logs, "log_completions: true"},
       OnlineNeeds{"log_unique_prompts", logs, "log_completions: true"},
+      OnlineNeeds{"max_tool_calling_iterations", !a.tools.empty(), "tools or environments"},
+      OnlineNeeds{"tool_call_parser", !a.tools.empty(), "tools or environments"},
       OnlineNeeds{"eval_pass_reward", !config.get_list("eval_pass_at_k").empty(), "eval_pass_at_k"},
       OnlineNeeds{"vllm_importance_sampling_correction", vllm, "use_vllm: true"},
       OnlineNeeds{"vllm_importance_sampling_mode", a.corrects_sampling,

@@ -29,7 +29,7 @@ struct RunPlan;
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 22;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 23;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -300,6 +300,14 @@ struct Completion {
   bool counts(size_t token) const { return written.empty() || written[token] != 0; }
 };
 
+// Tokens that follow a completion whose turn has ended, and that the model did not write, such as a tool's
+// answer. It then writes at most max_new_tokens more; 0: the completion ends with them.
+struct Continuation {
+  size_t row;
+  std::vector<int32_t> ids;
+  int64_t max_new_tokens;
+};
+
 // Rewards of the completions of a generation, by functions with names.
 struct Rewards {
   std::vector<std::string> names;
@@ -322,6 +330,10 @@ class RolloutSource {
   virtual int32_t next(int64_t step, const PromptRows** prompts, ErrorSink& error) noexcept = 0;
   // Gives the completions of these prompts; end: the engine writes them.
   virtual int32_t complete(std::vector<Completion>* completions, ErrorSink& error) noexcept = 0;
+  // Takes completions that the engine has written so far, and gives those that go on. It is asked again when
+  // their turns have ended, until there are none. Only if RolloutSpec::continues.
+  virtual int32_t go_on(std::span<const Completion> completions, std::vector<Continuation>* more,
+                        ErrorSink& error) noexcept = 0;
   virtual int32_t reward(std::span<const Completion> completions, Rewards* rewards,
                          ErrorSink& error) noexcept = 0;
   // Hears of the advantages of these completions, for records; empty: the method has none.
@@ -342,6 +354,7 @@ struct RolloutSpec {
   GeneratorSpec generator = {};
   Sampling sampling = {}, eval_sampling = {};
   std::vector<int32_t> end_ids = {};  // a completion that ends with none of them was cut
+  bool continues = false;             // completions may have several turns (RolloutSource::go_on)
 };
 
 // Texts that a reward model scores.

@@ -90,7 +90,7 @@ int64_t Generator::add(Request request) {
   return first;
 }
 
-void Generator::extend(int64_t sequence, std::span<const int32_t> ids, int64_t max_new_tokens) {
+void Generator::extend(int64_t sequence, std::span<const int32_t> ids, int64_t max_new_tokens, bool counted) {
   const auto found = states_.find(sequence);
   if (found == states_.end() || !found->second.ended) {
     fail(Status::invalid_argument, "completion {} cannot be continued: it {}", sequence,
@@ -106,6 +106,7 @@ void Generator::extend(int64_t sequence, std::span<const int32_t> ids, int64_t m
   state.begin = std::ssize(scheduler_->ids(sequence));
   state.left = max_new_tokens;
   state.ended = false;
+  if (counted) state.drawn += std::ssize(ids);
 }
 
 void Generator::end(int64_t sequence) {

@@ -49,8 +49,9 @@ class Generator {
   // Computes one step and passes on its tokens. false: there was nothing to do. After an error, which leaves
   // all sequences as they were, the next call computes the same again.
   bool step(engine::GenerationSink& sink);
-  // Throws Error(invalid_argument) for a sequence that did not end or was not kept.
-  void extend(int64_t sequence, std::span<const int32_t> ids, int64_t max_new_tokens);
+  // Throws Error(invalid_argument) for a sequence that did not end or was not kept. counted: these ids have
+  // places among its draws, as tokens of one completion do.
+  void extend(int64_t sequence, std::span<const int32_t> ids, int64_t max_new_tokens, bool counted = false);
   void end(int64_t sequence);  // any; without a call of the sink; unknown: does nothing
   bool idle() const { return scheduler_->idle(); }
   void release_memory();

@@ -81,6 +81,11 @@ std::string Tokenizer::apply_chat_template(const base::Json& conversation) const
   return render(conversation["messages"], options);
 }
 
+std::string text_of(const text::Tokenizer& tokenizer, std::vector<int32_t> ids, bool skip_special_tokens) {
+  std::erase_if(ids, [end = tokenizer.vocab_size()](int32_t id) { return id >= end; });
+  return tokenizer.decode(ids, skip_special_tokens);
+}
+
 std::shared_ptr<Tokenizer> open_tokenizer(const io::ModelSource& model, const config::Config& options,
                                           base::LogSink& log) {
   auto tokenizer = data::open_tokenizer(model, &log);

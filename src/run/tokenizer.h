@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/json/json.h"
 #include "base/log.h"
@@ -26,6 +27,9 @@ class Tokenizer {
   const text::ChatTemplates templates_;
   std::string described_;
 };
+
+// Decodes ids; leaves out those that an embedding has beyond the tokenizer's tokens.
+std::string text_of(const text::Tokenizer& tokenizer, std::vector<int32_t> ids, bool skip_special_tokens);
 
 // Opens the tokenizer of a model with the overrides that options hold: eos_token, pad_token, chat_template,
 // chat_template_path.

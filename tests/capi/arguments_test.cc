@@ -205,6 +205,11 @@ std::vector<Case> cases() {
          return trl_trainer_set_rollout(
              as<trl_trainer>(h), [](void*, trl_rollout*) { return int32_t{0}; }, nullptr, nullptr, e);
        }},
+      {"trl_trainer_set_tools",
+       [](void* h, trl_error** e) {
+         return trl_trainer_set_tools(
+             as<trl_trainer>(h), [](void*, trl_rollout*) { return int32_t{0}; }, nullptr, nullptr, e);
+       }},
       {"trl_rollout_get",
        [](void* h, trl_error** e) {
          const char* json = nullptr;
@@ -219,8 +224,8 @@ std::vector<Case> cases() {
        }},
       {"trl_rollout_log",
        [](void* h, trl_error** e) { return trl_rollout_log(as<trl_rollout>(h), "mine", 1.0, e); }},
-      {"trl_rollout_log_extra",
-       [](void* h, trl_error** e) { return trl_rollout_log_extra(as<trl_rollout>(h), 0, "mine", "1", e); }},
+      {"trl_rollout_set_value",
+       [](void* h, trl_error** e) { return trl_rollout_set_value(as<trl_rollout>(h), 0, "mine", "1", e); }},
       {"trl_rollout_finish",
        [](void* h, trl_error** e) { return trl_rollout_finish(as<trl_rollout>(h), nullptr, e); }},
       {"trl_trainer_create",
@@ -533,7 +538,7 @@ TEST(Arguments, EveryFunctionIsHere) {
         name == "trl_runtime_shutdown";
     EXPECT_TRUE(apart || covered.count(name)) << name;
   }
-  EXPECT_EQ(functions, 123);
+  EXPECT_EQ(functions, 124);
 }
 
 }  // namespace

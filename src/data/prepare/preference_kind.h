@@ -86,7 +86,7 @@ class PreferenceKind final : public RowKind {
  private:
   RowReader reader() const {
     const int64_t ids = context_.vocab_size > 0 ? context_.vocab_size : context_.tokenizer->vocab_size();
-    return {*context_.tokenizer, arguments_, ids};
+    return {*context_.tokenizer, arguments_, ids, context_.tools};
   }
   std::vector<Made<T>> examples(const RowText& text, int64_t source_row) const {
     Row row = parse_row(text);

@@ -10,6 +10,7 @@
 #include "base/threads/thread_pool.h"
 #include "config/data_arguments.h"
 #include "data/batch/packing.h"
+#include "data/row/prompt_tools.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace trl::data {
@@ -38,6 +39,7 @@ struct PrepareContext {
   // trainer.
   std::optional<bool> completion_only_loss;
   std::optional<LabelWeights> label_weights;  // KTO's training rows: the log says whether they are balanced
+  const PromptTools* tools = nullptr;         // of prompts; null: those of each row
   bool may_be_empty = false;                  // evaluation rows may all be dropped
 };
 

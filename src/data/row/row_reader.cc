@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "data/row/conversions.h"
 #include "data/row/preference_columns.h"
 
@@ -25,11 +26,17 @@ void RowReader::normalize(Row& row) const {
   convert_to_chatml(row);
   if (find_column(row, "label") != nullptr) convert_alpaca(row, arguments_.dataset_text_field, tokenizer_);
   drop_text_prompt(row);
+  if (tools_ != nullptr) tools_->give_prompt(row);
 }
 
 void RowReader::decide(const Row& first, std::string_view column) {
   if (content_of(first, column) == Content::messages)
     renderer_.emplace(tokenizer_, first, arguments_.chat_template_kwargs);
+  if (tools_ == nullptr) return;
+  if (!conversational())
+    fail_key("tools", "tools: {}: its prompt is text, and tools are called in conversations: give messages",
+             first.where);
+  renderer_->use_tools(*tools_);
 }
 
 void RowReader::require(const Row& row, std::string_view column) const {

@@ -21,8 +21,10 @@ struct Made {
 
 class RowReader {
  public:
-  RowReader(const text::Tokenizer& tokenizer, const config::DataArguments& arguments, int64_t vocab_size)
-      : tokenizer_(tokenizer), arguments_(arguments), vocab_size_(vocab_size) {}
+  // tools: of all prompts; null: those of each row. They outlive it.
+  RowReader(const text::Tokenizer& tokenizer, const config::DataArguments& arguments, int64_t vocab_size,
+            const PromptTools* tools = nullptr)
+      : tokenizer_(tokenizer), arguments_(arguments), vocab_size_(vocab_size), tools_(tools) {}
   Row normalized(const Row& first) const;
   // Selects and renames columns, and converts from/value and Alpaca's columns next to a label; drops a prompt
   // of text next to messages.
@@ -58,6 +60,7 @@ class RowReader {
   const text::Tokenizer& tokenizer_;
   const config::DataArguments& arguments_;
   const int64_t vocab_size_;          // for rows of ids
+  const PromptTools* const tools_;    // or null
   std::optional<Renderer> renderer_;  // for conversations
 };
 

@@ -178,10 +178,15 @@ Renderer::Renderer(const text::Tokenizer& tokenizer, const Row& first, std::stri
   template_of(first, options_of(first).tools);
 }
 
+void Renderer::use_tools(const PromptTools& tools) {
+  tools_ = &tools;
+  if (!tools.chat_template.empty()) set_chat_template(tools.chat_template);
+}
+
 text::RenderOptions Renderer::options_of(const Row& row) const {
   text::RenderOptions options;
   options.variables = variables_;
-  options.tools = read_tools(row);
+  options.tools = tools_ != nullptr ? tools_->of(row) : read_tools(row);
   read_template_variables(row, options);
   return options;
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/json/json.h"
+#include "data/row/prompt_tools.h"
 #include "data/source/row.h"
 #include "text/chat_template/chat_template.h"
 #include "text/tokenizer/tokenizer.h"
@@ -32,6 +33,8 @@ class Renderer {
   void set_chat_template(const std::string& source) {
     templates_ = text::ChatTemplates({{"default", source}});
   }
+  // Renders with these tools from now on, in place of a row's own; they outlive it.
+  void use_tools(const PromptTools& tools);
   // Renders with `tools` and `chat_template_kwargs` of the row.
   text::Rendered render(const Row& row, const base::Json& messages, bool add_generation_prompt) const;
   // Returns the number, from 1, of the first message that does not appear in the rendered text; 0: no
@@ -43,6 +46,7 @@ class Renderer {
   const text::ChatTemplate& template_of(const Row& row, const base::Json& tools) const;
 
   text::ChatTemplates templates_;
+  const PromptTools* tools_ = nullptr;
   base::Json variables_ = base::Json::object();  // special tokens by name
 };
 

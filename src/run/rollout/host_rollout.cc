@@ -7,6 +7,12 @@
 
 namespace trl::run {
 
+HostRow prompt_row(const engine::PromptRows& prompts, size_t row, const base::Json& all) {
+  HostRow out{prompts.row_ids[row], all.value("prompt", base::Json()), all, prompts.ids[row]};
+  out.columns.erase("prompt");
+  return out;
+}
+
 HostRow& HostRollout::row_at(size_t index) {
   if (finished_) fail(Status::invalid_argument, "the rollout is finished: its rows cannot be set any more");
   if (index >= rows_.size())
@@ -25,6 +31,7 @@ base::Json HostRollout::describe(size_t index) const {
                      {"prompt", own.prompt},
                      {"prompt_ids", own.prompt_ids},
                      {"columns", own.columns}};
+  for (const auto& [name, value] : own.details.items()) json[name] = value;
   if (!own.text.is_null()) {
     json["completion"] = own.text;
     json["completion_ids"] = own.completion->ids;
@@ -35,7 +42,8 @@ base::Json HostRollout::describe(size_t index) const {
 void HostRollout::set_reward(size_t index, double reward) {
   const std::lock_guard lock(mutex_);
   HostRow& own = row_at(index);
-  if (own.text.is_null()) fail(Status::invalid_argument, "these rows have no completions to reward");
+  if (own.text.is_null() || !answer_.empty())
+    fail(Status::invalid_argument, "these rows have no completions to reward");
   if (own.reward) fail(Status::invalid_argument, "index {}: its reward was set before", index);
   own.reward = reward;
 }
@@ -43,6 +51,7 @@ void HostRollout::set_reward(size_t index, double reward) {
 void HostRollout::set_completion(size_t index, engine::Completion completion, const base::Json& columns) {
   const std::lock_guard lock(mutex_);
   HostRow& own = row_at(index);
+  if (!answer_.empty()) fail(Status::invalid_argument, "these rows take no completions: set {}", answer_);
   if (own.completion) fail(Status::invalid_argument, "index {}: it has a completion", index);
   own.completion = std::move(completion);
   for (const auto& [name, value] : columns.items()) own.columns[name] = value;
@@ -53,9 +62,20 @@ void HostRollout::log(std::string name, double value) {
   metrics_.emplace_back(std::move(name), value);
 }
 
-void HostRollout::log_extra(size_t index, const std::string& column, base::Json value) {
+void HostRollout::set_value(size_t index, const std::string& name, base::Json value) {
   const std::lock_guard lock(mutex_);
-  row_at(index).extras[column] = std::move(value);
+  HostRow& own = row_at(index);
+  if (!answer_.empty() && name != answer_)
+    fail(Status::invalid_argument, "index {}: {} is not a value of this question: set {}", index, name,
+         answer_);
+  own.extras[name] = std::move(value);
+}
+
+const base::Json& HostRollout::needed(size_t index) const {
+  const auto found = rows_.at(index).extras.find(answer_);
+  if (found != rows_[index].extras.end()) return *found;
+  fail(Status::callback, "the host's tools set no {} for row {} of {}: set each of them", answer_, index,
+       rows_.size());
 }
 
 reward::Columns HostRollout::extras() const {

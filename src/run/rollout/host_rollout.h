@@ -25,22 +25,27 @@ struct HostRow {
   std::optional<engine::Completion> completion = {};
   base::Json text = {};  // the completion as text, or as a list of messages
   std::optional<double> reward = {};
-  base::Json extras = base::Json::object();  // for records of completions
+  base::Json details = base::Json::object();  // more that describes it
+  // Values that the host sets: columns for records of completions, or its answer to a question.
+  base::Json extras = base::Json::object();
 };
+
+// Describes a prompt. all: the columns of its row.
+HostRow prompt_row(const engine::PromptRows& prompts, size_t row, const base::Json& all);
 
 // One call of a host's function. Its answers may come later and from any thread, until finish().
 class HostRollout {
  public:
-  // mode: train or eval. step: updates done before.
-  HostRollout(std::string mode, int64_t step, std::vector<HostRow> rows)
-      : mode_(std::move(mode)), step_(step), rows_(std::move(rows)) {}
+  // mode: train or eval. step: updates done before. answer: the only value that a row may have; empty: any.
+  HostRollout(std::string mode, int64_t step, std::vector<HostRow> rows, std::string answer = "")
+      : mode_(std::move(mode)), answer_(std::move(answer)), step_(step), rows_(std::move(rows)) {}
   size_t size() const { return rows_.size(); }
   base::Json describe(size_t index) const;
   // Throw Error(invalid_argument) for a row that there is not, or whose answer was given.
   void set_reward(size_t index, double reward);
   void set_completion(size_t index, engine::Completion completion, const base::Json& columns);
   void log(std::string name, double value);
-  void log_extra(size_t index, const std::string& column, base::Json value);
+  void set_value(size_t index, const std::string& name, base::Json value);
   // Ends it; message: the reason of a failure; empty: none. Throws Error(invalid_argument) the second time.
   void finish(std::string message);
   // Waits for finish(), at most that many seconds. Throws Error(callback) for a failure, and for a wait that
@@ -50,11 +55,13 @@ class HostRollout {
   const std::vector<HostRow>& rows() const { return rows_; }
   const std::vector<std::pair<std::string, double>>& metrics() const { return metrics_; }
   reward::Columns extras() const;
+  // Returns the answer of a row. Throws Error(callback) if there is none.
+  const base::Json& needed(size_t index) const;
 
  private:
   HostRow& row_at(size_t index);
 
-  const std::string mode_;
+  const std::string mode_, answer_;
   const int64_t step_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -25,7 +25,6 @@ class Prompts {
   bool next();  // reads the next generation; false: the epoch is over
 
   const engine::PromptRows& rows() const { return rows_; }
-  void set_for_teacher(bool yes) { rows_.for_teacher = yes; }
   // The completions that the rows have themselves; empty ones: they have none.
   const std::vector<std::vector<int32_t>>& answers() const { return answers_; }
   // The row of each completion as JSON, with all its columns; equal ones are shared.

@@ -41,15 +41,15 @@ void Record::add(std::string_view mode, int64_t generation, const engine::Prompt
     base::Json by_name = base::Json::object();
     for (size_t f = 0; f < functions; ++f)
       by_name[rewards.names[f]] = json_of(rewards.values[row * functions + f]);
-    text += base::Json{{"mode", mode},
+    base::Json line = {{"mode", mode},
                        {"generation", generation},
                        {"row", prompts.row_ids[row]},
                        {"prompt_ids", prompts.ids[row]},
                        {"completion_ids", completions[row].ids},
                        {"logprobs", log_probabilities_of(completions[row])},
-                       {"rewards", std::move(by_name)}}
-                .dump() +
-            "\n";
+                       {"rewards", std::move(by_name)}};
+    if (!completions[row].written.empty()) line["tool_mask"] = completions[row].written;
+    text += line.dump() + "\n";
   }
   std::error_code cut;
   std::filesystem::resize_file(path_, static_cast<uintmax_t>(bytes_), cut);  // a new file, or a torn line

@@ -48,6 +48,14 @@ ReplayedRow row_of(const base::Json& line, const std::string& where) {
     for (const base::Json& value : *found)
       row.completion.log_probabilities.push_back(static_cast<float>(number_of(value, "logprobs", where)));
   }
+  if (const auto found = line.find("tool_mask"); found != line.end() && !found->is_null()) {
+    const auto is_flag = [](const base::Json& value) { return value == 0 || value == 1; };
+    if (!found->is_array() || found->size() != row.completion.ids.size() ||
+        !std::ranges::all_of(*found, is_flag))
+      fail_line(where, "tool_mask: give a list with 0 or 1 for each of the {} completion_ids, or null",
+                row.completion.ids.size());
+    for (const base::Json& value : *found) row.completion.written.push_back(value.get<uint8_t>());
+  }
   if (const auto found = line.find("rewards"); found != line.end() && !found->is_null()) {
     if (!found->is_object()) fail_line(where, "rewards: give a mapping from names to numbers");
     for (const auto& [name, value] : found->items())

@@ -23,12 +23,6 @@ base::Json columns_of(const base::Json& row) {
   return columns;
 }
 
-// Leaves out ids that an embedding has beyond the tokenizer's tokens.
-std::string text_of(const text::Tokenizer& tokenizer, std::vector<int32_t> ids) {
-  std::erase_if(ids, [end = tokenizer.vocab_size()](int32_t id) { return id >= end; });
-  return tokenizer.decode(ids, true);
-}
-
 const double* find_reward(const ReplayedRow& row, const std::string& name) {
   const auto found = std::ranges::find(row.rewards, name, &std::pair<std::string, double>::first);
   return found == row.rewards.end() ? nullptr : &found->second;
@@ -83,7 +77,8 @@ base::Json json_of(double value) { return std::isnan(value) ? base::Json() : bas
 
 Answers::Answers(const reward::Moment& moment, const engine::PromptRows& prompts,
                  std::span<const std::shared_ptr<const base::Json>> rows,
-                 std::span<const engine::Completion> completions, const Tokenizer& tokenizer)
+                 std::span<const engine::Completion> completions, const Tokenizer& tokenizer,
+                 std::span<const base::Json> conversations)
     : moment_(moment) {
   // Views refer to these, which must not move.
   columns_.reserve(completions.size());
@@ -91,7 +86,7 @@ Answers::Answers(const reward::Moment& moment, const engine::PromptRows& prompts
   messages_.reserve(completions.size());
   for (size_t i = 0; i < completions.size(); ++i) {
     if (i == 0 || rows[i] != rows[i - 1]) columns_.push_back(columns_of(*rows[i]));
-    texts_.push_back(text_of(tokenizer.get(), completions[i].ids));
+    texts_.push_back(text_of(tokenizer.get(), completions[i].ids, true));
     reward::Completion& item = items_.emplace_back();
     item.text = texts_.back();
     item.ids = completions[i].ids;
@@ -102,7 +97,7 @@ Answers::Answers(const reward::Moment& moment, const engine::PromptRows& prompts
     item.prompt = prompt == rows[i]->end() ? nullptr : &*prompt;
     if (!is_conversation(*rows[i])) continue;
     const base::Json answer = {{"role", "assistant"}, {"content", texts_.back()}};
-    messages_.push_back(base::Json::array({answer}));
+    messages_.push_back(conversations.empty() ? base::Json::array({answer}) : conversations[i]);
     item.messages = &messages_.back();
   }
 }

@@ -23,10 +23,12 @@ base::Json json_of(double value);  // of a reward or a log-probability; NaN is n
 // The completions of a generation, as reward functions take them.
 class Answers {
  public:
-  // All but the tokenizer must outlive it.
+  // All but the tokenizer and the conversations must outlive it. conversations: the messages of each
+  // completion, if they have turns.
   Answers(const reward::Moment& moment, const engine::PromptRows& prompts,
           std::span<const std::shared_ptr<const base::Json>> rows,
-          std::span<const engine::Completion> completions, const Tokenizer& tokenizer);
+          std::span<const engine::Completion> completions, const Tokenizer& tokenizer,
+          std::span<const base::Json> conversations = {});
   reward::RewardBatch batch() const { return {items_, moment_}; }
   size_t size() const { return items_.size(); }
   const reward::Completion& operator[](size_t index) const { return items_[index]; }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "engine/error_capture.h"
+#include "run/rollout/turn.h"
 
 namespace trl::run {
 
@@ -17,6 +18,17 @@ std::vector<engine::Completion> padded(std::span<const engine::Completion> compl
   return out;
 }
 
+// Adds the columns of a host's rows, which are these of a generation.
+void add_extras(const HostRollout& rollout, std::span<const size_t> rows, size_t all,
+                reward::Columns& extras) {
+  for (const auto& [name, values] : rollout.extras()) {
+    std::vector<base::Json>& column = extras[name];
+    column.resize(all);
+    for (size_t i = 0; i < rows.size(); ++i)
+      if (!values[i].is_null()) column[rows[i]] = values[i];
+  }
+}
+
 }  // namespace
 
 RolloutRows::RolloutRows(std::string_view mode, std::shared_ptr<Prompts> prompts, RolloutParts& parts)
@@ -26,6 +38,7 @@ int32_t RolloutRows::start_epoch(int64_t epoch, int64_t generation, engine::Erro
   return engine::answer(error, [&] {
     parts_.rewards->check();
     parts_.passes->check(parts_.rewards->names());
+    if (parts_.tools) parts_.tools->host().check(parts_.replay != nullptr);
     parts_.log->start(mode_);
     prompts_->start(epoch, generation);
     return Status::ok;
@@ -38,8 +51,11 @@ int32_t RolloutRows::next(int64_t step, const engine::PromptRows** prompts,
     step_ = step;
     if (!prompts_->next()) return Status::end;
     if (parts_.choice) by_ = mode_ == "train" ? parts_.choice->next() : AnswersOf::rows;
-    prompts_->set_for_teacher(by_ == AnswersOf::teacher);
-    *prompts = &prompts_->rows();
+    rows_ = prompts_->rows();
+    rows_.for_teacher = by_ == AnswersOf::teacher;
+    columns_ = prompts_->columns();
+    if (parts_.tools) parts_.tools->start(mode_, step_, rows_, columns_);
+    *prompts = &rows_;
     return Status::ok;
   });
 }
@@ -47,8 +63,7 @@ int32_t RolloutRows::next(int64_t step, const engine::PromptRows** prompts,
 int32_t RolloutRows::complete(std::vector<engine::Completion>* completions,
                               engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
-    columns_ = prompts_->columns();
-    written_.reset();
+    written_.clear();
     if (by_ == AnswersOf::rows) {
       replayed_.clear();
       completions->clear();
@@ -60,7 +75,7 @@ int32_t RolloutRows::complete(std::vector<engine::Completion>* completions,
       return Status::ok;
     }
     if (!parts_.replay) return Status::end;
-    replayed_ = parts_.replay->take(mode_, parts_.made[mode_], prompts_->rows());
+    replayed_ = parts_.replay->take(mode_, parts_.made[mode_], rows_);
     completions->clear();
     for (const ReplayedRow& row : replayed_) completions->push_back(row.completion);
     return Status::ok;
@@ -68,43 +83,79 @@ int32_t RolloutRows::complete(std::vector<engine::Completion>* completions,
 }
 
 void RolloutRows::write_by_host(std::vector<engine::Completion>& completions) {
-  const engine::PromptRows& prompts = prompts_->rows();
   std::vector<HostRow> rows;
-  for (size_t i = 0; i < prompts.ids.size(); ++i) {
-    HostRow& row = rows.emplace_back();
-    row.row = prompts.row_ids[i];
-    row.columns = *columns_[i];
-    row.prompt = row.columns.value("prompt", base::Json());
-    row.columns.erase("prompt");
-    row.prompt_ids = prompts.ids[i];
+  std::vector<size_t> all;
+  for (size_t i = 0; i < rows_.ids.size(); ++i) {
+    rows.push_back(prompt_row(rows_, i, *columns_[i]));
+    all.push_back(i);
   }
   const auto rollout = std::make_shared<HostRollout>(mode_, step_, std::move(rows));
+  completions.assign(all.size(), {});
+  take_from_host(rollout, all, completions);
+  if (parts_.tools) continue_by_host(completions);
+}
+
+// Has the host write a turn of these rows, which is added to their completions.
+void RolloutRows::take_from_host(const std::shared_ptr<HostRollout>& rollout, std::span<const size_t> rows,
+                                 std::vector<engine::Completion>& completions) {
   parts_.host(rollout);
-  written_ = rollout;
-  completions.clear();
-  for (size_t i = 0; i < rollout->rows().size(); ++i) {
+  written_.push_back({rollout, {rows.begin(), rows.end()}});
+  for (size_t i = 0; i < rows.size(); ++i) {
     const HostRow& row = rollout->rows()[i];
     if (!row.completion)
       fail(Status::callback, "the host's rollout set no completion for row {} of {}: set each of them", i,
            rollout->size());
-    completions.push_back(*row.completion);
+    add_turn(completions[rows[i]], *row.completion);
     base::Json all = row.columns;
     all["prompt"] = row.prompt;
-    columns_[i] = std::make_shared<const base::Json>(std::move(all));
+    columns_[rows[i]] = std::make_shared<const base::Json>(std::move(all));
   }
+}
+
+// Later turns, whose prompts are all tokens before them.
+void RolloutRows::continue_by_host(std::vector<engine::Completion>& completions) {
+  for (auto more = parts_.tools->go_on(completions); !more.empty(); more = parts_.tools->go_on(completions)) {
+    std::vector<HostRow> asked;
+    std::vector<size_t> rows;
+    std::vector<size_t> most(completions.size());
+    for (const engine::Continuation& next : more) {
+      engine::Completion& own = completions[next.row];
+      add_turn(own, answer_turn(next.ids));
+      most[next.row] = own.ids.size() + static_cast<size_t>(next.max_new_tokens);
+      if (next.max_new_tokens == 0) continue;
+      HostRow& row = asked.emplace_back(prompt_row(rows_, next.row, *columns_[next.row]));
+      row.prompt_ids.insert(row.prompt_ids.end(), own.ids.begin(), own.ids.end());
+      row.details = {{"place", next.row}, {"messages", parts_.tools->conversations()[next.row]}};
+      rows.push_back(next.row);
+    }
+    if (rows.empty()) continue;
+    take_from_host(std::make_shared<HostRollout>(mode_, step_, std::move(asked)), rows, completions);
+    for (const size_t row : rows) cut(completions[row], most[row]);
+  }
+}
+
+int32_t RolloutRows::go_on(std::span<const engine::Completion> completions,
+                           std::vector<engine::Continuation>* more, engine::ErrorSink& error) noexcept {
+  return engine::answer(error, [&] {
+    *more = parts_.tools->go_on(completions);
+    return Status::ok;
+  });
 }
 
 int32_t RolloutRows::reward(std::span<const engine::Completion> completions, engine::Rewards* rewards,
                             engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
     if (parts_.pad) completions = padded_ = padded(completions, *parts_.pad);
-    answers_.emplace(reward::Moment{mode_, step_}, prompts_->rows(), columns_, completions,
-                     *parts_.tokenizer);
+    answers_.emplace(reward::Moment{mode_, step_}, rows_, columns_, completions, *parts_.tokenizer,
+                     parts_.tools ? parts_.tools->conversations() : std::span<const base::Json>());
     *rewards = parts_.rewards->score(*answers_, replayed_);
     if (mode_ == "eval") parts_.passes->add(*rewards, prompts_->generations(), prompts_->count());
-    if (!written_) return Status::ok;
-    const auto& metrics = written_->metrics();
-    rewards->metrics.insert(rewards->metrics.end(), metrics.begin(), metrics.end());
+    if (parts_.tools) {
+      const auto of_tools = parts_.tools->metrics();
+      rewards->metrics.insert(rewards->metrics.end(), of_tools.begin(), of_tools.end());
+    }
+    for (const auto& [rollout, unused] : written_)
+      rewards->metrics.insert(rewards->metrics.end(), rollout->metrics().begin(), rollout->metrics().end());
     return Status::ok;
   });
 }
@@ -113,10 +164,10 @@ int32_t RolloutRows::scored(std::span<const engine::Completion> completions, con
                             std::span<const float> advantages, engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
     if (by_ == AnswersOf::rows) return Status::ok;
-    if (parts_.record) parts_.record->add(mode_, parts_.made[mode_], prompts_->rows(), completions, rewards);
+    if (parts_.record) parts_.record->add(mode_, parts_.made[mode_], rows_, completions, rewards);
     ++parts_.made[mode_];
     reward::Columns extras = parts_.rewards->extras();
-    if (written_) extras.merge(written_->extras());
+    for (const auto& [rollout, rows] : written_) add_extras(*rollout, rows, completions.size(), extras);
     parts_.log->add(mode_, *answers_, rewards, extras, advantages);
     answers_.reset();
     return Status::ok;

@@ -16,6 +16,7 @@
 #include "run/rollout/prompts.h"
 #include "run/rollout/record.h"
 #include "run/rollout/rewards.h"
+#include "run/rollout/tool_turns.h"
 
 namespace trl::run {
 
@@ -30,6 +31,7 @@ struct RolloutParts {
   // The token that rewards see after completions up to the longest of a generation; none: they see none.
   std::optional<int32_t> pad = {};
   std::optional<AnswerChoice> choice = {};   // GKD
+  std::unique_ptr<ToolTurns> tools = {};     // or null
   std::map<std::string, int64_t> made = {};  // generations so far, by mode
   // Has the host write the completions; empty: it does not. Throws Error(callback).
   std::function<void(const std::shared_ptr<HostRollout>&)> host = {};
@@ -46,6 +48,8 @@ class RolloutRows final : public engine::RolloutSource {
   int32_t start_epoch(int64_t epoch, int64_t generation, engine::ErrorSink& error) noexcept override;
   int32_t next(int64_t step, const engine::PromptRows** prompts, engine::ErrorSink& error) noexcept override;
   int32_t complete(std::vector<engine::Completion>* completions, engine::ErrorSink& error) noexcept override;
+  int32_t go_on(std::span<const engine::Completion> completions, std::vector<engine::Continuation>* more,
+                engine::ErrorSink& error) noexcept override;
   int32_t reward(std::span<const engine::Completion> completions, engine::Rewards* rewards,
                  engine::ErrorSink& error) noexcept override;
   int32_t scored(std::span<const engine::Completion> completions, const engine::Rewards& rewards,
@@ -59,9 +63,14 @@ class RolloutRows final : public engine::RolloutSource {
   RolloutParts& parts_;
   int64_t step_ = 0;  // updates done
   void write_by_host(std::vector<engine::Completion>& completions);
+  void continue_by_host(std::vector<engine::Completion>& completions);
+  void take_from_host(const std::shared_ptr<HostRollout>& rollout, std::span<const size_t> rows,
+                      std::vector<engine::Completion>& completions);
 
-  std::vector<std::shared_ptr<const base::Json>> columns_;  // of the rows of this generation
-  std::shared_ptr<const HostRollout> written_;              // by the host, or null
+  engine::PromptRows rows_;  // of this generation
+  RowColumns columns_;       // of its rows
+  // By the host, with the rows of each turn.
+  std::vector<std::pair<std::shared_ptr<const HostRollout>, std::vector<size_t>>> written_;
   std::vector<ReplayedRow> replayed_;
   AnswersOf by_ = AnswersOf::model;
   std::vector<engine::Completion> padded_;  // that rewards see

@@ -10,7 +10,7 @@ namespace trl::run {
 
 namespace {
 
-RolloutParts parts_of(Environment& environment, const config::RunOptions& options,
+RolloutParts parts_of(Environment& environment, const config::RunOptions& options, const Prepared& prepared,
                       std::shared_ptr<Tokenizer> tokenizer) {
   const config::OnlineArguments& online = options.arguments.online;
   RolloutParts parts;
@@ -19,6 +19,7 @@ RolloutParts parts_of(Environment& environment, const config::RunOptions& option
   if (options.arguments.method->answers_of_rows)
     parts.choice.emplace(online, static_cast<uint64_t>(options.arguments.seed));
   parts.tokenizer = std::move(tokenizer);
+  if (prepared.tools) parts.tools = std::make_unique<ToolTurns>(online, *prepared.tools);
   if (!online.replay_rollouts.empty()) parts.replay = std::make_unique<Replay>(online.replay_rollouts);
   if (!online.record_rollouts.empty()) parts.record = std::make_unique<Record>(online.record_rollouts);
   const config::CompletionRecords records = config::completion_records(options.config, online);
@@ -28,14 +29,30 @@ RolloutParts parts_of(Environment& environment, const config::RunOptions& option
   return parts;
 }
 
+// Returns the longest sequence that a model's configuration names; 0: it names none.
+int64_t positions_of(engine::Model& model) {
+  const base::Json config = base::parse_json(model.config_json(), "config.json");
+  for (const char* key : {"max_position_embeddings", "n_positions"})
+    if (const auto found = config.find(key); found != config.end() && found->is_number_integer())
+      return found->get<int64_t>();
+  return 0;
+}
+
 }  // namespace
 
 Rollouts::Rollouts(Environment& environment, const config::RunOptions& options, const Prepared& prepared,
                    std::shared_ptr<Tokenizer> tokenizer)
     : options_(options),
-      parts_(parts_of(environment, options, std::move(tokenizer))),
+      parts_(parts_of(environment, options, prepared, std::move(tokenizer))),
       train_("train", prepared.train_prompts, parts_) {
   if (prepared.eval_prompts) eval_.emplace("eval", prepared.eval_prompts, parts_);
+}
+
+void Rollouts::call_tools_by(ToolHost::Function host) {
+  if (!parts_.tools)
+    fail_key("tools",
+             "tools: the run has none, so that no function can answer calls: give tools or environments");
+  parts_.tools->host().call(std::move(host));
 }
 
 const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Model& model) {
@@ -74,6 +91,8 @@ const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Mode
   const text::Tokenizer& tokenizer = parts_.tokenizer->get();
   const auto pad = tokenizer.special_id(tokenizer.special().pad);
   if (pad && options_.arguments.method->pad_ends) spec_.end_ids.push_back(*pad);
+  spec_.continues = parts_.tools != nullptr;
+  if (parts_.tools) parts_.tools->set_model(positions_of(model), ends);
   return spec_;
 }
 

@@ -13,13 +13,15 @@ namespace trl::run {
 
 class Rollouts {
  public:
-  // prepared: of a method that writes completions.
+  // prepared: of a method that writes completions; its tools outlive this.
   Rollouts(Environment& environment, const config::RunOptions& options, const Prepared& prepared,
            std::shared_ptr<Tokenizer> tokenizer);
   RewardFunctions& rewards() { return *parts_.rewards; }
   void write_by(std::function<void(const std::shared_ptr<HostRollout>&)> host) {
     parts_.host = std::move(host);
   }
+  // Throws Error(invalid_config) for a run without tools.
+  void call_tools_by(ToolHost::Function host);
   // Writes the completions of a record of the run, and returns those to show; empty: none.
   std::string at_record(const engine::Event& event) { return parts_.log->at_record(event); }
   // Returns the specification, which is valid while this lives. model: the one that is trained.

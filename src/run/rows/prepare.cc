@@ -172,7 +172,10 @@ Prepared prepare(Environment& environment, const config::Config& config,
                  const config::TrainingArguments& training, const text::Tokenizer& tokenizer,
                  const Rows& train, const Rows* eval) {
   Prepared prepared;
+  if (!training.online.tools.empty())
+    prepared.tools = std::make_unique<const ToolTemplate>(training.online, tokenizer);
   Preparing with(environment, config, training, tokenizer, prepared);
+  if (prepared.tools) with.context.tools = &prepared.tools->prompts();
   if (training.method->generates) {
     prepared.train_prompts = prompts(config, training, train, with.context, false);
     prepared.train = batches_of(prepared.train_prompts, training.online, training.online.repeat_count);

@@ -12,6 +12,7 @@
 #include "data/prepare/sft_tokens.h"
 #include "engine/error_capture.h"
 #include "run/rollout/prompts.h"
+#include "run/rollout/tool_template.h"
 #include "run/rows/batch_source.h"
 #include "run/rows/rows.h"
 #include "run/tokenizer.h"
@@ -20,14 +21,15 @@
 namespace trl::run {
 
 struct Prepared {
-  std::unique_ptr<base::ThreadPool> pool;  // dataset_num_proc; or null. Outlives the batches
-  std::unique_ptr<Batches> train;          // null: no run
-  std::unique_ptr<Batches> eval;           // or null
+  std::unique_ptr<base::ThreadPool> pool;     // dataset_num_proc; or null. Outlives the batches
+  std::unique_ptr<const ToolTemplate> tools;  // of a run whose completions call tools; or null
+  std::unique_ptr<Batches> train;             // null: no run
+  std::unique_ptr<Batches> eval;              // or null
   // Set if the method writes completions; the batches above then only say how large rows can be.
   std::shared_ptr<Prompts> train_prompts, eval_prompts;
 };
 
-// training: the values of config.
+// training: the values of config. tokenizer: outlives the result.
 Prepared prepare(Environment& environment, const config::Config& config,
                  const config::TrainingArguments& training, const text::Tokenizer& tokenizer,
                  const Rows& train, const Rows* eval);

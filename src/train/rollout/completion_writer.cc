@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/error.h"
@@ -20,6 +21,7 @@ class CollectedTokens final : public engine::GenerationSink {
     engine::Completion& own = completions[rows.at(sequence)];
     own.ids.push_back(token.id);
     own.log_probabilities.push_back(token.whole_log_probability);
+    if (!own.written.empty()) own.written.push_back(1);
     return true;
   }
   void on_end(int64_t sequence, engine::Finish how, std::string_view error) noexcept override {
@@ -56,6 +58,54 @@ std::vector<Group> groups_of(const engine::PromptRows& prompts) {
   return groups;
 }
 
+// The sequences of a generation, which end with it.
+class Writing {
+ public:
+  Writing(generate::Generator& generator, size_t rows) : tokens_(rows), generator_(generator) {}
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+  ~Writing() { end(); }
+
+  void add(const Group& group, generate::Request request) {
+    request.count = static_cast<int64_t>(group.count);
+    request.stride = group.stride;
+    const int64_t sequence = generator_.add(std::move(request));
+    for (size_t i = 0; i < group.count; ++i)
+      tokens_.rows.emplace(sequence + static_cast<int64_t>(i), group.first + i * group.stride);
+  }
+  // Runs until all sequences have ended. false: one has failed.
+  bool run() {
+    while (generator_.step(tokens_) && tokens_.problem.empty()) continue;
+    return tokens_.problem.empty();
+  }
+  void extend(const engine::Continuation& more) {
+    engine::Completion& own = tokens_.completions.at(more.row);
+    own.written.resize(own.ids.size(), 1);
+    own.ids.insert(own.ids.end(), more.ids.begin(), more.ids.end());
+    own.written.resize(own.ids.size(), 0);
+    own.log_probabilities.resize(own.ids.size(), 0.0f);
+    if (more.max_new_tokens == 0) return;
+    const auto sequence =
+        std::ranges::find_if(tokens_.rows, [&](const auto& one) { return one.second == more.row; });
+    generator_.extend(sequence->first, more.ids, more.max_new_tokens, /*counted=*/true);
+  }
+
+  const std::vector<engine::Completion>& completions() const { return tokens_.completions; }
+  CollectedTokens take() {
+    end();
+    return std::move(tokens_);
+  }
+
+ private:
+  void end() {
+    for (const auto& [sequence, row] : tokens_.rows) generator_.end(sequence);
+    tokens_.rows.clear();
+  }
+
+  CollectedTokens tokens_;
+  generate::Generator& generator_;
+};
+
 }  // namespace
 
 CompletionWriter::CompletionWriter(std::unique_ptr<generate::Generator> generator,
@@ -71,27 +121,23 @@ CompletionWriter::CompletionWriter(const model::Model& model, const engine::Gene
 
 std::vector<engine::Completion> CompletionWriter::write(const engine::PromptRows& prompts,
                                                         const engine::Sampling& sampling,
-                                                        uint64_t first_stream) {
+                                                        uint64_t first_stream, const GoOn& go_on) {
   const at::AutoGradMode without_graph(false);
   const tensor::Stage stage("generation");
-  CollectedTokens tokens(prompts.ids.size());
-  try {
-    for (const Group& group : groups_of(prompts)) {
-      const int64_t sequence = generator_->add({.ids = prompts.ids[group.first],
-                                                .sampling = sampling,
-                                                .adapter = adapter_,
-                                                .count = static_cast<int64_t>(group.count),
-                                                .stream = first_stream + group.first,
-                                                .stride = group.stride});
-      for (size_t i = 0; i < group.count; ++i)
-        tokens.rows.emplace(sequence + static_cast<int64_t>(i), group.first + i * group.stride);
-    }
-    while (generator_->step(tokens) && tokens.problem.empty()) continue;
-  } catch (...) {
-    for (const auto& [sequence, row] : tokens.rows) generator_->end(sequence);
-    throw;
+  Writing writing(*generator_, prompts.ids.size());
+  for (const Group& group : groups_of(prompts)) {
+    writing.add(group, {.ids = prompts.ids[group.first],
+                        .sampling = sampling,
+                        .adapter = adapter_,
+                        .stream = first_stream + group.first,
+                        .keeps = go_on != nullptr});
   }
-  for (const auto& [sequence, row] : tokens.rows) generator_->end(sequence);
+  while (writing.run() && go_on) {
+    const std::vector<engine::Continuation> more = go_on(writing.completions());
+    if (more.empty()) break;
+    for (const engine::Continuation& one : more) writing.extend(one);
+  }
+  CollectedTokens tokens = writing.take();
   generator_->release_memory();
   if (!tokens.problem.empty()) fail(Status::invalid_argument, "{}", tokens.problem);
   if (!sampling.log_probabilities)

@@ -1,7 +1,9 @@
 // Writes the completions of a generation with the model as it is.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/engine.h"
@@ -16,11 +18,15 @@ class CompletionWriter {
   // Writes with a model alone, and has its own keys and values. The model outlives it.
   CompletionWriter(const model::Model& model, const engine::GeneratorSpec& spec);
 
+  // Takes the completions so far, and returns those that go on.
+  using GoOn = std::function<std::vector<engine::Continuation>(std::span<const engine::Completion>)>;
+
   // Completes each prompt once, and gives the memory of keys and values back: an update follows. Equal
   // prompts are computed once. Row r is drawn from stream first_stream + r of the
-  // seed. No graph. Throws Error for a row whose logits are not numbers.
+  // seed. go_on: asked after each turn, while keys and values are kept; empty: there is one turn. No graph.
+  // Throws Error for a row whose logits are not numbers.
   std::vector<engine::Completion> write(const engine::PromptRows& prompts, const engine::Sampling& sampling,
-                                        uint64_t first_stream);
+                                        uint64_t first_stream, const GoOn& go_on = {});
 
  private:
   const std::unique_ptr<generate::Generator> generator_;

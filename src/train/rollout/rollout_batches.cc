@@ -130,7 +130,13 @@ void RolloutBatches::write(const engine::PromptRows& prompts) {
     const auto most = static_cast<uint64_t>(setup_.training ? arguments.online.generation_batch_size
                                                             : arguments.per_device_eval_batch_size);
     CompletionWriter& writer = prompts.for_teacher ? *setup_.writers.teacher : *setup_.writers.model;
-    rollout.completions = writer.write(prompts, sampling, before + number * most);
+    const auto go_on = [&](std::span<const engine::Completion> completions) {
+      std::vector<engine::Continuation> more;
+      error.check(source_.go_on(completions, &more, error));
+      return more;
+    };
+    rollout.completions = writer.write(prompts, sampling, before + number * most,
+                                       spec.continues ? CompletionWriter::GoOn(go_on) : nullptr);
   }
   if (rollout.completions.size() != rows)
     fail(Status::invalid_argument, "there are {} completions for {} prompts: give one for each",

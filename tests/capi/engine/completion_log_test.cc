@@ -65,9 +65,9 @@ TEST(CompletionLog, EachRecordHasAFileWithTrlsColumns) {
   Rewarded run(logging(scratch / "out"), [](trl_rollout* rollout) {
     Error error;
     for (size_t i = 1; i < trl_rollout_count(rollout); ++i)
-      EXPECT_EQ(trl_rollout_log_extra(rollout, i, "note", "\"n\"", error), TRL_OK) << error.message();
-    EXPECT_EQ(trl_rollout_log_extra(rollout, 0, "note", "n", error), TRL_E_FORMAT);
-    EXPECT_EQ(trl_rollout_log_extra(rollout, 9, "note", "1", error), TRL_E_INVALID_ARGUMENT);
+      EXPECT_EQ(trl_rollout_set_value(rollout, i, "note", "\"n\"", error), TRL_OK) << error.message();
+    EXPECT_EQ(trl_rollout_set_value(rollout, 0, "note", "n", error), TRL_E_FORMAT);
+    EXPECT_EQ(trl_rollout_set_value(rollout, 9, "note", "1", error), TRL_E_INVALID_ARGUMENT);
     return reward_all(rollout);
   });
   const Shown shown = train(run);

@@ -90,21 +90,38 @@ class RecordedRollouts {
   };
   const Json& now() const { return recorded_["generations"][made_ - 1]; }
 
+  // The turn that is asked for: prompts and completions. A generation without turns is one.
+  Json next_turn() {
+    if (made_ == 0 || !now().contains("turns") || turns_ == now()["turns"].size()) {
+      ++made_;
+      turns_ = 0;
+    }
+    if (!now().contains("turns")) return now();
+    Json turn = now()["turns"][turns_];
+    if (turns_++ == 0) turn["prompt_ids"] = now()["prompt_ids"];
+    return turn;
+  }
+  bool ended() const {
+    return made_ >= recorded_["generations"].size() &&
+           (!now().contains("turns") || turns_ == now()["turns"].size());
+  }
+
   static int32_t write(void* user_data, trl_rollout* rollout) {
     auto* const own = static_cast<RecordedRollouts*>(user_data);
-    if (own->made_ >= own->recorded_["generations"].size()) return -1;
-    ++own->made_;
+    if (own->ended()) return -1;
+    const Json turn = own->next_turn();
     Error error;
+    EXPECT_EQ(trl_rollout_count(rollout), turn["completion_ids"].size());
     for (size_t row = 0; row < trl_rollout_count(rollout); ++row) {
-      const auto ids = own->now()["completion_ids"][row].get<std::vector<int32_t>>();
+      const auto ids = turn["completion_ids"][row].get<std::vector<int32_t>>();
       std::vector<float> log_probs;
-      if (own->now().contains("sampling_logps")) {
-        for (const Json& value : own->now()["sampling_logps"][row])
+      if (turn.contains("sampling_logps")) {
+        for (const Json& value : turn["sampling_logps"][row])
           log_probs.push_back(value.is_null() ? std::nanf("") : value.get<float>());
       }
       const char* json = nullptr;
       EXPECT_EQ(trl_rollout_get(rollout, row, &json, error), TRL_OK) << error.message();
-      EXPECT_EQ(host::parse(json)["prompt_ids"], prompt_of(own->now(), row)) << "row " << row;
+      EXPECT_EQ(host::parse(json)["prompt_ids"], prompt_of(turn, row)) << "row " << row;
       EXPECT_EQ(
           trl_rollout_set_completion(rollout, row, ids.data(), ids.size(),
                                      log_probs.empty() ? nullptr : log_probs.data(), nullptr, nullptr, error),
@@ -128,9 +145,25 @@ class RecordedRollouts {
     }
   }
 
+  // Rewards of completions with turns see all of their messages.
+  void expect_turns(trl_rollout* rollout) const {
+    for (size_t row = 0; row < trl_rollout_count(rollout); ++row) {
+      const char* json = nullptr;
+      Error error;
+      ASSERT_EQ(trl_rollout_get(rollout, row, &json, error), TRL_OK) << error.message();
+      const Json seen = host::parse(json);
+      EXPECT_EQ(seen["completion_ids"], now()["completion_ids"][row]) << "row " << row;
+      EXPECT_EQ(seen["completion"], now()["completions_text"][row]) << "row " << row;
+      if (now().contains("prompts_text")) {
+        EXPECT_EQ(seen["prompt"], now()["prompts_text"][row]) << "row " << row;
+      }
+    }
+  }
+
   static int32_t reward(void* user_data, trl_rollout* rollout) {
     const auto* const function = static_cast<const Function*>(user_data);
     if (!function->of->writes_ && function->number == 0) function->of->expect_written(rollout);
+    if (function->of->now().contains("turns")) function->of->expect_turns(rollout);
     Error error;
     for (size_t row = 0; row < trl_rollout_count(rollout); ++row) {
       const Json value = reward_of(function->of->now(), row, function->number);
@@ -144,7 +177,7 @@ class RecordedRollouts {
 
   const Json& recorded_;
   const bool writes_;
-  size_t made_ = 0;
+  size_t made_ = 0, turns_ = 0;
   std::vector<Function> rewards_;
 };
 

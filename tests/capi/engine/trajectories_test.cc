@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "engine/recorded_rollouts.h"
+#include "engine/recorded_tools.h"
 #include "engine/run.h"
 #include "support/weights.h"
 
@@ -71,6 +72,7 @@ host::Settings settings_of(const Json& recorded, const std::string& output_dir) 
   if (corrects_sampling(recorded)) settings.emplace_back("use_vllm", "true");
   for (const auto& [key, value] : recorded["args"].items()) settings.emplace_back(key, text_of(value));
   for (const auto& [key, path] : models_of(recorded)) settings.emplace_back(key, path);
+  for (const auto& [key, schemas] : host::tools_of(recorded)) settings.emplace_back(key, schemas);
   if (trains_adapter(recorded)) {
     settings.emplace_back("use_peft", "true");
     settings.emplace_back("peft_config", recorded["lora"].dump());
@@ -233,7 +235,9 @@ void expect_trls(const std::string& name, const Json& recorded) {
   ASSERT_NE(trainer, nullptr);
   host::Error error;
   host::RecordedRollouts rollouts(recorded);
+  host::RecordedTools tools;
   if (host::writes_completions(recorded)) rollouts.add_to(trainer.get());
+  if (recorded.contains("tools")) tools.add_to(trainer.get());
   ASSERT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
   ASSERT_EQ(trl_trainer_save(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
   expect_output(scratch / "out", recorded, name);
@@ -351,6 +355,20 @@ INSTANTIATE_TEST_SUITE_P(
         "rloo_shuffled_epochs", "rloo_spg2_ga4", "rloo_spg4_ga1_iter2", "rloo_sync_ref", "rloo_temperature",
         "rloo_two_rewards_none", "rloo_zero_std"),
     [](const testing::TestParamInfo<const char*>& which) { return std::string(which.param); });
+
+// Runs whose completions have turns, in which the host answers calls.
+class ToolTrajectory : public testing::TestWithParam<const char*> {};
+TEST_P(ToolTrajectory, MatchesTrl) {
+  NEED_GOLDEN(std::string("trajectories/") + GetParam() + "/case.json");
+  Json recorded = recorded_run(GetParam());
+  if (recorded["tools"].contains("counter")) recorded["rewards"].push_back("Counter");  // the environment's
+  expect_trls(GetParam(), recorded);
+}
+INSTANTIATE_TEST_SUITE_P(Golden, ToolTrajectory,
+                         testing::Values("grpo_tools", "grpo_tools_one_iteration", "grpo_environment"),
+                         [](const testing::TestParamInfo<const char*>& which) {
+                           return std::string(which.param);
+                         });
 
 // TRL's own run fails at the second update, because it takes the epoch, a fraction, as an index.
 TEST(OnlineTrajectories, BetaMayBeAList) {

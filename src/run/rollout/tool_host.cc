@@ -1,0 +1,187 @@
+#include "run/rollout/tool_host.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace trl::run {
+
+namespace {
+
+constexpr const char *kObservation = "observation", *kMessage = "message", *kResults = "results";
+
+// Returns Python's str() of a value.
+std::string python_text(const base::Json& value) {
+  // never destroyed: other threads may still train while the process ends
+  static const auto& as_it_is = *new const text::ChatTemplate("{{ value }}");
+  text::RenderOptions options;
+  options.variables["value"] = value;
+  return as_it_is.render(base::Json::array(), options).text;
+}
+
+// A result that says that the call failed.
+bool is_error(const base::Json& result) {
+  return result.is_object() && result.size() == 1 && result.contains("error") && result["error"].is_string();
+}
+
+// Appends what an environment says to the last message, text or parts.
+void append(base::Json& message, base::Json observation) {
+  const auto as_parts = [](base::Json& value) {
+    if (value.is_string()) value = base::Json::array({{{"type", "text"}, {"text", value}}});
+  };
+  base::Json& content = message["content"];
+  if (content.is_string() && observation.is_string()) {
+    content = content.get<std::string>() + observation.get<std::string>();
+    return;
+  }
+  as_parts(content);
+  as_parts(observation);
+  for (base::Json& part : observation) content.push_back(std::move(part));
+}
+
+// Returns why a call cannot be made; empty: the host makes it.
+std::string refusal_of(const base::Json& call, const base::Json& schemas) {
+  if (const std::string type = call.value("type", "function"); type != "function")
+    return fmt::format("Unsupported tool call type: {}", type);
+  const std::string name = call["function"]["name"];
+  const bool known = std::ranges::any_of(schemas, [&](const base::Json& schema) {
+    return (schema.contains("function") ? schema["function"] : schema)["name"] == name;
+  });
+  return known ? "" : fmt::format("Tool {} not found.", name);
+}
+
+base::Json known_calls(const ToolTurn& turn, const base::Json& schemas) {
+  base::Json known = base::Json::array();
+  for (const base::Json& call : turn.calls())
+    if (refusal_of(call, schemas).empty()) known.push_back(call["function"]);
+  return known;
+}
+
+// Makes the messages that answer a turn's calls. results: of those that the host makes.
+void give_answers(ToolTurn& turn, const base::Json& schemas, const base::Json& results) {
+  const size_t wanted = known_calls(turn, schemas).size();
+  if (!results.is_array() || results.size() != wanted) {
+    fail(Status::callback,
+         "the host's tools: results is {}: give a list with one result for each of {} calls", results.dump(),
+         wanted);
+  }
+  size_t next = 0;
+  for (const base::Json& call : turn.calls()) {
+    const std::string refusal = refusal_of(call, schemas);
+    const base::Json result = refusal.empty() ? results[next++] : base::Json({{"error", refusal}});
+    if (is_error(result)) ++turn.failures;
+    const bool as_it_is = result.is_string() || result.is_array();
+    turn.answers.push_back({{"role", "tool"},
+                            {"name", call["function"]["name"]},
+                            {"content", as_it_is ? result : base::Json(python_text(result))}});
+  }
+}
+
+// Refuses what no template takes for an assistant's message.
+void check_message(const base::Json& message) {
+  const auto is_call = [](const base::Json& call) {
+    const auto function = call.is_object() ? call.find("function") : call.end();
+    return call.is_object() && function != call.end() && function->is_object() &&
+           function->contains("name") && (*function)["name"].is_string() && function->contains("arguments");
+  };
+  const auto calls = message.is_object() ? message.find("tool_calls") : message.end();
+  const bool good = message.is_object() && message.value("role", base::Json()) == "assistant" &&
+                    (calls == message.end() || (calls->is_array() && std::ranges::all_of(*calls, is_call)));
+  if (!good) {
+    fail(
+        Status::callback,
+        "the host's tools: message is {}: give {{role: assistant, content: TEXT}}, with tool_calls: [{{type: "
+        "function, function: {{name: NAME, arguments: {{...}}}}}}] for calls",
+        message.dump());
+  }
+}
+
+}  // namespace
+
+std::vector<int32_t> ToolTurn::before(const ToolGeneration& now) const {
+  std::vector<int32_t> all = now.prompts->ids[row];
+  all.insert(all.end(), completion->ids.begin(),
+             completion->ids.begin() + static_cast<std::ptrdiff_t>(begin));
+  return all;
+}
+
+void ToolHost::check(bool replayed) const {
+  if (function_ || (replayed && !form_.prompts().environments)) return;
+  fail_key("tools",
+           "tools: no function answers calls: a host of the library adds it (trl_trainer_set_tools); the trl "
+           "command has none");
+}
+
+HostRow ToolHost::row_of(const ToolGeneration& now, size_t row, std::string_view ask) const {
+  HostRow out = prompt_row(*now.prompts, row, *(*now.rows)[row]);
+  out.details = {{"ask", ask}, {"place", row}};
+  if (form_.prompts().environments) out.details["environment"] = form_.environment_of(*(*now.rows)[row]);
+  return out;
+}
+
+HostRow ToolHost::row_of(const ToolGeneration& now, const ToolTurn& turn, std::string_view ask) const {
+  HostRow out = row_of(now, turn.row, ask);
+  out.completion = *turn.completion;
+  return out;
+}
+
+std::shared_ptr<HostRollout> ToolHost::ask(const ToolGeneration& now, std::vector<HostRow> rows,
+                                           std::string_view value) const {
+  auto rollout = std::make_shared<HostRollout>(now.mode, now.step, std::move(rows), std::string(value));
+  if (rollout->size() > 0) function_(rollout);
+  return rollout;
+}
+
+void ToolHost::reset(const ToolGeneration& now, engine::PromptRows& prompts, RowColumns& rows) const {
+  if (!form_.prompts().environments) return;
+  std::vector<HostRow> asked;
+  for (size_t row = 0; row < rows.size(); ++row) asked.push_back(row_of(now, row, "reset"));
+  const auto rollout = ask(now, std::move(asked), kObservation);
+  for (size_t row = 0; row < rows.size(); ++row) {
+    const base::Json said = rollout->rows()[row].extras.value(kObservation, base::Json());
+    if (said.is_null()) continue;
+    if (!said.is_string() && !said.is_array())
+      fail(Status::callback, "the host's tools: observation is {}: give a text, or a list of parts",
+           said.dump());
+    base::Json changed = *rows[row];
+    append(changed["prompt"].back(), said);
+    prompts.ids[row] = form_.prompt_ids(changed, fmt::format("row {}", prompts.row_ids[row] + 1));
+    rows[row] = std::make_shared<const base::Json>(std::move(changed));
+  }
+}
+
+void ToolHost::parse(const ToolGeneration& now, std::vector<ToolTurn>& turns) const {
+  std::vector<HostRow> asked;
+  for (const ToolTurn& turn : turns) {
+    asked.push_back(row_of(now, turn, "parse"));
+    asked.back().text = form_.text_of(turn.ids());
+  }
+  const auto rollout = ask(now, std::move(asked), kMessage);
+  for (size_t i = 0; i < turns.size(); ++i) {
+    turns[i].message = rollout->needed(i);
+    check_message(turns[i].message);
+  }
+}
+
+void ToolHost::answer(const ToolGeneration& now, std::vector<ToolTurn>& turns,
+                      std::span<const base::Json> conversations) const {
+  const auto schemas_of = [&](const ToolTurn& turn) -> const base::Json& {
+    return form_.schemas_of(*(*now.rows)[turn.row]);
+  };
+  std::vector<HostRow> asked;
+  for (const ToolTurn& turn : turns) {
+    base::Json calls = known_calls(turn, schemas_of(turn));
+    if (calls.empty()) continue;
+    HostRow& row = asked.emplace_back(row_of(now, turn, "call"));
+    row.text = conversations[turn.row];
+    row.details["calls"] = std::move(calls);
+  }
+  const auto rollout = ask(now, std::move(asked), kResults);
+  size_t next = 0;
+  for (ToolTurn& turn : turns) {
+    const bool was_asked = !known_calls(turn, schemas_of(turn)).empty();
+    give_answers(turn, schemas_of(turn), was_asked ? rollout->needed(next++) : base::Json::array());
+  }
+}
+
+}  // namespace trl::run
