@@ -16,6 +16,28 @@ OnlineArguments online(std::string_view trainer, const Settings& settings = {}) 
   return training_arguments(config_of(trainer, settings)).online;
 }
 
+TEST(OnlineArguments, ToolsAreListsByEnvironment) {
+  EXPECT_EQ(online("grpo").tools, "");
+  EXPECT_EQ(online("grpo", {{"tools", "[]"}}).tools, "");
+  const OnlineArguments plain =
+      online("distillation", {{"tools", "[{name: f}]"}, {"max_tool_calling_iterations", "2"}});
+  EXPECT_EQ(plain.tools, R"({"":[{"name":"f"}]})");
+  EXPECT_FALSE(plain.environments || plain.host_parses_calls);
+  EXPECT_EQ(plain.max_tool_calling_iterations, 2);
+  const OnlineArguments two = online("grpo", {{"tools", "[{name: f}]"},
+                                              {"environments", "{a: [{function: {name: g}}], b: []}"},
+                                              {"tool_call_parser", "host"}});
+  EXPECT_EQ(two.tools, R"({"a":[{"name":"f"},{"function":{"name":"g"}}],"b":[{"name":"f"}]})");
+  EXPECT_TRUE(two.environments && two.host_parses_calls);
+  const auto refused = [](const Settings& settings) { return refusal_of([&] { online("grpo", settings); }); };
+  EXPECT_EQ(refused({{"tools", "[{description: f}]"}}),
+            "tools: '{\"description\":\"f\"}' has no name: give {type: function, function: {name: ..., "
+            "description: ..., parameters: ...}}");
+  EXPECT_EQ(refused({{"environments", "{a: {name: f}}"}}),
+            "environments: '{\"name\":\"f\"}' is not a list of JSON schemas");
+  EXPECT_EQ(refused({{"environments", "{}"}}), "environments: there is none: name one, or leave the key out");
+}
+
 TEST(OnlineArguments, HaveTrlsDefaults) {
   const OnlineArguments grpo = online("grpo");
   EXPECT_EQ(grpo.num_generations, 8);

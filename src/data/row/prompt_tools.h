@@ -8,9 +8,9 @@
 namespace trl::data {
 
 struct PromptTools {
-  base::Json schemas;         // lists by environment; under "" without environments
-  bool environments = false;  // rows belong to one
-  std::string chat_template;  // in place of the tokenizer's; empty: that one
+  base::Json schemas = base::Json::object();  // lists by environment; under "" without environments
+  bool environments = false;                  // rows belong to one
+  std::string chat_template = {};             // in place of the tokenizer's; empty: that one
 
   // Returns the environment of a row, by its column `environment`, or the only one; empty: there are none.
   // Throws Error(format) for one that is not known.

@@ -36,13 +36,18 @@ bool begins_with(const std::vector<int32_t>& ids, const std::vector<int32_t>& be
 }  // namespace
 
 ToolTemplate::ToolTemplate(const config::OnlineArguments& arguments, const text::Tokenizer& tokenizer)
-    : tokenizer_(tokenizer), chat_template_kwargs_(arguments.chat_template_kwargs) {
+    : tokenizer_(tokenizer) {
   prompts_.schemas = base::parse_json(arguments.tools, "tools");
   prompts_.environments = arguments.environments;
   for (const auto& [name, token] : tokenizer_.special_tokens_map()) variables_[name] = token;
-  const base::Json given = base::parse_json(chat_template_kwargs_, "chat_template_kwargs");
+  const base::Json given = base::parse_json(arguments.chat_template_kwargs, "chat_template_kwargs");
   for (const auto& [name, value] : given.items()) variables_[name] = value;
   choose_template();
+  if (prompts_.environments) {
+    renderer_.emplace(tokenizer_, data::Row{base::Json::object(), "the prompts"},
+                      arguments.chat_template_kwargs);
+    renderer_->use_tools(prompts_);
+  }
   if (arguments.host_parses_calls) return;
   const text::ResponseForm* const form = text::response_form(template_->source());
   if (form == nullptr) {
@@ -129,10 +134,7 @@ std::vector<int32_t> ToolTemplate::answer_ids(const base::Json& answers) const {
 }
 
 std::vector<int32_t> ToolTemplate::prompt_ids(const base::Json& row, const std::string& where) const {
-  const data::Row own{row, where};
-  data::Renderer renderer(tokenizer_, own, chat_template_kwargs_);
-  renderer.use_tools(prompts_);
-  return tokenizer_.encode(renderer.render(own, row.at("prompt"), true).text, false);
+  return tokenizer_.encode(renderer_->render({row, where}, row.at("prompt"), true).text, false);
 }
 
 const std::string& ToolTemplate::environment_of(const base::Json& row) const {

@@ -22,9 +22,12 @@ class ToolTemplate {
   // out calls or answers, that writes a call otherwise when its answer follows, and whose form of calls is
   // not known. tokenizer: outlives it.
   ToolTemplate(const config::OnlineArguments& arguments, const text::Tokenizer& tokenizer);
+  ToolTemplate(const ToolTemplate&) = delete;
+  ToolTemplate& operator=(const ToolTemplate&) = delete;
 
   const data::PromptTools& prompts() const { return prompts_; }
-  // Renders a row whose prompt has changed, as data's RowReader does. where: the row, for messages.
+  // Renders a row whose prompt an environment has changed, as data's RowReader does. where: the row, for
+  // messages.
   std::vector<int32_t> prompt_ids(const base::Json& row, const std::string& where) const;
   // Return the environment of a row (empty: there are none), and the schemas of its tools.
   const std::string& environment_of(const base::Json& row) const;
@@ -52,9 +55,9 @@ class ToolTemplate {
   const text::Tokenizer& tokenizer_;
   data::PromptTools prompts_;
   base::Json variables_ = base::Json::object();
-  std::string chat_template_kwargs_;
   std::optional<text::ChatTemplate> template_;
-  std::optional<text::ResponseParser> parser_;
+  std::optional<data::Renderer> renderer_;      // of prompts that environments change
+  std::optional<text::ResponseParser> parser_;  // none: the host parses
 };
 
 }  // namespace trl::run

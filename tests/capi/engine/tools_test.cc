@@ -70,8 +70,8 @@ Function caller(std::vector<std::string> names, Json result = 41) {
 
 struct Called : Rewarded {
   Called(const Settings& settings, Function tools_by, Function by = host::reward_all,
-         const char* train = kToolChats)
-      : Rewarded(settings, std::move(by), train), tools(std::move(tools_by)) {
+         const char* train = kToolChats, const char* eval = nullptr)
+      : Rewarded(settings, std::move(by), train, eval), tools(std::move(tools_by)) {
     EXPECT_EQ(trl_trainer_set_tools(trainer.get(), call, &tools, nullptr, error), TRL_OK) << error.message();
   }
   Function tools;
@@ -181,6 +181,51 @@ TEST(Tools, AnswersMayComeLater) {
   Called at_once(with_tools(scratch / "now"), caller({"add"}));
   EXPECT_EQ(at_once.train(), TRL_OK) << at_once.error.message();
   EXPECT_EQ(run.last()[0]["loss"], at_once.last()[0]["loss"]);
+}
+
+// A generation whose tools failed is made again, with the same tokens.
+TEST(Tools, AFailureCanBeTriedAgain) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  Function calls = caller({"add"});
+  bool failed = false;
+  Called run(with_tools(scratch / "out"), [&](trl_rollout* rollout) {
+    if (failed || row_of(rollout, 0)["ask"] == "parse") return calls(rollout);
+    failed = true;
+    calls = caller({"add"});  // has seen no turn
+    return int32_t{-7};
+  });
+  EXPECT_EQ(run.train(), TRL_E_CALLBACK);
+  EXPECT_EQ(trl_error_callback_code(run.error.get()), -7);
+  EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+  Called whole(with_tools(scratch / "whole"), caller({"add"}));
+  EXPECT_EQ(whole.train(), TRL_OK) << whole.error.message();
+  EXPECT_EQ(run.last()[0]["loss"], whole.last()[0]["loss"]);
+}
+
+TEST(Tools, EvaluationCallsThemToo) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  std::set<Json> modes;
+  const Function calls = caller({"add"});
+  Called run(
+      with_tools(scratch / "out", {{"eval_strategy", "steps"},
+                                   {"eval_steps", "1"},
+                                   {"per_device_eval_batch_size", "4"},
+                                   {"log_completions", "true"}}),
+      [&](trl_rollout* rollout) {
+        modes.insert(row_of(rollout, 0)["mode"]);
+        return calls(rollout);
+      },
+      host::reward_all, kToolChats, kToolChats);
+  ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
+  EXPECT_EQ(modes, (std::set<Json>{"train", "eval"}));
+  EXPECT_EQ(run.last()[1]["eval_tools/failure_frequency"], 0.0);
+  for (const char* name : {"completions_00001", "eval_completions_00001"}) {
+    const std::string file = scratch / "out/completions" / name;
+    EXPECT_TRUE(std::filesystem::exists(file + ".parquet") || std::filesystem::exists(file + ".jsonl"))
+        << name;
+  }
 }
 
 // Python's text of results, failures, and a tool that there is not, for which the host is not asked.
