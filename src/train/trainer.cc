@@ -80,13 +80,11 @@ void Trainer::check_usable() const {
   if (stepper_.torn()) fail(Status::invalid_argument, "{}", torn("an earlier call gave the reason"));
 }
 
-void Trainer::check_whole() const {
+void Trainer::make_whole() {
   check_usable();
   if (stepper_.updates_done() == 0) return;
-  fail(Status::invalid_argument,
-       "step {} ended after {} of its updates, so the weights are those of no step: call step again, which "
-       "makes the others",
-       state_.global_step + 1, stepper_.updates_done());
+  const kernels::PathScope scope(stepper_.path());
+  update();
 }
 
 bool Trainer::run_step() {
@@ -242,7 +240,7 @@ void Trainer::end_epoch() {
 }
 
 const telemetry::Record& Trainer::evaluate() {
-  check_whole();
+  make_whole();
   now_.evaluation_due = now_.evaluation_due && setup_.eval != nullptr;
   if (!arguments().method->evaluates)
     fail(Status::invalid_argument, "method {} has no loss of evaluation rows", arguments().method->name);
@@ -261,7 +259,7 @@ const telemetry::Record& Trainer::evaluate() {
 }
 
 void Trainer::finish() {
-  check_whole();
+  make_whole();
   if (phase_ < Phase::finished) {
     saving_.load_best();
     phase_ = Phase::finished;
@@ -294,16 +292,17 @@ void Trainer::reopen() {
 }
 
 void Trainer::save_model(const std::string& directory) {
-  check_whole();
+  make_whole();
   saving_.model(directory);
 }
 
 void Trainer::save_merged(const std::string& directory) {
-  check_whole();
+  make_whole();
   saving_.merged(directory);
 }
 
 void Trainer::save_checkpoint(const std::string& directory) {
+  make_whole();  // before the step is in a name
   if (!directory.empty()) return write_checkpoint(directory);
   write_checkpoint(saving_.checkpoint_directory());
   saving_.rotate(true);
@@ -311,7 +310,7 @@ void Trainer::save_checkpoint(const std::string& directory) {
 }
 
 void Trainer::write_checkpoint(const std::string& directory) {
-  check_whole();
+  make_whole();
   saving_.checkpoint(directory, arguments().save_only_model ? base::Json() : state_json(),
                      batches_.source_state(), stops());
 }

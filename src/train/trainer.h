@@ -61,7 +61,8 @@ class Trainer {
   void note_due();
   bool stops() const { return ended_ || records_.stopped_by_host() || phase_ >= Phase::finished; }
   void check_usable() const;  // throws Error after an update that was left half done
-  void check_whole() const;   // and between the updates of a step
+  // Throws likewise. Makes the updates that are left of a step that ended after some of them.
+  void make_whole();
   std::string torn(const std::string& why) const;
   void follow_up();
   void save_due();

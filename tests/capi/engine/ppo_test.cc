@@ -1,5 +1,8 @@
 // PPO: the model of values beside the policy, runs that are resumed and played again, and what is refused.
+#include <chrono>
 #include <cmath>
+#include <random>
+#include <thread>
 
 #include "engine/rewarded.h"
 
@@ -103,6 +106,40 @@ TEST(Ppo, AReplayedAndAResumedRunAreTheSame) {
       host::reward_all);
   finish(rest);
   EXPECT_EQ(weights_in(scratch / "resumed"), weights_in(scratch / "recorded"));
+}
+
+// A step has twelve updates here. A save makes those that are left of it.
+TEST(Ppo, CanBeSavedAfterACancelAtAnyMoment) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const Settings more = {{"per_device_train_batch_size", "1"},
+                         {"gradient_accumulation_steps", "4"},
+                         {"num_mini_batches", "4"},
+                         {"num_ppo_epochs", "12"},
+                         {"max_steps", "4"}};
+  const auto step_of = [](const Rewarded& run) { return host::state(run.trainer.get())["global_step"]; };
+  Rewarded whole(ppo(scratch / "whole", more), host::reward_all);
+  finish(whole);
+  Rewarded run(ppo(scratch / "out", more), host::reward_all);
+  std::mt19937 random(5);
+  int within = 0;
+  for (trl_status status = TRL_OK; status != TRL_END;) {
+    std::thread later([&, wait = random() % 30000] {
+      std::this_thread::sleep_for(std::chrono::microseconds(wait));
+      trl_trainer_cancel(run.trainer.get());
+    });
+    status = trl_trainer_step(run.trainer.get(), nullptr, run.error);
+    later.join();
+    ASSERT_TRUE(status >= TRL_OK || status == TRL_E_CANCELLED) << run.error.message();
+    const Json before = step_of(run);
+    trl_status saved = TRL_E_CANCELLED;  // a cancel that came after the step ends the save
+    while (saved == TRL_E_CANCELLED)
+      saved = trl_trainer_save(run.trainer.get(), (scratch / "saved").c_str(), nullptr, run.error);
+    ASSERT_EQ(saved, TRL_OK) << run.error.message();
+    within += step_of(run) != before;
+  }
+  EXPECT_GT(within, 0);
+  EXPECT_EQ(weights_in(scratch / "saved"), weights_in(scratch / "whole"));
 }
 
 // Padding that a file or a host gives counts as in TRL; none is needed.
