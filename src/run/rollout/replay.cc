@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/text/utf8.h"
+#include "run/rollout/rewards.h"
 
 namespace trl::run {
 
@@ -17,13 +19,19 @@ template <typename... Args>
   fail_key(kReplay, "{}: {}: {}", kReplay, where, fmt::format(text, std::forward<Args>(args)...));
 }
 
+std::string brief(const base::Json& value) {
+  constexpr size_t kLongest = 60;
+  const std::string text = base::exact_text(value);
+  return text.size() <= kLongest ? text : base::one_line(text.substr(0, kLongest)) + "...";
+}
+
 std::vector<int32_t> ids_of(const base::Json& line, const char* name, const std::string& where) {
   const auto found = line.find(name);
   if (found == line.end() || !found->is_array()) fail_line(where, "{}: give a list of token ids", name);
   std::vector<int32_t> ids;
   for (const base::Json& id : *found) {
     if (!id.is_number_integer() || id < 0 || id > std::numeric_limits<int32_t>::max())
-      fail_line(where, "{}: {} is not a token id: give an integer >= 0", name, id.dump());
+      fail_line(where, "{}: {} is not a token id: give an integer >= 0", name, brief(id));
     ids.push_back(id.get<int32_t>());
   }
   return ids;
@@ -32,8 +40,8 @@ std::vector<int32_t> ids_of(const base::Json& line, const char* name, const std:
 // null: not known, or none.
 double number_of(const base::Json& value, const char* name, const std::string& where) {
   if (value.is_null()) return std::nan("");
-  if (!value.is_number())
-    fail_line(where, "{}: {} is not accepted: give a number or null", name, value.dump());
+  if (!value.is_number() || !in_float32(value.get<double>()))
+    fail_line(where, "{}: {} is not accepted: give a number of float32 or null", name, brief(value));
   return value.get<double>();
 }
 
@@ -58,8 +66,10 @@ ReplayedRow row_of(const base::Json& line, const std::string& where) {
   }
   if (const auto found = line.find("rewards"); found != line.end() && !found->is_null()) {
     if (!found->is_object()) fail_line(where, "rewards: give a mapping from names to numbers");
-    for (const auto& [name, value] : found->items())
+    for (const auto& [name, value] : found->items()) {
+      if (name.empty()) fail_line(where, "rewards: a name is empty: give the name of its metrics");
       row.rewards.emplace_back(name, number_of(value, "rewards", where));
+    }
   }
   return row;
 }
@@ -69,9 +79,22 @@ ReplayedRow row_of(const base::Json& line, const std::string& where) {
 Replay::Replay(const std::string& path) : path_(path), lines_(data::open_file_table(path, {})) {
   for (int64_t place = 0; place < lines_->size(); ++place) {
     std::string where;
-    for (const auto& [name, value] : row_of(line(place, where), where).rewards)
+    const base::Json now = line(place, where);
+    const ReplayedRow row = row_of(now, where);
+    for (const auto& [name, value] : row.rewards)
       if (std::ranges::find(names_, name) == names_.end()) names_.push_back(name);
+    for (const int32_t id : row.completion.ids) {
+      if (id <= largest_id_) continue;
+      largest_id_ = id;
+      place_of_largest_ = where;
+    }
   }
+}
+
+void Replay::check_ids(int64_t vocabulary) const {
+  if (largest_id_ < vocabulary) return;
+  fail_line(place_of_largest_, "completion_ids: {} is not a token of the model: give ids from 0 to {}",
+            largest_id_, vocabulary - 1);
 }
 
 base::Json Replay::line(int64_t place, std::string& where) const {
@@ -96,8 +119,8 @@ std::vector<ReplayedRow> Replay::take(std::string_view mode, int64_t generation,
     const auto compare = [&](const char* name, const base::Json& wanted) {
       const auto found = now.find(name);
       if (found != now.end() && *found != wanted)
-        fail_line(where, "{} is {}, and the run is at {}: give a file of this run", name, found->dump(),
-                  wanted.dump());
+        fail_line(where, "{} is {}, and the run is at {}: give a file of this run", name, brief(*found),
+                  brief(wanted));
     };
     const auto row = static_cast<size_t>(i);
     compare("mode", mode);

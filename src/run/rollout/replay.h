@@ -23,6 +23,8 @@ class Replay {
  public:
   // Reads the whole file once. Throws Error(format) that names the line.
   explicit Replay(const std::string& path);
+  // Throws Error(invalid_config) that names the line of an id that the model lacks. vocabulary: its ids.
+  void check_ids(int64_t vocabulary) const;
   const std::vector<std::string>& rewards() const { return names_; }  // all names, as they first come
   // Takes the lines of a generation, one for each prompt. mode: train or eval. Throws Error(invalid_argument)
   // if the file says that a line is of another one, or ends.
@@ -37,6 +39,8 @@ class Replay {
   const std::shared_ptr<const data::Table> lines_;
   std::vector<std::string> names_;
   int64_t next_ = 0;
+  int32_t largest_id_ = -1;
+  std::string place_of_largest_;  // file and line
 };
 
 }  // namespace trl::run
