@@ -1592,7 +1592,7 @@ TRL_API trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_metrics*
  * (`resume_from_checkpoint`), unless save_only_model is true.
  *
  * Written aside and then moved, so that no incomplete directory is ever seen. Works after TRL_E_CANCELLED
- * too.
+ * too; of a step of ppo that was cancelled between its updates, it makes the other ones first.
  *
  * @param trainer [in] its training is not changed.
  * @param path [in] nullable: output_dir for the model; for a checkpoint checkpoint-<global_step> in
@@ -1759,7 +1759,8 @@ TRL_API trl_status trl_rollout_get(const trl_rollout* rollout, size_t index, con
  *
  * @param rollout [in] changed; of trl_trainer_add_reward.
  * @param index [in] of the row.
- * @param reward [in] NaN: the function does not score this completion.
+ * @param reward [in] NaN: the function does not score this completion. A number beyond float32 makes the
+ *   reward fail.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_ARGUMENT for another index, and for a row that was set before.
  * Contract: any thread; does not block; no callbacks; after an error the row is as before.
@@ -1781,8 +1782,8 @@ TRL_API trl_status trl_rollout_set_reward(trl_rollout* rollout, size_t index, do
  *   such as the answer of a tool, which no loss and no length counts. Copied.
  * @param columns [in] nullable; a JSON object of columns that are added to the row for its rewards. Copied.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_INVALID_ARGUMENT for another index, and for a row that was set before, TRL_E_FORMAT
- *   for columns that are not an object.
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT for another index, for a row that was set before, and for an
+ *   infinite log-probability, TRL_E_FORMAT for columns that are not an object.
  * Contract: any thread; does not block; no callbacks; after an error the row is as before. Ids outside the
  * vocabulary end the step with an error.
  * @since 0.1

@@ -18,7 +18,7 @@ class HostReward final : public reward::Reward {
   reward::Rewards score(const reward::RewardBatch& batch) override {
     const auto rollout =
         std::make_shared<run::HostRollout>(std::string(batch.moment.mode), batch.moment.step, rows_of(batch));
-    const std::string which = fmt::format("the reward {}", name_);
+    const std::string which = fmt::format("reward {}", name_);
     function_->call(which, rollout, seconds_);
     metrics_ = rollout->metrics();
     extras_ = rollout->extras();
@@ -26,8 +26,8 @@ class HostReward final : public reward::Reward {
     for (const run::HostRow& row : rollout->rows()) {
       if (!row.reward) {
         fail(Status::callback,
-             "{} set no reward for row {} of {}: set each of them, NaN for one that it does not score", which,
-             rewards.size(), rollout->size());
+             "the {} set no reward for row {} of {}: set each of them, NaN for one that it does not score",
+             which, rewards.size(), rollout->size());
       }
       rewards.push_back(*row.reward);
     }
@@ -68,10 +68,8 @@ void HostFunction::call(const std::string& which, const std::shared_ptr<run::Hos
   const int32_t answer =
       call_host(which, [&] { return callback_.function(callback_.user_data.get(), given); });
   if (answer < 0) fail_callback(which, answer);
-  if (answer == TRL_LATER)
-    rows->wait(which, seconds);
-  else
-    rows->finish({});
+  if (answer != TRL_LATER) rows->close();
+  rows->wait(which, seconds);
   late_.back()->retire();
   late_.pop_back();
 }

@@ -213,7 +213,7 @@ void Trainer::set_rollout(std::shared_ptr<HostFunction> function) {
   exclusively([&] {
     const auto seconds = run_->online().reward_timeout;
     run_->rollouts().write_by([function, seconds](const std::shared_ptr<run::HostRollout>& rows) {
-      function->call("the host's rollout", rows, seconds);
+      function->call("rollout", rows, seconds);
     });
   });
 }

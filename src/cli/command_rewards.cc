@@ -129,7 +129,7 @@ class CommandReward {
 
   void take(trl_rollout* rollout, const std::string& line) const {
     const Json answer = Json::parse(line, nullptr, false);
-    if (answer.is_discarded()) refuse("it is not JSON: {}", line.substr(0, 60));
+    if (answer.is_discarded()) refuse("it is not JSON: {} (none is null)", line.substr(0, 60));
     const Json rewards = rewards_of(answer, trl_rollout_count(rollout));
     for (size_t i = 0; i < rewards.size(); ++i) {
       const Json& reward = rewards[i];

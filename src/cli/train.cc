@@ -110,11 +110,11 @@ void keep(const Trainer& trainer, const Config& config) {
   }
 }
 
-// Returns whether a row that cannot be read or a reward that failed ended training, which must not cost the
-// steps already done.
+// Returns whether a row, a reward or a recorded completion ended training, which must not cost the steps
+// already done.
 bool keeps_after(trl_status status, const Trainer& trainer, int64_t begun_at) {
   return (status == TRL_E_FORMAT || status == TRL_E_IO || status == TRL_E_NOT_FOUND ||
-          status == TRL_E_CALLBACK) &&
+          status == TRL_E_CALLBACK || status == TRL_E_INVALID_CONFIG) &&
          global_step(trainer) > begun_at;
 }
 

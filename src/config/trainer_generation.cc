@@ -10,13 +10,6 @@ namespace {
 
 constexpr std::string_view kTemperature = "generate.temperature";
 
-// Returns the key that the method has for the longest completion.
-std::string_view length_key(const Config& config) {
-  for (const std::string_view key : {"max_completion_length", "max_new_tokens"})
-    if (config.has(key)) return key;
-  return "response_length";
-}
-
 void take_length(const Config& config, Config& out) {
   const std::string_view key = length_key(config);
   const std::optional<std::string> length = config.get_text(key);
@@ -53,6 +46,12 @@ void take_evaluation(const Config& config, Config& out) {
 }
 
 }  // namespace
+
+std::string_view length_key(const Config& config) {
+  for (const std::string_view key : {"max_completion_length", "max_new_tokens"})
+    if (config.has(key)) return key;
+  return "response_length";
+}
 
 int64_t completions_of_prompt(const Config& config, Completions which) {
   if (!config.has("num_generations")) return config.method().sequences;

@@ -8,6 +8,9 @@ namespace trl::config {
 
 enum class Completions : uint8_t { of_training, of_evaluation };
 
+// Returns the key that the method has for the longest completion.
+std::string_view length_key(const Config& config);
+
 // Returns completions of a prompt.
 int64_t completions_of_prompt(const Config& config, Completions which);
 

@@ -21,7 +21,7 @@ class Accuracy final : public Reward {
   Rewards score(const RewardBatch& batch) override {
     Rewards out;
     for (const Completion& completion : batch.completions) {
-      const std::optional<std::string_view> solution = solution_of(completion, name_, out.size());
+      const std::optional<std::string_view> solution = solution_of(completion, name_);
       const std::optional<std::string_view> answer = after_reasoning(content_of(completion));
       out.push_back(!answer ? 0 : solution ? compare(*solution, *answer) : kNone);
     }

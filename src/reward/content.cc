@@ -15,20 +15,31 @@ std::string_view content_of(const Completion& completion) {
                                                           : std::string_view();
 }
 
-std::optional<std::string_view> solution_of(const Completion& completion, std::string_view reward,
-                                            size_t index) {
+namespace {
+
+std::string names_of(const base::Json* columns) {
+  std::vector<std::string> names;
+  if (columns != nullptr && columns->is_object())
+    for (const auto& [name, unused] : columns->items()) names.push_back(name);
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+std::optional<std::string_view> solution_of(const Completion& completion, std::string_view reward) {
   const base::Json* columns = completion.columns;
   const bool has_columns = columns != nullptr && columns->is_object();
   const auto found = has_columns ? columns->find("solution") : base::Json::const_iterator();
   if (!has_columns || found == columns->end())
-    fail_key("reward_funcs",
-             "reward_funcs: {}: the row of completion {} has no column solution, which {} compares with",
-             reward, index, reward);
+    fail_key(
+        "reward_funcs",
+        "reward_funcs: {}: dataset row {} has no column solution, which {} compares with; its columns: {}",
+        reward, completion.row, reward, names_of(columns));
   if (found->is_null()) return std::nullopt;
   if (!found->is_string())
     fail_key("reward_funcs",
-             "reward_funcs: {}: the column solution of completion {} is a {}; it must be a string or null",
-             reward, index, base::json_type(*found));
+             "reward_funcs: {}: the column solution of dataset row {} is a {}; it must be a string or null",
+             reward, completion.row, base::json_type(*found));
   return *found->get_ptr<const std::string*>();
 }
 

@@ -12,8 +12,7 @@ namespace trl::reward {
 std::string_view content_of(const Completion& completion);
 
 // Returns the column `solution`; nothing if it is null. Throws Error(invalid_config, key reward_funcs) if the
-// row lacks it, or if it is not text. reward: the name, and index: of the completion, for the message.
-std::optional<std::string_view> solution_of(const Completion& completion, std::string_view reward,
-                                            size_t index);
+// row lacks it, or if it is not text. reward: the name, for the message.
+std::optional<std::string_view> solution_of(const Completion& completion, std::string_view reward);
 
 }  // namespace trl::reward

@@ -20,7 +20,7 @@ class CallReader {
     RewardCall call{base::one_line(text_), name(), {}};
     if (call.name.empty()) refuse("a name must come first");
     if (!take('(')) {
-      expect_end();
+      if (at_ < text_.size()) refuse("give NAME, NAME(argument=value), or a program as command:LINE");
       return call;
     }
     while (!take(')')) {

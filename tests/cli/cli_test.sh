@@ -500,6 +500,11 @@ case_a_program_that_fails_is_named() {
   run 0 "${grpo[@]}" --overwrite_output_dir --reward_funcs "$line" --on_reward_error none; says err 'reward 3 is none: "bad"'; says out '"rewards/score.sh/mean": 2,'
   run 0 "${grpo[@]}" --overwrite_output_dir --reward_funcs "command:exit 3" think_format_reward --on_reward_error none; says err "exit counts as none for 4 completions"
 }
+case_a_file_of_rollouts_that_ends_keeps_the_steps_done() {
+  prompts; run 0 "${grpo[@]}" --reward_funcs think_format_reward --record_rollouts all.jsonl; head -n 7 all.jsonl >some.jsonl
+  run 2 "${grpo[@]}" --overwrite_output_dir --reward_funcs think_format_reward --replay_rollouts some.jsonl
+  says err "some.jsonl: it has 7 lines, and generation 1 (train) needs 1 more"; says err "--resume_from_checkpoint model/checkpoint-1"
+}
 case_flags_win_over_the_file() {
   cat >c.yaml <<Y
 model_name_or_path: $model

@@ -72,14 +72,15 @@ TEST(BuiltInRewards, RefuseARowWithoutASolution) {
   const auto message = [](const base::Json& columns) {
     return test::error_of([&] { test::score_text(*accuracy_reward(), "", columns); });
   };
-  EXPECT_EQ(message({{"answer", "42"}}),
-            std::pair(Status::invalid_config,
-                      std::string("reward_funcs: accuracy_reward: the row of completion 0 has no "
-                                  "column solution, which accuracy_reward compares with")));
+  EXPECT_EQ(
+      message({{"answer", "42"}}),
+      std::pair(Status::invalid_config,
+                std::string("reward_funcs: accuracy_reward: dataset row 0 has no column solution, which "
+                            "accuracy_reward compares with; its columns: answer")));
   EXPECT_EQ(message({{"solution", 42}}),
             std::pair(Status::invalid_config,
-                      std::string("reward_funcs: accuracy_reward: the column solution of "
-                                  "completion 0 is a number; it must be a string or null")));
+                      std::string("reward_funcs: accuracy_reward: the column solution of dataset "
+                                  "row 0 is a number; it must be a string or null")));
   const Completion bare{.text = "\\boxed{42}"};
   EXPECT_EQ(test::error_of([&] {
               reasoning_accuracy_reward({"x"})->score({{&bare, 1}});

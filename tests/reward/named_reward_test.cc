@@ -61,7 +61,8 @@ TEST(NamedReward, RefusesOtherNames) {
   EXPECT_NE(refusal("nothing_like_it(a=1)").find("'nothing_like_it(a=1)' is unknown; give one of"),
             std::string::npos);
   EXPECT_NE(refusal("").find("a name must come first"), std::string::npos);
-  EXPECT_NE(refusal("Command:x").find("nothing may follow"), std::string::npos);
+  EXPECT_NE(refusal("Command:x").find("a program as command:LINE"), std::string::npos);
+  EXPECT_NE(refusal("./score.sh").find("a program as command:LINE"), std::string::npos);
 }
 
 TEST(NamedReward, RefusesBadCalls) {

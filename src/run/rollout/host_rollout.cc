@@ -1,6 +1,7 @@
 #include "run/rollout/host_rollout.h"
 
 #include <chrono>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/interrupt.h"
@@ -49,6 +50,11 @@ void HostRollout::set_reward(size_t index, double reward) {
 }
 
 void HostRollout::set_completion(size_t index, engine::Completion completion, const base::Json& columns) {
+  for (size_t i = 0; i < completion.log_probabilities.size(); ++i) {
+    if (std::isinf(completion.log_probabilities[i]))
+      fail(Status::invalid_argument, "log_probs[{}]: {} is not accepted: give a number, or NaN if not known",
+           i, completion.log_probabilities[i]);
+  }
   const std::lock_guard lock(mutex_);
   HostRow& own = row_at(index);
   if (!answer_.empty()) fail(Status::invalid_argument, "these rows take no completions: set {}", answer_);
@@ -97,6 +103,11 @@ void HostRollout::finish(std::string message) {
   changed_.notify_all();
 }
 
+void HostRollout::close() {
+  const std::lock_guard lock(mutex_);
+  finished_ = true;
+}
+
 void HostRollout::wait(const std::string& which, std::optional<double> seconds) {
   using Clock = std::chrono::steady_clock;
   const auto began = Clock::now();
@@ -110,11 +121,11 @@ void HostRollout::wait(const std::string& which, std::optional<double> seconds) 
     const std::chrono::duration<double> passed = Clock::now() - began;
     if (seconds && passed.count() > *seconds) {
       throw Error(Status::callback,
-                  fmt::format("{} did not answer within reward_timeout: {} seconds", which, *seconds),
+                  fmt::format("the {} did not answer within reward_timeout: {} seconds", which, *seconds),
                   "reward_timeout");
     }
   }
-  if (!failure_.empty()) fail(Status::callback, "{} failed: {}", which, failure_);
+  if (!failure_.empty()) fail(Status::callback, "the {} failed: {}", which, failure_);
 }
 
 }  // namespace trl::run

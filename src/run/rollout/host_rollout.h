@@ -48,6 +48,7 @@ class HostRollout {
   void set_value(size_t index, const std::string& name, base::Json value);
   // Ends it; message: the reason of a failure; empty: none. Throws Error(invalid_argument) the second time.
   void finish(std::string message);
+  void close();  // ends it unless finish() has
   // Waits for finish(), at most that many seconds. Throws Error(callback) for a failure, and for a wait that
   // was too long; which: the host's function, for messages.
   void wait(const std::string& which, std::optional<double> seconds);

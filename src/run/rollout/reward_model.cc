@@ -26,6 +26,8 @@ class RewardModel final : public reward::Reward {
         batch_(by_ids_ ? options.arguments.online.local_rollout_forward_batch_size
                        : options.arguments.per_device_train_batch_size),
         variables_(base::Json::parse(options.arguments.online.chat_template_kwargs)) {
+    if (!std::filesystem::exists(path))
+      fail_key(kKey, "{}: {} does not exist: give a model directory", kKey, path);
     const io::ModelSource source(path);
     config::Config plain;
     if (!is_reward(source, plain))

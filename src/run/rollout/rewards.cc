@@ -58,6 +58,17 @@ class AwaitedReward final : public reward::Reward {
   const std::string name_, spec_;
 };
 
+void check_values(std::span<const double> values, size_t rows, std::string_view name) {
+  if (values.size() != rows)
+    fail(Status::callback, "the reward {} gave {} values for {} completions", name, values.size(), rows);
+  for (size_t row = 0; row < rows; ++row) {
+    if (!in_float32(values[row]))
+      fail(Status::callback,
+           "the reward {} gave {} for completion {} of {}: give a number of float32, or NaN for none", name,
+           values[row], row, rows);
+  }
+}
+
 std::unique_ptr<reward::Reward> reward_of(const std::string& spec) {
   const auto command = reward::command_entry(spec);
   if (!command) return reward::named_reward(spec);
@@ -72,6 +83,8 @@ const AwaitedReward* awaited(const reward::Reward& function) {
 }
 
 }  // namespace
+
+bool in_float32(double value) { return std::isnan(value) || std::isfinite(static_cast<float>(value)); }
 
 base::Json json_of(double value) { return std::isnan(value) ? base::Json() : base::Json(value); }
 
@@ -139,11 +152,23 @@ void RewardFunctions::check() const {
   }
 }
 
+void RewardFunctions::check_columns(const data::PromptExample& prompt) const {
+  const base::Json columns = columns_of(base::Json::parse(prompt.row));
+  const reward::Completion empty = {.row = prompt.source_row, .columns = &columns};
+  if (arguments_.on_reward_error == config::OnRewardError::none) return;
+  for (const std::string& spec : arguments_.reward_funcs) {
+    if (reward::command_entry(spec)) continue;
+    const std::unique_ptr<reward::Reward> function = reward::named_reward(spec);
+    if (std::ranges::find(replayed_, function->name()) == replayed_.end()) function->score({{&empty, 1}});
+  }
+}
+
 // A function that fails ends the run, or with on_reward_error: none scores nothing.
 std::vector<double> RewardFunctions::scored(reward::Reward& function, const Answers& answers,
                                             engine::Rewards& out) {
   try {
     std::vector<double> values = function.score(answers.batch());
+    check_values(values, answers.size(), function.name());
     for (auto& metric : function.metrics()) out.metrics.push_back(std::move(metric));
     for (auto& [name, column] : function.extras()) extras_[name] = std::move(column);
     return values;
@@ -180,14 +205,14 @@ engine::Rewards RewardFunctions::score(const Answers& answers, std::span<const R
     const std::string& name = out.names[f];
     const bool of_file = f >= functions_.size() || has_reward(replayed, name);
     columns.push_back(of_file ? from_file(replayed, name) : scored(*functions_[f], answers, out));
-    if (columns.back().size() != rows)
-      fail(Status::invalid_argument, "the reward {} gave {} values for {} completions", name,
-           columns.back().size(), rows);
   }
   out.weights = arguments_.reward_weights;
   out.weights.resize(out.names.size(), 1.0);
   for (size_t row = 0; row < rows; ++row)
     for (const std::vector<double>& column : columns) out.values.push_back(column[row]);
+  if (!out.names.empty() && std::ranges::all_of(out.values, [](double one) { return std::isnan(one); }))
+    log_.warning("rewards", "no completion of this generation has a reward: {} gave none",
+                 fmt::join(out.names, ", "));
   return out;
 }
 

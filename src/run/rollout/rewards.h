@@ -10,6 +10,7 @@
 
 #include "base/json/json.h"
 #include "config/online_arguments.h"
+#include "data/prepare/preference.h"
 #include "engine/engine.h"
 #include "reward/batch.h"
 #include "run/environment.h"
@@ -18,6 +19,7 @@
 
 namespace trl::run {
 
+bool in_float32(double value);     // as TRL computes; or NaN
 base::Json json_of(double value);  // of a reward or a log-probability; NaN is null: none, or not known
 
 // The completions of a generation, as reward functions take them.
@@ -54,6 +56,8 @@ class RewardFunctions {
   // Throws Error(invalid_config) if there is no reward, or another number of weights, or no function for an
   // entry.
   void check() const;
+  // Throws Error(invalid_config) if a function of reward_funcs cannot read the row of this prompt.
+  void check_columns(const data::PromptExample& prompt) const;
   bool empty() const { return functions_.empty() && replayed_.empty(); }
   // replayed: a row of the file for each completion, or empty.
   engine::Rewards score(const Answers& answers, std::span<const ReplayedRow> replayed);

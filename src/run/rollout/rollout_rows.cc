@@ -105,6 +105,13 @@ void RolloutRows::take_from_host(const std::shared_ptr<HostRollout>& rollout, st
     if (!row.completion)
       fail(Status::callback, "the host's rollout set no completion for row {} of {}: set each of them", i,
            rollout->size());
+    for (const int32_t id : row.completion->ids) {
+      if (id < 0 || id >= parts_.vocabulary)
+        fail(Status::invalid_argument,
+             "the host's rollout gave {} in row {} of {}, which is not a token of the model: give ids from 0 "
+             "to {}",
+             id, i, rollout->size(), parts_.vocabulary - 1);
+    }
     add_turn(completions[rows[i]], *row.completion);
     base::Json all = row.columns;
     all["prompt"] = row.prompt;

@@ -33,6 +33,7 @@ struct RolloutParts {
   std::optional<AnswerChoice> choice = {};   // GKD
   std::unique_ptr<ToolTurns> tools = {};     // or null
   std::map<std::string, int64_t> made = {};  // generations so far, by mode
+  int64_t vocabulary = 0;                    // ids of the model
   // Has the host write the completions; empty: it does not. Throws Error(callback).
   std::function<void(const std::shared_ptr<HostRollout>&)> host = {};
 };
@@ -42,6 +43,7 @@ class RolloutRows final : public engine::RolloutSource {
   // parts: outlive it. mode: train or eval.
   RolloutRows(std::string_view mode, std::shared_ptr<Prompts> prompts, RolloutParts& parts);
 
+  data::PromptExample prompt(int64_t row) const { return prompts_->prompt(row); }
   int64_t prompts() noexcept override { return prompts_->count(); }
   int64_t generations_per_epoch() noexcept override { return prompts_->generations(); }
   uint64_t fingerprint() noexcept override { return prompts_->fingerprint(); }

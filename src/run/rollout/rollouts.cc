@@ -4,6 +4,7 @@
 #include "config/trainer_generation.h"
 #include "run/complete/open_generator.h"
 #include "run/complete/request_options.h"
+#include "run/convert_model.h"
 #include "run/open_model.h"
 
 namespace trl::run {
@@ -64,6 +65,13 @@ const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Mode
         "give more prompts, or a smaller generation",
         train_.prompts(), online.prompts_per_generation, online.generation_batch_size,
         online.num_generations);
+  }
+  parts_.rewards->check_columns(train_.prompt(0));
+  parts_.vocabulary = embedding_rows(base::parse_json(model.config_json(), "config.json"), "config.json");
+  if (parts_.replay) parts_.replay->check_ids(parts_.vocabulary);
+  if (online.stop_token_id && *online.stop_token_id >= parts_.vocabulary) {
+    fail_key("stop_token_id", "stop_token_id: {} is not a token of the model: give an id from 0 to {}",
+             *online.stop_token_id, parts_.vocabulary - 1);
   }
   const std::span<const int32_t> of_model = model.end_ids();
   const std::vector<int32_t> ends = options_.arguments.method->ends_of_model

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "config/trainer_generation.h"
 #include "engine/error_capture.h"
 
 namespace trl::run {
@@ -67,11 +68,11 @@ void check_positions(const config::Config& config, int64_t positions, Batches& r
     const std::optional<data::LongRow> beyond = batches.longer_than(positions);
     if (!beyond) return;
     if (writes) {
-      fail_key(
-          "max_completion_length",
-          "max_completion_length: {} with its completion may have {} tokens, and the model has learned {} "
-          "positions: give a smaller one, or leave out long prompts",
-          name_of(*beyond, what), beyond->tokens, positions);
+      const std::string_view key = config::length_key(config);
+      fail_key(key,
+               "{}: {} with its completion may have {} tokens, and the model has learned {} positions: give "
+               "a smaller one, or leave out long prompts",
+               key, name_of(*beyond, what), beyond->tokens, positions);
     }
     fail_key(kKey,
              "{}: {}: {} has {} tokens, and the model has learned {} positions: give {}: {}, so that {}",

@@ -83,7 +83,7 @@ TEST(Rollouts, AFailedRewardEndsTheStepAndCanBeTriedAgain) {
                [&](trl_rollout* rollout) { return ++calls == 2 ? -42 : reward_all(rollout); });
   EXPECT_EQ(run.train(), TRL_E_CALLBACK);
   EXPECT_EQ(trl_error_callback_code(run.error.get()), -42);
-  EXPECT_TRUE(run.error.names("points")) << run.error.message();
+  EXPECT_TRUE(run.error.names("the host's reward points callback returned -42")) << run.error.message();
   EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
   const auto whole = [&] {
     Rewarded other(grpo(scratch / "other"), reward_all);
@@ -123,6 +123,38 @@ TEST(Rollouts, ARewardThatNeverAnswersEndsTheStep) {
       << run.error.message();
 }
 
+// Rewards are compared in float32.
+TEST(Rollouts, ARewardBeyondFloat32Fails) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  for (const double value : {HUGE_VAL, -HUGE_VAL, 1e39}) {
+    Rewarded run(grpo(scratch / "out"), [&](trl_rollout* rollout) {
+      for (size_t i = 0; i < 4; ++i) trl_rollout_set_reward(rollout, i, i == 2 ? value : 1, nullptr);
+      return int32_t{TRL_OK};
+    });
+    EXPECT_EQ(run.train(), TRL_E_CALLBACK);
+    EXPECT_TRUE(run.error.names("the reward points gave")) << run.error.message();
+    EXPECT_TRUE(run.error.names("for completion 2 of 4: give a number of float32")) << run.error.message();
+  }
+}
+
+TEST(Rollouts, AFunctionMayFinishBeforeItReturns) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const char* reason = nullptr;
+  const auto reward = [&](trl_rollout* rollout) {
+    reward_all(rollout);
+    EXPECT_EQ(trl_rollout_finish(rollout, reason, nullptr), TRL_OK);
+    return int32_t{TRL_OK};
+  };
+  Rewarded run(grpo(scratch / "out"), reward);
+  EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+  reason = "out of luck";
+  Rewarded failed(grpo(scratch / "failed"), reward);
+  EXPECT_EQ(failed.train(), TRL_E_CALLBACK);
+  EXPECT_TRUE(failed.error.names("the reward points failed: out of luck")) << failed.error.message();
+}
+
 TEST(Rollouts, OnRewardErrorNoneScoresNothing) {
   NEED_MODEL();
   const host::Scratch scratch;
@@ -139,6 +171,25 @@ TEST(Rollouts, ARunWithoutRewardsIsRefused) {
   Error error;
   EXPECT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_E_INVALID_CONFIG);
   EXPECT_EQ(error.key(), "reward_funcs");
+}
+
+TEST(Rollouts, RowsWithoutTheColumnOfARewardAreRefused) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const host::Dataset rows = host::rows(kPrompts);
+  const auto create = [&](const Settings& more, Error& error) {
+    trl_trainer* made = nullptr;
+    const auto config =
+        host::config(grpo(scratch / "out", host::with({{"reward_funcs", "accuracy_reward"}}, more)));
+    const trl_status status = trl_trainer_create(nullptr, config.get(), rows.get(), nullptr, &made, error);
+    trl_trainer_destroy(made);
+    return status;
+  };
+  Error error;
+  EXPECT_EQ(create({}, error), TRL_E_INVALID_CONFIG);
+  EXPECT_TRUE(error.names("dataset row 0 has no column solution")) << error.message();
+  EXPECT_TRUE(error.names("its columns: target")) << error.message();
+  EXPECT_EQ(create({{"on_reward_error", "none"}}, error), TRL_OK) << error.message();
 }
 
 TEST(Rollouts, TooFewPromptsAreRefused) {
@@ -270,15 +321,23 @@ TEST(Rollouts, IdsOutsideTheVocabularyEndTheStep) {
     for (size_t i = 0; i < trl_rollout_count(rollout); ++i) trl_rollout_set_reward(rollout, i, 1, nullptr);
     return int32_t{TRL_OK};
   });
-  Function write = [](trl_rollout* rollout) {
-    const int32_t ids[] = {5, 100000};
+  int32_t ids[] = {5, 100000};
+  Function write = [&](trl_rollout* rollout) {
+    const float infinite[] = {-1, -HUGE_VALF};
+    Error error;
+    EXPECT_EQ(trl_rollout_set_completion(rollout, 0, ids, 2, infinite, nullptr, nullptr, error),
+              TRL_E_INVALID_ARGUMENT);
+    EXPECT_TRUE(error.names("log_probs[1]: -inf is not accepted")) << error.message();
     for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
       trl_rollout_set_completion(rollout, i, ids, 2, nullptr, nullptr, nullptr, nullptr);
     return int32_t{TRL_OK};
   };
   ASSERT_EQ(trl_trainer_set_rollout(run.trainer.get(), call, &write, nullptr, run.error), TRL_OK);
   EXPECT_EQ(run.train(), TRL_E_INVALID_ARGUMENT);
-  EXPECT_TRUE(run.error.names("100000")) << run.error.message();
+  EXPECT_TRUE(run.error.names("the host's rollout gave 100000 in row 0 of 4")) << run.error.message();
+  ids[1] = -1;
+  EXPECT_EQ(run.train(), TRL_E_INVALID_ARGUMENT);
+  EXPECT_TRUE(run.error.names("give ids from 0 to 511")) << run.error.message();
 }
 
 // A recorded run, played again, is the same bit for bit; so is one that was stopped after three steps and
