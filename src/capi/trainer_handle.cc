@@ -222,7 +222,7 @@ void Trainer::set_tools(std::shared_ptr<HostFunction> function) {
   exclusively([&] {
     const auto seconds = run_->online().reward_timeout;
     run_->rollouts().call_tools_by([function, seconds](const std::shared_ptr<run::HostRollout>& rows) {
-      function->call("the host's tools", rows, seconds);
+      function->call("tools", rows, seconds);
     });
   });
 }
