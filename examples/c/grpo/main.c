@@ -1,7 +1,7 @@
 /* Teaches a model sums by GRPO, with a reward in C: grpo MODEL OUTPUT [KEY=VALUE ...] MODEL is a Hugging Face
    directory or a GGUF file. A short SFT shows it the sums of two digits with their answers; OUTPUT/sft then
    answers some. From there GRPO shows it no answer, and rewards completions that are the right number. Every
-   key of `trl options grpo` may follow. */
+   key of `trl options grpo` may follow; with method=rloo or method=ppo that trainer takes GRPO's place. */
 #include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +90,10 @@ static int set_pair(trl_config* config, char* text, trl_error** error) {
 static int32_t on_event(void* user_data, int32_t event, const trl_metrics* metrics) {
   double step = 0, reward = 0;
   (void)user_data;
-  if (event != TRL_ON_STEP || trl_metrics_get(metrics, "reward", &reward) != TRL_OK) return 0;
+  if (event != TRL_ON_STEP) return 0;
+  if (trl_metrics_get(metrics, "reward", &reward) != TRL_OK &&
+      trl_metrics_get(metrics, "objective/scores", &reward) != TRL_OK) /* the name that PPO has for it */
+    return 0;
   trl_metrics_get(metrics, "step", &step);
   printf("step %3.0f: mean reward %.3f\n", step, reward);
   fflush(stdout);
@@ -114,25 +117,39 @@ static int train(const trl_config* config, int by_rewards, trl_error** error) {
   return good;
 }
 
+static const char* method_of(char** pairs) {
+  for (; *pairs != NULL; ++pairs)
+    if (strncmp(*pairs, "method=", 7) == 0) return *pairs + 7;
+  return "grpo";
+}
+
 /* Trains a model and saves it in output. The pairs of the command line end with NULL and win over the
  * options. */
-static int run(int by_rewards, const char* model, const char* output, char** pairs, trl_error** error) {
-  static const char* const sft[][2] = {{"method", "sft"},
-                                       {"learning_rate", "2e-3"},
-                                       {"max_steps", "70"},
-                                       {"per_device_train_batch_size", "50"}};
-  static const char* const grpo[][2] = {{"method", "grpo"},
-                                        {"learning_rate", "2e-3"},
-                                        {"max_steps", "100"},
-                                        {"per_device_train_batch_size", "400"}, /* 8 for each of 50 prompts */
-                                        {"max_completion_length", "4"}};
-  const char* const(*options)[2] = by_rewards ? grpo : sft;
-  size_t left = by_rewards ? sizeof grpo / sizeof *grpo : sizeof sft / sizeof *sft;
+static int run(const char* method, const char* model, const char* output, char** pairs, trl_error** error) {
+  static const char* const sft[][2] = {
+      {"learning_rate", "2e-3"}, {"max_steps", "70"}, {"per_device_train_batch_size", "50"}, {NULL, NULL}};
+  static const char* const groups[][2] = {
+      {"learning_rate", "2e-3"},
+      {"max_steps", "100"},
+      {"per_device_train_batch_size", "400"}, /* 8 for each of 50 prompts */
+      {"num_generations", "8"},
+      {"max_completion_length", "4"},
+      {NULL, NULL}};
+  static const char* const ppo[][2] = {{"learning_rate", "2e-3"},
+                                       {"max_steps", "100"},
+                                       {"per_device_train_batch_size", "100"}, /* one for each prompt */
+                                       {"num_ppo_epochs", "2"},
+                                       {"temperature", "1"},
+                                       {"response_length", "4"},
+                                       {"stop_token", "eos"},
+                                       {NULL, NULL}};
+  const int by_rewards = strcmp(method, "sft") != 0;
+  const char* const(*options)[2] = !by_rewards ? sft : strcmp(method, "ppo") == 0 ? ppo : groups;
   trl_config* config = NULL;
-  int good = ok(trl_config_create(&config, error), error) &&
+  int good = ok(trl_config_create(&config, error), error) && set(config, "method", method, error) &&
              set(config, "model_name_or_path", model, error) && set(config, "output_dir", output, error) &&
              set(config, "save_strategy", "no", error) && set(config, "bf16", "false", error);
-  for (; good && left > 0; ++options, --left) good = set(config, (*options)[0], (*options)[1], error);
+  for (; good && (*options)[0] != NULL; ++options) good = set(config, (*options)[0], (*options)[1], error);
   for (; good && *pairs != NULL; ++pairs) good = set_pair(config, *pairs, error);
   good = good && train(config, by_rewards, error);
   trl_config_destroy(config);
@@ -148,7 +165,8 @@ int main(int argc, char** argv) {
     fprintf(stderr, "usage: %s MODEL OUTPUT [KEY=VALUE ...]\n", argv[0]);
     return 2;
   }
-  good = run(0, argv[1], start, no_pairs, &error) && run(1, start, argv[2], argv + 3, &error);
+  good = run("sft", argv[1], start, no_pairs, &error) &&
+         run(method_of(argv + 3), start, argv[2], argv + 3, &error);
   if (good) printf("saved in %s\n", argv[2]);
   return good ? 0 : 1;
 }
