@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "engine/error_capture.h"
-#include "run/rollout/turn.h"
 
 namespace trl::run {
 
@@ -16,17 +15,6 @@ std::vector<engine::Completion> padded(std::span<const engine::Completion> compl
   for (const engine::Completion& own : out) longest = std::max(longest, own.ids.size());
   for (engine::Completion& own : out) own.ids.resize(longest, pad);
   return out;
-}
-
-// Adds the columns of a host's rows, which are these of a generation.
-void add_extras(const HostRollout& rollout, std::span<const size_t> rows, size_t all,
-                reward::Columns& extras) {
-  for (const auto& [name, values] : rollout.extras()) {
-    std::vector<base::Json>& column = extras[name];
-    column.resize(all);
-    for (size_t i = 0; i < rows.size(); ++i)
-      if (!values[i].is_null()) column[rows[i]] = values[i];
-  }
 }
 
 }  // namespace
@@ -71,7 +59,8 @@ int32_t RolloutRows::complete(std::vector<engine::Completion>* completions,
       return Status::ok;
     }
     if (parts_.host && !parts_.replay) {
-      write_by_host(*completions);
+      *completions = written_.write({mode_, step_, &rows_, &columns_}, {parts_.host, parts_.vocabulary},
+                                    parts_.tools.get(), columns_);
       return Status::ok;
     }
     if (!parts_.replay) return Status::end;
@@ -80,65 +69,6 @@ int32_t RolloutRows::complete(std::vector<engine::Completion>* completions,
     for (const ReplayedRow& row : replayed_) completions->push_back(row.completion);
     return Status::ok;
   });
-}
-
-void RolloutRows::write_by_host(std::vector<engine::Completion>& completions) {
-  std::vector<HostRow> rows;
-  std::vector<size_t> all;
-  for (size_t i = 0; i < rows_.ids.size(); ++i) {
-    rows.push_back(prompt_row(rows_, i, *columns_[i]));
-    all.push_back(i);
-  }
-  const auto rollout = std::make_shared<HostRollout>(mode_, step_, std::move(rows));
-  completions.assign(all.size(), {});
-  take_from_host(rollout, all, completions);
-  if (parts_.tools) continue_by_host(completions);
-}
-
-// Has the host write a turn of these rows, which is added to their completions.
-void RolloutRows::take_from_host(const std::shared_ptr<HostRollout>& rollout, std::span<const size_t> rows,
-                                 std::vector<engine::Completion>& completions) {
-  parts_.host(rollout);
-  written_.push_back({rollout, {rows.begin(), rows.end()}});
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const HostRow& row = rollout->rows()[i];
-    if (!row.completion)
-      fail(Status::callback, "the host's rollout set no completion for row {} of {}: set each of them", i,
-           rollout->size());
-    for (const int32_t id : row.completion->ids) {
-      if (id < 0 || id >= parts_.vocabulary)
-        fail(Status::invalid_argument,
-             "the host's rollout gave {} in row {} of {}, which is not a token of the model: give ids from 0 "
-             "to {}",
-             id, i, rollout->size(), parts_.vocabulary - 1);
-    }
-    add_turn(completions[rows[i]], *row.completion);
-    base::Json all = row.columns;
-    all["prompt"] = row.prompt;
-    columns_[rows[i]] = std::make_shared<const base::Json>(std::move(all));
-  }
-}
-
-// Later turns, whose prompts are all tokens before them.
-void RolloutRows::continue_by_host(std::vector<engine::Completion>& completions) {
-  for (auto more = parts_.tools->go_on(completions); !more.empty(); more = parts_.tools->go_on(completions)) {
-    std::vector<HostRow> asked;
-    std::vector<size_t> rows;
-    std::vector<size_t> most(completions.size());
-    for (const engine::Continuation& next : more) {
-      engine::Completion& own = completions[next.row];
-      add_turn(own, answer_turn(next.ids));
-      most[next.row] = own.ids.size() + static_cast<size_t>(next.max_new_tokens);
-      if (next.max_new_tokens == 0) continue;
-      HostRow& row = asked.emplace_back(prompt_row(rows_, next.row, *columns_[next.row]));
-      row.prompt_ids.insert(row.prompt_ids.end(), own.ids.begin(), own.ids.end());
-      row.details = {{"place", next.row}, {"messages", parts_.tools->conversations()[next.row]}};
-      rows.push_back(next.row);
-    }
-    if (rows.empty()) continue;
-    take_from_host(std::make_shared<HostRollout>(mode_, step_, std::move(asked)), rows, completions);
-    for (const size_t row : rows) cut(completions[row], most[row]);
-  }
 }
 
 int32_t RolloutRows::go_on(std::span<const engine::Completion> completions,
@@ -161,8 +91,7 @@ int32_t RolloutRows::reward(std::span<const engine::Completion> completions, eng
       const auto of_tools = parts_.tools->metrics();
       rewards->metrics.insert(rewards->metrics.end(), of_tools.begin(), of_tools.end());
     }
-    for (const auto& [rollout, unused] : written_)
-      rewards->metrics.insert(rewards->metrics.end(), rollout->metrics().begin(), rollout->metrics().end());
+    written_.add_metrics(*rewards);
     return Status::ok;
   });
 }
@@ -174,7 +103,7 @@ int32_t RolloutRows::scored(std::span<const engine::Completion> completions, con
     if (parts_.record) parts_.record->add(mode_, parts_.made[mode_], rows_, completions, rewards);
     ++parts_.made[mode_];
     reward::Columns extras = parts_.rewards->extras();
-    for (const auto& [rollout, rows] : written_) add_extras(*rollout, rows, completions.size(), extras);
+    written_.add_extras(completions.size(), extras);
     parts_.log->add(mode_, *answers_, rewards, extras, advantages);
     answers_.reset();
     return Status::ok;

@@ -11,7 +11,7 @@
 #include "engine/engine.h"
 #include "run/rollout/answer_choice.h"
 #include "run/rollout/completion_log.h"
-#include "run/rollout/host_rollout.h"
+#include "run/rollout/host_writer.h"
 #include "run/rollout/pass_at_k.h"
 #include "run/rollout/prompts.h"
 #include "run/rollout/record.h"
@@ -35,7 +35,7 @@ struct RolloutParts {
   std::map<std::string, int64_t> made = {};  // generations so far, by mode
   int64_t vocabulary = 0;                    // ids of the model
   // Has the host write the completions; empty: it does not. Throws Error(callback).
-  std::function<void(const std::shared_ptr<HostRollout>&)> host = {};
+  HostWriter::Function host = {};
 };
 
 class RolloutRows final : public engine::RolloutSource {
@@ -63,16 +63,10 @@ class RolloutRows final : public engine::RolloutSource {
   const std::string mode_;
   const std::shared_ptr<Prompts> prompts_;
   RolloutParts& parts_;
-  int64_t step_ = 0;  // updates done
-  void write_by_host(std::vector<engine::Completion>& completions);
-  void continue_by_host(std::vector<engine::Completion>& completions);
-  void take_from_host(const std::shared_ptr<HostRollout>& rollout, std::span<const size_t> rows,
-                      std::vector<engine::Completion>& completions);
-
+  int64_t step_ = 0;         // updates done
   engine::PromptRows rows_;  // of this generation
   RowColumns columns_;       // of its rows
-  // By the host, with the rows of each turn.
-  std::vector<std::pair<std::shared_ptr<const HostRollout>, std::vector<size_t>>> written_;
+  HostWriter written_;       // what the host has written of it
   std::vector<ReplayedRow> replayed_;
   AnswersOf by_ = AnswersOf::model;
   std::vector<engine::Completion> padded_;  // that rewards see

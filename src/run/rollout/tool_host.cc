@@ -1,7 +1,5 @@
 #include "run/rollout/tool_host.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 
 namespace trl::run {
@@ -9,20 +7,6 @@ namespace trl::run {
 namespace {
 
 constexpr const char *kObservation = "observation", *kMessage = "message", *kResults = "results";
-
-// Returns Python's str() of a value.
-std::string python_text(const base::Json& value) {
-  // never destroyed: other threads may still train while the process ends
-  static const auto& as_it_is = *new const text::ChatTemplate("{{ value }}");
-  text::RenderOptions options;
-  options.variables["value"] = value;
-  return as_it_is.render(base::Json::array(), options).text;
-}
-
-// A result that says that the call failed.
-bool is_error(const base::Json& result) {
-  return result.is_object() && result.size() == 1 && result.contains("error") && result["error"].is_string();
-}
 
 // Appends what an environment says to the last message, text or parts.
 void append(base::Json& message, base::Json observation) {
@@ -37,63 +21,6 @@ void append(base::Json& message, base::Json observation) {
   as_parts(content);
   as_parts(observation);
   for (base::Json& part : observation) content.push_back(std::move(part));
-}
-
-// Returns why a call cannot be made; empty: the host makes it.
-std::string refusal_of(const base::Json& call, const base::Json& schemas) {
-  if (const std::string type = call.value("type", "function"); type != "function")
-    return fmt::format("Unsupported tool call type: {}", type);
-  const std::string name = call["function"]["name"];
-  const bool known = std::ranges::any_of(schemas, [&](const base::Json& schema) {
-    return (schema.contains("function") ? schema["function"] : schema)["name"] == name;
-  });
-  return known ? "" : fmt::format("Tool {} not found.", name);
-}
-
-base::Json known_calls(const ToolTurn& turn, const base::Json& schemas) {
-  base::Json known = base::Json::array();
-  for (const base::Json& call : turn.calls())
-    if (refusal_of(call, schemas).empty()) known.push_back(call["function"]);
-  return known;
-}
-
-// Makes the messages that answer a turn's calls. results: of those that the host makes.
-void give_answers(ToolTurn& turn, const base::Json& schemas, const base::Json& results) {
-  const size_t wanted = known_calls(turn, schemas).size();
-  if (!results.is_array() || results.size() != wanted) {
-    fail(Status::callback,
-         "the host's tools: results is {}: give a list with one result for each of {} calls", results.dump(),
-         wanted);
-  }
-  size_t next = 0;
-  for (const base::Json& call : turn.calls()) {
-    const std::string refusal = refusal_of(call, schemas);
-    const base::Json result = refusal.empty() ? results[next++] : base::Json({{"error", refusal}});
-    if (is_error(result)) ++turn.failures;
-    const bool as_it_is = result.is_string() || result.is_array();
-    turn.answers.push_back({{"role", "tool"},
-                            {"name", call["function"]["name"]},
-                            {"content", as_it_is ? result : base::Json(python_text(result))}});
-  }
-}
-
-// Refuses what no template takes for an assistant's message.
-void check_message(const base::Json& message) {
-  const auto is_call = [](const base::Json& call) {
-    const auto function = call.is_object() ? call.find("function") : call.end();
-    return call.is_object() && function != call.end() && function->is_object() &&
-           function->contains("name") && (*function)["name"].is_string() && function->contains("arguments");
-  };
-  const auto calls = message.is_object() ? message.find("tool_calls") : message.end();
-  const bool good = message.is_object() && message.value("role", base::Json()) == "assistant" &&
-                    (calls == message.end() || (calls->is_array() && std::ranges::all_of(*calls, is_call)));
-  if (!good) {
-    fail(
-        Status::callback,
-        "the host's tools: message is {}: give {{role: assistant, content: TEXT}}, with tool_calls: [{{type: "
-        "function, function: {{name: NAME, arguments: {{...}}}}}}] for calls",
-        message.dump());
-  }
 }
 
 }  // namespace
@@ -170,7 +97,7 @@ void ToolHost::answer(const ToolGeneration& now, std::vector<ToolTurn>& turns,
   };
   std::vector<HostRow> asked;
   for (const ToolTurn& turn : turns) {
-    base::Json calls = known_calls(turn, schemas_of(turn));
+    base::Json calls = known_calls(turn.message, schemas_of(turn));
     if (calls.empty()) continue;
     HostRow& row = asked.emplace_back(row_of(now, turn, "call"));
     row.text = conversations[turn.row];
@@ -179,8 +106,9 @@ void ToolHost::answer(const ToolGeneration& now, std::vector<ToolTurn>& turns,
   const auto rollout = ask(now, std::move(asked), kResults);
   size_t next = 0;
   for (ToolTurn& turn : turns) {
-    const bool was_asked = !known_calls(turn, schemas_of(turn)).empty();
-    give_answers(turn, schemas_of(turn), was_asked ? rollout->needed(next++) : base::Json::array());
+    const bool was_asked = !known_calls(turn.message, schemas_of(turn)).empty();
+    turn.answers =
+        answers_of(turn.message, schemas_of(turn), was_asked ? rollout->needed(next++) : base::Json::array());
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "engine/engine.h"
 #include "run/rollout/host_rollout.h"
+#include "run/rollout/tool_answers.h"
 #include "run/rollout/tool_template.h"
 
 namespace trl::run {
@@ -26,15 +27,14 @@ struct ToolGeneration {
 // A turn of a completion that has ended.
 struct ToolTurn {
   size_t row;
-  const engine::Completion* completion;      // so far
-  size_t begin;                              // in the completion
-  base::Json message = {};                   // of the assistant
-  base::Json answers = base::Json::array();  // messages of the role tool, one for each call
-  int64_t failures = 0;                      // calls that failed
+  const engine::Completion* completion;  // so far
+  size_t begin;                          // in the completion
+  base::Json message = {};               // of the assistant
+  ToolAnswers answers = {};
 
   std::span<const int32_t> ids() const { return std::span(completion->ids).subspan(begin); }
   std::vector<int32_t> before(const ToolGeneration& now) const;  // the prompt, and the turns before
-  base::Json calls() const { return message.value("tool_calls", base::Json::array()); }
+  size_t calls() const { return message.contains("tool_calls") ? message["tool_calls"].size() : 0; }
 };
 
 class ToolHost {

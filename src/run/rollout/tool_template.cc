@@ -10,7 +10,7 @@ namespace trl::run {
 
 namespace {
 
-constexpr const char* kKey = "tools";
+constexpr const char* kToolsKey = "tools";
 
 base::Json call_of(const std::string& tool, const base::Json& arguments) {
   return {{"type", "function"}, {"function", {{"name", tool}, {"arguments", arguments}}}};
@@ -62,23 +62,23 @@ ToolTemplate::ToolTemplate(const config::OnlineArguments& arguments, const text:
 void ToolTemplate::choose_template() {
   const text::ChatTemplates all(tokenizer_.chat_templates());
   const text::ChatTemplate* const own = all.find(base::Json::array());
-  if (own == nullptr) fail_key(kKey, "{}: they need a chat template, and {}", kKey, all.why_none());
+  if (own == nullptr) fail_key(kToolsKey, "{}: they need a chat template, and {}", kToolsKey, all.why_none());
   template_.emplace(own->source());
   if (renders_whole() && keeps_beginnings()) return;
   const auto variant = text::training_template(own->source());
   if (variant) template_.emplace(*variant);
   if (!renders_whole()) {
     fail_key(
-        kKey,
+        kToolsKey,
         "{}: the model's chat template leaves out calls of an assistant, or answers of tools (messages of "
         "the role tool): take a model whose template renders both",
-        kKey);
+        kToolsKey);
   }
   if (!keeps_beginnings()) {
-    fail_key(kKey,
+    fail_key(kToolsKey,
              "{}: the model's chat template writes a call otherwise when its answer follows, so that a "
              "conversation cannot go on: take a model whose template leaves it as it is",
-             kKey);
+             kToolsKey);
   }
   prompts_.chat_template = *variant;
 }

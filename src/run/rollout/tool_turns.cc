@@ -27,7 +27,7 @@ std::vector<ToolTurn> ToolTurns::read(std::span<const engine::Completion> comple
   }
   if (form_.host_parses()) host_.parse(now_, turns);
   for (const ToolTurn& turn : turns) conversations_[turn.row].push_back(turn.message);
-  std::erase_if(turns, [](const ToolTurn& turn) { return turn.calls().empty(); });
+  std::erase_if(turns, [](const ToolTurn& turn) { return turn.calls() == 0; });
   return turns;
 }
 
@@ -40,11 +40,11 @@ std::vector<engine::Continuation> ToolTurns::go_on(std::span<const engine::Compl
   ++iterations_;
   host_.answer(now_, turns, conversations_);
   for (const ToolTurn& turn : turns) {
-    calls_ += std::ssize(turn.calls());
-    failures_ += turn.failures;
+    calls_ += static_cast<int64_t>(turn.calls());
+    failures_ += turn.answers.failures;
     auto next = continuation(turn, completions[turn.row]);
     if (!next) continue;  // its answers have no room, and its calls stay without them
-    for (const base::Json& answer : turn.answers) conversations_[turn.row].push_back(answer);
+    for (const base::Json& answer : turn.answers.messages) conversations_[turn.row].push_back(answer);
     begins_[turn.row] = completions[turn.row].ids.size() + next->ids.size();
     if (next->max_new_tokens > 0) active_.push_back(turn.row);
     more.push_back(*std::move(next));
@@ -54,7 +54,7 @@ std::vector<engine::Continuation> ToolTurns::go_on(std::span<const engine::Compl
 
 std::optional<engine::Continuation> ToolTurns::continuation(const ToolTurn& turn,
                                                             const engine::Completion& completion) {
-  std::vector<int32_t> ids = form_.answer_ids(turn.answers);
+  std::vector<int32_t> ids = form_.answer_ids(turn.answers.messages);
   // A template may begin an answer with a token that the model has written to end its turn.
   const bool written = !completion.ids.empty() && !ids.empty() && ids.front() == completion.ids.back();
   if (written && std::ranges::find(ends_, ids.front()) != ends_.end()) ids.erase(ids.begin());

@@ -9,7 +9,7 @@ namespace trl::text {
 
 namespace {
 
-std::string stripped(std::string_view text) { return std::string(jinja::strip(text, jinja::Side::both)); }
+std::string trimmed_text(std::string_view text) { return std::string(jinja::strip(text, jinja::Side::both)); }
 
 bool is_empty(const base::Json& value) {
   return value.is_null() || (value.is_string() && value.get_ref<const std::string&>().empty()) ||
@@ -47,7 +47,7 @@ std::string_view ResponseParser::after_anchor(std::string_view prompt) const {
 
 base::Json ResponseParser::value_of(size_t number, std::string_view body, const std::string& name) const {
   const ResponseField& field = form_.fields[number];
-  if (field.content == FieldContent::text) return stripped(body);
+  if (field.content == FieldContent::text) return trimmed_text(body);
   base::Json function = {{"name", name}};
   switch (field.content) {
     case FieldContent::call:
@@ -60,7 +60,7 @@ base::Json ResponseParser::value_of(size_t number, std::string_view body, const 
       function["arguments"] = base::Json::object();
       for (auto found = marks_[number].tag->find(body, 0); found;
            found = marks_[number].tag->find(body, found->end))
-        function["arguments"][std::string(found->first)] = stripped(found->second);
+        function["arguments"][std::string(found->first)] = trimmed_text(found->second);
   }
   return {{"type", "function"}, {"function", function}};
 }
