@@ -22,8 +22,8 @@ class HostWriter {
   };
 
   // Writes a generation, and forgets the one before. Throws Error(invalid_argument) for an id that the model
-  // lacks. tools: of completions with several turns; or null.
-  // columns: of its rows, which get those that the host adds.
+  // lacks. tools: of completions with several turns; or null. columns: of its rows, which get those that the
+  // host adds.
   std::vector<engine::Completion> write(const ToolGeneration& now, const Host& host, ToolTurns* tools,
                                         RowColumns& columns);
   void clear() { turns_.clear(); }
