@@ -228,6 +228,28 @@ TEST(Tools, EvaluationCallsThemToo) {
   }
 }
 
+// A host that never answers: the wait ends with reward_timeout, or with a request to stop, and the step can
+// be tried again.
+TEST(Tools, AWaitForAnswersEnds) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  Function calls = caller({"add"});
+  const auto never = [](trl_rollout*) { return int32_t{TRL_LATER}; };
+  Called timed(with_tools(scratch / "timed", {{"reward_timeout", "0.05"}}), never);
+  EXPECT_EQ(timed.train(), TRL_E_CALLBACK);
+  EXPECT_EQ(timed.error.key(), "reward_timeout") << timed.error.message();
+  std::thread stop;
+  bool waits = true;
+  Called run(with_tools(scratch / "out"), [&](trl_rollout* rollout) {
+    if (!std::exchange(waits, false)) return calls(rollout);
+    stop = std::thread([&] { trl_trainer_cancel(run.trainer.get()); });
+    return int32_t{TRL_LATER};
+  });
+  EXPECT_EQ(run.train(), TRL_E_CANCELLED);
+  stop.join();
+  EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+}
+
 // Python's text of results, failures, and a tool that there is not, for which the host is not asked.
 TEST(Tools, ResultsAreTextsOrErrors) {
   NEED_MODEL();
