@@ -61,14 +61,30 @@ int32_t RolloutRows::complete(std::vector<engine::Completion>* completions,
     if (parts_.host && !parts_.replay) {
       *completions = written_.write({mode_, step_, &rows_, &columns_}, {parts_.host, parts_.vocabulary},
                                     parts_.tools.get(), columns_);
+      check_lengths(*completions);
       return Status::ok;
     }
     if (!parts_.replay) return Status::end;
     replayed_ = parts_.replay->take(mode_, parts_.made[mode_], rows_);
     completions->clear();
     for (const ReplayedRow& row : replayed_) completions->push_back(row.completion);
+    check_lengths(*completions);
     return Status::ok;
   });
+}
+
+// Refuses completions that another program wrote beyond the positions of the model.
+void RolloutRows::check_lengths(std::span<const engine::Completion> completions) const {
+  for (size_t i = 0; i < completions.size() && parts_.positions > 0; ++i) {
+    const int64_t length = std::ssize(rows_.ids[i]) + std::ssize(completions[i].ids);
+    if (length <= parts_.positions) continue;
+    const std::string message = fmt::format(
+        "completion {} of {} and its prompt, dataset row {}, have {} tokens, and the model has learned {} "
+        "positions: give shorter completions",
+        i, completions.size(), rows_.row_ids[i], length, parts_.positions);
+    if (parts_.replay) fail_key("replay_rollouts", "replay_rollouts: {}", message);
+    fail(Status::invalid_argument, "the host's rollout: {}", message);
+  }
 }
 
 int32_t RolloutRows::go_on(std::span<const engine::Completion> completions,

@@ -34,6 +34,7 @@ struct RolloutParts {
   std::unique_ptr<ToolTurns> tools = {};     // or null
   std::map<std::string, int64_t> made = {};  // generations so far, by mode
   int64_t vocabulary = 0;                    // ids of the model
+  int64_t positions = 0;                     // that the model has learned; 0: rows may have any length
   // Has the host write the completions; empty: it does not. Throws Error(callback).
   HostWriter::Function host = {};
 };
@@ -60,6 +61,8 @@ class RolloutRows final : public engine::RolloutSource {
   int32_t load_state(std::string_view bytes, engine::ErrorSink& error) noexcept override;
 
  private:
+  void check_lengths(std::span<const engine::Completion> completions) const;
+
   const std::string mode_;
   const std::shared_ptr<Prompts> prompts_;
   RolloutParts& parts_;

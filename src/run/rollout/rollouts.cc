@@ -69,6 +69,9 @@ const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Mode
   parts_.rewards->check_columns(train_.prompt(0));
   parts_.vocabulary = embedding_rows(base::parse_json(model.config_json(), "config.json"), "config.json");
   if (parts_.replay) parts_.replay->check_ids(parts_.vocabulary);
+  const int64_t positions = model.learned_positions();
+  const bool cut = online.max_length && *online.max_length <= positions;  // before the model sees them
+  parts_.positions = cut ? 0 : positions;
   if (online.stop_token_id && *online.stop_token_id >= parts_.vocabulary) {
     fail_key("stop_token_id", "stop_token_id: {} is not a token of the model: give an id from 0 to {}",
              *online.stop_token_id, parts_.vocabulary - 1);

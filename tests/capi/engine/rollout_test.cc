@@ -340,6 +340,27 @@ TEST(Rollouts, IdsOutsideTheVocabularyEndTheStep) {
   EXPECT_TRUE(run.error.names("give ids from 0 to 511")) << run.error.message();
 }
 
+TEST(Rollouts, CompletionsBeyondTheLearnedPositionsAreRefused) {
+  NEED_GOLDEN("models/gpt2/model.safetensors");
+  const host::Scratch scratch;
+  for (const char* method : {"grpo", "rloo", "online_dpo"}) {
+    const Settings settings = std::string(method) == "online_dpo"
+                                  ? online_dpo(scratch / method)
+                                  : grpo(scratch / method, {{"method", method}});
+    Rewarded run(host::with(settings, {{"model_name_or_path", host::golden("models/gpt2")}}), reward_all);
+    Function write = [](trl_rollout* rollout) {
+      const std::vector<int32_t> ids(300, 5);
+      for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
+        trl_rollout_set_completion(rollout, i, ids.data(), ids.size(), nullptr, nullptr, nullptr, nullptr);
+      return int32_t{TRL_OK};
+    };
+    ASSERT_EQ(trl_trainer_set_rollout(run.trainer.get(), call, &write, nullptr, run.error), TRL_OK);
+    EXPECT_EQ(run.train(), TRL_E_INVALID_ARGUMENT);
+    EXPECT_TRUE(run.error.names("the host's rollout: completion 0 of")) << run.error.message();
+    EXPECT_TRUE(run.error.names("the model has learned 256 positions")) << run.error.message();
+  }
+}
+
 // A recorded run, played again, is the same bit for bit; so is one that was stopped after three steps and
 // resumed. settings_of: of a run of six steps in this folder.
 void expect_the_same_again(const std::function<Settings(const std::string&, const Settings&)>& settings_of) {
