@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/memory/system_memory.h"
 #include "base/text/number.h"
 #include "config/sizes_and_paths.h"
 #include "engine/error_capture.h"
@@ -41,7 +42,16 @@ std::optional<double> cache_share(const config::Config& options) {
 int64_t cache_bytes(Environment& environment, const config::Config& options) {
   const std::optional<double> share = cache_share(options);
   if (!share) return config::memory_size(options, kCacheMemory);
-  return static_cast<int64_t>(*share * static_cast<double>(memory_left(environment, options)));
+  const int64_t left = memory_left(environment, options);
+  constexpr const char* kBudget = "memory_budget";
+  if (left == 0 && options.get_text(kBudget)) {
+    fail_key(
+        kBudget,
+        "{}: {} is too little: the process itself has {}, and nothing is left for the keys and values of "
+        "generation: allow more",
+        kBudget, options.get(kBudget), base::bytes_text(base::resident_bytes()));
+  }
+  return static_cast<int64_t>(*share * static_cast<double>(left));
 }
 
 }  // namespace

@@ -192,6 +192,19 @@ TEST(Rollouts, RowsWithoutTheColumnOfARewardAreRefused) {
   EXPECT_EQ(create({{"on_reward_error", "none"}}, error), TRL_OK) << error.message();
 }
 
+TEST(Rollouts, ABudgetThatLeavesNothingForGenerationIsRefused) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const host::Dataset rows = host::rows(kPrompts);
+  trl_trainer* made = nullptr;
+  Error error;
+  EXPECT_EQ(
+      trl_trainer_create(nullptr, host::config(grpo(scratch / "out", {{"memory_budget", "40MB"}})).get(),
+                         rows.get(), nullptr, &made, error),
+      TRL_E_INVALID_CONFIG);
+  EXPECT_EQ(error.key(), "memory_budget") << error.message();
+}
+
 TEST(Rollouts, TooFewPromptsAreRefused) {
   NEED_MODEL();
   const host::Scratch scratch;
