@@ -108,8 +108,10 @@ Json run_trl(const std::string& python, const SftWork& work) {
   ::setenv("HF_DATASETS_DISABLE_PROGRESS_BARS", "1", 1);
   ::setenv("PYTHONWARNINGS", "ignore", 1);
   ::setenv("TRANSFORMERS_VERBOSITY", "error", 1);
-  const char* script =
-      work.options.contains("method") ? TRL_PEERS "/preference_peer.py" : TRL_PEERS "/sft_peer.py";
+  const std::string method = work.options.value("method", "sft");
+  const char* script = method == "sft"    ? TRL_PEERS "/sft_peer.py"
+                       : method == "grpo" ? TRL_PEERS "/online_peer.py"
+                                          : TRL_PEERS "/preference_peer.py";
   return run_json({python, script, words_of(work).dump()});
 }
 
