@@ -1,7 +1,9 @@
-// replay CORPUS: every file of the folder, and mutations of them that are the same each time.
+// replay CORPUS [MUTATIONS]: every file of the folder, and so many mutations of each that are the same each
+// time.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -12,8 +14,6 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace {
-
-constexpr int kMutationsOfEach = 400;
 
 void run(const std::string& bytes) {
   // A copy of its own, so that reading past the end is seen.
@@ -88,7 +88,8 @@ class Mutator {
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count != 2) return 2;
+  if (count != 2 && count != 3) return 2;
+  const int mutations = count == 3 ? std::atoi(arguments[2]) : 400;
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::directory_iterator(arguments[1])) paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
@@ -102,7 +103,7 @@ int main(int count, char** arguments) {
   Mutator mutator(corpus);
   size_t runs = corpus.size();
   for (const std::string& bytes : corpus) {
-    for (int i = 0; i < kMutationsOfEach; ++i, ++runs) run(mutator.mutate(bytes));
+    for (int i = 0; i < mutations; ++i, ++runs) run(mutator.mutate(bytes));
   }
   std::printf("%zu inputs\n", runs);
   return 0;
