@@ -1646,7 +1646,10 @@ typedef int32_t (*trl_rollout_fn)(void* user_data, trl_rollout* rollout);
  * Adds a function that rewards completions, for methods that write them. It is called once for each
  * generation, with all its rows, and sets a reward for each (trl_rollout_set_reward). Rewards are summed,
  * weighted by `reward_weights`, in the order: reward_model_name_or_path, reward_funcs, functions in the order
- * in which they were added.
+ * in which they were added. All functions of the host are asked before the first answer is awaited, and while
+ * log-probabilities are computed; with `reward_by_group` each is called for the rows of one prompt as soon as
+ * they are written, and then returns at best TRL_LATER. The function that `judge` names is called with a row
+ * for each pair, and sets the probability that the first completion is better.
  *
  * @param trainer [in] changed; before its first step.
  * @param name [in] of the metrics rewards/NAME/mean and rewards/NAME/std; copied. It may be the name of an
@@ -1739,7 +1742,8 @@ TRL_API size_t trl_rollout_count(const trl_rollout* rollout) TRL_NOEXCEPT;
 /**
  * Describes a row: `mode` (train or eval), `step` (updates done before), `row` (of the dataset), `prompt` (a
  * text, or a list of messages), `prompt_ids` and `columns` (the row's other columns by name); for rewards
- * also `completion` (a text, or a list of messages) and `completion_ids`, which Online DPO
+ * also `completion` (a text, or a list of messages) and `completion_ids`, for a judge
+ * `other_completion` and `other_completion_ids`, too, which Online DPO
  * pads to the length of the longest row, as TRL does.
  *
  * @param rollout [in]

@@ -1,7 +1,10 @@
 // trl_rollout_*.
 #include "capi/rollout_handle.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "capi/guard.h"
 
@@ -15,21 +18,30 @@ class HostReward final : public reward::Reward {
       : name_(std::move(name)), function_(std::move(function)), seconds_(seconds) {}
   std::string_view name() const override { return name_; }
 
-  reward::Rewards score(const reward::RewardBatch& batch) override {
-    const auto rollout =
+  void begin(const reward::RewardBatch& batch, std::span<const size_t> rows) override {
+    Call& own = calls_.emplace_back();
+    own.rows.assign(rows.begin(), rows.end());
+    own.rollout =
         std::make_shared<run::HostRollout>(std::string(batch.moment.mode), batch.moment.step, rows_of(batch));
-    const std::string which = fmt::format("reward {}", name_);
-    function_->call(which, rollout, seconds_);
-    metrics_ = rollout->metrics();
-    extras_ = rollout->extras();
-    reward::Rewards rewards;
-    for (const run::HostRow& row : rollout->rows()) {
-      if (!row.reward) {
-        fail(Status::callback,
-             "the {} set no reward for row {} of {}: set each of them, NaN for one that it does not score",
-             which, rewards.size(), rollout->size());
-      }
-      rewards.push_back(*row.reward);
+    try {
+      function_->begin(which(), own.rollout);
+    } catch (const Error&) {
+      own.failure = std::current_exception();
+    }
+  }
+  void forget() override { calls_.clear(); }
+
+  reward::Rewards score(const reward::RewardBatch& batch) override {
+    if (calls_.empty()) {
+      std::vector<size_t> all(batch.completions.size());
+      std::iota(all.begin(), all.end(), size_t{0});
+      begin(batch, all);
+    }
+    reward::Rewards rewards(batch.completions.size(), std::nan(""));
+    for (const std::vector<Call> calls = std::exchange(calls_, {}); const Call& call : calls) {
+      if (call.failure) std::rethrow_exception(call.failure);
+      function_->finish(which(), *call.rollout, seconds_);
+      take(call, rewards);
     }
     return rewards;
   }
@@ -37,6 +49,34 @@ class HostReward final : public reward::Reward {
   reward::Columns extras() override { return std::exchange(extras_, {}); }
 
  private:
+  // Of some rows of a generation.
+  struct Call {
+    std::vector<size_t> rows;
+    std::shared_ptr<run::HostRollout> rollout;
+    std::exception_ptr failure = {};
+  };
+
+  std::string which() const { return fmt::format("reward {}", name_); }
+  void take(const Call& call, reward::Rewards& rewards) {
+    for (const auto& metric : call.rollout->metrics()) metrics_.push_back(metric);
+    for (const auto& [name, values] : call.rollout->extras()) {
+      std::vector<base::Json>& column = extras_[name];
+      column.resize(rewards.size());
+      for (size_t i = 0; i < values.size(); ++i) column[call.rows[i]] = values[i];
+    }
+    for (size_t i = 0; i < call.rows.size(); ++i) {
+      const run::HostRow& row = call.rollout->rows()[i];
+      if (!row.reward) {
+        fail(Status::callback,
+             "the {} set no reward for row {} of {}: set each of them, NaN for one that it does not score",
+             which(), i, call.rows.size());
+      }
+      rewards[call.rows[i]] = *row.reward;
+    }
+  }
+  static base::Json text_of(const reward::Completion& own) {
+    return own.messages != nullptr ? *own.messages : base::Json(std::string(own.text));
+  }
   static std::vector<run::HostRow> rows_of(const reward::RewardBatch& batch) {
     std::vector<run::HostRow> rows;
     for (const reward::Completion& own : batch.completions) {
@@ -46,7 +86,11 @@ class HostReward final : public reward::Reward {
       if (own.columns != nullptr) row.columns = *own.columns;
       row.prompt_ids.assign(own.prompt_ids.begin(), own.prompt_ids.end());
       row.completion = engine::Completion{{own.ids.begin(), own.ids.end()}};
-      row.text = own.messages != nullptr ? *own.messages : base::Json(std::string(own.text));
+      row.text = text_of(own);
+      if (own.other == nullptr) continue;
+      row.details = {
+          {"other_completion", text_of(*own.other)},
+          {"other_completion_ids", std::vector<int32_t>(own.other->ids.begin(), own.other->ids.end())}};
     }
     return rows;
   }
@@ -54,24 +98,28 @@ class HostReward final : public reward::Reward {
   const std::string name_;
   const std::unique_ptr<HostFunction> function_;
   const std::optional<double> seconds_;
+  std::vector<Call> calls_;  // begun
   std::vector<std::pair<std::string, double>> metrics_;
   reward::Columns extras_;
 };
 
 }  // namespace
 
-void HostFunction::call(const std::string& which, const std::shared_ptr<run::HostRollout>& rows,
-                        std::optional<double> seconds) {
-  auto handle = std::make_unique<trl_rollout>(std::make_shared<Rollout>(rows));
-  trl_rollout* const given = handle.get();
-  late_.push_back(std::move(handle));
+void HostFunction::begin(const std::string& which, const std::shared_ptr<run::HostRollout>& rows) {
+  open_.push_back(std::make_unique<trl_rollout>(std::make_shared<Rollout>(rows)));
+  trl_rollout* const given = open_.back().get();
   const int32_t answer =
       call_host(which, [&] { return callback_.function(callback_.user_data.get(), given); });
   if (answer < 0) fail_callback(which, answer);
   if (answer != TRL_LATER) rows->close();
-  rows->wait(which, seconds);
-  late_.back()->retire();
-  late_.pop_back();
+}
+
+void HostFunction::finish(const std::string& which, run::HostRollout& rows, std::optional<double> seconds) {
+  rows.wait(which, seconds);
+  const auto own = std::ranges::find_if(
+      open_, [&](const auto& handle) { return get(handle.get(), "rollout")->rows.get() == &rows; });
+  (*own)->retire();
+  open_.erase(own);
 }
 
 std::unique_ptr<reward::Reward> host_reward(std::string name, std::unique_ptr<HostFunction> function,

@@ -30,15 +30,20 @@ namespace trl::capi {
 class HostFunction {
  public:
   HostFunction(trl_rollout_fn function, UserData user_data) : callback_{function, std::move(user_data)} {}
-  // Calls it with these rows and waits for its answer. which: "reward NAME", for messages. Throws
-  // Error(callback).
+  // Calls it with these rows. which: "reward NAME", for messages. Throws Error(callback).
+  void begin(const std::string& which, const std::shared_ptr<run::HostRollout>& rows);
+  // Waits for the answer to a call. Throws Error(callback).
+  void finish(const std::string& which, run::HostRollout& rows, std::optional<double> seconds);
   void call(const std::string& which, const std::shared_ptr<run::HostRollout>& rows,
-            std::optional<double> seconds);
+            std::optional<double> seconds) {
+    begin(which, rows);
+    finish(which, *rows, seconds);
+  }
 
  private:
   const Callback<trl_rollout_fn> callback_;
   // Handles stay valid for a host that answers after its time.
-  std::vector<std::unique_ptr<trl_rollout>> late_;
+  std::vector<std::unique_ptr<trl_rollout>> open_;
 };
 
 // Returns a reward of that name. seconds: reward_timeout.

@@ -16,12 +16,21 @@ void read_rollouts(const Config& config, OnlineArguments& out) {
   out.max_completion_length =
       trainer_generation(config, Completions::of_training).get_int("generate.max_new_tokens");
   if (config.method().tempers) out.loss_temperature = trainer_temperature(config);
+  out.reward_by_group = config.has("reward_by_group") && config.get_bool("reward_by_group");
+  out.resample_zero_std = config.has("resample_zero_std") && config.get_bool("resample_zero_std");
+  out.skip_silent_rows = config.has("skip_silent_rows") && config.get_bool("skip_silent_rows");
   out.shuffle_rollouts = config.has("shuffle_rollouts") && config.get_bool("shuffle_rollouts");
   out.record_rollouts = directory(config, "record_rollouts", "");
   out.replay_rollouts = directory(config, "replay_rollouts", "");
   if (!out.record_rollouts.empty() && out.record_rollouts == out.replay_rollouts) {
     fail_key("record_rollouts", "record_rollouts: {} is the file of replay_rollouts: give another",
              shown(out.record_rollouts));
+  }
+  if (out.resample_zero_std && !out.replay_rollouts.empty()) {
+    fail_key(
+        "resample_zero_std",
+        "resample_zero_std: true is refused with replay_rollouts: {}, whose lines are of certain prompts",
+        shown(out.replay_rollouts));
   }
   if (const auto variables = config.get_text("chat_template_kwargs")) out.chat_template_kwargs = *variables;
 }
@@ -52,7 +61,16 @@ void read_values(const Config& config, OnlineArguments& out) {
     fail_key("stop_token_id", "stop_token_id: {} contradicts stop_token: eos: give one of them",
              *out.stop_token_id);
   }
-  out.value_model = config.get_text("value_model_name_or_path").value_or(out.reward_model);
+  const std::optional<std::string> value_model = config.get_text("value_model_name_or_path");
+  out.value_head_on_policy = config.get_bool("value_head_on_policy");
+  if (out.value_head_on_policy && value_model) {
+    fail_key(
+        "value_head_on_policy",
+        "value_head_on_policy: true puts the head on the trained model, and value_model_name_or_path: {} "
+        "names another: give one of them",
+        shown(*value_model));
+  }
+  if (!out.value_head_on_policy) out.value_model = value_model.value_or(out.reward_model);
   out.kl_coef = config.get_double("kl_coef");
   out.kl_estimator = word_of<KlEstimator>(config, "kl_estimator");
   out.cliprange = config.get_double("cliprange");

@@ -35,6 +35,7 @@ struct OnlineArguments : ReferenceArguments {
   int64_t max_completion_length = 0;  // GKD, Online DPO: max_new_tokens; PPO: response_length
 
   // Completions: trainer_generation() has how tokens are chosen.
+  bool skip_silent_rows = false;                 // GRPO and RLOO: no backward for rows with nothing to teach
   double loss_temperature = 1;                   // logits are divided by it in the loss, too
   bool shuffle_rollouts = true;                  // false: a trainer without the option, too
   std::string record_rollouts, replay_rollouts;  // files; empty: none
@@ -54,6 +55,9 @@ struct OnlineArguments : ReferenceArguments {
   std::vector<double> reward_weights;    // empty: 1 each
   std::optional<double> reward_timeout;  // seconds
   OnRewardError on_reward_error = OnRewardError::error;
+  bool reward_by_group = false;    // asked for the completions of a prompt while others are written
+  bool resample_zero_std = false;  // GRPO and RLOO: groups with equal rewards get other prompts
+  std::string judge;               // Online DPO: the reward that judges pairs; empty: none does
   std::optional<double> missing_eos_penalty;
 
   // GRPO and RLOO
@@ -102,6 +106,7 @@ struct OnlineArguments : ReferenceArguments {
   bool stops_at_eos = false;  // stop_token
   std::optional<int64_t> stop_token_id;
   std::string value_model;  // a path; that of the reward model if none was given; empty: the policy's
+  bool value_head_on_policy = false;
   bool whiten_rewards = false;
   double kl_coef = 0.05;
   KlEstimator kl_estimator = KlEstimator::k1;

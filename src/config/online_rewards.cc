@@ -26,6 +26,17 @@ int64_t known_rewards(const OnlineArguments& a) {
   return std::ssize(a.reward_funcs) + (a.reward_model.empty() ? 0 : 1);
 }
 
+void check_judge(const OnlineArguments& a) {
+  if (a.judge.empty()) return;
+  if (a.missing_eos_penalty)
+    fail_key("missing_eos_penalty",
+             "missing_eos_penalty: {} is refused, because judge: {} gives no rewards that it could lessen",
+             *a.missing_eos_penalty, shown(a.judge));
+  if (!a.reward_model.empty())
+    fail_key("judge", "judge: {} judges pairs instead of rewards: leave it out, or reward_model_name_or_path",
+             shown(a.judge));
+}
+
 void check_weights(const OnlineArguments& a, int64_t rewards) {
   const int64_t weights = std::ssize(a.reward_weights);
   if (weights == 0 || weights == rewards) return;
@@ -45,6 +56,8 @@ void read_online_rewards(const Config& config, OnlineArguments& out) {
   out.reward_timeout = config.get_optional_double("reward_timeout");
   out.on_reward_error = word_of<OnRewardError>(config, "on_reward_error");
   out.missing_eos_penalty = config.get_optional_double("missing_eos_penalty");
+  if (config.has("judge")) out.judge = config.get_text("judge").value_or("");
+  check_judge(out);
   out.scale_rewards = word_of<ScaleRewards>(config, "scale_rewards");
   out.multi_objective_aggregation = word_of<Aggregation>(config, "multi_objective_aggregation");
   out.normalize_advantages = config.get_bool("normalize_advantages");

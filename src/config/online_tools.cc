@@ -47,6 +47,10 @@ void read_online_tools(const Config& config, OnlineArguments& out) {
   }
   out.environments = environments.has_value();
   if (!all.empty()) out.tools = all.dump();
+  if (!all.empty() && config.has("resample_zero_std") && config.get_bool("resample_zero_std"))
+    fail_key("resample_zero_std",
+             "resample_zero_std: true is refused with {}, whose calls belong to the rows of a generation",
+             environments ? kEnvironments : kTools);
 }
 
 }  // namespace trl::config

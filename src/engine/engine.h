@@ -297,6 +297,7 @@ struct Completion {
   std::vector<float> log_probabilities = {};
   // By token: 0 for one that the model did not write, such as a tool's answer. Empty: it wrote all.
   std::vector<uint8_t> written = {};
+  bool stopped = false;  // RolloutSource::stops() ended it
   bool counts(size_t token) const { return written.empty() || written[token] != 0; }
 };
 
@@ -317,7 +318,7 @@ struct Rewards {
 };
 
 // Prompts in TRL's order, and all that a host adds to the completions of them, implemented by libtrl.so. A
-// generation goes through next(), complete(), reward() and scored(). exclusive.
+// generation goes through next(), complete(), finished(), reward() and scored(). exclusive.
 class RolloutSource {
  public:
   virtual int64_t prompts() noexcept = 0;                // of an epoch
@@ -330,11 +331,21 @@ class RolloutSource {
   virtual int32_t next(int64_t step, const PromptRows** prompts, ErrorSink& error) noexcept = 0;
   // Gives the completions of these prompts; end: the engine writes them.
   virtual int32_t complete(std::vector<Completion>* completions, ErrorSink& error) noexcept = 0;
+  // Hears of the tokens of a row that the engine writes. true: the completion ends with this one.
+  virtual bool stops(size_t row, int32_t id) noexcept = 0;
+  // These rows of the generation have their completions, which are not changed before reward(): whoever
+  // rewards them may begin. Called for groups of rows while the engine writes others, and for all.
+  virtual int32_t finished(std::span<const Completion> completions, std::span<const size_t> rows,
+                           ErrorSink& error) noexcept = 0;
+  // completions: of all rows of the generation, or of those that redraw() gave other prompts.
   // Takes completions that the engine has written so far, and gives those that go on. It is asked again when
   // their turns have ended, until there are none. Only if RolloutSpec::continues.
   virtual int32_t go_on(std::span<const Completion> completions, std::vector<Continuation>* more,
                         ErrorSink& error) noexcept = 0;
   virtual int32_t reward(std::span<const Completion> completions, Rewards* rewards,
+                         ErrorSink& error) noexcept = 0;
+  // Gives rows, which are whole groups, other prompts; **prompts has all rows of the generation.
+  virtual int32_t redraw(std::span<const size_t> rows, const PromptRows** prompts,
                          ErrorSink& error) noexcept = 0;
   // Hears of the advantages of these completions, for records; empty: the method has none.
   virtual int32_t scored(std::span<const Completion> completions, const Rewards& rewards,

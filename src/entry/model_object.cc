@@ -32,6 +32,7 @@ int64_t give_back() {
   return before;
 }
 
+// A mapped model is opened beside that of a run, before its plan.
 std::atomic<bool> model_was_opened = false;
 
 // TRL trains factors in bfloat16 above a model that bitsandbytes holds, whether an option asked for that or
@@ -99,7 +100,8 @@ std::unique_ptr<model::Model> open_model(const engine::ModelSpec& spec, base::Lo
 ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec)
     : host_(host), source_(spec.source) {
   HostLog log(host);
-  leave_start_behind();
+  give_back();
+  model_was_opened = model_was_opened || !spec.mapped;
   const at::Device device = tensor::device(spec.use_cpu);
   model_ = open_model(spec, &log, device);
   if (model_->config().new_head && !spec.head_follows)
@@ -230,11 +232,6 @@ int32_t ModelObject::score(const engine::ScoreSpec& spec, float* scores, engine:
 int64_t start_to_come() {
   const int64_t bytes = give_back();
   return model_was_opened ? 0 : bytes;
-}
-
-void leave_start_behind() {
-  give_back();
-  model_was_opened = true;
 }
 
 model::Head head_of(const config::Config& config) {

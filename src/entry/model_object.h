@@ -59,12 +59,9 @@ class ModelObject final : public engine::Model {
 };
 
 // Gives back pages of libraries that the start of the process leaves resident and that are hardly needed
-// again. Returns the resident bytes of the process with these pages as long as no model was opened, then 0. A
-// small run never takes as much.
+// again, as opening a model does. Returns the resident bytes of the process with these pages as long as no
+// model was opened, then 0. A small run never takes as much.
 int64_t start_to_come();
-
-// Gives them back before a model is opened, so that a run does not hold them in addition to its own memory.
-void leave_start_behind();
 
 // Returns the head that the method needs.
 model::Head head_of(const config::Config& config);

@@ -31,7 +31,7 @@ class SameBatch final : public engine::BatchSource {
     batch_.labels = batch_.input_ids;
     batch_.input_numel = batch_.width * batch_.rows;
     if (!arguments.method->generates) return;
-    for (const char* column : {"advantages", "rewards", "ended", "epoch", "width"})
+    for (const char* column : {"advantages", "rewards", "scored", "ended", "epoch", "width"})
       batch_.columns[column].resize(lengths.size(), 1.0f);
     batch_.items = batch_.num_tokens;
     for (const std::string_view column :

@@ -81,6 +81,7 @@ OnlineDpoResult online_dpo_loss(std::span<const OnlineCompletion> completions, c
   out.loss = result.loss;
   out.by_logp.assign(completions.size(), 0);
   for (size_t i = 0; i < order.size(); ++i) {
+    if (!completions[order[i].chosen].scored && !completions[order[i].rejected].scored) continue;
     out.by_logp[order[i].chosen] = result.by_chosen[i];
     out.by_logp[order[i].rejected] = result.by_rejected[i];
   }

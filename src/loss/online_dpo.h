@@ -21,6 +21,7 @@ struct OnlineCompletion {
   double padded_logp = 0, padded_ref_logp = 0;  // the same with padding, as TRL's objective/* have it
   double reward = 0;
   bool ended = true;  // has an end-of-sequence token
+  bool scored = true;
 };
 
 struct OnlineDpoResult {
@@ -29,7 +30,7 @@ struct OnlineDpoResult {
   Metrics metrics;
 };
 // The mean over prompts. completions: the first of each prompt, then the second of each; the one with the
-// greater reward is chosen, of equal ones the first.
+// greater reward is chosen, of equal ones the first. Two that are not scored have no derivative.
 OnlineDpoResult online_dpo_loss(std::span<const OnlineCompletion> completions,
                                 const OnlineDpoOptions& options);
 

@@ -1,5 +1,6 @@
 // A batch of completions and the rewards that score it.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -21,6 +22,7 @@ struct Completion {
   int64_t row = 0;                      // of the prompt, in the dataset
   const base::Json* prompt = nullptr;   // a string, or a list of messages
   const base::Json* columns = nullptr;  // the other columns of the prompt's row, as an object
+  const Completion* other = nullptr;    // the second completion of a pair that is judged
 };
 
 // When completions are scored.
@@ -55,6 +57,10 @@ class Reward {
   virtual ~Reward() = default;
   // The name of its metrics, rewards/NAME/mean: __name__ of TRL's function.
   virtual std::string_view name() const = 0;
+  // Asks for the rewards of these rows of a generation, if that may be done before score(), which then gives
+  // them with those of all rows.
+  virtual void begin(const RewardBatch&, std::span<const size_t> /*rows*/) {}
+  virtual void forget() {}  // what was begun: there will be other completions
   // Throws Error that names the completion (from 0) and the column for a row that cannot be scored.
   virtual Rewards score(const RewardBatch& batch) = 0;
   virtual Unread unread() const { return {}; }

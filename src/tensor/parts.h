@@ -7,8 +7,9 @@
 
 namespace trl::tensor {
 
-enum class Part : uint8_t { gemm, attention, elementwise, head, optimizer };
-inline constexpr size_t kParts = 5;
+// The last four: of methods that write completions, before their update.
+enum class Part : uint8_t { gemm, attention, elementwise, head, optimizer, generate, reward, old, reference };
+inline constexpr size_t kParts = 9;
 
 class PartTimes {
  public:

@@ -33,7 +33,12 @@ using PartForward = std::function<model::Output(const MicroBatch& part)>;
 // Gets a part's share, runs its backward, and says whether the next part follows.
 using PartBackward = std::function<bool(const Share& share, bool last)>;
 
-// A method derives from one of the two kinds below.
+struct BatchResult {
+  float loss = 0;
+  MethodMetrics metrics;
+};
+
+// Of one micro-batch: a method derives from one of the two kinds below. Of several: joint_loss.h.
 class BatchLoss {
  public:
   virtual ~BatchLoss() = default;
@@ -42,6 +47,8 @@ class BatchLoss {
                          const PartBackward& backward) = 0;
   // Returns the metrics of the micro-batch, after its last share.
   virtual MethodMetrics metrics() const = 0;
+  // Returns the results of each micro-batch, after the last share. loss: the sum of the shares.
+  virtual std::vector<BatchResult> results(float loss) const { return {{loss, metrics()}}; }
 };
 
 // A loss that is a sum over targets: a part has its share by itself.

@@ -47,6 +47,10 @@ MicroBatch copied(const data::Batch& batch, int64_t vocab_size,
   return own;
 }
 
+bool draws_by_row(const config::TrainingArguments& arguments, model::Model& model) {
+  return drops(arguments, model) || arguments.neftune_noise_alpha > 0;
+}
+
 bool takes_trees(const config::TrainingArguments& arguments, model::Model& model,
                  const kernels::AttentionPluginPtr& attention) {
   return why_apart(arguments, model, attention).empty();
@@ -72,10 +76,12 @@ const std::vector<MicroBatch>& Batches::fill_window(int64_t count) {
   while (!ended_ && static_cast<int64_t>(window_.size()) < count) {
     positioned_ = false;  // unless this batch arrives
     const data::Batch* batch = nullptr;
-    if (error.check(source_.next(&batch, error)))
+    if (error.check(source_.next(&batch, error))) {
       window_.push_back(copied(*batch, vocab_size_, share_));
-    else
+      if (keeps_flat_) window_.back().flat = std::make_shared<const data::Batch>(*batch);
+    } else {
       ended_ = true;
+    }
     positioned_ = true;
   }
   return window_;
@@ -132,9 +138,9 @@ std::optional<data::TreeLimits> sharing_of(const config::TrainingArguments& argu
   return limits;
 }
 
-void SharedTokens::add(const MicroBatch& batch) {
-  shared_ += batch.shared_tokens;
-  all_ += batch.input_ids.numel() + batch.shared_tokens;
+void SharedTokens::add(int64_t shared, int64_t all) {
+  shared_ += shared;
+  all_ += all;
 }
 
 void SharedTokens::add(const SharedTokens& others) {

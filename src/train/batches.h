@@ -20,9 +20,10 @@ MicroBatch copied(const data::Batch& batch, int64_t vocab_size, const std::optio
 // until its step is done, so that a step that failed repeats it.
 class Batches {
  public:
+  // keeps_flat: sets MicroBatch::flat.
   Batches(engine::BatchSource& source, int64_t vocab_size,
-          const std::optional<data::TreeLimits>& share = std::nullopt)
-      : source_(source), vocab_size_(vocab_size), share_(share) {}
+          const std::optional<data::TreeLimits>& share = std::nullopt, bool keeps_flat = false)
+      : source_(source), vocab_size_(vocab_size), share_(share), keeps_flat_(keeps_flat) {}
 
   // Fills the window up to `count` micro-batches; fewer: the epoch ended. An error keeps the batches read so
   // far.
@@ -50,6 +51,7 @@ class Batches {
   engine::BatchSource& source_;
   const int64_t vocab_size_;
   const std::optional<data::TreeLimits> share_;
+  const bool keeps_flat_;
   Evaluations evaluations_;
   int64_t epoch_ = 0;
   int64_t done_ = 0;
@@ -58,6 +60,9 @@ class Batches {
   bool ended_ = false;       // the source has no more batches in this epoch
   std::vector<MicroBatch> window_;
 };
+
+// Whether rows draw random numbers, which depend on their place in a micro-batch: dropout or noise.
+bool draws_by_row(const config::TrainingArguments& arguments, model::Model& model);
 
 // Whether the run can compute segments that continue others.
 bool takes_trees(const config::TrainingArguments& arguments, model::Model& model,
@@ -72,7 +77,7 @@ std::optional<data::TreeLimits> sharing_of(const config::TrainingArguments& argu
 // Counts the tokens shared so far.
 class SharedTokens {
  public:
-  void add(const MicroBatch& batch);
+  void add(int64_t shared, int64_t all);  // all: with those that were not computed again
   void add(const SharedTokens& others);
   int64_t count() const { return shared_; }
   void say(base::LogSink& log) const;  // silent if nothing was shared

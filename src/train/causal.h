@@ -46,6 +46,7 @@ class Causal {
     return options;
   }
   double router_weight() const { return router_weight_; }
+  bool has_router_loss() const { return router_loss_; }
 
  private:
   void check_routers(const config::TrainingArguments& arguments) const;

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "config/training_arguments.h"
@@ -16,18 +17,20 @@
 namespace trl::train {
 
 class RolloutMethod;
+struct Joint;
 
-// A model that a method trains in addition to the policy. name: unique; its parameters, and their states in
-// checkpoints, have names that begin with it.
+// Parameters that a method trains in addition to the policy's. name: unique; theirs, and those of their
+// states in checkpoints, begin with it.
 struct TrainedModel {
   std::string name;
-  model::Model* model;
+  std::vector<tensor::Parameter*> parameters;
 };
 
 class Method {
  public:
   virtual ~Method() = default;
-  // The models that are trained with the policy, with gradients, an optimizer and a clipping in common.
+  // Other models, or parts of them, that are trained with the policy, with gradients, an optimizer and a
+  // clipping in common.
   virtual std::vector<TrainedModel> others() const { return {}; }
   // Returns the divisors of a window; evaluation (not training) passes a window of one batch.
   virtual Divisors divisors(std::span<const MicroBatch> window, bool training) const = 0;
@@ -38,6 +41,13 @@ class Method {
   // parts: of the batch, as they will go forward. The result must not outlive the method.
   virtual std::unique_ptr<BatchLoss> loss(const MicroBatch& batch, std::span<const MicroBatch> parts,
                                           const Divisors& divisors) = 0;
+  // Whether the loss of a window is a sum over sequences, whichever micro-batch they are in: its
+  // micro-batches may then be computed together, by joint_loss().
+  virtual bool joins() const { return false; }
+  virtual bool skips_silent() const { return false; }  // JointRules'
+  // joint: of these micro-batches, the first of a window. The result must not outlive them or the method.
+  virtual std::unique_ptr<BatchLoss> joint_loss(std::span<const MicroBatch> batches, const Joint& joint,
+                                                const Divisors& divisors);
   // Whether the loss is the mean of -log p over targets and nothing else, so that its exponential is a
   // perplexity.
   virtual bool measures_perplexity() const { return false; }
@@ -54,6 +64,8 @@ class Method {
   // Returns the state that a checkpoint keeps of the method after this many updates. Writing to the tensors
   // loads it.
   virtual std::vector<optim::StateTensor> state(int64_t /*step*/) { return {}; }
+  // Returns files of a checkpoint for people and TRL, by name; nothing is read from them.
+  virtual std::vector<std::pair<std::string, std::string>> checkpoint_files() const { return {}; }
 };
 
 // The inputs of a method's construction.

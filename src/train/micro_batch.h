@@ -4,6 +4,7 @@
 // the activations of one part exist at once. The micro-batch remains the unit of loss and metrics.
 #pragma once
 #include <ATen/ATen.h>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ struct MicroBatch : data::BatchRows {
   int64_t shared_tokens = 0;
   std::vector<int32_t> sequence_labels;  // tokens with a label, by sequence, the first of each included
   std::vector<int32_t> sequence_tokens;  // tokens, by sequence
+  // The rows without trees, of a window that may be joined; else null.
+  std::shared_ptr<const data::Batch> flat;
+  int64_t tokens() const { return input_ids.numel() + shared_tokens; }  // of all rows
   int64_t sequence_count() const { return std::ssize(sequence_labels); }
 };
 

@@ -1,10 +1,12 @@
 #include "train/online.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "base/interrupt.h"
 #include "tensor/memory/rehearsal.h"
+#include "tensor/parts.h"
 #include "train/batches.h"
 
 namespace trl::train {
@@ -16,7 +18,13 @@ Online::Online(const MethodContext& context, bool compares)
       reference_(compares ? make_reference(context, causal_) : nullptr),
       share_(sharing_of(arguments_, context.model, context.attention, nullptr)) {}
 
+TokenRows Online::policy_log_probs(const Rollout& rollout) {
+  const tensor::Timed timed(tensor::Part::old);
+  return log_probs(rollout, *policy_);
+}
+
 TokenRows Online::reference_log_probs(const Rollout& rollout) {
+  const tensor::Timed timed(tensor::Part::reference);
   const tensor::Stage stage("reference");
   return log_probs(rollout, *reference_);
 }
@@ -28,15 +36,33 @@ void Online::each_part(const Rollout& rollout, const EachPart& body) const {
   const int64_t most = !rollout.training             ? arguments_.per_device_eval_batch_size
                        : arguments_.method->episodes ? arguments_.online.local_rollout_forward_batch_size
                                                      : rows_of_batch;
-  for (int64_t first = 0; first < all; first += most) {
-    std::vector<int64_t> rows(static_cast<size_t>(std::min(most, all - first)));
-    std::iota(rows.begin(), rows.end(), first);
-    const data::Batch batch = batch_of(rollout, rows);
-    for (const MicroBatch& part : parts_of(copied(batch, vocab, share_), arguments_.max_tokens_per_pass)) {
+  const auto each_batch = [&](int64_t size, const auto& take) {
+    for (int64_t first = 0; first < all; first += size) {
+      std::vector<int64_t> rows(static_cast<size_t>(std::min(size, all - first)));
+      std::iota(rows.begin(), rows.end(), first);
+      take(batch_of(rollout, rows), rows);
+    }
+  };
+  const auto run = [&](const data::Batch& batch, const std::vector<int64_t>& rows, int64_t most_tokens) {
+    std::optional<data::TreeLimits> share = share_;
+    if (share) share->most = std::min(share->most, most_tokens);
+    for (const MicroBatch& part : parts_of(copied(batch, vocab, share), most_tokens)) {
       base::poll();
       body(part, rows);
     }
-  }
+  };
+  const int64_t most_tokens = arguments_.max_tokens_per_pass.value_or(std::numeric_limits<int64_t>::max());
+  if (!share_)
+    return each_batch(most,
+                      [&](const data::Batch& batch, const auto& rows) { run(batch, rows, most_tokens); });
+  // Whole groups share their prompts, in parts no larger than the largest batch.
+  int64_t largest = 0;
+  each_batch(most, [&](const data::Batch& batch, const auto&) {
+    largest = std::max(largest, copied(batch, vocab, share_).input_ids.numel());
+  });
+  each_batch(all, [&](const data::Batch& batch, const auto& rows) {
+    run(batch, rows, std::min(most_tokens, largest));
+  });
 }
 
 TokenRows Online::log_probs(const Rollout& rollout, Scorer& scorer) {

@@ -37,7 +37,7 @@ class Online : public Method, public RolloutMethod {
   void each_part(const Rollout& rollout, const EachPart& body) const;
   // Return log-probabilities of the tokens that count and of the padding, 0 for others; a part of the rows at
   // a time.
-  TokenRows policy_log_probs(const Rollout& rollout) { return log_probs(rollout, *policy_); }
+  TokenRows policy_log_probs(const Rollout& rollout);
   TokenRows reference_log_probs(const Rollout& rollout);
   // The rewards of a rollout for their advantages; views of it.
   loss::Rewards rewards_of(const Rollout& rollout) const;

@@ -7,7 +7,6 @@
 #include "loss/policy/ppo.h"
 #include "tensor/memory/rehearsal.h"
 #include "train/rollout/padded_rows.h"
-#include "train/scores.h"
 
 namespace trl::train {
 
@@ -21,10 +20,10 @@ std::vector<double> doubles(const std::vector<float>& values) { return {values.b
 
 class PpoBatchLoss final : public BatchLoss {
  public:
-  PpoBatchLoss(const Causal& policy, const Causal& values, const config::OnlineArguments& a,
+  PpoBatchLoss(const Causal& policy, const Values& values, const config::OnlineArguments& a,
                const MicroBatch& batch, const PpoScale& scale)
       : causal_(policy),
-        value_model_(values),
+        value_source_(values),
         scale_(scale),
         counts_(batch.states.at(kEntropyCount)),
         positions_(sum_of(batch.columns.at(kWidth))),
@@ -44,8 +43,13 @@ class PpoBatchLoss final : public BatchLoss {
   void each_part(std::span<const MicroBatch> parts, const PartForward& forward,
                  const PartBackward& backward) override {
     for (const MicroBatch& part : parts) {
+      const bool last = &part == &parts.back();
+      if (value_source_.on_policy()) {
+        if (!backward(both_shares(forward(part), part), last)) return;
+        continue;
+      }
       if (!backward(policy_share(forward(part), part), false)) return;
-      if (!backward(value_share(part), &part == &parts.back())) return;
+      if (!backward(value_share(value_source_.forward(part, RunPosition{}), part), last)) return;
     }
   }
 
@@ -116,14 +120,18 @@ class PpoBatchLoss final : public BatchLoss {
     for (size_t i = 0; i < found.size(); ++i) add(others.rows[i], found[i].entropy);
   }
 
-  Share value_share(const MicroBatch& part) {
+  Share both_shares(const model::Output& output, const MicroBatch& part) {
+    const Share policy = policy_share(output, part), value = value_share(output, part);
+    return {policy.value + value.value, policy.graph + value.graph};
+  }
+
+  Share value_share(const model::Output& output, const MicroBatch& part) {
     const size_t first = values_.size();
     std::vector<int32_t> rows;
     for (size_t i = first; i < states_.size() && states_[i] - part.first < part.input_ids.numel(); ++i)
       rows.push_back(static_cast<int32_t>(states_[i] - part.first));
-    const model::Output output = value_model_.forward(part, RunPosition{}, {});
     const tensor::Stage stage("loss");
-    const at::Tensor values = scores_at(output, rows, value_model_.compute()).contiguous();
+    const at::Tensor values = value_source_.at(output, rows).contiguous();
     at::Tensor slopes = at::empty({std::ssize(rows)}, at::kFloat);
     double loss = 0;
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -135,7 +143,8 @@ class PpoBatchLoss final : public BatchLoss {
     return {static_cast<float>(loss), (values * slopes).sum()};
   }
 
-  const Causal &causal_, &value_model_;
+  const Causal& causal_;
+  const Values& value_source_;
   const PpoScale scale_;
   const std::vector<float>& counts_;  // by token
   const size_t positions_;            // of the padded micro-batch
@@ -151,7 +160,7 @@ class PpoBatchLoss final : public BatchLoss {
 
 }  // namespace
 
-std::unique_ptr<BatchLoss> ppo_loss(const Causal& policy, const Causal& values,
+std::unique_ptr<BatchLoss> ppo_loss(const Causal& policy, const Values& values,
                                     const config::OnlineArguments& arguments, const MicroBatch& batch,
                                     const PpoScale& scale) {
   return std::make_unique<PpoBatchLoss>(policy, values, arguments, batch, scale);

@@ -1,10 +1,11 @@
 // The loss of PPO on a micro-batch of padded rows: of the policy, and then of the model of values, so that
-// only one of them has activations.
+// only one of them has activations; or of both in one pass, if the values are of the policy's hidden states.
 #pragma once
 #include <memory>
 
 #include "config/online_arguments.h"
 #include "train/batch_loss.h"
+#include "train/values.h"
 
 namespace trl::train {
 
@@ -17,7 +18,7 @@ struct PpoScale {
 };
 
 // policy, values, batch: outlive it.
-std::unique_ptr<BatchLoss> ppo_loss(const Causal& policy, const Causal& values,
+std::unique_ptr<BatchLoss> ppo_loss(const Causal& policy, const Values& values,
                                     const config::OnlineArguments& arguments, const MicroBatch& batch,
                                     const PpoScale& scale);
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/memory/system_memory.h"
+#include "train/rollout/rollout_batches.h"
 #include "train/run_state.h"
 
 namespace trl::train {
@@ -60,13 +61,15 @@ void Records::count(std::span<const MicroBatch> window, const Learned& learned) 
     step_means_.add_known(batch.metrics);
     state_.num_input_tokens_seen += tokens_seen(batch);
   }
-  SharedTokens shared;
+  int64_t tokens = 0;
   for (size_t i = 0; i < learned.losses.size(); ++i) {
-    shared.add(window[i]);
+    tokens += window[i].tokens();
     state_.total_flos += flos_per_token_ * static_cast<double>(window[i].input_numel);
   }
-  shared_.add(shared);
-  now_.shared_since_log += shared.count();
+  shared_.add(learned.shared_tokens, tokens);
+  now_.shared_since_log += learned.shared_tokens;
+  now_.silent_since_log += learned.silent_rows;
+  now_.silent_seconds += learned.silent_seconds;
   if (learned.skipped) {
     ++now_.skipped;
     ++now_.skipped_since_log;
@@ -102,6 +105,7 @@ const telemetry::Record& Records::send_step(const Learned& learned) {
   if (learned.skipped) step_.set_integer("skipped_steps", 1);
   step_means_.write(step_, "");
   if (learned.shared_tokens > 0) step_.set_integer("shared_tokens", learned.shared_tokens);
+  write_silent(step_, learned.silent_rows, learned.silent_seconds, 1);
   step_.set("num_tokens", static_cast<double>(now_.num_tokens));
   step_.set("epoch", state_.epoch);
   step_.set_integer("step", state_.global_step);
@@ -119,6 +123,15 @@ void Records::write_rates(telemetry::Record& record) const {
   record.set_integer("episode", episodes);
   if (const double passed = seconds(); passed > 0)
     record.set_integer("eps", static_cast<int64_t>(static_cast<double>(episodes) / passed));
+}
+
+// Writes the share of rows that went through no backward in these updates, and the seconds that this saved.
+void Records::write_silent(telemetry::Record& record, int64_t rows, double seconds, int64_t updates) const {
+  if (rows == 0) return;
+  const int64_t all = updates * config::micro_batches_per_step(setup_.arguments) *
+                      setup_.arguments.per_device_train_batch_size;
+  record.set("silent_rows", static_cast<double>(rows) / static_cast<double>(all));
+  record.set("silent_rows_saved_runtime", telemetry::round_decimals(seconds, 4));
 }
 
 void Records::log_training() {
@@ -140,8 +153,10 @@ void Records::log_training() {
   now_.last_logged_step = state_.global_step;
   if (has_means()) {
     write_means(record);
+    write_silent(record, now_.silent_since_log, now_.silent_seconds, updates);
     now_.means.clear();
-    now_.shared_since_log = 0;
+    now_.shared_since_log = now_.silent_since_log = 0;
+    now_.silent_seconds = 0;
     now_.tokens_logged = now_.num_tokens;
   }
   measure_speed();
@@ -208,6 +223,7 @@ void Records::log_summary() {
     record.set_integer("peak_resident_bytes", base::peak_resident_bytes());
   }
   if (setup_.log != nullptr) shared_.say(*setup_.log);
+  if (setup_.log != nullptr && setup_.rollouts != nullptr) setup_.rollouts->say(*setup_.log);
   state_.should_training_stop = true;
   summary_ = state_.log_history.size();
   log(std::move(record));

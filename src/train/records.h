@@ -57,6 +57,7 @@ class Records {
   bool has_means() const;
   void add_values(Means& means, const MethodMetrics& metrics) const;
   void write_means(telemetry::Record& record) const;
+  void write_silent(telemetry::Record& record, int64_t rows, double seconds, int64_t updates) const;
   void write_rates(telemetry::Record& record) const;
   int64_t tokens_seen(const MicroBatch& batch) const;
 

@@ -97,7 +97,10 @@ void Saving::checkpoint(const std::string& directory, const base::Json& json, co
   checkpoint::Contents contents;
   contents.run = run_;
   contents.model = setup_.model;
-  contents.files = setup_.files;
+  std::vector<engine::NamedBytes> files(setup_.files.begin(), setup_.files.end());
+  const auto own = stepper_.method().checkpoint_files();
+  for (const auto& [name, bytes] : own) files.push_back({name, bytes});
+  contents.files = files;
   contents.tags = tags();
   contents.max_shard_bytes = arguments().max_shard_bytes;
   contents.trainer_state = telemetry::trainer_state_json(state);

@@ -32,9 +32,9 @@ int32_t padding_of(const model::Model& model) {
   return id.is_number_integer() ? id.get<int32_t>() : -1;
 }
 
-at::Tensor scores_at(const model::Output& output, const std::vector<int32_t>& rows, at::ScalarType compute) {
-  const kernels::Projection head{output.head.weight};
-  return kernels::linear(kernels::pick_rows(output.hidden, rows), head, compute)[0]
+at::Tensor scores_at(const at::Tensor& hidden, tensor::Parameter& head, const std::vector<int32_t>& rows,
+                     at::ScalarType compute) {
+  return kernels::linear(kernels::pick_rows(hidden, rows), kernels::Projection{&head}, compute)[0]
       .to(at::kCPU, at::kFloat)
       .reshape({-1});
 }
@@ -53,7 +53,7 @@ std::vector<float> scores(model::Model& model, std::span<const std::span<const i
         last_rows(own.input_ids.data_ptr<int32_t>(), *own.segments, {}, padding);
     const model::Output output = model.forward(
         {own.input_ids, own.position_ids, own.segments, {}, 0, own.reach}, {.compute = compute});
-    const at::Tensor values = scores_at(output, rows, compute);
+    const at::Tensor values = scores_at(output.hidden, *output.head.weight, rows, compute);
     scores.insert(scores.end(), values.data_ptr<float>(), values.data_ptr<float>() + values.numel());
   }
   base::progress("score", all, all);

@@ -9,18 +9,25 @@ constexpr std::pair<std::string_view, tensor::Part> kNames[tensor::kParts] = {
     {"profile/attention", tensor::Part::attention},
     {"profile/elementwise", tensor::Part::elementwise},
     {"profile/head", tensor::Part::head},
-    {"profile/optimizer", tensor::Part::optimizer}};
+    {"profile/optimizer", tensor::Part::optimizer},
+    {"profile/generate", tensor::Part::generate},
+    {"profile/reward", tensor::Part::reward},
+    {"profile/old", tensor::Part::old},
+    {"profile/reference", tensor::Part::reference}};
 
 }  // namespace
 
-MethodMetrics StepProfile::metrics(std::span<const MicroBatch> window) const {
+MethodMetrics StepProfile::metrics(std::span<const MicroBatch> window, bool generates) const {
   if (!on_) return {};
   MethodMetrics metrics;
-  double other = std::chrono::duration<double>(Clock::now() - begin_).count();
+  double update = std::chrono::duration<double>(Clock::now() - begin_).count(), other = update;
   for (const auto& [name, part] : kNames) {
-    metrics.emplace_back(name, times_.seconds(part));
+    const bool before = part >= tensor::Part::generate;
+    if (!before || generates) metrics.emplace_back(name, times_.seconds(part));
+    if (before) update -= times_.seconds(part);
     other -= times_.seconds(part);
   }
+  if (generates) metrics.emplace_back("profile/update", update);
   metrics.emplace_back("profile/other", other);
   double loss_tokens = 0, tokens = 0, pairs = 0;
   for (const MicroBatch& batch : window) {

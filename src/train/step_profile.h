@@ -12,7 +12,8 @@ namespace trl::train {
 class StepProfile {
  public:
   explicit StepProfile(bool on) : on_(on), timing_(on ? &times_ : nullptr) {}
-  MethodMetrics metrics(std::span<const MicroBatch> window) const;  // empty if it is off
+  // Empty if it is off. generates: the method writes completions.
+  MethodMetrics metrics(std::span<const MicroBatch> window, bool generates) const;
 
  private:
   using Clock = std::chrono::steady_clock;

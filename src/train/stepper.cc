@@ -1,12 +1,15 @@
 #include "train/stepper.h"
 
 #include <ATen/core/grad_mode.h>
+#include <algorithm>
+#include <chrono>
 
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "tensor/memory/rehearsal.h"
 #include "tensor/parts.h"
 #include "train/frozen_layers.h"
+#include "train/joint.h"
 #include "train/micro_batch.h"
 #include "train/offloading.h"
 #include "train/weights_digest.h"
@@ -26,7 +29,7 @@ std::optional<at::ScalarType> gradient_type(const config::TrainingArguments& arg
 const std::vector<tensor::Parameter*>& add_others(std::vector<tensor::Parameter*>& all,
                                                   const Method& method) {
   for (const TrainedModel& other : method.others()) {
-    for (tensor::Parameter* p : other.model->all_parameters()) {
+    for (tensor::Parameter* p : other.parameters) {
       if (!p->name.starts_with(other.name + ".")) p->name = other.name + "." + p->name;
       all.push_back(p);
     }
@@ -46,6 +49,38 @@ void check_positions(const MicroBatch& batch, const model::ModelConfig& model) {
            positions, packed ? "no pack is longer" : "longer rows are cut");
 }
 
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// Measures the time that is saved by rows which go through no backward.
+class SilentTime {
+ public:
+  // Runs a forward.
+  template <typename Forward>
+  model::Output of(const Forward& forward) {
+    const bool silent = !at::GradMode::is_enabled();
+    const Clock::time_point begin = Clock::now();
+    model::Output output = forward();
+    if (silent) silent_ += seconds_since(begin);
+    return output;
+  }
+  // Call after the last backward. pace: seconds of a token of other rows, which are kept for windows without
+  // any.
+  double saved(const Joint& joint, double& pace) const {
+    const int64_t learning = joint.tokens() - joint.silent_tokens();
+    if (learning > 0) pace = (seconds_since(begin_) - silent_) / static_cast<double>(learning);
+    if (joint.silent_rows == 0) return 0;
+    return std::max(0.0, pace * static_cast<double>(joint.silent_tokens() + joint.left_out) - silent_);
+  }
+
+ private:
+  const Clock::time_point begin_ = Clock::now();
+  double silent_ = 0;  // seconds
+};
+
 // Joins the updates of a step: its loss is their mean.
 Learned joined(std::vector<Learned> updates) {
   if (updates.size() == 1) return std::move(updates.front());
@@ -56,6 +91,8 @@ Learned joined(std::vector<Learned> updates) {
     for (const float loss : own.losses) all.losses.push_back(loss / count);
     all.metrics.insert(all.metrics.end(), own.metrics.begin(), own.metrics.end());
     all.shared_tokens += own.shared_tokens;
+    all.silent_rows += own.silent_rows;
+    all.silent_seconds += own.silent_seconds;
     all.norm = own.norm;
     all.skipped = own.skipped;
   }
@@ -95,7 +132,7 @@ Learned Stepper::step(std::span<const MicroBatch> window, const StepPlace& place
     const auto last = std::ranges::find_if(rest, &MicroBatch::ends_update);
     const auto own = rest.first(std::min(rest.size(), static_cast<size_t>(last - rest.begin()) + 1));
     begin(own, place);
-    for (size_t i = 0; i < own.size() && accumulate(); ++i) continue;
+    while (learned_.losses.size() < own.size() && accumulate()) continue;
     updates_.push_back(update());
     if (updates_.back().skipped) break;
     first_ += std::ssize(own);
@@ -135,10 +172,9 @@ void Stepper::begin_collecting() {
 
 bool Stepper::accumulate() {
   if (backward_step_) return accumulate_and_update();
-  const bool last = learned_.losses.size() + 1 == window_.size();
-  return run([&](const at::Tensor& graph, bool last_part) {
-    if (last_part && last) gradients_.begin_last_backward({});
-    if (last_part) gradients_.end_parts();
+  return run([&](const at::Tensor& graph, Order order) {
+    if (order == Order::last_of_window) gradients_.begin_last_backward({});
+    if (order != Order::before_another_part) gradients_.end_parts();
     if (graph.defined() && graph.requires_grad()) graph.backward();
   });
 }
@@ -148,7 +184,7 @@ bool Stepper::accumulate() {
 bool Stepper::accumulate_and_update() {
   std::optional<BackwardStep::Updates> updates;
   double norm = std::nan("");
-  const auto backward = [&](const at::Tensor& graph, bool) {
+  const auto backward = [&](const at::Tensor& graph, Order) {
     norm = backward_step_->run(updates, [&] {
       if (graph.defined() && graph.requires_grad()) graph.backward();
     });
@@ -174,32 +210,59 @@ bool Stepper::accumulate_and_update() {
   return goes_on;
 }
 
-bool Stepper::run(const std::function<void(const at::Tensor& graph, bool last_part)>& backward) {
+bool Stepper::run(const Backward& backward) {
   const at::AutoGradMode with_graph(true);
   const memory::Offload::Pass leaving(offloading_ ? &offloading_->policy() : nullptr);
   const size_t index = learned_.losses.size();
-  const MicroBatch& batch = window_[index];
-  check_positions(batch, setup_.model->config());
+  const auto rest = window_.subspan(index);
+  for (const MicroBatch& batch : rest) check_positions(batch, setup_.model->config());
+  const Joint joint = next_rows(rest);
+  const auto batches = rest.first(joint.batches);
   const int64_t number = first_ + static_cast<int64_t>(index);
   const RunPosition position{place_.step, number * setup_.processes + setup_.rank};
-  const std::vector<MicroBatch> parts = parts_of(batch, arguments().max_tokens_per_pass);
-  const std::unique_ptr<BatchLoss> of_batch = method_->loss(batch, parts, divisors_);
-  if (parts.size() > 1) gradients_.begin_parts();
+  const std::unique_ptr<BatchLoss> own = method_->joins() ? method_->joint_loss(batches, joint, divisors_)
+                                                          : method_->loss(batches[0], joint.parts, divisors_);
+  if (arguments().max_tokens_per_pass && joint.learning() > joint.batches) gradients_.begin_parts();
+  const bool ends_window = joint.batches == rest.size();
+  SilentTime silent;
   float loss = 0;
-  of_batch->each_part(
-      parts, [&](const MicroBatch& part) { return forward(part, position); },
+  own->each_part(
+      joint.parts, [&](const MicroBatch& part) { return silent.of([&] { return forward(part, position); }); },
       [&](const Share& share, bool last) {
         loss += share.value;
-        learned_.skipped = !accepts(loss, "loss", {&batch, 1});
-        if (!learned_.skipped) backward(share.graph, last);
+        learned_.skipped = !accepts(loss, "loss", batches);
+        const Order order = !last         ? Order::before_another_part
+                            : ends_window ? Order::last_of_window
+                                          : Order::last_of_rows;
+        if (!learned_.skipped) backward(share.graph, order);
         return !learned_.skipped;
       });
-  learned_.loss += loss;
-  if (learned_.skipped) return false;
-  learned_.losses.push_back(loss);
-  learned_.metrics.push_back(of_batch->metrics());
-  learned_.shared_tokens += batch.shared_tokens;
+  if (learned_.skipped) {
+    learned_.loss += loss;
+    return false;
+  }
+  take_results(own->results(loss), batches, joint);
+  learned_.silent_rows += joint.silent_rows;
+  learned_.silent_seconds += silent.saved(joint, seconds_of_token_);
   return true;
+}
+
+void Stepper::take_results(std::vector<BatchResult> results, std::span<const MicroBatch> batches,
+                           const Joint& joint) {
+  for (BatchResult& result : results) {
+    learned_.loss += result.loss;
+    learned_.losses.push_back(result.loss);
+    learned_.metrics.push_back(std::move(result.metrics));
+  }
+  for (const MicroBatch& batch : batches) learned_.shared_tokens += batch.tokens();
+  learned_.shared_tokens -= joint.tokens() + joint.left_out;
+}
+
+// Returns the rows of the window that go through the model next.
+Joint Stepper::next_rows(std::span<const MicroBatch> rest) {
+  if (!method_->joins()) return alone(rest[0], arguments().max_tokens_per_pass);
+  return joined(rest, {setup_.model->config().vocab_size, share_, arguments().max_tokens_per_pass,
+                       method_->skips_silent()});
 }
 
 model::Output Stepper::forward(const MicroBatch& batch, const std::optional<RunPosition>& training) {
@@ -260,7 +323,7 @@ std::string Stepper::advice() const {
 std::vector<optim::StateTensor> Stepper::kept(int64_t step) const {
   std::vector<optim::StateTensor> all = method_->state(step);
   for (const TrainedModel& other : method_->others())
-    for (tensor::Parameter* p : other.model->all_parameters()) all.push_back({p->name, *p->write()});
+    for (tensor::Parameter* p : other.parameters) all.push_back({p->name, *p->write()});
   return all;
 }
 

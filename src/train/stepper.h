@@ -23,6 +23,7 @@
 namespace trl::train {
 
 class FrozenLayers;
+struct Joint;
 class Offloading;
 
 // The place of an update in the run.
@@ -39,6 +40,8 @@ struct Learned {
   std::vector<float> losses;           // of the micro-batches that were learned from, in their order
   std::vector<MethodMetrics> metrics;  // theirs
   int64_t shared_tokens = 0;           // of those micro-batches
+  int64_t silent_rows = 0;             // of them, those that went through no backward
+  double silent_seconds = 0;           // that these saved
   double norm = std::nan("");          // of the gradient, before clipping
   bool skipped = false;                // on_nonfinite: nothing was learned from the window
 };
@@ -48,15 +51,16 @@ class Stepper {
   explicit Stepper(const Setup& setup);  // outlives it
   ~Stepper();
 
-  // Makes one update: begin(), accumulate() for each micro-batch, update(). If the window's rows end several
-  // updates, it makes each of them; after an error, a call with the same window goes on with the update that
-  // failed.
+  // Makes one update: begin(), accumulate() until all micro-batches are in, update(). If the window's rows
+  // end several updates, it makes each of them; after an error, a call with the same window goes on with the
+  // update that failed.
   Learned step(std::span<const MicroBatch> window, const StepPlace& place);
   int64_t updates_done() const { return std::ssize(updates_); }  // of a step that failed after some of them
 
   // Begins a window, which outlives the update.
   void begin(std::span<const MicroBatch> window, const StepPlace& place);
-  // Adds the gradient of the next micro-batch. false: the window is skipped, and none follows.
+  // Adds the gradient of the next micro-batch, or of all that follow if they are computed together. false:
+  // the window is skipped, and none follows.
   bool accumulate();
   // Changes the weights, unless the window is skipped, and drops the gradients.
   Learned update();
@@ -76,8 +80,14 @@ class Stepper {
 
  private:
   const config::TrainingArguments& arguments() const { return setup_.arguments; }
-  // Runs the micro-batch. backward: gets the graph of a part's share.
-  bool run(const std::function<void(const at::Tensor& graph, bool last_part)>& backward);
+  // The place of a backward among those of the rows that go through the model together, and of the window.
+  enum class Order : uint8_t { before_another_part, last_of_rows, last_of_window };
+  using Backward = std::function<void(const at::Tensor& graph, Order order)>;
+  // Runs the next rows. backward: gets the graph of a part's share.
+  bool run(const Backward& backward);
+  Joint next_rows(std::span<const MicroBatch> rest);
+  void take_results(std::vector<BatchResult> results, std::span<const MicroBatch> batches,
+                    const Joint& joint);
   void begin_collecting();
   bool accumulate_and_update();
   double clip_scale(double norm) const;
@@ -102,6 +112,7 @@ class Stepper {
   int64_t first_ = 0;  // micro-batches of the step before this window
   Divisors divisors_;
   Learned learned_;
+  double seconds_of_token_ = 0;  // in the last window, of a row that learned
 
   std::vector<Learned> updates_;  // of a step that is not done
 };

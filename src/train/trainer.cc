@@ -44,7 +44,7 @@ Trainer::Trainer(Setup setup)
       stepper_(setup_),
       saving_(setup_, stepper_, state_),
       schedule_(arguments(), steps_.max_steps),
-      batches_(*setup_.train, setup_.model->config().vocab_size, stepper_.share()),
+      batches_(*setup_.train, setup_.model->config().vocab_size, stepper_.share(), stepper_.method().joins()),
       ended_(steps_.max_steps <= 0) {
   if (setup_.rollouts) setup_.rollouts->learn_by(*stepper_.method().rollouts());
 }
@@ -138,7 +138,7 @@ bool Trainer::update() {
   if (state_.global_step > now_.skipped && std::isfinite(now_.grad_norm))
     place.previous_norm = now_.grad_norm;
   Learned learned = stepper_.step(window, place);
-  learned.metrics.push_back(profile.metrics(window));
+  learned.metrics.push_back(profile.metrics(window, arguments().method->generates));
   count(window, learned, place.learning_rate);
   return true;
 }

@@ -105,6 +105,19 @@ void set_values(std::span<const double> values, Advantages& out) {
 
 }  // namespace
 
+std::vector<size_t> groups_without_spread(const Rewards& rewards) {
+  rows_of(rewards);
+  std::vector<double> values = weighted_sums(rewards, rewards.values);
+  std::vector<size_t> groups;
+  size_t number = 0;
+  each_group(values, rewards.group, [&](std::span<double> group) {
+    const double std = scale_of(group).std;
+    if (is_zero(std) || std::isnan(std)) groups.push_back(number);
+    ++number;
+  });
+  return groups;
+}
+
 Advantages grpo_advantages(const Rewards& rewards, RewardScale scale) {
   rows_of(rewards);
   std::vector<double> values = weighted_sums(rewards, rewards.values);

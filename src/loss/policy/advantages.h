@@ -31,6 +31,9 @@ struct Advantages {
   }
 };
 
+// Returns the groups, by number, whose weighted sums of rewards are equal, or cannot be scored.
+std::vector<size_t> groups_without_spread(const Rewards& rewards);
+
 // The divisor, plus 1e-4, of the difference between a reward and the mean of its group.
 enum class RewardScale : uint8_t {
   group,  // the deviation of the group (Shao et al. 2024)

@@ -17,8 +17,8 @@ struct RlooRow {
 
 struct RlooResult {
   double loss = 0;
-  std::vector<double> by_logp;
-  Metrics metrics;  // clip_ratio/*
+  std::vector<double> terms, by_logp;  // by row: of the loss, and its derivative
+  Metrics metrics;                     // clip_ratio/*
 };
 // The mean over rows.
 RlooResult rloo_loss(std::span<const RlooRow> rows, const Clip& clip);

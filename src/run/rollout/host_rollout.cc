@@ -1,6 +1,5 @@
 #include "run/rollout/host_rollout.h"
 
-#include <chrono>
 #include <cmath>
 
 #include "base/error.h"
@@ -109,8 +108,6 @@ void HostRollout::close() {
 }
 
 void HostRollout::wait(const std::string& which, std::optional<double> seconds) {
-  using Clock = std::chrono::steady_clock;
-  const auto began = Clock::now();
   std::unique_lock lock(mutex_);
   while (!finished_) {
     changed_.wait_for(lock, std::chrono::milliseconds(10));
@@ -118,7 +115,7 @@ void HostRollout::wait(const std::string& which, std::optional<double> seconds) 
     lock.unlock();
     base::poll();
     lock.lock();
-    const std::chrono::duration<double> passed = Clock::now() - began;
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - made_;
     if (seconds && passed.count() > *seconds) {
       throw Error(Status::callback,
                   fmt::format("the {} did not answer within reward_timeout: {} seconds", which, *seconds),

@@ -1,5 +1,6 @@
 // The rows of a generation as a host sees them, and its answers: completions that it gives, or rewards.
 #pragma once
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -49,8 +50,8 @@ class HostRollout {
   // Ends it; message: the reason of a failure; empty: none. Throws Error(invalid_argument) the second time.
   void finish(std::string message);
   void close();  // ends it unless finish() has
-  // Waits for finish(), at most that many seconds. Throws Error(callback) for a failure, and for a wait that
-  // was too long; which: the host's function, for messages.
+  // Waits for finish(), at most until that many seconds after it was made. Throws Error(callback) for a
+  // failure, and for a wait that was too long; which: the host's function, for messages.
   void wait(const std::string& which, std::optional<double> seconds);
   // All that was set. Call when it is finished.
   const std::vector<HostRow>& rows() const { return rows_; }
@@ -66,6 +67,7 @@ class HostRollout {
   const int64_t step_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
+  const std::chrono::steady_clock::time_point made_ = std::chrono::steady_clock::now();
   std::vector<HostRow> rows_;
   std::vector<std::pair<std::string, double>> metrics_;
   bool finished_ = false;

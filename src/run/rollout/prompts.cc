@@ -5,12 +5,14 @@
 
 namespace trl::run {
 
-Prompts::Prompts(std::unique_ptr<data::PromptList> list, std::unique_ptr<PromptOrder> order)
-    : list_(std::move(list)), order_(std::move(order)) {}
+Prompts::Prompts(std::unique_ptr<data::PromptList> list, std::unique_ptr<PromptOrder> order,
+                 std::unique_ptr<PromptOrder> others)
+    : list_(std::move(list)), order_(std::move(order)), others_(std::move(others)) {}
 
 void Prompts::settle() {
   if (settled_) return;
   order_->set_rows(list_->size());
+  if (others_) others_->set_rows(list_->size());
   settled_ = true;
 }
 
@@ -56,6 +58,21 @@ bool Prompts::next() {
   for (const std::vector<int32_t>& answer : answers_) rows_.items += std::ssize(answer);
   ++generation_;
   return true;
+}
+
+void Prompts::redraw(std::span<const size_t> rows, size_t group) {
+  for (size_t i = 0; i < rows.size(); i += group) {
+    const int64_t all = others_->generations();
+    others_->start_epoch(redrawn_ / all);
+    data::PromptExample prompt = (*list_)[others_->generation(redrawn_ % all).front()];
+    ++redrawn_;
+    const auto columns = std::make_shared<const base::Json>(base::Json::parse(prompt.row));
+    for (const size_t row : rows.subspan(i, group)) {
+      rows_.row_ids[row] = prompt.source_row;
+      rows_.ids[row] = prompt.prompt_ids;
+      columns_[row] = columns;
+    }
+  }
 }
 
 }  // namespace trl::run

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/json/json.h"
@@ -13,7 +14,9 @@ namespace trl::run {
 
 class Prompts {
  public:
-  Prompts(std::unique_ptr<data::PromptList> list, std::unique_ptr<PromptOrder> order);
+  // others: the order of prompts that are drawn in place of others, a prompt at a time; null: none is.
+  Prompts(std::unique_ptr<data::PromptList> list, std::unique_ptr<PromptOrder> order,
+          std::unique_ptr<PromptOrder> others);
   int64_t count() { return list_->size(); }  // waits until it is known, as the next two
   int64_t generations();
   void settle();
@@ -23,6 +26,10 @@ class Prompts {
   void tell() { list_->rows().tell(); }  // at the end of the run
   void start(int64_t epoch, int64_t generation);
   bool next();  // reads the next generation; false: the epoch is over
+  // Gives rows of it, which are whole groups of that size, the next other prompts.
+  void redraw(std::span<const size_t> rows, size_t group);
+  int64_t redrawn() const { return redrawn_; }  // prompts, since the run began
+  void set_redrawn(int64_t prompts) { redrawn_ = prompts; }
 
   const engine::PromptRows& rows() const { return rows_; }
   // The completions that the rows have themselves; empty ones: they have none.
@@ -32,9 +39,9 @@ class Prompts {
 
  private:
   const std::unique_ptr<data::PromptList> list_;
-  const std::unique_ptr<PromptOrder> order_;
+  const std::unique_ptr<PromptOrder> order_, others_;
   bool settled_ = false;
-  int64_t generation_ = 0;
+  int64_t generation_ = 0, redrawn_ = 0;
   engine::PromptRows rows_;
   std::vector<std::vector<int32_t>> answers_;
   std::vector<std::shared_ptr<const base::Json>> columns_;

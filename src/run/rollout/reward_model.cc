@@ -14,7 +14,7 @@ namespace trl::run {
 
 namespace {
 
-constexpr const char* kKey = "reward_model_name_or_path";
+constexpr const char* kModelKey = "reward_model_name_or_path";
 
 class RewardModel final : public reward::Reward {
  public:
@@ -27,12 +27,13 @@ class RewardModel final : public reward::Reward {
                        : options.arguments.per_device_train_batch_size),
         variables_(base::Json::parse(options.arguments.online.chat_template_kwargs)) {
     if (!std::filesystem::exists(path))
-      fail_key(kKey, "{}: {} does not exist: give a model directory", kKey, path);
+      fail_key(kModelKey, "{}: {} does not exist: give a model directory", kModelKey, path);
     const io::ModelSource source(path);
     config::Config plain;
     if (!is_reward(source, plain))
-      fail_key(kKey, "{}: {} is a language model: give a classifier with one label, such as trl reward makes",
-               kKey, path);
+      fail_key(kModelKey,
+               "{}: {} is a language model: give a classifier with one label, such as trl reward makes",
+               kModelKey, path);
     plain.set("dtype", options.config.get("dtype"));
     tokenizer_ = open_tokenizer(source, plain, environment.log());
     model_ = open_model(environment, source, plain, {.reward = true, .mapped = true, .bf16 = bf16_});
@@ -86,8 +87,8 @@ std::unique_ptr<reward::Reward> open_reward_model(Environment& environment,
   try {
     return std::make_unique<RewardModel>(environment, path, options);
   } catch (const Error& error) {
-    if (error.key() == kKey || error.status() == Status::cancelled) throw;
-    throw Error(error.status(), fmt::format("{}: {}", kKey, error.message()), kKey);
+    if (error.key() == kModelKey || error.status() == Status::cancelled) throw;
+    throw Error(error.status(), fmt::format("{}: {}", kModelKey, error.message()), kModelKey);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "reward/command_entry.h"
 #include "reward/named_reward.h"
+#include "run/rollout/judge.h"
 #include "run/rollout/reward_model.h"
 
 namespace trl::run {
@@ -126,7 +127,18 @@ RewardFunctions::RewardFunctions(Environment& environment, const config::RunOpti
 
 RewardFunctions::~RewardFunctions() = default;
 
+void RewardFunctions::begin(const Answers& answers, std::span<const size_t> rows,
+                            std::span<const ReplayedRow> replayed) {
+  for (const auto& function : functions_)
+    if (!has_reward(replayed, std::string(function->name()))) function->begin(answers.batch(), rows);
+}
+
+void RewardFunctions::forget() {
+  for (const auto& function : functions_) function->forget();
+}
+
 void RewardFunctions::add(std::unique_ptr<reward::Reward> function) {
+  if (function->name() == arguments_.judge) function = judge_of_pairs(std::move(function));
   const auto known = std::ranges::find(functions_, function->name(), &reward::Reward::name);
   if (known == functions_.end()) return functions_.push_back(std::move(function));
   if (awaited(**known) == nullptr || awaited(*function) != nullptr)
@@ -144,6 +156,14 @@ std::vector<std::string> RewardFunctions::names() const {
 }
 
 void RewardFunctions::check() const {
+  if (const std::vector<std::string> all = names(); !arguments_.judge.empty()) {
+    if (std::ranges::find(all, arguments_.judge) == all.end())
+      fail_key("judge", "judge: '{}': no reward has this name, known are: {}", arguments_.judge,
+               fmt::join(all, ", "));
+    if (all.size() > 1)
+      fail_key("judge", "judge: '{}' judges pairs instead of rewards: leave out the others of {}",
+               arguments_.judge, fmt::join(all, ", "));
+  }
   config::check_rewards(arguments_, std::ssize(names()) - static_cast<int64_t>(given_));
   for (const auto& function : functions_) {
     const AwaitedReward* const missing = awaited(*function);

@@ -59,6 +59,9 @@ class RewardFunctions {
   // Throws Error(invalid_config) if a function of reward_funcs cannot read the row of this prompt.
   void check_columns(const data::PromptExample& prompt) const;
   bool empty() const { return functions_.empty() && replayed_.empty(); }
+  // Asks the host for rewards of these rows of a generation; see reward::Reward::begin. answers: theirs.
+  void begin(const Answers& answers, std::span<const size_t> rows, std::span<const ReplayedRow> replayed);
+  void forget();  // all that was begun
   // replayed: a row of the file for each completion, or empty.
   engine::Rewards score(const Answers& answers, std::span<const ReplayedRow> replayed);
   const reward::Columns& extras() const { return extras_; }  // of the last score()

@@ -1,6 +1,7 @@
 #include "run/rollout/rollout_rows.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 #include "engine/error_capture.h"
@@ -38,6 +39,9 @@ int32_t RolloutRows::next(int64_t step, const engine::PromptRows** prompts,
   return engine::answer(error, [&] {
     step_ = step;
     if (!prompts_->next()) return Status::end;
+    redrawn_.clear();
+    extras_.clear();
+    parts_.rewards->forget();
     if (parts_.choice) by_ = mode_ == "train" ? parts_.choice->next() : AnswersOf::rows;
     rows_ = prompts_->rows();
     rows_.for_teacher = by_ == AnswersOf::teacher;
@@ -52,6 +56,9 @@ int32_t RolloutRows::complete(std::vector<engine::Completion>* completions,
                               engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
     written_.clear();
+    finished_ = 0;
+    texts_.clear();
+    if (!parts_.stops[mode_].empty()) texts_.assign(written_prompts().ids.size(), new_text());
     if (by_ == AnswersOf::rows) {
       replayed_.clear();
       completions->clear();
@@ -91,17 +98,61 @@ int32_t RolloutRows::go_on(std::span<const engine::Completion> completions,
                            std::vector<engine::Continuation>* more, engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
     *more = parts_.tools->go_on(completions);
+    for (const engine::Continuation& one : *more)
+      if (!texts_.empty()) texts_[one.row] = new_text();
     return Status::ok;
   });
+}
+
+text::CompletionText RolloutRows::new_text() { return {parts_.tokenizer->get(), parts_.stops[mode_]}; }
+
+bool RolloutRows::stops(size_t row, int32_t id) noexcept { return !texts_.empty() && texts_[row].add(id); }
+
+int32_t RolloutRows::finished(std::span<const engine::Completion> completions, std::span<const size_t> rows,
+                              engine::ErrorSink& error) noexcept {
+  return engine::answer(error, [&] {
+    finished_ += rows.size();
+    if (parts_.pad || by_ == AnswersOf::rows) return Status::ok;  // rewards see padding, too, or nothing
+    if (parts_.reward_by_group && !parts_.tools && replayed_.empty()) {
+      begin_rewards(completions, rows);
+    } else if (finished_ == completions.size()) {
+      std::vector<size_t> all(completions.size());
+      std::iota(all.begin(), all.end(), size_t{0});
+      begin_rewards(completions, all);
+    }
+    return Status::ok;
+  });
+}
+
+void RolloutRows::begin_rewards(std::span<const engine::Completion> completions,
+                                std::span<const size_t> rows) {
+  const std::span<const base::Json> talks =
+      parts_.tools ? parts_.tools->conversations() : std::span<const base::Json>();
+  engine::PromptRows prompts;
+  RowColumns columns;
+  std::vector<engine::Completion> own;
+  std::vector<base::Json> conversations;
+  for (const size_t row : rows) {
+    prompts.row_ids.push_back(written_prompts().row_ids[row]);
+    prompts.ids.push_back(written_prompts().ids[row]);
+    columns.push_back(written_columns()[row]);
+    own.push_back(completions[row]);
+    if (!talks.empty()) conversations.push_back(talks[row]);
+  }
+  const Answers answers(reward::Moment{mode_, step_}, prompts, columns, own, *parts_.tokenizer,
+                        conversations);
+  parts_.rewards->begin(answers, rows, replayed_);
 }
 
 int32_t RolloutRows::reward(std::span<const engine::Completion> completions, engine::Rewards* rewards,
                             engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
     if (parts_.pad) completions = padded_ = padded(completions, *parts_.pad);
-    answers_.emplace(reward::Moment{mode_, step_}, rows_, columns_, completions, *parts_.tokenizer,
+    answers_.emplace(reward::Moment{mode_, step_}, written_prompts(), written_columns(), completions,
+                     *parts_.tokenizer,
                      parts_.tools ? parts_.tools->conversations() : std::span<const base::Json>());
     *rewards = parts_.rewards->score(*answers_, replayed_);
+    keep_extras();
     if (mode_ == "eval") parts_.passes->add(*rewards, prompts_->generations(), prompts_->count());
     if (parts_.tools) {
       const auto of_tools = parts_.tools->metrics();
@@ -112,13 +163,48 @@ int32_t RolloutRows::reward(std::span<const engine::Completion> completions, eng
   });
 }
 
+void RolloutRows::keep_extras() {
+  if (redrawn_.empty()) {
+    extras_ = parts_.rewards->extras();
+    return;
+  }
+  for (auto& [name, column] : extras_)
+    for (const size_t row : redrawn_) column[row] = nullptr;
+  for (const auto& [name, values] : parts_.rewards->extras()) {
+    extras_[name].resize(rows_.ids.size());
+    for (size_t i = 0; i < values.size(); ++i) extras_[name][redrawn_[i]] = values[i];
+  }
+}
+
+int32_t RolloutRows::redraw(std::span<const size_t> rows, const engine::PromptRows** prompts,
+                            engine::ErrorSink& error) noexcept {
+  return engine::answer(error, [&] {
+    if (parts_.host)
+      fail_key("resample_zero_std",
+               "resample_zero_std: true is refused, because a function of the host writes the completions");
+    prompts_->redraw(rows, parts_.group);
+    redrawn_.assign(rows.begin(), rows.end());
+    redrawn_prompts_ = {};
+    redrawn_columns_.clear();
+    for (const size_t row : rows) {
+      redrawn_prompts_.row_ids.push_back(rows_.row_ids[row] = prompts_->rows().row_ids[row]);
+      redrawn_prompts_.ids.push_back(rows_.ids[row] = prompts_->rows().ids[row]);
+      redrawn_columns_.push_back(columns_[row] = prompts_->columns()[row]);
+    }
+    *prompts = &rows_;
+    return Status::ok;
+  });
+}
+
 int32_t RolloutRows::scored(std::span<const engine::Completion> completions, const engine::Rewards& rewards,
                             std::span<const float> advantages, engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
     if (by_ == AnswersOf::rows) return Status::ok;
     if (parts_.record) parts_.record->add(mode_, parts_.made[mode_], rows_, completions, rewards);
     ++parts_.made[mode_];
-    reward::Columns extras = parts_.rewards->extras();
+    if (!redrawn_.empty())
+      answers_.emplace(reward::Moment{mode_, step_}, rows_, columns_, completions, *parts_.tokenizer);
+    reward::Columns extras = extras_;
     written_.add_extras(completions.size(), extras);
     parts_.log->add(mode_, *answers_, rewards, extras, advantages);
     answers_.reset();
@@ -130,6 +216,7 @@ int32_t RolloutRows::state(std::string_view* bytes, engine::ErrorSink& error) no
   return engine::answer(error, [&] {
     base::Json json = {{"generations", parts_.made}};
     if (parts_.choice) json["choices"] = parts_.choice->made();
+    if (prompts_->redrawn() > 0) json["redrawn"] = prompts_->redrawn();
     if (parts_.replay) json["replay"] = parts_.replay->place();
     if (parts_.record) json["record"] = parts_.record->bytes();
     *bytes = state_ = json.dump();
@@ -143,6 +230,7 @@ int32_t RolloutRows::load_state(std::string_view bytes, engine::ErrorSink& error
     try {
       json.at("generations").get_to(parts_.made);
       if (parts_.choice) parts_.choice->go_to(json.at("choices"));
+      prompts_->set_redrawn(json.value("redrawn", int64_t{0}));
       if (parts_.replay && json.contains("replay")) parts_.replay->go_to(json.at("replay"));
       if (parts_.record && json.contains("record")) parts_.record->go_to(json.at("record"));
     } catch (const base::Json::exception& why) {

@@ -17,6 +17,7 @@
 #include "run/rollout/record.h"
 #include "run/rollout/rewards.h"
 #include "run/rollout/tool_turns.h"
+#include "text/tokenizer/completion_text.h"
 
 namespace trl::run {
 
@@ -30,11 +31,14 @@ struct RolloutParts {
   std::shared_ptr<Tokenizer> tokenizer;
   // The token that rewards see after completions up to the longest of a generation; none: they see none.
   std::optional<int32_t> pad = {};
-  std::optional<AnswerChoice> choice = {};   // GKD
-  std::unique_ptr<ToolTurns> tools = {};     // or null
-  std::map<std::string, int64_t> made = {};  // generations so far, by mode
-  int64_t vocabulary = 0;                    // ids of the model
-  int64_t positions = 0;                     // that the model has learned; 0: rows may have any length
+  std::optional<AnswerChoice> choice = {};  // GKD
+  std::unique_ptr<ToolTurns> tools = {};    // or null
+  bool reward_by_group = false;
+  size_t group = 1;                                            // completions of a prompt in training
+  std::map<std::string, std::vector<std::string>> stops = {};  // texts that end a completion, by mode
+  std::map<std::string, int64_t> made = {};                    // generations so far, by mode
+  int64_t vocabulary = 0;                                      // ids of the model
+  int64_t positions = 0;  // that the model has learned; 0: rows may have any length
   // Has the host write the completions; empty: it does not. Throws Error(callback).
   HostWriter::Function host = {};
 };
@@ -53,7 +57,12 @@ class RolloutRows final : public engine::RolloutSource {
   int32_t complete(std::vector<engine::Completion>* completions, engine::ErrorSink& error) noexcept override;
   int32_t go_on(std::span<const engine::Completion> completions, std::vector<engine::Continuation>* more,
                 engine::ErrorSink& error) noexcept override;
+  bool stops(size_t row, int32_t id) noexcept override;
+  int32_t finished(std::span<const engine::Completion> completions, std::span<const size_t> rows,
+                   engine::ErrorSink& error) noexcept override;
   int32_t reward(std::span<const engine::Completion> completions, engine::Rewards* rewards,
+                 engine::ErrorSink& error) noexcept override;
+  int32_t redraw(std::span<const size_t> rows, const engine::PromptRows** prompts,
                  engine::ErrorSink& error) noexcept override;
   int32_t scored(std::span<const engine::Completion> completions, const engine::Rewards& rewards,
                  std::span<const float> advantages, engine::ErrorSink& error) noexcept override;
@@ -66,10 +75,23 @@ class RolloutRows final : public engine::RolloutSource {
   const std::string mode_;
   const std::shared_ptr<Prompts> prompts_;
   RolloutParts& parts_;
-  int64_t step_ = 0;         // updates done
-  engine::PromptRows rows_;  // of this generation
-  RowColumns columns_;       // of its rows
-  HostWriter written_;       // what the host has written of it
+  void begin_rewards(std::span<const engine::Completion> completions, std::span<const size_t> rows);
+  void keep_extras();
+  // The rows that are written now: those that were drawn anew, or all.
+  const engine::PromptRows& written_prompts() const { return redrawn_.empty() ? rows_ : redrawn_prompts_; }
+  const RowColumns& written_columns() const { return redrawn_.empty() ? columns_ : redrawn_columns_; }
+  text::CompletionText new_text();
+
+  int64_t step_ = 0;             // updates done
+  engine::PromptRows rows_;      // of this generation
+  RowColumns columns_;           // of its rows
+  std::vector<size_t> redrawn_;  // rows that are drawn anew; empty: none is
+  engine::PromptRows redrawn_prompts_;
+  RowColumns redrawn_columns_;
+  std::vector<text::CompletionText> texts_;  // of the completions that may end with a text
+  size_t finished_ = 0;                      // rows, of those that are written now
+  reward::Columns extras_;                   // of all rows
+  HostWriter written_;                       // what the host has written of this generation
   std::vector<ReplayedRow> replayed_;
   AnswersOf by_ = AnswersOf::model;
   std::vector<engine::Completion> padded_;  // that rewards see

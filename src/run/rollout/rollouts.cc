@@ -20,6 +20,8 @@ RolloutParts parts_of(Environment& environment, const config::RunOptions& option
   if (options.arguments.method->answers_of_rows)
     parts.choice.emplace(online, static_cast<uint64_t>(options.arguments.seed));
   parts.tokenizer = std::move(tokenizer);
+  parts.reward_by_group = online.reward_by_group;
+  parts.group = static_cast<size_t>(online.num_generations);
   if (prepared.tools) parts.tools = std::make_unique<ToolTurns>(online, *prepared.tools);
   if (!online.replay_rollouts.empty()) parts.replay = std::make_unique<Replay>(online.replay_rollouts);
   if (!online.record_rollouts.empty()) parts.record = std::make_unique<Record>(online.record_rollouts);
@@ -82,10 +84,7 @@ const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Mode
                                         : end_tokens(model, parts_.tokenizer->get());
   const auto sampling = [&](config::Completions which) {
     RequestOptions request = trainer_request(options_.config, *parts_.tokenizer, which);
-    if (!request.stops.empty())
-      fail_key("generation_kwargs",
-               "generation_kwargs: stop: texts that end a completion are refused, because a trainer writes "
-               "tokens: give stop_token_ids");
+    parts_.stops[which == config::Completions::of_training ? "train" : "eval"] = request.stops;
     engine::Sampling& own = request.sampling;
     own.max_new_tokens = online.max_completion_length;
     own.log_probabilities = online.corrects_sampling || !online.record_rollouts.empty();

@@ -110,6 +110,14 @@ std::unique_ptr<PromptOrder> repeated_order(const config::Config& config,
                           evaluation ? training.per_device_eval_batch_size : online.generation_batch_size);
 }
 
+// The order of prompts that are drawn in place of others.
+std::unique_ptr<PromptOrder> other_prompts(const config::TrainingArguments& training) {
+  data::RepeatOptions order;
+  order.num_generations = 1;
+  order.seed = static_cast<uint64_t>(training.seed) + 1;
+  return repeated_prompts(order, 1);
+}
+
 // The prompts of a run, or of its evaluation.
 std::shared_ptr<Prompts> prompts(const config::Config& config, const config::TrainingArguments& training,
                                  const Rows& dataset, data::PrepareContext& context, bool evaluation) {
@@ -131,7 +139,9 @@ std::shared_ptr<Prompts> prompts(const config::Config& config, const config::Tra
                                      training.online.num_generations);
   const bool whole = training.method->rows == config::RowForm::conversations;
   const auto list = whole ? data::prepare_conversations : data::prepare_prompts;
-  return std::make_shared<Prompts>(list(dataset.table(spool_of(context)), context), std::move(order));
+  return std::make_shared<Prompts>(
+      list(dataset.table(spool_of(context)), context), std::move(order),
+      training.online.resample_zero_std && !evaluation ? other_prompts(training) : nullptr);
 }
 
 std::unique_ptr<Batches> batches_of(const std::shared_ptr<Prompts>& prompts,

@@ -8,8 +8,8 @@
 #include "loss/policy/advantages.h"
 #include "loss/policy/entropy_control.h"
 #include "loss/policy/importance.h"
-#include "train/online.h"
 #include "train/policy_loss.h"
+#include "train/policy_method.h"
 
 namespace trl::train {
 
@@ -111,6 +111,7 @@ class KeptControl {
   }
   void end_step() { keep(ended()); }
   double next() const { return ended().state()["entropy_coef"]; }  // the coefficient after this step
+  std::string json() const { return control().state().dump(); }
   const at::Tensor& state() const { return state_; }  // the coefficient, and the last entropy; NaN: none
 
  private:
@@ -139,10 +140,10 @@ class KeptControl {
   double sum_ = 0, tokens_ = 0;  // of the window
 };
 
-class Grpo final : public Online {
+class Grpo final : public PolicyMethod {
  public:
   explicit Grpo(const MethodContext& context)
-      : Online(context, context.arguments.online.beta != 0), options_(policy_options(arguments())) {
+      : PolicyMethod(context, context.arguments.online.beta != 0), options_(policy_options(arguments())) {
     if (arguments().use_adaptive_entropy) control_.emplace(arguments());
   }
 
@@ -166,17 +167,6 @@ class Grpo final : public Online {
          rollout);
   }
 
-  std::unique_ptr<BatchLoss> loss(const MicroBatch& batch, std::span<const MicroBatch>,
-                                  const Divisors& divisors) override {
-    loss::PolicyOptions options = options_;
-    EntropyOf entropy;
-    if (control_) options.entropy_coef = control_->applied();
-    if (control_ && divisors.training)
-      entropy = [this](double sum, double tokens) { control_->add(sum, tokens); };
-    return policy_loss(causal(), options, batch, divisors,
-                       static_cast<double>(arguments().steps_per_generation), entropy);
-  }
-
   void begin_window() override {
     if (control_) control_->begin_window();
   }
@@ -194,8 +184,24 @@ class Grpo final : public Online {
     if (control_) all.push_back({"entropy_control", control_->state()});
     return all;
   }
+  std::vector<std::pair<std::string, std::string>> checkpoint_files() const override {
+    if (!control_) return {};
+    return {{"entropy_ctrl_state.json", control_->json()}};
+  }
 
  private:
+  std::unique_ptr<OwnLoss> own_loss(const MicroBatch& batch, const Divisors& divisors) override {
+    loss::PolicyOptions options = options_;
+    EntropyOf entropy;
+    if (control_) options.entropy_coef = control_->applied();
+    if (control_ && divisors.training)
+      entropy = [this](double sum, double tokens) { control_->add(sum, tokens); };
+    return policy_loss(options, batch, divisors, static_cast<double>(arguments().steps_per_generation),
+                       entropy);
+  }
+  bool silent_without_advantage() const override {
+    return options_.beta == 0 && options_.entropy_coef.value_or(0) == 0 && !control_;
+  }
   void add_importance(Rollout& rollout) const {
     const TokenRows &old = rollout.token_columns.at("old"), &sampling = rollout.token_columns.at("sampling");
     std::vector<int32_t> rows;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "train/online.h"
 #include "train/scores.h"
@@ -24,10 +25,12 @@ class OnlineDpoLoss final : public SequenceLoss {
         reference_(batch.targets.columns.at("reference")),
         is_padding_(batch.targets.columns.at(std::string(data::kPadding))),
         completions_(static_cast<size_t>(batch.sequence_count())) {
-    const std::vector<float>&rewards = batch.columns.at("rewards"), &ended = batch.columns.at("ended");
+    const std::vector<float>&rewards = batch.columns.at("rewards"), &ended = batch.columns.at("ended"),
+          &scored = batch.columns.at("scored");
     for (size_t row = 0; row < completions_.size(); ++row) {
       completions_[row].reward = static_cast<double>(rewards[row]);
       completions_[row].ended = ended[row] != 0;
+      completions_[row].scored = scored[row] != 0;
     }
   }
 
@@ -70,6 +73,12 @@ float sum_of_rewards(const engine::Rewards& rewards, size_t row) {
   return sum;
 }
 
+bool is_scored(const engine::Rewards& rewards, size_t row) {
+  const size_t functions = rewards.names.size();
+  return !std::ranges::all_of(std::span(rewards.values).subspan(row * functions, functions),
+                              [](double value) { return std::isnan(value); });
+}
+
 class OnlineDpo final : public Online {
  public:
   explicit OnlineDpo(const MethodContext& context)
@@ -97,6 +106,7 @@ class OnlineDpo final : public Online {
   void after_rewards(Rollout& rollout) override {
     for (size_t row = 0; row < rollout.completions.size(); ++row) {
       rollout.columns["rewards"].push_back(sum_of_rewards(rollout.rewards, row));
+      rollout.columns["scored"].push_back(is_scored(rollout.rewards, row) ? 1 : 0);
       rollout.columns["ended"].push_back(rollout.ended[row]);
       rollout.columns["epoch"].push_back(static_cast<float>(rollout.epoch));
     }

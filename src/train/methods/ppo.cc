@@ -12,7 +12,7 @@
 #include "train/online.h"
 #include "train/ppo_loss.h"
 #include "train/rollout/padded_rows.h"
-#include "train/scores.h"
+#include "train/values.h"
 
 namespace trl::train {
 
@@ -26,44 +26,10 @@ std::vector<double> first_of(const std::vector<float>& row, size_t count) {
   return {row.begin(), row.begin() + static_cast<std::ptrdiff_t>(count)};
 }
 
-// Opens the model of values in the policy's dtype and on its device.
-std::unique_ptr<model::Model> open_value_model(const MethodContext& context) {
-  constexpr const char* kKey = "value_model_name_or_path";
-  const std::string& path = context.arguments.online.value_model;
-  const char* const type = context.model.dtype() == at::kBFloat16 ? "bfloat16" : "float32";
-  std::unique_ptr<model::Model> model;
-  try {
-    model = model::Model::open(path.empty() ? context.source : io::ModelSource(path), type, context.log,
-                               context.model.device(), model::Head::reward, {},
-                               static_cast<uint64_t>(context.arguments.seed));
-  } catch (const Error& error) {
-    if (error.status() == Status::cancelled) throw;
-    throw Error(error.status(), fmt::format("{}: {}", kKey, error.message()), kKey);
-  }
-  const int64_t own = model->config().vocab_size, policy = context.model.config().vocab_size;
-  if (path.empty() && own < policy) model->resize_embeddings(policy);
-  if (!path.empty() && own < policy)
-    fail_key(
-        kKey,
-        "{}: {} has a vocabulary of {} tokens, and the model that is trained one of {}: give a model with "
-        "the same vocabulary",
-        kKey, path, own, policy);
-  if (model->config().labels != 1)
-    fail_key(kKey, "{}: {} has {} labels: give a classifier with one, such as trl reward makes", kKey, path,
-             model->config().labels);
-  return model;
-}
-
 std::optional<int32_t> stop_of(const MethodContext& context) {
   if (context.arguments.online.stops_at_eos) return context.tokens.eos;
   if (!context.arguments.online.stop_token_id) return std::nullopt;
   return static_cast<int32_t>(*context.arguments.online.stop_token_id);
-}
-
-// The embeddings of values get no noise.
-config::TrainingArguments without_noise(config::TrainingArguments arguments) {
-  arguments.neftune_noise_alpha = 0;
-  return arguments;
 }
 
 class Ppo final : public Online {
@@ -73,10 +39,9 @@ class Ppo final : public Online {
         end_(context.tokens.eos),
         padded_(context.tokens.pad >= 0 ? context.tokens.pad : context.tokens.eos, stop_of(context),
                 takes_trees(context.arguments, context.model, context.attention)),
-        value_model_(open_value_model(context)),
-        values_(without_noise(context.arguments), *value_model_, context.attention) {}
+        values_(context, causal()) {}
 
-  std::vector<TrainedModel> others() const override { return {{"value_model", value_model_.get()}}; }
+  std::vector<TrainedModel> others() const override { return values_.trained(); }
   Divisors divisors(std::span<const MicroBatch>, bool training) const override {
     return {.batches = static_cast<double>(all_arguments().gradient_accumulation_steps),
             .training = training};
@@ -128,8 +93,7 @@ class Ppo final : public Online {
 
   const int32_t end_;
   const PaddedRows padded_;
-  const std::unique_ptr<model::Model> value_model_;
-  const Causal values_;
+  const Values values_;
 };
 
 // Returns the values of the states of each row, 0 after them.
@@ -143,8 +107,7 @@ TokenRows Ppo::value_rows(const Rollout& rollout) const {
     for (int32_t row = 0; row < part.input_ids.numel(); ++row)
       if (!std::isnan(marks[static_cast<size_t>(part.first + row)])) rows.push_back(row);
     const at::NoGradGuard no_graph;
-    const at::Tensor own =
-        scores_at(values_.forward(part, std::nullopt, {}), rows, values_.compute()).contiguous();
+    const at::Tensor own = values_.at(values_.forward(part, std::nullopt), rows).contiguous();
     all.insert(all.end(), own.data_ptr<float>(), own.data_ptr<float>() + own.numel());
   });
   TokenRows out;

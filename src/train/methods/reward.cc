@@ -70,7 +70,7 @@ class RewardBatchLoss final : public WeighedLoss {
                        const std::vector<size_t>& sequences) const {
     std::vector<int32_t> rows;
     for (const size_t s : sequences) rows.push_back(rows_[s] - static_cast<int32_t>(part.first));
-    return scores_at(output, rows, causal_.compute());
+    return scores_at(output.hidden, *output.head.weight, rows, causal_.compute());
   }
 
   std::vector<loss::RewardPair> pairs() const {

@@ -3,59 +3,65 @@
 #include <algorithm>
 
 #include "loss/policy/rloo.h"
-#include "train/online.h"
+#include "train/policy_method.h"
 
 namespace trl::train {
 
 namespace {
 
-class RlooBatchLoss final : public SequenceLoss {
+class RlooLoss final : public OwnLoss {
  public:
-  RlooBatchLoss(const Causal& causal, const loss::Clip& clip, const MicroBatch& batch,
-                const Divisors& divisors)
-      : SequenceLoss(causal, divisors),
-        clip_(clip),
-        old_(batch.targets.columns.at("old")),
-        rows_(static_cast<size_t>(batch.sequence_count())) {
+  // batches: that the mean of their losses is over.
+  RlooLoss(const loss::Clip& clip, const MicroBatch& batch, double batches)
+      : clip_(clip),
+        batches_(batches),
+        rows_(static_cast<size_t>(batch.sequence_count())),
+        targets_(rows_.size(), 0) {
     const std::vector<float>& advantages = batch.columns.at("advantages");
     for (size_t row = 0; row < rows_.size(); ++row)
       rows_[row].advantage = static_cast<double>(advantages[row]);
+    const std::vector<float>& old = batch.targets.columns.at("old");
+    for (size_t i = 0; i < old.size(); ++i) {
+      rows_of_targets_.push_back(static_cast<size_t>(batch.targets.sequences[i]));
+      rows_[rows_of_targets_.back()].old_logp += static_cast<double>(old[i]);
+      ++targets_[rows_of_targets_.back()];
+    }
+    std::ranges::sort(rows_of_targets_);
   }
 
-  MethodMetrics metrics() const override {
-    MethodMetrics all = {{"entropy", entropy_ / static_cast<double>(tokens_)}};  // NaN: there is no token
+  Reach reach() const override { return Reach::sequence; }
+  void take(size_t target, const kernels::TokenValues& values) override {
+    // rounds to float32, as TRL and the other log-probabilities do
+    rows_[rows_of_targets_[target]].logp += static_cast<double>(static_cast<float>(values.log_prob));
+    entropy_ += values.entropy;
+  }
+  void measure() override { result_ = loss::rloo_loss(rows_, clip_); }
+  kernels::TokenTerm term(size_t target, double, double) const override {
+    const size_t row = rows_of_targets_[target];
+    return {result_.terms[row] / batches_ / static_cast<double>(targets_[row]),
+            result_.by_logp[row] / batches_};
+  }
+  double value() override { return result_.loss / batches_; }
+  MethodMetrics metrics() override {
+    // NaN: there is no token
+    MethodMetrics all = {{"entropy", entropy_ / static_cast<double>(rows_of_targets_.size())}};
     all.insert(all.end(), result_.metrics.begin(), result_.metrics.end());
-    if (router_loss()) all.emplace_back("aux_loss", *router_loss());
     return all;
   }
 
  private:
-  void add(size_t target, int32_t sequence, const kernels::TokenValues& values) override {
-    loss::RlooRow& row = rows_[static_cast<size_t>(sequence)];
-    row.logp += values.log_prob;
-    row.old_logp += static_cast<double>(old_[target]);
-    entropy_ += values.entropy;
-    ++tokens_;
-  }
-  double value() override {
-    result_ = loss::rloo_loss(rows_, clip_);
-    return result_.loss;
-  }
-  double slope(size_t, int32_t sequence) const override {
-    return result_.by_logp[static_cast<size_t>(sequence)];
-  }
-
   const loss::Clip clip_;
-  const std::vector<float>& old_;  // by target
+  const double batches_;
   std::vector<loss::RlooRow> rows_;
+  std::vector<int64_t> targets_;         // by row
+  std::vector<size_t> rows_of_targets_;  // in order of rows
   loss::RlooResult result_;
   double entropy_ = 0;
-  int64_t tokens_ = 0;
 };
 
-class Rloo final : public Online {
+class Rloo final : public PolicyMethod {
  public:
-  explicit Rloo(const MethodContext& context) : Online(context, context.arguments.online.beta != 0) {}
+  explicit Rloo(const MethodContext& context) : PolicyMethod(context, context.arguments.online.beta != 0) {}
 
   void before_rewards(Rollout& rollout) override {
     add_length_metrics(rollout);
@@ -73,13 +79,11 @@ class Rloo final : public Online {
     if (!sums.empty()) rollout.metrics.emplace_back("kl", gap.mean());
   }
 
-  std::unique_ptr<BatchLoss> loss(const MicroBatch& batch, std::span<const MicroBatch>,
-                                  const Divisors& divisors) override {
-    const loss::Clip clip{arguments().epsilon, arguments().epsilon_high};
-    return std::make_unique<RlooBatchLoss>(causal(), clip, batch, divisors);
-  }
-
  private:
+  std::unique_ptr<OwnLoss> own_loss(const MicroBatch& batch, const Divisors& divisors) override {
+    const loss::Clip clip{arguments().epsilon, arguments().epsilon_high};
+    return std::make_unique<RlooLoss>(clip, batch, divisors.batches);
+  }
   // Returns the sum of log-probabilities less those of the reference, of each row.
   static std::vector<double> gaps(const Rollout& rollout) {
     const TokenRows &old = rollout.token_columns.at("old"),

@@ -3,7 +3,11 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
+#include <numeric>
+#include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "tensor/memory/rehearsal.h"
@@ -12,31 +16,71 @@ namespace trl::train {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // Collects the tokens of sequences.
 class CollectedTokens final : public engine::GenerationSink {
  public:
-  explicit CollectedTokens(size_t count) : completions(count) {}
+  CollectedTokens(size_t count, const CompletionWriter::Watch& watch) : completions(count), watch_(watch) {}
 
   bool on_token(int64_t sequence, const engine::Token& token) noexcept override {
-    engine::Completion& own = completions[rows.at(sequence)];
+    const size_t row = rows.at(sequence);
+    engine::Completion& own = completions[row];
     own.ids.push_back(token.id);
     own.log_probabilities.push_back(token.whole_log_probability);
     if (!own.written.empty()) own.written.push_back(1);
-    return true;
+    own.stopped = watch_.stops(row, token.id);
+    return !own.stopped;
   }
   void on_end(int64_t sequence, engine::Finish how, std::string_view error) noexcept override {
+    ended.push_back(rows.at(sequence));
     if (how == engine::Finish::failed && problem.empty())
       problem = fmt::format("completion {}: {}", rows.at(sequence), error);
   }
 
   std::map<int64_t, size_t> rows;  // of each sequence
   std::vector<engine::Completion> completions;
+  std::vector<size_t> ended;  // rows, in this step
   std::string problem;
+
+ private:
+  const CompletionWriter::Watch& watch_;
 };
 
 // Rows with the same prompt, at equal distances.
 struct Group {
   size_t first, count = 1, stride = 1;
+  std::vector<size_t> rows() const {
+    std::vector<size_t> all;
+    for (size_t i = 0; i < count; ++i) all.push_back(first + i * stride);
+    return all;
+  }
+};
+
+// The rows of groups that are not complete, and the time at which the last but one of all rows was.
+class Unfinished {
+ public:
+  Unfinished(const std::vector<Group>& groups, size_t rows) : groups_(groups), of_row_(rows), rows_(rows) {
+    for (const Group& group : groups) {
+      left_.push_back(group.count);
+      for (const size_t row : group.rows()) of_row_[row] = left_.size() - 1;
+    }
+  }
+  // Returns the group if this row was its last one.
+  const Group* finish(size_t row) {
+    if (--rows_ == 1) alone_ = Clock::now();
+    const size_t group = of_row_[row];
+    return --left_[group] == 0 ? &groups_[group] : nullptr;
+  }
+  double seconds_alone() const {
+    return alone_ ? std::chrono::duration<double>(Clock::now() - *alone_).count() : 0;
+  }
+
+ private:
+  const std::vector<Group>& groups_;
+  std::vector<size_t> left_, of_row_;  // unfinished rows by group; the group of each row
+  size_t rows_;
+  std::optional<Clock::time_point> alone_;
 };
 
 std::vector<Group> groups_of(const engine::PromptRows& prompts) {
@@ -61,7 +105,8 @@ std::vector<Group> groups_of(const engine::PromptRows& prompts) {
 // The sequences of a generation, which end with it.
 class Writing {
  public:
-  Writing(generate::Generator& generator, size_t rows) : tokens_(rows), generator_(generator) {}
+  Writing(generate::Generator& generator, size_t rows, const CompletionWriter::Watch& watch)
+      : tokens_(rows, watch), generator_(generator) {}
   Writing(const Writing&) = delete;
   Writing& operator=(const Writing&) = delete;
   ~Writing() { end(); }
@@ -73,9 +118,11 @@ class Writing {
     for (size_t i = 0; i < group.count; ++i)
       tokens_.rows.emplace(sequence + static_cast<int64_t>(i), group.first + i * group.stride);
   }
-  // Runs until all sequences have ended. false: one has failed.
-  bool run() {
-    while (generator_.step(tokens_) && tokens_.problem.empty()) continue;
+  // Runs until all sequences have ended. false: one has failed. ended: gets each row that ends.
+  template <typename Ended>
+  bool run(const Ended& ended) {
+    while (generator_.step(tokens_) && tokens_.problem.empty())
+      for (const size_t row : std::exchange(tokens_.ended, {})) ended(row);
     return tokens_.problem.empty();
   }
   void extend(const engine::Continuation& more) {
@@ -121,18 +168,27 @@ CompletionWriter::CompletionWriter(const model::Model& model, const engine::Gene
 
 std::vector<engine::Completion> CompletionWriter::write(const engine::PromptRows& prompts,
                                                         const engine::Sampling& sampling,
-                                                        uint64_t first_stream, const GoOn& go_on) {
+                                                        uint64_t first_stream, const Watch& watch,
+                                                        const GoOn& go_on) {
   const at::AutoGradMode without_graph(false);
   const tensor::Stage stage("generation");
-  Writing writing(*generator_, prompts.ids.size());
-  for (const Group& group : groups_of(prompts)) {
+  const auto begin = Clock::now();
+  const std::vector<Group> groups = groups_of(prompts);
+  Writing writing(*generator_, prompts.ids.size(), watch);
+  for (const Group& group : groups) {
     writing.add(group, {.ids = prompts.ids[group.first],
                         .sampling = sampling,
                         .adapter = adapter_,
                         .stream = first_stream + group.first,
                         .keeps = go_on != nullptr});
   }
-  while (writing.run() && go_on) {
+  Unfinished unfinished(groups, prompts.ids.size());
+  const auto tell = [&](size_t row) {
+    if (go_on) return;  // a turn may not be the last one
+    if (const Group* const group = unfinished.finish(row))
+      watch.finished(writing.completions(), group->rows());
+  };
+  while (writing.run(tell) && go_on) {
     const std::vector<engine::Continuation> more = go_on(writing.completions());
     if (more.empty()) break;
     for (const engine::Continuation& one : more) writing.extend(one);
@@ -140,6 +196,13 @@ std::vector<engine::Completion> CompletionWriter::write(const engine::PromptRows
   CollectedTokens tokens = writing.take();
   generator_->release_memory();
   if (!tokens.problem.empty()) fail(Status::invalid_argument, "{}", tokens.problem);
+  times_.all += std::chrono::duration<double>(Clock::now() - begin).count();
+  times_.tail += unfinished.seconds_alone();
+  if (go_on) {
+    std::vector<size_t> all(prompts.ids.size());
+    std::iota(all.begin(), all.end(), size_t{0});
+    watch.finished(tokens.completions, all);
+  }
   if (!sampling.log_probabilities)
     for (engine::Completion& own : tokens.completions) own.log_probabilities.clear();
   return std::move(tokens.completions);

@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "base/json/json.h"
 #include "engine/error_capture.h"
+#include "loss/policy/advantages.h"
+#include "tensor/parts.h"
 
 namespace trl::train {
 
@@ -13,6 +15,8 @@ namespace {
 
 // Streams of draws of evaluations begin here, so that every pass draws the same.
 constexpr uint64_t kEvaluationStreams = uint64_t{1} << 40;
+// The same for prompts that are drawn in place of others (resample_zero_std).
+constexpr uint64_t kRedrawnStreams = uint64_t{1} << 41;
 
 }  // namespace
 
@@ -84,9 +88,9 @@ bool RolloutBatches::make() {
   rollout_.emplace();
   try {
     write(*prompts);
+    if (draws_again()) draw_again();
     method_->before_rewards(*rollout_);
-    error.check(source_.reward(method_->rewarded(*rollout_), &rollout_->rewards, error));
-    check_rewards();
+    if (!draws_again()) reward();
     method_->after_rewards(*rollout_);
     for (const auto& metric : rollout_->rewards.metrics) rollout_->metrics.push_back(metric);
     error.check(source_.scored(rollout_->completions, rollout_->rewards, rollout_->advantages, error));
@@ -109,52 +113,129 @@ void RolloutBatches::sample() {
   generation_ = 0;
   rollout_.emplace();
   write(*prompts);
-  error.check(source_.reward(method_->rewarded(*rollout_), &rollout_->rewards, error));
+  reward();
   error.check(source_.scored(rollout_->completions, rollout_->rewards, {}, error));
   rollout_.reset();
 }
 
-void RolloutBatches::write(const engine::PromptRows& prompts) {
-  const engine::RolloutSpec& spec = setup_.spec;
-  const auto rows = prompts.ids.size();
-  Rollout& rollout = *rollout_;
-  rollout.training = setup_.training;
-  rollout.epoch = epoch_;
-  rollout.prompts = prompts;
+engine::Rewards RolloutBatches::rewards_of(std::span<const engine::Completion> completions) {
+  const tensor::Timed timed(tensor::Part::reward);
   engine::ErrorCapture error;
-  if (!error.check(source_.complete(&rollout.completions, error))) {
-    const engine::Sampling& sampling = setup_.training ? spec.sampling : spec.eval_sampling;
-    const uint64_t before = setup_.training ? 0 : kEvaluationStreams;
-    const auto number = static_cast<uint64_t>(setup_.training ? made_ : generation_);
-    const config::TrainingArguments& arguments = setup_.arguments;
-    const auto most = static_cast<uint64_t>(setup_.training ? arguments.online.generation_batch_size
-                                                            : arguments.per_device_eval_batch_size);
+  engine::Rewards rewards;
+  error.check(source_.reward(completions, &rewards, error));
+  const size_t wanted = rewards.names.size() * completions.size();
+  if (rewards.values.size() != wanted || rewards.weights.size() != rewards.names.size())
+    fail(Status::internal, "{} rewards for {} completions and {} functions", rewards.values.size(),
+         completions.size(), rewards.names.size());
+  return rewards;
+}
+
+void RolloutBatches::reward() { rollout_->rewards = rewards_of(method_->rewarded(*rollout_)); }
+
+void RolloutBatches::write(const engine::PromptRows& prompts) {
+  rollout_->training = setup_.training;
+  rollout_->epoch = epoch_;
+  rollout_->prompts = prompts;
+  const uint64_t before = setup_.training ? 0 : kEvaluationStreams;
+  const auto number = static_cast<uint64_t>(setup_.training ? made_ : generation_);
+  const config::TrainingArguments& arguments = setup_.arguments;
+  const auto most = static_cast<uint64_t>(setup_.training ? arguments.online.generation_batch_size
+                                                          : arguments.per_device_eval_batch_size);
+  rollout_->completions = completions_of(prompts, before + number * most);
+  note_ends();
+}
+
+std::vector<engine::Completion> RolloutBatches::completions_of(const engine::PromptRows& prompts,
+                                                               uint64_t first_stream) {
+  const tensor::Timed timed(tensor::Part::generate);
+  engine::ErrorCapture error;
+  const auto tell = [&](std::span<const engine::Completion> completions, std::span<const size_t> rows) {
+    if (setup_.arguments.method->episodes) return;  // rewards see them up to their stop token (rewarded())
+    const tensor::Timed rewarding(tensor::Part::reward);
+    error.check(source_.finished(completions, rows, error));
+  };
+  std::vector<engine::Completion> completions;
+  if (!error.check(source_.complete(&completions, error))) {
     CompletionWriter& writer = prompts.for_teacher ? *setup_.writers.teacher : *setup_.writers.model;
-    const auto go_on = [&](std::span<const engine::Completion> completions) {
+    const engine::Sampling& sampling = setup_.training ? setup_.spec.sampling : setup_.spec.eval_sampling;
+    const CompletionWriter::Watch watch{[&](size_t row, int32_t id) { return source_.stops(row, id); }, tell};
+    const auto go_on = [&](std::span<const engine::Completion> so_far) {
       std::vector<engine::Continuation> more;
-      error.check(source_.go_on(completions, &more, error));
+      error.check(source_.go_on(so_far, &more, error));
       return more;
     };
-    rollout.completions = writer.write(prompts, sampling, before + number * most,
-                                       spec.continues ? CompletionWriter::GoOn(go_on) : nullptr);
+    return writer.write(prompts, sampling, first_stream, watch,
+                        setup_.spec.continues ? CompletionWriter::GoOn(go_on) : nullptr);
   }
-  if (rollout.completions.size() != rows)
+  if (completions.size() != prompts.ids.size())
     fail(Status::invalid_argument, "there are {} completions for {} prompts: give one for each",
-         rollout.completions.size(), rows);
+         completions.size(), prompts.ids.size());
+  std::vector<size_t> rows(completions.size());
+  std::iota(rows.begin(), rows.end(), size_t{0});
+  tell(completions, rows);
+  return completions;
+}
+
+void RolloutBatches::note_ends() {
+  Rollout& rollout = *rollout_;
+  rollout.ended.clear();
+  rollout.learned.clear();
   for (const engine::Completion& own : rollout.completions) {
+    const std::vector<int32_t>& ends = setup_.spec.end_ids;
     const bool ended =
-        !own.ids.empty() && std::ranges::find(spec.end_ids, own.ids.back()) != spec.end_ids.end();
+        own.stopped || (!own.ids.empty() && std::ranges::find(ends, own.ids.back()) != ends.end());
     rollout.ended.push_back(ended ? 1 : 0);
     rollout.learned.push_back(ended || !setup_.arguments.online.mask_truncated_completions ? 1 : 0);
   }
 }
 
-void RolloutBatches::check_rewards() const {
-  const engine::Rewards& rewards = rollout_->rewards;
-  const size_t wanted = rewards.names.size() * rollout_->completions.size();
-  if (rewards.values.size() != wanted || rewards.weights.size() != rewards.names.size())
-    fail(Status::internal, "{} rewards for {} completions and {} functions", rewards.values.size(),
-         rollout_->completions.size(), rewards.names.size());
+bool RolloutBatches::draws_again() const {
+  return setup_.training && setup_.arguments.online.resample_zero_std;
+}
+
+// As DAPO (Yu et al. 2025) samples: groups whose rewards are equal teach nothing. Groups that stay so after
+// as many draws are kept.
+void RolloutBatches::draw_again() {
+  constexpr int kDraws = 10;
+  Rollout& rollout = *rollout_;
+  rollout.rewards = rewards_of(rollout.completions);
+  const auto group = static_cast<size_t>(setup_.arguments.online.num_generations);
+  size_t drawn = 0;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    const loss::Rewards rewards{rollout.rewards.values, rollout.rewards.weights, group};
+    std::vector<size_t> rows;
+    for (const size_t equal : loss::groups_without_spread(rewards))
+      for (size_t i = 0; i < group; ++i) rows.push_back(equal * group + i);
+    if (rows.empty()) break;
+    drawn += rows.size() / group;
+    replace(rows);
+  }
+  note_ends();
+  rollout.metrics.emplace_back("resampled_groups", static_cast<double>(drawn));
+}
+
+// Draws other prompts for these rows, with their completions and rewards.
+void RolloutBatches::replace(const std::vector<size_t>& rows) {
+  Rollout& rollout = *rollout_;
+  engine::ErrorCapture error;
+  const engine::PromptRows* prompts = nullptr;
+  error.check(source_.redraw(rows, &prompts, error));
+  rollout.prompts = *prompts;
+  engine::PromptRows own;
+  for (const size_t row : rows) {
+    own.row_ids.push_back(prompts->row_ids[row]);
+    own.ids.push_back(prompts->ids[row]);
+  }
+  std::vector<engine::Completion> completions = completions_of(own, kRedrawnStreams + redrawn_);
+  redrawn_ += rows.size();
+  const engine::Rewards rewards = rewards_of(completions);
+  const size_t functions = rewards.names.size();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rollout.completions[rows[i]] = std::move(completions[i]);
+    std::copy_n(rewards.values.begin() + static_cast<std::ptrdiff_t>(i * functions), functions,
+                rollout.rewards.values.begin() + static_cast<std::ptrdiff_t>(rows[i] * functions));
+  }
+  rollout.rewards.metrics = rewards.metrics;
 }
 
 std::vector<int64_t> RolloutBatches::drawn_order() {
@@ -208,6 +289,7 @@ int32_t RolloutBatches::state(std::string_view* bytes, engine::ErrorSink& error)
                        {"generation", generation_},
                        {"made", made_},
                        {"used", used_},
+                       {"redrawn", redrawn_},
                        {"source", std::string(of_source)},
                        {"order", order_}};
     std::string text;
@@ -227,6 +309,7 @@ int32_t RolloutBatches::load_state(std::string_view bytes, engine::ErrorSink& er
       setup_.chance.generator.load_state(json.at("chance").get<std::string>());
       json.at("drawn_epoch").get_to(drawn_epoch_);
       json.at("made").get_to(made_);
+      redrawn_ = json.value("redrawn", uint64_t{0});
       json.at("source").get_to(source_state_);
       json.at("order").get_to(order_);
       rollout_.reset();
@@ -251,6 +334,14 @@ Rollouts::Rollouts(const config::TrainingArguments& arguments, const engine::Rol
       train_({arguments_, spec_, writers_, chance_}) {
   if (spec.eval != nullptr)
     eval_.emplace(RolloutBatches::Setup{arguments_, spec_, writers_, chance_, /*training=*/false});
+}
+
+void Rollouts::say(base::LogSink& log) const {
+  const WritingTimes& times = writers_.model->times();
+  if (times.all == 0) return;
+  log.info("train",
+           "completions were written in {:.1f} s; for {:.1f} s of them ({:.1f} %) only the longest was left",
+           times.all, times.tail, 100 * times.tail / times.all);
 }
 
 // As PPOTrainer.train.

@@ -81,7 +81,13 @@ class RolloutBatches final : public engine::BatchSource {
   int64_t repeats() const;  // micro-batches of a generation: its slices, as often as they are learned from
   bool make();              // false: the epoch is over
   void write(const engine::PromptRows& prompts);
-  void check_rewards() const;
+  std::vector<engine::Completion> completions_of(const engine::PromptRows& prompts, uint64_t first_stream);
+  void note_ends();
+  engine::Rewards rewards_of(std::span<const engine::Completion> completions);
+  void reward();
+  bool draws_again() const;
+  void draw_again();
+  void replace(const std::vector<size_t>& rows);
   std::vector<int64_t> drawn_order();
   std::span<const int64_t> slice() const;  // the rows of the next micro-batch
   bool ends_update() const;                // after that micro-batch, within a step
@@ -94,6 +100,7 @@ class RolloutBatches final : public engine::BatchSource {
   int64_t generation_ = 0;  // of the epoch: the next one
   int64_t made_ = 0;        // since the run began
   int64_t used_ = 0;        // micro-batches of the rollout so far
+  uint64_t redrawn_ = 0;    // rows that got other prompts, since the run began
   std::optional<Rollout> rollout_;
   std::vector<int64_t> order_;  // of its rows; of a method of episodes, in one pass after the other
   bool source_positioned_ = false;
@@ -111,6 +118,8 @@ class Rollouts {
   engine::BatchSource* train() { return &train_; }
   // Null if there are no evaluation rows, or the method has no loss of them.
   engine::BatchSource* eval() { return eval_ && arguments_.method->evaluates ? &*eval_ : nullptr; }
+  // Says how long the completions took, and the longest of each generation alone; silent if there were none.
+  void say(base::LogSink& log) const;
   // Says whether samples of evaluation rows are due after this many steps of max_steps.
   bool samples_after(int64_t step, int64_t max_steps) const;
   void sample() { eval_->sample(); }

@@ -65,6 +65,26 @@ TEST(Ppo, LearnsFromRewardsOfTheHost) {
   }
 }
 
+// The policy's hidden states learn for both; the head learns what to expect.
+TEST(Ppo, ValuesMayComeFromAHeadOnThePolicy) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const Settings own = {{"value_head_on_policy", "true"}, {"vf_coef", "1"}, {"max_steps", "12"}};
+  Rewarded run(ppo(scratch / "out", own), host::reward_all);
+  finish(run);
+  const Json records = run.last();
+  EXPECT_LT(records[11]["loss/value_avg"], 0.8 * records[0]["loss/value_avg"].get<double>());
+  for (const auto& [name, tensor] : weights_in(scratch / "out")) EXPECT_FALSE(name.starts_with("value_head"));
+  trl_trainer* made = nullptr;
+  Error error;
+  const Settings both = {{"value_head_on_policy", "true"},
+                         {"value_model_name_or_path", host::golden("models/qwen2_rm")}};
+  EXPECT_EQ(trl_trainer_create(nullptr, host::config(ppo(scratch / "both", both)).get(), run.rows.get(),
+                               nullptr, &made, error),
+            TRL_E_INVALID_CONFIG);
+  EXPECT_TRUE(error.names("value_head_on_policy: true")) << error.message();
+}
+
 // max_grad_norm has an effect only if it is given.
 TEST(Ppo, ClipsGradientsOnlyIfAsked) {
   NEED_MODEL();
@@ -81,10 +101,12 @@ TEST(Ppo, ClipsGradientsOnlyIfAsked) {
 
 // A recorded run, played again, is the same bit for bit; so is one that was resumed, whose checkpoint has the
 // values' weights too.
-TEST(Ppo, AReplayedAndAResumedRunAreTheSame) {
-  NEED_MODEL();
+void expect_the_same_again(const char* on_policy, const char* parameter) {
   const host::Scratch scratch;
-  const Settings more = {{"stop_token", "eos"}, {"num_mini_batches", "2"}, {"whiten_rewards", "false"}};
+  const Settings more = {{"stop_token", "eos"},
+                         {"num_mini_batches", "2"},
+                         {"whiten_rewards", "false"},
+                         {"value_head_on_policy", on_policy}};
   const std::string file = scratch / "rollouts.jsonl";
   Rewarded recorded(host::with(ppo(scratch / "recorded", more), {{"record_rollouts", file}}),
                     host::reward_all);
@@ -100,12 +122,18 @@ TEST(Ppo, AReplayedAndAResumedRunAreTheSame) {
     ASSERT_EQ(trl_trainer_step(part.trainer.get(), nullptr, part.error), TRL_OK) << part.error.message();
   part.trainer.reset();
   const auto states = host::read_safetensors(scratch / "resumed/checkpoint-2/optimizer.safetensors");
-  EXPECT_TRUE(states.count("value_model.score.weight"));
+  EXPECT_TRUE(states.count(parameter));
   Rewarded rest(
       host::with(host::with(ppo(scratch / "resumed", more), saves), {{"resume_from_checkpoint", "true"}}),
       host::reward_all);
   finish(rest);
   EXPECT_EQ(weights_in(scratch / "resumed"), weights_in(scratch / "recorded"));
+}
+
+TEST(Ppo, AReplayedAndAResumedRunAreTheSame) {
+  NEED_MODEL();
+  expect_the_same_again("false", "value_model.score.weight");
+  expect_the_same_again("true", "value_head.weight");
 }
 
 // A step has twelve updates here. A save makes those that are left of it.

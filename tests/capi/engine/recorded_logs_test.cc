@@ -45,7 +45,8 @@ struct Warnings {
 std::vector<std::string> names_of(const Json& record) {
   std::vector<std::string> names;
   for (const auto& [name, value] : record.items()) {
-    if (name != "step" && name != "epoch" && name != "shared_tokens") names.push_back(name);
+    if (name != "step" && name != "epoch" && name != "shared_tokens" && !name.starts_with("silent_rows"))
+      names.push_back(name);
   }
   std::sort(names.begin(), names.end());
   return names;

@@ -414,6 +414,18 @@ TEST(Rollouts, AReplayedAndAResumedRunAreTheSame) {
   });
 }
 
+TEST(Rollouts, ACheckpointHasTheStateOfTheEntropyControl) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const Settings own = {{"use_adaptive_entropy", "true"}, {"entropy_target", "100"}, {"entropy_coef", "0.5"},
+                        {"save_strategy", "steps"},       {"save_steps", "1"},       {"max_steps", "2"}};
+  Rewarded run(grpo(scratch / "out", own), reward_all);
+  ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
+  const Json state = host::parse(host::read_file(scratch / "out/checkpoint-2/entropy_ctrl_state.json"));
+  EXPECT_NEAR(state["entropy_coef"].get<double>(), 0.51, 1e-9);
+  EXPECT_GT(state["last_world_entropy"].get<double>(), 1.0);
+}
+
 TEST(Rollouts, PairsReplayedAndResumedAreTheSame) {
   NEED_MODEL();
   expect_the_same_again([](const std::string& folder, const Settings& more) {

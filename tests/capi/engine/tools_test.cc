@@ -15,7 +15,7 @@ using host::Rewarded;
 using host::row_of;
 using host::Settings;
 
-#define NEED_MODEL() NEED_GOLDEN("models/qwen3_long/model.safetensors")
+#define NEED_LONG_MODEL() NEED_GOLDEN("models/qwen3_long/model.safetensors")
 
 constexpr const char* kToolChats = R"({"prompt": [{"role": "user", "content": "One and one?"}], "start": 3}
 {"prompt": [{"role": "user", "content": "Two and two?"}], "start": 5}
@@ -95,7 +95,7 @@ std::vector<size_t> runs_of(const Json& mask) {
 }
 
 TEST(Tools, ACompletionGoesOnBehindTheAnswer) {
-  NEED_MODEL();
+  NEED_LONG_MODEL();
   const host::Scratch scratch;
   const std::string file = scratch / "rollouts.jsonl";
   Called run(with_tools(scratch / "out", {{"record_rollouts", file}}), caller({"add"}),
@@ -133,7 +133,7 @@ TEST(Tools, ACompletionGoesOnBehindTheAnswer) {
 // The tokens of a turn are drawn from the whole conversation, whose keys and values were kept: training finds
 // the same log-probabilities. An answer has none.
 TEST(Tools, TheConversationIsKept) {
-  NEED_MODEL();
+  NEED_LONG_MODEL();
   const host::Scratch scratch;
   const std::string file = scratch / "rollouts.jsonl";
   Called run(with_tools(scratch / "out", {{"use_vllm", "true"}, {"record_rollouts", file}}), caller({"add"}));
@@ -145,7 +145,7 @@ TEST(Tools, TheConversationIsKept) {
 }
 
 TEST(Tools, ARecordedRunIsReplayedWithItsMasks) {
-  NEED_MODEL();
+  NEED_LONG_MODEL();
   const host::Scratch scratch;
   const std::string file = scratch / "rollouts.jsonl";
   const auto finish = [&](Rewarded& run) {
@@ -163,7 +163,7 @@ TEST(Tools, ARecordedRunIsReplayedWithItsMasks) {
 }
 
 TEST(Tools, AnswersMayComeLater) {
-  NEED_MODEL();
+  NEED_LONG_MODEL();
   const host::Scratch scratch;
   const Function now = caller({"add"});
   std::thread later;
@@ -185,7 +185,7 @@ TEST(Tools, AnswersMayComeLater) {
 
 // A generation whose tools failed is made again, with the same tokens.
 TEST(Tools, AFailureCanBeTriedAgain) {
-  NEED_MODEL();
+  NEED_LONG_MODEL();
   const host::Scratch scratch;
   Function calls = caller({"add"});
   bool failed = false;
@@ -204,7 +204,7 @@ TEST(Tools, AFailureCanBeTriedAgain) {
 }
 
 TEST(Tools, EvaluationCallsThemToo) {
-  NEED_MODEL();
+  NEED_LONG_MODEL();
   const host::Scratch scratch;
   std::set<Json> modes;
   const Function calls = caller({"add"});
@@ -231,7 +231,7 @@ TEST(Tools, EvaluationCallsThemToo) {
 // A host that never answers: the wait ends with reward_timeout, or with a request to stop, and the step can
 // be tried again.
 TEST(Tools, AWaitForAnswersEnds) {
-  NEED_MODEL();
+  NEED_LONG_MODEL();
   const host::Scratch scratch;
   Function calls = caller({"add"});
   const auto never = [](trl_rollout*) { return int32_t{TRL_LATER}; };
@@ -252,7 +252,7 @@ TEST(Tools, AWaitForAnswersEnds) {
 
 // Python's text of results, failures, and a tool that there is not, for which the host is not asked.
 TEST(Tools, ResultsAreTextsOrErrors) {
-  NEED_MODEL();
+  NEED_LONG_MODEL();
   const host::Scratch scratch;
   const auto answers = [&](const Json& result, double failures) {
     Json contents = Json::array();
@@ -277,7 +277,7 @@ TEST(Tools, ResultsAreTextsOrErrors) {
 
 // No turn follows the last iteration, and its calls stay without an answer.
 TEST(Tools, IterationsAreLimited) {
-  NEED_MODEL();
+  NEED_LONG_MODEL();
   const host::Scratch scratch;
   Called run(with_tools(scratch / "out", {{"max_tool_calling_iterations", "0"}}), caller({"add"}),
              [](trl_rollout* rollout) {
@@ -289,7 +289,7 @@ TEST(Tools, IterationsAreLimited) {
 }
 
 TEST(Tools, AnAnswerWithoutRoomIsTakenBack) {
-  NEED_MODEL();
+  NEED_LONG_MODEL();
   const host::Scratch scratch;
   Called run(with_tools(scratch / "out"), caller({"add"}, std::string(400, 'x')), [](trl_rollout* rollout) {
     EXPECT_EQ(row_of(rollout, 0)["completion"], Json::array({calling({"add"})}));
@@ -300,7 +300,7 @@ TEST(Tools, AnAnswerWithoutRoomIsTakenBack) {
 }
 
 TEST(Tools, DistillationCallsThemToo) {
-  NEED_MODEL();
+  NEED_LONG_MODEL();
   const host::Scratch scratch;
   const Settings settings = host::with(
       with_tools(scratch / "out"),
@@ -320,7 +320,7 @@ TEST(Tools, DistillationCallsThemToo) {
 
 // What an environment says is added to the prompt; a row belongs to the one that it names.
 TEST(Tools, EnvironmentsAreReset) {
-  NEED_MODEL();
+  NEED_LONG_MODEL();
   const host::Scratch scratch;
   const std::string two = Json({{"hall", Json::parse(kAdd)}, {"yard", Json::array()}}).dump();
   const std::string rows = R"({"prompt": [{"role": "user", "content": "Go."}], "environment": "hall"})"
@@ -376,7 +376,7 @@ std::string creation_refusal(const Settings& settings, const char* rows, const c
 }
 
 TEST(Tools, RunsThatCannotCallThemAreRefused) {
-  NEED_MODEL();
+  NEED_LONG_MODEL();
   const host::Scratch scratch;
   const auto refused = [&](const Settings& more, const char* key, const char* rows = kToolChats) {
     return creation_refusal(with_tools(scratch / "out", more), rows, key);
@@ -408,7 +408,7 @@ TEST(Tools, RunsThatCannotCallThemAreRefused) {
 }
 
 TEST(Tools, RunsWithoutAFunctionAreRefused) {
-  NEED_MODEL();
+  NEED_LONG_MODEL();
   const host::Scratch scratch;
   Rewarded run(with_tools(scratch / "out"), host::reward_all, kToolChats);
   EXPECT_EQ(run.train(), TRL_E_INVALID_CONFIG);
@@ -421,7 +421,7 @@ TEST(Tools, RunsWithoutAFunctionAreRefused) {
 }
 
 TEST(Tools, AnswersAreChecked) {
-  NEED_MODEL();
+  NEED_LONG_MODEL();
   const host::Scratch scratch;
   const auto fails = [&](const char* part, const Function& answer) {
     const Function calls = caller({"add"});

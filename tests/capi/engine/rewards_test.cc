@@ -1,0 +1,245 @@
+// Rewards that are asked by group, judge pairs, or have other prompts drawn; completions that end with a
+// text.
+#include <atomic>
+#include <cmath>
+#include <mutex>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "engine/rewarded.h"
+
+namespace {
+
+using host::Error;
+using host::grpo;
+using host::Json;
+using host::online_dpo;
+using host::points;
+using host::reward_all;
+using host::Rewarded;
+using host::row_of;
+using host::Settings;
+
+#define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
+
+// Completions of different lengths: any of 200 ids ends one.
+Settings of_any_length() {
+  std::string ids = "[";
+  for (int id = 0; id < 200; ++id) ids += std::to_string(id) + (id < 199 ? "," : "]");
+  return {{"generation_kwargs", R"({"stop_token_ids": )" + ids + "}"}, {"max_completion_length", "12"}};
+}
+
+TEST(RewardsByGroup, AreAskedWhileOthersAreWrittenAndAreTheSame) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto weights = [&](const char* folder) {
+    return host::read_safetensors(scratch / folder / "model.safetensors");
+  };
+  std::vector<std::thread> threads;
+  const auto run = [&](const char* folder, const char* by_group, size_t rows) {
+    Settings settings = host::with(of_any_length(), {{"reward_by_group", by_group}, {"max_steps", "2"}});
+    Rewarded trained(grpo(scratch / folder, settings), [&, rows](trl_rollout* rollout) {
+      EXPECT_EQ(trl_rollout_count(rollout), rows);
+      threads.emplace_back([rollout] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        Error error;
+        reward_all(rollout);
+        for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
+          EXPECT_EQ(trl_rollout_set_value(rollout, i, "first", "1", error), TRL_OK);
+        EXPECT_EQ(trl_rollout_finish(rollout, nullptr, error), TRL_OK);
+      });
+      return int32_t{TRL_LATER};
+    });
+    EXPECT_EQ(trained.train(), TRL_OK) << trained.error.message();
+    EXPECT_EQ(trl_trainer_save(trained.trainer.get(), nullptr, nullptr, trained.error), TRL_OK);
+    for (std::thread& thread : threads) thread.join();
+    threads.clear();
+  };
+  run("all", "false", 4);
+  run("groups", "true", 2);
+  EXPECT_EQ(weights("groups"), weights("all"));
+}
+
+TEST(RewardsByGroup, AFailureOfOneGroupEndsTheStep) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  std::atomic<int> calls = 0;
+  Rewarded run(grpo(scratch / "out", {{"reward_by_group", "true"}}),
+               [&](trl_rollout* rollout) { return ++calls == 2 ? -7 : reward_all(rollout); });
+  EXPECT_EQ(trl_trainer_step(run.trainer.get(), nullptr, run.error), TRL_E_CALLBACK);
+  EXPECT_EQ(trl_trainer_step(run.trainer.get(), nullptr, run.error), TRL_OK) << run.error.message();
+  EXPECT_EQ(calls, 4);
+}
+
+TEST(Judge, ChoosesOneOfEachPair) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  std::atomic<int> pairs = 0;
+  const auto judge = [&](trl_rollout* rollout) {
+    Error error;
+    for (size_t i = 0; i < trl_rollout_count(rollout); ++i) {
+      const Json row = row_of(rollout, i);
+      EXPECT_TRUE(row["other_completion"].is_string());
+      const Json second = {{"completion_ids", row["other_completion_ids"]}};
+      EXPECT_NE(row["completion_ids"], row["other_completion_ids"]);
+      const double first = points(row) >= points(second) ? 0.9 : 0.1;
+      EXPECT_EQ(trl_rollout_set_reward(rollout, i, first, error), TRL_OK);
+      ++pairs;
+    }
+    return int32_t{TRL_OK};
+  };
+  const auto weights = [&](const char* folder) {
+    return host::read_safetensors(scratch / folder / "model.safetensors");
+  };
+  const auto train = [&](Rewarded& run) {
+    EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+    EXPECT_EQ(trl_trainer_save(run.trainer.get(), nullptr, nullptr, run.error), TRL_OK);
+  };
+  Rewarded judged(online_dpo(scratch / "judged", {{"judge", "points"}}), judge);
+  train(judged);
+  EXPECT_EQ(pairs, 3 * 4);
+  Rewarded rewarded(online_dpo(scratch / "rewarded"), reward_all);
+  train(rewarded);
+  EXPECT_EQ(weights("judged"), weights("rewarded"));  // the first of equal rewards is chosen, too
+}
+
+TEST(Judge, APairWithoutAWinnerTeachesNothing) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto answer = [](double probability) {
+    return [probability](trl_rollout* rollout) {
+      Error error;
+      for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
+        EXPECT_EQ(trl_rollout_set_reward(rollout, i, probability, error), TRL_OK);
+      return int32_t{TRL_OK};
+    };
+  };
+  Rewarded undecided(online_dpo(scratch / "out", {{"judge", "points"}}), answer(0.5));
+  ASSERT_EQ(undecided.train(), TRL_OK) << undecided.error.message();
+  EXPECT_EQ(undecided.last()[0]["grad_norm"], 0.0);
+  Rewarded wrong(online_dpo(scratch / "out", {{"judge", "points"}}), answer(2));
+  EXPECT_EQ(wrong.train(), TRL_E_CALLBACK);
+  EXPECT_TRUE(wrong.error.names("the judge points gave 2 for pair 0")) << wrong.error.message();
+}
+
+TEST(Judge, TakesThePlaceOfRewards) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  Rewarded unknown(online_dpo(scratch / "out", {{"judge", "someone"}}), reward_all);
+  EXPECT_EQ(unknown.train(), TRL_E_INVALID_CONFIG);
+  EXPECT_TRUE(unknown.error.names("judge: 'someone'")) << unknown.error.message();
+  Rewarded two(
+      online_dpo(scratch / "out", {{"judge", "points"}, {"reward_funcs", R"(["think_format_reward"])"}}),
+      reward_all);
+  EXPECT_EQ(two.train(), TRL_E_INVALID_CONFIG);
+  EXPECT_TRUE(two.error.names("leave out the others")) << two.error.message();
+}
+
+// Prompts with an odd target have equal rewards.
+int32_t reward_some(trl_rollout* rollout) {
+  Error error;
+  for (size_t i = 0; i < trl_rollout_count(rollout); ++i) {
+    const Json row = row_of(rollout, i);
+    const bool equal = row["columns"]["target"].get<int>() % 2 == 1;
+    const double own = equal ? 1 : static_cast<double>(i % 2);
+    EXPECT_EQ(trl_rollout_set_reward(rollout, i, own, error), TRL_OK);
+  }
+  return TRL_OK;
+}
+
+TEST(Resampling, GivesGroupsWithoutSpreadOtherPrompts) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  std::atomic<int> calls = 0;
+  const Settings settings = {{"resample_zero_std", "true"}, {"record_rollouts", scratch / "rows.jsonl"}};
+  Rewarded run(grpo(scratch / "out", settings), [&](trl_rollout* rollout) {
+    ++calls;
+    return reward_some(rollout);
+  });
+  ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
+  const Json records = run.last();
+  double drawn = 0;
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(records[i]["frac_reward_zero_std"], 0.0);
+    drawn += records[i]["resampled_groups"].get<double>();
+  }
+  EXPECT_GT(drawn, 0);
+  EXPECT_GT(calls, 3);
+  std::set<int> targets;
+  std::istringstream lines(host::read_file(scratch / "rows.jsonl"));
+  for (std::string line; std::getline(lines, line);) targets.insert(host::parse(line)["row"].get<int>() % 2);
+  EXPECT_EQ(targets, std::set<int>{1});  // rows 1 and 3 have targets 2 and 4
+}
+
+TEST(Resampling, GivesUpAfterTenDraws) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  std::atomic<int> calls = 0;
+  Rewarded run(grpo(scratch / "out", {{"resample_zero_std", "true"}, {"max_steps", "1"}}),
+               [&](trl_rollout* rollout) {
+                 ++calls;
+                 Error error;
+                 for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
+                   EXPECT_EQ(trl_rollout_set_reward(rollout, i, 1, error), TRL_OK);
+                 return int32_t{TRL_OK};
+               });
+  ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
+  EXPECT_EQ(calls, 11);
+  EXPECT_EQ(run.last()[0]["frac_reward_zero_std"], 1.0);
+  EXPECT_EQ(run.last()[0]["resampled_groups"], 20.0);
+}
+
+TEST(Resampling, IsTheSameAfterAResume) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const Settings own = {{"resample_zero_std", "true"},
+                        {"max_steps", "4"},
+                        {"num_iterations", "2"},
+                        {"save_strategy", "steps"},
+                        {"save_steps", "1"}};
+  const auto weights = [&](const char* folder) {
+    return host::read_safetensors(scratch / folder / "model.safetensors");
+  };
+  const auto finish = [](Rewarded& run) {
+    EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+    EXPECT_EQ(trl_trainer_save(run.trainer.get(), nullptr, nullptr, run.error), TRL_OK);
+  };
+  Rewarded whole(grpo(scratch / "whole", own), reward_some);
+  finish(whole);
+  Rewarded part(grpo(scratch / "parts", own), reward_some);
+  for (int step = 0; step < 3; ++step)
+    ASSERT_EQ(trl_trainer_step(part.trainer.get(), nullptr, part.error), TRL_OK) << part.error.message();
+  part.trainer.reset();
+  Rewarded rest(host::with(grpo(scratch / "parts", own), {{"resume_from_checkpoint", "true"}}), reward_some);
+  finish(rest);
+  EXPECT_EQ(weights("parts"), weights("whole"));
+}
+
+TEST(StopTexts, EndACompletion) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  std::vector<std::string> texts;
+  const auto watch = [&](trl_rollout* rollout) {
+    for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
+      texts.push_back(row_of(rollout, i)["completion"].get<std::string>());
+    return reward_all(rollout);
+  };
+  const Settings once = {{"max_steps", "1"}, {"max_completion_length", "8"}};
+  Rewarded whole(grpo(scratch / "whole", once), watch);
+  ASSERT_EQ(whole.train(), TRL_OK) << whole.error.message();
+  const std::vector<std::string> all = std::exchange(texts, {});
+  const std::string stop = all[0].substr(all[0].size() / 3, 1);
+  const Json kwargs = {{"stop", {stop}}};
+  Rewarded run(grpo(scratch / "cut", host::with(once, {{"generation_kwargs", kwargs.dump()}})), watch);
+  ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(all[i].rfind(texts[i], 0), 0u) << texts[i];
+    const size_t at = all[i].find(stop);
+    EXPECT_EQ(texts[i].find(stop), at) << texts[i];
+  }
+  EXPECT_LT(texts[0].size(), all[0].size());
+  EXPECT_LT(run.last()[0]["completions/clipped_ratio"], whole.last()[0]["completions/clipped_ratio"]);
+}
+
+}  // namespace

@@ -1,0 +1,143 @@
+// The micro-batches of a window are computed together, without the rows that have nothing to teach.
+#include <array>
+#include <cmath>
+#include <filesystem>
+
+#include "engine/rewarded.h"
+
+namespace {
+
+using host::Error;
+using host::Json;
+using host::Rewarded;
+using host::row_of;
+using host::Settings;
+
+#define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
+
+// Two groups of four in a generation: the first has one reward, and two of the second have its mean.
+int32_t reward_half(trl_rollout* rollout) {
+  Error error;
+  for (size_t i = 0; i < trl_rollout_count(rollout); ++i) {
+    const std::array<double, 8> points = {1, 1, 1, 1, 0, 1, 1, 2};
+    EXPECT_EQ(trl_rollout_set_reward(rollout, i, points.at(i), error), TRL_OK);
+  }
+  return TRL_OK;
+}
+
+// Steps of a window of four micro-batches of two rows, whose completions are those of the file if it exists.
+struct Run {
+  std::vector<Json> records;
+  double silent = 0, shared = 0;
+};
+
+Run run_of(const std::string& folder, const std::string& file, const Settings& more) {
+  const Settings own = {{"gradient_accumulation_steps", "4"},
+                        {"per_device_train_batch_size", "2"},
+                        {"num_generations", "4"},
+                        {"max_steps", "4"},
+                        {"num_iterations", "2"}};
+  const bool replays = std::filesystem::exists(file);
+  Settings settings = host::with(host::grpo(folder, own), more);
+  settings.emplace_back(replays ? "replay_rollouts" : "record_rollouts", file);
+  Rewarded run(settings, reward_half);
+  EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+  Run out;
+  for (const Json& record : run.last()) {
+    out.records.push_back(record);
+    out.silent += record.value("silent_rows", 0.0);
+    out.shared += record.contains("loss") ? record.value("shared_tokens", 0.0) : 0.0;
+  }
+  return out;
+}
+
+void expect_near(const Run& want, const Run& got) {
+  for (size_t i = 0; i < want.records.size(); ++i) {
+    for (const auto& [name, value] : want.records[i].items()) {
+      if (!value.is_number() || name.ends_with("_runtime") || name.ends_with("_per_second") ||
+          name.starts_with("silent_rows") || name == "shared_tokens")
+        continue;
+      ASSERT_TRUE(got.records[i].contains(name)) << name;
+      EXPECT_NEAR(got.records[i][name].get<double>(), value.get<double>(),
+                  2e-4 * std::abs(value.get<double>()) + 2e-6)
+          << "record " << i << ": " << name;
+    }
+  }
+}
+
+void expect_the_same(const Settings& more) {
+  const host::Scratch scratch;
+  const std::string file = scratch / "rollouts.jsonl";
+  const auto run = [&](const char* name, const Settings& own) {
+    return run_of(scratch / name, file, host::with(more, own));
+  };
+  const Run apart = run("apart", {{"share_prefix", "false"}, {"skip_silent_rows", "false"}});
+  EXPECT_EQ(apart.silent, 0);
+  EXPECT_EQ(apart.shared, 0);
+  const Run together = run("together", {{"share_prefix", "true"}, {"skip_silent_rows", "false"}});
+  EXPECT_GT(together.shared, 0);
+  expect_near(apart, together);
+  const Run skipping = run("skipping", {{"share_prefix", "false"}});
+  EXPECT_EQ(skipping.silent, 2.0 + 1.0);  // half the rows, and of the second group the two in the middle
+  EXPECT_EQ(skipping.shared, 0);
+  expect_near(apart, skipping);
+  const Run both = run("both", {{"share_prefix", "true"}});
+  EXPECT_GT(both.shared, 0);
+  expect_near(apart, both);
+}
+
+TEST(Windows, AreComputedTogetherWithTheSameNumbers) {
+  NEED_MODEL();
+  expect_the_same({});
+}
+
+TEST(Windows, WithSequenceRatios) {
+  NEED_MODEL();
+  expect_the_same({{"importance_sampling_level", "sequence"}, {"loss_type", "grpo"}});
+}
+
+TEST(Windows, WithBnpo) {
+  NEED_MODEL();
+  expect_the_same({{"loss_type", "bnpo"}});
+}
+
+TEST(Windows, InPartsWithAnAdapterAndRecomputation) {
+  NEED_MODEL();
+  expect_the_same({{"max_tokens_per_pass", "40"},
+                   {"use_peft", "true"},
+                   {"lora_dropout", "0"},
+                   {"gradient_checkpointing", "true"}});
+}
+
+TEST(Windows, OfRloo) {
+  NEED_MODEL();
+  expect_the_same({{"method", "rloo"}, {"beta", "0"}});
+}
+
+// A term of the reference moves every row.
+TEST(Windows, NoRowIsSilentWithAReference) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  EXPECT_EQ(run_of(scratch / "out", scratch / "rollouts.jsonl", {{"beta", "0.1"}}).silent, 0);
+}
+
+// A generation in which no row teaches is a step with a gradient of 0.
+TEST(Windows, WithoutAnyRowThatTeaches) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const Settings settings = {{"gradient_accumulation_steps", "2"}, {"per_device_train_batch_size", "2"}};
+  Rewarded run(host::grpo(scratch / "out", settings), [](trl_rollout* rollout) {
+    Error error;
+    for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
+      EXPECT_EQ(trl_rollout_set_reward(rollout, i, 1, error), TRL_OK);
+    return int32_t{TRL_OK};
+  });
+  ASSERT_EQ(trl_trainer_step(run.trainer.get(), nullptr, run.error), TRL_OK) << run.error.message();
+  const Json record = run.last()[0];
+  EXPECT_EQ(record["silent_rows"], 1.0);
+  EXPECT_EQ(record["loss"], 0.0);
+  EXPECT_EQ(record["grad_norm"], 0.0);
+  EXPECT_GT(record["entropy"], 0.0);
+}
+
+}  // namespace
