@@ -40,7 +40,7 @@ TEST(PromptStream, CountsTheAnswersOfRows) {
             shop.table(
                 R"({"messages":[{"role":"user","content":"ab"},{"role":"assistant","content":"cdefg"}]})"),
             shop.context),
-        sampled_prompts({}, 1));
+        sampled_prompts({}, 1), nullptr);
   };
   EXPECT_EQ(PromptStream(prompts(), 2, {}, 1).longest_row(), 3 + 6);
   EXPECT_EQ(PromptStream(prompts(), 8, {}, 1).longest_row(), 3 + 8);
