@@ -44,7 +44,7 @@ class Twin final : public Method {
         policy_(context.arguments, context.model, context.attention),
         twin_(context.arguments, *model_, context.attention) {}
 
-  std::vector<TrainedModel> others() const override { return {{"twin", model_.get()}}; }
+  std::vector<TrainedModel> others() const override { return {{"twin", model_->all_parameters()}}; }
   Divisors divisors(std::span<const MicroBatch> window, bool) const override {
     int64_t items = 0;
     for (const MicroBatch& batch : window) items += batch.targets.size();
