@@ -77,8 +77,7 @@ TEST(Ppo, ValuesMayComeFromAHeadOnThePolicy) {
   for (const auto& [name, tensor] : weights_in(scratch / "out")) EXPECT_FALSE(name.starts_with("value_head"));
   trl_trainer* made = nullptr;
   Error error;
-  const Settings both = {{"value_head_on_policy", "true"},
-                         {"value_model_name_or_path", host::golden("models/qwen2_rm")}};
+  const Settings both = {{"value_head_on_policy", "true"}, {"value_model_name_or_path", "another"}};
   EXPECT_EQ(trl_trainer_create(nullptr, host::config(ppo(scratch / "both", both)).get(), run.rows.get(),
                                nullptr, &made, error),
             TRL_E_INVALID_CONFIG);
