@@ -106,7 +106,9 @@ class OnlineDpo final : public Online {
   void after_rewards(Rollout& rollout) override {
     for (size_t row = 0; row < rollout.completions.size(); ++row) {
       rollout.columns["rewards"].push_back(sum_of_rewards(rollout.rewards, row));
-      rollout.columns["scored"].push_back(is_scored(rollout.rewards, row) ? 1 : 0);
+      // without a judge, a pair without rewards is learned from, too, as in TRL
+      const bool scored = arguments().judge.empty() || is_scored(rollout.rewards, row);
+      rollout.columns["scored"].push_back(scored ? 1 : 0);
       rollout.columns["ended"].push_back(rollout.ended[row]);
       rollout.columns["epoch"].push_back(static_cast<float>(rollout.epoch));
     }
