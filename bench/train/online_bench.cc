@@ -34,7 +34,7 @@ struct Shape {
 
 // A prompt of about as many tokens for each step.
 std::string write_prompts(const Scratch& scratch, const Shape& shape, int steps) {
-  std::string path = scratch.file("prompts.jsonl");
+  std::string path = scratch.file(std::to_string(steps) + "-prompts.jsonl");
   std::ofstream file(path);
   for (int step = 0; step < steps; ++step) {
     std::string text = std::to_string(step) + ":";
@@ -46,7 +46,7 @@ std::string write_prompts(const Scratch& scratch, const Shape& shape, int steps)
 
 // Completions and rewards, in the order of generation.
 std::string write_rollouts(const Scratch& scratch, const Shape& shape, int steps) {
-  std::string path = scratch.file("rollouts.jsonl");
+  std::string path = scratch.file(std::to_string(steps) + "-rollouts.jsonl");
   std::ofstream file(path);
   for (int64_t row = 0; row < steps * shape.group; ++row) {
     std::vector<int64_t> ids;
