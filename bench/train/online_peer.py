@@ -14,6 +14,7 @@ def main():
     import torch
     import transformers
     import trl
+    from trl.rewards import think_format_reward
 
     transformers.utils.logging.disable_progress_bar()
     options = dict(work["options"])
@@ -41,7 +42,7 @@ def main():
     def points(completions, **columns):
         return [float(row["rewards"]["points"]) for row in take("rewards", len(completions))]
 
-    rewards = [points] if given else [trl.rewards.think_format_reward]
+    rewards = [points] if given else [think_format_reward]
     options.pop("reward_funcs", None)
     seconds, losses, first = [], [], []
 
