@@ -1,6 +1,6 @@
 # usage: online_peer.py JSON
-# What run_ours of sft_run.cc does with method grpo, by TRL's trainer with the same options; the same JSON object. With
-# replay_rollouts the completions and rewards are those of the file, in its order.
+# Trains by TRL's GRPOTrainer with the options of run_ours (sft_run.cc), and prints the same JSON object. With
+# replay_rollouts it takes completions and rewards from the file, in its order.
 import json
 import resource
 import sys

@@ -49,7 +49,7 @@ class HostReward final : public reward::Reward {
   reward::Columns extras() override { return std::exchange(extras_, {}); }
 
  private:
-  // Of some rows of a generation.
+  // Asks about some rows of a generation.
   struct Call {
     std::vector<size_t> rows;
     std::shared_ptr<run::HostRollout> rollout;
