@@ -1697,9 +1697,8 @@ TRL_API trl_status trl_trainer_set_rollout(trl_trainer* trainer, trl_rollout_fn 
  * trl_rollout_get describes, a row has `ask`, `place` (of its completion in the generation, from 0) and, with
  * `environments`, `environment`. It sets one value of each row (trl_rollout_set_value), by `ask`:
  *
- * - reset: the environment begins anew, before a generation, for each of its rows; asked only with
- *   `environments`. `observation`: a text, or a list of parts, that is added to the last message of the
- *   prompt; optional.
+ * - reset: resets the environment of each row before a generation; asked only with `environments`.
+ *   `observation`: a text, or a list of parts, that is added to the last message of the prompt; optional.
  * - call: `calls` is a list of {name, arguments}, in order, and `completion` the messages so far. `results`:
  *   a list with one result for each call. A text and a list of parts are the answer as they are,
  *   {"error": TEXT} says that the call failed, any other JSON is written as Python's str() does. Calls of a

@@ -1,5 +1,5 @@
 // The turns of a generation whose completions call tools: after each one the host answers the calls, and the
-// completion goes on behind the answers, as in TRL's _tool_call_loop.
+// completion continues after the answers, as in TRL's _tool_call_loop.
 #pragma once
 #include <optional>
 #include <span>
