@@ -138,7 +138,8 @@ void RewardFunctions::forget() {
 }
 
 void RewardFunctions::add(std::unique_ptr<reward::Reward> function) {
-  if (function->name() == arguments_.judge) function = judge_of_pairs(std::move(function));
+  if (function->name() == arguments_.judge && awaited(*function) == nullptr)
+    function = judge_of_pairs(std::move(function));
   const auto known = std::ranges::find(functions_, function->name(), &reward::Reward::name);
   if (known == functions_.end()) return functions_.push_back(std::move(function));
   if (awaited(**known) == nullptr || awaited(*function) != nullptr)
@@ -158,8 +159,11 @@ std::vector<std::string> RewardFunctions::names() const {
 void RewardFunctions::check() const {
   if (const std::vector<std::string> all = names(); !arguments_.judge.empty()) {
     if (std::ranges::find(all, arguments_.judge) == all.end())
-      fail_key("judge", "judge: '{}': no reward has this name, known are: {}", arguments_.judge,
-               fmt::join(all, ", "));
+      fail_key("judge",
+               "judge: '{}': no reward has this name (there are: {}): give a program of that name in "
+               "reward_funcs, as in {}=command:LINE, or a function of the host",
+               arguments_.judge, all.empty() ? "none" : fmt::format("{}", fmt::join(all, ", ")),
+               arguments_.judge);
     if (all.size() > 1)
       fail_key("judge", "judge: '{}' judges pairs instead of rewards: leave out the others of {}",
                arguments_.judge, fmt::join(all, ", "));
