@@ -76,7 +76,7 @@ if [ -n "$ci" ]; then
 fi
 mkdir -p build
 suite release build/release '-L fast|full -E text.Published'
-plain='-L fast -E text.Published|SentencePiece.Normalizes'
+plain='-L fast -E text.Published|SentencePiece.Normalizes|ChatTemplateLimits.EndlessWork|locale'
 suite address build/address "$plain" -DTRL_ENGINE=OFF -DTRL_BUILD_CLI=OFF -DTRL_SANITIZE=address -DTRL_BUILD_BENCH=OFF
 suite thread build/thread '-L fast -E text.Published|SentencePiece.Normalizes|ChatTemplateLimits|TokenizerHostile|HundredMegabytes|locale' -DTRL_ENGINE=OFF -DTRL_BUILD_CLI=OFF -DTRL_SANITIZE=thread -DTRL_BUILD_BENCH=OFF
 # The collection has more than tests/golden: published templates and tokenizers, and all values of large tensors.

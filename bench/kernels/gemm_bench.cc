@@ -8,6 +8,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "kernels/gemm/gemm.h"
+#include "support/machine.h"
 #include "support/repeat.h"
 #include "support/runs.h"
 #include "tensor/threads/parallel.h"
@@ -84,7 +85,8 @@ int main(int argc, char** argv) try {
          {"threads", threads},
          {"onednn", trl::kernels::onednn_version()},
          {"bf16_gflops", std::round(bf16)},
-         {"fp32_gflops", std::round(fp32)}});
+         {"fp32_gflops", std::round(fp32)},
+         {"gb_s", std::round(1e-9 * trl::bench::read_bandwidth(seconds))}});
   return 0;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "gemm_bench: %s\n", error.what());

@@ -16,7 +16,15 @@ using namespace trl::kernels;
 
 constexpr int64_t kSide = 2048;  // of the large product
 
-double bandwidth(double seconds) {
+double product_peak(const Projection& p, at::ScalarType type, double seconds) {
+  const at::Tensor x = at::randn({kSide, kSide}).to(type);
+  const auto side = static_cast<double>(kSide);
+  return 2 * side * side * side / best_seconds(seconds, [&] { project(x, p); });
+}
+
+}  // namespace
+
+double read_bandwidth(double seconds) {
   const at::Tensor memory = at::ones({int64_t{64} << 20}, at::kLong);
   std::atomic<int64_t> kept{0};  // so that the reads are not left out
   const double time = best_seconds(seconds, [&] {
@@ -33,17 +41,9 @@ double bandwidth(double seconds) {
   return static_cast<double>(memory.nbytes()) / time;
 }
 
-double product_peak(const Projection& p, at::ScalarType type, double seconds) {
-  const at::Tensor x = at::randn({kSide, kSide}).to(type);
-  const auto side = static_cast<double>(kSide);
-  return 2 * side * side * side / best_seconds(seconds, [&] { project(x, p); });
-}
-
-}  // namespace
-
 Machine measure_machine(double seconds) {
   Machine machine;
-  machine.bandwidth = bandwidth(seconds);
+  machine.bandwidth = read_bandwidth(seconds);
   tensor::Parameter wide("w", at::randn({kSide, kSide})),
       narrow("w", at::randn({kSide, kSide}).to(at::kBFloat16));
   machine.f32 = product_peak({&wide}, at::kFloat, seconds);

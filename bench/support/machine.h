@@ -15,6 +15,7 @@ struct Machine {
   double codes_peak() const { return int8 > 0 ? int8 : peak(); }
 };
 
+double read_bandwidth(double seconds);  // that it may take
 // seconds: for each speed.
 Machine measure_machine(double seconds);
 Json line_of(const Machine& machine);

@@ -12,7 +12,7 @@
 #include "support/fit.h"
 #include "support/random_model.h"
 #include "support/scratch.h"
-#include "train/sft_report.h"
+#include "train/online_roof.h"
 
 namespace {
 
@@ -90,8 +90,8 @@ SftWork with_all_rows(SftWork work) {
   return work;
 }
 
-// The median of a part of our steps after the first.
-double seconds_of(const std::vector<Json>& runs, const std::string& part) {
+// The median of a value of profile_parts, of our steps after the first.
+double part_of(const std::vector<Json>& runs, const std::string& part) {
   std::vector<double> all;
   for (const Json& run : runs) {
     const std::vector<double> seconds = run.at("profile").at("profile/" + part);
@@ -106,7 +106,7 @@ void fit_updates(const Settings& s, const Scratch& scratch) {
     for (const int64_t group : {2, 8, 32}) {
       const Shape shape{prompt, s.completion / 4, group};
       const Json run = run_ours(with_all_rows(work_of(s, scratch, shape, s.steps, false)));
-      const double seconds = seconds_of({run}, "update");
+      const double seconds = part_of({run}, "update");
       const auto p = static_cast<double>(prompt), r = static_cast<double>(shape.completion * group);
       points.push_back({{p, r, 1}, seconds});
       print({{"part", "fit"},
@@ -134,8 +134,8 @@ void compare_windows(const Settings& s, const Scratch& scratch) {
   std::vector<std::vector<Json>> runs(3);
   const std::vector<SftWork> works = {whole, cut, apart};
   interleave(works.size(), s.rounds, [&](size_t i) { runs[i].push_back(run_ours(works[i])); });
-  const double one = seconds_of(runs[0], "update"), four = seconds_of(runs[1], "update"),
-               alone = seconds_of(runs[2], "update");
+  const double one = part_of(runs[0], "update"), four = part_of(runs[1], "update"),
+               alone = part_of(runs[2], "update");
   const auto p = static_cast<double>(s.prompt), r = static_cast<double>(s.completion),
              g = static_cast<double>(s.group);
   print({{"part", "window"},
@@ -145,6 +145,26 @@ void compare_windows(const Settings& s, const Scratch& scratch) {
          {"times_fewer_tokens", g * (p + r) / (p + g * r)},
          {"times_faster", alone / one},
          {"kept_in_four", one / four}});
+}
+
+// Adds the shares of the roofline that our updates and whole steps reach.
+void add_shares(const Settings& s, const std::vector<Json>& runs, Json& line) {
+  const Json gemm = run_json({TRL_GEMM_BENCH, "--threads", std::to_string(s.threads)});
+  const Architecture model = architecture_of(describe_model(s.model));
+  OnlineStep step;
+  step.prompt = static_cast<double>(s.prompt);
+  step.group = static_cast<double>(s.group);
+  step.longest = static_cast<double>(s.completion);
+  step.written = part_of(runs, "loss_tokens");
+  if (s.lora > 0) step.adapter = runs.front().at("adapter_parameters");
+  step.wide = s.precision == "fp32";
+  const double update = update_roof(model, step, gemm);
+  line["peak_gflops"] = gemm.at(step.wide ? "fp32_gflops" : "bf16_gflops");
+  line["gb_s"] = gemm.at("gb_s");
+  line["share_of_update"] = update / part_of(runs, "update");
+  const bool writes = line.at("part") == "step";
+  line["share_of_step"] =
+      (update + (writes ? generation_roof(model, step, gemm) : 0)) / line.at("step_seconds").get<double>();
 }
 
 // Returns whether the losses are equal.
@@ -171,8 +191,9 @@ bool compare_steps(const Settings& s, const Scratch& scratch, bool writes) {
       to->insert(to->end(), all.begin() + 1, all.end());
     }
   Json line = {{"part", part}, {"step_seconds", median(seconds)}};
+  add_shares(s, own, line);
   for (const char* name : {"generate", "reward", "old", "reference", "update", "other"})
-    line[std::string(name) + "_seconds"] = seconds_of(own, name);
+    line[std::string(name) + "_seconds"] = part_of(own, name);
   line["peak_resident_bytes"] = median_of(own, "peak_resident_bytes");
   if (!peer.empty()) {
     line["trl_step_seconds"] = median(other);

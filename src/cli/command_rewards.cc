@@ -33,6 +33,10 @@ Json request_of(const trl_rollout* rollout) {
     request["prompts"].push_back(row["prompt"]);
     request["completions"].push_back(row["completion"]);
     request["completion_ids"].push_back(row["completion_ids"]);
+    if (row.contains("other_completion")) {  // of a pair to judge
+      request["other_completions"].push_back(row["other_completion"]);
+      request["other_completion_ids"].push_back(row["other_completion_ids"]);
+    }
     for (const auto& [name, value] : row["columns"].items()) {
       if (!columns.contains(name)) columns[name] = std::vector<Json>(count);
       columns[name][i] = value;

@@ -129,8 +129,12 @@ void Config::assign(std::string_view key, std::string_view value, int source, st
   const auto before = spellings_.find(target);
   if (before != spellings_.end() && before->second.source == source && before->second.name != name &&
       values_[target] != canonical) {
-    fail_key(key, "{} and {} are one key with two values, {} and {}: give one of them", before->second.name,
-             name, shown(values_[target]), shown(canonical));
+    // A former name with null says that it is not used.
+    if (canonical == "null" && name != target) return;
+    const bool replaces = values_[target] == "null" && before->second.name != target;
+    if (!replaces)
+      fail_key(key, "{} and {} are one key with two values, {} and {}: give one of them", before->second.name,
+               name, shown(values_[target]), shown(canonical));
   }
   forget(target);
   values_[target] = canonical;

@@ -160,6 +160,7 @@ DataArguments data_arguments(const Config& config) {
   read_prefix_window(config, out);
   out.dataset_cache_dir = directory(config, "dataset_cache_dir", "");
   out.dataset_cache_limit = config.get_int("dataset_cache_limit");
+  if (config.has("long_prompts")) out.long_prompts = word_of<LongPrompts>(config, "long_prompts");
   if (config.has("max_prompt_length")) {
     out.max_prompt_length = config.get_optional_int("max_prompt_length");
     out.max_completion_length = config.get_optional_int("max_completion_length");

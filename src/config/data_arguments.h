@@ -12,6 +12,7 @@
 namespace trl::config {
 
 enum class Sampling : uint8_t { random, sequential, group_by_length };
+enum class LongPrompts : uint8_t { count, drop, refuse };
 enum class Packing : uint8_t { none, bfd, bfd_split, wrapped };
 
 struct DataArguments {
@@ -46,6 +47,10 @@ struct DataArguments {
   std::optional<int64_t> max_prompt_length;  // DPO: the end of each prompt is kept
   std::optional<int64_t>
       max_completion_length;  // the start of each completion is kept; both apply before max_length
+  // Of prompts that completions are written for: those with more tokens leave too few of the model's
+  // positions for a whole completion. Depends on the model; null: any length fits.
+  std::optional<int64_t> prompt_room;
+  LongPrompts long_prompts = LongPrompts::count;
 };
 // Reads and cross-checks the arguments of the configuration's method; throws Error(invalid_config).
 DataArguments data_arguments(const Config& config);

@@ -1,6 +1,5 @@
 // The parts of online_arguments().
 #pragma once
-#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -8,14 +7,6 @@
 #include "config/online_arguments.h"
 
 namespace trl::config {
-
-// Returns the value of an enum whose members are the words that the table accepts, in the table's order.
-template <class Enum>
-Enum word_of(const Config& config, std::string_view key) {
-  const std::vector<std::string_view> words =
-      split_words(accepted_of(*find_option(key), config.method().name), '|');
-  return static_cast<Enum>(std::ranges::find(words, config.get(key)) - words.begin());
-}
 
 // Throws Error(invalid_config) for an element of a list that is not a finite number.
 std::vector<double> finite_numbers(const Config& config, std::string_view key);

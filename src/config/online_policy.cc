@@ -1,6 +1,7 @@
 // The loss of GRPO and RLOO: ratios, entropy, and the correction for the difference to generation.
 #include "base/error.h"
 #include "config/online_parts.h"
+#include "config/option_value.h"
 
 namespace trl::config {
 

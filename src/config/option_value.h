@@ -2,11 +2,14 @@
 // Canonical: true/false, shortest decimal, JSON list or object, the text itself, or null; reading canonical
 // text gives the same text again.
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json/json.h"
+#include "config/config.h"
 #include "config/option.h"
 
 namespace trl::config {
@@ -54,5 +57,13 @@ std::string unknown_key(std::string_view key, std::string_view trainer);
 // Says what became of a value that other releases of TRL, or LLaMA-Factory, accept for a key and that has
 // another meaning today: "it became a trainer of its own: ..."; empty: the value is not known.
 std::string_view gone_value(std::string_view key, std::string_view value);
+
+// Returns the value of an enum whose members are the words that the table accepts, in the table's order.
+template <class Enum>
+Enum word_of(const Config& config, std::string_view key) {
+  const std::vector<std::string_view> words =
+      split_words(accepted_of(*find_option(key), config.method().name), '|');
+  return static_cast<Enum>(std::ranges::find(words, config.get(key)) - words.begin());
+}
 
 }  // namespace trl::config

@@ -21,8 +21,10 @@
 #include "model/model.h"
 #include "tensor/device.h"
 #include "tensor/memory/rehearsal.h"
+#include "train/batches.h"
 #include "train/disk_needs.h"
 #include "train/evaluator.h"
+#include "train/policy/joint.h"
 #include "train/trainer.h"
 
 namespace trl::entry {
@@ -135,6 +137,21 @@ std::unique_ptr<model::Model> opened(const engine::PlanSpec& spec, const config:
   return model;
 }
 
+// Returns the tokens by which a group of completions, as one tree, exceeds a micro-batch; 0: it does not, or
+// it is cut.
+int64_t joint_tokens(const config::TrainingArguments& arguments, model::Model& model,
+                     std::span<const int64_t> lengths) {
+  const config::OnlineArguments& online = arguments.online;
+  const int64_t rows = std::ssize(lengths) * arguments.gradient_accumulation_steps;
+  if (arguments.gradient_accumulation_steps == 1 || arguments.max_tokens_per_pass || lengths.empty() ||
+      !train::sharing_of(arguments, model, nullptr, nullptr))
+    return 0;
+  const int64_t completion = online.max_completion_length, longest = std::ranges::max(lengths);
+  const int64_t tree = longest + (std::min(online.num_generations, rows) - 1) * completion;
+  const int64_t micro_batch = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+  return train::largest_part(micro_batch, tree) - micro_batch;
+}
+
 void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
                   const config::TrainingArguments& arguments, const tensor::Rehearsal& rehearsal,
                   Rehearsed& out) {
@@ -160,6 +177,8 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
   setup.train = &batches;
   if (evaluated) setup.eval = &evaluation;
   train::Trainer trainer(std::move(setup));
+  if (const int64_t more = trainer.joins() ? joint_tokens(arguments, *model, lengths) : 0)
+    batches.add_row(more);
   for (const tensor::Parameter* p : model->all_parameters()) {
     out.plan.parameters += p->count();
     if (!p->trainable) continue;

@@ -15,7 +15,7 @@
 #include "entry/generator_object.h"
 #include "generate/sampling.h"
 #include "tensor/device.h"
-#include "train/scores.h"
+#include "train/scoring/scores.h"
 
 namespace trl::entry {
 

@@ -18,21 +18,22 @@ class SameBatch final : public engine::BatchSource {
   static constexpr int64_t kMany = int64_t{1} << 40;
   explicit SameBatch(std::span<const int64_t> lengths, const config::TrainingArguments& arguments,
                      int64_t batches = kMany)
-      : batches_(batches) {
+      : batches_(batches), rollouts_(arguments.method->generates) {
     batch_.cu_seqlens.push_back(0);
-    for (const int64_t length : lengths) {
-      for (int64_t i = 0; i < length; ++i) batch_.position_ids.push_back(static_cast<int32_t>(i));
-      batch_.cu_seqlens.push_back(static_cast<int32_t>(batch_.position_ids.size()));
-      batch_.width = std::max(batch_.width, length);
-      batch_.row_ids.push_back(batch_.rows++);
-    }
+    for (const int64_t length : lengths) add_row(length);
+  }
+  void add_row(int64_t length) {
+    for (int64_t i = 0; i < length; ++i) batch_.position_ids.push_back(static_cast<int32_t>(i));
+    batch_.cu_seqlens.push_back(static_cast<int32_t>(batch_.position_ids.size()));
+    batch_.width = std::max(batch_.width, length);
+    batch_.row_ids.push_back(batch_.rows++);
     batch_.num_tokens = batch_.non_padding_tokens = std::ssize(batch_.position_ids);
-    batch_.input_ids.assign(batch_.position_ids.size(), 0);
-    batch_.labels = batch_.input_ids;
+    batch_.input_ids.resize(batch_.position_ids.size(), 0);
+    batch_.labels.resize(batch_.position_ids.size(), 0);
     batch_.input_numel = batch_.width * batch_.rows;
-    if (!arguments.method->generates) return;
+    if (!rollouts_) return;
     for (const char* column : {"advantages", "rewards", "scored", "ended", "epoch", "width"})
-      batch_.columns[column].resize(lengths.size(), 1.0f);
+      batch_.columns[column].resize(batch_.row_ids.size(), 1.0f);
     batch_.items = batch_.num_tokens;
     for (const std::string_view column :
          {std::string_view("old"), std::string_view("reference"), std::string_view("sampling"),
@@ -61,6 +62,7 @@ class SameBatch final : public engine::BatchSource {
   data::Batch batch_;
   int64_t done_ = 0;
   const int64_t batches_;
+  const bool rollouts_;
 };
 
 // Returns the lengths of the sequences of rows of these lengths.

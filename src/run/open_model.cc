@@ -6,14 +6,19 @@
 #include "base/json/json.h"
 #include "config/model_options.h"
 #include "engine/error_capture.h"
+#include "io/gguf.h"
 
 namespace trl::run {
 
 io::ModelSource needed_model(const config::Config& config) {
-  const auto path = config.get_text("model_name_or_path");
-  if (!path || path->empty())
+  io::ModelSource model = named_model(config);
+  if (model.name().empty())
     fail_key("model_name_or_path", "model_name_or_path is not set; give a model directory or a GGUF file");
-  return *path;
+  return model;
+}
+
+io::ModelSource named_model(const config::Config& config) {
+  return config.get_text("model_name_or_path").value_or("");
 }
 
 bool has_tokenizer(const base::NamedFiles& files) {
@@ -41,6 +46,23 @@ bool names_classifier(const base::NamedFiles& files) {
   const base::Json& all = config["architectures"];
   const base::Json& first = all.is_array() && !all.empty() ? all.front() : all;
   return first.is_string() && first.get<std::string>().ends_with("ForSequenceClassification");
+}
+
+int64_t named_positions(const base::Json& config) {
+  const base::Json& text = config.contains("text_config") ? config["text_config"] : config;
+  for (const char* key : {"max_position_embeddings", "n_positions"})
+    if (const auto found = text.find(key); found != text.end() && found->is_number_integer())
+      return found->get<int64_t>();
+  return 0;
+}
+
+int64_t named_positions(const io::ModelSource& model) {
+  if (model.form() == io::ModelForm::gguf) {
+    const auto file = model.gguf();
+    const std::string key = file->text("general.architecture") + ".context_length";
+    return file->find(key) != nullptr ? file->integer(key) : 0;
+  }
+  return model.has("config.json") ? named_positions(base::read_json_file(model, "config.json")) : 0;
 }
 
 int64_t adapter_embedding_rows(const config::Config& options) {

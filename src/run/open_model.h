@@ -22,12 +22,19 @@ struct RunModel {
 // Returns the model of model_name_or_path. Throws Error(invalid_config) without one.
 io::ModelSource needed_model(const config::Config& config);
 
+io::ModelSource named_model(const config::Config& config);  // the same, or an empty one
+
 std::string adapter_path(const config::Config& options);  // adapter_name_or_path; empty: no adapter
 
 // Says whether config.json names a sequence classifier.
 bool names_classifier(const base::NamedFiles& files);
 // Says whether an adapter turns its model into one.
 bool makes_classifier(const std::string& adapter);
+
+// Returns the longest sequence that a model's configuration names (max_position_embeddings, n_positions, or
+// GGUF's context_length); 0: none.
+int64_t named_positions(const base::Json& config);
+int64_t named_positions(const io::ModelSource& model);
 
 // Returns the embedding rows of adapter_name_or_path, for tokens that came with it; 0: as many as the model
 // has, or no adapter.

@@ -14,8 +14,8 @@
 #include "train/micro_batch.h"
 #include "train/records.h"
 #include "train/run_state.h"
+#include "train/scoring/weights_digest.h"
 #include "train/setup.h"
-#include "train/weights_digest.h"
 
 namespace trl::train {
 

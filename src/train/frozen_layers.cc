@@ -13,7 +13,7 @@
 #include "tensor/memory/rehearsal.h"
 #include "tensor/threads/parallel.h"
 #include "train/batches.h"
-#include "train/weights_digest.h"
+#include "train/scoring/weights_digest.h"
 
 namespace trl::train {
 

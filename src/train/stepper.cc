@@ -9,10 +9,10 @@
 #include "tensor/memory/rehearsal.h"
 #include "tensor/parts.h"
 #include "train/frozen_layers.h"
-#include "train/joint.h"
 #include "train/micro_batch.h"
 #include "train/offloading.h"
-#include "train/weights_digest.h"
+#include "train/policy/joint.h"
+#include "train/scoring/weights_digest.h"
 
 namespace trl::train {
 

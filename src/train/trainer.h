@@ -49,6 +49,8 @@ class Trainer {
   const telemetry::Record& metrics() const { return records_.step(); }  // of the last step
   const telemetry::TrainerState& state() const { return state_; }
   int64_t max_steps() const { return steps_.max_steps; }
+  // Says whether micro-batches of a window go through the model together (train/policy/joint.h).
+  bool joins() const { return stepper_.method().joins(); }
 
  private:
   // waiting: for the first step. finished: the summary is logged. closed: and no work is due.

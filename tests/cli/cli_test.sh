@@ -500,6 +500,26 @@ case_a_program_that_fails_is_named() {
   run 0 "${grpo[@]}" --overwrite_output_dir --reward_funcs "$line" --on_reward_error none; says err 'reward 3 is none: "bad"'; says out '"rewards/score.sh/mean": 2,'
   run 0 "${grpo[@]}" --overwrite_output_dir --reward_funcs "command:exit 3" think_format_reward --on_reward_error none; says err "exit counts as none for 4 completions"
 }
+case_a_program_judges_pairs() {
+  prompts; scores '[1, 0.5]' '[0, 0.5]'
+  local pairs=(online-dpo --model_name_or_path "$model" --dataset_name p.jsonl --output_dir model --bf16 false --max_steps 2
+               --per_device_train_batch_size 2 --max_new_tokens 6 --logging_steps 1 --save_strategy no)
+  run 0 "${pairs[@]}" --reward_funcs "mine=command:./score.sh" --judge mine
+  [ "$(grep -c '"loss"' out)" -eq 2 ] || die "records"; says asked '"other_completions":["'; [ "$(wc -l <asked)" -eq 3 ] || die "asked once a step"
+  run 2 "${pairs[@]}" --overwrite_output_dir --reward_funcs "mine=command:./score.sh" --judge yours; says err "judge: 'yours'"
+  scores '[1, 0, 1, 0]'; run 1 "${pairs[@]}" --overwrite_output_dir --reward_funcs "mine=command:./score.sh" --judge mine
+  says err "it has 4 rewards for 2 completions"
+}
+case_long_prompts_are_counted_dropped_or_refused() {
+  prompts; mkdir short; cp "$model"/* short; sed -i 's/"max_position_embeddings": *[0-9]*/"max_position_embeddings": 40/' short/config.json
+  printf '{"prompt":"%s"}\n' "$(yes sea | head -n 60 | tr '\n' ' ')" >>p.jsonl
+  local short=("${grpo[@]}" --model_name_or_path short --reward_funcs think_format_reward)
+  run 0 "${short[@]}"; says err "p.jsonl: 1 of 3 rows has a prompt of more than 34 tokens"
+  run 0 "${short[@]}" --overwrite_output_dir --long_prompts drop --record_rollouts all.jsonl --num_train_epochs 3
+  says err "p.jsonl: 1 of 3 rows is dropped by long_prompts"; [ "$(grep -c '"row":2' all.jsonl)" -eq 0 ] || die "not dropped"
+  run 1 "${short[@]}" --overwrite_output_dir --long_prompts refuse; says err "p.jsonl:3: its prompt has "; says err "long_prompts: drop"
+  run 2 "${short[@]}" --long_prompts keep; says err "give one of count, drop, refuse"
+}
 case_a_file_of_rollouts_that_ends_keeps_the_steps_done() {
   prompts; run 0 "${grpo[@]}" --reward_funcs think_format_reward --record_rollouts all.jsonl; head -n 7 all.jsonl >some.jsonl
   run 2 "${grpo[@]}" --overwrite_output_dir --reward_funcs think_format_reward --replay_rollouts some.jsonl

@@ -286,6 +286,20 @@ TEST(Config, TwoNamesOfOneKeyMustAgree) {
   EXPECT_EQ(config.get_int("max_length"), 128);
 }
 
+TEST(Config, AFormerNameWithNullIsNotUsed) {
+  Config config;
+  config.set("max_length", "512");
+  config.set("max_seq_length", "null");
+  EXPECT_EQ(config.get_int("max_length"), 512);
+  Config other;
+  other.set("max_seq_length", "null");
+  other.set("max_length", "512");
+  EXPECT_EQ(other.get_int("max_length"), 512);
+  Config alone;
+  alone.set("max_seq_length", "null");
+  EXPECT_EQ(alone.get_optional_int("max_length"), std::nullopt);
+}
+
 TEST(Config, RefusesWhatThisBuildDoesNotHave) {
   constexpr std::pair<std::string_view, std::string_view> kCases[] = {
       {"fp16", "true"},

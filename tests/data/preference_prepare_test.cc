@@ -7,7 +7,7 @@
 
 #include "base/files/files.h"
 #include "data/batch/preference_batches.h"
-#include "preference_shop.h"
+#include "letter_shop.h"
 #include "support/interrupts.h"
 #include "support/letter_tokenizer.h"
 #include "support/scratch.h"
@@ -15,24 +15,9 @@
 namespace trl::data {
 namespace {
 
-constexpr const char* kTurnsTemplate =
-    "{% if tools %}[{{ tools | length }}]{% endif %}{% if mood is defined %}({{ mood }}){% endif %}"
-    "{% for m in messages %}{{ m['role'][0] }}:{{ m['content'] }}{{ eos_token }}{% endfor %}"
-    "{% if add_generation_prompt %}a:{% endif %}";
-
-struct LetterShop : test::PreferenceShop {
-  explicit LetterShop(std::string chat_template = "", int threads = 2)
-      : PreferenceShop(std::make_unique<test::LetterTokenizer>(std::move(chat_template)), threads) {}
-};
-
-// BOS '^', EOS '$'.
-std::string spelt(const std::vector<int32_t>& ids) {
-  std::string out;
-  for (const int32_t id : ids)
-    out.push_back(id == test::kBos ? '^' : id == test::kEos ? '$' : static_cast<char>(id));
-  return out;
-}
-
+using test::kTurnsTemplate;
+using test::LetterShop;
+using test::spelt;
 using Lines = std::vector<std::string>;
 
 Lines spelt(const PreferenceList& list) {
@@ -409,18 +394,6 @@ TEST(PrepareUnpaired, WeightsMakeUpForRowsOfOneLabel) {
     ASSERT_EQ(one.size(), 1u);
     EXPECT_NE(one[0].find(fmt::format("label is {} in all of 3 rows", label)), std::string::npos) << one[0];
   }
-}
-
-TEST(PreparePrompts, TextAndMessages) {
-  LetterShop shop(kTurnsTemplate);
-  const auto prompts = [&](const std::string& jsonl) {
-    return spelt((*prepare_prompts(shop.table(jsonl), shop.context))[0].prompt_ids);
-  };
-  EXPECT_EQ(prompts(R"({"prompt":"q","answer":3})"), "^q");
-  EXPECT_EQ(prompts(R"({"prompt":[{"role":"user","content":"q"}],"tools":[{}]})"), "[1]u:q$a:");
-  EXPECT_EQ(prompts(R"({"prompt":[{"from":"user","value":"q"}]})"), "u:q$a:");
-  shop.arguments.bare_prompts = true;
-  EXPECT_EQ(prompts(R"({"prompt":"q","answer":3})"), "q");
 }
 
 TEST(PreparePreference, SelectedAndRenamedColumns) {

@@ -1,5 +1,5 @@
 // Numbers that are not finite are found in weights of every form.
-#include "train/weights_digest.h"
+#include "train/scoring/weights_digest.h"
 
 #include <limits>
 

@@ -1,5 +1,5 @@
 // A scorer gives hidden states and their head, or log-probabilities, of the same model.
-#include "train/scorer.h"
+#include "train/scoring/scorer.h"
 #include "support/error_of.h"
 #include "train/tiny_run.h"
 

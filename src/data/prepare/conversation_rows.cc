@@ -71,6 +71,7 @@ void ConversationRows::examples(Row& row, std::vector<Made<PromptExample>>& out)
   const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(prompt);
   made.example.prompt_ids.assign(ids.begin(), begin);
   made.example.completion_ids.assign(begin, ids.end());
+  reader_.leave_room(row, prompt, made.events);
   made.example.row = row.value.dump();
 }
 

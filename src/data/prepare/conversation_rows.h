@@ -18,8 +18,8 @@ class ConversationRows {
   // any thread. Changes the row. Throws Error(format) if max_length leaves no token of the prompt.
   void examples(Row& row, std::vector<Made<PromptExample>>& out) const;
   bool one_each() const { return true; }
-  size_t least_bytes_to_drop() const { return SIZE_MAX; }
-  size_t most_tokens(Row&) const { return 0; }
+  size_t least_bytes_to_drop() const { return reader_.limits_prompts() ? 0 : SIZE_MAX; }
+  size_t most_tokens(Row&) const { return reader_.limits_prompts() ? SIZE_MAX : 0; }
 
  private:
   std::string prompt_of(const Row& row) const;

@@ -37,7 +37,16 @@ std::string told(const Counts& counts, const config::DataArguments& arguments) {
   const auto are = [&](Event::Kind event, const std::string& what) { tell(event, "is", "are", what); };
   const auto have = [&](Event::Kind event, const std::string& what) { tell(event, "has", "have", what); };
   const int64_t length = value(arguments.max_length);
-  are(Event::long_prompt, fmt::format("dropped because the prompt alone reaches max_length {}", length));
+  if (const std::optional<int64_t>& room = arguments.prompt_room) {
+    const std::string prompt = fmt::format("a prompt of more than {} tokens", *room);
+    are(Event::long_prompt,
+        fmt::format("dropped by long_prompts: with {} a whole completion goes beyond the model's positions",
+                    prompt));
+    have(Event::beyond,
+         fmt::format("{}, with which a whole completion goes beyond the model's positions", prompt));
+  } else {
+    are(Event::long_prompt, fmt::format("dropped because the prompt alone reaches max_length {}", length));
+  }
   are(Event::too_long, fmt::format("dropped because a side is longer than max_length {}", length));
   are(Event::empty, "dropped because no token is left");
   have(Event::untrained, fmt::format("nothing to train on within max_length {}", length));

@@ -27,7 +27,10 @@ class PreferenceKind final : public RowKind {
   }
   const Rows& rows() const { return rows_; }
 
-  std::string identity() const override { return std::string(Rows::kName); }
+  std::string identity() const override {
+    const std::optional<int64_t>& room = arguments_.prompt_room;
+    return room ? fmt::format("{}, room {}", Rows::kName, *room) : std::string(Rows::kName);
+  }
   // Without a token at its end a completion may be empty, whatever its text.
   bool row_by_row() const override {
     return rows_.one_each() && context_.tokenizer->special().eos.has_value();

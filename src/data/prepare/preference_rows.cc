@@ -240,6 +240,7 @@ void PromptRows::examples(Row& row, std::vector<Made<PromptExample>>& out) const
   Made<PromptExample>& made = out.emplace_back();
   made.example.prompt_ids = reader_.ids(reader_.prompt_text(row));
   if (made.example.prompt_ids.empty()) fail_column(row, "prompt", "text with at least one token");
+  reader_.leave_room(row, made.example.prompt_ids.size(), made.events);
   made.example.row = row.value.dump();
 }
 

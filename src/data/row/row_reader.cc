@@ -97,6 +97,18 @@ void RowReader::cut_completion(Ids& ids, Events& events) const {
   events.set(Event::completion_cut);
 }
 
+void RowReader::leave_room(const Row& row, size_t prompt, Events& events) const {
+  const std::optional<int64_t>& room = arguments_.prompt_room;
+  if (!room || prompt <= static_cast<size_t>(*room)) return;
+  if (arguments_.long_prompts == config::LongPrompts::refuse) {
+    fail(Status::format,
+         "{}: its prompt has {} tokens, and the model's positions leave {} beside a whole completion: "
+         "shorten it, or give long_prompts: drop",
+         row.where, prompt, *room);
+  }
+  events.set(limits_prompts() ? Event::long_prompt : Event::beyond);
+}
+
 void RowReader::judge(size_t prompt, size_t completion, bool keep_end, Events& events) const {
   if (prompt + completion == 0) events.set(Event::empty);
   if (!arguments_.max_length) return;

@@ -46,6 +46,12 @@ class RowReader {
   // Cut to max_prompt_length and max_completion_length.
   void cut_prompt(std::vector<int32_t>& ids, Events& events) const;
   void cut_completion(std::vector<int32_t>& ids, Events& events) const;
+  // Applies long_prompts to a prompt that gets a completion. Throws Error(format) for one that is refused.
+  void leave_room(const Row& row, size_t prompt, Events& events) const;
+  // Says whether that may drop or refuse one.
+  bool limits_prompts() const {
+    return arguments_.prompt_room && arguments_.long_prompts != config::LongPrompts::count;
+  }
   // Applies max_length, which cuts prompt and completion together when a batch is made.
   void judge(size_t prompt, size_t completion, bool keep_end, Events& events) const;
   // Returns the part of a completion that max_length leaves.

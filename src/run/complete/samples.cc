@@ -13,6 +13,7 @@
 #include "run/complete/complete.h"
 #include "run/complete/open_generator.h"
 #include "run/complete/request_options.h"
+#include "run/open_model.h"
 #include "telemetry/recorder.h"
 
 namespace trl::run {
@@ -143,20 +144,15 @@ std::vector<std::string> complete_samples(Environment& environment, engine::Mode
 void leave_positions(const std::vector<SamplePrompt>& prompts, const RequestOptions& request,
                      engine::Model& model) {
   const int64_t max_new_tokens = request.sampling.max_new_tokens;
-  const base::Json model_config = base::parse_json(model.config_json(), "config.json");
-  const base::Json& text = model_config.contains("text_config") ? model_config["text_config"] : model_config;
-  for (const char* name : {"max_position_embeddings", "n_positions"}) {
-    if (!text.contains(name) || !text[name].is_number_integer()) continue;
-    const auto positions = text[name].get<int64_t>();
-    for (const SamplePrompt& prompt : prompts) {
-      const auto tokens = static_cast<int64_t>(prompt.ids.size());
-      if (tokens + max_new_tokens <= positions) continue;
-      fail_key("sample_prompts",
-               "{}: the prompt has {} tokens, and with {} new ones (sample_max_new_tokens) it goes beyond "
-               "the {} positions of the model ({}): give a shorter prompt or fewer new tokens",
-               prompt.where, tokens, max_new_tokens, positions, name);
-    }
-    return;
+  const int64_t positions = named_positions(base::parse_json(model.config_json(), "config.json"));
+  if (positions == 0) return;
+  for (const SamplePrompt& prompt : prompts) {
+    const auto tokens = static_cast<int64_t>(prompt.ids.size());
+    if (tokens + max_new_tokens <= positions) continue;
+    fail_key("sample_prompts",
+             "{}: the prompt has {} tokens, and with {} new ones (sample_max_new_tokens) it goes beyond "
+             "the {} positions of the model: give a shorter prompt or fewer new tokens",
+             prompt.where, tokens, max_new_tokens, positions);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "base/files/files.h"
 #include "config/data_arguments.h"
 #include "engine/error_capture.h"
+#include "run/open_model.h"
 #include "run/rows/prepare.h"
 #include "run/rows/profile.h"
 
@@ -123,7 +124,8 @@ RunSize prepared_size(const config::Config& config, const config::TrainingArgume
                       const Rows& rows, const Tokenizer& tokenizer) {
   config::TrainingArguments apart = training;
   apart.output_dir = base::temporary_directory();  // nothing is left in a run's own directory
-  const Prepared prepared = prepare(rows.environment(), config, apart, tokenizer.get(), rows, nullptr);
+  const Prepared prepared =
+      prepare(rows.environment(), config, apart, named_model(config), tokenizer.get(), rows, nullptr);
   Batches& batches = *prepared.train;
   batches.settle();
   RunSize size;

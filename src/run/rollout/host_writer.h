@@ -8,7 +8,7 @@
 #include "engine/engine.h"
 #include "reward/batch.h"
 #include "run/rollout/host_rollout.h"
-#include "run/rollout/tool_turns.h"
+#include "run/rollout/tools/tool_turns.h"
 
 namespace trl::run {
 

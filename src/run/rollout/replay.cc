@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text/utf8.h"
-#include "run/rollout/rewards.h"
+#include "run/rollout/rewards/rewards.h"
 
 namespace trl::run {
 

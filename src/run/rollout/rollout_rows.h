@@ -15,8 +15,8 @@
 #include "run/rollout/pass_at_k.h"
 #include "run/rollout/prompts.h"
 #include "run/rollout/record.h"
-#include "run/rollout/rewards.h"
-#include "run/rollout/tool_turns.h"
+#include "run/rollout/rewards/rewards.h"
+#include "run/rollout/tools/tool_turns.h"
 #include "text/tokenizer/completion_text.h"
 
 namespace trl::run {

@@ -32,15 +32,6 @@ RolloutParts parts_of(Environment& environment, const config::RunOptions& option
   return parts;
 }
 
-// Returns the longest sequence that a model's configuration names; 0: it names none.
-int64_t positions_of(engine::Model& model) {
-  const base::Json config = base::parse_json(model.config_json(), "config.json");
-  for (const char* key : {"max_position_embeddings", "n_positions"})
-    if (const auto found = config.find(key); found != config.end() && found->is_number_integer())
-      return found->get<int64_t>();
-  return 0;
-}
-
 }  // namespace
 
 Rollouts::Rollouts(Environment& environment, const config::RunOptions& options, const Prepared& prepared,
@@ -102,7 +93,8 @@ const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Mode
   const auto pad = tokenizer.special_id(tokenizer.special().pad);
   if (pad && options_.arguments.method->pad_ends) spec_.end_ids.push_back(*pad);
   spec_.continues = parts_.tools != nullptr;
-  if (parts_.tools) parts_.tools->set_model(positions_of(model), ends);
+  if (parts_.tools)
+    parts_.tools->set_model(named_positions(base::parse_json(model.config_json(), "config.json")), ends);
   return spec_;
 }
 

@@ -71,7 +71,7 @@ void check_positions(const config::Config& config, int64_t positions, Batches& r
       const std::string_view key = config::length_key(config);
       fail_key(key,
                "{}: {} with its completion may have {} tokens, and the model has learned {} positions: give "
-               "a smaller one, or leave out long prompts",
+               "a smaller one, or long_prompts: drop",
                key, name_of(*beyond, what), beyond->tokens, positions);
     }
     fail_key(kKey,

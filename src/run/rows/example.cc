@@ -7,6 +7,7 @@
 #include "base/files/files.h"
 #include "base/text/number.h"
 #include "data/tokenizer/open_tokenizer.h"
+#include "run/open_model.h"
 
 namespace trl::run {
 namespace {
@@ -106,8 +107,8 @@ Epoch::Epoch(const Rows& dataset, const Tokenizer& tokenizer, const config::Conf
     : config_(without_output(given)),
       tokenizer_(
           data::training_tokenizer(tokenizer.get(), config::data_arguments(dataset.apply_options(config_)))),
-      prepared_(prepare(dataset.environment(), config_, config::training_arguments(config_), *tokenizer_,
-                        dataset, nullptr)),
+      prepared_(prepare(dataset.environment(), config_, config::training_arguments(config_),
+                        named_model(config_), *tokenizer_, dataset, nullptr)),
       whole_(dataset, config_, *tokenizer_) {
   prepared_.train->settle();
   error_.check(prepared_.train->start_epoch(0, 0, {}, error_));

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "config/data_arguments.h"
 #include "data/batch/preference_batches.h"
+#include "run/open_model.h"
 #include "run/rollout/prompt_stream.h"
 
 namespace trl::run {
@@ -118,9 +119,18 @@ std::unique_ptr<PromptOrder> other_prompts(const config::TrainingArguments& trai
   return repeated_prompts(order, 1);
 }
 
+// Returns the tokens that a prompt may have beside a whole completion; nullopt: any number, as rows are cut
+// before the model sees them, or the model names no longest sequence.
+std::optional<int64_t> prompt_room(const config::OnlineArguments& online, const io::ModelSource& model) {
+  const int64_t positions = model.name().empty() ? 0 : named_positions(model);
+  if (positions == 0 || (online.max_length && *online.max_length <= positions)) return std::nullopt;
+  return std::max<int64_t>(0, positions - online.max_completion_length);
+}
+
 // The prompts of a run, or of its evaluation.
 std::shared_ptr<Prompts> prompts(const config::Config& config, const config::TrainingArguments& training,
-                                 const Rows& dataset, data::PrepareContext& context, bool evaluation) {
+                                 const Rows& dataset, data::PrepareContext& context,
+                                 std::optional<int64_t> room, bool evaluation) {
   config::DataArguments arguments = config::data_arguments(dataset.apply_options(config));
   if (arguments.streaming) {
     fail_key(
@@ -131,6 +141,7 @@ std::shared_ptr<Prompts> prompts(const config::Config& config, const config::Tra
   }
   arguments.shuffle_dataset = false;  // prompts change their order from epoch to epoch instead
   arguments.chat_template_kwargs = training.online.chat_template_kwargs;
+  arguments.prompt_room = room;
   context.arguments = &arguments;
   auto order = config.has("shuffle_rollouts")
                    ? repeated_order(config, training, evaluation)
@@ -179,15 +190,16 @@ struct Preparing {
 }  // namespace
 
 Prepared prepare(Environment& environment, const config::Config& config,
-                 const config::TrainingArguments& training, const text::Tokenizer& tokenizer,
-                 const Rows& train, const Rows* eval) {
+                 const config::TrainingArguments& training, const io::ModelSource& model,
+                 const text::Tokenizer& tokenizer, const Rows& train, const Rows* eval) {
   Prepared prepared;
   if (!training.online.tools.empty())
     prepared.tools = std::make_unique<const ToolTemplate>(training.online, tokenizer);
   Preparing with(environment, config, training, tokenizer, prepared);
   if (prepared.tools) with.context.tools = &prepared.tools->prompts();
   if (training.method->generates) {
-    prepared.train_prompts = prompts(config, training, train, with.context, false);
+    const std::optional<int64_t> room = prompt_room(training.online, model);
+    prepared.train_prompts = prompts(config, training, train, with.context, room, false);
     prepared.train = batches_of(prepared.train_prompts, training.online, training.online.repeat_count);
     if (eval == nullptr) return prepared;
     if (!training.method->evaluates && training.online.num_sample_generations == 0) {
@@ -197,7 +209,7 @@ Prepared prepare(Environment& environment, const config::Config& config,
                training.method->name);
     }
     with.context.may_be_empty = true;
-    prepared.eval_prompts = prompts(config, training, *eval, with.context, true);
+    prepared.eval_prompts = prompts(config, training, *eval, with.context, room, true);
     prepared.eval = batches_of(prepared.eval_prompts, training.online, 1);
     return prepared;
   }

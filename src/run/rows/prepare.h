@@ -11,8 +11,9 @@
 #include "config/training_arguments.h"
 #include "data/prepare/sft_tokens.h"
 #include "engine/error_capture.h"
+#include "io/model_source.h"
 #include "run/rollout/prompts.h"
-#include "run/rollout/tool_template.h"
+#include "run/rollout/tools/tool_template.h"
 #include "run/rows/batch_source.h"
 #include "run/rows/rows.h"
 #include "run/tokenizer.h"
@@ -29,10 +30,11 @@ struct Prepared {
   std::shared_ptr<Prompts> train_prompts, eval_prompts;
 };
 
-// training: the values of config. tokenizer: outlives the result.
+// training: the values of config. model: of the run; its files are read if the method writes completions.
+// tokenizer: outlives the result.
 Prepared prepare(Environment& environment, const config::Config& config,
-                 const config::TrainingArguments& training, const text::Tokenizer& tokenizer,
-                 const Rows& train, const Rows* eval);
+                 const config::TrainingArguments& training, const io::ModelSource& model,
+                 const text::Tokenizer& tokenizer, const Rows& train, const Rows* eval);
 
 // Prepares rows that are only evaluated.
 Prepared prepare_evaluation(Environment& environment, const config::Config& config,

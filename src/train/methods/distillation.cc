@@ -1,6 +1,6 @@
 // Distillation (TRL's DistillationTrainer): the model writes completions, and learns the teacher's
 // distribution at each of their tokens.
-#include "train/teacher.h"
+#include "train/scoring/teacher.h"
 
 namespace trl::train {
 

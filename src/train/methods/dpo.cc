@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "train/batch_loss.h"
 #include "train/method.h"
-#include "train/scorer.h"
+#include "train/scoring/scorer.h"
 
 namespace trl::train {
 

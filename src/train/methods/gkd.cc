@@ -1,6 +1,6 @@
 // Generalised knowledge distillation (TRL's GKDTrainer): the model learns the teacher's distribution at each
 // token of completions of the rows, of its own, or of the teacher's.
-#include "train/teacher.h"
+#include "train/scoring/teacher.h"
 
 namespace trl::train {
 

@@ -8,8 +8,8 @@
 #include "loss/policy/advantages.h"
 #include "loss/policy/entropy_control.h"
 #include "loss/policy/importance.h"
-#include "train/policy_loss.h"
-#include "train/policy_method.h"
+#include "train/policy/policy_loss.h"
+#include "train/policy/policy_method.h"
 
 namespace trl::train {
 

@@ -8,7 +8,7 @@
 #include "tensor/memory/rehearsal.h"
 #include "train/batch_loss.h"
 #include "train/method.h"
-#include "train/scorer.h"
+#include "train/scoring/scorer.h"
 
 namespace trl::train {
 

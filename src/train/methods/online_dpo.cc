@@ -6,8 +6,8 @@
 #include <cmath>
 #include <span>
 
-#include "train/online.h"
-#include "train/scores.h"
+#include "train/policy/online.h"
+#include "train/scoring/scores.h"
 
 namespace trl::train {
 

@@ -9,10 +9,10 @@
 #include "loss/policy/ppo_rewards.h"
 #include "tensor/memory/rehearsal.h"
 #include "train/batches.h"
-#include "train/online.h"
-#include "train/ppo_loss.h"
+#include "train/policy/online.h"
+#include "train/policy/ppo_loss.h"
+#include "train/policy/values.h"
 #include "train/rollout/padded_rows.h"
-#include "train/values.h"
 
 namespace trl::train {
 

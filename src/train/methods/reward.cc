@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "tensor/memory/rehearsal.h"
 #include "train/method.h"
-#include "train/scores.h"
+#include "train/scoring/scores.h"
 
 namespace trl::train {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "loss/policy/rloo.h"
-#include "train/policy_method.h"
+#include "train/policy/policy_method.h"
 
 namespace trl::train {
 

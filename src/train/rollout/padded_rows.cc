@@ -103,10 +103,16 @@ void PaddedRows::pad(Rollout& rollout) const {
   const size_t width = width_of(rollout);
   if (width == 0)
     fail(Status::invalid_argument, "all completions of a batch are empty: there is nothing to learn from");
-  for (engine::Completion& own : rollout.completions) {
-    if (!own.written.empty())
+  for (size_t row = 0; row < rollout.completions.size(); ++row) {
+    engine::Completion& own = rollout.completions[row];
+    const auto given = std::ranges::find(own.written, uint8_t{0});
+    if (given != own.written.end()) {
       fail(Status::invalid_argument,
-           "a completion has tokens that the model did not write, and this trainer learns from each token");
+           "completion {} of {}, dataset row {}, has a token that the model did not write (token {}), and "
+           "this trainer learns from each token: give completions without such tokens",
+           row, rollout.completions.size(), rollout.prompts.row_ids[row], given - own.written.begin());
+    }
+    own.written.clear();
     own.ids.resize(width, pad_);
     if (!own.log_probabilities.empty()) own.log_probabilities.resize(width, std::nanf(""));
   }

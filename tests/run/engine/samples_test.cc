@@ -305,7 +305,7 @@ TEST(Samples, WhatIsNotAPromptIsRefusedByName) {
       {(scratch / "none.jsonl").string(), "none.jsonl' does not exist"},
       {(scratch / "empty.txt").string(), "empty.txt holds no prompt"},
       {(scratch / "wrong.jsonl").string(), "wrong.jsonl:2: it has no prompt, messages or text"},
-      {"[\"" + long_prompt + "\"]", "goes beyond the 256 positions of the model (max_position_embeddings)"}};
+      {"[\"" + long_prompt + "\"]", "goes beyond the 256 positions of the model"}};
   for (const auto& [value, text] : refused) {
     SCOPED_TRACE(text);
     trl_trainer* made = nullptr;

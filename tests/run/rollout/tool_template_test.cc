@@ -1,6 +1,6 @@
 // The chat template of completions that call tools: tokens of answers as TRL's _get_tool_suffix_ids has them,
 // and templates that are refused.
-#include "run/rollout/tool_template.h"
+#include "run/rollout/tools/tool_template.h"
 
 #include "data/tokenizer/open_tokenizer.h"
 #include "io/model_source.h"

@@ -1,5 +1,5 @@
 // The turns of a generation: which completions go on, and with how many tokens; without a model.
-#include "run/rollout/tool_turns.h"
+#include "run/rollout/tools/tool_turns.h"
 
 #include <cmath>
 

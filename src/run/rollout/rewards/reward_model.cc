@@ -1,0 +1,95 @@
+#include "run/rollout/rewards/reward_model.h"
+
+#include <cmath>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files/files.h"
+#include "config/model_options.h"
+#include "engine/error_capture.h"
+#include "run/open_model.h"
+#include "run/tokenizer.h"
+
+namespace trl::run {
+
+namespace {
+
+constexpr const char* kModelKey = "reward_model_name_or_path";
+
+class RewardModel final : public reward::Reward {
+ public:
+  RewardModel(Environment& environment, std::string path, const config::RunOptions& options)
+      : environment_(environment),
+        name_(std::filesystem::path(path).filename().string()),
+        bf16_(options.arguments.bf16),
+        by_ids_(options.arguments.method->episodes),
+        batch_(by_ids_ ? options.arguments.online.local_rollout_forward_batch_size
+                       : options.arguments.per_device_train_batch_size),
+        variables_(base::Json::parse(options.arguments.online.chat_template_kwargs)) {
+    if (!std::filesystem::exists(path))
+      fail_key(kModelKey, "{}: {} does not exist: give a model directory", kModelKey, path);
+    const io::ModelSource source(path);
+    config::Config plain;
+    if (!is_reward(source, plain))
+      fail_key(kModelKey,
+               "{}: {} is a language model: give a classifier with one label, such as trl reward makes",
+               kModelKey, path);
+    plain.set("dtype", options.config.get("dtype"));
+    tokenizer_ = open_tokenizer(source, plain, environment.log());
+    model_ = open_model(environment, source, plain, {.reward = true, .mapped = true, .bf16 = bf16_});
+  }
+
+  std::string_view name() const override { return name_; }
+
+  reward::Rewards score(const reward::RewardBatch& batch) override {
+    std::vector<std::vector<int32_t>> ids;
+    for (const reward::Completion& own : batch.completions)
+      ids.push_back(by_ids_ ? ids_of(own) : tokenizer_->get().encode(text_of(own), false));
+    std::vector<std::span<const int32_t>> texts(ids.begin(), ids.end());
+    std::vector<float> scores(ids.size());
+    engine::ErrorCapture error;
+    error.check(model_->score({.texts = texts, .bf16 = bf16_, .batch = batch_, .at_end = by_ids_},
+                              scores.data(), error));
+    return {scores.begin(), scores.end()};
+  }
+
+ private:
+  static std::vector<int32_t> ids_of(const reward::Completion& own) {
+    std::vector<int32_t> ids(own.prompt_ids.begin(), own.prompt_ids.end());
+    ids.insert(ids.end(), own.ids.begin(), own.ids.end());
+    return ids;
+  }
+  std::string text_of(const reward::Completion& own) const {
+    if (own.messages == nullptr)
+      return (own.prompt != nullptr ? own.prompt->get<std::string>() : "") + std::string(own.text);
+    base::Json messages = *own.prompt;
+    for (const base::Json& message : *own.messages) messages.push_back(message);
+    base::Json conversation = {{"messages", messages}, {"add_generation_prompt", false}};
+    if (!variables_.empty()) conversation["chat_template_kwargs"] = variables_;
+    return tokenizer_->apply_chat_template(conversation);
+  }
+
+  Environment& environment_;
+  const std::string name_;
+  const bool bf16_;
+  const bool by_ids_;
+  const int64_t batch_;
+  const base::Json variables_;
+  std::shared_ptr<Tokenizer> tokenizer_;
+  EngineObject<engine::Model> model_;
+};
+
+}  // namespace
+
+std::unique_ptr<reward::Reward> open_reward_model(Environment& environment,
+                                                  const config::RunOptions& options) {
+  const std::string& path = options.arguments.online.reward_model;
+  try {
+    return std::make_unique<RewardModel>(environment, path, options);
+  } catch (const Error& error) {
+    if (error.key() == kModelKey || error.status() == Status::cancelled) throw;
+    throw Error(error.status(), fmt::format("{}: {}", kModelKey, error.message()), kModelKey);
+  }
+}
+
+}  // namespace trl::run

@@ -1,0 +1,58 @@
+// The rules of preparing prompt-only rows: their ids, and those that leave no room for a completion.
+#include <gtest/gtest.h>
+
+#include "letter_shop.h"
+
+namespace trl::data {
+namespace {
+
+using test::kTurnsTemplate;
+using test::LetterShop;
+using test::spelt;
+using Lines = std::vector<std::string>;
+
+TEST(PreparePrompts, TextAndMessages) {
+  LetterShop shop(kTurnsTemplate);
+  const auto prompts = [&](const std::string& jsonl) {
+    return spelt((*prepare_prompts(shop.table(jsonl), shop.context))[0].prompt_ids);
+  };
+  EXPECT_EQ(prompts(R"({"prompt":"q","answer":3})"), "^q");
+  EXPECT_EQ(prompts(R"({"prompt":[{"role":"user","content":"q"}],"tools":[{}]})"), "[1]u:q$a:");
+  EXPECT_EQ(prompts(R"({"prompt":[{"from":"user","value":"q"}]})"), "u:q$a:");
+  shop.arguments.bare_prompts = true;
+  EXPECT_EQ(prompts(R"({"prompt":"q","answer":3})"), "q");
+}
+
+TEST(PreparePrompts, ThatLeaveNoRoomForACompletion) {
+  LetterShop shop;
+  const std::string jsonl = R"({"prompt":"four"}
+{"prompt":"seven<e>"}
+{"prompt":"to"})";
+  const auto rows = [&](config::LongPrompts how) {
+    shop.arguments.long_prompts = how;
+    shop.log.lines.clear();
+    Lines out;
+    const auto list = prepare_prompts(shop.table(jsonl), shop.context);
+    for (int64_t i = 0; i < list->size(); ++i) out.push_back(spelt((*list)[i].prompt_ids));
+    list->rows().tell();
+    return out;
+  };
+  EXPECT_EQ(rows(config::LongPrompts::drop).size(), 3u);  // any length fits
+  shop.arguments.prompt_room = 5;
+  EXPECT_EQ(rows(config::LongPrompts::drop), (Lines{"^four", "^to"}));
+  ASSERT_EQ(shop.log.lines.size(), 1u);
+  EXPECT_NE(shop.log.lines[0].find("1 of 3 rows is dropped by long_prompts"), std::string::npos)
+      << shop.log.lines[0];
+  EXPECT_EQ(rows(config::LongPrompts::count).size(), 3u);
+  ASSERT_EQ(shop.log.lines.size(), 1u);
+  EXPECT_NE(shop.log.lines[0].find("1 of 3 rows has a prompt of more than 5 tokens"), std::string::npos)
+      << shop.log.lines[0];
+  EXPECT_NE(test::message_of([&] { rows(config::LongPrompts::refuse); }).find("t.jsonl:2: its prompt has"),
+            std::string::npos);
+  shop.arguments.prompt_room = 0;
+  EXPECT_NE(test::message_of([&] { rows(config::LongPrompts::drop); }).find("nothing is left to train on"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace trl::data
