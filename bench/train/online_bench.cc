@@ -192,7 +192,8 @@ bool compare_steps(const Settings& s, const Scratch& scratch, bool writes) {
     }
   Json line = {{"part", part}, {"step_seconds", median(seconds)}};
   add_shares(s, own, line);
-  for (const char* name : {"generate", "reward", "old", "reference", "update", "other"})
+  for (const char* name : {"generate", "reward", "old", "reference", "update", "gemm", "attention",
+                           "elementwise", "head", "optimizer", "other"})
     line[std::string(name) + "_seconds"] = part_of(own, name);
   line["peak_resident_bytes"] = median_of(own, "peak_resident_bytes");
   if (!peer.empty()) {

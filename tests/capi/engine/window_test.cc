@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 
 #include "engine/rewarded.h"
 
@@ -112,6 +113,25 @@ TEST(Windows, InPartsWithAnAdapterAndRecomputation) {
 TEST(Windows, OfRloo) {
   NEED_MODEL();
   expect_the_same({{"method", "rloo"}, {"beta", "0"}});
+}
+
+// A group that is a little larger than a micro-batch stays whole, so that its prompt is computed once.
+TEST(Windows, GroupsStayWhole) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const std::string file = scratch / "rollouts.jsonl";
+  const auto run = run_of(scratch / "out", file,
+                          {{"per_device_train_batch_size", "1"},
+                           {"gradient_accumulation_steps", "4"},
+                           {"max_completion_length", "1"},
+                           {"num_iterations", "1"},
+                           {"skip_silent_rows", "false"},
+                           {"share_prefix", "true"}});
+  double prompts = 0;
+  std::ifstream rows(file);
+  for (std::string line; std::getline(rows, line);)
+    prompts += static_cast<double>(Json::parse(line).at("prompt_ids").size());
+  EXPECT_EQ(run.shared, prompts * 3 / 4);
 }
 
 // A term of the reference moves every row.
