@@ -22,8 +22,7 @@ struct LetterShop : PreferenceShop {
 // BOS '^', EOS '$'.
 inline std::string spelt(const std::vector<int32_t>& ids) {
   std::string out;
-  for (const int32_t id : ids)
-    out.push_back(id == kBos ? '^' : id == kEos ? '$' : static_cast<char>(id));
+  for (const int32_t id : ids) out.push_back(id == kBos ? '^' : id == kEos ? '$' : static_cast<char>(id));
   return out;
 }
 
