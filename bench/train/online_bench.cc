@@ -74,13 +74,7 @@ SftWork work_of(const Settings& s, const Scratch& scratch, const Shape& shape, i
     work.options["reward_funcs"] = Json::array({"think_format_reward"});
   else
     work.options["replay_rollouts"] = write_rollouts(scratch, shape, steps + 1);
-  if (s.lora > 0) {
-    work.options.update({{"use_peft", true},
-                         {"lora_r", s.lora},
-                         {"lora_alpha", 2 * s.lora},
-                         {"lora_dropout", 0},
-                         {"lora_target_modules", "all-linear"}});
-  }
+  if (s.lora > 0) add_lora(s.lora, 0, work);
   return work;
 }
 

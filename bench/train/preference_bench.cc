@@ -37,13 +37,7 @@ SftWork work_of(const Settings& s, const std::string& precision, int steps) {
                        {"max_length", s.max_length},
                        {"per_device_train_batch_size", s.batch},
                        {"runtime.threads", s.threads}});
-  if (s.lora > 0) {
-    work.options.update({{"use_peft", true},
-                         {"lora_r", s.lora},
-                         {"lora_alpha", 2 * s.lora},
-                         {"lora_dropout", 0},
-                         {"lora_target_modules", "all-linear"}});
-  }
+  if (s.lora > 0) add_lora(s.lora, 0, work);
   return work;
 }
 

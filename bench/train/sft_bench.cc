@@ -48,14 +48,6 @@ SftWork work_of(const Settings& s, const std::string& precision, int steps) {
   return work;
 }
 
-void add_lora(const Settings& s, double dropout, SftWork& work) {
-  work.options.update({{"use_peft", true},
-                       {"lora_r", s.lora},
-                       {"lora_alpha", 2 * s.lora},
-                       {"lora_dropout", dropout},
-                       {"lora_target_modules", "all-linear"}});
-}
-
 SftWork our_work(const Settings& s, const std::string& precision, int steps) {
   SftWork work = work_of(s, precision, steps);
   if (s.packing) {
@@ -83,7 +75,7 @@ const Peer& peer_named(const std::string& name) {
 // Whether they are equal.
 bool show_equality(const Settings& s, const std::string& precision) {
   SftWork work = our_work(s, precision, s.equality_steps);
-  if (s.lora > 0) add_lora(s, 0, work);
+  if (s.lora > 0) add_lora(s.lora, 0, work);
   const Json ours = run_ours(work), theirs = run_trl(s.peer, work);
   const Json line = equality_line(precision, ours, theirs);
   print(line);
@@ -107,14 +99,14 @@ std::vector<Side> our_sides(const Settings& s, const std::string& precision) {
     std::string name = precision + " lora";
     if (dropout > 0) name += " dropout " + Json(dropout).dump();
     sides.push_back({name, precision, true, full, {}});
-    add_lora(s, dropout, sides.back().work);
+    add_lora(s.lora, dropout, sides.back().work);
     if (!s.int8 || precision == "fp32") continue;
     sides.push_back({name + " int8", precision, true, sides.back().work, {}});
     sides.back().work.options["frozen_compute"] = "int8";
   }
   if (!s.qlora) return sides;
   sides.push_back({precision + " qlora", precision, true, full, {}});
-  add_lora(s, 0, sides.back().work);
+  add_lora(s.lora, 0, sides.back().work);
   sides.back().work.options.update({{"load_in_4bit", true}, {"bnb_4bit_quant_type", "nf4"}});
   return sides;
 }
@@ -128,7 +120,7 @@ std::vector<Side> peer_sides(const Settings& s, const Peer& peer) {
   if (s.packing)
     sides.push_back({name + " packed", precision, false, our_work(s, precision, steps), {}, name});
   for (Side& side : sides) {
-    if (s.lora > 0) add_lora(s, 0, side.work);
+    if (s.lora > 0) add_lora(s.lora, 0, side.work);
   }
   return sides;
 }

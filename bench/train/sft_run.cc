@@ -115,6 +115,14 @@ Json run_trl(const std::string& python, const SftWork& work) {
   return run_json({python, script, words_of(work).dump()});
 }
 
+void add_lora(int rank, double dropout, SftWork& work) {
+  work.options.update({{"use_peft", true},
+                       {"lora_r", rank},
+                       {"lora_alpha", 2 * rank},
+                       {"lora_dropout", dropout},
+                       {"lora_target_modules", "all-linear"}});
+}
+
 Json describe_model(const std::string& model) {
   return run_json({"/proc/self/exe", kChildFlag, Json({{"model", model}}).dump()});
 }

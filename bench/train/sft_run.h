@@ -18,6 +18,9 @@ struct SftWork {
   int steps = 0;
 };
 
+// Trains an adapter on all linear layers instead of the model.
+void add_lora(int rank, double dropout, SftWork& work);
+
 Json run_ours(const SftWork& work);
 Json run_trl(const std::string& python, const SftWork& work);
 
