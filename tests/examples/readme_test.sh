@@ -120,15 +120,15 @@ programs() {
   cp -r "$project/examples/c" "$dir/c"
   cd "$dir/c/sft"
   ln -s "$build" build
-  for example in sft attention_plugin dpo estimate generate grpo qlora resume; do
-    case $example in dpo|grpo)
+  for example in sft attention_plugin calculator dpo estimate generate grpo qlora resume; do
+    case $example in calculator|dpo|grpo)
       pkg-config --exists json-c || { echo "no json-c: examples/c/$example is left out"; continue; } ;;
     esac
     cd "$dir/c/$example"
     [ "$example" != attention_plugin ] || recipe
     run_page "$project/examples/c/$example/README.md"
   done
-  [ "$(find "$project/examples/c" -name README.md | wc -l)" -eq 8 ] || die "a page under examples/c is not run"
+  [ "$(find "$project/examples/c" -name README.md | wc -l)" -eq 9 ] || die "a page under examples/c is not run"
 }
 
 "$part"
