@@ -60,6 +60,10 @@ run_page() {
     fi
     command=${command//DIR|FILE.gguf/$model}
     command=${command//MODEL/$model}; command=${command//SOLUTIONS/solutions.jsonl}; command=${command//OUTPUT/out}
+    case $command in  # a minute otherwise; examples.NAME shows that they learn
+      ./calculator*) command+=" sft.max_steps=20 max_steps=1" ;;
+      ./grpo*) command+=" max_steps=2" ;;
+    esac
     eval "$command" >"$dir/said" 2>&1 </dev/null || die "$command: $(tail -n 20 "$dir/said")"
   done 3< <(commands_of "$file")
 }
