@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <atomic>
 #include <cmath>
+#include <deque>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "cli/child.h"
 #include "cli/progress.h"
@@ -79,11 +81,12 @@ void log_metrics(trl_rollout* rollout, const Json& answer) {
 
 }  // namespace
 
-// A program, which answers on a thread: the trainer waits as long as reward_timeout says.
+// A program, which answers on a thread, one question after the other: the trainer waits as long as
+// reward_timeout says.
 class CommandReward {
  public:
   CommandReward(std::string line, bool forgives) : line_(std::move(line)), forgives_(forgives) {}
-  ~CommandReward() { stop_waiting(); }
+  ~CommandReward() { give_up(); }
 
   static int32_t call(void* self, trl_rollout* rollout) {
     static_cast<CommandReward*>(self)->begin(rollout);
@@ -91,44 +94,86 @@ class CommandReward {
   }
 
  private:
-  // A program that did not answer in time is stopped: its answer would be taken for the next one.
-  void stop_waiting() {
-    if (!thread_.joinable()) return;
-    if (waiting_) child_->stop();
-    thread_.join();
+  struct Question {
+    trl_rollout* rollout;
+    std::string request;
+  };
+
+  // Groups of a generation are asked for while others wait (reward_by_group). A question of another
+  // generation means that the trainer has waited long enough.
+  void begin(trl_rollout* rollout) {
+    const Json request = request_of(rollout);
+    Json generation = {request["mode"], request["step"]};
+    if (generation != generation_) give_up();
+    generation_ = std::move(generation);
+    {
+      const std::lock_guard lock(mutex_);
+      questions_.push_back({rollout, request.dump()});
+      if (std::exchange(answers_, true)) return;
+    }
+    if (thread_.joinable()) thread_.join();
+    thread_ = std::thread([this] { answer_all(); });
   }
 
-  void begin(trl_rollout* rollout) {
-    stop_waiting();
+  // Stops a program that did not answer in time: its answer would be taken for the next one.
+  void give_up() {
+    std::deque<Question> dropped;
+    {
+      const std::lock_guard lock(mutex_);
+      dropped.swap(questions_);
+      if (answers_) {
+        given_up_ = true;
+        if (child_) child_->stop();
+      }
+    }
+    if (thread_.joinable()) thread_.join();
+    given_up_ = false;
+    for (const Question& question : dropped)
+      finish(question.rollout, fmt::format("command '{}' was not asked", line_));
+  }
+
+  void answer_all() {
+    for (;;) {
+      Question question;
+      {
+        const std::lock_guard lock(mutex_);
+        if (questions_.empty()) {
+          answers_ = false;
+          return;
+        }
+        question = std::move(questions_.front());
+        questions_.pop_front();
+      }
+      answer(question);
+    }
+  }
+
+  Child& running() {
+    const std::lock_guard lock(mutex_);
+    if (given_up_) refuse("it was not asked");
     if (failed_) child_.reset();
     failed_ = false;
-    try {
-      if (!child_) {
-        child_.emplace(line_);
-        answered_ = 0;
-      }
-      waiting_ = true;
-      thread_ =
-          std::thread([this, rollout, request = request_of(rollout).dump()] { answer(rollout, request); });
-    } catch (const std::exception& error) {
-      waiting_ = false;
-      finish(rollout, fmt::format("command '{}': {}", line_, error.what()));
+    if (!child_) {
+      child_.emplace(line_);
+      answered_ = 0;
     }
+    return *child_;
   }
 
-  void answer(trl_rollout* rollout, const std::string& request) {
+  void answer(const Question& question) {
     std::string failure;
+    bool answered = false;
     try {
-      const std::string line = child_->ask(request);
-      waiting_ = false;
+      const std::string line = running().ask(question.request);
+      answered = true;
       ++answered_;
-      take(rollout, line);
+      take(question.rollout, line);
     } catch (const std::exception& error) {
-      failed_ = waiting_.exchange(false);
+      failed_ = !answered;
       failure = fmt::format("command '{}'{}: {}", line_,
-                            failed_ ? "" : fmt::format(", line {} of its output", answered_), error.what());
+                            answered ? fmt::format(", line {} of its output", answered_) : "", error.what());
     }
-    finish(rollout, failure);
+    finish(question.rollout, failure);
   }
 
   void take(trl_rollout* rollout, const std::string& line) const {
@@ -159,10 +204,14 @@ class CommandReward {
 
   const std::string line_;
   const bool forgives_;  // on_reward_error: none
-  std::optional<Child> child_;
+  Json generation_;      // of the last question
   std::thread thread_;
-  std::atomic<bool> waiting_ = false;
-  bool failed_ = false;  // the program did not answer; the next call starts it anew
+  std::mutex mutex_;                // of the next four
+  std::deque<Question> questions_;  // that the program was not asked yet
+  bool answers_ = false;            // the thread is at work
+  bool given_up_ = false;           // no answer is wanted any more
+  std::optional<Child> child_;
+  bool failed_ = false;  // the program did not answer; the next question starts it anew
   int64_t answered_ = 0;
 };
 

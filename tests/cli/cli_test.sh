@@ -486,6 +486,17 @@ case_grpo_takes_rewards_of_a_program() {
   run 2 "${grpo[@]}" --reward_funcs my.module.reward; says err "command:LINE"
   run 2 "${grpo[@]}" --reward_funcs "command:./score.sh" "command:./score.sh 2"; says err "two rewards are called score.sh"
 }
+case_a_program_is_asked_by_group_while_others_wait() {
+  prompts; cat >score.sh <<'S'
+#!/bin/sh
+while read -r line; do sleep 0.1; echo "$line" | grep -o '"completion_ids":\[\[.*\]\]' | wc -l >>asked; echo '[1, 0]'; done
+S
+  chmod +x score.sh
+  run 0 "${grpo[@]}" --reward_funcs "command:./score.sh" --reward_by_group; [ "$(wc -l <asked)" -eq 4 ] || die "not two groups of two steps"
+  says out '"rewards/score.sh/mean": 0.5'
+  run 0 "${grpo[@]}" --overwrite_output_dir --reward_by_group --reward_funcs "slow=command:sleep 60" think_format_reward --reward_timeout 0.2 --on_reward_error none
+  says err "the reward slow did not answer within reward_timeout"
+}
 case_a_program_that_fails_is_named() {
   prompts; local line="command:./score.sh"
   scores '[1, 2]'; run 1 "${grpo[@]}" --reward_funcs "$line"; says err "command './score.sh', line 1 of its output: it has 2 rewards for 4 completions"
