@@ -146,13 +146,15 @@ void add_shares(const Settings& s, const std::vector<Json>& runs, Json& line) {
   const Json gemm = run_json({TRL_GEMM_BENCH, "--threads", std::to_string(s.threads)});
   const Architecture model = architecture_of(describe_model(s.model));
   OnlineStep step;
-  step.prompt = static_cast<double>(s.prompt);
   step.group = static_cast<double>(s.group);
   step.longest = static_cast<double>(s.completion);
   step.written = part_of(runs, "loss_tokens");
+  step.prompt = (runs.front().at("tokens").back().get<double>() - step.written) / step.group;
   if (s.lora > 0) step.adapter = runs.front().at("adapter_parameters");
   step.wide = s.precision == "fp32";
   const double update = update_roof(model, step, gemm);
+  line["prompt"] = std::round(step.prompt);
+  line["written"] = step.written;
   line["peak_gflops"] = gemm.at(step.wide ? "fp32_gflops" : "bf16_gflops");
   line["gb_s"] = gemm.at("gb_s");
   line["share_of_update"] = update / part_of(runs, "update");
