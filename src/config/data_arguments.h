@@ -47,8 +47,8 @@ struct DataArguments {
   std::optional<int64_t> max_prompt_length;  // DPO: the end of each prompt is kept
   std::optional<int64_t>
       max_completion_length;  // the start of each completion is kept; both apply before max_length
-  // Of prompts that completions are written for: those with more tokens leave too few of the model's
-  // positions for a whole completion. Depends on the model; null: any length fits.
+  // The most tokens that a prompt may have if the model's positions are to hold a whole completion after it.
+  // Set from the model, not by an option; null: any number.
   std::optional<int64_t> prompt_room;
   LongPrompts long_prompts = LongPrompts::count;
 };
