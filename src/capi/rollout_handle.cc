@@ -30,6 +30,10 @@ class HostReward final : public reward::Reward {
     }
   }
   void forget() override { calls_.clear(); }
+  bool late() override {
+    return std::ranges::any_of(calls_,
+                               [](const Call& call) { return !call.failure && !call.rollout->finished(); });
+  }
 
   reward::Rewards score(const reward::RewardBatch& batch) override {
     if (calls_.empty()) {

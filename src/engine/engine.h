@@ -342,6 +342,8 @@ class RolloutSource {
   // their turns have ended, until there are none. Only if RolloutSpec::continues.
   virtual int32_t go_on(std::span<const Completion> completions, std::vector<Continuation>* more,
                         ErrorSink& error) noexcept = 0;
+  // Whether rewards are still to come from elsewhere: reward() will wait, and the engine may work meanwhile.
+  virtual bool rewards_are_late() noexcept = 0;
   virtual int32_t reward(std::span<const Completion> completions, Rewards* rewards,
                          ErrorSink& error) noexcept = 0;
   // Gives rows, which are whole groups, other prompts; **prompts has all rows of the generation.

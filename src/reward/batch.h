@@ -60,7 +60,8 @@ class Reward {
   // Asks for the rewards of these rows of a generation, if that may be done before score(), which then gives
   // them with those of all rows.
   virtual void begin(const RewardBatch&, std::span<const size_t> /*rows*/) {}
-  virtual void forget() {}  // what was begun: there will be other completions
+  virtual void forget() {}               // what was begun: there will be other completions
+  virtual bool late() { return false; }  // whether rewards that were asked for are still to come
   // Throws Error that names the completion (from 0) and the column for a row that cannot be scored.
   virtual Rewards score(const RewardBatch& batch) = 0;
   virtual Unread unread() const { return {}; }

@@ -77,14 +77,19 @@ const std::vector<MicroBatch>& Batches::fill_window(int64_t count) {
     positioned_ = false;  // unless this batch arrives
     const data::Batch* batch = nullptr;
     if (error.check(source_.next(&batch, error))) {
-      window_.push_back(copied(*batch, vocab_size_, share_));
-      if (keeps_flat_) window_.back().flat = std::make_shared<const data::Batch>(*batch);
+      window_.push_back(own(*batch));
     } else {
       ended_ = true;
     }
     positioned_ = true;
   }
   return window_;
+}
+
+MicroBatch Batches::own(const data::Batch& batch) const {
+  MicroBatch own = copied(batch, vocab_size_, share_);
+  if (keeps_flat_) own.flat = std::make_shared<const data::Batch>(batch);
+  return own;
 }
 
 const std::string& Batches::source_state() {

@@ -28,6 +28,8 @@ class Batches {
   // Fills the window up to `count` micro-batches; fewer: the epoch ended. An error keeps the batches read so
   // far.
   const std::vector<MicroBatch>& fill_window(int64_t count);
+  // Returns a batch as the window would have it.
+  MicroBatch own(const data::Batch& batch) const;
   void window_done();
   void next_epoch();
   // Counts passes over evaluation rows: all so far, and those before the beginning of each epoch.

@@ -147,7 +147,7 @@ void Stepper::begin(std::span<const MicroBatch> window, const StepPlace& place) 
   window_ = window;
   place_ = place;
   learned_ = {};
-  begin_collecting();
+  if (!ahead_) begin_collecting(window);
   method_->begin_window();
   divisors_ = method_->divisors(window, true);
 }
@@ -155,11 +155,11 @@ void Stepper::begin(std::span<const MicroBatch> window, const StepPlace& place) 
 // A copy of a weight in the compute type saves conversions. With many tokens, which take more memory than
 // few, a conversion is a small part of the time: if layers are recomputed and one micro-batch makes the step,
 // a copy is kept only while its layer computes.
-void Stepper::begin_collecting() {
+void Stepper::begin_collecting(std::span<const MicroBatch> window) {
   using Copies = Gradients::Copies;
   constexpr int64_t kMany = 2048;
   const bool again = arguments().recompute.form != config::Recomputed::nothing;
-  const bool brief = again && window_.size() == 1 && window_[0].input_numel >= kMany;
+  const bool brief = again && window.size() == 1 && window[0].input_numel >= kMany;
   gradients_.begin_step(backward_step_ || !arguments().levers.weight_copies ? Copies::none
                         : brief                                             ? Copies::brief
                                                                             : Copies::kept);
@@ -195,7 +195,7 @@ bool Stepper::accumulate_and_update() {
     accepts(norm, "gradient norm", window_);
     scale = optim::clip_scale(norm, arguments().max_grad_norm);
     learned_ = {};
-    begin_collecting();
+    begin_collecting(window_);
   }
   updates = {place_.learning_rate, *scale, [&](const tensor::Parameter& p, bool finite) {
                setup_.model->check_files();
@@ -216,10 +216,9 @@ bool Stepper::run(const Backward& backward) {
   const size_t index = learned_.losses.size();
   const auto rest = window_.subspan(index);
   for (const MicroBatch& batch : rest) check_positions(batch, setup_.model->config());
-  const Joint joint = next_rows(rest);
+  const Joint joint = next_rows(rest, method_->skips_silent());
   const auto batches = rest.first(joint.batches);
-  const int64_t number = first_ + static_cast<int64_t>(index);
-  const RunPosition position{place_.step, number * setup_.processes + setup_.rank};
+  const RunPosition position = this->position(place_.step, first_ + static_cast<int64_t>(index));
   const std::unique_ptr<BatchLoss> own = method_->joins() ? method_->joint_loss(batches, joint, divisors_)
                                                           : method_->loss(batches[0], joint.parts, divisors_);
   if (arguments().max_tokens_per_pass && joint.learning() > joint.batches) gradients_.begin_parts();
@@ -258,14 +257,32 @@ void Stepper::take_results(std::vector<BatchResult> results, std::span<const Mic
   learned_.shared_tokens -= joint.tokens() + joint.left_out;
 }
 
-// Returns the rows of the window that go through the model next.
-Joint Stepper::next_rows(std::span<const MicroBatch> rest) {
+Joint Stepper::next_rows(std::span<const MicroBatch> rest, bool skips_silent) {
   if (!method_->joins()) return alone(rest[0], arguments().max_tokens_per_pass);
-  return joined(rest, {setup_.model->config().vocab_size, share_, arguments().max_tokens_per_pass,
-                       method_->skips_silent()});
+  return joined(rest,
+                {setup_.model->config().vocab_size, share_, arguments().max_tokens_per_pass, skips_silent});
+}
+
+RunPosition Stepper::position(int64_t step, int64_t micro_batch) const {
+  return {step, micro_batch * setup_.processes + setup_.rank};
+}
+
+void Stepper::forward_ahead(std::span<const MicroBatch> window, const StepPlace& place) {
+  ahead_.reset();
+  if (backward_step_ || offloading_ || frozen_) return;
+  for (const MicroBatch& batch : window) check_positions(batch, setup_.model->config());
+  const at::AutoGradMode with_graph(true);
+  Joint joint = next_rows(window, /*skips_silent=*/false);
+  begin_collecting(window);
+  const RunPosition first = position(place.step, 0);
+  model::Output output = forward(joint.parts[0], first);
+  ahead_.emplace(std::move(joint.parts[0]), first, std::move(output));
 }
 
 model::Output Stepper::forward(const MicroBatch& batch, const std::optional<RunPosition>& training) {
+  if (std::optional<ForwardAhead> ahead = std::exchange(ahead_, std::nullopt);
+      ahead && ahead->is_of(batch, training))
+    return std::move(*ahead).take();
   if (offloading_ && at::GradMode::is_enabled()) offloading_->need_room(batch, *method_);
   const tensor::Stage stage(training ? "forward" : "evaluation");
   return method_->forward(batch, training, frozen_ ? frozen_->states(batch) : at::Tensor());

@@ -16,6 +16,7 @@
 #include "kernels/path.h"
 #include "optim/optim.h"
 #include "train/batches.h"
+#include "train/forward_ahead.h"
 #include "train/gradients.h"
 #include "train/method.h"
 #include "train/setup.h"
@@ -64,6 +65,10 @@ class Stepper {
   bool accumulate();
   // Changes the weights, unless the window is skipped, and drops the gradients.
   Learned update();
+  // Makes the first forward of a window that begins next, as far as its rows are known: columns are not. It
+  // is made again if others come first. Does nothing if forwards leave traces outside their graph.
+  void forward_ahead(std::span<const MicroBatch> window, const StepPlace& place);
+  void forget_ahead() { ahead_.reset(); }
 
   // Runs a micro-batch or a part of it through the model. Without a position: evaluation.
   model::Output forward(const MicroBatch& batch, const std::optional<RunPosition>& training);
@@ -85,10 +90,12 @@ class Stepper {
   using Backward = std::function<void(const at::Tensor& graph, Order order)>;
   // Runs the next rows. backward: gets the graph of a part's share.
   bool run(const Backward& backward);
-  Joint next_rows(std::span<const MicroBatch> rest);
+  // Returns the rows of the window that go through the model next.
+  Joint next_rows(std::span<const MicroBatch> rest, bool skips_silent);
+  RunPosition position(int64_t step, int64_t micro_batch) const;
   void take_results(std::vector<BatchResult> results, std::span<const MicroBatch> batches,
                     const Joint& joint);
-  void begin_collecting();
+  void begin_collecting(std::span<const MicroBatch> window);
   bool accumulate_and_update();
   double clip_scale(double norm) const;
   std::optional<double> previous_scale() const;
@@ -113,6 +120,7 @@ class Stepper {
   Divisors divisors_;
   Learned learned_;
   double seconds_of_token_ = 0;  // in the last window, of a row that learned
+  std::optional<ForwardAhead> ahead_;
 
   std::vector<Learned> updates_;  // of a step that is not done
 };

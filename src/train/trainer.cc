@@ -46,7 +46,9 @@ Trainer::Trainer(Setup setup)
       schedule_(arguments(), steps_.max_steps),
       batches_(*setup_.train, setup_.model->config().vocab_size, stepper_.share(), stepper_.method().joins()),
       ended_(steps_.max_steps <= 0) {
-  if (setup_.rollouts) setup_.rollouts->learn_by(*stepper_.method().rollouts());
+  if (!setup_.rollouts) return;
+  setup_.rollouts->learn_by(*stepper_.method().rollouts());
+  setup_.rollouts->while_rewards_come([this](std::span<const data::Batch> window) { work_ahead(window); });
 }
 
 Trainer::~Trainer() = default;
@@ -125,9 +127,7 @@ void Trainer::begin() {
 // Does one update. false: the epoch held no further batch.
 bool Trainer::update() {
   StepProfile profile(arguments().profile_parts);
-  if (setup_.rollouts) setup_.rollouts->set_step(state_.global_step);
-  const std::vector<MicroBatch>& window =
-      batches_.fill_window(steps_.window(now_.updates_in_epoch, config::micro_batches_per_step(arguments())));
+  const std::vector<MicroBatch>& window = fill_window();
   if (window.empty()) {
     // No later epoch has a batch if this one has none.
     ended_ = ended_ || batches_.done_in_epoch() == 0;
@@ -141,6 +141,31 @@ bool Trainer::update() {
   learned.metrics.push_back(profile.metrics(window, arguments().method->generates));
   count(window, learned, place.learning_rate);
   return true;
+}
+
+const std::vector<MicroBatch>& Trainer::fill_window() {
+  const int64_t count = steps_.window(now_.updates_in_epoch, config::micro_batches_per_step(arguments()));
+  if (setup_.rollouts) setup_.rollouts->set_step(state_.global_step, count);
+  try {
+    return batches_.fill_window(count);
+  } catch (...) {
+    stepper_.forget_ahead();
+    throw;
+  }
+}
+
+// A failure here is that of the update, which meets it, too, and can be tried again then.
+void Trainer::work_ahead(std::span<const data::Batch> window) {
+  try {
+    std::vector<MicroBatch> own;
+    for (const data::Batch& batch : window) own.push_back(batches_.own(batch));
+    stepper_.forward_ahead(own, {state_.global_step});
+  } catch (const Error& error) {
+    stepper_.forget_ahead();
+    if (error.status() == Status::cancelled) throw;
+  } catch (const std::exception&) {
+    stepper_.forget_ahead();
+  }
 }
 
 void Trainer::count(std::span<const MicroBatch> window, const Learned& learned, double learning_rate) {

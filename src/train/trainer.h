@@ -59,6 +59,8 @@ class Trainer {
   bool run_step();
   void begin();
   bool update();
+  const std::vector<MicroBatch>& fill_window();
+  void work_ahead(std::span<const data::Batch> window);
   void count(std::span<const MicroBatch> window, const Learned& learned, double learning_rate);
   void note_due();
   bool stops() const { return ended_ || records_.stopped_by_host() || phase_ >= Phase::finished; }

@@ -1,4 +1,4 @@
-/* The example plug-in with one thing wrong, which a definition names. */
+/* The example plug-in with one thing wrong, which a definition names; COUNTS: nothing is. */
 #define trl_kernel_attention example_attention
 #include EXAMPLE
 #undef trl_kernel_attention
@@ -27,6 +27,10 @@ static inline int32_t fail(const trl_kernel_batch* b, const char* why) {
   return 7;
 }
 
+#if defined(COUNTS)
+TRL_KERNEL_EXPORT int32_t counted_forwards;
+#endif
+
 static int32_t wrong_forward(const trl_kernel_batch* b, const trl_kernel_attention_forward* a) {
   trl_kernel_batch other = *b;
 #if defined(FAILS)
@@ -38,6 +42,9 @@ static int32_t wrong_forward(const trl_kernel_batch* b, const trl_kernel_attenti
 #if defined(FAILS_LATER) /* after the comparison, and two steps of a model of two layers */
   static int calls = 0;
   if (++calls > 12) return fail(b, "");
+#endif
+#if defined(COUNTS)
+  __atomic_add_fetch(&counted_forwards, 1, __ATOMIC_RELAXED);
 #endif
 #if defined(WRONG_SCALE)
   other.scale *= 1.03;

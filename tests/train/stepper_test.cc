@@ -67,6 +67,27 @@ TEST(Stepper, AWindowCanBeginAgain) {
               whole());
 }
 
+// A forward that was made before is used by the window that has its rows, and by no other.
+TEST(Stepper, AForwardMayBeMadeAhead) {
+  TRL_NEED_TINY_RUN();
+  expect_same(made_by([](Stepper& stepper, const Window& window, const StepPlace& place) {
+                stepper.forward_ahead(window, place);
+                return stepper.step(window, place);
+              }),
+              whole());
+  expect_same(made_by([](Stepper& stepper, const Window& window, const StepPlace& place) {
+                stepper.forward_ahead(std::span(window).last(1), place);
+                return stepper.step(window, place);
+              }),
+              whole());
+  expect_same(made_by([](Stepper& stepper, const Window& window, const StepPlace& place) {
+                stepper.forward_ahead(window, place);
+                stepper.forget_ahead();
+                return stepper.step(window, place);
+              }),
+              whole());
+}
+
 // Updates within a window are those of windows of their own; the loss is their mean, and the last norm
 // counts.
 TEST(Stepper, AWindowMayHaveSeveralUpdates) {

@@ -107,6 +107,11 @@ void HostRollout::close() {
   finished_ = true;
 }
 
+bool HostRollout::finished() const {
+  const std::lock_guard lock(mutex_);
+  return finished_;
+}
+
 void HostRollout::wait(const std::string& which, std::optional<double> seconds) {
   std::unique_lock lock(mutex_);
   while (!finished_) {

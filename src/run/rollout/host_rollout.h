@@ -50,6 +50,7 @@ class HostRollout {
   // Ends it; message: the reason of a failure; empty: none. Throws Error(invalid_argument) the second time.
   void finish(std::string message);
   void close();  // ends it unless finish() has
+  bool finished() const;
   // Waits for finish(), at most until that many seconds after it was made. Throws Error(callback) for a
   // failure, and for a wait that was too long; which: the host's function, for messages.
   void wait(const std::string& which, std::optional<double> seconds);

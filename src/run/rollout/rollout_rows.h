@@ -60,6 +60,7 @@ class RolloutRows final : public engine::RolloutSource {
   bool stops(size_t row, int32_t id) noexcept override;
   int32_t finished(std::span<const engine::Completion> completions, std::span<const size_t> rows,
                    engine::ErrorSink& error) noexcept override;
+  bool rewards_are_late() noexcept override { return parts_.rewards->late(); }
   int32_t reward(std::span<const engine::Completion> completions, engine::Rewards* rewards,
                  engine::ErrorSink& error) noexcept override;
   int32_t redraw(std::span<const size_t> rows, const engine::PromptRows** prompts,

@@ -63,7 +63,8 @@ int32_t RolloutBatches::next(const data::Batch** batch, engine::ErrorSink& error
     }
     const bool first = !rollout_;
     if (first && !make()) return Status::end;
-    batch_ = method_->batch_of(*rollout_, slice());
+    window_ = 0;
+    batch_ = method_->batch_of(*rollout_, slice(used_));
     batch_.ends_update = ends_update();
     if (first) {
       batch_.metrics = rollout_->metrics;
@@ -90,7 +91,11 @@ bool RolloutBatches::make() {
     write(*prompts);
     if (draws_again()) draw_again();
     method_->before_rewards(*rollout_);
-    if (!draws_again()) reward();
+    order_ = drawn_order();
+    if (!draws_again()) {
+      if (source_.rewards_are_late()) work_ahead();
+      reward();
+    }
     method_->after_rewards(*rollout_);
     for (const auto& metric : rollout_->rewards.metrics) rollout_->metrics.push_back(metric);
     error.check(source_.scored(rollout_->completions, rollout_->rewards, rollout_->advantages, error));
@@ -98,7 +103,6 @@ bool RolloutBatches::make() {
     rollout_.reset();
     throw;
   }
-  order_ = drawn_order();
   source_positioned_ = true;
   ++generation_;
   ++made_;
@@ -131,6 +135,13 @@ engine::Rewards RolloutBatches::rewards_of(std::span<const engine::Completion> c
 }
 
 void RolloutBatches::reward() { rollout_->rewards = rewards_of(method_->rewarded(*rollout_)); }
+
+void RolloutBatches::work_ahead() {
+  if (!work_ || window_ == 0 || used_ + window_ > repeats()) return;
+  std::vector<data::Batch> window;
+  for (int64_t i = 0; i < window_; ++i) window.push_back(method_->batch_of(*rollout_, slice(used_ + i)));
+  work_(window);
+}
 
 void RolloutBatches::write(const engine::PromptRows& prompts) {
   rollout_->training = setup_.training;
@@ -255,13 +266,13 @@ std::vector<int64_t> RolloutBatches::drawn_order() {
 }
 
 // In a method of episodes a pass has parts of equal size, and a micro-batch the rows of one part.
-std::span<const int64_t> RolloutBatches::slice() const {
-  const int64_t rows = rollout_->rows(), slice = used_ % slices();
+std::span<const int64_t> RolloutBatches::slice(int64_t used) const {
+  const int64_t rows = rollout_->rows(), slice = used % slices();
   int64_t first = slice * (rows / slices()), end = first + rows / slices();
   if (setup_.arguments.method->episodes) {
     const int64_t parts = setup_.arguments.online.num_mini_batches, size = rows / parts;
     const int64_t of_part = slices() / parts, most = setup_.arguments.per_device_train_batch_size;
-    const int64_t pass = used_ / slices() * rows, part = pass + slice / of_part * size;
+    const int64_t pass = used / slices() * rows, part = pass + slice / of_part * size;
     first = part + slice % of_part * most;
     end = std::min(first + most, part + size);
   }
@@ -350,8 +361,8 @@ bool Rollouts::samples_after(int64_t step, int64_t max_steps) const {
   return eval_ && times > 0 && (step - 1) % std::max<int64_t>(1, max_steps / times) == 0;
 }
 
-void Rollouts::set_step(int64_t step) {
-  train_.set_step(step);
+void Rollouts::set_step(int64_t step, int64_t window) {
+  train_.set_step(step, window);
   if (eval_) eval_->set_step(step);
 }
 

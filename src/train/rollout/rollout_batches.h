@@ -1,6 +1,7 @@
 // The micro-batches of methods that learn from completions: prompts -> completions -> rewards -> advantages
 // -> the rows of a generation in slices. A generation is made when its first slice is asked for.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -62,7 +63,14 @@ class RolloutBatches final : public engine::BatchSource {
   explicit RolloutBatches(const Setup& setup);
   // Call before the first next(); the method outlives it.
   void learn_by(RolloutMethod& method) { method_ = &method; }
-  void set_step(int64_t step) { step_ = step; }  // updates done
+  // Gets the rows of a window, without advantages, while their rewards are to come.
+  using WhileRewardsCome = std::function<void(std::span<const data::Batch> window)>;
+  void while_rewards_come(WhileRewardsCome work) { work_ = std::move(work); }
+  // step: updates done. window: micro-batches that are asked for next, of one update; 0: not known.
+  void set_step(int64_t step, int64_t window = 0) {
+    step_ = step;
+    window_ = window;
+  }
   // Completes and scores the first prompts, for the records of the host alone.
   void sample();
 
@@ -85,17 +93,19 @@ class RolloutBatches final : public engine::BatchSource {
   void note_ends();
   engine::Rewards rewards_of(std::span<const engine::Completion> completions);
   void reward();
+  void work_ahead();
   bool draws_again() const;
   void draw_again();
   void replace(const std::vector<size_t>& rows);
   std::vector<int64_t> drawn_order();
-  std::span<const int64_t> slice() const;  // the rows of the next micro-batch
-  bool ends_update() const;                // after that micro-batch, within a step
+  std::span<const int64_t> slice(int64_t used) const;  // the rows of that micro-batch
+  bool ends_update() const;                            // after that micro-batch, within a step
 
   const Setup setup_;
   engine::RolloutSource& source_;
   RolloutMethod* method_ = nullptr;
-  int64_t step_ = 0;
+  WhileRewardsCome work_;
+  int64_t step_ = 0, window_ = 0;
   int64_t epoch_ = 0, drawn_epoch_ = -1;
   int64_t generation_ = 0;  // of the epoch: the next one
   int64_t made_ = 0;        // since the run began
@@ -114,7 +124,10 @@ class Rollouts {
   Rollouts(const config::TrainingArguments& arguments, const engine::RolloutSpec& spec,
            std::unique_ptr<CompletionWriter> writer);
   void learn_by(RolloutMethod& method);
-  void set_step(int64_t step);  // updates done
+  void while_rewards_come(RolloutBatches::WhileRewardsCome work) {
+    train_.while_rewards_come(std::move(work));
+  }
+  void set_step(int64_t step, int64_t window = 0);  // RolloutBatches::set_step
   engine::BatchSource* train() { return &train_; }
   // Null if there are no evaluation rows, or the method has no loss of them.
   engine::BatchSource* eval() { return eval_ && arguments_.method->evaluates ? &*eval_ : nullptr; }

@@ -14,12 +14,14 @@ class Judge final : public reward::Reward {
   explicit Judge(std::unique_ptr<reward::Reward> function) : function_(std::move(function)) {}
   std::string_view name() const override { return function_->name(); }
 
+  void begin(const reward::RewardBatch& batch, std::span<const size_t> rows) override {
+    function_->begin({pairs_of(batch), batch.moment}, rows.first(rows.size() / 2));
+  }
+  void forget() override { function_->forget(); }
+  bool late() override { return function_->late(); }
   reward::Rewards score(const reward::RewardBatch& batch) override {
     const size_t count = batch.completions.size() / 2;
-    std::vector<reward::Completion> pairs(batch.completions.begin(),
-                                          batch.completions.begin() + static_cast<std::ptrdiff_t>(count));
-    for (size_t i = 0; i < count; ++i) pairs[i].other = &batch.completions[count + i];
-    const reward::Rewards first = function_->score({pairs, batch.moment});
+    const reward::Rewards first = function_->score({pairs_of(batch), batch.moment});
     reward::Rewards out(2 * count, std::nan(""));
     for (size_t i = 0; i < count; ++i) {
       if (first[i] < 0 || first[i] > 1)
@@ -45,6 +47,15 @@ class Judge final : public reward::Reward {
   }
 
  private:
+  // Returns the first completions, each with the second of its pair, of which there is one for each.
+  static std::vector<reward::Completion> pairs_of(const reward::RewardBatch& batch) {
+    const size_t count = batch.completions.size() / 2;
+    std::vector<reward::Completion> pairs(batch.completions.begin(),
+                                          batch.completions.begin() + static_cast<std::ptrdiff_t>(count));
+    for (size_t i = 0; i < count; ++i) pairs[i].other = &batch.completions[count + i];
+    return pairs;
+  }
+
   const std::unique_ptr<reward::Reward> function_;
 };
 

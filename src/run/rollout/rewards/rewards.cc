@@ -137,6 +137,11 @@ void RewardFunctions::forget() {
   for (const auto& function : functions_) function->forget();
 }
 
+bool RewardFunctions::late() const {
+  return arguments_.reward_model.empty() &&
+         std::ranges::any_of(functions_, [](const auto& function) { return function->late(); });
+}
+
 void RewardFunctions::add(std::unique_ptr<reward::Reward> function) {
   if (function->name() == arguments_.judge && awaited(*function) == nullptr)
     function = judge_of_pairs(std::move(function));

@@ -62,6 +62,8 @@ class RewardFunctions {
   // Asks the host for rewards of these rows of a generation; see reward::Reward::begin. answers: theirs.
   void begin(const Answers& answers, std::span<const size_t> rows, std::span<const ReplayedRow> replayed);
   void forget();  // all that was begun
+  // Whether rewards are still to come from the host, and none from a model, which needs the memory itself.
+  bool late() const;
   // replayed: a row of the file for each completion, or empty.
   engine::Rewards score(const Answers& answers, std::span<const ReplayedRow> replayed);
   const reward::Columns& extras() const { return extras_; }  // of the last score()
