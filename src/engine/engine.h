@@ -212,12 +212,13 @@ struct Ranked {
 struct Token {
   int32_t id = 0;
   bool last = false;  // the sequence ends with it
-  // The log-probability in the distribution that it was chosen from. This and the next are 0 unless Sampling
-  // asks for them.
+  // The log-probability in the distribution that it was chosen from. This and the next two are 0 unless
+  // Sampling asks for them.
   float log_probability = 0;
   // Of the whole distribution at the temperature (greedy: 1), before penalties and removals: the one that
   // training compares with.
   float whole_log_probability = 0;
+  float entropy = 0;  // of that distribution, in nats
   // The most likely tokens of both distributions, best first; of equal ones the lower id. `best` has fewer if
   // fewer could be chosen.
   std::vector<Ranked> best = {}, whole_best = {};
@@ -295,6 +296,7 @@ struct Completion {
   // By token, in the whole distribution at the temperature (Token::whole_log_probability). NaN: not known;
   // empty: none is.
   std::vector<float> log_probabilities = {};
+  std::vector<float> entropies = {};  // likewise (Token::entropy)
   // By token: 0 for one that the model did not write, such as a tool's answer. Empty: it wrote all.
   std::vector<uint8_t> written = {};
   bool stopped = false;  // RolloutSource::stops() ended it

@@ -99,6 +99,7 @@ std::string_view choose_token(std::span<const float> logits, std::span<const int
   }
   if (processed) softmax.emplace(given, temperature);
   token.whole_log_probability = softmax->log_probability(token.id);
+  token.entropy = static_cast<float>(softmax->entropy());
   token.whole_best = best_of(given, *softmax, s.best);
   return {};
 }

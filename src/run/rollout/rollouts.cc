@@ -78,7 +78,8 @@ const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Mode
     parts_.stops[which == config::Completions::of_training ? "train" : "eval"] = request.stops;
     engine::Sampling& own = request.sampling;
     own.max_new_tokens = online.max_completion_length;
-    own.log_probabilities = online.corrects_sampling || !online.record_rollouts.empty();
+    own.log_probabilities =
+        online.corrects_sampling || !online.record_rollouts.empty() || options_.arguments.generation_exact;
     if (request.own_ends) own.own_end_ids = ends;
     return own;
   };

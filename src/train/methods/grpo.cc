@@ -150,7 +150,8 @@ class Grpo final : public PolicyMethod {
   void before_rewards(Rollout& rollout) override {
     const config::OnlineArguments& own = arguments();
     add_length_metrics(rollout);
-    if (own.computes_old_logprobs) rollout.token_columns.emplace("old", policy_log_probs(rollout));
+    keep_generated(rollout);
+    if (own.computes_old_logprobs) rollout.token_columns.emplace("old", old_log_probs(rollout));
     if ((own.corrects_sampling || own.off_policy_mask_threshold) && any_sampling(rollout)) {
       rollout.token_columns.emplace("sampling", sampling_of(rollout));
       if (own.corrects_sampling) add_importance(rollout);

@@ -65,7 +65,8 @@ class Rloo final : public PolicyMethod {
 
   void before_rewards(Rollout& rollout) override {
     add_length_metrics(rollout);
-    rollout.token_columns.emplace("old", policy_log_probs(rollout));
+    keep_generated(rollout);
+    rollout.token_columns.emplace("old", old_log_probs(rollout));
     if (arguments().beta != 0) rollout.token_columns.emplace("reference", reference_log_probs(rollout));
   }
 

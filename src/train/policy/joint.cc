@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "train/batches.h"
+#include "train/rollout/rollout.h"
 
 namespace trl::train {
 
@@ -94,18 +95,24 @@ Joint alone(const MicroBatch& batch, std::optional<int64_t> most_tokens) {
 
 Joint joined(std::span<const MicroBatch> window, const JointRules& rules) {
   Chosen silent, learning;
+  std::vector<Place> generated;
   int64_t silent_rows = 0, left_out = 0, largest = 0;
   for (size_t b = 0; b < window.size(); ++b) {
     largest = std::max(largest, window[b].tokens());
     for (size_t s = 0; s < static_cast<size_t>(window[b].sequence_count()); ++s) {
       const bool skipped = rules.skips_silent && is_silent(window[b], s);
-      silent_rows += skipped ? 1 : 0;
-      if (!skipped)
+      if (!skipped) {
         learning.add(window, {b, s});
-      else if (window[b].sequence_labels[s] > 0)
+        continue;
+      }
+      ++silent_rows;
+      const bool known = window[b].targets.columns.contains(kGenerated);
+      if (window[b].sequence_labels[s] > 0 && !known) {
         silent.add(window, {b, s});
-      else
-        left_out += window[b].sequence_tokens[s];
+        continue;
+      }
+      left_out += window[b].sequence_tokens[s];
+      if (known) generated.push_back({b, s});
     }
   }
   if (silent_rows == 0 && (window.size() == 1 || !rules.share)) return alone(window[0], rules.most_tokens);
@@ -113,6 +120,7 @@ Joint joined(std::span<const MicroBatch> window, const JointRules& rules) {
   joint.batches = window.size();
   joint.silent_rows = silent_rows;
   joint.left_out = left_out;
+  joint.generated = std::move(generated);
   append(silent, rules, largest, joint);
   joint.silent = joint.parts.size();
   append(learning, rules, largest, joint);

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "tensor/memory/rehearsal.h"
+#include "train/rollout/rollout.h"
 
 namespace trl::train {
 
@@ -42,6 +43,7 @@ JointLoss::JointLoss(const Causal& causal, std::span<const MicroBatch> batches, 
       reach_(own_.front()->reach()),
       router_weight_(causal.router_weight() / divisors.batches) {
   for (const MicroBatch& batch : batches) next_.push_back(first_targets(batch));
+  for (const Place& place : joint.generated) take_generated(batches[place.batch], place);
 }
 
 JointLoss::~JointLoss() = default;
@@ -78,6 +80,16 @@ JointLoss::PartTargets JointLoss::targets_of(const MicroBatch& part) {
     targets.push_back({place.batch, next_[place.batch][place.sequence]++});
   }
   return targets;
+}
+
+void JointLoss::take_generated(const MicroBatch& batch, const Place& place) {
+  const std::vector<float>&log_probs = batch.targets.columns.at(kGenerated),
+        &entropies = batch.targets.columns.at(kGeneratedEntropy);
+  const std::vector<int32_t>& sequences = batch.targets.sequences;
+  size_t& target = next_[place.batch][place.sequence];
+  for (; target < sequences.size() && std::cmp_equal(sequences[target], place.sequence); ++target)
+    own_[place.batch]->take(target, {.log_prob = static_cast<double>(log_probs[target]),
+                                     .entropy = static_cast<double>(entropies[target])});
 }
 
 void JointLoss::take(const PartTargets& targets, const std::vector<kernels::TokenValues>& values) {

@@ -50,6 +50,7 @@ class JointLoss final : public BatchLoss {
   class Terms;
 
   PartTargets targets_of(const MicroBatch& part);
+  void take_generated(const MicroBatch& batch, const Place& place);
   void take(const PartTargets& targets, const std::vector<kernels::TokenValues>& values);
   // Returns the loss of these targets.
   double measure(const model::Output& output, const MicroBatch& part, const PartTargets& targets);

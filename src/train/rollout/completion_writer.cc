@@ -28,6 +28,7 @@ class CollectedTokens final : public engine::GenerationSink {
     engine::Completion& own = completions[row];
     own.ids.push_back(token.id);
     own.log_probabilities.push_back(token.whole_log_probability);
+    own.entropies.push_back(token.entropy);
     if (!own.written.empty()) own.written.push_back(1);
     own.stopped = watch_.stops(row, token.id);
     return !own.stopped;
@@ -131,6 +132,7 @@ class Writing {
     own.ids.insert(own.ids.end(), more.ids.begin(), more.ids.end());
     own.written.resize(own.ids.size(), 0);
     own.log_probabilities.resize(own.ids.size(), 0.0f);
+    own.entropies.resize(own.ids.size(), 0.0f);
     if (more.max_new_tokens == 0) return;
     const auto sequence =
         std::ranges::find_if(tokens_.rows, [&](const auto& one) { return one.second == more.row; });
@@ -203,8 +205,8 @@ std::vector<engine::Completion> CompletionWriter::write(const engine::PromptRows
     std::iota(all.begin(), all.end(), size_t{0});
     watch.finished(tokens.completions, all);
   }
-  if (!sampling.log_probabilities)
-    for (engine::Completion& own : tokens.completions) own.log_probabilities.clear();
+  for (engine::Completion& own : tokens.completions)
+    if (!sampling.log_probabilities) own.log_probabilities.clear(), own.entropies.clear();
   return std::move(tokens.completions);
 }
 

@@ -19,6 +19,9 @@ using TokenRows = std::vector<std::vector<float>>;
 // By row, unless said otherwise.
 struct Rollout {
   bool training = true;  // false: of an evaluation
+  // The model that is trained wrote all completions, and its log-probabilities are those of a forward, bit
+  // for bit (generation_exact).
+  bool exact = false;
   int64_t epoch = 0;
   engine::PromptRows prompts;
   std::vector<engine::Completion> completions;
@@ -47,6 +50,10 @@ struct Rollout {
   int64_t tokens() const;  // of prompts, and those written
   int64_t items() const;   // that a loss is divided by: those that count in it, unless the prompts say
 };
+
+// Names of token columns: the log-probability and the entropy that generation recorded, as long as the
+// weights are those of generation.
+inline constexpr const char *kGenerated = "generated", *kGeneratedEntropy = "generated_entropy";
 
 // Lays out rows of a rollout as a micro-batch: its targets are the tokens that count. Column `advantages` by
 // sequence, if there are advantages; token columns as in the rollout.

@@ -63,6 +63,7 @@ int32_t RolloutBatches::next(const data::Batch** batch, engine::ErrorSink& error
     }
     const bool first = !rollout_;
     if (first && !make()) return Status::end;
+    if (!first && window_ > 0) forget_generated();
     window_ = 0;
     batch_ = method_->batch_of(*rollout_, slice(used_));
     batch_.ends_update = ends_update();
@@ -153,7 +154,21 @@ void RolloutBatches::write(const engine::PromptRows& prompts) {
   const auto most = static_cast<uint64_t>(setup_.training ? arguments.online.generation_batch_size
                                                           : arguments.per_device_eval_batch_size);
   rollout_->completions = completions_of(prompts, before + number * most);
+  rollout_->exact = is_exact(*rollout_);
   note_ends();
+}
+
+// Completions from elsewhere have no entropies.
+bool RolloutBatches::is_exact(const Rollout& rollout) const {
+  return setup_.training && setup_.arguments.generation_exact && setup_.spec.sampling.temperature > 0 &&
+         !rollout.prompts.for_teacher && std::ranges::all_of(rollout.completions, [](const auto& own) {
+           return own.entropies.size() == own.ids.size();
+         });
+}
+
+// An update has changed the weights.
+void RolloutBatches::forget_generated() {
+  for (const char* name : {kGenerated, kGeneratedEntropy}) rollout_->token_columns.erase(name);
 }
 
 std::vector<engine::Completion> RolloutBatches::completions_of(const engine::PromptRows& prompts,

@@ -90,6 +90,8 @@ class RolloutBatches final : public engine::BatchSource {
   bool make();              // false: the epoch is over
   void write(const engine::PromptRows& prompts);
   std::vector<engine::Completion> completions_of(const engine::PromptRows& prompts, uint64_t first_stream);
+  bool is_exact(const Rollout& rollout) const;
+  void forget_generated();
   void note_ends();
   engine::Rewards rewards_of(std::span<const engine::Completion> completions);
   void reward();
