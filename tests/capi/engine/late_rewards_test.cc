@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(
         LateCase{"recomputed", {{"gradient_checkpointing", "true"}, {"bf16", "true"}, {"beta", "0.1"}}},
         LateCase{"offloaded", {{"activation_offloading", "true"}}},
         LateCase{"an_adapter_with_dropout", {{"use_peft", "true"}, {"lora_dropout", "0.5"}}}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& own) { return std::string(own.param.name); });
 
 // A step whose rewards failed after its first forward begins again as if there had been none.
 TEST(LateRewards, AFailureLeavesNothing) {
@@ -146,7 +146,9 @@ TEST(LateRewards, AFailureLeavesNothing) {
   const host::Scratch scratch;
   const auto weights = [&](const char* folder, const host::Function& reward, bool fails) {
     Rewarded run(grpo(scratch / folder), reward);
-    if (fails) EXPECT_EQ(run.train(), TRL_E_CALLBACK);
+    if (fails) {
+      EXPECT_EQ(run.train(), TRL_E_CALLBACK);
+    }
     EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
     EXPECT_EQ(trl_trainer_save(run.trainer.get(), nullptr, nullptr, run.error), TRL_OK);
     return host::read_safetensors(scratch / folder / "model.safetensors");
