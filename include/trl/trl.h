@@ -1810,7 +1810,9 @@ TRL_API trl_status trl_rollout_log(trl_rollout* rollout, const char* name, doubl
 
 /**
  * Sets a named value of a row: of a reward and of a rollout, a column of the completions that are recorded
- * (`log_completions`), beside its rewards; of a function of trl_trainer_set_tools, its answer.
+ * (`log_completions`), beside its rewards; of a function of trl_trainer_set_tools, its answer. Of a reward,
+ * the value `error`, a text, says why the row has none: it ends the step with that text, or with
+ * `on_reward_error: none` the row counts as none, with a warning, and the others keep their rewards.
  *
  * @param rollout [in] changed.
  * @param index [in] of the row.

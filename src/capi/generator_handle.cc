@@ -68,8 +68,9 @@ const char* Completions::json(const run::Completion& completion, size_t* size) c
 
 run::Requests Generator::open(engine::Model& model) {
   run::Environment& environment = trainer_ ? *trainer_->runtime() : *model_->runtime();
-  const config::Config& options = trainer_ ? trainer_->options() : model_->options();
-  return run::open_requests(environment, model, *tokenizer_, run::generator_spec(environment, options));
+  return run::open_requests(environment, model, *tokenizer_,
+                            trainer_ ? run::training_generator_spec(environment, trainer_->options())
+                                     : run::generator_spec(environment, model_->options()));
 }
 
 template <class Body>

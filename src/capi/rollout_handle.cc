@@ -12,6 +12,9 @@ namespace trl::capi {
 
 namespace {
 
+// The value of a row that says why it has no reward.
+constexpr const char* kFailure = "error";
+
 class HostReward final : public reward::Reward {
  public:
   HostReward(std::string name, std::unique_ptr<HostFunction> function, std::optional<double> seconds)
@@ -51,6 +54,7 @@ class HostReward final : public reward::Reward {
   }
   std::vector<std::pair<std::string, double>> metrics() override { return std::exchange(metrics_, {}); }
   reward::Columns extras() override { return std::exchange(extras_, {}); }
+  std::vector<std::pair<size_t, std::string>> failures() override { return std::exchange(failures_, {}); }
 
  private:
   // Asks about some rows of a generation.
@@ -64,12 +68,17 @@ class HostReward final : public reward::Reward {
   void take(const Call& call, reward::Rewards& rewards) {
     for (const auto& metric : call.rollout->metrics()) metrics_.push_back(metric);
     for (const auto& [name, values] : call.rollout->extras()) {
+      if (name == kFailure) continue;
       std::vector<base::Json>& column = extras_[name];
       column.resize(rewards.size());
       for (size_t i = 0; i < values.size(); ++i) column[call.rows[i]] = values[i];
     }
     for (size_t i = 0; i < call.rows.size(); ++i) {
       const run::HostRow& row = call.rollout->rows()[i];
+      if (const auto why = row.extras.find(kFailure); why != row.extras.end()) {
+        failures_.emplace_back(call.rows[i], why->is_string() ? why->get<std::string>() : why->dump());
+        continue;
+      }
       if (!row.reward) {
         fail(Status::callback,
              "the {} set no reward for row {} of {}: set each of them, NaN for one that it does not score",
@@ -105,6 +114,7 @@ class HostReward final : public reward::Reward {
   std::vector<Call> calls_;  // begun
   std::vector<std::pair<std::string, double>> metrics_;
   reward::Columns extras_;
+  std::vector<std::pair<size_t, std::string>> failures_;
 };
 
 }  // namespace

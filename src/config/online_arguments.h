@@ -83,6 +83,7 @@ struct OnlineArguments : ReferenceArguments {
   // Corrects for the difference between the log-probabilities of generation and of training: use_vllm and
   // vllm_importance_sampling_correction.
   bool corrects_sampling = false;
+  bool use_vllm = false;  // the log-probabilities of generation count as vLLM's
   CorrectionMode correction_mode = CorrectionMode::sequence_mask;
   std::optional<double> correction_max, correction_min;  // vllm_importance_sampling_clip_...; none: no bound
 

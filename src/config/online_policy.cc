@@ -26,7 +26,8 @@ void read_correction(const Config& config, OnlineArguments& out) {
                        *kMin = "vllm_importance_sampling_clip_min";
   constexpr const char* kCorrects = "vllm_importance_sampling_correction";
   const bool corrects = config.get_bool(kCorrects);
-  out.corrects_sampling = corrects && config.get_bool("use_vllm") && config.has(kCorrects);
+  out.use_vllm = config.has("use_vllm") && config.get_bool("use_vllm");
+  out.corrects_sampling = corrects && out.use_vllm && config.has(kCorrects);
   out.correction_mode = word_of<CorrectionMode>(config, kMode);
   out.correction_max = config.get_optional_double(kMax);
   out.correction_min = config.get_optional_double(kMin);

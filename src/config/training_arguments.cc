@@ -52,12 +52,14 @@ bool generation_exact(const Config& config, const TrainingArguments& out) {
   if (!config.get_bool("generation_exact")) return false;
   const auto refuse = [](const char* option, const char* instead) {
     fail_key("generation_exact",
-             "generation_exact: true contradicts {}, whose sums are not those of generation: give {}, or "
-             "generation_exact: false",
+             "generation_exact: true contradicts {}, because generation and training then have other sums: "
+             "give {}, or generation_exact: false",
              option, instead);
   };
   if (out.fused_kernels == FusedKernels::off) refuse("fused_kernels: off", "fused_kernels: auto");
   if (!out.attention.plugin.empty()) refuse("the plug-in of attn_implementation", "the built-in attention");
+  if (config.get_text("generation_dtype")) refuse("generation_dtype", "generation_dtype: null");
+  if (config.get("kv_cache_dtype") == "int8") refuse("kv_cache_dtype: int8", "kv_cache_dtype: auto");
   return true;
 }
 
@@ -199,6 +201,10 @@ void refuse_stochastic_rounding() {
 
 int64_t times_read() noexcept { return read_so_far; }
 
+bool computes_in_bf16(const Config& config) {
+  return config.get_optional_bool("bf16").value_or(true) || config.get("mixed_precision") == "bf16";
+}
+
 TrainingArguments training_arguments(const Config& config) {
   ++read_so_far;
   config.check_method();
@@ -213,7 +219,7 @@ TrainingArguments training_arguments(const Config& config) {
   if (out.max_steps == 0) out.max_steps = -1;
   out.seed = config.get_int("seed");
   out.data_seed = config.get_optional_int("data_seed");
-  out.bf16 = config.get_optional_bool("bf16").value_or(true) || config.get("mixed_precision") == "bf16";
+  out.bf16 = computes_in_bf16(config);
   out.recompute = recompute(config);
   out.offload = activation_offload(config);
   out.attention = attention_arguments(config);

@@ -145,6 +145,8 @@ struct TrainingArguments {
 // Throws; called as soon as the weights are known to be float32.
 [[noreturn]] void refuse_stochastic_rounding();
 
+bool computes_in_bf16(const Config& config);  // TrainingArguments::bf16
+
 // Reads and cross-checks; throws Error(invalid_config).
 TrainingArguments training_arguments(const Config& config);
 int64_t times_read() noexcept;  // calls of training_arguments() on this thread

@@ -241,10 +241,12 @@ class GenerationSink {
 
 struct GeneratorSpec {
   bool bf16 = false;        // computes in bfloat16 over float32 weights, as training under bf16 does
+  bool plain = false;       // computes with libtorch's own operators (fused_kernels: off)
   bool int8_cache = false;  // keeps keys and values as integers
   // Computes with copies of the weights in this type: bfloat16, int8 or int4; empty: with the weights.
   std::string weights = {};
   bool copies_head = true;
+  bool sleeps = false;  // in training: the copies go back after each generation
   // Bytes of keys and values for all generators of the model that compute alike: the most that one of them
   // asks for. A block must fit.
   int64_t cache_bytes = int64_t{512} << 20;

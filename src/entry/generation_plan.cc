@@ -62,13 +62,21 @@ std::string_view with_generation(std::string_view stage) {
   return part ? kGenerationStage : stage;
 }
 
+std::shared_ptr<generate::Cache> kept_cache(const model::Model& model, const engine::PlanSpec& spec) {
+  const engine::GeneratorSpec& own = spec.generator;
+  if (spec.rollouts.prompts.empty() || own.weights.empty() || own.sleeps) return nullptr;
+  return std::make_shared<generate::Cache>(model, cache_kind(model, own), own.cache_bytes);
+}
+
 RehearsedGeneration rehearse_generation(const model::Model& model, const engine::GeneratorSpec& spec,
                                         const engine::PlannedPrompts& prompts,
-                                        const tensor::Rehearsal& rehearsal) {
+                                        const tensor::Rehearsal& rehearsal,
+                                        std::shared_ptr<generate::Cache> cache) {
   RehearsedGeneration out;
   out.from = std::ssize(rehearsal.events());
   const tensor::Stage stage(generate::kGenerationStage);
-  const auto cache = std::make_shared<generate::Cache>(model, cache_kind(model, spec), spec.cache_bytes);
+  if (cache == nullptr)
+    cache = std::make_shared<generate::Cache>(model, cache_kind(model, spec), spec.cache_bytes);
   generate::Generator generator(model, generator_limits(spec), cache);
   telemetry::RunPlan::Generation& all = out.all;
   all.prompts = std::ssize(prompts.prompts);

@@ -1,9 +1,11 @@
 // Generation in a plan: the generator itself, in the rehearsal of a run.
 #pragma once
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "engine/engine.h"
+#include "generate/cache.h"
 #include "model/model.h"
 #include "telemetry/run_plan.h"
 #include "tensor/memory/rehearsal.h"
@@ -22,11 +24,16 @@ struct RehearsedGeneration {
   int64_t from = 0, to = 0;
 };
 
-// Generates with the model in the rehearsal. Throws Error for prompts that a generator refuses, and
-// Error(invalid_config) for a sequence whose keys and values do not fit.
+// Returns the cache of a run that writes completions, which keeps its copies of weights during updates; null:
+// it has none.
+std::shared_ptr<generate::Cache> kept_cache(const model::Model& model, const engine::PlanSpec& spec);
+
+// Generates with the model in the rehearsal. cache: nullable. Throws Error for prompts that a generator
+// refuses, and Error(invalid_config) for a sequence whose keys and values do not fit.
 RehearsedGeneration rehearse_generation(const model::Model& model, const engine::GeneratorSpec& spec,
                                         const engine::PlannedPrompts& prompts,
-                                        const tensor::Rehearsal& rehearsal);
+                                        const tensor::Rehearsal& rehearsal,
+                                        std::shared_ptr<generate::Cache> cache = nullptr);
 
 // Fills in the bytes. The process counts as 0.
 telemetry::RunPlan::Generation with_bytes(RehearsedGeneration generation, const tensor::Rehearsal& rehearsal);

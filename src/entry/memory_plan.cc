@@ -185,9 +185,11 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
     out.plan.trained_parameters += p->count();
     out.traffic += 2.0 * static_cast<double>(p->count()) * static_cast<double>(c10::elementSize(p->dtype()));
   }
+  const std::shared_ptr<generate::Cache> cache = kept_cache(*model, spec);
   trainer.rehearse();
   out.work = rehearsal.work();
-  if (!spec.rollouts.prompts.empty()) rehearse_generation(*model, spec.generator, spec.rollouts, rehearsal);
+  if (!spec.rollouts.prompts.empty())
+    rehearse_generation(*model, spec.generator, spec.rollouts, rehearsal, cache);
   for (const tensor::Taken& taken : rehearsal.taken()) out.traffic += traffic_of(taken);
   if (evaluated) {
     const tensor::Stage stage("evaluation");

@@ -212,7 +212,8 @@ std::unique_ptr<train::CompletionWriter> ModelObject::completion_writer(const en
   const engine::GeneratorSpec& how = spec.generator;
   auto generator = std::make_unique<generate::Generator>(
       *model_, generator_limits(how), cache_for(cache_kind(*model_, how), how.cache_bytes));
-  return std::make_unique<train::CompletionWriter>(std::move(generator), model_->adapters().trained());
+  return std::make_unique<train::CompletionWriter>(std::move(generator), model_->adapters().trained(),
+                                                   how.sleeps);
 }
 
 int32_t ModelObject::score(const engine::ScoreSpec& spec, float* scores, engine::ErrorSink& error) noexcept {

@@ -27,16 +27,21 @@ Cache::Cache(const model::Model& model, const CacheKind& of, int64_t bytes)
       pool(std::make_shared<BlockPool>(blocks_in(bytes, memory))),
       model_(model),
       version_(model.weights_version()) {
-  if (!kind.narrow) return;
+  if (kind.narrow) make_copies();
+}
+
+void Cache::make_copies() {
   const tensor::Stage stage(kCopiesStage);
-  narrow_ = model.narrow_weights(*kind.narrow, kind.narrow_head);
+  narrow_ = model_.narrow_weights(*kind.narrow, kind.narrow_head);
   narrow_->refresh();
 }
 
 void Cache::follow_weights() {
   const uint64_t version = model_.weights_version();
+  const bool copies_left = kind.narrow && !narrow_;
+  if (copies_left) make_copies();
   if (version == version_) return;
-  if (narrow_) narrow_->refresh();
+  if (narrow_ && !copies_left) narrow_->refresh();
   version_ = version;
   pool->recompute_all();
 }

@@ -33,7 +33,7 @@ class Cache {
   Cache(const model::Model& model, const CacheKind& kind, int64_t bytes);
 
   // Makes the contents useless, and the copies of the weights anew, if the weights have changed since the
-  // last call.
+  // last call. Makes copies that went back.
   void follow_weights();
   // A number below 2^32 for the keys that an adapter computes with these weights; null: the model alone.
   uint64_t number_of(const model::Adapter* adapter);
@@ -45,7 +45,8 @@ class Cache {
   }
   // Gives memory back to the system: the slabs that have no block with users or a known content.
   void shrink();
-  void release();  // forgets contents first
+  void release();                             // forgets contents first
+  void release_copies() { narrow_.reset(); }  // of weights, until follow_weights()
   void raise_limit(int64_t bytes);
 
   const model::NarrowWeights* narrow() const { return narrow_ ? &*narrow_ : nullptr; }
@@ -58,6 +59,8 @@ class Cache {
   const std::shared_ptr<BlockPool> pool;
 
  private:
+  void make_copies();
+
   const model::Model& model_;
   std::optional<model::NarrowWeights> narrow_;
   uint64_t version_;                                   // of the weights

@@ -55,6 +55,7 @@ class Generator {
   void end(int64_t sequence);  // any; without a call of the sink; unknown: does nothing
   bool idle() const { return scheduler_->idle(); }
   void release_memory();
+  void release_copies() { cache_->release_copies(); }  // of weights, until the next step
   engine::GenerationUse use() const;
   const Scheduler& scheduler() const { return *scheduler_; }
   const Cache& cache() const { return *cache_; }

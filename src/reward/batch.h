@@ -68,6 +68,9 @@ class Reward {
   // Gives metrics of the last batch, once.
   virtual std::vector<std::pair<std::string, double>> metrics() { return {}; }
   virtual Columns extras() { return {}; }  // likewise
+  // Likewise gives the rows of the last batch that could not be scored, with the reasons; their rewards are
+  // NaN.
+  virtual std::vector<std::pair<size_t, std::string>> failures() { return {}; }
 };
 
 }  // namespace trl::reward

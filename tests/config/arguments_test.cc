@@ -217,9 +217,16 @@ TEST(Arguments, ChecksAcrossKeys) {
       refusal({{"profile_parts", "true"}, {"fused_kernels", "off"}}),
       "profile_parts: true contradicts fused_kernels: off, where backward is PyTorch's own and shows no "
       "parts: give fused_kernels: auto, or profile_parts: false");
-  EXPECT_EQ(refusal({{"generation_exact", "true"}, {"fused_kernels", "off"}}),
-            "generation_exact: true contradicts fused_kernels: off, whose sums are not those of generation: "
-            "give fused_kernels: auto, or generation_exact: false");
+  EXPECT_EQ(
+      refusal({{"generation_exact", "true"}, {"fused_kernels", "off"}}),
+      "generation_exact: true contradicts fused_kernels: off, because generation and training then have "
+      "other sums: give fused_kernels: auto, or generation_exact: false");
+  EXPECT_EQ(refusal({{"generation_exact", "true"}, {"generation_dtype", "int8"}}),
+            "generation_exact: true contradicts generation_dtype, because generation and training then have "
+            "other sums: give generation_dtype: null, or generation_exact: false");
+  EXPECT_EQ(refusal({{"generation_exact", "true"}, {"kv_cache_dtype", "int8"}}),
+            "generation_exact: true contradicts kv_cache_dtype: int8, because generation and training then "
+            "have other sums: give kv_cache_dtype: auto, or generation_exact: false");
   EXPECT_EQ(refusal({{"frozen_compute", "int8"}}),
             "frozen_compute: int8 is refused, because without use_peft all weights are trained and none is "
             "frozen: give use_peft: true, or auto");

@@ -6,6 +6,7 @@
 #include "base/memory/system_memory.h"
 #include "base/text/number.h"
 #include "config/sizes_and_paths.h"
+#include "config/training_arguments.h"
 #include "engine/error_capture.h"
 #include "run/open_model.h"
 #include "run/plan/memory_budget.h"
@@ -62,8 +63,16 @@ engine::GeneratorSpec generator_spec(Environment& environment, const config::Con
   return spec;
 }
 
+engine::GeneratorSpec training_generator_spec(Environment& environment, const config::Config& options) {
+  engine::GeneratorSpec spec = generator_spec(environment, options);
+  spec.bf16 = config::computes_in_bf16(options);
+  return spec;
+}
+
 engine::GeneratorSpec cache_spec(const config::Config& options) {
   engine::GeneratorSpec spec;
+  spec.plain = options.get("fused_kernels") == "off";
+  spec.sleeps = options.has("vllm_enable_sleep_mode") && options.get_bool("vllm_enable_sleep_mode");
   spec.prefix_cache = options.get_bool("prefix_cache");
   spec.int8_cache = options.get("kv_cache_dtype") == "int8";
   spec.weights = options.get_text("generation_dtype").value_or("");

@@ -5,10 +5,15 @@
 
 namespace trl::run {
 
-// Reads kv_cache_memory, kv_cache_dtype, prefix_cache, generation_dtype and generation_dtype_head.
+// Reads kv_cache_memory, kv_cache_dtype, prefix_cache, generation_dtype, generation_dtype_head, fused_kernels
+// and vllm_enable_sleep_mode.
 // kv_cache_memory: auto: half of the memory that is left under memory_budget, runtime.host_memory_limit, the
 // cgroup and the machine. vllm_gpu_memory_utilization, if it is set: a share of that memory.
 engine::GeneratorSpec generator_spec(Environment& environment, const config::Config& options);
+
+// The same for generation with the options of a trainer, which computes as training does: they share one
+// cache.
+engine::GeneratorSpec training_generator_spec(Environment& environment, const config::Config& options);
 
 // The same without kv_cache_memory, for the sizes of keys and values.
 engine::GeneratorSpec cache_spec(const config::Config& options);

@@ -134,7 +134,8 @@ std::vector<std::string> complete_samples(Environment& environment, engine::Mode
   std::vector<std::vector<int32_t>> ids;
   for (const SamplePrompt& prompt : prompts)
     ids.insert(ids.end(), static_cast<size_t>(request.count), prompt.ids);
-  Requests requests = open_requests(environment, model, tokenizer, generator_spec(environment, options));
+  Requests requests =
+      open_requests(environment, model, tokenizer, training_generator_spec(environment, options));
   std::vector<std::string> completions;
   for (Completion& one : complete(std::move(requests), ids, request))
     completions.push_back(std::move(one.text));

@@ -53,7 +53,7 @@ std::unique_ptr<const Generation> generation_of(Environment& environment, const 
     out->of_rollouts = {out->rollouts, online.num_generations, online.max_completion_length};
   }
   const bool generates = !out->asked.empty() || !out->samples.empty() || longest > 0;
-  out->spec = generates ? generator_spec(environment, options) : cache_spec(options);
+  out->spec = generates ? training_generator_spec(environment, options) : cache_spec(options);
   const config::Config generation = config::with_generation_kwargs(options);
   if (!out->samples.empty())
     out->of_samples = {out->samples, completions_of(generation),

@@ -69,6 +69,7 @@ int32_t RolloutRows::complete(std::vector<engine::Completion>* completions,
       *completions = written_.write({mode_, step_, &rows_, &columns_}, {parts_.host, parts_.vocabulary},
                                     parts_.tools.get(), columns_);
       check_lengths(*completions);
+      find_stops(*completions);
       return Status::ok;
     }
     if (!parts_.replay) return Status::end;
@@ -76,8 +77,19 @@ int32_t RolloutRows::complete(std::vector<engine::Completion>* completions,
     completions->clear();
     for (const ReplayedRow& row : replayed_) completions->push_back(row.completion);
     check_lengths(*completions);
+    find_stops(*completions);
     return Status::ok;
   });
+}
+
+void RolloutRows::find_stops(std::vector<engine::Completion>& completions) {
+  for (size_t row = 0; row < completions.size() && !texts_.empty(); ++row) {
+    engine::Completion& own = completions[row];
+    for (size_t t = 0; t < own.ids.size(); ++t) {
+      if (!own.counts(t) && (t == 0 || own.counts(t - 1))) texts_[row] = new_text();
+      own.stopped = own.counts(t) && texts_[row].add(own.ids[t]);
+    }
+  }
 }
 
 // Refuses completions that another program wrote beyond the positions of the model.
@@ -112,13 +124,15 @@ int32_t RolloutRows::finished(std::span<const engine::Completion> completions, s
                               engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
     finished_ += rows.size();
-    if (parts_.pad || by_ == AnswersOf::rows) return Status::ok;  // rewards see padding, too, or nothing
-    if (parts_.reward_by_group && !parts_.tools && replayed_.empty()) {
+    if (by_ == AnswersOf::rows) return Status::ok;
+    const bool all = finished_ == completions.size();
+    if (parts_.reward_by_group && !parts_.tools && !parts_.pad && replayed_.empty()) {
       begin_rewards(completions, rows);
-    } else if (finished_ == completions.size()) {
-      std::vector<size_t> all(completions.size());
-      std::iota(all.begin(), all.end(), size_t{0});
-      begin_rewards(completions, all);
+    } else if (all) {
+      if (parts_.pad) completions = padded_ = padded(completions, *parts_.pad);
+      std::vector<size_t> places(completions.size());
+      std::iota(places.begin(), places.end(), size_t{0});
+      begin_rewards(completions, places);
     }
     return Status::ok;
   });

@@ -77,6 +77,8 @@ class RolloutRows final : public engine::RolloutSource {
   const std::shared_ptr<Prompts> prompts_;
   RolloutParts& parts_;
   void begin_rewards(std::span<const engine::Completion> completions, std::span<const size_t> rows);
+  // Finds the completions from elsewhere that end with a stop text.
+  void find_stops(std::vector<engine::Completion>& completions);
   void keep_extras();
   // The rows that are written now: those that were drawn anew, or all.
   const engine::PromptRows& written_prompts() const { return redrawn_.empty() ? rows_ : redrawn_prompts_; }

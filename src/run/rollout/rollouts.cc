@@ -78,15 +78,15 @@ const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Mode
     parts_.stops[which == config::Completions::of_training ? "train" : "eval"] = request.stops;
     engine::Sampling& own = request.sampling;
     own.max_new_tokens = online.max_completion_length;
-    own.log_probabilities =
-        online.corrects_sampling || !online.record_rollouts.empty() || options_.arguments.generation_exact;
+    own.log_probabilities = online.corrects_sampling || !online.record_rollouts.empty() ||
+                            (online.use_vllm && online.off_policy_mask_threshold) ||
+                            options_.arguments.generation_exact;
     if (request.own_ends) own.own_end_ids = ends;
     return own;
   };
   spec_.train = &train_;
   spec_.eval = eval_ ? &*eval_ : nullptr;
-  spec_.generator = generator_spec(environment, options_.config);
-  spec_.generator.bf16 = options_.arguments.bf16;  // computes as training does
+  spec_.generator = training_generator_spec(environment, options_.config);
   spec_.sampling = sampling(config::Completions::of_training);
   spec_.eval_sampling = sampling(config::Completions::of_evaluation);
   spec_.end_ids = ends;

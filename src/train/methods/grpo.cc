@@ -89,9 +89,12 @@ TokenRows sampling_of(const Rollout& rollout) {
   return out;
 }
 
-bool any_sampling(const Rollout& rollout) {
-  return std::ranges::any_of(rollout.completions,
-                             [](const auto& own) { return !own.log_probabilities.empty(); });
+// Says whether completions have log-probabilities that the loss compares with: in TRL those of vLLM, and of a
+// function that writes completions. Ours, which have entropies too, count as vLLM's.
+bool has_sampling(const Rollout& rollout, bool vllm) {
+  return std::ranges::any_of(rollout.completions, [&](const engine::Completion& own) {
+    return !own.log_probabilities.empty() && (vllm || own.entropies.empty());
+  });
 }
 
 // The coefficient of the entropy bonus, whose state is a tensor, so that a checkpoint keeps it.
@@ -152,7 +155,7 @@ class Grpo final : public PolicyMethod {
     add_length_metrics(rollout);
     keep_generated(rollout);
     if (own.computes_old_logprobs) rollout.token_columns.emplace("old", old_log_probs(rollout));
-    if ((own.corrects_sampling || own.off_policy_mask_threshold) && any_sampling(rollout)) {
+    if ((own.corrects_sampling || own.off_policy_mask_threshold) && has_sampling(rollout, own.use_vllm)) {
       rollout.token_columns.emplace("sampling", sampling_of(rollout));
       if (own.corrects_sampling) add_importance(rollout);
     }

@@ -158,15 +158,15 @@ class Writing {
 }  // namespace
 
 CompletionWriter::CompletionWriter(std::unique_ptr<generate::Generator> generator,
-                                   const model::Adapter* adapter)
-    : generator_(std::move(generator)), adapter_(adapter) {}
+                                   const model::Adapter* adapter, bool sleeps)
+    : generator_(std::move(generator)), adapter_(adapter), sleeps_(sleeps) {}
 
 CompletionWriter::CompletionWriter(const model::Model& model, const engine::GeneratorSpec& spec)
     : CompletionWriter(
           std::make_unique<generate::Generator>(
               model, generate::generator_limits(spec),
               std::make_shared<generate::Cache>(model, generate::cache_kind(model, spec), spec.cache_bytes)),
-          nullptr) {}
+          nullptr, spec.sleeps) {}
 
 std::vector<engine::Completion> CompletionWriter::write(const engine::PromptRows& prompts,
                                                         const engine::Sampling& sampling,
@@ -197,6 +197,7 @@ std::vector<engine::Completion> CompletionWriter::write(const engine::PromptRows
   }
   CollectedTokens tokens = writing.take();
   generator_->release_memory();
+  if (sleeps_) generator_->release_copies();
   if (!tokens.problem.empty()) fail(Status::invalid_argument, "{}", tokens.problem);
   times_.all += std::chrono::duration<double>(Clock::now() - begin).count();
   times_.tail += unfinished.seconds_alone();

@@ -20,7 +20,9 @@ struct WritingTimes {
 class CompletionWriter {
  public:
   // adapter: of the model; null: the model alone.
-  CompletionWriter(std::unique_ptr<generate::Generator> generator, const model::Adapter* adapter);
+  // sleeps: copies of weights go back after each generation, too.
+  CompletionWriter(std::unique_ptr<generate::Generator> generator, const model::Adapter* adapter,
+                   bool sleeps);
   // Writes with a model alone, and has its own keys and values. The model outlives it.
   CompletionWriter(const model::Model& model, const engine::GeneratorSpec& spec);
 
@@ -45,6 +47,7 @@ class CompletionWriter {
  private:
   const std::unique_ptr<generate::Generator> generator_;
   const model::Adapter* const adapter_;
+  const bool sleeps_;
   WritingTimes times_;
 };
 

@@ -18,6 +18,12 @@ constexpr uint64_t kEvaluationStreams = uint64_t{1} << 40;
 // The same for prompts that are drawn in place of others (resample_zero_std).
 constexpr uint64_t kRedrawnStreams = uint64_t{1} << 41;
 
+std::vector<size_t> numbers(size_t count) {
+  std::vector<size_t> all(count);
+  std::iota(all.begin(), all.end(), size_t{0});
+  return all;
+}
+
 }  // namespace
 
 RolloutBatches::RolloutBatches(const Setup& setup)
@@ -156,11 +162,22 @@ void RolloutBatches::write(const engine::PromptRows& prompts) {
   rollout_->completions = completions_of(prompts, before + number * most);
   rollout_->exact = is_exact(*rollout_);
   note_ends();
+  // Rewards of episodes see them up to their stop token.
+  if (setup_.arguments.method->episodes)
+    tell_finished(method_->rewarded(*rollout_), numbers(rollout_->completions.size()));
+}
+
+void RolloutBatches::tell_finished(std::span<const engine::Completion> completions,
+                                   std::span<const size_t> rows) {
+  const tensor::Timed rewarding(tensor::Part::reward);
+  engine::ErrorCapture error;
+  error.check(source_.finished(completions, rows, error));
 }
 
 // Completions from elsewhere have no entropies.
 bool RolloutBatches::is_exact(const Rollout& rollout) const {
-  return setup_.training && setup_.arguments.generation_exact && setup_.spec.sampling.temperature > 0 &&
+  return setup_.training && setup_.arguments.generation_exact &&
+         setup_.spec.sampling.temperature == setup_.arguments.online.loss_temperature &&
          !rollout.prompts.for_teacher && std::ranges::all_of(rollout.completions, [](const auto& own) {
            return own.entropies.size() == own.ids.size();
          });
@@ -176,9 +193,7 @@ std::vector<engine::Completion> RolloutBatches::completions_of(const engine::Pro
   const tensor::Timed timed(tensor::Part::generate);
   engine::ErrorCapture error;
   const auto tell = [&](std::span<const engine::Completion> completions, std::span<const size_t> rows) {
-    if (setup_.arguments.method->episodes) return;  // rewards see them up to their stop token (rewarded())
-    const tensor::Timed rewarding(tensor::Part::reward);
-    error.check(source_.finished(completions, rows, error));
+    if (!setup_.arguments.method->episodes) tell_finished(completions, rows);
   };
   std::vector<engine::Completion> completions;
   if (!error.check(source_.complete(&completions, error))) {
@@ -196,9 +211,7 @@ std::vector<engine::Completion> RolloutBatches::completions_of(const engine::Pro
   if (completions.size() != prompts.ids.size())
     fail(Status::invalid_argument, "there are {} completions for {} prompts: give one for each",
          completions.size(), prompts.ids.size());
-  std::vector<size_t> rows(completions.size());
-  std::iota(rows.begin(), rows.end(), size_t{0});
-  tell(completions, rows);
+  tell(completions, numbers(completions.size()));
   return completions;
 }
 

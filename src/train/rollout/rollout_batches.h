@@ -90,6 +90,7 @@ class RolloutBatches final : public engine::BatchSource {
   bool make();              // false: the epoch is over
   void write(const engine::PromptRows& prompts);
   std::vector<engine::Completion> completions_of(const engine::PromptRows& prompts, uint64_t first_stream);
+  void tell_finished(std::span<const engine::Completion> completions, std::span<const size_t> rows);
   bool is_exact(const Rollout& rollout) const;
   void forget_generated();
   void note_ends();

@@ -124,6 +124,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         LateCase{"grpo", {}}, LateCase{"rows_that_teach_nothing", {}, reward_some},
         LateCase{"rloo", {{"method", "rloo"}}}, LateCase{"of_pairs", {}, reward_all, true},
+        LateCase{"ppo", {{"method", "ppo"}, {"response_length", "5"}, {"gradient_accumulation_steps", "1"}}},
         LateCase{"a_judge", {{"judge", "points"}}, judge, true},
         LateCase{"a_window_of_several_micro_batches",
                  {{"per_device_train_batch_size", "2"}, {"gradient_accumulation_steps", "2"}}},
@@ -139,6 +140,41 @@ INSTANTIATE_TEST_SUITE_P(
         LateCase{"offloaded", {{"activation_offloading", "true"}}},
         LateCase{"an_adapter_with_dropout", {{"use_peft", "true"}, {"lora_dropout", "0.5"}}}),
     [](const auto& own) { return std::string(own.param.name); });
+
+// Two functions, each of which answers when both were asked.
+void asks_both(Settings settings) {
+  std::atomic<int> asked = 0, answered_early = 0;
+  const auto waits = [&] {
+    for (int i = 0; i < 3000 && asked % 2 != 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    answered_early += asked % 2 == 0 ? 1 : 0;
+  };
+  Later later(reward_all, waits);
+  const host::Function ask = [&](trl_rollout* rollout) {
+    ++asked;
+    return later.answer(rollout);
+  };
+  Rewarded run(settings, ask);
+  host::Function second = ask;
+  ASSERT_EQ(trl_trainer_add_reward(run.trainer.get(), "second", host::call, &second, nullptr, run.error),
+            TRL_OK);
+  EXPECT_EQ(trl_trainer_step(run.trainer.get(), nullptr, run.error), TRL_OK) << run.error.message();
+  later.join();
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(answered_early, 2);
+}
+
+TEST(LateRewards, AllFunctionsAreAskedBeforeOneIsAwaited) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  asks_both(grpo(scratch / "grpo"));
+  asks_both(online_dpo(scratch / "online_dpo"));
+  asks_both(host::with(host::tiny(scratch / "ppo"), {{"method", "ppo"},
+                                                     {"response_length", "5"},
+                                                     {"per_device_train_batch_size", "2"},
+                                                     {"gradient_accumulation_steps", "2"},
+                                                     {"save_strategy", "no"}}));
+}
 
 // A step whose rewards failed after its first forward begins again as if there had been none.
 TEST(LateRewards, AFailureLeavesNothing) {

@@ -216,6 +216,67 @@ TEST(Resampling, IsTheSameAfterAResume) {
   EXPECT_EQ(weights("parts"), weights("whole"));
 }
 
+// The stop text that ended a completion ends it in a replayed run, too.
+TEST(StopTexts, AreFoundAgainInAReplay) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const std::string file = scratch / "rollouts.jsonl";
+  std::string text;
+  Rewarded once(grpo(scratch / "once", {{"max_steps", "1"}}), [&](trl_rollout* rollout) {
+    text = row_of(rollout, 0)["completion"].get<std::string>();
+    return reward_all(rollout);
+  });
+  ASSERT_EQ(once.train(), TRL_OK) << once.error.message();
+  const Json kwargs = {{"stop", {text.substr(text.size() / 3, 1)}}};
+  const Settings own = {{"generation_kwargs", kwargs.dump()}, {"mask_truncated_completions", "true"}};
+  const auto run = [&](const char* folder, const Settings& more) {
+    Rewarded trained(grpo(scratch / folder, host::with(own, more)), reward_all);
+    EXPECT_EQ(trained.train(), TRL_OK) << trained.error.message();
+    EXPECT_EQ(trl_trainer_save(trained.trainer.get(), nullptr, nullptr, trained.error), TRL_OK);
+    return std::pair(trained.last()[0]["completions/clipped_ratio"].get<double>(),
+                     host::read_safetensors(scratch / folder / "model.safetensors"));
+  };
+  const auto first = run("recorded", {{"record_rollouts", file}});
+  EXPECT_LT(first.first, 1);
+  EXPECT_EQ(run("replayed", {{"replay_rollouts", file}}), first);
+}
+
+// A record of completions is no reason to compare their log-probabilities.
+TEST(Records, ChangeNothingInTraining) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto weights = [&](const char* folder, const Settings& more) {
+    const Settings own = {{"off_policy_mask_threshold", "1e-9"}, {"kv_cache_dtype", "int8"}};
+    Rewarded run(grpo(scratch / folder, host::with(own, more)), reward_all);
+    EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+    EXPECT_EQ(trl_trainer_save(run.trainer.get(), nullptr, nullptr, run.error), TRL_OK);
+    return host::read_safetensors(scratch / folder / "model.safetensors");
+  };
+  EXPECT_EQ(weights("recorded", {{"record_rollouts", scratch / "rollouts.jsonl"}}), weights("plain", {}));
+}
+
+TEST(RowFailures, EndTheStepOrCountAsNone) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto fails_one = [](trl_rollout* rollout) {
+    Error error;
+    for (size_t i = 0; i < trl_rollout_count(rollout); ++i) {
+      if (i == 1)
+        EXPECT_EQ(trl_rollout_set_value(rollout, i, "error", R"("no answer in it")", error), TRL_OK);
+      else
+        EXPECT_EQ(trl_rollout_set_reward(rollout, i, points(row_of(rollout, i)), error), TRL_OK);
+    }
+    return int32_t{TRL_OK};
+  };
+  Rewarded ends(grpo(scratch / "ends"), fails_one);
+  EXPECT_EQ(ends.train(), TRL_E_CALLBACK);
+  EXPECT_TRUE(
+      ends.error.names("the reward points failed for completion 1 of 4, dataset row 0: no answer in it"))
+      << ends.error.message();
+  Rewarded goes_on(grpo(scratch / "goes_on", {{"on_reward_error", "none"}, {"max_steps", "1"}}), fails_one);
+  EXPECT_EQ(goes_on.train(), TRL_OK) << goes_on.error.message();
+}
+
 TEST(StopTexts, EndACompletion) {
   NEED_MODEL();
   const host::Scratch scratch;

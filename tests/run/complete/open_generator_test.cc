@@ -49,5 +49,20 @@ TEST(CacheMemory, HasOneName) {
       "one of them");
 }
 
+// Generators of a trainer share its cache only if they compute alike.
+TEST(TrainingGeneratorSpec, ComputesAsTrainingDoes) {
+  SmallProcess process;
+  const auto spec = [&](const config::Settings& settings) {
+    return training_generator_spec(process, config::config_of("grpo", settings));
+  };
+  EXPECT_TRUE(spec({}).bf16);
+  EXPECT_FALSE(spec({{"bf16", "false"}}).bf16);
+  EXPECT_FALSE(spec({}).plain);
+  EXPECT_TRUE(spec({{"fused_kernels", "off"}}).plain);
+  EXPECT_FALSE(spec({}).sleeps);
+  EXPECT_TRUE(spec({{"vllm_enable_sleep_mode", "true"}}).sleeps);
+  EXPECT_FALSE(generator_spec(process, config::config_of("grpo", {})).bf16);
+}
+
 }  // namespace
 }  // namespace trl::run

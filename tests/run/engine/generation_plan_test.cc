@@ -117,4 +117,27 @@ TEST(GenerationPlan, SamplesAreAPartOfThePeakOfTheRun) {
   EXPECT_NEAR(measured, predicted, 0.1 * predicted);
 }
 
+// A run keeps the copies of generation_dtype during its updates, unless it is told to let them go.
+TEST(GenerationPlan, CountsTheCopiesDuringAnUpdate) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto peak = [&](const Settings& more) {
+    const Settings own = {{"method", "grpo"},
+                          {"num_generations", "2"},
+                          {"per_device_train_batch_size", "8"},
+                          {"max_completion_length", "64"},
+                          {"save_strategy", "no"},
+                          {"kv_cache_memory", "1MB"},
+                          {"dataset_name", host::golden("data/datasets/train_prompts.jsonl")},
+                          {"estimate.compare", "[]"}};
+    return plan(host::with(host::tiny(scratch / "out"), host::with(own, more)))
+        .at("counted_bytes")
+        .get<int64_t>();
+  };
+  const int64_t without = peak({}), with = peak({{"generation_dtype", "int8"}}),
+                slept = peak({{"generation_dtype", "int8"}, {"vllm_enable_sleep_mode", "true"}});
+  EXPECT_GT(with, without);
+  EXPECT_LT(slept, with);
+}
+
 }  // namespace

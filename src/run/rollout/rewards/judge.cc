@@ -36,6 +36,7 @@ class Judge final : public reward::Reward {
     return out;
   }
   std::vector<std::pair<std::string, double>> metrics() override { return function_->metrics(); }
+  std::vector<std::pair<size_t, std::string>> failures() override { return function_->failures(); }
   // Values for a pair are those of both completions.
   reward::Columns extras() override {
     reward::Columns columns = function_->extras();

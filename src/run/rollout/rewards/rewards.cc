@@ -198,6 +198,7 @@ std::vector<double> RewardFunctions::scored(reward::Reward& function, const Answ
   try {
     std::vector<double> values = function.score(answers.batch());
     check_values(values, answers.size(), function.name());
+    for (const auto& [row, why] : function.failures()) take_failure(function, answers, row, why);
     for (auto& metric : function.metrics()) out.metrics.push_back(std::move(metric));
     for (auto& [name, column] : function.extras()) extras_[name] = std::move(column);
     return values;
@@ -208,6 +209,14 @@ std::vector<double> RewardFunctions::scored(reward::Reward& function, const Answ
                  function.name(), answers.size(), error.message());
     return std::vector<double>(answers.size(), std::nan(""));
   }
+}
+
+void RewardFunctions::take_failure(const reward::Reward& function, const Answers& answers, size_t row,
+                                   const std::string& why) const {
+  const std::string text = fmt::format("the reward {} failed for completion {} of {}, dataset row {}: {}",
+                                       function.name(), row, answers.size(), answers[row].row, why);
+  if (arguments_.on_reward_error != config::OnRewardError::none) fail(Status::callback, "{}", text);
+  log_.warning("rewards", "on_reward_error: none: {}", text);
 }
 
 void RewardFunctions::tell() const {

@@ -71,6 +71,8 @@ class RewardFunctions {
 
  private:
   std::vector<double> scored(reward::Reward& function, const Answers& answers, engine::Rewards& out);
+  void take_failure(const reward::Reward& function, const Answers& answers, size_t row,
+                    const std::string& why) const;
 
   const config::OnlineArguments arguments_;
   base::LogSink& log_;
