@@ -2082,7 +2082,8 @@ typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, c
  * number of the completion's draws, see generate.stream) from the inverse of the cumulative distribution, in
  * order of ids. With num_return_sequences n, completion j of prompt i has the number i * n + j, in callbacks
  * and in out_completions. All are computed together: callbacks of different completions alternate, those of
- * one come in order.
+ * one come in order. One that cannot go on, such as for logits that are not numbers, ends with the reason
+ * "abort" and its error in trl_completions_json; the others are completed.
  *
  * @param generator [in] changed.
  * @param prompts [in] count texts.
@@ -2259,8 +2260,8 @@ TRL_API const int32_t* trl_completions_tokens(const trl_completions* completions
 
 /**
  * Why a completion ended: "eos_token" (an end token of the model or tokenizer), "stop_sequence" (a text of
- * generate.stop), "length" (generate.max_new_tokens) or "callback" (on_token returned something other than 0
- * although it would have continued).
+ * generate.stop), "length" (generate.max_new_tokens), "callback" (on_token returned something other than 0
+ * although it would have continued) or "abort" (trl_completions_json has the error).
  *
  * @param completions [in] not changed.
  * @param index [in] the completion's number: the prompt's, if there is one of each.
