@@ -217,7 +217,7 @@ int chat(const Words& words) {
     throw Failure(kUsage, "--model_name_or_path is needed: a model directory, an adapter's, or a GGUF file");
   if (get(config, "generate.chat") == "true")
     throw Failure(kUsage, "--chat: chat always takes the chat template; leave it out");
-  if (get(config, "generate.num_return_sequences") != "1")
+  if (completions_of_each(config) != 1)
     throw Failure(kUsage, "--num_return_sequences: chat gives one answer; trl generate gives several");
   if (get(config, "generate.keep") == "true")
     throw Failure(kUsage, "--keep: chat keeps what was said as it is; leave it out");

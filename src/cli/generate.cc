@@ -29,7 +29,7 @@ class Batch {
       : config_(config),
         generator_(generator),
         prompts_(std::move(prompts)),
-        times_(std::stoul(get(config, "generate.num_return_sequences"))),
+        times_(completions_of_each(config)),
         output_(output),
         requests_(prompts_.size()),
         pieces_(prompts_.size() * times_) {}

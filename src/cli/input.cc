@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <clocale>
 #include <cstdio>
 #include <fstream>
@@ -13,8 +14,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <system_error>
-
-#include "cli/handles.h"
 
 namespace trl::cli {
 
@@ -190,6 +189,18 @@ LineReader::End LineReader::read(std::string& line) {
   HistEvent event{};
   if (!line.empty()) history(editor_->past, &event, H_ENTER, line.c_str());
   return End::line;
+}
+
+size_t completions_of_each(const Config& config) {
+  std::string count = get(config, "generate.num_return_sequences");
+  const auto entries = nlohmann::json::parse(get(config, "generate.generation_kwargs"), nullptr, false);
+  for (const char* name : {"n", "num_return_sequences"}) {
+    if (!entries.is_object() || !entries.contains(name) || entries[name].is_null()) continue;
+    count = entries[name].is_string() ? entries[name].get<std::string>() : entries[name].dump();
+  }
+  size_t completions = 1;  // also of a text that the library refuses
+  std::from_chars(count.data(), count.data() + count.size(), completions);
+  return completions;
 }
 
 std::string standard_input() {

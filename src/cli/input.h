@@ -1,9 +1,12 @@
 // Reads the input of a command from a person or another program: typed lines, and prompts.
 #pragma once
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "cli/handles.h"
 
 namespace trl::cli {
 
@@ -37,6 +40,9 @@ struct Prompt {
 // JSON for trl_generator_generate.
 std::vector<Prompt> read_prompts(const std::vector<std::string>& given,
                                  const std::optional<std::string>& file, bool& chat);
+
+// Returns how many completions of each prompt the options of generation ask for.
+size_t completions_of_each(const Config& config);
 
 std::string standard_input();  // all of it, without the line end at its end
 

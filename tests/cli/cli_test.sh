@@ -234,6 +234,9 @@ case_generate_gives_several_completions() {
   [ "$(wc -l <out)" -eq 6 ] || die "lines"; [ "$(sort -u out | wc -l)" -eq 6 ] || die "the same"
   run 0 "${words[@]}" --prompt "It opens"; says out "--- 1 of 3"; says out "--- 3 of 3"
   run 2 "${words[@]}" --prompt "It opens" --temperature 0; says err "needs generate.temperature above 0"
+  run 0 "${words[@]}" --prompt "It opens" Once --json; mv out want
+  run 0 generate --model_name_or_path "$model" --max_new_tokens 6 --generation_kwargs '{n: 3, temperature: 1.5, use_cache: true, pad_token_id: 0}' --prompt "It opens" Once --json; cmp out want
+  run 2 chat --model_name_or_path "$model" --generation_kwargs '{n: 2}'; says err "chat gives one answer"
   run 2 chat --model_name_or_path "$model" --num_return_sequences 2; says err "chat gives one answer"
 }
 case_generate_writes_ids_and_log_probabilities() {
