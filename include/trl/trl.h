@@ -1320,7 +1320,7 @@ TRL_API trl_status trl_model_use_adapter(trl_model* model, const char* name, trl
  * @param name [in] nullable: undoes the merge; nothing if none is merged.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_OUT_OF_MEMORY, TRL_E_UNSUPPORTED, TRL_E_BUSY, also while one is
- * merged.
+ * merged, and while a generator has completions with another one or with the model alone.
  * Contract: exclusive; blocks; no callbacks; after an error the model is as before.
  * @since 0.1
  */
