@@ -15,7 +15,7 @@ using host::taken;
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
 
 // Adapters of the tiny model, each a directory: two that were trained, of which the second changes more than
-// projections, and one whose factors are not numbers.
+// projections, and one whose factors are so large that their product is not a number.
 class SavedAdapters {
  public:
   SavedAdapters() {
@@ -23,13 +23,13 @@ class SavedAdapters {
     train("dora", {{"use_dora", "true"}, {"seed", "7"}});
     for (const auto& entry : std::filesystem::directory_iterator(path("terms")))
       if (entry.is_regular_file())
-        host::write_file(scratch_ / "broken" / entry.path().filename(), host::read_file(entry.path()));
-    const std::filesystem::path weights = scratch_ / "broken/adapter_model.safetensors";
+        host::write_file(scratch_ / "huge" / entry.path().filename(), host::read_file(entry.path()));
+    const std::filesystem::path weights = scratch_ / "huge/adapter_model.safetensors";
     std::string bytes = host::read_file(weights);
     uint64_t length = 0;
     std::memcpy(&length, bytes.data(), sizeof length);
     host::write_file(weights,
-                     bytes.replace(8 + length, std::string::npos, bytes.size() - 8 - length, '\xff'));
+                     bytes.replace(8 + length, std::string::npos, bytes.size() - 8 - length, '\x7f'));
   }
   std::string path(const std::string& name) const { return scratch_ / name; }
 
@@ -93,13 +93,13 @@ TEST(RequestAdapters, EachGivesWhatItGivesAlone) {
   EXPECT_NE(alone_with(saved, "dora")["logprobs"], alone_with(saved, "none")["logprobs"]);
 }
 
-TEST(RequestAdapters, OneWithoutNumbersEndsItsRequestAlone) {
+TEST(RequestAdapters, OneThatGivesNoNumbersEndsItsRequestAlone) {
   NEED_MODEL();
   const SavedAdapters saved;
-  const host::Model model = saved.open({"terms", "broken"});
+  const host::Model model = saved.open({"terms", "huge"});
   const auto g = generator_of(model.get());
   const size_t plain = add(g.get(), "The quick", with_adapter("none")),
-               bad = add(g.get(), "The quick", with_adapter("broken")),
+               bad = add(g.get(), "The quick", with_adapter("huge")),
                good = add(g.get(), "The quick", with_adapter("terms"));
   finish(g.get());
   const nlohmann::json aborted = taken(g.get(), bad);
