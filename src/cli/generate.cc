@@ -45,7 +45,8 @@ class Batch {
       }
     }
     if (failed_.empty()) return 0;
-    if (output_.json) spdlog::error("{} of {} prompts: see their \"error\"", failed_.size(), prompts_.size());
+    if (output_.json)
+      spdlog::error("{} of {} prompts failed: see \"error\" in their lines", failed_.size(), prompts_.size());
     return kFailed;
   }
 
