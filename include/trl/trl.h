@@ -1320,7 +1320,7 @@ TRL_API trl_status trl_model_use_adapter(trl_model* model, const char* name, trl
  * @param name [in] nullable: undoes the merge; nothing if none is merged.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_OUT_OF_MEMORY, TRL_E_UNSUPPORTED, TRL_E_BUSY, also while one is
- * merged.
+ * merged, and while a generator has completions with another one or with the model alone.
  * Contract: exclusive; blocks; no callbacks; after an error the model is as before.
  * @since 0.1
  */
@@ -2084,7 +2084,8 @@ typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, c
  * number of the completion's draws, see generate.stream) from the inverse of the cumulative distribution, in
  * order of ids. With num_return_sequences n, completion j of prompt i has the number i * n + j, in callbacks
  * and in out_completions. All are computed together: callbacks of different completions alternate, those of
- * one come in order.
+ * one come in order. One that cannot go on, such as for logits that are not numbers, ends with the reason
+ * "abort" and its error in trl_completions_json; the others are completed.
  *
  * @param generator [in] changed.
  * @param prompts [in] count texts.
@@ -2261,8 +2262,8 @@ TRL_API const int32_t* trl_completions_tokens(const trl_completions* completions
 
 /**
  * Why a completion ended: "eos_token" (an end token of the model or tokenizer), "stop_sequence" (a text of
- * generate.stop), "length" (generate.max_new_tokens) or "callback" (on_token returned something other than 0
- * although it would have continued).
+ * generate.stop), "length" (generate.max_new_tokens), "callback" (on_token returned something other than 0
+ * although it would have continued) or "abort" (trl_completions_json has the error).
  *
  * @param completions [in] not changed.
  * @param index [in] the completion's number: the prompt's, if there is one of each.

@@ -62,6 +62,14 @@ int32_t on_token(void* any, size_t, int32_t, const char* text, size_t size) {
   return !g_interrupted && print(answer.shown.add({text, size}, width)) ? 0 : 1;
 }
 
+// Throws Failure for a completion that the library gave up.
+void check_whole(const Completions& completions) {
+  const char* const text = trl_completions_json(completions.get(), 0, nullptr);
+  if (text == nullptr) return;
+  const auto completion = nlohmann::ordered_json::parse(text);
+  if (completion.contains("error")) throw Failure(kFailed, completion["error"].get<std::string>());
+}
+
 // Returns the tokenizer's path: an adapter may have its own, with tokens that were added for it.
 std::string tokenizer_path(const Config& config) {
   const std::string adapter = get(config, "adapter_name_or_path");
@@ -159,12 +167,14 @@ class Chat {
       const std::string prompt = render();
       const char* const begin = prompt.data();
       const size_t size = prompt.size();
+      Completions completions;
       const trl_status status = trl_generator_generate(generator_.get(), &begin, &size, 1, config_.get(),
-                                                       on_token, &given, nullptr, error.out());
+                                                       on_token, &given, completions.out(), error.out());
       print(given.shown.rest());
       if (g_interrupted) usleep(20000);  // the terminal discards output while it handles Ctrl-C
       print(g_interrupted ? " [interrupted]\n" : "\n");
       if (status != TRL_E_CANCELLED || !g_interrupted) check(status, error);
+      check_whole(completions);
     } catch (const Failure& failure) {  // only this answer failed
       conversation_.take_back();
       spdlog::error("{}", failure.what());
@@ -207,7 +217,7 @@ int chat(const Words& words) {
     throw Failure(kUsage, "--model_name_or_path is needed: a model directory, an adapter's, or a GGUF file");
   if (get(config, "generate.chat") == "true")
     throw Failure(kUsage, "--chat: chat always takes the chat template; leave it out");
-  if (get(config, "generate.num_return_sequences") != "1")
+  if (completions_of_each(config) != 1)
     throw Failure(kUsage, "--num_return_sequences: chat gives one answer; trl generate gives several");
   if (get(config, "generate.keep") == "true")
     throw Failure(kUsage, "--keep: chat keeps what was said as it is; leave it out");

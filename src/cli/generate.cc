@@ -1,7 +1,9 @@
 // trl generate: completes prompts, all together.
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
@@ -19,18 +21,21 @@ struct Output {
 };
 
 // Completes all prompts together, and writes the completions on stdout in the order of the prompts, the first
-// one that is not over as it is generated: text, under numbers if there are several, or JSON.
+// one that is not over as it is generated: text, under numbers if there are several, or JSON. One that fails
+// is a line of JSON with its error, or a message on stderr; the others go on.
 class Batch {
  public:
-  Batch(const Config& config, const Generator& generator, std::vector<std::string> prompts, Output output)
+  Batch(const Config& config, const Generator& generator, std::vector<Prompt> prompts, Output output)
       : config_(config),
         generator_(generator),
         prompts_(std::move(prompts)),
-        times_(std::stoul(get(config, "generate.num_return_sequences"))),
+        times_(completions_of_each(config)),
         output_(output),
+        requests_(prompts_.size()),
         pieces_(prompts_.size() * times_) {}
 
-  void run() {
+  // Returns the exit code.
+  int run() {
     add();
     Error error;
     for (trl_status status = TRL_OK; status == TRL_OK && writes_;) {
@@ -39,62 +44,103 @@ class Batch {
       while (writes_ && done_ < pieces_.size() && finish()) {
       }
     }
+    if (failed_.empty()) return 0;
+    if (output_.json)
+      spdlog::error("{} of {} prompts failed: see \"error\" in their lines", failed_.size(), prompts_.size());
+    return kFailed;
   }
 
  private:
-  void add() const {
-    Error error;
+  struct Request {
+    size_t first = 0;     // the generator's number of its first completion
+    std::string refused;  // why there is none; empty: there is one
+  };
+
+  static bool is_about_prompt(trl_status status) {
+    return status == TRL_E_INVALID_ARGUMENT || status == TRL_E_FORMAT || status == TRL_E_OUT_OF_MEMORY;
+  }
+
+  void add() {
     const size_t stream = std::stoul(get(config_, "generate.stream"));
     for (size_t i = 0; i < prompts_.size(); ++i) {
-      size_t first = 0;
+      Request& request = requests_[i];
       set(config_, "generate.stream", std::to_string(stream + i * times_));
-      check(trl_generator_add(generator_.get(), prompts_[i].data(), prompts_[i].size(), nullptr, 0,
-                              config_.get(), &first, error.out()),
-            error);
+      const std::string& text = prompts_[i].text;
+      Error error;
+      const trl_status status = trl_generator_add(generator_.get(), text.data(), text.size(), nullptr, 0,
+                                                  config_.get(), &request.first, error.out());
+      if (is_about_prompt(status)) {
+        request.refused = trl_error_message(error.get());
+        continue;
+      }
+      check(status, error);
+      places_.resize(request.first + times_);
+      for (size_t j = 0; j < times_; ++j) places_[request.first + j] = i * times_ + j;
     }
   }
 
   static int32_t on_token(void* any, size_t number, int32_t, const char* text, size_t size) {
     auto& batch = *static_cast<Batch*>(any);
     if (batch.output_.json) return 0;
-    batch.pieces_[number].append(text, size);
-    if (number == batch.done_) batch.write(number);
+    const size_t place = batch.places_[number];
+    batch.pieces_[place].append(text, size);
+    if (place == batch.done_) batch.write();
     return batch.writes_ ? 0 : 1;
   }
 
-  // Writes what there is of a completion's text.
-  void write(size_t number) {
-    if (begun_ == number) {
-      ++begun_;
-      const char* const space = number > 0 ? "\n" : "";
-      if (pieces_.size() > 1)
-        writes_ = print(fmt::format("{}--- {} of {}\n", space, number + 1, pieces_.size()));
+  // Writes the text that there is of the first completion that is not written.
+  void write() {
+    if (begun_ <= done_) {
+      const char* const space = begun_ > 0 ? "\n" : "";
+      begun_ = done_ + 1;
+      if (pieces_.size() > 1) writes_ = print(fmt::format("{}--- {} of {}\n", space, begun_, pieces_.size()));
     }
-    std::string text = std::move(pieces_[number]);
-    pieces_[number].clear();
+    std::string text = std::move(pieces_[done_]);
+    pieces_[done_].clear();
     if (writes_) writes_ = print(text);
   }
 
-  // Takes the first completion that is not written. false: it goes on.
+  // Writes the first completion that is not written, if it is over.
   bool finish() {
+    const Request& request = requests_[done_ / times_];
+    if (!request.refused.empty()) {
+      put({{"text", ""},
+           {"token_ids", nlohmann::ordered_json::array()},
+           {"finish_reason", "abort"},
+           {"error", request.refused}});
+      done_ += times_;
+      return true;
+    }
     Error error;
     Completions completions;
-    check(trl_generator_take(generator_.get(), done_, 1, completions.out(), error.out()), error);
-    const char* const reason = trl_completions_finish_reason(completions.get(), 0);
-    if (reason == nullptr) return false;
-    const std::string text = trl_completions_json(completions.get(), 0, nullptr);
-    const auto json = nlohmann::ordered_json::parse(text);
-    if (!output_.json) write(done_);
-    if (!output_.json) writes_ = writes_ && print("\n");
-    if (json.contains("error"))
-      throw Failure(kFailed, fmt::format("prompt {}: {}", done_ / times_ + 1, std::string(json["error"])));
-    if (output_.json) writes_ = print(line(json));
+    check(trl_generator_take(generator_.get(), request.first + done_ % times_, 1, completions.out(),
+                             error.out()),
+          error);
+    if (trl_completions_finish_reason(completions.get(), 0) == nullptr) return false;
+    put(nlohmann::ordered_json::parse(trl_completions_json(completions.get(), 0, nullptr)));
     ++done_;
     return true;
   }
 
+  void put(nlohmann::ordered_json completion) {
+    const bool failed = completion.contains("error");
+    if (failed) {
+      failed_.insert(done_ / times_);
+      completion["error"] = prompts_[done_ / times_].where + ": " + completion["error"].get<std::string>();
+    }
+    if (output_.json) {
+      writes_ = print(line(completion));
+      return;
+    }
+    const bool begun = begun_ > done_ || !pieces_[done_].empty();
+    if (!failed || begun) write();
+    if (!failed || begun) writes_ = writes_ && print("\n");
+    if (failed) spdlog::error("{}", completion["error"].get<std::string>());
+  }
+
   std::string line(const nlohmann::ordered_json& completion) const {
-    nlohmann::ordered_json line = {{"prompt", prompts_[done_ / times_]}, {"completion", completion["text"]}};
+    nlohmann::ordered_json line = {{"prompt", prompts_[done_ / times_].text},
+                                   {"completion", completion["text"]}};
     for (const auto& [key, value] : completion.items()) {
       const bool wanted = key == "token_ids" || key == "finish_reason" ? output_.ids : key != "text";
       if (wanted) line[key] = value;
@@ -104,10 +150,13 @@ class Batch {
 
   const Config& config_;
   const Generator& generator_;
-  const std::vector<std::string> prompts_;
+  const std::vector<Prompt> prompts_;
   const size_t times_;
   const Output output_;
+  std::vector<Request> requests_;    // of each prompt
+  std::vector<size_t> places_;       // of completions in the output, by the generator's numbers
   std::vector<std::string> pieces_;  // text of each completion that is not written yet
+  std::set<size_t> failed_;          // prompts
   size_t done_ = 0, begun_ = 0;      // completions that are written, and that are begun
   bool writes_ = true;               // false: stdout cannot be written any more
 };
@@ -129,7 +178,8 @@ int generate(const Words& words) {
   const CommandLine line{
       "generate",
       "Complete prompts. Greedy unless --temperature is above 0. The completion alone is printed; of "
-      "several, each under its number, or with --json as a line of its own. --system stands for --chat, too.",
+      "several, each under its number, or with --json as a line of its own. --system stands for --chat, too. "
+      "If some prompts fail, the others are completed, and the exit status is 1.",
       "",
       {"generate", "runtime"},
       model_keys(),
@@ -151,7 +201,7 @@ int generate(const Words& words) {
   if (!output.json && (output.ids || !get(config, "generate.logprobs").empty()))
     throw Failure(kUsage, "--logprobs and --token_ids are for lines of JSON: give --json, too");
   bool chat = takes_chat(config);
-  const std::vector<std::string> prompts = read_prompts(given, file, chat);
+  const std::vector<Prompt> prompts = read_prompts(given, file, chat);
   if (chat) set(config, "generate.chat", "true");
 
   Runtime runtime;
@@ -161,8 +211,7 @@ int generate(const Words& words) {
   Generator generator;
   check(trl_generator_create(model.get(), nullptr, generator.out(), error.out()), error);
   clear_line();
-  Batch(config, generator, prompts, output).run();
-  return 0;
+  return Batch(config, generator, prompts, output).run();
 }
 
 }  // namespace trl::cli

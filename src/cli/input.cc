@@ -4,7 +4,9 @@
 #include <histedit.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <clocale>
 #include <cstdio>
 #include <fstream>
@@ -12,8 +14,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <system_error>
-
-#include "cli/handles.h"
 
 namespace trl::cli {
 
@@ -27,11 +27,6 @@ std::string all_of(std::istream& in) {
 
 using PromptRow = nlohmann::ordered_json;
 
-struct Prompt {
-  std::string text;
-  bool conversation = false;  // its row as JSON, for the chat template
-};
-
 bool is_list(const PromptRow& row, const char* name) {
   return row.contains(name) && row[name].is_array() && !row[name].empty();
 }
@@ -41,12 +36,12 @@ Prompt prompt_of(const PromptRow& row, const std::string& where) {
   const auto text = [&](const char* name) {
     return row.contains(name) && row[name].is_string() ? row[name].get<std::string>() : std::string();
   };
-  if (row.is_string()) return {row.get<std::string>()};  // a line of text
-  if (row.is_object() && row.contains("prompt") && row["prompt"].is_string()) return {text("prompt")};
+  if (row.is_string()) return {row.get<std::string>(), where};  // a line of text
+  if (row.is_object() && row.contains("prompt") && row["prompt"].is_string()) return {text("prompt"), where};
   if (row.is_object() && !text("instruction").empty())
-    return {text("instruction") + (text("input").empty() ? "" : "\n" + text("input"))};
+    return {text("instruction") + (text("input").empty() ? "" : "\n" + text("input")), where};
   for (const char* name : {"prompt", "messages", "conversations"})
-    if (row.is_object() && is_list(row, name)) return {row.dump(), true};
+    if (row.is_object() && is_list(row, name)) return {row.dump(), where, true};
   throw Failure(kFailed, where +
                              ": there is no \"prompt\" with a text or messages, no \"messages\", "
                              "\"conversations\" or \"instruction\"");
@@ -96,20 +91,16 @@ std::vector<Prompt> prompts_in(std::string text, const std::string& name) {
   return prompts;
 }
 
-std::vector<std::string> texts_of(const std::vector<Prompt>& prompts, const std::string& name, bool& chat) {
-  std::vector<std::string> texts;
-  size_t conversations = 0;
-  for (const Prompt& prompt : prompts) {
-    texts.push_back(prompt.text);
-    conversations += prompt.conversation ? 1 : 0;
-  }
-  if (texts.empty()) throw Failure(kFailed, name + ": holds no prompts");
-  if (conversations > 0 && conversations < texts.size() && !chat)
+// Checks prompts of a file, and sets chat if they are conversations.
+void settle_chat(const std::vector<Prompt>& prompts, const std::string& name, bool& chat) {
+  if (prompts.empty()) throw Failure(kFailed, name + ": holds no prompts");
+  const auto conversations =
+      static_cast<size_t>(std::ranges::count_if(prompts, [](const Prompt& one) { return one.conversation; }));
+  if (conversations > 0 && conversations < prompts.size() && !chat)
     throw Failure(
         kFailed,
         name + ": some prompts are texts and some are messages; with --chat, a text is what the user says");
   chat = chat || conversations > 0;
-  return texts;
 }
 
 std::string file_text(const std::string& path) {
@@ -200,31 +191,45 @@ LineReader::End LineReader::read(std::string& line) {
   return End::line;
 }
 
+size_t completions_of_each(const Config& config) {
+  std::string count = get(config, "generate.num_return_sequences");
+  const auto entries = nlohmann::json::parse(get(config, "generate.generation_kwargs"), nullptr, false);
+  for (const char* name : {"n", "num_return_sequences"}) {
+    if (!entries.is_object() || !entries.contains(name) || entries[name].is_null()) continue;
+    count = entries[name].is_string() ? entries[name].get<std::string>() : entries[name].dump();
+  }
+  size_t completions = 1;  // also of a text that the library refuses
+  std::from_chars(count.data(), count.data() + count.size(), completions);
+  return completions;
+}
+
 std::string standard_input() {
   std::string text = all_of(std::cin);
   if (text.ends_with('\n')) text.pop_back();
   return text;
 }
 
-std::vector<std::string> read_prompts(const std::vector<std::string>& given,
-                                      const std::optional<std::string>& file, bool& chat) {
+std::vector<Prompt> read_prompts(const std::vector<std::string>& given,
+                                 const std::optional<std::string>& file, bool& chat) {
   if (!given.empty() && file) throw Failure(kUsage, "give either --prompt or --prompts, not both");
+  std::vector<Prompt> prompts;
   if (file) {
     const std::string name = *file == "-" ? "stdin" : *file;
-    return texts_of(prompts_in(*file == "-" ? all_of(std::cin) : file_text(*file), name), name, chat);
+    prompts = prompts_in(*file == "-" ? all_of(std::cin) : file_text(*file), name);
+    settle_chat(prompts, name, chat);
+    return prompts;
   }
-  std::vector<std::string> prompts = given;
-  for (std::string& prompt : prompts)
-    if (prompt == "-") prompt = standard_input();
+  for (const std::string& text : given)
+    prompts.push_back({text == "-" ? standard_input() : text, fmt::format("prompt {}", prompts.size() + 1)});
   if (prompts.empty() && isatty(STDIN_FILENO) == 0) {
-    prompts.push_back(standard_input());
-    if (prompts.front().empty()) prompts.clear();
+    prompts.push_back({standard_input(), "prompt 1"});
+    if (prompts.front().text.empty()) prompts.clear();
   }
   if (prompts.empty())
     throw Failure(kUsage,
                   "--prompt is needed: the text to complete; or give --prompts FILE, or the text on stdin");
   for (size_t i = 0; i < prompts.size(); ++i)
-    if (prompts[i].empty())
+    if (prompts[i].text.empty())
       throw Failure(kUsage, fmt::format("--prompt: prompt {} of {} is empty", i + 1, prompts.size()));
   return prompts;
 }

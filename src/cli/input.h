@@ -1,9 +1,12 @@
 // Reads the input of a command from a person or another program: typed lines, and prompts.
 #pragma once
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "cli/handles.h"
 
 namespace trl::cli {
 
@@ -25,12 +28,21 @@ class LineReader {
   std::unique_ptr<Editor> editor_;  // null: not a terminal
 };
 
+struct Prompt {
+  std::string text;
+  std::string where;          // "p.jsonl:3", "prompt 3"
+  bool conversation = false;  // its row as JSON, for the chat template
+};
+
 // Reads the prompts that trl generate completes: --prompt, --prompts FILE, or standard input.
 // Throws Failure if there are no prompts, if a file cannot be read, and for a line that is not a prompt.
 // chat: whether texts are a user's messages; true after the call if the prompts are rows with messages, as
 // JSON for trl_generator_generate.
-std::vector<std::string> read_prompts(const std::vector<std::string>& given,
-                                      const std::optional<std::string>& file, bool& chat);
+std::vector<Prompt> read_prompts(const std::vector<std::string>& given,
+                                 const std::optional<std::string>& file, bool& chat);
+
+// Returns how many completions of each prompt the options of generation ask for.
+size_t completions_of_each(const Config& config);
 
 std::string standard_input();  // all of it, without the line end at its end
 

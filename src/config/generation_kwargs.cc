@@ -8,11 +8,14 @@
 
 #include "base/error.h"
 #include "base/text/nearest.h"
+#include "base/text/number.h"
 #include "config/option_value.h"
 
 namespace trl::config {
 
 namespace {
+
+constexpr std::string_view kCount = "generate.num_return_sequences";
 
 struct Entry {
   std::string_view name;
@@ -36,7 +39,9 @@ constexpr std::array kEntries = {
     Entry{"min_new_tokens", ""},
     Entry{"min_p", ""},
     Entry{"min_tokens", "min_new_tokens"},
+    Entry{"n", "num_return_sequences"},
     Entry{"no_repeat_ngram_size", ""},
+    Entry{"num_return_sequences", ""},
     Entry{"presence_penalty", ""},
     Entry{"repetition_penalty", ""},
     Entry{"seed", ""},
@@ -50,12 +55,44 @@ constexpr std::array kEntries = {
     Entry{"typical_p", ""},
 };
 
-constexpr std::array<std::string_view, 4> kOtherEntries = {"do_sample", "n", "num_beams",
-                                                           "num_return_sequences"};
+struct FixedEntry {
+  std::string_view name;
+  std::string_view only;  // the value that says what holds anyway; empty: any, as none changes a completion
+  std::string_view why;   // no other value
+};
+
+constexpr std::string_view kNoBeams = "this build does not search with beams",
+                           kNoOutput = "completions have no such output",
+                           kNoSpecial = "texts have no special tokens";
+
+constexpr std::array kFixedEntries = {
+    FixedEntry{"best_of", "1", "this build does not choose among completions"},
+    FixedEntry{"bos_token_id", "", ""},
+    FixedEntry{"detokenize", "true", "completions have their text"},
+    FixedEntry{"diversity_penalty", "0", kNoBeams},
+    FixedEntry{"early_stopping", "", ""},
+    FixedEntry{"guidance_scale", "1", "this build does not guide"},
+    FixedEntry{"include_stop_str_in_output", "false", "a text ends before the one that stops it"},
+    FixedEntry{"length_penalty", "", ""},
+    FixedEntry{"num_beam_groups", "1", kNoBeams},
+    FixedEntry{"num_beams", "1", kNoBeams},
+    FixedEntry{"output_attentions", "false", kNoOutput},
+    FixedEntry{"output_hidden_states", "false", kNoOutput},
+    FixedEntry{"output_logits", "false", kNoOutput},
+    FixedEntry{"output_scores", "false", "logprobs gives log-probabilities"},
+    FixedEntry{"pad_token_id", "", ""},
+    FixedEntry{"remove_invalid_values", "false", "a completion ends where the output is not a number"},
+    FixedEntry{"return_dict_in_generate", "", ""},
+    FixedEntry{"skip_special_tokens", "true", kNoSpecial},
+    FixedEntry{"spaces_between_special_tokens", "", ""},
+    FixedEntry{"synced_gpus", "", ""},
+    FixedEntry{"use_cache", "", ""},
+};
 
 [[noreturn]] void refuse_entry(std::string_view key, std::string_view name) {
-  std::vector<std::string_view> names(kOtherEntries.begin(), kOtherEntries.end());
+  std::vector<std::string_view> names = {"do_sample"};
   for (const Entry& entry : kEntries) names.push_back(entry.name);
+  for (const FixedEntry& entry : kFixedEntries) names.push_back(entry.name);
   std::ranges::sort(names);
   const std::string_view near = base::nearest(name, names);
   fail_key(key, "{}: {} is not an entry of this build{}; accepted: {}", key, shown(name),
@@ -74,17 +111,18 @@ const base::Json* find_entry(const base::Json& entries, std::string_view name) {
   return found == entries.end() || found->is_null() ? nullptr : &*found;
 }
 
-// Checks entries that may only say what holds anyway.
-void check_fixed(const Config& config, const GenerationKwargs& from, const base::Json& entries) {
-  const auto check = [&](std::string_view name, const std::string& only, std::string_view why) {
-    const base::Json* const entry = find_entry(entries, name);
-    if (entry == nullptr || as_text(*entry) == only) return;
-    fail_key(from.key, "{}: {}: {} is refused: {}; give {}", from.key, name, shown(as_text(*entry)), why,
-             only);
-  };
-  check("num_beams", "1", "this build does not search with beams");
-  for (const std::string_view name : {"n", "num_return_sequences"})
-    check(name, config.get("generate.num_return_sequences"), from.why_count);
+[[noreturn]] void refuse_value(const GenerationKwargs& from, std::string_view name, const base::Json& value,
+                               std::string_view why, std::string_view only) {
+  fail_key(from.key, "{}: {}: {} is refused: {}; give {}", from.key, name, shown(as_text(value)), why, only);
+}
+
+// Checks an entry that may only say what holds anyway.
+void check_fixed(const GenerationKwargs& from, const FixedEntry& entry, const base::Json& value) {
+  const std::string text = as_text(value);
+  const std::optional<double> number = base::parse_double(text);
+  if (entry.only.empty() || text == entry.only || (number && number == base::parse_double(entry.only)))
+    return;
+  refuse_value(from, entry.name, value, entry.why, entry.only);
 }
 
 // Without a temperature, transformers samples at 1.
@@ -107,10 +145,19 @@ void apply_generation_kwargs(Config& out, const GenerationKwargs& from) {
   if (entries.is_null()) return;
   std::map<std::string_view, std::string_view> given;  // name by option
   for (const auto& [name, value] : entries.items()) {
-    if (value.is_null() || std::ranges::find(kOtherEntries, name) != kOtherEntries.end()) continue;
+    if (value.is_null() || name == "do_sample") continue;
+    const auto fixed = std::ranges::find(kFixedEntries, name, &FixedEntry::name);
+    if (fixed != kFixedEntries.end()) {
+      check_fixed(from, *fixed, value);
+      continue;
+    }
     const auto entry = std::ranges::find(kEntries, name, &Entry::name);
     if (entry == kEntries.end()) refuse_entry(from.key, name);
     const std::string key = fmt::format("generate.{}", entry->option.empty() ? entry->name : entry->option);
+    if (key == kCount && !from.why_count.empty()) {
+      if (as_text(value) != out.get(key)) refuse_value(from, name, value, from.why_count, out.get(key));
+      continue;
+    }
     const Option& option = *find_option(key);
     const auto [other, is_new] = given.try_emplace(option.name, entry->name);
     const std::string label = fmt::format("{}: {}", from.key, name);
@@ -123,7 +170,6 @@ void apply_generation_kwargs(Config& out, const GenerationKwargs& from) {
       throw Error(error.status(), error.message(), std::string(from.key));
     }
   }
-  check_fixed(out, from, entries);
   take_do_sample(out, from.key, entries);
 }
 
@@ -134,8 +180,7 @@ Config with_generation_kwargs(const Config& config) {
     fail_key(name, "{}: it has no effect on generation; the key for it is {}", name, here);
   }
   Config out = config;
-  apply_generation_kwargs(
-      out, {"generate.generation_kwargs", "generate.num_return_sequences is the number of completions"});
+  apply_generation_kwargs(out, {"generate.generation_kwargs"});
   return out;
 }
 

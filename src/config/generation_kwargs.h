@@ -7,8 +7,9 @@
 namespace trl::config {
 
 struct GenerationKwargs {
-  std::string_view key;        // whose entries they are
-  std::string_view why_count;  // the reason why an entry may not change generate.num_return_sequences
+  std::string_view key;  // whose entries they are
+  // The reason why an entry may not change generate.num_return_sequences; empty: it may.
+  std::string_view why_count = {};
 };
 
 // Sets options of the group generate to the entries of the key, over those that the configuration has. An

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 
 #include "adapter/config_file.h"
 #include "base/error.h"
@@ -145,12 +146,23 @@ int32_t ModelObject::add_adapter(std::string_view name, std::string_view directo
   });
 }
 
+template <class Count>
+int64_t ModelObject::over_caches(const Count& count) const {
+  int64_t sum = 0;
+  for (const auto& known : caches_) {
+    const std::shared_ptr<generate::Cache> cache = known.lock();
+    if (cache == nullptr) continue;
+    const std::lock_guard lock(cache->in_use);
+    sum += count(*cache);
+  }
+  return sum;
+}
+
 int32_t ModelObject::remove_adapter(std::string_view name, engine::ErrorSink& error) noexcept {
   return compute(host_, error, [&] {
     const model::Adapter* const adapter = &model_->adapters().get(name);
-    int64_t users = 0;
-    for (const auto& known : caches_)
-      if (const auto cache = known.lock()) users += cache->users(adapter);
+    const int64_t users =
+        over_caches([adapter](const generate::Cache& cache) { return cache.users(adapter); });
     if (users > 0) {
       fail(Status::busy, "adapter \"{}\" is used by {} completions of a generator: finish or cancel them",
            name, users);
@@ -169,10 +181,17 @@ int32_t ModelObject::use_adapter(std::string_view name, engine::ErrorSink& error
 int32_t ModelObject::merge_adapter(std::string_view name, engine::ErrorSink& error) noexcept {
   return compute(host_, error, [&] {
     model::Adapters& adapters = model_->adapters();
-    if (name.empty())
-      adapters.unmerge();
-    else
-      adapters.merge(adapters.get(name));
+    if (name.empty()) return adapters.unmerge();
+    model::Adapter& adapter = adapters.get(name);
+    const int64_t others =
+        over_caches([&adapter](const generate::Cache& cache) { return cache.users_besides(&adapter); });
+    if (others > 0) {
+      fail(Status::busy,
+           "adapter \"{}\" cannot be merged: a generator has {} completions with another one or the model "
+           "alone: finish or cancel them",
+           name, others);
+    }
+    adapters.merge(adapter);
   });
 }
 

@@ -48,6 +48,9 @@ class ModelObject final : public engine::Model {
 
  private:
   ~ModelObject() = default;
+  // Returns the sum of count(cache) over the caches that are in use.
+  template <class Count>
+  int64_t over_caches(const Count& count) const;
   std::shared_ptr<generate::Cache> cache_for(const generate::CacheKind& kind, int64_t bytes);
   const tensor::GivesBack gives_back_;
   engine::Host& host_;

@@ -52,6 +52,13 @@ uint64_t Cache::number_of(const model::Adapter* adapter) {
   return numbers_.try_emplace(adapter, numbers_.size()).first->second;
 }
 
+int64_t Cache::users_besides(const model::Adapter* adapter) const {
+  int64_t others = 0;
+  for (const auto& [user, count] : users_)
+    if (user != adapter) others += count;
+  return others;
+}
+
 void Cache::shrink() {
   if (memory.release([this](int32_t block) { return pool->in_use(block); }) > 0) tensor::trim();
 }

@@ -37,12 +37,14 @@ class Cache {
   void follow_weights();
   // A number below 2^32 for the keys that an adapter computes with these weights; null: the model alone.
   uint64_t number_of(const model::Adapter* adapter);
-  // The sequences that generators have with an adapter: it cannot be removed meanwhile.
+  // The sequences that generators have with an adapter: it cannot be removed, and no other one merged
+  // meanwhile.
   void add_users(const model::Adapter* adapter, int64_t count) { users_[adapter] += count; }
   int64_t users(const model::Adapter* adapter) const {
     const auto found = users_.find(adapter);
     return found == users_.end() ? 0 : found->second;
   }
+  int64_t users_besides(const model::Adapter* adapter) const;
   // Gives memory back to the system: the slabs that have no block with users or a known content.
   void shrink();
   void release();                             // forgets contents first

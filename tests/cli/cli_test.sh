@@ -209,12 +209,34 @@ case_generate_takes_several_prompts() {
   : >none; run 1 "${words[@]}" --prompts none; says err "none: holds no prompts"
   run 2 "${words[@]}" --prompts none --prompt a; says err "not both"
 }
+case_generate_completes_the_others_if_a_prompt_fails() {
+  # The cache has one block, of 64 tokens; a digit is a token.
+  local words=(generate --model_name_or_path "$model" --max_new_tokens 8 --ignore_eos --kv_cache_memory 32768) long grows
+  long=$(printf '7%.0s' {1..100}); grows=$(printf '7%.0s' {1..60})
+  run 0 "${words[@]}" --prompt "It opens" Once --json; mv out want
+  printf 'It opens\n%s\n%s\nOnce\n' "$long" "$grows" >p.txt
+  run 1 "${words[@]}" --prompts p.txt --json; [ "$(wc -l <out)" -eq 4 ] || die "a line for each"; says err "2 of 4 prompts"
+  sed -n '1p;4p' out | cmp - want || die "the others"
+  sed -n 2p out >second; says second '"completion":"","error":"p.txt:2: the prompt has 100 tokens'
+  sed -n 3p out >third; says third '"error":"p.txt:3: '; says third "no more keys and values fit into kv_cache_memory"
+  run 1 "${words[@]}" --prompts p.txt --json --token_ids; sed -n 2p out >second; says second '"finish_reason":"abort"'
+  run 1 "${words[@]}" --prompts p.txt; says out "--- 1 of 4"; says out "--- 3 of 4"; says out "--- 4 of 4"; ! grep -q -e "--- 2 of 4" out || die "a text"
+  says err "p.txt:2: the prompt has 100 tokens"; says err "p.txt:3: "
+  run 1 "${words[@]}" --prompt "It opens" "$long" --temperature 1 --num_return_sequences 2 --json; [ "$(wc -l <out)" -eq 3 ] || die "two and an error"
+  says out '"error":"prompt 2: the prompt has 100 tokens'
+  printf 'It \xff\nOnce\n' >p.txt; run 1 "${words[@]}" --prompts p.txt; says err "p.txt:1: text is not UTF-8"; says out "--- 2 of 2"
+  printf '{"prompt":"Once"}\n{"prompt":""}\n' >p.txt; run 1 "${words[@]}" --prompts p.txt; says err "p.txt:2: the prompt is empty"; says out "--- 1 of 2"
+  run 2 "${words[@]}" --prompts p.txt --num_return_sequences 2; says err "generate.temperature above 0"
+}
 case_generate_gives_several_completions() {
   local words=(generate --model_name_or_path "$model" --max_new_tokens 6 --temperature 1.5 --num_return_sequences 3)
   run 0 "${words[@]}" --prompt "It opens" Once --json; [ "$(grep -c '"prompt":"It opens"' out)" -eq 3 ] || die "three of each"
   [ "$(wc -l <out)" -eq 6 ] || die "lines"; [ "$(sort -u out | wc -l)" -eq 6 ] || die "the same"
   run 0 "${words[@]}" --prompt "It opens"; says out "--- 1 of 3"; says out "--- 3 of 3"
   run 2 "${words[@]}" --prompt "It opens" --temperature 0; says err "needs generate.temperature above 0"
+  run 0 "${words[@]}" --prompt "It opens" Once --json; mv out want
+  run 0 generate --model_name_or_path "$model" --max_new_tokens 6 --generation_kwargs '{n: 3, temperature: 1.5, use_cache: true, pad_token_id: 0}' --prompt "It opens" Once --json; cmp out want
+  run 2 chat --model_name_or_path "$model" --generation_kwargs '{n: 2}'; says err "chat gives one answer"
   run 2 chat --model_name_or_path "$model" --num_return_sequences 2; says err "chat gives one answer"
 }
 case_generate_writes_ids_and_log_probabilities() {

@@ -46,6 +46,8 @@ TEST(GenerationKwargs, AreTheOptionsByBothLibrariesNames) {
       {"ignore_eos", "true", "ignore_eos", "true"},
       {"logprobs", "5", "logprobs", "5"},
       {"n", "1", "num_return_sequences", "1"},
+      {"n", "4", "num_return_sequences", "4"},
+      {"num_return_sequences", "4", "num_return_sequences", "4"},
       {"num_beams", "1", "num_return_sequences", "1"},
   };
   for (const auto& [name, value, option, want] : cases) {
@@ -74,6 +76,40 @@ TEST(GenerationKwargs, DoSampleDecidesBetweenGreedyAndATemperature) {
   EXPECT_EQ(temperature("{do_sample: null, num_beams: 1}", "0.7"), 0.7);
 }
 
+TEST(GenerationKwargs, MaySayWhatHoldsAnyway) {
+  const Config none = with_kwargs("null");
+  for (const std::string_view entry : {"pad_token_id: 0",
+                                       "bos_token_id: 1",
+                                       "use_cache: true",
+                                       "use_cache: false",
+                                       "num_beams: 1",
+                                       "output_scores: false",
+                                       "output_logits: false",
+                                       "output_attentions: false",
+                                       "output_hidden_states: false",
+                                       "return_dict_in_generate: true",
+                                       "return_dict_in_generate: false",
+                                       "guidance_scale: 1.0",
+                                       "diversity_penalty: 0.0",
+                                       "num_beam_groups: 1",
+                                       "length_penalty: 1.2",
+                                       "early_stopping: true",
+                                       "synced_gpus: false",
+                                       "remove_invalid_values: false",
+                                       "best_of: 1",
+                                       "detokenize: true",
+                                       "skip_special_tokens: true",
+                                       "spaces_between_special_tokens: true",
+                                       "include_stop_str_in_output: false",
+                                       "n: 1"}) {
+    const Config config = with_kwargs(fmt::format("{{{}}}", entry));
+    for (const Option& option : options()) {
+      if (!option.name.starts_with("generate.") || option.name == kKey) continue;
+      EXPECT_EQ(config.get(option.name), none.get(option.name)) << entry << ": " << option.name;
+    }
+  }
+}
+
 TEST(GenerationKwargs, AreRefusedByName) {
   const auto refusal = [](std::string_view kwargs) {
     try {
@@ -89,9 +125,15 @@ TEST(GenerationKwargs, AreRefusedByName) {
   EXPECT_EQ(
       refusal("{num_beams: 4}"),
       "generate.generation_kwargs: num_beams: '4' is refused: this build does not search with beams; give 1");
-  EXPECT_EQ(refusal("{n: 4}"),
-            "generate.generation_kwargs: n: '4' is refused: generate.num_return_sequences is the number of "
-            "completions; give 1");
+  EXPECT_EQ(refusal("{n: 4, num_return_sequences: 5}"),
+            "generate.generation_kwargs: num_return_sequences contradicts n: give one of them");
+  EXPECT_TRUE(refusal("{n: 0}").starts_with("generate.generation_kwargs: n: '0' is not accepted; give "));
+  EXPECT_EQ(refusal("{output_scores: true}"),
+            "generate.generation_kwargs: output_scores: 'true' is refused: logprobs gives log-probabilities; "
+            "give false");
+  EXPECT_EQ(
+      refusal("{guidance_scale: 1.5}"),
+      "generate.generation_kwargs: guidance_scale: '1.5' is refused: this build does not guide; give 1");
   EXPECT_EQ(refusal("{top_p: 0}"),
             "generate.generation_kwargs: top_p: '0' is not accepted; give a number in (0, 1]");
   EXPECT_EQ(refusal("{max_tokens: 0}"),
@@ -104,7 +146,9 @@ TEST(GenerationKwargs, AreRefusedByName) {
   const std::string unknown = refusal("{top_q: 0.5}");
   EXPECT_NE(unknown.find("'top_q'"), std::string::npos) << unknown;
   EXPECT_NE(unknown.find("did you mean top_"), std::string::npos) << unknown;
-  EXPECT_NE(unknown.find("accepted: allowed_token_ids, bad_words, "), std::string::npos) << unknown;
+  EXPECT_NE(unknown.find("accepted: allowed_token_ids, bad_words, bad_words_ids, best_of, bos_token_id, "),
+            std::string::npos)
+      << unknown;
   EXPECT_NE(refusal("{penalty_alpha: 0.6}").find("'penalty_alpha'"), std::string::npos);
 }
 

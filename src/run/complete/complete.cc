@@ -117,10 +117,7 @@ std::vector<Completion> complete(Requests requests, std::span<const std::vector<
   std::vector<Completion> all(prompts.size());
   while (requests.step(on_token == nullptr ? on_token : until_failure)) {
   }
-  for (size_t i = 0; i < prompts.size(); ++i) {
-    all[i] = requests.take(static_cast<int64_t>(i));
-    if (all[i].end == End::failed) fail(Status::invalid_argument, "prompt {}, {}", i, all[i].error);
-  }
+  for (size_t i = 0; i < prompts.size(); ++i) all[i] = requests.take(static_cast<int64_t>(i));
   return all;
 }
 
@@ -138,7 +135,8 @@ std::vector<std::vector<int32_t>> prompt_ids(const Tokenizer& tokenizer,
     const std::vector<int32_t> ids =
         chat ? chat_ids(tokenizer, prompts[i], system) : text_ids(tokenizer, prompts[i]);
     if (ids.empty())
-      fail(Status::invalid_argument, "prompts[{}] {}has no token: give a text to complete", i,
+      fail(Status::invalid_argument, "{} {}has no token: give a text to complete",
+           prompts.size() == 1 ? "the prompt" : fmt::format("prompts[{}]", i),
            prompts[i].empty() ? "is empty and " : "");
     all.insert(all.end(), static_cast<size_t>(times), ids);
   }

@@ -137,8 +137,11 @@ std::vector<std::string> complete_samples(Environment& environment, engine::Mode
   Requests requests =
       open_requests(environment, model, tokenizer, training_generator_spec(environment, options));
   std::vector<std::string> completions;
-  for (Completion& one : complete(std::move(requests), ids, request))
+  for (Completion& one : complete(std::move(requests), ids, request)) {
+    const SamplePrompt& prompt = prompts[completions.size() / static_cast<size_t>(request.count)];
+    if (one.end == End::failed) fail(Status::invalid_argument, "{}: {}", prompt.where, one.error);
     completions.push_back(std::move(one.text));
+  }
   return completions;
 }
 

@@ -2,52 +2,17 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "engine/run.h"
+#include "engine/requests.h"
 
 namespace {
 
+using host::add;
 using host::Error;
+using host::finish;
+using host::generator_of;
+using host::taken;
 
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
-
-host::Generator generator_of(trl_model* model) {
-  trl_generator* made = nullptr;
-  Error error;
-  EXPECT_EQ(trl_generator_create(model, nullptr, &made, error), TRL_OK) << error.message();
-  return host::Generator(made);
-}
-
-size_t add(trl_generator* g, std::string_view prompt, const host::Settings& options) {
-  size_t first = 99;
-  Error error;
-  EXPECT_EQ(trl_generator_add(g, prompt.data(), prompt.size(), nullptr, 0, host::config(options).get(),
-                              &first, error),
-            TRL_OK)
-      << error.message();
-  return first;
-}
-
-void finish(trl_generator* g) {
-  Error error;
-  trl_status status = TRL_OK;
-  while (status == TRL_OK) status = trl_generator_step(g, nullptr, nullptr, error);
-  EXPECT_EQ(status, TRL_END) << error.message();
-}
-
-// What trl_completions_json has of one completion.
-nlohmann::json taken(trl_generator* g, size_t number) {
-  trl_completions* made = nullptr;
-  Error error;
-  EXPECT_EQ(trl_generator_take(g, number, 1, &made, error), TRL_OK) << error.message();
-  const host::Completions owned(made);
-  if (made == nullptr) return nullptr;
-  const nlohmann::json json = nlohmann::json::parse(trl_completions_json(made, 0, nullptr));
-  size_t count = 0;
-  const int32_t* const ids = trl_completions_tokens(made, 0, &count);
-  EXPECT_EQ(json["token_ids"], nlohmann::json(std::vector<int32_t>(ids, ids + count)));
-  EXPECT_EQ(json["text"], trl_completions_text(made, 0, nullptr));
-  return json;
-}
 
 nlohmann::json alone(const std::string& prompt, const host::Settings& options) {
   const auto model = host::open_model(host::golden("models/qwen2"));
