@@ -28,12 +28,15 @@ inline Json prompt_of(const Json& generation, size_t row) {
   return own;
 }
 
-// "model:qwen2_rm" is the reward model models/qwen2_rm. Empty: none is.
+// "model:qwen2_rm" is the reward model models/qwen2_rm.
+inline constexpr std::string_view kModel = "model:";
+inline bool is_model(const std::string& reward) { return reward.starts_with(kModel); }
+
+// Empty: none is.
 inline std::string reward_model_of(const Json& recorded) {
-  constexpr std::string_view kModel = "model:";
   for (const Json& reward : recorded["rewards"]) {
     const auto name = reward.get<std::string>();
-    if (name.starts_with(kModel)) return golden("models/" + name.substr(kModel.size()));
+    if (is_model(name)) return golden("models/" + name.substr(kModel.size()));
   }
   return {};
 }
@@ -51,8 +54,9 @@ inline std::string replay_file(const Json& recorded) {
                    {"prompt_ids", prompt_of(generation, row)},
                    {"completion_ids", generation["completion_ids"][row]}};
       if (generation.contains("sampling_logps")) line["logprobs"] = generation["sampling_logps"][row];
-      for (size_t f = 0; reward_model_of(recorded).empty() && f < recorded["rewards"].size(); ++f)
-        line["rewards"][recorded["rewards"][f].get<std::string>()] = reward_of(generation, row, f);
+      for (size_t f = 0; f < recorded["rewards"].size(); ++f)
+        if (const auto name = recorded["rewards"][f].get<std::string>(); !is_model(name))
+          line["rewards"][name] = reward_of(generation, row, f);
       lines += line.dump() + "\n";
     }
     ++made[mode];
@@ -72,10 +76,10 @@ class RecordedRollouts {
     if (writes_) {
       EXPECT_EQ(trl_trainer_set_rollout(trainer, write, this, nullptr, error), TRL_OK) << error.message();
     }
-    if (!reward_model_of(recorded_).empty()) return;
     rewards_.reserve(recorded_["rewards"].size());
     for (size_t f = 0; f < recorded_["rewards"].size(); ++f) {
       const std::string name = recorded_["rewards"][f];
+      if (is_model(name)) continue;
       rewards_.push_back({this, f});
       EXPECT_EQ(trl_trainer_add_reward(trainer, name.c_str(), reward, &rewards_.back(), nullptr, error),
                 TRL_OK)

@@ -25,6 +25,27 @@ std::string rows_of(const std::string& dataset, const std::string& range) {
   return chosen;
 }
 
+// The rows that a run is trained on.
+std::string rows_of(const Json& recorded) {
+  if (!recorded.contains("row_list") || recorded["trainer"] == "PPOTrainer")
+    return rows_of(recorded["dataset"], recorded["rows"]);
+  std::string chosen;
+  for (const Json& row : recorded["row_list"]) {
+    const std::string number = std::to_string(row.get<int64_t>());
+    chosen += rows_of(recorded["dataset"], number + ".." + number);
+  }
+  return chosen;
+}
+
+// A copy of the model whose texts end with the recorded ids.
+std::string with_ends(const Json& recorded, const std::filesystem::path& copy) {
+  std::filesystem::copy(host::golden(recorded["model"]), copy, std::filesystem::copy_options::recursive);
+  Json generation = host::parse(host::read_file(copy / "generation_config.json"));
+  generation["eos_token_id"] = recorded["eos_token_ids"];
+  host::write_file(copy / "generation_config.json", generation.dump());
+  return copy;
+}
+
 std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
 bool trains_adapter(const Json& recorded) { return recorded["lora"].is_object(); }
@@ -224,17 +245,22 @@ Json recorded_run(const std::string& name) {
   return host::golden_json("trajectories/" + name + "/case.json");
 }
 
-void expect_trls(const std::string& name, const Json& recorded) {
+// Trains on the completions that were recorded; writes: on those that the trainer writes, which must be the
+// same.
+void expect_trls(const std::string& name, const Json& recorded, bool writes = false) {
   SCOPED_TRACE(name);
   const host::Scratch scratch;
-  const auto train = host::rows(rows_of(recorded["dataset"], recorded["rows"]));
+  const auto train = host::rows(rows_of(recorded));
   const bool evaluates = recorded["eval_rows"].is_string();
   const auto eval =
       evaluates ? host::rows(rows_of(recorded["dataset"], recorded["eval_rows"])) : host::Dataset();
-  const auto trainer = host::trainer(settings_of(recorded, scratch / "out"), train.get(), eval.get());
+  host::Settings settings = settings_of(recorded, scratch / "out");
+  if (recorded.contains("eos_token_ids"))
+    settings.emplace_back("model_name_or_path", with_ends(recorded, scratch / "model"));
+  const auto trainer = host::trainer(settings, train.get(), eval.get());
   ASSERT_NE(trainer, nullptr);
   host::Error error;
-  host::RecordedRollouts rollouts(recorded);
+  host::RecordedRollouts rollouts(recorded, !writes);
   host::RecordedTools tools;
   if (host::writes_completions(recorded)) rollouts.add_to(trainer.get());
   if (recorded.contains("tools")) tools.add_to(trainer.get());
@@ -266,7 +292,9 @@ void expect_trls_by_the_command(const std::string& name, const Json& recorded) {
        {std::pair("dataset_name", "rows"), std::pair("eval_dataset_name", "eval_rows")}) {
     if (!recorded[rows].is_string()) continue;
     config[key] = (scratch / (std::string(rows) + ".jsonl")).string();
-    host::write_file(config[key].get<std::string>(), rows_of(recorded["dataset"], recorded[rows]));
+    host::write_file(config[key].get<std::string>(), std::string_view(rows) == "rows"
+                                                         ? rows_of(recorded)
+                                                         : rows_of(recorded["dataset"], recorded[rows]));
   }
   host::write_file(scratch / "run.yaml", config.dump());
   const auto quoted = [&](const char* file) { return "'" + (scratch / file).string() + "'"; };
@@ -338,13 +366,16 @@ INSTANTIATE_TEST_SUITE_P(
         "grpo_dapo_default", "grpo_dapo_ga4", "grpo_dapo_iter2_beta", "grpo_delta", "grpo_dr_grpo_dapo_none",
         "grpo_dr_grpo_ga2", "grpo_entropy_bonus", "grpo_entropy_bonus_top", "grpo_epochs_partial_ga4",
         "grpo_eval", "grpo_eval_bnpo_ga2", "grpo_eval_one", "grpo_ga1_spg4_iter2", "grpo_ga4_spg2",
-        "grpo_gemma2_temperature", "grpo_generation_batch_size", "grpo_grpo_beta", "grpo_gspo",
-        "grpo_gspo_beta", "grpo_is_default", "grpo_is_sequence_mask", "grpo_is_sequence_mask_no_min",
-        "grpo_is_sequence_truncate", "grpo_is_token_mask", "grpo_is_token_mask_no_min",
-        "grpo_is_token_truncate", "grpo_kl_uncorrected", "grpo_logging3_all_none", "grpo_luspo",
-        "grpo_mask_truncated", "grpo_moe_aux", "grpo_normalize_then_sum", "grpo_normalize_then_sum_none",
-        "grpo_num_iterations3", "grpo_off_policy_mask", "grpo_pad_multiple", "grpo_partial_none_rewards",
-        "grpo_sapo", "grpo_scale_batch_two_rewards", "grpo_shuffled_epochs", "grpo_shuffled_eval_ga2",
+        "grpo_gemma2_temperature", "grpo_gpt2_positions", "grpo_lora_beta", "grpo_lora_pretrained_ref",
+        "grpo_reward_model", "grpo_reward_model_chat", "rloo_lora", "grpo_bf16_autocast",
+        "distillation_bf16_autocast", "grpo_rollout_off_policy", "grpo_log_extra",
+        "grpo_generation_batch_size", "grpo_grpo_beta", "grpo_gspo", "grpo_gspo_beta", "grpo_is_default",
+        "grpo_is_sequence_mask", "grpo_is_sequence_mask_no_min", "grpo_is_sequence_truncate",
+        "grpo_is_token_mask", "grpo_is_token_mask_no_min", "grpo_is_token_truncate", "grpo_kl_uncorrected",
+        "grpo_logging3_all_none", "grpo_luspo", "grpo_mask_truncated", "grpo_moe_aux",
+        "grpo_normalize_then_sum", "grpo_normalize_then_sum_none", "grpo_num_iterations3",
+        "grpo_off_policy_mask", "grpo_pad_multiple", "grpo_partial_none_rewards", "grpo_sapo",
+        "grpo_scale_batch_two_rewards", "grpo_shuffled_epochs", "grpo_shuffled_eval_ga2",
         "grpo_shuffled_resume", "grpo_sync_ref", "grpo_temperature", "grpo_top_entropy", "grpo_unscorable",
         "grpo_vespo", "grpo_vespo_is_token", "grpo_zero_std_groups", "online_dpo_all_none",
         "online_dpo_beta_floor", "online_dpo_bos", "online_dpo_chat", "online_dpo_ga2",
@@ -387,26 +418,6 @@ TEST(OnlineTrajectories, BetaMayBeAList) {
   EXPECT_EQ(records[1]["beta"], 0.1);  // of the first epoch
   records.erase(records.begin() + 1, records.end());
   EXPECT_GT(compare_records(records, recorded), 10);
-}
-
-// Completions that the policy writes itself, each after the updates before it: the whole run depends on every
-// draw.
-TEST(OnlineTrajectories, DrawTheirCompletions) {
-  for (const char* name : {"grpo_real_sampled", "rloo_real_sampled", "online_dpo_real_sampled"}) {
-    NEED_GOLDEN(std::string("trajectories/") + name + "/case.json");
-    SCOPED_TRACE(name);
-    const Json recorded = recorded_run(name);
-    const host::Scratch scratch;
-    const auto train = host::rows(rows_of(recorded["dataset"], recorded["rows"]));
-    const auto trainer = host::trainer(settings_of(recorded, scratch / "out"), train.get());
-    ASSERT_NE(trainer, nullptr);
-    host::RecordedRollouts rollouts(recorded, /*writes=*/false);
-    rollouts.add_to(trainer.get());
-    host::Error error;
-    ASSERT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
-    ASSERT_EQ(trl_trainer_save(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
-    expect_output(scratch / "out", recorded, name);
-  }
 }
 
 // The completions of evaluation rows that a run of PPOTrainer shows in a table.
@@ -465,6 +476,28 @@ INSTANTIATE_TEST_SUITE_P(Golden, PpoTrajectory,
                          testing::Values("ppo_clip_gamma", "ppo_lora", "ppo_many_epochs", "ppo_minibatch_ga",
                                          "ppo_no_clipping", "ppo_plain", "ppo_samples", "ppo_shuffled",
                                          "ppo_stop_id", "ppo_two_models", "ppo_whiten_ga", "ppo_whiten_k3"),
+                         [](const testing::TestParamInfo<const char*>& which) {
+                           return std::string(which.param);
+                         });
+
+// The completions that the trainer writes itself, each after the updates before: the whole run depends on
+// every token.
+class RealTrajectory : public testing::TestWithParam<const char*> {};
+TEST_P(RealTrajectory, MatchesTrl) {
+  const std::string name = GetParam();
+  NEED_GOLDEN("trajectories/" + name + "/case.json");
+  Json recorded = name.starts_with("ppo_") ? recorded_ppo(name) : recorded_run(name);
+  if (recorded["generation"] == "real, greedy")
+    recorded["args"]["generation_kwargs"] = {{"do_sample", false}};
+  expect_trls(name, recorded, /*writes=*/true);
+}
+INSTANTIATE_TEST_SUITE_P(Golden, RealTrajectory,
+                         testing::Values("distillation_real_greedy", "distillation_real_sampled",
+                                         "gkd_real_greedy", "gkd_real_greedy_seq_kd", "grpo_real_eval",
+                                         "grpo_real_greedy", "grpo_real_sampled", "grpo_real_sampled_eos",
+                                         "grpo_real_sampled_iter2_lora", "grpo_real_sampled_penalty",
+                                         "online_dpo_real_sampled", "ppo_real_greedy", "ppo_real_greedy_stop",
+                                         "rloo_real_sampled"),
                          [](const testing::TestParamInfo<const char*>& which) {
                            return std::string(which.param);
                          });
