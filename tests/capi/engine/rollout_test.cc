@@ -52,6 +52,42 @@ TEST(Rollouts, ARewardSeesEachRowAndTrains) {
   }
 }
 
+// As in TRL: of all of a step but the optimizer, in training alone, and not of pairs.
+TEST(Rollouts, TheMeanTimeOfAStepIsLogged) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto slow = [](trl_rollout* rollout) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    return reward_all(rollout);
+  };
+  for (const char* method : {"grpo", "rloo"}) {
+    Rewarded run(grpo(scratch / method, {{"method", method},
+                                         {"max_steps", "4"},
+                                         {"logging_steps", "2"},
+                                         {"eval_strategy", "steps"},
+                                         {"eval_steps", "2"},
+                                         {"per_device_eval_batch_size", "4"}}),
+                 slow, kPrompts, kPrompts);
+    ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
+    const Json records = run.last();
+    int logged = 0;
+    double seconds = 0;
+    for (const Json& record : records) {
+      EXPECT_EQ(record.contains("step_time"), record.contains("loss")) << record;
+      EXPECT_FALSE(record.contains("eval_step_time"));
+      if (!record.contains("loss")) continue;
+      EXPECT_GE(record["step_time"].get<double>(), 0.03) << method;
+      seconds += 2 * record["step_time"].get<double>();
+      ++logged;
+    }
+    EXPECT_EQ(logged, 2);
+    EXPECT_LE(seconds, records.back()["train_runtime"].get<double>()) << method;
+  }
+  Rewarded pairs(online_dpo(scratch / "pairs"), reward_all);
+  ASSERT_EQ(pairs.train(), TRL_OK) << pairs.error.message();
+  EXPECT_FALSE(pairs.last()[0].contains("step_time"));
+}
+
 TEST(Rollouts, ARewardMayAnswerLaterFromAnotherThread) {
   NEED_MODEL();
   const host::Scratch scratch;
