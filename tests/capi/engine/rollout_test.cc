@@ -199,6 +199,31 @@ TEST(Rollouts, OnRewardErrorNoneScoresNothing) {
   EXPECT_TRUE(run.last()[0]["reward"].is_null()) << run.last()[0].dump();
 }
 
+// TRL loses a column of that name.
+TEST(Rollouts, ARewardSeesAColumnNamedCompletion) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  constexpr const char* kAnswered =
+      R"({"prompt": "Tell me of the sea:", "completion": "It is wide.", "completion_ids": [1]}
+{"prompt": "Name a planet:", "completion": "Mars.", "completion_ids": [2]}
+)";
+  int seen = 0;
+  Rewarded run(
+      grpo(scratch / "out", {{"max_steps", "1"}}),
+      [&](trl_rollout* rollout) {
+        for (size_t i = 0; i < trl_rollout_count(rollout); ++i, ++seen) {
+          const Json row = row_of(rollout, i);
+          EXPECT_EQ(row["columns"].size(), 1u) << row;
+          EXPECT_EQ(row["columns"]["completion"], row["row"] == 0 ? "It is wide." : "Mars.");
+          EXPECT_NE(row["completion"], row["columns"]["completion"]);
+        }
+        return reward_all(rollout);
+      },
+      kAnswered);
+  ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
+  EXPECT_EQ(seen, 4);
+}
+
 TEST(Rollouts, ARunWithoutRewardsIsRefused) {
   NEED_MODEL();
   const host::Scratch scratch;
