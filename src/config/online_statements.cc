@@ -61,6 +61,10 @@ void add_idle(const Config& config, const OnlineArguments& a, std::vector<std::s
   for (const OnlineNeeds& one : all)
     if (config.is_set(one.key) && !one.met)
       lines.push_back(fmt::format("{}: it has an effect only with {}", one.key, one.what));
+  if (a.reward_by_group && (!a.tools.empty() || !a.replay_rollouts.empty()))
+    lines.push_back(
+        fmt::format("reward_by_group: it has no effect with {}: rewards are asked once for all completions",
+                    a.tools.empty() ? "replay_rollouts" : "tools and environments"));
 }
 
 void add_ratios(const Config& config, const OnlineArguments& a, std::vector<std::string>& lines) {
