@@ -1,6 +1,7 @@
 // Functions of the host that reward completions and write them.
 #include <atomic>
 #include <cmath>
+#include <sstream>
 #include <thread>
 
 #include "engine/rewarded.h"
@@ -463,6 +464,31 @@ void expect_the_same_again(const std::function<Settings(const std::string&, cons
                 reward_all);
   finish(rest);
   EXPECT_EQ(weights("resumed"), weights("recorded"));
+}
+
+// Evaluations at the ends of epochs are recorded as they are made, and replayed as they were recorded.
+TEST(Rollouts, EvaluationsBetweenEpochsStayInTheRecord) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const std::string file = scratch / "rollouts.jsonl";
+  const Settings epochs = {
+      {"max_steps", "6"}, {"eval_strategy", "epoch"}, {"per_device_eval_batch_size", "4"}};
+  const auto records_of = [&](const char* folder, const char* key) {
+    Rewarded run(grpo(scratch / folder, host::with(epochs, {{key, file}})), reward_all, kPrompts, kPrompts);
+    EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+    return run.last();
+  };
+  const Json recorded = records_of("recorded", "record_rollouts");
+  std::string modes;
+  std::istringstream lines(host::read_file(file));
+  for (std::string line; std::getline(lines, line);) modes += host::parse(line)["mode"] == "eval" ? 'e' : 't';
+  const std::string epoch = std::string(8, 't') + std::string(8, 'e');
+  EXPECT_EQ(modes, epoch + epoch + epoch);
+  const Json replayed = records_of("replayed", "replay_rollouts");
+  ASSERT_EQ(replayed.size(), recorded.size());
+  for (size_t i = 0; i < recorded.size(); ++i)
+    for (const char* key : {"loss", "reward", "eval_loss", "eval_reward"})
+      EXPECT_EQ(replayed[i].value(key, Json()), recorded[i].value(key, Json())) << i << key;
 }
 
 // It stops in the middle of a generation.
