@@ -62,6 +62,7 @@ int32_t RolloutBatches::next(const data::Batch** batch, engine::ErrorSink& error
       used_ = 0;
     }
     const bool first = !rollout_;
+    if (!first && !source_positioned_) position();  // the run was resumed within a generation
     if (first && !make()) return Status::end;
     if (!first && window_ > 0) forget_generated();
     window_ = 0;
@@ -77,13 +78,16 @@ int32_t RolloutBatches::next(const data::Batch** batch, engine::ErrorSink& error
   });
 }
 
+void RolloutBatches::position() {
+  engine::ErrorCapture error;
+  error.check(source_.start_epoch(epoch_, generation_, error));
+  if (!source_state_.empty()) error.check(source_.load_state(source_state_, error));
+  source_positioned_ = true;
+}
+
 bool RolloutBatches::make() {
   engine::ErrorCapture error;
-  if (!source_positioned_) {
-    error.check(source_.start_epoch(epoch_, generation_, error));
-    if (!source_state_.empty()) error.check(source_.load_state(source_state_, error));
-    source_positioned_ = true;
-  }
+  if (!source_positioned_) position();
   source_positioned_ = false;  // unless all of this goes well
   const engine::PromptRows* prompts = nullptr;
   if (!error.check(source_.next(step_, &prompts, error))) return false;
