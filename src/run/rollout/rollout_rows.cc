@@ -179,9 +179,6 @@ void RolloutRows::keep_extras() {
 int32_t RolloutRows::redraw(std::span<const size_t> rows, const engine::PromptRows** prompts,
                             engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
-    if (parts_.host)
-      fail_key("resample_zero_std",
-               "resample_zero_std: true is refused, because a function of the host writes the completions");
     prompts_->redraw(rows, parts_.group);
     redrawn_.assign(rows.begin(), rows.end());
     redrawn_prompts_ = {};

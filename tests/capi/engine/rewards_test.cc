@@ -182,12 +182,28 @@ TEST(Resampling, GivesUpAfterTenDraws) {
                  Error error;
                  for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
                    EXPECT_EQ(trl_rollout_set_reward(rollout, i, 1, error), TRL_OK);
+                 EXPECT_EQ(trl_rollout_log(rollout, "call", calls, error), TRL_OK);
+                 if (calls == 1) {
+                   EXPECT_EQ(trl_rollout_log(rollout, "first", 8, error), TRL_OK);
+                 }
                  return int32_t{TRL_OK};
                });
   ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
   EXPECT_EQ(calls, 11);
+  EXPECT_EQ(run.last()[0]["call"], 6.0);  // the mean over the draws
+  EXPECT_EQ(run.last()[0]["first"], 8.0);
   EXPECT_EQ(run.last()[0]["frac_reward_zero_std"], 1.0);
   EXPECT_EQ(run.last()[0]["resampled_groups"], 20.0);
+}
+
+TEST(Resampling, IsRefusedIfTheHostWritesCompletions) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  Rewarded run(grpo(scratch / "out", {{"resample_zero_std", "true"}}), reward_all);
+  EXPECT_EQ(trl_trainer_set_rollout(run.trainer.get(), host::call, &run.reward, nullptr, run.error),
+            TRL_E_INVALID_CONFIG);
+  EXPECT_EQ(run.error.key(), "resample_zero_std");
+  EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
 }
 
 TEST(Resampling, IsTheSameAfterAResume) {
