@@ -1,6 +1,7 @@
 #include "train/rollout/rollout_batches.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "base/error.h"
@@ -8,6 +9,7 @@
 #include "engine/error_capture.h"
 #include "loss/policy/advantages.h"
 #include "tensor/parts.h"
+#include "train/run_state.h"
 
 namespace trl::train {
 
@@ -231,6 +233,8 @@ void RolloutBatches::draw_again() {
   rollout.rewards = rewards_of(rollout.completions);
   const auto group = static_cast<size_t>(setup_.arguments.online.num_generations);
   size_t drawn = 0;
+  Means metrics;  // over the draws
+  metrics.add_known(rollout.rewards.metrics);
   for (int draw = 0; draw < kDraws; ++draw) {
     const loss::Rewards rewards{rollout.rewards.values, rollout.rewards.weights, group};
     std::vector<size_t> rows;
@@ -239,12 +243,17 @@ void RolloutBatches::draw_again() {
     if (rows.empty()) break;
     drawn += rows.size() / group;
     replace(rows);
+    metrics.add_known(rollout.rewards.metrics);
   }
+  rollout.rewards.metrics.clear();
+  for (const Means::Sum& own : metrics.sums())
+    rollout.rewards.metrics.emplace_back(
+        own.name, own.count > 0 ? own.total / static_cast<double>(own.count) : std::nan(""));
   note_ends();
   rollout.metrics.emplace_back("resampled_groups", static_cast<double>(drawn));
 }
 
-// Draws other prompts for these rows, with their completions and rewards.
+// Draws other prompts for these rows, with their completions and rewards, and the metrics of these alone.
 void RolloutBatches::replace(const std::vector<size_t>& rows) {
   Rollout& rollout = *rollout_;
   engine::ErrorCapture error;
