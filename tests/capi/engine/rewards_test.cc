@@ -123,6 +123,25 @@ TEST(Judge, APairWithoutAWinnerTeachesNothing) {
   EXPECT_TRUE(wrong.error.names("the judge points gave 2 for pair 0")) << wrong.error.message();
 }
 
+TEST(Judge, MayBeWrongLater) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  std::thread later;
+  Rewarded run(online_dpo(scratch / "out", {{"judge", "points"}}), [&](trl_rollout* rollout) {
+    later = std::thread([rollout] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      Error error;
+      for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
+        EXPECT_EQ(trl_rollout_set_reward(rollout, i, i == 1 ? -0.5 : 0.5, error), TRL_OK);
+      EXPECT_EQ(trl_rollout_finish(rollout, nullptr, error), TRL_OK) << error.message();
+    });
+    return int32_t{TRL_LATER};
+  });
+  EXPECT_EQ(run.train(), TRL_E_CALLBACK);
+  later.join();
+  EXPECT_TRUE(run.error.names("the judge points gave -0.5 for pair 1")) << run.error.message();
+}
+
 TEST(Judge, TakesThePlaceOfRewards) {
   NEED_MODEL();
   const host::Scratch scratch;

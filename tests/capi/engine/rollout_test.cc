@@ -1,7 +1,6 @@
 // Functions of the host that reward completions and write them.
 #include <atomic>
 #include <cmath>
-#include <sstream>
 #include <thread>
 
 #include "engine/rewarded.h"
@@ -51,42 +50,6 @@ TEST(Rollouts, ARewardSeesEachRowAndTrains) {
     EXPECT_TRUE(records[i].contains("rewards/points/mean"));
     EXPECT_EQ(records[i]["longest"], 5.0);
   }
-}
-
-// As in TRL: of all of a step but the optimizer, in training alone, and not of pairs.
-TEST(Rollouts, TheMeanTimeOfAStepIsLogged) {
-  NEED_MODEL();
-  const host::Scratch scratch;
-  const auto slow = [](trl_rollout* rollout) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    return reward_all(rollout);
-  };
-  for (const char* method : {"grpo", "rloo"}) {
-    Rewarded run(grpo(scratch / method, {{"method", method},
-                                         {"max_steps", "4"},
-                                         {"logging_steps", "2"},
-                                         {"eval_strategy", "steps"},
-                                         {"eval_steps", "2"},
-                                         {"per_device_eval_batch_size", "4"}}),
-                 slow, kPrompts, kPrompts);
-    ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
-    const Json records = run.last();
-    int logged = 0;
-    double seconds = 0;
-    for (const Json& record : records) {
-      EXPECT_EQ(record.contains("step_time"), record.contains("loss")) << record;
-      EXPECT_FALSE(record.contains("eval_step_time"));
-      if (!record.contains("loss")) continue;
-      EXPECT_GE(record["step_time"].get<double>(), 0.03) << method;
-      seconds += 2 * record["step_time"].get<double>();
-      ++logged;
-    }
-    EXPECT_EQ(logged, 2);
-    EXPECT_LE(seconds, records.back()["train_runtime"].get<double>()) << method;
-  }
-  Rewarded pairs(online_dpo(scratch / "pairs"), reward_all);
-  ASSERT_EQ(pairs.train(), TRL_OK) << pairs.error.message();
-  EXPECT_FALSE(pairs.last()[0].contains("step_time"));
 }
 
 TEST(Rollouts, ARewardMayAnswerLaterFromAnotherThread) {
@@ -190,6 +153,23 @@ TEST(Rollouts, AFunctionMayFinishBeforeItReturns) {
   Rewarded failed(grpo(scratch / "failed"), reward);
   EXPECT_EQ(failed.train(), TRL_E_CALLBACK);
   EXPECT_TRUE(failed.error.names("the reward points failed: out of luck")) << failed.error.message();
+}
+
+TEST(Rollouts, ARewardIsFinishedOnce) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  Rewarded run(grpo(scratch / "out", {{"max_steps", "1"}}), [&](trl_rollout* rollout) {
+    reward_all(rollout);
+    Error error;
+    EXPECT_EQ(trl_rollout_finish(rollout, nullptr, error), TRL_OK) << error.message();
+    for (const char* reason : {static_cast<const char*>(nullptr), "out of luck"}) {
+      EXPECT_EQ(trl_rollout_finish(rollout, reason, error), TRL_E_INVALID_ARGUMENT);
+      EXPECT_TRUE(error.names("the rollout was finished before")) << error.message();
+    }
+    EXPECT_EQ(trl_rollout_set_reward(rollout, 0, 1, error), TRL_E_INVALID_ARGUMENT);
+    return int32_t{TRL_LATER};
+  });
+  EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
 }
 
 TEST(Rollouts, OnRewardErrorNoneScoresNothing) {
@@ -464,31 +444,6 @@ void expect_the_same_again(const std::function<Settings(const std::string&, cons
                 reward_all);
   finish(rest);
   EXPECT_EQ(weights("resumed"), weights("recorded"));
-}
-
-// Evaluations at the ends of epochs are recorded as they are made, and replayed as they were recorded.
-TEST(Rollouts, EvaluationsBetweenEpochsStayInTheRecord) {
-  NEED_MODEL();
-  const host::Scratch scratch;
-  const std::string file = scratch / "rollouts.jsonl";
-  const Settings epochs = {
-      {"max_steps", "6"}, {"eval_strategy", "epoch"}, {"per_device_eval_batch_size", "4"}};
-  const auto records_of = [&](const char* folder, const char* key) {
-    Rewarded run(grpo(scratch / folder, host::with(epochs, {{key, file}})), reward_all, kPrompts, kPrompts);
-    EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
-    return run.last();
-  };
-  const Json recorded = records_of("recorded", "record_rollouts");
-  std::string modes;
-  std::istringstream lines(host::read_file(file));
-  for (std::string line; std::getline(lines, line);) modes += host::parse(line)["mode"] == "eval" ? 'e' : 't';
-  const std::string epoch = std::string(8, 't') + std::string(8, 'e');
-  EXPECT_EQ(modes, epoch + epoch + epoch);
-  const Json replayed = records_of("replayed", "replay_rollouts");
-  ASSERT_EQ(replayed.size(), recorded.size());
-  for (size_t i = 0; i < recorded.size(); ++i)
-    for (const char* key : {"loss", "reward", "eval_loss", "eval_reward"})
-      EXPECT_EQ(replayed[i].value(key, Json()), recorded[i].value(key, Json())) << i << key;
 }
 
 // It stops in the middle of a generation.
