@@ -319,7 +319,7 @@ int32_t RolloutBatches::state(std::string_view* bytes, engine::ErrorSink& error)
   if (!setup_.training) return 0;
   return engine::answer(error, [&] {
     std::string_view of_source = source_state_;
-    if (source_positioned_) {
+    if (source_positioned_ || source_state_.empty()) {  // empty: as it is at the beginning of the run
       engine::ErrorCapture inner;
       inner.check(source_.state(&of_source, inner));
     }

@@ -17,7 +17,7 @@ using host::Settings;
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
 
 // As in TRL: of all of a step but the optimizer, in training alone, and not of pairs.
-TEST(Rollouts, TheMeanTimeOfAStepIsLogged) {
+TEST(RolloutRecords, TheMeanTimeOfAStepIsLogged) {
   NEED_MODEL();
   const host::Scratch scratch;
   const auto slow = [](trl_rollout* rollout) {
@@ -53,7 +53,7 @@ TEST(Rollouts, TheMeanTimeOfAStepIsLogged) {
 }
 
 // Evaluations at the ends of epochs are recorded as they are made, and replayed as they were recorded.
-TEST(Rollouts, EvaluationsBetweenEpochsStayInTheRecord) {
+TEST(RolloutRecords, EvaluationsBetweenEpochsStayInTheRecord) {
   NEED_MODEL();
   const host::Scratch scratch;
   const std::string file = scratch / "rollouts.jsonl";
@@ -75,6 +75,30 @@ TEST(Rollouts, EvaluationsBetweenEpochsStayInTheRecord) {
   for (size_t i = 0; i < recorded.size(); ++i)
     for (const char* key : {"loss", "reward", "eval_loss", "eval_reward"})
       EXPECT_EQ(replayed[i].value(key, Json()), recorded[i].value(key, Json())) << i << key;
+}
+
+// A generation that failed is replayed from the same lines, the first one too.
+TEST(RolloutRecords, AFailedGenerationIsReplayedAgain) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const std::string file = scratch / "rollouts.jsonl";
+  Rewarded recorded(grpo(scratch / "recorded", {{"record_rollouts", file}}), reward_all);
+  ASSERT_EQ(recorded.train(), TRL_OK) << recorded.error.message();
+  std::string unrewarded;
+  std::istringstream lines(host::read_file(file));
+  for (std::string line; std::getline(lines, line);) {
+    Json row = host::parse(line);
+    row.erase("rewards");
+    unrewarded += row.dump() + "\n";
+  }
+  host::write_file(file, unrewarded);
+  int calls = 0;
+  Rewarded run(grpo(scratch / "replayed", {{"replay_rollouts", file}}),
+               [&](trl_rollout* rollout) { return ++calls == 1 || calls == 3 ? -1 : reward_all(rollout); });
+  EXPECT_EQ(run.train(), TRL_E_CALLBACK);
+  EXPECT_EQ(run.train(), TRL_E_CALLBACK);
+  EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+  EXPECT_EQ(run.last()[2]["loss"], recorded.last()[2]["loss"]);
 }
 
 }  // namespace
