@@ -1681,7 +1681,8 @@ TRL_API trl_status trl_trainer_add_reward(trl_trainer* trainer, const char* name
  * @param destroy [in] nullable; called with user_data when the trainer is gone, when another function takes
  *   this one's place, or when this call fails.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_INVALID_ARGUMENT for a method that writes no completions, TRL_E_BUSY.
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT for a method that writes no completions, TRL_E_INVALID_CONFIG with
+ * `resample_zero_std`, TRL_E_BUSY.
  * Contract: exclusive; does not block; rollout, later, inside calls that train or evaluate, on their thread;
  * after an error the trainer is as before and destroy was called.
  * @since 0.1

@@ -110,12 +110,19 @@ void keep(const Trainer& trainer, const Config& config) {
   }
 }
 
-// Returns whether a row, a reward or a recorded completion ended training, which must not cost the steps
-// already done.
-bool keeps_after(trl_status status, const Trainer& trainer, int64_t begun_at) {
-  return (status == TRL_E_FORMAT || status == TRL_E_IO || status == TRL_E_NOT_FOUND ||
-          status == TRL_E_CALLBACK || status == TRL_E_INVALID_CONFIG) &&
-         global_step(trainer) > begun_at;
+// Says how to go on if a row, a reward or a recorded completion ended training, which must not cost the steps
+// already done. begun_at: the step that the run began at.
+void go_on_after(trl_status status, const Trainer& trainer, const Config& config, int64_t begun_at) {
+  if (status != TRL_E_FORMAT && status != TRL_E_IO && status != TRL_E_NOT_FOUND && status != TRL_E_CALLBACK &&
+      status != TRL_E_INVALID_CONFIG)
+    return;
+  if (global_step(trainer) > begun_at) return keep(trainer, config);
+  if (begun_at == 0) return;
+  std::string from = get(config, "resume_from_checkpoint");
+  if (from == "true" || from == "auto")
+    from = fmt::format("{}/checkpoint-{}", get(config, "output_dir"), begun_at);
+  spdlog::warn("no step was made after {}. To continue: the same command with --resume_from_checkpoint {}",
+               from, from);
 }
 
 std::string cache_directory() {
@@ -203,7 +210,7 @@ int run_command(const std::string& command, const std::string& method, const std
     keep(trainer, config);
     return 128 + Interrupt::signal_number();
   }
-  if (keeps_after(status, trainer, begun_at)) keep(trainer, config);
+  go_on_after(status, trainer, config, begun_at);
   check(status, error);
   save(runtime, trainer, config);
   spdlog::info("saved in {}", output);

@@ -35,6 +35,7 @@ struct MethodRow {
   bool episodes = false;              // a step makes several updates on its completions
   bool tempers = false;               // the loss divides logits by the temperature of the completions
   bool tells_lengths = true;          // records have lengths of completions, and the number of tokens
+  bool tells_step_time = false;       // and the seconds of a step
   bool answers_of_rows = false;       // micro-batches may have the completions of the rows
   bool pad_ends = false;              // a completion that ends with padding has ended
   bool ends_of_model = false;     // the tokenizer's EOS does not end completions, unless it is the model's

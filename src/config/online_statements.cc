@@ -1,9 +1,11 @@
 // Lines for the log about options of trainers that write completions: those without an effect, and values
 // that act otherwise than they seem to.
+#include <algorithm>
 #include <array>
 
 #include "base/error.h"
 #include "config/online_parts.h"
+#include "config/trainer_generation.h"
 
 namespace trl::config {
 
@@ -59,6 +61,10 @@ void add_idle(const Config& config, const OnlineArguments& a, std::vector<std::s
   for (const OnlineNeeds& one : all)
     if (config.is_set(one.key) && !one.met)
       lines.push_back(fmt::format("{}: it has an effect only with {}", one.key, one.what));
+  if (a.reward_by_group && (!a.tools.empty() || !a.replay_rollouts.empty()))
+    lines.push_back(
+        fmt::format("reward_by_group: it has no effect with {}: rewards are asked once for all completions",
+                    a.tools.empty() ? "replay_rollouts" : "tools and environments"));
 }
 
 void add_ratios(const Config& config, const OnlineArguments& a, std::vector<std::string>& lines) {
@@ -82,6 +88,23 @@ void add_ratios(const Config& config, const OnlineArguments& a, std::vector<std:
   }
 }
 
+// TRL compares with vLLM's log-probabilities, which are over the tokens that the filters leave.
+void add_filters(const Config& config, const OnlineArguments& a, std::vector<std::string>& lines) {
+  const bool takes_old = config.has("epsilon") && config.get_bool("generation_exact");
+  if (!a.corrects_sampling && !takes_old) return;
+  const Config generation = trainer_generation(config, Completions::of_training);
+  const std::array filters = {std::pair{"top_k", generation.get_int("generate.top_k") > 0},
+                              std::pair{"top_p", generation.get_double("generate.top_p") < 1},
+                              std::pair{"min_p", generation.get_double("generate.min_p") > 0}};
+  for (const auto& [key, filters_tokens] : filters) {
+    if (!filters_tokens) continue;
+    lines.push_back(fmt::format(
+        "{}: tokens are drawn from a part of the distribution, and {} compares probabilities in all of it, "
+        "so that no ratio is biased",
+        key, a.corrects_sampling ? "vllm_importance_sampling_correction" : "generation_exact"));
+  }
+}
+
 }  // namespace
 
 void add_online_statements(const Config& config, std::vector<std::string>& lines) {
@@ -89,6 +112,7 @@ void add_online_statements(const Config& config, std::vector<std::string>& lines
   const OnlineArguments a = online_arguments(config);
   add_idle(config, a, lines);
   if (config.has("importance_sampling_level")) add_ratios(config, a, lines);
+  add_filters(config, a, lines);
   // prompts that are compared with a reference are cut
   const std::optional<int64_t> length = config.get_optional_int("max_length");
   if (config.has("max_length") && a.compares && length && a.max_completion_length >= *length) {

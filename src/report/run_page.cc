@@ -81,7 +81,8 @@ const std::vector<ChartOf>& charts() {
 bool has_no_chart(std::string_view metric) {
   constexpr std::string_view kNames[] = {
       "step",       "epoch",      "num_tokens",           "num_input_tokens_seen",
-      "total_flos", "train_loss", "predicted_peak_bytes", "peak_resident_bytes"};
+      "total_flos", "train_loss", "predicted_peak_bytes", "peak_resident_bytes",
+      "step_time"};
   return std::find(std::begin(kNames), std::end(kNames), metric) != std::end(kNames) ||
          metric.ends_with("runtime") || metric.ends_with("_per_second");
 }

@@ -59,6 +59,8 @@ bool takes_trees(const config::TrainingArguments& arguments, model::Model& model
 // A source with a state goes back to the window's beginning, where its state was asked.
 void Batches::position() {
   engine::ErrorCapture error;
+  source_state();
+  between_epochs_ = false;
   if (!state_.empty()) window_.clear();
   evaluations_.before.resize(std::max(evaluations_.before.size(), static_cast<size_t>(epoch_) + 1),
                              evaluations_.done);
@@ -93,7 +95,7 @@ MicroBatch Batches::own(const data::Batch& batch) const {
 }
 
 const std::string& Batches::source_state() {
-  if (!positioned_ || !window_.empty()) return state_;
+  if ((!positioned_ && !between_epochs_) || !window_.empty()) return state_;
   engine::ErrorCapture error;
   std::string_view bytes;
   error.check(source_.state(&bytes, error));
@@ -105,13 +107,17 @@ void Batches::window_done() {
   window_.clear();
 }
 
-void Batches::next_epoch() { go_to(epoch_ + 1, 0, source_state()); }
+void Batches::next_epoch() {
+  const bool follows = positioned_;
+  go_to(epoch_ + 1, 0, source_state());
+  between_epochs_ = follows;
+}
 
 void Batches::go_to(int64_t epoch, int64_t done, std::string state) {
   state_ = std::move(state);
   epoch_ = epoch;
   done_ = done;
-  positioned_ = false;
+  positioned_ = between_epochs_ = false;
   window_.clear();
 }
 

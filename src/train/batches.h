@@ -59,7 +59,9 @@ class Batches {
   int64_t done_ = 0;
   std::string state_;        // of the source, before the window
   bool positioned_ = false;  // the source is just after the window's last batch
-  bool ended_ = false;       // the source has no more batches in this epoch
+  // It is at the end of the epoch before, and an evaluation may still change its state.
+  bool between_epochs_ = false;
+  bool ended_ = false;  // the source has no more batches in this epoch
   std::vector<MicroBatch> window_;
 };
 

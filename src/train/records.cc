@@ -70,6 +70,11 @@ void Records::count(std::span<const MicroBatch> window, const Learned& learned) 
   now_.shared_since_log += learned.shared_tokens;
   now_.silent_since_log += learned.silent_rows;
   now_.silent_seconds += learned.silent_seconds;
+  if (setup_.arguments.method->tells_step_time) {  // training_step of TRL's trainers, without the optimizer
+    const MethodMetrics time = {{"step_time", learned.seconds}};
+    add_values(now_.means, time);
+    add_values(step_means_, time);
+  }
   if (learned.skipped) {
     ++now_.skipped;
     ++now_.skipped_since_log;

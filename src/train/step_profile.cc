@@ -20,7 +20,7 @@ constexpr std::pair<std::string_view, tensor::Part> kNames[tensor::kParts] = {
 MethodMetrics StepProfile::metrics(std::span<const MicroBatch> window, bool generates) const {
   if (!on_) return {};
   MethodMetrics metrics;
-  double update = std::chrono::duration<double>(Clock::now() - begin_).count(), other = update;
+  double update = seconds(), other = update;
   for (const auto& [name, part] : kNames) {
     const bool before = part >= tensor::Part::generate;
     if (!before || generates) metrics.emplace_back(name, times_.seconds(part));

@@ -1,4 +1,4 @@
-// Metrics of profile_parts: the seconds of one step by part, and the inputs of its roofline.
+// The seconds of one step; with profile_parts also by part, and the inputs of its roofline, as metrics.
 #pragma once
 #include <chrono>
 #include <span>
@@ -12,6 +12,7 @@ namespace trl::train {
 class StepProfile {
  public:
   explicit StepProfile(bool on) : on_(on), timing_(on ? &times_ : nullptr) {}
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }  // so far
   // Empty if it is off. generates: the method writes completions.
   MethodMetrics metrics(std::span<const MicroBatch> window, bool generates) const;
 

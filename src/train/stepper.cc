@@ -93,6 +93,7 @@ Learned joined(std::vector<Learned> updates) {
     all.shared_tokens += own.shared_tokens;
     all.silent_rows += own.silent_rows;
     all.silent_seconds += own.silent_seconds;
+    all.optimizer_seconds += own.optimizer_seconds;
     all.norm = own.norm;
     all.skipped = own.skipped;
   }
@@ -289,6 +290,7 @@ model::Output Stepper::forward(const MicroBatch& batch, const std::optional<RunP
 }
 
 Learned Stepper::update() {
+  const Clock::time_point start = Clock::now();
   if (!backward_step_) {
     const tensor::Timed timed(tensor::Part::optimizer);
     if (!learned_.skipped) learned_.norm = optim::l2_norm(optim::gradients(parameters_));
@@ -301,6 +303,7 @@ Learned Stepper::update() {
   gradients_.drop();
   window_ = {};
   if (!learned_.skipped) learned_.metrics.push_back(method_->update_metrics());
+  learned_.optimizer_seconds = seconds_since(start);
   return std::move(learned_);
 }
 

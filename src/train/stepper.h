@@ -43,6 +43,8 @@ struct Learned {
   int64_t shared_tokens = 0;           // of those micro-batches
   int64_t silent_rows = 0;             // of them, those that went through no backward
   double silent_seconds = 0;           // that these saved
+  double optimizer_seconds = 0;        // of clipping and of changing the weights, outside of backward
+  double seconds = 0;                  // of the step without these, completions and rewards included
   double norm = std::nan("");          // of the gradient, before clipping
   bool skipped = false;                // on_nonfinite: nothing was learned from the window
 };

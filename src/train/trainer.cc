@@ -138,6 +138,7 @@ bool Trainer::update() {
   if (state_.global_step > now_.skipped && std::isfinite(now_.grad_norm))
     place.previous_norm = now_.grad_norm;
   Learned learned = stepper_.step(window, place);
+  learned.seconds = profile.seconds() - learned.optimizer_seconds;
   learned.metrics.push_back(profile.metrics(window, arguments().method->generates));
   count(window, learned, place.learning_rate);
   return true;

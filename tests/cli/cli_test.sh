@@ -530,6 +530,10 @@ case_a_program_that_fails_is_named() {
   [ ! -e model/checkpoint-1 ] || die "nothing was done"
   scores '[1, 2, 3, 4]' '[1, 2, 3, {"error": "bad"}]'
   run 1 "${grpo[@]}" --reward_funcs "$line"; says err 'line 2 of its output: reward 3: "bad"'; says err "--resume_from_checkpoint model/checkpoint-1"
+  for from in model/checkpoint-1 auto; do  # the first step after a resume
+    run 1 "${grpo[@]}" --reward_funcs "score.sh=command:exit 3" --resume_from_checkpoint "$from"
+    says err "no step was made after model/checkpoint-1"; says err "with --resume_from_checkpoint model/checkpoint-1"
+  done
   run 0 "${grpo[@]}" --overwrite_output_dir --reward_funcs "$line" --on_reward_error none; says err 'reward 3 is none: "bad"'; says out '"rewards/score.sh/mean": 2,'
   run 0 "${grpo[@]}" --overwrite_output_dir --reward_funcs "command:exit 3" think_format_reward --on_reward_error none; says err "exit counts as none for 4 completions"
 }

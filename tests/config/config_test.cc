@@ -440,6 +440,11 @@ TEST(Config, WarnsOfWhatReachesOutside) {
       {"vllm_max_model_length", "4096"},
       {"cache_implementation", "static"},
       {"transformers_continuous_batching_config", "{max_memory_percent: 0.5}"},
+      {"ds3_gather_for_generation", "false"},
+      {"vllm_model_impl", "transformers"},
+      {"use_transformers_paged", "true"},
+      {"use_transformers_continuous_batching", "true"},
+      {"log_multimodal", "false"},
       {"zero_stage", "3"},
   };
   for (const auto& [key, value] : kCases) {

@@ -48,6 +48,15 @@ check_exception() {  # WAY COMMAND
   esac
 }
 
+# run_recipe COMMAND: one step of it, on short completions of the rows at hand.
+run_recipe() {
+  local command="$1 --max_steps 1 --gradient_accumulation_steps 1 --max_completion_length 4 --output_dir once"
+  eval "$command" >"$dir/said" 2>&1 </dev/null || die "$command: $(tail -n 20 "$dir/said")"
+  grep -q '"train_loss"' "$dir/said" && [ -n "$(ls once/*.safetensors)" ] || die "$command: $(cat "$dir/said")"
+  rm -r once
+  echo "$1" >>"$dir/recipes"
+}
+
 # run_page FILE, in the folder at hand. In one shell, so that what a command exports or changes holds for the next.
 run_page() {
   local command what file=$1
@@ -65,6 +74,7 @@ run_page() {
       ./grpo*) command+=" max_steps=2" ;;
     esac
     eval "$command" >"$dir/said" 2>&1 </dev/null || die "$command: $(tail -n 20 "$dir/said")"
+    case $command in *examples/recipes/*\ --dry_run) run_recipe "${command% --dry_run}" ;; esac
   done 3< <(commands_of "$file")
 }
 
@@ -108,6 +118,8 @@ commands() {
     (cd "$dir/here"; furnish; run_page "$page")
     rm -r "$dir/here"
   done < <(pages)
+  local file
+  for file in "$project"/examples/recipes/*; do grep -q "/${file##*/} " "$dir/recipes" || die "no page runs $file"; done
   # Commands in running text: the command is one that there is.
   while read -r command; do trl help "$command" >/dev/null || die "trl $command is in the text"; done < <(
     pages | xargs grep -ohE '`trl [a-z]+' | awk '{ print $2 }' | sort -u)

@@ -44,7 +44,8 @@ inline config::Config config_of(const base::Json& golden) {
 }
 
 inline bool is_wall_time(const std::string& name) {
-  return name.ends_with("_runtime") || name.ends_with("_per_second") || name == "total_flos";
+  return name.ends_with("_runtime") || name.ends_with("_per_second") || name == "step_time" ||
+         name == "total_flos";
 }
 
 // The mean of all losses; nullopt: there is a step without a record.

@@ -54,17 +54,27 @@ PythonRandom::PythonRandom(uint64_t seed) {
   engine_.seed(key);
 }
 
+uint32_t PythonRandom::word() {
+  ++words_;
+  return static_cast<uint32_t>(engine_());
+}
+
+void PythonRandom::discard(uint64_t words) {
+  engine_.discard(words);
+  words_ += words;
+}
+
 double PythonRandom::random() {
-  const uint64_t high = engine_() >> 5, low = engine_() >> 6;
+  const uint64_t high = word() >> 5, low = word() >> 6;
   return static_cast<double>(high << 26 | low) / static_cast<double>(uint64_t{1} << 53);
 }
 
 uint64_t PythonRandom::below(uint64_t bound) {
   const auto bits = static_cast<int>(std::bit_width(bound));
   const auto draw = [&]() -> uint64_t {
-    if (bits <= 32) return engine_() >> (32 - bits);
-    const uint64_t low = engine_();
-    return low | static_cast<uint64_t>(engine_() >> (64 - bits)) << 32;
+    if (bits <= 32) return word() >> (32 - bits);
+    const uint64_t low = word();
+    return low | static_cast<uint64_t>(word() >> (64 - bits)) << 32;
   };
   uint64_t value = draw();
   while (value >= bound) value = draw();

@@ -15,9 +15,14 @@ class PythonRandom {
   // random.sample(range(size), count): different numbers, in the order in which they are drawn. count <=
   // size.
   std::vector<size_t> sample(size_t size, size_t count);
+  uint64_t words() const { return words_; }  // of the engine that were drawn so far
+  void discard(uint64_t words);              // draws as many
 
  private:
+  uint32_t word();
+
   std::mt19937 engine_;
+  uint64_t words_ = 0;
 };
 
 }  // namespace trl::base

@@ -152,7 +152,9 @@ Advantages gdpo_advantages(const Rewards& rewards) {
   return out;
 }
 
-double ReferenceGap::mean() const { return std::accumulate(sums.begin(), sums.end(), 0.0) / tokens; }
+double ReferenceGap::mean() const {
+  return std::accumulate(sums.begin(), sums.end(), 0.0) / std::max(tokens, 1.0);
+}
 
 Advantages rloo_advantages(const Rewards& rewards, const RlooOptions& options, const ReferenceGap& gap) {
   const size_t rows = rows_of(rewards);

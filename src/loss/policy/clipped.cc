@@ -1,5 +1,6 @@
 #include "loss/policy/clipped.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -15,9 +16,10 @@ void add_clip_ratios(std::span<const Clippings> rows, Metrics& metrics) {
     least_low = std::fmin(least_low, row.low / row.of);  // fmin and fmax pass over NaN
     greatest_high = std::fmax(greatest_high, row.high / row.of);
   }
-  metrics.emplace_back("clip_ratio/low_mean", all.low / all.of);
-  metrics.emplace_back("clip_ratio/high_mean", all.high / all.of);
-  metrics.emplace_back("clip_ratio/region_mean", (all.low + all.high) / all.of);
+  const double count = std::max(all.of, 1.0);
+  metrics.emplace_back("clip_ratio/low_mean", all.low / count);
+  metrics.emplace_back("clip_ratio/high_mean", all.high / count);
+  metrics.emplace_back("clip_ratio/region_mean", (all.low + all.high) / count);
   metrics.emplace_back("clip_ratio/low_min", least_low);
   metrics.emplace_back("clip_ratio/high_max", greatest_high);
 }

@@ -31,7 +31,7 @@ struct Clippings {
   }
 };
 // Adds clip_ratio/*: the shares of all ratios, the least `low` and the greatest `high` share of a row. Rows
-// without ratios do not count.
+// without ratios do not count; if there are no others, the shares are 0, and the extremes NaN.
 void add_clip_ratios(std::span<const Clippings> rows, Metrics& metrics);
 
 }  // namespace trl::loss

@@ -11,6 +11,7 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
+// Of no values all are 0, as in TRL.
 struct Extent {
   double least = kNone, sum = 0, most = kNone, count = 0;
   void add(double value) {
@@ -19,7 +20,9 @@ struct Extent {
     sum += value;
     ++count;
   }
-  double mean() const { return sum / count; }
+  double mean() const { return sum / std::max(count, 1.0); }
+  double at_least() const { return count > 0 ? least : 0; }
+  double at_most() const { return count > 0 ? most : 0; }
 };
 
 double bounded_ratio(double log_ratio, const ImportanceOptions& o) {
@@ -60,10 +63,10 @@ Importance importance_ratios(const ImportanceBatch& batch, const ImportanceOptio
       out.ratios.push_back(static_cast<float>(sums[static_cast<size_t>(row)]));
   }
   out.metrics = {{"sampling/sampling_logp_difference/mean", differences.mean()},
-                 {"sampling/sampling_logp_difference/max", differences.most},
-                 {"sampling/importance_sampling_ratio/min", ratios.least},
+                 {"sampling/sampling_logp_difference/max", differences.at_most()},
+                 {"sampling/importance_sampling_ratio/min", ratios.at_least()},
                  {"sampling/importance_sampling_ratio/mean", ratios.mean()},
-                 {"sampling/importance_sampling_ratio/max", ratios.most}};
+                 {"sampling/importance_sampling_ratio/max", ratios.at_most()}};
   return out;
 }
 

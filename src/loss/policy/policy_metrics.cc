@@ -7,7 +7,8 @@ namespace trl::loss {
 
 Metrics Policy::metrics(std::span<const double> log_probs, std::span<const double> entropies) const {
   const State state = state_of(log_probs, entropies);
-  const auto targets = static_cast<double>(log_probs.size()), rows = static_cast<double>(state.rows.size());
+  const double targets = std::max(static_cast<double>(log_probs.size()), 1.0);
+  const auto rows = static_cast<double>(state.rows.size());
   std::vector<Clippings> clippings(state.rows.size());
   double loss = 0, kl = 0, entropy = 0, above = 0, ratios = 0, phi = 0;
   for (size_t r = 0; r < state.rows.size(); ++r) {
@@ -33,7 +34,7 @@ Metrics Policy::metrics(std::span<const double> log_probs, std::span<const doubl
   if (options_.entropy_coef) out.emplace_back("policy_loss", loss);
   if (options_.beta != 0) out.emplace_back("kl", kl / targets);
   out.emplace_back("entropy", entropy / targets);
-  if (options_.loss == PolicyLoss::cispo) out.emplace_back("cispo_clip_ratio", above / ratios);
+  if (options_.loss == PolicyLoss::cispo) out.emplace_back("cispo_clip_ratio", above / std::max(ratios, 1.0));
   if (options_.loss == PolicyLoss::vespo) out.emplace_back("vespo/phi_seq_mean", phi / rows);
   if (options_.loss != PolicyLoss::cispo && options_.loss != PolicyLoss::sapo &&
       options_.loss != PolicyLoss::vespo)

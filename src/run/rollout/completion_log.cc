@@ -50,7 +50,8 @@ CompletionLog::CompletionLog(Environment& environment, const config::RunOptions&
       output_dir_(options.arguments.output_dir),
       most_(static_cast<size_t>(options.arguments.online.generation_batch_size)),
       most_samples_(static_cast<size_t>(options.arguments.per_device_eval_batch_size)),
-      chance_(static_cast<uint64_t>(options.arguments.seed)) {}
+      seed_(static_cast<uint64_t>(options.arguments.seed)),
+      chance_(seed_) {}
 
 void CompletionLog::start(std::string_view mode) {
   if (mode == kEval) tables_.erase(std::string(mode));
@@ -102,6 +103,34 @@ std::string CompletionLog::at_record(const engine::Event& event) {
   if (shown.empty()) return {};
   return base::Json{{"mode", mode}, {"rewards", table->rewards}, {"extras", table->extras}, {"rows", shown}}
       .dump();
+}
+
+base::Json CompletionLog::state() const {
+  const auto found = tables_.find(kTrain);
+  if (found == tables_.end() && chance_.words() == 0) return {};
+  base::Json state = {{"words", chance_.words()}};
+  if (found == tables_.end()) return state;
+  const Table& table = found->second;
+  state["table"] = {{"rewards", table.rewards},
+                    {"extras", table.extras},
+                    {"rows", table.rows},
+                    {"weights", table.weights},
+                    {"written_at", table.written_at}};
+  return state;
+}
+
+void CompletionLog::load(const base::Json& state) {
+  chance_ = base::PythonRandom(seed_);
+  chance_.discard(state.at("words").get<uint64_t>());
+  tables_.erase(std::string(kTrain));
+  const auto found = state.find("table");
+  if (found == state.end()) return;
+  Table& table = tables_[std::string(kTrain)];
+  found->at("rewards").get_to(table.rewards);
+  found->at("extras").get_to(table.extras);
+  found->at("rows").get_to(table.rows);
+  found->at("weights").get_to(table.weights);
+  found->at("written_at").get_to(table.written_at);
 }
 
 template <class Body>

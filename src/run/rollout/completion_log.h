@@ -29,6 +29,9 @@ class CompletionLog {
   // Writes the file of a record, and returns the completions to show, as trl.h describes the text
   // `completions` of TRL_ON_LOG; empty: none. A file that cannot be written costs a warning.
   std::string at_record(const engine::Event& event);
+  // Returns what a checkpoint keeps: the completions of training, and how far the draws are; null: nothing.
+  base::Json state() const;
+  void load(const base::Json& state);  // throws Json::exception
 
  private:
   struct Table {
@@ -51,6 +54,7 @@ class CompletionLog {
   const std::string output_dir_;
   const size_t most_, most_samples_;                  // rows of a table
   std::map<std::string, Table, std::less<>> tables_;  // by mode
+  const uint64_t seed_;
   base::PythonRandom chance_;
 };
 

@@ -193,9 +193,6 @@ void RolloutRows::keep_extras() {
 int32_t RolloutRows::redraw(std::span<const size_t> rows, const engine::PromptRows** prompts,
                             engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
-    if (parts_.host)
-      fail_key("resample_zero_std",
-               "resample_zero_std: true is refused, because a function of the host writes the completions");
     prompts_->redraw(rows, parts_.group);
     redrawn_.assign(rows.begin(), rows.end());
     redrawn_prompts_ = {};
@@ -233,6 +230,7 @@ int32_t RolloutRows::state(std::string_view* bytes, engine::ErrorSink& error) no
     if (prompts_->redrawn() > 0) json["redrawn"] = prompts_->redrawn();
     if (parts_.replay) json["replay"] = parts_.replay->place();
     if (parts_.record) json["record"] = parts_.record->bytes();
+    if (base::Json log = parts_.log->state(); !log.is_null()) json["log"] = std::move(log);
     *bytes = state_ = json.dump();
     return Status::ok;
   });
@@ -247,6 +245,7 @@ int32_t RolloutRows::load_state(std::string_view bytes, engine::ErrorSink& error
       prompts_->set_redrawn(json.value("redrawn", int64_t{0}));
       if (parts_.replay && json.contains("replay")) parts_.replay->go_to(json.at("replay"));
       if (parts_.record && json.contains("record")) parts_.record->go_to(json.at("record"));
+      if (json.contains("log")) parts_.log->load(json.at("log"));
     } catch (const base::Json::exception& why) {
       fail(Status::format, "the state of the rollouts is damaged: {}", why.what());
     }

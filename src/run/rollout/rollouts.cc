@@ -42,6 +42,13 @@ Rollouts::Rollouts(Environment& environment, const config::RunOptions& options, 
   if (prepared.eval_prompts) eval_.emplace("eval", prepared.eval_prompts, parts_);
 }
 
+void Rollouts::write_by(HostWriter::Function host) {
+  if (options_.arguments.online.resample_zero_std)
+    fail_key("resample_zero_std",
+             "resample_zero_std: true is refused, because a function of the host writes the completions");
+  parts_.host = std::move(host);
+}
+
 void Rollouts::call_tools_by(ToolHost::Function host) {
   if (!parts_.tools)
     fail_key("tools",

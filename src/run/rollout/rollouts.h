@@ -17,9 +17,8 @@ class Rollouts {
   Rollouts(Environment& environment, const config::RunOptions& options, const Prepared& prepared,
            std::shared_ptr<Tokenizer> tokenizer);
   RewardFunctions& rewards() { return *parts_.rewards; }
-  void write_by(std::function<void(const std::shared_ptr<HostRollout>&)> host) {
-    parts_.host = std::move(host);
-  }
+  // Throws Error(invalid_config) for a run that draws prompts again.
+  void write_by(HostWriter::Function host);
   // Throws Error(invalid_config) for a run without tools.
   void call_tools_by(ToolHost::Function host);
   // Writes the completions of a record of the run, and returns those to show; empty: none.

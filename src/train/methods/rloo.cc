@@ -44,7 +44,7 @@ class RlooLoss final : public OwnLoss {
   double value() override { return result_.loss / batches_; }
   MethodMetrics metrics() override {
     // NaN: there is no token
-    MethodMetrics all = {{"entropy", entropy_ / static_cast<double>(rows_of_targets_.size())}};
+    MethodMetrics all = {{"entropy", entropy_ / std::max(static_cast<double>(rows_of_targets_.size()), 1.0)}};
     all.insert(all.end(), result_.metrics.begin(), result_.metrics.end());
     return all;
   }

@@ -1,6 +1,7 @@
 #include "train/rollout/rollout_batches.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "base/error.h"
@@ -8,6 +9,7 @@
 #include "engine/error_capture.h"
 #include "loss/policy/advantages.h"
 #include "tensor/parts.h"
+#include "train/run_state.h"
 
 namespace trl::train {
 
@@ -68,6 +70,7 @@ int32_t RolloutBatches::next(const data::Batch** batch, engine::ErrorSink& error
       used_ = 0;
     }
     const bool first = !rollout_;
+    if (!first && !source_positioned_) position();  // the run was resumed within a generation
     if (first && !make()) return Status::end;
     if (!first && window_ > 0) forget_generated();
     window_ = 0;
@@ -83,13 +86,16 @@ int32_t RolloutBatches::next(const data::Batch** batch, engine::ErrorSink& error
   });
 }
 
+void RolloutBatches::position() {
+  engine::ErrorCapture error;
+  error.check(source_.start_epoch(epoch_, generation_, error));
+  if (!source_state_.empty()) error.check(source_.load_state(source_state_, error));
+  source_positioned_ = true;
+}
+
 bool RolloutBatches::make() {
   engine::ErrorCapture error;
-  if (!source_positioned_) {
-    error.check(source_.start_epoch(epoch_, generation_, error));
-    if (!source_state_.empty()) error.check(source_.load_state(source_state_, error));
-    source_positioned_ = true;
-  }
+  if (!source_positioned_) position();
   source_positioned_ = false;  // unless all of this goes well
   const engine::PromptRows* prompts = nullptr;
   if (!error.check(source_.next(step_, &prompts, error))) return false;
@@ -240,6 +246,8 @@ void RolloutBatches::draw_again() {
   rollout.rewards = rewards_of(rollout.completions);
   const auto group = static_cast<size_t>(setup_.arguments.online.num_generations);
   size_t drawn = 0;
+  Means metrics;  // over the draws
+  metrics.add_known(rollout.rewards.metrics);
   for (int draw = 0; draw < kDraws; ++draw) {
     const loss::Rewards rewards{rollout.rewards.values, rollout.rewards.weights, group};
     std::vector<size_t> rows;
@@ -248,12 +256,17 @@ void RolloutBatches::draw_again() {
     if (rows.empty()) break;
     drawn += rows.size() / group;
     replace(rows);
+    metrics.add_known(rollout.rewards.metrics);
   }
+  rollout.rewards.metrics.clear();
+  for (const Means::Sum& own : metrics.sums())
+    rollout.rewards.metrics.emplace_back(
+        own.name, own.count > 0 ? own.total / static_cast<double>(own.count) : std::nan(""));
   note_ends();
   rollout.metrics.emplace_back("resampled_groups", static_cast<double>(drawn));
 }
 
-// Draws other prompts for these rows, with their completions and rewards.
+// Draws other prompts for these rows, with their completions and rewards, and the metrics of these alone.
 void RolloutBatches::replace(const std::vector<size_t>& rows) {
   Rollout& rollout = *rollout_;
   engine::ErrorCapture error;
@@ -319,7 +332,7 @@ int32_t RolloutBatches::state(std::string_view* bytes, engine::ErrorSink& error)
   if (!setup_.training) return 0;
   return engine::answer(error, [&] {
     std::string_view of_source = source_state_;
-    if (source_positioned_) {
+    if (source_positioned_ || source_state_.empty()) {  // empty: as it is at the beginning of the run
       engine::ErrorCapture inner;
       inner.check(source_.state(&of_source, inner));
     }

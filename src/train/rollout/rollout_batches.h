@@ -87,6 +87,7 @@ class RolloutBatches final : public engine::BatchSource {
  private:
   int64_t slices() const;   // of a generation
   int64_t repeats() const;  // micro-batches of a generation: its slices, as often as they are learned from
+  void position();          // the source, before the next generation
   bool make();              // false: the epoch is over
   void write(const engine::PromptRows& prompts);
   std::vector<engine::Completion> completions_of(const engine::PromptRows& prompts, uint64_t first_stream);

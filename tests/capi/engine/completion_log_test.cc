@@ -140,6 +140,40 @@ TEST(CompletionLog, ASubsetIsDrawnAsPythonDraws) {
     EXPECT_EQ(unique["train"][step]["rows"], Json({json["rows"][0], json["rows"][2]})) << step;
 }
 
+// A run that was stopped within a generation goes on with its completions, and with the draws.
+TEST(CompletionLog, IsTheSameAfterAResume) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto settings = [&](const char* folder, const Settings& more) {
+    return host::with(logging(scratch / folder, {{"num_completions_to_print", "2"},
+                                                 {"num_iterations", "3"},
+                                                 {"max_steps", "6"},
+                                                 {"save_strategy", "steps"},
+                                                 {"save_steps", "1"}}),
+                      more);
+  };
+  const auto noting = [](trl_rollout* rollout) {
+    Error error;
+    EXPECT_EQ(trl_rollout_set_value(rollout, 1, "note", "{\"of\": [1, 0.1]}", error), TRL_OK);
+    return reward_all(rollout);
+  };
+  Rewarded whole(settings("whole", {}), noting);
+  const Shown all = train(whole);
+  ASSERT_EQ(all.at("train").size(), 6u);
+  Rewarded part(settings("resumed", {}), noting);
+  for (int step = 0; step < 4; ++step)
+    ASSERT_EQ(trl_trainer_step(part.trainer.get(), nullptr, part.error), TRL_OK) << part.error.message();
+  part.trainer.reset();
+  std::filesystem::remove_all(scratch / "resumed/completions");
+  Rewarded rest(settings("resumed", {{"resume_from_checkpoint", "true"}}), noting);
+  const Shown shown = train(rest);
+  ASSERT_EQ(shown.at("train").size(), 2u);
+  for (const int64_t step : {5, 6}) EXPECT_EQ(shown.at("train").at(step), all.at("train").at(step)) << step;
+  EXPECT_EQ(files_in(scratch / "resumed/completions"), 2u);
+  EXPECT_EQ(file_rows(scratch / "resumed/completions", "completions_00005"),
+            file_rows(scratch / "whole/completions", "completions_00005"));
+}
+
 TEST(CompletionLog, ConversationsStayMessages) {
   NEED_MODEL();
   const host::Scratch scratch;

@@ -123,6 +123,25 @@ TEST(Judge, APairWithoutAWinnerTeachesNothing) {
   EXPECT_TRUE(wrong.error.names("the judge points gave 2 for pair 0")) << wrong.error.message();
 }
 
+TEST(Judge, MayBeWrongLater) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  std::thread later;
+  Rewarded run(online_dpo(scratch / "out", {{"judge", "points"}}), [&](trl_rollout* rollout) {
+    later = std::thread([rollout] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      Error error;
+      for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
+        EXPECT_EQ(trl_rollout_set_reward(rollout, i, i == 1 ? -0.5 : 0.5, error), TRL_OK);
+      EXPECT_EQ(trl_rollout_finish(rollout, nullptr, error), TRL_OK) << error.message();
+    });
+    return int32_t{TRL_LATER};
+  });
+  EXPECT_EQ(run.train(), TRL_E_CALLBACK);
+  later.join();
+  EXPECT_TRUE(run.error.names("the judge points gave -0.5 for pair 1")) << run.error.message();
+}
+
 TEST(Judge, TakesThePlaceOfRewards) {
   NEED_MODEL();
   const host::Scratch scratch;
@@ -182,12 +201,28 @@ TEST(Resampling, GivesUpAfterTenDraws) {
                  Error error;
                  for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
                    EXPECT_EQ(trl_rollout_set_reward(rollout, i, 1, error), TRL_OK);
+                 EXPECT_EQ(trl_rollout_log(rollout, "call", calls, error), TRL_OK);
+                 if (calls == 1) {
+                   EXPECT_EQ(trl_rollout_log(rollout, "first", 8, error), TRL_OK);
+                 }
                  return int32_t{TRL_OK};
                });
   ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
   EXPECT_EQ(calls, 11);
+  EXPECT_EQ(run.last()[0]["call"], 6.0);  // the mean over the draws
+  EXPECT_EQ(run.last()[0]["first"], 8.0);
   EXPECT_EQ(run.last()[0]["frac_reward_zero_std"], 1.0);
   EXPECT_EQ(run.last()[0]["resampled_groups"], 20.0);
+}
+
+TEST(Resampling, IsRefusedIfTheHostWritesCompletions) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  Rewarded run(grpo(scratch / "out", {{"resample_zero_std", "true"}}), reward_all);
+  EXPECT_EQ(trl_trainer_set_rollout(run.trainer.get(), host::call, &run.reward, nullptr, run.error),
+            TRL_E_INVALID_CONFIG);
+  EXPECT_EQ(run.error.key(), "resample_zero_std");
+  EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
 }
 
 TEST(Resampling, IsTheSameAfterAResume) {

@@ -155,12 +155,54 @@ TEST(Rollouts, AFunctionMayFinishBeforeItReturns) {
   EXPECT_TRUE(failed.error.names("the reward points failed: out of luck")) << failed.error.message();
 }
 
+TEST(Rollouts, ARewardIsFinishedOnce) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  Rewarded run(grpo(scratch / "out", {{"max_steps", "1"}}), [&](trl_rollout* rollout) {
+    reward_all(rollout);
+    Error error;
+    EXPECT_EQ(trl_rollout_finish(rollout, nullptr, error), TRL_OK) << error.message();
+    for (const char* reason : {static_cast<const char*>(nullptr), "out of luck"}) {
+      EXPECT_EQ(trl_rollout_finish(rollout, reason, error), TRL_E_INVALID_ARGUMENT);
+      EXPECT_TRUE(error.names("the rollout was finished before")) << error.message();
+    }
+    EXPECT_EQ(trl_rollout_set_reward(rollout, 0, 1, error), TRL_E_INVALID_ARGUMENT);
+    return int32_t{TRL_LATER};
+  });
+  EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+}
+
 TEST(Rollouts, OnRewardErrorNoneScoresNothing) {
   NEED_MODEL();
   const host::Scratch scratch;
   Rewarded run(grpo(scratch / "out", {{"on_reward_error", "none"}}), [](trl_rollout*) { return -1; });
   EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
   EXPECT_TRUE(run.last()[0]["reward"].is_null()) << run.last()[0].dump();
+}
+
+// TRL loses a column of that name.
+TEST(Rollouts, ARewardSeesAColumnNamedCompletion) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  constexpr const char* kAnswered =
+      R"({"prompt": "Tell me of the sea:", "completion": "It is wide.", "completion_ids": [1]}
+{"prompt": "Name a planet:", "completion": "Mars.", "completion_ids": [2]}
+)";
+  int seen = 0;
+  Rewarded run(
+      grpo(scratch / "out", {{"max_steps", "1"}}),
+      [&](trl_rollout* rollout) {
+        for (size_t i = 0; i < trl_rollout_count(rollout); ++i, ++seen) {
+          const Json row = row_of(rollout, i);
+          EXPECT_EQ(row["columns"].size(), 1u) << row;
+          EXPECT_EQ(row["columns"]["completion"], row["row"] == 0 ? "It is wide." : "Mars.");
+          EXPECT_NE(row["completion"], row["columns"]["completion"]);
+        }
+        return reward_all(rollout);
+      },
+      kAnswered);
+  ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
+  EXPECT_EQ(seen, 4);
 }
 
 TEST(Rollouts, ARunWithoutRewardsIsRefused) {

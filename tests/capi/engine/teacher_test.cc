@@ -79,6 +79,7 @@ TEST(Teacher, IsLearnedFrom) {
     EXPECT_EQ(records[0].contains("entropy"), method == std::string("distillation"));
     EXPECT_EQ(records[0].contains("completions/mean_length"), method == std::string("distillation"));
     EXPECT_EQ(records[0].contains("num_tokens"), method == std::string("distillation"));
+    EXPECT_EQ(records[0].contains("step_time"), method == std::string("distillation"));
   }
 }
 

@@ -58,12 +58,21 @@ TEST(Importance, OfUnknownLogProbabilitiesIsOne) {
                                     ImportanceMode::sequence_truncate, ImportanceMode::sequence_mask}) {
     const Importance got = importance_ratios({2, rows, old, sampling}, {.mode = mode});
     EXPECT_EQ(got.ratios, std::vector<float>(2, 1));
-    for (const auto& [name, value] : got.metrics) {
-      if (name.find("difference") != std::string_view::npos)
-        EXPECT_TRUE(std::isnan(value)) << name;
-      else
-        EXPECT_EQ(value, 1) << name;
-    }
+    for (const auto& [name, value] : got.metrics)
+      EXPECT_EQ(value, name.find("difference") != std::string_view::npos ? 0 : 1) << name;
+  }
+}
+
+// A generation of which nothing counts has no ratios of tokens; those of its completions are 1.
+TEST(Importance, OfNothingIsNotNan) {
+  for (const ImportanceMode mode : {ImportanceMode::token_truncate, ImportanceMode::token_mask,
+                                    ImportanceMode::sequence_truncate, ImportanceMode::sequence_mask}) {
+    const bool by_sequence =
+        mode == ImportanceMode::sequence_truncate || mode == ImportanceMode::sequence_mask;
+    const Importance got = importance_ratios({2, {}, {}, {}}, {.mode = mode});
+    EXPECT_TRUE(got.ratios.empty());
+    for (const auto& [name, value] : got.metrics)
+      EXPECT_EQ(value, by_sequence && name.find("ratio") != std::string_view::npos ? 1 : 0) << name;
   }
 }
 

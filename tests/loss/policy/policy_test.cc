@@ -122,6 +122,21 @@ TEST(Policy, IsTrlsOnline) {
   expect_as_recorded("losses/grpo_online.json", 51);
 }
 
+// All completions were cut, and count in no loss.
+TEST(Policy, MetricsOfNoTokensAreZero) {
+  const std::vector<float> advantages = {1, -1};
+  for (const PolicyLoss loss : {PolicyLoss::dapo, PolicyLoss::grpo, PolicyLoss::bnpo, PolicyLoss::cispo}) {
+    PolicyOptions o;
+    o.loss = loss;
+    o.beta = 0.1;
+    const Policy policy(o, {.advantages = advantages, .rows = {}}, {});
+    for (const auto& [name, value] : policy.metrics({}, {})) {
+      const bool extreme = name == "clip_ratio/low_min" || name == "clip_ratio/high_max";
+      EXPECT_TRUE(extreme ? std::isnan(value) : value == 0) << name << value;
+    }
+  }
+}
+
 double phi_of(double log_prob, std::vector<float> importance) {
   const std::vector<float> advantages = {1}, old(importance.size(), -1);
   const std::vector<int32_t> rows(importance.size(), 0);

@@ -20,7 +20,7 @@ bool is_conversation(const base::Json& row) {
 
 base::Json columns_of(const base::Json& row) {
   base::Json columns = row;
-  for (const char* name : {"prompt", "completion", "completion_ids"}) columns.erase(name);
+  for (const char* name : {"prompt", "completion_ids"}) columns.erase(name);
   return columns;
 }
 
