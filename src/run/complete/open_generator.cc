@@ -67,7 +67,7 @@ engine::GeneratorSpec cache_spec(const config::Config& options) {
   spec.prefix_cache = options.get_bool("prefix_cache");
   spec.int8_cache = options.get("kv_cache_dtype") == "int8";
   spec.weights = options.get_text("generation_dtype").value_or("");
-  spec.copies_head = options.get_bool("generation_dtype_head");
+  spec.copies_head = options.get_bool("generation_dtype_head") && !options.get_bool("cast_lm_head_to_fp32");
   return spec;
 }
 

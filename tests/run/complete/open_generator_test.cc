@@ -49,5 +49,13 @@ TEST(CacheMemory, HasOneName) {
       "one of them");
 }
 
+TEST(CopiesOfWeights, LeaveOutAHeadInFloat32) {
+  const auto copies_head = [](const config::Settings& settings) {
+    return cache_spec(config::config_of("grpo", settings)).copies_head;
+  };
+  EXPECT_TRUE(copies_head({{"generation_dtype", "bfloat16"}}));
+  EXPECT_FALSE(copies_head({{"generation_dtype", "bfloat16"}, {"cast_lm_head_to_fp32", "true"}}));
+}
+
 }  // namespace
 }  // namespace trl::run
