@@ -4,6 +4,7 @@
 #include "base/memory/system_memory.h"
 #include "base/text/number.h"
 #include "engine/error_capture.h"
+#include "run/complete/open_generator.h"
 #include "run/convert_model.h"
 #include "run/open_model.h"
 #include "run/rows/batch_source.h"
@@ -137,6 +138,12 @@ Rollouts& Run::rollouts() {
   if (rollouts_) return *rollouts_;
   fail(Status::invalid_argument, "method {} writes no completions, and has no use for functions of the host",
        options_.arguments.method->name);
+}
+
+engine::GeneratorSpec Run::generator_spec() {
+  engine::GeneratorSpec spec = run::generator_spec(environment_, options_.config);
+  spec.bf16 = rollouts_ != nullptr && options_.arguments.bf16;
+  return spec;
 }
 
 void Run::settle_evaluation() {

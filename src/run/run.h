@@ -33,6 +33,8 @@ class Run {
   const config::OnlineArguments& online() const { return options_.arguments.online; }
   // Returns the rollouts of a method that writes completions. Throws Error(invalid_argument) for another one.
   Rollouts& rollouts();
+  // Of a generator that shares the model: it computes as the run writes completions, if it does.
+  engine::GeneratorSpec generator_spec();
   // Writes the completions of a record, and returns those to show; empty: none.
   std::string at_record(const engine::Event& event) { return rollouts_ ? rollouts_->at_record(event) : ""; }
   bool evaluates() const { return rows_.eval != nullptr; }

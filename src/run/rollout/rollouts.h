@@ -17,8 +17,10 @@ class Rollouts {
   Rollouts(Environment& environment, const config::RunOptions& options, const Prepared& prepared,
            std::shared_ptr<Tokenizer> tokenizer);
   RewardFunctions& rewards() { return *parts_.rewards; }
-  void write_by(std::function<void(const std::shared_ptr<HostRollout>&)> host) {
+  // written: called when the host has written a generation, all of its turns.
+  void write_by(HostWriter::Function host, std::function<void()> written) {
     parts_.host = std::move(host);
+    parts_.host_has_written = std::move(written);
   }
   // Throws Error(invalid_config) for a run without tools.
   void call_tools_by(ToolHost::Function host);
