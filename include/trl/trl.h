@@ -14,8 +14,8 @@
  *    their size and may hold NUL. Numbers in text never depend on the locale.
  * 5. Callbacks run only on a thread that is inside a call of this library, during that call. Inside one,
  *    only the accessors of the objects it was given, the functions that take no handle, every destroy
- *    function, trl_runtime_cancel and trl_trainer_cancel, _pause and _resume may be called; anything else
- *    returns TRL_E_BUSY.
+ *    function, trl_runtime_cancel and trl_trainer_cancel, _pause and _resume may be called, and in the one
+ *    of trl_trainer_set_rollout the generators of its trainer; anything else returns TRL_E_BUSY.
  *    All callbacks, including destroy functions and those of an Arrow stream, follow one rule for C++
  *    exceptions: the call ends with TRL_E_CALLBACK and the exception's what(), as soon as it can stop. A step
  *    that was under way is undone; what was done before it stays done. Only if the call returns nothing
@@ -1675,6 +1675,15 @@ TRL_API trl_status trl_trainer_add_reward(trl_trainer* trainer, const char* name
  * once for each generation, with all its rows (equal prompts follow one another), and sets a completion for
  * each (trl_rollout_set_completion). `replay_rollouts` goes before it.
  *
+ * The function may write them with generators that trl_generator_from_trainer has made of this trainer
+ * before: until it returns or, after TRL_LATER, until trl_rollout_finish, one thread at a time may call
+ * trl_generator_add, _step, _extend, _cancel, _take, _generate and _release_memory, in the function or
+ * elsewhere; a second one gets TRL_E_BUSY. Nothing is copied: they use the weights as they are, and keys and
+ * values are given back when the generation is written, before the update. Row r of generation g (from 0,
+ * all rows of one: R) gets the tokens that the trainer would write with generate.stream g * R + r,
+ * generate.seed as `seed` and the other options as the trainer's; equal prompts may be one request with
+ * generate.num_return_sequences.
+ *
  * @param trainer [in] changed; before its first step.
  * @param rollout [in]
  * @param user_data [in] given to rollout.
@@ -2054,7 +2063,9 @@ TRL_API trl_status trl_generator_create(trl_model* model, trl_tokenizer* tokeniz
                                         trl_generator** out_generator, trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Creates a generator that shares the weights of a trainer: it sees every step at once.
+ * Creates a generator that shares the weights of a trainer: it sees every step at once. While a call trains,
+ * it returns TRL_E_BUSY, except for a rollout that the host is asked for (trl_trainer_set_rollout). Of a
+ * method that writes completions, it computes as these are written, with `bf16` in bfloat16.
  *
  * @param trainer [in] its weights are kept alive.
  * @param out_generator [out] owned by the caller, freed by trl_generator_destroy.

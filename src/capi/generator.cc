@@ -67,7 +67,7 @@ trl_status trl_generator_generate(trl_generator* generator, const char* const* p
                                   size_t count, const trl_config* options, trl_token_fn on_token,
                                   void* user_data, trl_completions** out_completions,
                                   trl_error** error) noexcept {
-  return guard(error, out_completions, [&] {
+  return guard<From::rollouts>(error, out_completions, [&] {
     const auto shared = get(generator, "generator");
     const auto views = prompt_views(prompts, lengths, count);
     auto all = shared->generate(views, options_of(options), on_token, user_data);
@@ -79,7 +79,7 @@ trl_status trl_generator_generate(trl_generator* generator, const char* const* p
 trl_status trl_generator_add(trl_generator* generator, const char* text, size_t size, const int32_t* ids,
                              size_t count, const trl_config* options, size_t* out_first,
                              trl_error** error) noexcept {
-  return guard(error, [&] {
+  return guard<From::rollouts>(error, [&] {
     const auto shared = get(generator, "generator");
     need(out_first, "out_first");
     *out_first = static_cast<size_t>(shared->add(prompt_of(text, size, ids, count), options_of(options)));
@@ -88,7 +88,7 @@ trl_status trl_generator_add(trl_generator* generator, const char* text, size_t 
 
 trl_status trl_generator_step(trl_generator* generator, trl_token_fn on_token, void* user_data,
                               trl_error** error) noexcept {
-  return guard(error, [&] {
+  return guard<From::rollouts>(error, [&] {
     const auto shared = get(generator, "generator");
     return shared->step(on_token, user_data) ? trl::Status::ok : trl::Status::end;
   });
@@ -97,7 +97,7 @@ trl_status trl_generator_step(trl_generator* generator, trl_token_fn on_token, v
 trl_status trl_generator_extend(trl_generator* generator, size_t completion, const char* text, size_t size,
                                 const int32_t* ids, size_t count, const trl_config* options,
                                 trl_error** error) noexcept {
-  return guard(error, [&] {
+  return guard<From::rollouts>(error, [&] {
     const auto shared = get(generator, "generator");
     shared->extend(range_of(completion, 1).first, prompt_of(text, size, ids, count), options_of(options));
   });
@@ -105,7 +105,7 @@ trl_status trl_generator_extend(trl_generator* generator, size_t completion, con
 
 trl_status trl_generator_cancel(trl_generator* generator, size_t first, size_t count,
                                 trl_error** error) noexcept {
-  return guard(error, [&] {
+  return guard<From::rollouts>(error, [&] {
     const auto [begin, number] = range_of(first, count);
     get(generator, "generator")->cancel(begin, number);
   });
@@ -113,7 +113,7 @@ trl_status trl_generator_cancel(trl_generator* generator, size_t first, size_t c
 
 trl_status trl_generator_take(trl_generator* generator, size_t first, size_t count,
                               trl_completions** out_completions, trl_error** error) noexcept {
-  return guard(error, out_completions, [&] {
+  return guard<From::rollouts>(error, out_completions, [&] {
     const auto shared = get(generator, "generator");
     need(out_completions, "out_completions");
     const auto [begin, number] = range_of(first, count);
@@ -122,7 +122,7 @@ trl_status trl_generator_take(trl_generator* generator, size_t first, size_t cou
 }
 
 trl_status trl_generator_release_memory(trl_generator* generator, trl_error** error) noexcept {
-  return guard(error, [&] { get(generator, "generator")->release_memory(); });
+  return guard<From::rollouts>(error, [&] { get(generator, "generator")->release_memory(); });
 }
 
 void trl_generator_destroy(trl_generator* generator) noexcept { destroy(generator); }

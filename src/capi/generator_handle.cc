@@ -67,23 +67,30 @@ const char* Completions::json(const run::Completion& completion, size_t* size) c
 }
 
 run::Requests Generator::open(engine::Model& model) {
-  run::Environment& environment = trainer_ ? *trainer_->runtime() : *model_->runtime();
+  if (trainer_) {
+    run::Environment& environment = *trainer_->runtime();
+    return run::open_requests(environment, model, *tokenizer_,
+                              run::training_generator_spec(environment, trainer_->options()));
+  }
+  run::Environment& environment = *model_->runtime();
   return run::open_requests(environment, model, *tokenizer_,
-                            trainer_ ? run::training_generator_spec(environment, trainer_->options())
-                                     : run::generator_spec(environment, model_->options()));
+                            run::generator_spec(environment, model_->options()));
 }
 
 template <class Body>
 auto Generator::with_requests(Body&& body) {
+  if (!trainer_) check_entry();  // a rollout is written with generators of its trainer
   const auto lock = sole_use(in_use_, "generator");
-  const auto run = [&](engine::Model& model) {
-    if (!requests_) requests_.emplace(open(model));
+  const auto run = [&](engine::Model& model, OpenRollout* rollout) {
+    if (!requests_) requests_ = std::make_shared<run::Requests>(open(model));
+    if (rollout != nullptr) rollout->uses(requests_);
     return body(model, *requests_);
   };
-  if (trainer_) return trainer_->exclusively([&] { return run(trainer_->model()); });
+  if (trainer_)
+    return trainer_->generating([&](OpenRollout* rollout) { return run(trainer_->model(), rollout); });
   const RuntimeScope scope(*model_->runtime());
   const auto one = base::polled_lock(model_->in_use());  // another generator of the same model waits
-  return run(model_->get());
+  return run(model_->get(), nullptr);
 }
 
 std::vector<run::Completion> Generator::generate(std::span<const std::string_view> prompts,

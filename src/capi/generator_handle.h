@@ -58,14 +58,15 @@ class Generator {
   void release_memory();
 
  private:
-  // Runs body with the requests, while no other call uses the model.
+  // Runs body with the requests, while no other call uses the model; a call that trains may wait meanwhile
+  // for a rollout (open_rollout.h).
   template <class Body>
   auto with_requests(Body&& body);
   run::Requests open(engine::Model& model);
   const std::shared_ptr<Model> model_;
   const std::shared_ptr<Trainer> trainer_;
   const std::shared_ptr<run::Tokenizer> tokenizer_;
-  std::optional<run::Requests> requests_;  // from the first call on: they hold what calls share
+  std::shared_ptr<run::Requests> requests_;  // from the first call on: they hold what calls share
   std::mutex in_use_;
 };
 

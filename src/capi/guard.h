@@ -31,7 +31,8 @@ namespace trl::capi {
 // Returns the status of the exception in flight; *error, if wanted, receives the message.
 trl_status report_exception(trl_error** error) noexcept;
 
-enum class From : uint8_t { anywhere, outside_callbacks };
+// rollouts: outside callbacks, and in a function of the host that is asked for a rollout.
+enum class From : uint8_t { anywhere, outside_callbacks, rollouts };
 
 // The log of the runtime that an object was created with, or null.
 template <class T>
@@ -91,7 +92,7 @@ trl_status guard_outs(trl_error** error, Body&& body, Outs*... outs) noexcept {
   if (error != nullptr) *error = nullptr;
   ((outs != nullptr ? void(*outs = Outs{}) : void()), ...);
   try {
-    if constexpr (kFrom == From::outside_callbacks) check_entry();
+    if constexpr (kFrom != From::anywhere) check_entry(/*in_rollout=*/kFrom == From::rollouts);
     return run(std::forward<Body>(body));
   } catch (...) {
     const trl_status status = report_exception(error);

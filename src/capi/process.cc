@@ -18,6 +18,7 @@ namespace {
 struct ThreadState {
   CallScope* call = nullptr;  // the innermost
   int callbacks = 0;
+  int rollout = 0;  // the number of callbacks within the function that RolloutScope marks, itself included
   RuntimeLog* log = nullptr;
   std::exception_ptr failure;
 };
@@ -200,17 +201,24 @@ Process& process() {
   return *only;
 }
 
-void check_entry() {
+RolloutScope::RolloutScope() noexcept
+    : before_(std::exchange(thread_state().rollout, thread_state().callbacks + 1)) {}
+RolloutScope::~RolloutScope() { thread_state().rollout = before_; }
+
+void check_entry(bool in_rollout) {
   if (process().forked()) {
     fail(Status::busy,
          "forked: the library was in use before this process was forked; start it with exec instead");
   }
-  if (thread_state().callbacks > 0) {
+  const ThreadState& state = thread_state();
+  if (state.callbacks > 0 && !(in_rollout && state.callbacks == state.rollout)) {
     fail(Status::busy,
          "called inside a callback, where only these may be: trl_metrics_get, _text and _next, "
-         "trl_record_set_text and _json, trl_completions_text, _json, _tokens and _finish_reason, "
-         "trl_runtime_cancel, trl_trainer_cancel, _pause and _resume, every trl_..._destroy, trl_error_*, "
-         "trl_option_*, trl_version, trl_version_string, trl_has_feature and trl_build_info");
+         "trl_record_set_text and _json, trl_rollout_*, trl_completions_text, _json, _tokens and "
+         "_finish_reason, trl_runtime_cancel, trl_trainer_cancel, _pause and _resume, every "
+         "trl_..._destroy, trl_error_*, trl_option_*, trl_version, trl_version_string, trl_has_feature and "
+         "trl_build_info; and, in the function of trl_trainer_set_rollout until its rollout is finished, "
+         "those of a generator of its trainer");
   }
 }
 

@@ -72,8 +72,21 @@ class Process {
 
 Process& process();
 
-// Throws Error(busy) inside a callback, and in a child that was forked after the first call.
-void check_entry();
+// Throws Error(busy) inside a callback, and in a child that was forked after the first call. in_rollout:
+// a function that RolloutScope marks may call.
+void check_entry(bool in_rollout = false);
+
+// Marks the function of the host that this thread calls next: it is asked for a rollout.
+class RolloutScope {
+ public:
+  RolloutScope() noexcept;
+  ~RolloutScope();
+  RolloutScope(const RolloutScope&) = delete;
+  RolloutScope& operator=(const RolloutScope&) = delete;
+
+ private:
+  const int before_;
+};
 
 // Marks this thread as inside a call: its arithmetic is plain, and pthread_cancel waits for the call's end.
 class CallScope {

@@ -212,9 +212,16 @@ void Trainer::add_reward(const std::string& name, std::unique_ptr<HostFunction> 
 void Trainer::set_rollout(std::shared_ptr<HostFunction> function) {
   exclusively([&] {
     const auto seconds = run_->online().reward_timeout;
-    run_->rollouts().write_by([function, seconds](const std::shared_ptr<run::HostRollout>& rows) {
-      function->call("rollout", rows, seconds);
-    });
+    const auto write = [this, function, seconds](const std::shared_ptr<run::HostRollout>& rows) {
+      OpenRollout::Scope open(open_rollout_, rows, interrupt_);
+      {
+        const RolloutScope asked;
+        function->begin("rollout", rows);
+      }
+      function->finish("rollout", *rows, seconds);
+      open.close();
+    };
+    run_->rollouts().write_by(write, [this] { open_rollout_.release_memory(); });
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include "capi/dataset_handle.h"
 #include "capi/metrics_handle.h"
+#include "capi/open_rollout.h"
 #include "capi/rollout_handle.h"
 #include "capi/runtime.h"
 #include "engine/engine.h"
@@ -51,10 +52,23 @@ class Trainer {
     }
   }
 
+  // Runs body(rollout) for a generator: beside the call that has asked for the rollout that is open, or
+  // exclusively, with null.
+  template <class Body>
+  auto generating(Body&& body) {
+    if (const auto right = open_rollout_.enter()) {
+      const RuntimeScope scope(*runtime_);
+      const base::InterruptScope interrupted_by(base::thread_interrupt() != nullptr ? &interrupt_ : nullptr);
+      const run::MemoryCapScope capped(run_->cap());
+      return body(&open_rollout_);
+    }
+    check_entry();
+    return exclusively([&] { return body(nullptr); });
+  }
+
   Interrupt& interrupt() noexcept { return interrupt_; }
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
   const trl_metrics& metrics() const { return metrics_; }
-  const config::Config& options() const { return run_->options(); }
   engine::Model& model() { return *model_; }
   const std::shared_ptr<run::Tokenizer>& tokenizer() const { return run_->tokenizer(); }
 
@@ -82,6 +96,7 @@ class Trainer {
   trl_metrics metrics_;
   std::string described_;
   std::mutex in_use_;
+  OpenRollout open_rollout_;
 };
 
 }  // namespace trl::capi

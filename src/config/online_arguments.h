@@ -78,6 +78,7 @@ struct OnlineArguments : ReferenceArguments {
   double entropy_coef = 0;
   bool use_adaptive_entropy = false;
   double entropy_coef_min = 0, entropy_coef_max = 1, entropy_coef_delta = 0.005, entropy_target = 0.2;
+  bool cast_lm_head_to_fp32 = false;
   double sapo_temperature_neg = 1.05, sapo_temperature_pos = 1;
   double vespo_k_pos = 2, vespo_lambda_pos = 3, vespo_k_neg = 3, vespo_lambda_neg = 2;
   // Corrects for the difference between the log-probabilities of generation and of training: use_vllm and

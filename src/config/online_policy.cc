@@ -61,6 +61,7 @@ void read_online_policy(const Config& config, OnlineArguments& out) {
   out.importance_sampling_level = word_of<RatioLevel>(config, "importance_sampling_level");
   out.mask_truncated_completions = config.get_bool("mask_truncated_completions");
   out.use_bias_correction_kl = config.get_bool("use_bias_correction_kl");
+  out.cast_lm_head_to_fp32 = config.get_bool("cast_lm_head_to_fp32");
   out.off_policy_mask_threshold = config.get_optional_double("off_policy_mask_threshold");
   out.sapo_temperature_neg = config.get_double("sapo_temperature_neg");
   out.sapo_temperature_pos = config.get_double("sapo_temperature_pos");

@@ -148,6 +148,11 @@ const Wiring* Model::wiring_of(const Adapter* adapter) const {
   return adapter != nullptr && adapter != adapters_.merged() ? &adapter->wiring() : nullptr;
 }
 
+std::shared_ptr<void> Model::compute_head_in_float32() {
+  ++float32_heads_;
+  return {this, [](Model* model) { --model->float32_heads_; }};
+}
+
 UsedHead Model::head_with(const Adapter* adapter) const {
   const Wiring* const wiring = wiring_of(adapter);
   if (wiring == nullptr) return {own_head()};

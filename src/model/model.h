@@ -126,6 +126,10 @@ class Model {
   uint64_t weights_version() const;
   // Makes a trainer train only this adapter from here on; a forward that names none uses it.
   void train_only(Adapter& adapter);
+  // Until the result is destroyed, its head computes logits in float32 whatever the layers compute in, and
+  // copies of the head in other types are not used. The head's values stay in their type.
+  std::shared_ptr<void> compute_head_in_float32();
+  bool head_in_float32() const { return float32_heads_ > 0; }
   // Until the result is destroyed, bfloat16 products with the projections of the layers, except the experts',
   // are in 8-bit integers, for which it holds two bytes for each of their elements. The weights themselves
   // stay. Throws Error(unsupported) if the machine has no such products, or a weight is held in blocks or on
@@ -147,14 +151,15 @@ class Model {
   UsedHead head_with(const Adapter* adapter) const;
   at::ScalarType dtype() const { return dtype_; }  // the weights' type
   at::Device device() const { return device_; }    // the device of the weights and the computation
-  // The type to compute in when `wanted` is asked for (see ForwardOptions); the head's too.
+  // The type to compute in when `wanted` is asked for (see ForwardOptions); the head's too, unless it
+  // computes in float32.
   at::ScalarType compute(at::ScalarType wanted) const { return compute(dtype(), wanted); }
   // The options with which a head computes logits from hidden states, in the type for `wanted`.
   kernels::HeadOptions head_options(at::ScalarType wanted, const UsedHead& head = {}) const {
     kernels::HeadOptions options;
-    options.compute = compute(wanted);
+    options.compute = head_in_float32() ? at::kFloat : compute(wanted);
     options.own_rows = head.rows;
-    options.narrow = head.narrow;
+    options.narrow = head_in_float32() ? nullptr : head.narrow;
     if (config().labels > 0) return options;
     options.scale = config().logits_scale;
     options.softcap = config().logits_softcap;
@@ -244,6 +249,7 @@ class Model {
   Parameter* positions_ = nullptr;  // null: no learned positions
   Norm norm_;
   Parameter* head_ = nullptr;
+  int float32_heads_ = 0;  // results of compute_head_in_float32() that exist
   Adapters adapters_;
 };
 

@@ -4,6 +4,7 @@
 #include "base/memory/system_memory.h"
 #include "base/text/number.h"
 #include "engine/error_capture.h"
+#include "run/complete/open_generator.h"
 #include "run/convert_model.h"
 #include "run/open_model.h"
 #include "run/rows/batch_source.h"

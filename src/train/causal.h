@@ -36,10 +36,12 @@ class Causal {
 
   model::Model& model() const { return model_; }
   at::ScalarType compute() const { return compute_; }
-  // Returns the options of the model's head, for a loss from which backward starts; `of`: another model's.
+  // Returns the options of the model's head, for a loss from which backward starts; `of`: another model's,
+  // which computes in float32 if that of the model does.
   kernels::HeadOptions options(const model::UsedHead& head) const { return options(head, model_); }
   kernels::HeadOptions options(const model::UsedHead& head, const model::Model& of) const {
     kernels::HeadOptions options = of.head_options(compute_, head);
+    if (model_.head_in_float32()) options.compute = at::kFloat;
     options.starts_backward = true;
     options.as_generated = as_generated_;
     options.temperature = temperature_;

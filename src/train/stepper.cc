@@ -106,6 +106,8 @@ Stepper::Stepper(const Setup& setup)
     : setup_(setup),
       parameters_(setup.model->all_parameters()),
       int8_(int8_products(arguments(), *setup.model)),
+      float32_head_(arguments().online.cast_lm_head_to_fp32 ? setup.model->compute_head_in_float32()
+                                                            : nullptr),
       method_(make_method({arguments(), *setup.model, setup.attention, setup.source, setup.log, setup.train,
                            setup.eval,
                            /*only_evaluates=*/false, setup.tokens})),

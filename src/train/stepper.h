@@ -107,6 +107,7 @@ class Stepper {
   const Setup& setup_;
   std::vector<tensor::Parameter*> parameters_;  // of all models that are trained
   const std::shared_ptr<void> int8_;            // frozen_compute: int8
+  const std::shared_ptr<void> float32_head_;    // cast_lm_head_to_fp32
   const std::unique_ptr<Method> method_;
   Gradients gradients_;
   const std::unique_ptr<optim::Optimizer> optimizer_;

@@ -48,6 +48,8 @@ TEST(OnlineArguments, HaveTrlsDefaults) {
   EXPECT_FALSE(grpo.compares);
   EXPECT_EQ(grpo.epsilon_high, 0.2);
   EXPECT_FALSE(grpo.delta);
+  EXPECT_FALSE(grpo.cast_lm_head_to_fp32);
+  EXPECT_TRUE(online("grpo", {{"cast_lm_head_to_fp32", "true"}}).cast_lm_head_to_fp32);
   EXPECT_EQ(grpo.scale_rewards, ScaleRewards::group);
   EXPECT_EQ(grpo.importance_sampling_level, RatioLevel::token);
   EXPECT_EQ(grpo.correction_mode, CorrectionMode::sequence_mask);

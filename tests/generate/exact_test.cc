@@ -214,6 +214,59 @@ TEST(Exactness, HoldsWithProductsInInt8) {
   EXPECT_EQ(gap(*model, batch, options, 1), 0);
 }
 
+// With a head of its own, and with one that is the embedding and caps logits.
+TEST(Exactness, HoldsWithTheHeadInFloat32) {
+  for (const char* const name : {"qwen3", "qwen2", "gemma2"}) {
+    for (const Precision& precision : kPrecisions) {
+      SCOPED_TRACE(testing::Message() << name << ", " << precision.name);
+      const Opened model(name, precision.dtype);
+      const auto requests = requests_of(*model, 6, 0.7);
+      const Batch before(written(*model, precision.compute, requests));
+      const std::shared_ptr<void> wide = model->compute_head_in_float32();
+      const Batch batch(written(*model, precision.compute, requests));
+      model::ForwardOptions options{.compute = precision.compute};
+      options.as_generated = true;
+      EXPECT_EQ(gap(*model, batch, options, 0.7), 0);
+      if (std::string_view(precision.dtype) == "float32") {
+        EXPECT_EQ(batch.whole == before.whole, precision.compute == at::kFloat);
+      }
+    }
+  }
+}
+
+TEST(TheHeadInFloat32, GivesTheLogitsOfItsValues) {
+  for (const Precision& precision : kPrecisions) {
+    SCOPED_TRACE(precision.name);
+    const Opened model("qwen2", precision.dtype);
+    const at::NoGradGuard no_graph;
+    const Batch batch(written(*model, precision.compute, requests_of(*model, 3, 1)));
+    const model::Output output = model->forward(batch.input, {.compute = precision.compute});
+    const at::Tensor want = output.hidden.to(at::kDouble).matmul(model->head().read()->to(at::kDouble).t());
+    const auto error = [&] {
+      return (model->logits(output, precision.compute).to(at::kDouble) - want).abs().max().item<double>() /
+             want.abs().max().item<double>();
+    };
+    const double usual = error();
+    std::shared_ptr<void> wide = model->compute_head_in_float32();
+    EXPECT_LT(error(), 2e-6);
+    wide.reset();
+    EXPECT_EQ(error(), usual);
+  }
+}
+
+// A copy of the head for generation may have been made before.
+TEST(TheHeadInFloat32, TakesThePlaceOfItsCopy) {
+  const Opened model("qwen2");
+  const std::shared_ptr<void> wide = model->compute_head_in_float32();
+  model::UsedHead head{&model->head()};
+  model::NarrowWeights narrow = model->narrow_weights(*model::narrow_type("bfloat16"), true);
+  narrow.refresh();
+  head.narrow = narrow.of(head.weight);
+  EXPECT_NE(head.narrow, nullptr);
+  EXPECT_EQ(model->head_options(at::kBFloat16, head).narrow, nullptr);
+  EXPECT_EQ(model->head_options(at::kBFloat16, head).compute, at::kFloat);
+}
+
 TEST(MixturesOfExperts, WriteTheSameBesideAnyOthers) {
   for (const char* const name : {"qwen3_moe", "qwen2_moe", "mixtral"}) {
     for (const config::WeightForm form : {config::WeightForm::numbers, config::WeightForm::nf4}) {

@@ -1,3 +1,4 @@
+#include "kernels/gemm/gemm.h"
 #include "kernels/nll_loss.h"
 #include "kernels/path.h"
 #include "kernels/reference.h"
@@ -323,6 +324,45 @@ TEST(HeadLogits, FewAndManyRows) {
           << rows;
     }
   }
+}
+
+// Values in bfloat16 are read as they are: no hidden state and no logit is rounded to their type.
+TEST(HeadLogits, AreInFloat32FromAHeadInBfloat16) {
+  Parameter head = parameter(random({203, 50}, 1, at::kBFloat16)), own = parameter(random({2, 50}, 4));
+  const OwnRows rows{&own, {90, 7}};
+  const at::Tensor hidden = random({40, 50}, 2);
+  for (const bool patched : {false, true}) {
+    HeadOptions options{.compute = at::kFloat};
+    at::Tensor values = head.read()->to(at::kDouble);
+    if (patched) {
+      options.own_rows = &rows;
+      values = values.index_copy(0, at::tensor({90, 7}, at::kLong), own.read()->to(at::kDouble));
+    }
+    const at::Tensor want = hidden.to(at::kDouble).matmul(values.t());
+    for (const int64_t count : {1, 16, 40})
+      EXPECT_LT(error_of(head_logits(hidden.narrow(0, 0, count), head, options), want.narrow(0, 0, count)),
+                2e-6)
+          << count;
+    const IndependentRows independent;
+    const at::Tensor all = head_logits(hidden, head, options);
+    EXPECT_LT(error_of(all, want), 2e-6);
+    for (const int64_t row : {0, 21, 39})
+      EXPECT_TRUE(same_bits(head_logits(hidden.narrow(0, row, 1), head, options), all.narrow(0, row, 1)));
+  }
+}
+
+// The gradient of the head has the type of its values.
+TEST(HeadLoss, IsInFloat32FromAHeadInBfloat16) {
+  const at::Tensor hidden = leaf(random({40, 24}, 1).to(at::kBFloat16));
+  Parameter head = parameter(random({97, 24}, 2, at::kBFloat16), at::kBFloat16);
+  head.gradient().zero_();
+  const at::Tensor targets = at::arange(40, at::kInt).mul(7).remainder(97);
+  const Reference want = reference(hidden.detach(), *head.read(), targets, 0.25);
+  test::NllSums sums;
+  const at::Tensor loss = test::nll_loss(hidden, head, targets, 0.25, {at::kFloat, 16}, &sums);
+  EXPECT_LT(error_of(at::tensor(sums.log_probs), want.log_probs, 1.0), 2e-6);
+  EXPECT_LT(error_of(torch::autograd::grad({loss}, {hidden})[0], want.d_hidden), 1e-2);
+  EXPECT_LT(error_of(head.gradient(), want.d_head), 1e-2);
 }
 
 TEST(HeadLogits, AreScaledAndCapped) {

@@ -33,6 +33,7 @@ struct Case {
   int64_t on_the_way = 0;
   // How many rows an expert gets is in the numbers; they are rounded up by at most an eighth.
   double of_routing = 0;
+  bool float32_head = false;  // cast_lm_head_to_fp32, which only GRPO's options have
 };
 
 test::SftRun opened(const Case& of) {
@@ -49,6 +50,7 @@ test::SftRun opened(const Case& of) {
 }
 
 Trainer& begun(test::SftRun& run, const Case& of) {
+  run.setup.arguments.online.cast_lm_head_to_fp32 = of.float32_head;
   if (of.lora == nullptr) return run.start();
   const config::LoraConfig config =
       config::read_lora_config(base::parse_json(of.lora, "test"), "test", Status::format);
@@ -255,6 +257,19 @@ int64_t resident_bytes() {
   int64_t all = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> all >> resident;
   return resident * 4096;
+}
+
+TEST(Rehearsal, TakesWhatAHeadInFloat32Takes) {
+  TRL_NEED_TINY_RUN();
+  for (const Settings& settings : {Settings{{"bf16", "true"}}, Settings{{"dtype", "bfloat16"}},
+                                   Settings{{"dtype", "bfloat16"}, {"gradient_accumulation_steps", "3"}}}) {
+    Case of{settings};
+    const Peaks usual = rehearsed(of);
+    of.float32_head = true;
+    expect_as_rehearsed(of);
+    constexpr auto kWork = static_cast<size_t>(MemoryKind::workspace);
+    EXPECT_GT(rehearsed(of)[kWork], usual[kWork]);
+  }
 }
 
 // The layouts of frozen_compute: int8 are counted, and have no pages.

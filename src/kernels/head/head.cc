@@ -79,18 +79,22 @@ void multiply_encoded(const at::Tensor& x, const tensor::Encoded& head, at::Tens
                            logits.size(1)});
 }
 
+// own: or null.
 class PatchedHead final : public tensor::Encoded {
  public:
-  PatchedHead(Parameter& head, const OwnRows& own, at::ScalarType type)
+  PatchedHead(Parameter& head, const OwnRows* own, at::ScalarType type)
       : Encoded(head.shape().vec()),
         encoded_(head.encoded()),
-        table_(encoded_ == nullptr ? std::optional(head.read_either(type, &convert)) : std::nullopt),
-        rows_(own.rows->read()) {
-    for (size_t i = 0; i < own.ids.size(); ++i) places_.emplace_back(own.ids[i], static_cast<int64_t>(i));
+        table_(encoded_ == nullptr ? std::optional(read_head(head, type)) : std::nullopt),
+        rows_(own != nullptr ? std::optional(own->rows->read()) : std::nullopt) {
+    if (own == nullptr) return;
+    for (size_t i = 0; i < own->ids.size(); ++i) places_.emplace_back(own->ids[i], static_cast<int64_t>(i));
     std::ranges::sort(places_);
   }
 
-  std::string form() const override { return "a table with rows of an adapter"; }
+  std::string form() const override {
+    return rows_ ? "a table with rows of an adapter" : "a table in another type";
+  }
   int64_t unit() const override { return encoded_ != nullptr ? encoded_->unit() : 1; }
   void decode(const tensor::Part2d& part, at::ScalarType type, void* to,
               int64_t stride) const noexcept override {
@@ -106,15 +110,26 @@ class PatchedHead final : public tensor::Encoded {
       for (int64_t row = part.row; row < part.row + part.rows; ++row) copy(**table_, row, row);
     auto place = std::ranges::lower_bound(places_, std::pair<int64_t, int64_t>(part.row, 0));
     for (; place != places_.end() && place->first < part.row + part.rows; ++place)
-      copy(*rows_, place->second, place->first);
+      copy(**rows_, place->second, place->first);
   }
 
  private:
   const tensor::Encoded* const encoded_;  // instead of table_
   const std::optional<tensor::Reading> table_;
-  const tensor::Reading rows_;
+  const std::optional<tensor::Reading> rows_;
   std::vector<std::pair<int64_t, int64_t>> places_;  // row of the head, row of the adapter's
 };
+
+// The head's values where products with few rows cannot read them as they are stored: it has rows of an
+// adapter, or is in bfloat16 and computes in float32. A float32 copy of all would be made for each product.
+std::unique_ptr<const tensor::Encoded> in_pieces(Parameter& head, const HeadOptions& options) {
+  if (options.narrow != nullptr) return nullptr;
+  const OwnRows* const own = own_rows(options);
+  const bool widens =
+      head.encoded() == nullptr && head.dtype() == at::kBFloat16 && options.compute == at::kFloat;
+  if (own == nullptr && !widens) return nullptr;
+  return std::make_unique<PatchedHead>(head, own, options.compute);
+}
 
 }  // namespace
 
@@ -142,11 +157,10 @@ at::Tensor head_sweep(const at::Tensor& hidden, Parameter& head, const HeadTarge
 at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOptions& options) {
   at::Tensor logits = tensor::empty({hidden.size(0), head.size(0)}, at::kFloat, MemoryKind::workspace);
   const at::Tensor operand = converted(hidden, options.compute, MemoryKind::workspace);
-  const bool patches = options.narrow == nullptr && own_rows(options) != nullptr;
-  const auto patched = patches ? with_own_rows(head, *options.own_rows, options.compute) : nullptr;
+  const auto pieces = in_pieces(head, options);
   if (options.narrow != nullptr)
     multiply_copy(operand, options, logits);
-  else if (const tensor::Encoded* const encoded = patched ? patched.get() : head.encoded())
+  else if (const tensor::Encoded* const encoded = pieces ? pieces.get() : head.encoded())
     multiply_encoded(operand, *encoded, logits);
   else if ((hidden.size(0) <= kSkinnyRows || IndependentRows::active()) && head.dtype() == options.compute)
     skinny_products(operand, SkinnyProduct{*read(head, options.compute), {}, logits});
@@ -193,7 +207,7 @@ at::Tensor head_logits(const at::Tensor& hidden, Parameter& head, const HeadOpti
 
 std::unique_ptr<const tensor::Encoded> with_own_rows(Parameter& head, const OwnRows& own,
                                                      at::ScalarType type) {
-  return std::make_unique<PatchedHead>(head, own, type);
+  return std::make_unique<PatchedHead>(head, &own, type);
 }
 
 }  // namespace trl::kernels

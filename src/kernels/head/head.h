@@ -77,6 +77,12 @@ inline const OwnRows* own_rows(const HeadOptions& options) {
   return options.own_rows != nullptr && options.own_rows->rows != nullptr ? options.own_rows : nullptr;
 }
 
+// The head's values for a kernel that converts them piece by piece: in this type if copies are kept, but a
+// float32 copy of bfloat16 values is not made.
+inline tensor::Reading read_head(Parameter& head, at::ScalarType type) {
+  return type == at::kFloat ? head.read() : head.read_either(type, &convert);
+}
+
 // The head's values with these rows, of tokens that are trained separately, replacing its own. Refers to
 // both, which must not be written during its lifetime. type: the type that it will be decoded to.
 std::unique_ptr<const tensor::Encoded> with_own_rows(Parameter& head, const OwnRows& own,

@@ -41,8 +41,7 @@ TiledHead::TiledHead(const at::Tensor& hidden, Parameter& head, const HeadOption
     : hidden_(hidden),
       patched_(own_rows(options) ? with_own_rows(head, *options.own_rows, options.compute) : nullptr),
       encoded_(patched_ ? patched_.get() : head.encoded()),
-      reading_(encoded_ == nullptr ? std::optional(head.read_either(options.compute, &convert))
-                                   : std::nullopt),
+      reading_(encoded_ == nullptr ? std::optional(read_head(head, options.compute)) : std::nullopt),
       head_(reading_ ? **reading_ : at::Tensor()),
       vocab_(head.size(0)),
       options_(options),

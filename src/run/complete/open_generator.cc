@@ -65,7 +65,7 @@ engine::GeneratorSpec generator_spec(Environment& environment, const config::Con
 
 engine::GeneratorSpec training_generator_spec(Environment& environment, const config::Config& options) {
   engine::GeneratorSpec spec = generator_spec(environment, options);
-  spec.bf16 = config::computes_in_bf16(options);
+  spec.bf16 = options.method().generates && config::computes_in_bf16(options);
   return spec;
 }
 
@@ -76,7 +76,7 @@ engine::GeneratorSpec cache_spec(const config::Config& options) {
   spec.prefix_cache = options.get_bool("prefix_cache");
   spec.int8_cache = options.get("kv_cache_dtype") == "int8";
   spec.weights = options.get_text("generation_dtype").value_or("");
-  spec.copies_head = options.get_bool("generation_dtype_head");
+  spec.copies_head = options.get_bool("generation_dtype_head") && !options.get_bool("cast_lm_head_to_fp32");
   return spec;
 }
 

@@ -11,8 +11,8 @@ namespace trl::run {
 // cgroup and the machine. vllm_gpu_memory_utilization, if it is set: a share of that memory.
 engine::GeneratorSpec generator_spec(Environment& environment, const config::Config& options);
 
-// The same for generation with the options of a trainer, which computes as training does: they share one
-// cache.
+// The same with the options of a trainer. If it writes completions, it computes as training does: its
+// generators share one cache.
 engine::GeneratorSpec training_generator_spec(Environment& environment, const config::Config& options);
 
 // The same without kv_cache_memory, for the sizes of keys and values.

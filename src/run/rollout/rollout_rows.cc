@@ -68,6 +68,7 @@ int32_t RolloutRows::complete(std::vector<engine::Completion>* completions,
     if (parts_.host && !parts_.replay) {
       *completions = written_.write({mode_, step_, &rows_, &columns_}, {parts_.host, parts_.vocabulary},
                                     parts_.tools.get(), columns_);
+      if (parts_.host_has_written) parts_.host_has_written();
       check_lengths(*completions);
       find_stops(*completions);
       return Status::ok;

@@ -41,6 +41,7 @@ struct RolloutParts {
   int64_t positions = 0;  // that the model has learned; 0: rows may have any length
   // Has the host write the completions; empty: it does not. Throws Error(callback).
   HostWriter::Function host = {};
+  std::function<void()> host_has_written = {};  // called after each generation that it has written
 };
 
 class RolloutRows final : public engine::RolloutSource {

@@ -42,11 +42,12 @@ Rollouts::Rollouts(Environment& environment, const config::RunOptions& options, 
   if (prepared.eval_prompts) eval_.emplace("eval", prepared.eval_prompts, parts_);
 }
 
-void Rollouts::write_by(HostWriter::Function host) {
+void Rollouts::write_by(HostWriter::Function host, std::function<void()> written) {
   if (options_.arguments.online.resample_zero_std)
     fail_key("resample_zero_std",
              "resample_zero_std: true is refused, because a function of the host writes the completions");
   parts_.host = std::move(host);
+  parts_.host_has_written = std::move(written);
 }
 
 void Rollouts::call_tools_by(ToolHost::Function host) {

@@ -47,17 +47,21 @@ auto trained(const std::string& folder, const Settings& more, const host::Functi
 TEST(ExactRollout, OldLogProbabilitiesAreThoseOfGeneration) {
   NEED_MODEL();
   const host::Scratch scratch;
-  for (const auto& [method, more] : std::map<std::string, Settings>{
-           {"grpo", {{"num_iterations", "2"}, {"temperature", "0.7"}}}, {"rloo", {}}}) {
-    const Settings own = host::with({{"method", method}}, more);
-    const std::string file = scratch / (method + ".jsonl");
+  const Settings twice = {{"method", "grpo"}, {"num_iterations", "2"}, {"temperature", "0.7"}};
+  const Settings wide_head = host::with(twice, {{"bf16", "true"}, {"cast_lm_head_to_fp32", "true"}});
+  for (const auto& [name, own] :
+       std::map<std::string, Settings>{{"grpo", twice},
+                                       {"autocast", wide_head},
+                                       {"bfloat16", host::with(wide_head, {{"dtype", "bfloat16"}})},
+                                       {"rloo", {{"method", "rloo"}}}}) {
+    const std::string file = scratch / (name + ".jsonl");
     Json steps, replayed;
     const auto weights =
-        trained(scratch / method, host::with(own, {{"record_rollouts", file}}), reward_all, steps);
-    EXPECT_EQ(weights, trained(scratch / (method + "-again"), host::with(own, {{"replay_rollouts", file}}),
+        trained(scratch / name, host::with(own, {{"record_rollouts", file}}), reward_all, steps);
+    EXPECT_EQ(weights, trained(scratch / (name + "-again"), host::with(own, {{"replay_rollouts", file}}),
                                reward_all, replayed));
-    EXPECT_EQ(steps[0]["profile/old"], 0.0) << method;
-    EXPECT_GT(replayed[0]["profile/old"], 0.0) << method;
+    EXPECT_EQ(steps[0]["profile/old"], 0.0) << name;
+    EXPECT_GT(replayed[0]["profile/old"], 0.0) << name;
   }
 }
 

@@ -64,5 +64,13 @@ TEST(TrainingGeneratorSpec, ComputesAsTrainingDoes) {
   EXPECT_FALSE(generator_spec(process, config::config_of("grpo", {})).bf16);
 }
 
+TEST(CopiesOfWeights, LeaveOutAHeadInFloat32) {
+  const auto copies_head = [](const config::Settings& settings) {
+    return cache_spec(config::config_of("grpo", settings)).copies_head;
+  };
+  EXPECT_TRUE(copies_head({{"generation_dtype", "bfloat16"}}));
+  EXPECT_FALSE(copies_head({{"generation_dtype", "bfloat16"}, {"cast_lm_head_to_fp32", "true"}}));
+}
+
 }  // namespace
 }  // namespace trl::run

@@ -1,0 +1,54 @@
+#include "capi/open_rollout.h"
+
+#include <utility>
+
+#include "base/threads/polled_lock.h"
+#include "capi/handle.h"
+
+namespace trl::capi {
+
+OpenRollout::Scope::Scope(OpenRollout& open, std::shared_ptr<const run::HostRollout> rows,
+                          Interrupt& of_trainer)
+    : open_(open), of_trainer_(of_trainer) {
+  const std::lock_guard lock(open_.mutex_);
+  open_.rows_ = std::move(rows);
+}
+
+void OpenRollout::Scope::close() {
+  open_.forget();
+  const auto no_user = base::polled_lock(open_.in_use_);
+  closed_ = true;
+}
+
+OpenRollout::Scope::~Scope() {
+  if (closed_) return;
+  open_.forget();
+  std::unique_lock no_user(open_.in_use_, std::try_to_lock);
+  if (no_user) return;
+  of_trainer_.fail();
+  no_user.lock();
+}
+
+bool OpenRollout::is_open() const {
+  const std::lock_guard lock(mutex_);
+  return rows_ != nullptr && !rows_->finished();
+}
+
+void OpenRollout::forget() {
+  const std::lock_guard lock(mutex_);
+  rows_.reset();
+}
+
+std::unique_lock<std::mutex> OpenRollout::enter() {
+  if (!is_open()) return {};
+  auto right = sole_use(in_use_, "trainer");
+  if (!is_open()) return {};  // it was closed in between
+  return right;
+}
+
+void OpenRollout::release_memory() {
+  for (const Used& used : std::exchange(used_, {}))
+    if (const auto requests = used.lock()) requests->release_memory();
+}
+
+}  // namespace trl::capi
