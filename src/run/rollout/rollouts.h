@@ -17,8 +17,8 @@ class Rollouts {
   Rollouts(Environment& environment, const config::RunOptions& options, const Prepared& prepared,
            std::shared_ptr<Tokenizer> tokenizer);
   RewardFunctions& rewards() { return *parts_.rewards; }
-  // written: called when the host has written a generation, all of its turns. Throws Error(invalid_config) for
-  // a run that draws prompts again.
+  // written: called when the host has written a generation, all of its turns. Throws Error(invalid_config)
+  // for a run that draws prompts again.
   void write_by(HostWriter::Function host, std::function<void()> written);
   // Throws Error(invalid_config) for a run without tools.
   void call_tools_by(ToolHost::Function host);
