@@ -39,6 +39,7 @@ struct Life {
   int64_t pauses = 0;   // how often it goes on after its end
   bool paused = false;
   std::optional<int64_t> computed;  // positions; empty: nothing that is still valid
+  int64_t next = 0;                 // the first position that was not computed before the last step
   bool held = false;                // it had blocks before the last step
   bool works = false;               // in the last step
 };
@@ -61,7 +62,7 @@ class History {
   // What happened in some histories.
   struct Counts {
     int64_t steps = 0, rows = 0, finished = 0, cancelled = 0, preempted = 0, copies = 0, found = 0;
-    int64_t failed = 0, extended = 0, taken_back = 0, crossed = 0, stolen = 0;
+    int64_t failed = 0, extended = 0, taken_back = 0, crossed = 0, stolen = 0, deferred = 0, passed = 0;
   };
 
   // limits.blocks is that of the store.
@@ -201,14 +202,17 @@ class History {
     for (auto& [number, life] : lives_) {
       life.held = !scheduler_.blocks(number).empty();
       life.works = false;
-      if (life.held || !life.computed) continue;
-      ++n_.stolen;
-      life.computed.reset();
+      if (!life.held && life.computed) {
+        ++n_.stolen;
+        life.computed.reset();
+      }
+      life.next = life.computed.value_or(0);
     }
     const bool may_wait = scheduler_.idle() || others_hold();
     const Scheduler::Step step = scheduler_.next();
     EXPECT_TRUE(may_wait || !step.empty()) << "nothing moves";
     check_rows(step);
+    check_beginnings(step);
     check_order();
     check_pool();
     return step;
@@ -320,6 +324,7 @@ class History {
       Life& life = lives_.at(number);
       EXPECT_FALSE(life.paused || life.works);
       life.works = true;
+      life.next = work.first;
       EXPECT_GT(work.count, 0);
       rows += work.count;
       const auto ids = scheduler_.ids(number);
@@ -348,10 +353,44 @@ class History {
     }
     EXPECT_EQ(work.ready, ready);
   }
-  // First come, first served; if blocks run out, those of paused sequences go, and then the youngest's.
+  // Whole blocks with which both begin, and of which the first one can share those that the other computes.
+  int64_t alike(const Life& life, const Life& other) const {
+    const int64_t length = std::ssize(life.ids), others = std::ssize(other.ids);
+    if (!limits_.prefix_cache || std::max(length, others) > limits_.common_length) return 0;
+    int64_t blocks = 0;
+    const auto last = [&] { return static_cast<size_t>((blocks + 1) * kCacheRows - 1); };
+    while ((blocks + 1) * kCacheRows <= std::min(length - 1, others) &&
+           life.keys[last()] == other.keys[last()])
+      ++blocks;
+    return blocks;
+  }
+  bool runs(int64_t number, const Life& life) const {
+    return !life.paused && !scheduler_.blocks(number).empty();
+  }
+  // None begins with a block that another one computes.
+  void check_beginnings(const Scheduler::Step& step) {
+    for (const Scheduler::Work& work : step.work) {
+      const Life& life = lives_.at(work.sequence);
+      if (life.held) continue;
+      const int64_t first = work.first / kCacheRows;
+      for (const auto& [number, other] : lives_) {
+        if (number == work.sequence || !runs(number, other) || other.next / kCacheRows > first) continue;
+        EXPECT_LE(alike(life, other), first) << work.sequence << " computes what " << number << " computes";
+      }
+    }
+  }
+  // Whether one that runs computes what the sequence begins with.
+  bool may_be_deferred(const Life& life) const {
+    return std::ranges::any_of(lives_, [&](const auto& one) {
+      const auto& [number, other] = one;
+      return &other != &life && runs(number, other) && other.next / kCacheRows < alike(life, other);
+    });
+  }
+  // First come, first served, besides those that are deferred; if blocks run out, those of paused sequences
+  // go, and then the youngest's.
   void check_order() {
     int64_t first_waiting = INT64_MAX, first_idle = INT64_MAX, oldest_preempted = INT64_MAX;
-    int64_t last_begun = -1, last_running = -1, last_working = -1;
+    int64_t last_begun = -1, last_running = -1, last_working = -1, last_deferred = -1;
     bool paused_hold = false;
     std::optional<int64_t> group;
     for (auto& [number, life] : lives_) {
@@ -364,10 +403,14 @@ class History {
       } else if (holds) {
         last_running = number;
         if (!life.held) last_begun = number;
+        n_.passed += !life.held && last_deferred >= 0;
         const bool pending = !life.computed || *life.computed < std::ssize(life.ids);
         if (pending && !life.works) first_idle = std::min(first_idle, number);
       } else if (!follows) {
-        first_waiting = std::min(first_waiting, number);
+        const bool deferred = !life.held && may_be_deferred(life);
+        if (!deferred) first_waiting = std::min(first_waiting, number);
+        if (deferred) last_deferred = number;
+        n_.deferred += deferred;
         if (life.held) {
           oldest_preempted = std::min(oldest_preempted, number);
           ++n_.preempted;
@@ -378,7 +421,6 @@ class History {
     EXPECT_LT(last_begun, first_waiting) << "an older one waits";
     if (oldest_preempted < INT64_MAX) {
       EXPECT_LT(last_running, oldest_preempted) << "a younger one keeps its blocks";
-      EXPECT_EQ(last_begun, -1);
       EXPECT_FALSE(paused_hold);
     }
     EXPECT_LT(last_working, first_idle) << "an older one gets no row";
