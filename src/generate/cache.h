@@ -47,6 +47,8 @@ class Cache {
   void shrink();
   void release();  // forgets contents first
   void raise_limit(int64_t bytes);
+  // After a slab could not be allocated: only blocks that have memory are used for now.
+  void restrict_to_memory();
 
   const model::NarrowWeights* narrow() const { return narrow_ ? &*narrow_ : nullptr; }
 

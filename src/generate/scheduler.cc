@@ -213,6 +213,17 @@ void Scheduler::undo_copies() {
   copies_.clear();
 }
 
+// Blocks without memory hold nothing; only a copied one has rows before them, which are computed again.
+void Scheduler::drop_missing() {
+  undo_copies();
+  for (auto& [number, sequence] : all_) {
+    std::vector<int32_t>& blocks = sequence.blocks;
+    const auto has_memory = [&](int32_t block) { return pool_->may_have(block); };
+    const auto first = std::ranges::find_if_not(blocks, has_memory) - blocks.begin();
+    for (; std::ssize(blocks) > first; blocks.pop_back()) pool_->drop(blocks.back());
+  }
+}
+
 void Scheduler::release(Sequence& sequence) {
   std::erase_if(copies_, [&](const Copy& copy) { return holds(sequence.blocks, copy.to); });
   // The last block first: the beginning of a prefix is of use without its end.

@@ -63,6 +63,8 @@ class Scheduler final : public BlockHolder {
   // computed nothing by the next call, this one takes blocks from them.
   Step next();
   void done(const Step& step);
+  // Instead of computing a step, after the pool was restricted: sequences drop blocks without memory.
+  void drop_missing();
 
   // The following functions take sequences that are not over.
   void append(int64_t sequence, int32_t id);  // one that is ready; it goes on
@@ -82,6 +84,7 @@ class Scheduler final : public BlockHolder {
   int64_t reach(int64_t sequence, int64_t position) const;
   const BlockPool& pool() const { return *pool_; }
   const Limits& limits() const { return limits_; }
+  int64_t first_waiting() const { return waiting_.empty() ? -1 : *waiting_.begin(); }
   int64_t waiting() const { return std::ssize(waiting_); }
   int64_t running() const { return std::ssize(running_); }
 

@@ -50,9 +50,13 @@ class History;
 struct Store {
   using Cells = std::array<uint64_t, kCacheRows>;
   explicit Store(int64_t blocks)
-      : pool(std::make_shared<generate::BlockPool>(blocks)), memory(static_cast<size_t>(blocks)) {}
+      : pool(std::make_shared<generate::BlockPool>(blocks)),
+        memory(static_cast<size_t>(blocks)),
+        allocated(static_cast<size_t>(blocks)) {}
   std::shared_ptr<generate::BlockPool> pool;
-  std::vector<Cells> memory;  // by block
+  std::vector<Cells> memory;    // by block
+  std::vector<bool> allocated;  // by block
+  bool may_refuse = true;       // memory for more of them
   uint64_t weights = 0;
   std::vector<History*> histories;
 };
@@ -63,6 +67,7 @@ class History {
   struct Counts {
     int64_t steps = 0, rows = 0, finished = 0, cancelled = 0, preempted = 0, copies = 0, found = 0;
     int64_t failed = 0, extended = 0, taken_back = 0, crossed = 0, stolen = 0, deferred = 0, passed = 0;
+    int64_t refused = 0;
   };
 
   // limits.blocks is that of the store.
@@ -86,11 +91,14 @@ class History {
     if (one_in(20)) cancel();
     if (one_in(40)) change_weights();
     if (one_in(4)) extend_one();
+    if (one_in(20)) shrink();
     step();
   }
   // Until all sequences are over. Without anything from outside, each turn computes at least one row of the
   // oldest sequence that runs, for good.
   static void drain(Store& store) {
+    store.may_refuse = false;
+    store.pool->lift();
     const auto goes_on = [](const History* history) { return !history->lives_.empty(); };
     int64_t bound = 10;
     for (const History* history : store.histories) bound += history->rows_left();
@@ -199,6 +207,46 @@ class History {
     compute(step);
   }
   Scheduler::Step next() {
+    Scheduler::Step step = choose();
+    while (!allocate(step)) step = choose();
+    check_rows(step);
+    check_beginnings(step);
+    check_order();
+    check_pool();
+    return step;
+  }
+  // false: memory is missing, and the step was not computed.
+  bool allocate(const Scheduler::Step& step) {
+    for (const Scheduler::Work& work : step.work) {
+      const auto before = static_cast<size_t>(work.first / kCacheRows);
+      for (const int32_t id : scheduler_.blocks(work.sequence).subspan(before)) {
+        const auto place = static_cast<size_t>(id);
+        if (store_.allocated[place]) continue;
+        EXPECT_FALSE(store_.pool->restricted());
+        if (store_.may_refuse && one_in(20)) {
+          refuse(step);
+          return false;
+        }
+        store_.allocated[place] = true;
+      }
+    }
+    return true;
+  }
+  void refuse(const Scheduler::Step& step) {
+    ++n_.refused;
+    store_.pool->restrict_to([this](int32_t id) { return store_.allocated[static_cast<size_t>(id)]; });
+    undo_copies(step);
+    scheduler_.drop_missing();
+    for (const auto& [number, life] : lives_)
+      for (const int32_t id : scheduler_.blocks(number))
+        EXPECT_TRUE(store_.allocated[static_cast<size_t>(id)]);
+  }
+  void shrink() {
+    for (size_t id = 0; id < store_.allocated.size(); ++id)
+      if (!store_.pool->in_use(static_cast<int32_t>(id))) store_.allocated[id] = false;
+    store_.pool->lift();
+  }
+  Scheduler::Step choose() {
     for (auto& [number, life] : lives_) {
       life.held = !scheduler_.blocks(number).empty();
       life.works = false;
@@ -206,15 +254,11 @@ class History {
         ++n_.stolen;
         life.computed.reset();
       }
-      life.next = life.computed.value_or(0);
+      life.next = life.computed.value_or(life.held ? INT64_MAX : 0);
     }
-    const bool may_wait = scheduler_.idle() || others_hold();
-    const Scheduler::Step step = scheduler_.next();
+    const bool may_wait = scheduler_.idle() || store_.pool->restricted() || others_hold();
+    Scheduler::Step step = scheduler_.next();
     EXPECT_TRUE(may_wait || !step.empty()) << "nothing moves";
-    check_rows(step);
-    check_beginnings(step);
-    check_order();
-    check_pool();
     return step;
   }
   bool others_hold() const {
@@ -223,14 +267,17 @@ class History {
       for (const int32_t block : scheduler_.blocks(number)) own[static_cast<size_t>(block)] = true;
     return store_.pool->used() > std::ranges::count(own, true);
   }
-  // Perhaps all copies are made and keys of some layers written. A sequence whose block was copied computes
-  // the rows of that block again.
-  void fail(const Scheduler::Step& step) {
-    ++n_.failed;
+  // A sequence whose block was copied computes the rows of that block again.
+  void undo_copies(const Scheduler::Step& step) {
     for (auto& [number, life] : lives_)
       for (const Scheduler::Copy& copy : step.copies)
         if (std::ranges::count(scheduler_.blocks(number), copy.to) > 0)
           *life.computed -= *life.computed % kCacheRows;
+  }
+  // Perhaps all copies are made and keys of some layers written.
+  void fail(const Scheduler::Step& step) {
+    ++n_.failed;
+    undo_copies(step);
     if (one_in(2)) return;
     copy(step);
     for (const Scheduler::Work& work : step.work)
@@ -444,7 +491,10 @@ class History {
       EXPECT_EQ(pool.users(static_cast<int32_t>(block)), users[block]);
     }
     EXPECT_EQ(pool.used(), used);
-    EXPECT_EQ(pool.left(), limits_.blocks - used);
+    if (pool.restricted())
+      EXPECT_LE(pool.left() + used, pool.most());
+    else
+      EXPECT_EQ(pool.left(), limits_.blocks - used);
     EXPECT_LE(used + pool.known(), limits_.blocks);
   }
   // The sequence sees the keys of its own ids.

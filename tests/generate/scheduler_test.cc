@@ -299,6 +299,30 @@ TEST(Scheduler, APausedSequenceWaitsForNothing) {
   EXPECT_EQ(step(scheduler).work.at(0).count, 6);
 }
 
+// Blocks 0 to 2 have memory: what nobody uses goes first, then the youngest; after some steps all are tried.
+TEST(Scheduler, WithoutMemoryForMoreBlocksItUsesThoseThatThereAre) {
+  const auto pool = std::make_shared<BlockPool>(100);
+  Scheduler scheduler({}, pool);
+  begins_at(scheduler, counted_ids(kCacheRows + 1));  // block 0 has a known content
+  for (int32_t i = 0; i < 2; ++i) scheduler.add(counted_ids(kCacheRows - 1, 100 * (i + 1)), 1, 0);
+  step(scheduler);
+  step(scheduler);
+  EXPECT_EQ(pool->known(), 1);
+  scheduler.next();  // wants two more
+  pool->restrict_to([](int32_t block) { return block < 3; });
+  scheduler.drop_missing();
+  EXPECT_EQ(pool->most(), 3);
+  Scheduler::Step next = step(scheduler);
+  ASSERT_EQ(next.work.size(), 1u);
+  EXPECT_EQ(next.work[0].sequence, 1);
+  EXPECT_EQ(scheduler.blocks(1)[1], 0);
+  EXPECT_EQ(scheduler.first_waiting(), 2);
+  for (int steps = 0; steps < 15; ++steps) next = step(scheduler);
+  EXPECT_EQ(next.work.size(), 1u);
+  EXPECT_FALSE(pool->restricted());
+  EXPECT_EQ(step(scheduler).work.size(), 2u);
+}
+
 Limits random_limits(std::mt19937& random, int64_t blocks) {
   Limits limits;
   limits.blocks = blocks;
@@ -349,7 +373,7 @@ TEST(Scheduler, KeepsItsPromisesInRandomHistories) {
   // Everything happened, often; how often depends on the compiler's order of arguments.
   EXPECT_GT(n.finished, 10 * histories);
   for (const int64_t count : {n.cancelled, n.preempted, n.copies, n.found, n.failed, n.extended, n.taken_back,
-                              n.crossed, n.stolen, n.deferred})
+                              n.crossed, n.stolen, n.deferred, n.refused})
     EXPECT_GT(count, histories / 4);
   EXPECT_GT(n.passed, histories / 100);
 }
