@@ -213,7 +213,8 @@ void Scheduler::undo_copies() {
   copies_.clear();
 }
 
-// Blocks without memory hold nothing; only a copied one has rows before them, which are computed again.
+// Blocks without memory hold nothing; only a copied one has rows before them, which are computed again. A
+// sequence without blocks waits.
 void Scheduler::drop_missing() {
   undo_copies();
   for (auto& [number, sequence] : all_) {
@@ -221,6 +222,7 @@ void Scheduler::drop_missing() {
     const auto has_memory = [&](int32_t block) { return pool_->may_have(block); };
     const auto first = std::ranges::find_if_not(blocks, has_memory) - blocks.begin();
     for (; std::ssize(blocks) > first; blocks.pop_back()) pool_->drop(blocks.back());
+    if (blocks.empty() && running_.contains(number)) wait(number);
   }
 }
 
