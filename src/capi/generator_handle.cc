@@ -73,13 +73,13 @@ run::Requests Generator::open(engine::Model& model) {
 }
 
 template <class Body>
-auto Generator::with_requests(Body&& body) {
+auto Generator::with_requests(Body&& body, bool pausable) {
   const auto lock = sole_use(in_use_, "generator");
   const auto run = [&](engine::Model& model) {
     if (!requests_) requests_.emplace(open(model));
     return body(model, *requests_);
   };
-  if (trainer_) return trainer_->exclusively([&] { return run(trainer_->model()); });
+  if (trainer_) return trainer_->exclusively([&] { return run(trainer_->model()); }, pausable);
   const RuntimeScope scope(*model_->runtime());
   const auto one = base::polled_lock(model_->in_use());  // another generator of the same model waits
   return run(model_->get());
@@ -88,12 +88,14 @@ auto Generator::with_requests(Body&& body) {
 std::vector<run::Completion> Generator::generate(std::span<const std::string_view> prompts,
                                                  const config::Config& given, trl_token_fn on_token,
                                                  void* user_data) {
-  return with_requests([&](engine::Model& model, run::Requests&) {
-    const config::Config options = config::with_generation_kwargs(given);
-    const std::vector<std::vector<int32_t>> ids = run::prompt_ids(*tokenizer_, prompts, options);
-    return run::complete(open(model), ids, run::request_options(options, *tokenizer_),
-                         told(on_token, user_data));
-  });
+  return with_requests(
+      [&](engine::Model& model, run::Requests&) {
+        const config::Config options = config::with_generation_kwargs(given);
+        const std::vector<std::vector<int32_t>> ids = run::prompt_ids(*tokenizer_, prompts, options);
+        return run::complete(open(model), ids, run::request_options(options, *tokenizer_),
+                             told(on_token, user_data));
+      },
+      true);
 }
 
 int64_t Generator::add(const Prompt& prompt, const config::Config& given) {
@@ -108,7 +110,8 @@ int64_t Generator::add(const Prompt& prompt, const config::Config& given) {
 
 bool Generator::step(trl_token_fn on_token, void* user_data) {
   return with_requests(
-      [&](engine::Model&, run::Requests& requests) { return requests.step(told(on_token, user_data)); });
+      [&](engine::Model&, run::Requests& requests) { return requests.step(told(on_token, user_data)); },
+      true);
 }
 
 void Generator::extend(int64_t number, const Prompt& prompt, const config::Config& options) {

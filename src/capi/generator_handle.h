@@ -58,9 +58,10 @@ class Generator {
   void release_memory();
 
  private:
-  // Runs body with the requests, while no other call uses the model.
+  // Runs body with the requests, while no other call uses the model. pausable: a pause of the trainer holds
+  // it.
   template <class Body>
-  auto with_requests(Body&& body);
+  auto with_requests(Body&& body, bool pausable = false);
   run::Requests open(engine::Model& model);
   const std::shared_ptr<Model> model_;
   const std::shared_ptr<Trainer> trainer_;
