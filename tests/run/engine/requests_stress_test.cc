@@ -142,7 +142,7 @@ class RequestCrowd {
       for (int i = 1 + any(200); i > 0; --i) asked.ids.push_back(any(400));
     }
     asked.options = {{"generate.max_new_tokens", std::to_string(life.most)},
-                     {"generate.temperature", any(2) == 0 ? "0" : "0.9"},
+                     {"generate.temperature", asked.count == 1 && any(2) == 0 ? "0" : "0.9"},
                      {"generate.seed", std::to_string(any(1000))},
                      {"generate.stop", Json(life.stops).dump()},
                      {"generate.adapter", std::array{"none", "a", "b"}[static_cast<size_t>(any(3))]},
