@@ -2139,6 +2139,9 @@ TRL_API trl_status trl_generator_add(trl_generator* generator, const char* text,
  * Computes one step: a token of each completion that runs, and a part of the prompts that begin. Weights are
  * used as they are: of a trainer, those of its last step.
  *
+ * If there is no memory for more keys and values, completions share what there is, the youngest waiting; one
+ * that needs more than all of it ends with the reason "abort".
+ *
  * @param generator [in] changed.
  * @param on_token [in] nullable. Its `prompt` is the completion's number. Other than 0 ends that completion.
  * @param user_data [in] given to on_token.
