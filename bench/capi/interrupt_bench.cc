@@ -1,7 +1,9 @@
-// usage: interrupt_bench --model DIR|random:qwen2.5-0.5b [--tokenizer DIR] [--what step|evaluate|save]
+// usage: interrupt_bench --model DIR|random:qwen2.5-0.5b [--tokenizer DIR]
+//   [--what step|evaluate|save|generate]
 // How soon a call ends after trl_trainer_cancel, which another thread calls at moments spread over the call's
 // first SPAN seconds. Prints a JSON line with the percentiles and all single times, in milliseconds. TRL's
-// defaults (bf16, gradient checkpointing), batches of 8 rows of 1024 tokens.
+// defaults (bf16, gradient checkpointing), batches of 8 rows of 1024 tokens. generate: a generator of the
+// trainer completes as many prompts, for longer than the span.
 #include <trl.h>
 
 #include <CLI/CLI.hpp>
@@ -43,8 +45,25 @@ trl_trainer* open(const Settings& s, const std::string& model, const std::string
                                   4 * s.rows, 2 * s.length, true);
 }
 
+trl_status generate(const Settings& s, trl_generator* generator, trl_error** error) {
+  std::vector<std::string> texts;
+  std::vector<const char*> prompts;
+  for (int row = 0; row < s.rows; ++row) {
+    std::string& text = texts.emplace_back(std::to_string(row));  // no two begin alike
+    for (int i = 0; i < s.length; ++i) text += " tide";
+  }
+  for (const std::string& text : texts) prompts.push_back(text.c_str());
+  trl_config* const options =
+      trl::bench::config_of({{"generate.max_new_tokens", 1000000}, {"generate.ignore_eos", true}});
+  const trl_status status = trl_generator_generate(generator, prompts.data(), nullptr, prompts.size(),
+                                                   options, nullptr, nullptr, nullptr, error);
+  trl_config_destroy(options);
+  return status;
+}
+
 // Milliseconds from the request to the end of the call; negative: the call had already ended.
-double ends_after(const Settings& s, trl_trainer* trainer, const std::string& target, double seconds) {
+double ends_after(const Settings& s, trl_trainer* trainer, trl_generator* generator,
+                  const std::string& target, double seconds) {
   double asked = 0;
   std::thread other([&] {
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
@@ -52,9 +71,10 @@ double ends_after(const Settings& s, trl_trainer* trainer, const std::string& ta
     trl_trainer_cancel(trainer);
   });
   trl_error* error = nullptr;
-  const trl_status status = s.what == "step" ? trl_trainer_step(trainer, nullptr, &error)
-                            : s.what == "evaluate"
-                                ? trl_trainer_evaluate(trainer, nullptr, &error)
+  const trl_status status = s.what == "step"       ? trl_trainer_step(trainer, nullptr, &error)
+                            : s.what == "evaluate" ? trl_trainer_evaluate(trainer, nullptr, &error)
+                            : s.what == "generate"
+                                ? generate(s, generator, &error)
                                 : trl_trainer_save(trainer, target.c_str(), nullptr, &error);
   const double ended = now();
   other.join();
@@ -75,13 +95,16 @@ int run(const Settings& s) {
     trl::bench::write_random_model(trl::bench::kQwen2_5_0_5B, s.tokenizer, model);
   }
   trl_trainer* trainer = open(s, model, scratch.file("out"));
+  trl_generator* generator = nullptr;
+  TRL_CHECK(trl_generator_from_trainer(trainer, &generator, &error));
   std::vector<double> all;
   for (int i = 0; i < s.requests; ++i) {
     const double place = 0.6180339887 * (i + 1) + s.offset;
     const double ms =
-        ends_after(s, trainer, scratch.file("saved"), s.span * (place - static_cast<int>(place)));
+        ends_after(s, trainer, generator, scratch.file("saved"), s.span * (place - static_cast<int>(place)));
     if (ms >= 0) all.push_back(ms);
   }
+  trl_generator_destroy(generator);
   trl_trainer_destroy(trainer);
   std::sort(all.begin(), all.end());
   const auto percentile = [&](double share) {
@@ -102,9 +125,10 @@ int main(int argc, char** argv) {
   app.add_option("--model", s.model, "model directory, GGUF file or random:qwen2.5-0.5b (its shape)")
       ->required();
   app.add_option("--tokenizer", s.tokenizer, "of a random model");
-  app.add_option("--what", s.what, "the call")->check(CLI::IsMember({"step", "evaluate", "save"}));
-  app.add_option("--rows", s.rows, "of a batch");
-  app.add_option("--length", s.length, "tokens of a row");
+  app.add_option("--what", s.what, "the call")
+      ->check(CLI::IsMember({"step", "evaluate", "save", "generate"}));
+  app.add_option("--rows", s.rows, "of a batch, or prompts");
+  app.add_option("--length", s.length, "tokens of a row or of a prompt");
   app.add_option("--requests", s.requests, "how many");
   app.add_option("--span", s.span, "seconds within which they come");
   app.add_option("--offset", s.offset,

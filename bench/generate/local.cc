@@ -1,5 +1,6 @@
 #include "generate/local.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "generate/roofline.h"
@@ -8,7 +9,7 @@ namespace trl::bench {
 
 namespace {
 
-constexpr int64_t kGroup = 8;
+constexpr int64_t kGroup = 8, kReleases = 5;
 
 generate::CacheKind kind_of(const GenerateSettings& s, const Form& form) {
   generate::CacheKind kind = form.kind;
@@ -61,6 +62,8 @@ double forward_seconds(const model::Model& model, const Form& form, const std::v
   model.logits(output, form.kind.compute);
   return now() - begin;
 }
+
+double resident() { return static_cast<double>(status_bytes("VmRSS")); }
 
 }  // namespace
 
@@ -117,6 +120,36 @@ void measure_group(const GenerateSettings& s, model::Model& model, const Form& f
     line["forward_seconds"] = median(forward);
     line["one_to_forward"] = median(one.seconds) / median(forward);
   }
+  print(line);
+}
+
+// Sequences hold some of the blocks; the others have been written, too.
+void measure_release(const GenerateSettings& s, model::Model& model, const Form& form, Prompts& prompts) {
+  const generate::CacheKind kind = kind_of(s, form);
+  const int64_t block = model.kv_memory(kind.compute, kind.int8).block_bytes();
+  const auto blocks =
+      std::max(blocks_for(2, s.context + kReleases + 4), static_cast<int64_t>(1e9 * s.pool) / block);
+  Session session(model, kind, blocks, true);
+  for (int i = 0; i < 2; ++i) session.add(prompts.next(s.context), kReleases + 4);
+  session.run_until_all_began();
+  std::vector<double> seconds, before, after, next;
+  for (int64_t round = 0; round < kReleases; ++round) {
+    session.fill_memory();
+    before.push_back(resident());
+    const double begin = now();
+    session.release_memory();
+    seconds.push_back(now() - begin);
+    after.push_back(resident());
+    session.step();
+    next.push_back(resident());
+  }
+  Json line = line_of("release", s, form);
+  line["pool_bytes"] = blocks * block;
+  line["seconds"] = median(seconds);
+  line["most_seconds"] = *std::max_element(seconds.begin(), seconds.end());
+  line["resident_before"] = median(before);
+  line["resident_after"] = median(after);
+  line["resident_after_a_step"] = median(next);
   print(line);
 }
 

@@ -12,6 +12,9 @@ void measure_steps(const GenerateSettings& s, const Machine& machine, model::Mod
                    Prompts& prompts);
 // A group of 8 completions of one prompt beside one completion of such a prompt, and a forward pass of it.
 void measure_group(const GenerateSettings& s, model::Model& model, const Form& form, Prompts& prompts);
+// The release of keys and values that fill their pool, and what is resident before it, after it and after
+// another step.
+void measure_release(const GenerateSettings& s, model::Model& model, const Form& form, Prompts& prompts);
 // Steps of training on 8 rows, with generation_exact and without, by turns.
 void measure_exact(const GenerateSettings& s, const Form& form, Prompts& prompts);
 

@@ -50,6 +50,12 @@ void Session::end_all_but(int64_t count) {
   }
 }
 
+void Session::fill_memory() {
+  const generate::BlockPool& pool = *cache_->pool;
+  for (int32_t id = 0; id < pool.limit(); ++id)
+    if (!pool.in_use(id)) cache_->memory.block(id).fill_(1);
+}
+
 bool Session::on_token(int64_t sequence, const engine::Token& token) noexcept {
   Text& text = texts_.at(sequence);
   if (text.ids.empty()) --waiting_;

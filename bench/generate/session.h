@@ -23,6 +23,8 @@ class Session final : public engine::GenerationSink {
   void run_until_all_began();
   void run();
   void end_all_but(int64_t count);
+  void fill_memory();  // writes every block that no sequence has
+  void release_memory() { generator_.release_memory(); }
   void forget() { texts_.clear(); }  // those that are complete
 
   struct Text {

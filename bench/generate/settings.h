@@ -16,6 +16,7 @@ struct GenerateSettings : PeerSettings {
   std::vector<int64_t> batches = {8, 16};  // of the peer
   bool int8_cache = false;
   double seconds = 0.5;  // for each speed of the machine
+  double pool = 1;       // gigabytes of keys and values that are released
 
   bool wants(const char* part) const {
     return only.empty() || std::find(only.begin(), only.end(), part) != only.end();

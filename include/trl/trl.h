@@ -1871,15 +1871,16 @@ TRL_API trl_status trl_rollout_finish(trl_rollout* rollout, const char* message,
 TRL_API void trl_trainer_cancel(trl_trainer* trainer) TRL_NOEXCEPT;
 
 /**
- * Pauses the training: trl_trainer_step, _train and _evaluate wait at their next safe point (the same as for
- * trl_trainer_cancel) until trl_trainer_resume.
+ * Pauses what a trainer computes: trl_trainer_step, _train and _evaluate, and trl_generator_generate and _step
+ * with a generator of the trainer, wait at their next safe point (the same as for trl_trainer_cancel) until
+ * trl_trainer_resume.
  *
  * The pause holds the call that is running now, or else the next one. A held call keeps all its memory and
  * later continues with results that are the same bit for bit; the time it waited counts as part of the run.
  * Pausing twice has the effect of pausing once. A cancel ends a held call, and the trainer stays paused; the
- * end of the process ends it too. Saving, describing and generating are not held, but they return TRL_E_BUSY
- * while a held call is at work on the trainer. Destroying a paused trainer ends the held call with
- * TRL_E_CANCELLED.
+ * end of the process ends it too. Saving, describing and the other functions of a generator are not held, but
+ * they return TRL_E_BUSY while a held call is at work on the trainer. Destroying a paused trainer ends the
+ * held call with TRL_E_CANCELLED.
  *
  * @param trainer [in] nullable.
  * Contract: signal-safe; never blocks; no callbacks; cannot fail.
@@ -2109,7 +2110,8 @@ typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, c
  * @param out_completions [out] nullable; owned by the caller, freed by trl_completions_destroy.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_FORMAT for invalid UTF-8, TRL_E_INVALID_ARGUMENT for a prompt without tokens,
- * TRL_E_OUT_OF_MEMORY.
+ * TRL_E_OUT_OF_MEMORY, TRL_E_CANCELLED (trl_runtime_cancel; of a trainer also trl_trainer_cancel),
+ * TRL_E_CALLBACK, TRL_E_BUSY.
  * Contract: completions owned by the caller; exclusive; blocks; token, log (a warning
  * if the tokens go beyond max_position_embeddings); after an error out_completions is NULL and the
  * generator usable.
@@ -2151,6 +2153,9 @@ TRL_API trl_status trl_generator_add(trl_generator* generator, const char* text,
 /**
  * Computes one step: a token of each completion that runs, and a part of the prompts that begin. Weights are
  * used as they are: of a trainer, those of its last step.
+ *
+ * If there is no memory for more keys and values, completions share what there is, the youngest waiting; one
+ * that needs more than all of it ends with the reason "abort".
  *
  * @param generator [in] changed.
  * @param on_token [in] nullable. Its `prompt` is the completion's number. Other than 0 ends that completion.

@@ -29,8 +29,8 @@ class Interrupt : public base::Interrupt {
   void answered() noexcept { take_back(kCancel); }  // each request ends one call
   void fail() noexcept final { ask(kFail); }
   void works_for(const void* runtime) noexcept { runtime_ = runtime; }
-  // Begins a call on an interrupt that several calls use. A pause holds only training calls, so that the host
-  // can still use the trainer in other ways.
+  // Begins a call on an interrupt that several calls use. A pause holds only calls that train, evaluate or
+  // generate, so that the host can still use the trainer in other ways.
   void begin(bool pausable) noexcept {
     take_back(kFail | kStop);
     holds_.store(pausable);

@@ -78,7 +78,7 @@ run::Requests Generator::open(engine::Model& model) {
 }
 
 template <class Body>
-auto Generator::with_requests(Body&& body) {
+auto Generator::with_requests(Body&& body, bool pausable) {
   if (!trainer_) check_entry();  // a rollout is written with generators of its trainer
   const auto lock = sole_use(in_use_, "generator");
   const auto run = [&](engine::Model& model, OpenRollout* rollout) {
@@ -87,7 +87,8 @@ auto Generator::with_requests(Body&& body) {
     return body(model, *requests_);
   };
   if (trainer_)
-    return trainer_->generating([&](OpenRollout* rollout) { return run(trainer_->model(), rollout); });
+    return trainer_->generating([&](OpenRollout* rollout) { return run(trainer_->model(), rollout); },
+                                pausable);
   const RuntimeScope scope(*model_->runtime());
   const auto one = base::polled_lock(model_->in_use());  // another generator of the same model waits
   return run(model_->get(), nullptr);
@@ -96,12 +97,14 @@ auto Generator::with_requests(Body&& body) {
 std::vector<run::Completion> Generator::generate(std::span<const std::string_view> prompts,
                                                  const config::Config& given, trl_token_fn on_token,
                                                  void* user_data) {
-  return with_requests([&](engine::Model& model, run::Requests&) {
-    const config::Config options = config::with_generation_kwargs(given);
-    const std::vector<std::vector<int32_t>> ids = run::prompt_ids(*tokenizer_, prompts, options);
-    return run::complete(open(model), ids, run::request_options(options, *tokenizer_),
-                         told(on_token, user_data));
-  });
+  return with_requests(
+      [&](engine::Model& model, run::Requests&) {
+        const config::Config options = config::with_generation_kwargs(given);
+        const std::vector<std::vector<int32_t>> ids = run::prompt_ids(*tokenizer_, prompts, options);
+        return run::complete(open(model), ids, run::request_options(options, *tokenizer_),
+                             told(on_token, user_data));
+      },
+      true);
 }
 
 int64_t Generator::add(const Prompt& prompt, const config::Config& given) {
@@ -116,7 +119,8 @@ int64_t Generator::add(const Prompt& prompt, const config::Config& given) {
 
 bool Generator::step(trl_token_fn on_token, void* user_data) {
   return with_requests(
-      [&](engine::Model&, run::Requests& requests) { return requests.step(told(on_token, user_data)); });
+      [&](engine::Model&, run::Requests& requests) { return requests.step(told(on_token, user_data)); },
+      true);
 }
 
 void Generator::extend(int64_t number, const Prompt& prompt, const config::Config& options) {

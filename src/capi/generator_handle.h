@@ -59,9 +59,9 @@ class Generator {
 
  private:
   // Runs body with the requests, while no other call uses the model; a call that trains may wait meanwhile
-  // for a rollout (open_rollout.h).
+  // for a rollout (open_rollout.h). pausable: a pause of the trainer holds it.
   template <class Body>
-  auto with_requests(Body&& body);
+  auto with_requests(Body&& body, bool pausable = false);
   run::Requests open(engine::Model& model);
   const std::shared_ptr<Model> model_;
   const std::shared_ptr<Trainer> trainer_;

@@ -55,7 +55,7 @@ class Trainer {
   // Runs body(rollout) for a generator: beside the call that has asked for the rollout that is open, or
   // exclusively, with null.
   template <class Body>
-  auto generating(Body&& body) {
+  auto generating(Body&& body, bool pausable = false) {
     if (const auto right = open_rollout_.enter()) {
       const RuntimeScope scope(*runtime_);
       const base::InterruptScope interrupted_by(base::thread_interrupt() != nullptr ? &interrupt_ : nullptr);
@@ -63,7 +63,7 @@ class Trainer {
       return body(&open_rollout_);
     }
     check_entry();
-    return exclusively([&] { return body(nullptr); });
+    return exclusively([&] { return body(nullptr); }, pausable);
   }
 
   Interrupt& interrupt() noexcept { return interrupt_; }

@@ -512,6 +512,7 @@ struct PlannedPrompts {
   std::span<const std::vector<int32_t>> prompts;  // ids
   int64_t completions = 1;
   int64_t max_new_tokens = 0;
+  std::string_view keys = {};  // of options that say how many tokens these are
 };
 
 // A run that is planned and not executed. Every member has the value that a TrainerSpec with such batches

@@ -36,14 +36,14 @@ class Watch final : public engine::GenerationSink {
 };
 
 // Throws Error(invalid_config) unless one sequence fits.
-void need_room(const telemetry::RunPlan::Generation& all) {
+void need_room(const telemetry::RunPlan::Generation& all, std::string_view keys) {
   if (all.sequences_that_fit > 0) return;
   const int64_t tokens = all.prompt_tokens + all.max_new_tokens;
   const int64_t wanted = generate::Scheduler::blocks_of(tokens - 1) * all.block_bytes;
   fail_key("kv_cache_memory",
            "kv_cache_memory: {} bytes are allowed, and keys and values of one sequence of {} tokens take {}: "
-           "allow more, or give fewer tokens (estimate.prompt_tokens, generate.max_new_tokens)",
-           all.kv_limit_bytes, tokens, wanted);
+           "allow more, or give fewer tokens ({})",
+           all.kv_limit_bytes, tokens, wanted, keys);
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ RehearsedGeneration rehearse_generation(const model::Model& model, const engine:
   all.sequences_that_fit =
       generate::Scheduler::sequences_in(generator.use().blocks_limit, all.prompt_tokens,
                                         all.prompt_tokens + all.max_new_tokens, all.completions);
-  need_room(all);
+  need_room(all, prompts.keys);
   engine::Sampling sampling;
   sampling.max_new_tokens = prompts.max_new_tokens;
   for (const std::vector<int32_t>& ids : prompts.prompts)

@@ -2,8 +2,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 namespace trl::generate {
+
+namespace {
+// Memory that was missing may be there again after so many steps.
+constexpr int64_t kPatience = 16;
+}  // namespace
 
 // FNV-1a over the words (Fowler, Noll & Vo).
 size_t ContentHash::operator()(const Content& content) const noexcept {
@@ -20,7 +26,7 @@ std::optional<int32_t> BlockPool::take() {
     std::ranges::pop_heap(free_, std::greater());
     block = free_.back();
     free_.pop_back();
-  } else if (std::ssize(blocks_) < limit_) {
+  } else if (std::ssize(blocks_) < limit_ && !restricted()) {
     block = static_cast<int32_t>(blocks_.size());
     blocks_.emplace_back();
   } else if (!unused_.empty()) {
@@ -50,6 +56,11 @@ void BlockPool::drop(int32_t number) {
     block.unused = unused_.insert(unused_.end(), number);
     return;
   }
+  free(number);
+}
+
+void BlockPool::free(int32_t number) {
+  if (!may_have(number)) return out_of_reach_.push_back(number);
   free_.push_back(number);
   std::ranges::push_heap(free_, std::greater());
 }
@@ -81,6 +92,30 @@ void BlockPool::forget() {
   for (const int32_t number : unused_) free_.push_back(number);
   std::ranges::make_heap(free_, std::greater());
   unused_.clear();
+}
+
+void BlockPool::restrict_to(std::function<bool(int32_t)> has_memory) {
+  lift();
+  has_memory_ = std::move(has_memory);
+  restricted_at_ = steps_;
+  for (const int32_t number : std::exchange(free_, {})) free(number);
+}
+
+void BlockPool::lift() {
+  has_memory_ = nullptr;
+  for (const int32_t number : std::exchange(out_of_reach_, {})) free(number);
+}
+
+void BlockPool::count_step() {
+  ++steps_;
+  if (restricted() && steps_ - restricted_at_ >= kPatience) lift();
+}
+
+int64_t BlockPool::most() const {
+  if (!restricted()) return limit_;
+  int64_t count = 0;
+  for (int32_t number = 0; number < std::ssize(blocks_); ++number) count += has_memory_(number);
+  return count;
 }
 
 bool BlockPool::ask_others(const BlockHolder* asking, bool running) {

@@ -4,6 +4,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <optional>
 #include <span>
@@ -64,14 +65,23 @@ class BlockPool {
   bool ask_others(const BlockHolder* asking, bool running);
   void recompute_all();  // weights changed
   void raise_limit(int64_t limit) { limit_ = std::max(limit_, limit); }
+  // Memory for more blocks is missing: take() gives only those that have some, for some steps or until
+  // lift().
+  void restrict_to(std::function<bool(int32_t)> has_memory);
+  void lift();
+  bool restricted() const { return has_memory_ != nullptr; }
+  bool may_have(int32_t block) const { return !restricted() || has_memory_(block); }
   // Steps that were computed by all holders, for those who wait for blocks.
   int64_t steps() const { return steps_; }
-  void count_step() { ++steps_; }
+  void count_step();
 
   int64_t limit() const { return limit_; }
   int64_t used() const { return used_; }                                  // blocks that have users
   int64_t known() const { return static_cast<int64_t>(unused_.size()); }  // others whose content is known
-  int64_t left() const { return limit_ - used_; }                         // what take() can give
+  int64_t left() const {                                                  // what take() can give
+    return restricted() ? std::ssize(free_) + known() : limit_ - used_;
+  }
+  int64_t most() const;  // that can have users at once
   // Whether it has users, or its content is known.
   bool in_use(int32_t block) const {
     const auto place = static_cast<size_t>(block);
@@ -88,12 +98,17 @@ class BlockPool {
   };
   void forget(Block& block);
 
+  void free(int32_t number);
+
   int64_t limit_, used_ = 0, steps_ = 0;
+  int64_t restricted_at_ = 0;  // steps_ then
+  std::function<bool(int32_t)> has_memory_;
   std::vector<BlockHolder*> holders_;
   uint64_t contents_ = uint64_t{1} << 32;  // contents numbered so far, above all numbers of callers
   std::vector<Block> blocks_;
-  std::vector<int32_t> free_;  // a heap, the smallest on top
-  std::list<int32_t> unused_;  // known blocks without users, the least recently used first
+  std::vector<int32_t> free_;          // a heap, the smallest on top
+  std::vector<int32_t> out_of_reach_;  // others that are free, but have no memory
+  std::list<int32_t> unused_;          // known blocks without users, the least recently used first
   std::unordered_map<Content, int32_t, ContentHash> known_;
 };
 

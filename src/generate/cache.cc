@@ -48,6 +48,10 @@ void Cache::follow_weights() {
 
 void Cache::raise_limit(int64_t bytes) { pool->raise_limit(blocks_in(bytes, memory)); }
 
+void Cache::restrict_to_memory() {
+  pool->restrict_to([this](int32_t block) { return memory.has(block); });
+}
+
 uint64_t Cache::number_of(const model::Adapter* adapter) {
   return numbers_.try_emplace(adapter, numbers_.size()).first->second;
 }
@@ -60,7 +64,9 @@ int64_t Cache::users_besides(const model::Adapter* adapter) const {
 }
 
 void Cache::shrink() {
-  if (memory.release([this](int32_t block) { return pool->in_use(block); }) > 0) tensor::trim();
+  if (memory.release([this](int32_t block) { return pool->in_use(block); }) == 0) return;
+  tensor::trim();
+  pool->lift();
 }
 
 void Cache::release() {

@@ -154,8 +154,9 @@ bool Generator::step(engine::GenerationSink& sink) {
   const at::NoGradGuard no_grad;
   const std::lock_guard lock(cache_->in_use);
   cache_->follow_weights();
-  const Scheduler::Step step = scheduler_->next();
-  if (step.empty()) return !idle();
+  const size_t all = states_.size();
+  const Scheduler::Step step = next_step(sink);
+  if (step.empty()) return !idle() || states_.size() < all;
   for (const auto& [from, to] : step.copies) tensor::copy(block(from), block(to));
   std::map<const model::Adapter*, std::vector<const Scheduler::Work*>> groups;
   for (const Scheduler::Work& work : step.work) {
@@ -171,10 +172,79 @@ bool Generator::step(engine::GenerationSink& sink) {
   }
   scheduler_->done(step);
   std::ranges::sort(choices, {}, &Choice::sequence);
-  const size_t before = states_.size();
   for (const Choice& choice : choices) pass_on(choice, sink);
-  if (states_.size() < before) cache_->shrink();
+  if (states_.size() < all) cache_->shrink();
   return true;
+}
+
+// Chooses a step whose blocks have memory. Without memory for more, sequences get the blocks that there are:
+// those of contents that nobody uses, of paused sequences, and of the youngest. One that needs more than all
+// of them fails. If there are none at all, nothing is given up for this step.
+Scheduler::Step Generator::next_step(engine::GenerationSink& sink) {
+  BlockPool& pool = *cache_->pool;
+  for (bool tried = false;;) {
+    Scheduler::Step step = scheduler_->next();
+    if (step.empty() && cannot_go_on(scheduler_->first_waiting())) {
+      if (tried) {
+        const int64_t sequence = scheduler_->first_waiting();
+        finish(sequence, engine::Finish::failed, sink, what_is_missing(sequence));
+        return {};
+      }
+      tried = true;
+      pool.lift();
+      continue;
+    }
+    try {
+      allocate(step);
+      return step;
+    } catch (const Error& error) {
+      if (error.status() != Status::out_of_memory || pool.restricted()) throw;
+      cache_->restrict_to_memory();
+      scheduler_->drop_missing();
+      tried = true;
+      if (pool.most() > 0) continue;
+      pool.lift();
+      throw;
+    }
+  }
+}
+
+void Generator::allocate(const Scheduler::Step& step) {
+  for (const Scheduler::Work& work : step.work) {
+    const auto before = static_cast<size_t>(work.first / kernels::kCacheRows);
+    for (const int32_t id : scheduler_->blocks(work.sequence).subspan(before)) block(id);
+  }
+}
+
+// Whether a sequence needs more blocks than all that have memory, and there is none for more.
+bool Generator::cannot_go_on(int64_t sequence) const {
+  const BlockPool& pool = *cache_->pool;
+  return sequence >= 0 && pool.restricted() &&
+         Scheduler::blocks_of(std::ssize(scheduler_->ids(sequence))) > pool.most();
+}
+
+std::string Generator::what_is_missing(int64_t sequence) const {
+  const int64_t tokens = std::ssize(scheduler_->ids(sequence)), most = cache_->pool->most();
+  return fmt::format(
+      "{} tokens: there is no memory for more keys and values; those of so many tokens take {} bytes, in "
+      "blocks of {} for {} tokens each, and {} bytes could be had: free memory or allow more, or let a "
+      "prompt "
+      "and its completion have at most {} tokens",
+      tokens, Scheduler::blocks_of(tokens) * block_bytes(), block_bytes(), kernels::kCacheRows,
+      most * block_bytes(), most * kernels::kCacheRows + 1);
+}
+
+std::string Generator::what_is_allowed(int64_t sequence) const {
+  const State& state = states_.at(sequence);
+  const int64_t tokens = std::ssize(scheduler_->ids(sequence)), limit = scheduler_->pool().limit();
+  return fmt::format(
+      "{} tokens: no more keys and values fit into kv_cache_memory, {} bytes; those of so many tokens take "
+      "{} "
+      "bytes, in blocks of {} for {} tokens each: allow {} bytes for all tokens that are asked for, or ask "
+      "for at most {} (max_new_tokens)",
+      tokens, limit * block_bytes(), Scheduler::blocks_of(tokens) * block_bytes(), block_bytes(),
+      kernels::kCacheRows, Scheduler::blocks_of(tokens + state.left - 1) * block_bytes(),
+      limit * kernels::kCacheRows + 1 - state.begin);
 }
 
 const at::Tensor& Generator::block(int32_t id) {
@@ -278,9 +348,7 @@ void Generator::pass_on(const Choice& choice, engine::GenerationSink& sink) {
   token.last = how != Finish::none;
   const bool goes_on = sink.on_token(choice.sequence, token);
   if (how == Finish::failed) {
-    finish(choice.sequence, how, sink,
-           fmt::format("{} tokens: no more keys and values fit into kv_cache_memory, {} bytes",
-                       scheduler_->ids(choice.sequence).size(), scheduler_->pool().limit() * block_bytes()));
+    finish(choice.sequence, how, sink, what_is_allowed(choice.sequence));
   } else if (how != Finish::none || !goes_on) {
     finish(choice.sequence, goes_on || how == Finish::stop_id ? how : Finish::refused, sink);
   }

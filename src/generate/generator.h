@@ -86,6 +86,11 @@ class Generator {
   const model::Adapter* adapter_of(const Scheduler::Work& work) const {
     return states_.at(work.sequence).request->adapter;
   }
+  Scheduler::Step next_step(engine::GenerationSink& sink);
+  void allocate(const Scheduler::Step& step);
+  bool cannot_go_on(int64_t sequence) const;
+  std::string what_is_missing(int64_t sequence) const;
+  std::string what_is_allowed(int64_t sequence) const;
   std::vector<Choice> compute(const std::vector<const Scheduler::Work*>& work);
   void add_rows(const Scheduler::Work& work, model::SequenceRows& rows);
   const at::Tensor& block(int32_t id);

@@ -53,23 +53,21 @@ int64_t Scheduler::add(std::span<const int32_t> ids, int64_t count, uint64_t apa
   return first;
 }
 
-// Sequences that run go on first, in the order in which they came; then others begin. After a sequence had to
-// give its blocks back, none begins in the same step.
+// Sequences go on or begin in the order in which they came. After a sequence had to give its blocks back,
+// none begins in the same step.
 Scheduler::Step Scheduler::next() {
-  Step step;
+  Turn turn{.step = {}, .rows = limits_.step_tokens};
   undo_copies();
-  int64_t budget = limits_.step_tokens;
-  const int64_t before = running();
   const std::vector<int64_t> all(running_.begin(), running_.end());
   for (const int64_t number : all) {
-    if (budget == 0 || std::ssize(step.work) == limits_.step_sequences) break;
-    const int64_t rows = std::min<int64_t>(budget, std::ssize(at(number).ids) - at(number).computed);
-    if (rows > 0 && running_.contains(number) && fits(number, rows)) add_work(number, budget, step);
+    admit(number, turn);
+    if (turn.rows == 0 || std::ssize(turn.step.work) == limits_.step_sequences) break;
+    if (running_.contains(number) && fits(number, turn.rows, turn)) add_work(number, turn);
   }
-  if (running() == before) admit(budget, step);
-  if (step.empty() && !idle()) steal();
-  step.copies = copies_;
-  return step;
+  admit(INT64_MAX, turn);
+  if (turn.step.empty() && !idle()) steal();
+  turn.step.copies = copies_;
+  return std::move(turn.step);
 }
 
 // Takes the blocks of others who have not computed since the last call; others come to their turn before.
@@ -78,43 +76,87 @@ void Scheduler::steal() {
   stuck_at_ = pool_->steps();
 }
 
-// Whether there are blocks for more rows of a sequence that runs. Younger ones give theirs back for it;
-// without them it gives back its own.
-bool Scheduler::fits(int64_t number, int64_t rows) {
+// Whether a sequence that runs has rows to compute, at most so many, and blocks for them. Younger ones give
+// theirs back for it; without them it gives back its own.
+bool Scheduler::fits(int64_t number, int64_t most, Turn& turn) {
   Sequence& sequence = at(number);
+  const int64_t rows = std::min<int64_t>(most, std::ssize(sequence.ids) - sequence.computed);
+  if (rows == 0) return false;
   while (!reserve(sequence, sequence.computed + rows)) {
     if (take_back()) continue;
     const int64_t youngest = *running_.rbegin();
     wait(youngest);
+    turn.closed = true;
     if (youngest == number) return false;
   }
   return true;
 }
 
-void Scheduler::add_work(int64_t number, int64_t& budget, Step& step) {
+void Scheduler::add_work(int64_t number, Turn& turn) {
   const Sequence& sequence = at(number);
-  const int64_t left = std::ssize(sequence.ids) - sequence.computed, rows = std::min(budget, left);
-  Work& work = step.work.emplace_back(number, sequence.computed, rows);
-  budget -= rows;
+  const int64_t left = std::ssize(sequence.ids) - sequence.computed, rows = std::min(turn.rows, left);
+  Work& work = turn.step.work.emplace_back(number, sequence.computed, rows);
+  turn.rows -= rows;
   if (rows < left) return;
   work.ready = {number};
   work.ready.insert(work.ready.end(), sequence.followers.begin(), sequence.followers.end());
 }
 
-// A sequence begins when there are blocks for all of its ids.
-void Scheduler::admit(int64_t& budget, Step& step) {
-  while (!waiting_.empty() && budget > 0 && running() < limits_.step_sequences) {
-    const int64_t number = *waiting_.begin();
+// Lets sequences begin that came before this one. Each begins when there are blocks for all of its ids, and
+// for those of the older ones that are deferred.
+void Scheduler::admit(int64_t before, Turn& turn) {
+  while (!turn.closed && turn.rows > 0 && running() + turn.deferred < limits_.step_sequences) {
+    const auto next = waiting_.upper_bound(turn.looked_at);
+    if (next == waiting_.end() || *next >= before) return;
+    const int64_t number = turn.looked_at = *next;
     Sequence& sequence = at(number);
-    find_prefix(sequence);
-    const int64_t wanted = blocks_of(std::ssize(sequence.ids)) - std::ssize(sequence.blocks);
+    const int64_t blocks = blocks_of(std::ssize(sequence.ids));
+    if (is_deferred(sequence)) {
+      ++turn.deferred;
+      turn.kept_blocks += blocks - sequence.awaited;
+      continue;
+    }
+    const int64_t wanted = blocks - std::ssize(sequence.blocks) + turn.kept_blocks;
     while (wanted > pool_->left() && take_back()) {
     }
-    if (wanted > pool_->left()) return release(sequence);
-    waiting_.erase(number);
+    if (wanted > pool_->left()) {
+      turn.closed = true;
+      return release(sequence);
+    }
+    waiting_.erase(next);
     running_.insert(number);
-    const int64_t rows = std::min<int64_t>(budget, std::ssize(sequence.ids) - sequence.computed);
-    if (fits(number, rows)) add_work(number, budget, step);
+    if (fits(number, turn.rows, turn)) add_work(number, turn);
+  }
+}
+
+// Whether a sequence does not begin because one that runs computes its next whole block. If not, it shares
+// the blocks that are known.
+bool Scheduler::is_deferred(Sequence& sequence) {
+  const auto is_computing = [&](int64_t number) {
+    return running_.contains(number) && shares(at(number)) && at(number).known < sequence.awaited;
+  };
+  if (sequence.awaits >= 0 && is_computing(sequence.awaits)) return true;
+  find_prefix(sequence);
+  find_computing(sequence);
+  if (sequence.awaits < 0) return false;
+  release(sequence);
+  return true;
+}
+
+void Scheduler::find_computing(Sequence& sequence) {
+  sequence.awaits = -1;
+  if (!shares(sequence)) return;
+  for (const int64_t number : running_) {
+    const Sequence& other = at(number);
+    if (other.known > sequence.known || other.apart != sequence.apart || !shares(other)) continue;
+    const int64_t most =
+        std::min((std::ssize(sequence.ids) - 1) / kCacheRows, std::ssize(other.ids) / kCacheRows);
+    if (most <= sequence.known) continue;
+    const auto alike = std::ranges::mismatch(sequence.ids, other.ids).in1 - sequence.ids.begin();
+    sequence.awaited = std::min<int64_t>(most, alike / kCacheRows);
+    if (sequence.awaited <= sequence.known) continue;
+    sequence.awaits = number;
+    return;
   }
 }
 
@@ -169,6 +211,19 @@ void Scheduler::undo_copies() {
         sequence.computed -= sequence.computed % kCacheRows;
   }
   copies_.clear();
+}
+
+// Blocks without memory hold nothing; only a copied one has rows before them, which are computed again. A
+// sequence without blocks waits.
+void Scheduler::drop_missing() {
+  undo_copies();
+  for (auto& [number, sequence] : all_) {
+    std::vector<int32_t>& blocks = sequence.blocks;
+    const auto has_memory = [&](int32_t block) { return pool_->may_have(block); };
+    const auto first = std::ranges::find_if_not(blocks, has_memory) - blocks.begin();
+    for (; std::ssize(blocks) > first; blocks.pop_back()) pool_->drop(blocks.back());
+    if (blocks.empty() && running_.contains(number)) wait(number);
+  }
 }
 
 void Scheduler::release(Sequence& sequence) {

@@ -1,6 +1,7 @@
 // Which rows of which sequences are computed next, in which blocks: continuous batching (Yu et al. 2022,
 // "Orca") over blocks (Kwon et al. 2023, "PagedAttention"). Without tensors. First come, first served: if
-// blocks run out, the youngest sequence gives its own back, and is computed again later.
+// blocks run out, the youngest sequence gives its own back, and is computed again later. Only a sequence
+// whose next whole block is being computed by another one waits for it while younger ones begin.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -62,6 +63,8 @@ class Scheduler final : public BlockHolder {
   // computed nothing by the next call, this one takes blocks from them.
   Step next();
   void done(const Step& step);
+  // Instead of computing a step, after the pool was restricted: sequences drop blocks without memory.
+  void drop_missing();
 
   // The following functions take sequences that are not over.
   void append(int64_t sequence, int32_t id);  // one that is ready; it goes on
@@ -81,6 +84,7 @@ class Scheduler final : public BlockHolder {
   int64_t reach(int64_t sequence, int64_t position) const;
   const BlockPool& pool() const { return *pool_; }
   const Limits& limits() const { return limits_; }
+  int64_t first_waiting() const { return waiting_.empty() ? -1 : *waiting_.begin(); }
   int64_t waiting() const { return std::ssize(waiting_); }
   int64_t running() const { return std::ssize(running_); }
 
@@ -96,13 +100,27 @@ class Scheduler final : public BlockHolder {
     int64_t computed = 0;
     int64_t known = 0;                // blocks whose content is known
     uint64_t apart = 0, content = 0;  // content: of the last of them, or apart
+    // The sequence that computes what this one continues with, and the whole blocks that both begin with; -1:
+    // nothing is known of such a one.
+    int64_t awaits = -1, awaited = 0;
+  };
+  // A step while it is chosen.
+  struct Turn {
+    Step step;
+    int64_t rows;             // that it still has room for
+    int64_t looked_at = -1;   // the last waiting sequence that had its turn to begin
+    int64_t deferred = 0;     // those of them that wait for what others compute
+    int64_t kept_blocks = 0;  // which these will need besides
+    bool closed = false;      // no more sequences begin
   };
 
   const Sequence& at(int64_t sequence) const { return all_.at(sequence); }
   Sequence& at(int64_t sequence) { return all_.at(sequence); }
-  bool fits(int64_t number, int64_t rows);
-  void add_work(int64_t number, int64_t& budget, Step& step);
-  void admit(int64_t& budget, Step& step);
+  bool fits(int64_t number, int64_t rows, Turn& turn);
+  void add_work(int64_t number, Turn& turn);
+  void admit(int64_t before, Turn& turn);
+  bool is_deferred(Sequence& sequence);
+  void find_computing(Sequence& sequence);
   bool reserve(Sequence& sequence, int64_t end);
   bool take_back();
   void undo_copies();

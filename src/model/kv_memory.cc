@@ -34,6 +34,11 @@ const at::Tensor& KvMemory::block(int32_t id) {
   return blocks_[place] = memory[id % in_slab_];
 }
 
+bool KvMemory::has(int32_t id) const {
+  const auto slab = static_cast<size_t>(id / in_slab_);
+  return slab < slabs_.size() && slabs_[slab].defined();
+}
+
 int64_t KvMemory::release(const std::function<bool(int32_t)>& in_use) {
   int64_t freed = 0;
   for (size_t slab = 0; slab < slabs_.size(); ++slab) {

@@ -19,6 +19,7 @@ class KvMemory {
 
   // The memory of a block, bytes [layers, kernels::cache_bytes()]. Error(out_of_memory) leaves all as it was.
   const at::Tensor& block(int32_t id);
+  bool has(int32_t id) const;  // whether block() needs no allocation
   // Frees the slabs of which no block is in use; the others stay where they are. Returns the freed bytes.
   int64_t release(const std::function<bool(int32_t)>& in_use);
   int64_t block_bytes() const { return layers_ * layer_bytes_; }

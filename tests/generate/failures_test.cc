@@ -4,12 +4,15 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "generate/completions.h"
+#include "kernels/kinds.h"
 #include "support/error_of.h"
 #include "support/interrupts.h"
 #include "support/seeded_model.h"
 #include "tensor/counting_host.h"
+#include "tensor/memory/counted.h"
 
 namespace trl::generate {
 namespace {
@@ -122,8 +125,87 @@ TEST_F(Failures, ASequenceThatOutgrowsTheCacheEndsWithTheReason) {
   test::run(generator, got);
   EXPECT_EQ(got.all[0].ids.size(), 5u);
   EXPECT_EQ(got.all[0].how, engine::Finish::failed);
-  EXPECT_NE(got.all[0].error.find(std::to_string(generator.block_bytes())), std::string::npos)
-      << got.all[0].error;
+  const int64_t block = generator.block_bytes();
+  for (const std::string& part :
+       {fmt::format("kv_cache_memory, {} bytes", block), fmt::format("of {} for", block),
+        fmt::format("allow {} bytes", 2 * block), std::string("at most 5 (")})
+    EXPECT_NE(got.all[0].error.find(part), std::string::npos) << got.all[0].error;
+  Generator larger(*model_, at::kFloat, {.blocks = 2});
+  larger.add(request);
+  request.sampling.max_new_tokens = 5;
+  generator.add(request);
+  Completions enough;
+  test::run(larger, enough);
+  EXPECT_EQ(enough.all[0].ids.size(), 20u);
+  test::run(generator, enough);
+  EXPECT_EQ(enough.all[1].ids.size(), 5u);
+  EXPECT_EQ(enough.all[1].how, engine::Finish::length);
+}
+
+// Refuses memory for slabs beyond those that a generator has.
+class NoMoreSlabs {
+ public:
+  NoMoreSlabs(test::CountingHost& host, const Generator& generator) : host_(host) {
+    tensor::trim();
+    host_.refuse_bytes = generator.use().bytes;  // one slab
+  }
+  ~NoMoreSlabs() { host_.refuse_bytes = INT64_MAX; }
+  NoMoreSlabs(const NoMoreSlabs&) = delete;
+  NoMoreSlabs& operator=(const NoMoreSlabs&) = delete;
+
+ private:
+  test::CountingHost& host_;
+};
+
+// More than a slab of keys at once, or of contents that nobody uses.
+TEST_F(Failures, WithoutMemoryForMoreBlocksAllEndTheSame) {
+  const auto completions = [&](bool refuses, bool prefix_cache) {
+    Generator generator(*model_, at::kFloat, {.blocks = 1000, .prefix_cache = prefix_cache});
+    Completions got;
+    add_all(generator);
+    generator.step(got);
+    const int64_t slab = generator.use().bytes, blocks = slab / generator.block_bytes();
+    for (int32_t r = 0; r < blocks / 3; ++r) {
+      Request request{.ids = std::vector<int32_t>(290, r % 90), .sampling = {}};
+      request.ids[1] = r / 90;
+      request.sampling.max_new_tokens = 60;
+      request.sampling.temperature = 1;
+      generator.add(request);
+    }
+    std::optional<NoMoreSlabs> refused;
+    if (refuses) refused.emplace(host_, generator);
+    int64_t most = 0;
+    for (; generator.step(got); most = std::max(most, generator.use().bytes)) {
+    }
+    EXPECT_EQ(most > slab, !refuses);
+    EXPECT_EQ(generator.use().blocks, 0);
+    expect_want(got);
+    return got.all;
+  };
+  for (const bool prefix_cache : {false, true})
+    EXPECT_EQ(completions(true, prefix_cache), completions(false, prefix_cache));
+}
+
+TEST_F(Failures, ASequenceThatNoMemoryIsLeftForEndsWithTheReason) {
+  Generator generator(*model_, at::kFloat, {.blocks = 1000});
+  add_all(generator);
+  Completions got;
+  test::run(generator, got);
+  expect_want(got);
+  generator.add(requests_[0]);
+  generator.step(got);
+  const NoMoreSlabs refused(host_, generator);
+  const int64_t block = generator.block_bytes(), blocks = generator.use().bytes / block;
+  const std::vector<int32_t> ids(static_cast<size_t>((blocks + 1) * kernels::kCacheRows), 1);
+  const int64_t large = generator.add({.ids = ids, .sampling = {}});
+  const int64_t after = generator.add(requests_[0]);
+  test::run(generator, got);
+  EXPECT_EQ(got.all[large].how, engine::Finish::failed);
+  for (const int64_t bytes : {(blocks + 1) * block, block, blocks * block})
+    EXPECT_NE(got.all[large].error.find(fmt::format(" {} ", bytes)), std::string::npos)
+        << got.all[large].error;
+  EXPECT_EQ(got.all[after], want_[0]);
+  EXPECT_EQ(generator.use().blocks, 0);
 }
 
 // The row of an id in the embedding, which the head does not share, makes everything behind it no number.

@@ -39,6 +39,7 @@ struct Life {
   int64_t pauses = 0;   // how often it goes on after its end
   bool paused = false;
   std::optional<int64_t> computed;  // positions; empty: nothing that is still valid
+  int64_t next = 0;                 // the first position that was not computed before the last step
   bool held = false;                // it had blocks before the last step
   bool works = false;               // in the last step
 };
@@ -49,9 +50,13 @@ class History;
 struct Store {
   using Cells = std::array<uint64_t, kCacheRows>;
   explicit Store(int64_t blocks)
-      : pool(std::make_shared<generate::BlockPool>(blocks)), memory(static_cast<size_t>(blocks)) {}
+      : pool(std::make_shared<generate::BlockPool>(blocks)),
+        memory(static_cast<size_t>(blocks)),
+        allocated(static_cast<size_t>(blocks)) {}
   std::shared_ptr<generate::BlockPool> pool;
-  std::vector<Cells> memory;  // by block
+  std::vector<Cells> memory;    // by block
+  std::vector<bool> allocated;  // by block
+  bool may_refuse = true;       // memory for more of them
   uint64_t weights = 0;
   std::vector<History*> histories;
 };
@@ -61,7 +66,8 @@ class History {
   // What happened in some histories.
   struct Counts {
     int64_t steps = 0, rows = 0, finished = 0, cancelled = 0, preempted = 0, copies = 0, found = 0;
-    int64_t failed = 0, extended = 0, taken_back = 0, crossed = 0, stolen = 0;
+    int64_t failed = 0, extended = 0, taken_back = 0, crossed = 0, stolen = 0, deferred = 0, passed = 0;
+    int64_t refused = 0;
   };
 
   // limits.blocks is that of the store.
@@ -85,11 +91,14 @@ class History {
     if (one_in(20)) cancel();
     if (one_in(40)) change_weights();
     if (one_in(4)) extend_one();
+    if (one_in(20)) shrink();
     step();
   }
   // Until all sequences are over. Without anything from outside, each turn computes at least one row of the
   // oldest sequence that runs, for good.
   static void drain(Store& store) {
+    store.may_refuse = false;
+    store.pool->lift();
     const auto goes_on = [](const History* history) { return !history->lives_.empty(); };
     int64_t bound = 10;
     for (const History* history : store.histories) bound += history->rows_left();
@@ -198,19 +207,58 @@ class History {
     compute(step);
   }
   Scheduler::Step next() {
+    Scheduler::Step step = choose();
+    while (!allocate(step)) step = choose();
+    check_rows(step);
+    check_beginnings(step);
+    check_order();
+    check_pool();
+    return step;
+  }
+  // false: memory is missing, and the step was not computed.
+  bool allocate(const Scheduler::Step& step) {
+    for (const Scheduler::Work& work : step.work) {
+      const auto before = static_cast<size_t>(work.first / kCacheRows);
+      for (const int32_t id : scheduler_.blocks(work.sequence).subspan(before)) {
+        const auto place = static_cast<size_t>(id);
+        if (store_.allocated[place]) continue;
+        EXPECT_FALSE(store_.pool->restricted());
+        if (store_.may_refuse && one_in(20)) {
+          refuse(step);
+          return false;
+        }
+        store_.allocated[place] = true;
+      }
+    }
+    return true;
+  }
+  void refuse(const Scheduler::Step& step) {
+    ++n_.refused;
+    store_.pool->restrict_to([this](int32_t id) { return store_.allocated[static_cast<size_t>(id)]; });
+    undo_copies(step);
+    scheduler_.drop_missing();
+    for (const auto& [number, life] : lives_)
+      for (const int32_t id : scheduler_.blocks(number))
+        EXPECT_TRUE(store_.allocated[static_cast<size_t>(id)]);
+  }
+  void shrink() {
+    for (size_t id = 0; id < store_.allocated.size(); ++id)
+      if (!store_.pool->in_use(static_cast<int32_t>(id))) store_.allocated[id] = false;
+    store_.pool->lift();
+  }
+  Scheduler::Step choose() {
     for (auto& [number, life] : lives_) {
       life.held = !scheduler_.blocks(number).empty();
       life.works = false;
-      if (life.held || !life.computed) continue;
-      ++n_.stolen;
-      life.computed.reset();
+      if (!life.held && life.computed) {
+        ++n_.stolen;
+        life.computed.reset();
+      }
+      life.next = life.computed.value_or(life.held ? INT64_MAX : 0);
     }
-    const bool may_wait = scheduler_.idle() || others_hold();
-    const Scheduler::Step step = scheduler_.next();
+    const bool may_wait = scheduler_.idle() || store_.pool->restricted() || others_hold();
+    Scheduler::Step step = scheduler_.next();
     EXPECT_TRUE(may_wait || !step.empty()) << "nothing moves";
-    check_rows(step);
-    check_order();
-    check_pool();
     return step;
   }
   bool others_hold() const {
@@ -219,14 +267,17 @@ class History {
       for (const int32_t block : scheduler_.blocks(number)) own[static_cast<size_t>(block)] = true;
     return store_.pool->used() > std::ranges::count(own, true);
   }
-  // Perhaps all copies are made and keys of some layers written. A sequence whose block was copied computes
-  // the rows of that block again.
-  void fail(const Scheduler::Step& step) {
-    ++n_.failed;
+  // A sequence whose block was copied computes the rows of that block again.
+  void undo_copies(const Scheduler::Step& step) {
     for (auto& [number, life] : lives_)
       for (const Scheduler::Copy& copy : step.copies)
         if (std::ranges::count(scheduler_.blocks(number), copy.to) > 0)
           *life.computed -= *life.computed % kCacheRows;
+  }
+  // Perhaps all copies are made and keys of some layers written.
+  void fail(const Scheduler::Step& step) {
+    ++n_.failed;
+    undo_copies(step);
     if (one_in(2)) return;
     copy(step);
     for (const Scheduler::Work& work : step.work)
@@ -320,6 +371,7 @@ class History {
       Life& life = lives_.at(number);
       EXPECT_FALSE(life.paused || life.works);
       life.works = true;
+      life.next = work.first;
       EXPECT_GT(work.count, 0);
       rows += work.count;
       const auto ids = scheduler_.ids(number);
@@ -348,10 +400,44 @@ class History {
     }
     EXPECT_EQ(work.ready, ready);
   }
-  // First come, first served; if blocks run out, those of paused sequences go, and then the youngest's.
+  // Whole blocks with which both begin, and of which the first one can share those that the other computes.
+  int64_t alike(const Life& life, const Life& other) const {
+    const int64_t length = std::ssize(life.ids), others = std::ssize(other.ids);
+    if (!limits_.prefix_cache || std::max(length, others) > limits_.common_length) return 0;
+    int64_t blocks = 0;
+    const auto last = [&] { return static_cast<size_t>((blocks + 1) * kCacheRows - 1); };
+    while ((blocks + 1) * kCacheRows <= std::min(length - 1, others) &&
+           life.keys[last()] == other.keys[last()])
+      ++blocks;
+    return blocks;
+  }
+  bool runs(int64_t number, const Life& life) const {
+    return !life.paused && !scheduler_.blocks(number).empty();
+  }
+  // None begins with a block that another one computes.
+  void check_beginnings(const Scheduler::Step& step) {
+    for (const Scheduler::Work& work : step.work) {
+      const Life& life = lives_.at(work.sequence);
+      if (life.held) continue;
+      const int64_t first = work.first / kCacheRows;
+      for (const auto& [number, other] : lives_) {
+        if (number == work.sequence || !runs(number, other) || other.next / kCacheRows > first) continue;
+        EXPECT_LE(alike(life, other), first) << work.sequence << " computes what " << number << " computes";
+      }
+    }
+  }
+  // Whether one that runs computes what the sequence begins with.
+  bool may_be_deferred(const Life& life) const {
+    return std::ranges::any_of(lives_, [&](const auto& one) {
+      const auto& [number, other] = one;
+      return &other != &life && runs(number, other) && other.next / kCacheRows < alike(life, other);
+    });
+  }
+  // First come, first served, besides those that are deferred; if blocks run out, those of paused sequences
+  // go, and then the youngest's.
   void check_order() {
     int64_t first_waiting = INT64_MAX, first_idle = INT64_MAX, oldest_preempted = INT64_MAX;
-    int64_t last_begun = -1, last_running = -1, last_working = -1;
+    int64_t last_begun = -1, last_running = -1, last_working = -1, last_deferred = -1;
     bool paused_hold = false;
     std::optional<int64_t> group;
     for (auto& [number, life] : lives_) {
@@ -364,10 +450,14 @@ class History {
       } else if (holds) {
         last_running = number;
         if (!life.held) last_begun = number;
+        n_.passed += !life.held && last_deferred >= 0;
         const bool pending = !life.computed || *life.computed < std::ssize(life.ids);
         if (pending && !life.works) first_idle = std::min(first_idle, number);
       } else if (!follows) {
-        first_waiting = std::min(first_waiting, number);
+        const bool deferred = !life.held && may_be_deferred(life);
+        if (!deferred) first_waiting = std::min(first_waiting, number);
+        if (deferred) last_deferred = number;
+        n_.deferred += deferred;
         if (life.held) {
           oldest_preempted = std::min(oldest_preempted, number);
           ++n_.preempted;
@@ -378,7 +468,6 @@ class History {
     EXPECT_LT(last_begun, first_waiting) << "an older one waits";
     if (oldest_preempted < INT64_MAX) {
       EXPECT_LT(last_running, oldest_preempted) << "a younger one keeps its blocks";
-      EXPECT_EQ(last_begun, -1);
       EXPECT_FALSE(paused_hold);
     }
     EXPECT_LT(last_working, first_idle) << "an older one gets no row";
@@ -402,7 +491,10 @@ class History {
       EXPECT_EQ(pool.users(static_cast<int32_t>(block)), users[block]);
     }
     EXPECT_EQ(pool.used(), used);
-    EXPECT_EQ(pool.left(), limits_.blocks - used);
+    if (pool.restricted())
+      EXPECT_LE(pool.left() + used, pool.most());
+    else
+      EXPECT_EQ(pool.left(), limits_.blocks - used);
     EXPECT_LE(used + pool.known(), limits_.blocks);
   }
   // The sequence sees the keys of its own ids.

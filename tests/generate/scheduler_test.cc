@@ -108,6 +108,116 @@ TEST(Scheduler, FindsPromptsThatBeginAlike) {
   EXPECT_EQ(begins_at(scheduler, ids), 0);
 }
 
+constexpr int64_t kSystem = 4 * kCacheRows, kOwn = 10;
+
+// A system prompt of some blocks, and ids that no other one has.
+std::vector<int32_t> with_system_prompt(int32_t number) {
+  std::vector<int32_t> ids = counted_ids(kSystem);
+  const std::vector<int32_t> own = counted_ids(kOwn, 1000 * (number + 1));
+  ids.insert(ids.end(), own.begin(), own.end());
+  return ids;
+}
+
+void add_with_system_prompt(Scheduler& scheduler, int32_t count) {
+  for (int32_t i = 0; i < count; ++i) scheduler.add(with_system_prompt(i), 1, 0);
+}
+
+// Computes steps until each of so many sequences has a token. Returns the rows that were computed up to the
+// ends of prompts.
+int64_t prompt_rows(Scheduler& scheduler, int64_t count) {
+  int64_t rows = 0;
+  for (int64_t begun = 0, steps = 0; begun < count && steps < 100; ++steps) {
+    for (const Scheduler::Work& work : step(scheduler).work) {
+      if (work.first >= kSystem + kOwn) continue;
+      rows += work.count;
+      begun += std::ssize(work.ready);
+    }
+  }
+  return rows;
+}
+
+TEST(Scheduler, PromptsThatBeginTogetherComputeWhatTheyShareOnce) {
+  for (const int64_t step_tokens : {1000, 100, 64}) {
+    SCOPED_TRACE(step_tokens);
+    Scheduler scheduler({.blocks = 100, .step_tokens = step_tokens});
+    add_with_system_prompt(scheduler, 8);
+    EXPECT_EQ(prompt_rows(scheduler, 8), kSystem + 8 * kOwn);
+    EXPECT_EQ(scheduler.pool().used(), 4 + 8);
+  }
+  Scheduler whole({.blocks = 100});
+  add_with_system_prompt(whole, 8);
+  EXPECT_EQ(step(whole).work.size(), 1u);
+  const Scheduler::Step second = step(whole);  // no later than that
+  ASSERT_EQ(second.work.size(), 8u);
+  EXPECT_EQ(second.work[7].first, kSystem);
+  EXPECT_EQ(second.work[7].ready, std::vector<int64_t>{7});
+}
+
+TEST(Scheduler, WithoutTheCacheOfPrefixesEachPromptIsComputed) {
+  Scheduler scheduler({.blocks = 100, .step_tokens = 10000, .prefix_cache = false});
+  add_with_system_prompt(scheduler, 8);
+  EXPECT_EQ(step(scheduler).work.size(), 8u);
+  EXPECT_EQ(scheduler.pool().used(), 8 * 5);
+}
+
+TEST(Scheduler, IfTheOneThatComputesEndsTheNextGoesOn) {
+  Scheduler scheduler({.blocks = 100, .step_tokens = 150});
+  add_with_system_prompt(scheduler, 8);
+  ASSERT_EQ(step(scheduler).work.size(), 1u);
+  scheduler.end(0);
+  const Scheduler::Step next = step(scheduler);
+  ASSERT_EQ(next.work.size(), 1u);
+  EXPECT_EQ(next.work[0].sequence, 1);
+  EXPECT_EQ(next.work[0].first, 2 * kCacheRows);
+  EXPECT_EQ(prompt_rows(scheduler, 7), kSystem - 2 * kCacheRows - next.work[0].count + 7 * kOwn);
+}
+
+// The rows of what they generated are computed besides.
+TEST(Scheduler, AGroupWithoutItsKeysComputesItsPromptOnce) {
+  Scheduler scheduler({.blocks = 100});
+  scheduler.add(with_system_prompt(0), 8, 0);
+  step(scheduler);
+  step(scheduler);
+  scheduler.recompute();
+  int64_t rows = 0;
+  for (int steps = 0; steps < 2; ++steps)
+    for (const Scheduler::Work& work : step(scheduler).work)
+      if (work.count > 1) rows += work.count;
+  EXPECT_EQ(rows, kSystem + 8 * (kOwn + 2));
+  EXPECT_EQ(scheduler.pool().used(), 4 + 8);
+}
+
+TEST(Scheduler, PromptsThatShareNothingDoNotWait) {
+  Scheduler scheduler({.blocks = 100, .step_tokens = kSystem + kOwn + 20});
+  add_with_system_prompt(scheduler, 3);
+  const int64_t other = scheduler.add(counted_ids(kSystem, 500), 1, 0);
+  const Scheduler::Step first = step(scheduler);
+  ASSERT_EQ(first.work.size(), 2u);
+  EXPECT_EQ(first.work[1].sequence, other);
+  EXPECT_EQ(first.work[1].count, 20);
+  // Those that came before it and waited are served before it.
+  const Scheduler::Step second = step(scheduler);
+  ASSERT_EQ(second.work.size(), 4u);
+  for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(second.work[static_cast<size_t>(i)].ready, std::vector{i});
+  EXPECT_EQ(second.work[3].first, 20);
+}
+
+// The blocks that older ones will need besides what they share are not given to younger ones.
+TEST(Scheduler, WhatWaitsForASharedBlockKeepsItsRoom) {
+  for (const auto& [blocks, begin] : {std::pair<int64_t, size_t>{9, 1}, {10, 2}}) {
+    Scheduler scheduler({.blocks = blocks, .step_tokens = 10000});
+    add_with_system_prompt(scheduler, 2);
+    scheduler.add(counted_ids(kSystem, 500), 1, 0);
+    EXPECT_EQ(step(scheduler).work.size(), begin) << blocks;
+  }
+  Scheduler few({.blocks = 100, .step_tokens = 10000, .step_sequences = 2});
+  add_with_system_prompt(few, 2);
+  few.add(counted_ids(kSystem, 500), 1, 0);
+  EXPECT_EQ(step(few).work.size(), 1u);
+  EXPECT_EQ(step(few).work.size(), 2u);
+  EXPECT_TRUE(few.blocks(2).empty());
+}
+
 TEST(Scheduler, ThePrefixUsedLeastRecentlyGoesFirstAndItsEndBeforeItsBeginning) {
   Scheduler scheduler({.blocks = 5});
   const std::vector<int32_t> first = counted_ids(2 * kCacheRows + 1), second = counted_ids(130, 1000);
@@ -189,6 +299,30 @@ TEST(Scheduler, APausedSequenceWaitsForNothing) {
   EXPECT_EQ(step(scheduler).work.at(0).count, 6);
 }
 
+// Blocks 0 to 2 have memory: what nobody uses goes first, then the youngest; after some steps all are tried.
+TEST(Scheduler, WithoutMemoryForMoreBlocksItUsesThoseThatThereAre) {
+  const auto pool = std::make_shared<BlockPool>(100);
+  Scheduler scheduler({}, pool);
+  begins_at(scheduler, counted_ids(kCacheRows + 1));  // block 0 has a known content
+  for (int32_t i = 0; i < 2; ++i) scheduler.add(counted_ids(kCacheRows - 1, 100 * (i + 1)), 1, 0);
+  step(scheduler);
+  step(scheduler);
+  EXPECT_EQ(pool->known(), 1);
+  scheduler.next();  // wants two more
+  pool->restrict_to([](int32_t block) { return block < 3; });
+  scheduler.drop_missing();
+  EXPECT_EQ(pool->most(), 3);
+  Scheduler::Step next = step(scheduler);
+  ASSERT_EQ(next.work.size(), 1u);
+  EXPECT_EQ(next.work[0].sequence, 1);
+  EXPECT_EQ(scheduler.blocks(1)[1], 0);
+  EXPECT_EQ(scheduler.first_waiting(), 2);
+  for (int steps = 0; steps < 15; ++steps) next = step(scheduler);
+  EXPECT_EQ(next.work.size(), 1u);
+  EXPECT_FALSE(pool->restricted());
+  EXPECT_EQ(step(scheduler).work.size(), 2u);
+}
+
 Limits random_limits(std::mt19937& random, int64_t blocks) {
   Limits limits;
   limits.blocks = blocks;
@@ -238,9 +372,10 @@ TEST(Scheduler, KeepsItsPromisesInRandomHistories) {
   }
   // Everything happened, often; how often depends on the compiler's order of arguments.
   EXPECT_GT(n.finished, 10 * histories);
-  for (const int64_t count :
-       {n.cancelled, n.preempted, n.copies, n.found, n.failed, n.extended, n.taken_back, n.crossed, n.stolen})
+  for (const int64_t count : {n.cancelled, n.preempted, n.copies, n.found, n.failed, n.extended, n.taken_back,
+                              n.crossed, n.stolen, n.deferred, n.refused})
     EXPECT_GT(count, histories / 4);
+  EXPECT_GT(n.passed, histories / 100);
 }
 
 }  // namespace

@@ -27,8 +27,11 @@ TEST_F(KvMemoryTest, IsAllocatedWhenABlockIsFirstUsed) {
   KvMemory memory = small();
   EXPECT_EQ(memory.bytes(), 0);
   EXPECT_EQ(memory.block_bytes(), 2 * 2 * kernels::kCacheRows * 2 * 16 * 4);
+  EXPECT_FALSE(memory.has(0));
   memory.block(0);
   const int64_t slab = memory.bytes();
+  EXPECT_TRUE(memory.has(static_cast<int32_t>(slab / memory.block_bytes()) - 1));
+  EXPECT_FALSE(memory.has(static_cast<int32_t>(slab / memory.block_bytes())));
   EXPECT_EQ(slab % memory.block_bytes(), 0);
   EXPECT_LE(slab, int64_t{4} << 20);
   EXPECT_EQ(counted(), slab);

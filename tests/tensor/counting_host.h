@@ -12,7 +12,7 @@ class CountingHost final : public engine::Host {
  public:
   void log(int32_t, std::string_view, std::string_view) noexcept override {}
   bool try_charge(int32_t kind, int64_t bytes) noexcept override {
-    if (charges++ >= refuse_from) return false;
+    if (charges++ >= refuse_from || bytes >= refuse_bytes) return false;
     return counter.try_charge(static_cast<base::MemoryKind>(kind), bytes);
   }
   void release(int32_t kind, int64_t bytes) noexcept override {
@@ -25,7 +25,8 @@ class CountingHost final : public engine::Host {
   int64_t memory_now() noexcept override { return counter.now(); }
   base::MemoryCounter counter;
   std::atomic<int64_t> charges{0};
-  std::atomic<int64_t> refuse_from{INT64_MAX};  // this charge and all after it find no room
+  std::atomic<int64_t> refuse_from{INT64_MAX};   // this charge and all after it find no room
+  std::atomic<int64_t> refuse_bytes{INT64_MAX};  // nor does one of so many bytes
 };
 
 // That of the process, as in libtrl.so, from the first call on. It outlives every tensor that it has counted.

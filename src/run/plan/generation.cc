@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "config/generation_kwargs.h"
+#include "config/trainer_generation.h"
 #include "config/training_arguments.h"
 #include "run/complete/open_generator.h"
 #include "run/complete/request_options.h"
@@ -50,16 +51,19 @@ std::unique_ptr<const Generation> generation_of(Environment& environment, const 
   if (longest > 0) {
     const config::OnlineArguments online = config::online_arguments(options);
     out->rollouts = distinct_prompts(online.prompts_per_generation, longest);
-    out->of_rollouts = {out->rollouts, online.num_generations, online.max_completion_length};
+    out->of_rollouts = {out->rollouts, online.num_generations, online.max_completion_length,
+                        config::length_key(options)};
   }
   const bool generates = !out->asked.empty() || !out->samples.empty() || longest > 0;
   out->spec = generates ? training_generator_spec(environment, options) : cache_spec(options);
   const config::Config generation = config::with_generation_kwargs(options);
   if (!out->samples.empty())
     out->of_samples = {out->samples, completions_of(generation),
-                       config::sample_arguments(options).max_new_tokens};
+                       config::sample_arguments(options).max_new_tokens,
+                       "sample_prompts, sample_max_new_tokens"};
   out->of_asked = {out->asked, generation.get_int("generate.num_return_sequences"),
-                   generation.get_int("generate.max_new_tokens")};
+                   generation.get_int("generate.max_new_tokens"),
+                   "estimate.prompt_tokens, generate.max_new_tokens"};
   return out;
 }
 

@@ -169,6 +169,93 @@ TEST(Interrupt, APauseHoldsUntilItIsTakenBack) {
   resuming.join();
 }
 
+int32_t count_tokens(void* tokens, size_t, int32_t, const char*, size_t) {
+  ++*static_cast<std::atomic<int>*>(tokens);
+  return 0;
+}
+
+host::Generator generator_of(const LongRun& run) {
+  trl_generator* made = nullptr;
+  Error error;
+  EXPECT_EQ(trl_generator_from_trainer(run.trainer.get(), &made, error), TRL_OK) << error.message();
+  return host::Generator(made);
+}
+
+host::Config new_tokens(const char* count) {
+  return host::config({{"generate.max_new_tokens", count}, {"generate.ignore_eos", "true"}});
+}
+
+// Counts on until at least `tokens`, if nothing holds it.
+int tokens_after(const std::atomic<int>& count, int tokens) {
+  for (int i = 0; i < 1000 && count < tokens; ++i) wait(5000);
+  return count;
+}
+
+TEST(Interrupt, APauseHoldsAGenerationOfTheTrainer) {
+  NEED_MODEL();
+  LongRun run("1");
+  const host::Generator generator = generator_of(run);
+  const host::Config many = new_tokens("1000000");
+  const char* const prompts[] = {"The small kernel"};
+  std::atomic<int> tokens{0};
+  std::thread generating([&] {
+    EXPECT_EQ(trl_generator_generate(generator.get(), prompts, nullptr, 1, many.get(), count_tokens, &tokens,
+                                     nullptr, nullptr),
+              TRL_E_CANCELLED);
+  });
+  EXPECT_GE(tokens_after(tokens, 3), 3);
+  trl_trainer_pause(run.trainer.get());
+  wait(100000);
+  const int held = tokens;
+  wait(200000);
+  EXPECT_EQ(tokens, held);
+  trl_trainer_resume(run.trainer.get());
+  EXPECT_GT(tokens_after(tokens, held + 3), held);
+  trl_trainer_pause(run.trainer.get());
+  wait(50000);
+  trl_trainer_cancel(run.trainer.get());  // ends what is held
+  generating.join();
+  trl_trainer_resume(run.trainer.get());
+}
+
+// Requests are taken meanwhile; their tokens are those of a generation that was not held.
+TEST(Interrupt, APauseHoldsAStepOfAGenerator) {
+  NEED_MODEL();
+  LongRun run("1");
+  const host::Generator generator = generator_of(run);
+  const host::Config few = new_tokens("12");
+  const std::vector<int32_t> ids = {1, 2, 3};
+  Error error;
+  std::vector<std::vector<int32_t>> texts;
+  for (const bool pauses : {false, true}) {
+    if (pauses) trl_trainer_pause(run.trainer.get());
+    size_t first = 0;
+    ASSERT_EQ(
+        trl_generator_add(generator.get(), nullptr, 0, ids.data(), ids.size(), few.get(), &first, error),
+        TRL_OK)
+        << error.message();
+    std::atomic<int> tokens{0};
+    std::thread stepping([&] {
+      while (trl_generator_step(generator.get(), count_tokens, &tokens, nullptr) == TRL_OK) {
+      }
+    });
+    if (pauses) {
+      wait(200000);
+      EXPECT_EQ(tokens, 0);
+      trl_trainer_resume(run.trainer.get());
+    }
+    stepping.join();
+    trl_completions* taken = nullptr;
+    ASSERT_EQ(trl_generator_take(generator.get(), first, 1, &taken, error), TRL_OK) << error.message();
+    size_t count = 0;
+    const int32_t* const made = trl_completions_tokens(taken, 0, &count);
+    texts.emplace_back(made, made + count);
+    trl_completions_destroy(taken);
+  }
+  EXPECT_EQ(texts[0].size(), 12u);
+  EXPECT_EQ(texts[0], texts[1]);
+}
+
 TEST(Interrupt, DestroyingAPausedTrainerEndsWhatIsHeld) {
   NEED_MODEL();
   LongRun run("100000");

@@ -1,5 +1,5 @@
 // What a plan says of generation, and what generation takes.
-#include "engine/run.h"
+#include "engine/rewarded.h"
 
 namespace {
 
@@ -29,11 +29,11 @@ Json plan(const Settings& settings, std::string* text = nullptr) {
   return json != nullptr ? host::parse(json) : Json();
 }
 
-void refused(const Settings& settings, const char* key, const char* why) {
+void refused(const Settings& settings, const char* key, const char* why, trl_dataset* rows = nullptr) {
   const auto runtime = host::runtime();
   const char* json = nullptr;
   Error error;
-  EXPECT_EQ(trl_trainer_plan(runtime.get(), host::config(settings).get(), nullptr, &json, nullptr, error),
+  EXPECT_EQ(trl_trainer_plan(runtime.get(), host::config(settings).get(), rows, &json, nullptr, error),
             TRL_E_INVALID_CONFIG);
   EXPECT_EQ(error.key(), key);
   EXPECT_TRUE(error.names(why)) << error.message();
@@ -77,6 +77,19 @@ TEST(GenerationPlan, SaysWhatIsMissing) {
   refused(small(scratch, {{"estimate.prompts", "3"}}), "estimate.prompts", "needs estimate.prompt_tokens");
   refused(small(scratch, {{"estimate.prompt_tokens", "200"}, {"kv_cache_memory", "32768"}}),
           "kv_cache_memory", "one sequence of 456 tokens");
+  refused(small(scratch, {{"estimate.prompt_tokens", "200"}, {"kv_cache_memory", "32768"}}),
+          "kv_cache_memory", "(estimate.prompt_tokens, generate.max_new_tokens)");
+}
+
+TEST(GenerationPlan, NamesTheKeyOfTheMethodForWhatDoesNotFit) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto rows = host::rows(host::kPrompts);
+  const Settings one_block = {{"kv_cache_memory", "32768"}, {"estimate.compare", "[]"}};
+  refused(host::grpo(scratch / "out", host::with(one_block, {{"max_completion_length", "200"}})),
+          "kv_cache_memory", "(max_completion_length)", rows.get());
+  refused(host::online_dpo(scratch / "out", host::with(one_block, {{"max_new_tokens", "200"}})),
+          "kv_cache_memory", "(max_new_tokens)", rows.get());
 }
 
 int64_t peak_of(const char* kind) {
