@@ -70,6 +70,7 @@ class Trainer {
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
   const trl_metrics& metrics() const { return metrics_; }
   engine::Model& model() { return *model_; }
+  const config::Config& options() const { return run_->options(); }
   const std::shared_ptr<run::Tokenizer>& tokenizer() const { return run_->tokenizer(); }
 
  private:
