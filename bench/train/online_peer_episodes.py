@@ -47,6 +47,7 @@ def run(method, work, options):
     rows = [{"input_ids": tokenizer(row["prompt"])["input_ids"]} for row in peer.rows_of(work["dataset"])]
     clock = Episodes(work["start"])
     replay(ppo_trainer, Given(options), clock)
+    transformers.set_seed(42)  # the adapter is drawn from it; the other trainers do so themselves
     trainer = peer.train(
         work, options, PPOTrainer, PPOConfig, clock, model=model, ref_model=None, reward_model=reward,
         value_model=value, train_dataset=datasets.Dataset.from_list(rows), processing_class=tokenizer,
