@@ -12,6 +12,7 @@ struct ModelShape {  // of the qwen2 family, with a tied head
 };
 
 inline constexpr ModelShape kQwen2_5_0_5B = {24, 896, 4864, 14, 2, 151936};
+inline constexpr ModelShape kQwen2_5_1_5B = {28, 1536, 8960, 12, 2, 151936};
 
 // config.json, model.safetensors and the tokenizer's files of another directory; always the same weights.
 void write_random_model(const ModelShape& shape, const std::string& tokenizer, const std::string& directory);

@@ -80,12 +80,14 @@ def train(work, options, trainer_class, config_class, clock, **parts):
 def report(trainer, clock, tokens, losses):
     import torch
     import trl
-    print()
-    print(json.dumps({
+    line = {
         "by": f"TRL {trl.__version__}, torch {torch.__version__}",
         "tokens": tokens, "seconds": clock.seconds, "losses": losses, "first_step_seconds": clock.first,
         "attention": trainer.model.config._attn_implementation,
-        "peak_resident_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
+        "peak_resident_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+    norms = [record["grad_norm"] for record in trainer.state.log_history if "grad_norm" in record]
+    print()
+    print(json.dumps({**line, "grad_norms": norms} if norms else line))
 
 
 def sums(micro, steps):

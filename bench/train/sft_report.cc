@@ -56,7 +56,7 @@ Architecture architecture_of(const Json& description) {
 
 // Bounds for the first step, which starts from the same weights; later ones also show the updates, where
 // bfloat16 weights round each of them.
-Json equality_line(const std::string& precision, const Json& ours, const Json& theirs) {
+Json equality_line(const std::string& precision, const Json& ours, const Json& theirs, double least) {
   const double bound = precision == "fp32" ? 1e-5 : 1e-3;
   Json line = {{"bench", "sft"}, {"what", "equality"}, {"precision", precision}, {"by", theirs.at("by")}};
   line["tokens"] = {ours.at("tokens"), theirs.at("tokens")};
@@ -64,7 +64,7 @@ Json equality_line(const std::string& precision, const Json& ours, const Json& t
   double worst = 0;
   for (size_t i = 0; i < ours["losses"].size(); ++i) {
     const double a = ours["losses"][i], b = theirs["losses"].at(i);
-    worst = std::max(worst, std::abs(a - b) / std::abs(b));
+    worst = std::max(worst, std::abs(a - b) / std::max(std::abs(b), least));
   }
   line["largest_relative_difference"] = worst;
   line["bound"] = bound;

@@ -10,7 +10,8 @@ struct Architecture {
 };
 Architecture architecture_of(const Json& description);  // of describe_model
 
-Json equality_line(const std::string& precision, const Json& ours, const Json& theirs);
+// least: a loss that is smaller counts as this in relative differences.
+Json equality_line(const std::string& precision, const Json& ours, const Json& theirs, double least = 0);
 // Of weights, gradients and optimizer states. adapter: the parameters of the one that is trained on the
 // frozen model; 0: all of the model is. four_bit: the blocks are frozen in NF4.
 double states_bytes(const std::string& precision, const Architecture& model, double adapter, bool four_bit);

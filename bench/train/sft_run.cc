@@ -66,6 +66,7 @@ Json train(const Json& work) {
     out["tokens"].push_back(tokens - before);
     out["seconds"].push_back(end - begin);
     out["losses"].push_back(metric(metrics, "loss"));
+    out["grad_norms"].push_back(metric(metrics, "grad_norm"));
     if (step == 0) out["first_step_seconds"] = end - work.at("start").get<double>();
     add_profile(metrics, out["profile"]);
     before = tokens;
@@ -109,9 +110,10 @@ Json run_trl(const std::string& python, const SftWork& work) {
   ::setenv("PYTHONWARNINGS", "ignore", 1);
   ::setenv("TRANSFORMERS_VERBOSITY", "error", 1);
   const std::string method = work.options.value("method", "sft");
-  const char* script = method == "sft"    ? TRL_PEERS "/sft_peer.py"
-                       : method == "grpo" ? TRL_PEERS "/online_peer.py"
-                                          : TRL_PEERS "/preference_peer.py";
+  const bool prefers = method == "dpo" || method == "kto" || method == "reward";
+  const char* script = method == "sft" ? TRL_PEERS "/sft_peer.py"
+                       : prefers       ? TRL_PEERS "/preference_peer.py"
+                                       : TRL_PEERS "/online_peer.py";
   return run_json({python, script, words_of(work).dump()});
 }
 
