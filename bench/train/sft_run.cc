@@ -111,9 +111,9 @@ Json run_trl(const std::string& python, const SftWork& work) {
   ::setenv("TRANSFORMERS_VERBOSITY", "error", 1);
   const std::string method = work.options.value("method", "sft");
   const bool prefers = method == "dpo" || method == "kto" || method == "reward";
-  const char* script = method == "sft" ? TRL_PEERS "/sft_peer.py"
-                       : prefers       ? TRL_PEERS "/preference_peer.py"
-                                       : TRL_PEERS "/online_peer.py";
+  const char* script = method == "sft" ? TRL_PEERS "/train/sft_peer.py"
+                       : prefers       ? TRL_PEERS "/train/preference_peer.py"
+                                       : TRL_PEERS "/online/peer_of_method.py";
   return run_json({python, script, words_of(work).dump()});
 }
 

@@ -1,6 +1,6 @@
 # TRL's Online DPO. Tokens are sums of masks.
 import peer
-from online_given import Given
+from given import Given
 
 
 def run(method, work, options):

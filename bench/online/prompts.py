@@ -1,6 +1,6 @@
 # TRL's GRPO, RLOO and Distillation, whose trainers are of one make.
 import peer
-from online_given import Given
+from given import Given
 
 
 def run(method, work, options):

@@ -1,4 +1,4 @@
-#include "train/online_work.h"
+#include "online/work.h"
 
 #include <fstream>
 

@@ -1,4 +1,4 @@
-#include "train/online_roof.h"
+#include "online/roof.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // The seconds of GRPO's updates alone, of our side.
 #pragma once
-#include "train/online_work.h"
+#include "online/work.h"
 
 namespace trl::bench {
 

@@ -1,6 +1,6 @@
 // Steps of a method that writes completions, beside TRL's.
 #pragma once
-#include "train/online_work.h"
+#include "online/work.h"
 
 namespace trl::bench {
 

@@ -7,10 +7,10 @@
 // 1). step: the same with completions that each side writes. fit and window are of grpo alone.
 #include <set>
 
+#include "online/fit.h"
+#include "online/steps.h"
 #include "support/classifier.h"
 #include "support/random_model.h"
-#include "train/online_fit.h"
-#include "train/online_steps.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "train/online_fit.h"
+#include "online/fit.h"
 
 #include "support/fit.h"
 

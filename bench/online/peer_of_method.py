@@ -1,13 +1,15 @@
-# usage: online_peer.py JSON
+# usage: peer_of_method.py JSON
 # TRL's trainer of a method that writes completions. With replay_rollouts it takes completions and rewards from
 # the file, in its order.
 import importlib
+import pathlib
+import sys
 
-import peer
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "train"))
+import peer  # noqa: E402
 
-MODULES = {
-    "grpo": "online_peer_prompts", "rloo": "online_peer_prompts", "distillation": "online_peer_prompts",
-    "online_dpo": "online_peer_pairs", "gkd": "online_peer_answers", "ppo": "online_peer_episodes"}
+MODULES = {"grpo": "prompts", "rloo": "prompts", "distillation": "prompts", "online_dpo": "pairs", "gkd": "answers",
+           "ppo": "episodes"}
 
 
 def main():

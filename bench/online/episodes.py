@@ -1,7 +1,7 @@
 # PPO of TRL up to 1.12, the last with it. Its loop tells no gradient norms, and only the ends of its steps. Tokens are
 # those that are not padding.
 import peer
-from online_given import Given
+from given import Given
 
 
 class Episodes(peer.Clock):

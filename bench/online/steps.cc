@@ -1,9 +1,9 @@
-#include "train/online_steps.h"
+#include "online/steps.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "train/online_roof.h"
+#include "online/roof.h"
 
 namespace trl::bench {
 
