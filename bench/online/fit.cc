@@ -51,4 +51,22 @@ void compare_windows(const OnlineSettings& s, const Scratch& scratch) {
          {"kept_in_four", one / four}});
 }
 
+void compare_late_rewards(const OnlineSettings& s, const Scratch& scratch) {
+  const OnlineShape shape{s.prompt, s.completion, s.group};
+  SftWork at_once = our_work(s, scratch, shape, s.steps, true);
+  at_once.options.erase("reward_funcs");
+  at_once.late = 0;
+  SftWork later = at_once;
+  later.late = s.late;
+  std::vector<std::vector<Json>> runs(2);
+  interleave(2, s.rounds, [&](size_t i) { runs[i].push_back(run_ours(i == 0 ? at_once : later)); });
+  const double soon = warm_median(runs[0], "seconds"), late = warm_median(runs[1], "seconds");
+  print({{"part", "late"},
+         {"late_seconds", s.late / 1e3},
+         {"generate_seconds", part_of(runs[1], "generate")},
+         {"step_seconds", soon},
+         {"step_seconds_late", late},
+         {"cost_seconds", late - soon}});
+}
+
 }  // namespace trl::bench

@@ -1,4 +1,4 @@
-// The seconds of GRPO's updates alone, of our side.
+// The seconds of GRPO's updates and steps, of our side.
 #pragma once
 #include "online/work.h"
 
@@ -6,5 +6,7 @@ namespace trl::bench {
 
 void fit_updates(const OnlineSettings& s, const Scratch& scratch);
 void compare_windows(const OnlineSettings& s, const Scratch& scratch);
+// Steps whose rewards the host gives at once, and --late milliseconds after it was asked.
+void compare_late_rewards(const OnlineSettings& s, const Scratch& scratch);
 
 }  // namespace trl::bench

@@ -9,16 +9,6 @@ namespace trl::bench {
 
 namespace {
 
-// The median of a value of the steps after the first.
-double warm_median(const std::vector<Json>& runs, const char* key) {
-  std::vector<double> all;
-  for (const Json& run : runs) {
-    const std::vector<double> values = run.at(key);
-    all.insert(all.end(), values.begin() + 1, values.end());
-  }
-  return median(all);
-}
-
 // Adds the shares of the roofline that our updates and whole steps reach.
 void add_shares(const OnlineSettings& s, const std::vector<Json>& runs, Json& line) {
   const Json gemm = run_json({TRL_GEMM_BENCH, "--threads", std::to_string(s.threads)});

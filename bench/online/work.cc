@@ -115,6 +115,15 @@ SftWork our_work(const OnlineSettings& s, const Scratch& scratch, const OnlineSh
   return work;
 }
 
+double warm_median(const std::vector<Json>& runs, const char* key) {
+  std::vector<double> all;
+  for (const Json& run : runs) {
+    const std::vector<double> values = run.at(key);
+    all.insert(all.end(), values.begin() + 1, values.end());
+  }
+  return median(all);
+}
+
 double part_of(const std::vector<Json>& runs, const std::string& part) {
   std::vector<double> all;
   for (const Json& run : runs) {

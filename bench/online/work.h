@@ -13,6 +13,7 @@ struct OnlineSettings : PeerSettings {
   std::string teacher;  // gkd, distillation
   std::string scorer;   // ppo: the reward model, and where the value model begins
   int steps = 3, peer_steps = 1, lora = 16;
+  int late = 200;  // milliseconds
   int64_t prompt = 1024, completion = 256, group = 8;
 
   bool has_groups() const { return method == "grpo" || method == "rloo"; }
@@ -34,7 +35,9 @@ SftWork online_work(const OnlineSettings& s, const Scratch& scratch, const Onlin
 SftWork our_work(const OnlineSettings& s, const Scratch& scratch, const OnlineShape& shape, int steps,
                  bool writes);
 
-// The median of a value of profile_parts, of our steps after the first.
+// The median of a value of the steps after the first.
+double warm_median(const std::vector<Json>& runs, const char* key);
+// The same of a value of profile_parts, of ours.
 double part_of(const std::vector<Json>& runs, const std::string& part);
 
 }  // namespace trl::bench

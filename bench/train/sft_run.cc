@@ -1,8 +1,10 @@
 #include "train/sft_run.h"
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <thread>
 
 #include "support/abi.h"
 #include "support/scratch.h"
@@ -41,6 +43,17 @@ double adapter_parameters(trl_trainer* trainer) {
   return sum;
 }
 
+// Rewards completions, later.
+int32_t reward_later(void* milliseconds, trl_rollout* rollout) {
+  std::thread([wait = std::chrono::milliseconds(*static_cast<int*>(milliseconds)), rollout] {
+    std::this_thread::sleep_for(wait);
+    for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
+      TRL_CHECK(trl_rollout_set_reward(rollout, i, static_cast<double>(i % 3), &error));
+    TRL_CHECK(trl_rollout_finish(rollout, nullptr, &error));
+  }).detach();
+  return TRL_LATER;
+}
+
 Json train(const Json& work) {
   Json options = work.at("options");
   options["model_name_or_path"] = work.at("model");
@@ -55,6 +68,8 @@ Json train(const Json& work) {
   trl_trainer* trainer = nullptr;
   TRL_CHECK(trl_dataset_open(nullptr, work.at("dataset").get<std::string>().c_str(), config, &rows, &error));
   TRL_CHECK(trl_trainer_create(nullptr, config, rows, nullptr, &trainer, &error));
+  int late = work.at("late");
+  if (late >= 0) TRL_CHECK(trl_trainer_add_reward(trainer, "later", reward_later, &late, nullptr, &error));
   Json out = {{"by", std::string("libtrl ") + trl_version_string()}};
   double before = 0;
   for (int step = 0; step < steps; ++step) {
@@ -91,7 +106,8 @@ Json describe(const Json& work) {
 
 Json words_of(const SftWork& work) {
   return {{"model", work.model},     {"dataset", work.dataset}, {"columns", work.columns},
-          {"options", work.options}, {"steps", work.steps},     {"start", now()}};
+          {"options", work.options}, {"steps", work.steps},     {"late", work.late},
+          {"start", now()}};
 }
 
 }  // namespace

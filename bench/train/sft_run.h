@@ -16,6 +16,8 @@ struct SftWork {
   std::string model, dataset, columns;
   Json options = Json::object();  // TRL's names, of what is not the default
   int steps = 0;
+  int late =
+      -1;  // ours: milliseconds after which a reward of the host answers, from another thread; -1: none
 };
 
 // Trains an adapter on all linear layers instead of the model.
