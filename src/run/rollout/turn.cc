@@ -25,7 +25,7 @@ void add_turn(engine::Completion& completion, const engine::Completion& turn) {
 }
 
 engine::Completion answer_turn(const std::vector<int32_t>& ids) {
-  return {ids, {}, std::vector<uint8_t>(ids.size(), 0)};
+  return {.ids = ids, .written = std::vector<uint8_t>(ids.size(), 0)};
 }
 
 void cut(engine::Completion& completion, size_t most) {
