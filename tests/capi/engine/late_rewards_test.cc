@@ -98,9 +98,11 @@ struct LateCase {
   bool pairs = false;
 };
 
-class LateRewards : public testing::TestWithParam<LateCase> {};
+void PrintTo(const LateCase& own, std::ostream* out) { *out << own.name; }
 
-TEST_P(LateRewards, ChangeNothing) {
+class LateRewardsOf : public testing::TestWithParam<LateCase> {};
+
+TEST_P(LateRewardsOf, ChangeNothing) {
   NEED_MODEL();
   const host::Scratch scratch;
   const LateCase& own = GetParam();
@@ -120,7 +122,7 @@ TEST_P(LateRewards, ChangeNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    , LateRewards,
+    , LateRewardsOf,
     testing::Values(
         LateCase{"grpo", {}}, LateCase{"rows_that_teach_nothing", {}, reward_some},
         LateCase{"rloo", {{"method", "rloo"}}}, LateCase{"of_pairs", {}, reward_all, true},

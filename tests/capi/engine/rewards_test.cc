@@ -305,9 +305,9 @@ TEST(RowFailures, EndTheStepOrCountAsNone) {
   };
   Rewarded ends(grpo(scratch / "ends"), fails_one);
   EXPECT_EQ(ends.train(), TRL_E_CALLBACK);
-  EXPECT_TRUE(
-      ends.error.names("the reward points failed for completion 1 of 4, dataset row 0: no answer in it"))
+  EXPECT_TRUE(ends.error.names("the reward points failed for completion 1 of 4, dataset row "))
       << ends.error.message();
+  EXPECT_TRUE(ends.error.names(": no answer in it")) << ends.error.message();
   Rewarded goes_on(grpo(scratch / "goes_on", {{"on_reward_error", "none"}, {"max_steps", "1"}}), fails_one);
   EXPECT_EQ(goes_on.train(), TRL_OK) << goes_on.error.message();
 }

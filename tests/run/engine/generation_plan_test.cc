@@ -18,12 +18,11 @@ Settings small(const host::Scratch& scratch, const Settings& more = {}) {
   return host::with(host::tiny(scratch / "out"), host::with(own, more));
 }
 
-Json plan(const Settings& settings, std::string* text = nullptr) {
+Json plan(const Settings& settings, std::string* text = nullptr, trl_dataset* rows = nullptr) {
   const auto runtime = host::runtime();
   const char *json = nullptr, *lines = nullptr;
   Error error;
-  EXPECT_EQ(trl_trainer_plan(runtime.get(), host::config(settings).get(), nullptr, &json, &lines, error),
-            TRL_OK)
+  EXPECT_EQ(trl_trainer_plan(runtime.get(), host::config(settings).get(), rows, &json, &lines, error), TRL_OK)
       << error.message();
   if (text != nullptr && lines != nullptr) *text = lines;
   return json != nullptr ? host::parse(json) : Json();
@@ -134,6 +133,7 @@ TEST(GenerationPlan, SamplesAreAPartOfThePeakOfTheRun) {
 TEST(GenerationPlan, CountsTheCopiesDuringAnUpdate) {
   NEED_MODEL();
   const host::Scratch scratch;
+  const auto prompts = host::open_rows(host::golden("data/datasets/train_prompts.jsonl"));
   const auto peak = [&](const Settings& more) {
     const Settings own = {{"method", "grpo"},
                           {"num_generations", "2"},
@@ -141,9 +141,8 @@ TEST(GenerationPlan, CountsTheCopiesDuringAnUpdate) {
                           {"max_completion_length", "64"},
                           {"save_strategy", "no"},
                           {"kv_cache_memory", "1MB"},
-                          {"dataset_name", host::golden("data/datasets/train_prompts.jsonl")},
                           {"estimate.compare", "[]"}};
-    return plan(host::with(host::tiny(scratch / "out"), host::with(own, more)))
+    return plan(host::with(host::tiny(scratch / "out"), host::with(own, more)), nullptr, prompts.get())
         .at("counted_bytes")
         .get<int64_t>();
   };
