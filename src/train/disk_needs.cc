@@ -98,7 +98,8 @@ DiskNeeds disk_needs(const Setup& setup, const Stepper& stepper, const RunSteps&
           offloading != nullptr ? offloading->policy().rehearsed_bytes() : 0};
 }
 
-// Reads rows to find the largest batch only if batches as large as max_length allows may not fit.
+// Reads rows to find the largest batch only if batches as large as max_length allows may not fit. Rows that a
+// generation has yet to write are not known: each forward asks for its own room.
 void need_disks(const Setup& setup, const Stepper& stepper, const RunSteps& steps, int64_t done) {
   const config::TrainingArguments& arguments = setup.arguments;
   DiskNeeds needs = disk_needs(setup, stepper, steps, done);
@@ -111,7 +112,7 @@ void need_disks(const Setup& setup, const Stepper& stepper, const RunSteps& step
     const int64_t rows = arguments.per_device_train_batch_size;
     const int64_t per_row = config::sequences_per_row(arguments);
     count({setup.longest_row * rows * per_row, setup.longest_row});
-    if (setup.longest_row == 0 || !has_room(arguments, needs))
+    if (!setup.rollouts && (setup.longest_row == 0 || !has_room(arguments, needs)))
       count(largest_of(*setup.train, rows, per_row, setup.model->config().vocab_size));
   }
   need_room(arguments, needs, setup.log);

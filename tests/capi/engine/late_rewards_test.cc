@@ -95,8 +95,18 @@ struct LateCase {
   const char* name;
   Settings more;
   host::Function reward = reward_all;
-  bool pairs = false;
+  Settings (*base)(const std::string& output_dir, const Settings& more) = grpo;
 };
+
+Settings ppo(const std::string& output_dir, const Settings& more) {
+  const Settings own = {{"method", "ppo"},
+                        {"response_length", "5"},
+                        {"per_device_train_batch_size", "2"},
+                        {"gradient_accumulation_steps", "2"},
+                        {"max_steps", "3"},
+                        {"save_strategy", "no"}};
+  return host::with(host::with(host::tiny(output_dir), own), more);
+}
 
 void PrintTo(const LateCase& own, std::ostream* out) { *out << own.name; }
 
@@ -107,9 +117,7 @@ TEST_P(LateRewardsOf, ChangeNothing) {
   const host::Scratch scratch;
   const LateCase& own = GetParam();
   const auto weights = [&](const std::string& folder, const host::Function& reward) {
-    const Settings settings =
-        own.pairs ? online_dpo(scratch / folder, own.more) : grpo(scratch / folder, own.more);
-    Rewarded run(settings, reward);
+    Rewarded run(own.base(scratch / folder, own.more), reward);
     EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
     EXPECT_EQ(trl_trainer_save(run.trainer.get(), nullptr, nullptr, run.error), TRL_OK);
     const auto adapter = scratch / folder / "adapter_model.safetensors";
@@ -125,9 +133,8 @@ INSTANTIATE_TEST_SUITE_P(
     , LateRewardsOf,
     testing::Values(
         LateCase{"grpo", {}}, LateCase{"rows_that_teach_nothing", {}, reward_some},
-        LateCase{"rloo", {{"method", "rloo"}}}, LateCase{"of_pairs", {}, reward_all, true},
-        LateCase{"ppo", {{"method", "ppo"}, {"response_length", "5"}, {"gradient_accumulation_steps", "1"}}},
-        LateCase{"a_judge", {{"judge", "points"}}, judge, true},
+        LateCase{"rloo", {{"method", "rloo"}}}, LateCase{"of_pairs", {}, reward_all, online_dpo},
+        LateCase{"ppo", {}, reward_all, ppo}, LateCase{"a_judge", {{"judge", "points"}}, judge, online_dpo},
         LateCase{"a_window_of_several_micro_batches",
                  {{"per_device_train_batch_size", "2"}, {"gradient_accumulation_steps", "2"}}},
         LateCase{
@@ -171,11 +178,7 @@ TEST(LateRewards, AllFunctionsAreAskedBeforeOneIsAwaited) {
   const host::Scratch scratch;
   asks_both(grpo(scratch / "grpo"));
   asks_both(online_dpo(scratch / "online_dpo"));
-  asks_both(host::with(host::tiny(scratch / "ppo"), {{"method", "ppo"},
-                                                     {"response_length", "5"},
-                                                     {"per_device_train_batch_size", "2"},
-                                                     {"gradient_accumulation_steps", "2"},
-                                                     {"save_strategy", "no"}}));
+  asks_both(ppo(scratch / "ppo", {}));
 }
 
 // A step whose rewards failed after its first forward begins again as if there had been none.
