@@ -118,18 +118,20 @@ class RecordedRollouts {
     EXPECT_EQ(trl_rollout_count(rollout), turn["completion_ids"].size());
     for (size_t row = 0; row < trl_rollout_count(rollout); ++row) {
       const auto ids = turn["completion_ids"][row].get<std::vector<int32_t>>();
+      const Json more = turn.value("rollout", Json::object());
       std::vector<float> log_probs;
-      if (turn.contains("sampling_logps")) {
-        for (const Json& value : turn["sampling_logps"][row])
-          log_probs.push_back(value.is_null() ? std::nanf("") : value.get<float>());
-      }
+      std::vector<uint8_t> written;
+      for (const Json& values : {turn.value("sampling_logps", Json()), more.value("logprobs", Json())})
+        for (size_t t = 0; values.is_array() && t < ids.size(); ++t)
+          log_probs.push_back(values[row][t].is_null() ? std::nanf("") : values[row][t].get<float>());
+      if (more.contains("env_mask")) written = more["env_mask"][row].get<std::vector<uint8_t>>();
       const char* json = nullptr;
       EXPECT_EQ(trl_rollout_get(rollout, row, &json, error), TRL_OK) << error.message();
       EXPECT_EQ(host::parse(json)["prompt_ids"], prompt_of(turn, row)) << "row " << row;
-      EXPECT_EQ(
-          trl_rollout_set_completion(rollout, row, ids.data(), ids.size(),
-                                     log_probs.empty() ? nullptr : log_probs.data(), nullptr, nullptr, error),
-          TRL_OK)
+      EXPECT_EQ(trl_rollout_set_completion(rollout, row, ids.data(), ids.size(),
+                                           log_probs.empty() ? nullptr : log_probs.data(),
+                                           written.empty() ? nullptr : written.data(), nullptr, error),
+                TRL_OK)
           << error.message();
     }
     return TRL_OK;
@@ -164,10 +166,24 @@ class RecordedRollouts {
     }
   }
 
+  // The metrics of the function logs_extra.
+  void log(trl_rollout* rollout) const {
+    double sum = 0, longest = 0;
+    for (const Json& ids : now()["completion_ids"]) {
+      sum += static_cast<double>(ids.size());
+      longest = std::max(longest, static_cast<double>(ids.size()));
+    }
+    Error error;
+    const double mean = sum / static_cast<double>(trl_rollout_count(rollout));
+    EXPECT_EQ(trl_rollout_log(rollout, "half_length", mean / 2, error), TRL_OK) << error.message();
+    EXPECT_EQ(trl_rollout_log(rollout, "longest", longest, error), TRL_OK) << error.message();
+  }
+
   static int32_t reward(void* user_data, trl_rollout* rollout) {
     const auto* const function = static_cast<const Function*>(user_data);
     if (!function->of->writes_ && function->number == 0) function->of->expect_written(rollout);
     if (function->of->now().contains("turns")) function->of->expect_turns(rollout);
+    if (function->of->recorded_["rewards"][function->number] == "logs_extra") function->of->log(rollout);
     Error error;
     for (size_t row = 0; row < trl_rollout_count(rollout); ++row) {
       const Json value = reward_of(function->of->now(), row, function->number);
