@@ -1647,8 +1647,8 @@ typedef int32_t (*trl_rollout_fn)(void* user_data, trl_rollout* rollout);
  * generation, with all its rows, and sets a reward for each (trl_rollout_set_reward). Rewards are summed,
  * weighted by `reward_weights`, in the order: reward_model_name_or_path, reward_funcs, functions in the order
  * in which they were added. All functions of the host are asked before the first answer is awaited, and while
- * log-probabilities are computed; with `reward_by_group` each is called for the rows of one prompt as soon as
- * they are written, and then returns at best TRL_LATER. The function that `judge` names is called with a row
+ * they work, log-probabilities and the first forward of the update are computed; with `reward_by_group` each is
+ * called for the rows of one prompt as soon as they are written, and then returns at best TRL_LATER. The function that `judge` names is called with a row
  * for each pair, and sets the probability that the first completion is better.
  *
  * @param trainer [in] changed; before its first step.
