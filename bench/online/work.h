@@ -27,7 +27,7 @@ struct OnlineShape {
   bool varied = false;  // completions are shorter by up to a half: GRPO's loss is not 0. Not those of PPO
 };
 
-// A run of so many steps after the first. writes: completions come from the model; else they are given, with
+// A run of that many steps after the first. writes: completions come from the model; else they are given, with
 // rewards (gkd: as answers of the rows).
 SftWork online_work(const OnlineSettings& s, const Scratch& scratch, const OnlineShape& shape, int steps,
                     bool writes);

@@ -226,7 +226,7 @@ bool Generator::cannot_go_on(int64_t sequence) const {
 std::string Generator::what_is_missing(int64_t sequence) const {
   const int64_t tokens = std::ssize(scheduler_->ids(sequence)), most = cache_->pool->most();
   return fmt::format(
-      "{} tokens: there is no memory for more keys and values; those of so many tokens take {} bytes, in "
+      "{} tokens: there is no memory for more keys and values; those of that many tokens take {} bytes, in "
       "blocks of {} for {} tokens each, and {} bytes could be had: free memory or allow more, or let a "
       "prompt "
       "and its completion have at most {} tokens",
@@ -238,7 +238,7 @@ std::string Generator::what_is_allowed(int64_t sequence) const {
   const State& state = states_.at(sequence);
   const int64_t tokens = std::ssize(scheduler_->ids(sequence)), limit = scheduler_->pool().limit();
   return fmt::format(
-      "{} tokens: no more keys and values fit into kv_cache_memory, {} bytes; those of so many tokens take "
+      "{} tokens: no more keys and values fit into kv_cache_memory, {} bytes; those of that many tokens take "
       "{} "
       "bytes, in blocks of {} for {} tokens each: allow {} bytes for all tokens that are asked for, or ask "
       "for at most {} (max_new_tokens)",

@@ -76,7 +76,7 @@ void Scheduler::steal() {
   stuck_at_ = pool_->steps();
 }
 
-// Whether a sequence that runs has rows to compute, at most so many, and blocks for them. Younger ones give
+// Whether a sequence that runs has rows to compute, at most that many, and blocks for them. Younger ones give
 // theirs back for it; without them it gives back its own.
 bool Scheduler::fits(int64_t number, int64_t most, Turn& turn) {
   Sequence& sequence = at(number);

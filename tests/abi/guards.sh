@@ -8,7 +8,8 @@ for name in $(header_functions "$source/include/trl/trl.h"); do
   body=$(cat "$source"/src/capi/*.cc | tr '\n' ' ' | grep -o "[ *]$name([^{};]*) noexcept { *[A-Za-z_:<> ]*(" || true)
   seen=$((seen + 1))
   case "$body" in
-    *"{ return guard("* | *"{ return guard<From::anywhere>("* | *"{   return guard("* | *"{   return guard<From::anywhere>("*) ;;
+    *"{ return guard("* | *"{ return guard<From::anywhere>("* | *"{ return guard<From::rollouts>("*) ;;
+    *"{   return guard("* | *"{   return guard<From::anywhere>("* | *"{   return guard<From::rollouts>("*) ;;
     *"{ return answer("* | *"{   return answer("* | *"{ answer("* | *"{   answer("*) ;;
     *"{ return give_text("* | *"{   return give_text("*) ;;
     *"{ return field("* | *"{   return field("* | *"{ destroy("*) ;;

@@ -26,7 +26,7 @@ class CountingHost final : public engine::Host {
   base::MemoryCounter counter;
   std::atomic<int64_t> charges{0};
   std::atomic<int64_t> refuse_from{INT64_MAX};   // this charge and all after it find no room
-  std::atomic<int64_t> refuse_bytes{INT64_MAX};  // nor does one of so many bytes
+  std::atomic<int64_t> refuse_bytes{INT64_MAX};  // nor does one of that many bytes
 };
 
 // That of the process, as in libtrl.so, from the first call on. It outlives every tensor that it has counted.

@@ -276,7 +276,7 @@ TEST(StopTexts, AreFoundAgainInAReplay) {
   EXPECT_EQ(run("replayed", {{"replay_rollouts", file}}), first);
 }
 
-// A record of completions is no reason to compare their log-probabilities.
+// Completions that are recorded have log-probabilities, which nothing is compared with for that.
 TEST(Records, ChangeNothingInTraining) {
   NEED_MODEL();
   const host::Scratch scratch;

@@ -9,6 +9,7 @@
 #include "engine/recorded_rollouts.h"
 #include "engine/recorded_tools.h"
 #include "engine/run.h"
+#include "support/online_trajectories.h"
 #include "support/weights.h"
 
 namespace {
@@ -370,122 +371,7 @@ TEST_P(OnlineTrajectory, MatchesTrl) {
   NEED_GOLDEN(std::string("trajectories/") + GetParam() + "/case.json");
   expect_trls_both_ways(GetParam(), recorded_run(GetParam()));
 }
-constexpr const char* kOnline[] = {"distillation_chat",
-                                   "distillation_fkl",
-                                   "distillation_ga2_eval",
-                                   "distillation_gemma2_softcap",
-                                   "distillation_jsd_beta03",
-                                   "distillation_jsd_temperature",
-                                   "distillation_lora",
-                                   "distillation_onpolicy_fixed",
-                                   "distillation_rkl_temperature_ga2",
-                                   "distillation_shuffled_epochs",
-                                   "gkd_eval",
-                                   "gkd_lora",
-                                   "gkd_mixed_ga2_temperature",
-                                   "gkd_mixed_lmbda",
-                                   "gkd_offpolicy_beta05",
-                                   "gkd_offpolicy_fkl",
-                                   "gkd_offpolicy_rkl_ga2",
-                                   "gkd_onpolicy_fixed",
-                                   "gkd_onpolicy_ga2",
-                                   "gkd_prompt_column",
-                                   "gkd_seq_kd",
-                                   "gkd_spm",
-                                   "gkd_truncated",
-                                   "grpo_adaptive_entropy_ga2",
-                                   "grpo_all_defaults",
-                                   "grpo_bnpo_ga2_spg4",
-                                   "grpo_chat_kwargs",
-                                   "grpo_cispo",
-                                   "grpo_conv_llama3",
-                                   "grpo_dapo_default",
-                                   "grpo_dapo_ga4",
-                                   "grpo_dapo_iter2_beta",
-                                   "grpo_delta",
-                                   "grpo_dr_grpo_dapo_none",
-                                   "grpo_dr_grpo_ga2",
-                                   "grpo_entropy_bonus",
-                                   "grpo_entropy_bonus_top",
-                                   "grpo_epochs_partial_ga4",
-                                   "grpo_eval",
-                                   "grpo_eval_bnpo_ga2",
-                                   "grpo_eval_one",
-                                   "grpo_ga1_spg4_iter2",
-                                   "grpo_ga4_spg2",
-                                   "grpo_gemma2_temperature",
-                                   "grpo_gpt2_positions",
-                                   "grpo_lora_beta",
-                                   "grpo_lora_pretrained_ref",
-                                   "grpo_reward_model",
-                                   "grpo_reward_model_chat",
-                                   "rloo_lora",
-                                   "grpo_bf16_autocast",
-                                   "distillation_bf16_autocast",
-                                   "grpo_generation_batch_size",
-                                   "grpo_grpo_beta",
-                                   "grpo_gspo",
-                                   "grpo_gspo_beta",
-                                   "grpo_is_default",
-                                   "grpo_is_sequence_mask",
-                                   "grpo_is_sequence_mask_no_min",
-                                   "grpo_is_sequence_truncate",
-                                   "grpo_is_token_mask",
-                                   "grpo_is_token_mask_no_min",
-                                   "grpo_is_token_truncate",
-                                   "grpo_kl_uncorrected",
-                                   "grpo_logging3_all_none",
-                                   "grpo_luspo",
-                                   "grpo_mask_truncated",
-                                   "grpo_moe_aux",
-                                   "grpo_normalize_then_sum",
-                                   "grpo_normalize_then_sum_none",
-                                   "grpo_num_iterations3",
-                                   "grpo_off_policy_mask",
-                                   "grpo_pad_multiple",
-                                   "grpo_partial_none_rewards",
-                                   "grpo_sapo",
-                                   "grpo_scale_batch_two_rewards",
-                                   "grpo_shuffled_epochs",
-                                   "grpo_shuffled_eval_ga2",
-                                   "grpo_shuffled_resume",
-                                   "grpo_sync_ref",
-                                   "grpo_temperature",
-                                   "grpo_top_entropy",
-                                   "grpo_unscorable",
-                                   "grpo_vespo",
-                                   "grpo_vespo_is_token",
-                                   "grpo_zero_std_groups",
-                                   "online_dpo_all_none",
-                                   "online_dpo_beta_floor",
-                                   "online_dpo_bos",
-                                   "online_dpo_chat",
-                                   "online_dpo_ga2",
-                                   "online_dpo_ipo_eos_penalty",
-                                   "online_dpo_other_ref",
-                                   "online_dpo_penalty",
-                                   "online_dpo_real_sampled",
-                                   "online_dpo_reward_model_lora",
-                                   "online_dpo_select",
-                                   "online_dpo_sigmoid",
-                                   "online_dpo_truncated",
-                                   "online_dpo_two_rewards_none",
-                                   "rloo_all_defaults",
-                                   "rloo_beta0_iter2",
-                                   "rloo_conv_llama3",
-                                   "rloo_default_g2",
-                                   "rloo_eval",
-                                   "rloo_mask_truncated",
-                                   "rloo_norm_clip_ga2",
-                                   "rloo_plain",
-                                   "rloo_shuffled_epochs",
-                                   "rloo_spg2_ga4",
-                                   "rloo_spg4_ga1_iter2",
-                                   "rloo_sync_ref",
-                                   "rloo_temperature",
-                                   "rloo_two_rewards_none",
-                                   "rloo_zero_std"};
-INSTANTIATE_TEST_SUITE_P(Golden, OnlineTrajectory, testing::ValuesIn(kOnline),
+INSTANTIATE_TEST_SUITE_P(Golden, OnlineTrajectory, testing::ValuesIn(trl::test::kOnlineTrajectories),
                          [](const testing::TestParamInfo<const char*>& which) {
                            return std::string(which.param);
                          });
@@ -498,8 +384,7 @@ TEST_P(ToolTrajectory, MatchesTrl) {
   if (recorded["tools"].contains("counter")) recorded["rewards"].push_back("Counter");  // the environment's
   expect_trls(GetParam(), recorded);
 }
-constexpr const char* kTools[] = {"grpo_tools", "grpo_tools_one_iteration", "grpo_environment"};
-INSTANTIATE_TEST_SUITE_P(Golden, ToolTrajectory, testing::ValuesIn(kTools),
+INSTANTIATE_TEST_SUITE_P(Golden, ToolTrajectory, testing::ValuesIn(trl::test::kToolTrajectories),
                          [](const testing::TestParamInfo<const char*>& which) {
                            return std::string(which.param);
                          });
@@ -613,10 +498,7 @@ TEST_P(PpoTrajectory, MatchesTrl) {
   NEED_GOLDEN(std::string("trajectories/") + GetParam() + "/case.json");
   expect_trls_both_ways(GetParam(), recorded_ppo(GetParam()));
 }
-constexpr const char* kPpo[] = {"ppo_clip_gamma",  "ppo_lora",       "ppo_many_epochs", "ppo_minibatch_ga",
-                                "ppo_no_clipping", "ppo_plain",      "ppo_samples",     "ppo_shuffled",
-                                "ppo_stop_id",     "ppo_two_models", "ppo_whiten_ga",   "ppo_whiten_k3"};
-INSTANTIATE_TEST_SUITE_P(Golden, PpoTrajectory, testing::ValuesIn(kPpo),
+INSTANTIATE_TEST_SUITE_P(Golden, PpoTrajectory, testing::ValuesIn(trl::test::kPpoTrajectories),
                          [](const testing::TestParamInfo<const char*>& which) {
                            return std::string(which.param);
                          });
@@ -632,36 +514,19 @@ TEST_P(RealTrajectory, MatchesTrl) {
     recorded["args"]["generation_kwargs"] = {{"do_sample", false}};
   expect_trls(name, recorded, /*writes=*/true);
 }
-constexpr const char* kReal[] = {"distillation_real_greedy",
-                                 "distillation_real_sampled",
-                                 "gkd_real_greedy",
-                                 "gkd_real_greedy_seq_kd",
-                                 "grpo_real_eval",
-                                 "grpo_real_greedy",
-                                 "grpo_real_sampled",
-                                 "grpo_real_sampled_eos",
-                                 "grpo_real_sampled_iter2_lora",
-                                 "grpo_real_sampled_penalty",
-                                 "online_dpo_real_sampled",
-                                 "ppo_real_greedy",
-                                 "ppo_real_greedy_stop",
-                                 "rloo_real_sampled"};
-INSTANTIATE_TEST_SUITE_P(Golden, RealTrajectory, testing::ValuesIn(kReal),
+INSTANTIATE_TEST_SUITE_P(Golden, RealTrajectory, testing::ValuesIn(trl::test::kRealTrajectories),
                          [](const testing::TestParamInfo<const char*>& which) {
                            return std::string(which.param);
                          });
 
-// Runs that have a test of their own.
-constexpr const char* kOthers[] = {"gkd_no_prompt_left",      "grpo_last_empty",
-                                   "grpo_log_extra",          "grpo_rollout_env_mask",
-                                   "grpo_rollout_off_policy", "online_dpo_beta_list"};
-
 TEST(OnlineTrajectories, AreAllTested) {
   NEED_GOLDEN("trajectories/grpo_log_extra/case.json");
   std::set<std::string> tested;
-  for (const auto& list : {std::span<const char* const>(kOnline), std::span<const char* const>(kTools),
-                           std::span<const char* const>(kPpo), std::span<const char* const>(kReal),
-                           std::span<const char* const>(kOthers)})
+  for (const auto& list : {std::span<const char* const>(trl::test::kOnlineTrajectories),
+                           std::span<const char* const>(trl::test::kToolTrajectories),
+                           std::span<const char* const>(trl::test::kPpoTrajectories),
+                           std::span<const char* const>(trl::test::kRealTrajectories),
+                           std::span<const char* const>(trl::test::kOtherOnlineTrajectories)})
     tested.insert(list.begin(), list.end());
   for (const auto& folder : std::filesystem::directory_iterator(host::golden("trajectories"))) {
     const std::string name = folder.path().filename();
