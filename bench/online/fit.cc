@@ -66,7 +66,8 @@ void compare_late_rewards(const OnlineSettings& s, const Scratch& scratch) {
          {"generate_seconds", part_of(runs[1], "generate")},
          {"step_seconds", soon},
          {"step_seconds_late", late},
-         {"cost_seconds", late - soon}});
+         {"cost_seconds", late - soon},
+         {"waited_seconds", part_of(runs[1], "reward")}});
 }
 
 }  // namespace trl::bench

@@ -56,6 +56,20 @@ int64_t largest_tree(const MicroBatch& batch) {
   return largest;
 }
 
+// Returns the places of all sequences in the order of the rollout, in which their old log-probabilities were
+// computed: trees of rows that begin alike are then the same, and so are the sums within.
+std::vector<Place> ordered(std::span<const MicroBatch> window) {
+  std::vector<Place> places;
+  for (size_t b = 0; b < window.size(); ++b)
+    for (size_t s = 0; s < static_cast<size_t>(window[b].sequence_count()); ++s) places.push_back({b, s});
+  const auto row = [&](const Place& place) {
+    const auto rows = window[place.batch].columns.find(kRow);
+    return rows == window[place.batch].columns.end() ? 0 : rows->second[place.sequence];
+  };
+  std::ranges::stable_sort(places, {}, row);
+  return places;
+}
+
 // Appends the rows in parts. micro_batch: tokens of the largest one.
 void append(const Chosen& chosen, JointRules rules, int64_t micro_batch, Joint& joint) {
   if (chosen.places.empty()) return;
@@ -97,25 +111,23 @@ Joint joined(std::span<const MicroBatch> window, const JointRules& rules) {
   Chosen silent, learning;
   std::vector<Place> generated;
   int64_t silent_rows = 0, left_out = 0, largest = 0;
-  for (size_t b = 0; b < window.size(); ++b) {
-    largest = std::max(largest, window[b].tokens());
-    for (size_t s = 0; s < static_cast<size_t>(window[b].sequence_count()); ++s) {
-      const bool skipped = rules.skips_silent && is_silent(window[b], s);
-      if (!skipped) {
-        learning.add(window, {b, s});
-        continue;
-      }
-      ++silent_rows;
-      const bool known = window[b].targets.columns.contains(kGenerated);
-      if (window[b].sequence_labels[s] > 0 && !known) {
-        silent.add(window, {b, s});
-        continue;
-      }
-      left_out += window[b].sequence_tokens[s];
-      if (known) generated.push_back({b, s});
+  for (const MicroBatch& batch : window) largest = std::max(largest, batch.tokens());
+  for (const auto& [b, s] : ordered(window)) {
+    const bool skipped = rules.skips_silent && is_silent(window[b], s);
+    if (!skipped) {
+      learning.add(window, {b, s});
+      continue;
     }
+    ++silent_rows;
+    const bool known = window[b].targets.columns.contains(kGenerated);
+    if (window[b].sequence_labels[s] > 0 && !known) {
+      silent.add(window, {b, s});
+      continue;
+    }
+    left_out += window[b].sequence_tokens[s];
+    if (known) generated.push_back({b, s});
   }
-  if (silent_rows == 0 && (window.size() == 1 || !rules.share)) return alone(window[0], rules.most_tokens);
+  if (silent_rows == 0 && !rules.share) return alone(window[0], rules.most_tokens);
   Joint joint;
   joint.batches = window.size();
   joint.silent_rows = silent_rows;

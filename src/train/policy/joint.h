@@ -49,8 +49,8 @@ inline int64_t largest_part(int64_t micro_batch, int64_t tree) {
 }
 
 // Joins the micro-batches of a window (MicroBatch::flat is set), in parts of at most largest_part() tokens.
-// If nothing can be shared among them, and all rows teach, only the first is taken. Rows without targets, and
-// those whose values generation recorded (kGenerated), are left out if silent ones are skipped.
+// If nothing can be shared, and all rows teach, only the first is taken. Rows without targets, and those
+// whose values generation recorded (kGenerated), are left out if silent ones are skipped.
 Joint joined(std::span<const MicroBatch> window, const JointRules& rules);
 
 }  // namespace trl::train

@@ -45,6 +45,7 @@ data::Batch batch_of(const Rollout& rollout, std::span<const int64_t> rows) {
     const std::vector<int32_t>& prompt = rollout.prompts.ids[row];
     const engine::Completion& completion = rollout.completions[row];
     out.row_ids.push_back(rollout.prompts.row_ids[row]);
+    out.columns[kRow].push_back(static_cast<float>(row));
     out.input_ids.insert(out.input_ids.end(), prompt.begin(), prompt.end());
     out.input_ids.insert(out.input_ids.end(), completion.ids.begin(), completion.ids.end());
     out.labels.resize(out.labels.size() + prompt.size(), data::kIgnored);

@@ -55,6 +55,9 @@ struct Rollout {
 // weights are those of generation.
 inline constexpr const char *kGenerated = "generated", *kGeneratedEntropy = "generated_entropy";
 
+// The name of a column by sequence: the number of the row in the rollout.
+inline constexpr const char* kRow = "row";
+
 // Lays out rows of a rollout as a micro-batch: its targets are the tokens that count. Column `advantages` by
 // sequence, if there are advantages; token columns as in the rollout.
 data::Batch batch_of(const Rollout& rollout, std::span<const int64_t> rows);

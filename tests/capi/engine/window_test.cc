@@ -160,4 +160,25 @@ TEST(Windows, WithoutAnyRowThatTeaches) {
   EXPECT_GT(record["entropy"], 0.0);
 }
 
+// Rows in the order of the update have the sums that they had when their old log-probabilities were computed,
+// in bfloat16, too: the first loss of RLOO, which is of the ratios alone, is 0.
+TEST(Windows, RatiosBeginAtOne) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  for (const char* const rows : {"8", "2"}) {
+    const Settings own = {{"method", "rloo"},
+                          {"beta", "0"},
+                          {"dtype", "bfloat16"},
+                          {"share_prefix", "true"},
+                          {"per_device_train_batch_size", rows},
+                          {"gradient_accumulation_steps", rows == std::string("8") ? "1" : "4"},
+                          {"num_generations", "4"},
+                          {"max_completion_length", "24"},
+                          {"max_steps", "1"}};
+    Rewarded run(host::grpo(scratch / rows, own), host::reward_all);
+    ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
+    EXPECT_NEAR(run.last()[0]["loss"].get<double>(), 0, 1e-6) << rows;
+  }
+}
+
 }  // namespace
