@@ -27,8 +27,8 @@ struct OnlineShape {
   bool varied = false;  // completions are shorter by up to a half: GRPO's loss is not 0. Not those of PPO
 };
 
-// A run of that many steps after the first. writes: completions come from the model; else they are given, with
-// rewards (gkd: as answers of the rows).
+// A run of that many steps after the first. writes: completions come from the model; else they are given,
+// with rewards (gkd: as answers of the rows).
 SftWork online_work(const OnlineSettings& s, const Scratch& scratch, const OnlineShape& shape, int steps,
                     bool writes);
 // The same for libtrl: it leaves out no rows, as TRL does.

@@ -1647,9 +1647,10 @@ typedef int32_t (*trl_rollout_fn)(void* user_data, trl_rollout* rollout);
  * generation, with all its rows, and sets a reward for each (trl_rollout_set_reward). Rewards are summed,
  * weighted by `reward_weights`, in the order: reward_model_name_or_path, reward_funcs, functions in the order
  * in which they were added. All functions of the host are asked before the first answer is awaited, and while
- * they work, log-probabilities and the first forward of the update are computed; with `reward_by_group` each is
- * called for the rows of one prompt as soon as they are written, and then returns at best TRL_LATER. The function that `judge` names is called with a row
- * for each pair, and sets the probability that the first completion is better.
+ * they work, log-probabilities and the first forward of the update are computed; with `reward_by_group` each
+ * is called for the rows of one prompt as soon as they are written, and then returns at best TRL_LATER. The
+ * function that `judge` names is called with a row for each pair, and sets the probability that the first
+ * completion is better.
  *
  * @param trainer [in] changed; before its first step.
  * @param name [in] of the metrics rewards/NAME/mean and rewards/NAME/std; copied. It may be the name of an
@@ -1871,9 +1872,9 @@ TRL_API trl_status trl_rollout_finish(trl_rollout* rollout, const char* message,
 TRL_API void trl_trainer_cancel(trl_trainer* trainer) TRL_NOEXCEPT;
 
 /**
- * Pauses what a trainer computes: trl_trainer_step, _train and _evaluate, and trl_generator_generate and _step
- * with a generator of the trainer, wait at their next safe point (the same as for trl_trainer_cancel) until
- * trl_trainer_resume.
+ * Pauses what a trainer computes: trl_trainer_step, _train and _evaluate, and trl_generator_generate and
+ * _step with a generator of the trainer, wait at their next safe point (the same as for trl_trainer_cancel)
+ * until trl_trainer_resume.
  *
  * The pause holds the call that is running now, or else the next one. A held call keeps all its memory and
  * later continues with results that are the same bit for bit; the time it waited counts as part of the run.
