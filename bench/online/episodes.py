@@ -1,5 +1,5 @@
-# PPO of TRL up to 1.12, the last with it. Its loop tells no gradient norms, and only the ends of its steps. Tokens are
-# those that are not padding.
+# PPO of TRL up to 1.12, the last with it. Its loop reports no gradient norms, and only the end of each step. Padding
+# is not counted as tokens.
 import peer
 from given import Given
 

@@ -11,7 +11,7 @@ namespace trl::bench {
 
 // Both sides print one object: tokens, seconds and losses of every step, grad_norms if the trainer has them,
 // first_step_seconds (from process start to the end of step one), peak_resident_bytes, by; ours also profile,
-// of every step (profile_parts), and adapter_parameters where an adapter is trained.
+// of every step (profile_parts), and adapter_parameters if an adapter is trained.
 struct SftWork {
   std::string model, dataset, columns;
   Json options = Json::object();  // TRL's names, of what is not the default

@@ -50,7 +50,7 @@ class Cache {
   void release();                             // forgets contents first
   void release_copies() { narrow_.reset(); }  // of weights, until follow_weights()
   void raise_limit(int64_t bytes);
-  // After a slab could not be allocated: only blocks that have memory are used for now.
+  // Call when a slab could not be allocated: the pool then gives only blocks that already have memory.
   void restrict_to_memory();
 
   const model::NarrowWeights* narrow() const { return narrow_ ? &*narrow_ : nullptr; }

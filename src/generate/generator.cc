@@ -177,9 +177,10 @@ bool Generator::step(engine::GenerationSink& sink) {
   return true;
 }
 
-// Chooses a step whose blocks have memory. Without memory for more, sequences get the blocks that there are:
-// those of contents that nobody uses, of paused sequences, and of the youngest. One that needs more than all
-// of them fails. If there are none at all, nothing is given up for this step.
+// Chooses a step whose blocks have memory. If no more memory can be allocated, sequences reuse the blocks
+// that exist: first contents that nobody uses, then the blocks of paused sequences, then those of the
+// youngest. A sequence that needs more than all of them fails. If there is no block at all, the step throws
+// and loses nothing.
 Scheduler::Step Generator::next_step(engine::GenerationSink& sink) {
   BlockPool& pool = *cache_->pool;
   for (bool tried = false;;) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-// Of no values all are 0, as in TRL.
+// Mean and extremes are 0 if nothing was added, as in TRL.
 struct Extent {
   double least = kNone, sum = 0, most = kNone, count = 0;
   void add(double value) {
