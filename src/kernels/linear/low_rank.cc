@@ -262,7 +262,10 @@ at::Tensor LowRankTerms::stacked(at::ScalarType type, bool with_scale) const {
 at::Tensor LowRankTerms::reduced(const at::Tensor& x, tensor_list* kept) const {
   at::Tensor y = tensor::empty({x.size(0), width_}, x.scalar_type(), MemoryKind::activations);
   if (!drops()) {
-    gemm(x, false, stacked(x.scalar_type(), true), true, y);
+    if (IndependentRows::active())
+      reduce_rows(x, y);
+    else
+      gemm(x, false, stacked(x.scalar_type(), true), true, y);
     return y;
   }
   for (size_t i = 0; i < terms_.size(); ++i) {
@@ -275,9 +278,38 @@ at::Tensor LowRankTerms::reduced(const at::Tensor& x, tensor_list* kept) const {
   return y;
 }
 
+// The same for independent rows. It scales the few sums instead of the factors, which are read where they
+// are.
+void LowRankTerms::reduce_rows(const at::Tensor& x, const at::Tensor& y) const {
+  const at::Tensor sums = tensor::empty(y.sizes(), at::kFloat, MemoryKind::workspace);
+  std::vector<tensor::Reading> factors;
+  std::vector<SkinnyProduct> products;
+  for (const Term& term : terms_)
+    products.push_back(
+        {*factors.emplace_back(read(*term.factors().a, x.scalar_type())), {}, columns(sums, term)});
+  skinny_products(x, products);
+  tensor::parallel_for(x.size(0), 64, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r)
+      for (const Term& term : terms_)
+        cpu().scale(at_byte(sums, r * width_ + term.first), Type::f32,
+                    static_cast<float>(term.factors().scale), at_byte(y, r * width_ + term.first), type_of(y),
+                    term.factors().rank());
+  });
+}
+
 at::Tensor LowRankTerms::in_their_type(const at::Tensor& x) const {
   const bool narrow = terms_[0].factors().a->dtype() == at::kBFloat16;
   return x.defined() && narrow ? converted(x, at::kBFloat16, MemoryKind::workspace) : x;
+}
+
+// What the terms add to each of the outputs.
+std::vector<TensorFactors> LowRankTerms::products_of(const at::Tensor& reduced, size_t outputs) const {
+  std::vector<TensorFactors> all(outputs);
+  for (const Term& term : terms_) {
+    const at::Tensor b = *read(*term.factors().b, reduced.scalar_type());
+    all[term.output] = {columns(reduced, term), false, b, true};
+  }
+  return all;
 }
 
 // Keeps the products of all terms with x, their dropout's words, and the factors of the magnitudes.
@@ -289,20 +321,14 @@ tensor_list LowRankTerms::project(const at::Tensor& x, at::ArrayRef<Projection> 
   const at::Tensor r = reduced(in_their_type(x), kept);
   if (kept != nullptr) (*kept)[0] = r;
   if (!values) return zeros(x, projections);
-  std::vector<TensorFactors> added(projections.size());
-  for (const Term& term : terms_)
-    added[term.output] = {columns(r, term), false, *read(*term.factors().b, r.scalar_type()), true};
-  tensor_list outputs = kernels::project(x, projections, added);
+  tensor_list outputs = kernels::project(x, projections, products_of(r, projections.size()));
   add_biases_and_magnitudes(outputs, kept);
   return outputs;
 }
 
 void LowRankTerms::add_terms(const at::Tensor& x, tensor_list& outputs) {
   if (empty()) return;
-  const at::Tensor r = reduced(in_their_type(x), nullptr);
-  for (const Term& term : terms_)
-    gemm(columns(r, term), false, *read(*term.factors().b, r.scalar_type()), true, outputs[term.output],
-         1.0f);
+  add_products(products_of(reduced(in_their_type(x), nullptr), outputs.size()), outputs);
   add_biases_and_magnitudes(outputs, nullptr);
 }
 

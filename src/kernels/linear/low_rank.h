@@ -3,6 +3,7 @@
 #pragma once
 #include <vector>
 
+#include "kernels/gemm/gemm.h"
 #include "kernels/op.h"
 
 namespace trl::kernels {
@@ -57,6 +58,8 @@ class LowRankTerms {
   at::Tensor stacked(at::ScalarType type, bool scaled) const;
   // kept: gets the elements of x that each term's dropout keeps; may be null
   at::Tensor reduced(const at::Tensor& x, tensor_list* kept) const;
+  void reduce_rows(const at::Tensor& x, const at::Tensor& y) const;
+  std::vector<TensorFactors> products_of(const at::Tensor& reduced, size_t outputs) const;
   void add_biases_and_magnitudes(tensor_list& outputs, tensor_list* kept);
   void backward_of_magnitudes(tensor_list& d_outputs, at::ArrayRef<at::Tensor> kept);
   at::Tensor d_reduced(at::ArrayRef<at::Tensor> d_outputs, const at::Tensor& reduced) const;

@@ -189,7 +189,7 @@ void skinny_products(const at::Tensor& x, at::ArrayRef<SkinnyProduct> products) 
                       x.size(0),
                       x.size(1),
                       x.size(1),
-                      p.y.size(1),
+                      p.y.stride(0),
                       type_of(x),
                       dense && !codes ? type_of(w) : operand_type(p.encoded, type_of(x)),
                       biased ? type_of(p.bias) : Type::f32,

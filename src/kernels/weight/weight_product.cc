@@ -81,11 +81,6 @@ at::Tensor project(const at::Tensor& x, const Projection& p, const TensorFactors
   return y;
 }
 
-void add_each(at::ArrayRef<TensorFactors> products, std::vector<at::Tensor>& to) {
-  for (size_t i = 0; i < products.size(); ++i)
-    if (products[i].a.defined()) gemm(products[i], to[i], 1.0f);
-}
-
 }  // namespace
 
 Panels panels(const tensor::Encoded& w, at::ScalarType type, bool transposed, int64_t matrix) {
@@ -122,7 +117,7 @@ std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> pr
       outputs.push_back(p.narrow != nullptr ? project(x, p, own)[0] : project(x, p, own, narrow));
     }
     if (!narrow.empty()) gemm_int8(x, nullptr, narrow);
-    if (apart) add_each(added, outputs);
+    if (apart) add_products(added, outputs);
     return outputs;
   }
   std::vector<SkinnyProduct> products;
@@ -140,8 +135,22 @@ std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> pr
         {encoded == nullptr ? values(*p.weight) : at::Tensor(), bias, outputs.back(), encoded});
   }
   skinny_products(x, products);
-  add_each(added, outputs);
+  add_products(added, outputs);
   return outputs;
+}
+
+void add_products(at::ArrayRef<TensorFactors> products, std::vector<at::Tensor>& to) {
+  std::vector<Multiplication> all;
+  for (size_t i = 0; i < products.size(); ++i) {
+    if (!products[i].a.defined()) continue;
+    if (!IndependentRows::active()) {
+      gemm(products[i], to[i], 1.0f);
+      continue;
+    }
+    const Factors factors = matrices(products[i]);
+    all.push_back({factors.a, factors.b, to[i].data_ptr(), to[i].scalar_type(), to[i].stride(0), 1.0f});
+  }
+  if (!all.empty()) gemm(all);
 }
 
 // The added product is part of the last of them.

@@ -16,6 +16,10 @@ namespace trl::kernels {
 std::vector<at::Tensor> project(const at::Tensor& x, at::ArrayRef<Projection> projections,
                                 at::ArrayRef<TensorFactors> added = {});
 
+// Adds each product that has factors to the matrix of its place, which is rounded once. Independent rows are
+// divided among the threads together.
+void add_products(at::ArrayRef<TensorFactors> products, std::vector<at::Tensor>& to);
+
 // dx = the sum of dy w over the projections and of the product that is added, if it has factors. dys:
 // [tokens, out], of the type of the products, or undefined; dx: [tokens, in], of its own type.
 void input_gradient(at::ArrayRef<at::Tensor> dys, at::ArrayRef<Projection> projections,
