@@ -200,7 +200,8 @@ std::shared_ptr<generate::Cache> ModelObject::cache_for(const generate::CacheKin
   std::erase_if(caches_, [](const auto& cache) { return cache.expired(); });
   for (const auto& known : caches_) {
     const std::shared_ptr<generate::Cache> cache = known.lock();
-    if (cache->kind != kind) continue;
+    if (cache == nullptr || cache->kind != kind) continue;  // its last generator may have gone meanwhile
+    const std::lock_guard lock(cache->in_use);
     cache->raise_limit(bytes);
     return cache;
   }

@@ -55,9 +55,9 @@ class Cache {
 
   const model::NarrowWeights* narrow() const { return narrow_ ? &*narrow_ : nullptr; }
 
-  // Held by a generator while it uses any of this: others may be destroyed meanwhile on other threads, and on
-  // this one by a sink.
-  std::recursive_mutex in_use;
+  // Held by a generator while it uses any of this, as others may be destroyed meanwhile on other threads, but
+  // not while it calls a sink.
+  std::mutex in_use;
   const CacheKind kind;
   model::KvMemory memory;
   const std::shared_ptr<BlockPool> pool;

@@ -1,6 +1,7 @@
 #include "generate/generator.h"
 
 #include <algorithm>
+#include <exception>
 
 #include "base/error.h"
 #include "generate/choice.h"
@@ -314,15 +315,27 @@ std::vector<Generator::Choice> Generator::compute(const std::vector<const Schedu
     const at::Tensor logits = tensor::on_host(model_.logits(part, cache_->kind.compute));
     size_t end = done;
     while (end < choices.size() && choices[end].row < row + count) ++end;
-    tensor::parallel_for(static_cast<int64_t>(end - done), 1, [&](int64_t begin, int64_t stop) {
-      for (int64_t i = begin; i < stop; ++i) {
-        Choice& choice = choices[done + static_cast<size_t>(i)];
-        choose(choice, logits[choice.row - row]);
-      }
-    });
+    choose_all(std::span(choices).subspan(done, end - done), row, logits);
     done = end;
   }
   return choices;
+}
+
+// Chooses from rows of logits, of which the first has this number. Memory that is missing on any thread is an
+// error of the step.
+void Generator::choose_all(std::span<Choice> choices, int64_t first, const at::Tensor& logits) const {
+  std::vector<std::exception_ptr> failures(choices.size());
+  tensor::parallel_for(std::ssize(choices), 1, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      try {
+        choose(choices[i], logits[choices[i].row - first]);
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+    }
+  });
+  for (const std::exception_ptr& failure : failures)
+    if (failure != nullptr) std::rethrow_exception(failure);
 }
 
 void Generator::choose(Choice& choice, const at::Tensor& row) const {
@@ -347,7 +360,8 @@ void Generator::pass_on(const Choice& choice, engine::GenerationSink& sink) {
   engine::Token token = choice.token;
   const Finish how = end_of(choice.sequence, token.id);
   token.last = how != Finish::none;
-  const bool goes_on = sink.on_token(choice.sequence, token);
+  bool goes_on = false;
+  unlocked([&] { goes_on = sink.on_token(choice.sequence, token); });
   if (how == Finish::failed) {
     finish(choice.sequence, how, sink, what_is_allowed(choice.sequence));
   } else if (how != Finish::none || !goes_on) {
@@ -376,7 +390,15 @@ void Generator::finish(int64_t sequence, engine::Finish how, engine::GenerationS
     scheduler_->pause(sequence);
   else
     forget(sequence);
-  sink.on_end(sequence, how, error);
+  unlocked([&] { sink.on_end(sequence, how, error); });
+}
+
+// Calls a function of the sink, which may wait for a thread that destroys another generator of the cache.
+template <class Call>
+void Generator::unlocked(const Call& call) const {
+  cache_->in_use.unlock();
+  call();
+  cache_->in_use.lock();
 }
 
 }  // namespace trl::generate

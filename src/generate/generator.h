@@ -95,6 +95,7 @@ class Generator {
   void add_rows(const Scheduler::Work& work, model::SequenceRows& rows);
   const at::Tensor& block(int32_t id);
   bool is_left_out(const model::SequenceRows& rows, const std::vector<Choice>& choices);
+  void choose_all(std::span<Choice> choices, int64_t first, const at::Tensor& logits) const;
   void choose(Choice& choice, const at::Tensor& logits) const;
   void check(const Request& request) const;
   void check_ids(std::span<const int32_t> ids, int64_t before) const;
@@ -103,6 +104,8 @@ class Generator {
   void pass_on(const Choice& choice, engine::GenerationSink& sink);
   void finish(int64_t sequence, engine::Finish how, engine::GenerationSink& sink,
               const std::string& error = "");
+  template <class Call>
+  void unlocked(const Call& call) const;
 
   const model::Model& model_;
   const std::shared_ptr<Cache> cache_;

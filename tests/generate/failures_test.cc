@@ -3,16 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <future>
 #include <limits>
 #include <optional>
+#include <thread>
 
 #include "generate/completions.h"
 #include "kernels/kinds.h"
 #include "support/error_of.h"
 #include "support/interrupts.h"
+#include "support/no_memory.h"
 #include "support/seeded_model.h"
 #include "tensor/counting_host.h"
 #include "tensor/memory/counted.h"
+#include "tensor/threads/parallel.h"
 
 namespace trl::generate {
 namespace {
@@ -256,6 +260,71 @@ TEST_F(Failures, EveryAllocationMayFail) {
     if (once) break;  // none was refused
   }
   EXPECT_GT(failed, 50);
+}
+
+// Tokens are chosen on several threads, none of which may end the process.
+TEST_F(Failures, TokensThatNoMemoryIsLeftForAreChosenAgain) {
+  Generator generator(*model_, at::kFloat, {.blocks = 16});
+  add_all(generator);
+  Completions got;
+  for (const int threads : {2, 1}) {
+    tensor::set_threads(threads);
+    const test::NoMemoryOf no_logits(static_cast<size_t>(model_->config().vocab_size) * sizeof(float));
+    EXPECT_THROW(generator.step(got), std::bad_alloc);
+  }
+  tensor::set_threads(0);
+  EXPECT_TRUE(got.all.empty());
+  test::run(generator, got);
+  expect_want(got);
+}
+
+// Waits in each call until another thread has ended one of these generators.
+class EndsOthers final : public engine::GenerationSink {
+ public:
+  explicit EndsOthers(std::vector<std::unique_ptr<Generator>> others) : others_(std::move(others)) {}
+  ~EndsOthers() {
+    for (std::thread& thread : threads_) thread.join();
+  }
+  EndsOthers(const EndsOthers&) = delete;
+  EndsOthers& operator=(const EndsOthers&) = delete;
+  bool on_token(int64_t, const engine::Token&) noexcept override { return end_one(), true; }
+  void on_end(int64_t, engine::Finish, std::string_view) noexcept override { end_one(); }
+  int64_t ended = 0;  // without waiting for the end of the step
+
+ private:
+  void end_one() {
+    if (others_.empty()) return;
+    const auto done = std::make_shared<std::promise<void>>();
+    threads_.emplace_back([done, other = std::move(others_.back())]() mutable {
+      other.reset();
+      done->set_value();
+    });
+    others_.pop_back();
+    ended += done->get_future().wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+  }
+  std::vector<std::unique_ptr<Generator>> others_;
+  std::vector<std::thread> threads_;
+};
+
+TEST_F(Failures, ASinkMayWaitForAThreadThatEndsAnotherGenerator) {
+  const int64_t bytes = 16 * model_->kv_memory(at::kFloat).block_bytes();
+  const auto cache = std::make_shared<Cache>(*model_, CacheKind{}, bytes);
+  Generator generator(*model_, {}, cache);
+  std::vector<std::unique_ptr<Generator>> others;
+  Completions beside;
+  for (int i = 0; i < 2; ++i) {
+    others.push_back(std::make_unique<Generator>(*model_, Limits{}, cache));
+    others.back()->add(requests_[0]);
+    others.back()->step(beside);
+  }
+  Request one = requests_[2];
+  one.sampling.max_new_tokens = 1;
+  generator.add(one);
+  EndsOthers sink(std::move(others));
+  while (generator.step(sink)) {
+  }
+  EXPECT_EQ(sink.ended, 2);
+  EXPECT_EQ(generator.use().blocks, 0);
 }
 
 TEST_F(Failures, AnInterruptedStepIsComputedAgain) {

@@ -1,5 +1,6 @@
 // operator new that fails where a test says so; for one file of a test program.
 #pragma once
+#include <atomic>
 #include <cstdlib>
 #include <new>
 
@@ -15,10 +16,22 @@ class NoMemory {
   static inline constinit thread_local bool refused = false;
 };
 
+// While one lives, no thread gets memory of exactly this size.
+class NoMemoryOf {
+ public:
+  explicit NoMemoryOf(std::size_t size) { refused = size; }
+  ~NoMemoryOf() { refused = 0; }
+  NoMemoryOf(const NoMemoryOf&) = delete;
+  NoMemoryOf& operator=(const NoMemoryOf&) = delete;
+  static inline constinit std::atomic<std::size_t> refused{0};
+};
+
 }  // namespace trl::test
 
 void* operator new(std::size_t size) {
-  void* const memory = trl::test::NoMemory::refused ? nullptr : std::malloc(size > 0 ? size : 1);
+  const bool refused =
+      trl::test::NoMemory::refused || (size > 0 && size == trl::test::NoMemoryOf::refused.load());
+  void* const memory = refused ? nullptr : std::malloc(size > 0 ? size : 1);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
