@@ -101,8 +101,8 @@ std::vector<run::Completion> Generator::generate(std::span<const std::string_vie
       [&](engine::Model& model, run::Requests&) {
         const config::Config options = config::with_generation_kwargs(given);
         const std::vector<std::vector<int32_t>> ids = run::prompt_ids(*tokenizer_, prompts, options);
-        return run::complete(open(model), ids, run::request_options(options, *tokenizer_),
-                             told(on_token, user_data));
+        run::Requests own = open(model);
+        return run::complete(own, ids, run::request_options(options, *tokenizer_), told(on_token, user_data));
       },
       true);
 }
@@ -132,17 +132,11 @@ void Generator::extend(int64_t number, const Prompt& prompt, const config::Confi
 }
 
 void Generator::cancel(int64_t first, int64_t count) {
-  with_requests([&](engine::Model&, run::Requests& requests) {
-    for (int64_t i = 0; i < count; ++i) requests.cancel(first + i);
-  });
+  with_requests([&](engine::Model&, run::Requests& requests) { requests.cancel(first, count); });
 }
 
 std::vector<run::Completion> Generator::take(int64_t first, int64_t count) {
-  return with_requests([&](engine::Model&, run::Requests& requests) {
-    std::vector<run::Completion> all;
-    for (int64_t i = 0; i < count; ++i) all.push_back(requests.take(first + i));
-    return all;
-  });
+  return with_requests([&](engine::Model&, run::Requests& requests) { return requests.take(first, count); });
 }
 
 void Generator::release_memory() {

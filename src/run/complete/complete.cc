@@ -92,7 +92,7 @@ std::vector<int32_t> conversation_ids(const Tokenizer& tokenizer, const base::Js
   return tokenizer.get().encode(tokenizer.apply_chat_template(conversation), false);
 }
 
-std::vector<Completion> complete(Requests requests, std::span<const std::vector<int32_t>> prompts,
+std::vector<Completion> complete(Requests& requests, std::span<const std::vector<int32_t>> prompts,
                                  RequestOptions options, const OnToken& on_token) {
   // Equal prompts that follow each other are one request.
   for (size_t i = 0, count; i < prompts.size(); i += count) {
@@ -114,11 +114,9 @@ std::vector<Completion> complete(Requests requests, std::span<const std::vector<
     failed = false;
     return answer;
   };
-  std::vector<Completion> all(prompts.size());
   while (requests.step(on_token == nullptr ? on_token : until_failure)) {
   }
-  for (size_t i = 0; i < prompts.size(); ++i) all[i] = requests.take(static_cast<int64_t>(i));
-  return all;
+  return requests.take(0, std::ssize(prompts));
 }
 
 std::vector<std::vector<int32_t>> prompt_ids(const Tokenizer& tokenizer,

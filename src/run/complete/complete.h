@@ -23,7 +23,7 @@ std::vector<int32_t> conversation_ids(const Tokenizer& tokenizer, const base::Js
 
 // Completes all prompts in one call, with requests to a generator that has no others. The options' count
 // is not read. One that fails has the error in its completion. Throws Error naming a prompt that is refused.
-std::vector<Completion> complete(Requests requests, std::span<const std::vector<int32_t>> prompts,
+std::vector<Completion> complete(Requests& requests, std::span<const std::vector<int32_t>> prompts,
                                  RequestOptions options, const OnToken& on_token = nullptr);
 
 // Returns the ids of each prompt, once for each of its completions.

@@ -1,6 +1,7 @@
 #include "run/complete/requests.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/error.h"
@@ -64,29 +65,37 @@ void Requests::extend(int64_t number, std::span<const int32_t> ids, int64_t max_
   state.kept = state.taken = false;
 }
 
-void Requests::cancel(int64_t number) {
-  const auto found = states_.find(number);
-  if (found == states_.end()) return;
-  State& state = found->second;
-  generator_->end(number);
-  state.kept = false;
-  if (state.completion.end == End::none) {
-    state.text.finish();
-    state.completion.end = End::cancelled;
-  } else if (state.taken) {
-    states_.erase(found);
+void Requests::cancel(int64_t first, int64_t count) {
+  for (auto one = states_.lower_bound(first); one != states_.end() && one->first - first < count;) {
+    State& state = one->second;
+    generator_->end(one->first);
+    state.kept = false;
+    const bool goes = state.completion.end != End::none && state.taken;
+    if (state.completion.end == End::none) {
+      state.text.finish();
+      state.completion.end = End::cancelled;
+    }
+    one = goes ? states_.erase(one) : std::next(one);
   }
 }
 
-Completion Requests::take(int64_t number) {
-  State& state = at(number);
-  Completion taken = state.completion;
-  taken.ids = state.text.ids();
-  taken.ids.reserve(1);  // so that ids is an array even without tokens
-  taken.text = state.text.text();
-  state.taken = state.completion.end != End::none;
-  if (state.taken && !state.kept) states_.erase(number);
-  return taken;
+Completion Requests::copy(const State& state) {
+  Completion completion = state.completion;
+  completion.ids = state.text.ids();
+  completion.ids.reserve(1);  // so that ids is an array even without tokens
+  completion.text = state.text.text();
+  return completion;
+}
+
+std::vector<Completion> Requests::take(int64_t first, int64_t count) {
+  std::vector<Completion> all;
+  for (int64_t i = 0; i < count; ++i) all.push_back(copy(at(first + i)));
+  for (int64_t i = 0; i < count; ++i) {
+    State& state = at(first + i);
+    state.taken = state.completion.end != End::none;
+    if (state.taken && !state.kept) states_.erase(first + i);
+  }
+  return all;
 }
 
 void Requests::release_memory() {

@@ -52,11 +52,12 @@ class Requests final : private engine::GenerationSink {
   bool step(const OnToken& on_token);
   // Goes on with a kept completion after more tokens; its text and ids begin anew.
   void extend(int64_t number, std::span<const int32_t> ids, int64_t max_new_tokens);
-  // Ends it; what it has can be taken. Frees what was kept of one that is over. Unknown: does nothing.
-  void cancel(int64_t number);
-  // Returns the completion as it is; one that is over is forgotten, unless it is kept. Throws
-  // Error(not_found).
-  Completion take(int64_t number);
+  // End these completions; what they have can be taken. Free what was kept of those that are over. Numbers
+  // that belong to none are skipped.
+  void cancel(int64_t first, int64_t count);
+  // Returns the completions as they are; those that are over are forgotten, unless they are kept. Throws
+  // Error(not_found), and nothing is taken.
+  std::vector<Completion> take(int64_t first, int64_t count);
   void release_memory();
 
  private:
@@ -69,6 +70,7 @@ class Requests final : private engine::GenerationSink {
   bool on_token(int64_t number, const engine::Token& token) noexcept override;
   void on_end(int64_t number, engine::Finish how, std::string_view error) noexcept override;
   bool add_token(State& state, int64_t number, const engine::Token& token);
+  static Completion copy(const State& state);
   State& at(int64_t number);
 
   Environment& environment_;

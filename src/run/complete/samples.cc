@@ -86,6 +86,21 @@ std::vector<SamplePrompt> prompts_in(const std::string& path) {
   return prompts;
 }
 
+// Completes the prompts, and gives the memory of keys and values back: an update may follow, and generators
+// of the trainer share that memory.
+std::vector<Completion> completed(Requests requests, std::span<const std::vector<int32_t>> prompts,
+                                  const RequestOptions& options) {
+  std::vector<Completion> all;
+  try {
+    all = complete(requests, prompts, options);
+  } catch (...) {
+    requests.release_memory();
+    throw;
+  }
+  requests.release_memory();
+  return all;
+}
+
 // Returns at most this many characters of a text, on one line.
 std::string beginning(const std::string& text, size_t characters) {
   const std::string line = base::one_line(text);
@@ -134,10 +149,10 @@ std::vector<std::string> complete_samples(Environment& environment, engine::Mode
   std::vector<std::vector<int32_t>> ids;
   for (const SamplePrompt& prompt : prompts)
     ids.insert(ids.end(), static_cast<size_t>(request.count), prompt.ids);
-  Requests requests =
-      open_requests(environment, model, tokenizer, training_generator_spec(environment, options));
   std::vector<std::string> completions;
-  for (Completion& one : complete(std::move(requests), ids, request)) {
+  for (Completion& one :
+       completed(open_requests(environment, model, tokenizer, training_generator_spec(environment, options)),
+                 ids, request)) {
     const SamplePrompt& prompt = prompts[completions.size() / static_cast<size_t>(request.count)];
     if (one.end == End::failed) fail(Status::invalid_argument, "{}: {}", prompt.where, one.error);
     completions.push_back(std::move(one.text));

@@ -1,5 +1,7 @@
 // Requests to a generator, step by step: they join and leave, are cancelled, continued, and give memory back.
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <utility>
 
 #include "engine/requests.h"
@@ -86,6 +88,33 @@ TEST(Requests, ACancelledOneLeavesTheOthers) {
   EXPECT_EQ(cut["finish_reason"], "cancelled");
   EXPECT_EQ(cut["token_ids"].size(), 3u);
   EXPECT_EQ(taken(g.get(), stays), alone("The small kernel", some));
+}
+
+// A range may reach beyond the completions, however far; one with a gap is not taken.
+TEST(Requests, AreCancelledAndTakenInRanges) {
+  NEED_MODEL();
+  const auto model = host::open_model(host::golden("models/qwen2"));
+  const auto g = generator_of(model.get());
+  const host::Settings some = {{"generate.max_new_tokens", "12"}};
+  const size_t first = add(g.get(), "row 3", some), second = add(g.get(), "The small kernel", some);
+  EXPECT_EQ(second, first + 1);
+  EXPECT_EQ(trl_generator_step(g.get(), nullptr, nullptr, nullptr), TRL_OK);
+  EXPECT_EQ(trl_generator_cancel(g.get(), second, SIZE_MAX / 8, nullptr), TRL_OK);
+  finish(g.get());
+  Error error;
+  trl_completions* made = nullptr;
+  for (const size_t count : {size_t{3}, SIZE_MAX / 8}) {
+    EXPECT_EQ(trl_generator_take(g.get(), first, count, &made, error), TRL_E_NOT_FOUND);
+    EXPECT_EQ(made, nullptr);
+    EXPECT_TRUE(error.names("completion " + std::to_string(first + 2))) << error.message();
+  }
+  ASSERT_EQ(trl_generator_take(g.get(), first, 2, &made, error), TRL_OK) << error.message();
+  const host::Completions both(made);
+  EXPECT_STREQ(trl_completions_finish_reason(made, 0), "length");
+  EXPECT_STREQ(trl_completions_finish_reason(made, 1), "cancelled");
+  size_t count = 0;
+  trl_completions_tokens(made, 1, &count);
+  EXPECT_EQ(count, 1u);
 }
 
 TEST(Requests, AKeptOneGoesOn) {
@@ -217,6 +246,23 @@ TEST(Requests, ACallbackMayDestroyAnotherGeneratorOfTheModel) {
   EXPECT_EQ(destroying.other, nullptr);
   finish(g.get());
   EXPECT_EQ(taken(g.get(), number), alone("row 3", some));
+}
+
+// The last generator of a cache may go while another one looks for it.
+TEST(Requests, AGeneratorMayBeginWhileAnotherThreadDestroysOne) {
+  NEED_MODEL();
+  const auto model = host::open_model(host::golden("models/qwen2"));
+  const host::Settings some = {{"generate.max_new_tokens", "1"}};
+  auto last = generator_of(model.get());
+  add(last.get(), "row 3", some);
+  for (int i = 0; i < 200; ++i) {
+    auto next = generator_of(model.get());
+    std::thread destroying([gone = std::move(last)]() mutable { gone.reset(); });
+    add(next.get(), "row 3", some);
+    destroying.join();
+    last = std::move(next);
+  }
+  finish(last.get());
 }
 
 TEST(Requests, ThePromptThatCannotBeHeldIsNamed) {

@@ -1,5 +1,5 @@
 // sample_prompts through the C API: when samples are taken, what they change (nothing), and what is refused.
-#include "engine/run.h"
+#include "engine/rewarded.h"
 
 namespace {
 
@@ -142,6 +142,25 @@ TEST(Samples, AreThoseOfTheTrainedWeights) {
         return line.starts_with(start);
       })) << start;
   }
+}
+
+// A run that writes completions shares the memory of keys and values with its samples, and an update follows.
+TEST(Samples, GiveKeysAndValuesBack) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  std::string prompt = "It opens today";
+  for (int i = 0; i < 80; ++i) prompt += " it";
+  const auto runtime = host::runtime();
+  host::Rewarded run(host::grpo(scratch / "out", {{"sample_prompts", "[\"" + prompt + "\"]"},
+                                                  {"sample_steps", "1"},
+                                                  {"sample_max_new_tokens", "6"}}),
+                     host::reward_all);
+  ASSERT_EQ(trl_trainer_step(run.trainer.get(), nullptr, run.error), TRL_OK) << run.error.message();
+  EXPECT_EQ(samples(scratch, "out").size(), 1u);
+  constexpr int64_t kSlab = int64_t{4} << 20;  // keys and values take memory in such pieces
+  int64_t bytes = 0;
+  ASSERT_EQ(trl_runtime_memory(runtime.get(), "workspace", &bytes, nullptr, nullptr), TRL_OK);
+  EXPECT_LT(bytes, kSlab);
 }
 
 TEST(Samples, GoOnWhereTheCheckpointWas) {
