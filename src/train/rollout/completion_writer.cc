@@ -103,11 +103,11 @@ std::vector<Group> groups_of(const engine::PromptRows& prompts) {
   return groups;
 }
 
-// The sequences of a generation, which end with it.
+// The sequences of a generation, which end with it; so does their memory, even after an error.
 class Writing {
  public:
-  Writing(generate::Generator& generator, size_t rows, const CompletionWriter::Watch& watch)
-      : tokens_(rows, watch), generator_(generator) {}
+  Writing(generate::Generator& generator, bool sleeps, size_t rows, const CompletionWriter::Watch& watch)
+      : tokens_(rows, watch), generator_(generator), sleeps_(sleeps) {}
   Writing(const Writing&) = delete;
   Writing& operator=(const Writing&) = delete;
   ~Writing() { end(); }
@@ -147,12 +147,16 @@ class Writing {
 
  private:
   void end() {
+    if (tokens_.rows.empty()) return;
     for (const auto& [sequence, row] : tokens_.rows) generator_.end(sequence);
     tokens_.rows.clear();
+    generator_.release_memory();
+    if (sleeps_) generator_.release_copies();
   }
 
   CollectedTokens tokens_;
   generate::Generator& generator_;
+  const bool sleeps_;
 };
 
 }  // namespace
@@ -176,7 +180,7 @@ std::vector<engine::Completion> CompletionWriter::write(const engine::PromptRows
   const tensor::Stage stage("generation");
   const auto begin = Clock::now();
   const std::vector<Group> groups = groups_of(prompts);
-  Writing writing(*generator_, prompts.ids.size(), watch);
+  Writing writing(*generator_, sleeps_, prompts.ids.size(), watch);
   for (const Group& group : groups) {
     writing.add(group, {.ids = prompts.ids[group.first],
                         .sampling = sampling,
@@ -196,8 +200,6 @@ std::vector<engine::Completion> CompletionWriter::write(const engine::PromptRows
     for (const engine::Continuation& one : more) writing.extend(one);
   }
   CollectedTokens tokens = writing.take();
-  generator_->release_memory();
-  if (sleeps_) generator_->release_copies();
   if (!tokens.problem.empty()) fail(Status::invalid_argument, "{}", tokens.problem);
   times_.all += std::chrono::duration<double>(Clock::now() - begin).count();
   times_.tail += unfinished.seconds_alone();
