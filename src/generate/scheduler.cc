@@ -1,6 +1,7 @@
 #include "generate/scheduler.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/kinds.h"
 
@@ -40,15 +41,15 @@ int64_t Scheduler::sequences_in(int64_t blocks, int64_t prompt, int64_t length, 
 
 int64_t Scheduler::add(std::span<const int32_t> ids, int64_t count, uint64_t apart) {
   const int64_t first = numbered_;
-  std::vector<int64_t> followers;
+  const auto group = count > 1 ? std::make_shared<Group>(Group{first, {}}) : nullptr;
   for (; numbered_ < first + count; ++numbered_) {
     Sequence& sequence = all_[numbered_];
     sequence.ids.assign(ids.begin(), ids.end());
     sequence.given = {{0, std::ssize(ids)}};
     sequence.apart = sequence.content = apart;
-    if (numbered_ > first) followers.push_back(numbered_);
+    sequence.group = group;
+    if (numbered_ > first) group->followers.insert(numbered_);
   }
-  lead(first, std::move(followers));
   waiting_.insert(first);
   return first;
 }
@@ -58,11 +59,12 @@ int64_t Scheduler::add(std::span<const int32_t> ids, int64_t count, uint64_t apa
 Scheduler::Step Scheduler::next() {
   Turn turn{.step = {}, .rows = limits_.step_tokens};
   undo_copies();
-  const std::vector<int64_t> all(running_.begin(), running_.end());
-  for (const int64_t number : all) {
+  for (auto next = running_.begin(); next != running_.end();) {
+    const int64_t number = *next;
     admit(number, turn);
     if (turn.rows == 0 || std::ssize(turn.step.work) == limits_.step_sequences) break;
     if (running_.contains(number) && fits(number, turn.rows, turn)) add_work(number, turn);
+    next = running_.upper_bound(number);
   }
   admit(INT64_MAX, turn);
   if (turn.step.empty() && !idle()) steal();
@@ -99,7 +101,9 @@ void Scheduler::add_work(int64_t number, Turn& turn) {
   turn.rows -= rows;
   if (rows < left) return;
   work.ready = {number};
-  work.ready.insert(work.ready.end(), sequence.followers.begin(), sequence.followers.end());
+  if (sequence.group == nullptr) return;
+  const std::set<int64_t>& followers = sequence.group->followers;
+  work.ready.insert(work.ready.end(), followers.begin(), followers.end());
 }
 
 // Lets sequences begin that came before this one. Each begins when there are blocks for all of its ids, and
@@ -190,11 +194,14 @@ bool Scheduler::give_youngest() {
 }
 
 bool Scheduler::give_paused() {
-  const auto found =
-      std::ranges::find_if(paused_, [&](int64_t number) { return !at(number).blocks.empty(); });
-  if (found == paused_.end()) return false;
-  release(at(*found));
-  return true;
+  while (!paused_.empty()) {
+    Sequence& oldest = at(*paused_.begin());
+    paused_.erase(paused_.begin());
+    const bool has_blocks = !oldest.blocks.empty();
+    release(oldest);
+    if (has_blocks) return true;
+  }
+  return false;
 }
 
 void Scheduler::wait(int64_t number) {
@@ -270,9 +277,11 @@ void Scheduler::done(const Step& step) {
 }
 
 void Scheduler::follow(Sequence& leader) {
-  for (const int64_t number : leader.followers) {
+  const std::shared_ptr<Group> group = std::exchange(leader.group, nullptr);
+  if (group == nullptr) return;
+  for (const int64_t number : group->followers) {
     Sequence& sequence = at(number);
-    sequence.leader = -1;
+    sequence.group = nullptr;
     sequence.blocks = leader.blocks;
     for (const int32_t block : sequence.blocks) pool_->share(block);
     sequence.computed = leader.computed;
@@ -280,13 +289,6 @@ void Scheduler::follow(Sequence& leader) {
     sequence.content = leader.content;
     running_.insert(number);
   }
-  leader.followers.clear();
-}
-
-void Scheduler::lead(int64_t number, std::vector<int64_t> followers) {
-  for (const int64_t follower : followers) at(follower).leader = number;
-  at(number).leader = -1;
-  at(number).followers = std::move(followers);
 }
 
 void Scheduler::append(int64_t number, int32_t id) {
@@ -320,20 +322,21 @@ void Scheduler::end(int64_t number) {
   Sequence& sequence = at(number);
   release(sequence);
   for (std::set<int64_t>* const set : {&waiting_, &running_, &paused_}) set->erase(number);
-  if (sequence.leader >= 0) std::erase(at(sequence.leader).followers, number);
-  if (!sequence.followers.empty()) {
-    std::vector<int64_t> others = std::move(sequence.followers);
-    const int64_t first = others.front();
-    others.erase(others.begin());
-    lead(first, std::move(others));
-    waiting_.insert(first);
+  if (Group* const group = sequence.group.get(); group != nullptr) {
+    if (group->leader != number) {
+      group->followers.erase(number);
+    } else if (!group->followers.empty()) {
+      group->leader = *group->followers.begin();
+      group->followers.erase(group->followers.begin());
+      waiting_.insert(group->leader);
+    }
   }
   all_.erase(number);
 }
 
 void Scheduler::drop_keys() {
   for (const int64_t number : std::vector<int64_t>(running_.begin(), running_.end())) wait(number);
-  for (const int64_t number : paused_) release(at(number));
+  for (const int64_t number : std::exchange(paused_, {})) release(at(number));
 }
 
 int64_t Scheduler::reach(int64_t number, int64_t position) const {

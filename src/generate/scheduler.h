@@ -92,11 +92,16 @@ class Scheduler final : public BlockHolder {
   struct Given {
     int64_t begin, end;
   };
+  // Sequences that begin with the same ids: the followers wait until the leader has computed them all, and
+  // then share the blocks.
+  struct Group {
+    int64_t leader;
+    std::set<int64_t> followers;
+  };
   struct Sequence {
     std::vector<int32_t> ids, blocks;
-    std::vector<Given> given;        // the ids that were not generated
-    std::vector<int64_t> followers;  // wait until all ids are computed, and then share the blocks
-    int64_t leader = -1;
+    std::vector<Given> given;      // the ids that were not generated
+    std::shared_ptr<Group> group;  // null: it waits for none, and none for it
     int64_t computed = 0;
     int64_t known = 0;                // blocks whose content is known
     uint64_t apart = 0, content = 0;  // content: of the last of them, or apart
@@ -131,7 +136,6 @@ class Scheduler final : public BlockHolder {
   void find_prefix(Sequence& sequence);
   void learn(Sequence& sequence);
   void follow(Sequence& leader);
-  void lead(int64_t number, std::vector<int64_t> followers);
   Content content_of(const Sequence& sequence) const;
   bool shares(const Sequence& sequence) const {
     return limits_.prefix_cache && std::ssize(sequence.ids) <= limits_.common_length;
@@ -142,8 +146,9 @@ class Scheduler final : public BlockHolder {
   int64_t stuck_at_ = -1;  // pool_->steps() when blocks that others hold were missing
   int64_t numbered_ = 0;
   std::map<int64_t, Sequence> all_;
-  std::set<int64_t> waiting_, running_, paused_;  // the smallest number came first
-  std::vector<Copy> copies_;                      // of a step that is not done
+  std::set<int64_t> waiting_, running_;  // the smallest number came first
+  std::set<int64_t> paused_;             // those that may have blocks
+  std::vector<Copy> copies_;             // of a step that is not done
 };
 
 }  // namespace trl::generate

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <ctime>
 #include <numeric>
 #include <string>
 
@@ -52,6 +54,36 @@ TEST(Scheduler, AGroupComputesItsPromptOnce) {
   EXPECT_EQ(tokens.copies.size(), 7u);  // the last one has the block for itself
   EXPECT_EQ(scheduler.pool().used(), 2 + 8);
   EXPECT_TRUE(step(scheduler).copies.empty());
+}
+
+// Returns the seconds of this process's time in which each of so many completions of a prompt is ended.
+double seconds_to_end(int64_t count) {
+  Scheduler scheduler({.blocks = 100});
+  const int64_t first = scheduler.add(counted_ids(10), count, 0);
+  const std::clock_t begin = std::clock();
+  for (int64_t i = 0; i < count; ++i) scheduler.end(first + i);
+  EXPECT_TRUE(scheduler.idle());
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+// Ten times as many take about ten times as long, and not a hundred times.
+TEST(Scheduler, AGroupEndsInTimeByItsSize) {
+  const double few = std::max(1e-3, seconds_to_end(2000));
+  EXPECT_LT(seconds_to_end(20000), 40 * few);
+}
+
+TEST(Scheduler, TheNextOfAGroupTakesThePlaceOfOneThatEnds) {
+  Scheduler scheduler({.blocks = 20});
+  scheduler.add(counted_ids(kCacheRows + 2), 5, 0);
+  for (const int64_t gone : {3, 0, 1}) scheduler.end(gone);
+  EXPECT_EQ(scheduler.waiting(), 1);
+  const Scheduler::Step prompt = step(scheduler);
+  ASSERT_EQ(prompt.work.size(), 1u);
+  EXPECT_EQ(prompt.work[0].sequence, 2);
+  EXPECT_EQ(prompt.work[0].ready, (std::vector<int64_t>{2, 4}));
+  for (const int64_t left : {2, 4}) scheduler.end(left);
+  EXPECT_TRUE(scheduler.idle());
+  EXPECT_EQ(scheduler.pool().used(), 0);
 }
 
 // Returns whether completions of one prompt run together to their ends, in so many blocks.
