@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -47,19 +48,29 @@ inline void run(generate::Generator& generator, Completions& completions) {
   EXPECT_TRUE(generator.idle());
 }
 
+inline std::shared_ptr<generate::Cache> cache_of(const model::Model& model, const generate::CacheKind& kind,
+                                                 int64_t blocks) {
+  const int64_t block = model.kv_memory(kind.compute, kind.int8).block_bytes();
+  return std::make_shared<generate::Cache>(model, kind, blocks * block);
+}
+
 // The completions of a request, each of which is generated with nothing beside it.
-inline std::vector<Completion> alone(const model::Model& model, at::ScalarType compute,
+inline std::vector<Completion> alone(const model::Model& model, const generate::CacheKind& kind,
                                      generate::Request request) {
   std::vector<Completion> all;
   const int64_t count = std::exchange(request.count, 1);
   for (int64_t i = 0; i < count; ++i, ++request.stream) {
-    generate::Generator generator(model, compute, {.blocks = 16});
+    generate::Generator generator(model, {}, cache_of(model, kind, 16));
     Completions one;
     generator.add(request);
     run(generator, one);
     all.push_back(one.all[0]);
   }
   return all;
+}
+inline std::vector<Completion> alone(const model::Model& model, at::ScalarType compute,
+                                     generate::Request request) {
+  return alone(model, generate::CacheKind{compute}, std::move(request));
 }
 
 }  // namespace trl::test

@@ -14,40 +14,34 @@ namespace {
 using test::Completion;
 using test::Completions;
 
-class Invariance : public testing::TestWithParam<std::string> {
- protected:
-  Invariance() : model_(model::Model::open(seeded_.directory.path(), "float32")) {
-    const int64_t longest = GetParam().starts_with("gpt2") ? 48 : 130;  // learned positions, or two blocks
-    for (int32_t p = 0; p < 8; ++p) {
-      Request& request = requests_.emplace_back();
-      for (int32_t i = 0; i < 1 + p * 53 % longest; ++i)
-        request.ids.push_back((i * 7 + (i > 70 ? p : 0)) % 97);  // they begin alike
-      request.sampling.temperature = p % 4 == 0 ? 0 : 1;
-      request.sampling.max_new_tokens = 3 + p;
-      request.sampling.log_probabilities = true;
-      request.stream = static_cast<uint64_t>(10 * p);
-      request.count = p % 3 == 0 ? 3 : 1;
-    }
+// They begin alike, and have at most that many tokens.
+std::vector<Request> some_requests(int64_t longest) {
+  std::vector<Request> all;
+  for (int32_t p = 0; p < 8; ++p) {
+    Request& request = all.emplace_back();
+    for (int32_t i = 0; i < 1 + p * 53 % longest; ++i) request.ids.push_back((i * 7 + (i > 70 ? p : 0)) % 97);
+    request.sampling.temperature = p % 4 == 0 ? 0 : 1;
+    request.sampling.max_new_tokens = 3 + p;
+    request.sampling.log_probabilities = true;
+    request.stream = static_cast<uint64_t>(10 * p);
+    request.count = p % 3 == 0 ? 3 : 1;
   }
-  ~Invariance() override { tensor::set_threads(0); }
+  return all;
+}
 
-  std::vector<std::vector<Completion>> each_alone(at::ScalarType compute) const {
-    std::vector<std::vector<Completion>> all;
-    for (const Request& request : requests_) all.push_back(test::alone(*model_, compute, request));
-    return all;
-  }
-
-  const test::SeededModel seeded_{GetParam()};
-  const std::unique_ptr<model::Model> model_;
-  std::vector<Request> requests_;
-};
+std::vector<std::vector<Completion>> each_alone(const model::Model& model, const CacheKind& kind,
+                                                const std::vector<Request>& requests) {
+  std::vector<std::vector<Completion>> all;
+  for (const Request& request : requests) all.push_back(test::alone(model, kind, request));
+  return all;
+}
 
 // Adds all requests in random order at random times, beside others that are cancelled; twice, so that the
 // second time finds what prompts begin with.
-void expect_same(const model::Model& model, at::ScalarType compute, const Limits& limits,
+void expect_same(const model::Model& model, const CacheKind& kind, const Limits& limits,
                  const std::vector<Request>& requests, const std::vector<std::vector<Completion>>& want) {
   std::mt19937 random(3);
-  Generator generator(model, compute, limits);
+  Generator generator(model, limits, test::cache_of(model, kind, limits.blocks));
   Completions got;
   std::map<int64_t, size_t> which;  // by the first sequence
   std::vector<size_t> order;
@@ -67,22 +61,61 @@ void expect_same(const model::Model& model, at::ScalarType compute, const Limits
       EXPECT_EQ(got.all[first + static_cast<int64_t>(c)], want[i][c]) << "request " << i << "." << c;
 }
 
+void expect_invariance(const model::Model& model, const CacheKind& kind,
+                       const std::vector<Request>& requests) {
+  const auto want = each_alone(model, kind, requests);
+  for (const Limits& limits : {Limits{.blocks = 3, .step_tokens = 61},
+                               {.blocks = 7, .step_tokens = 7, .step_sequences = 3},
+                               {.blocks = 200, .step_tokens = 1000, .prefix_cache = false}}) {
+    SCOPED_TRACE(limits.blocks);
+    expect_same(model, kind, limits, requests, want);
+  }
+  for (const int threads : {1, 3}) {
+    tensor::set_threads(threads);
+    SCOPED_TRACE(threads);
+    expect_same(model, kind, {.blocks = 20, .step_tokens = 64}, requests, want);
+  }
+  tensor::set_threads(0);
+}
+
+class Invariance : public testing::TestWithParam<std::string> {
+ protected:
+  ~Invariance() override { tensor::set_threads(0); }
+};
+
 TEST_P(Invariance, CompletionsAreTheSameBits) {
+  const test::SeededModel seeded(GetParam());
+  const auto model = model::Model::open(seeded.directory.path(), "float32");
+  const int64_t longest = GetParam().starts_with("gpt2") ? 48 : 130;  // learned positions, or two blocks
   for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
     SCOPED_TRACE(c10::toString(compute));
-    const auto want = each_alone(compute);
-    for (const Limits& limits : {Limits{.blocks = 3, .step_tokens = 61},
-                                 {.blocks = 7, .step_tokens = 7, .step_sequences = 3},
-                                 {.blocks = 200, .step_tokens = 1000, .prefix_cache = false}}) {
-      SCOPED_TRACE(limits.blocks);
-      expect_same(*model_, compute, limits, requests_, want);
+    expect_invariance(*model, {compute}, some_requests(longest));
+  }
+}
+
+// With keys and values in integers, with copies of the weights, and with weights in blocks.
+TEST(InvarianceOfNumbers, CompletionsAreTheSameBits) {
+  struct Numbers {
+    const char* name;
+    CacheKind kind = {};
+    config::Quantization weights = {};
+  };
+  using model::NarrowType;
+  for (const auto& [name, kind, weights] :
+       {Numbers{"int8 keys and values", {.int8 = true}},
+        {"bfloat16 copies", {.narrow = NarrowType::bfloat16}},
+        {"int8 copies", {.narrow = NarrowType::int8}},
+        {"int4 copies and int8 keys", {.int8 = true, .narrow = NarrowType::int4, .narrow_head = false}},
+        {"nf4 weights", {}, {.form = config::WeightForm::nf4}},
+        {"int8 weights", {}, {.form = config::WeightForm::int8}}}) {
+    const auto model = model::Model::open(TRL_SOURCE_DIR "/tests/golden/models/qwen2", "float32", nullptr,
+                                          at::kCPU, model::Head::language, weights);
+    for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+      SCOPED_TRACE(testing::Message() << name << ", " << compute);
+      CacheKind own = kind;
+      own.compute = compute;
+      expect_invariance(*model, own, some_requests(130));
     }
-    for (const int threads : {1, 3}) {
-      tensor::set_threads(threads);
-      SCOPED_TRACE(threads);
-      expect_same(*model_, compute, {.blocks = 20, .step_tokens = 64}, requests_, want);
-    }
-    tensor::set_threads(0);
   }
 }
 
