@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 
 #include "base/error.h"
 #include "generate/choice.h"
@@ -173,7 +174,13 @@ bool Generator::step(engine::GenerationSink& sink) {
   }
   scheduler_->done(step);
   std::ranges::sort(choices, {}, &Choice::sequence);
-  for (const Choice& choice : choices) pass_on(choice, sink);
+  for (const Choice& choice : choices) {
+    try {
+      pass_on(choice, sink);
+    } catch (const std::bad_alloc&) {  // the step is done, and the others have their tokens
+      finish(choice.sequence, engine::Finish::failed, sink, "out of memory");
+    }
+  }
   if (states_.size() < all) cache_->shrink();
   return true;
 }

@@ -278,6 +278,25 @@ TEST_F(Failures, TokensThatNoMemoryIsLeftForAreChosenAgain) {
   expect_want(got);
 }
 
+TEST_F(Failures, ATokenThatNoMemoryIsLeftForEndsItsSequenceAlone) {
+  Generator generator(*model_, at::kFloat, {.blocks = 16});
+  Request one{.ids = std::vector<int32_t>(61, 7), .sampling = {}};
+  one.sampling.max_new_tokens = 6;
+  add_all(generator);
+  const int64_t sequence = generator.add(one);
+  Completions got;
+  {
+    const test::NoMemoryOf no_ids(2 * one.ids.size() * sizeof(int32_t));  // for one more than these
+    EXPECT_TRUE(generator.step(got));
+  }
+  EXPECT_EQ(got.all[sequence].how, engine::Finish::failed);
+  EXPECT_EQ(got.all[sequence].error, "out of memory");
+  test::run(generator, got);
+  EXPECT_TRUE(got.all[sequence].ids.empty());
+  expect_want(got);
+  EXPECT_EQ(generator.use().blocks, 0);
+}
+
 // Waits in each call until another thread has ended one of these generators.
 class EndsOthers final : public engine::GenerationSink {
  public:

@@ -108,8 +108,8 @@ TEST(InvarianceOfNumbers, CompletionsAreTheSameBits) {
         {"int4 copies and int8 keys", {.int8 = true, .narrow = NarrowType::int4, .narrow_head = false}},
         {"nf4 weights", {}, {.form = config::WeightForm::nf4}},
         {"int8 weights", {}, {.form = config::WeightForm::int8}}}) {
-    const auto model = model::Model::open(TRL_SOURCE_DIR "/tests/golden/models/qwen2", "float32", nullptr,
-                                          at::kCPU, model::Head::language, weights);
+    const auto model = model::Model::open(std::string(TRL_SOURCE_DIR "/tests/golden/models/qwen2"), "float32",
+                                          nullptr, at::kCPU, model::Head::language, weights);
     for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
       SCOPED_TRACE(testing::Message() << name << ", " << compute);
       CacheKind own = kind;
