@@ -30,21 +30,26 @@ at::Tensor values_of(const adapter::AdapterFile& file, const Parameter& paramete
 
 void set(Parameter& parameter, const at::Tensor& values) { parameter.write()->copy_(values); }
 
+// A counted copy of the values. A rehearsal copies nothing.
+at::Tensor copy_of(Parameter& parameter) {
+  const tensor::Reading values = parameter.read();
+  const at::Tensor copy = tensor::empty_like(*values, tensor::MemoryKind::weights);
+  tensor::copy(*values, copy);
+  return copy;
+}
+
 // Copies of parameters' values, which are restored when this is destroyed.
 class Originals {
  public:
   Originals() = default;
   ~Originals() {
-    for (auto& [parameter, values] : values_) parameter->write()->copy_(values);
+    for (auto& [parameter, values] : values_) tensor::copy(values, *parameter->write());
     for (auto& [parameter, blocks] : blocks_) parameter->hold(blocks);
     if (untied_ != nullptr) *untied_ = nullptr;
   }
   // Gives a tied head a separate matrix.
   void untie(Parameter& head, Parameter*& untied) {
-    const at::Tensor values = *head.read();
-    own_ = std::make_unique<Parameter>(head.name, tensor::empty(values.sizes(), values.scalar_type(),
-                                                                tensor::MemoryKind::weights, values.device())
-                                                      .copy_(values));
+    own_ = std::make_unique<Parameter>(head.name, copy_of(head));
     untied = own_.get();
     untied_ = &untied;
   }
@@ -53,8 +58,8 @@ class Originals {
   void keep(Parameter& parameter) {
     if (parameter.blocks() != nullptr)
       blocks_.emplace(&parameter, parameter.blocks());
-    else if (!blocks_.contains(&parameter))
-      values_.emplace(&parameter, parameter.read()->clone());
+    else if (!blocks_.contains(&parameter) && !values_.contains(&parameter))
+      values_.emplace(&parameter, copy_of(parameter));
   }
 
  private:
@@ -336,9 +341,9 @@ std::shared_ptr<void> Adapter::merged(Merged as, Parameter*& untied) {
     Parameter& place = changed(original(one), one.slot);
     before->keep(place);
     if (place.encoded() != nullptr)
-      place.hold(one.own->read()->clone());  // a copy, since terms may be merged into it
+      place.hold(copy_of(*one.own));  // a copy, since terms may be merged into it
     else
-      set(place, *one.own->read());
+      tensor::copy(*one.own->read(), *place.write());
   }
   for (const Tokens& one : tokens_) {
     Parameter& table = changed(slots_[one.slot].weight, one.slot);

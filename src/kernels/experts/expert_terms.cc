@@ -125,9 +125,12 @@ void merge_experts(Parameter& w, const LowRank& factors) {
   const int64_t experts = w.size(0), r = factors.a->size(0) / experts;
   const at::Tensor a = *factors.a->read(), b = factors.b->read()->view({-1, r, experts});
   const tensor::Writing values = w.write();
+  const at::Tensor b_of_one =
+      tensor::empty({b.size(0), r}, b.scalar_type(), MemoryKind::workspace, b.device());
   for (int64_t e = 0; e < experts; ++e) {
+    tensor::copy_in_parts(b_of_one, b.select(2, e));
     Parameter own(w.name, values->select(0, e)), own_a(factors.a->name, a.narrow(0, e * r, r)),
-        own_b(factors.b->name, b.select(2, e).contiguous());
+        own_b(factors.b->name, b_of_one);
     merge({.weight = &own, .low_rank = {.a = &own_a, .b = &own_b, .scale = factors.scale}});
   }
 }

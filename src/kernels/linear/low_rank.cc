@@ -102,10 +102,12 @@ void write_norms(const at::Tensor& rows, float* norm) {
 
 void scale_rows(const at::Tensor& rows, const at::Tensor& factors) {
   const int64_t in = rows.size(1);
-  for (int64_t r = 0; r < rows.size(0); ++r) {
-    float* const row = rows.data_ptr<float>() + r * in;
-    cpu().scale(row, Type::f32, factors.data_ptr<float>()[r], row, Type::f32, in);
-  }
+  tensor::parallel_for(rows.size(0), 16, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      float* const row = rows.data_ptr<float>() + r * in;
+      cpu().scale(row, Type::f32, factors.data_ptr<float>()[r], row, Type::f32, in);
+    }
+  });
 }
 
 // Writes these as rows [first, first + rows.size(0)) of the weight.

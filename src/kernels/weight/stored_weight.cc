@@ -100,8 +100,10 @@ class MergedWeight final : public tensor::Encoded {
         rank_(p.low_rank.rank() / matrices_),
         a_(of_columns(p)),
         b_(of_rows(p)) {
-    if (p.low_rank.magnitude != nullptr)
-      factors_ = (p.low_rank.magnitude->read()->to(at::kFloat) / row_norms(p)).contiguous();
+    if (p.low_rank.magnitude == nullptr) return;
+    factors_ = floats(*p.low_rank.magnitude->read());
+    tensor::in_parts([](const at::Tensor& x, const at::Tensor& norms) { x.div_(norms); }, factors_,
+                     row_norms(p));
   }
 
   std::string form() const override { return base_->form(); }
@@ -118,16 +120,23 @@ class MergedWeight final : public tensor::Encoded {
   }
 
  private:
+  // A counted copy in float32. A rehearsal copies nothing.
+  static at::Tensor floats(const at::Tensor& values) {
+    at::Tensor copy = tensor::empty(values.sizes(), at::kFloat, MemoryKind::weights);
+    tensor::copy_in_parts(copy, values);
+    return copy;
+  }
   // For a weight [in, out], as tables are, a and b swap roles.
-  at::Tensor of_columns(const Projection& p) const {
-    const at::Tensor wide = (p.transposed ? p.low_rank.b : p.low_rank.a)->read()->to(at::kFloat, false, true);
-    return p.transposed ? wide.t().contiguous() : wide;
+  static at::Tensor of_columns(const Projection& p) {
+    if (p.transposed) return floats(p.low_rank.b->read()->t());
+    return floats(*p.low_rank.a->read());
   }
   at::Tensor of_rows(const Projection& p) const {
-    const at::Tensor wide =
-        (p.transposed ? p.low_rank.a : p.low_rank.b)->read()->to(at::kFloat).mul(p.low_rank.scale);
-    if (p.transposed) return wide.t().contiguous();
-    return wide.view({rows_, rank_, matrices_}).permute({2, 0, 1}).contiguous();
+    const at::Tensor own = *(p.transposed ? p.low_rank.a : p.low_rank.b)->read();
+    const at::Tensor scaled =
+        floats(p.transposed ? own.t() : own.view({rows_, rank_, matrices_}).permute({2, 0, 1}));
+    tensor::in_parts([&](const at::Tensor& x) { x.mul_(p.low_rank.scale); }, scaled);
+    return scaled;
   }
 
   static constexpr int64_t kColumns = 1024;  // columns at a time: a multiple of every unit
