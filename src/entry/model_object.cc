@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <mutex>
 
 #include "adapter/config_file.h"
 #include "base/error.h"
 #include "base/memory/system_memory.h"
+#include "base/text/number.h"
 #include "checkpoint/save.h"
 #include "config/lora_config.h"
 #include "config/model_options.h"
@@ -16,6 +18,7 @@
 #include "entry/generator_object.h"
 #include "generate/sampling.h"
 #include "tensor/device.h"
+#include "tensor/memory/counted.h"
 #include "train/scoring/scores.h"
 
 namespace trl::entry {
@@ -191,7 +194,15 @@ int32_t ModelObject::merge_adapter(std::string_view name, engine::ErrorSink& err
            "alone: finish or cancel them",
            name, others);
     }
+    tensor::trim();  // so that the difference is what stays
+    const int64_t before = host_.memory_now();
+    const auto begin = std::chrono::steady_clock::now();
     adapters.merge(adapter);
+    tensor::trim();
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    HostLog(host_).info("adapter",
+                        "adapter \"{}\" was merged in {:.2f} s; until it is taken out, {} more are used",
+                        name, seconds, base::bytes_text(host_.memory_now() - before));
   });
 }
 
