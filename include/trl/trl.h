@@ -1314,7 +1314,8 @@ TRL_API trl_status trl_model_use_adapter(trl_model* model, const char* name, trl
  * Merges an adapter into the model's weights and uses it: a call then costs as much as without an adapter.
  * The model keeps copies of the weights that change, so that undoing the merge restores their bits. Quantised
  * weights that change become numbers of the model's dtype for that time, with the memory of these, and are
- * not quantised again; trl_model_save with `save.kind` merged needs no such memory.
+ * not quantised again; trl_model_save with `save.kind` merged needs no such memory. All of it is counted as
+ * weights (trl_runtime_memory); the log has the bytes and the seconds of the merge.
  *
  * @param model [in] changed.
  * @param name [in] nullable: undoes the merge; nothing if none is merged.
@@ -1422,6 +1423,9 @@ TRL_API void trl_model_destroy(trl_model* model) TRL_NOEXCEPT;
  *   meanwhile), sequences_that_fit (of this length, into kv_limit_bytes)}
  * - generation: the same of `estimate.prompts` prompts of `estimate.prompt_tokens` tokens, which are
  *   generated with the weights and states of the run in memory; not a part of peak_bytes
+ * - merge: if an adapter is trained that can be merged, what merging it takes, not a part of peak_bytes:
+ *   {bytes (of trl_model_merge_adapter: copies of weights that change, numbers in place of blocks),
+ * save_bytes (of a save with `save.kind` merged), peak_bytes (of the process while the run saves so)}
  * - tokens_per_step, seconds_per_step, tokens_per_second: of an optimizer step with all its micro-batches
  * - steps, tokens, seconds: of the whole run, each if it is known: from max_steps, or from the rows
  * - disk: {checkpoint_bytes (of one), checkpoints (that exist at once), model_bytes (of the final model),

@@ -16,7 +16,7 @@ using base::MemoryKind;
 
 constexpr const char *kWeights = "weights converted for generation", *kCopies = "copies for generation",
                      *kKeys = "keys and values of generation", *kLogits = "logits of generation",
-                     *kWork = "work of generation", *kRest = "rest";
+                     *kWork = "work of generation";
 
 // Counts blocks and their memory while a sequence that ends still has its own.
 class Watch final : public engine::GenerationSink {
@@ -46,6 +46,25 @@ void need_room(const telemetry::RunPlan::Generation& all, std::string_view keys)
            all.kv_limit_bytes, tokens, wanted, keys);
 }
 
+// A stretch as if it were all: the blocks that were taken in it and have a term, and all that exist in it.
+struct Plans {
+  memory::Plan own, everything;
+};
+
+// term: of a block that was taken in the stretch; empty: none.
+template <typename TermOf>
+Plans plans_of(const tensor::Rehearsal& rehearsal, const Stretch& stretch, const TermOf& term) {
+  const int64_t events = stretch.to - stretch.from;
+  std::vector<memory::Holding> holdings, own;
+  for (const tensor::Taken& taken : rehearsal.taken()) {
+    if (taken.to <= stretch.from || taken.from >= stretch.to) continue;
+    holdings.push_back({taken.from >= stretch.from ? term(taken) : std::string(), taken.bytes,
+                        std::max<int64_t>(0, taken.from - stretch.from), taken.to - stretch.from});
+    if (!holdings.back().term.empty()) own.push_back(holdings.back());
+  }
+  return {memory::plan(own, events, 1), memory::plan(holdings, events, 1)};
+}
+
 }  // namespace
 
 std::string generation_term(const tensor::Taken& taken) {
@@ -73,7 +92,7 @@ RehearsedGeneration rehearse_generation(const model::Model& model, const engine:
                                         const tensor::Rehearsal& rehearsal,
                                         std::shared_ptr<generate::Cache> cache) {
   RehearsedGeneration out;
-  out.from = std::ssize(rehearsal.events());
+  out.stretch.from = std::ssize(rehearsal.events());
   const tensor::Stage stage(generate::kGenerationStage);
   if (cache == nullptr)
     cache = std::make_shared<generate::Cache>(model, cache_kind(model, spec), spec.cache_bytes);
@@ -102,33 +121,48 @@ RehearsedGeneration rehearse_generation(const model::Model& model, const engine:
   while (generator.step(watch)) base::poll();
   all.blocks = watch.blocks;
   all.kv_bytes = watch.bytes;
-  out.to = std::ssize(rehearsal.events());
+  out.stretch.to = std::ssize(rehearsal.events());
   return out;
 }
 
 telemetry::RunPlan::Generation with_bytes(RehearsedGeneration generation,
                                           const tensor::Rehearsal& rehearsal) {
-  const int64_t from = generation.from, events = generation.to - from;
-  std::vector<memory::Holding> holdings, own;
-  for (const tensor::Taken& taken : rehearsal.taken()) {
-    if (taken.to <= from || taken.from >= generation.to) continue;
-    const std::string term = taken.from >= from ? generation_term(taken) : std::string();
-    memory::Holding holding{term.empty() ? kRest : term, taken.bytes, std::max<int64_t>(0, taken.from - from),
-                            taken.to - from};
-    if (!term.empty()) own.push_back(holding);
-    holdings.push_back(std::move(holding));
-  }
+  const auto [own, everything] = plans_of(rehearsal, generation.stretch, generation_term);
   telemetry::RunPlan::Generation all = generation.all;
-  const memory::Plan plan = memory::plan(own, events, 1);
-  for (const memory::Term& term : plan.terms) {
+  for (const memory::Term& term : own.terms) {
     if (term.name == kWeights) all.weights_bytes = term.most;
     if (term.name == kCopies) all.copies_bytes = term.most;
     if (term.name == kLogits) all.logits_bytes = term.most;
     if (term.name == kWork) all.work_bytes = term.most;
   }
-  all.bytes = plan.peak;
-  all.peak_bytes = memory::plan(holdings, events, 1).peak;
+  all.bytes = own.peak;
+  all.peak_bytes = everything.peak;
   return all;
+}
+
+std::optional<RehearsedMerge> rehearse_merge(model::Model& model, const tensor::Rehearsal& rehearsal) {
+  model::Adapters& adapters = model.adapters();
+  model::Adapter* const adapter = adapters.trained();
+  if (adapter == nullptr) return std::nullopt;
+  RehearsedMerge out;
+  try {
+    out.saving.from = std::ssize(rehearsal.events());
+    adapters.merged_to_save(*adapter).reset();
+    out.saving.to = out.merged.from = std::ssize(rehearsal.events());
+    adapters.merge(*adapter);
+    adapters.unmerge();
+    out.merged.to = std::ssize(rehearsal.events());
+  } catch (const Error& error) {
+    if (error.status() != Status::unsupported) throw;
+    return std::nullopt;
+  }
+  return out;
+}
+
+telemetry::RunPlan::Merge bytes_of(const RehearsedMerge& merge, const tensor::Rehearsal& rehearsal) {
+  const auto term = [](const tensor::Taken&) { return std::string("merge"); };
+  const Plans saving = plans_of(rehearsal, merge.saving, term);
+  return {plans_of(rehearsal, merge.merged, term).own.peak, saving.own.peak, saving.everything.peak};
 }
 
 }  // namespace trl::entry

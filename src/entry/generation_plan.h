@@ -1,6 +1,8 @@
-// Generation in a plan: the generator itself, in the rehearsal of a run.
+// Generation and merged adapters in a plan: the generator and the merge themselves, in the rehearsal of a
+// run.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,10 +20,15 @@ std::string generation_term(const tensor::Taken& taken);
 // Returns the stage in which the stages of generation are one.
 std::string_view with_generation(std::string_view stage);
 
-// Events [from, to) of a rehearsal, in which `all` was generated.
+// Events [from, to) of a rehearsal.
+struct Stretch {
+  int64_t from = 0, to = 0;
+};
+
+// The stretch of a rehearsal in which `all` was generated.
 struct RehearsedGeneration {
   telemetry::RunPlan::Generation all;  // without bytes that the rehearsal tells
-  int64_t from = 0, to = 0;
+  Stretch stretch;
 };
 
 // Returns the cache of a run that writes completions, which keeps its copies of weights during updates; null:
@@ -37,5 +44,15 @@ RehearsedGeneration rehearse_generation(const model::Model& model, const engine:
 
 // Fills in the bytes. The process counts as 0.
 telemetry::RunPlan::Generation with_bytes(RehearsedGeneration generation, const tensor::Rehearsal& rehearsal);
+
+// The stretches of a rehearsal in which an adapter was merged: for saving the model, and into its weights.
+struct RehearsedMerge {
+  Stretch saving, merged;
+};
+
+// Merges the adapter that is trained, and takes it out again; nullopt: there is none, or it cannot be merged.
+std::optional<RehearsedMerge> rehearse_merge(model::Model& model, const tensor::Rehearsal& rehearsal);
+// The process counts as 0.
+telemetry::RunPlan::Merge bytes_of(const RehearsedMerge& merge, const tensor::Rehearsal& rehearsal);
 
 }  // namespace trl::entry

@@ -75,6 +75,7 @@ struct Rehearsed {
   int64_t tokens = 0;             // of a micro-batch, as num_tokens counts them
   int64_t events = 0;             // up to the end of the step, or of the evaluation or samples after it
   std::optional<RehearsedGeneration> samples, asked;
+  std::optional<RehearsedMerge> merge;
 };
 
 // Returns the bytes read and written in a block: each part counts as often as it is used.
@@ -185,11 +186,14 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
     out.plan.trained_parameters += p->count();
     out.traffic += 2.0 * static_cast<double>(p->count()) * static_cast<double>(c10::elementSize(p->dtype()));
   }
-  const std::shared_ptr<generate::Cache> cache = kept_cache(*model, spec);
+  std::vector<const model::Model*> writers = {model.get()};
+  if (const model::Model* const teacher = trainer.teacher()) writers.push_back(teacher);
+  std::vector<std::shared_ptr<generate::Cache>> caches;
+  for (const model::Model* writer : writers) caches.push_back(kept_cache(*writer, spec));
   trainer.rehearse();
   out.work = rehearsal.work();
-  if (!spec.rollouts.prompts.empty())
-    rehearse_generation(*model, spec.generator, spec.rollouts, rehearsal, cache);
+  for (size_t i = 0; i < writers.size() && !spec.rollouts.prompts.empty(); ++i)
+    rehearse_generation(*writers[i], spec.generator, spec.rollouts, rehearsal, caches[i]);
   for (const tensor::Taken& taken : rehearsal.taken()) out.traffic += traffic_of(taken);
   if (evaluated) {
     const tensor::Stage stage("evaluation");
@@ -198,6 +202,7 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
   out.samples = rehearse_samples(*model, spec, rehearsal);
   out.events = std::ssize(rehearsal.events());  // later events belong to the trainer's end
   out.asked = rehearse_asked(*model, spec, rehearsal);
+  out.merge = rehearse_merge(*model, rehearsal);
   out.disk = trainer.disk_needs();
   out.token_state_bytes =
       model->config().hidden_size * static_cast<int64_t>(c10::elementSize(model->dtype()));
@@ -266,6 +271,7 @@ Rehearsed rehearse(const engine::PlanSpec& spec, const config::Config& config,
   add_timeline(out.plan, holdings, std::span(rehearsal.events()).first(static_cast<size_t>(out.events)));
   if (out.samples) out.plan.samples = with_bytes(*out.samples, rehearsal);
   if (out.asked) out.plan.generation = with_bytes(*out.asked, rehearsal);
+  if (out.merge) out.plan.merge = bytes_of(*out.merge, rehearsal);
   const memory::Plan kinds = counted(rehearsal, out.events);
   out.plan.counted_bytes = kinds.peak;
   for (size_t i = 0; i < out.plan.kinds.size(); ++i) {

@@ -198,6 +198,14 @@ std::string generation_lines(std::string_view label,
                                       bytes_text(all.peak_bytes))});
 }
 
+std::string merge_lines(const std::optional<telemetry::RunPlan::Merge>& merge) {
+  if (!merge) return {};
+  return labelled("merging",
+                  {fmt::format("{} while the adapter is in the weights", base::bytes_text(merge->bytes)),
+                   fmt::format("{} in a save with save.kind merged; the process has {} then",
+                               base::bytes_text(merge->save_bytes), base::bytes_text(merge->peak_bytes))});
+}
+
 }  // namespace
 
 std::string wrapped(const std::string& text, int64_t columns, const std::string& indent) {
@@ -224,7 +232,8 @@ std::string plan_text(const Sets& sets) {
   if (sets.size() > 1) out += "\n" + set_lines(sets, terms);
   if (!plan.way.empty()) out += "\n" + wrapped("memory_budget: " + plan.way, kColumns, "");
   return out + "\n" + time_lines(plan.time) + disk_lines(plan.disk) + cache_line(plan) +
-         generation_lines("samples", plan.samples) + generation_lines("generation", plan.generation);
+         generation_lines("samples", plan.samples) + generation_lines("generation", plan.generation) +
+         merge_lines(plan.merge);
 }
 
 std::string text_timeline(const telemetry::RunPlan& plan, const PlanTerms& terms, int64_t columns) {

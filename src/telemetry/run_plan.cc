@@ -77,6 +77,10 @@ base::Json to_value(const RunPlan::Generation& all) {
           {"sequences_that_fit", all.sequences_that_fit}};
 }
 
+base::Json to_value(const RunPlan::Merge& merge) {
+  return {{"bytes", merge.bytes}, {"save_bytes", merge.save_bytes}, {"peak_bytes", merge.peak_bytes}};
+}
+
 base::Json to_value(const RunPlan& plan) {
   base::Json json;
   if (const auto& leaving = plan.leaving) {
@@ -94,6 +98,7 @@ base::Json to_value(const RunPlan& plan) {
   json["kv_cache"] = {{"tokens", plan.cache_tokens}, {"bytes", plan.cache_bytes}};
   if (plan.samples) json["samples"] = to_value(*plan.samples);
   if (plan.generation) json["generation"] = to_value(*plan.generation);
+  if (plan.merge) json["merge"] = to_value(*plan.merge);
   json["disk"] = to_value(plan.disk);
   if (!plan.way.empty()) json["way"] = plan.way;
   json["room"] = to_value(plan.room);
@@ -108,6 +113,7 @@ void RunPlan::set_process(int64_t bytes) {
   peak_bytes += bytes - process_bytes;
   for (std::optional<Generation>* const one : {&samples, &generation})
     if (*one) (*one)->peak_bytes += bytes - process_bytes;
+  if (merge) merge->peak_bytes += bytes - process_bytes;
   process_bytes = bytes;
   terms.front().bytes = terms.front().most_bytes = bytes;
   for (Moment& moment : timeline) moment.bytes.front() = bytes;

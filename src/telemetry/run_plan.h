@@ -63,6 +63,13 @@ struct RunPlan {
     int64_t peak_bytes = 0;  // of the process meanwhile
     int64_t sequences_that_fit = 0;
   };
+  // The bytes that an adapter takes, at most, as it is merged into the weights: copies of what changes, and
+  // numbers in place of blocks.
+  struct Merge {
+    int64_t bytes = 0;       // of trl_model_merge_adapter
+    int64_t save_bytes = 0;  // of a save with save.kind merged
+    int64_t peak_bytes = 0;  // of the process while the run saves so
+  };
   // The memory that the process may take; nullopt: not known.
   struct Room {
     std::optional<int64_t> machine_bytes, cgroup_bytes;
@@ -78,6 +85,7 @@ struct RunPlan {
   int64_t row_tokens = 0, parameters = 0, trained_parameters = 0;
   int64_t cache_tokens = 0, cache_bytes = 0;      // the keys and values of one sequence in generation
   std::optional<Generation> samples, generation;  // of sample_prompts; of estimate.prompt_tokens
+  std::optional<Merge> merge;                     // nullopt: no adapter is trained, or it cannot be merged
   Disk disk;
   std::string way;  // that memory_budget chose; empty: no budget
   Room room;

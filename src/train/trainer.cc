@@ -341,6 +341,11 @@ void Trainer::write_checkpoint(const std::string& directory) {
                      batches_.source_state(), stops());
 }
 
+const model::Model* Trainer::teacher() const {
+  RolloutMethod* const rollouts = stepper_.method().rollouts();
+  return rollouts != nullptr ? rollouts->teacher() : nullptr;
+}
+
 DiskNeeds Trainer::disk_needs() const {
   return train::disk_needs(setup_, stepper_, steps_, state_.global_step);
 }

@@ -51,6 +51,7 @@ class Trainer {
   int64_t max_steps() const { return steps_.max_steps; }
   // Says whether micro-batches of a window go through the model together (train/policy/joint.h).
   bool joins() const { return stepper_.method().joins(); }
+  const model::Model* teacher() const;  // that completes prompts; null: none does
 
  private:
   // waiting: for the first step. finished: the summary is logged. closed: and no work is due.

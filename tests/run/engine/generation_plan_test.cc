@@ -152,4 +152,32 @@ TEST(GenerationPlan, CountsTheCopiesDuringAnUpdate) {
   EXPECT_LT(slept, with);
 }
 
+// A teacher that writes completions has copies of its own beside those of the model.
+TEST(GenerationPlan, CountsTheCopiesOfATeacherThatWrites) {
+  NEED_MODEL();
+  NEED_GOLDEN("models/qwen3/model.safetensors");
+  const host::Scratch scratch;
+  std::string chats;
+  for (int i = 0; i < 8; ++i)
+    chats +=
+        R"({"messages": [{"role": "user", "content": "A sea."}, {"role": "assistant", "content": "The Baltic."}]})"
+        "\n";
+  const auto rows = host::rows(chats);
+  const auto peak = [&](const char* teacher_writes, const Settings& more) {
+    const Settings own = {
+        {"method", "gkd"},          {"teacher_model_name_or_path", host::golden("models/qwen3")},
+        {"seq_kd", teacher_writes}, {"max_new_tokens", "64"},
+        {"save_strategy", "no"},    {"kv_cache_memory", "4MB"},
+        {"estimate.compare", "[]"}};
+    return plan(host::with(host::tiny(scratch / "out"), host::with(own, more)), nullptr, rows.get())
+        .at("counted_bytes")
+        .get<int64_t>();
+  };
+  const Settings int8 = {{"generation_dtype", "int8"}};
+  const int64_t of_model = peak("false", int8) - peak("false", {}),
+                of_both = peak("true", int8) - peak("true", {});
+  EXPECT_GT(of_model, 0);
+  EXPECT_GT(static_cast<double>(of_both), 1.3 * static_cast<double>(of_model));
+}
+
 }  // namespace

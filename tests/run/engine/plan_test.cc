@@ -140,6 +140,51 @@ TEST(Plan, AdaptersAndTheKvCacheAreTermsOfTheirOwn) {
   EXPECT_NE(text.find("KV cache "), std::string::npos) << text;
 }
 
+// What a model takes when it merges the adapter that such a run saves.
+TEST(Plan, SaysWhatMergingTheAdapterTakes) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const host::Settings settings = host::with(
+      tiny(scratch),
+      {{"use_peft", "true"}, {"lora_target_modules", "all-linear"}, {"lora_r", "4"}, {"max_steps", "1"}});
+  Error error;
+  {
+    const auto rows = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
+    const auto trainer = host::trainer(settings, rows.get());
+    ASSERT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+    ASSERT_EQ(trl_trainer_save(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+  }
+  const auto runtime = host::runtime();
+  const auto weights = [&] {
+    int64_t bytes = 0;
+    EXPECT_EQ(trl_runtime_memory(runtime.get(), "weights", &bytes, nullptr, nullptr), TRL_OK);
+    return bytes;
+  };
+  int64_t taken = 0;
+  {
+    const auto model = host::open_model(host::golden("models/qwen2"), {{"dtype", "float32"}});
+    const std::string saved = scratch / "out";
+    ASSERT_EQ(trl_model_add_adapter(model.get(), "mine", saved.c_str(), error), TRL_OK) << error.message();
+    taken = -weights();
+    ASSERT_EQ(trl_model_merge_adapter(model.get(), "mine", error), TRL_OK) << error.message();
+    taken += weights();
+  }
+  std::string text;
+  const Json found = plan(settings, nullptr, &text), &merge = found.at("merge");
+  EXPECT_GT(taken, 0);
+  // and what is used while a matrix is merged
+  EXPECT_GE(merge.at("bytes").get<int64_t>(), taken);
+  EXPECT_LT(merge.at("bytes").get<double>(), 1.5 * static_cast<double>(taken));
+  EXPECT_NEAR(merge.at("save_bytes").get<double>(), merge.at("bytes").get<double>(),
+              0.05 * static_cast<double>(taken));
+  EXPECT_GT(merge.at("peak_bytes").get<double>(),
+            found.at("process_bytes").get<double>() + merge.at("save_bytes").get<double>());
+  EXPECT_NE(text.find("merging "), std::string::npos) << text;
+  EXPECT_FALSE(plan(tiny(scratch)).contains("merge"));
+  const Json blocks = plan(host::with(settings, {{"load_in_4bit", "true"}})).at("merge");
+  EXPECT_LT(blocks.at("save_bytes"), blocks.at("bytes"));
+}
+
 TEST(Plan, AnEvaluationCounts) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "under AddressSanitizer the process itself is larger than the run";
