@@ -1,5 +1,7 @@
 #include "generate/cache.h"
 
+#include <chrono>
+
 #include "base/error.h"
 #include "kernels/kinds.h"
 #include "tensor/memory/counted.h"
@@ -36,12 +38,19 @@ void Cache::make_copies() {
   narrow_->refresh();
 }
 
+void Cache::renew_copies() {
+  const auto begin = std::chrono::steady_clock::now();
+  if (narrow_)
+    narrow_->refresh();
+  else
+    make_copies();
+  copying_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 void Cache::follow_weights() {
   const uint64_t version = model_.weights_version();
-  const bool copies_left = kind.narrow && !narrow_;
-  if (copies_left) make_copies();
+  if (kind.narrow && (!narrow_ || version != version_)) renew_copies();
   if (version == version_) return;
-  if (narrow_ && !copies_left) narrow_->refresh();
   version_ = version;
   pool->recompute_all();
 }

@@ -54,6 +54,7 @@ class Cache {
   void restrict_to_memory();
 
   const model::NarrowWeights* narrow() const { return narrow_ ? &*narrow_ : nullptr; }
+  double copying_seconds() const { return copying_seconds_; }  // of making copies of weights anew, so far
 
   // Held by a generator while it uses any of this, as others may be destroyed meanwhile on other threads, but
   // not while it calls a sink.
@@ -64,9 +65,11 @@ class Cache {
 
  private:
   void make_copies();
+  void renew_copies();
 
   const model::Model& model_;
   std::optional<model::NarrowWeights> narrow_;
+  double copying_seconds_ = 0;
   uint64_t version_;                                   // of the weights
   std::map<const model::Adapter*, uint64_t> numbers_;  // of the adapters
   std::map<const model::Adapter*, int64_t> users_;

@@ -35,6 +35,19 @@ double bounded_ratio(double log_ratio, const ImportanceOptions& o) {
 
 }  // namespace
 
+void SamplingGap::add(double of_training, double of_sampler) {
+  if (std::isnan(of_sampler)) return;
+  const double difference = std::abs(of_training - of_sampler);
+  sum_ += difference;
+  most_ = std::fmax(most_, difference);
+  ++count_;
+}
+
+Metrics SamplingGap::metrics() const {
+  return {{"sampling/sampling_logp_difference/mean", sum_ / std::max(count_, 1.0)},
+          {"sampling/sampling_logp_difference/max", empty() ? 0 : most_}};
+}
+
 Importance importance_ratios(const ImportanceBatch& batch, const ImportanceOptions& options) {
   const size_t targets = batch.rows.size();
   if (batch.old.size() != targets || batch.sampling.size() != targets)
@@ -42,13 +55,15 @@ Importance importance_ratios(const ImportanceBatch& batch, const ImportanceOptio
          batch.old.size(), batch.sampling.size());
   const bool by_sequence =
       options.mode == ImportanceMode::sequence_truncate || options.mode == ImportanceMode::sequence_mask;
-  Extent differences, ratios;
+  SamplingGap gap;
+  Extent ratios;
   std::vector<double> sums(batch.row_count);
   Importance out;
   for (size_t t = 0; t < targets; ++t) {
-    const double difference = static_cast<double>(batch.old[t]) - static_cast<double>(batch.sampling[t]);
-    const bool known = !std::isnan(batch.sampling[t]);
-    if (known) differences.add(std::abs(difference));
+    const auto old = static_cast<double>(batch.old[t]), sampling = static_cast<double>(batch.sampling[t]);
+    const double difference = old - sampling;
+    const bool known = !std::isnan(sampling);
+    gap.add(old, sampling);
     if (by_sequence) {
       if (known) sums.at(static_cast<size_t>(batch.rows[t])) += difference;
       continue;
@@ -62,11 +77,10 @@ Importance importance_ratios(const ImportanceBatch& batch, const ImportanceOptio
     for (const int32_t row : batch.rows)
       out.ratios.push_back(static_cast<float>(sums[static_cast<size_t>(row)]));
   }
-  out.metrics = {{"sampling/sampling_logp_difference/mean", differences.mean()},
-                 {"sampling/sampling_logp_difference/max", differences.at_most()},
-                 {"sampling/importance_sampling_ratio/min", ratios.at_least()},
-                 {"sampling/importance_sampling_ratio/mean", ratios.mean()},
-                 {"sampling/importance_sampling_ratio/max", ratios.at_most()}};
+  out.metrics = gap.metrics();
+  out.metrics.insert(out.metrics.end(), {{"sampling/importance_sampling_ratio/min", ratios.at_least()},
+                                         {"sampling/importance_sampling_ratio/mean", ratios.mean()},
+                                         {"sampling/importance_sampling_ratio/max", ratios.at_most()}});
   return out;
 }
 

@@ -11,6 +11,17 @@
 
 namespace trl::loss {
 
+// How far log-probabilities of training are from those of the sampler for the same tokens.
+class SamplingGap {
+ public:
+  void add(double of_training, double of_sampler);  // NaN of the sampler: not known, counts nothing
+  bool empty() const { return count_ == 0; }
+  Metrics metrics() const;  // sampling/sampling_logp_difference; 0 if it is empty, as in TRL
+
+ private:
+  double sum_ = 0, most_ = std::numeric_limits<double>::quiet_NaN(), count_ = 0;
+};
+
 enum class ImportanceMode : uint8_t { token_truncate, token_mask, sequence_truncate, sequence_mask };
 
 struct ImportanceOptions {

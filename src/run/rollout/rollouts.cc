@@ -81,6 +81,10 @@ const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Mode
   const std::vector<int32_t> ends = options_.arguments.method->ends_of_model
                                         ? std::vector<int32_t>(of_model.begin(), of_model.end())
                                         : end_tokens(model, parts_.tokenizer->get());
+  spec_.generator = training_generator_spec(environment, options_.config);
+  // A loss that compares tokens tells how far generation with rounded values is from training.
+  const bool tells_gap = !options_.arguments.method->over_vocabulary &&
+                         (!spec_.generator.weights.empty() || spec_.generator.int8_cache);
   const auto sampling = [&](config::Completions which) {
     RequestOptions request = trainer_request(options_.config, *parts_.tokenizer, which);
     parts_.stops[which == config::Completions::of_training ? "train" : "eval"] = request.stops;
@@ -88,13 +92,12 @@ const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Mode
     own.max_new_tokens = online.max_completion_length;
     own.log_probabilities = online.corrects_sampling || !online.record_rollouts.empty() ||
                             (online.use_vllm && online.off_policy_mask_threshold) ||
-                            options_.arguments.generation_exact;
+                            options_.arguments.generation_exact || tells_gap;
     if (request.own_ends) own.own_end_ids = ends;
     return own;
   };
   spec_.train = &train_;
   spec_.eval = eval_ ? &*eval_ : nullptr;
-  spec_.generator = training_generator_spec(environment, options_.config);
   spec_.sampling = sampling(config::Completions::of_training);
   spec_.eval_sampling = sampling(config::Completions::of_evaluation);
   spec_.end_ids = ends;

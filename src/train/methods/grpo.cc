@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "config/online_arguments.h"
 #include "loss/policy/advantages.h"
@@ -154,11 +155,16 @@ class Grpo final : public PolicyMethod {
     const config::OnlineArguments& own = arguments();
     add_length_metrics(rollout);
     keep_generated(rollout);
+    const bool samples =
+        (own.corrects_sampling || own.off_policy_mask_threshold) && has_sampling(rollout, own.use_vllm);
     if (own.computes_old_logprobs) rollout.token_columns.emplace("old", old_log_probs(rollout));
-    if ((own.corrects_sampling || own.off_policy_mask_threshold) && has_sampling(rollout, own.use_vllm)) {
-      rollout.token_columns.emplace("sampling", sampling_of(rollout));
-      if (own.corrects_sampling) add_importance(rollout);
-    }
+    if (samples) rollout.token_columns.emplace("sampling", sampling_of(rollout));
+    if (samples && own.corrects_sampling)
+      add_importance(rollout);
+    else if (own.computes_old_logprobs)
+      add_gap(rollout.token_columns.at("old"), rollout);
+    else
+      keep_stated(rollout);
     if (own.beta != 0) rollout.token_columns.emplace("reference", reference_log_probs(rollout));
   }
 
@@ -173,11 +179,16 @@ class Grpo final : public PolicyMethod {
 
   void begin_window() override {
     if (control_) control_->begin_window();
+    gap_ = {};
   }
   MethodMetrics update_metrics() const override {
-    if (control_) return {{"entropy_coef", control_->next()}};
-    if (options_.entropy_coef) return {{"entropy_coef", *options_.entropy_coef}};
-    return {};
+    MethodMetrics all;
+    if (!gap_.empty()) all = gap_.metrics();
+    if (control_)
+      all.emplace_back("entropy_coef", control_->next());
+    else if (options_.entropy_coef)
+      all.emplace_back("entropy_coef", *options_.entropy_coef);
+    return all;
   }
   void updated(int64_t step) override {
     Online::updated(step);
@@ -196,12 +207,18 @@ class Grpo final : public PolicyMethod {
  private:
   std::unique_ptr<OwnLoss> own_loss(const MicroBatch& batch, const Divisors& divisors) override {
     loss::PolicyOptions options = options_;
-    EntropyOf entropy;
+    PolicyValuesOf values;
     if (control_) options.entropy_coef = control_->applied();
-    if (control_ && divisors.training)
-      entropy = [this](double sum, double tokens) { control_->add(sum, tokens); };
+    if (divisors.training) values = [this](const PolicyValues& own) { take_in(own); };
     return policy_loss(options, batch, divisors, static_cast<double>(arguments().steps_per_generation),
-                       entropy);
+                       values);
+  }
+  void take_in(const PolicyValues& values) {
+    if (control_)
+      control_->add(std::accumulate(values.entropies.begin(), values.entropies.end(), 0.0),
+                    static_cast<double>(values.entropies.size()));
+    for (size_t i = 0; i < values.stated.size(); ++i)
+      gap_.add(values.log_probs[i], static_cast<double>(values.stated[i]));
   }
   bool silent_without_advantage() const override {
     return options_.beta == 0 && options_.entropy_coef.value_or(0) == 0 && !control_;
@@ -232,6 +249,7 @@ class Grpo final : public PolicyMethod {
 
   const loss::PolicyOptions options_;
   std::optional<KeptControl> control_;  // use_adaptive_entropy
+  loss::SamplingGap gap_;               // of the window
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <span>
 
+#include "loss/policy/importance.h"
 #include "train/policy/online.h"
 #include "train/scoring/scores.h"
 
@@ -24,6 +25,7 @@ class OnlineDpoLoss final : public SequenceLoss {
         accumulated_(static_cast<double>(accumulated)),
         reference_(batch.targets.columns.at("reference")),
         is_padding_(batch.targets.columns.at(std::string(data::kPadding))),
+        stated_(batch.targets.columns.contains(kStated) ? &batch.targets.columns.at(kStated) : nullptr),
         completions_(static_cast<size_t>(batch.sequence_count())) {
     const std::vector<float>&rewards = batch.columns.at("rewards"), &ended = batch.columns.at("ended"),
           &scored = batch.columns.at("scored");
@@ -34,7 +36,13 @@ class OnlineDpoLoss final : public SequenceLoss {
     }
   }
 
-  MethodMetrics metrics() const override { return {result_.metrics.begin(), result_.metrics.end()}; }
+  MethodMetrics metrics() const override {
+    MethodMetrics all(result_.metrics.begin(), result_.metrics.end());
+    if (gap_.empty()) return all;
+    const loss::Metrics gap = gap_.metrics();
+    all.insert(all.end(), gap.begin(), gap.end());
+    return all;
+  }
 
  private:
   void add(size_t target, int32_t sequence, const kernels::TokenValues& values) override {
@@ -45,6 +53,7 @@ class OnlineDpoLoss final : public SequenceLoss {
     if (!learns(target, sequence)) return;
     own.logp += values.log_prob;
     own.ref_logp += reference;
+    if (stated_ != nullptr) gap_.add(values.log_prob, static_cast<double>((*stated_)[target]));
   }
   double value() override {
     result_ = loss::online_dpo_loss(completions_, options_);
@@ -58,6 +67,8 @@ class OnlineDpoLoss final : public SequenceLoss {
   const loss::OnlineDpoOptions options_;
   const double accumulated_;
   const std::vector<float>&reference_, &is_padding_;  // by target
+  const std::vector<float>* const stated_;            // likewise, or null
+  loss::SamplingGap gap_;
   std::vector<loss::OnlineCompletion> completions_;
   loss::OnlineDpoResult result_;
 };
@@ -101,6 +112,7 @@ class OnlineDpo final : public Online {
     }
     rollout.token_columns.emplace(data::kPadding, std::move(is_padding));
     rollout.token_columns.emplace("reference", reference_log_probs(rollout));
+    keep_stated(rollout);
   }
 
   void after_rewards(Rollout& rollout) override {

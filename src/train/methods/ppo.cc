@@ -52,7 +52,11 @@ class Ppo final : public Online {
 
   void before_rewards(Rollout& rollout) override {
     padded_.pad(rollout);
-    rollout.token_columns.emplace(kOld, policy_log_probs(rollout));
+    TokenRows old = policy_log_probs(rollout);
+    rollout.token_columns.emplace(kOld, old);
+    for (size_t row = 0; row < old.size(); ++row)
+      old[row].resize(padded_.tokens(rollout.completions[row].ids));  // no others are learned from
+    add_gap(old, rollout);
     rollout.token_columns.emplace(kReference, reference_log_probs(rollout));
     rollout.token_columns.emplace(kValue, value_rows(rollout));
   }

@@ -66,7 +66,9 @@ class Rloo final : public PolicyMethod {
   void before_rewards(Rollout& rollout) override {
     add_length_metrics(rollout);
     keep_generated(rollout);
-    rollout.token_columns.emplace("old", old_log_probs(rollout));
+    const TokenRows old = old_log_probs(rollout);
+    add_gap(old, rollout);
+    rollout.token_columns.emplace("old", old);
     if (arguments().beta != 0) rollout.token_columns.emplace("reference", reference_log_probs(rollout));
   }
 

@@ -1,10 +1,12 @@
 #include "train/policy/online.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "base/interrupt.h"
+#include "loss/policy/importance.h"
 #include "tensor/memory/rehearsal.h"
 #include "tensor/parts.h"
 #include "train/batches.h"
@@ -79,6 +81,29 @@ TokenRows Online::log_probs(const Rollout& rollout, Scorer& scorer) {
     }
   });
   return out;
+}
+
+void Online::add_gap(const TokenRows& log_probs, Rollout& rollout) const {
+  if (!rollout.stated || rollout.exact) return;
+  loss::SamplingGap gap;
+  for (size_t row = 0; row < rollout.completions.size(); ++row) {
+    const engine::Completion& own = rollout.completions[row];
+    if (rollout.learned[row] == 0) continue;
+    for (size_t t = 0; t < std::min(log_probs[row].size(), own.log_probabilities.size()); ++t)
+      if (own.counts(t))
+        gap.add(static_cast<double>(log_probs[row][t]), static_cast<double>(own.log_probabilities[t]));
+  }
+  if (gap.empty()) return;
+  for (const auto& [name, value] : gap.metrics()) rollout.metrics.emplace_back(name, value);
+}
+
+void Online::keep_stated(Rollout& rollout) const {
+  if (!rollout.training || !rollout.stated || rollout.exact) return;
+  TokenRows& rows = rollout.token_columns[kStated];
+  for (size_t row = 0; row < rollout.completions.size(); ++row) {
+    rows.push_back(rollout.completions[row].log_probabilities);
+    rows.back().resize(rollout.padded(row), std::nanf(""));
+  }
 }
 
 loss::Rewards Online::rewards_of(const Rollout& rollout) const {

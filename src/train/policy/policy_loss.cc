@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "train/rollout/rollout.h"
+
 namespace trl::train {
 
 namespace {
@@ -19,18 +21,19 @@ loss::PolicyScale scale_of(const MicroBatch& batch, const Divisors& divisors, do
 class PolicyOwnLoss final : public OwnLoss {
  public:
   PolicyOwnLoss(const loss::PolicyOptions& options, const MicroBatch& batch, const loss::PolicyScale& scale,
-                EntropyOf entropy)
+                PolicyValuesOf values)
       : order_(by_sequence(batch.targets.sequences)),
         rows_(ordered(batch.targets.sequences)),
         old_(column(batch, "old")),
         reference_(column(batch, "reference")),
         sampling_(column(batch, "sampling")),
         importance_(column(batch, "importance")),
+        stated_(column(batch, kStated)),
         log_probs_(rows_.size()),
         entropies_(rows_.size()),
         reach_(options.top_entropy_quantile < 1 ? Reach::all : Reach::sequence),
         by_entropy_(options.entropy_coef.value_or(0) != 0),
-        entropy_(std::move(entropy)),
+        values_(std::move(values)),
         policy_(options, {batch.columns.at("advantages"), rows_, old_, reference_, sampling_, importance_},
                 scale) {}
 
@@ -51,10 +54,7 @@ class PolicyOwnLoss final : public OwnLoss {
     return sum;
   }
   MethodMetrics metrics() override {
-    if (entropy_) {
-      entropy_(std::accumulate(entropies_.begin(), entropies_.end(), 0.0),
-               static_cast<double>(entropies_.size()));
-    }
+    if (values_) values_({log_probs_, entropies_, stated_});
     return policy_.metrics(log_probs_, entropies_);
   }
 
@@ -79,11 +79,11 @@ class PolicyOwnLoss final : public OwnLoss {
 
   const std::vector<size_t> order_;
   const std::vector<int32_t> rows_;
-  const std::vector<float> old_, reference_, sampling_, importance_;
+  const std::vector<float> old_, reference_, sampling_, importance_, stated_;
   std::vector<double> log_probs_, entropies_;
   const Reach reach_;
   const bool by_entropy_;
-  const EntropyOf entropy_;
+  const PolicyValuesOf values_;
   loss::Policy policy_;
 };
 
@@ -91,9 +91,9 @@ class PolicyOwnLoss final : public OwnLoss {
 
 std::unique_ptr<OwnLoss> policy_loss(const loss::PolicyOptions& options, const MicroBatch& batch,
                                      const Divisors& divisors, double steps_per_generation,
-                                     const EntropyOf& entropy) {
+                                     const PolicyValuesOf& values) {
   return std::make_unique<PolicyOwnLoss>(options, batch, scale_of(batch, divisors, steps_per_generation),
-                                         entropy);
+                                         values);
 }
 
 }  // namespace trl::train

@@ -2,19 +2,25 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "loss/policy/policy.h"
 #include "train/policy/joint_loss.h"
 
 namespace trl::train {
 
-// Hears of the sum of the entropies of a micro-batch's targets and their number, after the last share.
-using EntropyOf = std::function<void(double sum, double tokens)>;
+// Values of a micro-batch's targets.
+struct PolicyValues {
+  std::span<const double> log_probs, entropies;
+  std::span<const float> stated;  // column kStated; empty: there is none
+};
+using PolicyValuesOf = std::function<void(const PolicyValues& values)>;
 
 // Makes the loss of a micro-batch from its columns: `advantages` by sequence, and of tokens `old`,
-// `reference`, `sampling` and `importance`, as far as they are there. batch: outlives it.
+// `reference`, `sampling` and `importance`, as far as they are there. batch: outlives it. values: called
+// after the last share.
 std::unique_ptr<OwnLoss> policy_loss(const loss::PolicyOptions& options, const MicroBatch& batch,
                                      const Divisors& divisors, double steps_per_generation,
-                                     const EntropyOf& entropy = {});
+                                     const PolicyValuesOf& values = {});
 
 }  // namespace trl::train

@@ -179,6 +179,7 @@ std::vector<engine::Completion> CompletionWriter::write(const engine::PromptRows
   const at::AutoGradMode without_graph(false);
   const tensor::Stage stage("generation");
   const auto begin = Clock::now();
+  const double copying_before = generator_->cache().copying_seconds();
   const std::vector<Group> groups = groups_of(prompts);
   Writing writing(*generator_, sleeps_, prompts.ids.size(), watch);
   for (const Group& group : groups) {
@@ -203,6 +204,7 @@ std::vector<engine::Completion> CompletionWriter::write(const engine::PromptRows
   if (!tokens.problem.empty()) fail(Status::invalid_argument, "{}", tokens.problem);
   times_.all += std::chrono::duration<double>(Clock::now() - begin).count();
   times_.tail += unfinished.seconds_alone();
+  times_.copies += generator_->cache().copying_seconds() - copying_before;
   if (go_on) {
     std::vector<size_t> all(prompts.ids.size());
     std::iota(all.begin(), all.end(), size_t{0});

@@ -13,8 +13,9 @@ namespace trl::train {
 
 // Seconds of all generations.
 struct WritingTimes {
-  double all = 0;
-  double tail = 0;  // the last completion of each alone
+  double all = 0;     // the others are parts of it
+  double tail = 0;    // the last completion of each alone
+  double copies = 0;  // copies of weights, made anew because these had changed or the copies were gone
 };
 
 class CompletionWriter {

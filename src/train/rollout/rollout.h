@@ -19,9 +19,10 @@ using TokenRows = std::vector<std::vector<float>>;
 // By row, unless said otherwise.
 struct Rollout {
   bool training = true;  // false: of an evaluation
-  // The model that is trained wrote all completions, and its log-probabilities are those of a forward, bit
-  // for bit (generation_exact).
-  bool exact = false;
+  // The model that is trained wrote all completions, and stated log-probabilities in the distribution of the
+  // loss.
+  bool stated = false;
+  bool exact = false;  // and these are those of a forward, bit for bit (generation_exact)
   int64_t epoch = 0;
   engine::PromptRows prompts;
   std::vector<engine::Completion> completions;
@@ -54,6 +55,9 @@ struct Rollout {
 // Names of token columns: the log-probability and the entropy that generation recorded, as long as the
 // weights are those of generation.
 inline constexpr const char *kGenerated = "generated", *kGeneratedEntropy = "generated_entropy";
+
+// Likewise: the log-probability that generation stated, which only metrics compare with that of the loss.
+inline constexpr const char* kStated = "stated";
 
 // The name of a column by sequence: the number of the row in the rollout.
 inline constexpr const char* kRow = "row";

@@ -28,6 +28,17 @@ std::vector<size_t> numbers(size_t count) {
 
 }  // namespace
 
+WritingTimes Writers::times() const {
+  WritingTimes sum;
+  for (const CompletionWriter* writer : {model.get(), teacher.get()}) {
+    if (writer == nullptr) continue;
+    sum.all += writer->times().all;
+    sum.tail += writer->times().tail;
+    sum.copies += writer->times().copies;
+  }
+  return sum;
+}
+
 RolloutBatches::RolloutBatches(const Setup& setup)
     : setup_(setup), source_(setup.training ? *setup.spec.train : *setup.spec.eval) {}
 
@@ -100,9 +111,11 @@ bool RolloutBatches::make() {
   const engine::PromptRows* prompts = nullptr;
   if (!error.check(source_.next(step_, &prompts, error))) return false;
   rollout_.emplace();
+  const double copying_before = setup_.writers.times().copies;
   try {
     write(*prompts);
     if (draws_again()) draw_again();
+    tell_copies(copying_before);
     method_->before_rewards(*rollout_);
     order_ = drawn_order();
     if (!draws_again()) {
@@ -120,6 +133,11 @@ bool RolloutBatches::make() {
   ++generation_;
   ++made_;
   return true;
+}
+
+void RolloutBatches::tell_copies(double seconds_before) {
+  if (setup_.spec.generator.weights.empty()) return;
+  rollout_->metrics.emplace_back("generation_dtype_runtime", setup_.writers.times().copies - seconds_before);
 }
 
 void RolloutBatches::sample() {
@@ -166,7 +184,8 @@ void RolloutBatches::write(const engine::PromptRows& prompts) {
   const auto most = static_cast<uint64_t>(setup_.training ? arguments.online.generation_batch_size
                                                           : arguments.per_device_eval_batch_size);
   rollout_->completions = completions_of(prompts, before + number * most);
-  rollout_->exact = is_exact(*rollout_);
+  rollout_->stated = is_stated(*rollout_);
+  rollout_->exact = rollout_->stated && setup_.training && setup_.arguments.generation_exact;
   note_ends();
   // Rewards of episodes see them up to their stop token.
   if (setup_.arguments.method->episodes)
@@ -181,9 +200,9 @@ void RolloutBatches::tell_finished(std::span<const engine::Completion> completio
 }
 
 // Completions from elsewhere have no entropies.
-bool RolloutBatches::is_exact(const Rollout& rollout) const {
-  return setup_.training && setup_.arguments.generation_exact &&
-         setup_.spec.sampling.temperature == setup_.arguments.online.loss_temperature &&
+bool RolloutBatches::is_stated(const Rollout& rollout) const {
+  const engine::Sampling& sampling = setup_.training ? setup_.spec.sampling : setup_.spec.eval_sampling;
+  return sampling.log_probabilities && sampling.temperature == setup_.arguments.online.loss_temperature &&
          !rollout.prompts.for_teacher && std::ranges::all_of(rollout.completions, [](const auto& own) {
            return own.entropies.size() == own.ids.size();
          });
@@ -191,7 +210,7 @@ bool RolloutBatches::is_exact(const Rollout& rollout) const {
 
 // An update has changed the weights.
 void RolloutBatches::forget_generated() {
-  for (const char* name : {kGenerated, kGeneratedEntropy}) rollout_->token_columns.erase(name);
+  for (const char* name : {kGenerated, kGeneratedEntropy, kStated}) rollout_->token_columns.erase(name);
 }
 
 std::vector<engine::Completion> RolloutBatches::completions_of(const engine::PromptRows& prompts,
@@ -389,11 +408,14 @@ Rollouts::Rollouts(const config::TrainingArguments& arguments, const engine::Rol
 }
 
 void Rollouts::say(base::LogSink& log) const {
-  const WritingTimes& times = writers_.model->times();
+  const WritingTimes times = writers_.times();
   if (times.all == 0) return;
   log.info("train",
            "completions were written in {:.1f} s; for {:.1f} s of them ({:.1f} %) only the longest was left",
            times.all, times.tail, 100 * times.tail / times.all);
+  if (const std::string& type = spec_.generator.weights; !type.empty())
+    log.info("train", "generation_dtype: for {:.1f} s of them copies in {} were made of the changed weights",
+             times.copies, type);
 }
 
 // As PPOTrainer.train.

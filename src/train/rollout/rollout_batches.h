@@ -49,6 +49,7 @@ struct RolloutChance {
 
 struct Writers {
   std::unique_ptr<CompletionWriter> model, teacher;  // null: no prompts are for it
+  WritingTimes times() const;                        // of both
 };
 
 class RolloutBatches final : public engine::BatchSource {
@@ -92,8 +93,9 @@ class RolloutBatches final : public engine::BatchSource {
   void write(const engine::PromptRows& prompts);
   std::vector<engine::Completion> completions_of(const engine::PromptRows& prompts, uint64_t first_stream);
   void tell_finished(std::span<const engine::Completion> completions, std::span<const size_t> rows);
-  bool is_exact(const Rollout& rollout) const;
+  bool is_stated(const Rollout& rollout) const;
   void forget_generated();
+  void tell_copies(double seconds_before);
   void note_ends();
   engine::Rewards rewards_of(std::span<const engine::Completion> completions);
   void reward();

@@ -50,6 +50,18 @@ TEST(Importance, IsTrls) {
   EXPECT_EQ(cases, 48);
 }
 
+TEST(Importance, TheGapIsOfKnownLogProbabilities) {
+  SamplingGap gap;
+  EXPECT_TRUE(gap.empty());
+  for (const auto& [name, value] : gap.metrics()) EXPECT_EQ(value, 0) << name;
+  gap.add(-1, -1.5);
+  gap.add(-3, -2);
+  gap.add(-4, std::numeric_limits<double>::quiet_NaN());
+  const Metrics want = {{"sampling/sampling_logp_difference/mean", 0.75},
+                        {"sampling/sampling_logp_difference/max", 1}};
+  EXPECT_EQ(gap.metrics(), want);
+}
+
 // Nothing is known of one row, and the other has no target: both count as ratio 1.
 TEST(Importance, OfUnknownLogProbabilitiesIsOne) {
   const std::vector<int32_t> rows = {0, 0};

@@ -1,0 +1,111 @@
+// What copies of weights for generation cost a run: the seconds of making them anew, and the gap between the
+// log-probabilities of generation and those of training.
+#include "engine/rewarded.h"
+
+namespace generation_gap_test {
+namespace {
+
+using host::grpo;
+using host::Json;
+using host::reward_all;
+using host::Rewarded;
+using host::Settings;
+
+#define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
+
+constexpr const char *kMean = "sampling/sampling_logp_difference/mean",
+                     *kMost = "sampling/sampling_logp_difference/max", *kSeconds = "generation_dtype_runtime";
+
+// The records of the steps.
+Json trained(const Settings& settings) {
+  Rewarded run(settings, reward_all);
+  EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+  Json records = run.last();
+  records.erase(records.size() - 1);
+  return records;
+}
+
+Settings ppo(const std::string& output_dir) {
+  return host::with(host::tiny(output_dir), {{"method", "ppo"},
+                                             {"response_length", "5"},
+                                             {"max_steps", "3"},
+                                             {"learning_rate", "0.002"},
+                                             {"save_strategy", "no"}});
+}
+
+TEST(GenerationGap, IsToldOfWeightsThatAreRounded) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const std::map<std::string, Settings> runs = {
+      {"grpo", grpo(scratch / "grpo")},
+      {"two updates", grpo(scratch / "two", {{"num_iterations", "2"}})},
+      {"rloo", grpo(scratch / "rloo", {{"method", "rloo"}})},
+      {"online dpo", host::online_dpo(scratch / "online", {{"temperature", "1"}})},
+      {"ppo", ppo(scratch / "ppo")}};
+  for (const auto& [name, settings] : runs) {
+    SCOPED_TRACE(name);
+    const Json records = trained(host::with(settings, {{"generation_dtype", "int8"}}));
+    ASSERT_GE(records.size(), 3u);
+    EXPECT_GT(records[0].at(kMean), 1e-5) << records[0];
+    EXPECT_LT(records[0].at(kMean), 0.5) << records[0];
+    EXPECT_GE(records[0].at(kMost), records[0].at(kMean));
+  }
+}
+
+// Either the old log-probabilities of a run with several updates have it, or the loss of one with a single
+// update.
+TEST(GenerationGap, IsTheSameBeforeAndInTheFirstUpdate) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const Settings rounds = {{"kv_cache_dtype", "int8"}, {"max_steps", "1"}};
+  const Json before = trained(grpo(scratch / "before", host::with(rounds, {{"num_iterations", "2"}}))),
+             in_loss = trained(grpo(scratch / "in_loss", rounds));
+  for (const char* name : {kMean, kMost}) {
+    EXPECT_GT(before[0].at(name), 1e-5) << name;
+    EXPECT_NEAR(before[0].at(name), in_loss[0].at(name).get<double>(), 1e-5) << name;
+  }
+  EXPECT_FALSE(before[0].contains(kSeconds));
+}
+
+TEST(GenerationGap, IsRoundingAloneWhereNothingIsRounded) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  for (const char* method : {"grpo", "rloo"}) {
+    const std::string file = scratch / (std::string(method) + ".jsonl");
+    const Json records = trained(grpo(scratch / method, {{"method", method}, {"record_rollouts", file}}));
+    for (const Json& record : records) EXPECT_LT(record.at(kMost), 1e-4) << record;
+  }
+}
+
+// Records have only TRL's names unless more was asked for, and nothing is compared that is the same.
+TEST(GenerationGap, IsNotToldWithoutBeingAskedFor) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  for (const auto& [folder, more] : std::map<std::string, Settings>{
+           {"plain", {}}, {"twice", {{"num_iterations", "2"}}}, {"exact", {{"generation_exact", "true"}}}}) {
+    for (const Json& record : trained(grpo(scratch / folder, more))) {
+      EXPECT_FALSE(record.contains(kMean)) << folder << record;
+      EXPECT_FALSE(record.contains(kSeconds)) << folder << record;
+    }
+  }
+}
+
+// The copies are those of the first weights until these have changed, unless they went back meanwhile.
+TEST(GenerationCopies, TellTheSecondsOfMakingThemAnew) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const Settings int8 = {{"generation_dtype", "int8"}};
+  const Json kept = trained(grpo(scratch / "kept", int8)),
+             slept = trained(grpo(scratch / "slept", host::with(int8, {{"vllm_enable_sleep_mode", "true"}})));
+  for (size_t step = 1; step < 3; ++step)
+    for (const Json& records : {kept, slept}) EXPECT_GT(records[step].at(kSeconds), 0.0) << records[step];
+  for (const Json& records : {kept, slept}) {
+    EXPECT_GE(records[0].at(kSeconds), 0.0);
+    EXPECT_LT(records[2].at(kSeconds), records[2].at("step_time"));
+  }
+  const Json half = trained(grpo(scratch / "half", host::with(int8, {{"num_iterations", "2"}})));
+  EXPECT_FALSE(half[1].contains(kSeconds)) << half[1];  // it is told of a generation
+}
+
+}  // namespace
+}  // namespace generation_gap_test
