@@ -90,7 +90,8 @@ void add_ratios(const Config& config, const OnlineArguments& a, std::vector<std:
 
 // TRL compares with vLLM's log-probabilities, which are over the tokens that the filters leave.
 void add_filters(const Config& config, const OnlineArguments& a, std::vector<std::string>& lines) {
-  const bool takes_old = config.has("epsilon") && config.get_bool("generation_exact");
+  const bool takes_old =
+      (config.has("epsilon") || config.has("cliprange")) && config.get_bool("generation_exact");
   if (!a.corrects_sampling && !takes_old) return;
   const Config generation = trainer_generation(config, Completions::of_training);
   const std::array filters = {std::pair{"top_k", generation.get_int("generate.top_k") > 0},

@@ -52,7 +52,7 @@ class Ppo final : public Online {
 
   void before_rewards(Rollout& rollout) override {
     padded_.pad(rollout);
-    TokenRows old = policy_log_probs(rollout);
+    TokenRows old = old_rows(rollout);
     rollout.token_columns.emplace(kOld, old);
     for (size_t row = 0; row < old.size(); ++row)
       old[row].resize(padded_.tokens(rollout.completions[row].ids));  // no others are learned from
@@ -91,6 +91,7 @@ class Ppo final : public Online {
     const int64_t numbers = arguments().num_mini_batches * all_arguments().gradient_accumulation_steps;
     return slices / static_cast<double>(numbers);
   }
+  TokenRows old_rows(Rollout& rollout);
   TokenRows value_rows(const Rollout& rollout) const;
   double score_of(const Rollout& rollout, size_t row) const;
   void estimate(const std::vector<std::vector<double>>& rewards, Rollout& rollout) const;
@@ -99,6 +100,19 @@ class Ppo final : public Online {
   const PaddedRows padded_;
   const Values values_;
 };
+
+// Returns the log-probabilities of the tokens that count, 0 after them. Generation saw prompts whole.
+TokenRows Ppo::old_rows(Rollout& rollout) {
+  rollout.exact = rollout.exact && std::ranges::none_of(rollout.prompts.ids, [&](const auto& prompt) {
+                    return padded_.shortens(prompt);
+                  });
+  TokenRows rows = old_log_probs(rollout);
+  for (size_t row = 0; row < rows.size(); ++row) {
+    const size_t tokens = padded_.tokens(rollout.completions[row].ids);
+    std::fill(rows[row].begin() + static_cast<std::ptrdiff_t>(tokens), rows[row].end(), 0.0f);
+  }
+  return rows;
+}
 
 // Returns the values of the states of each row, 0 after them.
 TokenRows Ppo::value_rows(const Rollout& rollout) const {

@@ -20,9 +20,14 @@ Online::Online(const MethodContext& context, bool compares)
       reference_(compares ? make_reference(context, causal_) : nullptr),
       share_(sharing_of(arguments_, context.model, context.attention, nullptr)) {}
 
-TokenRows Online::policy_log_probs(const Rollout& rollout) {
-  const tensor::Timed timed(tensor::Part::old);
-  return log_probs(rollout, *policy_);
+TokenRows Online::old_log_probs(const Rollout& rollout) {
+  if (!rollout.exact) {
+    const tensor::Timed timed(tensor::Part::old);
+    return log_probs(rollout, *policy_);
+  }
+  TokenRows rows;
+  for (const engine::Completion& own : rollout.completions) rows.push_back(own.log_probabilities);
+  return rows;
 }
 
 TokenRows Online::reference_log_probs(const Rollout& rollout) {

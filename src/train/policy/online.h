@@ -36,8 +36,8 @@ class Online : public Method, public RolloutMethod {
   using EachPart = std::function<void(const MicroBatch& part, std::span<const int64_t> rows)>;
   void each_part(const Rollout& rollout, const EachPart& body) const;
   // Return log-probabilities of the tokens that count and of the padding, 0 for others; a part of the rows at
-  // a time.
-  TokenRows policy_log_probs(const Rollout& rollout);
+  // a time. old: of the policy before the first update; those of generation if it is exact.
+  TokenRows old_log_probs(const Rollout& rollout);
   TokenRows reference_log_probs(const Rollout& rollout);
   // Appends TRL's metrics of the gap between log-probabilities before an update and those that generation
   // stated, if it did and computed in another way.

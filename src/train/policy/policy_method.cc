@@ -18,13 +18,6 @@ bool sums_rows(const config::TrainingArguments& arguments, const Causal& causal)
 PolicyMethod::PolicyMethod(const MethodContext& context, bool compares)
     : Online(context, compares), joins_(sums_rows(all_arguments(), causal())) {}
 
-TokenRows PolicyMethod::old_log_probs(const Rollout& rollout) {
-  if (!rollout.exact) return policy_log_probs(rollout);
-  TokenRows rows;
-  for (const engine::Completion& own : rollout.completions) rows.push_back(own.log_probabilities);
-  return rows;
-}
-
 void PolicyMethod::keep_generated(Rollout& rollout) const {
   if (!rollout.exact || !skips_silent()) return;
   TokenRows &log_probs = rollout.token_columns[kGenerated],

@@ -21,8 +21,6 @@ class PolicyMethod : public Online {
                                         const Divisors& divisors) final;
 
  protected:
-  // Returns the log-probabilities before the first update: those of generation if it is exact.
-  TokenRows old_log_probs(const Rollout& rollout);
   // Adds the values of generation that rows without anything to teach need, if it is exact.
   void keep_generated(Rollout& rollout) const;
   PolicyMethod(const MethodContext& context, bool compares);

@@ -1,6 +1,7 @@
 // Rows whose completions are padded to one width, as in PPO: tokens count up to the stop token, and what
 // follows is padding, whose distributions belong to some of TRL's means (PPOTrainer.train, utils.forward).
 #pragma once
+#include <algorithm>
 #include <optional>
 
 #include "train/rollout/rollout.h"
@@ -21,6 +22,10 @@ class PaddedRows {
 
   // Pads completions to the longest one. Throws Error(invalid_argument) if all are empty.
   void pad(Rollout& rollout) const;
+  // Says whether rows leave out tokens of this prompt.
+  bool shortens(const std::vector<int32_t>& prompt) const {
+    return std::ranges::find(prompt, pad_) != prompt.end();
+  }
   // Counts the tokens of a padded completion up to its stop token or its padding.
   size_t tokens(const std::vector<int32_t>& ids) const;
   // Whether it has the token up to its stop token, or as the padding after that.

@@ -27,14 +27,12 @@ int32_t reward_some(trl_rollout* rollout) {
   return TRL_OK;
 }
 
-Settings exact(const std::string& folder, const Settings& more) {
-  return grpo(
-      folder,
-      host::with({{"generation_exact", "true"}, {"profile_parts", "true"}, {"logging_steps", "1"}}, more));
-}
+using Base = Settings (*)(const std::string& output_dir, const Settings& more);
 
-auto trained(const std::string& folder, const Settings& more, const host::Function& reward, Json& steps) {
-  Rewarded run(exact(folder, more), reward);
+auto trained(const std::string& folder, const Settings& more, const host::Function& reward, Json& steps,
+             const char* prompts = host::kPrompts, Base base = grpo) {
+  const Settings exact = {{"generation_exact", "true"}, {"profile_parts", "true"}, {"logging_steps", "1"}};
+  Rewarded run(base(folder, host::with(exact, more)), reward, prompts);
   EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
   EXPECT_EQ(trl_trainer_save(run.trainer.get(), nullptr, nullptr, run.error), TRL_OK);
   steps = run.last();
@@ -60,6 +58,44 @@ TEST(ExactRollout, OldLogProbabilitiesAreThoseOfGeneration) {
                                reward_all, replayed));
     EXPECT_EQ(steps[0]["profile/old"], 0.0) << name;
     EXPECT_GT(replayed[0]["profile/old"], 0.0) << name;
+  }
+}
+
+// Padding that a prompt has itself is left out in training, so that generation saw another prompt.
+TEST(ExactRollout, PpoTakesThoseOfPromptsWithoutPadding) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  constexpr const char* kPadded = R"({"prompt": "Tell me of the sea:<|endoftext|>"}
+{"prompt": "Name a planet:"}
+{"prompt": "Describe the castle:"}
+{"prompt": "What is a tensor?"}
+)";
+  const Settings stops = {{"stop_token", "eos"}, {"temperature", "0.9"}};
+  const Settings twice = host::with(stops, {{"num_ppo_epochs", "2"}, {"num_mini_batches", "2"}});
+  struct Case {
+    const char* name;
+    Settings own;
+    const char* prompts;
+  };
+  for (const Case& one :
+       {Case{"values", twice, host::kPrompts},
+        Case{"on_policy", host::with(twice, {{"value_head_on_policy", "true"}}), host::kPrompts},
+        Case{"bfloat16", host::with(stops, {{"bf16", "true"}}), host::kPrompts},
+        Case{"padded", stops, kPadded}}) {
+    const std::string name = one.name, file = scratch / (name + ".jsonl");
+    const auto run = [&](const std::string& folder, const char* key, Json& steps) {
+      return trained(scratch / folder, host::with(one.own, {{key, file}}), reward_all, steps, one.prompts,
+                     host::ppo);
+    };
+    Json steps, replayed;
+    const auto weights = run(name, "record_rollouts", steps);
+    EXPECT_EQ(weights, run(name + "-again", "replay_rollouts", replayed)) << name;
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(steps[i]["profile/old"] == 0.0, name != "padded") << name << i;
+      EXPECT_GT(replayed[i]["profile/old"], 0.0) << name;
+      for (const char* metric : {"objective/kl", "policy/approxkl_avg", "val/ratio"})
+        EXPECT_EQ(steps[i][metric], replayed[i][metric]) << name << ' ' << metric;
+    }
   }
 }
 

@@ -98,16 +98,6 @@ struct LateCase {
   Settings (*base)(const std::string& output_dir, const Settings& more) = grpo;
 };
 
-Settings ppo(const std::string& output_dir, const Settings& more) {
-  const Settings own = {{"method", "ppo"},
-                        {"response_length", "5"},
-                        {"per_device_train_batch_size", "2"},
-                        {"gradient_accumulation_steps", "2"},
-                        {"max_steps", "3"},
-                        {"save_strategy", "no"}};
-  return host::with(host::with(host::tiny(output_dir), own), more);
-}
-
 void PrintTo(const LateCase& own, std::ostream* out) { *out << own.name; }
 
 class LateRewardsOf : public testing::TestWithParam<LateCase> {};
@@ -134,7 +124,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         LateCase{"grpo", {}}, LateCase{"rows_that_teach_nothing", {}, reward_some},
         LateCase{"rloo", {{"method", "rloo"}}}, LateCase{"of_pairs", {}, reward_all, online_dpo},
-        LateCase{"ppo", {}, reward_all, ppo}, LateCase{"a_judge", {{"judge", "points"}}, judge, online_dpo},
+        LateCase{"ppo", {}, reward_all, host::ppo},
+        LateCase{"a_judge", {{"judge", "points"}}, judge, online_dpo},
         LateCase{"a_window_of_several_micro_batches",
                  {{"per_device_train_batch_size", "2"}, {"gradient_accumulation_steps", "2"}}},
         LateCase{
@@ -178,7 +169,7 @@ TEST(LateRewards, AllFunctionsAreAskedBeforeOneIsAwaited) {
   const host::Scratch scratch;
   asks_both(grpo(scratch / "grpo"));
   asks_both(online_dpo(scratch / "online_dpo"));
-  asks_both(ppo(scratch / "ppo", {}));
+  asks_both(host::ppo(scratch / "ppo"));
 }
 
 // A step whose rewards failed after its first forward begins again as if there had been none.

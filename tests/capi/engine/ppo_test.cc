@@ -17,15 +17,8 @@ using host::Settings;
 
 // Six micro-batches of a batch of four prompts, with an update after every second.
 Settings ppo(const std::string& output_dir, const Settings& more = {}) {
-  const Settings own = {{"method", "ppo"},
-                        {"response_length", "5"},
-                        {"per_device_train_batch_size", "2"},
-                        {"gradient_accumulation_steps", "2"},
-                        {"num_ppo_epochs", "3"},
-                        {"max_steps", "4"},
-                        {"learning_rate", "0.002"},
-                        {"save_strategy", "no"}};
-  return host::with(host::with(host::tiny(output_dir), own), more);
+  const Settings own = {{"num_ppo_epochs", "3"}, {"max_steps", "4"}, {"learning_rate", "0.002"}};
+  return host::ppo(output_dir, host::with(own, more));
 }
 
 void finish(Rewarded& run) {

@@ -31,6 +31,16 @@ inline Settings online_dpo(const std::string& output_dir, const Settings& more =
   return host::with(host::with(host::tiny(output_dir), own), more);
 }
 
+inline Settings ppo(const std::string& output_dir, const Settings& more = {}) {
+  const Settings own = {{"method", "ppo"},
+                        {"response_length", "5"},
+                        {"per_device_train_batch_size", "2"},
+                        {"gradient_accumulation_steps", "2"},
+                        {"max_steps", "3"},
+                        {"save_strategy", "no"}};
+  return host::with(host::with(host::tiny(output_dir), own), more);
+}
+
 inline Json row_of(trl_rollout* rollout, size_t index) {
   const char* json = nullptr;
   Error error;
