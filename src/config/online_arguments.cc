@@ -26,12 +26,6 @@ void read_rollouts(const Config& config, OnlineArguments& out) {
     fail_key("record_rollouts", "record_rollouts: {} is the file of replay_rollouts: give another",
              shown(out.record_rollouts));
   }
-  if (out.resample_zero_std && !out.replay_rollouts.empty()) {
-    fail_key(
-        "resample_zero_std",
-        "resample_zero_std: true is refused with replay_rollouts: {}, whose lines are of certain prompts",
-        shown(out.replay_rollouts));
-  }
   if (const auto variables = config.get_text("chat_template_kwargs")) out.chat_template_kwargs = *variables;
 }
 

@@ -321,6 +321,25 @@ struct Rewards {
   std::vector<std::pair<std::string, double>> metrics;  // that the functions reported
 };
 
+// The completions of a run from a generation that it has yet to make to its end.
+struct RolloutNeeds {
+  int64_t generations = 0;  // of training
+  int64_t evaluations = 0;  // passes over evaluation rows
+  int64_t samples = 0;      // first generations of such a pass alone
+};
+
+// What a run has before it, implemented by the engine.
+class RunAhead {
+ public:
+  virtual int64_t step() const noexcept = 0;  // updates done
+  virtual int64_t max_steps() const noexcept = 0;
+  // Returns what the run needs if it ends after so many updates.
+  virtual RolloutNeeds needs(int64_t max_steps) const noexcept = 0;
+
+ protected:
+  ~RunAhead() = default;
+};
+
 // Prompts in TRL's order, and all that a host adds to the completions of them, implemented by libtrl.so. A
 // generation goes through next(), complete(), finished(), reward() and scored(). exclusive.
 class RolloutSource {
@@ -331,6 +350,8 @@ class RolloutSource {
   // Makes epoch `epoch` current; the next generation is its `generation`-th, from 0. An evaluation is epoch
   // 0.
   virtual int32_t start_epoch(int64_t epoch, int64_t generation, ErrorSink& error) noexcept = 0;
+  // Refuses a run that needs completions which cannot come. Asked once, before the next generation.
+  virtual int32_t check_run(const RunAhead& run, ErrorSink& error) noexcept = 0;
   // ok: **prompts is valid until the next call; end: the epoch is over. step: updates done before.
   virtual int32_t next(int64_t step, const PromptRows** prompts, ErrorSink& error) noexcept = 0;
   // Gives the completions of these prompts; end: the engine writes them.

@@ -13,8 +13,6 @@ namespace {
 
 constexpr int64_t kDefaultSteps = 500;  // TrainerState's default
 
-int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
-
 }  // namespace
 
 int64_t RunSteps::window(int64_t update, int64_t accumulation) const {

@@ -48,6 +48,7 @@ Trainer::Trainer(Setup setup)
       ended_(steps_.max_steps <= 0) {
   if (!setup_.rollouts) return;
   setup_.rollouts->learn_by(*stepper_.method().rollouts());
+  setup_.rollouts->set_length(steps_);
   setup_.rollouts->while_rewards_come([this](std::span<const data::Batch> window) { work_ahead(window); });
 }
 

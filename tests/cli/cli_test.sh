@@ -557,10 +557,12 @@ case_long_prompts_are_counted_dropped_or_refused() {
   run 1 "${short[@]}" --overwrite_output_dir --long_prompts refuse; says err "p.jsonl:3: its prompt has "; says err "long_prompts: drop"
   run 2 "${short[@]}" --long_prompts keep; says err "give one of count, drop, refuse"
 }
-case_a_file_of_rollouts_that_ends_keeps_the_steps_done() {
+case_a_file_of_rollouts_that_ends_is_refused_at_the_start() {
   prompts; run 0 "${grpo[@]}" --reward_funcs think_format_reward --record_rollouts all.jsonl; head -n 7 all.jsonl >some.jsonl
   run 2 "${grpo[@]}" --overwrite_output_dir --reward_funcs think_format_reward --replay_rollouts some.jsonl
-  says err "some.jsonl: it has 7 lines, and generation 1 (train) needs 1 more"; says err "--resume_from_checkpoint model/checkpoint-1"
+  says err "some.jsonl: it has 7 lines of training (1 generation), and the run needs 8 (2 generations) up to step 2"
+  says err "or max_steps: 1"; [ "$(grep -c '"loss"' out)" -eq 0 ] || die "a step was made"
+  run 0 "${grpo[@]}" --overwrite_output_dir --reward_funcs think_format_reward --replay_rollouts some.jsonl --max_steps 1
 }
 case_flags_win_over_the_file() {
   cat >c.yaml <<Y

@@ -14,10 +14,8 @@ class Repeated final : public PromptOrder {
     options_.rows = rows;
     order_ = std::make_unique<data::RepeatOrder>(options_);
   }
-  int64_t generations() override {
-    const int64_t once = order_->size() / options_.repeat_count;
-    return (once + most_ - 1) / most_;
-  }
+  int64_t generations() override { return (once() + most_ - 1) / most_; }
+  int64_t completions(int64_t generations) override { return std::min(generations * most_, once()); }
   void start_epoch(int64_t epoch) override { order_->start_epoch(epoch); }
   std::vector<int64_t> generation(int64_t number) override {
     const int64_t begin = number * most_ * options_.repeat_count;
@@ -28,6 +26,8 @@ class Repeated final : public PromptOrder {
   }
 
  private:
+  int64_t once() const { return order_->size() / options_.repeat_count; }
+
   data::RepeatOptions options_;
   const int64_t most_;
   std::unique_ptr<data::RepeatOrder> order_;
@@ -41,6 +41,9 @@ class Sampled final : public PromptOrder {
 
   void set_rows(int64_t rows) override { options_.rows = rows; }
   int64_t generations() override { return data::batches_per_epoch(options_); }
+  int64_t completions(int64_t generations) override {
+    return std::min(generations * options_.batch_size, options_.rows) * copies_;
+  }
   void start_epoch(int64_t epoch) override { order_ = data::EpochOrder(options_, epoch); }
   std::vector<int64_t> generation(int64_t number) override {
     if (number >= order_.size()) return {};

@@ -14,6 +14,8 @@ class PromptOrder {
   virtual ~PromptOrder() = default;
   virtual void set_rows(int64_t rows) = 0;  // of the dataset; before all others
   virtual int64_t generations() = 0;        // of an epoch
+  // Counts the completions of the first generations of an epoch.
+  virtual int64_t completions(int64_t generations) = 0;
   virtual void start_epoch(int64_t epoch) = 0;
   // Returns the row of each completion of a generation of this epoch; empty: there are no more.
   virtual std::vector<int64_t> generation(int64_t number) = 0;

@@ -21,6 +21,16 @@ int64_t Prompts::generations() {
   return order_->generations();
 }
 
+int64_t Prompts::completions(int64_t first, int64_t generations) {
+  settle();
+  const int64_t all = order_->generations();
+  if (all == 0) return 0;
+  const auto before = [&](int64_t number) {
+    return number / all * order_->completions(all) + order_->completions(number % all);
+  };
+  return before(first + generations) - before(first);
+}
+
 int64_t Prompts::longest() {
   int64_t most = 0;
   for (int64_t row = 0; row < count(); ++row) most = std::max(most, std::ssize((*list_)[row].prompt_ids));
@@ -64,14 +74,35 @@ void Prompts::redraw(std::span<const size_t> rows, size_t group) {
   for (size_t i = 0; i < rows.size(); i += group) {
     const int64_t all = others_->generations();
     others_->start_epoch(redrawn_ / all);
-    data::PromptExample prompt = (*list_)[others_->generation(redrawn_ % all).front()];
+    give(rows.subspan(i, group), (*list_)[others_->generation(redrawn_ % all).front()]);
     ++redrawn_;
-    const auto columns = std::make_shared<const base::Json>(base::Json::parse(prompt.row));
-    for (const size_t row : rows.subspan(i, group)) {
-      rows_.row_ids[row] = prompt.source_row;
-      rows_.ids[row] = prompt.prompt_ids;
-      columns_[row] = columns;
+  }
+}
+
+// Prompts are in the order of the dataset.
+bool Prompts::give(std::span<const size_t> rows, int64_t source_row) {
+  int64_t below = 0, above = count();
+  while (below < above) {
+    const int64_t middle = (below + above) / 2;
+    const data::PromptExample prompt = (*list_)[middle];
+    if (prompt.source_row == source_row) {
+      give(rows, prompt);
+      return true;
     }
+    if (prompt.source_row < source_row)
+      below = middle + 1;
+    else
+      above = middle;
+  }
+  return false;
+}
+
+void Prompts::give(std::span<const size_t> rows, const data::PromptExample& prompt) {
+  const auto columns = std::make_shared<const base::Json>(base::Json::parse(prompt.row));
+  for (const size_t row : rows) {
+    rows_.row_ids[row] = prompt.source_row;
+    rows_.ids[row] = prompt.prompt_ids;
+    columns_[row] = columns;
   }
 }
 

@@ -25,9 +25,14 @@ class Prompts {
   data::PromptExample prompt(int64_t row) const { return (*list_)[row]; }
   void tell() { list_->rows().tell(); }  // at the end of the run
   void start(int64_t epoch, int64_t generation);
+  // Counts the completions of so many generations, of which the first is that one of its epoch.
+  int64_t completions(int64_t first, int64_t generations);
+  int64_t next_generation() const { return generation_; }  // of the epoch
   bool next();  // reads the next generation; false: the epoch is over
   // Gives rows of it, which are whole groups of that size, the next other prompts.
   void redraw(std::span<const size_t> rows, size_t group);
+  // Gives rows of it the prompt of this row of the dataset. false: that row is no prompt.
+  bool give(std::span<const size_t> rows, int64_t source_row);
   int64_t redrawn() const { return redrawn_; }  // prompts, since the run began
   void set_redrawn(int64_t prompts) { redrawn_ = prompts; }
 
@@ -38,6 +43,8 @@ class Prompts {
   const std::vector<std::shared_ptr<const base::Json>>& columns() const { return columns_; }
 
  private:
+  void give(std::span<const size_t> rows, const data::PromptExample& prompt);
+
   const std::unique_ptr<data::PromptList> list_;
   const std::unique_ptr<PromptOrder> order_, others_;
   bool settled_ = false;

@@ -34,7 +34,8 @@ void Record::go_to(int64_t bytes) {
 }
 
 void Record::add(std::string_view mode, int64_t generation, const engine::PromptRows& prompts,
-                 std::span<const engine::Completion> completions, const engine::Rewards& rewards) {
+                 std::span<const engine::Completion> completions, const engine::Rewards& rewards,
+                 std::span<const int64_t> resampled) {
   std::string text;
   const size_t functions = rewards.names.size();
   for (size_t row = 0; row < completions.size(); ++row) {
@@ -49,6 +50,7 @@ void Record::add(std::string_view mode, int64_t generation, const engine::Prompt
                        {"logprobs", log_probabilities_of(completions[row])},
                        {"rewards", std::move(by_name)}};
     if (!completions[row].written.empty()) line["tool_mask"] = completions[row].written;
+    if (!resampled.empty() && resampled[row] > 0) line["resampled"] = resampled[row];
     text += line.dump() + "\n";
   }
   std::error_code cut;

@@ -12,10 +12,11 @@ namespace trl::run {
 class Record {
  public:
   explicit Record(std::string path);
-  // Appends the lines of a generation. Throws Error(io); the file then ends as before, as far as it can be
-  // cut.
+  // Appends the lines of a generation. resampled: how many other prompts each row had before; empty: none.
+  // Throws Error(io); the file then ends as before, as far as it can be cut.
   void add(std::string_view mode, int64_t generation, const engine::PromptRows& prompts,
-           std::span<const engine::Completion> completions, const engine::Rewards& rewards);
+           std::span<const engine::Completion> completions, const engine::Rewards& rewards,
+           std::span<const int64_t> resampled = {});
   int64_t bytes() const { return bytes_; }
   // Continues a file that has been written so far; what follows in it is removed.
   void go_to(int64_t bytes);

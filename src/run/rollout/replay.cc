@@ -64,6 +64,11 @@ ReplayedRow row_of(const base::Json& line, const std::string& where) {
                 row.completion.ids.size());
     for (const base::Json& value : *found) row.completion.written.push_back(value.get<uint8_t>());
   }
+  if (const auto found = line.find("resampled"); found != line.end() && !found->is_null()) {
+    if (!found->is_number_integer() || *found < 0)
+      fail_line(where, "resampled: {} is not accepted: give an integer >= 0", brief(*found));
+    row.resampled = found->get<int64_t>();
+  }
   if (const auto found = line.find("rewards"); found != line.end() && !found->is_null()) {
     if (!found->is_object()) fail_line(where, "rewards: give a mapping from names to numbers");
     for (const auto& [name, value] : found->items()) {
@@ -81,6 +86,7 @@ Replay::Replay(const std::string& path) : path_(path), lines_(data::open_file_ta
     std::string where;
     const base::Json now = line(place, where);
     const ReplayedRow row = row_of(now, where);
+    count(place, now);
     for (const auto& [name, value] : row.rewards)
       if (std::ranges::find(names_, name) == names_.end()) names_.push_back(name);
     for (const int32_t id : row.completion.ids) {
@@ -89,6 +95,59 @@ Replay::Replay(const std::string& path) : path_(path), lines_(data::open_file_ta
       place_of_largest_ = where;
     }
   }
+}
+
+void Replay::count(int64_t place, const base::Json& line) {
+  const auto mode = line.find("mode"), number = line.find("generation");
+  Part own{Mode::any, std::nullopt, place, 1};
+  if (mode != line.end() && *mode == "train") own.mode = Mode::train;
+  if (mode != line.end() && *mode == "eval") own.mode = Mode::eval;
+  if (number != line.end() && number->is_number_integer()) own.generation = number->get<int64_t>();
+  const bool follows =
+      !parts_.empty() && parts_.back().mode == own.mode && parts_.back().generation == own.generation;
+  if (follows)
+    ++parts_.back().lines;
+  else
+    parts_.push_back(own);
+}
+
+ReplayLines Replay::left() const {
+  ReplayLines lines;
+  for (const Part& part : parts_) {
+    const int64_t left = part.lines - std::clamp<int64_t>(next_ - part.first, 0, part.lines);
+    (part.mode == Mode::train ? lines.train : part.mode == Mode::eval ? lines.eval : lines.any) += left;
+  }
+  return lines;
+}
+
+void Replay::check_generations(int64_t first, const std::function<int64_t()>& next_size) const {
+  int64_t number = first;
+  for (const Part& part : parts_) {
+    if (part.first < next_ || part.mode != Mode::train || !part.generation) continue;
+    const int64_t size = next_size();
+    if (size == 0) return;
+    if (*part.generation != number || part.lines != size) {
+      std::string where;
+      line(part.first, where);
+      fail_line(where,
+                "{} lines of generation {} begin here, and the run has {} completions in its generation {}: "
+                "give a file of this run",
+                part.lines, *part.generation, size, number);
+    }
+    ++number;
+  }
+}
+
+std::vector<std::optional<int64_t>> Replay::next_prompts(int64_t count) const {
+  std::vector<std::optional<int64_t>> rows;
+  for (int64_t place = next_; place < std::min(next_ + count, lines_->size()); ++place) {
+    std::string where;
+    const base::Json now = line(place, where);
+    const auto row = now.find("row");
+    const bool says = row != now.end() && row->is_number_integer();
+    rows.push_back(says ? std::optional(row->get<int64_t>()) : std::nullopt);
+  }
+  return rows;
 }
 
 void Replay::check_ids(int64_t vocabulary) const {

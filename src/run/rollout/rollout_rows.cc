@@ -5,16 +5,20 @@
 
 #include "base/error.h"
 #include "engine/error_capture.h"
+#include "run/rollout/replayed_run.h"
 
 namespace trl::run {
 
 namespace {
 
-std::vector<engine::Completion> padded(std::span<const engine::Completion> completions, int32_t pad) {
+// Pads completions to the longest of those that are so far apart.
+std::vector<engine::Completion> padded(std::span<const engine::Completion> completions, int32_t pad,
+                                       size_t distance = 1) {
   std::vector<engine::Completion> out(completions.begin(), completions.end());
-  size_t longest = 0;
-  for (const engine::Completion& own : out) longest = std::max(longest, own.ids.size());
-  for (engine::Completion& own : out) own.ids.resize(longest, pad);
+  std::vector<size_t> longest(distance, 0);
+  for (size_t row = 0; row < out.size(); ++row)
+    longest[row % distance] = std::max(longest[row % distance], out[row].ids.size());
+  for (size_t row = 0; row < out.size(); ++row) out[row].ids.resize(longest[row % distance], pad);
   return out;
 }
 
@@ -34,14 +38,43 @@ int32_t RolloutRows::start_epoch(int64_t epoch, int64_t generation, engine::Erro
   });
 }
 
+int32_t RolloutRows::check_run(const engine::RunAhead& run, engine::ErrorSink& error) noexcept {
+  return engine::answer(error, [&] {
+    if (!parts_.replay) return Status::ok;
+    check_replay({*parts_.replay, *prompts_, parts_.eval_prompts.get(),
+                  parts_.choice ? &*parts_.choice : nullptr, parts_.made[mode_]},
+                 run);
+    return Status::ok;
+  });
+}
+
+// The prompts that a recorded run ended up with are those of the file: nothing is drawn again.
+void RolloutRows::take_recorded_prompts() {
+  const std::vector<int64_t>& own = prompts_->rows().row_ids;
+  const std::vector<std::optional<int64_t>> recorded = parts_.replay->next_prompts(std::ssize(own));
+  for (size_t first = 0; first + parts_.group <= recorded.size(); first += parts_.group) {
+    const std::optional<int64_t> row = recorded[first];
+    if (!row || *row == own[first]) continue;
+    std::vector<size_t> places(parts_.group);
+    std::iota(places.begin(), places.end(), first);
+    if (!prompts_->give(places, *row))
+      fail_key("replay_rollouts",
+               "replay_rollouts: {}: line {}: row is {}, and the dataset has no prompt there: give the "
+               "dataset of the recorded run",
+               parts_.replay->path(), parts_.replay->place() + static_cast<int64_t>(first) + 1, *row);
+  }
+}
+
 int32_t RolloutRows::next(int64_t step, const engine::PromptRows** prompts,
                           engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
     step_ = step;
     if (!prompts_->next()) return Status::end;
     redrawn_.clear();
+    draws_.clear();
     extras_.clear();
     parts_.rewards->forget();
+    if (replays_resampled()) take_recorded_prompts();
     if (parts_.choice) by_ = mode_ == "train" ? parts_.choice->next() : AnswersOf::rows;
     rows_ = prompts_->rows();
     rows_.for_teacher = by_ == AnswersOf::teacher;
@@ -57,6 +90,7 @@ int32_t RolloutRows::complete(std::vector<engine::Completion>* completions,
   return engine::answer(error, [&] {
     written_.clear();
     finished_ = 0;
+    left_.assign(parts_.apart ? written_prompts().ids.size() / parts_.group : 0, parts_.group);
     texts_.clear();
     if (!parts_.stops[mode_].empty()) texts_.assign(written_prompts().ids.size(), new_text());
     if (by_ == AnswersOf::rows) {
@@ -127,16 +161,32 @@ int32_t RolloutRows::finished(std::span<const engine::Completion> completions, s
     finished_ += rows.size();
     if (by_ == AnswersOf::rows) return Status::ok;
     const bool all = finished_ == completions.size();
-    if (parts_.reward_by_group && !parts_.tools && !parts_.pad && replayed_.empty()) {
-      begin_rewards(completions, rows);
+    if (asks_by_group()) {
+      if (const std::vector<size_t> whole = whole_groups(rows); !whole.empty())
+        begin_rewards(completions, whole);
     } else if (all) {
-      if (parts_.pad) completions = padded_ = padded(completions, *parts_.pad);
       std::vector<size_t> places(completions.size());
       std::iota(places.begin(), places.end(), size_t{0});
       begin_rewards(completions, places);
     }
     return Status::ok;
   });
+}
+
+// Rows of equal prompts are finished together, whatever groups they are of.
+std::vector<size_t> RolloutRows::whole_groups(std::span<const size_t> rows) {
+  if (left_.empty()) return {rows.begin(), rows.end()};
+  std::vector<size_t> groups, whole;
+  for (const size_t row : rows)
+    if (const size_t group = row % left_.size(); --left_[group] == 0) groups.push_back(group);
+  for (size_t i = 0; i < parts_.group; ++i)
+    for (const size_t group : groups) whole.push_back(group + i * left_.size());
+  return whole;
+}
+
+std::span<const engine::Completion> RolloutRows::rewarded(std::span<const engine::Completion> completions) {
+  if (!parts_.pad) return completions;
+  return padded_ = padded(completions, *parts_.pad, asks_by_group() && parts_.apart ? left_.size() : 1);
 }
 
 void RolloutRows::begin_rewards(std::span<const engine::Completion> completions,
@@ -154,6 +204,8 @@ void RolloutRows::begin_rewards(std::span<const engine::Completion> completions,
     own.push_back(completions[row]);
     if (!talks.empty()) conversations.push_back(talks[row]);
   }
+  if (parts_.pad)
+    own = padded(own, *parts_.pad, asks_by_group() && parts_.apart ? own.size() / parts_.group : 1);
   const Answers answers(reward::Moment{mode_, step_}, prompts, columns, own, *parts_.tokenizer,
                         conversations);
   parts_.rewards->begin(answers, rows, replayed_);
@@ -162,13 +214,19 @@ void RolloutRows::begin_rewards(std::span<const engine::Completion> completions,
 int32_t RolloutRows::reward(std::span<const engine::Completion> completions, engine::Rewards* rewards,
                             engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
-    if (parts_.pad) completions = padded_ = padded(completions, *parts_.pad);
+    completions = rewarded(completions);
     answers_.emplace(reward::Moment{mode_, step_}, written_prompts(), written_columns(), completions,
                      *parts_.tokenizer,
                      parts_.tools ? parts_.tools->conversations() : std::span<const base::Json>());
     *rewards = parts_.rewards->score(*answers_, replayed_);
     keep_extras();
     if (mode_ == "eval") parts_.passes->add(*rewards, prompts_->generations(), prompts_->count());
+    if (replays_resampled()) {
+      int64_t rows = 0;
+      for (const ReplayedRow& row : replayed_) rows += row.resampled;
+      rewards->metrics.emplace_back("resampled_groups",
+                                    static_cast<double>(rows) / static_cast<double>(parts_.group));
+    }
     if (parts_.tools) {
       const auto of_tools = parts_.tools->metrics();
       rewards->metrics.insert(rewards->metrics.end(), of_tools.begin(), of_tools.end());
@@ -196,6 +254,8 @@ int32_t RolloutRows::redraw(std::span<const size_t> rows, const engine::PromptRo
   return engine::answer(error, [&] {
     prompts_->redraw(rows, parts_.group);
     redrawn_.assign(rows.begin(), rows.end());
+    draws_.resize(rows_.ids.size(), 0);
+    for (const size_t row : rows) ++draws_[row];
     redrawn_prompts_ = {};
     redrawn_columns_.clear();
     for (const size_t row : rows) {
@@ -212,7 +272,7 @@ int32_t RolloutRows::scored(std::span<const engine::Completion> completions, con
                             std::span<const float> advantages, engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
     if (by_ == AnswersOf::rows) return Status::ok;
-    if (parts_.record) parts_.record->add(mode_, parts_.made[mode_], rows_, completions, rewards);
+    if (parts_.record) parts_.record->add(mode_, parts_.made[mode_], rows_, completions, rewards, draws_);
     ++parts_.made[mode_];
     if (!redrawn_.empty())
       answers_.emplace(reward::Moment{mode_, step_}, rows_, columns_, completions, *parts_.tokenizer);

@@ -29,12 +29,15 @@ struct RolloutParts {
   std::unique_ptr<RewardFunctions> rewards;
   std::unique_ptr<PassAtK> passes;
   std::shared_ptr<Tokenizer> tokenizer;
+  std::shared_ptr<Prompts> eval_prompts = {};  // or null
   // The token that rewards see after completions up to the longest of a generation; none: they see none.
   std::optional<int32_t> pad = {};
   std::optional<AnswerChoice> choice = {};  // GKD
   std::unique_ptr<ToolTurns> tools = {};    // or null
   bool reward_by_group = false;
-  size_t group = 1;                                            // completions of a prompt in training
+  bool resamples = false;  // groups without spread get other prompts
+  size_t group = 1;        // completions of a prompt in training
+  bool apart = false;      // they lie apart: all first ones come before all second ones
   std::map<std::string, std::vector<std::string>> stops = {};  // texts that end a completion, by mode
   std::map<std::string, int64_t> made = {};                    // generations so far, by mode
   int64_t vocabulary = 0;                                      // ids of the model
@@ -54,6 +57,7 @@ class RolloutRows final : public engine::RolloutSource {
   int64_t generations_per_epoch() noexcept override { return prompts_->generations(); }
   uint64_t fingerprint() noexcept override { return prompts_->fingerprint(); }
   int32_t start_epoch(int64_t epoch, int64_t generation, engine::ErrorSink& error) noexcept override;
+  int32_t check_run(const engine::RunAhead& run, engine::ErrorSink& error) noexcept override;
   int32_t next(int64_t step, const engine::PromptRows** prompts, engine::ErrorSink& error) noexcept override;
   int32_t complete(std::vector<engine::Completion>* completions, engine::ErrorSink& error) noexcept override;
   int32_t go_on(std::span<const engine::Completion> completions, std::vector<engine::Continuation>* more,
@@ -77,7 +81,12 @@ class RolloutRows final : public engine::RolloutSource {
   const std::string mode_;
   const std::shared_ptr<Prompts> prompts_;
   RolloutParts& parts_;
+  bool asks_by_group() const { return parts_.reward_by_group && !parts_.tools && replayed_.empty(); }
+  // Returns the rows of the groups that are whole now that these are finished.
+  std::vector<size_t> whole_groups(std::span<const size_t> rows);
   void begin_rewards(std::span<const engine::Completion> completions, std::span<const size_t> rows);
+  // Returns completions as rewards see them: padded to the longest of those that are asked for together.
+  std::span<const engine::Completion> rewarded(std::span<const engine::Completion> completions);
   // Finds the completions from elsewhere that end with a stop text.
   void find_stops(std::vector<engine::Completion>& completions);
   void keep_extras();
@@ -85,6 +94,8 @@ class RolloutRows final : public engine::RolloutSource {
   const engine::PromptRows& written_prompts() const { return redrawn_.empty() ? rows_ : redrawn_prompts_; }
   const RowColumns& written_columns() const { return redrawn_.empty() ? columns_ : redrawn_columns_; }
   text::CompletionText new_text();
+  bool replays_resampled() const { return parts_.replay && parts_.resamples && mode_ == "train"; }
+  void take_recorded_prompts();
 
   int64_t step_ = 0;             // updates done
   engine::PromptRows rows_;      // of this generation
@@ -92,8 +103,10 @@ class RolloutRows final : public engine::RolloutSource {
   std::vector<size_t> redrawn_;  // rows that are drawn anew; empty: none is
   engine::PromptRows redrawn_prompts_;
   RowColumns redrawn_columns_;
+  std::vector<int64_t> draws_;               // by row: how often it was drawn anew; empty: none was
   std::vector<text::CompletionText> texts_;  // of the completions that may end with a text
   size_t finished_ = 0;                      // rows, of those that are written now
+  std::vector<size_t> left_;                 // rows of each group that are not, if they lie apart
   reward::Columns extras_;                   // of all rows
   HostWriter written_;                       // what the host has written of this generation
   std::vector<ReplayedRow> replayed_;

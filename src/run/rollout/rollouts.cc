@@ -20,7 +20,10 @@ RolloutParts parts_of(Environment& environment, const config::RunOptions& option
   if (options.arguments.method->answers_of_rows)
     parts.choice.emplace(online, static_cast<uint64_t>(options.arguments.seed));
   parts.tokenizer = std::move(tokenizer);
+  parts.eval_prompts = prepared.eval_prompts;
   parts.reward_by_group = online.reward_by_group;
+  parts.resamples = online.resample_zero_std;
+  parts.apart = !options.config.has("shuffle_rollouts");
   parts.group = static_cast<size_t>(online.num_generations);
   if (prepared.tools) parts.tools = std::make_unique<ToolTurns>(online, *prepared.tools);
   if (!online.replay_rollouts.empty()) parts.replay = std::make_unique<Replay>(online.replay_rollouts);

@@ -80,8 +80,9 @@ int32_t RolloutBatches::next(const data::Batch** batch, engine::ErrorSink& error
       rollout_.reset();
       used_ = 0;
     }
+    if (!source_positioned_) position();
+    check_run();
     const bool first = !rollout_;
-    if (!first && !source_positioned_) position();  // the run was resumed within a generation
     if (first && !make()) return Status::end;
     if (!first && window_ > 0) forget_generated();
     window_ = 0;
@@ -104,9 +105,23 @@ void RolloutBatches::position() {
   source_positioned_ = true;
 }
 
+void RolloutBatches::check_run() {
+  if (!length_ || checked_) return;
+  const int64_t done = (rollout_ ? generation_ - 1 : generation_) * repeats() + used_;
+  const RunAhead ahead(setup_.arguments, *length_,
+                       {.step = step_,
+                        .epoch = epoch_,
+                        .done_in_epoch = done,
+                        .next_generation = generation_,
+                        .micro_batches_of_generation = repeats(),
+                        .has_evaluation = setup_.spec.eval != nullptr});
+  engine::ErrorCapture error;
+  error.check(source_.check_run(ahead, error));
+  checked_ = true;
+}
+
 bool RolloutBatches::make() {
   engine::ErrorCapture error;
-  if (!source_positioned_) position();
   source_positioned_ = false;  // unless all of this goes well
   const engine::PromptRows* prompts = nullptr;
   if (!error.check(source_.next(step_, &prompts, error))) return false;
@@ -254,7 +269,9 @@ void RolloutBatches::note_ends() {
 }
 
 bool RolloutBatches::draws_again() const {
-  return setup_.training && setup_.arguments.online.resample_zero_std;
+  // a file has the prompts that its run ended up with
+  return setup_.training && setup_.arguments.online.resample_zero_std &&
+         setup_.arguments.online.replay_rollouts.empty();
 }
 
 // As DAPO (Yu et al. 2025) samples: groups whose rewards are equal teach nothing. Groups that stay so after
@@ -418,10 +435,9 @@ void Rollouts::say(base::LogSink& log) const {
              times.copies, type);
 }
 
-// As PPOTrainer.train.
 bool Rollouts::samples_after(int64_t step, int64_t max_steps) const {
-  const int64_t times = arguments_.online.num_sample_generations;
-  return eval_ && times > 0 && (step - 1) % std::max<int64_t>(1, max_steps / times) == 0;
+  const int64_t distance = steps_between_samples(arguments_, max_steps);
+  return eval_ && distance > 0 && (step - 1) % distance == 0;
 }
 
 void Rollouts::set_step(int64_t step, int64_t window) {

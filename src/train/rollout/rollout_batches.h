@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "train/rollout/completion_writer.h"
 #include "train/rollout/rollout.h"
+#include "train/rollout/run_ahead.h"
 
 namespace trl::train {
 
@@ -72,6 +73,7 @@ class RolloutBatches final : public engine::BatchSource {
     step_ = step;
     window_ = window;
   }
+  void set_length(const RunSteps& length) { length_ = length; }
   // Completes and scores the first prompts, for the records of the host alone.
   void sample();
 
@@ -89,6 +91,7 @@ class RolloutBatches final : public engine::BatchSource {
   int64_t slices() const;   // of a generation
   int64_t repeats() const;  // micro-batches of a generation: its slices, as often as they are learned from
   void position();          // the source, before the next generation
+  void check_run();         // once: whether the source lasts for the run
   bool make();              // false: the epoch is over
   void write(const engine::PromptRows& prompts);
   std::vector<engine::Completion> completions_of(const engine::PromptRows& prompts, uint64_t first_stream);
@@ -118,7 +121,9 @@ class RolloutBatches final : public engine::BatchSource {
   int64_t used_ = 0;        // micro-batches of the rollout so far
   uint64_t redrawn_ = 0;    // rows that got other prompts, since the run began
   std::optional<Rollout> rollout_;
-  std::vector<int64_t> order_;  // of its rows; of a method of episodes, in one pass after the other
+  std::vector<int64_t> order_;      // of its rows; of a method of episodes, in one pass after the other
+  std::optional<RunSteps> length_;  // none: the source is not asked whether it lasts
+  bool checked_ = false;
   bool source_positioned_ = false;
   std::string source_state_, state_;
   data::Batch batch_;
@@ -133,6 +138,8 @@ class Rollouts {
   void while_rewards_come(RolloutBatches::WhileRewardsCome work) {
     train_.while_rewards_come(std::move(work));
   }
+  // Has the source checked before the first micro-batch of training.
+  void set_length(const RunSteps& length) { train_.set_length(length); }
   void set_step(int64_t step, int64_t window = 0);  // RolloutBatches::set_step
   engine::BatchSource* train() { return &train_; }
   // Null if there are no evaluation rows, or the method has no loss of them.

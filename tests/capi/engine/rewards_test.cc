@@ -2,7 +2,9 @@
 // text.
 #include <atomic>
 #include <cmath>
+#include <map>
 #include <mutex>
+#include <numeric>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -59,6 +61,97 @@ TEST(RewardsByGroup, AreAskedWhileOthersAreWrittenAndAreTheSame) {
   run("all", "false", 4);
   run("groups", "true", 2);
   EXPECT_EQ(weights("groups"), weights("all"));
+}
+
+// As many points as the letters of the text; padding has none.
+int32_t reward_text(trl_rollout* rollout) {
+  Error error;
+  for (size_t i = 0; i < trl_rollout_count(rollout); ++i) {
+    const std::string text = row_of(rollout, i)["completion"];
+    const int sum = std::accumulate(text.begin(), text.end(), 0, [](int all, char c) { return all + c; });
+    EXPECT_EQ(trl_rollout_set_reward(rollout, i, sum % 7, error), TRL_OK);
+  }
+  return TRL_OK;
+}
+
+// The first of a pair is better if its text is not the shorter one.
+int32_t judge_text(trl_rollout* rollout) {
+  Error error;
+  for (size_t i = 0; i < trl_rollout_count(rollout); ++i) {
+    const Json row = row_of(rollout, i);
+    const std::string first = row["completion"], second = row["other_completion"];
+    EXPECT_EQ(trl_rollout_set_reward(rollout, i, first.size() >= second.size() ? 0.9 : 0.1, error), TRL_OK);
+  }
+  return TRL_OK;
+}
+
+// A pair is asked for as soon as both of its completions are there, with padding up to the longer one.
+TEST(RewardsByGroup, OfPairsAreTheSame) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  std::vector<std::thread> threads;
+  const auto run = [&](const std::string& folder, const char* by_group, const Settings& more, size_t rows,
+                       int32_t (*reward)(trl_rollout*)) {
+    Settings settings = host::with(of_any_length(), {{"reward_by_group", by_group}, {"max_steps", "2"}});
+    settings[1].first = "max_new_tokens";
+    std::atomic<int> calls = 0;
+    Rewarded trained(online_dpo(scratch / folder, host::with(settings, more)), [&](trl_rollout* rollout) {
+      EXPECT_EQ(trl_rollout_count(rollout), rows);
+      ++calls;
+      if (rows == 2) {
+        const Json first = row_of(rollout, 0), second = row_of(rollout, 1);
+        EXPECT_EQ(first["row"], second["row"]);
+        EXPECT_EQ(first["completion_ids"].size(), second["completion_ids"].size());
+        EXPECT_NE(first["completion_ids"], second["completion_ids"]);
+      }
+      threads.emplace_back([rollout, reward] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        Error error;
+        reward(rollout);
+        EXPECT_EQ(trl_rollout_finish(rollout, nullptr, error), TRL_OK);
+      });
+      return int32_t{TRL_LATER};
+    });
+    EXPECT_EQ(trained.train(), TRL_OK) << trained.error.message();
+    EXPECT_EQ(trl_trainer_save(trained.trainer.get(), nullptr, nullptr, trained.error), TRL_OK);
+    for (std::thread& thread : threads) thread.join();
+    threads.clear();
+    EXPECT_EQ(calls, by_group == std::string("true") ? 2 * 4 : 2);
+    return host::read_safetensors(scratch / folder / "model.safetensors");
+  };
+  EXPECT_EQ(run("groups", "true", {}, 2, reward_text), run("all", "false", {}, 8, reward_text));
+  const Settings judged = {{"judge", "points"}};
+  EXPECT_EQ(run("judged_groups", "true", judged, 1, judge_text),
+            run("judged", "false", judged, 4, judge_text));
+}
+
+// Rows of equal prompts are written together; each still belongs to its own pair.
+TEST(RewardsByGroup, EqualPromptsAreSeveralPairs) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  constexpr const char* kEqual = R"({"prompt": "Name a planet:", "target": 1}
+{"prompt": "Name a planet:", "target": 2}
+{"prompt": "What is a tensor?", "target": 3}
+)";
+  std::vector<size_t> counts;
+  std::map<int, int> targets;
+  Rewarded run(
+      online_dpo(scratch / "out",
+                 {{"reward_by_group", "true"}, {"per_device_train_batch_size", "3"}, {"max_steps", "1"}}),
+      [&](trl_rollout* rollout) {
+        const size_t count = trl_rollout_count(rollout);
+        counts.push_back(count);
+        for (size_t i = 0; i < count / 2; ++i) {
+          const Json first = row_of(rollout, i), second = row_of(rollout, i + count / 2);
+          EXPECT_EQ(first["row"], second["row"]);
+          ++targets[first["columns"]["target"].get<int>()];
+        }
+        return reward_all(rollout);
+      },
+      kEqual);
+  ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
+  EXPECT_EQ(targets, (std::map<int, int>{{1, 1}, {2, 1}, {3, 1}}));
+  EXPECT_GE(counts.size(), 2u);
 }
 
 TEST(RewardsByGroup, AFailureOfOneGroupEndsTheStep) {
@@ -249,6 +342,73 @@ TEST(Resampling, IsTheSameAfterAResume) {
   Rewarded rest(host::with(grpo(scratch / "parts", own), {{"resume_from_checkpoint", "true"}}), reward_some);
   finish(rest);
   EXPECT_EQ(weights("parts"), weights("whole"));
+}
+
+// The file has the prompts that took the places of others, and the rewards with which they stayed.
+TEST(Resampling, IsReplayedAsItWasRecorded) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const std::string file = scratch / "rollouts.jsonl";
+  const auto weights = [&](const char* folder) {
+    return host::read_safetensors(scratch / folder / "model.safetensors");
+  };
+  std::vector<Json> seen;
+  const auto run = [&](const char* folder, const char* key, const std::string& path) {
+    Rewarded trained(grpo(scratch / folder, {{"resample_zero_std", "true"}, {"max_steps", "4"}, {key, path}}),
+                     [&](trl_rollout* rollout) {
+                       for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
+                         seen.push_back(row_of(rollout, i)["columns"]["target"]);
+                       return reward_some(rollout);
+                     });
+    EXPECT_EQ(trained.train(), TRL_OK) << trained.error.message();
+    EXPECT_EQ(trl_trainer_save(trained.trainer.get(), nullptr, nullptr, trained.error), TRL_OK);
+    return trained.last();
+  };
+  const Json recorded = run("recorded", "record_rollouts", file);
+  std::string unrewarded;
+  std::istringstream lines(host::read_file(file));
+  double drawn = 0;
+  for (std::string line; std::getline(lines, line);) {
+    Json row = host::parse(line);
+    drawn += row.value("resampled", 0.0) / 2;  // completions of a prompt
+    row.erase("rewards");
+    unrewarded += row.dump() + "\n";
+  }
+  seen.clear();
+  const Json replayed = run("replayed", "replay_rollouts", file);
+  EXPECT_TRUE(seen.empty());
+  EXPECT_EQ(weights("replayed"), weights("recorded"));
+  double logged = 0;
+  for (size_t i = 0; i < 4; ++i) {
+    for (const char* key : {"loss", "grad_norm", "reward", "frac_reward_zero_std", "resampled_groups"})
+      EXPECT_EQ(replayed[i][key], recorded[i][key]) << i << key;
+    logged += recorded[i]["resampled_groups"].get<double>();
+  }
+  EXPECT_GT(drawn, 0);
+  EXPECT_EQ(drawn, logged);
+  // A function is asked for the prompts of the file, once.
+  host::write_file(file, unrewarded);
+  run("rewarded", "replay_rollouts", file);
+  EXPECT_EQ(seen.size(), 16u);
+  for (const Json& target : seen) EXPECT_EQ(target.get<int>() % 2, 0);
+  EXPECT_EQ(weights("rewarded"), weights("recorded"));
+}
+
+TEST(Resampling, AReplayNeedsTheRowsOfItsFile) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const std::string file = scratch / "rollouts.jsonl";
+  const Settings once = {{"resample_zero_std", "true"}, {"max_steps", "1"}};
+  Rewarded recorded(grpo(scratch / "recorded", host::with(once, {{"record_rollouts", file}})), reward_some);
+  ASSERT_EQ(recorded.train(), TRL_OK) << recorded.error.message();
+  std::string lines = host::read_file(file);
+  const size_t row = lines.find("\"row\":");
+  ASSERT_NE(row, std::string::npos);
+  lines.replace(row, 7, "\"row\":9");
+  host::write_file(file, lines);
+  Rewarded run(grpo(scratch / "out", host::with(once, {{"replay_rollouts", file}})), reward_some);
+  EXPECT_EQ(run.train(), TRL_E_INVALID_CONFIG);
+  EXPECT_TRUE(run.error.names("and the dataset has no prompt there")) << run.error.message();
 }
 
 // The stop text that ended a completion ends it in a replayed run, too.

@@ -77,6 +77,92 @@ TEST(RolloutRecords, EvaluationsBetweenEpochsStayInTheRecord) {
       EXPECT_EQ(replayed[i].value(key, Json()), recorded[i].value(key, Json())) << i << key;
 }
 
+// It is found before the first step, also where evaluations take the lines that are missing.
+TEST(RolloutRecords, AFileThatEndsBeforeTheRunIsRefusedAtItsStart) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const std::string file = scratch / "rollouts.jsonl", part = scratch / "part.jsonl";
+  const Settings epochs = {{"max_steps", "6"},
+                           {"eval_strategy", "epoch"},
+                           {"num_generations_eval", "2"},
+                           {"per_device_eval_batch_size", "4"}};
+  const auto settings = [&](const char* folder, const char* key, const std::string& path, const char* steps) {
+    return grpo(scratch / folder, host::with(epochs, {{key, path}, {"max_steps", steps}}));
+  };
+  Rewarded recorded(settings("recorded", "record_rollouts", file, "6"), reward_all, kPrompts, kPrompts);
+  ASSERT_EQ(recorded.train(), TRL_OK) << recorded.error.message();
+  std::vector<std::string> lines;
+  std::istringstream text(host::read_file(file));
+  for (std::string line; std::getline(text, line);) lines.push_back(line + "\n");
+  ASSERT_EQ(lines.size(), 3u * (8 + 8));  // an epoch has two generations of four, and eight of its evaluation
+  const auto write_part = [&](size_t count) {
+    std::string first;
+    for (size_t i = 0; i < count; ++i) first += lines[i];
+    host::write_file(part, first);
+  };
+  const auto refused = [&](size_t count) {
+    write_part(count);
+    Rewarded run(settings("part", "replay_rollouts", part, "6"), reward_all, kPrompts, kPrompts);
+    EXPECT_EQ(run.train(), TRL_E_INVALID_CONFIG);
+    EXPECT_EQ(run.error.key(), "replay_rollouts");
+    EXPECT_EQ(host::state(run.trainer.get())["global_step"], 0);
+    return run.error.message();
+  };
+  std::string why = refused(38);
+  EXPECT_NE(why.find("it has 22 lines of training (5 generations) and 16 of evaluation, and the run needs 24 "
+                     "(6 generations) and 24 of 3 evaluations up to step 6: give a file of this run, or "
+                     "max_steps: 4"),
+            std::string::npos)
+      << why;
+  why = refused(47);
+  EXPECT_NE(why.find("and 23 of evaluation"), std::string::npos) << why;
+  write_part(32);
+  Rewarded run(settings("part", "replay_rollouts", part, "4"), reward_all, kPrompts, kPrompts);
+  EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+  // lines of larger generations
+  Rewarded other(host::with(settings("part", "replay_rollouts", file, "2"),
+                            {{"per_device_train_batch_size", "2"}, {"num_generations", "2"}}),
+                 reward_all, kPrompts, kPrompts);
+  EXPECT_EQ(other.train(), TRL_E_INVALID_CONFIG);
+  EXPECT_TRUE(
+      other.error.names("rollouts.jsonl:1: 4 lines of generation 0 begin here, and the run has 2 "
+                        "completions in its generation 0"))
+      << other.error.message();
+}
+
+// A run that goes on from its checkpoint takes the rest of the file.
+TEST(RolloutRecords, AResumedRunNeedsTheRestOfItsFile) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const std::string file = scratch / "rollouts.jsonl";
+  Rewarded recorded(grpo(scratch / "recorded", {{"record_rollouts", file}, {"max_steps", "4"}}), reward_all);
+  ASSERT_EQ(recorded.train(), TRL_OK) << recorded.error.message();
+  const auto settings = [&](const char* steps) {
+    return grpo(scratch / "out", {{"replay_rollouts", file},
+                                  {"max_steps", steps},
+                                  {"save_strategy", "steps"},
+                                  {"save_steps", "1"},
+                                  {"resume_from_checkpoint", "auto"}});
+  };
+  {
+    Rewarded part(settings("4"), reward_all);
+    for (int step = 0; step < 3; ++step)
+      ASSERT_EQ(trl_trainer_step(part.trainer.get(), nullptr, part.error), TRL_OK) << part.error.message();
+  }
+  {
+    Rewarded longer(settings("6"), reward_all);
+    EXPECT_EQ(longer.train(), TRL_E_INVALID_CONFIG);
+    EXPECT_TRUE(
+        longer.error.names("from line 13 on it has 4 lines of training (1 generation), and the run "
+                           "needs 12 (3 generations) up to step 6"))
+        << longer.error.message();
+    EXPECT_TRUE(longer.error.names("or max_steps: 4")) << longer.error.message();
+  }
+  Rewarded rest(settings("4"), reward_all);
+  EXPECT_EQ(rest.train(), TRL_OK) << rest.error.message();
+  EXPECT_EQ(rest.last()[3]["loss"], recorded.last()[3]["loss"]);
+}
+
 // A generation that failed is replayed from the same lines, the first one too.
 TEST(RolloutRecords, AFailedGenerationIsReplayedAgain) {
   NEED_MODEL();

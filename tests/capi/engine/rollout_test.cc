@@ -561,9 +561,9 @@ TEST(Rollouts, AFileOfAnotherRunIsRefused) {
     const host::Dataset rows = host::rows(kPrompts);
     trl_trainer* made = nullptr;
     Error error;
-    trl_status status =
-        trl_trainer_create(nullptr, host::config(grpo(scratch / "out", {{"replay_rollouts", file}})).get(),
-                           rows.get(), nullptr, &made, error);
+    trl_status status = trl_trainer_create(
+        nullptr, host::config(grpo(scratch / "out", {{"replay_rollouts", file}, {"max_steps", "1"}})).get(),
+        rows.get(), nullptr, &made, error);
     const host::Trainer trainer(made);
     if (status == TRL_OK) status = trl_trainer_train(made, nullptr, nullptr, error);
     EXPECT_EQ(status, TRL_E_INVALID_CONFIG);
@@ -572,7 +572,9 @@ TEST(Rollouts, AFileOfAnotherRunIsRefused) {
   };
   const std::string line = R"({"completion_ids": [5, 6], "rewards": {"r": 1}})"
                            "\n";
-  EXPECT_NE(refusal(line + line).find("it has 2 lines, and generation 0 (train) needs 2 more"),
+  EXPECT_NE(refusal(line + line)
+                .find("it has 2 lines (0 generations), and the run needs 4 (1 generation) up "
+                      "to step 1: give a file of this run"),
             std::string::npos);
   EXPECT_NE(refusal(R"({"rewards": {"r": 1}})").find("completion_ids: give a list of token ids"),
             std::string::npos);
@@ -585,7 +587,7 @@ TEST(Rollouts, AFileOfAnotherRunIsRefused) {
       std::string::npos);
   EXPECT_NE(refusal(R"({"mode": "eval", "completion_ids": [5], "rewards": {"r": 1}})"
                     "\n" +
-                    line + line + line)
+                    line + line + line + line)
                 .find("mode is \"eval\", and the run is at \"train\""),
             std::string::npos);
 }

@@ -23,6 +23,9 @@ TEST(SampledPrompts, AreAllCompletedOnceAndThenOnceMore) {
   EXPECT_EQ(order->generation(0), (Rows{0, 1, 0, 1}));
   EXPECT_EQ(order->generation(2), (Rows{4, 4}));  // the last one has fewer
   EXPECT_EQ(order->generation(3), Rows{});
+  EXPECT_EQ(order->completions(0), 0);
+  EXPECT_EQ(order->completions(2), 8);
+  EXPECT_EQ(order->completions(3), 10);
 }
 
 TEST(SampledPrompts, FollowTheSampler) {
@@ -55,6 +58,8 @@ TEST(RepeatedPrompts, HaveTheirCompletionsTogether) {
   EXPECT_EQ(order->generations(), 2);
   order->start_epoch(0);
   EXPECT_EQ(order->generation(1), (Rows{2, 2, 3, 3}));
+  EXPECT_EQ(order->completions(1), 4);
+  EXPECT_EQ(order->completions(2), 8);
   EXPECT_EQ(order->generation(2), Rows{});
 }
 
