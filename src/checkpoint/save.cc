@@ -186,7 +186,8 @@ base::Json saved_config(model::Model& model) {
     config["tie_word_embeddings"] = false;
     if (text != nullptr && config.contains(text)) config[text]["tie_word_embeddings"] = false;
   }
-  set_dtype(config, dtype_name(model));
+  // transformers names the type of the first weight, which a float32 head may be tied to
+  set_dtype(config, model.parameters().front()->dtype() == at::kFloat ? "float32" : dtype_name(model));
   config["architectures"] = base::Json::array({model.config().architecture});
   return config;
 }

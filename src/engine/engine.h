@@ -144,7 +144,8 @@ struct ModelSpec {
   bool head_follows = false;  // an adapter brings the head that the files lack
   // Weights stay in their files as far as possible: nothing is trained, merged or saved.
   bool mapped = false;
-  bool bf16 = false;  // mapped: products with float32 weights are computed in bfloat16
+  bool bf16 = false;       // mapped: products with float32 weights are computed in bfloat16
+  bool wide_head = false;  // the head's values are in float32, whatever the others are in
 };
 
 struct ConvertSpec {

@@ -130,6 +130,7 @@ std::unique_ptr<model::Model> opened(const engine::PlanSpec& spec, const config:
   auto model = model::Model::open(spec.model.source, spec.model.dtype, &log, at::kCPU, head_of(config),
                                   spec.model.quantization, spec.model.seed);
   if (spec.model.embedding_rows > 0) model->resize_embeddings(spec.model.embedding_rows);
+  if (spec.model.wide_head) model->widen_head();
   const tensor::Stage stage("adapters");
   if (const auto adapter = config.get_text("adapter_name_or_path"); adapter && !adapter->empty())
     model->adapters().open("default", *adapter, &log);

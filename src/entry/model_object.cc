@@ -119,6 +119,7 @@ ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec)
     if (before != spec.embedding_rows)
       log.info("model", "the embedding now has {} rows; before it had {}", spec.embedding_rows, before);
   }
+  if (spec.wide_head) model_->widen_head();
   if (!device.is_cpu()) log.info("model", "{} is on {}", spec.source.name(), device.str());
   config_json_ = model_->config_json().dump();
   for (const tensor::Parameter* parameter : model_->parameters()) parameter_count_ += parameter->count();

@@ -126,9 +126,10 @@ struct EmbeddingOptions {
   // An adapter's terms: a is [rank, vocab], b [hidden, rank], and a row gets scale b a[:, id] before all
   // else.
   LowRank low_rank = {};
-  const OwnRows* own_rows = nullptr;  // null: none; not owned
+  const OwnRows* own_rows = nullptr;        // null: none; not owned
+  std::optional<at::ScalarType> type = {};  // of the result; none: w's
 };
-// ids: int32 [tokens] -> [tokens, hidden] of w's type. anchor: a scalar that requires grad, so that a graph
+// ids: int32 [tokens] -> [tokens, hidden]. anchor: a scalar that requires grad, so that a graph
 // starts here.
 at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter& w,
                      const EmbeddingOptions& options = {});

@@ -10,6 +10,9 @@
 #include "model/initial_values.h"
 #include "model/open.h"
 #include "tensor/device.h"
+#include "tensor/memory/counted.h"
+#include "tensor/memory/rehearsal.h"
+#include "tensor/threads/parallel.h"
 
 namespace trl::model {
 
@@ -74,6 +77,13 @@ void Model::resize_embeddings(int64_t rows) {
   const char* text = config().family->text;
   base::Json& json = text == nullptr ? files_.config_json : files_.config_json[text];
   json[config().family->sizes.vocab.key] = rows;
+}
+
+void Model::widen_head() {
+  if (head_->encoded() != nullptr || head_->dtype() == at::kFloat) return;
+  const at::Tensor values = tensor::empty(head_->shape(), at::kFloat, tensor::MemoryKind::weights, device_);
+  if (tensor::Rehearsal::current() == nullptr) tensor::copy_in_parts(values, *head_->read());
+  head_->replace(values);
 }
 
 std::vector<Parameter*> Model::parameters() const {
@@ -167,12 +177,14 @@ at::Tensor Model::embed(const ForwardInput& input, const ForwardOptions& options
   anchor.set_requires_grad(at::GradMode::is_enabled());
   kernels::Noise noise = options.noise;
   noise.row = input.first;
+  const bool widened = embedding_ == head_ && embedding_->dtype() != dtype_;
   at::Tensor x = kernels::embedding(anchor, input.input_ids, *context.placed(embedding_),
                                     {.scale = config().embedding_scale,
                                      .noise = noise,
                                      .multiplier = config().embedding_multiplier,
                                      .low_rank = context.terms_of(embedding_),
-                                     .own_rows = context.wiring ? &context.wiring->embedding_rows : nullptr});
+                                     .own_rows = context.wiring ? &context.wiring->embedding_rows : nullptr,
+                                     .type = widened ? std::optional(dtype_) : std::nullopt});
   if (positions_ != nullptr)
     x = kernels::add(x, kernels::embedding(anchor, input.position_ids, *context.placed(positions_)));
   if (!options.random) return x;

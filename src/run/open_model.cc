@@ -88,6 +88,16 @@ std::string base_path(const std::string& path, config::Config& options) {
   return base;
 }
 
+namespace {
+
+// As TRL, which trains the head in float32. A head that stays as it is needs no more than its own type.
+bool trains_wide_head(const config::Config& options) {
+  constexpr const char* kKey = "cast_lm_head_to_fp32";
+  return options.has(kKey) && options.get_bool(kKey) && !options.get_bool("use_peft");
+}
+
+}  // namespace
+
 engine::ModelSpec model_spec(const io::ModelSource& source, std::string_view dtype,
                              const config::Config& options, const Opening& how) {
   const std::string adapter = adapter_path(options);
@@ -100,7 +110,8 @@ engine::ModelSpec model_spec(const io::ModelSource& source, std::string_view dty
           .reward = how.reward,
           .head_follows = how.reward && !adapter.empty() && makes_classifier(adapter),
           .mapped = how.mapped,
-          .bf16 = how.bf16};
+          .bf16 = how.bf16,
+          .wide_head = !how.mapped && adapter.empty() && trains_wide_head(options)};
 }
 
 EngineObject<engine::Model> open_model(Environment& environment, const io::ModelSource& source,

@@ -329,6 +329,25 @@ TEST(Embedding, ABfloat16GradientIsSummedInFloat32) {
   }
 }
 
+// The rows of a float32 table that is the head's, too, in a model whose hidden states are in bfloat16.
+TEST(Embedding, RowsMayHaveAnotherTypeThanTheirTable) {
+  const at::Tensor ids = at::tensor({3, 0, 3, 10}, at::kInt);
+  const at::Tensor dy = random({4, 70}, 2, at::kBFloat16);
+  const at::Tensor want =
+      at::zeros({11, 70}, at::kDouble).index_add(0, ids.to(at::kLong), dy.to(at::kDouble));
+  for (const Path path : {Path::fused, Path::plain}) {
+    const PathScope scope(path);
+    Parameter w = parameter(random({11, 70}, 1));
+    const at::Tensor y = embedding(leaf(at::zeros({})), ids, w, {.type = at::kBFloat16});
+    EXPECT_TRUE(same_bits(y.detach(), w.read()->index_select(0, ids.to(at::kLong)).to(at::kBFloat16)));
+    torch::autograd::backward({y}, {dy});
+    EXPECT_EQ(w.gradient().scalar_type(), at::kFloat);
+    EXPECT_LT(error_of(w.gradient(), want), 1e-6);
+    const at::NoGradGuard no_graph;
+    EXPECT_TRUE(same_bits(embedding(at::zeros({}), ids, w, {.type = at::kBFloat16}), y.detach()));
+  }
+}
+
 // nn.Embedding's padding_idx: its row gets nothing from lookups, all others what they would.
 TEST(Embedding, ThePaddingRowIsNotTrained) {
   Parameter w = parameter(random({11, 70}, 1));

@@ -55,5 +55,23 @@ TEST(EmbeddingRows, OfAModelKeepItsHeadTiedAndForgetAPaddingRowThatGoes) {
   EXPECT_FALSE(at::equal(*apart->parameters().front()->read(), *apart->head().read()));
 }
 
+// Alone it gets float32 values, with the embedding that is tied to it.
+TEST(WideHead, HasTheSameValues) {
+  for (const char* const name : {"models/qwen2", "models/qwen3"}) {
+    TRL_NEED_GOLDEN(std::string(name) + "/model.safetensors");
+    const auto narrow = Model::open(test::golden_path(name), "bfloat16"),
+               wide = Model::open(test::golden_path(name), "bfloat16");
+    wide->widen_head();
+    EXPECT_EQ(wide->dtype(), at::kBFloat16);
+    for (size_t i = 0; i < wide->parameters().size(); ++i) {
+      tensor::Parameter* const own = wide->parameters()[i];
+      EXPECT_EQ(own->dtype(), own == &wide->head() ? at::kFloat : at::kBFloat16) << own->name;
+      EXPECT_TRUE(at::equal(own->read()->to(at::kFloat), narrow->parameters()[i]->read()->to(at::kFloat)));
+    }
+    wide->widen_head();
+    EXPECT_EQ(wide->head().dtype(), at::kFloat);
+  }
+}
+
 }  // namespace
 }  // namespace trl::model

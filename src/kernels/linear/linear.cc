@@ -221,7 +221,7 @@ float scale_of(const EmbeddingOptions& options, at::ScalarType type) {
 }
 
 // x, scaled and with noise added in float32, and rounded once.
-at::Tensor finished(at::Tensor x, const EmbeddingOptions& options) {
+at::Tensor scaled_rows(at::Tensor x, const EmbeddingOptions& options) {
   if (options.scale == 1 && options.noise.size == 0 && options.multiplier == 1) return x;
   const int64_t width = x.size(1);
   const auto noise = static_cast<float>(options.noise.size);
@@ -246,6 +246,10 @@ at::Tensor finished(at::Tensor x, const EmbeddingOptions& options) {
     }
   });
   return x;
+}
+
+at::Tensor finished(const at::Tensor& x, const EmbeddingOptions& options) {
+  return converted(scaled_rows(x, options), options.type.value_or(x.scalar_type()), MemoryKind::activations);
 }
 
 // The looked-up rows, before the operations that EmbeddingOptions applies to the sum. reduced, places: kept

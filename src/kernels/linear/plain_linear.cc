@@ -162,7 +162,7 @@ at::Tensor embedding(const at::Tensor& anchor, const at::Tensor& ids, Parameter&
   if (options.noise.size != 0)
     y = y + noise_values(rows.size(0), rows.size(1), options.noise).to(rows.device());
   if (options.multiplier != 1) y = y * options.multiplier;
-  return y.to(rows.scalar_type());
+  return y.to(options.type.value_or(rows.scalar_type()));
 }
 
 }  // namespace trl::kernels::plain

@@ -94,7 +94,9 @@ void check_alike(model::Model& reference, model::Model& policy, const std::strin
 std::unique_ptr<model::Model> open_like_policy(const MethodContext& context, const io::ModelSource& from) {
   const char* const type = context.model.dtype() == at::kBFloat16 ? "bfloat16" : "float32";
   if (!context.arguments.preference.sync_ref_model) return open_unchanging(context, from, type);
-  return model::Model::open(from, type, context.log, context.model.device());
+  auto model = model::Model::open(from, type, context.log, context.model.device());
+  if (context.model.head().dtype() == at::kFloat) model->widen_head();
+  return model;
 }
 
 // Opens the model of ref_model_name_or_path. Its embedding may be padded further than the policy's.

@@ -1,4 +1,6 @@
 // generation_exact in training: what generation recorded takes the place of forwards, and changes nothing.
+#include <cstring>
+
 #include "engine/rewarded.h"
 
 namespace {
@@ -58,6 +60,59 @@ TEST(ExactRollout, OldLogProbabilitiesAreThoseOfGeneration) {
                                reward_all, replayed));
     EXPECT_EQ(steps[0]["profile/old"], 0.0) << name;
     EXPECT_GT(replayed[0]["profile/old"], 0.0) << name;
+  }
+}
+
+// Returns the types of the tensors of a file, by name.
+std::map<std::string, std::string> types_in(const std::string& file) {
+  const std::string bytes = host::read_file(file);
+  uint64_t size = 0;
+  std::memcpy(&size, bytes.data(), sizeof size);
+  std::map<std::string, std::string> types;
+  const Json header = host::parse(bytes.substr(sizeof size, size));
+  for (const auto& [name, tensor] : header.items())
+    if (tensor.contains("dtype")) types[name] = tensor["dtype"].get<std::string>();
+  return types;
+}
+
+// As in TRL, where the head of a bfloat16 model learns in float32, and with it an embedding that it is tied
+// to.
+TEST(WideHead, IsTrainedAndSavedInFloat32) {
+  const host::Scratch scratch;
+  for (const auto& [model, head] :
+       {std::pair("qwen2", "model.embed_tokens.weight"), std::pair("qwen3", "lm_head.weight")}) {
+    NEED_GOLDEN(std::string("models/") + model + "/model.safetensors");
+    const auto run = [&](const std::string& folder, const Settings& more) {
+      const Settings own = {{"model_name_or_path", host::golden(std::string("models/") + model)},
+                            {"dtype", "bfloat16"},
+                            {"bf16", "true"},
+                            {"cast_lm_head_to_fp32", "true"},
+                            {"beta", "0.1"},
+                            {"sync_ref_model", "true"},
+                            {"ref_model_sync_steps", "1"},
+                            {"max_steps", "4"},
+                            {"save_strategy", "steps"},
+                            {"save_steps", "1"}};
+      return Rewarded(grpo(scratch / (model + folder), host::with(own, more)), reward_all);
+    };
+    const auto finish = [&](Rewarded trained, const std::string& folder) {
+      EXPECT_EQ(trained.train(), TRL_OK) << trained.error.message();
+      EXPECT_EQ(trl_trainer_save(trained.trainer.get(), nullptr, nullptr, trained.error), TRL_OK);
+      return host::read_safetensors(scratch / (model + folder + "/model.safetensors"));
+    };
+    const auto whole = finish(run("whole", {}), "whole");
+    const auto types = types_in(scratch / (std::string(model) + "whole/model.safetensors"));
+    EXPECT_TRUE(types.contains(head));
+    for (const auto& [name, type] : types) EXPECT_EQ(type, name == head ? "F32" : "BF16") << name;
+    const Json config = host::parse(host::read_file(scratch / (std::string(model) + "whole/config.json")));
+    const bool tied = config["tie_word_embeddings"];
+    EXPECT_EQ(config.value("dtype", config.value("torch_dtype", "")), tied ? "float32" : "bfloat16");
+    {
+      Rewarded part = run("parts", {});
+      for (int step = 0; step < 2; ++step)
+        ASSERT_EQ(trl_trainer_step(part.trainer.get(), nullptr, part.error), TRL_OK) << part.error.message();
+    }
+    EXPECT_EQ(finish(run("parts", {{"resume_from_checkpoint", "true"}}), "parts"), whole);
   }
 }
 
