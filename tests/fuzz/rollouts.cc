@@ -46,6 +46,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   guarded([&] {
     run::Replay replay(path);
     guarded([&] { replay.check_ids(512); });
+    guarded([&] { replay.check_generations(0, [] { return int64_t{1}; }); });
+    replay.next_prompts(3);
+    require(replay.left().train >= 0 && replay.left().any >= 0);
     engine::PromptRows prompts;
     prompts.ids = {{69, 281, 81}};
     prompts.row_ids = {6};

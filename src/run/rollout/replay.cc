@@ -65,7 +65,7 @@ ReplayedRow row_of(const base::Json& line, const std::string& where) {
     for (const base::Json& value : *found) row.completion.written.push_back(value.get<uint8_t>());
   }
   if (const auto found = line.find("resampled"); found != line.end() && !found->is_null()) {
-    if (!found->is_number_integer() || *found < 0)
+    if (!found->is_number_integer() || *found < 0 || *found > std::numeric_limits<int32_t>::max())
       fail_line(where, "resampled: {} is not accepted: give an integer >= 0", brief(*found));
     row.resampled = found->get<int64_t>();
   }

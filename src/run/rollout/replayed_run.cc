@@ -53,7 +53,10 @@ struct Need {
 };
 
 Need need_of(const ReplayedRun& replayed, const engine::RunAhead& run, int64_t max_steps) {
+  constexpr int64_t kMost = int64_t{1} << 31;  // more than any file has
   Need need{run.needs(max_steps)};
+  for (int64_t* const count : {&need.of_run.generations, &need.of_run.evaluations, &need.of_run.samples})
+    *count = std::min(*count, kMost);
   need.train = train_lines(replayed, need.of_run.generations);
   need.eval = eval_lines(replayed, need.of_run);
   return need;
