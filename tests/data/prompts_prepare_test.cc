@@ -19,6 +19,13 @@ TEST(PreparePrompts, TextAndMessages) {
   EXPECT_EQ(prompts(R"({"prompt":"q","answer":3})"), "^q");
   EXPECT_EQ(prompts(R"({"prompt":[{"role":"user","content":"q"}],"tools":[{}]})"), "[1]u:q$a:");
   EXPECT_EQ(prompts(R"({"prompt":[{"from":"user","value":"q"}]})"), "u:q$a:");
+  EXPECT_EQ(
+      prompts(R"({"prompt":"q","chosen":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}],)"
+              R"("rejected":[{"role":"user","content":"q"},{"role":"assistant","content":"b"}]})"),
+      "^q");
+  EXPECT_EQ(prompts(R"({"prompt":"q","chosen":[{"role":"assistant","content":"a"}],)"
+                    R"("rejected":[{"role":"assistant","content":"b"}]})"),
+            "^q");
   shop.arguments.bare_prompts = true;
   EXPECT_EQ(prompts(R"({"prompt":"q","answer":3})"), "q");
 }

@@ -50,6 +50,18 @@ bool says_nothing(const Row& row, std::string_view column) {
   return content == message.end() || content->is_null() || is_blank(*content);
 }
 
+// Brings a row of completions to TRL's form, in which no prompt of text stands next to messages.
+void normalize(const RowReader& reader, Row& row) {
+  reader.normalize(row);
+  drop_text_prompt(row);
+}
+
+Row normalized(const RowReader& reader, const Row& first) {
+  Row row = first;
+  normalize(reader, row);
+  return row;
+}
+
 // Gives a paired row its prompt, which both sides contain if the dataset has no column of it.
 void give_prompt(const RowReader& reader, Row& row, bool implicit) {
   reader.require(row, "chosen");
@@ -76,13 +88,13 @@ bool rename_ids(Row& row) {
 }  // namespace
 
 DpoRows::DpoRows(RowReader reader, const Row& first) : reader_(std::move(reader)) {
-  const Row row = reader_.normalized(first);
+  const Row row = normalized(reader_, first);
   reader_.decide(row, "chosen");
   implicit_ = !is_there(row, "prompt");
 }
 
 void DpoRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) const {
-  reader_.normalize(row);
+  normalize(reader_, row);
   give_prompt(reader_, row, implicit_);
   Made<PreferenceExample>& made = out.emplace_back();
   PreferenceExample& example = made.example;
@@ -119,7 +131,7 @@ size_t DpoRows::least_bytes_to_drop() const {
 }
 
 size_t DpoRows::most_tokens(Row& row) const {
-  reader_.normalize(row);
+  normalize(reader_, row);
   give_prompt(reader_, row, implicit_);
   for (const char* side : {"chosen", "rejected"})
     if (row.value[side] == base::Json::array()) return SIZE_MAX;
@@ -128,7 +140,7 @@ size_t DpoRows::most_tokens(Row& row) const {
 }
 
 RewardRows::RewardRows(RowReader reader, const Row& first) : reader_(std::move(reader)) {
-  Row row = reader_.normalized(first);
+  Row row = normalized(reader_, first);
   renamed_ = rename_ids(row);
   tokenized_ = is_there(row, "chosen_ids") || is_there(row, "rejected_ids");
   if (!tokenized_) reader_.decide(row, "chosen");
@@ -146,13 +158,13 @@ std::array<std::string, 2> RewardRows::texts(const Row& row, Events* events) con
 
 size_t RewardRows::most_tokens(Row& row) const {
   if (tokenized_) return SIZE_MAX;  // ids may be shorter than their text
-  reader_.normalize(row);
+  normalize(reader_, row);
   const auto [chosen, rejected] = texts(row);
   return RowReader::most_ids(chosen.size() > rejected.size() ? chosen : rejected);
 }
 
 void RewardRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) const {
-  reader_.normalize(row);
+  normalize(reader_, row);
   rename_ids(row);
   Made<PreferenceExample>& made = out.emplace_back();
   PreferenceExample& example = made.example;
@@ -176,14 +188,14 @@ void RewardRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) c
 }
 
 KtoRows::KtoRows(RowReader reader, const Row& first) : reader_(std::move(reader)) {
-  const Row row = reader_.normalized(first);
+  const Row row = normalized(reader_, first);
   paired_ = !is_there(row, "completion") && (is_there(row, "chosen") || is_there(row, "rejected"));
   reader_.decide(row, paired_ ? "chosen" : "completion");
   implicit_ = paired_ && !is_there(row, "prompt");
 }
 
 void KtoRows::examples(Row& row, std::vector<Made<UnpairedExample>>& out) const {
-  reader_.normalize(row);
+  normalize(reader_, row);
   for (const char* column : {"chosen", "rejected"}) {
     if (is_there(row, "completion") && is_there(row, column)) {
       fail(Status::format,
@@ -210,7 +222,7 @@ void KtoRows::examples(Row& row, std::vector<Made<UnpairedExample>>& out) const 
 }
 
 size_t KtoRows::most_tokens(Row& row) const {
-  reader_.normalize(row);
+  normalize(reader_, row);
   const std::string prompt = reader_.prompt_text(row);
   if (reader_.prompt_and_text(row, "completion").size() <= prompt.size()) return SIZE_MAX;  // it may be empty
   return RowReader::most_ids(prompt);

@@ -25,7 +25,6 @@ void RowReader::normalize(Row& row) const {
   refuse_images(row);
   convert_to_chatml(row);
   if (find_column(row, "label") != nullptr) convert_alpaca(row, arguments_.dataset_text_field, tokenizer_);
-  drop_text_prompt(row);
   if (tools_ != nullptr) tools_->give_prompt(row);
 }
 

@@ -26,8 +26,7 @@ class RowReader {
             const PromptTools* tools = nullptr)
       : tokenizer_(tokenizer), arguments_(arguments), vocab_size_(vocab_size), tools_(tools) {}
   Row normalized(const Row& first) const;
-  // Selects and renames columns, and converts from/value and Alpaca's columns next to a label; drops a prompt
-  // of text next to messages.
+  // Selects and renames columns, and converts from/value and Alpaca's columns next to a label.
   void normalize(Row& row) const;
   // Decides from this column of the first row whether every row is text or messages.
   void decide(const Row& first, std::string_view column);
