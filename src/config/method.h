@@ -39,7 +39,7 @@ struct MethodRow {
   bool answers_of_rows = false;       // micro-batches may have the completions of the rows
   bool pad_ends = false;              // a completion that ends with padding has ended
   bool ends_of_model = false;     // the tokenizer's EOS does not end completions, unless it is the model's
-  bool over_vocabulary = false;   // the loss of a token depends on all of its logits
+  bool smooths_labels = false;    // label_smoothing_factor changes the loss
   bool evaluates = true;          // it has a loss of evaluation rows
   bool bare_prompts = false;      // prompts of plain text get no special tokens
   bool pads_for_rewards = false;  // rewards get the ids of a completion with padding up to the longest

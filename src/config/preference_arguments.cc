@@ -96,10 +96,10 @@ PreferenceArguments preference_arguments(const Config& config) {
   PreferenceArguments a;
   static_cast<ReferenceArguments&>(a) = reference_arguments(config);
   const MethodRow& method = config.method();
-  if (!method.over_vocabulary && config.get_double("label_smoothing_factor") != 0) {
+  if (!method.smooths_labels && config.get_double("label_smoothing_factor") != 0) {
     const bool smooths = config.has("label_smoothing");
     fail_key("label_smoothing_factor",
-             "label_smoothing_factor: {} is refused with method {}, whose loss is not over a vocabulary: "
+             "label_smoothing_factor: {} is refused with method {}, whose loss does not smooth labels: "
              "leave it out{}",
              config.get("label_smoothing_factor"), method.name, smooths ? ", or give label_smoothing" : "");
   }

@@ -66,10 +66,14 @@ TEST(PreferenceArguments, ContradictionsNameTheKey) {
       {{{"method", "kto"}, {"sync_ref_model", "true"}, {"use_peft", "true"}},
        "sync_ref_model: true is refused with use_peft"},
       {{{"method", "dpo"}, {"label_smoothing_factor", "0.1"}},
-       "label_smoothing_factor: 0.1 is refused with method dpo, whose loss is not over a vocabulary: leave "
-       "it "
+       "label_smoothing_factor: 0.1 is refused with method dpo, whose loss does not smooth labels: leave it "
        "out, or give label_smoothing"},
       {{{"method", "reward"}, {"label_smoothing_factor", "0.1"}}, "label_smoothing_factor: 0.1 is refused"},
+      {{{"method", "gkd"}, {"label_smoothing_factor", "0.1"}},
+       "label_smoothing_factor: 0.1 is refused with method gkd, whose loss does not smooth labels: leave it "
+       "out"},
+      {{{"method", "distillation"}, {"label_smoothing_factor", "0.1"}},
+       "label_smoothing_factor: 0.1 is refused with method distillation"},
       {{{"method", "dpo"}, {"loss_weights", "[nan]"}}, "loss_weights: 'nan' is not a finite number"},
       {{{"method", "dpo"}, {"loss_type", "exo_pair"}, {"label_smoothing", "1"}},
        "label_smoothing: 1 is refused with loss_type exo_pair"},
