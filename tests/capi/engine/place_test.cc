@@ -1,7 +1,7 @@
 // Where a run writes: told before a row is read, and the same place when the host changes its folder.
 #include <unistd.h>
 
-#include "engine/run.h"
+#include "engine/rewarded.h"
 
 namespace {
 
@@ -62,6 +62,21 @@ TEST(Place, StaysWhenTheHostChangesItsFolder) {
   EXPECT_EQ(count, 4);
   EXPECT_TRUE(std::filesystem::exists(scratch / "first" / "out" / "model.safetensors"));
   EXPECT_TRUE(std::filesystem::exists(scratch / "first" / "out" / "checkpoint-1" / "model.safetensors"));
+  EXPECT_TRUE(std::filesystem::is_empty(scratch / "second"));
+}
+
+TEST(Place, RecordedCompletionsStayToo) {
+  NEED_GOLDEN("models/qwen2/model.safetensors");
+  const host::Scratch scratch;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::create_directories(scratch / "first");
+  std::filesystem::create_directories(scratch / "second");
+  std::filesystem::current_path(scratch / "first");
+  host::Rewarded run(host::grpo("out", {{"record_rollouts", "rollouts.jsonl"}}), host::reward_all);
+  std::filesystem::current_path(scratch / "second");
+  EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+  std::filesystem::current_path(before);
+  EXPECT_TRUE(std::filesystem::exists(scratch / "first" / "rollouts.jsonl"));
   EXPECT_TRUE(std::filesystem::is_empty(scratch / "second"));
 }
 
