@@ -39,6 +39,9 @@ class HostReward final : public reward::Reward {
   }
 
   reward::Rewards score(const reward::RewardBatch& batch) override {
+    metrics_.clear();  // of a call that failed, as the others
+    extras_.clear();
+    failures_.clear();
     if (calls_.empty()) {
       std::vector<size_t> all(batch.completions.size());
       std::iota(all.begin(), all.end(), size_t{0});

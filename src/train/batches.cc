@@ -71,6 +71,10 @@ void Batches::position() {
   ended_ = false;
 }
 
+void Batches::settle() {
+  if (!positioned_ && !between_epochs_) position();
+}
+
 const std::vector<MicroBatch>& Batches::fill_window(int64_t count) {
   if (!positioned_) position();
   source_state();

@@ -28,6 +28,8 @@ class Batches {
   // Fills the window up to `count` micro-batches; fewer: the epoch ended. An error keeps the batches read so
   // far.
   const std::vector<MicroBatch>& fill_window(int64_t count);
+  // Gives the source the state that the next window begins with.
+  void settle();
   // Returns a batch as the window would have it.
   MicroBatch own(const data::Batch& batch) const;
   void window_done();

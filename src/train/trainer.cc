@@ -220,9 +220,22 @@ void Trainer::follow_up() {
   }
 }
 
-void Trainer::sample() {
+template <class Body>
+void Trainer::beside_training(Body&& body) {
+  if (setup_.rollouts == nullptr) return body();
+  batches_.settle();
+  const std::string before = batches_.source_state();
   setup_.rollouts->set_step(state_.global_step);
-  setup_.rollouts->sample();
+  try {
+    body();
+  } catch (...) {
+    batches_.go_to(batches_.epoch(), batches_.done_in_epoch(), before);
+    throw;
+  }
+}
+
+void Trainer::sample() {
+  beside_training([this] { setup_.rollouts->sample(); });
   samples_due_ = false;
 }
 
@@ -272,14 +285,17 @@ const telemetry::Record& Trainer::evaluate() {
   if (!arguments().method->evaluates)
     fail(Status::invalid_argument, "method {} has no loss of evaluation rows", arguments().method->name);
   if (setup_.eval == nullptr) fail(Status::invalid_argument, "there is no evaluation dataset");
+  if (setup_.rollouts)
+    config::check_evaluation_size(arguments().online, arguments().per_device_eval_batch_size);
   const kernels::PathScope scope(stepper_.path());
   const auto start = std::chrono::steady_clock::now();
-  if (setup_.rollouts) setup_.rollouts->set_step(state_.global_step);
   now_.training_mode = false;
-  telemetry::Record record =
-      train::evaluate({arguments(), stepper_.method(), setup_.model->config(), stepper_.share(),
-                       [&](const MicroBatch& part) { return stepper_.forward(part, std::nullopt); }},
-                      *setup_.eval);
+  telemetry::Record record;
+  beside_training([&] {
+    record = train::evaluate({arguments(), stepper_.method(), setup_.model->config(), stepper_.share(),
+                              [&](const MicroBatch& part) { return stepper_.forward(part, std::nullopt); }},
+                             *setup_.eval);
+  });
   batches_.count_evaluation();
   now_.evaluation_due = false;
   return records_.log_evaluation(std::move(record), start);

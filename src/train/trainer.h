@@ -71,6 +71,9 @@ class Trainer {
   std::string torn(const std::string& why) const;
   void follow_up();
   void save_due();
+  // Runs what completes rows beside those of training, and changes their state: an error changes nothing.
+  template <class Body>
+  void beside_training(Body&& body);
   void sample();
   void end_epoch();
   void reopen();

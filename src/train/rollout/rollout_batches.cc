@@ -20,6 +20,13 @@ constexpr uint64_t kEvaluationStreams = uint64_t{1} << 40;
 // The same for prompts that are drawn in place of others (resample_zero_std).
 constexpr uint64_t kRedrawnStreams = uint64_t{1} << 41;
 
+std::vector<std::pair<std::string, double>> values_of(const Means& means) {
+  std::vector<std::pair<std::string, double>> values;
+  for (const Means::Sum& own : means.sums())
+    values.emplace_back(own.name, own.count > 0 ? own.total / static_cast<double>(own.count) : std::nan(""));
+  return values;
+}
+
 std::vector<size_t> numbers(size_t count) {
   std::vector<size_t> all(count);
   std::iota(all.begin(), all.end(), size_t{0});
@@ -60,7 +67,6 @@ int32_t RolloutBatches::start_epoch(int64_t epoch, int64_t skip, std::span<const
   used_ = skip % repeats();
   rollout_.reset();
   source_positioned_ = false;
-  source_state_.clear();
   return 0;
 }
 
@@ -80,7 +86,7 @@ int32_t RolloutBatches::next(const data::Batch** batch, engine::ErrorSink& error
       rollout_.reset();
       used_ = 0;
     }
-    if (!source_positioned_) position();
+    if (!source_positioned_) position("");
     check_run();
     const bool first = !rollout_;
     if (first && !make()) return Status::end;
@@ -98,10 +104,10 @@ int32_t RolloutBatches::next(const data::Batch** batch, engine::ErrorSink& error
   });
 }
 
-void RolloutBatches::position() {
+void RolloutBatches::position(const std::string& state) {
   engine::ErrorCapture error;
   error.check(source_.start_epoch(epoch_, generation_, error));
-  if (!source_state_.empty()) error.check(source_.load_state(source_state_, error));
+  if (!state.empty()) error.check(source_.load_state(state, error));
   source_positioned_ = true;
 }
 
@@ -138,7 +144,9 @@ bool RolloutBatches::make() {
       reward();
     }
     method_->after_rewards(*rollout_);
-    for (const auto& metric : rollout_->rewards.metrics) rollout_->metrics.push_back(metric);
+    Means logged;  // a reward may log a metric several times
+    logged.add_known(rollout_->rewards.metrics);
+    for (auto& metric : values_of(logged)) rollout_->metrics.push_back(std::move(metric));
     error.check(source_.scored(rollout_->completions, rollout_->rewards, rollout_->advantages, error));
   } catch (...) {
     rollout_.reset();
@@ -294,10 +302,7 @@ void RolloutBatches::draw_again() {
     replace(rows);
     metrics.add_known(rollout.rewards.metrics);
   }
-  rollout.rewards.metrics.clear();
-  for (const Means::Sum& own : metrics.sums())
-    rollout.rewards.metrics.emplace_back(
-        own.name, own.count > 0 ? own.total / static_cast<double>(own.count) : std::nan(""));
+  rollout.rewards.metrics = values_of(metrics);
   note_ends();
   rollout.metrics.emplace_back("resampled_groups", static_cast<double>(drawn));
 }
@@ -367,11 +372,9 @@ int32_t RolloutBatches::state(std::string_view* bytes, engine::ErrorSink& error)
   *bytes = {};
   if (!setup_.training) return 0;
   return engine::answer(error, [&] {
-    std::string_view of_source = source_state_;
-    if (source_positioned_ || source_state_.empty()) {  // empty: as it is at the beginning of the run
-      engine::ErrorCapture inner;
-      inner.check(source_.state(&of_source, inner));
-    }
+    std::string_view of_source;
+    engine::ErrorCapture inner;
+    inner.check(source_.state(&of_source, inner));
     base::Json json = {{"chance", setup_.chance.generator.state()},
                        {"drawn_epoch", drawn_epoch_},
                        {"generation", generation_},
@@ -392,23 +395,26 @@ int32_t RolloutBatches::state(std::string_view* bytes, engine::ErrorSink& error)
 
 int32_t RolloutBatches::load_state(std::string_view bytes, engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
+    std::string of_source;
     try {
       const base::Json json = base::Json::from_cbor(bytes);
       setup_.chance.generator.load_state(json.at("chance").get<std::string>());
       json.at("drawn_epoch").get_to(drawn_epoch_);
       json.at("made").get_to(made_);
       redrawn_ = json.value("redrawn", uint64_t{0});
-      json.at("source").get_to(source_state_);
+      json.at("source").get_to(of_source);
       json.at("order").get_to(order_);
       rollout_.reset();
       const std::vector<uint8_t>& kept = json.at("rollout").get_binary();
-      if (kept.empty() || drawn_epoch_ != epoch_) return Status::ok;
-      json.at("generation").get_to(generation_);
-      json.at("used").get_to(used_);
-      rollout_ = rollout_of({reinterpret_cast<const char*>(kept.data()), kept.size()});
+      if (!kept.empty() && drawn_epoch_ == epoch_) {
+        json.at("generation").get_to(generation_);
+        json.at("used").get_to(used_);
+        rollout_ = rollout_of({reinterpret_cast<const char*>(kept.data()), kept.size()});
+      }
     } catch (const base::Json::exception& why) {
       fail(Status::format, "the state of the rollouts is damaged: {}", why.what());
     }
+    position(of_source);  // an evaluation before the next generation goes on from this state
     return Status::ok;
   });
 }

@@ -90,9 +90,9 @@ class RolloutBatches final : public engine::BatchSource {
  private:
   int64_t slices() const;   // of a generation
   int64_t repeats() const;  // micro-batches of a generation: its slices, as often as they are learned from
-  void position();          // the source, before the next generation
-  void check_run();         // once: whether the source lasts for the run
-  bool make();              // false: the epoch is over
+  void position(const std::string& state);  // the source, before the next generation; empty: as it is
+  void check_run();                         // once: whether the source lasts for the run
+  bool make();                              // false: the epoch is over
   void write(const engine::PromptRows& prompts);
   std::vector<engine::Completion> completions_of(const engine::PromptRows& prompts, uint64_t first_stream);
   void tell_finished(std::span<const engine::Completion> completions, std::span<const size_t> rows);
@@ -125,7 +125,7 @@ class RolloutBatches final : public engine::BatchSource {
   std::optional<RunSteps> length_;  // none: the source is not asked whether it lasts
   bool checked_ = false;
   bool source_positioned_ = false;
-  std::string source_state_, state_;
+  std::string state_;
   data::Batch batch_;
 };
 

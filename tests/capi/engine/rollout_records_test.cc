@@ -12,6 +12,7 @@ using host::kPrompts;
 using host::online_dpo;
 using host::reward_all;
 using host::Rewarded;
+using host::row_of;
 using host::Settings;
 
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
@@ -185,6 +186,88 @@ TEST(RolloutRecords, AFailedGenerationIsReplayedAgain) {
   EXPECT_EQ(run.train(), TRL_E_CALLBACK);
   EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
   EXPECT_EQ(run.last()[2]["loss"], recorded.last()[2]["loss"]);
+}
+
+// A run of three epochs of two updates, each with a generation whose rows change their places, and what it
+// records.
+Settings shuffled(const host::Scratch& scratch, const std::string& folder, const Settings& more) {
+  const Settings own = {{"steps_per_generation", "2"},
+                        {"max_steps", "6"},
+                        {"per_device_eval_batch_size", "4"},
+                        {"record_rollouts", scratch / (folder + ".jsonl")}};
+  return grpo(scratch / folder, host::with(own, more));
+}
+
+// The losses of a run, and its file of completions.
+std::pair<std::vector<double>, std::string> outcome(const host::Scratch& scratch, const std::string& folder,
+                                                    Rewarded& run) {
+  EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+  std::vector<double> losses;
+  for (const Json& record : run.last())
+    for (const char* key : {"loss", "eval_loss", "eval_reward"})
+      if (record.contains(key)) losses.push_back(record[key].get<double>());
+  return {losses, host::read_file(scratch / (folder + ".jsonl"))};
+}
+
+// Draws and lines of an evaluation that failed are taken back: it is made again, at once or in a resumed run.
+TEST(RolloutRecords, AnEvaluationThatFailedLeavesNoTrace) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const Settings evaluates = {{"eval_strategy", "steps"}, {"eval_steps", "2"}};
+  const auto settings = [&](const std::string& folder, const Settings& more = {}) {
+    return shuffled(scratch, folder, host::with(evaluates, more));
+  };
+  Rewarded whole(settings("whole"), reward_all, kPrompts, kPrompts);
+  const auto want = outcome(scratch, "whole", whole);
+  for (const bool resumes : {false, true}) {
+    const std::string folder = resumes ? "resumed" : "again";
+    int batches = 0;
+    Rewarded run(
+        settings(folder),
+        [&](trl_rollout* rollout) {
+          const bool fails = row_of(rollout, 0)["mode"] == "eval" && ++batches == 2;
+          return fails ? -1 : reward_all(rollout);
+        },
+        kPrompts, kPrompts);
+    EXPECT_EQ(run.train(), TRL_E_CALLBACK);
+    if (!resumes) {
+      EXPECT_EQ(outcome(scratch, folder, run), want);
+      continue;
+    }
+    const host::Config checkpoint = host::config({{"save.kind", "checkpoint"}});
+    ASSERT_EQ(trl_trainer_save(run.trainer.get(), nullptr, checkpoint.get(), run.error), TRL_OK)
+        << run.error.message();
+    run.trainer.reset();
+    Rewarded rest(settings(folder, {{"resume_from_checkpoint", "true"}}), reward_all, kPrompts, kPrompts);
+    EXPECT_EQ(outcome(scratch, folder, rest), want);
+  }
+}
+
+// The evaluation at the end of an epoch comes after the checkpoint of its last step.
+TEST(RolloutRecords, AResumedRunMayBeginWithAnEvaluation) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const Settings own = {{"eval_strategy", "epoch"}, {"save_strategy", "steps"}, {"save_steps", "2"}};
+  const auto settings = [&](const std::string& folder, const Settings& more = {}) {
+    return shuffled(scratch, folder, host::with(own, more));
+  };
+  Rewarded whole(settings("whole"), reward_all, kPrompts, kPrompts);
+  const auto want = outcome(scratch, "whole", whole);
+  Rewarded part(settings("part"), reward_all, kPrompts, kPrompts);
+  for (int step = 0; step < 2; ++step)
+    ASSERT_EQ(trl_trainer_step(part.trainer.get(), nullptr, part.error), TRL_OK) << part.error.message();
+  part.trainer.reset();
+  Rewarded rest(settings("part", {{"resume_from_checkpoint", "true"}}), reward_all, kPrompts, kPrompts);
+  EXPECT_EQ(outcome(scratch, "part", rest), want);
+}
+
+TEST(RolloutRecords, AnEvaluationBatchHoldsWholeGroups) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  Rewarded run(grpo(scratch / "out", {{"num_generations_eval", "3"}}), reward_all, kPrompts, kPrompts);
+  EXPECT_EQ(trl_trainer_evaluate(run.trainer.get(), nullptr, run.error), TRL_E_INVALID_CONFIG);
+  EXPECT_EQ(run.error.key(), "per_device_eval_batch_size");
+  EXPECT_TRUE(run.error.names("8 is not a multiple of the 3 completions")) << run.error.message();
 }
 
 }  // namespace

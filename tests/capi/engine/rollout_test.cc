@@ -112,6 +112,42 @@ TEST(Rollouts, ARewardMustSetEachRowOnce) {
   EXPECT_EQ(twice.train(), TRL_E_CALLBACK);
 }
 
+// What a reward has logged before it failed is not that of its next answer.
+TEST(Rollouts, AFailedRewardLogsNothing) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  int calls = 0;
+  Rewarded run(grpo(scratch / "out", {{"max_steps", "1"}}), [&](trl_rollout* rollout) {
+    Error error;
+    const bool fails = ++calls == 1;
+    EXPECT_EQ(trl_rollout_log(rollout, "longest", fails ? 1 : 3, error), TRL_OK) << error.message();
+    if (!fails) return reward_all(rollout);
+    EXPECT_EQ(trl_rollout_set_value(rollout, 0, "error", R"("no answer")", error), TRL_OK) << error.message();
+    return int32_t{TRL_OK};
+  });
+  EXPECT_EQ(run.train(), TRL_E_CALLBACK);
+  EXPECT_TRUE(run.error.names("set no reward for row 1 of 4")) << run.error.message();
+  EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+  EXPECT_EQ(run.last()[0]["longest"], 3.0);
+}
+
+// As in TRL, each generation counts once.
+TEST(Rollouts, ALoggedMetricIsTheMeanOfEachGeneration) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  int calls = 0;
+  Rewarded run(
+      grpo(scratch / "out", {{"max_steps", "2"}, {"logging_steps", "2"}}), [&](trl_rollout* rollout) {
+        Error error;
+        const bool first = ++calls == 1;
+        for (int i = 0; i < (first ? 1 : 3); ++i)
+          EXPECT_EQ(trl_rollout_log(rollout, "longest", first ? 1 : 4, error), TRL_OK) << error.message();
+        return reward_all(rollout);
+      });
+  ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
+  EXPECT_EQ(run.last()[0]["longest"], 2.5);
+}
+
 TEST(Rollouts, ARewardThatNeverAnswersEndsTheStep) {
   NEED_MODEL();
   const host::Scratch scratch;
