@@ -104,6 +104,8 @@ const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Mode
   spec_.sampling = sampling(config::Completions::of_training);
   spec_.eval_sampling = sampling(config::Completions::of_evaluation);
   spec_.end_ids = ends;
+  for (const auto* const own : {&spec_.sampling.eos_ids, &spec_.sampling.stop_ids})  // generation_kwargs
+    spec_.end_ids.insert(spec_.end_ids.end(), own->begin(), own->end());
   const text::Tokenizer& tokenizer = parts_.tokenizer->get();
   const auto pad = tokenizer.special_id(tokenizer.special().pad);
   if (pad && options_.arguments.method->pad_ends) spec_.end_ids.push_back(*pad);

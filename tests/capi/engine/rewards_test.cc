@@ -498,4 +498,38 @@ TEST(StopTexts, EndACompletion) {
   EXPECT_LT(run.last()[0]["completions/clipped_ratio"], whole.last()[0]["completions/clipped_ratio"]);
 }
 
+TEST(StopTokens, EndACompletion) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  std::vector<Json> ids;
+  const auto watch = [&](trl_rollout* rollout) {
+    ids.push_back(row_of(rollout, 0)["completion_ids"]);
+    return reward_all(rollout);
+  };
+  const Settings once = {{"max_steps", "1"}, {"mask_truncated_completions", "true"}};
+  Rewarded whole(grpo(scratch / "whole", once), watch);
+  ASSERT_EQ(whole.train(), TRL_OK) << whole.error.message();
+  ASSERT_GE(ids[0].size(), 3u);
+  for (const char* key : {"stop_token_ids", "eos_token_id"}) {
+    const Json kwargs = {{key, {ids[0][2]}}};
+    Rewarded run(grpo(scratch / key, host::with(once, {{"generation_kwargs", kwargs.dump()}})), watch);
+    ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
+    EXPECT_LE(ids.back().size(), 3u) << key;
+    EXPECT_LT(run.last()[0]["completions/clipped_ratio"].get<double>(), 1) << key;
+    EXPECT_GT(run.last()[0]["completions/max_terminated_length"].get<double>(), 0) << key;
+  }
+}
+
+TEST(RewardModels, HaveTheNameOfTheirFolder) {
+  NEED_GOLDEN("models/qwen2_rm/model.safetensors");
+  const host::Scratch scratch;
+  for (const char* end : {"", "/"}) {
+    const Settings own = {{"max_steps", "1"},
+                          {"reward_model_name_or_path", host::golden("models/qwen2_rm") + end}};
+    Rewarded run(grpo(scratch / "out", own), reward_all);
+    ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
+    EXPECT_TRUE(run.last()[0].contains("rewards/qwen2_rm/mean")) << run.last()[0];
+  }
+}
+
 }  // namespace

@@ -16,11 +16,15 @@ namespace {
 
 constexpr const char* kModelKey = "reward_model_name_or_path";
 
+std::string last_part(const std::filesystem::path& path) {
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
 class RewardModel final : public reward::Reward {
  public:
   RewardModel(Environment& environment, std::string path, const config::RunOptions& options)
       : environment_(environment),
-        name_(std::filesystem::path(path).filename().string()),
+        name_(last_part(path)),
         bf16_(options.arguments.bf16),
         by_ids_(options.arguments.method->episodes),
         batch_(by_ids_ ? options.arguments.online.local_rollout_forward_batch_size
