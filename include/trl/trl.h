@@ -167,8 +167,9 @@ TRL_API const char* trl_build_info(void) TRL_NOEXCEPT;
  * Whether this build has a feature.
  *
  * Formats of rows and models: arrow (streams of it; its files are parquet), csv, gguf, gzip, parquet,
- * sentencepiece (tokenizer.model), zstd. With the engine: engine, generate, lora, and a name for each
- * trainer, sft, dpo, kto and reward. Later versions add names. trl.pc has the same list (pkg-config
+ * sentencepiece (tokenizer.model), zstd. With the engine: engine, generate, lora, and the name of each
+ * trainer, as in the key method (sft, dpo, grpo, ...). Later versions add names. trl.pc has the same list
+ * (pkg-config
  * --variable=features trl), as far as it was built.
  *
  * @param name [in] a name from the list `features` of trl_build_info; NULL and unknown names give 0.
