@@ -166,7 +166,7 @@ class RecordedRollouts {
     }
   }
 
-  // The metrics of the function logs_extra.
+  // The metrics and columns of the function logs_extra.
   void log(trl_rollout* rollout) const {
     double sum = 0, longest = 0;
     for (const Json& ids : now()["completion_ids"]) {
@@ -177,6 +177,13 @@ class RecordedRollouts {
     const double mean = sum / static_cast<double>(trl_rollout_count(rollout));
     EXPECT_EQ(trl_rollout_log(rollout, "half_length", mean / 2, error), TRL_OK) << error.message();
     EXPECT_EQ(trl_rollout_log(rollout, "longest", longest, error), TRL_OK) << error.message();
+    for (size_t row = 0; row < trl_rollout_count(rollout); ++row) {
+      const Json& ids = now()["completion_ids"][row];
+      for (const auto& [name, value] :
+           {std::pair("first_id", Json(ids[0])), std::pair("even", Json(ids.size() % 2 == 0 ? "yes" : "no"))})
+        EXPECT_EQ(trl_rollout_set_value(rollout, row, name, value.dump().c_str(), error), TRL_OK)
+            << error.message();
+    }
   }
 
   static int32_t reward(void* user_data, trl_rollout* rollout) {

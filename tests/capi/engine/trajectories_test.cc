@@ -546,6 +546,38 @@ int32_t on_samples(void* shown, int32_t, const trl_metrics* metrics) {
   return 0;
 }
 
+// The tables of completions have the values of TRL's files.
+TEST(OnlineTrajectories, LoggedCompletionsAreTrls) {
+  NEED_GOLDEN("trajectories/grpo_log_extra/case.json");
+  Json recorded = recorded_run("grpo_log_extra");
+  recorded["args"].erase("num_completions_to_print");
+  const host::Scratch scratch;
+  const auto train = host::rows(rows_of(recorded));
+  const auto trainer = host::trainer(settings_of(recorded, scratch / "out"), train.get());
+  ASSERT_NE(trainer, nullptr);
+  host::RecordedRollouts rollouts(recorded);
+  rollouts.add_to(trainer.get());
+  std::vector<Json> shown;
+  host::Error error;
+  ASSERT_EQ(trl_trainer_train(trainer.get(), on_samples, &shown, error), TRL_OK) << error.message();
+  ASSERT_EQ(shown.size(), recorded["completions_log"].size());
+  size_t at = 0;
+  for (const auto& [file, columns] : recorded["completions_log"].items()) {
+    const Json rows = shown[at++]["rows"];
+    ASSERT_EQ(rows.size(), columns["step"].size()) << file;
+    for (size_t row = 0; row < rows.size(); ++row) {
+      EXPECT_EQ(rows[row].size(), columns.size()) << file;
+      for (const auto& [column, values] : columns.items()) {
+        const Json got = rows[row].value(column, Json());
+        if (values[row].is_number_float())
+          EXPECT_TRUE(same(number(got), number(values[row]), {1e-6, 1e-5})) << file << " " << column << got;
+        else
+          EXPECT_EQ(got, values[row]) << file << " " << column;
+      }
+    }
+  }
+}
+
 // Tables of evaluation rows, on the completions that were recorded.
 TEST(PpoTrajectories, SamplesHaveTrlsScores) {
   NEED_GOLDEN("trajectories/ppo_samples/case.json");
