@@ -55,7 +55,9 @@ int64_t Records::tokens_seen(const MicroBatch& batch) const {
 
 void Records::count(std::span<const MicroBatch> window, const Learned& learned) {
   step_means_.clear();
+  step_rows_ = 0;
   for (const MicroBatch& batch : window) {
+    step_rows_ += batch.rows;
     now_.num_tokens += batch.num_tokens;
     now_.means.add_known(batch.metrics);
     step_means_.add_known(batch.metrics);
@@ -67,6 +69,7 @@ void Records::count(std::span<const MicroBatch> window, const Learned& learned) 
     state_.total_flos += flos_per_token_ * static_cast<double>(window[i].input_numel);
   }
   shared_.add(learned.shared_tokens, tokens);
+  now_.rows_since_log += step_rows_;
   now_.shared_since_log += learned.shared_tokens;
   now_.silent_since_log += learned.silent_rows;
   now_.silent_seconds += learned.silent_seconds;
@@ -110,7 +113,7 @@ const telemetry::Record& Records::send_step(const Learned& learned) {
   if (learned.skipped) step_.set_integer("skipped_steps", 1);
   step_means_.write(step_, "");
   if (learned.shared_tokens > 0) step_.set_integer("shared_tokens", learned.shared_tokens);
-  write_silent(step_, learned.silent_rows, learned.silent_seconds, 1);
+  write_silent(step_, learned.silent_rows, step_rows_, learned.silent_seconds);
   step_.set("num_tokens", static_cast<double>(now_.num_tokens));
   step_.set("epoch", state_.epoch);
   step_.set_integer("step", state_.global_step);
@@ -130,12 +133,10 @@ void Records::write_rates(telemetry::Record& record) const {
     record.set_integer("eps", static_cast<int64_t>(static_cast<double>(episodes) / passed));
 }
 
-// Writes the share of rows that went through no backward in these updates, and the seconds that this saved.
-void Records::write_silent(telemetry::Record& record, int64_t rows, double seconds, int64_t updates) const {
-  if (rows == 0) return;
-  const int64_t all = updates * config::micro_batches_per_step(setup_.arguments) *
-                      setup_.arguments.per_device_train_batch_size;
-  record.set("silent_rows", static_cast<double>(rows) / static_cast<double>(all));
+// Writes the share of rows that went through no backward, and the seconds that this saved.
+void Records::write_silent(telemetry::Record& record, int64_t silent, int64_t rows, double seconds) {
+  if (silent == 0) return;
+  record.set("silent_rows", static_cast<double>(silent) / static_cast<double>(rows));
   record.set("silent_rows_saved_runtime", telemetry::round_decimals(seconds, 4));
 }
 
@@ -158,9 +159,9 @@ void Records::log_training() {
   now_.last_logged_step = state_.global_step;
   if (has_means()) {
     write_means(record);
-    write_silent(record, now_.silent_since_log, now_.silent_seconds, updates);
+    write_silent(record, now_.silent_since_log, now_.rows_since_log, now_.silent_seconds);
     now_.means.clear();
-    now_.shared_since_log = now_.silent_since_log = 0;
+    now_.shared_since_log = now_.rows_since_log = now_.silent_since_log = 0;
     now_.silent_seconds = 0;
     now_.tokens_logged = now_.num_tokens;
   }

@@ -57,7 +57,7 @@ class Records {
   bool has_means() const;
   void add_values(Means& means, const MethodMetrics& metrics) const;
   void write_means(telemetry::Record& record) const;
-  void write_silent(telemetry::Record& record, int64_t rows, double seconds, int64_t updates) const;
+  static void write_silent(telemetry::Record& record, int64_t silent, int64_t rows, double seconds);
   void write_rates(telemetry::Record& record) const;
   int64_t tokens_seen(const MicroBatch& batch) const;
 
@@ -69,6 +69,7 @@ class Records {
   SharedTokens shared_;
   telemetry::Record step_, evaluation_;
   Means step_means_;  // of the last step
+  int64_t step_rows_ = 0;
   bool running_ = false;
   Clock::time_point started_ = Clock::now();
   Clock::time_point marked_ = started_;  // start of the interval of the next speed record

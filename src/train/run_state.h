@@ -72,9 +72,10 @@ struct RunState {
   int64_t skipped = 0;            // updates that on_nonfinite skip left out
   int64_t skipped_since_log = 0;  // of them, since the last log
   int64_t shared_since_log = 0;   // tokens
-  int64_t silent_since_log = 0;   // rows without a backward
-  double silent_seconds = 0;      // that these saved, since the last log
-  double seconds_before = 0;      // of training, before this process
+  int64_t rows_since_log = 0;
+  int64_t silent_since_log = 0;  // of them, rows without a backward
+  double silent_seconds = 0;     // that these saved, since the last log
+  double seconds_before = 0;     // of training, before this process
   std::vector<telemetry::Speed> speeds = {};
 };
 

@@ -25,8 +25,8 @@ RunState filled() {
   s.learning_rate = 1e-300;
   s.num_tokens = int64_t{1} << 40;
   s.tokens_logged = int64_t{1} << 39;
-  s.skipped = 3, s.skipped_since_log = 1, s.shared_since_log = 8, s.silent_since_log = 2,
-  s.silent_seconds = 1.5;
+  s.skipped = 3, s.skipped_since_log = 1, s.shared_since_log = 8, s.rows_since_log = 6,
+  s.silent_since_log = 2, s.silent_seconds = 1.5;
   s.seconds_before = 12.5;
   s.speeds = {{4, 100.25}, {8, 99.5}};
   return s;
@@ -54,13 +54,14 @@ TEST(RunState, HasEveryValue) {
       ++values;
     }
   }
-  EXPECT_EQ(values, 28);
+  EXPECT_EQ(values, 29);
 }
 
 TEST(RunState, OfEarlierCheckpoints) {
   Json json = to_json(filled());
   for (const char* name : {"evaluations", "evaluations_before_epochs"}) json["position"].erase(name);
-  for (const char* name : {"shared_since_log", "silent_since_log", "silent_seconds", "speeds"})
+  for (const char* name :
+       {"shared_since_log", "rows_since_log", "silent_since_log", "silent_seconds", "speeds"})
     json["sums"].erase(name);
   const RunState read = run_state_of(json);
   EXPECT_EQ(read.evaluations, 0);

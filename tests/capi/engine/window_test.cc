@@ -219,6 +219,23 @@ TEST(Windows, WithoutAnyRowThatTeaches) {
   EXPECT_GT(record["entropy"], 0.0);
 }
 
+// The last update of an epoch has fewer rows: four micro-batches are one of three, and one.
+TEST(Windows, TheShareOfSilentRowsIsOfThoseThatThereAre) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const Settings settings = {{"gradient_accumulation_steps", "3"},
+                             {"per_device_train_batch_size", "2"},
+                             {"steps_per_generation", "2"}};
+  Rewarded run(host::grpo(scratch / "out", settings), [](trl_rollout* rollout) {
+    Error error;
+    for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
+      EXPECT_EQ(trl_rollout_set_reward(rollout, i, 1, error), TRL_OK);
+    return int32_t{TRL_OK};
+  });
+  ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
+  for (int step = 0; step < 3; ++step) EXPECT_EQ(run.last()[step]["silent_rows"], 1.0) << step;
+}
+
 // Rows in the order of the update have the sums that they had when their old log-probabilities were computed,
 // in bfloat16, too: the first loss of RLOO, which is of the ratios alone, is 0.
 TEST(Windows, RatiosBeginAtOne) {
