@@ -396,6 +396,41 @@ TEST(OnlineTrajectories, OfTheHostMatchTrl) {
     expect_trls(name, recorded_run(name));
 }
 
+// Runs that went on from the checkpoint of their third step.
+TEST(OnlineTrajectories, ResumedRunsMatchTrl) {
+  NEED_GOLDEN("trajectories/grpo_shuffled_resume/case.json");
+  for (const std::string name : {"grpo_shuffled_resume", "grpo_adaptive_entropy_ga2"}) {
+    SCOPED_TRACE(name);
+    Json recorded = recorded_run(name);
+    const host::Scratch scratch;
+    host::write_file(scratch / "rollouts.jsonl", host::replay_file(recorded));
+    const host::Settings settings =
+        host::with(settings_of(recorded, scratch / "out"), {{"replay_rollouts", scratch / "rollouts.jsonl"}});
+    const auto rows = host::rows(rows_of(recorded)), same_rows = host::rows(rows_of(recorded));
+    host::Error error;
+    auto part = host::trainer(settings, rows.get());
+    ASSERT_NE(part, nullptr);
+    for (int step = 0; step < 3; ++step)
+      ASSERT_EQ(trl_trainer_step(part.get(), nullptr, error), TRL_OK) << error.message();
+    part.reset();
+    if (recorded.contains("entropy_ctrl_state")) {
+      const Json want = host::parse(recorded["entropy_ctrl_state"].get<std::string>());
+      const Json got =
+          host::parse(host::read_file(scratch / "out" / "checkpoint-3" / "entropy_ctrl_state.json"));
+      for (const auto& [key, value] : want.items())
+        EXPECT_TRUE(same(number(got.value(key, Json())), number(value), {1e-6, 1e-4})) << key << got;
+    }
+    const auto rest =
+        host::trainer(host::with(settings, {{"resume_from_checkpoint", "true"}}), same_rows.get());
+    ASSERT_NE(rest, nullptr);
+    ASSERT_EQ(trl_trainer_train(rest.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+    ASSERT_EQ(trl_trainer_save(rest.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+    recorded["log_history"] = recorded["resumed_log_history"];
+    recorded["log_history"].back().erase("train_loss");  // in TRL of the steps since then alone
+    expect_output(scratch / "out", recorded, name);
+  }
+}
+
 // TRL's own run fails where the last completion of a generation has no tokens; ours goes on.
 TEST(OnlineTrajectories, ACompletionWithoutTokensEndsNothing) {
   NEED_GOLDEN("trajectories/grpo_last_empty/case.json");
