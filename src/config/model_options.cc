@@ -125,7 +125,7 @@ AttentionArguments attention_arguments(const Config& config) {
     fail_key(kImplementation, "{}: {} is a directory; give the path of a shared library", kImplementation,
              shown(out.plugin));
   }
-  if (config.get("fused_kernels") == "off") {
+  if (plain_kernels(config)) {
     fail_key(kImplementation,
              "{}: {} contradicts fused_kernels: off, which computes without kernels; give fused_kernels: "
              "auto, or sdpa for the built-in attention",
@@ -133,5 +133,7 @@ AttentionArguments attention_arguments(const Config& config) {
   }
   return out;
 }
+
+bool plain_kernels(const Config& config) { return config.get("fused_kernels") == "off"; }
 
 }  // namespace trl::config

@@ -28,6 +28,9 @@ struct Quantization {
 // Throws Error(invalid_config) if both are asked for.
 Quantization quantization(const Config& config);
 
+// Says whether libtorch's own operators compute (fused_kernels: off).
+bool plain_kernels(const Config& config);
+
 struct AttentionArguments {
   std::string name;    // as given; empty: none was asked for
   std::string plugin;  // path of a shared library; empty: the built-in attention

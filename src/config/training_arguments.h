@@ -81,6 +81,7 @@ struct TrainingArguments {
   bool cache_frozen_layers_zstd = false;
   AttentionArguments attention;
   FusedKernels fused_kernels = FusedKernels::automatic;  // on: use_liger_kernel too
+  bool plain() const { return fused_kernels == FusedKernels::off; }
   FrozenCompute frozen_compute = FrozenCompute::automatic;
   bool generation_exact = false;
   // optimizer

@@ -146,6 +146,7 @@ struct ModelSpec {
   bool mapped = false;
   bool bf16 = false;       // mapped: products with float32 weights are computed in bfloat16
   bool wide_head = false;  // the head's values are in float32, whatever the others are in
+  bool plain = false;      // computes with libtorch's own operators (fused_kernels: off)
 };
 
 struct ConvertSpec {

@@ -9,6 +9,7 @@
 #include "base/files/mapped_reads.h"
 #include "base/log.h"
 #include "engine/engine.h"
+#include "kernels/path.h"
 #include "tensor/threads/openmp_threads.h"
 
 namespace trl::entry {
@@ -70,6 +71,15 @@ int32_t compute(engine::Host& host, engine::ErrorSink& error, Body&& body) noexc
   return guard(host, error, [&] {
     const tensor::OpenMpThreads narrow(1);
     const base::MappedReads reading;
+    return body();
+  });
+}
+
+// The same on this path, whatever that of the calling thread is.
+template <typename Body>
+int32_t compute(engine::Host& host, kernels::Path path, engine::ErrorSink& error, Body&& body) noexcept {
+  return compute(host, error, [&] {
+    const kernels::PathScope scope(path);
     return body();
   });
 }

@@ -111,7 +111,7 @@ class EngineObject final : public engine::Engine {
   int32_t create_trainer(const engine::TrainerSpec& spec, engine::Trainer** out,
                          engine::ErrorSink& error) noexcept override {
     *out = nullptr;
-    return compute(host_, error, [&] {
+    return compute(host_, kernels::path_of(spec.options->arguments.plain()), error, [&] {
       if (spec.model == nullptr || (spec.train == nullptr && spec.rollouts == nullptr))
         fail(Status::invalid_argument, "a trainer needs a model and training batches");
       *out = new TrainerObject(host_, spec);
@@ -121,7 +121,8 @@ class EngineObject final : public engine::Engine {
   int32_t create_evaluator(const engine::EvaluatorSpec& spec, engine::Evaluator** out,
                            engine::ErrorSink& error) noexcept override {
     *out = nullptr;
-    return compute(host_, error, [&] { *out = new EvaluatorObject(host_, spec); });
+    return compute(host_, kernels::path_of(spec.options->arguments.plain()), error,
+                   [&] { *out = new EvaluatorObject(host_, spec); });
   }
 
   int32_t plan_evaluation(const engine::PlanSpec& spec, int64_t* counted,

@@ -7,10 +7,7 @@ namespace trl::entry {
 
 GeneratorObject::GeneratorObject(engine::Host& host, const model::Model& model,
                                  const engine::GeneratorSpec& spec, std::shared_ptr<generate::Cache> cache)
-    : host_(host),
-      model_(model),
-      path_(spec.plain ? kernels::Path::plain : kernels::Path::fused),
-      generator_(model, generator_limits(spec), std::move(cache)) {}
+    : host_(host), model_(model), generator_(model, generator_limits(spec), std::move(cache)) {}
 
 const model::Adapter* adapter_of(const model::Model& model, const engine::Sampling& sampling) {
   const model::Adapters& adapters = model.adapters();
@@ -49,7 +46,6 @@ int32_t GeneratorObject::add(const engine::GenerationRequest& request, int64_t* 
 int32_t GeneratorObject::step(engine::GenerationSink& sink, engine::ErrorSink& error) noexcept {
   return compute(host_, error, [&] {
     const at::AutoGradMode without_graph(false);
-    const kernels::PathScope scope(path_);
     return generator_.step(sink) ? Status::ok : Status::end;
   });
 }

@@ -6,7 +6,6 @@
 
 #include "engine/engine.h"
 #include "generate/generator.h"
-#include "kernels/path.h"
 #include "model/model.h"
 
 namespace trl::entry {
@@ -38,7 +37,6 @@ class GeneratorObject final : public engine::Generator {
   void warn_of_length(int64_t tokens, int64_t max_new_tokens);
   engine::Host& host_;
   const model::Model& model_;
-  const kernels::Path path_;
   generate::Generator generator_;
   bool warned_ = false;
 };

@@ -102,7 +102,7 @@ std::unique_ptr<model::Model> open_model(const engine::ModelSpec& spec, base::Lo
 }
 
 ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec)
-    : host_(host), source_(spec.source) {
+    : host_(host), source_(spec.source), path_(kernels::path_of(spec.plain)) {
   HostLog log(host);
   give_back();
   model_was_opened = model_was_opened || !spec.mapped;
@@ -127,7 +127,7 @@ ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec)
 
 int32_t ModelObject::save(std::string_view directory, engine::SaveKind kind,
                           std::span<const engine::NamedBytes> files, engine::ErrorSink& error) noexcept {
-  return compute(host_, error, [&] {
+  return compute(host_, path_, error, [&] {
     const std::string target(directory);
     if (kind == engine::SaveKind::checkpoint)
       fail_key("save.kind", "save.kind: checkpoint is what a trainer saves; give model, adapter or merged");
@@ -144,7 +144,7 @@ int32_t ModelObject::save(std::string_view directory, engine::SaveKind kind,
 
 int32_t ModelObject::add_adapter(std::string_view name, std::string_view directory,
                                  engine::ErrorSink& error) noexcept {
-  return compute(host_, error, [&] {
+  return compute(host_, path_, error, [&] {
     HostLog log(host_);
     model_->adapters().open(std::string(name), std::string(directory), &log);
   });
@@ -183,7 +183,7 @@ int32_t ModelObject::use_adapter(std::string_view name, engine::ErrorSink& error
 }
 
 int32_t ModelObject::merge_adapter(std::string_view name, engine::ErrorSink& error) noexcept {
-  return compute(host_, error, [&] {
+  return compute(host_, path_, error, [&] {
     model::Adapters& adapters = model_->adapters();
     if (name.empty()) return adapters.unmerge();
     model::Adapter& adapter = adapters.get(name);
@@ -249,7 +249,7 @@ std::unique_ptr<train::CompletionWriter> ModelObject::completion_writer(const en
 }
 
 int32_t ModelObject::score(const engine::ScoreSpec& spec, float* scores, engine::ErrorSink& error) noexcept {
-  return compute(host_, error, [&] {
+  return compute(host_, path_, error, [&] {
     if (model_->config().labels != 1)
       fail(Status::unsupported,
            "{}: a language model gives no scores; give a reward model: a classifier with one label, or an "

@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "engine/engine.h"
 #include "generate/cache.h"
+#include "kernels/path.h"
 #include "model/model.h"
 #include "tensor/memory/counted.h"
 #include "train/rollout/completion_writer.h"
@@ -56,6 +57,7 @@ class ModelObject final : public engine::Model {
   engine::Host& host_;
   const io::ModelSource source_;
   std::unique_ptr<model::Model> model_;
+  const kernels::Path path_;
   std::string config_json_;
   int64_t parameter_count_ = 0;
   std::vector<std::weak_ptr<generate::Cache>> caches_;

@@ -149,7 +149,10 @@ void RecordingEvents::interrupted(std::string_view why) noexcept {
 }
 
 TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec)
-    : host_(host), log_(host), model_(*static_cast<ModelObject*>(spec.model)) {
+    : host_(host),
+      log_(host),
+      path_(kernels::path_of(spec.options->arguments.plain())),
+      model_(*static_cast<ModelObject*>(spec.model)) {
   const config::Config& config = spec.options->config;
   for (const engine::NamedBytes& file : spec.files) files_.emplace_back(file.name, file.bytes);
   refuse_quantised(model_.get(), config);
@@ -193,7 +196,7 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
 }
 
 void TrainerObject::say_kernels(const engine::TrainerSpec& spec, const config::TrainingArguments& arguments) {
-  const bool fused = arguments.fused_kernels != config::FusedKernels::off;
+  const bool fused = !arguments.plain();
   if (const std::string why = why_plain(fused, model_.get().device()); !why.empty())
     log_.info("kernels", "libtorch's own operators compute this run, because {}", why);
   const std::string& asked = arguments.attention.name;
@@ -230,12 +233,12 @@ int32_t TrainerObject::evaluate(std::span<const engine::Metric>* metrics, engine
 }
 
 int32_t TrainerObject::finish(engine::ErrorSink& error) noexcept {
-  return compute(host_, error, [&] { trainer_->finish(); });
+  return compute(host_, path_, error, [&] { trainer_->finish(); });
 }
 
 int32_t TrainerObject::save(std::string_view directory, engine::SaveKind kind,
                             engine::ErrorSink& error) noexcept {
-  return compute(host_, error, [&] {
+  return compute(host_, path_, error, [&] {
     const std::string target(directory);
     if (kind == engine::SaveKind::checkpoint) {
       trainer_->save_checkpoint(target);

@@ -89,6 +89,7 @@ class TrainerObject final : public engine::Trainer {
 
   engine::Host& host_;
   HostLog log_;
+  const kernels::Path path_;
   ModelObject& model_;
   std::vector<std::pair<std::string, std::string>> files_;
   std::string vocabulary_;  // encoded, for save_format gguf

@@ -21,11 +21,16 @@ int64_t blocks_in(int64_t bytes, const model::KvMemory& memory) {
   return bytes / block;
 }
 
+model::KvMemory memory_for(const model::Model& model, const CacheKind& kind) {
+  const kernels::PathScope scope(kind.path);
+  return model.kv_memory(kind.compute, kind.int8);
+}
+
 }  // namespace
 
 Cache::Cache(const model::Model& model, const CacheKind& of, int64_t bytes)
     : kind(of),
-      memory(model.kv_memory(of.compute, of.int8)),
+      memory(memory_for(model, of)),
       pool(std::make_shared<BlockPool>(blocks_in(bytes, memory))),
       model_(model),
       version_(model.weights_version()) {

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "generate/block_pool.h"
+#include "kernels/path.h"
 #include "model/model.h"
 
 namespace trl::generate {
@@ -19,6 +20,7 @@ struct CacheKind {
   bool int8 = false;                             // keys and values are kept as integers
   std::optional<model::NarrowType> narrow = {};  // computes with copies of the weights in this type
   bool narrow_head = true;                       // and with one of the head
+  kernels::Path path = kernels::Path::fused;     // on which all is computed; blocks are laid out by it
   bool operator==(const CacheKind&) const = default;
 };
 

@@ -33,7 +33,8 @@ CacheKind cache_kind(const model::Model& model, const engine::GeneratorSpec& spe
   return {.compute = model.compute(spec.bf16 ? at::kBFloat16 : at::kFloat),
           .int8 = spec.int8_cache,
           .narrow = model::narrow_type(spec.weights),
-          .narrow_head = spec.copies_head};
+          .narrow_head = spec.copies_head,
+          .path = kernels::path_of(spec.plain)};
 }
 
 Limits generator_limits(const engine::GeneratorSpec& spec) {
@@ -158,6 +159,7 @@ bool Generator::step(engine::GenerationSink& sink) {
   cache_->follow_weights();
   const size_t all = states_.size();
   const Scheduler::Step step = next_step(sink);
+  const kernels::PathScope path(cache_->kind.path);
   if (step.empty()) return !idle() || states_.size() < all;
   for (const auto& [from, to] : step.copies) tensor::copy(block(from), block(to));
   std::map<const model::Adapter*, std::vector<const Scheduler::Work*>> groups;

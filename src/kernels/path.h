@@ -13,6 +13,8 @@ namespace trl::kernels {
 
 enum class Path : uint8_t { fused, plain };
 
+inline Path path_of(bool plain) { return plain ? Path::plain : Path::fused; }
+
 Path path();  // this thread's; fused unless a scope says otherwise
 
 class PathScope {

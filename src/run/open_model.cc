@@ -111,7 +111,8 @@ engine::ModelSpec model_spec(const io::ModelSource& source, std::string_view dty
           .head_follows = how.reward && !adapter.empty() && makes_classifier(adapter),
           .mapped = how.mapped,
           .bf16 = how.bf16,
-          .wide_head = !how.mapped && adapter.empty() && trains_wide_head(options)};
+          .wide_head = !how.mapped && adapter.empty() && trains_wide_head(options),
+          .plain = config::plain_kernels(options)};
 }
 
 EngineObject<engine::Model> open_model(Environment& environment, const io::ModelSource& source,

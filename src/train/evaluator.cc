@@ -98,8 +98,7 @@ void Evaluator::check_weights(double loss, const MicroBatch& batch) {
 }
 
 telemetry::Record Evaluator::evaluate(engine::BatchSource& rows) {
-  const bool plain = setup_.arguments.fused_kernels == config::FusedKernels::off;
-  const kernels::PathScope scope(plain ? kernels::Path::plain : kernels::Path::fused);
+  const kernels::PathScope scope(kernels::path_of(setup_.arguments.plain()));
   const telemetry::Record measured =
       train::evaluate({setup_.arguments, *method_, setup_.model->config(), share_,
                        [&](const MicroBatch& part) {

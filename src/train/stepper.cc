@@ -125,9 +125,7 @@ Stepper::Stepper(const Setup& setup)
 
 Stepper::~Stepper() = default;
 
-kernels::Path Stepper::path() const {
-  return arguments().fused_kernels == config::FusedKernels::off ? kernels::Path::plain : kernels::Path::fused;
-}
+kernels::Path Stepper::path() const { return kernels::path_of(arguments().plain()); }
 
 Learned Stepper::step(std::span<const MicroBatch> window, const StepPlace& place) {
   while (first_ < std::ssize(window)) {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory/system_memory.h"
 #include "base/text/number.h"
+#include "config/model_options.h"
 #include "config/sizes_and_paths.h"
 #include "config/training_arguments.h"
 #include "engine/error_capture.h"
@@ -71,7 +72,7 @@ engine::GeneratorSpec training_generator_spec(Environment& environment, const co
 
 engine::GeneratorSpec cache_spec(const config::Config& options) {
   engine::GeneratorSpec spec;
-  spec.plain = options.get("fused_kernels") == "off";
+  spec.plain = config::plain_kernels(options);
   spec.sleeps = options.has("vllm_enable_sleep_mode") && options.get_bool("vllm_enable_sleep_mode");
   spec.prefix_cache = options.get_bool("prefix_cache");
   spec.int8_cache = options.get("kv_cache_dtype") == "int8";

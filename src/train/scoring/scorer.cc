@@ -372,8 +372,7 @@ std::unique_ptr<Scorer> make_policy(const Causal& causal) {
 std::unique_ptr<Scorer> record_reference(const MethodContext& context, const Causal& causal) {
   const config::TrainingArguments& arguments = context.arguments;
   const tensor::Stage stage("reference");
-  const kernels::PathScope scope(arguments.fused_kernels == config::FusedKernels::off ? kernels::Path::plain
-                                                                                      : kernels::Path::fused);
+  const kernels::PathScope scope(kernels::path_of(arguments.plain()));
   Recording recording(context, causal);
   recording.rows(*context.train, "training", arguments.per_device_train_batch_size);
   if (context.eval != nullptr)
