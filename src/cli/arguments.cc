@@ -20,7 +20,8 @@ namespace {
 struct Flag {
   std::string key;
   int32_t type;
-  bool negated;  // --no_flag
+  bool negated;   // --no_flag
+  bool of_texts;  // a list of which each word is an item, with its spaces and commas
   std::vector<std::string> values;
   CLI::Option* option;
 };
@@ -139,7 +140,9 @@ class Flags {
 
   void add_flag(const trl_option* o, const std::string& key, const std::string& names, int32_t type,
                 bool negated) {
-    Flag& flag = flags_.emplace_back(Flag{key, type, negated, {}, nullptr});
+    const std::string_view name = trl_option_name(o);
+    const bool of_texts = name == "generate.stop" || name == "generate.bad_words";
+    Flag& flag = flags_.emplace_back(Flag{key, type, negated, of_texts, {}, nullptr});
     flag.option = app_.add_option(names, flag.values);
     if (type == TRL_TYPE_LIST && !negated) {
       flag.option->expected(1, 1 << 20);
@@ -164,8 +167,12 @@ class Flags {
   static std::string text(Flag flag) {
     for (std::string& value : flag.values) unmark(value);
     if (flag.negated) return "false";
-    if (flag.values.empty() || flag.values.back().empty()) return flag.type == TRL_TYPE_BOOLEAN ? "true" : "";
-    if (flag.type != TRL_TYPE_LIST || flag.values.size() == 1) return flag.values.back();
+    if (flag.values.empty()) flag.values.emplace_back();
+    const std::string& last = flag.values.back();
+    if (flag.type == TRL_TYPE_BOOLEAN && last.empty()) return "true";
+    const bool is_text = flag.of_texts && !last.starts_with('[') && last != "null";
+    const bool is_list = flag.values.size() > 1 || is_text;
+    if (flag.type != TRL_TYPE_LIST || !is_list) return last;
     std::string list;
     for (const std::string& value : flag.values) list += (list.empty() ? "[" : ", ") + quoted(value);
     return list + "]";

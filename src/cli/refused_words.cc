@@ -25,6 +25,19 @@ std::string name_of(const std::string& flag) {
   return name;
 }
 
+// Returns the flag that a word was meant to be: the nearest, else the longest one that the word begins with,
+// or the only one that begins with it; empty: there is none.
+std::string meant_flag(const std::string& word, const std::vector<std::string>& flags) {
+  if (std::string near = nearest_flag(word, flags); !near.empty()) return near;
+  std::string longest, longer;
+  int begun = 0;
+  for (const std::string& flag : flags) {
+    if (word.starts_with(flag + "_") && flag.size() > longest.size()) longest = flag;
+    if (flag.starts_with(word + "_")) longer = flag, ++begun;
+  }
+  return !longest.empty() || begun != 1 ? longest : longer;
+}
+
 std::string not_an_option(const CommandLine& line, const std::string& word,
                           const std::vector<std::string>& flags) {
   const std::string key = name_of(word);
@@ -39,7 +52,7 @@ std::string not_an_option(const CommandLine& line, const std::string& word,
     return what;
   }
   if (flags.empty()) return what + ", which has none";
-  const std::string near = nearest_flag(key, flags);
+  const std::string near = meant_flag(key, flags);
   if (!near.empty()) return fmt::format("{}; did you mean --{}?", what, near);
   if (!line.takes_flags) return what;  // nor --help-all
   return fmt::format("{}; trl {} --help-all lists them", what, line.name);
