@@ -149,6 +149,9 @@ TEST(GenerationKwargs, AreRefusedByName) {
   EXPECT_NE(unknown.find("accepted: allowed_token_ids, bad_words, bad_words_ids, best_of, bos_token_id, "),
             std::string::npos)
       << unknown;
+  for (const char* name : {", n, ", ", max_tokens, ", ", stop_strings, ", ", do_sample, "})
+    EXPECT_NE(unknown.find(name), std::string::npos) << unknown;
+  EXPECT_NE(find_option(kKey)->doc.find("the error for an unknown name lists all"), std::string_view::npos);
   EXPECT_NE(refusal("{penalty_alpha: 0.6}").find("'penalty_alpha'"), std::string::npos);
 }
 
