@@ -1,7 +1,9 @@
 // Recorded generation: ids and log-probabilities, one by one, together, and beside others that come and go.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 #include "generate/completions.h"
@@ -49,12 +51,13 @@ Request request_of(const Json& row, const Json& recorded, const engine::Sampling
   return request;
 }
 
-std::vector<std::string> recorded_models() {
+// Models of which the folder has a case.
+std::vector<std::string> recorded_models(const std::string& folder) {
   std::vector<std::string> names;
   for (const char* const name : {"gemma2", "gemma3", "gpt2", "llama", "llama3", "llama_sharded", "mistral",
                                  "phi3", "qwen2", "qwen2_bf16", "qwen2_teacher", "qwen3", "qwen3_moe"}) {
     const std::string model = std::string("models/") + name + "/config.json";
-    if (test::has_golden(std::string("generation/") + name + "/case.json") && test::has_golden(model))
+    if (test::has_golden(folder + "/" + name + "/case.json") && test::has_golden(model))
       names.emplace_back(name);
   }
   return names;
@@ -80,48 +83,93 @@ std::map<int64_t, Completion> completed(const model::Model& model, std::vector<R
   return got.all;
 }
 
-// Adds rows in random order, again and again, and ends some in the middle.
-void expect_same_beside_others(const model::Model& model, const Json& recorded, const Json& rows) {
+// Adds requests in random order, first each of them and then any, and ends some of the latter in the middle.
+template <class Expect>
+void expect_beside_others(const model::Model& model, const std::vector<Request>& requests,
+                          const Expect& expect) {
   std::mt19937 random(7);
+  std::vector<size_t> order(requests.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::shuffle(order.begin(), order.end(), random);
   Generator generator(model, at::kFloat, limits_for(model, at::kFloat, int64_t{64} << 20));
   Completions got;
   std::map<int64_t, size_t> which;
+  int cancelled = 0;
   for (int step = 0; step < 60 || !generator.idle(); ++step) {
     if (step < 60 && random() % 2 == 0) {
-      const size_t row = random() % rows.size();
-      which[generator.add(request_of(rows[row], recorded, {}))] = row;
+      const size_t added = which.size() + static_cast<size_t>(cancelled);
+      const size_t request = added < order.size() ? order[added] : random() % requests.size();
+      which[generator.add(requests[request])] = request;
     }
     generator.step(got);
-    if (random() % 8 != 0 || which.empty()) continue;
+    if (random() % 4 != 0 || which.empty()) continue;
     auto any = which.begin();
     std::advance(any, random() % which.size());
-    if (got.all[any->first].how != engine::Finish::none) continue;
+    if (any->first < std::ssize(requests) || got.all[any->first].how != engine::Finish::none) continue;
     generator.end(any->first);
     which.erase(any);
+    ++cancelled;
   }
-  for (const auto& [sequence, row] : which) expect_recorded(got.all[sequence], rows[row]);
+  EXPECT_GT(which.size(), requests.size());
+  EXPECT_GT(cancelled, 0);
+  for (const auto& [sequence, request] : which) expect(request, got.all[sequence]);
   EXPECT_EQ(generator.scheduler().pool().used(), 0);
 }
 
+// Generates requests as one batch, one by one, and beside others that join and are cancelled.
+template <class Expect>
+void expect_in_every_way(const model::Model& model, const std::vector<Request>& requests,
+                         const Expect& expect) {
+  auto together = completed(model, requests);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    SCOPED_TRACE(i);
+    const Completion& one = together[static_cast<int64_t>(i)];
+    expect(i, one);
+    auto alone = completed(model, {requests[i]});
+    expect(i, alone[0]);
+    EXPECT_EQ(alone[0].whole, one.whole);  // the same bits
+  }
+  SCOPED_TRACE("beside others");
+  expect_beside_others(model, requests, expect);
+}
+
 TEST(RecordedGeneration, GreedyIdsAndLogProbabilities) {
-  if (recorded_models().empty()) GTEST_SKIP() << "no recorded numbers: generation/llama/case.json";
-  for (const std::string& name : recorded_models()) {
+  const std::vector<std::string> names = recorded_models("generation");
+  if (names.empty()) GTEST_SKIP() << "no recorded numbers: generation/llama/case.json";
+  for (const std::string& name : names) {
+    SCOPED_TRACE(name);
     const Json& recorded = test::golden_json("generation/" + name + "/case.json");
     const Json& rows = recorded["rows"];
     const auto model = model::Model::open(test::golden_path("models/" + name), "float32");
     std::vector<Request> requests;
     for (const Json& row : rows) requests.push_back(request_of(row, recorded, {}));
-    auto together = completed(*model, requests);
-    for (size_t i = 0; i < rows.size(); ++i) {
-      SCOPED_TRACE(testing::Message() << name << " " << i);
-      const Completion& got = together[static_cast<int64_t>(i)];
-      expect_recorded(got, rows[i]);
-      auto alone = completed(*model, {requests[i]});
-      EXPECT_EQ(alone[0].ids, got.ids);
-      EXPECT_EQ(alone[0].whole, got.whole);
-    }
+    expect_in_every_way(*model, requests,
+                        [&](size_t row, const Completion& got) { expect_recorded(got, rows[row]); });
+  }
+}
+
+// The ids of the recorded decode loop, of prompts that are padded there.
+TEST(RecordedGeneration, GreedyIdsOfForwardPasses) {
+  TRL_NEED_GOLDEN("forward/qwen2/case.json");
+  const std::vector<std::string> names = recorded_models("forward");
+  EXPECT_GE(names.size(), 7u);
+  for (const std::string& name : names) {
     SCOPED_TRACE(name);
-    expect_same_beside_others(*model, recorded, rows);
+    const Json recorded = test::golden_json("forward/" + name + "/case.json")["runs"]["greedy"];
+    std::vector<Request> requests;
+    for (size_t row = 0; row < recorded["input_ids"].size(); ++row) {
+      Request& request = requests.emplace_back();
+      for (size_t i = 0; i < recorded["input_ids"][row].size(); ++i)
+        if (recorded["attention_mask"][row][i] == 1)
+          request.ids.push_back(recorded["input_ids"][row][i].get<int32_t>());
+      request.sampling.max_new_tokens = recorded["max_new_tokens"];
+      request.sampling.log_probabilities = true;
+    }
+    const auto model = model::Model::open(test::golden_path("models/" + name), "float32");
+    expect_in_every_way(*model, requests, [&](size_t row, const Completion& got) {
+      EXPECT_EQ(Json(got.ids), recorded["new_tokens"][row]);
+      for (const float value : got.whole) EXPECT_LT(value, 0);
+    });
   }
 }
 
