@@ -16,17 +16,9 @@ using host::Json;
 // A copy of the tiny model in which something was changed.
 class BrokenModel {
  public:
-  BrokenModel() {
-    for (const auto& entry : std::filesystem::directory_iterator(host::golden("models/qwen2"))) {
-      host::write_file(directory_ / "model" / entry.path().filename(), host::read_file(entry.path()));
-    }
-  }
+  BrokenModel() { host::copy_model("models/qwen2", path()); }
   std::filesystem::path path() const { return directory_ / "model"; }
-  void edit_config(const std::function<void(Json&)>& edit) const {
-    Json config = host::parse(host::read_file(path() / "config.json"));
-    edit(config);
-    host::write_file(path() / "config.json", config.dump());
-  }
+  void edit_config(const std::function<void(Json&)>& edit) const { host::edit_config(path(), edit); }
   // The header of the weights, edited; the data as it was.
   void edit_header(const std::function<void(Json&)>& edit) const {
     const std::string bytes = host::read_file(path() / "model.safetensors");

@@ -19,8 +19,7 @@ constexpr int32_t kPoison = 478;  // <think>
 // A copy of a model in which the embedding of <think>, which the head does not share, is not a number.
 struct PoisonedModel {
   PoisonedModel() {
-    for (const auto& entry : std::filesystem::directory_iterator(host::golden("models/qwen3")))
-      host::write_file(path / entry.path().filename(), host::read_file(entry.path()));
+    host::copy_model("models/qwen3", path);
     std::string bytes = host::read_file(path / "model.safetensors");
     uint64_t length = 0;
     std::memcpy(&length, bytes.data(), sizeof length);
@@ -111,6 +110,34 @@ TEST(RequestEnds, OneOfACallThatOutgrowsTheCacheLeavesTheOthers) {
   EXPECT_EQ(all[0]["token_ids"].size(), 5u);
   EXPECT_EQ(all[1]["finish_reason"], "length");
   EXPECT_EQ(all[1]["token_ids"], only("models/qwen2", "row 3", twelve)["token_ids"]);
+}
+
+// A step without memory for its keys, its rows or its logits is computed again by the next call.
+TEST(RequestEnds, MemoryThatRunsOutStopsAStepAndNoRequest) {
+  NEED_GOLDEN("models/qwen2/model.safetensors");
+  const host::Runtime runtime = host::runtime();
+  const auto model = host::open_model(host::golden("models/qwen2"));
+  const auto g = generator_of(model.get());
+  const std::string longer(200, '7');
+  Error error;
+  const auto step_without_memory = [&] {
+    int64_t now = 0;
+    EXPECT_EQ(trl_runtime_memory(runtime.get(), nullptr, &now, nullptr, error), TRL_OK) << error.message();
+    EXPECT_EQ(trl_runtime_set_memory_limit(runtime.get(), now, error), TRL_OK) << error.message();
+    const trl_status status = trl_generator_step(g.get(), nullptr, nullptr, error);
+    EXPECT_EQ(trl_runtime_set_memory_limit(runtime.get(), 0, nullptr), TRL_OK);
+    return status;
+  };
+  const size_t first = add(g.get(), "row 3", kTwelve);
+  EXPECT_EQ(step_without_memory(), TRL_E_OUT_OF_MEMORY);
+  EXPECT_TRUE(error.names("runtime.host_memory_limit")) << error.message();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(trl_generator_step(g.get(), nullptr, nullptr, nullptr), TRL_OK);
+  const size_t second = add(g.get(), longer, kTwelve);
+  const trl_status status = step_without_memory();  // what the process keeps may be enough
+  EXPECT_TRUE(status == TRL_OK || status == TRL_E_OUT_OF_MEMORY) << error.message();
+  finish(g.get());
+  EXPECT_EQ(taken(g.get(), first), only("models/qwen2", "row 3", kTwelve));
+  EXPECT_EQ(taken(g.get(), second), only("models/qwen2", longer, kTwelve));
 }
 
 TEST(RequestEnds, EachReasonHasItsName) {

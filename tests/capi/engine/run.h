@@ -1,5 +1,6 @@
 // A training run through the C API, on the recorded tiny models.
 #pragma once
+#include <functional>
 #include <map>
 
 #include "host.h"
@@ -41,6 +42,18 @@ inline trl_status create_trainer(trl_runtime* runtime, const Scratch& scratch, t
   EXPECT_EQ(made != nullptr, status == TRL_OK);
   trl_trainer_destroy(made);
   return status;
+}
+
+// Copies a recorded model, so that the copy can be changed.
+inline void copy_model(const std::string& model, const std::filesystem::path& to) {
+  for (const auto& entry : std::filesystem::directory_iterator(golden(model)))
+    write_file(to / entry.path().filename(), read_file(entry.path()));
+}
+
+inline void edit_config(const std::filesystem::path& model, const std::function<void(Json&)>& edit) {
+  Json config = host::parse(read_file(model / "config.json"));
+  edit(config);
+  write_file(model / "config.json", config.dump());
 }
 
 inline Model open_model(const std::string& path, const Settings& options = {}) {
