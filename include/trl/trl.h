@@ -2115,11 +2115,11 @@ typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, c
  * @param user_data [in] given to on_token.
  * @param out_completions [out] nullable; owned by the caller, freed by trl_completions_destroy.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_FORMAT for invalid UTF-8, TRL_E_INVALID_ARGUMENT for a prompt without tokens,
- * TRL_E_OUT_OF_MEMORY, TRL_E_CANCELLED (trl_runtime_cancel; of a trainer also trl_trainer_cancel),
- * TRL_E_CALLBACK, TRL_E_BUSY.
+ * @return TRL_OK, TRL_E_FORMAT for invalid UTF-8, TRL_E_INVALID_ARGUMENT for a prompt without tokens
+ * or with more tokens than the model has positions, TRL_E_OUT_OF_MEMORY, TRL_E_CANCELLED (trl_runtime_cancel;
+ * of a trainer also trl_trainer_cancel), TRL_E_CALLBACK, TRL_E_BUSY.
  * Contract: completions owned by the caller; exclusive; blocks; token, log (a warning
- * if the tokens go beyond max_position_embeddings); after an error out_completions is NULL and the
+ * if new tokens may go beyond the model's positions); after an error out_completions is NULL and the
  * generator usable.
  * @since 0.1
  */
@@ -2149,7 +2149,7 @@ TRL_API trl_status trl_generator_generate(trl_generator* generator, const char* 
  *   TRL_E_OUT_OF_MEMORY for a prompt that kv_cache_memory cannot hold, TRL_E_NOT_FOUND for an unknown
  * adapter, TRL_E_BUSY.
  * Contract: text and ids borrowed during the call; exclusive; does not block; log (a
- * warning if the tokens go beyond max_position_embeddings); after an error no request is added.
+ * warning if new tokens may go beyond the model's positions); after an error no request is added.
  * @since 0.1
  */
 TRL_API trl_status trl_generator_add(trl_generator* generator, const char* text, size_t size,

@@ -29,7 +29,7 @@ struct RunPlan;
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 23;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 24;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -242,9 +242,10 @@ class GenerationSink {
 };
 
 struct GeneratorSpec {
-  bool bf16 = false;        // computes in bfloat16 over float32 weights, as training under bf16 does
-  bool plain = false;       // computes with libtorch's own operators (fused_kernels: off)
-  bool int8_cache = false;  // keeps keys and values as integers
+  bool bf16 = false;              // computes in bfloat16 over float32 weights, as training under bf16 does
+  bool plain = false;             // as in ModelSpec
+  bool within_positions = false;  // refuses a prompt with more tokens than Model::positions()
+  bool int8_cache = false;        // keeps keys and values as integers
   // Computes with copies of the weights in this type: bfloat16, int8 or int4; empty: with the weights.
   std::string weights = {};
   bool copies_head = true;
@@ -417,6 +418,8 @@ class Model {
   virtual int64_t parameter_count() noexcept = 0;
   // The largest number of tokens in a sequence; 0: unlimited.
   virtual int64_t learned_positions() noexcept = 0;
+  // The most tokens in a sequence that the model is made for, learned or not.
+  virtual int64_t positions() noexcept = 0;
   // Writes the weights, config.json, generation_config.json and `files`, or the adapter in use and `files`,
   // to a temporary place and moves them into `directory`.
   virtual int32_t save(std::string_view directory, SaveKind kind, std::span<const NamedBytes> files,

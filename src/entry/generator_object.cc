@@ -20,7 +20,7 @@ const model::Adapter* adapter_of(const model::Model& model, const engine::Sampli
 
 // Warns once of positions that the model never saw in training.
 void GeneratorObject::warn_of_length(int64_t tokens, int64_t max_new_tokens) {
-  const int64_t limit = model_.config().max_position_embeddings;
+  const int64_t limit = model_.config().positions();
   if (warned_ || tokens + max_new_tokens <= limit) return;
   warned_ = true;
   HostLog(host_).warning(

@@ -34,6 +34,7 @@ class ModelObject final : public engine::Model {
   int32_t save(std::string_view directory, engine::SaveKind kind, std::span<const engine::NamedBytes> files,
                engine::ErrorSink& error) noexcept override;
   int64_t learned_positions() noexcept override { return model_->config().learned_positions(); }
+  int64_t positions() noexcept override { return model_->config().positions(); }
   int32_t add_adapter(std::string_view name, std::string_view directory,
                       engine::ErrorSink& error) noexcept override;
   int32_t remove_adapter(std::string_view name, engine::ErrorSink& error) noexcept override;
@@ -56,8 +57,8 @@ class ModelObject final : public engine::Model {
   const tensor::GivesBack gives_back_;
   engine::Host& host_;
   const io::ModelSource source_;
-  std::unique_ptr<model::Model> model_;
   const kernels::Path path_;
+  std::unique_ptr<model::Model> model_;
   std::string config_json_;
   int64_t parameter_count_ = 0;
   std::vector<std::weak_ptr<generate::Cache>> caches_;

@@ -40,7 +40,8 @@ CacheKind cache_kind(const model::Model& model, const engine::GeneratorSpec& spe
 Limits generator_limits(const engine::GeneratorSpec& spec) {
   return {.step_tokens = spec.step_tokens,
           .step_sequences = spec.step_sequences,
-          .prefix_cache = spec.prefix_cache};
+          .prefix_cache = spec.prefix_cache,
+          .within_positions = spec.within_positions};
 }
 
 Generator::Generator(const model::Model& model, const Limits& limits, std::shared_ptr<Cache> cache)
@@ -50,7 +51,10 @@ Generator::Generator(const model::Model& model, const Limits& limits, std::share
 }
 
 void Generator::check_ids(std::span<const int32_t> ids, int64_t before) const {
-  const int64_t vocabulary = model_.config().vocab_size, positions = model_.config().learned_positions();
+  const model::ModelConfig& config = model_.config();
+  const int64_t vocabulary = config.vocab_size;
+  const int64_t positions =
+      scheduler_->limits().within_positions ? config.positions() : config.learned_positions();
   const auto strange = [&](int32_t id) { return id < 0 || id >= vocabulary; };
   if (const auto found = std::ranges::find_if(ids, strange); found != ids.end()) {
     fail(Status::invalid_argument, "id {} at place {} of the prompt is not in the vocabulary of {} ids",
@@ -155,11 +159,11 @@ engine::GenerationUse Generator::use() const {
 // Sequences are computed together, in the order of their adapters, unless these change more than projections.
 bool Generator::step(engine::GenerationSink& sink) {
   const at::NoGradGuard no_grad;
+  const kernels::PathScope path(cache_->kind.path);
   const std::lock_guard lock(cache_->in_use);
   cache_->follow_weights();
   const size_t all = states_.size();
   const Scheduler::Step step = next_step(sink);
-  const kernels::PathScope path(cache_->kind.path);
   if (step.empty()) return !idle() || states_.size() < all;
   for (const auto& [from, to] : step.copies) tensor::copy(block(from), block(to));
   std::map<const model::Adapter*, std::vector<const Scheduler::Work*>> groups;

@@ -19,6 +19,7 @@ struct Limits {
   int64_t step_tokens = 512;  // rows of a step; at least 1
   int64_t step_sequences = 256;
   bool prefix_cache = true;
+  bool within_positions = false;  // for the generator: see engine::GeneratorSpec
   // Keys depend on the ids, their positions and the adapter, if a sequence is at most this long. Those of a
   // longer one also depend on reach(); if recompute_longer, they all do, on the present length.
   int64_t common_length = INT64_MAX;

@@ -143,6 +143,8 @@ void parse_sizes(const ConfigKeys& keys, const Sizes& sizes, ModelConfig& config
   config.num_hidden_layers = size_of(keys, sizes.layers, 100'000);
   parse_heads(keys, sizes, config);
   config.max_position_embeddings = size_of(keys, sizes.positions, INT32_MAX);
+  const Json* const longer = keys.find("model_max_length");
+  if (longer != nullptr && longer->is_number_integer()) config.model_max_length = longer->get<int64_t>();
 }
 
 // transformers' names (activations.py).
@@ -332,6 +334,13 @@ ModelConfig parse_config(const Json& json, std::string_view origin, Head head) {
 
 int64_t ModelConfig::learned_positions() const {
   return family->names.positions.empty() ? 0 : max_position_embeddings;
+}
+
+// Gemma 3 names the positions that its stretched layers reach; the sliding ones have a rope of their own.
+int64_t ModelConfig::positions() const {
+  if (const int64_t learned = learned_positions(); learned > 0) return learned;
+  const int64_t stretched = sliding_rope ? 0 : rope.stretched_positions();
+  return std::max({max_position_embeddings, model_max_length, stretched});
 }
 
 std::vector<int32_t> parse_end_ids(const Json& json, std::string_view origin) {

@@ -48,6 +48,7 @@ struct ModelConfig {
   int64_t num_key_value_heads = 0;
   int64_t head_dim = 0;  // the same in every layer
   int64_t max_position_embeddings = 0;
+  int64_t model_max_length = 0;  // Command R's name for more positions than that; 0: not given
   double norm_eps = 1e-6;
   kernels::Activation activation = kernels::Activation::silu;
   bool tie_word_embeddings = false;
@@ -79,6 +80,8 @@ struct ModelConfig {
 
   // The most tokens in a sequence; 0: positions are not learned, and the length is unlimited.
   int64_t learned_positions() const;
+  // The most tokens in a sequence that the model is made for, learned or not.
+  int64_t positions() const;
 };
 
 // Reads both styles of transformers (rope_theta and rope_scaling; rope_parameters). Throws Error: a missing

@@ -189,6 +189,15 @@ RopeConfig parse(const ConfigKeys& inner, const ConfigKeys& keys, const Family& 
 
 }  // namespace
 
+int64_t RopeConfig::stretched_positions() const {
+  const bool stretches = type == "linear" || type == "dynamic";
+  const double from = static_cast<double>(type == "yarn" ? original_max_position_embeddings
+                                          : stretches    ? max_position_embeddings
+                                                         : 0);
+  const double reach = std::min(from * factor, static_cast<double>(INT32_MAX));
+  return std::max(max_position_embeddings, static_cast<int64_t>(reach));
+}
+
 std::vector<float> inverse_frequencies(const RopeConfig& rope, int64_t head_dim, int64_t length) {
   const bool whole = rope.type == "proportional";  // exponents are those of the whole head
   const int64_t turned = static_cast<int64_t>(static_cast<double>(head_dim) * rope.partial) / 2 * 2;

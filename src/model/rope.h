@@ -40,6 +40,8 @@ struct RopeConfig {
            : type == "longrope" ? original_max_position_embeddings
                                 : std::numeric_limits<int64_t>::max();
   }
+  // Counts as vLLM does: linear, dynamic and yarn stretch the positions that a model was trained on.
+  int64_t stretched_positions() const;
 };
 
 // keys: config.json's. Throws the Errors of parse_config().

@@ -360,6 +360,24 @@ case_generate_warns_beyond_the_positions() {
   run 0 generate --model_name_or_path "$model" --prompt "It opens" --max_new_tokens 255
   says err "max_position_embeddings"
 }
+case_a_prompt_beyond_the_positions_is_refused() {
+  local long; long=$(printf '7%.0s' {1..300})  # a digit is a token
+  run 1 generate --model_name_or_path "$model" --max_new_tokens 4 --prompt "It opens" "$long" --json; [ "$(wc -l <out)" -eq 2 ] || die "a line for each"
+  says out '"completion":"","error":"prompt 2: the prompt has 300 tokens, and the model has 256 positions'
+  printf '%s\nHello\n' "$long" | "$trl" chat --model_name_or_path "$model" --max_new_tokens 4 >out 2>err || die "chat ended"
+  says err "and the model has 256 positions"; [ "$(grep -c error err)" -eq 1 ] || die "the next answer failed, too"
+}
+case_a_stop_text_is_a_whole_word() {
+  local words=(generate --model_name_or_path "$model" --prompt hi --temperature 1 --seed 3 --max_new_tokens 20)
+  run 0 "${words[@]}"; mv out whole
+  local text; text=$(cat whole)
+  run 0 "${words[@]}" --stop " "; [ "$(cat out)" = "$(printf %s "${text%% *}")" ] || die "the space was lost"
+  for key in stop bad_words; do
+    run 2 "${words[@]}" "--$key" ""; says err "generate.$key"
+    run 2 "${words[@]}" "--$key" a ""; says err "generate.$key"
+  done
+  run 0 "${words[@]}" --stop null; cmp out whole; run 0 "${words[@]}" --stop '[]'; cmp out whole
+}
 case_unknown_command_is_usage() { run 2 sfft; says err "sfft"; says err "sft"; }
 case_unknown_option_names_the_nearest() {
   run 2 "${sft[@]}" --learnig_rate 1; says err "learning_rate"; [ ! -e model ] || die "model was written"
@@ -1112,6 +1130,11 @@ case_merges_an_adapter_into_quantised_weights() {
 case_a_misspelt_flag_is_one_of_the_command() {
   run 2 convert --model_name_or_path "$model" --output x.gguf --typ f32; says err "did you mean --type?"
   run 2 tokenize --model_name_or_path "$model" --tex x; says err "did you mean --text?"
+  run 2 tokenize --model_name_or_path "$model" --text_file x; says err "did you mean --text?"
+  run 2 generate --model_name_or_path "$model" --prompts_file x; says err "--prompts_file: not an option of trl generate; did you mean --prompts?"
+  run 2 generate --model_name_or_path "$model" --prompts-file x; says err "did you mean --prompts?"
+  run 2 chat --model_name_or_path "$model" --suppress 5; says err "did you mean --suppress_tokens?"
+  run 2 convert --model_name_or_path "$model" --type_of_weights f32; says err "did you mean --type?"
 }
 # waits_for_signals PID: until it catches SIGINT (bit 1), as trl: before, the process is still a shell, which
 # would end and remove the directory.

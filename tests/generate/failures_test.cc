@@ -120,6 +120,32 @@ TEST(Positions, ThatAreLearnedEndAPrompt) {
   EXPECT_EQ(got.all[0].how, engine::Finish::length);
 }
 
+// Those of a rotary embedding refuse a prompt only if that is asked for, and never end a completion.
+TEST_F(Failures, PromptsStayWithinPositionsIfThatIsAsked) {
+  const int64_t positions = model_->config().positions();
+  ASSERT_EQ(positions, 64);
+  ASSERT_EQ(model_->config().learned_positions(), 0);
+  Generator generator(*model_, at::kFloat, {.blocks = 8, .within_positions = true});
+  expect_refused(generator, {{"65 tokens, and the model has 64", [](Request& r) { r.ids.assign(65, 1); }}});
+  Request request{.ids = std::vector<int32_t>(64, 1), .sampling = {}};
+  request.sampling.max_new_tokens = 20;
+  request.keeps = true;
+  const int64_t kept = generator.add(request);
+  Completions got;
+  test::run(generator, got);
+  EXPECT_EQ(got.all[kept].ids.size(), 20u);
+  EXPECT_EQ(got.all[kept].how, engine::Finish::length);
+  const std::vector<int32_t> more = {1};
+  const auto [status, message] = test::error_of([&] { generator.extend(kept, more, 1); });
+  EXPECT_EQ(status, Status::invalid_argument);
+  EXPECT_NE(message.find("85 tokens, and the model has 64"), std::string::npos) << message;
+  generator.end(kept);
+  Generator any(*model_, at::kFloat, {.blocks = 8});
+  request.ids.resize(65, 1);
+  any.add(request);
+  test::run(any, got);
+}
+
 TEST_F(Failures, ASequenceThatOutgrowsTheCacheEndsWithTheReason) {
   Generator generator(*model_, at::kFloat, {.blocks = 1});
   Request request{.ids = std::vector<int32_t>(60, 1), .sampling = {}};

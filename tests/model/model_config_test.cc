@@ -119,6 +119,26 @@ TEST(Config, RopeInBothStyles) {
   EXPECT_EQ(parse_config(with(llama(), "rope_scaling", nullptr), "").rope.type, "default");
 }
 
+TEST(Config, PositionsFollowAStretchedRope) {
+  const auto positions = [](const char* type, double factor, int64_t original) {
+    const Json scaling = {
+        {"rope_type", type}, {"factor", factor}, {"original_max_position_embeddings", original}};
+    return parse_config(with(llama(), "rope_scaling", scaling), "").positions();
+  };
+  EXPECT_EQ(parse_config(llama(), "").positions(), 256);
+  EXPECT_EQ(positions("linear", 2, 256), 512);
+  EXPECT_EQ(positions("dynamic", 4, 256), 1024);
+  EXPECT_EQ(positions("yarn", 4, 256), 1024);
+  EXPECT_EQ(positions("yarn", 8, 32), 256);  // max_position_embeddings are all of them
+  EXPECT_EQ(positions("linear", 1e300, 256), INT32_MAX);
+  EXPECT_EQ(parse_config(with(llama(), "model_max_length", 1000), "").positions(), 1000);
+  EXPECT_EQ(parse_config(with(llama(), "model_max_length", 1e30), "").positions(), 256);
+  EXPECT_EQ(parse_config(with(llama(), "model_max_length", 100), "").positions(), 256);
+  const Json gemma = with(with(llama(), "model_type", "gemma3_text"), "rope_scaling",
+                          {{"rope_type", "linear"}, {"factor", 8.0}});
+  EXPECT_EQ(parse_config(gemma, "").positions(), 256);
+}
+
 // Values of transformers' _compute_llama3_parameters for theta 5e5, head 16, factor 8, length 32.
 TEST(Config, Llama3Frequencies) {
   const RopeConfig rope{"llama3", 5e5, 8, 1, 4, 32};

@@ -61,12 +61,15 @@ int64_t cache_bytes(Environment& environment, const config::Config& options) {
 engine::GeneratorSpec generator_spec(Environment& environment, const config::Config& options) {
   engine::GeneratorSpec spec = cache_spec(options);
   spec.cache_bytes = cache_bytes(environment, options);
+  spec.within_positions = true;
   return spec;
 }
 
 engine::GeneratorSpec training_generator_spec(Environment& environment, const config::Config& options) {
   engine::GeneratorSpec spec = generator_spec(environment, options);
-  spec.bf16 = options.method().generates && config::computes_in_bf16(options);
+  if (!options.method().generates) return spec;
+  spec.bf16 = config::computes_in_bf16(options);
+  spec.within_positions = false;  // long_prompts decides
   return spec;
 }
 

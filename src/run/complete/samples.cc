@@ -13,7 +13,6 @@
 #include "run/complete/complete.h"
 #include "run/complete/open_generator.h"
 #include "run/complete/request_options.h"
-#include "run/open_model.h"
 #include "telemetry/recorder.h"
 
 namespace trl::run {
@@ -163,8 +162,7 @@ std::vector<std::string> complete_samples(Environment& environment, engine::Mode
 void leave_positions(const std::vector<SamplePrompt>& prompts, const RequestOptions& request,
                      engine::Model& model) {
   const int64_t max_new_tokens = request.sampling.max_new_tokens;
-  const int64_t positions = named_positions(base::parse_json(model.config_json(), "config.json"));
-  if (positions == 0) return;
+  const int64_t positions = model.positions();
   for (const SamplePrompt& prompt : prompts) {
     const auto tokens = static_cast<int64_t>(prompt.ids.size());
     if (tokens + max_new_tokens <= positions) continue;

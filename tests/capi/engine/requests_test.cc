@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/requests.h"
+#include "engine/rewarded.h"
 
 namespace {
 
@@ -269,7 +270,7 @@ TEST(Requests, ThePromptThatCannotBeHeldIsNamed) {
   NEED_MODEL();
   const auto model = host::open_model(host::golden("models/qwen2"), {{"kv_cache_memory", "32768"}});
   const auto g = generator_of(model.get());
-  const std::string longer(300, '7');
+  const std::string longer(100, '7');
   const char* const prompts[] = {"a", longer.c_str()};
   trl_completions* made = nullptr;
   Error error;
@@ -277,6 +278,61 @@ TEST(Requests, ThePromptThatCannotBeHeldIsNamed) {
             TRL_E_OUT_OF_MEMORY);
   EXPECT_EQ(error.message().rfind("prompt 1, ", 0), 0u) << error.message();
   EXPECT_EQ(made, nullptr);
+}
+
+// The status of a request with this many ids, of which three more tokens are asked.
+trl_status add_ids(trl_generator* g, size_t count, size_t& first, trl_error** error) {
+  const std::vector<int32_t> ids(count, 5);
+  const auto few = host::config(
+      {{"generate.max_new_tokens", "3"}, {"generate.ignore_eos", "true"}, {"generate.keep", "true"}});
+  return trl_generator_add(g, nullptr, 0, ids.data(), ids.size(), few.get(), &first, error);
+}
+
+TEST(Requests, APromptBeyondThePositionsIsRefused) {
+  NEED_MODEL();
+  const auto model = host::open_model(host::golden("models/qwen2"));
+  const auto g = generator_of(model.get());
+  const host::Settings some = {{"generate.max_new_tokens", "12"}};
+  const size_t beside = add(g.get(), "row 3", some);
+  EXPECT_EQ(trl_generator_step(g.get(), nullptr, nullptr, nullptr), TRL_OK);
+  Error error;
+  size_t first = 0;
+  EXPECT_EQ(add_ids(g.get(), 257, first, error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_TRUE(error.names("the prompt has 257 tokens, and the model has 256 positions")) << error.message();
+  ASSERT_EQ(add_ids(g.get(), 256, first, error), TRL_OK) << error.message();
+  finish(g.get());
+  EXPECT_EQ(taken(g.get(), beside), alone("row 3", some));
+  const nlohmann::json beyond = taken(g.get(), first);
+  EXPECT_EQ(beyond["token_ids"].size(), 3u);  // new tokens may go beyond them
+  EXPECT_EQ(beyond["finish_reason"], "length");
+  const int32_t more = 5;
+  EXPECT_EQ(trl_generator_extend(g.get(), first, nullptr, 0, &more, 1, nullptr, error),
+            TRL_E_INVALID_ARGUMENT);
+  EXPECT_TRUE(error.names("260 tokens, and the model has 256")) << error.message();
+  const std::string longer(300, '7');  // as many tokens
+  const char* const prompts[] = {"a", longer.c_str()};
+  EXPECT_EQ(trl_generator_generate(g.get(), prompts, nullptr, 2, nullptr, nullptr, nullptr, nullptr, error),
+            TRL_E_INVALID_ARGUMENT);
+  EXPECT_TRUE(error.names("prompt 1, the prompt has 300 tokens")) << error.message();
+}
+
+// A run whose long prompts are counted completes them, and so do generators for its rollouts.
+TEST(Requests, OfARunThatWritesCompletionsMayGoBeyondThePositions) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const host::Rewarded online(host::grpo(scratch / "online"), host::reward_all);
+  const auto rows = host::rows("{\"text\": \"one two three\"}\n");
+  const auto offline = host::trainer(host::tiny(scratch / "offline"), rows.get());
+  for (const auto& [trainer, status] :
+       {std::pair{online.trainer.get(), TRL_OK}, std::pair{offline.get(), TRL_E_INVALID_ARGUMENT}}) {
+    trl_generator* made = nullptr;
+    Error error;
+    ASSERT_EQ(trl_generator_from_trainer(trainer, &made, error), TRL_OK) << error.message();
+    const host::Generator g(made);
+    size_t first = 0;
+    EXPECT_EQ(add_ids(made, 257, first, error), status) << error.message();
+    finish(made);
+  }
 }
 
 TEST(Requests, KeysAndValuesOfOneBlockMustFit) {

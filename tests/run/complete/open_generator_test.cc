@@ -64,6 +64,13 @@ TEST(TrainingGeneratorSpec, ComputesAsTrainingDoes) {
   EXPECT_FALSE(generator_spec(process, config::config_of("grpo", {})).bf16);
 }
 
+TEST(TrainingGeneratorSpec, LetsLongPromptsDecideOfThePositions) {
+  SmallProcess process;
+  EXPECT_TRUE(generator_spec(process, config::config_of("sft", {})).within_positions);
+  EXPECT_TRUE(training_generator_spec(process, config::config_of("sft", {})).within_positions);
+  EXPECT_FALSE(training_generator_spec(process, config::config_of("grpo", {})).within_positions);
+}
+
 TEST(CopiesOfWeights, LeaveOutAHeadInFloat32) {
   const auto copies_head = [](const config::Settings& settings) {
     return cache_spec(config::config_of("grpo", settings)).copies_head;

@@ -253,8 +253,11 @@ TEST(RequestsStress, NoneIsLostAndMemoryDoesNotGrow) {
   train_adapter(scratch / "a", "4");
   train_adapter(scratch / "b", "3");
   const host::Runtime runtime = host::runtime();
-  const host::Model model =
-      host::open_model(host::golden("models/qwen2"), {{"kv_cache_memory", std::to_string(24 * 32768)}});
+  // Continued conversations have more tokens than the model's own 256 positions.
+  const std::filesystem::path path = scratch / "model";
+  host::copy_model("models/qwen2", path);
+  host::edit_config(path, [](Json& config) { config["max_position_embeddings"] = 8192; });
+  const host::Model model = host::open_model(path, {{"kv_cache_memory", std::to_string(24 * 32768)}});
   Error error;
   for (const char* name : {"a", "b"})
     ASSERT_EQ(trl_model_add_adapter(model.get(), name, (scratch / name).c_str(), error), TRL_OK)

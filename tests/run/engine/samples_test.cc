@@ -337,4 +337,27 @@ TEST(Samples, WhatIsNotAPromptIsRefusedByName) {
   }
 }
 
+// A prompt and its completion may have all the positions that a stretched rotary embedding reaches.
+TEST(Samples, MayBeAsLongAsAStretchedRopeReaches) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const std::filesystem::path model = scratch / "model";
+  host::copy_model("models/qwen2", model);
+  host::edit_config(model, [](Json& config) {
+    config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 2.0}};
+  });
+  const auto rows = texts();
+  for (const auto& [tokens, accepted] : {std::pair{506, true}, {507, false}}) {
+    const std::string prompt = "[\"" + std::string(static_cast<size_t>(tokens), '7') + "\"]";
+    trl_trainer* made = nullptr;
+    Error error;
+    const host::Config config =
+        host::config(sampled(scratch, "out", {{"model_name_or_path", model}, {"sample_prompts", prompt}}));
+    const trl_status status = trl_trainer_create(nullptr, config.get(), rows.get(), nullptr, &made, error);
+    const host::Trainer trainer(made);
+    EXPECT_EQ(status == TRL_OK, accepted) << error.message();
+    EXPECT_TRUE(accepted || error.names("goes beyond the 512 positions")) << error.message();
+  }
+}
+
 }  // namespace
