@@ -38,13 +38,14 @@ struct MethodRow {
   bool tells_step_time = false;       // and the seconds of a step
   bool answers_of_rows = false;       // micro-batches may have the completions of the rows
   bool pad_ends = false;              // a completion that ends with padding has ended
-  bool ends_of_model = false;     // the tokenizer's EOS does not end completions, unless it is the model's
-  bool smooths_labels = false;    // label_smoothing_factor changes the loss
-  bool evaluates = true;          // it has a loss of evaluation rows
-  bool bare_prompts = false;      // prompts of plain text get no special tokens
-  bool pads_for_rewards = false;  // rewards get the ids of a completion with padding up to the longest
-  int32_t loss_decimals = 0;      // that the logged loss has; 0: all
-  const char* tag = "";           // in the card of a saved model
+  bool ends_of_model = false;  // the tokenizer's EOS does not end completions, unless it is the model's
+  bool compares_distributions = false;  // the loss is of all logits, not of the tokens that were chosen
+  bool smooths_labels = false;          // label_smoothing_factor changes the loss
+  bool evaluates = true;                // it has a loss of evaluation rows
+  bool bare_prompts = false;            // prompts of plain text get no special tokens
+  bool pads_for_rewards = false;        // rewards get the ids of a completion with padding up to the longest
+  int32_t loss_decimals = 0;            // that the logged loss has; 0: all
+  const char* tag = "";                 // in the card of a saved model
   // the command: a line for its overview, a sentence, the help's line on rows, its own lines and examples
   const char *summary = "", *about = "", *columns = "";
   MethodFlag flags[3] = {};

@@ -86,7 +86,7 @@ const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Mode
                                         : end_tokens(model, parts_.tokenizer->get());
   spec_.generator = training_generator_spec(environment, options_.config);
   // A loss that compares tokens tells how far generation with rounded values is from training.
-  const bool tells_gap = !options_.arguments.method->over_vocabulary &&
+  const bool tells_gap = !options_.arguments.method->compares_distributions &&
                          (!spec_.generator.weights.empty() || spec_.generator.int8_cache);
   const auto sampling = [&](config::Completions which) {
     RequestOptions request = trainer_request(options_.config, *parts_.tokenizer, which);
