@@ -18,7 +18,7 @@ inline constexpr int32_t kEos = 257;
 inline constexpr std::string_view kEosText = "<e>";
 
 // Bytes are ids; "<e>" is EOS wherever it stands; BOS is added before text.
-class LetterTokenizer final : public text::Tokenizer {
+class LetterTokenizer : public text::Tokenizer {
  public:
   using Templates = std::map<std::string, std::string>;
   explicit LetterTokenizer(std::string chat_template = "") {

@@ -167,10 +167,12 @@ std::map<std::string, std::string> Tokenizer::special_tokens_map() const {
 }
 
 std::string DecodeStream::step(int32_t id) {
+  const std::string piece = tokenizer_->decode_bytes({&id, 1}, skip_, true);
+  if (!begun_) before_.push_back(id);
+  if (piece.empty()) return {};
   if (begun_) {
-    pending_ += tokenizer_->decode_bytes({&id, 1}, skip_, true);
+    pending_ += piece;
   } else {
-    before_.push_back(id);
     pending_ = tokenizer_->decode_bytes(before_, skip_, false);
     begun_ = !pending_.empty();
   }
@@ -179,6 +181,9 @@ std::string DecodeStream::step(int32_t id) {
   return base::replace_invalid_utf8(whole);
 }
 
-std::string DecodeStream::finish() { return base::replace_invalid_utf8(std::exchange(pending_, {})); }
+std::string DecodeStream::finish() {
+  if (!begun_) pending_ = tokenizer_->decode_bytes(std::exchange(before_, {}), skip_, false);
+  return base::replace_invalid_utf8(std::exchange(pending_, {}));
+}
 
 }  // namespace trl::text
