@@ -2098,7 +2098,8 @@ typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, c
  *
  * Reads the group `generate` of options (max_new_tokens, temperature, top_p ...), over which its
  * generation_kwargs go; temperature 0 is greedy and the default. A completion ends at an end token (the
- * model's and the tokenizer's, or those that options name), before a text of stop, or at max_new_tokens.
+ * model's and the tokenizer's, or those that options name), before a text of stop, or at max_new_tokens. A
+ * text of stop may be, or have in it, what a special token spells, although the completion's text has none.
  * Tokens are drawn by Philox4x32-10 (key: the seed; counter: the token's number in its completion, then the
  * number of the completion's draws, see generate.stream) from the inverse of the cumulative distribution, in
  * order of ids. With num_return_sequences n, completion j of prompt i has the number i * n + j, in callbacks

@@ -105,6 +105,79 @@ TEST(CompletionText, NothingThatMayBecomeAStopTextIsShown) {
   EXPECT_EQ(text.text(), "ENEx\n");
 }
 
+TEST(CompletionText, AStopTextMayBeOfSpecialTokens) {
+  const auto got = [](const std::string& text, const std::string& stop) { return bytes(text, {stop}); };
+  EXPECT_EQ(bytes("ab<e>c", {}).text, "abc");
+  const Streamed token = got("ab<e>c", "<e>");
+  EXPECT_TRUE(token.stopped);
+  EXPECT_EQ(token.text, "ab");
+  EXPECT_EQ(token.tokens, 3u);
+  EXPECT_EQ(got("<e>", "<e>").text, "");
+  EXPECT_EQ(got("ab<e>cd", "b<e>c").text, "a");
+  EXPECT_EQ(got("ab<e>cd", "b<e>c").tokens, 4u);
+  EXPECT_EQ(got("ab<e>cd", "e>c").text, "ab");  // it begins inside the token
+  EXPECT_EQ(got("ab<e><e>cd", "<e><e>c").text, "ab");
+  EXPECT_EQ(got("ab<e>cd", "<e>d").text, "abcd");
+  EXPECT_FALSE(got("ab<e>cd", "<e>d").stopped);
+  EXPECT_EQ(got("ab<e>cd", "bc").text, "a");  // the text that is given out has none
+  EXPECT_EQ(bytes("ab<e>cd", {"cd", "b<e>x", "<e>c"}).text, "ab");
+  EXPECT_EQ(got("a\xe2\x82<e>", "<e>").text, "a\ufffd");
+  EXPECT_EQ(got("a\xe2\x82<e>", "\ufffd").text, "a");
+  EXPECT_EQ(got("a\u20ac<e>\u20ad", "\u20ac<e>").text, "a");
+}
+
+TEST(CompletionText, SaysWhetherAStopTextShortensIt) {
+  const test::LetterTokenizer tokenizer;
+  for (const auto& [stop, cut] : {std::pair{"<e>", false}, {"b<e>", true}, {"<", false}, {"b", true}}) {
+    CompletionText text(tokenizer, {stop});
+    for (const int32_t id : tokenizer.encode("ab<e>", false)) text.add(id);
+    text.finish();
+    EXPECT_EQ(text.is_cut(), cut) << stop;
+  }
+}
+
+TEST(CompletionText, WhatMayBecomeAStopTextWithASpecialTokenIsNotShown) {
+  const test::LetterTokenizer tokenizer;
+  CompletionText text(tokenizer, {"b<e>c"});
+  const auto after = [&](int32_t id) {
+    EXPECT_FALSE(text.add(id));
+    return std::string(text.take());
+  };
+  EXPECT_EQ(after('a'), "a");
+  EXPECT_EQ(after('b'), "");
+  EXPECT_EQ(after(test::kEos), "");
+  EXPECT_EQ(after('b'), "b");
+  EXPECT_EQ(after(test::kEos), "");
+  EXPECT_EQ(after('d'), "bd");
+  EXPECT_EQ(after('b'), "");
+  EXPECT_EQ(after(test::kEos), "");
+  EXPECT_TRUE(text.add('c'));
+  EXPECT_EQ(text.take(), "");
+  EXPECT_EQ(text.text(), "abbd");
+}
+
+// Special tokens before the first text, as of a model that repeats its end.
+TEST(CompletionText, TokensWithoutTextAreNotDecodedAgain) {
+  class Counting final : public test::LetterTokenizer {
+   public:
+    std::string decode_bytes(std::span<const int32_t> ids, bool skip, bool continues) const override {
+      decoded += ids.size();
+      return LetterTokenizer::decode_bytes(ids, skip, continues);
+    }
+    mutable size_t decoded = 0;
+  };
+  const Counting tokenizer;
+  constexpr size_t kTokens = 2000;
+  CompletionText text(tokenizer, {});
+  for (size_t i = 0; i < kTokens; ++i) text.add(test::kEos);
+  EXPECT_EQ(text.text(), "");
+  text.add('a');
+  EXPECT_EQ(text.text(), "a");
+  text.finish();
+  EXPECT_EQ(text.text(), "a");
+  EXPECT_LE(tokenizer.decoded, 3 * kTokens);
+}
+
 // Few letters, so that stop texts often nearly occur.
 TEST(CompletionText, RandomTextsEndBeforeTheFirstStopText) {
   std::mt19937 random(3);

@@ -131,7 +131,9 @@ void Requests::on_end(int64_t number, engine::Finish how, std::string_view error
   End& end = state.completion.end;
   state.kept = state.options.keeps && how != engine::Finish::failed;
   state.text.finish();
-  if (how == engine::Finish::stop_id && end == End::none) end = End::stop;
+  // A stop text that is the end token itself changes nothing.
+  const bool only_token = end == End::none || (end == End::stop_string && !state.text.is_cut());
+  if (how == engine::Finish::stop_id && only_token) end = End::stop;
   if (how == engine::Finish::length && end == End::none) end = End::length;
   if (how != engine::Finish::failed) return;
   end = End::failed;

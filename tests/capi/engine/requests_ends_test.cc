@@ -3,6 +3,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <tuple>
 
 #include "engine/requests.h"
 
@@ -164,6 +165,36 @@ TEST(RequestEnds, EachReasonHasItsName) {
   EXPECT_EQ(cut["text"], text.substr(0, text.find(text.substr(3, 2))));
   EXPECT_EQ(taken(g.get(), third), whole);
   EXPECT_EQ(whole["finish_reason"], "length");
+}
+
+TEST(RequestEnds, AStopTextMayBeASpecialToken) {
+  NEED_GOLDEN("models/qwen2/model.safetensors");
+  // "&", then <|im_start|>, then other tokens.
+  const host::Settings six = {{"generate.max_new_tokens", "6"},
+                              {"generate.no_repeat_ngram_size", "1"},
+                              {"generate.logit_bias", "{5: 2000, 474: 1000}"},
+                              {"generate.suppress_tokens", "[475]"}};
+  const nlohmann::json two = {5, 474}, whole = only("models/qwen2", "row 3", six);
+  ASSERT_EQ(whole["token_ids"].size(), 6u);
+  ASSERT_EQ(whole["token_ids"][0], 5);
+  ASSERT_EQ(whole["token_ids"][1], 474);
+  EXPECT_EQ(whole["text"].get<std::string>().substr(0, 1), "&");
+  EXPECT_EQ(whole["text"].get<std::string>().find("im_start"), std::string::npos);
+  const host::Settings ends = host::with(six, {{"generate.eos_token_id", "474"}});
+  for (const auto& [stop, text, also_ends] : {std::tuple{R"(["<|im_start|>"])", "&", "stop"},
+                                              {R"(["im_start"])", "&", "stop"},
+                                              {R"(["&<|im_start|>"])", "", "stop_string"}}) {
+    const auto stopped = [&, given = std::string(stop)](const host::Settings& options) {
+      return only("models/qwen2", "row 3", host::with(options, {{"generate.stop", given}}));
+    };
+    const nlohmann::json got = stopped(six), end = stopped(ends);
+    EXPECT_EQ(got["token_ids"], two) << stop;
+    EXPECT_EQ(got["text"], text) << stop;
+    EXPECT_EQ(got["finish_reason"], "stop_string") << stop;
+    EXPECT_EQ(end["token_ids"], two) << stop;
+    EXPECT_EQ(end["text"], text) << stop;
+    EXPECT_EQ(end["finish_reason"], also_ends) << stop;
+  }
 }
 
 // Throws at the second token of one completion.

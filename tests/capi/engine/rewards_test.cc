@@ -411,29 +411,35 @@ TEST(Resampling, AReplayNeedsTheRowsOfItsFile) {
   EXPECT_TRUE(run.error.names("and the dataset has no prompt there")) << run.error.message();
 }
 
-// The stop text that ended a completion ends it in a replayed run, too.
+// The stop text that ended a completion ends it in a replayed run, too; one may be a special token.
 TEST(StopTexts, AreFoundAgainInAReplay) {
   NEED_MODEL();
   const host::Scratch scratch;
-  const std::string file = scratch / "rollouts.jsonl";
   std::string text;
   Rewarded once(grpo(scratch / "once", {{"max_steps", "1"}}), [&](trl_rollout* rollout) {
     text = row_of(rollout, 0)["completion"].get<std::string>();
     return reward_all(rollout);
   });
   ASSERT_EQ(once.train(), TRL_OK) << once.error.message();
-  const Json kwargs = {{"stop", {text.substr(text.size() / 3, 1)}}};
-  const Settings own = {{"generation_kwargs", kwargs.dump()}, {"mask_truncated_completions", "true"}};
-  const auto run = [&](const char* folder, const Settings& more) {
-    Rewarded trained(grpo(scratch / folder, host::with(own, more)), reward_all);
-    EXPECT_EQ(trained.train(), TRL_OK) << trained.error.message();
-    EXPECT_EQ(trl_trainer_save(trained.trainer.get(), nullptr, nullptr, trained.error), TRL_OK);
-    return std::pair(trained.last()[0]["completions/clipped_ratio"].get<double>(),
-                     host::read_safetensors(scratch / folder / "model.safetensors"));
-  };
-  const auto first = run("recorded", {{"record_rollouts", file}});
-  EXPECT_LT(first.first, 1);
-  EXPECT_EQ(run("replayed", {{"replay_rollouts", file}}), first);
+  const Json of_text = {{"stop", {text.substr(text.size() / 3, 1)}}};
+  const Json of_token = {{"stop", {"<|im_start|>"}},  // "&", then the token, then others
+                         {"logit_bias", {{"5", 2000}, {"474", 1000}}},
+                         {"no_repeat_ngram_size", 1}};
+  for (const Json& kwargs : {of_text, of_token}) {
+    const host::Scratch runs;
+    const std::string file = runs / "rollouts.jsonl";
+    const Settings own = {{"generation_kwargs", kwargs.dump()}, {"mask_truncated_completions", "true"}};
+    const auto run = [&](const char* folder, const Settings& more) {
+      Rewarded trained(grpo(runs / folder, host::with(own, more)), reward_all);
+      EXPECT_EQ(trained.train(), TRL_OK) << trained.error.message();
+      EXPECT_EQ(trl_trainer_save(trained.trainer.get(), nullptr, nullptr, trained.error), TRL_OK);
+      return std::pair(trained.last()[0]["completions/clipped_ratio"].get<double>(),
+                       host::read_safetensors(runs / folder / "model.safetensors"));
+    };
+    const auto first = run("recorded", {{"record_rollouts", file}});
+    EXPECT_LT(first.first, 1) << kwargs;
+    EXPECT_EQ(run("replayed", {{"replay_rollouts", file}}), first) << kwargs;
+  }
 }
 
 // Completions that are recorded have log-probabilities, which nothing is compared with for that.
