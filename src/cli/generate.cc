@@ -39,10 +39,11 @@ class Batch {
     add();
     Error error;
     for (trl_status status = TRL_OK; status == TRL_OK && writes_;) {
+      grew_ = false;
       status = trl_generator_step(generator_.get(), on_token, this, error.out());
-      check(status, error);
-      while (writes_ && done_ < pieces_.size() && finish()) {
+      while ((status != TRL_OK || !grew_) && writes_ && done_ < pieces_.size() && finish()) {
       }
+      check(status, error);
     }
     if (failed_.empty()) return 0;
     if (output_.json)
@@ -81,8 +82,9 @@ class Batch {
 
   static int32_t on_token(void* any, size_t number, int32_t, const char* text, size_t size) {
     auto& batch = *static_cast<Batch*>(any);
-    if (batch.output_.json) return 0;
     const size_t place = batch.places_[number];
+    if (place == batch.done_) batch.grew_ = true;
+    if (batch.output_.json) return 0;
     batch.pieces_[place].append(text, size);
     if (place == batch.done_) batch.write();
     return batch.writes_ ? 0 : 1;
@@ -100,7 +102,8 @@ class Batch {
     if (writes_) writes_ = print(text);
   }
 
-  // Writes the first completion that is not written, if it is over.
+  // Writes the first completion that is not written, if it is over. Copies all of it: while it grows, run()
+  // does not ask.
   bool finish() {
     const Request& request = requests_[done_ / times_];
     if (!request.refused.empty()) {
@@ -158,6 +161,7 @@ class Batch {
   std::vector<std::string> pieces_;  // text of each completion that is not written yet
   std::set<size_t> failed_;          // prompts
   size_t done_ = 0, begun_ = 0;      // completions that are written, and that are begun
+  bool grew_ = false;                // the first one that is not written has got a token in this step
   bool writes_ = true;               // false: stdout cannot be written any more
 };
 

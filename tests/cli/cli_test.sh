@@ -252,6 +252,14 @@ case_generate_writes_ids_and_log_probabilities() {
   run 2 "${words[@]}" --kv_cache_memory 0%; says err "more than 0%"
   run 2 "${words[@]}" --generation_dtype int5; says err "bfloat16, int8, int4"
 }
+# To take one copies it: one take a step would be quadratic.
+case_generate_takes_a_completion_once_it_is_over() {
+  [ -n "${TRL_TEST_COUNTED_TAKES:-}" ] || exit 77
+  local words=(generate --model_name_or_path "$model" --max_new_tokens 40 --ignore_eos --prompt "It opens" Once)
+  run 0 "${words[@]}"; mv out text; run 0 "${words[@]}" --json; mv out lines
+  LD_PRELOAD=$TRL_TEST_COUNTED_TAKES run 0 "${words[@]}"; cmp out text; [ "$(wc -l <takes)" -le 8 ] || die "text: $(wc -l <takes) takes"
+  rm takes; LD_PRELOAD=$TRL_TEST_COUNTED_TAKES run 0 "${words[@]}" --json; cmp out lines; [ "$(wc -l <takes)" -le 8 ] || die "$(wc -l <takes) takes"
+}
 case_generate_takes_a_system_message() {
   local words=(generate --model_name_or_path "$model" --max_new_tokens 6 --prompt Hello)
   run 0 "${words[@]}" --chat; mv out plain; run 0 "${words[@]}" --chat --system "Be brief."; mv out brief
