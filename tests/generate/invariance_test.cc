@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "checkpoint/gguf_of.h"
 #include "generate/completions.h"
 #include "support/seeded_model.h"
 #include "tensor/threads/parallel.h"
@@ -115,6 +116,23 @@ TEST(InvarianceOfNumbers, CompletionsAreTheSameBits) {
       CacheKind own = kind;
       own.compute = compute;
       expect_invariance(*model, own, some_requests(130));
+    }
+  }
+}
+
+// With weights in the blocks of a GGUF file.
+TEST(InvarianceOfNumbers, OfAGgufFileCompletionsAreTheSameBits) {
+  TRL_NEED_GOLDEN("models/llama3/config.json");
+  const test::TemporaryDirectory directory;
+  for (const auto& [name, type] :
+       {std::pair{"qwen2", "q8_0"}, {"qwen2", "q4_0"}, {"llama3", "q8_0"}, {"llama3", "bf16"}}) {
+    const auto model = model::Model::open(test::write_gguf_of(directory, name, type), "keep");
+    int encoded = 0;
+    for (const tensor::Parameter* parameter : model->parameters()) encoded += parameter->encoded() != nullptr;
+    EXPECT_GT(encoded, 0);
+    for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+      SCOPED_TRACE(testing::Message() << name << ", " << type << ", " << compute);
+      expect_invariance(*model, {compute}, some_requests(130));
     }
   }
 }
