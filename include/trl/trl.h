@@ -2140,7 +2140,8 @@ TRL_API trl_status trl_generator_generate(trl_generator* generator, const char* 
  * @param generator [in] changed.
  * @param text [in] nullable: ids instead. As a prompt of trl_generator_generate.
  * @param size [in] bytes of text.
- * @param ids [in] nullable: text instead. Token ids, taken unchanged.
+ * @param ids [in] nullable: text instead. Token ids, taken unchanged: `generate.chat` and `generate.system`
+ * are refused with them.
  * @param count [in] how many ids.
  * @param options [in] nullable. Keys of other groups are not read.
  * @param out_first [out] the number of the first completion; the others follow.

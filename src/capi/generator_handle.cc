@@ -112,7 +112,10 @@ int64_t Generator::add(const Prompt& prompt, const config::Config& given) {
     const config::Config options = config::with_generation_kwargs(given);
     run::RequestOptions request = run::request_options(options, *tokenizer_);
     request.count = run::completions_of(options);
-    if (!prompt.text) return requests.add(prompt.ids, request);
+    if (!prompt.text) {
+      run::check_given_ids(options);
+      return requests.add(prompt.ids, request);
+    }
     return requests.add(run::prompt_ids(*tokenizer_, {&*prompt.text, 1}, options)[0], request);
   });
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "config/option_value.h"
 #include "data/row/columns.h"
 #include "data/row/conversions.h"
 #include "data/row/row_text.h"
@@ -117,6 +118,16 @@ std::vector<Completion> complete(Requests& requests, std::span<const std::vector
   while (requests.step(on_token == nullptr ? on_token : until_failure)) {
   }
   return requests.take(0, std::ssize(prompts));
+}
+
+void check_given_ids(const config::Config& options) {
+  const bool chat = options.get_bool("generate.chat");
+  const std::string_view key = chat ? "generate.chat" : "generate.system";
+  if (!chat && !options.get_text(key)) return;
+  fail_key(key,
+           "{}: {} is for a prompt of text: ids are taken as they are, without the chat template: give text, "
+           "or {}: {}",
+           key, config::shown(options.get(key)), key, chat ? "false" : "null");
 }
 
 std::vector<std::vector<int32_t>> prompt_ids(const Tokenizer& tokenizer,

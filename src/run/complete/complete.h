@@ -26,6 +26,9 @@ std::vector<int32_t> conversation_ids(const Tokenizer& tokenizer, const base::Js
 std::vector<Completion> complete(Requests& requests, std::span<const std::vector<int32_t>> prompts,
                                  RequestOptions options, const OnToken& on_token = nullptr);
 
+// Refuses options of the chat template for a prompt that is ids already. Throws Error(invalid_config).
+void check_given_ids(const config::Config& options);
+
 // Returns the ids of each prompt, once for each of its completions.
 std::vector<std::vector<int32_t>> prompt_ids(const Tokenizer& tokenizer,
                                              std::span<const std::string_view> prompts,

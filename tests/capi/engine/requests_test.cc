@@ -316,6 +316,36 @@ TEST(Requests, APromptBeyondThePositionsIsRefused) {
   EXPECT_TRUE(error.names("prompt 1, the prompt has 300 tokens")) << error.message();
 }
 
+TEST(Requests, IdsAreNotPutIntoAChatTemplate) {
+  NEED_MODEL();
+  const auto model = host::open_model(host::golden("models/qwen2"));
+  const auto g = generator_of(model.get());
+  const std::vector<int32_t> ids = {5, 6, 7};
+  size_t first = 0;
+  Error error;
+  const auto add_with = [&](const host::Settings& options) {
+    return trl_generator_add(g.get(), nullptr, 0, ids.data(), ids.size(), host::config(options).get(), &first,
+                             error);
+  };
+  for (const host::Settings& given : {host::Settings{{"generate.chat", "true"}},
+                                      {{"generate.system", "Be brief."}},
+                                      {{"generate.chat", "true"}, {"generate.system", "Be brief."}}}) {
+    EXPECT_EQ(add_with(given), TRL_E_INVALID_CONFIG);
+    EXPECT_EQ(error.key(), given[0].first);
+    EXPECT_TRUE(error.names("ids are taken as they are")) << error.message();
+  }
+  EXPECT_EQ(add_with({{"generate.chat", "false"}, {"generate.system", "null"}}), TRL_OK) << error.message();
+  // To continue with ids, only generate.max_new_tokens is read.
+  const host::Settings kept = {
+      {"generate.chat", "true"}, {"generate.keep", "true"}, {"generate.max_new_tokens", "2"}};
+  const size_t number = add(g.get(), "row 3", kept);
+  finish(g.get());
+  EXPECT_EQ(trl_generator_extend(g.get(), number, nullptr, 0, ids.data(), ids.size(),
+                                 host::config(kept).get(), error),
+            TRL_OK)
+      << error.message();
+}
+
 // A run whose long prompts are counted completes them, and so do generators for its rollouts.
 TEST(Requests, OfARunThatWritesCompletionsMayGoBeyondThePositions) {
   NEED_MODEL();
