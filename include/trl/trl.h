@@ -1372,8 +1372,9 @@ enum {
  * @return TRL_OK, TRL_E_UNSUPPORTED for a language model, TRL_E_FORMAT for invalid UTF-8 or JSON or an error
  * that the template raises, TRL_E_NOT_FOUND without a template, TRL_E_INVALID_ARGUMENT for a text without
  * tokens or one that is longer than learned positions, TRL_E_OUT_OF_MEMORY, TRL_E_CANCELLED, TRL_E_BUSY.
- * Contract: scores belong to the caller; exclusive; blocks; log, progress (phase "score": done texts of
- * total); after an error nothing is written to scores and the model is usable.
+ * Contract: scores belong to the caller; exclusive; blocks; log (a warning if a text has more tokens than the
+ * model has positions), progress (phase "score": done texts of total); after an error nothing is written to
+ * scores and the model is usable.
  * @since 0.1
  */
 TRL_API trl_status trl_model_score(trl_model* model, const char* const* texts, const size_t* lengths,

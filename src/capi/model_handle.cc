@@ -1,6 +1,7 @@
 // trl_model_*.
 #include "capi/model_handle.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/json/json.h"
@@ -45,6 +46,19 @@ std::vector<int32_t> scored_ids(const run::Tokenizer& tokenizer, std::string_vie
   return tokenizer.get().encode(ends ? std::string(text) : std::string(text) + *eos, true);
 }
 
+// Warns of positions that the model never saw in training.
+void warn_of_length(Model& model, const std::vector<std::vector<int32_t>>& ids) {
+  const auto size = [](const std::vector<int32_t>& one) { return std::ssize(one); };
+  const auto longest = std::ranges::max_element(ids, {}, size);
+  const int64_t positions = model.get().positions();
+  if (longest == ids.end() || size(*longest) <= positions) return;
+  model.runtime()->log().warning(
+      "score",
+      "texts[{}] has {} tokens, and the model has {} positions (max_position_embeddings): the score of a "
+      "longer text is not to be relied on",
+      longest - ids.begin(), size(*longest), positions);
+}
+
 std::vector<float> score(Model& model, const std::vector<std::vector<int32_t>>& ids,
                          const config::Config& options) {
   const std::vector<std::span<const int32_t>> spans(ids.begin(), ids.end());
@@ -55,6 +69,7 @@ std::vector<float> score(Model& model, const std::vector<std::vector<int32_t>>& 
   engine::ErrorCapture error;
   error.check(
       process().use_engine(Use::evaluate, [&] { return model.get().score(spec, scores.data(), error); }));
+  warn_of_length(model, ids);
   return scores;
 }
 

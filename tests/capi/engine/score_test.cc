@@ -73,6 +73,30 @@ TEST(Score, OfASavedRunIsWhatItMeasured) {
   }
 }
 
+// As rows of a run: a rotary embedding goes on.
+TEST(Score, OfATextBeyondThePositionsIsWarnedOf) {
+  NEED_MODEL();
+  const host::Runtime runtime = host::runtime();
+  std::string log;
+  const auto note = [](void* to, int32_t, const char*, const char* text, size_t) {
+    static_cast<std::string*>(to)->append(text).append("\n");
+  };
+  Error error;
+  ASSERT_EQ(trl_runtime_set_log(runtime.get(), note, &log, nullptr, error), TRL_OK) << error.message();
+  trl_model* made = nullptr;
+  ASSERT_EQ(trl_model_open(runtime.get(), host::golden("models/qwen2").c_str(),
+                           host::config({{"method", "reward"}}).get(), &made, error),
+            TRL_OK)
+      << error.message();
+  const host::Model model(made);
+  const std::string all(256, '7'), longer(257, '7');  // a digit is a token
+  log.clear();
+  EXPECT_TRUE(std::isfinite(scores(model.get(), {"one", all}, TRL_TEXT_AS_IS)[1]));
+  EXPECT_EQ(log.find("positions"), std::string::npos) << log;
+  EXPECT_TRUE(std::isfinite(scores(model.get(), {all, longer, "one"}, TRL_TEXT_AS_IS)[1]));
+  EXPECT_NE(log.find("texts[1] has 257 tokens, and the model has 256 positions"), std::string::npos) << log;
+}
+
 TEST(Score, RefusesWhatHasNone) {
   NEED_MODEL();
   const host::Model language = host::open_model(host::golden("models/qwen2"));
