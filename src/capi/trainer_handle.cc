@@ -109,6 +109,7 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
 bool Trainer::step_locked() {
   metrics_.entries.clear();
   if (trainer_->complete()) return false;
+  run_->check_rollouts();
   if (samples_) samples_->take_due();
   std::span<const engine::Metric> numbers;
   engine::ErrorCapture error;
@@ -164,6 +165,7 @@ void Trainer::evaluate() {
         metrics_.entries.clear();
         if (!run_->evaluates())
           fail(Status::invalid_argument, "the trainer was created without evaluation rows");
+        run_->check_rollouts();
         std::span<const engine::Metric> numbers;
         engine::ErrorCapture error;
         error.check(process().use_engine(Use::evaluate, [&] { return trainer_->evaluate(&numbers, error); }));

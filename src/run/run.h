@@ -33,6 +33,9 @@ class Run {
   const config::OnlineArguments& online() const { return options_.arguments.online; }
   // Returns the rollouts of a method that writes completions. Throws Error(invalid_argument) for another one.
   Rollouts& rollouts();
+  void check_rollouts() const {  // as Rollouts::check
+    if (rollouts_) rollouts_->check();
+  }
   // Writes the completions of a record, and returns those to show; empty: none.
   std::string at_record(const engine::Event& event) { return rollouts_ ? rollouts_->at_record(event) : ""; }
   bool evaluates() const { return rows_.eval != nullptr; }

@@ -63,6 +63,8 @@ bool Trainer::step() {
   } catch (const Error& error) {
     if (stepper_.torn())
       throw Error(error.status(), torn(error.message()), error.key(), error.callback_code());
+    if (error.status() == Status::callback && setup_.rollouts)
+      throw Error(error.status(), can_go_on(error.message()), error.key(), error.callback_code());
     if (error.status() != Status::cancelled) throw;
     fail(Status::cancelled, "cancelled after step {} of {}", state_.global_step, steps_.max_steps);
   }
@@ -77,6 +79,13 @@ std::string Trainer::torn(const std::string& why) const {
           ? "no checkpoint was saved: start the run again"
           : fmt::format("resume from the last checkpoint: resume_from_checkpoint: {}",
                         saving_.last_checkpoint()));
+}
+
+std::string Trainer::can_go_on(const std::string& why) const {
+  const std::string& last = saving_.last_checkpoint();
+  return fmt::format(
+      "{}; step {} can be tried again; when it failed, {}", why, state_.global_step + 1,
+      last.empty() ? "there was no checkpoint" : fmt::format("the newest checkpoint was {}", last));
 }
 
 void Trainer::check_usable() const {

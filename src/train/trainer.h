@@ -69,6 +69,7 @@ class Trainer {
   // Throws likewise. Makes the updates that are left of a step that ended after some of them.
   void make_whole();
   std::string torn(const std::string& why) const;
+  std::string can_go_on(const std::string& why) const;  // after a failure of the host
   void follow_up();
   void save_due();
   // Runs what completes rows beside those of training, and changes their state: an error changes nothing.

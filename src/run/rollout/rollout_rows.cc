@@ -29,9 +29,6 @@ RolloutRows::RolloutRows(std::string_view mode, std::shared_ptr<Prompts> prompts
 
 int32_t RolloutRows::start_epoch(int64_t epoch, int64_t generation, engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
-    parts_.rewards->check();
-    parts_.passes->check(parts_.rewards->names());
-    if (parts_.tools) parts_.tools->host().check(parts_.replay != nullptr);
     parts_.log->start(mode_);
     prompts_->start(epoch, generation);
     return Status::ok;

@@ -60,6 +60,12 @@ void Rollouts::call_tools_by(ToolHost::Function host) {
   parts_.tools->host().call(std::move(host));
 }
 
+void Rollouts::check() const {
+  parts_.rewards->check();
+  parts_.passes->check(parts_.rewards->names());
+  if (parts_.tools) parts_.tools->host().check(parts_.replay != nullptr);
+}
+
 const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Model& model) {
   const config::OnlineArguments& online = options_.arguments.online;
   if (train_.generations_per_epoch() == 0) {

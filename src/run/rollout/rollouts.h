@@ -22,6 +22,8 @@ class Rollouts {
   void write_by(HostWriter::Function host, std::function<void()> written);
   // Throws Error(invalid_config) for a run without tools.
   void call_tools_by(ToolHost::Function host);
+  // Throws Error(invalid_config) if functions of the host are missing, or options do not suit the rewards.
+  void check() const;
   // Writes the completions of a record of the run, and returns those to show; empty: none.
   std::string at_record(const engine::Event& event) { return parts_.log->at_record(event); }
   // Returns the specification, which is valid while this lives. model: the one that is trained.

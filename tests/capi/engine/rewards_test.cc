@@ -13,7 +13,9 @@
 
 namespace {
 
+using host::call;
 using host::Error;
+using host::Function;
 using host::grpo;
 using host::Json;
 using host::online_dpo;
@@ -536,6 +538,42 @@ TEST(RewardModels, HaveTheNameOfTheirFolder) {
     ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
     EXPECT_TRUE(run.last()[0].contains("rewards/qwen2_rm/mean")) << run.last()[0];
   }
+}
+
+TEST(FailedRewards, TheErrorNamesWhatToDoAndTheNewestCheckpoint) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  int calls = 0;
+  Rewarded run(grpo(scratch / "out", {{"save_strategy", "steps"}, {"save_steps", "1"}}),
+               [&](trl_rollout* rollout) { return ++calls == 2 ? reward_all(rollout) : -42; });
+  EXPECT_EQ(run.train(), TRL_E_CALLBACK);
+  EXPECT_TRUE(run.error.names("on_reward_error: none counts it as none instead")) << run.error.message();
+  EXPECT_TRUE(run.error.names("step 1 can be tried again; when it failed, there was no checkpoint"))
+      << run.error.message();
+  EXPECT_EQ(run.train(), TRL_E_CALLBACK);
+  EXPECT_EQ(trl_error_callback_code(run.error.get()), -42);
+  EXPECT_TRUE(run.error.names("step 2 can be tried again; when it failed, the newest checkpoint was " +
+                              (scratch / "out/checkpoint-1").string()))
+      << run.error.message();
+}
+
+TEST(FailedRewards, AnotherNumberOfWeightsIsRefusedBeforeTheRunBegins) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  Rewarded run(grpo(scratch / "out", {{"reward_weights", "[1, 2]"}}), reward_all);
+  int begun = 0;
+  const auto count = [](void* data, int32_t event, const trl_metrics*) {
+    *static_cast<int*>(data) += event == TRL_ON_TRAIN_BEGIN ? 1 : 0;
+    return int32_t{0};
+  };
+  EXPECT_EQ(trl_trainer_train(run.trainer.get(), count, &begun, run.error), TRL_E_INVALID_CONFIG);
+  EXPECT_EQ(run.error.key(), "reward_weights");
+  EXPECT_EQ(begun, 0);
+  Function second = reward_all;
+  ASSERT_EQ(trl_trainer_add_reward(run.trainer.get(), "more", call, &second, nullptr, run.error), TRL_OK)
+      << run.error.message();
+  EXPECT_EQ(trl_trainer_train(run.trainer.get(), count, &begun, run.error), TRL_OK) << run.error.message();
+  EXPECT_EQ(begun, 1);
 }
 
 }  // namespace

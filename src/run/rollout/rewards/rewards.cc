@@ -203,8 +203,11 @@ std::vector<double> RewardFunctions::scored(reward::Reward& function, const Answ
     for (auto& [name, column] : function.extras()) extras_[name] = std::move(column);
     return values;
   } catch (const Error& error) {
-    if (error.status() == Status::cancelled || arguments_.on_reward_error != config::OnRewardError::none)
-      throw;
+    if (error.status() == Status::cancelled) throw;
+    if (arguments_.on_reward_error != config::OnRewardError::none)
+      throw Error(error.status(),
+                  fmt::format("{}; on_reward_error: none counts it as none instead", error.message()),
+                  error.key(), error.callback_code());
     log_.warning("rewards", "on_reward_error: none: {} counts as none for {} completions: {}",
                  function.name(), answers.size(), error.message());
     return std::vector<double>(answers.size(), std::nan(""));
