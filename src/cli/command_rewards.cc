@@ -22,6 +22,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+Json list_of(const Config& config, const char* key) {
+  const std::string entries = get(config, key);
+  return entries.empty() ? Json::array() : Json::parse(entries);
+}
+
 // Returns what the program is asked, an object of lists by completion.
 Json request_of(const trl_rollout* rollout) {
   Json request, columns = Json::object();
@@ -121,12 +126,13 @@ class CommandReward {
     {
       const std::lock_guard lock(mutex_);
       dropped.swap(questions_);
-      if (answers_) {
+      if (asks_) {
         given_up_ = true;
         if (child_) child_->stop();
       }
     }
     if (thread_.joinable()) thread_.join();
+    failed_ = failed_ || given_up_;
     given_up_ = false;
     for (const Question& question : dropped)
       finish(question.rollout, fmt::format("command '{}' was not asked", line_));
@@ -143,6 +149,7 @@ class CommandReward {
         }
         question = std::move(questions_.front());
         questions_.pop_front();
+        asks_ = true;
       }
       answer(question);
     }
@@ -172,6 +179,10 @@ class CommandReward {
       failed_ = !answered;
       failure = fmt::format("command '{}'{}: {}", line_,
                             answered ? fmt::format(", line {} of its output", answered_) : "", error.what());
+    }
+    {
+      const std::lock_guard lock(mutex_);  // the next generation may begin as soon as this one is finished
+      asks_ = false;
     }
     finish(question.rollout, failure);
   }
@@ -206,19 +217,29 @@ class CommandReward {
   const bool forgives_;  // on_reward_error: none
   Json generation_;      // of the last question
   std::thread thread_;
-  std::mutex mutex_;                // of the next four
+  std::mutex mutex_;                // of the next five
   std::deque<Question> questions_;  // that the program was not asked yet
   bool answers_ = false;            // the thread is at work
+  bool asks_ = false;               // it has a question that is not finished
   bool given_up_ = false;           // no answer is wanted any more
   std::optional<Child> child_;
   bool failed_ = false;  // the program did not answer; the next question starts it anew
   int64_t answered_ = 0;
 };
 
+void check_reward_weights(const Config& config) {
+  const size_t weights = list_of(config, "reward_weights").size();
+  const size_t rewards =
+      list_of(config, "reward_funcs").size() + (get(config, "reward_model_name_or_path").empty() ? 0 : 1);
+  if (rewards == 0 || weights <= rewards || !get(config, "replay_rollouts").empty()) return;
+  throw Failure(kUsage, fmt::format("reward_weights: their number is {}, and that of the rewards {}: give "
+                                    "one for each",
+                                    weights, rewards));
+}
+
 CommandRewards::CommandRewards(const Config& config, const Trainer& trainer) {
-  const std::string entries = get(config, "reward_funcs");
   const bool forgives = get(config, "on_reward_error") == "none";
-  for (const Json& entry : entries.empty() ? Json::array() : Json::parse(entries)) {
+  for (const Json& entry : list_of(config, "reward_funcs")) {
     const auto command = reward::command_entry(entry.get<std::string>());
     if (!command) continue;
     rewards_.push_back(std::make_unique<CommandReward>(command->line, forgives));

@@ -9,6 +9,10 @@ namespace trl::cli {
 
 class CommandReward;
 
+// Throws Failure if there are more weights than rewards, of which this command has no others than the options
+// and a file of rollouts give.
+void check_reward_weights(const Config& config);
+
 class CommandRewards {
  public:
   // Adds the programs of the configuration to the trainer, which calls them only in this object's life. Each

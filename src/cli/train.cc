@@ -177,6 +177,7 @@ int run_command(const std::string& command, const std::string& method, const std
   if (parse(line, words, config)) return 0;
   set(config, "method", method);
   require(config, "model_name_or_path", "a model directory or a GGUF file");
+  check_reward_weights(config);
   if (dry) return describe_run(line, config, all), 0;
   if (all) throw Failure(kUsage, "--all prints the keys of a run that is not made: give --dry_run as well");
   if (get(config, "output_dir").empty()) set(config, "output_dir", "trainer_output");

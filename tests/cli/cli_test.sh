@@ -531,6 +531,10 @@ case_grpo_takes_rewards_of_a_program() {
   printf 'reward_funcs:\n- think_format_reward\n- "points=command:./score.sh"\n' >r.yaml
   run 0 "${grpo[@]}" --config r.yaml --reward_weights 0 1; says out '"rewards/points/mean": 2.33333333'; says out '"reward": 1.75'
   run 2 "${grpo[@]}" --reward_funcs command:; says err "the command is missing"
+  for dry in "" --dry_run; do
+    run 2 "${grpo[@]}" --reward_funcs "command:./score.sh" --reward_weights 1 2 $dry
+    says err "reward_weights: their number is 2, and that of the rewards 1"
+  done
   run 2 "${grpo[@]}" --reward_funcs my.module.reward; says err "command:LINE"
   run 2 "${grpo[@]}" --reward_funcs "command:./score.sh" "command:./score.sh 2"; says err "two rewards are called score.sh"
 }
@@ -556,6 +560,7 @@ case_a_program_that_fails_is_named() {
   [ ! -e model/checkpoint-1 ] || die "nothing was done"
   scores '[1, 2, 3, 4]' '[1, 2, 3, {"error": "bad"}]'
   run 1 "${grpo[@]}" --reward_funcs "$line"; says err 'line 2 of its output: reward 3: "bad"'; says err "--resume_from_checkpoint model/checkpoint-1"
+  says err "on_reward_error: none counts it as none instead; step 2 can be tried again; when it failed, there was no checkpoint"
   for from in model/checkpoint-1 auto; do  # the first step after a resume
     run 1 "${grpo[@]}" --reward_funcs "score.sh=command:exit 3" --resume_from_checkpoint "$from"
     says err "no step was made after model/checkpoint-1"; says err "with --resume_from_checkpoint model/checkpoint-1"

@@ -1,0 +1,137 @@
+// Programs that give rewards, and a trainer that asks them: its functions of the C API are here.
+#include "cli/command_rewards.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "cli/progress.h"
+
+namespace {
+
+trl_rollout_fn asked = nullptr;  // what the command adds to the trainer
+void* asked_data = nullptr;
+std::string entries;  // reward_funcs
+
+}  // namespace
+
+// One completion, of one step.
+struct trl_rollout {
+  explicit trl_rollout(int step) {
+    row = R"({"mode": "train", "step": )" + std::to_string(step) +
+          R"(, "row": 0, "prompt": "a", "completion": "b", "completion_ids": [1], "columns": {}})";
+  }
+  void wait() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return finished; });
+  }
+
+  std::string row, failure;
+  double reward = 0;
+  std::chrono::milliseconds after{0};  // that its finish takes to return
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool finished = false;
+};
+
+extern "C" {
+const char* trl_error_message(const trl_error*) noexcept { return "refused"; }
+void trl_error_destroy(trl_error*) noexcept {}
+trl_status trl_config_create(trl_config**, trl_error**) noexcept { return TRL_OK; }
+void trl_config_destroy(trl_config*) noexcept {}
+void trl_trainer_destroy(trl_trainer*) noexcept {}
+
+trl_status trl_config_get(const trl_config*, const char* key, const char** out_value, trl_error**) noexcept {
+  *out_value = std::string_view(key) == "reward_funcs" ? entries.c_str() : "null";
+  return TRL_OK;
+}
+
+trl_status trl_trainer_add_reward(trl_trainer*, const char*, trl_rollout_fn function, void* user_data,
+                                  trl_destroy_fn, trl_error**) noexcept {
+  asked = function;
+  asked_data = user_data;
+  return TRL_OK;
+}
+
+size_t trl_rollout_count(const trl_rollout*) noexcept { return 1; }
+trl_status trl_rollout_log(trl_rollout*, const char*, double, trl_error**) noexcept { return TRL_OK; }
+
+trl_status trl_rollout_get(const trl_rollout* rollout, size_t, const char** out_json, trl_error**) noexcept {
+  *out_json = rollout->row.c_str();
+  return TRL_OK;
+}
+
+trl_status trl_rollout_set_reward(trl_rollout* rollout, size_t, double reward, trl_error**) noexcept {
+  rollout->reward = reward;
+  return TRL_OK;
+}
+
+trl_status trl_rollout_finish(trl_rollout* rollout, const char* message, trl_error**) noexcept {
+  {
+    const std::lock_guard lock(rollout->mutex);
+    if (message != nullptr) rollout->failure = message;
+    rollout->finished = true;
+  }
+  rollout->changed.notify_all();
+  std::this_thread::sleep_for(rollout->after);
+  return TRL_OK;
+}
+}
+
+namespace trl::cli {
+
+void clear_line() {}
+
+namespace {
+
+// A program that answers each request with `answer`, a text for a shell in which n counts them.
+struct Asked {
+  explicit Asked(const std::string& answer) {
+    std::signal(SIGPIPE, SIG_IGN);  // as the command does
+    const std::string line = "command:n=0; while read -r line; do n=$((n + 1)); " + answer + "; done";
+    entries = nlohmann::json::array({line}).dump();
+    rewards.emplace(config, trainer);
+  }
+  static void ask(trl_rollout& rollout) { EXPECT_EQ(asked(asked_data, &rollout), TRL_LATER); }
+
+  const Config config;
+  const Trainer trainer;
+  std::optional<CommandRewards> rewards;
+};
+
+// The next generation begins while the thread that asks has not returned from the last one.
+TEST(CommandRewards, AnIdleProgramIsAskedAgain) {
+  trl_rollout first(0), second(1), third(2);
+  Asked program("echo \"[$n]\"");
+  first.after = second.after = std::chrono::milliseconds(200);
+  for (trl_rollout* const one : {&first, &second, &third}) {
+    Asked::ask(*one);
+    one->wait();
+    EXPECT_EQ(one->failure, "");
+  }
+  EXPECT_EQ(first.reward, 1);
+  EXPECT_EQ(third.reward, 3);  // of the same program
+}
+
+TEST(CommandRewards, AProgramThatIsLateIsStartedAnew) {
+  trl_rollout first(0), second(1);
+  Asked program("case $line in *step?:0*) sleep 60; esac; echo \"[$n]\"");
+  Asked::ask(first);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  Asked::ask(second);
+  first.wait();
+  second.wait();
+  EXPECT_NE(first.failure, "");
+  EXPECT_EQ(second.failure, "");
+  EXPECT_EQ(second.reward, 1);
+}
+
+}  // namespace
+}  // namespace trl::cli
