@@ -106,6 +106,31 @@ void add_filters(const Config& config, const OnlineArguments& a, std::vector<std
   }
 }
 
+// Adds a line about groups of equal completions, from which TRL learns nothing either.
+void add_equal(const Config& config, std::vector<std::string>& lines) {
+  const int64_t count = completions_of_prompt(config, Completions::of_training);
+  if (count == 1 ||
+      trainer_generation(config, Completions::of_training).get_double("generate.temperature") != 0)
+    return;
+  lines.push_back(fmt::format(
+      "generation_kwargs: the {} completions of each prompt are greedy, and therefore equal", count));
+}
+
+// Adds lines about keys of the order of rows that prompts do not follow.
+void add_order(const Config& config, std::vector<std::string>& lines) {
+  if (!config.has("shuffle_rollouts")) return;
+  const MethodRow& method = config.method();
+  if (config.is_set("train_sampling_strategy") && !method.episodes)
+    lines.push_back(
+        fmt::format("train_sampling_strategy: it has no effect with method {}, where shuffle_dataset says "
+                    "whether prompts change their order",
+                    method.name));
+  if (config.is_set("data_seed"))
+    lines.push_back(fmt::format(
+        "data_seed: it has no effect with method {}, where the order of prompts follows from seed",
+        method.name));
+}
+
 }  // namespace
 
 void add_online_statements(const Config& config, std::vector<std::string>& lines) {
@@ -114,6 +139,8 @@ void add_online_statements(const Config& config, std::vector<std::string>& lines
   add_idle(config, a, lines);
   if (config.has("importance_sampling_level")) add_ratios(config, a, lines);
   add_filters(config, a, lines);
+  add_equal(config, lines);
+  add_order(config, lines);
   // prompts that are compared with a reference are cut
   const std::optional<int64_t> length = config.get_optional_int("max_length");
   if (config.has("max_length") && a.compares && length && a.max_completion_length >= *length) {

@@ -38,7 +38,20 @@ void take_stops(const Config& config, Config& out) {
   if (const auto id = config.get_text("stop_token_id")) out.set("generate.stop_token_ids", "[" + *id + "]");
 }
 
+void refuse_equal(const Config& config) {
+  constexpr std::string_view kKey = "eval_temperature";
+  if (!config.has(kKey) || config.get_optional_double(kKey) != 0) return;
+  const int64_t count = completions_of_prompt(config, Completions::of_evaluation);
+  if (count > 1)
+    fail_key(
+        kKey,
+        "{}: 0 makes the {} completions of each prompt of an evaluation equal: give num_generations_eval "
+        "1, or a number above 0",
+        kKey, count);
+}
+
 void take_evaluation(const Config& config, Config& out) {
+  refuse_equal(config);
   for (const char* name : {"temperature", "top_p", "top_k"})
     take(config, std::string("eval_") + name, out, std::string("generate.") + name);
   // the samples of TRL's PPOTrainer.generate_completions

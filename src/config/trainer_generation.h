@@ -20,8 +20,8 @@ double trainer_temperature(const Config& config);
 // Returns the configuration with the method's keys (temperature, top_p, ..., generation_kwargs, and eval_* in
 // evaluation) as options of the group generate, whose own values do not count: those are for sample_prompts.
 // The number of completions is generate.num_return_sequences, the seed of the draws is seed. Throws
-// Error(invalid_config): as apply_generation_kwargs, for a null max_completion_length, and if several
-// completions of a prompt would be greedy, and therefore equal.
+// Error(invalid_config): as apply_generation_kwargs, for a null max_completion_length, and for
+// eval_temperature 0 with several completions of a prompt, which would be equal.
 Config trainer_generation(const Config& config, Completions which);
 
 }  // namespace trl::config

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/memory/system_memory.h"
 #include "base/text/number.h"
+#include "config/trainer_generation.h"
 #include "engine/error_capture.h"
 #include "run/complete/open_generator.h"
 #include "run/convert_model.h"
@@ -144,10 +145,13 @@ void Run::settle_evaluation() {
   rows_.eval->settle();
   if (rows_.eval->batches_per_epoch() != 0) return;
   const int64_t rows = rows_.eval->rows();
+  const int64_t each =
+      rollouts_ ? config::completions_of_prompt(options_.config, config::Completions::of_evaluation) : 1;
   const std::string why =
       rows == 0 ? "nothing is left of the evaluation rows"
-                : fmt::format("dataloader_drop_last: the {} evaluation rows are fewer than one batch of {}",
-                              rows, options_.config.get("per_device_eval_batch_size"));
+                : fmt::format("dataloader_drop_last: the {} evaluation rows{} are fewer than one batch of {}",
+                              rows, each > 1 ? fmt::format(", each with {} completions,", each) : "",
+                              options_.config.get("per_device_eval_batch_size"));
   environment_.log().warning("data", "{}: evaluations report no metrics except their time", why);
 }
 

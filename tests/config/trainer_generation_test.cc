@@ -91,6 +91,12 @@ TEST(TrainerGeneration, EvaluationHasItsOwn) {
   EXPECT_EQ(changed("grpo", own, kEvaluation), "max_new_tokens=512 min_new_tokens=2 top_k=3");
   EXPECT_EQ(changed("grpo", own, kTraining), changed("grpo", all));
   EXPECT_EQ(changed("distillation", {{"eval_temperature", "0"}}, kEvaluation), "max_new_tokens=512");
+  EXPECT_EQ(refusal_of([] {
+              changed("rloo", {{"eval_temperature", "0"}}, kEvaluation);
+            }),
+            "eval_temperature: 0 makes the 2 completions of each prompt of an evaluation equal: give "
+            "num_generations_eval 1, or a number above 0");
+  EXPECT_NO_THROW(changed("rloo", {{"eval_temperature", "0"}}));
   EXPECT_EQ(changed("ppo", {}, kEvaluation), "max_new_tokens=53 temperature=0.0100001 ignore_eos=true");
 }
 

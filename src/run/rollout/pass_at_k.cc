@@ -30,8 +30,9 @@ void PassAtK::check(const std::vector<std::string>& names) const {
              reward_, fmt::join(names, ", "));
 }
 
-void PassAtK::add(engine::Rewards& rewards, int64_t batches, int64_t prompts) const {
+void PassAtK::add(engine::Rewards& rewards, int64_t batches, int64_t completions) const {
   if (!asked()) return;
+  const int64_t prompts = completions / group_;
   const size_t functions = rewards.names.size(), column = counted(rewards.names);
   const auto rows = static_cast<int64_t>(rewards.values.size() / functions);
   for (const int64_t k : numbers_) {

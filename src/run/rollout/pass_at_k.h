@@ -23,8 +23,8 @@ class PassAtK {
   // Throws Error(invalid_config) if the rewards do not say which one counts.
   void check(const std::vector<std::string>& names) const;
   // Adds the metrics of a batch of an evaluation, the mean of which over all batches is that of all prompts,
-  // however few the last batch has.
-  void add(engine::Rewards& rewards, int64_t batches, int64_t prompts) const;
+  // however few the last batch has. completions: of all batches.
+  void add(engine::Rewards& rewards, int64_t batches, int64_t completions) const;
 
  private:
   size_t counted(const std::vector<std::string>& names) const;

@@ -8,16 +8,18 @@ namespace {
 
 class Repeated final : public PromptOrder {
  public:
-  Repeated(const data::RepeatOptions& options, int64_t most) : options_(options), most_(most) {}
+  Repeated(const data::RepeatOptions& options, int64_t most, bool drop_last)
+      : options_(options), most_(most), drop_last_(drop_last) {}
 
   void set_rows(int64_t rows) override {
     options_.rows = rows;
     order_ = std::make_unique<data::RepeatOrder>(options_);
   }
-  int64_t generations() override { return (once() + most_ - 1) / most_; }
+  int64_t generations() override { return (once() + (drop_last_ ? 0 : most_ - 1)) / most_; }
   int64_t completions(int64_t generations) override { return std::min(generations * most_, once()); }
   void start_epoch(int64_t epoch) override { order_->start_epoch(epoch); }
   std::vector<int64_t> generation(int64_t number) override {
+    if (number >= generations()) return {};
     const int64_t begin = number * most_ * options_.repeat_count;
     const int64_t end = std::min(begin + most_, order_->size());
     std::vector<int64_t> rows;
@@ -30,6 +32,7 @@ class Repeated final : public PromptOrder {
 
   data::RepeatOptions options_;
   const int64_t most_;
+  const bool drop_last_;
   std::unique_ptr<data::RepeatOrder> order_;
 };
 
@@ -61,8 +64,9 @@ class Sampled final : public PromptOrder {
 
 }  // namespace
 
-std::unique_ptr<PromptOrder> repeated_prompts(const data::RepeatOptions& order, int64_t most) {
-  return std::make_unique<Repeated>(order, most);
+std::unique_ptr<PromptOrder> repeated_prompts(const data::RepeatOptions& order, int64_t most,
+                                              bool drop_last) {
+  return std::make_unique<Repeated>(order, most, drop_last);
 }
 
 std::unique_ptr<PromptOrder> sampled_prompts(const data::OrderOptions& order, int64_t copies) {

@@ -22,8 +22,9 @@ class PromptOrder {
 };
 
 // Groups of completions of the same prompt (RepeatSampler). order.rows is not read. most: completions of a
-// generation; the last one of an evaluation has fewer.
-std::unique_ptr<PromptOrder> repeated_prompts(const data::RepeatOptions& order, int64_t most);
+// generation; the last one of an evaluation has fewer, unless drop_last leaves it out.
+std::unique_ptr<PromptOrder> repeated_prompts(const data::RepeatOptions& order, int64_t most,
+                                              bool drop_last = false);
 
 // The batches of transformers' sampler, all of whose prompts are completed once, and then all once more, as
 // often as `copies` says. order.rows is not read; the last batch may have fewer prompts.

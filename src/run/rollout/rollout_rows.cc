@@ -217,7 +217,8 @@ int32_t RolloutRows::reward(std::span<const engine::Completion> completions, eng
                      parts_.tools ? parts_.tools->conversations() : std::span<const base::Json>());
     *rewards = parts_.rewards->score(*answers_, replayed_);
     keep_extras();
-    if (mode_ == "eval") parts_.passes->add(*rewards, prompts_->generations(), prompts_->count());
+    if (const int64_t batches = prompts_->generations(); mode_ == "eval")
+      parts_.passes->add(*rewards, batches, prompts_->completions(0, batches));
     if (replays_resampled()) {
       int64_t rows = 0;
       for (const ReplayedRow& row : replayed_) rows += row.resampled;

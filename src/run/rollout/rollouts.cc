@@ -108,7 +108,7 @@ const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Mode
   spec_.train = &train_;
   spec_.eval = eval_ ? &*eval_ : nullptr;
   spec_.sampling = sampling(config::Completions::of_training);
-  spec_.eval_sampling = sampling(config::Completions::of_evaluation);
+  if (eval_) spec_.eval_sampling = sampling(config::Completions::of_evaluation);
   spec_.end_ids = ends;
   for (const auto* const own : {&spec_.sampling.eos_ids, &spec_.sampling.stop_ids})  // generation_kwargs
     spec_.end_ids.insert(spec_.end_ids.end(), own->begin(), own->end());

@@ -97,7 +97,8 @@ std::unique_ptr<Batches> batches_as_read(const config::Config& config,
 // Returns the order of a trainer whose generations become slices: that of training, or of an evaluation,
 // which has each prompt once, in an order of its own.
 std::unique_ptr<PromptOrder> repeated_order(const config::Config& config,
-                                            const config::TrainingArguments& training, bool evaluation) {
+                                            const config::TrainingArguments& training,
+                                            const config::DataArguments& arguments, bool evaluation) {
   const config::OnlineArguments& online = training.online;
   data::RepeatOptions order;
   order.num_generations = evaluation ? online.num_generations_eval : online.num_generations;
@@ -107,8 +108,8 @@ std::unique_ptr<PromptOrder> repeated_order(const config::Config& config,
   order.shuffle = order.by_loader ? !evaluation && config.get("train_sampling_strategy") == "random"
                                   : evaluation || config.get_bool("shuffle_dataset");
   order.seed = static_cast<uint64_t>(training.seed);
-  return repeated_prompts(order,
-                          evaluation ? training.per_device_eval_batch_size : online.generation_batch_size);
+  if (!evaluation) return repeated_prompts(order, online.generation_batch_size);
+  return repeated_prompts(order, training.per_device_eval_batch_size, arguments.dataloader_drop_last);
 }
 
 // The order of prompts that are drawn in place of others.
@@ -144,7 +145,7 @@ std::shared_ptr<Prompts> prompts(const config::Config& config, const config::Tra
   arguments.prompt_room = room;
   context.arguments = &arguments;
   auto order = config.has("shuffle_rollouts")
-                   ? repeated_order(config, training, evaluation)
+                   ? repeated_order(config, training, arguments, evaluation)
                    : sampled_prompts(evaluation ? data::eval_order(training, arguments)
                                                 : data::train_order(training, arguments),
                                      training.online.num_generations);

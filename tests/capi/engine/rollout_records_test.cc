@@ -270,4 +270,43 @@ TEST(RolloutRecords, AnEvaluationBatchHoldsWholeGroups) {
   EXPECT_TRUE(run.error.names("8 is not a multiple of the 3 completions")) << run.error.message();
 }
 
+// The prompts of a batch that is left out count nowhere.
+TEST(RolloutRecords, AnEvaluationLeavesOutABatchThatIsNotFull) {
+  NEED_MODEL();
+  constexpr const char* kThree = R"({"prompt": "Tell me of the sea:"}
+{"prompt": "Name a planet:"}
+{"prompt": "What is a tensor?"}
+)";
+  const auto evaluated = [&](const char* batch, const char* drops) {
+    const host::Scratch scratch;
+    int rows = 0;
+    Rewarded run(
+        grpo(scratch / "out", {{"max_steps", "1"},
+                               {"eval_strategy", "steps"},
+                               {"eval_steps", "1"},
+                               {"eval_pass_at_k", "[1]"},
+                               {"per_device_eval_batch_size", batch},
+                               {"dataloader_drop_last", drops}}),
+        [&](trl_rollout* rollout) {
+          for (size_t i = 0; i < trl_rollout_count(rollout); ++i) {
+            rows += row_of(rollout, i)["mode"] == "eval" ? 1 : 0;
+            EXPECT_EQ(trl_rollout_set_reward(rollout, i, 1, nullptr), TRL_OK);
+          }
+          return int32_t{TRL_OK};
+        },
+        kPrompts, kThree);
+    EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+    const Json record = run.last()[1];
+    EXPECT_TRUE(record.contains("eval_runtime")) << record;
+    EXPECT_EQ(record.contains("eval_pass_at_k/1"), rows > 0) << record;
+    if (rows > 0) {
+      EXPECT_NEAR(record["eval_pass_at_k/1"].get<double>(), 1, 1e-9);
+    }
+    return rows;
+  };
+  EXPECT_EQ(evaluated("4", "false"), 6);
+  EXPECT_EQ(evaluated("4", "true"), 4);
+  EXPECT_EQ(evaluated("8", "true"), 0);
+}
+
 }  // namespace

@@ -63,5 +63,23 @@ TEST(RepeatedPrompts, HaveTheirCompletionsTogether) {
   EXPECT_EQ(order->generation(2), Rows{});
 }
 
+TEST(RepeatedPrompts, LeaveOutABatchThatIsNotFull) {
+  data::RepeatOptions options;
+  options.num_generations = 2;
+  options.shuffle = false;
+  const auto all = repeated_prompts(options, 4), full = repeated_prompts(options, 4, true);
+  for (PromptOrder* const order : {all.get(), full.get()}) {
+    order->set_rows(5);
+    order->start_epoch(0);
+  }
+  EXPECT_EQ(all->generations(), 3);
+  EXPECT_EQ(all->generation(2), (Rows{4, 4}));
+  EXPECT_EQ(all->completions(3), 10);
+  EXPECT_EQ(full->generations(), 2);
+  EXPECT_EQ(full->generation(1), (Rows{2, 2, 3, 3}));
+  EXPECT_EQ(full->generation(2), Rows{});
+  EXPECT_EQ(full->completions(2), 8);
+}
+
 }  // namespace
 }  // namespace trl::run
