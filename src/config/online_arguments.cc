@@ -1,5 +1,7 @@
 #include "config/online_arguments.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/text/number.h"
 #include "config/model_options.h"
@@ -13,8 +15,10 @@ namespace trl::config {
 namespace {
 
 void read_rollouts(const Config& config, OnlineArguments& out) {
-  out.max_completion_length =
+  // trainer_generation() refuses a null length
+  out.max_new_tokens =
       trainer_generation(config, Completions::of_training).get_int("generate.max_new_tokens");
+  out.max_completion_length = config.get_int(length_key(config));
   if (config.method().tempers) out.loss_temperature = trainer_temperature(config);
   out.reward_by_group = config.has("reward_by_group") && config.get_bool("reward_by_group");
   out.resample_zero_std = config.has("resample_zero_std") && config.get_bool("resample_zero_std");
@@ -75,6 +79,10 @@ void read_values(const Config& config, OnlineArguments& out) {
 }
 
 }  // namespace
+
+int64_t OnlineArguments::longest_completion() const {
+  return tools.empty() ? max_new_tokens : std::max(max_new_tokens, max_completion_length);
+}
 
 OnlineArguments online_arguments(const Config& config) {
   OnlineArguments out;

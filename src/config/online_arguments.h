@@ -33,6 +33,10 @@ struct OnlineArguments : ReferenceArguments {
   // Micro-batches that train on a generation: num_iterations * steps_per_generation
   int64_t repeat_count = 1;
   int64_t max_completion_length = 0;  // GKD, Online DPO: max_new_tokens; PPO: response_length
+  // The most tokens that the model writes in a turn: the same, unless generation_kwargs has another number.
+  int64_t max_new_tokens = 0;
+  // Returns the most tokens of a completion, whose turns and answers of tools fill max_completion_length.
+  int64_t longest_completion() const;
 
   // Completions: trainer_generation() has how tokens are chosen.
   bool skip_silent_rows = false;                 // GRPO and RLOO: no backward for rows with nothing to teach

@@ -143,9 +143,9 @@ void add_online_statements(const Config& config, std::vector<std::string>& lines
   add_order(config, lines);
   // prompts that are compared with a reference are cut
   const std::optional<int64_t> length = config.get_optional_int("max_length");
-  if (config.has("max_length") && a.compares && length && a.max_completion_length >= *length) {
+  if (config.has("max_length") && a.compares && length && a.max_new_tokens >= *length) {
     lines.push_back(fmt::format("max_new_tokens: {} leaves no room for prompts in max_length {}",
-                                a.max_completion_length, *length));
+                                a.max_new_tokens, *length));
   }
 }
 

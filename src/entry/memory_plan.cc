@@ -148,7 +148,7 @@ int64_t joint_tokens(const config::TrainingArguments& arguments, model::Model& m
   if (arguments.gradient_accumulation_steps == 1 || arguments.max_tokens_per_pass || lengths.empty() ||
       !train::sharing_of(arguments, model, nullptr, nullptr))
     return 0;
-  const int64_t completion = online.max_completion_length, longest = std::ranges::max(lengths);
+  const int64_t completion = online.longest_completion(), longest = std::ranges::max(lengths);
   const int64_t tree = longest + (std::min(online.num_generations, rows) - 1) * completion;
   const int64_t micro_batch = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   return train::largest_part(micro_batch, tree) - micro_batch;

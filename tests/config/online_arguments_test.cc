@@ -38,11 +38,28 @@ TEST(OnlineArguments, ToolsAreListsByEnvironment) {
   EXPECT_EQ(refused({{"environments", "{}"}}), "environments: there is none: name one, or leave the key out");
 }
 
+TEST(OnlineArguments, GenerationKwargsLeaveTheLengthThatTheLossDividesBy) {
+  const Settings own = {{"max_completion_length", "20"}, {"generation_kwargs", "{max_tokens: 5}"}};
+  const OnlineArguments grpo = online("grpo", own);
+  EXPECT_EQ(grpo.max_completion_length, 20);
+  EXPECT_EQ(grpo.max_new_tokens, 5);
+  EXPECT_EQ(grpo.longest_completion(), 5);
+  const OnlineArguments calls = online(
+      "grpo",
+      {{"max_completion_length", "20"}, {"generation_kwargs", "{max_tokens: 5}"}, {"tools", "[{name: f}]"}});
+  EXPECT_EQ(calls.max_new_tokens, 5);  // of a turn
+  EXPECT_EQ(calls.longest_completion(), 20);
+  const OnlineArguments ppo = online("ppo", {{"generation_kwargs", "{max_tokens: 60}"}});
+  EXPECT_EQ(ppo.max_completion_length, 53);
+  EXPECT_EQ(ppo.longest_completion(), 60);
+}
+
 TEST(OnlineArguments, HaveTrlsDefaults) {
   const OnlineArguments grpo = online("grpo");
   EXPECT_EQ(grpo.num_generations, 8);
   EXPECT_EQ(grpo.num_generations_eval, 8);
   EXPECT_EQ(grpo.max_completion_length, 512);
+  EXPECT_EQ(grpo.max_new_tokens, 512);
   EXPECT_EQ(grpo.policy_loss, PolicyLoss::dapo);
   EXPECT_EQ(grpo.beta, 0);
   EXPECT_FALSE(grpo.compares);

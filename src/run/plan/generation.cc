@@ -51,7 +51,7 @@ std::unique_ptr<const Generation> generation_of(Environment& environment, const 
   if (longest > 0) {
     const config::OnlineArguments online = config::online_arguments(options);
     out->rollouts = distinct_prompts(online.prompts_per_generation, longest);
-    out->of_rollouts = {out->rollouts, online.num_generations, online.max_completion_length,
+    out->of_rollouts = {out->rollouts, online.num_generations, online.longest_completion(),
                         config::length_key(options)};
   }
   const bool generates = !out->asked.empty() || !out->samples.empty() || longest > 0;

@@ -61,8 +61,7 @@ RunPlan SetPlanner::plan(const config::Config& given) {
     size.allowed = true;
   }
   const auto samples = sample_prompts(config, *batches.tokenizer);
-  const int64_t prompt =
-      training.method->generates ? size.longest - training.online.max_completion_length : 0;
+  const int64_t prompt = training.method->generates ? size.longest - training.online.longest_completion() : 0;
   const auto generation = generation_of(environment_, config, samples, prompt);
   const RunToPlan run = {environment_, options, batches.model, generation.get()};
   if (!budget) check_memory_limit(run, size);

@@ -98,7 +98,6 @@ const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Mode
     RequestOptions request = trainer_request(options_.config, *parts_.tokenizer, which);
     parts_.stops[which == config::Completions::of_training ? "train" : "eval"] = request.stops;
     engine::Sampling& own = request.sampling;
-    own.max_new_tokens = online.max_completion_length;
     own.log_probabilities = online.corrects_sampling || !online.record_rollouts.empty() ||
                             (online.use_vllm && online.off_policy_mask_threshold) ||
                             options_.arguments.generation_exact || tells_gap;

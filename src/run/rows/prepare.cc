@@ -125,7 +125,7 @@ std::unique_ptr<PromptOrder> other_prompts(const config::TrainingArguments& trai
 std::optional<int64_t> prompt_room(const config::OnlineArguments& online, const io::ModelSource& model) {
   const int64_t positions = model.name().empty() ? 0 : named_positions(model);
   if (positions == 0 || (online.max_length && *online.max_length <= positions)) return std::nullopt;
-  return std::max<int64_t>(0, positions - online.max_completion_length);
+  return std::max<int64_t>(0, positions - online.longest_completion());
 }
 
 // The prompts of a run, or of its evaluation.
@@ -159,7 +159,7 @@ std::shared_ptr<Prompts> prompts(const config::Config& config, const config::Tra
 std::unique_ptr<Batches> batches_of(const std::shared_ptr<Prompts>& prompts,
                                     const config::OnlineArguments& online, int64_t repeats) {
   return std::make_unique<Batches>(
-      std::make_unique<PromptStream>(prompts, online.max_completion_length, online.max_length, repeats));
+      std::make_unique<PromptStream>(prompts, online.longest_completion(), online.max_length, repeats));
 }
 
 // Prepares training rows and evaluation rows of a run alike.

@@ -52,6 +52,26 @@ TEST(Rollouts, ARewardSeesEachRowAndTrains) {
   }
 }
 
+// dr_grpo divides by max_completion_length, whatever generation_kwargs lets the model write.
+TEST(Rollouts, DrGrpoDividesByTheTrainersLength) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto record = [&](const char* folder, const char* length) {
+    Rewarded run(grpo(scratch / folder, {{"loss_type", "dr_grpo"},
+                                         {"max_steps", "1"},
+                                         {"max_completion_length", length},
+                                         {"generation_kwargs", "{max_new_tokens: 5}"}}),
+                 reward_all);
+    EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+    return run.last()[0];
+  };
+  const Json usual = record("usual", "5"), twice = record("twice", "10");
+  EXPECT_EQ(twice["completions/max_length"], usual["completions/max_length"]);
+  const double norm = usual["grad_norm"];
+  EXPECT_GT(norm, 0);
+  EXPECT_NEAR(twice["grad_norm"].get<double>(), norm / 2, 1e-5 * norm);
+}
+
 TEST(Rollouts, ARewardMayAnswerLaterFromAnotherThread) {
   NEED_MODEL();
   const host::Scratch scratch;

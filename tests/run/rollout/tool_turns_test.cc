@@ -1,6 +1,7 @@
 // The turns of a generation: which completions go on, and with how many tokens; without a model.
 #include "run/rollout/tools/tool_turns.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "data/preference_shop.h"
@@ -18,10 +19,11 @@ constexpr const char* kTemplate =
 
 // One completion of the prompt "ab", whose first turns call `f` and are answered with 41.
 struct Conversation {
-  explicit Conversation(int64_t most, int calling = 1) : calls(calling) {
+  explicit Conversation(int64_t most, int calling = 1, int64_t most_of_turn = 1000) : calls(calling) {
     arguments.tools = R"({"":[{"name":"f"}]})";
     arguments.host_parses_calls = true;
     arguments.max_completion_length = most;
+    arguments.max_new_tokens = std::min(most, most_of_turn);
     form.emplace(arguments, tokenizer);
     turns.emplace(arguments, *form);
     turns->host().call([this](const std::shared_ptr<HostRollout>& rollout) { answer(*rollout); });
@@ -86,6 +88,15 @@ TEST(ToolTurns, AnAnswerMustFit) {
   EXPECT_EQ(long_model.after(kTurn).size(), 1u);
   short_model.turns->set_model(9, {});
   EXPECT_TRUE(short_model.after(kTurn).empty());
+}
+
+// max_new_tokens of generation_kwargs: the completion has the room that the trainer's key gives.
+TEST(ToolTurns, ATurnMayHaveALimitOfItsOwn) {
+  Conversation brief(10, 1, 2), long_turn(10, 1, 3);
+  EXPECT_EQ(brief.after(kTurn)[0].max_new_tokens, 2);
+  EXPECT_EQ(long_turn.after(kTurn)[0].max_new_tokens, 3);
+  Conversation filled(8, 1, 3);
+  EXPECT_EQ(filled.after(kTurn)[0].max_new_tokens, 1);
 }
 
 TEST(ToolTurns, IterationsCount) {

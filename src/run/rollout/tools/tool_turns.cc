@@ -62,7 +62,8 @@ std::optional<engine::Continuation> ToolTurns::continuation(const ToolTurn& turn
   const int64_t whole = length + std::ssize(now_.prompts->ids[turn.row]);
   if (length > arguments_.max_completion_length || (positions_ > 0 && whole >= positions_))
     return std::nullopt;
-  return engine::Continuation{turn.row, std::move(ids), arguments_.max_completion_length - length};
+  const int64_t room = arguments_.max_completion_length - length;
+  return engine::Continuation{turn.row, std::move(ids), std::min(arguments_.max_new_tokens, room)};
 }
 
 std::vector<std::pair<std::string, double>> ToolTurns::metrics() const {
