@@ -43,6 +43,16 @@ TEST(ConversationRows, EndWithTheCompletion) {
       (Lines{"0 u:q|$a:xy$"}));
 }
 
+// Without tools of their row, as in TRL's DataCollatorForChatML.
+TEST(ConversationRows, AreNotRenderedWithColumnsOfTheirRow) {
+  test::PreferenceShop shop(std::make_unique<test::LetterTokenizer>(
+      std::string("{% if tools %}T{% endif %}{% if mood %}M{% endif %}") + kTurnsTemplate));
+  EXPECT_EQ(conversations(
+                shop, R"({"tools":[{"name":"f"}],"chat_template_kwargs":{"mood":"mild"},)"
+                      R"("messages":[{"role":"user","content":"q"},{"role":"assistant","content":"xy"}]})"),
+            (Lines{"0 u:q$a:|xy$"}));
+}
+
 TEST(ConversationRows, LoseTheirStart) {
   test::PreferenceShop shop(std::make_unique<test::LetterTokenizer>(kTurnsTemplate));
   shop.arguments.max_length = 5;

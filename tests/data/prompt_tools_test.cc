@@ -16,10 +16,10 @@ std::string text_of(test::PreferenceShop& shop, const std::string& row) {
   return shop.tokenizer->decode(prompt.prompt_ids, false);
 }
 
-TEST(PromptTools, StandInPlaceOfARowsOwn) {
+TEST(PromptTools, AreThoseOfTheRunAlone) {
   test::PreferenceShop shop(std::make_unique<test::LetterTokenizer>(kTemplate));
   const std::string row = R"({"prompt":[{"role":"user","content":"Hi"}],"tools":[{"name":"own"}]})";
-  EXPECT_EQ(text_of(shop, row), "[own]Hi");
+  EXPECT_EQ(text_of(shop, row), "[none]Hi");
   PromptTools tools{.schemas = {{"", {{{"name", "add"}}, {{"name", "mul"}}}}}};
   shop.context.tools = &tools;
   EXPECT_EQ(text_of(shop, row), "[add][mul]Hi");

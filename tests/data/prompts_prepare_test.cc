@@ -17,7 +17,7 @@ TEST(PreparePrompts, TextAndMessages) {
     return spelt((*prepare_prompts(shop.table(jsonl), shop.context))[0].prompt_ids);
   };
   EXPECT_EQ(prompts(R"({"prompt":"q","answer":3})"), "^q");
-  EXPECT_EQ(prompts(R"({"prompt":[{"role":"user","content":"q"}],"tools":[{}]})"), "[1]u:q$a:");
+  EXPECT_EQ(prompts(R"({"prompt":[{"role":"user","content":"q"}],"answer":3})"), "u:q$a:");
   EXPECT_EQ(prompts(R"({"prompt":[{"from":"user","value":"q"}]})"), "u:q$a:");
   EXPECT_EQ(
       prompts(R"({"prompt":"q","chosen":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}],)"
@@ -28,6 +28,30 @@ TEST(PreparePrompts, TextAndMessages) {
             "^q");
   shop.arguments.bare_prompts = true;
   EXPECT_EQ(prompts(R"({"prompt":"q","answer":3})"), "q");
+}
+
+// They are for rewards, in any form: the trainer's keys of these names are those of all prompts.
+TEST(PreparePrompts, AreNotRenderedWithColumnsOfTheirRow) {
+  LetterShop shop(kTurnsTemplate);
+  const std::string jsonl =
+      R"({"prompt":[{"role":"user","content":"q"}],"tools":"search","chat_template_kwargs":3}
+{"prompt":[{"role":"user","content":"r"}],"tools":[{}],"chat_template_kwargs":{"mood":"mild"}}
+{"prompt":[{"role":"user","content":"s"}],"tools":null}
+)";
+  const auto list = prepare_prompts(shop.table(jsonl), shop.context);
+  ASSERT_EQ(list->size(), 3);
+  EXPECT_EQ(spelt((*list)[0].prompt_ids), "u:q$a:");
+  EXPECT_EQ(spelt((*list)[1].prompt_ids), "u:r$a:");
+  EXPECT_EQ(spelt((*list)[2].prompt_ids), "u:s$a:");
+  EXPECT_NE((*list)[0].row.find(R"("tools":"search")"), std::string::npos) << (*list)[0].row;
+  list->rows().tell();
+  ASSERT_EQ(shop.log.lines.size(), 1u);
+  EXPECT_NE(shop.log.lines[0].find("2 of 3 rows have a column 'tools' or 'chat_template_kwargs', which the "
+                                   "chat template of prompts does not get"),
+            std::string::npos)
+      << shop.log.lines[0];
+  shop.arguments.chat_template_kwargs = R"({"mood":"wild"})";
+  EXPECT_EQ(spelt((*prepare_prompts(shop.table(jsonl), shop.context))[1].prompt_ids), "(wild)u:r$a:");
 }
 
 TEST(PreparePrompts, ThatLeaveNoRoomForACompletion) {

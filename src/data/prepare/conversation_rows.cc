@@ -20,7 +20,7 @@ bool is_byte_level(const text::Tokenizer& tokenizer) {
 ConversationRows::ConversationRows(RowReader reader, const Row& first)
     : reader_(std::move(reader)), byte_level_(is_byte_level(reader_.tokenizer())) {
   const Row row = reader_.normalized(first);
-  reader_.decide(row, "messages");
+  reader_.decide(row, "messages", OwnVariables::left);
   messages_column(row, "messages");
 }
 
@@ -51,6 +51,7 @@ void ConversationRows::examples(Row& row, std::vector<Made<PromptExample>>& out)
   if (messages_column(row, "messages").size() < 2)
     fail_column(row, "messages", "at least two messages, the last of which is the completion");
   Made<PromptExample>& made = out.emplace_back();
+  made.events.set(Event::unrendered, has_own_variables(row));
   const std::string whole = reader_.text(row, "messages", &made.events);
   std::vector<int32_t> ids = reader_.ids(whole);
   size_t prompt = prompt_ids(prompt_of(row), whole, ids.size());

@@ -28,6 +28,7 @@ struct Event {
     short_row,        // CSV: fewer cells than the header has names
     left_out,         // the chat template renders nothing of one of its messages
     beyond,           // a prompt that leaves too little of the model's positions for a whole completion
+    unrendered,       // its columns tools and chat_template_kwargs do not reach the chat template
     untrained,        // it would have been dropped if this had been known in time
     nothing_trained,  // dropped, as in all that follow: no trained token is left
     long_prompt,      // the prompt itself reaches max_length

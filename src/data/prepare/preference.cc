@@ -61,6 +61,9 @@ std::string told(const Counts& counts, const config::DataArguments& arguments) {
   have(Event::beside_ids, "text in 'chosen' or 'rejected', which is not read beside the token ids");
   have(Event::label_of_pair,
        "a column 'label', which is not read: 'chosen' counts as true and 'rejected' as false");
+  have(Event::unrendered,
+       "a column 'tools' or 'chat_template_kwargs', which the chat template of prompts does not get, as in "
+       "TRL");
   have(Event::logps_of_pair,
        "a column 'ref_chosen_logps' or 'ref_rejected_logps', which is not read: the reference is asked");
   return text;

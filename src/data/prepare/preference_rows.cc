@@ -244,12 +244,13 @@ Made<UnpairedExample> KtoRows::example(const Row& row) const {
 }
 
 PromptRows::PromptRows(RowReader reader, const Row& first) : reader_(std::move(reader)) {
-  reader_.decide(reader_.normalized(first), "prompt");
+  reader_.decide(reader_.normalized(first), "prompt", OwnVariables::left);
 }
 
 void PromptRows::examples(Row& row, std::vector<Made<PromptExample>>& out) const {
   reader_.normalize(row);
   Made<PromptExample>& made = out.emplace_back();
+  made.events.set(Event::unrendered, reader_.conversational() && has_own_variables(row));
   made.example.prompt_ids = reader_.ids(reader_.prompt_text(row));
   if (made.example.prompt_ids.empty()) fail_column(row, "prompt", "text with at least one token");
   reader_.leave_room(row, made.example.prompt_ids.size(), made.events);

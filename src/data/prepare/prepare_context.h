@@ -39,7 +39,7 @@ struct PrepareContext {
   // trainer.
   std::optional<bool> completion_only_loss;
   std::optional<LabelWeights> label_weights;  // KTO's training rows: the log says whether they are balanced
-  const PromptTools* tools = nullptr;         // of prompts; null: those of each row
+  const PromptTools* tools = nullptr;         // of prompts; null: none
   bool may_be_empty = false;                  // evaluation rows may all be dropped
 };
 

@@ -28,9 +28,9 @@ void RowReader::normalize(Row& row) const {
   if (tools_ != nullptr) tools_->give_prompt(row);
 }
 
-void RowReader::decide(const Row& first, std::string_view column) {
+void RowReader::decide(const Row& first, std::string_view column, OwnVariables own) {
   if (content_of(first, column) == Content::messages)
-    renderer_.emplace(tokenizer_, first, arguments_.chat_template_kwargs);
+    renderer_.emplace(tokenizer_, first, arguments_.chat_template_kwargs, own);
   if (tools_ == nullptr) return;
   if (!conversational())
     fail_key("tools", "tools: {}: its prompt is text, and tools are called in conversations: give messages",

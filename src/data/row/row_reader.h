@@ -21,7 +21,7 @@ struct Made {
 
 class RowReader {
  public:
-  // tools: of all prompts; null: those of each row. They outlive it.
+  // tools: of all prompts; null: none. They outlive it.
   RowReader(const text::Tokenizer& tokenizer, const config::DataArguments& arguments, int64_t vocab_size,
             const PromptTools* tools = nullptr)
       : tokenizer_(tokenizer), arguments_(arguments), vocab_size_(vocab_size), tools_(tools) {}
@@ -29,7 +29,7 @@ class RowReader {
   // Selects and renames columns, and converts from/value and Alpaca's columns next to a label.
   void normalize(Row& row) const;
   // Decides from this column of the first row whether every row is text or messages.
-  void decide(const Row& first, std::string_view column);
+  void decide(const Row& first, std::string_view column, OwnVariables own = OwnVariables::rendered);
   bool conversational() const { return renderer_.has_value(); }
   void require(const Row& row, std::string_view column) const;  // refuses a row that is unlike all rows
   // Return the texts whose tokens are trained on: of the prompt; of a column, with its EOS; of both.

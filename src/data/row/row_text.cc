@@ -166,8 +166,13 @@ size_t common_prefix_length(std::span<const int32_t> a, std::span<const int32_t>
   return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
 
-Renderer::Renderer(const text::Tokenizer& tokenizer, const Row& first, std::string_view variables)
-    : templates_(tokenizer.chat_templates()) {
+bool has_own_variables(const Row& row) {
+  return find_column(row, "tools") != nullptr || find_column(row, "chat_template_kwargs") != nullptr;
+}
+
+Renderer::Renderer(const text::Tokenizer& tokenizer, const Row& first, std::string_view variables,
+                   OwnVariables own)
+    : templates_(tokenizer.chat_templates()), own_(own) {
   for (const auto& [name, token] : tokenizer.special_tokens_map()) variables_[name] = token;
   const base::Json given = base::parse_json(variables, "chat_template_kwargs");
   for (const auto& [name, value] : given.items()) {
@@ -186,8 +191,12 @@ void Renderer::use_tools(const PromptTools& tools) {
 text::RenderOptions Renderer::options_of(const Row& row) const {
   text::RenderOptions options;
   options.variables = variables_;
-  options.tools = tools_ != nullptr ? tools_->of(row) : read_tools(row);
-  read_template_variables(row, options);
+  const bool own = own_ == OwnVariables::rendered;
+  if (tools_ != nullptr)
+    options.tools = tools_->of(row);
+  else if (own)
+    options.tools = read_tools(row);
+  if (own) read_template_variables(row, options);
   return options;
 }
 

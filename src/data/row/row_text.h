@@ -23,19 +23,25 @@ size_t common_prefix_length(std::span<const int32_t> a, std::span<const int32_t>
 // Reads chat_template_kwargs of a row. Throws Error naming the row for an argument that a row cannot set.
 void read_template_variables(const Row& row, text::RenderOptions& options);
 
+// The columns `tools` and `chat_template_kwargs` of a row: for the chat template, or for rewards alone.
+enum class OwnVariables : uint8_t { rendered, left };
+
+// Whether a row has such a column.
+bool has_own_variables(const Row& row);
+
 // Renders messages as text by the tokenizer's chat template for such a row. Concurrent on const.
 class Renderer {
  public:
   // first: a row that needs a template; throws Error(invalid_config) if the tokenizer has no template for it.
-  // variables: of all rows, an object; a row's own override them.
-  Renderer(const text::Tokenizer& tokenizer, const Row& first, std::string_view variables = "{}");
+  // variables: of all rows, an object; those of a row override them.
+  Renderer(const text::Tokenizer& tokenizer, const Row& first, std::string_view variables = "{}",
+           OwnVariables own = OwnVariables::rendered);
   const text::ChatTemplates& chat_templates() const { return templates_; }
   void set_chat_template(const std::string& source) {
     templates_ = text::ChatTemplates({{"default", source}});
   }
-  // Renders with these tools from now on, in place of a row's own; they outlive it.
+  // Renders with these tools from now on; they outlive it.
   void use_tools(const PromptTools& tools);
-  // Renders with `tools` and `chat_template_kwargs` of the row.
   text::Rendered render(const Row& row, const base::Json& messages, bool add_generation_prompt) const;
   // Returns the number, from 1, of the first message that does not appear in the rendered text; 0: no
   // message.
@@ -46,6 +52,7 @@ class Renderer {
   const text::ChatTemplate& template_of(const Row& row, const base::Json& tools) const;
 
   text::ChatTemplates templates_;
+  OwnVariables own_;
   const PromptTools* tools_ = nullptr;
   base::Json variables_ = base::Json::object();  // special tokens by name
 };
