@@ -34,16 +34,44 @@ std::string plain(const Json& value) {
   return printable(value.is_string() ? value.get<std::string>() : value.dump());
 }
 
+// Returns the content of a message: a text, or parts; null: none.
+std::string content_of(const Json& content) {
+  if (content.is_null()) return "";
+  if (!content.is_array()) return plain(content);
+  std::string out;
+  for (const Json& part : content) out += plain(part.is_object() ? part.value("text", part) : part);
+  return out;
+}
+
+// Returns a call of a tool as name(arguments).
+std::string call_text(const Json& call) {
+  const Json function = call.is_object() ? call.value("function", call) : call;
+  if (!function.is_object()) return plain(function);
+  return fmt::format("{}({})", plain(function.value("name", Json("?"))),
+                     plain(function.value("arguments", Json(""))));
+}
+
+// Returns the reasoning of a message, its content and its calls, each on a line of its own.
+std::string message_text(const Json& message) {
+  std::string out;
+  const auto add = [&](const std::string& line) {
+    if (!line.empty()) out += (out.empty() ? "" : "\n") + line;
+  };
+  for (const char* name : {"reasoning_content", "content"}) add(content_of(message.value(name, Json())));
+  for (const Json& call : message.value("tool_calls", Json::array())) add(call_text(call));
+  return out;
+}
+
 // Returns a text, or messages, each below its role.
 std::string text_of(const Json& value) {
-  if (!value.is_array()) return plain(value);
+  if (!value.is_array() || !std::ranges::all_of(value, [](const Json& one) { return one.is_object(); }))
+    return plain(value);
   std::string out;
   for (const Json& message : value) {
     std::string role = plain(message.value("role", Json("")));
     std::ranges::transform(role, role.begin(),
                            [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
-    out +=
-        fmt::format("{}{}\n{}", out.empty() ? "" : "\n\n", role, plain(message.value("content", Json(""))));
+    out += fmt::format("{}{}\n{}", out.empty() ? "" : "\n\n", role, message_text(message));
   }
   return out;
 }
@@ -56,8 +84,10 @@ std::vector<Column> columns_of(const Json& all) {
   std::vector<Column> columns;
   const auto add = [&](const std::string& name, std::string title, bool number) {
     Column& column = columns.emplace_back(Column{std::move(title), number});
-    for (const Json& row : all["rows"])
-      column.cells.push_back(number ? number_of(row[name]) : text_of(row[name]));
+    for (const Json& row : all["rows"]) {
+      const Json value = row.value(name, Json());  // an extra of another generation is not there
+      column.cells.push_back(number ? number_of(value) : text_of(value));
+    }
   };
   add("prompt", "Prompt", false);
   add("completion", "Completion", false);

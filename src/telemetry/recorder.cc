@@ -128,8 +128,11 @@ std::string prompt_text(const base::Json& prompt) {
     if (!message.is_object()) continue;
     const base::Json role = message.value("role", base::Json()),
                      content = message.value("content", base::Json());
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "\n", role.is_string() ? role.get<std::string>() : "",
-                        content.is_string() ? content.get<std::string>() : dumped(content));
+    text += fmt::format("{}{}:", text.empty() ? "" : "\n", role.is_string() ? role.get<std::string>() : "");
+    if (!content.is_null())
+      text += " " + (content.is_string() ? content.get<std::string>() : dumped(content));
+    for (const base::Json& call : message.value("tool_calls", base::Json::array()))
+      text += " " + dumped(call.is_object() ? call.value("function", call) : call);
   }
   return text;
 }

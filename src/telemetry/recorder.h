@@ -28,7 +28,7 @@ std::string sample_line(const Sample& sample);
 // Without a file: empty.
 std::vector<Sample> read_samples(const std::string& path);
 
-std::string prompt_text(const base::Json& prompt);  // for people: messages, each with its role
+std::string prompt_text(const base::Json& prompt);  // for people: messages, each with its role and its calls
 
 class Recorder {
  public:

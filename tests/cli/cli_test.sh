@@ -513,6 +513,14 @@ case_grpo_prints_completions() {
   run 2 "${grpo[@]}" --log_completions_hub_repo me/c; says err "log_completions_hub_repo"; says err "uses no network"
   run 0 "${grpo[@]}" --reward_funcs think_format_reward --num_completions_to_print 3; says err "has an effect only with log_completions: true"
 }
+case_grpo_prints_messages_and_calls() {
+  for question in So? Then?; do
+    echo '{"prompt":[{"role":"user","content":"1+1?"},{"role":"assistant","content":null,"tool_calls":[{"type":"function",' \
+      '"function":{"name":"add","arguments":{"a":1}}}]},{"role":"tool","name":"add","content":"2"},{"role":"user","content":"'"$question"'"}]}'
+  done >p.jsonl
+  run 0 "${grpo[@]}" --reward_funcs think_format_reward --log_completions
+  says err "ASSISTANT"; says err 'add({"a":1})'; says err "So?"; ! grep -q '^null' err || die "a content that is not there"
+}
 # scores LINES: a program that answers each request with one of the lines, in turn, and with the last one from then on
 scores() {
   { echo '#!/bin/sh'; echo 'n=0; while read -r line; do printf "%s\n" "$line" >>asked; n=$((n + 1))'

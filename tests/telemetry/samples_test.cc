@@ -55,5 +55,14 @@ TEST_F(SamplesFile, so_does_that_of_the_last_completions) {
   EXPECT_TRUE(std::isnan(read[1].reward));
 }
 
+TEST(PromptText, has_the_calls_of_a_message) {
+  const base::Json messages = base::Json::parse(
+      R"([{"role": "user", "content": "1 + 1?"}, {"role": "assistant", "content": null, "tool_calls": [{"type":)"
+      R"( "function", "function": {"name": "add", "arguments": {"a": 1}}}]}, {"role": "tool", "content": "2"},)"
+      R"( {"role": "assistant", "content": "Two.", "tool_calls": null}])");
+  EXPECT_EQ(prompt_text(messages),
+            "user: 1 + 1?\nassistant: {\"name\":\"add\",\"arguments\":{\"a\":1}}\ntool: 2\nassistant: Two.");
+}
+
 }  // namespace
 }  // namespace trl::telemetry
