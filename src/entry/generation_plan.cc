@@ -121,6 +121,7 @@ RehearsedGeneration rehearse_generation(const model::Model& model, const engine:
   while (generator.step(watch)) base::poll();
   all.blocks = watch.blocks;
   all.kv_bytes = watch.bytes;
+  generator.release_memory();  // as a run does after each generation
   out.stretch.to = std::ssize(rehearsal.events());
   return out;
 }

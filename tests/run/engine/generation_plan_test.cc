@@ -98,20 +98,24 @@ int64_t peak_of(const char* kind) {
   return peak;
 }
 
-// Samples take far more than a step here, so they are the peak.
-TEST(GenerationPlan, SamplesAreAPartOfThePeakOfTheRun) {
-  NEED_MODEL();
-  const host::Scratch scratch;
+// Samples that take far more than a step, so that they are the peak.
+Settings many_samples() {
   std::string prompts = "[";
   for (int i = 0; i < 24; ++i) {
     prompts += i > 0 ? ", \"" : "\"";
     for (int word = 0; word < 60; ++word) prompts += " it" + std::to_string((i + word) % 10);
     prompts += "\"";
   }
-  const Settings sampled = small(scratch, {{"sample_prompts", prompts + "]"},
-                                           {"sample_steps", "1"},
-                                           {"sample_max_new_tokens", "8"},
-                                           {"generation_dtype", "int8"}});
+  return {{"sample_prompts", prompts + "]"},
+          {"sample_steps", "1"},
+          {"sample_max_new_tokens", "8"},
+          {"generation_dtype", "int8"}};
+}
+
+TEST(GenerationPlan, SamplesAreAPartOfThePeakOfTheRun) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const Settings sampled = small(scratch, many_samples());
   const auto rows = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
   {
     const auto trainer = host::trainer(sampled, rows.get());
@@ -150,6 +154,29 @@ TEST(GenerationPlan, CountsTheCopiesDuringAnUpdate) {
                 slept = peak({{"generation_dtype", "int8"}, {"vllm_enable_sleep_mode", "true"}});
   EXPECT_GT(with, without);
   EXPECT_LT(slept, with);
+}
+
+// The keys and values of a generation go back at its end; of what generates, only the copies stay.
+TEST(GenerationPlan, LetsGoOfTheKeysOfCompletionsBeforeSamples) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto prompts = host::open_rows(host::golden("data/datasets/train_prompts.jsonl"));
+  const auto planned = [&](const Settings& more) {
+    const Settings own = {{"method", "grpo"},
+                          {"num_generations", "2"},
+                          {"per_device_train_batch_size", "2"},
+                          {"max_completion_length", "64"},
+                          {"save_strategy", "no"},
+                          {"kv_cache_memory", "8MB"},
+                          {"estimate.compare", "[]"}};
+    return plan(host::with(host::tiny(scratch / "out"), host::with(host::with(own, many_samples()), more)),
+                nullptr, prompts.get());
+  };
+  const Json kept = planned({}), slept = planned({{"vllm_enable_sleep_mode", "true"}});
+  const Json& samples = kept.at("samples");
+  EXPECT_GT(samples.at("copies_bytes").get<int64_t>(), 0);
+  EXPECT_LE(kept.at("counted_bytes").get<int64_t>() - slept.at("counted_bytes").get<int64_t>(),
+            samples.at("copies_bytes").get<int64_t>() + samples.at("kv_block_bytes").get<int64_t>());
 }
 
 // A teacher that writes completions has copies of its own beside those of the model.
