@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/renumber.h"
 #include "engine/error_capture.h"
 #include "run/complete/request_options.h"
 
@@ -26,14 +27,16 @@ int64_t Requests::add(std::span<const int32_t> ids, const RequestOptions& option
                                           .count = options.count,
                                           .stream = options.stream,
                                           .keeps = options.keeps};
+  std::map<int64_t, State> added;
+  for (int64_t i = 0; i < options.count; ++i)
+    added.emplace(i, State{{}, text::CompletionText(tokenizer_.get(), options.stops), options});
   int64_t first = 0;
   engine::ErrorCapture error;
   with_option_names([&] {
     error.check(
         environment_.use_engine(Use::generate, [&] { return generator_->add(request, &first, error); }));
   });
-  for (int64_t i = first; i < first + options.count; ++i)
-    states_.emplace(i, State{{}, text::CompletionText(tokenizer_.get(), options.stops), options});
+  base::renumber(added, first, states_);
   return first;
 }
 
@@ -115,8 +118,11 @@ bool Requests::add_token(State& state, int64_t number, const engine::Token& toke
   return completion.end == End::none;
 }
 
+// A sequence whose addition failed in the engine at its end is nobody's.
 bool Requests::on_token(int64_t number, const engine::Token& token) noexcept {
-  State& state = states_.at(number);
+  const auto found = states_.find(number);
+  if (found == states_.end()) return false;
+  State& state = found->second;
   try {
     return add_token(state, number, token);
   } catch (...) {
@@ -127,7 +133,9 @@ bool Requests::on_token(int64_t number, const engine::Token& token) noexcept {
 }
 
 void Requests::on_end(int64_t number, engine::Finish how, std::string_view error) noexcept {
-  State& state = states_.at(number);
+  const auto found = states_.find(number);
+  if (found == states_.end()) return;
+  State& state = found->second;
   End& end = state.completion.end;
   state.kept = state.options.keeps && how != engine::Finish::failed;
   state.text.finish();

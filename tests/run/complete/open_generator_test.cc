@@ -3,29 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <stdexcept>
-
 #include "config/settings.h"
+#include "run/complete/small_process.h"
 
 namespace trl::run {
 namespace {
 
-// A process with 1000 bytes left, without an engine.
-class SmallProcess final : public Environment {
- public:
-  SmallProcess() { memory_.set_limit(1000); }
-  engine::Engine& engine() override { throw std::logic_error("no engine"); }
-  int32_t use_engine(Use, const std::function<int32_t()>&) override { throw std::logic_error("no engine"); }
-  base::MemoryCounter& memory() override { return memory_; }
-  base::Interrupt& background() override { throw std::logic_error("no background"); }
-  int threads() override { return 1; }
-  base::ThreadPool& pool() override { throw std::logic_error("no pool"); }
-  base::LogSink& log() override { return log_; }
-
- private:
-  base::MemoryCounter memory_;
-  base::NullLog log_;
-};
+using test::SmallProcess;
 
 int64_t bytes(const config::Settings& settings) {
   SmallProcess process;
