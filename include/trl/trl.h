@@ -2151,8 +2151,10 @@ TRL_API trl_status trl_generator_generate(trl_generator* generator, const char* 
  * outside the vocabulary or with more tokens than the model has positions, TRL_E_FORMAT for invalid UTF-8,
  *   TRL_E_OUT_OF_MEMORY for a prompt that kv_cache_memory cannot hold, TRL_E_NOT_FOUND for an unknown
  * adapter, TRL_E_BUSY.
- * Contract: text and ids borrowed during the call; exclusive; does not block; log (a
- * warning if new tokens may go beyond the model's positions); after an error no request is added.
+ * Contract: text and ids borrowed during the call; exclusive; does not block, except that the first call with
+ * `generation_dtype` makes the copies of the weights, in about the time in which these are read once; later
+ * steps make them anew; log (a warning if new tokens may go beyond the model's positions); after an error no
+ * request is added.
  * @since 0.1
  */
 TRL_API trl_status trl_generator_add(trl_generator* generator, const char* text, size_t size,
@@ -2161,7 +2163,8 @@ TRL_API trl_status trl_generator_add(trl_generator* generator, const char* text,
 
 /**
  * Computes one step: a token of each completion that runs, and a part of the prompts that begin. Weights are
- * used as they are: of a trainer, those of its last step.
+ * used as they are: of a trainer, those of its last step, of which copies (`generation_dtype`) are made anew
+ * here. Generators of one model share the memory of keys and values: those that came first go on.
  *
  * If there is no memory for more keys and values, completions share what there is, the youngest waiting; one
  * that needs more than all of it ends with the reason "abort".

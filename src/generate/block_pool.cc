@@ -65,12 +65,13 @@ void BlockPool::free(int32_t number) {
   std::ranges::push_heap(free_, std::greater());
 }
 
-uint64_t BlockPool::hold(int32_t number, Content content) {
+uint64_t BlockPool::hold(int32_t number, Content content, uint64_t apart) {
   const auto [place, added] = known_.try_emplace(std::move(content), number);
   if (!added) return blocks_[static_cast<size_t>(place->second)].number;
   Block& block = blocks_[static_cast<size_t>(number)];
   block.content = place;
   block.known = true;
+  block.apart = apart;
   return block.number = contents_++;
 }
 
@@ -86,12 +87,15 @@ void BlockPool::forget(Block& block) {
   block.known = false;
 }
 
-void BlockPool::forget() {
-  for (Block& block : blocks_)
-    if (block.known) forget(block);
-  for (const int32_t number : unused_) free_.push_back(number);
-  std::ranges::make_heap(free_, std::greater());
-  unused_.clear();
+void BlockPool::forget(std::optional<uint64_t> apart) {
+  for (int32_t number = 0; number < std::ssize(blocks_); ++number) {
+    Block& block = blocks_[static_cast<size_t>(number)];
+    if (!block.known || (apart && block.apart != *apart)) continue;
+    forget(block);
+    if (block.users > 0) continue;
+    unused_.erase(block.unused);
+    free(number);
+  }
 }
 
 void BlockPool::restrict_to(std::function<bool(int32_t)> has_memory) {
@@ -124,9 +128,36 @@ bool BlockPool::ask_others(const BlockHolder* asking, bool running) {
   return false;
 }
 
-void BlockPool::recompute_all() {
-  for (BlockHolder* const holder : holders_) holder->drop_keys();
-  forget();
+bool BlockPool::take_from_younger(int64_t arrival) {
+  BlockHolder* last = nullptr;
+  for (BlockHolder* const holder : holders_) {
+    if (holder->youngest() <= arrival) continue;
+    last = holder;
+    arrival = holder->youngest();
+  }
+  return last != nullptr && last->give_youngest();
+}
+
+// What take() could give if all sequences that came later gave their blocks back.
+int64_t BlockPool::left_without(int64_t arrival) const {
+  std::unordered_map<int32_t, int64_t> uses;
+  for (const BlockHolder* const holder : holders_)
+    for (const int32_t number : holder->blocks_after(arrival)) ++uses[number];
+  return left() + std::ranges::count_if(uses, [this](const auto& use) {
+           return users(use.first) == use.second && may_have(use.first);
+         });
+}
+
+bool BlockPool::make_room(int64_t wanted, int64_t arrival) {
+  if (wanted > left() && wanted > left_without(arrival)) return false;
+  while (wanted > left() && take_from_younger(arrival)) {
+  }
+  return true;
+}
+
+void BlockPool::recompute(std::optional<uint64_t> apart) {
+  for (BlockHolder* const holder : holders_) holder->drop_keys(apart);
+  forget(apart);
 }
 
 }  // namespace trl::generate

@@ -27,9 +27,14 @@ struct ContentHash {
 // Somebody who has blocks of a pool, and gives them up when others need them.
 class BlockHolder {
  public:
-  virtual bool give_paused() = 0;    // blocks that nothing is computed with; false: it has none
-  virtual bool give_youngest() = 0;  // those of its youngest sequence; false: it has none
-  virtual void drop_keys() = 0;      // its keys and values are of no use any more
+  virtual bool give_paused() = 0;        // blocks that nothing is computed with; false: it has none
+  virtual bool give_youngest() = 0;      // those of its youngest sequence; false: it has none
+  virtual int64_t youngest() const = 0;  // when that one came: BlockPool::arrive(); -1: it has none
+  // The blocks of its sequences that came later than this, each as often as they use it.
+  virtual std::vector<int32_t> blocks_after(int64_t arrival) const = 0;
+  // The keys and values of the sequences with this number in Content::before, or of all, are of no use any
+  // more.
+  virtual void drop_keys(std::optional<uint64_t> apart) = 0;
 
  protected:
   ~BlockHolder() = default;
@@ -49,21 +54,28 @@ class BlockPool {
   int64_t users(int32_t block) const { return blocks_[static_cast<size_t>(block)].users; }
 
   // Says what a full block holds. Returns a number that stands for it in Content::before. If another block
-  // holds the same, this one remains unknown.
-  uint64_t hold(int32_t block, Content content);
+  // holds the same, this one remains unknown. apart: the number in Content::before of the first block.
+  uint64_t hold(int32_t block, Content content, uint64_t apart);
   struct Found {
     int32_t block;
     uint64_t content;
   };
   // Shares the block that holds this.
   std::optional<Found> share(const Content& content);
-  void forget();  // no content is known from here on
+  void forget(std::optional<uint64_t> apart = {});  // the contents with this number, or all
 
   void join(BlockHolder* holder) { holders_.push_back(holder); }
   void leave(BlockHolder* holder) { std::erase(holders_, holder); }
   // Asks everybody else for blocks, also for those that they compute with if `running`.
   bool ask_others(const BlockHolder* asking, bool running);
-  void recompute_all();  // weights changed
+  // Numbers the sequences of all holders in the order in which they came.
+  int64_t arrive() { return arrivals_++; }
+  // Takes the blocks of the youngest sequence that anybody has, if it came later than this one.
+  bool take_from_younger(int64_t arrival);
+  // Takes blocks of sequences that came later until so many are left. false: they have too few, and keep
+  // them.
+  bool make_room(int64_t wanted, int64_t arrival);
+  void recompute(std::optional<uint64_t> apart = {});  // the weights behind these keys changed
   void raise_limit(int64_t limit) { limit_ = std::max(limit_, limit); }
   // Memory for more blocks is missing: take() gives only those that have some, for some steps or until
   // lift().
@@ -93,14 +105,14 @@ class BlockPool {
     int64_t users = 0;
     std::unordered_map<Content, int32_t, ContentHash>::const_iterator content;
     bool known = false;
-    uint64_t number = 0;                  // of its content
+    uint64_t number = 0, apart = 0;       // of its content
     std::list<int32_t>::iterator unused;  // its place there, if it has no users and is known
   };
   void forget(Block& block);
-
   void free(int32_t number);
+  int64_t left_without(int64_t arrival) const;
 
-  int64_t limit_, used_ = 0, steps_ = 0;
+  int64_t limit_, used_ = 0, steps_ = 0, arrivals_ = 0;
   int64_t restricted_at_ = 0;  // steps_ then
   std::function<bool(int32_t)> has_memory_;
   std::vector<BlockHolder*> holders_;

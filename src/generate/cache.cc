@@ -55,9 +55,20 @@ void Cache::renew_copies() {
 void Cache::follow_weights() {
   const uint64_t version = model_.weights_version();
   if (kind.narrow && (!narrow_ || version != version_)) renew_copies();
-  if (version == version_) return;
+  if (version != version_) pool->recompute();
   version_ = version;
-  pool->recompute_all();
+  follow_adapters();
+}
+
+void Cache::follow_adapters() {
+  if (adapters_.empty()) return;
+  std::map<uint64_t, uint64_t> now;
+  for (const auto& adapter : model_.adapters().all())
+    if (adapters_.contains(adapter->number())) now[adapter->number()] = adapter->version();
+  for (const auto& [number, version] : adapters_)
+    if (const auto found = now.find(number); found == now.end() || found->second != version)
+      pool->recompute(number);
+  adapters_ = std::move(now);
 }
 
 void Cache::raise_limit(int64_t bytes) { pool->raise_limit(blocks_in(bytes, memory)); }
@@ -67,7 +78,9 @@ void Cache::restrict_to_memory() {
 }
 
 uint64_t Cache::number_of(const model::Adapter* adapter) {
-  return numbers_.try_emplace(adapter, numbers_.size()).first->second;
+  if (adapter == nullptr) return 0;
+  adapters_.try_emplace(adapter->number(), adapter->version());
+  return adapter->number();
 }
 
 int64_t Cache::users_besides(const model::Adapter* adapter) const {

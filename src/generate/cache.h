@@ -34,14 +34,14 @@ class Cache {
   // bytes: at most. Throws Error(invalid_config) if a block takes more; so does raise_limit().
   Cache(const model::Model& model, const CacheKind& kind, int64_t bytes);
 
-  // Makes the contents useless, and the copies of the weights anew, if the weights have changed since the
-  // last call. Makes copies that went back.
+  // If weights have changed since the last call, makes all keys of no use that were computed with them, and
+  // the copies of these weights anew. Makes copies that went back.
   void follow_weights();
-  // A number below 2^32 for the keys that an adapter computes with these weights; null: the model alone.
+  // A number below 2^32 for the keys that are computed with an adapter; null: the model alone.
   uint64_t number_of(const model::Adapter* adapter);
   // The sequences that generators have with an adapter: it cannot be removed, and no other one merged
   // meanwhile.
-  void add_users(const model::Adapter* adapter, int64_t count) { users_[adapter] += count; }
+  int64_t& users(const model::Adapter* adapter) { return users_[adapter]; }
   int64_t users(const model::Adapter* adapter) const {
     const auto found = users_.find(adapter);
     return found == users_.end() ? 0 : found->second;
@@ -68,12 +68,13 @@ class Cache {
  private:
   void make_copies();
   void renew_copies();
+  void follow_adapters();
 
   const model::Model& model_;
   std::optional<model::NarrowWeights> narrow_;
   double copying_seconds_ = 0;
-  uint64_t version_;                                   // of the weights
-  std::map<const model::Adapter*, uint64_t> numbers_;  // of the adapters
+  uint64_t version_;                       // of the model's own weights
+  std::map<uint64_t, uint64_t> adapters_;  // the versions of those with keys, by their numbers
   std::map<const model::Adapter*, int64_t> users_;
 };
 

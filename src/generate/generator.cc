@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/renumber.h"
 #include "generate/choice.h"
 #include "generate/sampling.h"
 #include "kernels/gemm/gemm.h"
@@ -84,16 +85,19 @@ void Generator::check(const Request& request) const {
 int64_t Generator::add(Request request) {
   const std::lock_guard lock(cache_->in_use);
   check(request);
-  cache_->follow_weights();
   const auto shared = std::make_shared<const Request>(std::move(request));
-  const int64_t first = scheduler_->add(shared->ids, shared->count, cache_->number_of(shared->adapter));
+  std::map<int64_t, State> added;
   for (int64_t i = 0; i < shared->count; ++i) {
-    states_[first + i] = {.request = shared,
-                          .stream = shared->stream + static_cast<uint64_t>(i) * shared->stride,
-                          .begin = std::ssize(shared->ids),
-                          .left = shared->sampling.max_new_tokens};
+    added[i] = {.request = shared,
+                .stream = shared->stream + static_cast<uint64_t>(i) * shared->stride,
+                .begin = std::ssize(shared->ids),
+                .left = shared->sampling.max_new_tokens};
   }
-  cache_->add_users(shared->adapter, shared->count);
+  const uint64_t apart = cache_->number_of(shared->adapter);
+  int64_t& users = cache_->users(shared->adapter);
+  const int64_t first = scheduler_->add(shared->ids, shared->count, apart);
+  users += shared->count;
+  base::renumber(added, first, states_);
   return first;
 }
 
@@ -125,21 +129,21 @@ void Generator::end(int64_t sequence) {
 void Generator::forget(int64_t sequence) {
   const auto found = states_.find(sequence);
   if (found == states_.end()) return;
-  cache_->add_users(found->second.request->adapter, -1);
+  --cache_->users(found->second.request->adapter);
   scheduler_->end(sequence);
   states_.erase(found);
 }
 
 Generator::~Generator() {
   const std::lock_guard lock(cache_->in_use);
-  for (const auto& [sequence, state] : states_) cache_->add_users(state.request->adapter, -1);
+  for (const auto& [sequence, state] : states_) --cache_->users(state.request->adapter);
   scheduler_.reset();
   cache_->shrink();
 }
 
 void Generator::release_memory() {
   const std::lock_guard lock(cache_->in_use);
-  scheduler_->drop_keys();
+  scheduler_->drop_keys({});
   cache_->release();
 }
 

@@ -42,15 +42,19 @@ int64_t Scheduler::sequences_in(int64_t blocks, int64_t prompt, int64_t length, 
 int64_t Scheduler::add(std::span<const int32_t> ids, int64_t count, uint64_t apart) {
   const int64_t first = numbered_;
   const auto group = count > 1 ? std::make_shared<Group>(Group{first, {}}) : nullptr;
-  for (; numbered_ < first + count; ++numbered_) {
-    Sequence& sequence = all_[numbered_];
+  std::map<int64_t, Sequence> added;  // all or, if memory runs out, none
+  for (int64_t number = first; number < first + count; ++number) {
+    Sequence& sequence = added[number];
     sequence.ids.assign(ids.begin(), ids.end());
     sequence.given = {{0, std::ssize(ids)}};
     sequence.apart = sequence.content = apart;
+    sequence.arrival = pool_->arrive();
     sequence.group = group;
-    if (numbered_ > first) group->followers.insert(numbered_);
+    if (number > first) group->followers.insert(number);
   }
   waiting_.insert(first);
+  all_.merge(added);
+  numbered_ += count;
   return first;
 }
 
@@ -63,7 +67,7 @@ Scheduler::Step Scheduler::next() {
     const int64_t number = *next;
     admit(number, turn);
     if (turn.rows == 0 || std::ssize(turn.step.work) == limits_.step_sequences) break;
-    if (running_.contains(number) && fits(number, turn.rows, turn)) add_work(number, turn);
+    if (running_.contains(number)) go_on(number, turn);
     next = running_.upper_bound(number);
   }
   admit(INT64_MAX, turn);
@@ -78,28 +82,45 @@ void Scheduler::steal() {
   stuck_at_ = pool_->steps();
 }
 
-// Whether a sequence that runs has rows to compute, at most that many, and blocks for them. Younger ones give
-// theirs back for it; without them it gives back its own.
-bool Scheduler::fits(int64_t number, int64_t most, Turn& turn) {
-  Sequence& sequence = at(number);
-  const int64_t rows = std::min<int64_t>(most, std::ssize(sequence.ids) - sequence.computed);
-  if (rows == 0) return false;
-  while (!reserve(sequence, sequence.computed + rows)) {
-    if (take_back()) continue;
-    const int64_t youngest = *running_.rbegin();
-    wait(youngest);
-    turn.closed = true;
-    if (youngest == number) return false;
-  }
-  return true;
+// Rows that a sequence may take for which none are kept.
+int64_t Scheduler::room(const Turn& turn) const {
+  const bool has_place = std::ssize(turn.step.work) + turn.kept_rows < limits_.step_sequences;
+  return has_place ? turn.rows - turn.kept_rows : 0;
 }
 
-void Scheduler::add_work(int64_t number, Turn& turn) {
-  const Sequence& sequence = at(number);
-  const int64_t left = std::ssize(sequence.ids) - sequence.computed, rows = std::min(turn.rows, left);
+// If this is the first chunk of a step: keeps rows for younger sequences that decode, at most half of those
+// that are left.
+void Scheduler::keep_rows(int64_t number, Turn& turn) {
+  if (rows_left(number) < 2 || std::exchange(turn.has_chunk, true)) return;
+  const int64_t places = limits_.step_sequences - std::ssize(turn.step.work) - 1;
+  const int64_t most = std::min(turn.rows / 2, places);
+  for (auto other = running_.upper_bound(number); other != running_.end() && turn.kept_rows < most; ++other)
+    turn.kept_rows += rows_left(*other) == 1;
+}
+
+void Scheduler::go_on(int64_t number, Turn& turn) {
+  if (rows_left(number) == 1) {
+    turn.kept_rows -= turn.kept_rows > 0;
+    return give_rows(number, 1, turn);
+  }
+  keep_rows(number, turn);
+  give_rows(number, room(turn), turn);
+}
+
+// Gives a sequence that runs rows to compute, at most that many, and blocks for them. Younger ones, of all
+// schedulers of the pool, give theirs back for it; without them it gives back its own.
+void Scheduler::give_rows(int64_t number, int64_t most, Turn& turn) {
+  Sequence& sequence = at(number);
+  const int64_t rows = std::min(most, rows_left(number));
+  if (rows == 0) return;
+  while (!reserve(sequence, sequence.computed + rows)) {
+    if (take_back()) continue;
+    turn.closed = true;
+    if (!pool_->take_from_younger(sequence.arrival)) return wait(number);
+  }
   Work& work = turn.step.work.emplace_back(number, sequence.computed, rows);
   turn.rows -= rows;
-  if (rows < left) return;
+  if (rows < rows_left(number)) return;
   work.ready = {number};
   if (sequence.group == nullptr) return;
   const std::set<int64_t>& followers = sequence.group->followers;
@@ -107,9 +128,10 @@ void Scheduler::add_work(int64_t number, Turn& turn) {
 }
 
 // Lets sequences begin that came before this one. Each begins when there are blocks for all of its ids, and
-// for those of the older ones that are deferred.
+// for those of the older ones that are deferred; if it passes none of these, also blocks that younger ones
+// have.
 void Scheduler::admit(int64_t before, Turn& turn) {
-  while (!turn.closed && turn.rows > 0 && running() + turn.deferred < limits_.step_sequences) {
+  while (!turn.closed && room(turn) > 0 && running() + turn.deferred < limits_.step_sequences) {
     const auto next = waiting_.upper_bound(turn.looked_at);
     if (next == waiting_.end() || *next >= before) return;
     const int64_t number = turn.looked_at = *next;
@@ -123,13 +145,13 @@ void Scheduler::admit(int64_t before, Turn& turn) {
     const int64_t wanted = blocks - std::ssize(sequence.blocks) + turn.kept_blocks;
     while (wanted > pool_->left() && take_back()) {
     }
-    if (wanted > pool_->left()) {
-      turn.closed = true;
+    turn.closed = wanted > pool_->left();
+    if (turn.closed && (turn.deferred > 0 || !pool_->make_room(wanted, sequence.arrival)))
       return release(sequence);
-    }
     waiting_.erase(next);
     running_.insert(number);
-    if (fits(number, turn.rows, turn)) add_work(number, turn);
+    keep_rows(number, turn);
+    give_rows(number, room(turn), turn);
   }
 }
 
@@ -191,6 +213,13 @@ bool Scheduler::give_youngest() {
   if (running_.empty()) return false;
   wait(*running_.rbegin());
   return true;
+}
+
+std::vector<int32_t> Scheduler::blocks_after(int64_t arrival) const {
+  std::vector<int32_t> all;
+  for (auto number = running_.rbegin(); number != running_.rend() && at(*number).arrival > arrival; ++number)
+    all.insert(all.end(), at(*number).blocks.begin(), at(*number).blocks.end());
+  return all;
 }
 
 bool Scheduler::give_paused() {
@@ -261,7 +290,7 @@ void Scheduler::find_prefix(Sequence& sequence) {
 void Scheduler::learn(Sequence& sequence) {
   for (; shares(sequence) && (sequence.known + 1) * kCacheRows <= sequence.computed; ++sequence.known) {
     const int32_t block = sequence.blocks[static_cast<size_t>(sequence.known)];
-    sequence.content = pool_->hold(block, content_of(sequence));
+    sequence.content = pool_->hold(block, content_of(sequence), sequence.apart);
   }
 }
 
@@ -293,7 +322,7 @@ void Scheduler::follow(Sequence& leader) {
 
 void Scheduler::append(int64_t number, int32_t id) {
   at(number).ids.push_back(id);
-  go_on(number, std::ssize(at(number).ids) - 1);
+  lengthened(number, std::ssize(at(number).ids) - 1);
 }
 
 void Scheduler::pause(int64_t number) {
@@ -309,11 +338,11 @@ void Scheduler::extend(int64_t number, std::span<const int32_t> ids) {
   sequence.given.push_back({before, std::ssize(sequence.ids)});
   paused_.erase(number);
   running_.insert(number);
-  go_on(number, before);
+  lengthened(number, before);
   if (sequence.blocks.empty()) wait(number);
 }
 
-void Scheduler::go_on(int64_t number, int64_t before) {
+void Scheduler::lengthened(int64_t number, int64_t before) {
   const int64_t length = std::ssize(at(number).ids), limit = limits_.common_length;
   if (limits_.recompute_longer && before <= limit && length > limit) wait(number);
 }
@@ -334,9 +363,15 @@ void Scheduler::end(int64_t number) {
   all_.erase(number);
 }
 
-void Scheduler::drop_keys() {
-  for (const int64_t number : std::vector<int64_t>(running_.begin(), running_.end())) wait(number);
-  for (const int64_t number : std::exchange(paused_, {})) release(at(number));
+void Scheduler::drop_keys(std::optional<uint64_t> apart) {
+  const auto is_concerned = [&](int64_t number) { return !apart || at(number).apart == *apart; };
+  for (const int64_t number : std::vector<int64_t>(running_.begin(), running_.end()))
+    if (is_concerned(number)) wait(number);
+  std::erase_if(paused_, [&](int64_t number) {
+    if (!is_concerned(number)) return false;
+    release(at(number));
+    return true;
+  });
 }
 
 int64_t Scheduler::reach(int64_t number, int64_t position) const {

@@ -1,11 +1,15 @@
 // Which rows of which sequences are computed next, in which blocks: continuous batching (Yu et al. 2022,
-// "Orca") over blocks (Kwon et al. 2023, "PagedAttention"). Without tensors. First come, first served: if
-// blocks run out, the youngest sequence gives its own back, and is computed again later. Only a sequence
-// whose next whole block is being computed by another one waits for it while younger ones begin.
+// "Orca") over blocks (Kwon et al. 2023, "PagedAttention"). Without tensors. First come, first served, by all
+// schedulers that share a pool: if blocks run out, the youngest sequence gives its own back, and is computed
+// again later. Two exceptions:
+// - A sequence whose next whole block is being computed by another one waits for it while younger ones begin.
+// - Sequences that compute one row, as those that decode, go on beside a chunk of an older one, which leaves
+//   them half of the rows.
 #pragma once
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <vector>
@@ -72,10 +76,12 @@ class Scheduler final : public BlockHolder {
   void pause(int64_t sequence);  // one that is ready; it keeps its blocks while nobody needs them
   void extend(int64_t sequence, std::span<const int32_t> ids);  // a paused one; it goes on
   void end(int64_t sequence);                                   // any; its blocks are given back
-  void recompute() { pool_->recompute_all(); }
-  void drop_keys() override;
+  void recompute() { pool_->recompute(); }
+  void drop_keys(std::optional<uint64_t> apart) override;
   bool give_paused() override;
   bool give_youngest() override;
+  int64_t youngest() const override { return running_.empty() ? -1 : at(*running_.rbegin()).arrival; }
+  std::vector<int32_t> blocks_after(int64_t arrival) const override;
 
   bool idle() const { return waiting_.empty() && running_.empty(); }
   std::span<const int32_t> ids(int64_t sequence) const { return at(sequence).ids; }
@@ -103,6 +109,7 @@ class Scheduler final : public BlockHolder {
     std::vector<int32_t> ids, blocks;
     std::vector<Given> given;      // the ids that were not generated
     std::shared_ptr<Group> group;  // null: it waits for none, and none for it
+    int64_t arrival = 0;           // among all of the pool
     int64_t computed = 0;
     int64_t known = 0;                // blocks whose content is known
     uint64_t apart = 0, content = 0;  // content: of the last of them, or apart
@@ -113,7 +120,9 @@ class Scheduler final : public BlockHolder {
   // A step while it is chosen.
   struct Turn {
     Step step;
-    int64_t rows;             // that it still has room for
+    int64_t rows;           // that it still has room for
+    int64_t kept_rows = 0;  // of these, for sequences that decode and came after the first chunk
+    bool has_chunk = false;
     int64_t looked_at = -1;   // the last waiting sequence that had its turn to begin
     int64_t deferred = 0;     // those of them that wait for what others compute
     int64_t kept_blocks = 0;  // which these will need besides
@@ -122,8 +131,11 @@ class Scheduler final : public BlockHolder {
 
   const Sequence& at(int64_t sequence) const { return all_.at(sequence); }
   Sequence& at(int64_t sequence) { return all_.at(sequence); }
-  bool fits(int64_t number, int64_t rows, Turn& turn);
-  void add_work(int64_t number, Turn& turn);
+  int64_t rows_left(int64_t number) const { return std::ssize(at(number).ids) - at(number).computed; }
+  int64_t room(const Turn& turn) const;
+  void keep_rows(int64_t number, Turn& turn);
+  void go_on(int64_t number, Turn& turn);
+  void give_rows(int64_t number, int64_t most, Turn& turn);
   void admit(int64_t before, Turn& turn);
   bool is_deferred(Sequence& sequence);
   void find_computing(Sequence& sequence);
@@ -132,7 +144,7 @@ class Scheduler final : public BlockHolder {
   void undo_copies();
   void steal();
   void wait(int64_t number);
-  void go_on(int64_t number, int64_t length_before);
+  void lengthened(int64_t number, int64_t length_before);
   void release(Sequence& sequence);
   void find_prefix(Sequence& sequence);
   void learn(Sequence& sequence);

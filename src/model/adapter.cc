@@ -1,6 +1,7 @@
 #include "model/adapter.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 
 #include "base/error.h"
@@ -16,6 +17,11 @@ namespace trl::model {
 namespace {
 
 using adapter::Role;
+
+uint64_t next_number() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
 
 at::Tensor values_of(const adapter::AdapterFile& file, const Parameter& parameter) {
   const io::TensorView& view = file.tensors().at(parameter.name);
@@ -114,6 +120,7 @@ std::vector<adapter::Module> modules_of(const std::vector<Slot>& slots) {
 Adapter::Adapter(std::string name, config::LoraConfig config, adapter::Selection selection,
                  const std::vector<Slot>& slots, at::ScalarType type, at::Device device)
     : name_(std::move(name)),
+      number_(next_number()),
       type_(type),
       config_(std::move(config)),
       selection_(std::move(selection)),
@@ -226,6 +233,12 @@ std::vector<Parameter*> Adapter::parameters() const {
   std::vector<Parameter*> all;
   for (const auto& parameter : parameters_) all.push_back(parameter.get());
   return all;
+}
+
+uint64_t Adapter::version() const {
+  uint64_t sum = 0;
+  for (const auto& parameter : parameters_) sum += parameter->version();
+  return sum;
 }
 
 std::vector<Parameter*> Adapter::kept_tables() const {

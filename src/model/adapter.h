@@ -40,6 +40,8 @@ class Adapter {
           const std::vector<Slot>& slots, at::ScalarType type, at::Device device);
 
   const std::string& name() const { return name_; }
+  uint64_t number() const { return number_; }  // from 1 on; no other adapter of this process has it
+  uint64_t version() const;                    // a number that is larger after every change of its values
   at::ScalarType type() const { return type_; }
   const config::LoraConfig& config() const { return config_; }
   const adapter::Selection& selection() const { return selection_; }
@@ -138,6 +140,7 @@ class Adapter {
   kernels::Projection projection(const Term& term) const;
 
   const std::string name_;
+  const uint64_t number_;
   const at::ScalarType type_;
   const config::LoraConfig config_;
   const adapter::Selection selection_;

@@ -65,7 +65,6 @@ Adapter& Adapters::insert(const std::string& name, const config::LoraConfig& con
                           adapter::Selection selection, at::ScalarType type, base::LogSink* log) {
   if (log != nullptr)
     for (const std::string& warning : selection.warnings) log->warning("adapter", "{}", warning);
-  ++changes_;
   return *all_.emplace_back(
       std::make_unique<Adapter>(name, config, std::move(selection), slots_, type, device_));
 }
@@ -76,7 +75,6 @@ void Adapters::remove(std::string_view name) {
   if (in_use_ == &gone) in_use_ = nullptr;
   if (trained_ == &gone) trained_ = nullptr;
   std::erase_if(all_, [&](const auto& one) { return one.get() == &gone; });
-  ++changes_;
 }
 
 void Adapters::check_usable(const Adapter* adapter) const {
@@ -95,7 +93,6 @@ void Adapters::merge(Adapter& adapter) {
   if (merged_ != nullptr) fail(Status::busy, "adapter \"{}\" is merged already", merged_->name());
   originals_ = adapter.merged(Merged::numbers, untied_head_);
   merged_ = in_use_ = &adapter;
-  ++changes_;
 }
 
 std::shared_ptr<void> Adapters::merged_to_save(Adapter& adapter) {
@@ -105,7 +102,6 @@ std::shared_ptr<void> Adapters::merged_to_save(Adapter& adapter) {
 void Adapters::unmerge() {
   merged_ = nullptr;
   originals_.reset();
-  ++changes_;
 }
 
 Adapter* Adapters::find(std::string_view name) const {

@@ -51,9 +51,6 @@ class Adapters {
   // Merges this one into the model's weights for saving, until the result is destroyed: computing with them
   // is slow.
   std::shared_ptr<void> merged_to_save(Adapter& adapter);
-  // A number that is larger after each of the calls above that change which adapters there are or what the
-  // model's weights contain.
-  uint64_t changes() const { return changes_; }
   // Called by the model: its embedding and its head have this many rows from here on; its files differ.
   void resized(int64_t rows);
 
@@ -71,7 +68,6 @@ class Adapters {
   Adapter* merged_ = nullptr;
   Parameter* untied_head_ = nullptr;
   std::shared_ptr<void> originals_;  // while one is merged
-  uint64_t changes_ = 0;
 };
 
 }  // namespace trl::model

@@ -125,7 +125,8 @@ class Model {
   void widen_head();
   std::vector<Parameter*> parameters() const;  // its own, each once, in the order of the layers
   std::vector<Parameter*> all_parameters();    // its own and those of its adapters
-  // A number that is larger after every change of its weights and of its adapters.
+  // A number that is larger after every change of its own weights; merging an adapter is one. Adapters have
+  // theirs.
   uint64_t weights_version() const;
   // Makes a trainer train only this adapter from here on; a forward that names none uses it.
   void train_only(Adapter& adapter);

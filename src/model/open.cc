@@ -264,10 +264,8 @@ std::unique_ptr<Model> Model::open_mapped(const io::ModelSource& from, std::stri
 }
 
 uint64_t Model::weights_version() const {
-  uint64_t version = adapters_.changes() << 32;
+  uint64_t version = 0;
   for (const Parameter* const parameter : parameters()) version += parameter->version();
-  for (const auto& adapter : adapters_.all())
-    for (const Parameter* const parameter : adapter->parameters()) version += parameter->version();
   return version;
 }
 

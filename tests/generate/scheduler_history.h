@@ -33,6 +33,7 @@ struct Life {
   std::vector<uint64_t> keys;
   std::vector<std::pair<int64_t, int64_t>> given;
   uint64_t apart = 0;
+  int64_t arrival = 0;  // among those of all histories
   int64_t group = 0;    // the first of those that were added with it
   bool follows = true;  // it waits for the rows of its group
   int64_t left = 0;     // tokens to generate
@@ -42,6 +43,7 @@ struct Life {
   int64_t next = 0;                 // the first position that was not computed before the last step
   bool held = false;                // it had blocks before the last step
   bool works = false;               // in the last step
+  int64_t rows = 0;                 // that it computes there
 };
 
 class History;
@@ -54,10 +56,11 @@ struct Store {
         memory(static_cast<size_t>(blocks)),
         allocated(static_cast<size_t>(blocks)) {}
   std::shared_ptr<generate::BlockPool> pool;
-  std::vector<Cells> memory;    // by block
-  std::vector<bool> allocated;  // by block
-  bool may_refuse = true;       // memory for more of them
-  uint64_t weights = 0;
+  std::vector<Cells> memory;          // by block
+  std::vector<bool> allocated;        // by block
+  bool may_refuse = true;             // memory for more of them
+  std::array<uint64_t, 2> weights{};  // behind the keys of each number in Life::apart
+  int64_t arrivals = 0;
   std::vector<History*> histories;
 };
 
@@ -67,7 +70,7 @@ class History {
   struct Counts {
     int64_t steps = 0, rows = 0, finished = 0, cancelled = 0, preempted = 0, copies = 0, found = 0;
     int64_t failed = 0, extended = 0, taken_back = 0, crossed = 0, stolen = 0, deferred = 0, passed = 0;
-    int64_t refused = 0;
+    int64_t refused = 0, beside = 0, taken = 0;
   };
 
   // limits.blocks is that of the store.
@@ -150,6 +153,7 @@ class History {
       life.ids = ids;
       life.given = {{0, length}};
       life.apart = apart;
+      life.arrival = store_.arrivals++;
       life.group = first;
       life.left = 1 + any(std::min<int64_t>(40, most_ + 1 - length));
       life.pauses = one_in(4) ? any(3) : 0;
@@ -164,12 +168,30 @@ class History {
     lives_.erase(life);
     ++n_.cancelled;
   }
+  // Those behind all keys, or behind some, and the others keep theirs.
   void change_weights() {
-    scheduler_.recompute();
-    ++store_.weights;
-    EXPECT_EQ(store_.pool->used() + store_.pool->known(), 0);
+    const std::optional<uint64_t> apart =
+        one_in(2) ? std::optional(static_cast<uint64_t>(any(2))) : std::nullopt;
+    const auto is_concerned = [&](const Life& life) { return !apart || life.apart == *apart; };
+    const auto blocks_of_others = [&] {
+      std::vector<int32_t> all;
+      for (const History* history : store_.histories)
+        for (const auto& [number, life] : history->lives_)
+          if (const auto own = history->scheduler_.blocks(number); !is_concerned(life))
+            all.insert(all.end(), own.begin(), own.end());
+      return all;
+    };
+    const std::vector<int32_t> before = blocks_of_others();
+    store_.pool->recompute(apart);
+    EXPECT_EQ(blocks_of_others(), before);
+    if (!apart) {
+      EXPECT_EQ(store_.pool->used() + store_.pool->known(), 0);
+    }
+    for (uint64_t i = 0; i < store_.weights.size(); ++i) store_.weights[i] += !apart || *apart == i;
     for (History* history : store_.histories)
       for (auto& [number, life] : history->lives_) {
+        if (!is_concerned(life)) continue;
+        EXPECT_TRUE(history->scheduler_.blocks(number).empty());
         history->set_keys(life);
         life.computed.reset();
       }
@@ -212,6 +234,7 @@ class History {
     check_rows(step);
     check_beginnings(step);
     check_order();
+    check_shares();
     check_pool();
     return step;
   }
@@ -256,10 +279,49 @@ class History {
       }
       life.next = life.computed.value_or(life.held ? INT64_MAX : 0);
     }
-    const bool may_wait = scheduler_.idle() || store_.pool->restricted() || others_hold();
+    const bool may_wait =
+        scheduler_.idle() || store_.pool->restricted() || (others_hold() && !has_the_oldest());
+    const std::vector<Place> before = all_that_run();
     Scheduler::Step step = scheduler_.next();
     EXPECT_TRUE(may_wait || !step.empty()) << "nothing moves";
+    if (!step.empty()) check_ages(before);
     return step;
+  }
+  // A sequence of some history.
+  using Place = std::pair<const History*, int64_t>;
+  std::vector<Place> all_that_run() const {
+    std::vector<Place> all;
+    for (const History* history : store_.histories)
+      for (const auto& [number, life] : history->lives_)
+        if (history->runs(number, life)) all.emplace_back(history, number);
+    return all;
+  }
+  // Whether the oldest sequence of all is its own, and waits for none that is younger.
+  bool has_the_oldest() const {
+    const History* owner = nullptr;
+    int64_t oldest = INT64_MAX;
+    bool is_running = false;
+    for (const History* history : store_.histories) {
+      for (const auto& [number, life] : history->lives_) {
+        if (life.paused || life.arrival > oldest) continue;
+        owner = history;
+        oldest = life.arrival;
+        is_running = history->runs(number, life);
+      }
+    }
+    return owner == this && (is_running || scheduler_.running() == 0);
+  }
+  // If some gave blocks back for the step, they are the youngest of all histories.
+  void check_ages(const std::vector<Place>& before) {
+    int64_t lost = INT64_MAX;
+    for (const auto& [history, number] : before) {
+      const Life& life = history->lives_.at(number);
+      if (history->runs(number, life)) continue;
+      lost = std::min(lost, life.arrival);
+      n_.taken += history != this;
+    }
+    for (const auto& [history, number] : all_that_run())
+      EXPECT_LT(history->lives_.at(number).arrival, lost) << "a younger one keeps its blocks";
   }
   bool others_hold() const {
     std::vector<bool> own(store_.memory.size());
@@ -339,7 +401,7 @@ class History {
   // Keys from position `begin` on.
   void set_keys(Life& life, int64_t begin = 0) {
     const int64_t length = std::ssize(life.ids);
-    uint64_t chain = begin > 0 ? life.keys.back() : mixed(life.apart, store_.weights);
+    uint64_t chain = begin > 0 ? life.keys.back() : mixed(life.apart, store_.weights[life.apart]);
     life.keys.resize(static_cast<size_t>(begin));
     for (int64_t p = begin; p < length; ++p) {
       chain = mixed(chain, static_cast<uint64_t>(life.ids[static_cast<size_t>(p)]));
@@ -372,6 +434,7 @@ class History {
       EXPECT_FALSE(life.paused || life.works);
       life.works = true;
       life.next = work.first;
+      life.rows = work.count;
       EXPECT_GT(work.count, 0);
       rows += work.count;
       const auto ids = scheduler_.ids(number);
@@ -426,24 +489,24 @@ class History {
       }
     }
   }
-  // Whether one that runs computes what the sequence begins with.
+  // Whether one that runs, or did until the step was chosen, computes what the sequence begins with.
   bool may_be_deferred(const Life& life) const {
     return std::ranges::any_of(lives_, [&](const auto& one) {
       const auto& [number, other] = one;
-      return &other != &life && runs(number, other) && other.next / kCacheRows < alike(life, other);
+      const bool ran = !other.paused && other.held;
+      return &other != &life && (ran || runs(number, other)) && other.next / kCacheRows < alike(life, other);
     });
   }
-  // First come, first served, besides those that are deferred; if blocks run out, those of paused sequences
+  // First come, first begun, besides those that are deferred; if blocks run out, those of paused sequences
   // go, and then the youngest's.
   void check_order() {
-    int64_t first_waiting = INT64_MAX, first_idle = INT64_MAX, oldest_preempted = INT64_MAX;
-    int64_t last_begun = -1, last_running = -1, last_working = -1, last_deferred = -1;
+    int64_t first_waiting = INT64_MAX, oldest_preempted = INT64_MAX;
+    int64_t last_begun = -1, last_running = -1, last_deferred = -1;
     bool paused_hold = false;
     std::optional<int64_t> group;
     for (auto& [number, life] : lives_) {
       const bool holds = !scheduler_.blocks(number).empty(), follows = life.follows && group == life.group;
       if (life.follows) group = life.group;
-      if (life.works) last_working = number;
       if (life.paused) {
         paused_hold |= holds;
         n_.taken_back += life.held && !holds;
@@ -451,8 +514,6 @@ class History {
         last_running = number;
         if (!life.held) last_begun = number;
         n_.passed += !life.held && last_deferred >= 0;
-        const bool pending = !life.computed || *life.computed < std::ssize(life.ids);
-        if (pending && !life.works) first_idle = std::min(first_idle, number);
       } else if (!follows) {
         const bool deferred = !life.held && may_be_deferred(life);
         if (!deferred) first_waiting = std::min(first_waiting, number);
@@ -470,7 +531,51 @@ class History {
       EXPECT_LT(last_running, oldest_preempted) << "a younger one keeps its blocks";
       EXPECT_FALSE(paused_hold);
     }
-    EXPECT_LT(last_working, first_idle) << "an older one gets no row";
+  }
+  // Rows that a sequence has to compute; nothing: it has begun, and nothing of it was computed yet.
+  static std::optional<int64_t> rows_to_compute(const Life& life) {
+    if (!life.works && !life.computed) return std::nullopt;
+    return std::ssize(life.ids) - (life.works ? life.next : *life.computed);
+  }
+  // Those that decode, with one row to compute, are served in the order in which they came, and so are
+  // chunks. The oldest chunk leaves to younger ones that decode half of the rows that it finds, and they
+  // leave it the other half.
+  void check_shares() {
+    int64_t first_chunk = INT64_MAX, idle_decoding = INT64_MAX, idle_chunk = INT64_MAX;
+    int64_t last_chunk = -1, last_working = -1, before = 0, beside = 0;  // those that decode
+    bool cut = false;
+    for (const auto& [number, life] : lives_) {
+      if (!runs(number, life)) continue;
+      const std::optional<int64_t> left = rows_to_compute(life);
+      if (!life.works) {
+        int64_t& idle = left == 1 ? idle_decoding : idle_chunk;
+        idle = std::min(idle, number);
+        continue;
+      }
+      last_working = number;
+      if (left == 1) {
+        ++(first_chunk == INT64_MAX ? before : beside);
+        continue;
+      }
+      if (first_chunk == INT64_MAX) cut = life.rows < *left;
+      first_chunk = std::min(first_chunk, number);
+      last_chunk = number;
+    }
+    EXPECT_LT(last_working, idle_decoding) << "an older one that decodes gets no row";
+    EXPECT_LT(last_chunk, idle_chunk) << "an older chunk gets no row";
+    if (idle_chunk < first_chunk) {
+      EXPECT_LT(last_working, idle_chunk) << "the oldest chunk gets no row";
+    }
+    if (first_chunk == INT64_MAX) return;
+    const int64_t rows = limits_.step_tokens - before, places = limits_.step_sequences - before;
+    const int64_t share = std::min(rows / 2, places - 1);
+    if (idle_decoding < INT64_MAX) {
+      EXPECT_GE(beside, share) << "a chunk takes more than its share";
+    }
+    if (cut) {
+      EXPECT_LE(beside, share) << "a chunk gets less than its share";
+    }
+    n_.beside += cut && beside > 0;
   }
   // Each block has as many users as sequences that name it.
   void check_pool() {

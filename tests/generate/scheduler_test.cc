@@ -126,6 +126,98 @@ TEST(Scheduler, AStepHasNoMoreSequencesThanItsLimit) {
   EXPECT_EQ(step(scheduler).work.at(2).sequence, 3);
 }
 
+// One that was paused goes on with many tokens, beside a group that decodes.
+void extend_beside(Scheduler& scheduler, int64_t count, int64_t more) {
+  scheduler.add(counted_ids(3), 1, 0);
+  step(scheduler);
+  scheduler.pause(0);
+  scheduler.add(counted_ids(5, 100), count, 0);
+  step(scheduler);
+  scheduler.extend(0, counted_ids(more, 200));
+}
+
+TEST(Scheduler, SequencesThatDecodeGoOnBesideAnOlderChunk) {
+  Scheduler scheduler({.blocks = 100, .step_tokens = 64});
+  extend_beside(scheduler, 5, 1000);
+  int64_t rows = 0, steps = 0;
+  for (; rows < 1001; ++steps) {
+    const Scheduler::Step next = step(scheduler);
+    ASSERT_EQ(next.work.size(), 6u);
+    EXPECT_EQ(next.work[0].sequence, 0);
+    rows += next.work[0].count;
+    for (size_t i = 1; i < 6; ++i) EXPECT_EQ(next.work[i].ready, std::vector{static_cast<int64_t>(i)});
+  }
+  EXPECT_EQ(rows, 1001);
+  EXPECT_EQ(steps, 17);  // of 59 rows each
+}
+
+TEST(Scheduler, SequencesThatDecodeLeaveAnOlderChunkHalfOfTheStep) {
+  Scheduler scheduler({.blocks = 100, .step_tokens = 8});
+  extend_beside(scheduler, 20, 40);
+  for (int steps = 0; steps < 10; ++steps) {
+    const Scheduler::Step next = step(scheduler);
+    ASSERT_EQ(next.work.size(), 5u);
+    EXPECT_EQ(next.work[0].count, 4);
+    EXPECT_EQ(next.work[4].sequence, 4);
+  }
+  Scheduler few({.blocks = 100, .step_sequences = 3});
+  extend_beside(few, 20, 40);
+  const Scheduler::Step next = step(few);
+  ASSERT_EQ(next.work.size(), 3u);
+  EXPECT_EQ(next.work[0].count, 41);
+  EXPECT_EQ(next.work[2].sequence, 2);
+}
+
+TEST(Scheduler, AQueueOfAnotherDoesNotStarveTheOldestThatWaits) {
+  const auto pool = std::make_shared<BlockPool>(4);
+  Scheduler queue({.prefix_cache = false}, pool), other({.prefix_cache = false}, pool);
+  for (int32_t i = 0; i < 4; ++i) queue.add(counted_ids(10, 100 * i), 1, 0);
+  step(queue);
+  other.add(counted_ids(kCacheRows + 1), 1, 0);
+  for (int32_t i = 4; i < 40; ++i) queue.add(counted_ids(10, 100 * i), 1, 0);
+  int64_t turns = 0;
+  for (; step(other).empty(); ++turns) {
+    ASSERT_LT(turns, 5);
+    step(queue);
+    queue.end(turns);
+  }
+  EXPECT_EQ(turns, 2);
+  EXPECT_TRUE(queue.blocks(4).empty());  // it came later, and had begun
+  EXPECT_EQ(queue.first_waiting(), 4);
+  EXPECT_EQ(step(queue).work.size(), 2u);
+}
+
+TEST(Scheduler, TheYoungestOfAllSchedulersGivesItsBlocksBack) {
+  for (const bool grows_first : {true, false}) {
+    const auto pool = std::make_shared<BlockPool>(2);
+    Scheduler grows({.prefix_cache = false}, pool), stays({.prefix_cache = false}, pool);
+    if (grows_first) grows.add(counted_ids(kCacheRows), 1, 0);
+    stays.add(counted_ids(10), 1, 0);
+    if (!grows_first) grows.add(counted_ids(kCacheRows), 1, 0);
+    step(grows);
+    step(stays);
+    EXPECT_EQ(step(grows).empty(), !grows_first);  // it needs a second block
+    EXPECT_EQ(grows.blocks(0).size(), grows_first ? 2u : 0u);
+    EXPECT_EQ(step(stays).empty(), grows_first);
+    EXPECT_EQ(stays.blocks(0).size(), grows_first ? 0u : 1u);
+  }
+}
+
+TEST(Scheduler, KeysOfOneKindAreDroppedAlone) {
+  const auto pool = std::make_shared<BlockPool>(20);
+  Scheduler scheduler({}, pool);
+  const std::vector<int32_t> ids = counted_ids(2 * kCacheRows + 1);
+  for (const uint64_t apart : {1, 2}) scheduler.add(ids, 1, apart);
+  step(scheduler);
+  pool->recompute(1);
+  EXPECT_TRUE(scheduler.blocks(0).empty());
+  EXPECT_EQ(scheduler.blocks(1).size(), 3u);
+  for (const int64_t sequence : {0, 1}) scheduler.end(sequence);
+  EXPECT_EQ(pool->known(), 2);
+  EXPECT_EQ(begins_at(scheduler, ids, 2), 2 * kCacheRows);
+  EXPECT_EQ(begins_at(scheduler, ids, 1), 0);
+}
+
 TEST(Scheduler, FindsPromptsThatBeginAlike) {
   Scheduler scheduler({.blocks = 20});
   const std::vector<int32_t> ids = counted_ids(3 * kCacheRows + 5);
@@ -408,6 +500,8 @@ TEST(Scheduler, KeepsItsPromisesInRandomHistories) {
                               n.crossed, n.stolen, n.deferred, n.refused})
     EXPECT_GT(count, histories / 4);
   EXPECT_GT(n.passed, histories / 100);
+  EXPECT_GT(n.beside, histories / 100);
+  EXPECT_GT(n.taken, histories / 100);
 }
 
 }  // namespace
