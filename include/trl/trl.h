@@ -169,8 +169,7 @@ TRL_API const char* trl_build_info(void) TRL_NOEXCEPT;
  * Formats of rows and models: arrow (streams of it; its files are parquet), csv, gguf, gzip, parquet,
  * sentencepiece (tokenizer.model), zstd. With the engine: engine, generate, lora, and the name of each
  * trainer, as in the key method (sft, dpo, grpo, ...). Later versions add names. trl.pc has the same list
- * (pkg-config
- * --variable=features trl), as far as it was built.
+ * (pkg-config --variable=features trl), as far as it was built.
  *
  * @param name [in] a name from the list `features` of trl_build_info; NULL and unknown names give 0.
  * @return 1 or 0; cannot fail.
@@ -1427,7 +1426,7 @@ TRL_API void trl_model_destroy(trl_model* model) TRL_NOEXCEPT;
  *   generated with the weights and states of the run in memory; not a part of peak_bytes
  * - merge: if an adapter is trained that can be merged, what merging it takes, not a part of peak_bytes:
  *   {bytes (of trl_model_merge_adapter: copies of weights that change, numbers in place of blocks),
- * save_bytes (of a save with `save.kind` merged), peak_bytes (of the process while the run saves so)}
+ *   save_bytes (of a save with `save.kind` merged), peak_bytes (of the process while the run saves so)}
  * - tokens_per_step, seconds_per_step, tokens_per_second: of an optimizer step with all its micro-batches
  * - steps, tokens, seconds: of the whole run, each if it is known: from max_steps, or from the rows
  * - disk: {checkpoint_bytes (of one), checkpoints (that exist at once), model_bytes (of the final model),
