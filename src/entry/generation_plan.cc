@@ -96,7 +96,7 @@ RehearsedGeneration rehearse_generation(const model::Model& model, const engine:
   const tensor::Stage stage(generate::kGenerationStage);
   if (cache == nullptr)
     cache = std::make_shared<generate::Cache>(model, cache_kind(model, spec), spec.cache_bytes);
-  generate::Generator generator(model, generator_limits(spec), cache);
+  generate::Generator generator(model, spec, cache);
   telemetry::RunPlan::Generation& all = out.all;
   all.prompts = std::ssize(prompts.prompts);
   all.completions = prompts.completions;

@@ -7,7 +7,7 @@ namespace trl::entry {
 
 GeneratorObject::GeneratorObject(engine::Host& host, const model::Model& model,
                                  const engine::GeneratorSpec& spec, std::shared_ptr<generate::Cache> cache)
-    : host_(host), model_(model), generator_(model, generator_limits(spec), std::move(cache)) {}
+    : host_(host), model_(model), generator_(model, spec, std::move(cache)) {}
 
 const model::Adapter* adapter_of(const model::Model& model, const engine::Sampling& sampling) {
   const model::Adapters& adapters = model.adapters();

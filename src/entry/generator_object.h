@@ -11,7 +11,6 @@
 namespace trl::entry {
 
 using generate::cache_kind;
-using generate::generator_limits;
 
 // The adapter that a request generates with; null: none. Throws Error if there is none of that name.
 const model::Adapter* adapter_of(const model::Model& model, const engine::Sampling& sampling);

@@ -99,8 +99,7 @@ int64_t counted_tokens(std::span<const int64_t> rows, const config::TrainingArgu
 
 // Returns the bytes that generation keeps for one sequence of `tokens` tokens.
 int64_t cache_bytes(const model::Model& model, int64_t tokens, const engine::GeneratorSpec& spec) {
-  const generate::CacheKind kind = cache_kind(model, spec);
-  return model.kv_memory(kind.compute, kind.int8).block_bytes() * generate::Scheduler::blocks_of(tokens);
+  return generate::block_bytes(model, cache_kind(model, spec)) * generate::Scheduler::blocks_of(tokens);
 }
 
 // Completes sample_prompts, which the run does without in case of an error.

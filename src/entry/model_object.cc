@@ -243,7 +243,7 @@ int32_t ModelObject::create_generator(const engine::GeneratorSpec& spec, engine:
 std::unique_ptr<train::CompletionWriter> ModelObject::completion_writer(const engine::RolloutSpec& spec) {
   const engine::GeneratorSpec& how = spec.generator;
   auto generator = std::make_unique<generate::Generator>(
-      *model_, generator_limits(how), cache_for(cache_kind(*model_, how), how.cache_bytes));
+      *model_, how, cache_for(cache_kind(*model_, how), how.cache_bytes));
   return std::make_unique<train::CompletionWriter>(std::move(generator), model_->adapters().trained(),
                                                    how.sleeps);
 }

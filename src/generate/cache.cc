@@ -28,6 +28,10 @@ model::KvMemory memory_for(const model::Model& model, const CacheKind& kind) {
 
 }  // namespace
 
+int64_t block_bytes(const model::Model& model, const CacheKind& kind) {
+  return memory_for(model, kind).block_bytes();
+}
+
 Cache::Cache(const model::Model& model, const CacheKind& of, int64_t bytes)
     : kind(of),
       memory(memory_for(model, of)),

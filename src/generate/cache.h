@@ -29,6 +29,9 @@ struct CacheKind {
 inline constexpr const char *kGenerationStage = "generation", *kCopiesStage = "copies for generation",
                             *kKeysStage = "keys and values", *kLogitsStage = "logits";
 
+// Returns the bytes that a block of keys and values takes.
+int64_t block_bytes(const model::Model& model, const CacheKind& kind);
+
 class Cache {
  public:
   // bytes: at most. Throws Error(invalid_config) if a block takes more; so does raise_limit().
@@ -41,7 +44,7 @@ class Cache {
   uint64_t number_of(const model::Adapter* adapter);
   // The sequences that generators have with an adapter: it cannot be removed, and no other one merged
   // meanwhile.
-  int64_t& users(const model::Adapter* adapter) { return users_[adapter]; }
+  int64_t& count_of_users(const model::Adapter* adapter) { return users_[adapter]; }  // to be changed
   int64_t users(const model::Adapter* adapter) const {
     const auto found = users_.find(adapter);
     return found == users_.end() ? 0 : found->second;
@@ -56,7 +59,8 @@ class Cache {
   void restrict_to_memory();
 
   const model::NarrowWeights* narrow() const { return narrow_ ? &*narrow_ : nullptr; }
-  double copying_seconds() const { return copying_seconds_; }  // of making copies of weights anew, so far
+  // The seconds that renewing the copies has taken so far.
+  double copying_seconds() const { return copying_seconds_; }
 
   // Held by a generator while it uses any of this, as others may be destroyed meanwhile on other threads, but
   // not while it calls a sink.

@@ -38,15 +38,17 @@ CacheKind cache_kind(const model::Model& model, const engine::GeneratorSpec& spe
           .path = kernels::path_of(spec.plain)};
 }
 
-Limits generator_limits(const engine::GeneratorSpec& spec) {
-  return {.step_tokens = spec.step_tokens,
-          .step_sequences = spec.step_sequences,
-          .prefix_cache = spec.prefix_cache,
-          .within_positions = spec.within_positions};
-}
+Generator::Generator(const model::Model& model, const engine::GeneratorSpec& spec,
+                     std::shared_ptr<Cache> cache)
+    : Generator(model,
+                {.step_tokens = spec.step_tokens,
+                 .step_sequences = spec.step_sequences,
+                 .prefix_cache = spec.prefix_cache},
+                std::move(cache), spec.within_positions) {}
 
-Generator::Generator(const model::Model& model, const Limits& limits, std::shared_ptr<Cache> cache)
-    : model_(model), cache_(std::move(cache)) {
+Generator::Generator(const model::Model& model, const Limits& limits, std::shared_ptr<Cache> cache,
+                     bool within_positions)
+    : model_(model), cache_(std::move(cache)), within_positions_(within_positions) {
   const std::lock_guard lock(cache_->in_use);
   scheduler_ = std::make_unique<Scheduler>(with_ropes(limits, model), cache_->pool);
 }
@@ -54,8 +56,7 @@ Generator::Generator(const model::Model& model, const Limits& limits, std::share
 void Generator::check_ids(std::span<const int32_t> ids, int64_t before) const {
   const model::ModelConfig& config = model_.config();
   const int64_t vocabulary = config.vocab_size;
-  const int64_t positions =
-      scheduler_->limits().within_positions ? config.positions() : config.learned_positions();
+  const int64_t positions = within_positions_ ? config.positions() : config.learned_positions();
   const auto strange = [&](int32_t id) { return id < 0 || id >= vocabulary; };
   if (const auto found = std::ranges::find_if(ids, strange); found != ids.end()) {
     fail(Status::invalid_argument, "id {} at place {} of the prompt is not in the vocabulary of {} ids",
@@ -94,7 +95,7 @@ int64_t Generator::add(Request request) {
                 .left = shared->sampling.max_new_tokens};
   }
   const uint64_t apart = cache_->number_of(shared->adapter);
-  int64_t& users = cache_->users(shared->adapter);
+  int64_t& users = cache_->count_of_users(shared->adapter);
   const int64_t first = scheduler_->add(shared->ids, shared->count, apart);
   users += shared->count;
   base::renumber(added, first, states_);
@@ -129,14 +130,14 @@ void Generator::end(int64_t sequence) {
 void Generator::forget(int64_t sequence) {
   const auto found = states_.find(sequence);
   if (found == states_.end()) return;
-  --cache_->users(found->second.request->adapter);
+  --cache_->count_of_users(found->second.request->adapter);
   scheduler_->end(sequence);
   states_.erase(found);
 }
 
 Generator::~Generator() {
   const std::lock_guard lock(cache_->in_use);
-  for (const auto& [sequence, state] : states_) --cache_->users(state.request->adapter);
+  for (const auto& [sequence, state] : states_) --cache_->count_of_users(state.request->adapter);
   scheduler_.reset();
   cache_->shrink();
 }

@@ -26,19 +26,21 @@ struct Request {
   uint64_t stride = 1;  // from the stream of one completion to the next one's
 };
 
-// Translate a specification into the cache that generators share, and into the limits of one generator.
+// Translates a specification into the kind of the cache that generators share.
 CacheKind cache_kind(const model::Model& model, const engine::GeneratorSpec& spec);
-Limits generator_limits(const engine::GeneratorSpec& spec);
 
 class Generator {
  public:
-  // limits.blocks is not read: the cache has its own.
-  Generator(const model::Model& model, const Limits& limits, std::shared_ptr<Cache> cache);
+  // The cache is of cache_kind(model, spec).
+  Generator(const model::Model& model, const engine::GeneratorSpec& spec, std::shared_ptr<Cache> cache);
+  // limits.blocks is not read: the cache has its own. within_positions: see engine::GeneratorSpec.
+  Generator(const model::Model& model, const Limits& limits, std::shared_ptr<Cache> cache,
+            bool within_positions = false);
   // With limits.blocks blocks of its own.
   Generator(const model::Model& model, at::ScalarType compute, const Limits& limits)
       : Generator(model, limits,
                   std::make_shared<Cache>(model, CacheKind{compute},
-                                          limits.blocks * model.kv_memory(compute).block_bytes())) {}
+                                          limits.blocks * generate::block_bytes(model, {compute}))) {}
   ~Generator();
   Generator(const Generator&) = delete;
   Generator& operator=(const Generator&) = delete;
@@ -109,6 +111,7 @@ class Generator {
 
   const model::Model& model_;
   const std::shared_ptr<Cache> cache_;
+  const bool within_positions_;
   std::unique_ptr<Scheduler> scheduler_;
   std::map<int64_t, State> states_;
   Rehearsed rehearsed_;

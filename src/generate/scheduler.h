@@ -3,8 +3,8 @@
 // schedulers that share a pool: if blocks run out, the youngest sequence gives its own back, and is computed
 // again later. Two exceptions:
 // - A sequence whose next whole block is being computed by another one waits for it while younger ones begin.
-// - Sequences that compute one row, as those that decode, go on beside a chunk of an older one, which leaves
-//   them half of the rows.
+// - Sequences with one row to compute, such as those that decode, go on beside a chunk of an older one, which
+//   leaves them up to half of the rows.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -23,7 +23,6 @@ struct Limits {
   int64_t step_tokens = 512;  // rows of a step; at least 1
   int64_t step_sequences = 256;
   bool prefix_cache = true;
-  bool within_positions = false;  // for the generator: see engine::GeneratorSpec
   // Keys depend on the ids, their positions and the adapter, if a sequence is at most this long. Those of a
   // longer one also depend on reach(); if recompute_longer, they all do, on the present length.
   int64_t common_length = INT64_MAX;

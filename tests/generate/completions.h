@@ -50,8 +50,7 @@ inline void run(generate::Generator& generator, Completions& completions) {
 
 inline std::shared_ptr<generate::Cache> cache_of(const model::Model& model, const generate::CacheKind& kind,
                                                  int64_t blocks) {
-  const int64_t block = model.kv_memory(kind.compute, kind.int8).block_bytes();
-  return std::make_shared<generate::Cache>(model, kind, blocks * block);
+  return std::make_shared<generate::Cache>(model, kind, blocks * generate::block_bytes(model, kind));
 }
 
 // The completions of a request, each of which is generated with nothing beside it.
@@ -60,7 +59,7 @@ inline std::vector<Completion> alone(const model::Model& model, const generate::
   std::vector<Completion> all;
   const int64_t count = std::exchange(request.count, 1);
   for (int64_t i = 0; i < count; ++i, ++request.stream) {
-    generate::Generator generator(model, {}, cache_of(model, kind, 16));
+    generate::Generator generator(model, generate::Limits{}, cache_of(model, kind, 16));
     Completions one;
     generator.add(request);
     run(generator, one);

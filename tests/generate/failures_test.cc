@@ -125,7 +125,8 @@ TEST_F(Failures, PromptsStayWithinPositionsIfThatIsAsked) {
   const int64_t positions = model_->config().positions();
   ASSERT_EQ(positions, 64);
   ASSERT_EQ(model_->config().learned_positions(), 0);
-  Generator generator(*model_, at::kFloat, {.blocks = 8, .within_positions = true});
+  Generator generator(*model_, engine::GeneratorSpec{.within_positions = true},
+                      test::cache_of(*model_, CacheKind{}, 8));
   expect_refused(generator, {{"65 tokens, and the model has 64", [](Request& r) { r.ids.assign(65, 1); }}});
   Request request{.ids = std::vector<int32_t>(64, 1), .sampling = {}};
   request.sampling.max_new_tokens = 20;
@@ -353,9 +354,8 @@ class EndsOthers final : public engine::GenerationSink {
 };
 
 TEST_F(Failures, ASinkMayWaitForAThreadThatEndsAnotherGenerator) {
-  const int64_t bytes = 16 * model_->kv_memory(at::kFloat).block_bytes();
-  const auto cache = std::make_shared<Cache>(*model_, CacheKind{}, bytes);
-  Generator generator(*model_, {}, cache);
+  const auto cache = test::cache_of(*model_, CacheKind{}, 16);
+  Generator generator(*model_, Limits{}, cache);
   std::vector<std::unique_ptr<Generator>> others;
   Completions beside;
   for (int i = 0; i < 2; ++i) {

@@ -39,8 +39,7 @@ std::ostream& operator<<(std::ostream& out, const Numbers& n) {
 class GenerationRehearsal : public testing::Test {
  protected:
   Numbers taken(const CacheKind& kind, const Limits& limits, int64_t prompt, int64_t count, int64_t more) {
-    const int64_t block = model_->kv_memory(kind.compute, kind.int8).block_bytes();
-    Generator generator(*model_, limits, std::make_shared<Cache>(*model_, kind, limits.blocks * block));
+    Generator generator(*model_, limits, test::cache_of(*model_, kind, limits.blocks));
     for (int32_t p = 0; p < 3; ++p) {
       Request request{.ids = std::vector<int32_t>(static_cast<size_t>(prompt + 7 * p), p), .sampling = {}};
       request.sampling.max_new_tokens = more;

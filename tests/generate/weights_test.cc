@@ -1,4 +1,4 @@
-// What a generator computes again, and copies anew, when weights change beside it.
+// Keys that are computed again, and copies that are made anew, when weights change beside a generator.
 #include <gtest/gtest.h>
 
 #include <ATen/core/grad_mode.h>
@@ -37,7 +37,7 @@ class ChangedWeights : public testing::Test {
 TEST_F(ChangedWeights, DropTheKeysThatWereComputedWithThemAlone) {
   model::Adapter &own = open("own"), &other = open("other");
   const auto cache = test::cache_of(*model_, {}, 64);
-  Generator generator(*model_, {}, cache);
+  Generator generator(*model_, Limits{}, cache);
   for (const model::Adapter* const adapter : {static_cast<model::Adapter*>(nullptr), &own, &other})
     generator.add(request_of(adapter));
   const auto have_keys = [&] {
@@ -68,7 +68,7 @@ TEST_F(ChangedWeights, DropTheKeysThatWereComputedWithThemAlone) {
 TEST_F(ChangedWeights, OfAnAdapterThatIsClosedOrMerged) {
   model::Adapter &own = open("own"), &other = open("other");
   const auto cache = test::cache_of(*model_, {}, 64);
-  Generator generator(*model_, {}, cache);
+  Generator generator(*model_, Limits{}, cache);
   const int64_t stays = generator.add(request_of(&own)), ends = generator.add(request_of(&other));
   const auto has_keys = [&] {
     cache->follow_weights();
@@ -92,7 +92,7 @@ TEST_F(ChangedWeights, OfAnAdapterThatIsClosedOrMerged) {
 
 TEST_F(ChangedWeights, AreCopiedByAStepAndNotByARequest) {
   const auto cache = test::cache_of(*model_, {.narrow = model::NarrowType::int8}, 64);
-  Generator generator(*model_, {}, cache);
+  Generator generator(*model_, Limits{}, cache);
   generator.add(request_of(nullptr));
   generator.step(got_);
   const auto all = model_->parameters();

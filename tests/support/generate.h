@@ -22,7 +22,7 @@ class TokenSink {
 
 // As many blocks as these bytes hold, at least one.
 inline Limits limits_for(const model::Model& model, at::ScalarType compute, int64_t bytes) {
-  return {.blocks = std::max<int64_t>(1, bytes / model.kv_memory(compute).block_bytes())};
+  return {.blocks = std::max<int64_t>(1, bytes / block_bytes(model, {compute}))};
 }
 
 // Equal prompts that follow each other are one request. Throws Error if a completion fails.

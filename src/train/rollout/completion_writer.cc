@@ -168,7 +168,7 @@ CompletionWriter::CompletionWriter(std::unique_ptr<generate::Generator> generato
 CompletionWriter::CompletionWriter(const model::Model& model, const engine::GeneratorSpec& spec)
     : CompletionWriter(
           std::make_unique<generate::Generator>(
-              model, generate::generator_limits(spec),
+              model, spec,
               std::make_shared<generate::Cache>(model, generate::cache_kind(model, spec), spec.cache_bytes)),
           nullptr, spec.sleeps) {}
 
