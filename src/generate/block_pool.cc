@@ -27,11 +27,9 @@ std::optional<int32_t> BlockPool::take() {
     block = free_.back();
     free_.pop_back();
   } else if (std::ssize(blocks_) < limit_ && !restricted()) {
-    block = static_cast<int32_t>(blocks_.size());
-    blocks_.emplace_back();
+    block = add_block();
   } else if (!unused_.empty()) {
     block = unused_.front();
-    unused_.pop_front();
     forget(blocks_[static_cast<size_t>(block)]);
   } else {
     return std::nullopt;
@@ -41,21 +39,26 @@ std::optional<int32_t> BlockPool::take() {
   return block;
 }
 
+// Makes room for the number of each block in both lists of free ones, so that free() allocates nothing.
+int32_t BlockPool::add_block() {
+  if (blocks_.size() == blocks_.capacity()) blocks_.reserve(std::max<size_t>(64, 2 * blocks_.size()));
+  for (std::vector<int32_t>* const numbers : {&free_, &out_of_reach_}) numbers->reserve(blocks_.capacity());
+  blocks_.emplace_back();
+  return static_cast<int32_t>(blocks_.size() - 1);
+}
+
 void BlockPool::share(int32_t number) {
   Block& block = blocks_[static_cast<size_t>(number)];
   if (block.users++ > 0) return;
   ++used_;
-  unused_.erase(block.unused);
+  held_.splice(held_.end(), unused_, block.place);
 }
 
 void BlockPool::drop(int32_t number) {
   Block& block = blocks_[static_cast<size_t>(number)];
   if (--block.users > 0) return;
   --used_;
-  if (block.known) {
-    block.unused = unused_.insert(unused_.end(), number);
-    return;
-  }
+  if (block.known) return unused_.splice(unused_.end(), held_, block.place);
   free(number);
 }
 
@@ -66,10 +69,14 @@ void BlockPool::free(int32_t number) {
 }
 
 uint64_t BlockPool::hold(int32_t number, Content content, uint64_t apart) {
+  Block& block = blocks_[static_cast<size_t>(number)];
+  if (block.known) return block.number;  // another sequence that has it was first
+  std::list<int32_t> held = {number};    // allocated before the content is known: nothing fails after that
   const auto [place, added] = known_.try_emplace(std::move(content), number);
   if (!added) return blocks_[static_cast<size_t>(place->second)].number;
-  Block& block = blocks_[static_cast<size_t>(number)];
   block.content = place;
+  block.place = held.begin();
+  held_.splice(held_.end(), held);
   block.known = true;
   block.apart = apart;
   return block.number = contents_++;
@@ -83,6 +90,7 @@ std::optional<BlockPool::Found> BlockPool::share(const Content& content) {
 }
 
 void BlockPool::forget(Block& block) {
+  (block.users > 0 ? held_ : unused_).erase(block.place);
   known_.erase(block.content);
   block.known = false;
 }
@@ -92,9 +100,7 @@ void BlockPool::forget(std::optional<uint64_t> apart) {
     Block& block = blocks_[static_cast<size_t>(number)];
     if (!block.known || (apart && block.apart != *apart)) continue;
     forget(block);
-    if (block.users > 0) continue;
-    unused_.erase(block.unused);
-    free(number);
+    if (block.users == 0) free(number);
   }
 }
 
@@ -102,12 +108,18 @@ void BlockPool::restrict_to(std::function<bool(int32_t)> has_memory) {
   lift();
   has_memory_ = std::move(has_memory);
   restricted_at_ = steps_;
-  for (const int32_t number : std::exchange(free_, {})) free(number);
+  std::erase_if(free_, [this](int32_t number) {
+    if (may_have(number)) return false;
+    out_of_reach_.push_back(number);
+    return true;
+  });
+  std::ranges::make_heap(free_, std::greater());
 }
 
 void BlockPool::lift() {
   has_memory_ = nullptr;
-  for (const int32_t number : std::exchange(out_of_reach_, {})) free(number);
+  for (const int32_t number : out_of_reach_) free(number);
+  out_of_reach_.clear();
 }
 
 void BlockPool::count_step() {
@@ -138,7 +150,7 @@ bool BlockPool::take_from_younger(int64_t arrival) {
   return last != nullptr && last->give_youngest();
 }
 
-// What take() could give if all sequences that came later gave their blocks back.
+// Returns how many blocks take() could give if all sequences that came later gave theirs back.
 int64_t BlockPool::left_without(int64_t arrival) const {
   std::unordered_map<int32_t, int64_t> uses;
   for (const BlockHolder* const holder : holders_)

@@ -50,7 +50,8 @@ class BlockPool {
   // last, the least recently used first.
   std::optional<int32_t> take();
   void share(int32_t block);
-  void drop(int32_t block);  // its content stays known as long as nobody takes the block
+  // Its content stays known as long as nobody takes the block. Allocates nothing.
+  void drop(int32_t block);
   int64_t users(int32_t block) const { return blocks_[static_cast<size_t>(block)].users; }
 
   // Says what a full block holds. Returns a number that stands for it in Content::before. If another block
@@ -105,9 +106,10 @@ class BlockPool {
     int64_t users = 0;
     std::unordered_map<Content, int32_t, ContentHash>::const_iterator content;
     bool known = false;
-    uint64_t number = 0, apart = 0;       // of its content
-    std::list<int32_t>::iterator unused;  // its place there, if it has no users and is known
+    uint64_t number = 0, apart = 0;      // of its content
+    std::list<int32_t>::iterator place;  // in held_ or unused_, if it is known
   };
+  int32_t add_block();
   void forget(Block& block);
   void free(int32_t number);
   int64_t left_without(int64_t arrival) const;
@@ -121,6 +123,7 @@ class BlockPool {
   std::vector<int32_t> free_;          // a heap, the smallest on top
   std::vector<int32_t> out_of_reach_;  // others that are free, but have no memory
   std::list<int32_t> unused_;          // known blocks without users, the least recently used first
+  std::list<int32_t> held_;            // known blocks with users
   std::unordered_map<Content, int32_t, ContentHash> known_;
 };
 

@@ -1,6 +1,7 @@
 #include "generate/scheduler.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "kernels/kinds.h"
@@ -148,8 +149,7 @@ void Scheduler::admit(int64_t before, Turn& turn) {
     turn.closed = wanted > pool_->left();
     if (turn.closed && (turn.deferred > 0 || !pool_->make_room(wanted, sequence.arrival)))
       return release(sequence);
-    waiting_.erase(next);
-    running_.insert(number);
+    running_.insert(waiting_.extract(next));
     keep_rows(number, turn);
     give_rows(number, room(turn), turn);
   }
@@ -189,9 +189,11 @@ void Scheduler::find_computing(Sequence& sequence) {
 // Gives the sequence blocks of its own for the positions from `computed` up to `end`. A block that others use
 // is copied if it holds anything of the sequence. false: blocks are missing; those that it got remain.
 bool Scheduler::reserve(Sequence& sequence, int64_t end) {
+  sequence.blocks.reserve(static_cast<size_t>(blocks_of(end)));
   for (int64_t i = sequence.computed / kCacheRows; i < blocks_of(end); ++i) {
     const bool held = i < std::ssize(sequence.blocks);
     if (held && pool_->users(sequence.blocks[static_cast<size_t>(i)]) == 1) continue;
+    if (held) copies_.reserve(copies_.size() + 1);
     const std::optional<int32_t> own = pool_->take();
     if (!own) return false;
     if (!held) {
@@ -235,8 +237,7 @@ bool Scheduler::give_paused() {
 
 void Scheduler::wait(int64_t number) {
   release(at(number));
-  running_.erase(number);
-  waiting_.insert(number);
+  waiting_.insert(running_.extract(number));
 }
 
 // After a step that was not done, others may have written what it copied: the rows are computed again.
@@ -277,6 +278,7 @@ Content Scheduler::content_of(const Sequence& sequence) const {
 
 // At least the last id is computed, since something follows it.
 void Scheduler::find_prefix(Sequence& sequence) {
+  sequence.blocks.reserve(static_cast<size_t>(blocks_of(std::ssize(sequence.ids))));
   while (shares(sequence) && sequence.computed + kCacheRows < std::ssize(sequence.ids)) {
     const std::optional<BlockPool::Found> found = pool_->share(content_of(sequence));
     if (!found) return;
@@ -290,11 +292,20 @@ void Scheduler::find_prefix(Sequence& sequence) {
 void Scheduler::learn(Sequence& sequence) {
   for (; shares(sequence) && (sequence.known + 1) * kCacheRows <= sequence.computed; ++sequence.known) {
     const int32_t block = sequence.blocks[static_cast<size_t>(sequence.known)];
-    sequence.content = pool_->hold(block, content_of(sequence), sequence.apart);
+    try {
+      sequence.content = pool_->hold(block, content_of(sequence), sequence.apart);
+    } catch (const std::bad_alloc&) {
+      return;  // it stays unknown until the next step
+    }
   }
 }
 
+// Allocates before it changes anything, so that after an error the step is computed again.
 void Scheduler::done(const Step& step) {
+  for (const Work& work : step.work) {
+    const size_t blocks = at(work.sequence).blocks.size();
+    for (const int64_t number : work.ready) at(number).blocks.reserve(blocks);
+  }
   copies_.clear();
   pool_->count_step();
   for (const Work& work : step.work) {
@@ -316,8 +327,8 @@ void Scheduler::follow(Sequence& leader) {
     sequence.computed = leader.computed;
     sequence.known = leader.known;
     sequence.content = leader.content;
-    running_.insert(number);
   }
+  running_.merge(group->followers);
 }
 
 void Scheduler::append(int64_t number, int32_t id) {
@@ -326,18 +337,20 @@ void Scheduler::append(int64_t number, int32_t id) {
 }
 
 void Scheduler::pause(int64_t number) {
-  running_.erase(number);
-  waiting_.erase(number);  // its last token made it too long for the keys that it had
-  paused_.insert(number);
+  auto node = running_.extract(number);
+  if (node.empty()) node = waiting_.extract(number);  // its last token made it too long for its keys
+  paused_.insert(std::move(node));
 }
 
 void Scheduler::extend(int64_t number, std::span<const int32_t> ids) {
   Sequence& sequence = at(number);
   const int64_t before = std::ssize(sequence.ids);
+  sequence.ids.reserve(sequence.ids.size() + ids.size());
+  sequence.given.reserve(sequence.given.size() + 1);
+  running_.insert(number);  // nothing that follows can fail
   sequence.ids.insert(sequence.ids.end(), ids.begin(), ids.end());
   sequence.given.push_back({before, std::ssize(sequence.ids)});
   paused_.erase(number);
-  running_.insert(number);
   lengthened(number, before);
   if (sequence.blocks.empty()) wait(number);
 }
@@ -355,9 +368,9 @@ void Scheduler::end(int64_t number) {
     if (group->leader != number) {
       group->followers.erase(number);
     } else if (!group->followers.empty()) {
-      group->leader = *group->followers.begin();
-      group->followers.erase(group->followers.begin());
-      waiting_.insert(group->leader);
+      auto next = group->followers.extract(group->followers.begin());
+      group->leader = next.value();
+      waiting_.insert(std::move(next));
     }
   }
   all_.erase(number);
@@ -365,8 +378,8 @@ void Scheduler::end(int64_t number) {
 
 void Scheduler::drop_keys(std::optional<uint64_t> apart) {
   const auto is_concerned = [&](int64_t number) { return !apart || at(number).apart == *apart; };
-  for (const int64_t number : std::vector<int64_t>(running_.begin(), running_.end()))
-    if (is_concerned(number)) wait(number);
+  for (auto next = running_.begin(); next != running_.end();)
+    if (const int64_t number = *next++; is_concerned(number)) wait(number);
   std::erase_if(paused_, [&](int64_t number) {
     if (!is_concerned(number)) return false;
     release(at(number));

@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
+#include <new>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "generate/scheduler_history.h"
+#include "support/no_memory.h"
 
 namespace trl::generate {
 namespace {
@@ -421,6 +424,118 @@ TEST(Scheduler, APausedSequenceWaitsForNothing) {
   EXPECT_TRUE(scheduler.next().empty());
   scheduler.extend(0, std::vector<int32_t>{7});
   EXPECT_EQ(step(scheduler).work.at(0).count, 6);
+}
+
+// Calls a function while no memory of this size is given, and, if that fails, again. Returns whether it
+// failed.
+template <typename Call>
+bool fails_once(size_t bytes, const Call& call) {
+  try {
+    const test::NoMemoryOf none(bytes);
+    call();
+    return false;
+  } catch (const std::bad_alloc&) {  // returns true
+  }
+  call();
+  return true;
+}
+
+// A whole block becomes known with the step, and the followers of a group go on.
+TEST(Scheduler, WithoutMemoryAStepIsChosenOrDoneAgain) {
+  int64_t not_chosen = 0, not_done = 0;
+  for (size_t bytes = 1; bytes <= 600; ++bytes) {
+    SCOPED_TRACE(bytes);
+    Scheduler scheduler({.blocks = 20});
+    scheduler.add(counted_ids(kCacheRows + 2), 3, 0);
+    for (const size_t sequences : {1u, 3u}) {
+      Scheduler::Step chosen;
+      not_chosen += fails_once(bytes, [&] { chosen = scheduler.next(); });
+      ASSERT_EQ(chosen.work.size(), sequences);
+      bool again = false;
+      not_done += fails_once(bytes, [&] {
+        if (std::exchange(again, true)) chosen = scheduler.next();
+        scheduler.done(chosen);
+      });
+      ASSERT_EQ(chosen.work.size(), sequences);
+      for (const int64_t number : {0, 1, 2}) scheduler.append(number, 7);
+    }
+    EXPECT_EQ(step(scheduler).work.size(), 3u);
+    for (const int64_t number : {0, 1, 2}) scheduler.end(number);
+    EXPECT_EQ(scheduler.pool().used(), 0);
+    EXPECT_EQ(begins_at(scheduler, counted_ids(kCacheRows + 5)), kCacheRows);
+  }
+  EXPECT_GT(not_chosen, 2);
+  EXPECT_GT(not_done, 0);
+}
+
+// The ids of a block cannot be copied while it decodes its last row.
+TEST(Scheduler, ABlockWhoseContentFindsNoMemoryIsKnownLater) {
+  Scheduler scheduler({.blocks = 20});
+  const int64_t sequence = scheduler.add(counted_ids(kCacheRows - 4), 1, 0);
+  int refused = 0;
+  for (int i = 0; i < 10; ++i) {
+    const Scheduler::Step next = scheduler.next();
+    ASSERT_EQ(next.work.size(), 1u) << "token " << i;
+    std::optional<test::NoMemoryOf> no_ids;
+    if (next.work[0].first + next.work[0].count == kCacheRows) no_ids.emplace(kCacheRows * sizeof(int32_t));
+    refused += no_ids.has_value();
+    scheduler.done(next);
+    no_ids.reset();
+    scheduler.append(sequence, static_cast<int32_t>(kCacheRows - 4 + i));
+  }
+  EXPECT_EQ(refused, 1);
+  scheduler.end(sequence);
+  EXPECT_EQ(begins_at(scheduler, counted_ids(kCacheRows + 5)), kCacheRows);
+}
+
+TEST(Scheduler, APausedSequenceIsExtendedWhollyOrNotAtAll) {
+  int64_t failed = 0;
+  for (size_t bytes = 1; bytes <= 200; ++bytes) {
+    SCOPED_TRACE(bytes);
+    Scheduler scheduler({.blocks = 20});
+    scheduler.add(counted_ids(3), 1, 0);
+    step(scheduler);
+    scheduler.pause(0);
+    const std::vector<int32_t> more = counted_ids(5, 200);
+    bool again = false;
+    failed += fails_once(bytes, [&] {
+      if (std::exchange(again, true)) {
+        EXPECT_EQ(scheduler.ids(0).size(), 4u);
+      }
+      scheduler.extend(0, more);
+    });
+    EXPECT_EQ(scheduler.ids(0).size(), 9u);
+    EXPECT_EQ(scheduler.reach(0, 4), 9);
+    const Scheduler::Step next = step(scheduler);
+    ASSERT_EQ(next.work.size(), 1u);
+    EXPECT_EQ(next.work[0].count, 6);
+  }
+  EXPECT_GT(failed, 1);
+}
+
+// Two groups run, the first with a block of known content, and one waits.
+TEST(Scheduler, SequencesWaitPauseAndEndWithoutMemory) {
+  const auto pool = std::make_shared<BlockPool>(40);
+  Scheduler scheduler({}, pool);
+  scheduler.add(counted_ids(kCacheRows + 2), 3, 0);
+  scheduler.add(counted_ids(5, 500), 3, 1);
+  step(scheduler);
+  step(scheduler);
+  scheduler.add(counted_ids(5, 900), 3, 0);
+  {
+    const test::NoMemory none;
+    pool->restrict_to([](int32_t block) { return block < 3; });
+    scheduler.pause(1);
+    scheduler.pause(4);
+    pool->recompute(1);
+    for (int64_t number = 0; number < 9; ++number) scheduler.end(number);
+    pool->lift();
+    pool->recompute();
+  }
+  EXPECT_TRUE(scheduler.idle());
+  EXPECT_EQ(pool->used() + pool->known(), 0);
+  for (int64_t i = 0; i < pool->limit(); ++i) EXPECT_TRUE(pool->take().has_value());
+  EXPECT_FALSE(pool->take().has_value());
 }
 
 // Blocks 0 to 2 have memory: what nobody uses goes first, then the youngest; after some steps all are tried.
