@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <utility>
 
 #include "base/error.h"
+#include "base/renumber.h"
 #include "tensor/memory/rehearsal.h"
 
 namespace trl::train {
@@ -18,33 +20,50 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Collects the tokens of sequences.
+// Collects the tokens of sequences. After a failure, such as missing memory, sequences end.
 class CollectedTokens final : public engine::GenerationSink {
  public:
   CollectedTokens(size_t count, const CompletionWriter::Watch& watch) : completions(count), watch_(watch) {}
 
   bool on_token(int64_t sequence, const engine::Token& token) noexcept override {
-    const size_t row = rows.at(sequence);
-    engine::Completion& own = completions[row];
-    own.ids.push_back(token.id);
-    own.log_probabilities.push_back(token.whole_log_probability);
-    own.entropies.push_back(token.entropy);
-    if (!own.written.empty()) own.written.push_back(1);
-    own.stopped = watch_.stops(row, token.id);
-    return !own.stopped;
+    return guarded([&] {
+      const size_t row = rows.at(sequence);
+      engine::Completion& own = completions[row];
+      own.ids.push_back(token.id);
+      own.log_probabilities.push_back(token.whole_log_probability);
+      own.entropies.push_back(token.entropy);
+      if (!own.written.empty()) own.written.push_back(1);
+      own.stopped = watch_.stops(row, token.id);
+      return !own.stopped;
+    });
   }
   void on_end(int64_t sequence, engine::Finish how, std::string_view error) noexcept override {
-    ended.push_back(rows.at(sequence));
-    if (how == engine::Finish::failed && problem.empty())
-      problem = fmt::format("completion {}: {}", rows.at(sequence), error);
+    guarded([&] {
+      ended.push_back(rows.at(sequence));
+      if (how == engine::Finish::failed && problem.empty())
+        problem = fmt::format("completion {}: {}", rows.at(sequence), error);
+      return true;
+    });
   }
 
   std::map<int64_t, size_t> rows;  // of each sequence
   std::vector<engine::Completion> completions;
   std::vector<size_t> ended;  // rows, in this step
   std::string problem;
+  std::exception_ptr failure;  // the first
 
  private:
+  // Returns what the call returns; false: it failed.
+  template <typename Call>
+  bool guarded(const Call& call) noexcept {
+    try {
+      return call();
+    } catch (...) {
+      if (failure == nullptr) failure = std::current_exception();
+      return false;
+    }
+  }
+
   const CompletionWriter::Watch& watch_;
 };
 
@@ -115,14 +134,14 @@ class Writing {
   void add(const Group& group, generate::Request request) {
     request.count = static_cast<int64_t>(group.count);
     request.stride = group.stride;
-    const int64_t sequence = generator_.add(std::move(request));
-    for (size_t i = 0; i < group.count; ++i)
-      tokens_.rows.emplace(sequence + static_cast<int64_t>(i), group.first + i * group.stride);
+    std::map<int64_t, size_t> added;
+    for (const size_t row : group.rows()) added.emplace(std::ssize(added), row);
+    base::renumber(added, generator_.add(std::move(request)), tokens_.rows);
   }
   // Runs until all sequences have ended. false: one has failed. ended: gets each row that ends.
   template <typename Ended>
   bool run(const Ended& ended) {
-    while (generator_.step(tokens_) && tokens_.problem.empty())
+    while (step() && tokens_.problem.empty())
       for (const size_t row : std::exchange(tokens_.ended, {})) ended(row);
     return tokens_.problem.empty();
   }
@@ -146,6 +165,11 @@ class Writing {
   }
 
  private:
+  bool step() {
+    const bool computed = generator_.step(tokens_);
+    if (tokens_.failure != nullptr) std::rethrow_exception(tokens_.failure);
+    return computed;
+  }
   void end() {
     if (tokens_.rows.empty()) return;
     for (const auto& [sequence, row] : tokens_.rows) generator_.end(sequence);
