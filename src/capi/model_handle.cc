@@ -54,8 +54,8 @@ void warn_of_length(Model& model, const std::vector<std::vector<int32_t>>& ids) 
   if (longest == ids.end() || size(*longest) <= positions) return;
   model.runtime()->log().warning(
       "score",
-      "texts[{}] has {} tokens, and the model has {} positions (max_position_embeddings): the score of a "
-      "longer text is not to be relied on",
+      "texts[{}] has {} tokens, and the model has {} positions: the score of a longer "
+      "text is not to be relied on",
       longest - ids.begin(), size(*longest), positions);
 }
 

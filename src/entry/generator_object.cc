@@ -25,8 +25,8 @@ void GeneratorObject::warn_of_length(int64_t tokens, int64_t max_new_tokens) {
   warned_ = true;
   HostLog(host_).warning(
       "generate",
-      "a prompt has {} tokens; with max_new_tokens {} it may go beyond the {} positions of the model "
-      "(max_position_embeddings), where its text is not to be relied on",
+      "a prompt has {} tokens; with max_new_tokens {} it may go beyond the {} positions of the model, "
+      "where its text is not to be relied on",
       tokens, max_new_tokens, limit);
 }
 
