@@ -1424,9 +1424,10 @@ TRL_API void trl_model_destroy(trl_model* model) TRL_NOEXCEPT;
  *   meanwhile), sequences_that_fit (of this length, into kv_limit_bytes)}
  * - generation: the same of `estimate.prompts` prompts of `estimate.prompt_tokens` tokens, which are
  *   generated with the weights and states of the run in memory; not a part of peak_bytes
- * - merge: if an adapter is trained that can be merged, what merging it takes, not a part of peak_bytes:
- *   {bytes (of trl_model_merge_adapter: copies of weights that change, numbers in place of blocks),
- *   save_bytes (of a save with `save.kind` merged), peak_bytes (of the process while the run saves so)}
+ * - merge: if an adapter is trained that can be merged, the memory that merging takes; not a part of
+ *   peak_bytes: {bytes (of trl_model_merge_adapter: copies of weights that change, numbers in place of
+ *   blocks), save_bytes (of a save with `save.kind` merged), peak_bytes (of the process while the run saves
+ *   so)}
  * - tokens_per_step, seconds_per_step, tokens_per_second: of an optimizer step with all its micro-batches
  * - steps, tokens, seconds: of the whole run, each if it is known: from max_steps, or from the rows
  * - disk: {checkpoint_bytes (of one), checkpoints (that exist at once), model_bytes (of the final model),
@@ -2099,13 +2100,13 @@ typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, c
  * Reads the group `generate` of options (max_new_tokens, temperature, top_p ...), over which its
  * generation_kwargs go; temperature 0 is greedy and the default. A completion ends at an end token (the
  * model's and the tokenizer's, or those that options name), before a text of stop, or at max_new_tokens. A
- * text of stop may be, or have in it, what a special token spells, although the completion's text has none.
- * Tokens are drawn by Philox4x32-10 (key: the seed; counter: the token's number in its completion, then the
- * number of the completion's draws, see generate.stream) from the inverse of the cumulative distribution, in
- * order of ids. With num_return_sequences n, completion j of prompt i has the number i * n + j, in callbacks
- * and in out_completions. All are computed together: callbacks of different completions alternate, those of
- * one come in order. One that cannot go on, such as for logits that are not numbers, ends with the reason
- * "abort" and its error in trl_completions_json; the others are completed.
+ * text of stop may contain the spelling of a special token, although the completion's text has none. Tokens
+ * are drawn by Philox4x32-10 (key: the seed; counter: the token's number in its completion, then the number
+ * of the completion's draws, see generate.stream) from the inverse of the cumulative distribution, in order
+ * of ids. With num_return_sequences n, completion j of prompt i has the number i * n + j, in callbacks and in
+ * out_completions. All are computed together: callbacks of different completions alternate, those of one come
+ * in order. One that cannot go on, because its logits are not numbers or memory is missing, ends with the
+ * reason "abort" and its error in trl_completions_json; the others are completed.
  *
  * @param generator [in] changed.
  * @param prompts [in] count texts.
@@ -2166,7 +2167,7 @@ TRL_API trl_status trl_generator_add(trl_generator* generator, const char* text,
  * here. Generators of one model share the memory of keys and values: those that came first go on.
  *
  * If there is no memory for more keys and values, completions share what there is, the youngest waiting; one
- * that needs more than all of it ends with the reason "abort".
+ * that needs more than all of it, or whose new token finds no memory, ends with the reason "abort".
  *
  * @param generator [in] changed.
  * @param on_token [in] nullable. Its `prompt` is the completion's number. Other than 0 ends that completion.

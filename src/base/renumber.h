@@ -1,4 +1,4 @@
-// Entries of a map, put under other numbers.
+// Puts the entries of a map under other numbers.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -39,7 +39,8 @@ class HostReward final : public reward::Reward {
   }
 
   reward::Rewards score(const reward::RewardBatch& batch) override {
-    metrics_.clear();  // of a call that failed, as the others
+    // Drops whatever a failed call left behind.
+    metrics_.clear();
     extras_.clear();
     failures_.clear();
     if (calls_.empty()) {

@@ -226,8 +226,8 @@ struct Token {
   std::vector<Ranked> best = {}, whole_best = {};
 };
 
-// none: it goes on. refused: the sink ended it. failed: its logits are not numbers, or it needs more blocks
-// than there are.
+// none: it goes on. refused: the sink ended it. failed: its logits are not numbers, it needs more blocks than
+// there are, or there is no memory for its token.
 enum class Finish : int32_t { none, stop_id, length, refused, failed };
 
 class GenerationSink {
@@ -331,7 +331,7 @@ struct RolloutNeeds {
   int64_t samples = 0;      // first generations of such a pass alone
 };
 
-// What a run has before it, implemented by the engine.
+// The rest of a run, implemented by the engine.
 class RunAhead {
  public:
   virtual int64_t step() const noexcept = 0;  // updates done
@@ -365,13 +365,13 @@ class RolloutSource {
   // rewards them may begin. Called for groups of rows while the engine writes others, and for all.
   virtual int32_t finished(std::span<const Completion> completions, std::span<const size_t> rows,
                            ErrorSink& error) noexcept = 0;
-  // completions: of all rows of the generation, or of those that redraw() gave other prompts.
   // Takes completions that the engine has written so far, and gives those that go on. It is asked again when
   // their turns have ended, until there are none. Only if RolloutSpec::continues.
   virtual int32_t go_on(std::span<const Completion> completions, std::vector<Continuation>* more,
                         ErrorSink& error) noexcept = 0;
   // Whether rewards are still to come from elsewhere: reward() will wait, and the engine may work meanwhile.
   virtual bool rewards_are_late() noexcept = 0;
+  // completions: of all rows of the generation, or of those that redraw() gave other prompts.
   virtual int32_t reward(std::span<const Completion> completions, Rewards* rewards,
                          ErrorSink& error) noexcept = 0;
   // Gives rows, which are whole groups, other prompts; **prompts has all rows of the generation.

@@ -336,7 +336,8 @@ int64_t ModelConfig::learned_positions() const {
   return family->names.positions.empty() ? 0 : max_position_embeddings;
 }
 
-// Gemma 3 names the positions that its stretched layers reach; the sliding ones have a rope of their own.
+// The max_position_embeddings of Gemma 3 already counts the stretched layers; the sliding ones have their own
+// rope.
 int64_t ModelConfig::positions() const {
   if (const int64_t learned = learned_positions(); learned > 0) return learned;
   const int64_t stretched = sliding_rope ? 0 : rope.stretched_positions();

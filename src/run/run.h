@@ -33,7 +33,8 @@ class Run {
   const config::OnlineArguments& online() const { return options_.arguments.online; }
   // Returns the rollouts of a method that writes completions. Throws Error(invalid_argument) for another one.
   Rollouts& rollouts();
-  void check_rollouts() const {  // as Rollouts::check
+  // Calls Rollouts::check() if the method writes completions.
+  void check_rollouts() const {
     if (rollouts_) rollouts_->check();
   }
   // Writes the completions of a record, and returns those to show; empty: none.

@@ -168,7 +168,7 @@ class History {
     lives_.erase(life);
     ++n_.cancelled;
   }
-  // Those behind all keys, or behind some, and the others keep theirs.
+  // Changes the weights behind all keys, or behind those of one number; the others keep theirs.
   void change_weights() {
     const std::optional<uint64_t> apart =
         one_in(2) ? std::optional(static_cast<uint64_t>(any(2))) : std::nullopt;

@@ -55,7 +55,7 @@ TEST(EmbeddingRows, OfAModelKeepItsHeadTiedAndForgetAPaddingRowThatGoes) {
   EXPECT_FALSE(at::equal(*apart->parameters().front()->read(), *apart->head().read()));
 }
 
-// Alone it gets float32 values, with the embedding that is tied to it.
+// Only the head, and an embedding that is tied to it, gets float32 values.
 TEST(WideHead, HasTheSameValues) {
   for (const char* const name : {"models/qwen2", "models/qwen3"}) {
     TRL_NEED_GOLDEN(std::string(name) + "/model.safetensors");

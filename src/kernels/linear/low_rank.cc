@@ -304,7 +304,7 @@ at::Tensor LowRankTerms::in_their_type(const at::Tensor& x) const {
   return x.defined() && narrow ? converted(x, at::kBFloat16, MemoryKind::workspace) : x;
 }
 
-// What the terms add to each of the outputs.
+// Returns the products that the terms add to each of the outputs.
 std::vector<TensorFactors> LowRankTerms::products_of(const at::Tensor& reduced, size_t outputs) const {
   std::vector<TensorFactors> all(outputs);
   for (const Term& term : terms_) {
