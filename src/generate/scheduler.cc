@@ -59,10 +59,20 @@ int64_t Scheduler::add(std::span<const int32_t> ids, int64_t count, uint64_t apa
   return first;
 }
 
-// Sequences go on or begin in the order in which they came. After a sequence had to give its blocks back,
-// none begins in the same step.
 Scheduler::Step Scheduler::next() {
   Turn turn{.step = {}, .rows = limits_.step_tokens};
+  try {
+    choose(turn);
+  } catch (...) {  // one that waits keeps nothing of what it shares
+    if (waiting_.contains(turn.looked_at)) release(at(turn.looked_at));
+    throw;
+  }
+  return std::move(turn.step);
+}
+
+// Sequences go on or begin in the order in which they came. After a sequence had to give its blocks back,
+// none begins in the same step.
+void Scheduler::choose(Turn& turn) {
   undo_copies();
   for (auto next = running_.begin(); next != running_.end();) {
     const int64_t number = *next;
@@ -74,7 +84,6 @@ Scheduler::Step Scheduler::next() {
   admit(INT64_MAX, turn);
   if (turn.step.empty() && !idle()) steal();
   turn.step.copies = copies_;
-  return std::move(turn.step);
 }
 
 // Takes the blocks of others who have not computed since the last call; others come to their turn before.

@@ -132,6 +132,7 @@ class Scheduler final : public BlockHolder {
   Sequence& at(int64_t sequence) { return all_.at(sequence); }
   int64_t rows_left(int64_t number) const { return std::ssize(at(number).ids) - at(number).computed; }
   int64_t room(const Turn& turn) const;
+  void choose(Turn& turn);
   void keep_rows(int64_t number, Turn& turn);
   void go_on(int64_t number, Turn& turn);
   void give_rows(int64_t number, int64_t most, Turn& turn);

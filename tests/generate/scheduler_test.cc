@@ -488,6 +488,26 @@ TEST(Scheduler, ABlockWhoseContentFindsNoMemoryIsKnownLater) {
   EXPECT_EQ(begins_at(scheduler, counted_ids(kCacheRows + 5)), kCacheRows);
 }
 
+// An older one that goes on asks which blocks a younger one has, after it has found its first block.
+TEST(Scheduler, AfterAnErrorOneThatWaitsHasNoBlocks) {
+  Scheduler scheduler({.blocks = 4});
+  scheduler.add(counted_ids(kCacheRows + 2), 1, 0);
+  step(scheduler);
+  scheduler.pause(0);
+  ASSERT_TRUE(scheduler.give_paused());
+  scheduler.add(counted_ids(2 * kCacheRows + 2, 500), 1, 0);
+  step(scheduler);
+  ASSERT_EQ(scheduler.pool().used(), 3);
+  scheduler.extend(0, counted_ids(kCacheRows - 4, 900));
+  {
+    const test::NoMemoryOf no_list(3 * sizeof(int32_t));
+    EXPECT_THROW(scheduler.next(), std::bad_alloc);
+  }
+  EXPECT_TRUE(scheduler.blocks(0).empty());
+  EXPECT_EQ(scheduler.pool().used(), 3);
+  EXPECT_EQ(step(scheduler).work.at(0).first, kCacheRows);
+}
+
 TEST(Scheduler, APausedSequenceIsExtendedWhollyOrNotAtAll) {
   int64_t failed = 0;
   for (size_t bytes = 1; bytes <= 200; ++bytes) {
