@@ -1,6 +1,7 @@
 #include "config/online_arguments.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/text/number.h"
@@ -14,6 +15,12 @@ namespace trl::config {
 
 namespace {
 
+// Says whether both name the same file, through links too.
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code missing;
+  return a == b || std::filesystem::equivalent(a, b, missing);
+}
+
 void read_rollouts(const Config& config, OnlineArguments& out) {
   // trainer_generation() refuses a null length
   out.max_new_tokens =
@@ -26,7 +33,7 @@ void read_rollouts(const Config& config, OnlineArguments& out) {
   out.shuffle_rollouts = config.has("shuffle_rollouts") && config.get_bool("shuffle_rollouts");
   out.record_rollouts = directory(config, "record_rollouts", "");
   out.replay_rollouts = directory(config, "replay_rollouts", "");
-  if (!out.record_rollouts.empty() && out.record_rollouts == out.replay_rollouts) {
+  if (!out.record_rollouts.empty() && same_file(out.record_rollouts, out.replay_rollouts)) {
     fail_key("record_rollouts", "record_rollouts: {} is the file of replay_rollouts: give another",
              shown(out.record_rollouts));
   }

@@ -106,7 +106,7 @@ config::Config with_absolute_paths(config::Config config) {
   for (const std::string_view key :
        {"ref_model_name_or_path", "teacher_model_name_or_path", "adapter_name_or_path", "output_dir",
         "logging_dir", "offload_dir", "dataset_cache_dir", "cache_frozen_layers", "ref_logprobs_cache_dir",
-        "record_rollouts"}) {
+        "record_rollouts", "replay_rollouts"}) {
     const auto path = config.get_text(key);
     if (!path || path->empty() || path->starts_with('~')) continue;
     config.set(key, std::filesystem::absolute(*path).string());

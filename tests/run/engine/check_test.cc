@@ -89,4 +89,24 @@ TEST(Check, AFileThatCompletionsCannotBeRecordedInIsRefused) {
   for (const Answer& refused : {in_none, folder}) EXPECT_EQ(refused.key, "record_rollouts");
 }
 
+TEST(Check, AFileThatIsReplayedIsNotRecordedInto) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto before = std::filesystem::current_path();
+  host::write_file(scratch / "r.jsonl", "{}\n");
+  std::filesystem::create_symlink("r.jsonl", scratch / "link.jsonl");
+  std::filesystem::current_path(scratch / "");
+  for (const std::string recorded : {"r.jsonl", "./r.jsonl", "link.jsonl"}) {
+    const Answer refused = check(host::with(host::tiny("out"), {{"method", "grpo"},
+                                                                {"num_generations", "2"},
+                                                                {"replay_rollouts", "r.jsonl"},
+                                                                {"record_rollouts", recorded}}));
+    EXPECT_EQ(refused.status, TRL_E_INVALID_CONFIG) << recorded;
+    EXPECT_EQ(refused.key, "record_rollouts") << recorded;
+    EXPECT_NE(refused.message.find("is the file of replay_rollouts"), std::string::npos) << refused.message;
+  }
+  std::filesystem::current_path(before);
+  EXPECT_EQ(host::read_file(scratch / "r.jsonl"), "{}\n");
+}
+
 }  // namespace
