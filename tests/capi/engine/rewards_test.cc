@@ -376,6 +376,18 @@ TEST(Resampling, IsReplayedAsItWasRecorded) {
     row.erase("rewards");
     unrewarded += row.dump() + "\n";
   }
+  // A replay that is recorded tells of the prompts that were taken away, too.
+  const std::string copy = scratch / "copy.jsonl";
+  Rewarded again(grpo(scratch / "again", {{"resample_zero_std", "true"},
+                                          {"max_steps", "4"},
+                                          {"replay_rollouts", file},
+                                          {"record_rollouts", copy}}),
+                 reward_some);
+  EXPECT_EQ(again.train(), TRL_OK) << again.error.message();
+  double copied = 0;
+  std::istringstream copies(host::read_file(copy));
+  for (std::string line; std::getline(copies, line);) copied += host::parse(line).value("resampled", 0.0) / 2;
+  EXPECT_EQ(copied, drawn);
   seen.clear();
   const Json replayed = run("replayed", "replay_rollouts", file);
   EXPECT_TRUE(seen.empty());
@@ -548,13 +560,34 @@ TEST(FailedRewards, TheErrorNamesWhatToDoAndTheNewestCheckpoint) {
                [&](trl_rollout* rollout) { return ++calls == 2 ? reward_all(rollout) : -42; });
   EXPECT_EQ(run.train(), TRL_E_CALLBACK);
   EXPECT_TRUE(run.error.names("on_reward_error: none counts it as none instead")) << run.error.message();
-  EXPECT_TRUE(run.error.names("step 1 can be tried again; when it failed, there was no checkpoint"))
+  EXPECT_TRUE(run.error.names("the run can go on from step 0 of 3; when it failed, there was no checkpoint"))
       << run.error.message();
   EXPECT_EQ(run.train(), TRL_E_CALLBACK);
   EXPECT_EQ(trl_error_callback_code(run.error.get()), -42);
-  EXPECT_TRUE(run.error.names("step 2 can be tried again; when it failed, the newest checkpoint was " +
-                              (scratch / "out/checkpoint-1").string()))
+  EXPECT_TRUE(
+      run.error.names("the run can go on from step 1 of 3; when it failed, the newest checkpoint was " +
+                      (scratch / "out/checkpoint-1").string()))
       << run.error.message();
+}
+
+// No step is left then, only the evaluation.
+TEST(FailedRewards, TheErrorOfTheLastEvaluationNamesTheLastStep) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  bool fails = true;
+  Rewarded run(
+      grpo(scratch / "out", {{"max_steps", "2"},
+                             {"eval_strategy", "steps"},
+                             {"eval_steps", "2"},
+                             {"per_device_eval_batch_size", "4"}}),
+      [&](trl_rollout* rollout) {
+        return fails && row_of(rollout, 0)["mode"] == "eval" ? -42 : reward_all(rollout);
+      },
+      host::kPrompts, host::kPrompts);
+  EXPECT_EQ(run.train(), TRL_E_CALLBACK);
+  EXPECT_TRUE(run.error.names("the run can go on from step 2 of 2; ")) << run.error.message();
+  fails = false;
+  EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
 }
 
 TEST(FailedRewards, AnotherNumberOfWeightsIsRefusedBeforeTheRunBegins) {
