@@ -1,6 +1,7 @@
 // How many completions a generation has, and how they become micro-batches.
 #include <numeric>
 
+#include "base/arithmetic/divide.h"
 #include "base/error.h"
 #include "config/online_parts.h"
 #include "config/trainer_generation.h"
@@ -75,7 +76,7 @@ void read_mini_batches(const Config& config, int64_t rows, OnlineArguments& out)
              divisors_near(out.generation_batch_size, out.num_mini_batches, 1));
   }
   out.mini_batch_size = out.generation_batch_size / out.num_mini_batches;
-  out.steps_per_generation = out.num_mini_batches * ((out.mini_batch_size + rows - 1) / rows);
+  out.steps_per_generation = out.num_mini_batches * base::divide_up(out.mini_batch_size, rows);
   out.whiten_rewards = config.get_bool(kWhiten);
   if (out.whiten_rewards && out.mini_batch_size < kFewest) {
     fail_key(kWhiten,

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/arithmetic/divide.h"
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/interrupt.h"
@@ -137,7 +138,7 @@ int64_t checkpoints_ahead(const config::TrainingArguments& arguments, const RunS
   if (arguments.save_strategy == Strategy::epoch) {
     const int64_t updates = std::max<int64_t>(1, steps.updates_per_epoch);
     saved = done / updates;
-    count = (left + updates - 1) / updates;
+    count = base::divide_up(left, updates);
   }
   if (!arguments.save_total_limit) return count;
   // With a limit of one the best and the newest stay, and a new one is written before the oldest is removed.

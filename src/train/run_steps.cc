@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/arithmetic/divide.h"
 #include "base/error.h"
 #include "base/text/number.h"
 
@@ -33,8 +34,8 @@ void count_episodes(const config::TrainingArguments& arguments, int64_t rows, Ru
   const int64_t batch = arguments.online.generation_batch_size;
   const auto passes = static_cast<int64_t>(arguments.num_train_epochs * static_cast<double>(rows));
   const int64_t episodes = arguments.online.total_episodes.value_or(passes);
-  if (arguments.max_steps <= 0) steps.max_steps = divide_up(episodes, batch);
-  steps.num_train_epochs = divide_up(steps.max_steps * batch, rows);
+  if (arguments.max_steps <= 0) steps.max_steps = base::divide_up(episodes, batch);
+  steps.num_train_epochs = base::divide_up(steps.max_steps * batch, rows);
   steps.num_train_samples = static_cast<double>(steps.max_steps * batch);
   steps.epochs_per_step = static_cast<double>(batch) / static_cast<double>(rows);
 }
@@ -57,12 +58,12 @@ RunSteps run_steps(const config::TrainingArguments& arguments, int64_t batches, 
     steps.batches_per_epoch = arguments.max_steps * accumulation;
     steps.num_train_epochs = std::numeric_limits<int64_t>::max();
   } else {
-    steps.updates_per_epoch = divide_up(batches, accumulation);
+    steps.updates_per_epoch = base::divide_up(batches, accumulation);
     steps.batches_per_epoch = batches;
   }
   if (arguments.max_steps > 0) {
     steps.max_steps = arguments.max_steps;
-    if (batches > 0) steps.num_train_epochs = divide_up(steps.max_steps, steps.updates_per_epoch);
+    if (batches > 0) steps.num_train_epochs = base::divide_up(steps.max_steps, steps.updates_per_epoch);
     steps.num_train_samples = static_cast<double>(steps.max_steps) *
                               static_cast<double>(arguments.per_device_train_batch_size) *
                               static_cast<double>(accumulation);

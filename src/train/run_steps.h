@@ -7,8 +7,6 @@
 
 namespace trl::train {
 
-inline int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
-
 struct RunSteps {
   int64_t batches_per_epoch = 0;  // of a counted epoch; streaming: of the whole run
   int64_t updates_per_epoch = 0;

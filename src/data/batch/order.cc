@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/arithmetic/divide.h"
 #include "base/error.h"
 #include "base/text/number.h"
 
@@ -10,14 +11,12 @@ namespace trl::data {
 
 namespace {
 
-int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
-
 // Counts the batches of all ranks. With several ranks the rows are filled up from their beginning until each
 // rank has equally many full batches (accelerate's BatchSamplerShard, even_batches).
 int64_t all_batches(const OrderOptions& o) {
   if (!o.drop_last) {
-    return o.ranks == 1 ? divide_up(o.rows, o.batch_size)
-                        : divide_up(o.rows, o.batch_size * o.ranks) * o.ranks;
+    return o.ranks == 1 ? base::divide_up(o.rows, o.batch_size)
+                        : base::divide_up(o.rows, o.batch_size * o.ranks) * o.ranks;
   }
   return o.rows / o.batch_size / o.ranks * o.ranks;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/arithmetic/divide.h"
+
 namespace trl::run {
 
 namespace {
@@ -15,7 +17,7 @@ class Repeated final : public PromptOrder {
     options_.rows = rows;
     order_ = std::make_unique<data::RepeatOrder>(options_);
   }
-  int64_t generations() override { return (once() + (drop_last_ ? 0 : most_ - 1)) / most_; }
+  int64_t generations() override { return drop_last_ ? once() / most_ : base::divide_up(once(), most_); }
   int64_t completions(int64_t generations) override { return std::min(generations * most_, once()); }
   void start_epoch(int64_t epoch) override { order_->start_epoch(epoch); }
   std::vector<int64_t> generation(int64_t number) override {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/arithmetic/divide.h"
+
 namespace trl::train {
 
 namespace {
@@ -26,7 +28,7 @@ engine::RolloutNeeds RunAhead::needs(int64_t max_steps) const noexcept {
   const int64_t updates = place_.done_in_epoch / accumulation + max_steps - place_.step;
   const int64_t epochs = updates / steps_.updates_per_epoch, rest = updates % steps_.updates_per_epoch;
   needs.generations = std::max<int64_t>(
-      0, epochs * of_epoch + divide_up(rest * accumulation, place_.micro_batches_of_generation) -
+      0, epochs * of_epoch + base::divide_up(rest * accumulation, place_.micro_batches_of_generation) -
              place_.next_generation);
   if (!place_.has_evaluation) return needs;
   if (arguments_.method->evaluates) needs.evaluations = evaluations(max_steps);
@@ -36,7 +38,7 @@ engine::RolloutNeeds RunAhead::needs(int64_t max_steps) const noexcept {
   return needs;
 }
 
-// As Trainer::note_due and end_epoch.
+// Follows Trainer::note_due and end_epoch.
 int64_t RunAhead::evaluations(int64_t max_steps) const {
   const auto delay = static_cast<int64_t>(std::ceil(arguments_.eval_delay));
   if (arguments_.eval_strategy == config::Strategy::steps) {
