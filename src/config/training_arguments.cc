@@ -205,6 +205,19 @@ bool computes_in_bf16(const Config& config) {
   return config.get_optional_bool("bf16").value_or(true) || config.get("mixed_precision") == "bf16";
 }
 
+bool schedule_needs_length(const TrainingArguments& arguments) {
+  switch (arguments.lr_scheduler_type) {
+    case Scheduler::constant:
+    case Scheduler::reduce_lr_on_plateau:
+      return false;
+    case Scheduler::constant_with_warmup:
+    case Scheduler::inverse_sqrt:
+      return arguments.warmup_steps > 0 && arguments.warmup_steps < 1;
+    default:
+      return true;
+  }
+}
+
 TrainingArguments training_arguments(const Config& config) {
   ++read_so_far;
   config.check_method();
@@ -213,6 +226,7 @@ TrainingArguments training_arguments(const Config& config) {
   out.output_dir = directory(config, "output_dir", "trainer_output");
   out.per_device_train_batch_size = config.get_int("per_device_train_batch_size");
   out.per_device_eval_batch_size = config.get_int("per_device_eval_batch_size");
+  out.dataloader_drop_last = config.get_bool("dataloader_drop_last");
   out.gradient_accumulation_steps = config.get_int("gradient_accumulation_steps");
   out.num_train_epochs = config.get_double("num_train_epochs");
   out.max_steps = config.get_int("max_steps");

@@ -63,6 +63,7 @@ struct TrainingArguments {
   // data and order
   int64_t per_device_train_batch_size = 8;
   int64_t per_device_eval_batch_size = 8;
+  bool dataloader_drop_last = false;
   int64_t gradient_accumulation_steps = 1;
   double num_train_epochs = 3.0;
   int64_t max_steps = -1;  // 0 counts as -1, as in TRL
@@ -169,6 +170,9 @@ int64_t micro_batches_per_step(const TrainingArguments& arguments);
 // Converts logging_steps, warmup_steps and the like to updates: below 1 they are a share of max_steps,
 // rounded up; a step beyond 64 bits is never reached.
 int64_t update_count(double steps, int64_t max_steps);
+
+// Says whether the learning rate after some updates depends on the length of the run.
+bool schedule_needs_length(const TrainingArguments& arguments);
 
 // Throws if the configuration asks for an evaluation although there are no evaluation rows.
 void refuse_evaluation(const TrainingArguments& arguments);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/arithmetic/divide.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "kernels/path.h"
@@ -125,6 +126,7 @@ telemetry::Record evaluate(const Evaluation& evaluation, engine::BatchSource& ro
   const int64_t all = rows.rows(), batch_size = evaluation.arguments.per_device_eval_batch_size;
   EvaluationLoss loss;
   // transformers weighs losses by the rows that it believes a batch to have: of the prompts, not completions.
+  // With dataloader_drop_last it believes all batches to be full.
   const bool by_prompts = evaluation.arguments.method->generates;
   Means means;
   int64_t seen = 0;
@@ -142,9 +144,10 @@ telemetry::Record evaluate(const Evaluation& evaluation, engine::BatchSource& ro
     tell();
     batches.window_done();
   }
-  if (by_prompts && all % batch_size != 0) loss.set_last_rows(all % batch_size);
+  if (by_prompts && !evaluation.arguments.dataloader_drop_last && all % batch_size != 0)
+    loss.set_last_rows(all % batch_size);
   const int64_t samples = all > 0 ? all : seen;
-  const int64_t steps = (samples + batch_size - 1) / batch_size;
+  const int64_t steps = base::divide_up(samples, batch_size);
   telemetry::Record record;
   if (loss.batches() > 0) record.set("eval_loss", loss.mean(evaluation.arguments.logging_nan_inf_filter));
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;

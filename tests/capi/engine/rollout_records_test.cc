@@ -1,4 +1,5 @@
 // Records of trainers that write completions: times, and files of completions beside evaluations.
+#include <cmath>
 #include <sstream>
 #include <thread>
 
@@ -126,7 +127,7 @@ TEST(RolloutRecords, AFileThatEndsBeforeTheRunIsRefusedAtItsStart) {
                  reward_all, kPrompts, kPrompts);
   EXPECT_EQ(other.train(), TRL_E_INVALID_CONFIG);
   EXPECT_TRUE(
-      other.error.names("rollouts.jsonl:1: 4 lines of generation 0 begin here, and the run has 2 "
+      other.error.names("rollouts.jsonl:1: generation 0 begins here with 4 lines, and the run has 2 "
                         "completions in its generation 0"))
       << other.error.message();
 }
@@ -307,6 +308,36 @@ TEST(RolloutRecords, AnEvaluationLeavesOutABatchThatIsNotFull) {
   EXPECT_EQ(evaluated("4", "false"), 6);
   EXPECT_EQ(evaluated("4", "true"), 4);
   EXPECT_EQ(evaluated("8", "true"), 0);
+}
+
+// Batches of a loss that is left out count alike: all that are left are full.
+TEST(RolloutRecords, TheLossOfAnEvaluationIsTheMeanOfItsFullBatches) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  // Replays completions of these lengths, of which longer ones are better.
+  const auto loss = [&](const char* rows, const std::vector<size_t>& lengths) {
+    std::string lines;
+    for (const size_t length : lengths) {
+      const Json line = {{"completion_ids", std::vector<int>(length, 5)}, {"rewards", {{"points", length}}}};
+      lines += line.dump() + "\n";
+    }
+    host::write_file(scratch / "rollouts.jsonl", lines);
+    Rewarded run(grpo(scratch / "out", {{"loss_type", "dapo"},
+                                        {"per_device_eval_batch_size", "4"},
+                                        {"dataloader_drop_last", "true"},
+                                        {"replay_rollouts", scratch / "rollouts.jsonl"}}),
+                 reward_all, kPrompts, rows);
+    const trl_metrics* metrics = nullptr;
+    EXPECT_EQ(trl_trainer_evaluate(run.trainer.get(), &metrics, run.error), TRL_OK) << run.error.message();
+    return metrics != nullptr ? host::metric(metrics, "eval_loss") : 0.0;
+  };
+  constexpr const char* kTwo = R"({"prompt": "Tell me of the sea:"}
+{"prompt": "Name a planet:"}
+)";
+  const std::string five = std::string(kPrompts) + "{\"prompt\": \"Count the stars:\", \"target\": 5}\n";
+  const double first = loss(kTwo, {1, 4, 1, 4}), second = loss(kTwo, {1, 2, 1, 2});
+  EXPECT_GT(std::abs(first - second), 0.05);
+  EXPECT_NEAR(loss(five.c_str(), {1, 4, 1, 4, 1, 2, 1, 2}), (first + second) / 2, 1e-5);
 }
 
 }  // namespace
