@@ -25,7 +25,7 @@ class Prompts {
   data::PromptExample prompt(int64_t row) const { return (*list_)[row]; }
   void tell() { list_->rows().tell(); }  // at the end of the run
   void start(int64_t epoch, int64_t generation);
-  // Counts the completions of so many generations, of which the first is that one of its epoch.
+  // Counts the completions of `generations` generations, from generation `first` of the epoch on.
   int64_t completions(int64_t first, int64_t generations);
   int64_t next_generation() const { return generation_; }  // of the epoch
   bool next();  // reads the next generation; false: the epoch is over

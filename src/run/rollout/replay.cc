@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/text/number.h"
 #include "base/text/utf8.h"
 #include "run/rollout/rewards/rewards.h"
 
@@ -122,17 +123,22 @@ ReplayLines Replay::left() const {
 
 void Replay::check_generations(int64_t first, const std::function<int64_t()>& next_size) const {
   int64_t number = first;
-  for (const Part& part : parts_) {
-    if (part.first < next_ || part.mode != Mode::train || !part.generation) continue;
+  for (auto part = parts_.begin(); part != parts_.end(); ++part) {
+    if (part->first + part->lines <= next_) continue;
+    if (!part->named()) return;
+    if (part->first < next_ || part->mode != Mode::train) continue;
     const int64_t size = next_size();
     if (size == 0) return;
-    if (*part.generation != number || part.lines != size) {
+    const auto after = std::next(part);
+    const bool ends = after == parts_.end() || after->named();
+    if (*part->generation != number || (ends ? part->lines != size : part->lines > size)) {
       std::string where;
-      line(part.first, where);
+      line(part->first, where);
       fail_line(where,
-                "{} lines of generation {} begin here, and the run has {} completions in its generation {}: "
-                "give a file of this run",
-                part.lines, *part.generation, size, number);
+                "generation {} begins here with {}, and the run has {} in its generation {}: give a file of "
+                "this run",
+                *part->generation, base::quantity(part->lines, "line"), base::quantity(size, "completion"),
+                number);
     }
     ++number;
   }

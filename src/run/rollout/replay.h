@@ -38,8 +38,9 @@ class Replay {
   const std::string& path() const { return path_; }
   ReplayLines left() const;  // from the place on
   // Compares the generations of training from the place on, whose numbers begin at `first`, with those of the
-  // run. next_size: gives the completions of each in turn, 0 after the last one. Throws Error(invalid_config)
-  // that names the first line of one that differs.
+  // run, up to the first line that does not say which one it is of. next_size: gives the completions of each
+  // in turn, 0 after the last one. Throws Error(invalid_config) that names the first line of one that
+  // differs.
   void check_generations(int64_t first, const std::function<int64_t()>& next_size) const;
   // Returns the dataset row of each of the next lines, as far as they say it; fewer: the file ends.
   std::vector<std::optional<int64_t>> next_prompts(int64_t count) const;
@@ -56,6 +57,8 @@ class Replay {
     Mode mode;
     std::optional<int64_t> generation;
     int64_t first, lines;
+
+    bool named() const { return mode == Mode::eval || (mode == Mode::train && generation); }
   };
   base::Json line(int64_t place, std::string& where) const;
   void count(int64_t place, const base::Json& line);

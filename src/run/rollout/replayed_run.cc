@@ -106,7 +106,10 @@ void check_replay(const ReplayedRun& replayed, const engine::RunAhead& run) {
         "replay_rollouts",
         "replay_rollouts: {}: {}it has {}, and the run needs {} up to step {}: give a file of this run{}",
         replayed.replay.path(), from, has, needs, run.max_steps(),
-        steps > run.step() ? fmt::format(", or max_steps: {}", steps) : "");
+        steps > run.step()
+            ? fmt::format(", or max_steps: {}{}", steps,
+                          replayed.schedule_needs_length ? ", which changes the learning rates" : "")
+            : "");
   }
   Sizes sizes(replayed);
   replayed.replay.check_generations(replayed.generation, [&] {

@@ -15,7 +15,8 @@ struct ReplayedRun {
   Prompts& train;
   Prompts* eval = nullptr;               // or null
   const AnswerChoice* choice = nullptr;  // GKD; or null
-  int64_t generation = 0;                // of training: those of the file so far
+  int64_t generation = 0;                // generations of training that the file has given so far
+  bool schedule_needs_length = false;    // config::schedule_needs_length
 };
 
 // Throws Error(invalid_config) that says how many lines the file has from its place on and how many the run

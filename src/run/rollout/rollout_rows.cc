@@ -11,9 +11,9 @@ namespace trl::run {
 
 namespace {
 
-// Pads completions to the longest of those that are so far apart.
+// Pads each completion to the longest of those whose rows differ by a multiple of `distance`.
 std::vector<engine::Completion> padded(std::span<const engine::Completion> completions, int32_t pad,
-                                       size_t distance = 1) {
+                                       size_t distance) {
   std::vector<engine::Completion> out(completions.begin(), completions.end());
   std::vector<size_t> longest(distance, 0);
   for (size_t row = 0; row < out.size(); ++row)
@@ -38,9 +38,10 @@ int32_t RolloutRows::start_epoch(int64_t epoch, int64_t generation, engine::Erro
 int32_t RolloutRows::check_run(const engine::RunAhead& run, engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
     if (!parts_.replay) return Status::ok;
-    check_replay({*parts_.replay, *prompts_, parts_.eval_prompts.get(),
-                  parts_.choice ? &*parts_.choice : nullptr, parts_.made[mode_]},
-                 run);
+    check_replay(
+        {*parts_.replay, *prompts_, parts_.eval_prompts.get(), parts_.choice ? &*parts_.choice : nullptr,
+         parts_.made[mode_], parts_.schedule_needs_length},
+        run);
     return Status::ok;
   });
 }
@@ -107,7 +108,11 @@ int32_t RolloutRows::complete(std::vector<engine::Completion>* completions,
     if (!parts_.replay) return Status::end;
     replayed_ = parts_.replay->take(mode_, parts_.made[mode_], rows_);
     completions->clear();
-    for (const ReplayedRow& row : replayed_) completions->push_back(row.completion);
+    draws_.clear();
+    for (const ReplayedRow& row : replayed_) {
+      completions->push_back(row.completion);
+      if (replays_resampled()) draws_.push_back(row.resampled);
+    }
     check_lengths(*completions);
     find_stops(*completions);
     return Status::ok;
@@ -183,7 +188,7 @@ std::vector<size_t> RolloutRows::whole_groups(std::span<const size_t> rows) {
 
 std::span<const engine::Completion> RolloutRows::rewarded(std::span<const engine::Completion> completions) {
   if (!parts_.pad) return completions;
-  return padded_ = padded(completions, *parts_.pad, asks_by_group() && parts_.apart ? left_.size() : 1);
+  return padded_ = padded(completions, *parts_.pad, distance(completions.size()));
 }
 
 void RolloutRows::begin_rewards(std::span<const engine::Completion> completions,
@@ -201,8 +206,7 @@ void RolloutRows::begin_rewards(std::span<const engine::Completion> completions,
     own.push_back(completions[row]);
     if (!talks.empty()) conversations.push_back(talks[row]);
   }
-  if (parts_.pad)
-    own = padded(own, *parts_.pad, asks_by_group() && parts_.apart ? own.size() / parts_.group : 1);
+  if (parts_.pad) own = padded(own, *parts_.pad, distance(own.size()));
   const Answers answers(reward::Moment{mode_, step_}, prompts, columns, own, *parts_.tokenizer,
                         conversations);
   parts_.rewards->begin(answers, rows, replayed_);
@@ -220,8 +224,7 @@ int32_t RolloutRows::reward(std::span<const engine::Completion> completions, eng
     if (const int64_t batches = prompts_->generations(); mode_ == "eval")
       parts_.passes->add(*rewards, batches, prompts_->completions(0, batches));
     if (replays_resampled()) {
-      int64_t rows = 0;
-      for (const ReplayedRow& row : replayed_) rows += row.resampled;
+      const int64_t rows = std::reduce(draws_.begin(), draws_.end());
       rewards->metrics.emplace_back("resampled_groups",
                                     static_cast<double>(rows) / static_cast<double>(parts_.group));
     }

@@ -35,9 +35,10 @@ struct RolloutParts {
   std::optional<AnswerChoice> choice = {};  // GKD
   std::unique_ptr<ToolTurns> tools = {};    // or null
   bool reward_by_group = false;
-  bool resamples = false;  // groups without spread get other prompts
-  size_t group = 1;        // completions of a prompt in training
-  bool apart = false;      // they lie apart: all first ones come before all second ones
+  bool schedule_needs_length = false;  // config::schedule_needs_length
+  bool resamples = false;              // groups without spread get other prompts
+  size_t group = 1;                    // completions of a prompt in training
+  bool apart = false;                  // they lie apart: all first ones come before all second ones
   std::map<std::string, std::vector<std::string>> stops = {};  // texts that end a completion, by mode
   std::map<std::string, int64_t> made = {};                    // generations so far, by mode
   int64_t vocabulary = 0;                                      // ids of the model
@@ -82,6 +83,8 @@ class RolloutRows final : public engine::RolloutSource {
   const std::shared_ptr<Prompts> prompts_;
   RolloutParts& parts_;
   bool asks_by_group() const { return parts_.reward_by_group && !parts_.tools && replayed_.empty(); }
+  // Returns how far apart the rows of a group are, if rewards see this many rows by group; else 1.
+  size_t distance(size_t rows) const { return asks_by_group() && parts_.apart ? rows / parts_.group : 1; }
   // Returns the rows of the groups that are whole now that these are finished.
   std::vector<size_t> whole_groups(std::span<const size_t> rows);
   void begin_rewards(std::span<const engine::Completion> completions, std::span<const size_t> rows);

@@ -22,6 +22,7 @@ RolloutParts parts_of(Environment& environment, const config::RunOptions& option
   parts.tokenizer = std::move(tokenizer);
   parts.eval_prompts = prepared.eval_prompts;
   parts.reward_by_group = online.reward_by_group;
+  parts.schedule_needs_length = config::schedule_needs_length(options.arguments);
   parts.resamples = online.resample_zero_std;
   parts.apart = !options.config.has("shuffle_rollouts");
   parts.group = static_cast<size_t>(online.num_generations);

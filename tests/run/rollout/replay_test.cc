@@ -76,6 +76,8 @@ TEST_F(ReplayFile, LastsForItsRun) {
             "replay_rollouts: " + whole.path() +
                 ": it has 10 lines of training (3 generations), and the run needs 14 (4 generations) up to "
                 "step 7: give a file of this run, or max_steps: 6");
+  EXPECT_TRUE(refusal({.replay = whole, .train = *train, .schedule_needs_length = true}, Ahead(7))
+                  .ends_with("or max_steps: 6, which changes the learning rates"));
   const Replay part = replay(lines("train", 0, 3));
   EXPECT_TRUE(refusal({part, *train}, Ahead(1)).ends_with("up to step 1: give a file of this run"));
 }
@@ -115,13 +117,31 @@ TEST_F(ReplayFile, HasTheGenerationsOfTheRun) {
   const auto train = prompts(4);
   train->start(0, 0);
   const Replay larger = replay(lines("train", 0, 4) + lines("train", 1, 8));
-  EXPECT_NE(refusal({larger, *train}, Ahead(4))
-                .find("r.jsonl:5: 8 lines of generation 1 begin here, and the run has 4 completions in its "
-                      "generation 1"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal({larger, *train}, Ahead(4))
+          .find("r.jsonl:5: generation 1 begins here with 8 lines, and the run has 4 completions in its "
+                "generation 1"),
+      std::string::npos);
   EXPECT_EQ(refusal({larger, *train}, Ahead(2)), "");  // which the run does not reach
   const Replay later = replay(lines("train", 3, 4));
-  EXPECT_NE(refusal({later, *train}, Ahead(1)).find("4 lines of generation 3 begin here"), std::string::npos);
+  EXPECT_NE(refusal({later, *train}, Ahead(1)).find("generation 3 begins here with 4 lines"),
+            std::string::npos);
+}
+
+// Lines that do not say their generation may be of any, so that nothing is known of those that follow.
+TEST_F(ReplayFile, MayNameSomeGenerationsAlone) {
+  const auto train = prompts(4);
+  train->start(0, 0);
+  const Replay part = replay(lines("train", 0, 2) + lines(nullptr, 0, 2) + lines("train", 1, 4));
+  EXPECT_EQ(refusal({part, *train}, Ahead(4)), "");
+  const Replay later = replay(lines(nullptr, 0, 4) + lines("train", 1, 4));
+  EXPECT_EQ(refusal({later, *train}, Ahead(4)), "");
+  const Replay whole = replay(lines("train", 0, 4) + lines(nullptr, 1, 4));
+  EXPECT_EQ(refusal({whole, *train}, Ahead(4)), "");
+  const Replay larger = replay(lines("train", 0, 5) + lines(nullptr, 1, 3));
+  EXPECT_NE(refusal({larger, *train}, Ahead(4))
+                .find("r.jsonl:1: generation 0 begins here with 5 lines, and the run has 4 completions"),
+            std::string::npos);
 }
 
 // random.seed(42) draws 0.639, 0.025, 0.275, 0.223, 0.736: the rows themselves answer the first and the last.
