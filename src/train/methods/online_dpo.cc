@@ -149,12 +149,15 @@ class OnlineDpo final : public Online {
   }
 
   // Prompts lose their start if they are longer than max_length with the longest completion of the batch. The
-  // last token stays, because the first one of a completion is predicted from it.
+  // last token stays, because the first one of a completion is predicted from it. Generation saw them whole.
   void cut_prompts(Rollout& rollout) const {
     if (!arguments().max_length) return;
     const auto room = std::max<int64_t>(1, *arguments().max_length - rollout.width());
-    for (std::vector<int32_t>& prompt : rollout.prompts.ids)
-      prompt.erase(prompt.begin(), prompt.end() - std::min(room, std::ssize(prompt)));
+    for (std::vector<int32_t>& prompt : rollout.prompts.ids) {
+      if (std::ssize(prompt) <= room) continue;
+      prompt.erase(prompt.begin(), prompt.end() - room);
+      rollout.stated = rollout.exact = false;
+    }
   }
 
   const int64_t accumulated_;

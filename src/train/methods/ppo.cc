@@ -103,9 +103,10 @@ class Ppo final : public Online {
 
 // Returns the log-probabilities of the tokens that count, 0 after them. Generation saw prompts whole.
 TokenRows Ppo::old_rows(Rollout& rollout) {
-  rollout.exact = rollout.exact && std::ranges::none_of(rollout.prompts.ids, [&](const auto& prompt) {
-                    return padded_.shortens(prompt);
-                  });
+  const bool whole =
+      std::ranges::none_of(rollout.prompts.ids, [&](const auto& prompt) { return padded_.shortens(prompt); });
+  rollout.stated = rollout.stated && whole;
+  rollout.exact = rollout.exact && whole;
   TokenRows rows = old_log_probs(rollout);
   for (size_t row = 0; row < rows.size(); ++row) {
     const size_t tokens = padded_.tokens(rollout.completions[row].ids);

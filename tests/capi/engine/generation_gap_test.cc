@@ -52,6 +52,20 @@ TEST(GenerationGap, IsToldOfWeightsThatAreRounded) {
   }
 }
 
+// Generation saw prompts whole that training shortens: by their beginning, or by a token that is padding.
+TEST(GenerationGap, IsNotToldOfOtherPrompts) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const Settings runs[] = {
+      host::online_dpo(scratch / "online", {{"temperature", "1"}, {"max_length", "7"}}),
+      host::with(ppo(scratch / "ppo"), {{"pad_token", ":"}})};  // of three of the four prompts
+  for (const Settings& settings : runs) {
+    const Json records = trained(host::with(settings, {{"generation_dtype", "int8"}}));
+    ASSERT_GE(records.size(), 3u);
+    for (const Json& record : records) EXPECT_FALSE(record.contains(kMean)) << record;
+  }
+}
+
 // Either the old log-probabilities of a run with several updates have it, or the loss of one with a single
 // update.
 TEST(GenerationGap, IsTheSameBeforeAndInTheFirstUpdate) {
