@@ -66,9 +66,8 @@ class Rloo final : public PolicyMethod {
   void before_rewards(Rollout& rollout) override {
     add_length_metrics(rollout);
     keep_generated(rollout);
-    const TokenRows old = old_log_probs(rollout);
-    add_gap(old, rollout);
-    rollout.token_columns.emplace("old", old);
+    rollout.token_columns.emplace("old", old_log_probs(rollout));
+    add_gap(rollout.token_columns.at("old"), rollout);
     if (arguments().beta != 0) rollout.token_columns.emplace("reference", reference_log_probs(rollout));
   }
 
