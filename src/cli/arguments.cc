@@ -170,7 +170,8 @@ class Flags {
     if (flag.values.empty()) flag.values.emplace_back();
     const std::string& last = flag.values.back();
     if (flag.type == TRL_TYPE_BOOLEAN && last.empty()) return "true";
-    const bool is_text = flag.of_texts && !last.starts_with('[') && last != "null";
+    const auto is_json_list = [&] { return nlohmann::json::parse(last, nullptr, false).is_array(); };
+    const bool is_text = flag.of_texts && last != "null" && !is_json_list();
     const bool is_list = flag.values.size() > 1 || is_text;
     if (flag.type != TRL_TYPE_LIST || !is_list) return last;
     std::string list;

@@ -90,7 +90,8 @@ void log_metrics(trl_rollout* rollout, const Json& answer) {
 // reward_timeout says.
 class CommandReward {
  public:
-  CommandReward(std::string line, bool forgives) : line_(std::move(line)), forgives_(forgives) {}
+  CommandReward(std::string line, bool forgives, bool by_group)
+      : line_(std::move(line)), forgives_(forgives), by_group_(by_group) {}
   ~CommandReward() { give_up(); }
 
   static int32_t call(void* self, trl_rollout* rollout) {
@@ -104,13 +105,13 @@ class CommandReward {
     std::string request;
   };
 
-  // Groups of a generation are asked for while others wait (reward_by_group). A question of another
-  // generation means that the trainer has waited long enough.
+  // Another question means that the trainer has waited long enough for the one before. With reward_by_group,
+  // groups of a generation are asked for while others wait, and only one of another step means it.
   void begin(trl_rollout* rollout) {
     const Json request = request_of(rollout);
-    Json generation = {request["mode"], request["step"]};
-    if (generation != generation_) give_up();
-    generation_ = std::move(generation);
+    Json step = {request["mode"], request["step"]};
+    if (!by_group_ || step != step_) give_up();
+    step_ = std::move(step);
     {
       const std::lock_guard lock(mutex_);
       questions_.push_back({rollout, request.dump()});
@@ -215,7 +216,8 @@ class CommandReward {
 
   const std::string line_;
   const bool forgives_;  // on_reward_error: none
-  Json generation_;      // of the last question
+  const bool by_group_;  // reward_by_group
+  Json step_;            // of the last question, with its mode
   std::thread thread_;
   std::mutex mutex_;                // of the next five
   std::deque<Question> questions_;  // that the program was not asked yet
@@ -239,10 +241,11 @@ void check_reward_weights(const Config& config) {
 
 CommandRewards::CommandRewards(const Config& config, const Trainer& trainer) {
   const bool forgives = get(config, "on_reward_error") == "none";
+  const bool by_group = get(config, "reward_by_group") == "true";
   for (const Json& entry : list_of(config, "reward_funcs")) {
     const auto command = reward::command_entry(entry.get<std::string>());
     if (!command) continue;
-    rewards_.push_back(std::make_unique<CommandReward>(command->line, forgives));
+    rewards_.push_back(std::make_unique<CommandReward>(command->line, forgives, by_group));
     Error error;
     check(trl_trainer_add_reward(trainer.get(), command->name.c_str(), CommandReward::call,
                                  rewards_.back().get(), nullptr, error.out()),

@@ -385,6 +385,9 @@ case_a_stop_text_is_a_whole_word() {
     run 2 "${words[@]}" "--$key" a ""; says err "generate.$key"
   done
   run 0 "${words[@]}" --stop null; cmp out whole; run 0 "${words[@]}" --stop '[]'; cmp out whole
+  local letter=${text//[^a-z]/}; letter=${letter:0:1}  # a bracket alone makes no list
+  run 0 "${words[@]}" --stop "[$letter]"; cmp out whole || die "it stopped at $letter"
+  run 0 "${words[@]}" --stop "[\"$letter\"]"; [ "$(cat out)" = "$(printf %s "${text%%"$letter"*}")" ] || die "no list"
 }
 case_unknown_command_is_usage() { run 2 sfft; says err "sfft"; says err "sft"; }
 case_unknown_option_names_the_nearest() {
@@ -568,7 +571,7 @@ case_a_program_that_fails_is_named() {
   [ ! -e model/checkpoint-1 ] || die "nothing was done"
   scores '[1, 2, 3, 4]' '[1, 2, 3, {"error": "bad"}]'
   run 1 "${grpo[@]}" --reward_funcs "$line"; says err 'line 2 of its output: reward 3: "bad"'; says err "--resume_from_checkpoint model/checkpoint-1"
-  says err "on_reward_error: none counts it as none instead; step 2 can be tried again; when it failed, there was no checkpoint"
+  says err "on_reward_error: none counts it as none instead; the run can go on from step 1 of 2; when it failed, there was no checkpoint"
   for from in model/checkpoint-1 auto; do  # the first step after a resume
     run 1 "${grpo[@]}" --reward_funcs "score.sh=command:exit 3" --resume_from_checkpoint "$from"
     says err "no step was made after model/checkpoint-1"; says err "with --resume_from_checkpoint model/checkpoint-1"

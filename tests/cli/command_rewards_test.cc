@@ -133,5 +133,20 @@ TEST(CommandRewards, AProgramThatIsLateIsStartedAnew) {
   EXPECT_EQ(second.reward, 1);
 }
 
+// A step may have several generations.
+TEST(CommandRewards, AProgramThatIsLateIsStartedAnewInTheSameStep) {
+  trl_rollout first(0), second(0);
+  first.row.replace(first.row.find("\"a\""), 3, "\"late\"");
+  Asked program("case $line in *late*) sleep 60; esac; echo \"[$n]\"");
+  Asked::ask(first);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  Asked::ask(second);
+  first.wait();
+  second.wait();
+  EXPECT_NE(first.failure, "");
+  EXPECT_EQ(second.failure, "");
+  EXPECT_EQ(second.reward, 1);
+}
+
 }  // namespace
 }  // namespace trl::cli
