@@ -90,7 +90,7 @@ std::string base_path(const std::string& path, config::Config& options) {
 
 namespace {
 
-// As TRL, which trains the head in float32. A head that stays as it is needs no more than its own type.
+// Says whether the head is trained, which TRL does in float32. A frozen head keeps its own type.
 bool trains_wide_head(const config::Config& options) {
   constexpr const char* kKey = "cast_lm_head_to_fp32";
   return options.has(kKey) && options.get_bool(kKey) && !options.get_bool("use_peft");

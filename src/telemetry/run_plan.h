@@ -63,8 +63,8 @@ struct RunPlan {
     int64_t peak_bytes = 0;  // of the process meanwhile
     int64_t sequences_that_fit = 0;
   };
-  // The bytes that an adapter takes, at most, as it is merged into the weights: copies of what changes, and
-  // numbers in place of blocks.
+  // The bytes that an adapter takes, at most, as it is merged into the weights: copies of the weights that
+  // change, and unpacked values of quantized ones.
   struct Merge {
     int64_t bytes = 0;       // of trl_model_merge_adapter
     int64_t save_bytes = 0;  // of a save with save.kind merged

@@ -72,7 +72,8 @@ class Trainer {
   std::string can_go_on(const std::string& why) const;  // after a failure of the host
   void follow_up();
   void save_due();
-  // Runs what completes rows beside those of training, and changes their state: an error changes nothing.
+  // Runs `body`, which writes completions of other rows than those of training. After an error, the state of
+  // training is as before.
   template <class Body>
   void beside_training(Body&& body);
   void sample();

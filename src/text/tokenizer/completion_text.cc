@@ -64,7 +64,7 @@ void CompletionText::append_whole(size_t before, const std::string& whole) {
   for (size_t left = whole.size(); left > 0; --left) places_.push_back(text_.size() - std::min(left, added));
 }
 
-// Keeps only what may be the beginning of a stop text.
+// Drops all of whole_ but an end that may begin a stop text.
 void CompletionText::forget_whole() {
   const size_t kept = std::min(whole_.size(), longest_stop_ - 1);
   places_.erase(places_.begin(), places_.end() - static_cast<std::ptrdiff_t>(kept));

@@ -42,7 +42,7 @@ class Online : public Method, public RolloutMethod {
   // Appends TRL's metrics of the gap between log-probabilities before an update and those that generation
   // stated, if it did and computed in another way.
   void add_gap(const TokenRows& log_probs, Rollout& rollout) const;
-  // Adds the column kStated for a loss that finds the gap itself. Of padding it has NaN.
+  // Adds the column kStated for a loss that finds the gap itself. Padding has NaN.
   void keep_stated(Rollout& rollout) const;
   // The rewards of a rollout for their advantages; views of it.
   loss::Rewards rewards_of(const Rollout& rollout) const;

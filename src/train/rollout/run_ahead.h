@@ -1,4 +1,4 @@
-// What a run needs of its prompts and completions from a place on.
+// Counts the generations, evaluations and samples that a run still needs.
 #pragma once
 #include <cstdint>
 
