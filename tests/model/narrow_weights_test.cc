@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "config/lora_config.h"
@@ -110,14 +111,20 @@ TEST_P(NarrowFamilies, ASequenceHasTheSameBitsAloneAndInABatch) {
 
 TEST_P(NarrowFamilies, ThePlainPathComputesTheSame) {
   const auto model = open();
-  const auto all = sequences(4);
+  const auto all = sequences(9);
   for (const NarrowType type : kTypes) {
     const NarrowWeights narrow = model->narrow_weights(type, true);
     const Decoding decoding{*model, &narrow};
     const at::Tensor fused = decoding.logits(all);
     const kernels::PathScope scope(kernels::Path::plain);
-    // A term that is rounded the other way is off by a step.
-    EXPECT_LT(relative_error(decoding.logits(all), fused), 0.3 * narrow.errors().mean) << narrow.summary();
+    const at::Tensor plain = decoding.logits(all);
+    std::vector<double> errors;
+    for (int64_t row = 0; row < plain.size(0); ++row)
+      errors.push_back(relative_error(plain[row], fused[row]));
+    std::ranges::sort(errors);
+    // In a few rows a number between two steps is rounded the other way.
+    EXPECT_LT(errors[errors.size() / 2], 0.03 * narrow.errors().mean) << narrow.summary();
+    EXPECT_LT(errors.back(), 4 * product_error(narrow)) << narrow.summary();
   }
 }
 
