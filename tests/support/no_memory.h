@@ -28,12 +28,15 @@ class NoMemoryOf {
 
 }  // namespace trl::test
 
-void* operator new(std::size_t size) {
+// Not inlined: gcc would take malloc and free of one side alone for a mismatch.
+#define TRL_OUT_OF_LINE __attribute__((noinline))
+TRL_OUT_OF_LINE void* operator new(std::size_t size) {
   const bool refused =
       trl::test::NoMemory::refused || (size > 0 && size == trl::test::NoMemoryOf::refused.load());
   void* const memory = refused ? nullptr : std::malloc(size > 0 ? size : 1);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+TRL_OUT_OF_LINE void operator delete(void* memory) noexcept { std::free(memory); }
+TRL_OUT_OF_LINE void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+#undef TRL_OUT_OF_LINE
