@@ -366,7 +366,7 @@ case_training_in_place_is_warned_of() {
 }
 case_generate_warns_beyond_the_positions() {
   run 0 generate --model_name_or_path "$model" --prompt "It opens" --max_new_tokens 255
-  says err "max_position_embeddings"
+  says err "beyond the 256 positions of the model"
 }
 case_a_prompt_beyond_the_positions_is_refused() {
   local long; long=$(printf '7%.0s' {1..300})  # a digit is a token
