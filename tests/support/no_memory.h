@@ -37,6 +37,13 @@ TRL_OUT_OF_LINE void* operator new(std::size_t size) {
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
+TRL_OUT_OF_LINE void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 TRL_OUT_OF_LINE void operator delete(void* memory) noexcept { std::free(memory); }
 TRL_OUT_OF_LINE void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 #undef TRL_OUT_OF_LINE
