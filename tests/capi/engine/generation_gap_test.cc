@@ -56,9 +56,13 @@ TEST(GenerationGap, IsToldOfWeightsThatAreRounded) {
 TEST(GenerationGap, IsNotToldOfOtherPrompts) {
   NEED_MODEL();
   const host::Scratch scratch;
-  const Settings runs[] = {
-      host::online_dpo(scratch / "online", {{"temperature", "1"}, {"max_length", "7"}}),
-      host::with(ppo(scratch / "ppo"), {{"pad_token", ":"}})};  // of three of the four prompts
+  const std::filesystem::path padded = scratch / "padded";  // its padding is in three of the four prompts
+  host::copy_model("models/qwen2", padded);
+  Json tokenizer = host::parse(host::read_file(padded / "tokenizer_config.json"));
+  tokenizer["pad_token"] = ":";
+  host::write_file(padded / "tokenizer_config.json", tokenizer.dump());
+  const Settings runs[] = {host::online_dpo(scratch / "online", {{"temperature", "1"}, {"max_length", "7"}}),
+                           host::with(ppo(scratch / "ppo"), {{"model_name_or_path", padded}})};
   for (const Settings& settings : runs) {
     const Json records = trained(host::with(settings, {{"generation_dtype", "int8"}}));
     ASSERT_GE(records.size(), 3u);
