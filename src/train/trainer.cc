@@ -84,7 +84,7 @@ std::string Trainer::torn(const std::string& why) const {
 std::string Trainer::can_go_on(const std::string& why) const {
   const std::string& last = saving_.last_checkpoint();
   return fmt::format(
-      "{}; the run can go on from step {} of {}; when it failed, {}", why, state_.global_step,
+      "{}; the run can resume from step {} of {}; when it failed, {}", why, state_.global_step,
       steps_.max_steps,
       last.empty() ? "there was no checkpoint" : fmt::format("the newest checkpoint was {}", last));
 }

@@ -168,7 +168,7 @@ class History {
     lives_.erase(life);
     ++n_.cancelled;
   }
-  // Changes the weights behind all keys, or behind those of one number; the others keep theirs.
+  // Changes the weights of all keys, or of those of one number; the others stay.
   void change_weights() {
     const std::optional<uint64_t> apart =
         one_in(2) ? std::optional(static_cast<uint64_t>(any(2))) : std::nullopt;

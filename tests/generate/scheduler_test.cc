@@ -59,7 +59,7 @@ TEST(Scheduler, AGroupComputesItsPromptOnce) {
   EXPECT_TRUE(step(scheduler).copies.empty());
 }
 
-// Returns the seconds of this process's time in which each of so many completions of a prompt is ended.
+// Returns the seconds of this process's time in which each of that many completions of a prompt is ended.
 double seconds_to_end(int64_t count) {
   Scheduler scheduler({.blocks = 100});
   const int64_t first = scheduler.add(counted_ids(10), count, 0);

@@ -31,7 +31,7 @@ class Prompts {
   bool next();  // reads the next generation; false: the epoch is over
   // Gives rows of it, which are whole groups of that size, the next other prompts.
   void redraw(std::span<const size_t> rows, size_t group);
-  // Gives rows of it the prompt of this row of the dataset. false: that row is no prompt.
+  // Gives rows of it the prompt of this row of the dataset. false: that row is not a prompt.
   bool give(std::span<const size_t> rows, int64_t source_row);
   int64_t redrawn() const { return redrawn_; }  // prompts, since the run began
   void set_redrawn(int64_t prompts) { redrawn_ = prompts; }

@@ -414,7 +414,7 @@ int32_t RolloutBatches::load_state(std::string_view bytes, engine::ErrorSink& er
     } catch (const base::Json::exception& why) {
       fail(Status::format, "the state of the rollouts is damaged: {}", why.what());
     }
-    position(of_source);  // an evaluation before the next generation goes on from this state
+    position(of_source);  // an evaluation before the next generation continues from this state
     return Status::ok;
   });
 }

@@ -79,7 +79,7 @@ TEST(RolloutRecords, EvaluationsBetweenEpochsStayInTheRecord) {
       EXPECT_EQ(replayed[i].value(key, Json()), recorded[i].value(key, Json())) << i << key;
 }
 
-// It is found before the first step, also where evaluations take the lines that are missing.
+// It is found before the first step, even if evaluations take the lines that are missing.
 TEST(RolloutRecords, AFileThatEndsBeforeTheRunIsRefusedAtItsStart) {
   NEED_MODEL();
   const host::Scratch scratch;
@@ -132,7 +132,7 @@ TEST(RolloutRecords, AFileThatEndsBeforeTheRunIsRefusedAtItsStart) {
       << other.error.message();
 }
 
-// A run that goes on from its checkpoint takes the rest of the file.
+// A run that resumes from its checkpoint takes the rest of the file.
 TEST(RolloutRecords, AResumedRunNeedsTheRestOfItsFile) {
   NEED_MODEL();
   const host::Scratch scratch;
