@@ -12,9 +12,8 @@ int64_t blocks_for(int64_t sequences, int64_t length) {
 
 Session::Session(const model::Model& model, const generate::CacheKind& kind, int64_t blocks,
                  bool prefix_cache)
-    : cache_(std::make_shared<generate::Cache>(
-          model, kind, blocks * model.kv_memory(kind.compute, kind.int8).block_bytes())),
-      generator_(model, {.prefix_cache = prefix_cache}, cache_) {}
+    : cache_(std::make_shared<generate::Cache>(model, kind, blocks * generate::block_bytes(model, kind))),
+      generator_(model, generate::Limits{.prefix_cache = prefix_cache}, cache_) {}
 
 int64_t Session::add(std::vector<int32_t> ids, int64_t new_tokens, int64_t count) {
   generate::Request request;
