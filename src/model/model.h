@@ -120,8 +120,8 @@ class Model {
   // Gives the embedding, and a separate head, this many rows (initial_values.h), drawn from generator(). Call
   // before anything holds a parameter's value.
   void resize_embeddings(int64_t rows);
-  // Gives the head float32 values, also as the embedding that it is tied to, whose rows still have the
-  // model's type behind the lookup. Call before anything holds a parameter's value.
+  // Stores the head in float32, and with it an embedding that is tied to it; a lookup still returns rows in
+  // the model's type. Call before anything holds a parameter's value.
   void widen_head();
   std::vector<Parameter*> parameters() const;  // its own, each once, in the order of the layers
   std::vector<Parameter*> all_parameters();    // its own and those of its adapters

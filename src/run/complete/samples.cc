@@ -85,8 +85,8 @@ std::vector<SamplePrompt> prompts_in(const std::string& path) {
   return prompts;
 }
 
-// Completes the prompts, and gives the memory of keys and values back: an update may follow, and generators
-// of the trainer share that memory.
+// Completes the prompts, and releases the memory of keys and values, because an update may follow. The
+// trainer's own generators use the same memory.
 std::vector<Completion> completed(Requests requests, std::span<const std::vector<int32_t>> prompts,
                                   const RequestOptions& options) {
   std::vector<Completion> all;

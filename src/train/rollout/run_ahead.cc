@@ -32,7 +32,7 @@ engine::RolloutNeeds RunAhead::needs(int64_t max_steps) const noexcept {
              place_.next_generation);
   if (!place_.has_evaluation) return needs;
   if (arguments_.method->evaluates) needs.evaluations = evaluations(max_steps);
-  // those after step 1, 1 + distance, ...
+  // Samples are taken after steps 1, 1 + distance, 1 + 2 * distance and so on.
   if (const int64_t distance = steps_between_samples(arguments_, steps_.max_steps); distance > 0)
     needs.samples = multiples(distance, place_.step + distance - 1, max_steps + distance - 1);
   return needs;

@@ -12,7 +12,7 @@ namespace trl::train {
 // PPOTrainer.train); 0: there are none.
 int64_t steps_between_samples(const config::TrainingArguments& arguments, int64_t max_steps);
 
-// Where a run is before a window of micro-batches.
+// The position of a run before a window of micro-batches.
 struct RunPlace {
   int64_t step = 0;  // updates done
   int64_t epoch = 0;
