@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""Derives what bindings share from include/trl/trl.h: generate.py [--check]
+
+Writes api.json, and the part of a binding that follows from it (python/libtrl/_api.py). --check writes nothing and fails
+if a file is not what it would write. README.md says what api.json holds."""
+
+import difflib
+import json
+import os
+import re
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HEADER = os.path.join(HERE, "../include/trl/trl.h")
+SYMBOLS = os.path.join(HERE, "../tests/abi/symbols.txt")
+THREADS = ("any thread", "concurrent on const", "exclusive", "signal-safe")
+TOKENS = re.compile(
+    r"/\* ---- (?P<section>.+?) -+ \*/|/\*(?P<comment>.*?)\*/|^#define (?P<macro>TRL_VERSION_\w+) (?P<number>\d+)"
+    r"|typedef struct (?P<handle>\w+) \w+;|^struct (?P<foreign>\w+);|typedef (?P<integer>u?int\d+_t) (?P<alias>\w+);"
+    r"|typedef (?P<result>[^;(]+)\(\*(?P<callback>\w+)\)\((?P<cparams>[^)]*)\);|enum \{(?P<enum>[^}]*)\};"
+    r"|TRL_API (?P<returns>[^;(]*?)(?P<function>\w+)\((?P<params>[^)]*)\) TRL_NOEXCEPT;",
+    re.S | re.M,
+)
+
+
+def words(text):
+    """The words of a comment without its stars, as one line."""
+    return " ".join(re.sub(r"^ *\* ?", "", text, flags=re.M).split())
+
+
+def type_of(text):
+    """A type: its C spelling, the name without const and *, how many * there are, and whether what the innermost of
+    them points to is const."""
+    spelling = " ".join(text.replace("*", " * ").split())
+    base = re.sub(r"\b(const|struct)\b|\*", "", spelling).strip()
+    return {"c": spelling.replace(" * ", " *").replace("* *", "**"), "type": base, "pointers": spelling.count("*"),
+            "const": spelling.startswith("const ")}
+
+
+def parameter(text):
+    match = re.fullmatch(r"(?s)(.*?)(\w+)", text.strip())
+    return {"name": match[2], **type_of(match[1])}
+
+
+def parameters(text):
+    return [] if text.strip() in ("", "void") else [parameter(part) for part in text.split(",")]
+
+
+def describe(function, comment):
+    """Adds what the fixed shape of a function's comment says: summary, @param, Contract."""
+    tags = re.split(r"(?m)^ \* ?(?=@)|(?=Contract: )", comment)
+    function["summary"] = words(re.split(r"\n \*\n", tags[0].lstrip("*"))[0])
+    for tag in map(words, tags[1:]):
+        if match := re.match(r"@param (\w+) \[(in|out)\] ?(.*)", tag):
+            item = next(p for p in function["params"] if p["name"] == match[1])
+            item["direction"] = match[2]
+            item["nullable"] = match[3].startswith("nullable")
+        elif tag.startswith("Contract: "):
+            function["contract"] = tag[len("Contract: "):]
+            parts = re.split("[;,.] ", function["contract"])
+            function["threads"] = next(word for part in parts for word in THREADS if part.startswith(word))
+    return function
+
+
+def constants(body, before):
+    """The members of an enum. Their group is what their names share, or the type that was defined just before."""
+    found = [{"name": n, "value": int(v), "doc": words(d)} for n, v, d in
+             re.findall(r"(\w+) = (-?\d+),?[ \t]*(?:/\*(.*?)\*/)?", body, re.S)]
+    shared = os.path.commonprefix([c["name"] for c in found]).rpartition("_")[0]
+    group = shared[4:].lower() or before[4:]
+    return [{"name": c["name"], "group": group, "type": "int32_t", "value": c["value"], "doc": c["doc"]} for c in found]
+
+
+def read_api():
+    with open(HEADER, encoding="utf-8") as file:
+        header = file.read()
+    with open(SYMBOLS, encoding="utf-8") as file:
+        since = {parts[0]: parts[1:] for parts in map(str.split, file) if parts[0] != "#"}
+    api = {"constants": [], "integers": {}, "handles": [], "foreign": [], "callbacks": [], "functions": []}
+    section, comment, alias = "", "", ""
+    for found in TOKENS.finditer(header):
+        if found["section"]:
+            section = found["section"]
+        elif found["comment"] is not None:
+            comment = found["comment"]
+            continue
+        elif found["macro"]:
+            api["constants"].append({"name": found["macro"], "group": "version", "type": "int32_t",
+                                     "value": int(found["number"]), "doc": ""})
+        elif found["handle"]:
+            api["handles"].append(found["handle"])
+        elif found["foreign"]:
+            api["foreign"].append(found["foreign"])
+        elif found["alias"]:
+            alias = found["alias"]
+            api["integers"][alias] = found["integer"]
+        elif found["enum"]:
+            api["constants"] += constants(found["enum"], alias)
+        elif found["callback"]:
+            api["callbacks"].append({"name": found["callback"], "section": section, "doc": words(comment),
+                                     "returns": type_of(found["result"]), "params": parameters(found["cparams"])})
+        elif found["function"]:
+            name = found["function"]
+            function = {"name": name, "section": section, "since": since[name][0],
+                        "deprecated": None if since[name][1] == "-" else since[name][1],
+                        "returns": type_of(found["returns"]), "params": parameters(found["params"])}
+            api["functions"].append(describe(function, comment))
+        comment = ""
+    functions = {function["name"] for function in api["functions"]}
+    api["handles"] = [{"name": name, "destroy": name + "_destroy" if name + "_destroy" in functions else None}
+                      for name in api["handles"]]
+    if functions != set(since):
+        raise SystemExit(f"the header and symbols.txt differ in {sorted(functions ^ set(since))}")
+    return api
+
+
+def as_json(api):
+    """One line for each thing, so that a change of the header is a change of a line."""
+    def lines(items):
+        return ",\n".join("    " + json.dumps(item, ensure_ascii=False) for item in items)
+    parts = []
+    for key, value in api.items():
+        parts.append(f'  "{key}": ' + (f"[\n{lines(value)}\n  ]" if isinstance(value, list) else json.dumps(value)))
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+# ---- Python ----------------------------------------------------------------------------------------------------------
+
+ENUMS = {"status": "Status", "type": "OptionType", "log": "LogLevel", "progress": "Progress", "text": "TextForm",
+         "on": "EventKind", "event": "Answer"}
+PLAIN = {"void": "None", "size_t": "size_t", "float": "float", "double": "double", "char": "char"}
+
+
+def as_python(api):
+    callbacks = {callback["name"] for callback in api["callbacks"]}
+    objects = {handle["name"] for handle in api["handles"]} | set(api["foreign"])
+
+    def plain(name):
+        name = api["integers"].get(name, name)
+        return PLAIN.get(name) or name[:-2]  # int32_t: int32
+
+    def ctype(item):
+        base, pointers = item["type"], item["pointers"]
+        if base in callbacks:
+            return base
+        if base in objects or base == "void" and pointers:
+            return "pointer" if pointers == 1 else "pointer*"
+        if not pointers:
+            return plain(base)
+        if base == "char" and item["const"]:
+            return "text" + "*" * (pointers - 1)
+        return plain(base) + "*"
+
+    def row(items):
+        types = ", ".join(f'"{ctype(item)}"' for item in items)
+        return f"({types}{',' if len(items) == 1 else ''})"
+
+    groups = {}
+    for constant in api["constants"]:
+        groups.setdefault(constant["group"], []).append(constant)
+    version = ", ".join(str(constant["value"]) for constant in groups.pop("version"))
+    out = ['"""The C ABI, made from include/trl/trl.h by bindings/generate.py."""', "", "import enum", "",
+           f"VERSION = ({version})"]
+    for group, found in groups.items():
+        out += ["", "", f"class {ENUMS[group]}(enum.{'IntFlag' if group == 'event' else 'IntEnum'}):"]
+        prefix = "TRL_" if group == "status" else f"TRL_{group.upper()}_"
+        for c in found:
+            note = f"  # {c['doc']}" if c["doc"] else ""
+            out.append(f"    {c['name'][len(prefix):]} = {c['value']}{note}")
+    out += ["", "", "# name: result and parameters, as _library.py names types", "CALLBACKS: dict[str, tuple[str, ...]] = {"]
+    out += [f'    "{c["name"]}": {row([c["returns"], *c["params"]])},'
+            for c in api["callbacks"]]
+    out += ["}", "", "FUNCTIONS: dict[str, tuple[str, ...]] = {"]
+    out += [f'    "{f["name"]}": {row([f["returns"], *f["params"]])},' for f in api["functions"]]
+    return "\n".join([*out, "}", ""])
+
+
+def main():
+    api = read_api()
+    bad = False
+    for name, text in (("api.json", as_json(api)), ("python/libtrl/_api.py", as_python(api))):
+        path = os.path.join(HERE, name)
+        if sys.argv[1:] != ["--check"]:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            continue
+        with open(path, encoding="utf-8") as file:
+            there = file.read()
+        if there != text:
+            bad = True
+            print(f"bindings/{name} is not what bindings/generate.py makes of trl.h; run it:")
+            sys.stdout.writelines(difflib.unified_diff(there.splitlines(True), text.splitlines(True), n=0))
+    print(f"{len(api['functions'])} functions, {len(api['callbacks'])} callbacks, {len(api['constants'])} constants")
+    return bad
+
+
+if __name__ == "__main__":
+    sys.exit(main())

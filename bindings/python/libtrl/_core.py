@@ -1,0 +1,190 @@
+"""What every object stands on: calls that become exceptions, handles, and functions of the host that the library calls."""
+
+import contextlib
+import ctypes
+import itertools
+import json
+import os
+import signal
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+from ._api import Status
+from ._errors import exception
+from ._library import callback_types, lib
+
+
+class _Thread(threading.local):
+    pending: BaseException | None = None  # raised by a function of the host within the call that runs
+    inside = False  # a function of the host runs, so that an interrupt may be raised at once
+
+
+_thread = _Thread()
+
+
+def _interrupted(_signal: int, _frame: object) -> None:
+    if _thread.inside:
+        raise KeyboardInterrupt
+    _thread.pending = KeyboardInterrupt()
+
+
+@contextlib.contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Keeps Ctrl-C from being raised where a callback begins: ctypes would print and forget it there."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, _interrupted)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def call(function: Callable[..., int], *arguments: Any) -> int:
+    """Calls a function whose last parameter is `trl_error **`; objects that own a handle stand for it. Raises what a
+    callback raised within the call, or else the error; returns the status."""
+    error = ctypes.c_void_p()
+    values = [value._handle if isinstance(value, Handle) else value for value in arguments]
+    inside = _thread.inside
+    with _interrupts_kept():
+        _thread.inside = False
+        try:
+            status = function(*values, ctypes.byref(error))
+        finally:
+            _thread.inside = inside
+    pending, _thread.pending = _thread.pending, None
+    if pending is not None:
+        lib.trl_error_destroy(error)
+        raise pending
+    if status < 0:
+        raise exception(status, error)
+    return status
+
+
+def create(function: Callable[..., int], destroy: Callable[[Any], None], *arguments: Any) -> int:
+    """Calls a function whose last parameters are a handle that it makes and `trl_error **`."""
+    out = ctypes.c_void_p()
+    try:
+        call(function, *arguments, ctypes.byref(out))
+    except BaseException:
+        destroy(out)
+        raise
+    return out.value or 0
+
+
+class Handle:
+    """Owns an object of the library: until close, the end of a `with`, or the last reference."""
+
+    def _own(self, pointer: int, destroy: Callable[[Any], None]) -> None:
+        self._pointer = pointer
+        self._finalizer = weakref.finalize(self, destroy, pointer)
+        self._finalizer.atexit = False  # the library itself ends what runs when the process ends
+
+    @property
+    def _handle(self) -> int:
+        if not self._finalizer.alive:
+            raise ValueError(f"this {type(self).__name__} is closed")
+        return self._pointer
+
+    @property
+    def closed(self) -> bool:
+        return not self._finalizer.alive
+
+    def close(self) -> None:
+        """Frees the object. Objects that were made with it continue to work."""
+        self._finalizer()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def text_at(pointer: int | None, size: int = -1) -> str:
+    """A copy of a text of the library; "" for NULL."""
+    return "" if not pointer else ctypes.string_at(pointer, size).decode()
+
+
+def text_or_none(pointer: int | None) -> str | None:
+    return text_at(pointer) if pointer else None
+
+
+def ask_text(function: Callable[..., int], *arguments: Any) -> str:
+    """A copy of the text that a function gives by its last parameter but one."""
+    out = ctypes.c_char_p()
+    call(function, *arguments, ctypes.byref(out))
+    return (out.value or b"").decode()
+
+
+def ask_json(function: Callable[..., int], *arguments: Any) -> Any:
+    return json.loads(ask_text(function, *arguments))
+
+
+def encode_path(path: str | os.PathLike[str] | None) -> bytes | None:
+    return None if path is None else os.fsencode(path)
+
+
+def encode_json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+# ---- functions of the host: user_data is a number under which they are kept until the library frees it -----------------
+
+_kept: dict[int, Any] = {}
+_numbers = itertools.count(1)
+
+
+def keep(host: Any) -> int:
+    number = next(_numbers)
+    _kept[number] = host
+    return number
+
+
+@contextlib.contextmanager
+def kept(host: Any) -> Iterator[int]:
+    """Keeps what is called during one call only."""
+    number = keep(host)
+    try:
+        yield number
+    finally:
+        del _kept[number]
+
+
+def trampoline(kind: str, failed: int | None = Status.E_CALLBACK) -> Callable[[Callable[..., int | None]], Any]:
+    """Makes a C function of one that takes what was kept and the arguments. An exception is raised again when the call
+    of the library returns; until then no other function of the host runs in it."""
+
+    def wrap(function: Callable[..., int | None]) -> Any:
+        def run(number: int, *arguments: Any) -> int | None:
+            if _thread.pending is not None:
+                return failed
+            try:
+                _thread.inside = True
+                return function(_kept[number], *arguments)
+            except BaseException as error:
+                _thread.inside = False
+                _thread.pending = error
+                return failed
+            finally:
+                _thread.inside = False
+
+        return callback_types[kind](run)
+
+    return wrap
+
+
+def _forget(number: int) -> None:
+    _kept.pop(number, None)
+
+
+forget = callback_types["trl_destroy_fn"](_forget)
+
+
+def no_function(kind: str) -> Any:
+    """NULL, where a function of the host could be."""
+    return callback_types[kind]()

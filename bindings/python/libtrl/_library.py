@@ -1,0 +1,109 @@
+"""Finds libtrl.so, loads it at the first use, and gives its functions their types."""
+
+import ctypes
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ._api import CALLBACKS, FUNCTIONS, VERSION
+
+_NAMES = (f"libtrl.so.{VERSION[0]}", "libtrl.so")
+_TYPES: dict[str, Any] = {
+    "None": None,
+    "pointer": ctypes.c_void_p,
+    "text": ctypes.c_char_p,
+    "char": ctypes.c_char,
+    "int32": ctypes.c_int32,
+    "uint32": ctypes.c_uint32,
+    "int64": ctypes.c_int64,
+    "uint8": ctypes.c_uint8,
+    "size_t": ctypes.c_size_t,
+    "float": ctypes.c_float,
+    "double": ctypes.c_double,
+}
+
+
+def _type(name: str) -> Any:
+    if name in CALLBACKS:
+        return callback_types[name]
+    return ctypes.POINTER(_TYPES[name[:-1]]) if name.endswith("*") else _TYPES[name]
+
+
+def _given(name: str) -> Any:
+    """A type of what the library gives. A text is a pointer there, since it may hold NUL."""
+    return _type("pointer" if name == "text" else name)
+
+
+callback_types: dict[str, Any] = {name: ctypes.CFUNCTYPE(*map(_given, types)) for name, types in CALLBACKS.items()}
+
+
+def _candidates() -> Iterator[str]:
+    here = os.path.dirname(os.path.abspath(__file__))
+    for folder in (here, os.path.join(here, "lib")):
+        yield from (os.path.join(folder, name) for name in _NAMES)
+    try:
+        asked = subprocess.run(
+            ["pkg-config", "--variable=libdir", "trl"], capture_output=True, text=True, check=False, timeout=10
+        )
+        if folder := asked.stdout.strip():
+            yield from (os.path.join(folder, name) for name in _NAMES)
+    except (OSError, subprocess.TimeoutExpired):
+        pass
+
+
+def _open(path: str | None) -> ctypes.CDLL:
+    path = path or os.environ.get("TRL_LIBRARY")
+    found = path or next(filter(os.path.exists, _candidates()), _NAMES[0])
+    try:
+        opened = ctypes.CDLL(found)
+    except OSError as error:
+        hint = "" if path else "; TRL_LIBRARY may have its path"
+        raise ImportError(f"the library {found} cannot be loaded: {error}{hint}") from None
+    opened.trl_version.restype = ctypes.c_uint32
+    packed = opened.trl_version()
+    version = (packed >> 16, packed >> 8 & 255, packed & 255)
+    same = 2 if VERSION[0] == 0 else 1  # until 1.0 a minor version may break things
+    if version[:same] != VERSION[:same]:
+        have, want = ".".join(map(str, version)), ".".join(map(str, VERSION))
+        raise ImportError(f"{found} is version {have}, and this package is for {want}")
+    return opened
+
+
+class Library:
+    """The functions of the library, by name. The first one that is asked for loads it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._library: ctypes.CDLL | None = None
+
+    def load(self, path: str | os.PathLike[str] | None = None) -> None:
+        with self._lock:
+            if self._library is None:
+                self._library = _open(None if path is None else os.fspath(path))
+            elif path is not None and os.fspath(path) != self._library._name:
+                raise RuntimeError(f"{self._library._name} is loaded already")
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        types = FUNCTIONS.get(name)
+        if types is None:
+            raise AttributeError(name)
+        self.load()
+        try:
+            function = getattr(self._library, name)
+        except AttributeError:
+            raise NotImplementedError(f"this libtrl has no {name}; it is older than this package") from None
+        function.restype = _given(types[0])
+        function.argtypes = [_type(parameter) for parameter in types[1:]]
+        setattr(self, name, function)
+        return function  # type: ignore[no-any-return]
+
+
+lib = Library()
+
+
+def load(path: str | os.PathLike[str] | None = None) -> None:
+    """Loads the library: of this path, or of TRL_LIBRARY, or the one next to this package, or the one that pkg-config
+    or the dynamic linker finds. Without this call the first use of anything does it."""
+    lib.load(path)
