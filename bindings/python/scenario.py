@@ -16,7 +16,7 @@ class Stop(Exception):
 
 
 def line(*parts: object) -> None:
-    texts = {float: "{:.9f}", bool: "{:d}"}
+    texts: dict[type, str] = {float: "{:.9f}", bool: "{:d}"}
     print(*(texts.get(type(part), "{}").format(part) for part in parts))
 
 

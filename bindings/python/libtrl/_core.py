@@ -17,7 +17,8 @@ from ._library import callback_types, lib
 
 
 class _Thread(threading.local):
-    pending: BaseException | None = None  # raised by a function of the host within the call that runs
+    calls = 0  # that run, one within a function of the host of another
+    pending: BaseException | None = None  # raised by a function of the host within the innermost call
     inside = False  # a function of the host runs, so that an interrupt may be raised at once
 
 
@@ -41,7 +42,8 @@ def _interrupts_kept() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if signal.getsignal(signal.SIGINT) is _interrupted:  # the host may have set another one meanwhile
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def call(function: Callable[..., int], *arguments: Any) -> int:
@@ -52,9 +54,11 @@ def call(function: Callable[..., int], *arguments: Any) -> int:
     inside = _thread.inside
     with _interrupts_kept():
         _thread.inside = False
+        _thread.calls += 1
         try:
             status = function(*values, ctypes.byref(error))
         finally:
+            _thread.calls -= 1
             _thread.inside = inside
     pending, _thread.pending = _thread.pending, None
     if pending is not None:
@@ -77,10 +81,20 @@ def create(function: Callable[..., int], destroy: Callable[[Any], None], *argume
 
 
 class Handle:
-    """Owns an object of the library: until close, the end of a `with`, or the last reference."""
+    """Owns an object of the library: until close, the end of a `with`, or the last reference. What the library keeps
+    alive for it is kept alive here, too (`_parents`): it may have functions of the host, which belong to the Python
+    object, so that the garbage collector sees circles through them."""
 
-    def _own(self, pointer: int, destroy: Callable[[Any], None]) -> None:
+    _functions: "list[Function]"
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        self = super().__new__(cls)
+        self._functions = []
+        return self
+
+    def _own(self, pointer: int, destroy: Callable[[Any], None], *parents: "Handle | None") -> None:
         self._pointer = pointer
+        self._parents = parents
         self._finalizer = weakref.finalize(self, destroy, pointer)
         self._finalizer.atexit = False  # the library itself ends what runs when the process ends
 
@@ -133,41 +147,70 @@ def encode_json(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode()
 
 
-# ---- functions of the host: user_data is a number under which they are kept until the library frees it -----------------
+# ---- functions of the host: user_data is a number under which one is found ----------------------------------------------
 
-_kept: dict[int, Any] = {}
+
+class Function:
+    """A function of the host, or an object with several."""
+
+    def __init__(self, host: Any) -> None:
+        self.host = host
+
+
+_kept: dict[int, "weakref.ref[Function]"] = {}
 _numbers = itertools.count(1)
 
 
-def keep(host: Any) -> int:
+def _enter(function: Function) -> int:
     number = next(_numbers)
-    _kept[number] = host
+    _kept[number] = weakref.ref(function)
     return number
+
+
+def keep(owner: Handle, host: Any) -> int:
+    """Keeps what is called until the library frees it (`forget`), as long as its owner lives."""
+    function = Function(host)
+    owner._functions.append(function)
+    return _enter(function)
 
 
 @contextlib.contextmanager
 def kept(host: Any) -> Iterator[int]:
     """Keeps what is called during one call only."""
-    number = keep(host)
+    function = Function(host)
+    number = _enter(function)
     try:
         yield number
     finally:
         del _kept[number]
 
 
+def _forget(number: int) -> None:
+    function = _kept.pop(number)()
+    if function is not None:
+        function.host = None
+
+
+forget = callback_types["trl_destroy_fn"](_forget)
+
+
 def trampoline(kind: str, failed: int | None = Status.E_CALLBACK) -> Callable[[Callable[..., int | None]], Any]:
     """Makes a C function of one that takes what was kept and the arguments. An exception is raised again when the call
-    of the library returns; until then no other function of the host runs in it."""
+    of the library returns; until then no other function of the host runs in it. If an object that is freed calls,
+    there is no such call, and ctypes reports the exception."""
 
     def wrap(function: Callable[..., int | None]) -> Any:
         def run(number: int, *arguments: Any) -> int | None:
-            if _thread.pending is not None:
+            kept_function = _kept[number]()
+            if _thread.pending is not None or kept_function is None:
                 return failed
             try:
                 _thread.inside = True
-                return function(_kept[number], *arguments)
+                return function(kept_function.host, *arguments)
             except BaseException as error:
                 _thread.inside = False
+                if not _thread.calls:
+                    raise
                 _thread.pending = error
                 return failed
             finally:
@@ -176,13 +219,6 @@ def trampoline(kind: str, failed: int | None = Status.E_CALLBACK) -> Callable[[C
         return callback_types[kind](run)
 
     return wrap
-
-
-def _forget(number: int) -> None:
-    _kept.pop(number, None)
-
-
-forget = callback_types["trl_destroy_fn"](_forget)
 
 
 def no_function(kind: str) -> Any:

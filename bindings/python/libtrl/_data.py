@@ -4,7 +4,7 @@ import ctypes
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from ._api import Status
 from ._config import Config, Options, config_of
@@ -63,7 +63,7 @@ class Tokenizer(Handle):
     def __init__(self, path: str | os.PathLike[str], options: Options = None, *, runtime: Runtime | None = None) -> None:
         pointer = create(lib.trl_tokenizer_open, lib.trl_tokenizer_destroy, runtime, encode_path(path),
                          config_of(options))
-        self._own(pointer, lib.trl_tokenizer_destroy)
+        self._own(pointer, lib.trl_tokenizer_destroy, runtime)
 
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
         """The token ids of a text. Special tokens that are written out in it are recognised."""
@@ -112,55 +112,51 @@ class Dataset(Handle):
     def __init__(self, path: str | os.PathLike[str], options: Options = None, *, runtime: Runtime | None = None) -> None:
         self._make(lib.trl_dataset_open, runtime, encode_path(path), config_of(options))
 
-    def _make(self, function: Callable[..., int], *arguments: Any) -> None:
-        self._own(create(function, lib.trl_dataset_destroy, *arguments), lib.trl_dataset_destroy)
+    def _make(self, function: Callable[..., int], runtime: Runtime | None, *arguments: Any) -> Self:
+        self._own(create(function, lib.trl_dataset_destroy, runtime, *arguments), lib.trl_dataset_destroy, runtime)
+        return self
 
     @classmethod
-    def _new(cls, function: Callable[..., int], *arguments: Any) -> "Dataset":
-        dataset = cls.__new__(cls)
-        dataset._make(function, *arguments)
-        return dataset
-
-    @classmethod
-    def from_config(cls, config: Config, *, runtime: Runtime | None = None) -> tuple["Dataset", "Dataset | None"]:
+    def from_config(cls, config: Config, *, runtime: Runtime | None = None) -> tuple[Self, Self | None]:
         """The rows that a configuration names, to train on and to evaluate."""
         train, evaluation = ctypes.c_void_p(), ctypes.c_void_p()
-        found: list[Dataset] = []
+        found: list[Self] = []
         try:
             call(lib.trl_dataset_open_config, runtime, config,
                  ctypes.byref(train), ctypes.byref(evaluation))
         finally:
             for pointer in filter(None, (train.value, evaluation.value)):
                 found.append(cls.__new__(cls))
-                found[-1]._own(pointer, lib.trl_dataset_destroy)
+                found[-1]._own(pointer, lib.trl_dataset_destroy, runtime)
         return found[0], found[1] if len(found) > 1 else None
 
     @classmethod
     def from_buffer(cls, format: str, data: bytes, options: Options = None, *,
-                    runtime: Runtime | None = None) -> "Dataset":
+                    runtime: Runtime | None = None) -> Self:
         """Rows of a file in memory; format is jsonl, json, csv or text."""
-        return cls._new(lib.trl_dataset_from_buffer, runtime, format.encode(), data, len(data),
-                        config_of(options))
+        return cls.__new__(cls)._make(lib.trl_dataset_from_buffer, runtime, format.encode(), data, len(data),
+                                      config_of(options))
 
     @classmethod
-    def from_rows(cls, rows: Iterable[Row], options: Options = None, *, runtime: Runtime | None = None) -> "Dataset":
+    def from_rows(cls, rows: Iterable[Row], options: Options = None, *, runtime: Runtime | None = None) -> Self:
         """Rows in memory, copied now."""
         return cls.from_buffer("jsonl", b"\n".join(map(encode_json, rows)), options, runtime=runtime)
 
     @classmethod
-    def from_iterable(cls, rows: Rows, options: Options = None, *, runtime: Runtime | None = None) -> "Dataset":
+    def from_iterable(cls, rows: Rows, options: Options = None, *, runtime: Runtime | None = None) -> Self:
         """Rows that are asked for when they are read, more than once: an iterable, or a function that gives one."""
-        return cls._new(lib.trl_dataset_from_callback, runtime, _next, _rewind, keep(_Reader(rows)), forget,
-                        config_of(options))
+        dataset = cls.__new__(cls)
+        return dataset._make(lib.trl_dataset_from_callback, runtime, _next, _rewind, keep(dataset, _Reader(rows)), forget,
+                             config_of(options))
 
     @classmethod
-    def from_arrow(cls, stream: Any, options: Options = None, *, runtime: Runtime | None = None) -> "Dataset":
+    def from_arrow(cls, stream: Any, options: Options = None, *, runtime: Runtime | None = None) -> Self:
         """Rows of an object that exports an Arrow stream (__arrow_c_stream__), such as a table of pyarrow."""
         capsule = stream.__arrow_c_stream__() if hasattr(stream, "__arrow_c_stream__") else stream
         pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
         pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-        return cls._new(lib.trl_dataset_from_arrow, runtime, pointer_of(capsule, b"arrow_array_stream"),
-                        config_of(options))
+        return cls.__new__(cls)._make(lib.trl_dataset_from_arrow, runtime, pointer_of(capsule, b"arrow_array_stream"),
+                                      config_of(options))
 
     def row_count(self) -> int:
         """Reads all rows and counts them."""

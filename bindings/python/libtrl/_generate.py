@@ -64,8 +64,8 @@ class Generator(Handle):
     """Made by Model.generator or Trainer.generator. A token function gets the number of the completion, the token and
     its text, and ends that completion by a result that is true."""
 
-    def __init__(self, pointer: int) -> None:
-        self._own(pointer, lib.trl_generator_destroy)
+    def __init__(self, pointer: int, parent: Handle) -> None:
+        self._own(pointer, lib.trl_generator_destroy, parent)
 
     def generate(self, prompts: str | Sequence[str], options: Options = None, *,
                  on_token: TokenFunction | None = None) -> list[Completion]:

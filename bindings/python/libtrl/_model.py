@@ -26,7 +26,7 @@ class Model(Handle):
 
     def __init__(self, path: Path, options: Options = None, *, runtime: Runtime | None = None) -> None:
         pointer = create(lib.trl_model_open, lib.trl_model_destroy, runtime, encode_path(path), config_of(options))
-        self._own(pointer, lib.trl_model_destroy)
+        self._own(pointer, lib.trl_model_destroy, runtime)
 
     def describe(self) -> dict[str, Any]:
         """The number of parameters, and the model's config.json."""
@@ -61,4 +61,4 @@ class Model(Handle):
 
     def generator(self, tokenizer: Tokenizer | None = None) -> Generator:
         """A generator with this model, and with its own tokenizer or another one."""
-        return Generator(create(lib.trl_generator_create, lib.trl_generator_destroy, self, tokenizer))
+        return Generator(create(lib.trl_generator_create, lib.trl_generator_destroy, self, tokenizer), self)

@@ -124,7 +124,7 @@ class Option:
         """The Python value of a canonical text."""
         if text == "null":
             return None
-        if self.type in (OptionType.TEXT, OptionType.CHOICE):
+        if self.type == OptionType.TEXT or self.type == OptionType.CHOICE and not text.startswith("["):
             return text
         try:
             return json.loads(text)
@@ -192,11 +192,15 @@ def schema(trainer: str | None = None) -> dict[str, Any]:
         if accepted.startswith(("bytes", "auto|")):
             types.append("string")
         item: dict[str, Any] = {"description": found.doc(of), "type": types, **_accepts(kind, accepted)}
+        item["default"] = found.value(found.default(of) or "null")
+        if isinstance(item["default"], list) and "enum" in item:  # one or several, in this trainer
+            types.append("array")
+            one = {"enum": item.pop("enum")}
+            item["anyOf"] = [one, {"type": "array", "items": one}]
         if found.nullable:
             types.append("null")
             if "enum" in item:
                 item["enum"].append(None)
-        item["default"] = found.value(found.default(of) or "null")
         properties[found.name] = item
         for alias in found.aliases:
             properties[alias] = {"$ref": "#/properties/" + found.name, "deprecated": True}

@@ -32,14 +32,18 @@ class Runtime(Handle):
     def set_log(self, function: LogFunction | None) -> None:
         """Sends log lines to function(level, component, text); level is one of LogLevel. Within it, nothing of the
         library may be used."""
-        log, number = (no_function("trl_log_fn"), None) if function is None else (_log, keep(function))
-        call(lib.trl_runtime_set_log, self, log, number, forget)
+        if function is None:
+            call(lib.trl_runtime_set_log, self, no_function("trl_log_fn"), None, no_function("trl_destroy_fn"))
+        else:
+            call(lib.trl_runtime_set_log, self, _log, keep(self, function), forget)
 
     def set_progress(self, function: ProgressFunction | None) -> None:
         """Tells function(phase, done, total) of calls that open, make or save something. A result that is true
         (Progress.STOP) ends the call with CancelledError."""
-        progress, number = (no_function("trl_progress_fn"), None) if function is None else (_progress, keep(function))
-        call(lib.trl_runtime_set_progress, self, progress, number, forget)
+        if function is None:
+            call(lib.trl_runtime_set_progress, self, no_function("trl_progress_fn"), None, no_function("trl_destroy_fn"))
+        else:
+            call(lib.trl_runtime_set_progress, self, _progress, keep(self, function), forget)
 
     def set_memory_limit(self, limit: int) -> None:
         """Sets the limit of the process for large buffers, in bytes; 0: none."""

@@ -3,7 +3,7 @@
 import ctypes
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ._api import EventKind, Status
@@ -109,7 +109,7 @@ class Rollout:
 
 EventFunction = Callable[[Event], int | None]
 RolloutFunction = Callable[[Rollout], int | None]
-RewardFunction = Callable[[Rollout], Sequence[float | None] | int | None]
+RewardFunction = Callable[[Rollout], Iterable[float | None] | int | None]
 
 
 @trampoline("trl_event_fn")
@@ -125,15 +125,17 @@ def _event(host: EventFunction | None, kind: int, metrics: int) -> int:
 
 @trampoline("trl_rollout_fn")
 def _rollout(host: RewardFunction, pointer: int) -> int:
-    rollout = Rollout(pointer)
-    answer = host(rollout)
-    if answer == LATER and isinstance(answer, int):
-        return LATER
-    if isinstance(answer, Sequence):
+    rollout, answer = Rollout(pointer), None
+    try:
+        answer = host(rollout)
+        if answer is None or isinstance(answer, int):
+            return answer or Status.OK
         for index, reward in enumerate(answer):
             rollout.set_reward(index, reward)
-    rollout._pointer = None
-    return answer if isinstance(answer, int) else Status.OK
+        return Status.OK
+    finally:
+        if not isinstance(answer, int) or answer != LATER:
+            rollout._pointer = None
 
 
 class Trainer(Handle):
@@ -142,7 +144,7 @@ class Trainer(Handle):
     def __init__(self, config: Options, train: Dataset, evaluation: Dataset | None = None, *,
                  runtime: Runtime | None = None) -> None:
         pointer = create(lib.trl_trainer_create, lib.trl_trainer_destroy, runtime, config_of(config), train, evaluation)
-        self._own(pointer, lib.trl_trainer_destroy)
+        self._own(pointer, lib.trl_trainer_destroy, runtime, train, evaluation)
 
     def train(self, on_event: EventFunction | None = None) -> bool:
         """Trains to the end, or until on_event answers Answer.STOP; False if the run was complete before."""
@@ -171,15 +173,15 @@ class Trainer(Handle):
     def add_reward(self, name: str, function: RewardFunction) -> None:
         """Adds a function that rewards the rows of a rollout. It returns a reward for each (None: no reward), or sets
         them itself and returns None, or returns LATER and answers from another thread."""
-        call(lib.trl_trainer_add_reward, self, name.encode(), _rollout, keep(function), forget)
+        call(lib.trl_trainer_add_reward, self, name.encode(), _rollout, keep(self, function), forget)
 
     def set_rollout(self, function: RolloutFunction) -> None:
         """Has function write the completions of a rollout (set_completion)."""
-        call(lib.trl_trainer_set_rollout, self, _rollout, keep(function), forget)
+        call(lib.trl_trainer_set_rollout, self, _rollout, keep(self, function), forget)
 
     def set_tools(self, function: RolloutFunction) -> None:
         """Has function answer the tools that completions call (set_value)."""
-        call(lib.trl_trainer_set_tools, self, _rollout, keep(function), forget)
+        call(lib.trl_trainer_set_tools, self, _rollout, keep(self, function), forget)
 
     def cancel(self) -> None:
         """Ends the call that runs on this trainer, or else the next one, with CancelledError; from any thread."""
@@ -198,7 +200,7 @@ class Trainer(Handle):
 
     def generator(self) -> Generator:
         """A generator that shares the weights of the run."""
-        return Generator(create(lib.trl_generator_from_trainer, lib.trl_generator_destroy, self))
+        return Generator(create(lib.trl_generator_from_trainer, lib.trl_generator_destroy, self), self)
 
 
 def plan(config: Options, train: Dataset | None = None, *, runtime: Runtime | None = None) -> tuple[dict[str, Any], str]:
@@ -219,7 +221,7 @@ class Evaluator(Handle):
 
     def __init__(self, config: Options, *, runtime: Runtime | None = None) -> None:
         pointer = create(lib.trl_evaluator_create, lib.trl_evaluator_destroy, runtime, config_of(config))
-        self._own(pointer, lib.trl_evaluator_destroy)
+        self._own(pointer, lib.trl_evaluator_destroy, runtime)
 
     def evaluate(self, rows: Dataset) -> dict[str, float]:
         """The numbers of an evaluation within a run, under the same names."""

@@ -1,0 +1,406 @@
+"""The binding for Python, as far as it opens no engine: python3 -X dev -W error host_test.py [unittest's arguments]"""
+
+import ctypes
+import gc
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import unittest
+
+import libtrl
+from libtrl import _core, _library
+from libtrl._errors import CLASSES
+
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../..")
+MODEL = os.path.join(SOURCE, "tests/golden/models/qwen2")
+ROWS = [{"text": f"one two three four five {i}"} for i in range(8)]
+
+
+class Oops(Exception):
+    pass
+
+
+class Case(unittest.TestCase):
+    def tearDown(self):
+        gc.collect()
+        self.assertEqual(_core._kept, {}, "a function of the host is still kept")
+        self.assertIsNone(_core._thread.pending)
+        self.assertIs(signal.getsignal(signal.SIGINT), signal.default_int_handler)
+
+
+class Loading(unittest.TestCase):
+    def run_python(self, code, library):
+        environment = {**os.environ, "TRL_LIBRARY": library}
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+
+    def test_a_missing_library_is_named(self):
+        done = self.run_python("import libtrl; libtrl.version()", "/nowhere/libtrl.so")
+        self.assertIn("ImportError: the library /nowhere/libtrl.so cannot be loaded", done.stderr)
+
+    def test_another_version_is_refused(self):
+        for version in ("(9, 1, 0)", "(0, 9, 0)"):
+            done = self.run_python(f"import libtrl; libtrl._library.VERSION = {version}; libtrl.version()",
+                                   os.environ["TRL_LIBRARY"])
+            self.assertIn("and this package is for " + ".".join(version[1:-1].split(", ")), done.stderr)
+
+    def test_a_function_that_the_library_lacks_is_named(self):
+        code = "from libtrl import _library as l; l.FUNCTIONS['trl_new'] = ('None',); l.lib.trl_new()"
+        done = self.run_python(code, os.environ["TRL_LIBRARY"])
+        self.assertIn("NotImplementedError: this libtrl has no trl_new", done.stderr)
+
+    def test_a_path_goes_before_the_environment(self):
+        done = self.run_python(f"import libtrl; libtrl.load({os.environ['TRL_LIBRARY']!r}); print(libtrl.version())", "/nowhere")
+        self.assertEqual(done.stdout.strip(), libtrl.version())
+        with self.assertRaisesRegex(RuntimeError, "loaded already"):
+            libtrl.load("/nowhere/libtrl.so")
+        libtrl.load()
+
+    def test_version(self):
+        number = libtrl.version_number()
+        self.assertEqual(libtrl.version(), f"{number >> 16}.{number >> 8 & 255}.{number & 255}")
+        self.assertEqual(libtrl.build_info()["version"], libtrl.version())
+        self.assertTrue(all(map(libtrl.has_feature, libtrl.build_info()["features"])))
+        self.assertFalse(libtrl.has_feature("no such feature"))
+
+
+class Options(Case):
+    def test_each_has_a_name_a_doc_and_a_default_that_a_configuration_takes(self):
+        names = [option.name for option in libtrl.options()]
+        self.assertGreater(len(names), 500)
+        self.assertEqual(len(set(names)), len(names))
+        with libtrl.Config() as config:
+            for option in libtrl.options():
+                self.assertTrue(option.doc() and option.section and option.group and option.since, option)
+                self.assertIn(option.origin, ("trl", "ours"))
+                self.assertIn(option.type, list(libtrl.OptionType))
+                self.assertEqual(option.value(option.default()), config[option.name], option)
+                for text in (option.unsupported_reason, option.ignored_reason, option.taken, *option.other_names):
+                    self.assertIsInstance(text, str)
+
+    def test_a_trainer_has_its_own(self):
+        rate = libtrl.option("learning_rate")
+        self.assertIn("dpo", rate.trainers)
+        self.assertNotEqual(rate.default("dpo"), rate.default())
+        loss = libtrl.option("loss_type")
+        self.assertNotEqual(loss.accepted("dpo"), loss.accepted("sft"))
+        self.assertNotEqual(loss.doc("dpo"), loss.doc("sft"))
+        self.assertIsNone(libtrl.option("num_generations").default("sft"))
+
+    def test_an_older_name_is_found(self):
+        older = next(option for option in libtrl.options() if option.aliases)
+        self.assertEqual(libtrl.option(older.aliases[0]).name, older.name)
+
+    def test_schema(self):
+        types = {"boolean": bool, "integer": int, "number": (int, float), "string": str, "array": list, "object": dict,
+                 "null": type(None)}
+        for trainer in (None, "sft", "dpo", "grpo"):
+            schema = libtrl.schema(trainer)
+            json.dumps(schema)
+            for name, item in schema["properties"].items():
+                if "$ref" in item:
+                    self.assertIn(item["$ref"].removeprefix("#/properties/"), schema["properties"])
+                    continue
+                default = item["default"]
+                self.assertTrue(any(isinstance(default, types[kind]) for kind in item["type"]) or default is None, (name, item))
+                if "enum" in item and default is not None:
+                    self.assertIn(default, item["enum"], name)
+                if "anyOf" in item:
+                    self.assertIn(default[0], item["anyOf"][1]["items"]["enum"], name)
+                if isinstance(default, (int, float)) and "minimum" in item:
+                    self.assertGreaterEqual(default, item["minimum"], name)
+        self.assertEqual(libtrl.schema("sft")["properties"]["method"]["enum"][0], "sft")
+        self.assertNotIn("num_generations", libtrl.schema("sft")["properties"])
+        self.assertIn("num_generations", libtrl.schema("grpo")["properties"])
+
+
+class Configuration(Case):
+    def test_is_a_mapping_of_what_was_set(self):
+        config = libtrl.Config({"generate.stop": ["a", "b"]}, learning_rate=1e-4, bf16=False, max_steps=3, resume_from_checkpoint=None)
+        self.assertEqual(dict(config), {"generate.stop": ["a", "b"], "learning_rate": 1e-4, "bf16": False, "max_steps": 3,
+                                        "resume_from_checkpoint": None})
+        self.assertEqual(config.text("learning_rate"), "1e-04")
+        self.assertEqual(config["seed"], 42)
+        self.assertEqual((config.origin("seed"), config.origin("max_steps")), ("default", "set"))
+        self.assertNotIn("seed", config)
+        del config["max_steps"]
+        self.assertEqual(config["max_steps"], -1)
+        self.assertEqual(len(config), 4)
+        self.assertEqual(dict(libtrl.Config(config)), dict(config))
+
+    def test_reads_texts_and_files(self):
+        config = libtrl.Config()
+        config.load_text("learning_rate: 1e-3\nseed: 7\n")
+        self.assertEqual((config["learning_rate"], config["seed"], config.origin("seed")), (1e-3, 7, "text:2"))
+        with self.assertRaises(libtrl.NotFoundError):
+            config.load("/nowhere/recipe.yaml")
+        self.assertIsInstance(config.warnings(), list)
+
+    def test_an_error_has_class_status_and_key(self):
+        config = libtrl.Config()
+        with self.assertRaises(libtrl.ConfigError) as caught:
+            config["learning_rat"] = 1
+        self.assertEqual((caught.exception.key, caught.exception.status), ("learning_rat", libtrl.Status.E_INVALID_CONFIG))
+        self.assertIn("learning_rate", str(caught.exception))
+        self.assertIsInstance(caught.exception, ValueError)
+        with self.assertRaises(libtrl.ConfigError):
+            config["learning_rate"] = "fast"
+        self.assertEqual(dict(config), {})
+
+    def test_every_error_has_a_class(self):
+        self.assertEqual(set(CLASSES), {status for status in libtrl.Status if status < 0})
+        self.assertEqual(len(set(CLASSES.values())), len(CLASSES))
+        for kind in CLASSES.values():
+            self.assertEqual(str(kind("why", -1, "key")), "why")
+
+    def test_a_closed_one_is_refused(self):
+        with libtrl.Config() as config:
+            pass
+        self.assertTrue(config.closed)
+        config.close()
+        with self.assertRaisesRegex(ValueError, "this Config is closed"):
+            config["seed"] = 1
+
+
+class Rows(Case):
+    def test_in_memory_and_asked_for(self):
+        self.assertEqual(libtrl.Dataset.from_rows(ROWS).row_count(), 8)
+        self.assertEqual(libtrl.Dataset.from_buffer("csv", b"text\na\nb\n").row_count(), 2)
+        for rows in (ROWS, lambda: iter(ROWS), tuple(ROWS)):
+            dataset = libtrl.Dataset.from_iterable(rows)
+            self.assertEqual([dataset.row_count(), dataset.row_count()], [8, 8])
+
+    def test_an_iterator_is_read_once(self):
+        dataset = libtrl.Dataset.from_iterable(iter(ROWS))
+        self.assertEqual(dataset.row_count(), 8)
+        with self.assertRaisesRegex(TypeError, "an iterator gives them once"):
+            dataset.row_count()
+
+    def test_columns_keep_their_types(self):
+        row = {"messages": [{"role": "user", "content": "é 字 🙂"}, {"role": "assistant", "content": "a\0b"}], "score": 1.5}
+        tokenizer = libtrl.Tokenizer(MODEL)
+        by_callback = libtrl.Dataset.from_iterable([row]).example(tokenizer, 0)
+        self.assertEqual(by_callback, libtrl.Dataset.from_rows([row]).example(tokenizer, 0))
+
+    def test_an_exception_comes_through(self):
+        oops = Oops("at row 3")
+
+        def rows():
+            yield from ROWS[:3]
+            raise oops
+
+        dataset = libtrl.Dataset.from_iterable(rows)
+        with self.assertRaises(Oops) as caught:
+            dataset.row_count()
+        self.assertIs(caught.exception, oops)
+
+        def rewind():
+            raise Oops("at the start")
+
+        with self.assertRaisesRegex(Oops, "at the start"):
+            libtrl.Dataset.from_iterable(rewind).row_count()
+        with self.assertRaisesRegex(AttributeError, "items"):
+            libtrl.Dataset.from_iterable(["not a mapping"]).row_count()
+        with self.assertRaises(SystemExit):
+            libtrl.Dataset.from_iterable(lambda: sys.exit(3)).row_count()
+        with self.assertRaises(UnicodeEncodeError):
+            libtrl.Dataset.from_iterable([{"text": "half a character: \ud800"}]).row_count()
+
+    def test_ctrl_c_within_a_callback(self):
+        def rows():
+            yield ROWS[0]
+            signal.raise_signal(signal.SIGINT)
+            yield ROWS[1]
+
+        for _ in range(20):
+            with self.assertRaises(KeyboardInterrupt):
+                libtrl.Dataset.from_iterable(rows).row_count()
+
+    def test_ctrl_c_at_any_time(self):
+        """Wherever it comes, it is raised once by the call, and never printed and forgotten."""
+        forgotten, sys.unraisablehook = [], lambda message: forgotten.append(message)
+        self.addCleanup(setattr, sys, "unraisablehook", sys.__unraisablehook__)
+        for delay in (0.001, 0.003, 0.005, 0.007, 0.011, 0.013, 0.017, 0.019):
+            timer = threading.Timer(delay, lambda: os.kill(os.getpid(), signal.SIGINT))
+            with self.assertRaises(KeyboardInterrupt):
+                timer.start()
+                libtrl.Dataset.from_iterable(lambda: itertools.repeat(ROWS[0])).row_count()
+            timer.join()
+        self.assertEqual(forgotten, [])
+
+    def test_a_handler_of_the_host_is_left(self):
+        seen = []
+        signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+        try:
+            libtrl.Dataset.from_iterable(lambda: (signal.raise_signal(signal.SIGINT) or row for row in ROWS)).row_count()
+        finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.assertEqual(len(seen), 8)
+
+    def test_the_garbage_collector_may_run_in_callbacks(self):
+        def rows():
+            for row in ROWS:
+                circle = [libtrl.Dataset.from_rows.__name__]
+                circle.append(circle)
+                del circle
+                gc.collect()
+                yield row
+
+        threshold = gc.get_threshold()
+        gc.set_threshold(1)
+        try:
+            self.assertEqual(libtrl.Dataset.from_iterable(rows).row_count(), 8)
+        finally:
+            gc.set_threshold(*threshold)
+
+    def test_a_configuration_names_rows(self):
+        path = os.path.join(SOURCE, "tests/golden/data/datasets/train_lm.jsonl")
+        train, evaluation = libtrl.Dataset.from_config(libtrl.Config(dataset_name=path))
+        self.assertIsNone(evaluation)
+        self.assertEqual(train.row_count(), libtrl.Dataset(path).row_count())
+        train, evaluation = libtrl.Dataset.from_config(libtrl.Config(dataset_name=path, eval_dataset_name=path))
+        self.assertEqual(train.row_count(), evaluation.row_count())
+        with self.assertRaises(libtrl.NotFoundError):
+            libtrl.Dataset.from_config(libtrl.Config(dataset_name="/nowhere.jsonl"))
+
+    def test_lengths_examples_and_batches(self):
+        tokenizer, rows = libtrl.Tokenizer(MODEL), libtrl.Dataset.from_rows(ROWS)
+        numbers, plot = rows.profile(tokenizer, {"profile.max_lengths": [4, 16]})
+        self.assertEqual(numbers["rows"], 8)
+        self.assertIn("\n", plot)
+        self.assertEqual(len(rows.example(tokenizer, 2)["input_ids"]), len(rows.example(tokenizer, 2)["labels"]))
+        batches = []
+        rows.visit_batches(tokenizer, batches.append, {"per_device_train_batch_size": 2})
+        self.assertEqual(len(batches), 4)
+        self.assertEqual(batches[1], rows.batch(tokenizer, 1, {"per_device_train_batch_size": 2}))
+        seen = []
+        rows.visit_batches(tokenizer, lambda batch: seen.append(batch) or len(seen) == 2, {"per_device_train_batch_size": 2})
+        self.assertEqual(len(seen), 2)
+        with self.assertRaises(libtrl.InvalidArgumentError):
+            rows.batch(tokenizer, 99)
+
+        def fail(batch):
+            raise Oops("in a batch")
+
+        with self.assertRaisesRegex(Oops, "in a batch"):
+            rows.visit_batches(tokenizer, fail)
+
+
+class ArrowStream(ctypes.Structure):
+    pass
+
+
+ArrowStream._fields_ = [(name, ctypes.c_void_p) for name in ("get_schema", "get_next", "get_last_error", "release", "own")]
+
+
+class Arrow(Case):
+    def test_a_stream_is_taken_over(self):
+        """A stream that fails: its code is that of the error, and it was released."""
+        if not libtrl.has_feature("arrow"):
+            self.skipTest("this build does not read Arrow streams")
+        schema = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(lambda *_: 5)
+        last = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(lambda _: None)
+        released = []
+
+        @ctypes.CFUNCTYPE(None, ctypes.POINTER(ArrowStream))
+        def release(stream):
+            released.append(1)
+            stream.contents.release = None
+
+        pointers = [ctypes.cast(function, ctypes.c_void_p).value for function in (schema, schema, last, release)]
+        stream = ArrowStream(*pointers, None)
+        capsule = ctypes.pythonapi.PyCapsule_New
+        capsule.restype, capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        with self.assertRaises(libtrl.CallbackError) as caught:
+            libtrl.Dataset.from_arrow(capsule(ctypes.addressof(stream), b"arrow_array_stream", None))
+        self.assertEqual(caught.exception.callback_code, 5)
+        self.assertEqual((released, stream.release), ([1], None))
+
+
+class Text(Case):
+    def test_encodes_and_decodes(self):
+        tokenizer = libtrl.Tokenizer(MODEL)
+        text = "the kernel é 字 🙂 \0 " + "long " * 400
+        ids = tokenizer.encode(text)
+        self.assertEqual(tokenizer.decode(ids), text)
+        self.assertEqual(tokenizer.encode(""), [])
+        self.assertEqual(tokenizer.piece(tokenizer.encode("e")[0]), "e")
+        self.assertIn("vocab_size", tokenizer.describe())
+        with self.assertRaises(libtrl.InvalidArgumentError):
+            tokenizer.decode([10**9])
+        with self.assertRaises(libtrl.NotFoundError):
+            libtrl.Tokenizer("/nowhere")
+
+    def test_renders_chats(self):
+        tokenizer = libtrl.Tokenizer(MODEL)
+        messages = [{"role": "user", "content": "hi"}]
+        self.assertIn("hi", tokenizer.apply_chat_template(messages))
+        longer = tokenizer.apply_chat_template({"messages": messages, "add_generation_prompt": True})
+        self.assertTrue(longer.startswith(tokenizer.apply_chat_template(messages)) and longer.endswith("assistant\n"))
+
+
+class Runtimes(Case):
+    def test_exceptions_of_log_and_progress(self):
+        path = os.path.join(SOURCE, "tests/golden/data/datasets/train_lm.jsonl")
+        runtime, phases = libtrl.Runtime(), []
+        runtime.set_progress(lambda phase, done, total: phases.append(phase))
+        libtrl.Dataset(path, runtime=runtime).row_count()
+        self.assertIn("rows", phases)
+
+        def fail(*_):
+            raise Oops("in progress")
+
+        runtime.set_progress(fail)
+        with self.assertRaisesRegex(Oops, "in progress"):
+            libtrl.Dataset(path, runtime=runtime).row_count()
+        runtime.set_progress(lambda *_: libtrl.Progress.STOP)
+        with self.assertRaises(libtrl.CancelledError):
+            libtrl.Dataset(path, runtime=runtime).row_count()
+        runtime.set_progress(None)
+        self.assertEqual(_core._kept, {})
+        libtrl.Dataset(path, runtime=runtime).row_count()
+
+    def test_memory_and_its_limit(self):
+        with libtrl.Runtime({"runtime.threads": 1}) as runtime:
+            now, peak = runtime.memory()
+            self.assertLessEqual(now, peak)
+            self.assertEqual(runtime.memory("weights")[0], 0)
+            with self.assertRaises(libtrl.NotFoundError):
+                runtime.memory("no such kind")
+            runtime.set_memory_limit(2**40)
+            runtime.set_memory_limit(0)
+            with self.assertRaises(libtrl.InvalidArgumentError):
+                runtime.set_memory_limit(-1)
+
+    def test_cancel_from_another_thread(self):
+        for cancel in (lambda: runtime.cancel(), libtrl.cancel_all):
+            runtime = libtrl.Runtime()
+            reading = threading.Event()
+
+            def rows():
+                for row in itertools.repeat(ROWS[0]):
+                    reading.set()
+                    yield row
+
+            def stop():
+                reading.wait()
+                cancel()
+
+            thread = threading.Thread(target=stop)
+            thread.start()
+            with self.assertRaises(libtrl.CancelledError):
+                libtrl.Dataset.from_iterable(rows, runtime=runtime).row_count()
+            thread.join()
+
+    def test_shutdown(self):
+        libtrl.shutdown()
+
+
+if __name__ == "__main__":
+    if not os.environ.get("TRL_LIBRARY"):
+        sys.exit("TRL_LIBRARY has no path")
+    _library.load()
+    unittest.main()

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# usage: scenario.sh PROJECT FOLDER LANGUAGE COMMAND...: runs a binding's scenario, whose text goes to FOLDER/LANGUAGE.txt,
+# and compares that with scenario.txt but for numbers; scenario.sh PROJECT FOLDER compare: all languages print the same.
+set -euo pipefail
+project=$1 folder=$2 language=$3
+shift 3
+if [ "$language" = compare ]; then
+  texts=("$folder"/*.txt)
+  for text in "${texts[@]}"; do diff "${texts[0]}" "$text" || { echo "$text is another text"; exit 1; }; done
+  echo "the same: $(basename -s .txt "${texts[@]}" | tr '\n' ' ')"
+  exit
+fi
+mkdir -p "$folder"
+rm -rf "${folder:?}/$language" "$folder/$language.txt"
+"$@" "$project/bindings/scenario.json" "$project/tests/golden/models/qwen2" "$folder/$language" > "$folder/said"
+sed -E 's/^version .*/version VERSION/; s/[0-9]+\.[0-9]{9}$/NUMBER/; s/^token [0-9]+$/token ID/; s/^\{"text":.*\}$/COMPLETION/' \
+  "$folder/said" | diff "$project/tests/bindings/scenario.txt" - || { cat "$folder/said"; exit 1; }
+# A run that was interrupted, stopped, saved and resumed goes on as the one that was not.
+[ "$(grep -c '^step 6 of 6' "$folder/said")" = 2 ] && [ "$(grep '^step 6 of 6' "$folder/said" | sort -u | wc -l)" = 1 ] ||
+  { echo "the resumed run is another one"; cat "$folder/said"; exit 1; }
+mv "$folder/said" "$folder/$language.txt"
