@@ -5,7 +5,9 @@ set -euo pipefail
 project=$1 folder=$2 language=$3
 shift 3
 if [ "$language" = compare ]; then
+  shopt -s nullglob
   texts=("$folder"/*.txt)
+  [ ${#texts[@]} -gt 0 ] || { echo "no language has run the scenario"; exit 77; }
   for text in "${texts[@]}"; do diff "${texts[0]}" "$text" || { echo "$text is another text"; exit 1; }; done
   echo "the same: $(basename -s .txt "${texts[@]}" | tr '\n' ' ')"
   exit

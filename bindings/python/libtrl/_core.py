@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import itertools
 import json
+import operator
 import os
 import signal
 import threading
@@ -219,6 +220,11 @@ def trampoline(kind: str, failed: int | None = Status.E_CALLBACK) -> Callable[[C
         return callback_types[kind](run)
 
     return wrap
+
+
+def number_of(answer: Any) -> int:
+    """What a function of the host has answered: nothing, a truth value or an integer."""
+    return 0 if answer is None else operator.index(answer)
 
 
 def no_function(kind: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Self
 from ._api import Status
 from ._config import Config, Options, config_of
 from ._core import (
-    Handle, ask_json, call, create, encode_json, encode_path, forget, keep, kept, text_at, trampoline,
+    Handle, ask_json, call, create, encode_json, encode_path, forget, keep, kept, number_of, text_at, trampoline,
 )
 from ._library import lib
 from ._runtime import Runtime
@@ -54,7 +54,7 @@ def _rewind(host: _Reader) -> int:
 
 @trampoline("trl_batch_fn")
 def _batch(host: BatchFunction, text: int, size: int) -> int:
-    return int(host(json.loads(text_at(text, size))) or 0)
+    return number_of(host(json.loads(text_at(text, size))))
 
 
 class Tokenizer(Handle):

@@ -8,7 +8,7 @@ from typing import Any
 
 from ._api import Status
 from ._config import Options, config_of
-from ._core import Handle, call, create, kept, text_at, text_or_none, trampoline
+from ._core import Handle, call, create, kept, number_of, text_at, text_or_none, trampoline
 from ._library import lib
 
 TokenFunction = Callable[[int, int, str], int | bool | None]
@@ -17,7 +17,7 @@ Prompt = str | Sequence[int]
 
 @trampoline("trl_token_fn")
 def _token(host: TokenFunction | None, completion: int, token: int, text: int, size: int) -> int:
-    return 0 if host is None else int(host(completion, token, text_at(text, size)) or 0)
+    return 0 if host is None else number_of(host(completion, token, text_at(text, size)))
 
 
 @dataclass(frozen=True)

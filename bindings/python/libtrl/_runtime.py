@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ._config import Options, config_of
-from ._core import Handle, ask_json, call, create, forget, keep, no_function, text_at, trampoline
+from ._core import Handle, ask_json, call, create, forget, keep, no_function, number_of, text_at, trampoline
 from ._library import lib
 
 LogFunction = Callable[[int, str, str], object]
@@ -19,7 +19,7 @@ def _log(host: LogFunction, level: int, component: int, text: int, size: int) ->
 
 @trampoline("trl_progress_fn")
 def _progress(host: ProgressFunction, phase: int, done: int, total: int) -> int:
-    return int(host(text_at(phase), done, total) or 0)
+    return number_of(host(text_at(phase), done, total))
 
 
 class Runtime(Handle):

@@ -9,7 +9,7 @@ from typing import Any
 from ._api import EventKind, Status
 from ._config import Config, Options, config_of
 from ._core import (
-    Handle, ask_json, ask_text, call, create, encode_json, encode_path, forget, keep, kept, text_at, text_or_none,
+    Handle, ask_json, ask_text, call, create, encode_json, encode_path, forget, keep, kept, number_of, text_at, text_or_none,
     trampoline,
 )
 from ._data import Dataset
@@ -118,7 +118,7 @@ def _event(host: EventFunction | None, kind: int, metrics: int) -> int:
         return 0
     event = Event(kind, metrics)
     try:
-        return int(host(event) or 0)
+        return number_of(host(event))
     finally:
         event._pointer = None
 

@@ -89,6 +89,8 @@ class Training(Engine):
         with self.assertRaises(libtrl.CallbackError) as caught:
             trainer.train(lambda event: -7 if event.kind == libtrl.EventKind.STEP else 0)
         self.assertEqual((caught.exception.status, caught.exception.callback_code), (libtrl.Status.E_CALLBACK, -7))
+        with self.assertRaisesRegex(TypeError, "'float' object"):  # no answer
+            trainer.train(lambda event: event.metrics["epoch"])
         self.assertTrue(trainer.train())
 
     def test_an_exception_of_the_log_ends_a_run(self):
