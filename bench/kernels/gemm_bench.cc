@@ -20,20 +20,26 @@ using namespace trl::bench;
 struct Shape {
   const char* name;
   int64_t m, n, k;
+  bool transposed = true;  // C = A B^T, as in a linear layer; else A B, as for the gradient of its input
 };
-constexpr Shape kShapes[] = {{"square", 1024, 1024, 1024}, {"square", 2048, 2048, 2048},
-                             {"mlp up", 1024, 4864, 896},  {"mlp down", 1024, 896, 4864},
-                             {"square", 4096, 4096, 4096}, {"head tile", 512, 16384, 896}};
+constexpr Shape kShapes[] = {{"square", 1024, 1024, 1024},
+                             {"square", 2048, 2048, 2048},
+                             {"mlp up", 1024, 4864, 896},
+                             {"mlp down", 1024, 896, 4864},
+                             {"mlp down, gradient of its input", 1024, 4864, 896, false},
+                             {"square", 4096, 4096, 4096},
+                             {"head tile", 512, 16384, 896}};
 
-// C = A B^T, as in a linear layer.
-double onednn_seconds(const at::Tensor& a, const at::Tensor& b, at::Tensor& c, double seconds) {
+double onednn_seconds(const at::Tensor& a, const at::Tensor& b, bool transposed, at::Tensor& c,
+                      double seconds) {
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   dnnl::stream stream(engine);
   const auto type =
       a.scalar_type() == at::kFloat ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
-  const int64_t m = a.size(0), k = a.size(1), n = b.size(0);
+  const int64_t m = a.size(0), k = a.size(1), n = c.size(1);
   const dnnl::memory::desc at_a({m, k}, type, dnnl::memory::dims{k, 1});
-  const dnnl::memory::desc at_b({k, n}, type, dnnl::memory::dims{1, k});
+  const dnnl::memory::desc at_b({k, n}, type,
+                                transposed ? dnnl::memory::dims{1, k} : dnnl::memory::dims{n, 1});
   const dnnl::memory::desc at_c({m, n}, type, dnnl::memory::dims{n, 1});
   const dnnl::matmul::desc operation(at_a, at_b, at_c);
   const dnnl::matmul product(dnnl::matmul::primitive_desc(operation, engine));
@@ -48,17 +54,19 @@ double onednn_seconds(const at::Tensor& a, const at::Tensor& b, at::Tensor& c, d
 }
 
 double measure(const Shape& shape, at::ScalarType type, double seconds) {
-  const at::Tensor a = at::rand({shape.m, shape.k}).to(type), b = at::rand({shape.n, shape.k}).to(type);
-  at::Tensor c = at::empty({shape.m, shape.n}, type);
-  const double work = 2e-9 * static_cast<double>(shape.m * shape.n * shape.k);
-  const double ours = work / best_seconds(seconds, [&] { trl::kernels::gemm(a, false, b, true, c); });
-  const double theirs = work / onednn_seconds(a, b, c, seconds);
+  const auto [m, n, k, transposed] = std::tuple(shape.m, shape.n, shape.k, shape.transposed);
+  const at::Tensor a = at::rand({m, k}).to(type);
+  const at::Tensor b = (transposed ? at::rand({n, k}) : at::rand({k, n})).to(type);
+  at::Tensor c = at::empty({m, n}, type);
+  const double work = 2e-9 * static_cast<double>(m * n * k);
+  const double ours = work / best_seconds(seconds, [&] { trl::kernels::gemm(a, false, b, transposed, c); });
+  const double theirs = work / onednn_seconds(a, b, transposed, c, seconds);
   print({{"bench", "gemm"},
          {"type", type == at::kFloat ? "fp32" : "bf16"},
          {"shape", shape.name},
-         {"m", shape.m},
-         {"n", shape.n},
-         {"k", shape.k},
+         {"m", m},
+         {"n", n},
+         {"k", k},
          {"gflops", std::round(ours)},
          {"onednn_gflops", std::round(theirs)}});
   return std::max(ours, theirs);

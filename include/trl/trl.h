@@ -612,7 +612,8 @@ typedef void (*trl_log_fn)(void* user_data, int32_t level, const char* component
  * Reads `runtime.threads` (default: as many as affinity and the cgroup allow) and
  * `runtime.host_memory_limit`. The limit belongs to the process: while a runtime lives, one that asks for
  * another limit is refused. Every function that takes a runtime also takes NULL, which is a quiet one with
- * the defaults that lives as long as what is made with it. No tensor library is opened here.
+ * the defaults that lives as long as what is made with it; but not trl_trainer_plan, whose texts the runtime
+ * owns. No tensor library is opened here.
  *
  * @param config [in] nullable: the defaults.
  * @param out_runtime [out] owned by the caller, freed by trl_runtime_destroy.
@@ -1357,7 +1358,7 @@ enum {
  * of transformers with one label; with the adapter that is used.
  *
  * A text's score is that of its last token that is not padding (`pad_token_id` of config.json), as in
- * transformers. Texts are never cut or padded, and the scores of one do not depend on the others.
+ * transformers. Texts are never cut or padded; the others change a score by no more than rounding does.
  *
  * @param model [in] from trl_model_open.
  * @param texts [in] count texts, each of one token at least.
@@ -1474,7 +1475,7 @@ TRL_API trl_status trl_trainer_plan(trl_runtime* runtime, const trl_config* conf
  * checkpoint in `resume_from_checkpoint` that is not there, a reference that is not a language model, and
  * features that this machine lacks. The contents of a checkpoint are not read.
  *
- * @param runtime [in] of the log.
+ * @param runtime [in] nullable; of the log.
  * @param config [in] of the run; copied.
  * @param error [out] nullable; owned by the caller; has the key.
  * @return TRL_OK, TRL_E_INVALID_CONFIG, TRL_E_NOT_FOUND, TRL_E_FORMAT, TRL_E_IO, TRL_E_UNSUPPORTED.

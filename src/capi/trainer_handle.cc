@@ -249,7 +249,7 @@ using namespace trl::capi;
 
 trl_status trl_trainer_check(trl_runtime* runtime, const trl_config* config, trl_error** error) noexcept {
   return guard(error, [&] {
-    const auto held = get(runtime, "runtime");
+    const auto held = runtime_of(runtime);
     const RuntimeScope scope(*held);
     const trl::config::Config wanted = trl::run::with_whole_paths(get(config, "config")->copy());
     trl::run::needed_model(wanted);
