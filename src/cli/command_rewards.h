@@ -9,8 +9,8 @@ namespace trl::cli {
 
 class CommandReward;
 
-// Throws Failure if there are more weights than rewards, of which this command has no others than the options
-// and a file of rollouts give.
+// Throws Failure if the number of weights is not that of the rewards, of which this command has no others
+// than the options and a file of rollouts give.
 void check_reward_weights(const Config& config);
 
 class CommandRewards {

@@ -5,6 +5,7 @@
 #include "base/text/number.h"
 #include "config/online_parts.h"
 #include "config/option_value.h"
+#include "config/reward_weights.h"
 
 namespace trl::config {
 
@@ -38,11 +39,8 @@ void check_judge(const OnlineArguments& a) {
 }
 
 void check_weights(const OnlineArguments& a, int64_t rewards) {
-  const int64_t weights = std::ssize(a.reward_weights);
-  if (weights == 0 || weights == rewards) return;
-  fail_key("reward_weights",
-           "reward_weights: their number is {}, and that of the rewards {}: give one for each", weights,
-           rewards);
+  const std::string wrong = wrong_weights(std::ssize(a.reward_weights), rewards);
+  if (!wrong.empty()) fail_key("reward_weights", "{}", wrong);
 }
 
 }  // namespace
