@@ -128,6 +128,7 @@ RunSize prepared_size(const config::Config& config, const config::TrainingArgume
       prepare(rows.environment(), config, apart, named_model(config), tokenizer.get(), rows, nullptr);
   Batches& batches = *prepared.train;
   batches.settle();
+  if (prepared.train_prompts) need_generation(*prepared.train_prompts, training.online);
   RunSize size;
   size.longest = std::max<int64_t>(1, batches.longest_row());
   size.rows = training.per_device_train_batch_size;

@@ -91,6 +91,14 @@ TEST(GenerationPlan, NamesTheKeyOfTheMethodForWhatDoesNotFit) {
           "kv_cache_memory", "(max_new_tokens)", rows.get());
 }
 
+TEST(GenerationPlan, OfTooFewPromptsIsRefused) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto rows = host::rows("{\"prompt\": \"one\"}\n");
+  refused(host::grpo(scratch / "out"), "dataset_name",
+          "it has 1 prompt, and a generation takes 2 (its 4 completions are 2 of each)", rows.get());
+}
+
 int64_t peak_of(const char* kind) {
   const auto runtime = host::runtime();
   int64_t peak = 0;
