@@ -205,11 +205,15 @@ TEST(Ppo, RefusesModelsThatDoNotFit) {
   NEED_GOLDEN("models/llama/model.safetensors");
   const host::Scratch scratch;
   const std::string llama = host::golden("models/llama"), none = scratch / "none";
+  const std::filesystem::path scorer = scratch / "scorer";
+  host::copy_model("models/llama", scorer);
+  host::edit_config(scorer,
+                    [](Json& config) { config["architectures"] = {"LlamaForSequenceClassification"}; });
   const auto with = [&](const char* key, const std::string& value) {
     return refusal(ppo(scratch / "out", {{key, value}}), key);
   };
   constexpr const char* kOther = "has another vocabulary than the model that is trained (token ";
-  EXPECT_NE(with("reward_model_name_or_path", llama).find(kOther), std::string::npos);
+  EXPECT_NE(with("reward_model_name_or_path", scorer).find(kOther), std::string::npos);
   EXPECT_NE(with("value_model_name_or_path", llama).find(kOther), std::string::npos);
   EXPECT_NE(with("reward_model_name_or_path", host::golden("models/qwen2")).find("is a language model"),
             std::string::npos);

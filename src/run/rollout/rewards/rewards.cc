@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/files/files.h"
 #include "reward/command_entry.h"
 #include "reward/named_reward.h"
 #include "run/rollout/rewards/judge.h"
@@ -83,11 +84,33 @@ const AwaitedReward* awaited(const reward::Reward& function) {
   return dynamic_cast<const AwaitedReward*>(&function);
 }
 
+[[noreturn]] void refuse_second(std::string_view name) {
+  fail_key("reward_funcs", "reward_funcs: two rewards are called {}: their metrics need different names",
+           name);
+}
+
 }  // namespace
 
 bool in_float32(double value) { return std::isnan(value) || std::isfinite(static_cast<float>(value)); }
 
 base::Json json_of(double value) { return std::isnan(value) ? base::Json() : base::Json(value); }
+
+void check_reward_options(const config::OnlineArguments& arguments) {
+  std::vector<std::string> names;
+  if (!arguments.reward_model.empty()) {
+    check_reward_model(arguments.reward_model);
+    names.push_back(reward_model_name(arguments.reward_model));
+  }
+  for (const std::string& spec : arguments.reward_funcs) {
+    std::string name(reward_of(spec)->name());
+    if (std::ranges::find(names, name) != names.end()) refuse_second(name);
+    names.push_back(std::move(name));
+  }
+  if (const std::string& file = arguments.replay_rollouts; !file.empty() && !base::file_exists(file))
+    throw Error(Status::not_found,
+                fmt::format("replay_rollouts: {} does not exist: give a file of record_rollouts", file),
+                "replay_rollouts");
+}
 
 Answers::Answers(const reward::Moment& moment, const engine::PromptRows& prompts,
                  std::span<const std::shared_ptr<const base::Json>> rows,
@@ -147,9 +170,7 @@ void RewardFunctions::add(std::unique_ptr<reward::Reward> function) {
     function = judge_of_pairs(std::move(function));
   const auto known = std::ranges::find(functions_, function->name(), &reward::Reward::name);
   if (known == functions_.end()) return functions_.push_back(std::move(function));
-  if (awaited(**known) == nullptr || awaited(*function) != nullptr)
-    fail_key("reward_funcs", "reward_funcs: two rewards are called {}: their metrics need different names",
-             function->name());
+  if (awaited(**known) == nullptr || awaited(*function) != nullptr) refuse_second(function->name());
   *known = std::move(function);
 }
 

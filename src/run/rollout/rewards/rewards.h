@@ -43,6 +43,10 @@ class Answers {
   std::vector<reward::Completion> items_;
 };
 
+// Refuses rewards of the options that are not there, two of one name, and a file of rollouts that is not
+// there. Opens nothing. Throws Error that names the key.
+void check_reward_options(const config::OnlineArguments& arguments);
+
 class RewardFunctions {
  public:
   // Throws Error(invalid_config) for a name that is not known. replay: nullable; it says which rewards come
