@@ -14,7 +14,7 @@
 
 #include "cli/child.h"
 #include "cli/progress.h"
-#include "config/reward_weights.h"
+#include "config/reward_numbers.h"
 #include "reward/command_entry.h"
 
 namespace trl::cli {
@@ -230,10 +230,14 @@ class CommandReward {
   int64_t answered_ = 0;
 };
 
-void check_reward_weights(const Config& config) {
+void check_rewards(const Config& config, bool rewarded) {
   const size_t rewards =
       list_of(config, "reward_funcs").size() + (get(config, "reward_model_name_or_path").empty() ? 0 : 1);
-  if (rewards == 0 || !get(config, "replay_rollouts").empty()) return;
+  if (!rewarded || !get(config, "replay_rollouts").empty()) return;
+  if (rewards == 0) {
+    if (!get(config, "judge").empty()) return;  // the run says that no reward has this name
+    throw Failure(kUsage, std::string(config::kNoReward));
+  }
   const std::string wrong =
       config::wrong_weights(std::ssize(list_of(config, "reward_weights")), static_cast<int64_t>(rewards));
   if (!wrong.empty()) throw Failure(kUsage, wrong);
