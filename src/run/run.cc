@@ -43,6 +43,7 @@ Run::Run(Environment& environment, config::Config config, const Rows& train, con
   if (rows_.train_prompts) {
     rollouts_ = std::make_unique<Rollouts>(environment_, options_, rows_, tokenizer_);
     need_generation(*rows_.train_prompts, arguments.online);
+    rollouts_->rewards().check_columns(rows_.train_prompts->prompt(0));
   }
   model_.embedding_rows = wanted_embedding_rows(options_.config, *tokenizer_);
   const int64_t longest = rows_.train_prompts ? rows_.train_prompts->longest() : 0;

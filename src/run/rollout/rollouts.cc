@@ -69,7 +69,6 @@ void Rollouts::check() const {
 
 const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Model& model) {
   const config::OnlineArguments& online = options_.arguments.online;
-  parts_.rewards->check_columns(train_.prompt(0));
   parts_.vocabulary = embedding_rows(base::parse_json(model.config_json(), "config.json"), "config.json");
   if (parts_.replay) parts_.replay->check_ids(parts_.vocabulary);
   const int64_t positions = model.learned_positions();

@@ -202,14 +202,15 @@ void RewardFunctions::check() const {
   }
 }
 
-void RewardFunctions::check_columns(const data::PromptExample& prompt) const {
+void check_reward_columns(const config::OnlineArguments& arguments, std::span<const std::string> replayed,
+                          const data::PromptExample& prompt) {
   const base::Json columns = columns_of(base::Json::parse(prompt.row));
   const reward::Completion empty = {.row = prompt.source_row, .columns = &columns};
-  if (arguments_.on_reward_error == config::OnRewardError::none) return;
-  for (const std::string& spec : arguments_.reward_funcs) {
+  if (arguments.on_reward_error == config::OnRewardError::none) return;
+  for (const std::string& spec : arguments.reward_funcs) {
     if (reward::command_entry(spec)) continue;
     const std::unique_ptr<reward::Reward> function = reward::named_reward(spec);
-    if (std::ranges::find(replayed_, function->name()) == replayed_.end()) function->score({{&empty, 1}});
+    if (std::ranges::find(replayed, function->name()) == replayed.end()) function->score({{&empty, 1}});
   }
 }
 
