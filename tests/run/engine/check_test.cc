@@ -108,7 +108,7 @@ TEST(Check, RewardsThatCannotBeGivenAreRefused) {
         Case{"reward_model_name_or_path", scratch / "none", "does not exist"},
         Case{"reward_model_name_or_path", scratch / "folder", "has no config.json"},
         Case{"reward_model_name_or_path", host::golden("models/qwen2"), "is a language model"},
-        Case{"replay_rollouts", scratch / "none.jsonl", "does not exist: give a file of record_rollouts"}}) {
+        Case{"replay_rollouts", scratch / "none.jsonl", "none.jsonl: "}}) {
     const Answer refused = check(host::with(
         host::tiny(scratch / "out"), {{"method", "grpo"}, {"num_generations", "2"}, {one.key, one.value}}));
     EXPECT_EQ(refused.key, one.key) << one.value;

@@ -75,7 +75,7 @@ class RewardModel final : public reward::Reward {
 
 // Makes errors of a body name the key.
 template <class Body>
-auto named(Body&& body) {
+auto naming_model(Body&& body) {
   try {
     return body();
   } catch (const Error& error) {
@@ -92,7 +92,7 @@ std::string reward_model_name(const std::string& path) {
 }
 
 void check_reward_model(const std::string& path) {
-  named([&] {
+  naming_model([&] {
     if (!std::filesystem::exists(path))
       fail_key(kModelKey, "{}: {} does not exist: give a model directory", kModelKey, path);
     const io::ModelSource source(path);
@@ -108,7 +108,7 @@ void check_reward_model(const std::string& path) {
 std::unique_ptr<reward::Reward> open_reward_model(Environment& environment,
                                                   const config::RunOptions& options) {
   const std::string& path = options.arguments.online.reward_model;
-  return named([&] { return std::make_unique<RewardModel>(environment, path, options); });
+  return naming_model([&] { return std::make_unique<RewardModel>(environment, path, options); });
 }
 
 }  // namespace trl::run

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/files/files.h"
 #include "reward/command_entry.h"
 #include "reward/named_reward.h"
 #include "run/rollout/rewards/judge.h"
@@ -106,10 +105,7 @@ void check_reward_options(const config::OnlineArguments& arguments) {
     if (std::ranges::find(names, name) != names.end()) refuse_second(name);
     names.push_back(std::move(name));
   }
-  if (const std::string& file = arguments.replay_rollouts; !file.empty() && !base::file_exists(file))
-    throw Error(Status::not_found,
-                fmt::format("replay_rollouts: {} does not exist: give a file of record_rollouts", file),
-                "replay_rollouts");
+  if (!arguments.replay_rollouts.empty()) check_replay(arguments.replay_rollouts);
 }
 
 Answers::Answers(const reward::Moment& moment, const engine::PromptRows& prompts,
