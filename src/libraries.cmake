@@ -68,7 +68,7 @@ if(TRL_BUILD_CLI AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cc)
     list(APPEND hub_sources ${CMAKE_CURRENT_SOURCE_DIR}/cli/hub/without/network.cc)
   endif()
   list(APPEND cli_sources ${hub_sources})
-  add_executable(trl_command ${cli_sources} base/text/nearest.cc config/method.cc
+  add_executable(trl_command ${cli_sources} base/text/message_text.cc base/text/nearest.cc config/method.cc
     reward/command_entry.cc)
   target_include_directories(trl_command PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(trl_command PRIVATE trl trl_flags spdlog::spdlog CLI11::CLI11 nlohmann_json::nlohmann_json

@@ -14,6 +14,7 @@
 
 #include "cli/child.h"
 #include "cli/progress.h"
+#include "config/reward_numbers.h"
 #include "reward/command_entry.h"
 
 namespace trl::cli {
@@ -229,14 +230,17 @@ class CommandReward {
   int64_t answered_ = 0;
 };
 
-void check_reward_weights(const Config& config) {
-  const size_t weights = list_of(config, "reward_weights").size();
+void check_rewards(const Config& config, bool rewarded) {
   const size_t rewards =
       list_of(config, "reward_funcs").size() + (get(config, "reward_model_name_or_path").empty() ? 0 : 1);
-  if (rewards == 0 || weights <= rewards || !get(config, "replay_rollouts").empty()) return;
-  throw Failure(kUsage, fmt::format("reward_weights: their number is {}, and that of the rewards {}: give "
-                                    "one for each",
-                                    weights, rewards));
+  if (!rewarded || !get(config, "replay_rollouts").empty()) return;
+  if (rewards == 0) {
+    if (!get(config, "judge").empty()) return;  // the run says that no reward has this name
+    throw Failure(kUsage, std::string(config::kNoReward));
+  }
+  const std::string wrong =
+      config::wrong_weights(std::ssize(list_of(config, "reward_weights")), static_cast<int64_t>(rewards));
+  if (!wrong.empty()) throw Failure(kUsage, wrong);
 }
 
 CommandRewards::CommandRewards(const Config& config, const Trainer& trainer) {

@@ -9,9 +9,9 @@ namespace trl::cli {
 
 class CommandReward;
 
-// Throws Failure if there are more weights than rewards, of which this command has no others than the options
-// and a file of rollouts give.
-void check_reward_weights(const Config& config);
+// Throws Failure if there is no reward, or another number of weights: this command has no other rewards than
+// the options and a file of rollouts give. rewarded: its trainer takes rewards.
+void check_rewards(const Config& config, bool rewarded);
 
 class CommandRewards {
  public:

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/text/message_text.h"
 #include "cli/terminal.h"
 
 namespace trl::cli {
@@ -30,50 +31,20 @@ std::string printable(std::string text) {
   return text;
 }
 
-std::string plain(const Json& value) {
-  return printable(value.is_string() ? value.get<std::string>() : value.dump());
-}
+std::string plain(const Json& value) { return printable(base::text_or_json(value)); }
 
-// Returns the content of a message: a text, or parts; null: none.
-std::string content_of(const Json& content) {
-  if (content.is_null()) return "";
-  if (!content.is_array()) return plain(content);
-  std::string out;
-  for (const Json& part : content) out += plain(part.is_object() ? part.value("text", part) : part);
-  return out;
-}
-
-// Returns a call of a tool as name(arguments).
-std::string call_text(const Json& call) {
-  const Json function = call.is_object() ? call.value("function", call) : call;
-  if (!function.is_object()) return plain(function);
-  return fmt::format("{}({})", plain(function.value("name", Json("?"))),
-                     plain(function.value("arguments", Json(""))));
-}
-
-// Returns the reasoning of a message, its content and its calls, each on a line of its own.
-std::string message_text(const Json& message) {
-  std::string out;
-  const auto add = [&](const std::string& line) {
-    if (!line.empty()) out += (out.empty() ? "" : "\n") + line;
-  };
-  for (const char* name : {"reasoning_content", "content"}) add(content_of(message.value(name, Json())));
-  for (const Json& call : message.value("tool_calls", Json::array())) add(call_text(call));
-  return out;
-}
-
-// Returns a text, or messages, each below its role.
+// Returns a text, or messages: each below its role, with its parts on lines of their own.
 std::string text_of(const Json& value) {
   if (!value.is_array() || !std::ranges::all_of(value, [](const Json& one) { return one.is_object(); }))
     return plain(value);
   std::string out;
   for (const Json& message : value) {
-    std::string role = plain(message.value("role", Json("")));
-    std::ranges::transform(role, role.begin(),
+    base::MessageText own = base::message_text(message);
+    std::ranges::transform(own.role, own.role.begin(),
                            [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
-    out += fmt::format("{}{}\n{}", out.empty() ? "" : "\n\n", role, message_text(message));
+    out += fmt::format("{}{}\n{}", out.empty() ? "" : "\n\n", own.role, fmt::join(own.parts, "\n"));
   }
-  return out;
+  return printable(std::move(out));
 }
 
 std::string number_of(const Json& value) {

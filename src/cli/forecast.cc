@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/arguments.h"
+#include "cli/command_rewards.h"
 #include "cli/commands.h"
 #include "cli/keys.h"
 #include "cli/open_runtime.h"
@@ -200,6 +201,7 @@ void describe_run(const CommandLine& line, const Config& config, bool all) {
   open_runtime(config, runtime);
   const Interrupt interrupt("stopped");  // nothing is written, so a signal quits at once
   check(trl_trainer_check(runtime.get(), config.get(), error.out()), error);
+  check_rewards(config, has_key(line.trainer, "reward_funcs"));
   Dataset train, eval;
   open_rows(config, runtime, train, eval);
   check_evaluation(config, eval);

@@ -90,6 +90,11 @@ const trl_option* find_key(std::string_view name) {
   return by_alias;
 }
 
+bool has_key(std::string_view trainer, std::string_view name) {
+  const trl_option* const option = find_key(name);
+  return option != nullptr && contains(trl_option_trainers(option), trainer);
+}
+
 std::string flag_name(std::string name, const std::string& command) {
   const std::string group = (command == "chat" ? "generate" : command) + ".";  // a chat generates, too
   if (name.starts_with(group)) name.erase(0, group.size());

@@ -19,6 +19,7 @@ inline bool has(const std::vector<std::string>& names, std::string_view name) {
 // Returns the keys that are flags of a command, in the order in which they are shown: by topic.
 std::vector<const trl_option*> keys_of(const CommandLine& line);
 const trl_option* find_key(std::string_view name);  // also by an older name; null: unknown
+bool has_key(std::string_view trainer, std::string_view name);
 
 // Returns the name of a key as a flag, without dashes: "generate.a_b" is "a_b" for the commands generate and
 // chat.

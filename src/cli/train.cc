@@ -13,6 +13,7 @@
 #include "cli/command_rewards.h"
 #include "cli/commands.h"
 #include "cli/completions_table.h"
+#include "cli/keys.h"
 #include "cli/open_runtime.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
@@ -177,7 +178,6 @@ int run_command(const std::string& command, const std::string& method, const std
   if (parse(line, words, config)) return 0;
   set(config, "method", method);
   require(config, "model_name_or_path", "a model directory or a GGUF file");
-  check_reward_weights(config);
   if (dry) return describe_run(line, config, all), 0;
   if (all) throw Failure(kUsage, "--all prints the keys of a run that is not made: give --dry_run as well");
   if (get(config, "output_dir").empty()) set(config, "output_dir", "trainer_output");
@@ -193,6 +193,7 @@ int run_command(const std::string& command, const std::string& method, const std
   Trainer trainer;
   Interrupt interrupt("stopped before the first step: there is nothing to save");
   check(trl_trainer_check(runtime.get(), config.get(), error.out()), error);
+  check_rewards(config, has_key(method, "reward_funcs"));
   open_rows(config, runtime, train, eval);
   check(trl_trainer_create(runtime.get(), config.get(), train.get(), eval.get(), trainer.out(), error.out()),
         error);

@@ -5,6 +5,7 @@
 #include "base/text/number.h"
 #include "config/online_parts.h"
 #include "config/option_value.h"
+#include "config/reward_numbers.h"
 
 namespace trl::config {
 
@@ -38,11 +39,8 @@ void check_judge(const OnlineArguments& a) {
 }
 
 void check_weights(const OnlineArguments& a, int64_t rewards) {
-  const int64_t weights = std::ssize(a.reward_weights);
-  if (weights == 0 || weights == rewards) return;
-  fail_key("reward_weights",
-           "reward_weights: their number is {}, and that of the rewards {}: give one for each", weights,
-           rewards);
+  const std::string wrong = wrong_weights(std::ssize(a.reward_weights), rewards);
+  if (!wrong.empty()) fail_key("reward_weights", "{}", wrong);
 }
 
 }  // namespace
@@ -79,11 +77,7 @@ void check_rewards(const OnlineArguments& arguments, int64_t others) {
          "this trainer learns from a teacher and takes no rewards: leave out the host's functions, and "
          "rewards in the file of replay_rollouts");
   }
-  if (count == 0) {
-    fail_key("reward_funcs",
-             "reward_funcs: there is no reward: give reward_funcs, reward_model_name_or_path, a function of "
-             "the host, or replay_rollouts with rewards");
-  }
+  if (count == 0) fail_key("reward_funcs", "{}", kNoReward);
   check_weights(arguments, count);
 }
 

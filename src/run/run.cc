@@ -40,7 +40,11 @@ Run::Run(Environment& environment, config::Config config, const Rows& train, con
   prompts_ = sample_prompts(options_.config, *tokenizer_);
   if (!prompts_.empty()) sample_request_ = sample_request(options_.config, *tokenizer_);
   rows_ = prepare(environment_, options_.config, arguments, model_.source, tokenizer_->get(), train, eval);
-  if (rows_.train_prompts) rollouts_ = std::make_unique<Rollouts>(environment_, options_, rows_, tokenizer_);
+  if (rows_.train_prompts) {
+    rollouts_ = std::make_unique<Rollouts>(environment_, options_, rows_, tokenizer_);
+    need_generation(*rows_.train_prompts, arguments.online);
+    rollouts_->rewards().check_columns(rows_.train_prompts->prompt(0));
+  }
   model_.embedding_rows = wanted_embedding_rows(options_.config, *tokenizer_);
   const int64_t longest = rows_.train_prompts ? rows_.train_prompts->longest() : 0;
   generation_ = generation_of(environment_, options_.config, prompts_, longest);

@@ -14,6 +14,7 @@
 #include "engine/error_capture.h"
 #include "io/gguf.h"
 #include "run/complete/samples.h"
+#include "run/rollout/rewards/rewards.h"
 
 namespace trl::run {
 
@@ -154,6 +155,7 @@ void check_run(Environment& environment, const config::RunOptions& options) {
   refuse_combinations(config, arguments);
   check_folders(arguments);
   output_path(config, "record_rollouts");
+  check_reward_options(arguments.online);
   for (const auto& [key, path] : models_beside(arguments)) check_other_model(key, path);
   if (!asks_engine(options)) return;
   engine::ErrorCapture error;

@@ -6,15 +6,12 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/text/message_text.h"
 #include "telemetry/scored.h"
 
 namespace trl::telemetry {
 
 namespace {
-
-std::string dumped(const base::Json& json) {
-  return json.dump(-1, ' ', false, base::Json::error_handler_t::replace);
-}
 
 class Csv final : public Recorder {
  public:
@@ -99,10 +96,10 @@ std::string samples_path(const std::string& output_dir) {
 }
 
 std::string sample_line(const Sample& sample) {
-  return dumped({{"step", sample.step},
-                 {"epoch", sample.epoch},
-                 {"prompt", sample.prompt},
-                 {"completion", sample.completion}}) +
+  return base::text_or_json({{"step", sample.step},
+                             {"epoch", sample.epoch},
+                             {"prompt", sample.prompt},
+                             {"completion", sample.completion}}) +
          "\n";
 }
 
@@ -126,13 +123,9 @@ std::string prompt_text(const base::Json& prompt) {
   std::string text;
   for (const base::Json& message : prompt) {
     if (!message.is_object()) continue;
-    const base::Json role = message.value("role", base::Json()),
-                     content = message.value("content", base::Json());
-    text += fmt::format("{}{}:", text.empty() ? "" : "\n", role.is_string() ? role.get<std::string>() : "");
-    if (!content.is_null())
-      text += " " + (content.is_string() ? content.get<std::string>() : dumped(content));
-    for (const base::Json& call : message.value("tool_calls", base::Json::array()))
-      text += " " + dumped(call.is_object() ? call.value("function", call) : call);
+    const base::MessageText own = base::message_text(message);
+    text += fmt::format("{}{}:", text.empty() ? "" : "\n", own.role);
+    for (const std::string& part : own.parts) text += " " + part;
   }
   return text;
 }

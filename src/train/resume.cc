@@ -80,6 +80,7 @@ void Trainer::restore(const checkpoint::Checkpoint& from, telemetry::TrainerStat
   state_.log_history = std::move(state.log_history);
 
   now_ = std::move(kept_state);
+  now_.samples_due = now_.samples_due && samples_follow();
   state_.speeds = now_.speeds;
   restore_position(from.source_state());
   resumed_ = json.at("begun");

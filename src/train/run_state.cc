@@ -25,6 +25,7 @@ void each_field(State& s, const Field& field) {
   field("position", "evaluations", s.evaluations, Kept::later);
   field("position", "evaluations_before_epochs", s.evaluations_before_epochs, Kept::later);
   field("position", "epoch_complete", s.epoch_complete, Kept::always);
+  field("due", "samples", s.samples_due, Kept::later);
   field("due", "log", s.log_due, Kept::always);
   field("due", "evaluate", s.evaluation_due, Kept::always);
   field("due", "save", s.save_due, Kept::always);

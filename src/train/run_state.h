@@ -58,7 +58,7 @@ struct RunState {
   bool epoch_complete = false;
 
   // Work after an update that is not done yet.
-  bool log_due = false, evaluation_due = false, save_due = false;
+  bool samples_due = false, log_due = false, evaluation_due = false, save_due = false;
 
   float loss_since_log = 0;  // float32 sums, as Trainer keeps them
   double loss_logged = 0;

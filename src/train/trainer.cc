@@ -205,7 +205,7 @@ void Trainer::note_due() {
   };
   now_.log_due = (done == 1 && arguments().logging_first_step) ||
                  (arguments().logging_strategy == Strategy::steps && done % steps_.logging_steps == 0);
-  samples_due_ = setup_.rollouts && setup_.rollouts->samples_after(done, steps_.max_steps);
+  now_.samples_due = samples_follow();
   if (due(arguments().save_strategy, steps_.save_steps)) now_.save_due = true;
   if (due(arguments().eval_strategy, steps_.eval_steps) &&
       arguments().eval_delay <= static_cast<double>(done))
@@ -214,7 +214,7 @@ void Trainer::note_due() {
 
 void Trainer::follow_up() {
   for (;;) {
-    if (samples_due_) sample();
+    if (now_.samples_due) sample();
     if (now_.log_due) records_.log_training();
     if (now_.evaluation_due) {
       const std::string& best = arguments().metric_for_best_model;
@@ -244,9 +244,13 @@ void Trainer::beside_training(Body&& body) {
   }
 }
 
+bool Trainer::samples_follow() const {
+  return setup_.rollouts && setup_.rollouts->samples_after(state_.global_step, steps_.max_steps);
+}
+
 void Trainer::sample() {
   beside_training([this] { setup_.rollouts->sample(); });
-  samples_due_ = false;
+  now_.samples_due = false;
 }
 
 // Skips a checkpoint that finds no room: the run is worth more than one of its checkpoints.

@@ -76,6 +76,7 @@ class Trainer {
   // training is as before.
   template <class Body>
   void beside_training(Body&& body);
+  bool samples_follow() const;  // this step
   void sample();
   void end_epoch();
   void reopen();
@@ -104,7 +105,6 @@ class Trainer {
   Phase phase_ = Phase::waiting;
   bool resumed_ = false;  // the run had begun in another process, or was reopened
   bool ended_ = false;    // no step is left
-  bool samples_due_ = false;
 };
 
 }  // namespace trl::train

@@ -545,8 +545,9 @@ case_grpo_takes_rewards_of_a_program() {
   for dry in "" --dry_run; do
     run 2 "${grpo[@]}" --reward_funcs "command:./score.sh" --reward_weights 1 2 $dry
     says err "reward_weights: their number is 2, and that of the rewards 1"
+    run 2 "${grpo[@]}" $dry; says err "reward_funcs: there is no reward: give"; ! grep -q 'rows$' err || die "rows were read first"
   done
-  run 2 "${grpo[@]}" --reward_funcs my.module.reward; says err "command:LINE"
+  for dry in "" --dry_run; do run 2 "${grpo[@]}" --reward_funcs my.module.reward $dry; says err "command:LINE"; done
   run 2 "${grpo[@]}" --reward_funcs "command:./score.sh" "command:./score.sh 2"; says err "two rewards are called score.sh"
 }
 case_a_program_is_asked_by_group_while_others_wait() {

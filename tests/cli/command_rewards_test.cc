@@ -19,6 +19,7 @@ namespace {
 trl_rollout_fn asked = nullptr;  // what the command adds to the trainer
 void* asked_data = nullptr;
 std::string entries;  // reward_funcs
+bool by_group = false;
 
 }  // namespace
 
@@ -49,7 +50,10 @@ void trl_config_destroy(trl_config*) noexcept {}
 void trl_trainer_destroy(trl_trainer*) noexcept {}
 
 trl_status trl_config_get(const trl_config*, const char* key, const char** out_value, trl_error**) noexcept {
-  *out_value = std::string_view(key) == "reward_funcs" ? entries.c_str() : "null";
+  const std::string_view name = key;
+  *out_value = name == "reward_funcs"                  ? entries.c_str()
+               : name == "reward_by_group" && by_group ? "true"
+                                                       : "null";
   return TRL_OK;
 }
 
@@ -93,7 +97,8 @@ namespace {
 
 // A program that answers each request with `answer`, a text for a shell in which n counts them.
 struct Asked {
-  explicit Asked(const std::string& answer) {
+  explicit Asked(const std::string& answer, bool groups = false) {
+    by_group = groups;
     std::signal(SIGPIPE, SIG_IGN);  // as the command does
     const std::string line = "command:n=0; while read -r line; do n=$((n + 1)); " + answer + "; done";
     entries = nlohmann::json::array({line}).dump();
@@ -146,6 +151,21 @@ TEST(CommandRewards, AProgramThatIsLateIsStartedAnewInTheSameStep) {
   EXPECT_NE(first.failure, "");
   EXPECT_EQ(second.failure, "");
   EXPECT_EQ(second.reward, 1);
+}
+
+// Groups wait for each other: a question of the same step does not end the one before.
+TEST(CommandRewards, ALateAnswerOfAGroupIsThatOfItsOwnQuestion) {
+  trl_rollout first(0), second(0), third(0);
+  first.row.replace(first.row.find("\"a\""), 3, "\"late\"");
+  Asked program("case $line in *late*) sleep 0.3; echo \"[7]\";; *) echo \"[$n]\";; esac", true);
+  for (trl_rollout* const one : {&first, &second, &third}) Asked::ask(*one);
+  for (trl_rollout* const one : {&first, &second, &third}) {
+    one->wait();
+    EXPECT_EQ(one->failure, "");
+  }
+  EXPECT_EQ(first.reward, 7);
+  EXPECT_EQ(second.reward, 2);
+  EXPECT_EQ(third.reward, 3);
 }
 
 }  // namespace

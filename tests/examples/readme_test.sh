@@ -50,7 +50,7 @@ check_exception() {  # WAY COMMAND
 
 # run_recipe COMMAND: one step of it, on short completions of the rows at hand.
 run_recipe() {
-  local command="$1 --max_steps 1 --gradient_accumulation_steps 1 --max_completion_length 4 --output_dir once"
+  local command="$1 --max_steps 1 --max_completion_length 4 --output_dir once"
   eval "$command" >"$dir/said" 2>&1 </dev/null || die "$command: $(tail -n 20 "$dir/said")"
   grep -q '"train_loss"' "$dir/said" && [ -n "$(ls once/*.safetensors)" ] || die "$command: $(cat "$dir/said")"
   rm -r once
@@ -72,6 +72,7 @@ run_page() {
     case $command in  # a minute otherwise; examples.NAME shows that they learn
       ./calculator*) command+=" sft.max_steps=20 max_steps=1" ;;
       ./grpo*) command+=" max_steps=2" ;;
+      *examples/recipes/*\ --dry_run) command="${command% --dry_run} --gradient_accumulation_steps 1 --dry_run" ;;  # few rows
     esac
     eval "$command" >"$dir/said" 2>&1 </dev/null || die "$command: $(tail -n 20 "$dir/said")"
     case $command in *examples/recipes/*\ --dry_run) run_recipe "${command% --dry_run}" ;; esac

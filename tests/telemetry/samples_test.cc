@@ -55,13 +55,19 @@ TEST_F(SamplesFile, so_does_that_of_the_last_completions) {
   EXPECT_TRUE(std::isnan(read[1].reward));
 }
 
+TEST(PromptText, has_the_reasoning_and_the_parts_of_a_content) {
+  const base::Json messages = base::Json::parse(
+      R"([{"role": "user", "content": [{"type": "text", "text": "1 + 1"}, {"type": "text", "text": "?"}]},)"
+      R"( {"role": "assistant", "reasoning_content": "Easy.", "content": "2"}, {"content": ""}])");
+  EXPECT_EQ(prompt_text(messages), "user: 1 + 1?\nassistant: Easy. 2\n:");
+}
+
 TEST(PromptText, has_the_calls_of_a_message) {
   const base::Json messages = base::Json::parse(
       R"([{"role": "user", "content": "1 + 1?"}, {"role": "assistant", "content": null, "tool_calls": [{"type":)"
       R"( "function", "function": {"name": "add", "arguments": {"a": 1}}}]}, {"role": "tool", "content": "2"},)"
       R"( {"role": "assistant", "content": "Two.", "tool_calls": null}])");
-  EXPECT_EQ(prompt_text(messages),
-            "user: 1 + 1?\nassistant: {\"name\":\"add\",\"arguments\":{\"a\":1}}\ntool: 2\nassistant: Two.");
+  EXPECT_EQ(prompt_text(messages), "user: 1 + 1?\nassistant: add({\"a\":1})\ntool: 2\nassistant: Two.");
 }
 
 }  // namespace

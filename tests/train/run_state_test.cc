@@ -16,7 +16,8 @@ RunState filled() {
   s.epoch = 3, s.micro_batches_done = 5, s.evaluations = 7;
   s.evaluations_before_epochs = {0, 2, 4};
   s.micro_batches_per_epoch = 11, s.gradient_accumulation_steps = 2, s.updates_in_epoch = 4;
-  s.in_epoch = s.epoch_complete = s.log_due = s.evaluation_due = s.save_due = s.training_mode = true;
+  s.in_epoch = s.epoch_complete = s.samples_due = s.log_due = s.evaluation_due = s.save_due =
+      s.training_mode = true;
   s.loss_since_log = 0.1F;
   s.loss_logged = 0.1;
   s.last_logged_step = 9;
@@ -41,7 +42,8 @@ TEST(RunState, IsReadBackBitByBit) {
   EXPECT_TRUE(std::isinf(read.grad_norm));
   EXPECT_EQ(read.means.sums().at(0).total, 1.0 / 3);
   EXPECT_EQ(read.speeds.at(1).tokens_per_second, 99.5);
-  EXPECT_TRUE(read.in_epoch && read.epoch_complete && read.log_due && read.evaluation_due && read.save_due);
+  EXPECT_TRUE(read.in_epoch && read.epoch_complete && read.samples_due && read.log_due &&
+              read.evaluation_due && read.save_due);
 }
 
 // Each value of the list is written and read: none of the two documents equals that of an empty state.
@@ -54,17 +56,19 @@ TEST(RunState, HasEveryValue) {
       ++values;
     }
   }
-  EXPECT_EQ(values, 29);
+  EXPECT_EQ(values, 30);
 }
 
 TEST(RunState, OfEarlierCheckpoints) {
   Json json = to_json(filled());
   for (const char* name : {"evaluations", "evaluations_before_epochs"}) json["position"].erase(name);
+  json["due"].erase("samples");
   for (const char* name :
        {"shared_since_log", "rows_since_log", "silent_since_log", "silent_seconds", "speeds"})
     json["sums"].erase(name);
   const RunState read = run_state_of(json);
   EXPECT_EQ(read.evaluations, 0);
+  EXPECT_FALSE(read.samples_due);
   EXPECT_EQ(read.shared_since_log, 0);
   EXPECT_TRUE(read.speeds.empty());
   json["sums"].erase("num_tokens");

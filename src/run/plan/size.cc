@@ -8,6 +8,7 @@
 #include "config/data_arguments.h"
 #include "engine/error_capture.h"
 #include "run/open_model.h"
+#include "run/rollout/rewards/rewards.h"
 #include "run/rows/prepare.h"
 #include "run/rows/profile.h"
 
@@ -128,6 +129,11 @@ RunSize prepared_size(const config::Config& config, const config::TrainingArgume
       prepare(rows.environment(), config, apart, named_model(config), tokenizer.get(), rows, nullptr);
   Batches& batches = *prepared.train;
   batches.settle();
+  if (prepared.train_prompts) {
+    need_generation(*prepared.train_prompts, training.online);
+    if (training.online.replay_rollouts.empty())
+      check_reward_columns(training.online, {}, prepared.train_prompts->prompt(0));
+  }
   RunSize size;
   size.longest = std::max<int64_t>(1, batches.longest_row());
   size.rows = training.per_device_train_batch_size;

@@ -105,32 +105,43 @@ std::string CompletionLog::at_record(const engine::Event& event) {
       .dump();
 }
 
+base::Json CompletionLog::state_of(const Table& table) {
+  return {{"rewards", table.rewards},
+          {"extras", table.extras},
+          {"rows", table.rows},
+          {"weights", table.weights},
+          {"written_at", table.written_at}};
+}
+
+CompletionLog::Table CompletionLog::table_of(const base::Json& json) {
+  Table table;
+  json.at("rewards").get_to(table.rewards);
+  json.at("extras").get_to(table.extras);
+  json.at("rows").get_to(table.rows);
+  json.at("weights").get_to(table.weights);
+  json.at("written_at").get_to(table.written_at);
+  return table;
+}
+
 base::Json CompletionLog::state() const {
-  const auto found = tables_.find(kTrain);
-  if (found == tables_.end() && chance_.words() == 0) return {};
-  base::Json state = {{"words", chance_.words()}};
-  if (found == tables_.end()) return state;
-  const Table& table = found->second;
-  state["table"] = {{"rewards", table.rewards},
-                    {"extras", table.extras},
-                    {"rows", table.rows},
-                    {"weights", table.weights},
-                    {"written_at", table.written_at}};
+  base::Json state;
+  for (const auto& [mode, table] : tables_) {
+    if (mode == kTrain) state["table"] = state_of(table);
+    if (mode == kEval && options_.samples && table.written_at < 0) state["samples"] = state_of(table);
+  }
+  if (!state.is_null() || chance_.words() > 0) state["words"] = chance_.words();
   return state;
 }
 
 void CompletionLog::load(const base::Json& state) {
   chance_ = base::PythonRandom(seed_);
   chance_.discard(state.at("words").get<uint64_t>());
-  tables_.erase(std::string(kTrain));
-  const auto found = state.find("table");
-  if (found == state.end()) return;
-  Table& table = tables_[std::string(kTrain)];
-  found->at("rewards").get_to(table.rewards);
-  found->at("extras").get_to(table.extras);
-  found->at("rows").get_to(table.rows);
-  found->at("weights").get_to(table.weights);
-  found->at("written_at").get_to(table.written_at);
+  const auto load_table = [&](std::string_view mode, const char* name) {
+    tables_.erase(std::string(mode));
+    if (state.contains(name)) tables_[std::string(mode)] = table_of(state.at(name));
+  };
+  load_table(kTrain, "table");
+  if (options_.samples) load_table(kEval, "samples");
 }
 
 template <class Body>

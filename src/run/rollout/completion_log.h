@@ -29,7 +29,8 @@ class CompletionLog {
   // Writes the file of a record, and returns the completions to show, as trl.h describes the text
   // `completions` of TRL_ON_LOG; empty: none. A file that cannot be written costs a warning.
   std::string at_record(const engine::Event& event);
-  // Returns what a checkpoint keeps: the completions of training, and how far the draws are; null: nothing.
+  // Returns what a checkpoint keeps: the completions of training, samples that no record has had, and how far
+  // the draws are; null: nothing.
   base::Json state() const;
   void load(const base::Json& state);  // throws Json::exception
 
@@ -40,6 +41,8 @@ class CompletionLog {
     std::vector<double> weights;                                             // of the rewards
     int64_t written_at = -1;                                                 // the step of the last file
   };
+  static base::Json state_of(const Table& table);
+  static Table table_of(const base::Json& json);
   // Returns the completions of a record at this step; null: it has none that were not written before.
   Table* due(std::string_view mode, int64_t step);
   template <class Body>

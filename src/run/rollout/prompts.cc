@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "base/error.h"
+#include "base/text/number.h"
+
 namespace trl::run {
 
 Prompts::Prompts(std::unique_ptr<data::PromptList> list, std::unique_ptr<PromptOrder> order,
@@ -104,6 +107,15 @@ void Prompts::give(std::span<const size_t> rows, const data::PromptExample& prom
     rows_.ids[row] = prompt.prompt_ids;
     columns_[row] = columns;
   }
+}
+
+void need_generation(Prompts& prompts, const config::OnlineArguments& online) {
+  if (prompts.generations() > 0) return;
+  fail_key("dataset_name",
+           "dataset_name: it has {}, and a generation takes {} (its {} completions are {} of each): give "
+           "more prompts, or a smaller generation",
+           base::quantity(prompts.count(), "prompt"), online.prompts_per_generation,
+           online.generation_batch_size, online.num_generations);
 }
 
 }  // namespace trl::run

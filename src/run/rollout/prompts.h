@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/json/json.h"
+#include "config/online_arguments.h"
 #include "data/prepare/preference.h"
 #include "engine/engine.h"
 #include "run/rollout/prompt_order.h"
@@ -53,5 +54,8 @@ class Prompts {
   std::vector<std::vector<int32_t>> answers_;
   std::vector<std::shared_ptr<const base::Json>> columns_;
 };
+
+// Throws Error(invalid_config) for fewer prompts than a generation takes. Waits for all of them.
+void need_generation(Prompts& prompts, const config::OnlineArguments& online);
 
 }  // namespace trl::run

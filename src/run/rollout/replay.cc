@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text/number.h"
 #include "base/text/utf8.h"
+#include "data/source/row_files.h"
 #include "run/rollout/rewards/rewards.h"
 
 namespace trl::run {
@@ -18,6 +19,16 @@ constexpr const char* kReplay = "replay_rollouts";
 template <typename... Args>
 [[noreturn]] void fail_line(const std::string& where, fmt::format_string<Args...> text, Args&&... args) {
   fail_key(kReplay, "{}: {}: {}", kReplay, where, fmt::format(text, std::forward<Args>(args)...));
+}
+
+// Makes an error of reading the file name the key.
+template <class Body>
+auto naming_replay(Body&& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    throw Error(error.status(), fmt::format("{}: {}", kReplay, error.message()), kReplay);
+  }
 }
 
 std::string brief(const base::Json& value) {
@@ -82,7 +93,12 @@ ReplayedRow row_of(const base::Json& line, const std::string& where) {
 
 }  // namespace
 
-Replay::Replay(const std::string& path) : path_(path), lines_(data::open_file_table(path, {})) {
+void check_replay(const std::string& path) {
+  naming_replay([&] { data::files_stamp(data::find_files(path)); });
+}
+
+Replay::Replay(const std::string& path)
+    : path_(path), lines_(naming_replay([&] { return data::open_file_table(path, {}); })) {
   for (int64_t place = 0; place < lines_->size(); ++place) {
     std::string where;
     const base::Json now = line(place, where);
@@ -163,9 +179,11 @@ void Replay::check_ids(int64_t vocabulary) const {
 }
 
 base::Json Replay::line(int64_t place, std::string& where) const {
-  std::vector<data::RowText> texts;
-  lines_->fetch({&place, 1}, texts);
-  data::Row row = data::parse_row(texts.front());
+  data::Row row = naming_replay([&] {
+    std::vector<data::RowText> texts;
+    lines_->fetch({&place, 1}, texts);
+    return data::parse_row(texts.front());
+  });
   where = row.where;
   return std::move(row.value);
 }

@@ -27,6 +27,9 @@ struct ReplayLines {
   int64_t any = 0;  // that do not say which of both they are of
 };
 
+// Throws Error, which names the key, if there is no such file. Reads nothing.
+void check_replay(const std::string& path);
+
 // Training and evaluation take lines from the same place on.
 class Replay {
  public:

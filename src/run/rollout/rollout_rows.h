@@ -53,7 +53,6 @@ class RolloutRows final : public engine::RolloutSource {
   // parts: outlive it. mode: train or eval.
   RolloutRows(std::string_view mode, std::shared_ptr<Prompts> prompts, RolloutParts& parts);
 
-  data::PromptExample prompt(int64_t row) const { return prompts_->prompt(row); }
   int64_t prompts() noexcept override { return prompts_->count(); }
   int64_t generations_per_epoch() noexcept override { return prompts_->generations(); }
   uint64_t fingerprint() noexcept override { return prompts_->fingerprint(); }

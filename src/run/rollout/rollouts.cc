@@ -69,15 +69,6 @@ void Rollouts::check() const {
 
 const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Model& model) {
   const config::OnlineArguments& online = options_.arguments.online;
-  if (train_.generations_per_epoch() == 0) {
-    fail_key(
-        "dataset_name",
-        "dataset_name: it has {} prompts, and a generation takes {} (its {} completions are {} of each): "
-        "give more prompts, or a smaller generation",
-        train_.prompts(), online.prompts_per_generation, online.generation_batch_size,
-        online.num_generations);
-  }
-  parts_.rewards->check_columns(train_.prompt(0));
   parts_.vocabulary = embedding_rows(base::parse_json(model.config_json(), "config.json"), "config.json");
   if (parts_.replay) parts_.replay->check_ids(parts_.vocabulary);
   const int64_t positions = model.learned_positions();

@@ -39,8 +39,8 @@ class Online : public Method, public RolloutMethod {
   // a time. old: of the policy before the first update; those of generation if it is exact.
   TokenRows old_log_probs(const Rollout& rollout);
   TokenRows reference_log_probs(const Rollout& rollout);
-  // Appends TRL's metrics of the gap between log-probabilities before an update and those that generation
-  // stated, if it did and computed in another way.
+  // Appends TRL's metrics of the gap between log-probabilities before an update and those that are stated, if
+  // they are, and were computed in another way.
   void add_gap(const TokenRows& log_probs, Rollout& rollout) const;
   // Adds the column kStated for a loss that finds the gap itself. Padding has NaN.
   void keep_stated(Rollout& rollout) const;

@@ -19,8 +19,7 @@ using TokenRows = std::vector<std::vector<float>>;
 // By row, unless said otherwise.
 struct Rollout {
   bool training = true;  // false: of an evaluation
-  // The model that is trained wrote all completions, and stated log-probabilities in the distribution of the
-  // loss.
+  // All completions have log-probabilities in the distribution of the loss, which metrics compare with them.
   bool stated = false;
   bool exact = false;  // and these are those of a forward, bit for bit (generation_exact)
   int64_t epoch = 0;

@@ -222,12 +222,16 @@ void RolloutBatches::tell_finished(std::span<const engine::Completion> completio
   error.check(source_.finished(completions, rows, error));
 }
 
-// Completions from elsewhere have no entropies.
+// Completions from elsewhere have no entropies. With generation_exact they are compared with nothing, as
+// their own run would not have been.
 bool RolloutBatches::is_stated(const Rollout& rollout) const {
   const engine::Sampling& sampling = setup_.training ? setup_.spec.sampling : setup_.spec.eval_sampling;
-  return sampling.log_probabilities && sampling.temperature == setup_.arguments.online.loss_temperature &&
-         !rollout.prompts.for_teacher && std::ranges::all_of(rollout.completions, [](const auto& own) {
-           return own.entropies.size() == own.ids.size();
+  const config::OnlineArguments& online = setup_.arguments.online;
+  const bool asked = sampling.log_probabilities || !online.replay_rollouts.empty();
+  const bool exact = setup_.training && setup_.arguments.generation_exact;
+  return asked && sampling.temperature == online.loss_temperature && !rollout.prompts.for_teacher &&
+         std::ranges::all_of(rollout.completions, [exact](const engine::Completion& own) {
+           return (exact ? own.entropies : own.log_probabilities).size() == own.ids.size();
          });
 }
 

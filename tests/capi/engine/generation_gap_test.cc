@@ -95,6 +95,86 @@ TEST(GenerationGap, IsRoundingAloneWhereNothingIsRounded) {
   }
 }
 
+// The metrics of the gap, of evaluations too, by record.
+Json gaps_in(const Json& records) {
+  Json all = Json::array();
+  for (const Json& record : records) {
+    Json own = Json::object();
+    for (const auto& [name, value] : record.items())
+      if (name.find("sampling/") != std::string::npos) own[name] = value;
+    all.push_back(own);
+  }
+  return all;
+}
+
+// Trains with one of both keys for files of completions. writes: gives the completions, or null.
+Json gaps_of(const Settings& settings, const char* key, const std::string& file,
+             host::Function* writes = nullptr) {
+  const bool evaluates =
+      std::ranges::find(settings, "eval_steps", [](const auto& own) { return own.first; }) != settings.end();
+  Rewarded run(host::with(settings, {{key, file}, {"output_dir", file + "." + key}}), reward_all,
+               host::kPrompts, evaluates ? host::kPrompts : nullptr);
+  if (writes != nullptr) {
+    EXPECT_EQ(trl_trainer_set_rollout(run.trainer.get(), host::call, writes, nullptr, run.error), TRL_OK)
+        << run.error.message();
+  }
+  EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+  return gaps_in(run.last());
+}
+
+TEST(GenerationGap, IsReplayedAsItWasRecorded) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const Settings evaluates = {
+      {"eval_strategy", "steps"}, {"eval_steps", "1"}, {"per_device_eval_batch_size", "4"}};
+  const std::map<std::string, Settings> runs = {
+      {"grpo", grpo(scratch / "out", evaluates)},
+      {"two_updates", grpo(scratch / "out", host::with(evaluates, {{"num_iterations", "2"}}))},
+      {"rloo", grpo(scratch / "out", host::with(evaluates, {{"method", "rloo"}}))},
+      {"online_dpo", host::online_dpo(scratch / "out", {{"temperature", "1"}})},
+      {"ppo", ppo(scratch / "out")}};
+  for (const auto& [name, settings] : runs) {
+    SCOPED_TRACE(name);
+    const std::string file = scratch / (name + ".jsonl");
+    const Json recorded =
+        gaps_of(host::with(settings, {{"generation_dtype", "int8"}}), "record_rollouts", file);
+    EXPECT_GT(recorded[0].at(kMean), 1e-5);
+    EXPECT_EQ(gaps_of(settings, "replay_rollouts", file), recorded);
+  }
+}
+
+// Log-probabilities of the host are compared if they are recorded, and again when they are replayed.
+TEST(GenerationGap, IsToldOfWhatAHostStates) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  host::Function writes = [](trl_rollout* rollout) {
+    host::Error error;
+    for (size_t row = 0; row < trl_rollout_count(rollout); ++row) {
+      const int32_t ids[] = {10, 11 + static_cast<int32_t>(row)};
+      const float log_probs[] = {-1, -2};
+      EXPECT_EQ(trl_rollout_set_completion(rollout, row, ids, 2, log_probs, nullptr, nullptr, error), TRL_OK)
+          << error.message();
+    }
+    return int32_t{TRL_OK};
+  };
+  const std::string file = scratch / "rollouts.jsonl";
+  const Settings settings = grpo(scratch / "out");
+  const Json recorded = gaps_of(settings, "record_rollouts", file, &writes);
+  EXPECT_GT(recorded[0].at(kMean), 0.1);
+  EXPECT_EQ(gaps_of(settings, "replay_rollouts", file), recorded);
+  const Json unasked = gaps_of(settings, "run_name", file, &writes);
+  for (const Json& record : unasked) EXPECT_TRUE(record.empty()) << record;
+}
+
+TEST(GenerationGap, IsNoneInAReplayThatIsExact) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const Settings exact = grpo(scratch / "out", {{"generation_exact", "true"}});
+  const std::string file = scratch / "rollouts.jsonl";
+  for (const char* key : {"record_rollouts", "replay_rollouts"})
+    for (const Json& record : gaps_of(exact, key, file)) EXPECT_TRUE(record.empty()) << record;
+}
+
 // Records have only TRL's names unless more was asked for, and nothing is compared that is the same.
 TEST(GenerationGap, IsNotToldWithoutBeingAskedFor) {
   NEED_MODEL();

@@ -205,11 +205,15 @@ TEST(Ppo, RefusesModelsThatDoNotFit) {
   NEED_GOLDEN("models/llama/model.safetensors");
   const host::Scratch scratch;
   const std::string llama = host::golden("models/llama"), none = scratch / "none";
+  const std::filesystem::path scorer = scratch / "scorer";
+  host::copy_model("models/llama", scorer);
+  host::edit_config(scorer,
+                    [](Json& config) { config["architectures"] = {"LlamaForSequenceClassification"}; });
   const auto with = [&](const char* key, const std::string& value) {
     return refusal(ppo(scratch / "out", {{key, value}}), key);
   };
   constexpr const char* kOther = "has another vocabulary than the model that is trained (token ";
-  EXPECT_NE(with("reward_model_name_or_path", llama).find(kOther), std::string::npos);
+  EXPECT_NE(with("reward_model_name_or_path", scorer).find(kOther), std::string::npos);
   EXPECT_NE(with("value_model_name_or_path", llama).find(kOther), std::string::npos);
   EXPECT_NE(with("reward_model_name_or_path", host::golden("models/qwen2")).find("is a language model"),
             std::string::npos);
@@ -250,6 +254,52 @@ TEST(Ppo, CompletesEvaluationRowsAsSamples) {
     EXPECT_TRUE(shown[i]["rows"][2]["points"].is_number());
   }
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch / "samples/completions"), {}), 2);
+}
+
+// A checkpoint has the samples that are due, and those that no record has had.
+TEST(Ppo, SamplesOfAStoppedRunComeInTheResumedOne) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const host::Dataset rows = host::rows(host::kPrompts), few = host::rows(host::kPrompts);
+  const auto trainer = [&](const char* folder, host::Function& reward, bool resumes) {
+    host::Trainer made =
+        host::trainer(ppo(scratch / folder, {{"num_sample_generations", "1"},
+                                             {"per_device_eval_batch_size", "3"},
+                                             {"logging_steps", "3"},
+                                             {"save_strategy", "steps"},
+                                             {"save_steps", "1"},
+                                             {"resume_from_checkpoint", resumes ? "true" : "null"}}),
+                      rows.get(), few.get());
+    Error error;
+    EXPECT_EQ(trl_trainer_add_reward(made.get(), "points", host::call, &reward, nullptr, error), TRL_OK);
+    return made;
+  };
+  const auto shown_by = [](const host::Trainer& run) {
+    std::vector<Json> shown;
+    Error error;
+    EXPECT_EQ(trl_trainer_train(run.get(), on_event, &shown, error), TRL_OK) << error.message();
+    return shown;
+  };
+  host::Function reward = host::reward_all;
+  const std::vector<Json> want = shown_by(trainer("whole", reward, false));
+  ASSERT_EQ(want.size(), 1u);  // samples of the first step, in the record of the third
+  ASSERT_EQ(want[0]["rows"].size(), 3u);
+  Error error;
+  {
+    const host::Trainer part = trainer("unwritten", reward, false);
+    ASSERT_EQ(trl_trainer_step(part.get(), nullptr, error), TRL_OK) << error.message();
+  }
+  EXPECT_EQ(shown_by(trainer("unwritten", reward, true)), want);
+  {
+    host::Function fails = [](trl_rollout* rollout) {
+      return host::row_of(rollout, 0)["mode"] == "eval" ? -1 : host::reward_all(rollout);
+    };
+    const host::Trainer part = trainer("due", fails, false);
+    ASSERT_EQ(trl_trainer_step(part.get(), nullptr, error), TRL_E_CALLBACK);
+    const host::Config checkpoint = host::config({{"save.kind", "checkpoint"}});
+    ASSERT_EQ(trl_trainer_save(part.get(), nullptr, checkpoint.get(), error), TRL_OK) << error.message();
+  }
+  EXPECT_EQ(shown_by(trainer("due", reward, true)), want);
 }
 
 TEST(Ppo, RefusesRowsThatItHasNoUseFor) {

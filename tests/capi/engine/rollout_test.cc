@@ -312,7 +312,7 @@ TEST(Rollouts, TooFewPromptsAreRefused) {
   EXPECT_EQ(trl_trainer_create(nullptr, host::config(grpo(scratch / "out")).get(), rows.get(), nullptr, &made,
                                error),
             TRL_E_INVALID_CONFIG);
-  EXPECT_TRUE(error.names("it has 1 prompts, and a generation takes 2 (its 4 completions are 2 of each)"))
+  EXPECT_TRUE(error.names("it has 1 prompt, and a generation takes 2 (its 4 completions are 2 of each)"))
       << error.message();
 }
 

@@ -53,7 +53,7 @@ Run run_of(const std::string& folder, const std::string& file, const Settings& m
   return out;
 }
 
-// A run that replays completions has no log-probabilities of its generation to compare with.
+// The gap to log-probabilities of generation is of rounding alone.
 void expect_near(const Run& want, const Run& got) {
   for (size_t i = 0; i < want.records.size(); ++i) {
     for (const auto& [name, value] : want.records[i].items()) {

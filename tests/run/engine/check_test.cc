@@ -89,6 +89,33 @@ TEST(Check, AFileThatCompletionsCannotBeRecordedInIsRefused) {
   for (const Answer& refused : {in_none, folder}) EXPECT_EQ(refused.key, "record_rollouts");
 }
 
+TEST(Check, RewardsThatCannotBeGivenAreRefused) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  std::filesystem::create_directory(scratch / "folder");
+  struct Case {
+    const char* key;
+    std::string value;
+    const char* why;
+  };
+  for (const Case& one :
+       {Case{"reward_funcs", "[no_such_reward]", "no_such_reward"},
+        Case{"reward_funcs", "['command:']", "the command is missing"},
+        Case{"reward_funcs", "[think_format_reward, 'think_format_reward=command:./a']",
+             "two rewards are called"},
+        Case{"reward_funcs", "['think_format_reward=command:./a', think_format_reward]",
+             "two rewards are called"},
+        Case{"reward_model_name_or_path", scratch / "none", "does not exist"},
+        Case{"reward_model_name_or_path", scratch / "folder", "has no config.json"},
+        Case{"reward_model_name_or_path", host::golden("models/qwen2"), "is a language model"},
+        Case{"replay_rollouts", scratch / "none.jsonl", "none.jsonl: "}}) {
+    const Answer refused = check(host::with(
+        host::tiny(scratch / "out"), {{"method", "grpo"}, {"num_generations", "2"}, {one.key, one.value}}));
+    EXPECT_EQ(refused.key, one.key) << one.value;
+    EXPECT_NE(refused.message.find(one.why), std::string::npos) << refused.message;
+  }
+}
+
 TEST(Check, AFileThatIsReplayedIsNotRecordedInto) {
   NEED_MODEL();
   const host::Scratch scratch;

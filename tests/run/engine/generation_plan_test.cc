@@ -91,6 +91,22 @@ TEST(GenerationPlan, NamesTheKeyOfTheMethodForWhatDoesNotFit) {
           "kv_cache_memory", "(max_new_tokens)", rows.get());
 }
 
+TEST(GenerationPlan, OfTooFewPromptsIsRefused) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto rows = host::rows("{\"prompt\": \"one\"}\n");
+  refused(host::grpo(scratch / "out"), "dataset_name",
+          "it has 1 prompt, and a generation takes 2 (its 4 completions are 2 of each)", rows.get());
+}
+
+TEST(GenerationPlan, OfRowsThatARewardCannotReadIsRefused) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto rows = host::rows(host::kPrompts);
+  refused(host::grpo(scratch / "out", {{"reward_funcs", "accuracy_reward"}}), "reward_funcs",
+          "dataset row 0 has no column solution", rows.get());
+}
+
 int64_t peak_of(const char* kind) {
   const auto runtime = host::runtime();
   int64_t peak = 0;

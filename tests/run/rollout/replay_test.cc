@@ -179,5 +179,21 @@ TEST_F(ReplayFile, NamesThePromptsOfItsLines) {
             std::string::npos);
 }
 
+TEST_F(ReplayFile, ThatCannotBeReadIsNamedByItsKey) {
+  for (const std::string& text : {std::string("{\"completion_ids\":"), std::string("5\n")}) {
+    try {
+      replay(text);
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.key(), "replay_rollouts");
+      EXPECT_TRUE(error.message().starts_with("replay_rollouts: ")) << error.message();
+    }
+  }
+  const auto missing = test::error_of([] { check_replay("/nowhere/r.jsonl"); });
+  EXPECT_TRUE(missing.second.starts_with("replay_rollouts: /nowhere/r.jsonl: ")) << missing.second;
+  base::write_file(scratch_ / "part-0.jsonl", lines("train", 0, 2));
+  EXPECT_NO_THROW(check_replay(scratch_ / "part-*.jsonl"));
+}
+
 }  // namespace
 }  // namespace trl::run

@@ -16,28 +16,18 @@ namespace {
 
 constexpr const char* kModelKey = "reward_model_name_or_path";
 
-std::string last_part(const std::filesystem::path& path) {
-  return (path.has_filename() ? path : path.parent_path()).filename().string();
-}
-
 class RewardModel final : public reward::Reward {
  public:
   RewardModel(Environment& environment, std::string path, const config::RunOptions& options)
       : environment_(environment),
-        name_(last_part(path)),
+        name_(reward_model_name(path)),
         bf16_(options.arguments.bf16),
         by_ids_(options.arguments.method->episodes),
         batch_(by_ids_ ? options.arguments.online.local_rollout_forward_batch_size
                        : options.arguments.per_device_train_batch_size),
         variables_(base::Json::parse(options.arguments.online.chat_template_kwargs)) {
-    if (!std::filesystem::exists(path))
-      fail_key(kModelKey, "{}: {} does not exist: give a model directory", kModelKey, path);
     const io::ModelSource source(path);
     config::Config plain;
-    if (!is_reward(source, plain))
-      fail_key(kModelKey,
-               "{}: {} is a language model: give a classifier with one label, such as trl reward makes",
-               kModelKey, path);
     plain.set("dtype", options.config.get("dtype"));
     tokenizer_ = open_tokenizer(source, plain, environment.log());
     model_ = open_model(environment, source, plain, {.reward = true, .mapped = true, .bf16 = bf16_});
@@ -83,17 +73,42 @@ class RewardModel final : public reward::Reward {
   EngineObject<engine::Model> model_;
 };
 
-}  // namespace
-
-std::unique_ptr<reward::Reward> open_reward_model(Environment& environment,
-                                                  const config::RunOptions& options) {
-  const std::string& path = options.arguments.online.reward_model;
+// Makes errors of a body name the key.
+template <class Body>
+auto naming_model(Body&& body) {
   try {
-    return std::make_unique<RewardModel>(environment, path, options);
+    return body();
   } catch (const Error& error) {
     if (error.key() == kModelKey || error.status() == Status::cancelled) throw;
     throw Error(error.status(), fmt::format("{}: {}", kModelKey, error.message()), kModelKey);
   }
+}
+
+}  // namespace
+
+std::string reward_model_name(const std::string& path) {
+  const std::filesystem::path own(path);
+  return (own.has_filename() ? own : own.parent_path()).filename().string();
+}
+
+void check_reward_model(const std::string& path) {
+  naming_model([&] {
+    if (!std::filesystem::exists(path))
+      fail_key(kModelKey, "{}: {} does not exist: give a model directory", kModelKey, path);
+    const io::ModelSource source(path);
+    if (source.form() == io::ModelForm::directory && !source.has("config.json"))
+      fail_key(kModelKey, "{}: {} has no config.json: give a model directory", kModelKey, path);
+    if (!is_reward(source, {}))
+      fail_key(kModelKey,
+               "{}: {} is a language model: give a classifier with one label, such as trl reward makes",
+               kModelKey, path);
+  });
+}
+
+std::unique_ptr<reward::Reward> open_reward_model(Environment& environment,
+                                                  const config::RunOptions& options) {
+  const std::string& path = options.arguments.online.reward_model;
+  return naming_model([&] { return std::make_unique<RewardModel>(environment, path, options); });
 }
 
 }  // namespace trl::run

@@ -83,11 +83,30 @@ const AwaitedReward* awaited(const reward::Reward& function) {
   return dynamic_cast<const AwaitedReward*>(&function);
 }
 
+[[noreturn]] void refuse_second(std::string_view name) {
+  fail_key("reward_funcs", "reward_funcs: two rewards are called {}: their metrics need different names",
+           name);
+}
+
 }  // namespace
 
 bool in_float32(double value) { return std::isnan(value) || std::isfinite(static_cast<float>(value)); }
 
 base::Json json_of(double value) { return std::isnan(value) ? base::Json() : base::Json(value); }
+
+void check_reward_options(const config::OnlineArguments& arguments) {
+  std::vector<std::string> names;
+  if (!arguments.reward_model.empty()) {
+    check_reward_model(arguments.reward_model);
+    names.push_back(reward_model_name(arguments.reward_model));
+  }
+  for (const std::string& spec : arguments.reward_funcs) {
+    std::string name(reward_of(spec)->name());
+    if (std::ranges::find(names, name) != names.end()) refuse_second(name);
+    names.push_back(std::move(name));
+  }
+  if (!arguments.replay_rollouts.empty()) check_replay(arguments.replay_rollouts);
+}
 
 Answers::Answers(const reward::Moment& moment, const engine::PromptRows& prompts,
                  std::span<const std::shared_ptr<const base::Json>> rows,
@@ -147,9 +166,7 @@ void RewardFunctions::add(std::unique_ptr<reward::Reward> function) {
     function = judge_of_pairs(std::move(function));
   const auto known = std::ranges::find(functions_, function->name(), &reward::Reward::name);
   if (known == functions_.end()) return functions_.push_back(std::move(function));
-  if (awaited(**known) == nullptr || awaited(*function) != nullptr)
-    fail_key("reward_funcs", "reward_funcs: two rewards are called {}: their metrics need different names",
-             function->name());
+  if (awaited(**known) == nullptr || awaited(*function) != nullptr) refuse_second(function->name());
   *known = std::move(function);
 }
 
@@ -181,14 +198,15 @@ void RewardFunctions::check() const {
   }
 }
 
-void RewardFunctions::check_columns(const data::PromptExample& prompt) const {
+void check_reward_columns(const config::OnlineArguments& arguments, std::span<const std::string> replayed,
+                          const data::PromptExample& prompt) {
   const base::Json columns = columns_of(base::Json::parse(prompt.row));
   const reward::Completion empty = {.row = prompt.source_row, .columns = &columns};
-  if (arguments_.on_reward_error == config::OnRewardError::none) return;
-  for (const std::string& spec : arguments_.reward_funcs) {
+  if (arguments.on_reward_error == config::OnRewardError::none) return;
+  for (const std::string& spec : arguments.reward_funcs) {
     if (reward::command_entry(spec)) continue;
     const std::unique_ptr<reward::Reward> function = reward::named_reward(spec);
-    if (std::ranges::find(replayed_, function->name()) == replayed_.end()) function->score({{&empty, 1}});
+    if (std::ranges::find(replayed, function->name()) == replayed.end()) function->score({{&empty, 1}});
   }
 }
 

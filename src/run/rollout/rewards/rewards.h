@@ -43,6 +43,15 @@ class Answers {
   std::vector<reward::Completion> items_;
 };
 
+// Refuses rewards of the options that are not there, two of one name, and a file of rollouts that is not
+// there. Opens nothing. Throws Error that names the key.
+void check_reward_options(const config::OnlineArguments& arguments);
+
+// Throws Error(invalid_config) if a function of reward_funcs cannot read the row of this prompt. replayed:
+// the names of rewards that come from a file.
+void check_reward_columns(const config::OnlineArguments& arguments, std::span<const std::string> replayed,
+                          const data::PromptExample& prompt);
+
 class RewardFunctions {
  public:
   // Throws Error(invalid_config) for a name that is not known. replay: nullable; it says which rewards come
@@ -56,8 +65,9 @@ class RewardFunctions {
   // Throws Error(invalid_config) if there is no reward, or another number of weights, or no function for an
   // entry.
   void check() const;
-  // Throws Error(invalid_config) if a function of reward_funcs cannot read the row of this prompt.
-  void check_columns(const data::PromptExample& prompt) const;
+  void check_columns(const data::PromptExample& prompt) const {
+    check_reward_columns(arguments_, replayed_, prompt);
+  }
   bool empty() const { return functions_.empty() && replayed_.empty(); }
   // Asks the host for rewards of these rows of a generation; see reward::Reward::begin. answers: theirs.
   void begin(const Answers& answers, std::span<const size_t> rows, std::span<const ReplayedRow> replayed);
