@@ -51,16 +51,19 @@ TEST(LateRewards, TheFirstForwardDoesNotWaitForThem) {
   NEED_MODEL();
   const host::Scratch scratch;
   std::atomic<int32_t>* forwards = nullptr;
+  std::atomic<int32_t> before = 0;  // when the rewards were asked for
   std::atomic<int> waits = 0, worked = 0;
   Later later(reward_all, [&] {
-    const int32_t before = *forwards;
     for (int i = 0; i < 3000 && *forwards == before; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     ++waits;
     worked += *forwards > before ? 1 : 0;
   });
   Rewarded run(grpo(scratch / "out", {{"attn_implementation", std::string("plugin:") + kCounts}}),
-               [&](trl_rollout* rollout) { return later.answer(rollout); });
+               [&](trl_rollout* rollout) {
+                 before = forwards->load();
+                 return later.answer(rollout);
+               });
   void* const plugin = dlopen(kCounts, RTLD_NOW | RTLD_NOLOAD);
   ASSERT_NE(plugin, nullptr);
   forwards = reinterpret_cast<std::atomic<int32_t>*>(dlsym(plugin, "counted_forwards"));
