@@ -1,0 +1,77 @@
+# cmake -DTOOL= -DCXX= -DFROM= [-DCOMMAND=] -DTO= -DLIBDIR= -P bundle.cmake
+# FROM is the folder of a built or installed libtrl.so whose engine uses the system's libtorch, COMMAND the trl command.
+# Writes into TO, a prefix, the same files with a libtorch of their own: copies of the libraries of which something is used,
+# under private names (README.md says what is done and why).
+cmake_minimum_required(VERSION 3.25)
+foreach(variable TOOL CXX FROM TO LIBDIR)
+  if(NOT ${variable})
+    message(FATAL_ERROR "bundle.cmake: give -D${variable}=")
+  endif()
+endforeach()
+set(libraries ${TO}/${LIBDIR}/trl)
+set(work ${TO}.work)
+set(here ${CMAKE_CURRENT_LIST_DIR})
+file(REMOVE_RECURSE ${TO} ${work})
+file(MAKE_DIRECTORY ${libraries} ${work})
+
+# Every machine that runs programs in C++ has these; several copies of them in a process would not do.
+set(system ld-linux-x86-64.so.2 ld-linux-aarch64.so.1 libc.so.6 libm.so.6 libmvec.so.1 libpthread.so.0 libdl.so.2 librt.so.1
+  libresolv.so.2 libutil.so.1 libanl.so.1 libgcc_s.so.1 libstdc++.so.6)
+file(STRINGS ${here}/absent.txt absent REGEX "^[^#]")
+
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE said ERROR_VARIABLE said COMMAND_ECHO NONE)
+  if(NOT result EQUAL 0)
+    list(JOIN ARGN " " line)
+    message(FATAL_ERROR "${line}: ${result}\n${said}")
+  endif()
+  set(said "${said}" PARENT_SCOPE)
+endfunction()
+
+set(request "")
+foreach(name ${system})
+  string(APPEND request "system\t${name}\n")
+endforeach()
+# The host, and plug-ins, run on the threads of the same libgomp.
+string(APPEND request "shared\tlibgomp.so.1\n")
+foreach(line ${absent})
+  string(REGEX REPLACE "[ \t].*" "" name "${line}")
+  string(APPEND request "absent\t${name}\n")
+endforeach()
+file(GLOB face RELATIVE ${FROM} ${FROM}/libtrl.so.*.*.*)
+file(GLOB modules RELATIVE ${FROM} ${FROM}/trl/*.so)
+set(roots ${face} ${modules})
+list(TRANSFORM roots PREPEND ${FROM}/)
+foreach(root ${roots} ${COMMAND})
+  if(root STREQUAL COMMAND)
+    get_filename_component(copy ${root} NAME)
+    set(copy ${TO}/bin/${copy})
+  else()
+    file(RELATIVE_PATH copy ${FROM} ${root})
+    set(copy ${TO}/${LIBDIR}/${copy})
+  endif()
+  string(APPEND request "root\t${root}\t${copy}\n")
+  run(ldd ${root})  # the dynamic linker itself says what it loads, in its order
+  if(said MATCHES "([^ \t\n]*) => not found")
+    message(FATAL_ERROR "${root}: ${CMAKE_MATCH_1} is not found")
+  endif()
+  string(REGEX MATCHALL "[^ \t\n]+ => [^\n]+ \\(0x|/[^ \n]+ \\(0x" lines "${said}")
+  foreach(line ${lines})
+    string(REGEX REPLACE " \\(0x$" "" line "${line}")
+    string(REGEX REPLACE "^.* => " "" path "${line}")
+    string(REGEX REPLACE " => .*$" "" name "${line}")
+    get_filename_component(name "${name}" NAME)
+    string(APPEND request "loaded\t${name}\t${path}\n")
+    if(name MATCHES "^libtrl\\.so")  # itself a root
+      string(APPEND request "system\t${name}\n")
+    endif()
+  endforeach()
+endforeach()
+file(WRITE ${work}/request.txt "${request}")
+run(${TOOL} ${work}/request.txt ${libraries} ${work})
+run(${CXX} -shared -fPIC -O1 -s -o ${libraries}/trlnone.so ${work}/absent.cc -Wl,--version-script=${work}/absent.map
+  -Wl,-soname,trlnone.so)
+# The names that programs link and load it by.
+string(REGEX REPLACE "\\.[0-9]+\\.[0-9]+$" "" soname ${face})
+file(CREATE_LINK ${face} ${TO}/${LIBDIR}/${soname} SYMBOLIC)
+file(CREATE_LINK ${soname} ${TO}/${LIBDIR}/libtrl.so SYMBOLIC)
