@@ -1,9 +1,9 @@
-# cmake -DTOOL= -DCXX= -DFROM= [-DCOMMAND=] -DTO= -DLIBDIR= -P bundle.cmake
+# cmake -DTOOL= -DCXX= -DFROM= [-DSTRIP=] [-DCOMMAND=] -DTO= -DLIBDIR= -DDOCDIR= -P bundle.cmake
 # FROM is the folder of a built or installed libtrl.so whose engine uses the system's libtorch, COMMAND the trl command.
 # Writes into TO, a prefix, the same files with a libtorch of their own: copies of the libraries of which something is used,
 # under private names (README.md says what is done and why).
 cmake_minimum_required(VERSION 3.25)
-foreach(variable TOOL CXX FROM TO LIBDIR)
+foreach(variable TOOL CXX FROM TO LIBDIR DOCDIR)
   if(NOT ${variable})
     message(FATAL_ERROR "bundle.cmake: give -D${variable}=")
   endif()
@@ -29,6 +29,7 @@ function(run)
 endfunction()
 
 set(request "")
+set(copies "")
 foreach(name ${system})
   string(APPEND request "system\t${name}\n")
 endforeach()
@@ -51,6 +52,7 @@ foreach(root ${roots} ${COMMAND})
     set(copy ${TO}/${LIBDIR}/${copy})
   endif()
   string(APPEND request "root\t${root}\t${copy}\n")
+  list(APPEND copies ${copy})
   run(ldd ${root})  # the dynamic linker itself says what it loads, in its order
   if(said MATCHES "([^ \t\n]*) => not found")
     message(FATAL_ERROR "${root}: ${CMAKE_MATCH_1} is not found")
@@ -69,8 +71,27 @@ foreach(root ${roots} ${COMMAND})
 endforeach()
 file(WRITE ${work}/request.txt "${request}")
 run(${TOOL} ${work}/request.txt ${libraries} ${work})
+if(STRIP)
+  run(${STRIP} ${copies})
+endif()
 run(${CXX} -shared -fPIC -O1 -s -o ${libraries}/trlnone.so ${work}/absent.cc -Wl,--version-script=${work}/absent.map
   -Wl,-soname,trlnone.so)
+# The list of what is not of this project, each with its origin and licence, and the licences' texts.
+include(${here}/licences.cmake)
+set(list "")
+file(STRINGS ${work}/origins.txt origins)
+foreach(line IN LISTS origins)
+  string(REPLACE "\t" ";" origin "${line}")
+  list(POP_FRONT origin name file)
+  trl_origin(${file} ${TO}/${DOCDIR}/bundle)
+  if(NOT package)
+    set(package ${file})
+  endif()
+  string(STRIP "${package} ${version}" package)
+  string(APPEND list "${LIBDIR}/trl/${name}\t${package}\t${licence}\n")
+endforeach()
+file(WRITE ${TO}/${DOCDIR}/bundle/FILES.txt "${list}")
+
 # The names that programs link and load it by.
 string(REGEX REPLACE "\\.[0-9]+\\.[0-9]+$" "" soname ${face})
 file(CREATE_LINK ${face} ${TO}/${LIBDIR}/${soname} SYMBOLIC)
