@@ -1,5 +1,6 @@
 # cmake -DMANIFEST=install_manifest.txt -P uninstall.cmake: removes the files that the last installation lists, and folders trl
 # that this leaves empty, with those in them. DESTDIR holds as it did then.
+cmake_minimum_required(VERSION 3.25)
 if(NOT EXISTS ${MANIFEST})
   message(FATAL_ERROR "${MANIFEST}: nothing has been installed from this build")
 endif()
