@@ -8,7 +8,8 @@ import subprocess
 import sys
 import tempfile
 
-ORDERS = ("trl", "torch", "trl torch", "torch trl", "trl torch trl torch")
+# seen: all of torch's names are seen by the whole process, as they are where a program links it
+ORDERS = ("trl", "torch", "trl torch", "torch trl", "trl torch trl torch", "seen torch trl", "trl seen torch trl")
 
 
 def train_trl(library, source, output):
@@ -67,6 +68,9 @@ def main():
     library, source, output = sys.argv[1:4]
     if len(sys.argv) > 4:
         for guest in sys.argv[4].split():
+            if guest == "seen":
+                sys.setdlopenflags(os.RTLD_NOW | os.RTLD_GLOBAL)
+                continue
             losses = train_trl(library, source, output) if guest == "trl" else train_torch()
             print(json.dumps({guest: losses}), flush=True)
         return 0
@@ -79,7 +83,7 @@ def main():
         done = subprocess.run([sys.executable, __file__, library, source, output, order], capture_output=True, text=True,
                               timeout=600)
         said = [json.loads(line) for line in done.stdout.splitlines()]
-        good = done.returncode == 0 and len(said) == len(order.split())
+        good = done.returncode == 0 and len(said) == len(order.replace("seen ", "").split())
         for guest, losses in (item for one in said for item in one.items()):
             good = good and len(losses) == 4 and losses == alone.setdefault(guest, losses)
         print(f"{order}: {'as alone' if good else 'differs'}: {done.stdout.strip()}{done.stderr.strip()}; ends with {done.returncode}")
