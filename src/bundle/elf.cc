@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <sstream>
 #include <stdexcept>
 
 namespace trl::bundle {
@@ -175,34 +176,38 @@ class Editor {
   // Divides what the file says of itself into what stays and the room of strings that only what goes has
   // used.
   void find_room() {
-    std::set<uint64_t> used;
     std::set<uint64_t> freed;
     for (uint64_t at = 0; at < dynamic_->sh_size; at += sizeof(Elf64_Dyn)) {
       const auto entry = file_.at<Elf64_Dyn>(dynamic_->sh_offset + at);
       if (entry.d_tag == DT_NULL) break;
       const bool going = goes(entry);
       if (!going) kept_.push_back(entry);
-      if (is_text(entry.d_tag)) (going ? freed : used).insert(entry.d_un.d_val);
+      if (is_text(entry.d_tag)) (going ? freed : used_).insert(entry.d_un.d_val);
     }
     each_version_need(
         file_,
         [&](const Elf64_Shdr& section, uint64_t at) {
           const auto need = file_.at<Elf64_Verneed>(at);
-          if (!changes_.removed.contains(file_.text(section, need.vn_file))) used.insert(need.vn_file);
+          if (!changes_.removed.contains(file_.text(section, need.vn_file))) used_.insert(need.vn_file);
         },
-        [&](const Elf64_Shdr&, uint64_t at) { used.insert(file_.at<Elf64_Vernaux>(at).vna_name); });
+        [&](const Elf64_Shdr&, uint64_t at) { used_.insert(file_.at<Elf64_Vernaux>(at).vna_name); });
     each_version_definition(
-        file_, [&](const Elf64_Shdr&, const Elf64_Verdef&, uint32_t name, bool) { used.insert(name); });
+        file_, [&](const Elf64_Shdr&, const Elf64_Verdef&, uint32_t name, bool) { used_.insert(name); });
     if (const Elf64_Shdr* symbols = file_.section(SHT_DYNSYM))
       for (uint64_t at = 0; at < symbols->sh_size; at += sizeof(Elf64_Sym))
-        used.insert(file_.at<Elf64_Sym>(symbols->sh_offset + at).st_name);
+        used_.insert(file_.at<Elf64_Sym>(symbols->sh_offset + at).st_name);
     for (const uint64_t offset : freed) {
       const uint64_t size = file_.text(*dynamic_, offset).size() + 1;
-      const auto next = used.lower_bound(offset);
-      const bool shared = next != used.end() && *next < offset + size;
-      if (!shared && (offset == 0 || file_.at<char>(strings_ + offset - 1) == '\0'))
-        room_.push_back({offset, size});
+      if (used_.contains(offset) || is_shared(offset, size)) continue;
+      room_.push_back({offset, size});
     }
+  }
+
+  // Whether the string is part of another one, or one begins within it.
+  bool is_shared(uint64_t offset, uint64_t size) const {
+    const auto next = used_.upper_bound(offset);
+    return (next != used_.end() && *next < offset + size) ||
+           (offset != 0 && file_.at<char>(strings_ + offset - 1) != '\0');
   }
 
   // Returns the offset of the name among the strings, in the smallest room that holds it.
@@ -258,12 +263,27 @@ class Editor {
       if (entry.d_tag == DT_NEEDED || entry.d_tag == DT_SONAME)
         rename(entry.d_un.d_val, file_.text(*dynamic_, entry.d_un.d_val));
       if (entry.d_tag == DT_RUNPATH) entry.d_tag = DT_RPATH;
+      if (entry.d_tag == DT_RPATH) keep_own_folders(entry.d_un.d_val);
       all.push_back(entry);
     }
     const uint64_t room = dynamic_->sh_size / sizeof(Elf64_Dyn);
     if (all.size() >= room) file_.fail("no room for another need");
     all.resize(room);
     for (size_t i = 0; i < all.size(); ++i) file_.put(dynamic_->sh_offset + i * sizeof(Elf64_Dyn), all[i]);
+  }
+
+  // Leaves of a list of folders those that are relative to the library: others are the machine's that built
+  // it.
+  void keep_own_folders(uint64_t offset) {
+    const std::string before = file_.text(*dynamic_, offset);
+    std::string after;
+    std::istringstream list(before);
+    for (std::string folder; std::getline(list, folder, ':');)
+      if (folder.starts_with("$ORIGIN")) after += (after.empty() ? "" : ":") + folder;
+    if (after == before) return;
+    if (is_shared(offset, before.size() + 1)) file_.fail("its list of folders is part of another string");
+    after.resize(before.size());
+    file_.bytes().replace(strings_ + offset, after.size(), after);
   }
 
   void edit_symbols() {
@@ -283,6 +303,7 @@ class Editor {
   const Elf64_Shdr* dynamic_ = nullptr;
   uint64_t strings_ = 0;
   std::vector<Elf64_Dyn> kept_;
+  std::set<uint64_t> used_;  // offsets of strings that something else names
   std::vector<Room> room_;
   std::map<std::string, uint64_t> placed_;
   std::map<uint64_t, std::string> renamed_;  // applied last, so that names can be read until then

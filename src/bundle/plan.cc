@@ -10,6 +10,8 @@ namespace trl::bundle {
 
 namespace {
 
+constexpr uint8_t kThreadLocal = 6;  // STT_TLS
+
 bool answers(const Symbol& definition, const Symbol& reference) {
   if (reference.version.empty()) return !definition.chosen_only;
   return definition.version == reference.version || definition.version.empty();
@@ -105,6 +107,9 @@ class Process {
           throw std::runtime_error(library.path + ": no library defines its symbol " + symbol.name);
       } else if (absent(definition->library->name)) {
         Symbol missing = *definition->symbol;
+        if (missing.type == kThreadLocal)
+          throw std::runtime_error(definition->library->path + ": cannot be absent, for its symbol " +
+                                   symbol.name);
         missing.version = symbol.version;
         plan.missing[symbol.name] = {definition->library->name, missing};
         taken.insert(kStandIn);

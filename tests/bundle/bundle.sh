@@ -38,6 +38,9 @@ case "$way" in
       [ "$soname" = "$(basename "$library")" ] || { echo "$library: its name is $soname"; exit 1; }
       if readelf --dyn-syms -W "$library" | grep -m1 ' UNIQUE '; then echo "$library has unique symbols"; exit 1; fi
     done
+    for file in "$tree"/lib/libtrl.so.*.*.* "$folder"/*.so* ${command:+"$tree/bin/$command"}; do  # no folder of this machine
+      readelf -dW "$file" | sed -nE 's/.*(RPATH|RUNPATH).*\[(.*)\]/\2/p' | tr : '\n' | grep -v '^\$ORIGIN' && { echo "$file"; exit 1; }
+    done
     while IFS=$'\t' read -r file origin licence; do
       test -e "$tree/$file" || { echo "$file is listed and not there"; exit 1; }
       test -e "$tree/share/doc/trl/bundle/${origin%% *}" || { echo "$file: no text of its licence, $licence"; exit 1; }

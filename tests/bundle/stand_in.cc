@@ -6,7 +6,8 @@
 
 int main(int count, char** arguments) {
   void* const library = count == 3 ? ::dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL) : nullptr;
-  const auto function = library == nullptr ? nullptr : reinterpret_cast<void (*)()>(::dlsym(library, arguments[2]));
+  const auto function =
+      library == nullptr ? nullptr : reinterpret_cast<void (*)()>(::dlsym(library, arguments[2]));
   if (function == nullptr) return 2;
   try {
     function();
