@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# bundle.sh WAY SOURCE BUILD TOOL [ARGUMENT ...]: makes a bundle of what BUILD has built (src/bundle), and checks or uses it.
+# bundle.sh make SOURCE BUILD TREE TOOL: makes TREE, a bundle of what BUILD has built (src/bundle).
+# bundle.sh WAY SOURCE BUILD TREE [ARGUMENT ...]: checks or uses it.
 set -euo pipefail
-way=$1 source=$2 build=$3 tool=$4
+way=$1 source=$2 build=$3 tree=$4
 shift 4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -10,9 +11,6 @@ skip() { echo "$1"; exit 77; }
 command -v dpkg-query > /dev/null || skip "no dpkg: origins and licences of libraries are Debian's"
 command=$(sed -n 's/^TRL_COMMAND_NAME:[A-Z]*=//p' "$build/CMakeCache.txt")
 [ -x "$build/bin/$command" ] || command=
-tree=$work/tree
-cmake -DTOOL="$tool" -DCXX="$(command -v c++)" -DFROM="$build/lib" ${command:+-DCOMMAND="$build/bin/$command"} \
-  -DTO="$tree" -DLIBDIR=lib -DDOCDIR=share/doc/trl -P "$source/src/bundle/bundle.cmake"
 list=$tree/share/doc/trl/bundle/FILES.txt
 folder=$tree/lib/trl
 
@@ -22,6 +20,10 @@ train() {  # LIBRARY_FOLDER OUTPUT
 }
 
 case "$way" in
+  make)
+    cmake -DTOOL="$1" -DCXX="$(command -v c++)" -DFROM="$build/lib" ${command:+-DCOMMAND="$build/bin/$command"} \
+      -DTO="$tree" -DLIBDIR=lib -DDOCDIR=share/doc/trl -P "$source/src/bundle/bundle.cmake"
+    ;;
   contents)
     # What is loaded for the engine comes from the bundle, or is a part of every system with C++.
     ldd "$folder/libtrl_engine.so" > "$work/loaded"
@@ -36,7 +38,7 @@ case "$way" in
     for library in "$folder"/trl*.so*; do
       soname=$(readelf -dW "$library" | sed -n 's/.*Library soname: \[\(.*\)\]/\1/p')
       [ "$soname" = "$(basename "$library")" ] || { echo "$library: its name is $soname"; exit 1; }
-      if readelf --dyn-syms -W "$library" | grep -m1 ' UNIQUE '; then echo "$library has unique symbols"; exit 1; fi
+      if readelf --dyn-syms -W "$library" | grep ' UNIQUE '; then echo "$library has unique symbols"; exit 1; fi
     done
     for file in "$tree"/lib/libtrl.so.*.*.* "$folder"/*.so* ${command:+"$tree/bin/$command"}; do  # no folder of this machine
       readelf -dW "$file" | sed -nE 's/.*(RPATH|RUNPATH).*\[(.*)\]/\2/p' | tr : '\n' | grep -v '^\$ORIGIN' && { echo "$file"; exit 1; }
@@ -72,7 +74,7 @@ case "$way" in
     fi
     ;;
   stand_in)  # PROGRAM
-    function=$(nm -D --defined-only "$folder/trlnone.so" | awk '$2 == "T" || $2 == "t" { print $3; exit }')
+    function=$(nm -D --defined-only "$folder/trlnone.so" | awk '($2 == "T" || $2 == "t") && !found++ { print $3 }')
     [ -n "$function" ] || skip "nothing is absent of this libtorch"
     "$1" "$folder/trlnone.so" "${function%%@*}" | grep 'this build of libtrl has no lib'
     ;;
