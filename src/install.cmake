@@ -55,3 +55,8 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/pkgconfig/trlConfig.cmake.in
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/trlConfigVersion.cmake COMPATIBILITY SameMajorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/trlConfig.cmake ${PROJECT_BINARY_DIR}/trlConfigVersion.cmake DESTINATION ${cmake_directory})
 install(EXPORT trlTargets NAMESPACE trl:: DESTINATION ${cmake_directory})
+
+# The bundle takes the place of the libraries and the command that are installed above.
+if(TRL_BUNDLE)
+  install(DIRECTORY ${TRL_BUNDLE_DIR}/ DESTINATION . USE_SOURCE_PERMISSIONS)
+endif()

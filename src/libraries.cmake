@@ -27,7 +27,9 @@ trl_export(trl capi/trl.map)
 if(NOT TRL_SANITIZE)
   target_link_options(trl PRIVATE -Wl,-z,defs)
 endif()
-set_target_properties(trl PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+# A bundle has its libraries in the folder trl (src/bundle).
+set_target_properties(trl PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} INSTALL_RPATH "$ORIGIN/trl"
+  BUILD_WITH_INSTALL_RPATH ON)
 
 if(TRL_ENGINE)
   trl_objects(engine_objects ${TRL_TORCH_FREE_ROOMS} ${TRL_ENGINE_ROOMS})
@@ -81,7 +83,7 @@ if(TRL_BUILD_CLI AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cc)
   target_precompile_headers(trl_command PRIVATE <string> <vector> <spdlog/spdlog.h> <nlohmann/json.hpp>)
   set_target_properties(trl_command PROPERTIES OUTPUT_NAME ${TRL_COMMAND_NAME} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin
     UNITY_BUILD ${TRL_JOIN_SOURCES} UNITY_BUILD_BATCH_SIZE 6 BUILD_WITH_INSTALL_RPATH ON
-    INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$ORIGIN/../lib")
+    INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$ORIGIN/../lib;$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/trl")
   install(TARGETS trl_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   if(NOT CMAKE_CROSSCOMPILING)  # the command prints its manual pages and completion scripts itself
     set(pages ${PROJECT_BINARY_DIR}/pages)

@@ -729,7 +729,7 @@ TRL_API trl_status trl_runtime_memory(const trl_runtime* runtime, const char* ki
  * @param out_json [out] borrowed until runtime is destroyed.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND without an engine library, TRL_E_UNSUPPORTED with another libtorch in the
- * process.
+ * process, unless the engine brings its own (TRL_BUNDLE).
  * Contract: borrowed; any thread; blocks while libraries load; log; after an error out_json is NULL.
  * @since 0.1
  */

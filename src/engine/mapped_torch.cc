@@ -72,8 +72,7 @@ std::vector<std::string> linker_directories() {
 }
 
 // The files that the engine's references to libtorch resolve to in a fresh process.
-std::vector<std::string> own_torch_libraries(const std::string& engine_path) {
-  const ElfNeeds needs = read_elf_needs(engine_path);
+std::vector<std::string> own_torch_libraries(const ElfNeeds& needs) {
   std::vector<std::string> directories = needs.directories;
   for (std::string& directory : linker_directories()) directories.push_back(std::move(directory));
   std::vector<std::string> files;
@@ -192,10 +191,12 @@ std::string torch_version_of(const std::string& library_path) {
   return base::file_exists(version_py) ? python_version(version_py) : "unknown";
 }
 
-bool shares_mapped_torch(const std::string& engine_path) {
+bool has_bundled_torch(const ElfNeeds& needs) { return std::ranges::none_of(needs.libraries, is_torch); }
+
+bool shares_mapped_torch(const std::string& engine_path, const ElfNeeds& needs) {
   const std::vector<std::string> mapped = mapped_torch_libraries();
   if (mapped.empty()) return false;
-  const std::vector<std::string> own = own_torch_libraries(engine_path);
+  const std::vector<std::string> own = own_torch_libraries(needs);
   const auto is_own = [&](const std::string& library) {
     const std::optional<FileIdentity> file = identity(library);
     return file && std::ranges::any_of(own, [&](const std::string& path) { return identity(path) == file; });

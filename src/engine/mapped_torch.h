@@ -1,18 +1,11 @@
-// Finds the libtorch that this process has mapped, and compares it with the engine's. Two of them crash
-// (docs: one libtorch per process), so this is checked before the engine is opened.
+// Finds the libtorch that this process has mapped, and compares it with the engine's. Two of them under the
+// same names crash (docs: one libtorch per process), so this is checked before the engine is opened. The
+// libtorch of a bundle has names of its own, and any other may be beside it.
 #pragma once
 #include <string>
 #include <vector>
 
 namespace trl::engine {
-
-// Returns false if no libtorch is mapped, true if the engine's own is. Throws Error(unsupported), naming both
-// with version and path, if another one is mapped.
-bool shares_mapped_torch(const std::string& engine_path);
-
-// Returns "1.13" for libtorch_cpu.so.1.13, "2.15.0+cpu" from version.py next to a Python package's lib/, else
-// "unknown".
-std::string torch_version_of(const std::string& library_path);
 
 // The needs that a shared library declares to the dynamic linker, read from its file without loading it.
 struct ElfNeeds {
@@ -22,5 +15,16 @@ struct ElfNeeds {
 
 // Throws Error(format) if the file is not an ELF library of this machine's word size, or its sizes are false.
 ElfNeeds read_elf_needs(const std::string& path);
+
+// Returns true if the engine brings a libtorch under names of its own (src/bundle).
+bool has_bundled_torch(const ElfNeeds& needs);
+
+// Returns false if no libtorch is mapped, true if the engine's own is. Throws Error(unsupported), naming both
+// with version and path, if another one is mapped.
+bool shares_mapped_torch(const std::string& engine_path, const ElfNeeds& needs);
+
+// Returns "1.13" for libtorch_cpu.so.1.13, "2.15.0+cpu" from version.py next to a Python package's lib/, else
+// "unknown".
+std::string torch_version_of(const std::string& library_path);
 
 }  // namespace trl::engine

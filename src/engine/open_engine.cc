@@ -2,11 +2,13 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/threads/thread_pool.h"
+#include "engine/blas.h"
 #include "engine/error_capture.h"
 #include "engine/mapped_torch.h"
 
@@ -19,27 +21,34 @@ std::string linker_message() {
   return text != nullptr ? text : "no reason given";
 }
 
-bool has_other_onednn() {
-  for (const char* name :
-       {"dnnl_version", "dnnl_engine_create", "dnnl_memory_create", "dnnl_primitive_execute"}) {
-    Dl_info info{};
-    void* found = ::dlsym(RTLD_DEFAULT, name);
-    if (found == nullptr) continue;
-    if (::dladdr(found, &info) == 0 || info.dli_fname == nullptr) return true;
-    if (!base::file_name(info.dli_fname).starts_with("libdnnl.so")) return true;
-  }
-  return false;
+// Names of oneDNN and of libtorch that every version has.
+constexpr const char* kOneDnn[] = {"dnnl_version", "dnnl_engine_create", "dnnl_memory_create",
+                                   "dnnl_primitive_execute"};
+constexpr const char* kTorch = "_ZTVN3c105ErrorE";  // the virtual table of c10::Error
+
+// Whether the whole process sees the name, in a file whose name does not begin with `own`.
+bool host_has(const char* name, const char* own) {
+  Dl_info info{};
+  void* const found = ::dlsym(RTLD_DEFAULT, name);
+  if (found == nullptr) return false;
+  if (own == nullptr || ::dladdr(found, &info) == 0 || info.dli_fname == nullptr) return true;
+  return !base::file_name(info.dli_fname).starts_with(own);
+}
+
+bool host_has_names(bool bundled) {
+  if (bundled && host_has(kTorch, nullptr)) return true;
+  return std::ranges::any_of(
+      kOneDnn, [&](const char* name) { return host_has(name, bundled ? nullptr : "libdnnl.so"); });
 }
 
 // Names that the whole process sees take precedence over those of the engine's libraries. Only if the host
-// itself has oneDNN's names does the engine look into its own libraries first: that would bypass the host's
-// own malloc or operator new, and AddressSanitizer ends a process that does it.
-int scope() {
+// itself has names of oneDNN, or beside a bundle of libtorch, does the engine look into its own libraries
+// first: that would bypass the host's own malloc or operator new, and AddressSanitizer ends a process that
+// does it.
+int scope(bool bundled) {
   const bool sanitized = ::dlsym(RTLD_DEFAULT, "__asan_init") != nullptr;
-  return has_other_onednn() && !sanitized ? RTLD_LOCAL | RTLD_DEEPBIND : RTLD_LOCAL;
+  return host_has_names(bundled) && !sanitized ? RTLD_LOCAL | RTLD_DEEPBIND : RTLD_LOCAL;
 }
-
-constexpr const char* kBlas = "libopenblas.so.0";
 
 bool is_mapped(const char* library) {
   void* const handle = ::dlopen(library, RTLD_NOW | RTLD_NOLOAD);
@@ -47,13 +56,13 @@ bool is_mapped(const char* library) {
   return handle != nullptr;
 }
 
-std::atomic<bool> host_has_blas{true};
+std::atomic<const char*> own_blas{nullptr};  // nullptr: the host's, or not yet known
 
 }  // namespace
 
 void end_blas_threads() noexcept {
-  if (host_has_blas) return;
-  void* const blas = ::dlopen(kBlas, RTLD_NOW | RTLD_NOLOAD);
+  const char* const name = own_blas;
+  void* const blas = name == nullptr ? nullptr : ::dlopen(name, RTLD_NOW | RTLD_NOLOAD);
   if (blas == nullptr) return;
   if (const auto end = reinterpret_cast<int (*)()>(::dlsym(blas, "blas_thread_shutdown_"))) end();
   ::dlclose(blas);
@@ -73,10 +82,13 @@ Engine& open_engine(Host& host, const std::string& path) {
     fail(Status::not_found,
          "{}: the engine library is missing; it belongs in the folder trl next to libtrl.so", path);
   }
-  const bool shared = shares_mapped_torch(path);
-  host_has_blas = is_mapped(kBlas);
+  const ElfNeeds needs = read_elf_needs(path);
+  const bool bundled = has_bundled_torch(needs);
+  const bool shared = !bundled && shares_mapped_torch(path, needs);
+  const char* const blas = bundled ? kBundledBlas : kBlas;
+  own_blas = is_mapped(blas) ? nullptr : blas;
   const base::StartingThreads quiet("trl-blas");
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | scope());
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | scope(bundled));
   if (library == nullptr)
     fail(Status::unsupported, "the engine library cannot be opened: {}", linker_message());
   end_blas_threads();

@@ -57,6 +57,7 @@ case "$way" in
     features=$("$work/program" | grep -o '"features":\[[^]]*\]' | cut -d[ -f2 | tr -d '"]' | tr , ' ')
     [ -n "$features" ] && [ "$(pkg-config --variable=features trl)" = "$features" ] || { echo "trl.pc and trl_build_info name other features"; exit 1; }
     pkg-config --variable=torch_version trl
+    [ "$(pkg-config --static --libs trl)" = "$(pkg-config --libs trl)" ] || { echo "there is no static library"; exit 1; }
     ;;
   find_package)
     install_and_move
@@ -88,6 +89,37 @@ case "$way" in
     grep -rqF '/bin/ltrl"' "$work/out" --include=cmake_install.cmake
     if configure -DTRL_COMMAND_NAME=a/b > "$work/log" 2>&1; then echo "a/b is accepted as a name"; exit 1; fi
     grep -q 'TRL_COMMAND_NAME=a/b: give a file name' "$work/log"
+    ;;
+  uninstall)
+    cmake --install "$build" --prefix "$work/trl" > "$work/log" || { cat "$work/log"; exit 1; }
+    touch "$work/trl/include/other.h"
+    find "$work/trl" ! -type d ! -name other.h > "$work/manifest"
+    [ "$(wc -l < "$work/manifest")" -gt 10 ]
+    cmake -DMANIFEST="$work/manifest" -P "$source/pkgconfig/uninstall.cmake"
+    [ "$(find "$work/trl" ! -type d)" = "$work/trl/include/other.h" ] || { find "$work/trl"; exit 1; }
+    [ ! -e "$work/trl/$libdir" ] && [ ! -e "$work/trl/include/trl" ]
+    if cmake -DMANIFEST="$work/none" -P "$source/pkgconfig/uninstall.cmake" 2> "$work/log"; then echo "there was nothing to remove"; exit 1; fi
+    grep -q 'nothing has been installed' "$work/log"
+    ;;
+  tarball)  # unpacked anywhere, and found by pkg-config from its own place
+    (cd "$build" && cpack -G TGZ -B "$work/pack") > "$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+    mkdir "$work/a b"
+    tar -xzf "$work"/pack/libtrl-*.tar.gz -C "$work/a b"
+    prefix=$(echo "$work/a b"/libtrl-*)
+    export PKG_CONFIG_PATH="$prefix/$libdir/pkgconfig" LD_LIBRARY_PATH="$prefix/$libdir"
+    eval "cc '$source/tests/consumer/main.c' $(pkg-config --cflags --libs trl) -o '$work/program'"
+    check_program "$work/program"
+    ;;
+  deb)
+    command -v dpkg-shlibdeps > /dev/null || { echo "dpkg-dev is not installed"; exit 77; }
+    grep -q '^TRL_BUNDLE:BOOL=OFF' "$build/CMakeCache.txt" || { echo "a bundle is packed as a tarball alone"; exit 77; }
+    (cd "$build" && cpack -G DEB -B "$work/pack") > "$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+    dpkg-deb -f "$work"/pack/*.deb Depends | tee "$work/depends"
+    for package in libc6 libstdc++6 $(grep -qs '^TRL_ENGINE:BOOL=ON' "$build/CMakeCache.txt" && echo libtorch); do grep -qF "$package" "$work/depends"; done
+    dpkg-deb -x "$work"/pack/*.deb "$work/root"
+    folder=$(dirname "$(find "$work/root/usr" -name libtrl.so)")
+    cc -I"$work/root/usr/include" "$source/tests/consumer/main.c" -L"$folder" -ltrl -o "$work/program"
+    LD_LIBRARY_PATH=$folder "$work/program"
     ;;
   example)
     install_and_move

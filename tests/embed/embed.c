@@ -289,6 +289,13 @@ static void check_other_torch(const char* path) {
   TRL(trl_error_destroy)(error);
 }
 
+/* A bundled engine does not mind. */
+static void check_beside_other_torch(const char* path, const char* source) {
+  REQUIRE(dlopen(path, RTLD_NOW | RTLD_LOCAL) != NULL);
+  open_library();
+  use_engine(source, 0);
+}
+
 int main(int argc, char** argv) {
   const char* name = argc > 2 ? argv[1] : "";
   const char* argument = argc > 3 ? argv[3] : "";
@@ -312,6 +319,7 @@ int main(int argc, char** argv) {
     REQUIRE(TRL(trl_runtime_create)(config, &runtime, NULL) == TRL_OK);
   }
   CASE("other_torch") check_other_torch(argument);
+  CASE("beside_other_torch") check_beside_other_torch(argument, argc > 4 ? argv[4] : "");
   CASE("engine_silence") check_silence(body_with_engine, argument);
   CASE("engine_signals") check_signals(body_with_engine, argument);
   CASE("engine_reload") check_reload(argument);

@@ -6,6 +6,7 @@
 #include <omp.h>
 
 #include "base/threads/thread_pool.h"
+#include "engine/blas.h"
 
 namespace trl::tensor {
 
@@ -47,7 +48,8 @@ void start_blas_threads() {
   // some.
   if (const auto choose = reinterpret_cast<void (*)(int)>(::dlsym(RTLD_DEFAULT, "MKL_Set_Dynamic")))
     choose(0);
-  void* const blas = ::dlopen("libopenblas.so.0", RTLD_NOW | RTLD_NOLOAD);
+  void* blas = ::dlopen(engine::kBundledBlas, RTLD_NOW | RTLD_NOLOAD);
+  if (blas == nullptr) blas = ::dlopen(engine::kBlas, RTLD_NOW | RTLD_NOLOAD);
   if (blas == nullptr) return;  // another BLAS, with libgomp's threads or without threads
   const base::StartingThreads quiet("trl-blas");
   if (const auto start = reinterpret_cast<int (*)()>(::dlsym(blas, "blas_thread_init"))) start();

@@ -1,0 +1,28 @@
+# `cpack -G TGZ` and `cpack -G DEB`, and the target `uninstall`.
+set(CPACK_PACKAGE_NAME libtrl)
+set(CPACK_PACKAGE_VENDOR "libtrl")
+set(CPACK_PACKAGE_CONTACT "libtrl maintainers <libtrl@example.invalid>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_PACKAGE_FILE_NAME libtrl-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR})
+string(TOLOWER ${CPACK_PACKAGE_FILE_NAME} CPACK_PACKAGE_FILE_NAME)
+set(CPACK_GENERATOR TGZ)
+set(CPACK_STRIP_FILES OFF)
+set(CPACK_THREADS 0)
+find_program(TRL_DPKG_SHLIBDEPS dpkg-shlibdeps)
+mark_as_advanced(TRL_DPKG_SHLIBDEPS)
+if(NOT TRL_BUNDLE AND TRL_DPKG_SHLIBDEPS)  # a bundle belongs to no distribution: it is a tarball
+  list(APPEND CPACK_GENERATOR DEB)
+  set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+  set(CPACK_DEBIAN_PACKAGE_SECTION libs)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+  set(CPACK_DEBIAN_PACKAGE_RECOMMENDS libopenblas0)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/lib)
+  set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+endif()
+include(CPack)
+
+if(NOT TARGET uninstall)
+  add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -DMANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt
+    -P ${PROJECT_SOURCE_DIR}/pkgconfig/uninstall.cmake COMMENT "Removing what cmake --install put in place last" VERBATIM)
+endif()

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# bundle.sh make SOURCE BUILD TREE TOOL: makes TREE, a bundle of what BUILD has built (src/bundle).
+# bundle.sh WAY SOURCE BUILD TREE [ARGUMENT ...]: checks or uses it.
+set -euo pipefail
+way=$1 source=$2 build=$3 tree=$4
+shift 4
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+skip() { echo "$1"; exit 77; }
+
+command -v dpkg-query > /dev/null || skip "no dpkg: origins and licences of libraries are Debian's"
+command=$(sed -n 's/^TRL_COMMAND_NAME:[A-Z]*=//p' "$build/CMakeCache.txt")
+[ -x "$build/bin/$command" ] || command=
+list=$tree/share/doc/trl/bundle/FILES.txt
+folder=$tree/lib/trl
+
+train() {  # LIBRARY_FOLDER OUTPUT
+  LD_LIBRARY_PATH=$1 "$work/sft" "$source/tests/golden/models/qwen2" "$source/examples/c/sft/rows.jsonl" "$2" > "$work/said" ||
+    { cat "$work/said"; exit 1; }
+}
+
+case "$way" in
+  make)
+    cmake -DTOOL="$1" -DCXX="$(command -v c++)" -DFROM="$build/lib" ${command:+-DCOMMAND="$build/bin/$command"} \
+      -DTO="$tree" -DLIBDIR=lib -DDOCDIR=share/doc/trl -P "$source/src/bundle/bundle.cmake"
+    ;;
+  contents)
+    # What is loaded for the engine comes from the bundle, or is a part of every system with C++.
+    ldd "$folder/libtrl_engine.so" > "$work/loaded"
+    grep -v -F "=> $folder/" "$work/loaded" | sed 's/^[[:space:]]*\([^ ]*\).*/\1/; s/.*\///' > "$work/system"
+    if grep -vE '^(linux-vdso|ld-linux[^.]*|libc|libm|libmvec|libpthread|libdl|librt|libresolv|libutil|libgcc_s|libstdc\+\+)\.so' "$work/system"; then
+      echo "the engine's bundle loads these from outside"; exit 1
+    fi
+    files=$(wc -l < "$work/loaded") bytes=$(cat "$folder"/* | wc -c)
+    echo "$files files are loaded for the engine; the folder has $bytes bytes"
+    [ "$files" -le 30 ] || { cat "$work/loaded"; exit 1; }
+    # Every copy has its own name and nothing unique, and is no longer than what it was made of.
+    for library in "$folder"/trl*.so*; do
+      soname=$(readelf -dW "$library" | sed -n 's/.*Library soname: \[\(.*\)\]/\1/p')
+      [ "$soname" = "$(basename "$library")" ] || { echo "$library: its name is $soname"; exit 1; }
+      if readelf --dyn-syms -W "$library" | grep ' UNIQUE '; then echo "$library has unique symbols"; exit 1; fi
+    done
+    for file in "$tree"/lib/libtrl.so.*.*.* "$folder"/*.so* ${command:+"$tree/bin/$command"}; do  # no folder of this machine
+      readelf -dW "$file" | sed -nE 's/.*(RPATH|RUNPATH).*\[(.*)\]/\2/p' | tr : '\n' | grep -v '^\$ORIGIN' && { echo "$file"; exit 1; }
+    done
+    while IFS=$'\t' read -r file origin licence; do
+      test -e "$tree/$file" || { echo "$file is listed and not there"; exit 1; }
+      test -e "$tree/share/doc/trl/bundle/${origin%% *}" || { echo "$file: no text of its licence, $licence"; exit 1; }
+    done < "$list"
+    for library in "$folder"/trl*.so*; do
+      [ "$(basename "$library")" = trlnone.so ] || grep -q "/$(basename "$library")	" "$list" || { echo "$library is not listed"; exit 1; }
+    done
+    ;;
+  licences)
+    cat "$list"
+    cmake -DLIST="$list" -P "$source/src/bundle/licences.cmake"
+    for licence in GPL-3+ 'GPL-2 or GPL-3' unknown; do  # and these are refused
+      { cat "$list"; printf 'lib/trl/trlother.so.1\tlibother1 1.0\t%s\n' "$licence"; } > "$work/list"
+      if cmake -DLIST="$work/list" -P "$source/src/bundle/licences.cmake" 2> "$work/said"; then echo "$licence is permitted"; exit 1; fi
+      grep -q 'trlother' "$work/said"
+      [ "$(grep -c '^  *lib/' "$work/said")" = 1 ]
+    done
+    ;;
+  trains)  # the same bits as the engine that uses the system's libtorch
+    cc -I"$source/include" "$source"/examples/c/sft/*.c -o "$work/sft" -L"$build/lib" -ltrl
+    train "$build/lib" "$work/ordinary"
+    train "$tree/lib" "$work/bundled"
+    cmp "$work/ordinary/model.safetensors" "$work/bundled/model.safetensors"
+    ;;
+  beside)  # EMBED OTHER_TORCH: opens and trains where the ordinary engine is refused
+    "$1" beside_other_torch "$tree/lib/libtrl.so.0" "$2" "$source"
+    if "$1" beside_other_torch "$build/lib/libtrl.so.0" "$2" "$source" > "$work/said" 2>&1; then
+      echo "the ordinary engine opens beside another libtorch"; exit 1
+    fi
+    ;;
+  stand_in)  # PROGRAM
+    function=$(nm -D --defined-only "$folder/trlnone.so" | awk '($2 == "T" || $2 == "t") && !found++ { print $3 }')
+    [ -n "$function" ] || skip "nothing is absent of this libtorch"
+    "$1" "$folder/trlnone.so" "${function%%@*}" | grep 'this build of libtrl has no lib'
+    ;;
+  beside_torch)
+    [ -n "${TRL_TORCH_PYTHON:-}" ] || skip "TRL_TORCH_PYTHON names no Python that has torch"
+    "$TRL_TORCH_PYTHON" "$source/tests/bundle/beside_torch.py" "$tree/lib/libtrl.so.0" "$source" "$work"
+    ;;
+  plain)  # a system that has nothing but C and C++
+    [ "$(id -u)" = 0 ] || skip "chroot needs root"
+    [ -n "$command" ] || skip "the command is not built"
+    root=$work/root
+    mkdir -p "$root/tmp"
+    for file in $(dpkg-query -L libc6 libgcc-s1 libstdc++6 | grep '\.so'); do
+      [ -d "$file" ] || { mkdir -p "$root/$(dirname "$file")"; cp -L "$file" "$root/$file"; }
+    done
+    cp -r "$tree" "$root/opt"
+    cp -r "$source/tests/golden/models/qwen2" "$root/model"
+    cp "$source/examples/c/sft/rows.jsonl" "$root/rows.jsonl"
+    mkdir -p "$root/proc" "$root/dev"
+    export LD_LIBRARY_PATH=/opt/lib:/opt/lib/trl  # $ORIGIN of a program is read from /proc, which this root lacks
+    chroot "$root" "/opt/bin/$command" version
+    chroot "$root" "/opt/bin/$command" sft --model_name_or_path /model --dataset_name /rows.jsonl --max_steps 2 --output_dir /out > "$work/said" 2>&1 ||
+      { cat "$work/said"; exit 1; }
+    test -s "$root/out/model.safetensors"
+    ;;
+  *) echo "unknown way $way"; exit 2 ;;
+esac
