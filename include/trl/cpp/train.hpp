@@ -141,7 +141,8 @@ class Trainer : public detail::Handle<trl_trainer, trl_trainer_destroy> {
                  receive());
   }
 
-  // Trains to the end, or until on_event(const trl::Event&) answers; false if the run was complete before.
+  // Trains to the end, or until on_event(const trl::Event&) answers Answer::stop; false if the run was
+  // complete before.
   bool train() { return detail::call(trl_trainer_train, get(), nullptr, nullptr) != TRL_END; }
   template <class Function>
   bool train(Function on_event) {

@@ -186,6 +186,7 @@ TEST_F(CppTraining, PlansAndChecks) {
   EXPECT_NE(plan.text, "");
   const trl::Runtime runtime;
   trl::check(config(), &runtime);
+  trl::check(config());
   const trl::Error error = error_of([&] {
     trl::check(config({{"resume_from_checkpoint", "/nowhere"}}), &runtime);
   });
