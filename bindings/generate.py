@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Derives what bindings share from include/trl/trl.h: generate.py [--check]
 
-Writes api.json, and the part of a binding that follows from it (python/libtrl/_api.py). --check writes nothing and fails
-if a file is not what it would write. README.md says what api.json holds."""
+Writes api.json, and the part of a binding that follows from it (python/libtrl/_api.py, include/trl/cpp/constants.hpp). --check
+writes nothing and fails if a file is not what it would write. README.md says what api.json holds."""
 
 import difflib
 import json
@@ -175,10 +175,26 @@ def as_python(api):
     return "\n".join([*out, "}", ""])
 
 
+# ---- C++ -------------------------------------------------------------------------------------------------------------
+
+
+def as_cpp(api):
+    out = ["// The constants of trl/trl.h, all of one type; made from it by bindings/generate.py.", "#ifndef TRL_CPP_CONSTANTS_HPP",
+           "#define TRL_CPP_CONSTANTS_HPP", "", "#include <cstdint>", "", '#include "../trl.h"', "", "namespace trl {", ""]
+    for group, name in ENUMS.items():
+        out.append(f"namespace {name} {{")
+        prefix = "TRL_(E_)?" if group == "status" else f"TRL_{group.upper()}_"
+        out += [f"constexpr std::int32_t {re.sub(prefix, '', c['name']).lower()} = {c['name']};"
+                for c in api["constants"] if c["group"] == group]
+        out += [f"}}  // namespace {name}", ""]
+    return "\n".join([*out, "}  // namespace trl", "", "#endif  // TRL_CPP_CONSTANTS_HPP", ""])
+
+
 def main():
     api = read_api()
     bad = False
-    for name, text in (("api.json", as_json(api)), ("python/libtrl/_api.py", as_python(api))):
+    for name, text in (("api.json", as_json(api)), ("python/libtrl/_api.py", as_python(api)),
+                       ("../include/trl/cpp/constants.hpp", as_cpp(api))):
         path = os.path.join(HERE, name)
         if sys.argv[1:] != ["--check"]:
             with open(path, "w", encoding="utf-8") as file:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The headers compile alone, twice, without a warning, in every language mode; their comments and includes are C89's.
+# The headers compile alone, twice, without a warning, in every language mode; comments and includes of those of C are C89's.
 set -euo pipefail
 source=$1 cc=$2 cxx=$3
 work=$(mktemp -d)
@@ -17,9 +17,21 @@ for mode in c++98 c++11 c++14 c++17 c++20 c++23; do
   "$cxx" -std=$mode $flags "$work/once.cc"
   modes=$((modes + 1))
 done
+# The classes of C++, alone and twice, and each of their headers alone; and programs that use them.
+cpp_modes=0
+sed -n '/^```cpp/,/^```$/ { /^```/d; p }' "$source/bindings/cpp/README.md" > "$work/readme.cc"
+for mode in c++11 c++14 c++17 c++20 c++23; do
+  for header in trl/trl.hpp $(cd "$source/include" && echo trl/cpp/*.hpp); do
+    printf '#include <%s>\n#include <trl/trl.hpp>\n#include <trl.h>\nstd::string use();\nstd::string use() { return trl::version(); }\n' "$header" > "$work/once.cc"
+    "$cxx" -std=$mode $flags -Wshadow -Wconversion "$work/once.cc"
+    [ $mode = c++11 ] || break  # the others once
+  done
+  "$cxx" -std=$mode $flags -Wshadow -Wconversion -Wno-sign-conversion "$work/readme.cc" "$source/examples/cpp/sft/main.cc"
+  cpp_modes=$((cpp_modes + 1))
+done
 printf '#include <trl/kernel.h>\nint alone(uint32_t);\nint alone(uint32_t version) { return trl_kernel_attention(version) != 0; }\n' > "$work/kernel.c"
 "$cc" -std=c89 $flags "$work/kernel.c"
 if grep -n '//' "$source/include/trl/trl.h" "$source/include/trl/kernel.h"; then echo "a // comment"; exit 1; fi
 [ "$(grep -h '^#include' "$source/include/trl/trl.h" | sort | tr -d '\n')" = '#include <stddef.h>#include <stdint.h>' ]
 [ "$(grep -h '^#include' "$source/include/trl/kernel.h")" = '#include <stdint.h>' ]
-echo "$modes language modes"
+echo "$modes language modes, $cpp_modes of the classes of C++"

@@ -32,7 +32,7 @@ bad=$(
 
 banned=$(grep -rnE '(^|[^A-Za-z0-9_:>.])(std::)?(printf|puts|abort|exit|_exit|signal|sigaction|setlocale|strtod|atof|getenv|setenv)\(|std::(cout|cerr)|torch/torch\.h' \
   --include='*.h' --include='*.cc' --include='*.inc' src | grep -v '^src/cli/' || true)
-long=$(find src include bindings tests bench examples \( -name '*.cc' -o -name '*.h' -o -name '*.c' -o -name '*.inc' \) ! -path include/trl/trl.h -print0 |
+long=$(find src include bindings tests bench examples \( -name '*.cc' -o -name '*.h' -o -name '*.hpp' -o -name '*.c' -o -name '*.inc' \) ! -path include/trl/trl.h -print0 |
   xargs -0r awk '!/^[[:space:]]*(\/\/.*|\/\*.*|\*.*)?$/ { code[FILENAME]++ }
     END { for (file in code) if (code[file] > 600) print file ": " code[file] " lines of code (at most 600)" }')
 

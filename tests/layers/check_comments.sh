@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$1"
 export LC_ALL=C
 
-mapfile -t files < <(find include src \( -name '*.h' -o -name '*.cc' -o -name '*.inc' -o -name '*.def' \) | sort)
+mapfile -t files < <(find include src \( -name '*.h' -o -name '*.hpp' -o -name '*.cc' -o -name '*.inc' -o -name '*.def' \) | sort)
 awk '
   FNR == 1 { within = 0; split(FILENAME, path, "/"); room = path[1] "/" path[2] }
   !match($0, /(^|[ \t])\/\/ ?|^ ?\* |^\/\* /) { within = 0; next }

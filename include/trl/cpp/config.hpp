@@ -1,0 +1,247 @@
+// The library, its options, configurations and runtimes. Included by trl/trl.hpp.
+#ifndef TRL_CPP_CONFIG_HPP
+#define TRL_CPP_CONFIG_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <iterator>
+#include <limits>
+#include <locale>
+#include <sstream>
+#include <string>
+#include <type_traits>
+#include <utility>
+#if __cplusplus >= 201703L
+#include <string_view>
+#endif
+
+#include "core.hpp"
+
+namespace trl {
+inline namespace cpp {
+
+// ---- version and features --------------------------------------------------------------------------------
+
+inline std::string version() { return trl_version_string(); }
+inline std::uint32_t version_number() noexcept { return trl_version(); }
+inline std::string build_info() { return trl_build_info(); }  // JSON
+inline bool has_feature(const std::string& name) noexcept { return trl_has_feature(name.c_str()) == 1; }
+
+// Ends the threads that the library keeps between calls.
+inline void shutdown() { detail::call(trl_runtime_shutdown); }
+
+// ---- options: the keys of a configuration ----------------------------------------------------------------
+
+class Option {
+ public:
+  explicit Option(const trl_option* option) noexcept : option_(option) {}
+
+  const trl_option* get() const noexcept { return option_; }
+  std::string name() const { return trl_option_name(option_); }
+  std::string section() const { return trl_option_section(option_); }
+  std::string group() const { return trl_option_group(option_); }
+  std::string origin() const { return trl_option_origin(option_); }
+  std::int32_t type() const noexcept { return trl_option_type(option_); }  // OptionType
+  bool nullable() const noexcept { return trl_option_nullable(option_) == 1; }
+  std::string default_value() const { return trl_option_default(option_); }
+  std::string accepted() const { return trl_option_accepted(option_); }
+  std::string trainers() const { return trl_option_trainers(option_); }
+  std::string aliases() const { return trl_option_aliases(option_); }
+  std::string other_names() const { return trl_option_other_names(option_); }
+  std::string doc() const { return trl_option_doc(option_); }
+  std::string since() const { return trl_option_since(option_); }
+  std::string unsupported_reason() const { return trl_option_unsupported_reason(option_); }
+  std::string ignored_reason() const { return trl_option_ignored_reason(option_); }
+  std::string taken() const { return trl_option_taken(option_); }
+
+  // In one trainer; nullptr if it does not have the option. The texts live as long as the process.
+  const char* default_for(const std::string& trainer) const noexcept {
+    return trl_option_default_for(option_, trainer.c_str());
+  }
+  const char* accepted_for(const std::string& trainer) const noexcept {
+    return trl_option_accepted_for(option_, trainer.c_str());
+  }
+  const char* doc_for(const std::string& trainer) const noexcept {
+    return trl_option_doc_for(option_, trainer.c_str());
+  }
+
+ private:
+  const trl_option* option_;
+};
+
+// The table of options, to iterate over: for (const trl::Option& option : trl::OptionTable()).
+class OptionTable {
+ public:
+  class iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = Option;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const Option*;
+    using reference = const Option&;
+
+    explicit iterator(const trl_option* option = nullptr) noexcept : option_(option) {}
+    reference operator*() const noexcept { return option_; }
+    pointer operator->() const noexcept { return &option_; }
+    iterator& operator++() noexcept {
+      option_ = Option(trl_option_next(option_.get()));
+      return *this;
+    }
+    iterator operator++(int) noexcept {
+      iterator before = *this;
+      ++*this;
+      return before;
+    }
+    friend bool operator==(const iterator& a, const iterator& b) noexcept {
+      return a.option_.get() == b.option_.get();
+    }
+    friend bool operator!=(const iterator& a, const iterator& b) noexcept { return !(a == b); }
+
+   private:
+    Option option_;
+  };
+
+  iterator begin() const noexcept { return iterator(trl_option_next(nullptr)); }
+  iterator end() const noexcept { return iterator(); }
+};
+
+// ---- configuration ---------------------------------------------------------------------------------------
+
+// The value of a key as text: a text as it is, a number or a truth value as JSON writes it, nullptr as null.
+class Value {
+ public:
+  Value(const char* text) : text_(text) {}
+  Value(const std::string& text) : text_(text) {}
+#if __cplusplus >= 201703L
+  Value(std::string_view text) : text_(text) {}
+#endif
+  Value(std::nullptr_t) : text_("null") {}
+  template <class Number, class = typename std::enable_if<std::is_arithmetic<Number>::value>::type>
+  Value(Number number) : text_(write(number)) {}
+
+  const std::string& text() const noexcept { return text_; }
+
+ private:
+  static std::string write(bool value) { return value ? "true" : "false"; }
+  template <class Number>
+  static std::string write(Number number) {
+    std::ostringstream out;
+    out.imbue(std::locale::classic());
+    out.precision(std::numeric_limits<Number>::max_digits10);
+    out << +number;
+    return out.str();
+  }
+
+  std::string text_;
+};
+
+// Keys and values: {{"max_steps", 20}, {"output_dir", "out"}}
+using Settings = std::initializer_list<std::pair<std::string, Value>>;
+
+class Config : public detail::Handle<trl_config, trl_config_destroy> {
+ public:
+  using Handle::Handle;
+  Config() { detail::call(trl_config_create, receive()); }
+  Config(Settings settings) : Config() {
+    for (const auto& setting : settings) set(setting.first, setting.second);
+  }
+
+  void set(const std::string& key, const Value& value) {
+    detail::call(trl_config_set, get(), key.c_str(), value.text().c_str());
+  }
+  void unset(const std::string& key) { detail::call(trl_config_unset, get(), key.c_str()); }
+  std::string value(const std::string& key) const { return detail::ask(trl_config_get, get(), key.c_str()); }
+  std::string origin(const std::string& key) const {
+    return detail::ask(trl_config_get_origin, get(), key.c_str());
+  }
+  void load(const std::string& path) { detail::call(trl_config_load, get(), path.c_str()); }
+  void load_text(TextView text) { detail::call(trl_config_load_text, get(), text.data(), text.size()); }
+  std::string describe() const { return detail::ask(trl_config_describe, get()); }
+  std::string warnings() const { return detail::ask(trl_config_get_warnings, get()); }
+};
+
+// The options of a call: nothing, a Config, or keys and values in braces.
+class Options {
+ public:
+  Options() noexcept : own_(nullptr), config_(nullptr) {}
+  Options(const Config& config) noexcept : own_(nullptr), config_(config.get()) {}
+  Options(Settings settings) : own_(settings), config_(own_.get()) {}
+
+  const trl_config* get() const noexcept { return config_; }
+
+ private:
+  Config own_;
+  const trl_config* config_;
+};
+
+// ---- runtime and log -------------------------------------------------------------------------------------
+
+namespace detail {
+
+template <class Function>
+void on_log(void* function, std::int32_t level, const char* component, const char* text, std::size_t size) {
+  guard([&] {
+    return answer(*static_cast<Function*>(function), level, TextView(component), TextView(text, size));
+  });
+}
+
+template <class Function>
+std::int32_t on_progress(void* function, const char* phase, std::int64_t done, std::int64_t total) {
+  return guard([&] { return answer(*static_cast<Function*>(function), TextView(phase), done, total); });
+}
+
+}  // namespace detail
+
+struct Memory {
+  std::int64_t now;
+  std::int64_t peak;
+};
+
+class Runtime : public detail::Handle<trl_runtime, trl_runtime_destroy> {
+ public:
+  using Handle::Handle;
+  Runtime() { detail::call(trl_runtime_create, nullptr, receive()); }
+  explicit Runtime(const Options& config) { detail::call(trl_runtime_create, config.get(), receive()); }
+
+  // function(std::int32_t level, trl::TextView component, trl::TextView text)
+  template <class Function>
+  void set_log(Function function) {
+    detail::call(trl_runtime_set_log, get(), detail::on_log<Function>, new Function(std::move(function)),
+                 detail::forget<Function>);
+  }
+  void set_log(std::nullptr_t) { detail::call(trl_runtime_set_log, get(), nullptr, nullptr, nullptr); }
+
+  // function(trl::TextView phase, std::int64_t done, std::int64_t total); a result above 0 ends the call.
+  template <class Function>
+  void set_progress(Function function) {
+    detail::call(trl_runtime_set_progress, get(), detail::on_progress<Function>,
+                 new Function(std::move(function)), detail::forget<Function>);
+  }
+  void set_progress(std::nullptr_t) {
+    detail::call(trl_runtime_set_progress, get(), nullptr, nullptr, nullptr);
+  }
+
+  void set_memory_limit(std::int64_t bytes) { detail::call(trl_runtime_set_memory_limit, get(), bytes); }
+  Memory memory() const { return memory_of(nullptr); }
+  Memory memory(const std::string& kind) const { return memory_of(kind.c_str()); }
+  std::string describe() { return detail::ask(trl_runtime_describe, get()); }
+  void cancel() const noexcept {
+    if (get() != nullptr) trl_runtime_cancel(get());  // NULL would be the whole process
+  }
+
+ private:
+  Memory memory_of(const char* kind) const {
+    Memory bytes = {0, 0};
+    detail::call(trl_runtime_memory, get(), kind, &bytes.now, &bytes.peak);
+    return bytes;
+  }
+};
+
+// Ends the calls that are in progress in the whole process.
+inline void cancel_all() noexcept { trl_runtime_cancel(nullptr); }
+
+}  // namespace cpp
+}  // namespace trl
+
+#endif  // TRL_CPP_CONFIG_HPP
