@@ -283,11 +283,11 @@ func TestEngineAnyOrderOfDestruction(t *testing.T) {
 }
 
 // trainForever is the process of TestEngineAProcessEndsWhileAThreadTrains.
-func trainForever() {
+func trainForever(folder string) {
 	rows, err := trl.NewDataset(nil, trl.SliceRows(few), nil)
 	if err == nil {
 		var trainer *trl.Trainer
-		trainer, err = trl.NewTrainer(nil, keysOf(os.Getenv("TRL_TEST_CHILD"), trl.Keys{"max_steps": 1000000}), rows, nil)
+		trainer, err = trl.NewTrainer(nil, keysOf(folder, trl.Keys{"max_steps": 1000000}), rows, nil)
 		if err == nil {
 			begun := make(chan struct{})
 			var once sync.Once

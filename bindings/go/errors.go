@@ -78,14 +78,16 @@ func cancelledBefore(ctx context.Context) error {
 	return nil
 }
 
-// wrongVersion is nil if the library suits the header that this package was built with: until 1.0 a minor version may
-// break things.
-var wrongVersion = func() *Error {
-	have := VersionNumber()
+// wrongVersion is what every call fails with if the library does not suit this package.
+var wrongVersion = suits(VersionNumber())
+
+// suits compares the version of a library with that of the header that this package was built with: until 1.0 a minor
+// version may break things.
+func suits(have uint32) *Error {
 	major, minor := int32(have>>16), int32(have>>8&255)
 	if major == VersionMajor && (minor == VersionMinor || VersionMajor > 0) {
 		return nil
 	}
-	return &Error{Status: EUnsupported, Message: fmt.Sprintf("the library is version %s, and this package is for %d.%d.%d",
-		Version(), VersionMajor, VersionMinor, VersionPatch)}
-}()
+	return &Error{Status: EUnsupported, Message: fmt.Sprintf("the library is version %d.%d.%d, and this package is for %d.%d.%d",
+		major, minor, have&255, VersionMajor, VersionMinor, VersionPatch)}
+}
