@@ -45,17 +45,19 @@ trl_status trlgo_runtime_set_log(trl_runtime* runtime, uintptr_t host, trl_error
 }
 
 trl_status trlgo_runtime_set_progress(trl_runtime* runtime, uintptr_t host, trl_error** error) {
-  return trl_runtime_set_progress(runtime, host ? on_progress : NULL, (void*)host, host ? forget : NULL, error);
+  return trl_runtime_set_progress(runtime, host ? on_progress : NULL, (void*)host, host ? forget : NULL,
+                                  error);
 }
 
 trl_status trlgo_dataset_from_callback(trl_runtime* runtime, uintptr_t host, const trl_config* options,
                                        trl_dataset** out_dataset, trl_error** error) {
-  return trl_dataset_from_callback(runtime, on_next, on_rewind, (void*)host, forget, options, out_dataset, error);
+  return trl_dataset_from_callback(runtime, on_next, on_rewind, (void*)host, forget, options, out_dataset,
+                                   error);
 }
 
 trl_status trlgo_dataset_visit_batches(const trl_dataset* dataset, const trl_tokenizer* tokenizer,
-                                       const trl_config* options, int64_t first, int64_t count, uintptr_t host,
-                                       trl_error** error) {
+                                       const trl_config* options, int64_t first, int64_t count,
+                                       uintptr_t host, trl_error** error) {
   return trl_dataset_visit_batches(dataset, tokenizer, options, first, count, on_batch, (void*)host, error);
 }
 
@@ -63,7 +65,8 @@ trl_status trlgo_trainer_train(trl_trainer* trainer, uintptr_t host, trl_error**
   return trl_trainer_train(trainer, host ? on_event : NULL, (void*)host, error);
 }
 
-trl_status trlgo_trainer_add_reward(trl_trainer* trainer, const char* name, uintptr_t host, trl_error** error) {
+trl_status trlgo_trainer_add_reward(trl_trainer* trainer, const char* name, uintptr_t host,
+                                    trl_error** error) {
   return trl_trainer_add_reward(trainer, name, on_rollout, (void*)host, forget, error);
 }
 
@@ -75,11 +78,11 @@ trl_status trlgo_trainer_set_tools(trl_trainer* trainer, uintptr_t host, trl_err
   return trl_trainer_set_tools(trainer, on_rollout, (void*)host, forget, error);
 }
 
-trl_status trlgo_generator_generate(trl_generator* generator, const char* const* prompts, const size_t* lengths,
-                                    size_t count, const trl_config* options, uintptr_t host,
-                                    trl_completions** out_completions, trl_error** error) {
-  return trl_generator_generate(generator, prompts, lengths, count, options, host ? on_token : NULL, (void*)host,
-                                out_completions, error);
+trl_status trlgo_generator_generate(trl_generator* generator, const char* const* prompts,
+                                    const size_t* lengths, size_t count, const trl_config* options,
+                                    uintptr_t host, trl_completions** out_completions, trl_error** error) {
+  return trl_generator_generate(generator, prompts, lengths, count, options, host ? on_token : NULL,
+                                (void*)host, out_completions, error);
 }
 
 trl_status trlgo_generator_step(trl_generator* generator, uintptr_t host, trl_error** error) {

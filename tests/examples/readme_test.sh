@@ -142,7 +142,7 @@ programs_in_go() {
   for example in "$dir"/tree/examples/go/*/; do
     cd "$example"
     ln -s "$build" build
-    GOCACHE=$build/tests/bindings/go/cache GOPROXY=off GOTOOLCHAIN=local \
+    GOCACHE=${GOCACHE:-$build/tests/bindings/go/cache} GOPROXY=off GOTOOLCHAIN=local \
       run_page "$project/examples/go/$(basename "$example")/README.md"
   done
 }
