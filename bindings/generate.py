@@ -3,6 +3,8 @@
 
 Writes api.json, and the part of a binding that follows from it (python/libtrl/_api.py, include/trl/cpp/constants.hpp). --check
 writes nothing and fails if a file is not what it would write. README.md says what api.json holds."""
+Writes api.json, and the parts of bindings that follow from it (python/libtrl/_api.py, go/constants.go). --check writes nothing and fails
+if a file is not what it would write. README.md says what api.json holds."""
 
 import difflib
 import json
@@ -188,6 +190,32 @@ def as_cpp(api):
                 for c in api["constants"] if c["group"] == group]
         out += [f"}}  // namespace {name}", ""]
     return "\n".join([*out, "}  // namespace trl", "", "#endif  // TRL_CPP_CONSTANTS_HPP", ""])
+# ---- Go --------------------------------------------------------------------------------------------------------------
+
+
+def as_go(api):
+    """The constants: a type for each enum, all of them int32."""
+    def name_of(constant):
+        return "".join(part if part in ("OK", "IO") else part.capitalize() for part in constant["name"].split("_")[1:])
+
+    out = ["// Made from include/trl/trl.h by bindings/generate.py. DO NOT EDIT.", "", "package trl"]
+    groups = {}
+    for constant in api["constants"]:
+        groups.setdefault(constant["group"], []).append(constant)
+    for group, found in groups.items():
+        kind = ENUMS.get(group, "int32")
+        if group in ENUMS:
+            out += ["", f"// {kind} is one of the constants {found[0]['name'].rpartition('_')[0]}_*, or one that a later version adds.",
+                    f"type {kind} int32"]
+        for c in found:
+            out += ["", f"// {name_of(c)} is {c['name']}{': ' + c['doc'] if c['doc'] else ''}.",
+                    f"const {name_of(c)} {kind} = {c['value']}"]
+    out += ["", "// String returns the name that the header has for a status.", "func (s Status) String() string {",
+            "\tswitch s {"]
+    for c in groups["status"]:
+        out += [f"\tcase {name_of(c)}:", f'\t\treturn "{c["name"]}"']
+    return "\n".join([*out, "\t}", '\treturn fmt.Sprintf("status %d", int32(s))', "}", ""]).replace(
+        "package trl\n", 'package trl\n\nimport "fmt"\n', 1)
 
 
 def main():
@@ -195,6 +223,7 @@ def main():
     bad = False
     for name, text in (("api.json", as_json(api)), ("python/libtrl/_api.py", as_python(api)),
                        ("../include/trl/cpp/constants.hpp", as_cpp(api))):
+                       ("go/constants.go", as_go(api))):
         path = os.path.join(HERE, name)
         if sys.argv[1:] != ["--check"]:
             with open(path, "w", encoding="utf-8") as file:

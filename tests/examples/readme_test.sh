@@ -2,6 +2,7 @@
 # usage: readme_test.sh PROJECT BUILD TRL commands|programs. Runs every command in the code blocks of the READMEs, in
 # the order in which they stand, each page in one shell and one folder that has what it names. programs: the pages of
 # examples/c, cpp and python, against an install; commands: all others. readme_exceptions.txt has those that cannot run here, and why.
+# examples/c, examples/go and examples/python, against an install; commands: all others. readme_exceptions.txt has those that cannot run here, and why.
 set -euo pipefail
 project=$1 build=$2 trl=$3 part=$4
 exceptions=$project/tests/examples/readme_exceptions.txt
@@ -114,6 +115,8 @@ commands() {
   trl reward --model_name_or_path "$model" --dataset_name "$rows/train_pref.jsonl" --max_steps 1 --output_dir "$dir/scorer"
   while read -r page; do
     case $page in */examples/c/* | */examples/cpp/* | */examples/python/*) continue ;; esac
+    case $page in */examples/c/* | */examples/python/*) continue ;; esac
+    case $page in */examples/go/*) continue ;; esac
     [ -n "$(commands_of "$page")" ] || continue
     mkdir "$dir/here"
     (cd "$dir/here"; furnish; run_page "$page")
@@ -130,6 +133,21 @@ commands() {
 }
 
 pages() { find "$project" \( -name README.md -o -name CONTRIBUTING.md \) -not -path '*/build*' -not -path '*/.git/*' -not -path "$project/tests/golden/?*/*" | sort; }
+
+# Those of examples/go, beside the package as in the project.
+programs_in_go() {
+  go version >/dev/null 2>&1 || { echo "no Go: examples/go is left out"; return; }
+  mkdir -p "$dir/tree/examples"
+  cp -r "$project/examples/go" "$dir/tree/examples"
+  ln -s "$project/bindings" "$dir/tree/bindings"
+  local example
+  for example in "$dir"/tree/examples/go/*/; do
+    cd "$example"
+    ln -s "$build" build
+    GOCACHE=${GOCACHE:-$build/tests/bindings/go/cache} GOPROXY=off GOTOOLCHAIN=local \
+      run_page "$project/examples/go/$(basename "$example")/README.md"
+  done
+}
 
 # An install like that of the first page, which the others are about too.
 programs() {
@@ -152,6 +170,7 @@ programs() {
     ln -s "$build" build
     run_page "$project/examples/cpp/$(basename "$example")/README.md"
   done
+  programs_in_go
   python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "no Python 3.11: examples/python is left out"; return; }
   cp -r "$project/examples/python" "$dir/python"
   for example in "$dir"/python/*/; do

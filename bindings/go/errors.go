@@ -1,0 +1,93 @@
+package trl
+
+/*
+#include "shim.h"
+*/
+import "C"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Error returns the name of a status: a Status is an error, too, so that errors.Is(err, trl.ENotFound) asks for one, and
+// a function of the host may return Later.
+func (s Status) Error() string { return s.String() }
+
+// Error is an error of a call. errors.Is compares it with a Status; what a function of the host returned, and the error
+// of a context, is found by errors.Is and errors.As, too.
+type Error struct {
+	Status       Status
+	Message      string
+	Key          string // the configuration key at fault, or ""
+	CallbackCode int32  // of ECallback: the number that a function of the host returned
+	cause        error
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Unwrap returns the error of the function of the host, or of the context, that ended the call.
+func (e *Error) Unwrap() error { return e.cause }
+
+// Is tells whether target is the error's status. A status below 0 that this version does not know is EInternal, too.
+func (e *Error) Is(target error) bool {
+	status, ok := target.(Status)
+	return ok && (status == e.Status || status == EInternal && e.Status.unknown())
+}
+
+func (s Status) unknown() bool { return s < EInternal }
+
+// ErrStop is returned by a function of the host that needs no more: a progress function ends the call with ECancelled, a
+// batch function sees no more batches, a token function ends the completion.
+var ErrStop = errors.New("trl: stop")
+
+func errorOf(status Status, failed *C.trl_error) *Error {
+	made := &Error{Status: status, Message: status.String()}
+	if failed != nil {
+		made.Status = Status(C.trl_error_code(failed))
+		made.Message = C.GoString(C.trl_error_message(failed))
+		made.Key = C.GoString(C.trl_error_key(failed))
+		made.CallbackCode = int32(C.trl_error_callback_code(failed))
+	}
+	return made
+}
+
+// ended makes the error of a call that a function of the host, or its context, has ended.
+func (c *call) ended(failed *C.trl_error) error {
+	made := &Error{Status: ECallback, Message: c.failure.Error(), cause: c.failure}
+	if c.context != nil && c.failure == c.context.Err() {
+		made.Status = ECancelled
+	}
+	made.CallbackCode = int32(C.trl_error_callback_code(failed))
+	return made
+}
+
+// cancelled adds the context's error to that of a call that it has cancelled.
+func (c *call) cancelled(made *Error) *Error {
+	if c.context != nil && made.Status == ECancelled {
+		made.cause = c.context.Err()
+	}
+	return made
+}
+
+func cancelledBefore(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return &Error{Status: ECancelled, Message: err.Error(), cause: err}
+	}
+	return nil
+}
+
+// wrongVersion is what every call fails with if the library does not suit this package.
+var wrongVersion = suits(VersionNumber())
+
+// suits compares the version of a library with that of the header that this package was built with: until 1.0 a minor
+// version may break things.
+func suits(have uint32) *Error {
+	major, minor := int32(have>>16), int32(have>>8&255)
+	if major == VersionMajor && (minor == VersionMinor || VersionMajor > 0) {
+		return nil
+	}
+	return &Error{Status: EUnsupported, Message: fmt.Sprintf("the library is version %d.%d.%d, and this package is for %d.%d.%d",
+		major, minor, have&255, VersionMajor, VersionMinor, VersionPatch)}
+}

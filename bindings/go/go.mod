@@ -1,0 +1,3 @@
+module libtrl/trl
+
+go 1.19

@@ -1,0 +1,30 @@
+// What cgo cannot say itself: functions of the host as C functions, whose user_data is a number (a
+// cgo.Handle), and the call that a thread is in.
+#ifndef TRL_GO_SHIM_H
+#define TRL_GO_SHIM_H
+
+#include <stdint.h>
+#include <trl/trl.h>
+
+// Sets the call that this thread is in, and returns the one that it was in before.
+uintptr_t trlgo_enter(uintptr_t call);
+uintptr_t trlgo_current(void);
+
+trl_status trlgo_runtime_set_log(trl_runtime* runtime, uintptr_t host, trl_error** error);
+trl_status trlgo_runtime_set_progress(trl_runtime* runtime, uintptr_t host, trl_error** error);
+trl_status trlgo_dataset_from_callback(trl_runtime* runtime, uintptr_t host, const trl_config* options,
+                                       trl_dataset** out_dataset, trl_error** error);
+trl_status trlgo_dataset_visit_batches(const trl_dataset* dataset, const trl_tokenizer* tokenizer,
+                                       const trl_config* options, int64_t first, int64_t count,
+                                       uintptr_t host, trl_error** error);
+trl_status trlgo_trainer_train(trl_trainer* trainer, uintptr_t host, trl_error** error);
+trl_status trlgo_trainer_add_reward(trl_trainer* trainer, const char* name, uintptr_t host,
+                                    trl_error** error);
+trl_status trlgo_trainer_set_rollout(trl_trainer* trainer, uintptr_t host, trl_error** error);
+trl_status trlgo_trainer_set_tools(trl_trainer* trainer, uintptr_t host, trl_error** error);
+trl_status trlgo_generator_generate(trl_generator* generator, const char* const* prompts,
+                                    const size_t* lengths, size_t count, const trl_config* options,
+                                    uintptr_t host, trl_completions** out_completions, trl_error** error);
+trl_status trlgo_generator_step(trl_generator* generator, uintptr_t host, trl_error** error);
+
+#endif
