@@ -158,22 +158,40 @@ impl Drop for Rollout {
     }
 }
 
+/// A function of rollouts. The library owns it, and lets go of it with the last user of the trainer, which may be a generator
+/// that the function itself owns: so the trainer takes it away when it is dropped.
+pub(crate) type Function<F> = Arc<Mutex<Option<F>>>;
+
+pub(crate) trait Held: Send + Sync {
+    fn release(&self);
+}
+
+impl<F: Send> Held for Mutex<Option<F>> {
+    fn release(&self) {
+        let function = self.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(function); // the lock is free again
+    }
+}
+
 /// Gives the rows to the function that the library was given.
 pub(crate) unsafe extern "C" fn answer<F, E>(user_data: *mut c_void, pointer: *mut sys::trl_rollout) -> i32
 where
     F: FnMut(Rollout) -> std::result::Result<(), E>,
     E: Into<HostError>,
 {
-    let function = &*user_data.cast::<Mutex<F>>();
+    let function = &*user_data.cast::<Function<F>>();
     guard(|| {
         let shared = Arc::new(Shared { pointer, phase: RwLock::new(Phase::Asked) });
         let rollout = Rollout(shared.clone());
-        let result =
-            catch_unwind(AssertUnwindSafe(|| exclusively(function, |function| function(rollout).map_err(Into::into))));
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            exclusively(function, |function| match function {
+                Some(function) => function(rollout).map_err(Into::into),
+                None => Err(Error::new(Status::E_INVALID_ARGUMENT, "this trainer is gone").into()),
+            })
+        }));
         let mut phase = shared.write();
         let answer = match *phase {
-            Phase::Asked => sys::TRL_LATER,
-            Phase::Told => sys::TRL_LATER,
+            Phase::Asked | Phase::Told => sys::TRL_LATER,
             Phase::Late | Phase::Over => sys::TRL_OK,
         };
         let answered = matches!(result, Ok(Ok(())));

@@ -5,7 +5,7 @@ use crate::config;
 use crate::data::pointer_of_dataset;
 use crate::error::HostError;
 use crate::handle::Handle;
-use crate::rollout::answer;
+use crate::rollout::{answer, Function, Held};
 use crate::runtime::pointer_of_runtime;
 use crate::{Config, Dataset, EventKind, Generator, Result, Rollout, Runtime, Status};
 use std::fmt;
@@ -14,7 +14,7 @@ use std::ops::Deref;
 use std::os::raw::{c_char, c_void};
 use std::path::Path;
 use std::ptr;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use trl_sys as sys;
 
 /// Numbers by name, which the library owns. Those of a step or an evaluation end with the next call on their object:
@@ -110,6 +110,7 @@ pub struct Control(Arc<RwLock<Handle<sys::trl_trainer>>>);
 /// A run of the method that its configuration names.
 pub struct Trainer {
     shared: Control,
+    functions: Vec<Weak<dyn Held>>,
 }
 
 impl Control {
@@ -140,6 +141,7 @@ impl Drop for Trainer {
         let gone = std::mem::replace(&mut *handle, Handle::null());
         drop(handle); // what is freed with it may use a `Control`
         drop(gone);
+        self.functions.iter().filter_map(Weak::upgrade).for_each(|function| function.release());
     }
 }
 
@@ -156,7 +158,7 @@ impl Trainer {
         let handle = Handle::create(|out, error| unsafe {
             sys::trl_trainer_create(runtime, config, train, evaluation, out, error)
         })?;
-        Ok(Trainer { shared: Control(Arc::new(RwLock::new(handle))) })
+        Ok(Trainer { shared: Control(Arc::new(RwLock::new(handle))), functions: Vec::new() })
     }
 
     fn pointer(&self) -> *mut sys::trl_trainer {
@@ -228,8 +230,7 @@ impl Trainer {
         })
     }
 
-    /// Has a function write the completions of a rollout (`set_completion`). A generator of this trainer that it owns keeps the
-    /// trainer's weights until the function is replaced.
+    /// Has a function write the completions of a rollout (`set_completion`), with a generator of this trainer if it owns one.
     pub fn set_rollout<F, E>(&mut self, rollout: F) -> Result<()>
     where
         F: FnMut(Rollout) -> std::result::Result<(), E> + Send + 'static,
@@ -267,10 +268,10 @@ impl Trainer {
         F: FnMut(Rollout) -> std::result::Result<(), E> + Send + 'static,
         E: Into<HostError>,
     {
-        call(|error| {
-            let user_data = owned(Mutex::new(function));
-            set(self.pointer(), Some(answer::<F, E>), user_data, Some(forget::<Mutex<F>>), error)
-        })?;
+        let function: Function<F> = Arc::new(Mutex::new(Some(function)));
+        let held: Weak<Mutex<Option<F>>> = Arc::downgrade(&function);
+        self.functions.push(held);
+        call(|error| set(self.pointer(), Some(answer::<F, E>), owned(function), Some(forget::<Function<F>>), error))?;
         Ok(())
     }
 
