@@ -56,8 +56,8 @@ fn check_version() -> Result<()> {
     Err(Error::new(Status::E_UNSUPPORTED, message))
 }
 
-/// Calls a function whose last parameter is `trl_error **`. Resumes a panic of the host's within the call, or returns its
-/// error, or else the library's.
+/// Calls a function whose last parameter is `trl_error **`. Resumes a panic of the host's within the call, or returns
+/// its error, or else the library's.
 pub(crate) fn call(function: impl FnOnce(*mut *mut sys::trl_error) -> sys::trl_status) -> Result<Status> {
     check_version()?;
     let mut error = ptr::null_mut();
@@ -104,7 +104,7 @@ pub(crate) fn fill_text(
     }
 }
 
-// ---- texts -----------------------------------------------------------------------------------------------------------
+// ---- texts ----------------------------------------------------------------------------------------------------------
 
 fn utf8(bytes: &[u8]) -> &str {
     match std::str::from_utf8(bytes) {
@@ -150,10 +150,10 @@ pub(crate) fn pointer_of(text: &Option<CString>) -> *const c_char {
     text.as_ref().map_or(ptr::null(), |text| text.as_ptr())
 }
 
-// ---- functions of the host -------------------------------------------------------------------------------------------
+// ---- functions of the host ------------------------------------------------------------------------------------------
 
-/// What a function of the host may return: nothing to go on, `ControlFlow::Break(())` to stop, an [`Answer`], a number as the
-/// header describes it, or a `Result` of one of these.
+/// What a function of the host may return: nothing to go on, `ControlFlow::Break(())` to stop, an [`Answer`], a number
+/// as the header describes it, or a `Result` of one of these.
 pub trait Reply {
     fn reply(self) -> std::result::Result<i32, HostError>;
 }
@@ -195,7 +195,8 @@ impl std::ops::BitOr for Answer {
     }
 }
 
-/// Runs a function of the host within a call. How it fails is kept for the end of the call; until then no other one runs.
+/// Runs a function of the host within a call. How it fails is kept for the end of the call; until then no other one
+/// runs.
 pub(crate) fn guard(function: impl FnOnce() -> std::result::Result<i32, HostError>) -> i32 {
     if has_failed() {
         return sys::TRL_E_CALLBACK;

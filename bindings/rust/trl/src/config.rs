@@ -8,8 +8,8 @@ use std::path::Path;
 use std::ptr;
 use trl_sys as sys;
 
-/// Keys and values as text. A key that was not set has its default; an unknown one is an error that names the one that was
-/// meant.
+/// Keys and values as text. A key that was not set has its default; an unknown one is an error that names the one that
+/// was meant.
 pub struct Config {
     handle: Handle<sys::trl_config>,
 }

@@ -69,8 +69,8 @@ impl Dataset {
         Ok(Dataset { handle })
     }
 
-    /// Rows that are asked for when they are read, more than once: `rows` gives an iterator, which starts over, and `fill` puts
-    /// an item of it into a record.
+    /// Rows that are asked for when they are read, more than once: `rows` gives an iterator, which starts over, and
+    /// `fill` puts an item of it into a record.
     ///
     /// ```no_run
     /// let texts = vec!["one".to_string(), "two".to_string()];
@@ -108,8 +108,8 @@ impl Dataset {
     ///
     /// # Safety
     ///
-    /// `stream` points to a valid stream of Arrow's C interface that any thread may read. It is taken over, even by a call that
-    /// fails with another status than `E_BUSY`.
+    /// `stream` points to a valid stream of Arrow's C interface that any thread may read. It is taken over, even by a
+    /// call that fails with another status than `E_BUSY`.
     pub unsafe fn from_arrow<'a>(
         stream: *mut sys::ArrowArrayStream,
         options: impl Into<Option<&'a Config>>,

@@ -10,8 +10,8 @@ pub type HostError = Box<dyn std::error::Error + Send + Sync>;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error of the library, or one that a function of the host has returned, which is its source then. The wording of the
-/// message may change; act on the status and the key.
+/// An error of the library, or one that a function of the host has returned, which is its source then. The wording of
+/// the message may change; act on the status and the key.
 #[derive(Debug)]
 pub struct Error {
     status: Status,

@@ -77,8 +77,8 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Completes prompts, all together; completion j of prompt i has the number i * num_return_sequences + j. `on_token` gets
-    /// each token, and ends its completion by `ControlFlow::Break`.
+    /// Completes prompts, all together; completion j of prompt i has the number i * num_return_sequences + j.
+    /// `on_token` gets each token, and ends its completion by `ControlFlow::Break`.
     pub fn generate<'a, F, R>(
         &mut self,
         prompts: &[impl AsRef<str>],
@@ -153,8 +153,8 @@ impl Generator {
         Ok(Completions::of(handle))
     }
 
-    /// The tokens of one completion and their texts, as they are computed. Other requests go on meanwhile; dropping the iterator
-    /// ends this one.
+    /// The tokens of one completion and their texts, as they are computed. Other requests go on meanwhile; dropping the
+    /// iterator ends this one.
     pub fn stream<'a>(
         &mut self,
         prompt: impl Into<Prompt<'a>>,

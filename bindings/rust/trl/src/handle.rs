@@ -28,8 +28,8 @@ objects! {
 /// Owns an object.
 pub(crate) struct Handle<T: Object>(*mut T);
 
-// The header: any thread may use an object, and free it. What must not run at the same time on one object takes it as `&mut`
-// here; functions of the host that it keeps are themselves sendable, and shareable if two threads may run them.
+// The header: any thread may use an object, and free it. What must not run at the same time on one object takes it as
+// `&mut` here; functions of the host that it keeps are themselves sendable, and shareable if two threads may run them.
 unsafe impl<T: Object> Send for Handle<T> {}
 unsafe impl<T: Object> Sync for Handle<T> {}
 

@@ -39,9 +39,9 @@ impl Shared {
     }
 }
 
-/// The rows of a rollout. The function that gets it answers before it returns, or moves it to another thread, which answers
-/// later: the rows are answered when the rollout is dropped, wherever that is. One that is dropped by a panic of such a thread
-/// has failed.
+/// The rows of a rollout. The function that gets it answers before it returns, or moves it to another thread, which
+/// answers later: the rows are answered when the rollout is dropped, wherever that is. One that is dropped by a panic
+/// of such a thread has failed.
 pub struct Rollout(Arc<Shared>);
 
 impl Rollout {
@@ -69,8 +69,8 @@ impl Rollout {
         self.set(|rollout, error| unsafe { sys::trl_rollout_set_reward(rollout, index, reward, error) })
     }
 
-    /// Sets the completion of a row. `log_probs` and `written` have a value for each id, if they are given; `columns` is a JSON
-    /// object.
+    /// Sets the completion of a row. `log_probs` and `written` have a value for each id, if they are given; `columns`
+    /// is a JSON object.
     pub fn set_completion<'a>(
         &self,
         index: usize,
@@ -158,8 +158,8 @@ impl Drop for Rollout {
     }
 }
 
-/// A function of rollouts. The library owns it, and lets go of it with the last user of the trainer, which may be a generator
-/// that the function itself owns: so the trainer takes it away when it is dropped.
+/// A function of rollouts. The library owns it, and lets go of it with the last user of the trainer, which may be a
+/// generator that the function itself owns: so the trainer takes it away when it is dropped.
 pub(crate) type Function<F> = Arc<Mutex<Option<F>>>;
 
 pub(crate) trait Held: Send + Sync {

@@ -26,8 +26,8 @@ impl Runtime {
         Ok(Runtime { handle: Handle::create(|out, error| unsafe { sys::trl_runtime_create(config, out, error) })? })
     }
 
-    /// Sends log lines to a function of the level, the component and the text, on any thread that is inside a call. Within it,
-    /// nothing of the library may be used.
+    /// Sends log lines to a function of the level, the component and the text, on any thread that is inside a call.
+    /// Within it, nothing of the library may be used.
     pub fn set_log<F>(&mut self, log: F) -> Result<()>
     where
         F: Fn(LogLevel, &str, &str) + Send + Sync + 'static,
@@ -43,8 +43,8 @@ impl Runtime {
         Ok(())
     }
 
-    /// Tells a function of calls that open, make or save something: the phase, how much is done, and the total, -1 if it is not
-    /// known. To stop ends the call with `E_CANCELLED`.
+    /// Tells a function of calls that open, make or save something: the phase, how much is done, and the total, -1 if
+    /// it is not known. To stop ends the call with `E_CANCELLED`.
     pub fn set_progress<F, R>(&self, progress: F) -> Result<()>
     where
         F: Fn(&str, i64, i64) -> R + Send + Sync + 'static,

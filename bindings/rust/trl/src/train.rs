@@ -103,7 +103,8 @@ fn measure<'a>(
     Ok((Metrics { pointer, _borrowed: PhantomData }, status))
 }
 
-/// Cancels, pauses and resumes a trainer from any thread, also while it is in a call. Does nothing once the trainer is gone.
+/// Cancels, pauses and resumes a trainer from any thread, also while it is in a call. Does nothing once the trainer is
+/// gone.
 #[derive(Clone)]
 pub struct Control(Arc<RwLock<Handle<sys::trl_trainer>>>);
 
@@ -165,8 +166,8 @@ impl Trainer {
         self.shared.0.read().unwrap_or_else(PoisonError::into_inner).get()
     }
 
-    /// Trains to the end, or until the function stops it; false if the run was complete before. The function may answer with
-    /// [`Answer`](crate::Answer).
+    /// Trains to the end, or until the function stops it; false if the run was complete before. The function may answer
+    /// with [`Answer`](crate::Answer).
     pub fn train<F, R>(&mut self, mut on_event: F) -> Result<bool>
     where
         F: FnMut(Event<'_>) -> R,
@@ -230,7 +231,8 @@ impl Trainer {
         })
     }
 
-    /// Has a function write the completions of a rollout (`set_completion`), with a generator of this trainer if it owns one.
+    /// Has a function write the completions of a rollout (`set_completion`), with a generator of this trainer if it
+    /// owns one.
     pub fn set_rollout<F, E>(&mut self, rollout: F) -> Result<()>
     where
         F: FnMut(Rollout) -> std::result::Result<(), E> + Send + 'static,

@@ -65,7 +65,7 @@ fn is_step(event: &Event<'_>, step: f64) -> bool {
     event.kind() == EventKind::STEP && event.get("step") == Some(step)
 }
 
-// ---- training --------------------------------------------------------------------------------------------------------
+// ---- training -------------------------------------------------------------------------------------------------------
 
 #[test]
 fn events_tell_and_are_answered() {
@@ -311,7 +311,7 @@ fn any_order_of_destruction() {
     }
 }
 
-// ---- generating ------------------------------------------------------------------------------------------------------
+// ---- generating -----------------------------------------------------------------------------------------------------
 
 fn generator() -> Generator {
     let tokenizer = Tokenizer::open(MODEL, None, None).unwrap();
@@ -445,7 +445,7 @@ fn scores() {
     assert!((both[0] - one[0]).abs() < 1e-5 && (both[0] - both[1]).abs() > 1e-5);
 }
 
-// ---- rewards, rollouts and tools -------------------------------------------------------------------------------------
+// ---- rewards, rollouts and tools ------------------------------------------------------------------------------------
 
 fn reward_all(rollout: Rollout) -> trl::Result<()> {
     (0..rollout.len()).try_for_each(|index| rollout.set_reward(index, 1.0))

@@ -407,18 +407,6 @@ fn log_and_progress() {
 }
 
 #[test]
-fn memory_and_its_limit() {
-    let runtime = Runtime::new(&Config::with([("runtime.threads", 1)]).unwrap()).unwrap();
-    let memory = runtime.memory(None).unwrap();
-    assert!(memory.now <= memory.peak);
-    assert_eq!(runtime.memory("no such kind").unwrap_err().status(), Status::E_NOT_FOUND);
-    runtime.memory("weights").unwrap();
-    runtime.set_memory_limit(1 << 40).unwrap();
-    runtime.set_memory_limit(0).unwrap();
-    assert_eq!(runtime.set_memory_limit(-1).unwrap_err().status(), Status::E_INVALID_ARGUMENT);
-}
-
-#[test]
 fn a_runtime_is_cancelled_from_another_thread() {
     let runtime = Runtime::new(None).unwrap();
     let (reading, begun) = mpsc::sync_channel(1);
