@@ -216,6 +216,73 @@ def as_go(api):
         out += [f"\tcase {name_of(c)}:", f'\t\treturn "{c["name"]}"']
     return "\n".join([*out, "\t}", '\treturn fmt.Sprintf("status %d", int32(s))', "}", ""]).replace(
         "package trl\n", 'package trl\n\nimport "fmt"\n', 1)
+# ---- Rust ------------------------------------------------------------------------------------------------------------
+
+RUST_TYPES = {"int32_t": "i32", "uint32_t": "u32", "int64_t": "i64", "uint8_t": "u8", "size_t": "usize", "float": "f32",
+              "double": "f64", "char": "c_char", "void": "c_void"}
+NEWTYPES = {"status": ("Status", "The result of a call."), "type": ("OptionType", "The type of an option's value."),
+            "log": ("LogLevel", "The level of a log line."),
+            "text": ("TextForm", "How a reward model takes its texts."), "on": ("EventKind", "The kind of an event."),
+            "event": ("Answer", "The answer of an event function; several may be combined by `|`.")}
+
+
+def rust_doc(indent, *texts):
+    return [f"{indent}/// {text}".replace("<", r"\<").replace("[", r"\[") if text else f"{indent}///" for text in texts]
+
+
+def rust_type(item):
+    """A type of C, from the inside to the outside: each * points to what is const or not."""
+    tokens = re.findall(r"\*|\w+", item["c"].replace("struct ", ""))
+    name = next(token for token in tokens if token not in ("*", "const"))
+    out, const = RUST_TYPES.get(name, name), tokens[0] == "const"
+    for index, token in enumerate(tokens):
+        if token == "*":
+            out = ("*const " if const else "*mut ") + out
+            const = tokens[index + 1:index + 2] == ["const"]
+    return out
+
+
+def rust_signature(item):
+    params = ", ".join(f"{p['name']}: {rust_type(p)}" for p in item["params"])
+    returns = rust_type(item["returns"])
+    return f"({params})" + ("" if returns == "c_void" else f" -> {returns}")
+
+
+def as_rust(api):
+    out = ["//! The C ABI, made from include/trl/trl.h by bindings/generate.py.", "", "use std::marker::{PhantomData, PhantomPinned};",
+           "use std::os::raw::{c_char, c_void};", ""]
+    for constant in api["constants"]:
+        out += rust_doc("", *filter(None, [constant["doc"]]))
+        out.append(f"pub const {constant['name']}: i32 = {constant['value']};")
+    out += ["", *(f"pub type {name} = {RUST_TYPES[of]};" for name, of in api["integers"].items())]
+    for name in [*(handle["name"] for handle in api["handles"]), *api["foreign"]]:
+        out += ["", "#[repr(C)]", f"pub struct {name} {{", "    _opaque: [u8; 0],",
+                "    _marker: PhantomData<(*mut u8, PhantomPinned)>,", "}"]
+    for callback in api["callbacks"]:
+        out += ["", *rust_doc("", *filter(None, [callback["doc"]])),
+                f"pub type {callback['name']} = Option<unsafe extern \"C\" fn{rust_signature(callback)}>;"]
+    out += ["", 'extern "C" {']
+    for function in api["functions"]:
+        out += [*rust_doc("    ", function["summary"], "", f"Contract: {function['contract']}"),
+                f"    pub fn {function['name']}{rust_signature(function)};", ""]
+    return "\n".join([*out[:-1], "}", ""])
+
+
+def as_rust_constants(api):
+    out = ["//! The constants of trl.h as types, made by bindings/generate.py.", "", "use trl_sys as sys;"]
+    for group, (name, doc) in NEWTYPES.items():
+        prefix = "TRL_" if group == "status" else f"TRL_{group.upper()}_"
+        found = [(constant, constant["name"][len(prefix):]) for constant in api["constants"] if constant["group"] == group]
+        out += ["", f"/// {doc} Numbers that a later version adds are taken, too.",
+                "#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]", f"pub struct {name}(pub i32);", "",
+                f"impl {name} {{"]
+        for constant, short in found:
+            out += rust_doc("    ", *filter(None, [constant["doc"]]))
+            out.append(f"    pub const {short}: {name} = {name}(sys::{constant['name']});")
+        out += ["", "    /// The name of a number that this version knows.", "    pub fn name(self) -> Option<&'static str> {",
+                "        match self {", *(f'            {name}::{short} => Some("{short}"),' for _, short in found),
+                "            _ => None,", "        }", "    }", "}", "", f"named!({name});"]
+    return "\n".join([*out, ""])
 
 
 def main():
@@ -224,6 +291,7 @@ def main():
     for name, text in (("api.json", as_json(api)), ("python/libtrl/_api.py", as_python(api)),
                        ("../include/trl/cpp/constants.hpp", as_cpp(api))):
                        ("go/constants.go", as_go(api))):
+                       ("rust/trl-sys/src/abi.rs", as_rust(api)), ("rust/trl/src/constants.rs", as_rust_constants(api))):
         path = os.path.join(HERE, name)
         if sys.argv[1:] != ["--check"]:
             with open(path, "w", encoding="utf-8") as file:

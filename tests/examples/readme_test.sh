@@ -3,6 +3,7 @@
 # the order in which they stand, each page in one shell and one folder that has what it names. programs: the pages of
 # examples/c, cpp and python, against an install; commands: all others. readme_exceptions.txt has those that cannot run here, and why.
 # examples/c, examples/go and examples/python, against an install; commands: all others. readme_exceptions.txt has those that cannot run here, and why.
+# examples/c, examples/python and examples/rust, against an install; commands: all others. readme_exceptions.txt has those that cannot run here, and why.
 set -euo pipefail
 project=$1 build=$2 trl=$3 part=$4
 exceptions=$project/tests/examples/readme_exceptions.txt
@@ -80,6 +81,7 @@ run_page() {
   done 3< <(commands_of "$file")
 }
 
+export RUSTUP_HOME=${RUSTUP_HOME:-$HOME/.rustup}
 export HOME=$dir TRL_HUB=off PATH=$dir/bin:$PATH GOMP_SPINCOUNT=100
 mkdir "$dir/bin" && ln -s "$trl" "$dir/bin/trl"
 rows=$project/tests/golden/data/datasets
@@ -117,6 +119,7 @@ commands() {
     case $page in */examples/c/* | */examples/cpp/* | */examples/python/*) continue ;; esac
     case $page in */examples/c/* | */examples/python/*) continue ;; esac
     case $page in */examples/go/*) continue ;; esac
+    case $page in */examples/c/* | */examples/python/* | */examples/rust/*) continue ;; esac
     [ -n "$(commands_of "$page")" ] || continue
     mkdir "$dir/here"
     (cd "$dir/here"; furnish; run_page "$page")
@@ -171,12 +174,25 @@ programs() {
     run_page "$project/examples/cpp/$(basename "$example")/README.md"
   done
   programs_in_go
+  rust_programs
   python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "no Python 3.11: examples/python is left out"; return; }
   cp -r "$project/examples/python" "$dir/python"
   for example in "$dir"/python/*/; do
     cd "$example"
     ln -s "$build" build
     PYTHONPATH=$project/bindings/python PYTHONDONTWRITEBYTECODE=1 run_page "$project/examples/python/$(basename "$example")/README.md"
+  done
+}
+
+# They name the crates by a path of the source tree.
+rust_programs() {
+  cargo --version >/dev/null 2>&1 || { echo "no cargo: examples/rust is left out"; return; }
+  local example
+  mkdir "$dir/examples" && cp -r "$project/examples/rust" "$dir/examples/rust" && ln -s "$project/bindings" "$dir/bindings"
+  for example in "$dir"/examples/rust/*/; do
+    cd "$example"
+    ln -s "$build" build
+    run_page "$project/examples/rust/$(basename "$example")/README.md"
   done
 }
 

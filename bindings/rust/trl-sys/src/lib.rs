@@ -1,0 +1,6 @@
+//! The C ABI of libtrl. Use the crate `trl`, unless it lacks something.
+#![allow(non_camel_case_types)]
+
+#[rustfmt::skip]
+mod abi;
+pub use abi::*;

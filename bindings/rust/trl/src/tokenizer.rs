@@ -1,0 +1,77 @@
+//! Tokenizers.
+
+use crate::call::{ask_text, c_path, call, fill_text};
+use crate::config::pointer_of;
+use crate::handle::Handle;
+use crate::runtime::pointer_of_runtime;
+use crate::{Config, Result, Runtime};
+use std::path::Path;
+use trl_sys as sys;
+
+/// The tokenizer of a model directory or of a GGUF file.
+pub struct Tokenizer {
+    pub(crate) handle: Handle<sys::trl_tokenizer>,
+}
+
+impl Tokenizer {
+    pub fn open<'a>(
+        path: impl AsRef<Path>,
+        options: impl Into<Option<&'a Config>>,
+        runtime: impl Into<Option<&'a Runtime>>,
+    ) -> Result<Tokenizer> {
+        let path = c_path(path.as_ref())?;
+        let (options, runtime) = (pointer_of(options.into()), pointer_of_runtime(runtime.into()));
+        let handle = Handle::create(|out, error| unsafe {
+            sys::trl_tokenizer_open(runtime, path.as_ptr(), options, out, error)
+        })?;
+        Ok(Tokenizer { handle })
+    }
+
+    /// The token ids of a text. Special tokens that are written out in it are recognised.
+    pub fn encode(&self, text: &str, add_special_tokens: bool) -> Result<Vec<i32>> {
+        let mut ids = vec![0; text.len() + 8];
+        loop {
+            let mut count = 0;
+            let (start, room) = (ids.as_mut_ptr(), ids.len());
+            call(|error| unsafe {
+                let (text, size) = (text.as_ptr().cast(), text.len());
+                let special = add_special_tokens.into();
+                sys::trl_tokenizer_encode(self.handle.get(), text, size, special, start, room, &mut count, error)
+            })?;
+            let fits = count <= room;
+            ids.resize(count, 0);
+            if fits {
+                return Ok(ids);
+            }
+        }
+    }
+
+    /// The text of token ids.
+    pub fn decode(&self, ids: &[i32], skip_special_tokens: bool) -> Result<String> {
+        let (start, count, skip) = (ids.as_ptr(), ids.len(), skip_special_tokens.into());
+        fill_text(|text, room, size, error| unsafe {
+            sys::trl_tokenizer_decode(self.handle.get(), start, count, skip, text, room, size, error)
+        })
+    }
+
+    /// A token as in the vocabulary.
+    pub fn piece(&self, id: i32) -> Result<String> {
+        fill_text(|text, room, size, error| unsafe {
+            sys::trl_tokenizer_get_piece(self.handle.get(), id, text, room, size, error)
+        })
+    }
+
+    /// Renders a conversation: JSON of a list of messages, or of an object with `messages` and, if wanted, `tools`,
+    /// `add_generation_prompt`, `continue_final_message` and `chat_template_kwargs`.
+    pub fn apply_chat_template(&self, json: &str) -> Result<String> {
+        let (start, length) = (json.as_ptr().cast(), json.len());
+        fill_text(|text, room, size, error| unsafe {
+            sys::trl_tokenizer_apply_chat_template(self.handle.get(), start, length, text, room, size, error)
+        })
+    }
+
+    /// The size of the vocabulary, special tokens and the chat template, as a JSON object.
+    pub fn describe(&self) -> Result<String> {
+        ask_text(|out, error| unsafe { sys::trl_tokenizer_describe(self.handle.get(), out, error) })
+    }
+}

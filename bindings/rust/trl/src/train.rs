@@ -1,0 +1,368 @@
+//! Trainers, what they tell, and what they ask the host for.
+
+use crate::call::{ask_text, borrowed, c_path, c_text, call, forget, guard, owned, text_or_none, Reply};
+use crate::config;
+use crate::data::pointer_of_dataset;
+use crate::error::HostError;
+use crate::handle::Handle;
+use crate::rollout::{answer, Function, Held};
+use crate::runtime::pointer_of_runtime;
+use crate::{Config, Dataset, EventKind, Generator, Result, Rollout, Runtime, Status};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::os::raw::{c_char, c_void};
+use std::path::Path;
+use std::ptr;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use trl_sys as sys;
+
+/// Numbers by name, which the library owns. Those of a step or an evaluation end with the next call on their object:
+///
+/// ```compile_fail
+/// # fn main() -> trl::Result<()> {
+/// # let (config, rows): (trl::Config, trl::Dataset) = todo!();
+/// let mut trainer = trl::Trainer::new(&config, &rows, None, None)?;
+/// let metrics = trainer.step()?;
+/// trainer.step()?;
+/// println!("{metrics:?}");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy)]
+pub struct Metrics<'a> {
+    pointer: *const sys::trl_metrics,
+    _borrowed: PhantomData<&'a sys::trl_metrics>,
+}
+
+// The header: concurrent on const.
+unsafe impl Send for Metrics<'_> {}
+unsafe impl Sync for Metrics<'_> {}
+
+impl<'a> Metrics<'a> {
+    /// One number, such as "loss".
+    pub fn get(&self, name: &str) -> Option<f64> {
+        let (name, mut value) = (c_text(name).ok()?, 0.0);
+        let status = unsafe { sys::trl_metrics_get(self.pointer, name.as_ptr(), &mut value) };
+        (status == sys::TRL_OK).then_some(value)
+    }
+
+    /// A text, such as the path of a save.
+    pub fn text(&self, name: &str) -> Option<&'a str> {
+        let name = c_text(name).ok()?;
+        unsafe { text_or_none(sys::trl_metrics_text(self.pointer, name.as_ptr())) }
+    }
+
+    /// The names and numbers, in the order of TRL's records.
+    pub fn iter(&self) -> impl Iterator<Item = (&'a str, f64)> {
+        let pointer = self.pointer;
+        let next = move |previous| {
+            let name = unsafe { sys::trl_metrics_next(pointer, previous) };
+            (!name.is_null()).then_some(name)
+        };
+        std::iter::successors(next(ptr::null()), move |&name| next(name)).map(move |name| unsafe {
+            let mut value = 0.0;
+            sys::trl_metrics_get(pointer, name, &mut value);
+            (text_or_none(name).unwrap_or_default(), value)
+        })
+    }
+}
+
+impl fmt::Debug for Metrics<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_map().entries(self.iter()).finish()
+    }
+}
+
+/// What happens in a run: a kind, and metrics with `step`, `max_steps`, `epoch` and those of the kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
+    kind: EventKind,
+    metrics: Metrics<'a>,
+}
+
+impl Event<'_> {
+    pub fn kind(&self) -> EventKind {
+        self.kind
+    }
+}
+
+impl<'a> Deref for Event<'a> {
+    type Target = Metrics<'a>;
+    fn deref(&self) -> &Metrics<'a> {
+        &self.metrics
+    }
+}
+
+/// The metrics that a function gives by its last parameter but one, and its status.
+fn measure<'a>(
+    function: impl FnOnce(*mut *const sys::trl_metrics, *mut *mut sys::trl_error) -> sys::trl_status,
+) -> Result<(Metrics<'a>, Status)> {
+    let mut pointer = ptr::null();
+    let status = call(|error| function(&mut pointer, error))?;
+    Ok((Metrics { pointer, _borrowed: PhantomData }, status))
+}
+
+/// Cancels, pauses and resumes a trainer from any thread, also while it is in a call. Does nothing once the trainer is
+/// gone.
+#[derive(Clone)]
+pub struct Control(Arc<RwLock<Handle<sys::trl_trainer>>>);
+
+/// A run of the method that its configuration names.
+pub struct Trainer {
+    shared: Control,
+    functions: Vec<Weak<dyn Held>>,
+}
+
+impl Control {
+    /// Ends the call that runs on the trainer, or else the next one, with `E_CANCELLED`.
+    pub fn cancel(&self) {
+        self.with(sys::trl_trainer_cancel);
+    }
+
+    /// Holds the call that runs on the trainer, or else the next one, until `resume`.
+    pub fn pause(&self) {
+        self.with(sys::trl_trainer_pause);
+    }
+
+    pub fn resume(&self) {
+        self.with(sys::trl_trainer_resume);
+    }
+
+    fn with(&self, function: unsafe extern "C" fn(*mut sys::trl_trainer)) {
+        if let Ok(handle) = self.0.try_read() {
+            unsafe { function(handle.get()) } // NULL if it is gone
+        }
+    }
+}
+
+impl Drop for Trainer {
+    fn drop(&mut self) {
+        let mut handle = self.shared.0.write().unwrap_or_else(PoisonError::into_inner);
+        let gone = std::mem::replace(&mut *handle, Handle::null());
+        drop(handle); // what is freed with it may use a `Control`
+        drop(gone);
+        self.functions.iter().filter_map(Weak::upgrade).for_each(|function| function.release());
+    }
+}
+
+impl Trainer {
+    /// Reads and prepares the rows, opens the model, and checks everything.
+    pub fn new<'a>(
+        config: &Config,
+        train: &Dataset,
+        evaluation: impl Into<Option<&'a Dataset>>,
+        runtime: impl Into<Option<&'a Runtime>>,
+    ) -> Result<Trainer> {
+        let (config, runtime) = (config::pointer_of(Some(config)), pointer_of_runtime(runtime.into()));
+        let (train, evaluation) = (train.handle.get(), pointer_of_dataset(evaluation.into()));
+        let handle = Handle::create(|out, error| unsafe {
+            sys::trl_trainer_create(runtime, config, train, evaluation, out, error)
+        })?;
+        Ok(Trainer { shared: Control(Arc::new(RwLock::new(handle))), functions: Vec::new() })
+    }
+
+    fn pointer(&self) -> *mut sys::trl_trainer {
+        self.shared.0.read().unwrap_or_else(PoisonError::into_inner).get()
+    }
+
+    /// Trains to the end, or until the function stops it; false if the run was complete before. The function may answer
+    /// with [`Answer`](crate::Answer).
+    pub fn train<F, R>(&mut self, mut on_event: F) -> Result<bool>
+    where
+        F: FnMut(Event<'_>) -> R,
+        R: Reply,
+    {
+        let status = call(|error| unsafe {
+            let function = Some(event::<F, R> as unsafe extern "C" fn(_, _, _) -> _);
+            sys::trl_trainer_train(self.pointer(), function, borrowed(&mut on_event), error)
+        })?;
+        Ok(status != Status::END)
+    }
+
+    /// One optimizer step and its numbers; `None` when nothing is left.
+    pub fn step(&mut self) -> Result<Option<Metrics<'_>>> {
+        let (metrics, status) = measure(|out, error| unsafe { sys::trl_trainer_step(self.pointer(), out, error) })?;
+        Ok((status != Status::END).then_some(metrics))
+    }
+
+    /// Evaluates on the evaluation rows.
+    pub fn evaluate(&mut self) -> Result<Metrics<'_>> {
+        Ok(measure(|out, error| unsafe { sys::trl_trainer_evaluate(self.pointer(), out, error) })?.0)
+    }
+
+    /// Saves the model, or what save.kind says, into output_dir.
+    pub fn save<'a>(&mut self, options: impl Into<Option<&'a Config>>) -> Result<()> {
+        self.save_at(ptr::null(), options.into())
+    }
+
+    /// The same into a directory.
+    pub fn save_to<'a>(&mut self, path: impl AsRef<Path>, options: impl Into<Option<&'a Config>>) -> Result<()> {
+        self.save_at(c_path(path.as_ref())?.as_ptr(), options.into())
+    }
+
+    fn save_at(&mut self, path: *const c_char, options: Option<&Config>) -> Result<()> {
+        call(|error| unsafe { sys::trl_trainer_save(self.pointer(), path, config::pointer_of(options), error) })?;
+        Ok(())
+    }
+
+    /// Adds a saved LoRA adapter to generate with.
+    pub fn add_adapter(&mut self, name: &str, path: impl AsRef<Path>) -> Result<()> {
+        let (name, path) = (c_text(name)?, c_path(path.as_ref())?);
+        call(|error| unsafe { sys::trl_trainer_add_adapter(self.pointer(), name.as_ptr(), path.as_ptr(), error) })?;
+        Ok(())
+    }
+
+    pub fn remove_adapter(&mut self, name: &str) -> Result<()> {
+        let name = c_text(name)?;
+        call(|error| unsafe { sys::trl_trainer_remove_adapter(self.pointer(), name.as_ptr(), error) })?;
+        Ok(())
+    }
+
+    /// Adds a function that rewards the rows of a rollout (`set_reward`).
+    pub fn add_reward<F, E>(&mut self, name: &str, reward: F) -> Result<()>
+    where
+        F: FnMut(Rollout) -> std::result::Result<(), E> + Send + 'static,
+        E: Into<HostError>,
+    {
+        let name = c_text(name)?;
+        self.register(reward, |trainer, function, user_data, destroy, error| unsafe {
+            sys::trl_trainer_add_reward(trainer, name.as_ptr(), function, user_data, destroy, error)
+        })
+    }
+
+    /// Has a function write the completions of a rollout (`set_completion`), with a generator of this trainer if it
+    /// owns one.
+    pub fn set_rollout<F, E>(&mut self, rollout: F) -> Result<()>
+    where
+        F: FnMut(Rollout) -> std::result::Result<(), E> + Send + 'static,
+        E: Into<HostError>,
+    {
+        self.register(rollout, |trainer, function, user_data, destroy, error| unsafe {
+            sys::trl_trainer_set_rollout(trainer, function, user_data, destroy, error)
+        })
+    }
+
+    /// Has a function answer the tools that completions call (`set_value`).
+    pub fn set_tools<F, E>(&mut self, tools: F) -> Result<()>
+    where
+        F: FnMut(Rollout) -> std::result::Result<(), E> + Send + 'static,
+        E: Into<HostError>,
+    {
+        self.register(tools, |trainer, function, user_data, destroy, error| unsafe {
+            sys::trl_trainer_set_tools(trainer, function, user_data, destroy, error)
+        })
+    }
+
+    /// Gives a function of rollouts to the library, which frees it.
+    fn register<F, E>(
+        &mut self,
+        function: F,
+        set: impl FnOnce(
+            *mut sys::trl_trainer,
+            sys::trl_rollout_fn,
+            *mut c_void,
+            sys::trl_destroy_fn,
+            *mut *mut sys::trl_error,
+        ) -> sys::trl_status,
+    ) -> Result<()>
+    where
+        F: FnMut(Rollout) -> std::result::Result<(), E> + Send + 'static,
+        E: Into<HostError>,
+    {
+        let function: Function<F> = Arc::new(Mutex::new(Some(function)));
+        let held: Weak<Mutex<Option<F>>> = Arc::downgrade(&function);
+        self.functions.push(held);
+        call(|error| set(self.pointer(), Some(answer::<F, E>), owned(function), Some(forget::<Function<F>>), error))?;
+        Ok(())
+    }
+
+    /// What other threads, and functions that run within its calls, control the trainer with.
+    pub fn control(&self) -> Control {
+        self.shared.clone()
+    }
+
+    /// The state of the training as in trainer_state.json.
+    pub fn describe(&mut self) -> Result<String> {
+        ask_text(|out, error| unsafe { sys::trl_trainer_describe(self.pointer(), out, error) })
+    }
+
+    /// A generator that shares the weights of the run.
+    pub fn generator(&mut self) -> Result<Generator> {
+        let handle =
+            Handle::create(|out, error| unsafe { sys::trl_generator_from_trainer(self.pointer(), out, error) })?;
+        Ok(Generator { handle })
+    }
+}
+
+unsafe extern "C" fn event<F: FnMut(Event<'_>) -> R, R: Reply>(
+    user_data: *mut c_void,
+    kind: i32,
+    metrics: *const sys::trl_metrics,
+) -> i32 {
+    guard(|| {
+        let function = &mut *user_data.cast::<F>();
+        let metrics = Metrics { pointer: metrics, _borrowed: PhantomData };
+        function(Event { kind: EventKind(kind), metrics }).reply()
+    })
+}
+
+/// What a run needs: numbers as a JSON object, and text for a terminal.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub json: String,
+    pub text: String,
+}
+
+/// The memory, time and disk that a trainer of this configuration needs.
+pub fn plan<'a>(
+    config: &Config,
+    train: impl Into<Option<&'a Dataset>>,
+    runtime: impl Into<Option<&'a Runtime>>,
+) -> Result<Plan> {
+    let own; // owner of the texts until they are copied
+    let runtime = match runtime.into() {
+        Some(runtime) => runtime,
+        None => {
+            own = Runtime::new(None)?;
+            &own
+        }
+    };
+    let (runtime, config) = (pointer_of_runtime(Some(runtime)), config::pointer_of(Some(config)));
+    let train = pointer_of_dataset(train.into());
+    let (mut json, mut text) = (ptr::null(), ptr::null());
+    call(|error| unsafe { sys::trl_trainer_plan(runtime, config, train, &mut json, &mut text, error) })?;
+    let [json, text] = [json, text].map(|text| unsafe { text_or_none(text) }.unwrap_or_default().to_string());
+    Ok(Plan { json, text })
+}
+
+/// Checks a run as a trainer does before it reads rows and weights, and creates nothing.
+pub fn check<'a>(config: &Config, runtime: impl Into<Option<&'a Runtime>>) -> Result<()> {
+    let (config, runtime) = (config::pointer_of(Some(config)), pointer_of_runtime(runtime.into()));
+    call(|error| unsafe { sys::trl_trainer_check(runtime, config, error) })?;
+    Ok(())
+}
+
+/// A model that is measured on rows, without a run.
+pub struct Evaluator {
+    handle: Handle<sys::trl_evaluator>,
+}
+
+impl Evaluator {
+    pub fn new<'a>(config: &Config, runtime: impl Into<Option<&'a Runtime>>) -> Result<Evaluator> {
+        let (config, runtime) = (config::pointer_of(Some(config)), pointer_of_runtime(runtime.into()));
+        let handle = Handle::create(|out, error| unsafe { sys::trl_evaluator_create(runtime, config, out, error) })?;
+        Ok(Evaluator { handle })
+    }
+
+    /// The numbers of an evaluation within a run, under the same names.
+    pub fn evaluate(&mut self, rows: &Dataset) -> Result<Metrics<'_>> {
+        let (evaluator, rows) = (self.handle.get(), rows.handle.get());
+        Ok(measure(|out, error| unsafe { sys::trl_evaluator_evaluate(evaluator, rows, out, error) })?.0)
+    }
+
+    /// Completes sample_prompts: a JSON array of prompts and completions.
+    pub fn complete(&mut self) -> Result<String> {
+        ask_text(|out, error| unsafe { sys::trl_evaluator_complete(self.handle.get(), out, error) })
+    }
+}
