@@ -4,7 +4,7 @@ import { configOf } from './config.js';
 import { errorOf } from './errors.js';
 import { Handle, call, callLater, createLater, empty, onlyInside, pathOf, wrap } from './handle.js';
 import { encode, encodeJson } from './native.js';
-import { runtimeOf } from './runtime.js';
+import { withRuntime } from './runtime.js';
 import { keep } from './threads.js';
 
 const AT_ONCE = 64; // rows of an iterator that is not asynchronous
@@ -64,10 +64,11 @@ export class Tokenizer extends Handle {
   }
 
   static async open(path, options, { runtime, signal } = {}) {
-    const own = runtimeOf(runtime);
-    const pointer = await createLater('trl_tokenizer_open', 'trl_tokenizer_destroy', [own, pathOf(path), configOf(options)],
-      { signal });
-    return wrap(this, pointer, 'trl_tokenizer_destroy', own);
+    return withRuntime(runtime, async (own) => {
+      const parameters = [own, pathOf(path), configOf(options)];
+      return wrap(this, await createLater('trl_tokenizer_open', 'trl_tokenizer_destroy', parameters, { signal }),
+        'trl_tokenizer_destroy', own);
+    });
   }
 
   /** Calls a function that fills an array, with more room if it was too little. */
@@ -120,28 +121,30 @@ export class Dataset extends Handle {
 
   /** The rows of a file, a folder or a glob. */
   static async open(path, options, { runtime, signal } = {}) {
-    const own = runtimeOf(runtime);
-    const pointer = await createLater('trl_dataset_open', 'trl_dataset_destroy', [own, pathOf(path), configOf(options)], { signal });
-    return wrap(this, pointer, 'trl_dataset_destroy', own);
+    return withRuntime(runtime, async (own) => {
+      const parameters = [own, pathOf(path), configOf(options)];
+      return wrap(this, await createLater('trl_dataset_open', 'trl_dataset_destroy', parameters, { signal }),
+        'trl_dataset_destroy', own);
+    });
   }
 
   /** The rows that a configuration names, to train on and to evaluate. */
   static async fromConfig(config, { runtime, signal } = {}) {
-    const own = runtimeOf(runtime);
-    const dataset = (pointer) => (pointer ? wrap(this, pointer, 'trl_dataset_destroy', own) : null);
-    const undo = (outputs) => outputs.forEach((pointer) => dataset(pointer)?.close());
-    const { outputs } = await callLater('trl_dataset_open_config', [own, configOf(config), { out: 'pointer' }, { out: 'pointer' }],
-      { signal, undo });
-    const [train, evaluation] = outputs.map(dataset);
-    return { train, evaluation };
+    return withRuntime(runtime, async (own) => {
+      const parameters = [own, configOf(config), { out: 'pointer' }, { out: 'pointer' }];
+      const { outputs } = await callLater('trl_dataset_open_config', parameters, { signal, destroy: 'trl_dataset_destroy' });
+      const [train, evaluation] = outputs.map((pointer) => (pointer ? wrap(this, pointer, 'trl_dataset_destroy', own) : null));
+      return { train, evaluation };
+    });
   }
 
   /** Rows of a file in memory; format is jsonl, json, csv or text. */
   static fromBuffer(format, data, options, { runtime } = {}) {
-    const own = runtimeOf(runtime);
     const bytes = typeof data === 'string' ? encode(data) : data;
-    const [pointer] = call('trl_dataset_from_buffer', own, format, bytes, bytes.length, configOf(options), { out: 'pointer' });
-    return wrap(this, pointer, 'trl_dataset_destroy', own);
+    return withRuntime(runtime, (own) => {
+      const [pointer] = call('trl_dataset_from_buffer', own, format, bytes, bytes.length, configOf(options), { out: 'pointer' });
+      return wrap(this, pointer, 'trl_dataset_destroy', own);
+    });
   }
 
   /** Rows in memory, copied now. */
@@ -152,7 +155,6 @@ export class Dataset extends Handle {
   /** Rows that are asked for when they are read, more than once: an iterable, also an asynchronous one, or a function that
    * gives one. */
   static async fromIterable(rows, options, { runtime } = {}) {
-    const own = runtimeOf(runtime);
     const dataset = empty(this);
     const reader = new Reader(rows);
     const to = await keep(dataset, 'rows', {
@@ -160,15 +162,18 @@ export class Dataset extends Handle {
       rewind: () => reader.rewind(),
       refused: (error) => reader.refused(error),
     }, { awaited: true });
-    const [pointer] = call('trl_dataset_from_callback', own, to.next, to.rewind, to.number, null, configOf(options), { out: 'pointer' });
-    return dataset._own(pointer, 'trl_dataset_destroy', own);
+    return withRuntime(runtime, (own) => {
+      const [pointer] = call('trl_dataset_from_callback', own, to.next, to.rewind, to.number, null, configOf(options), { out: 'pointer' });
+      return dataset._own(pointer, 'trl_dataset_destroy', own);
+    });
   }
 
   /** Rows of an Arrow stream, by the address of its ArrowArrayStream, which is taken over. */
   static fromArrow(address, options, { runtime } = {}) {
-    const own = runtimeOf(runtime);
-    const [pointer] = call('trl_dataset_from_arrow', own, address, configOf(options), { out: 'pointer' });
-    return wrap(this, pointer, 'trl_dataset_destroy', own);
+    return withRuntime(runtime, (own) => {
+      const [pointer] = call('trl_dataset_from_arrow', own, address, configOf(options), { out: 'pointer' });
+      return wrap(this, pointer, 'trl_dataset_destroy', own);
+    });
   }
 
   /** Reads all rows and counts them. */

@@ -18,6 +18,7 @@ export class Handle {
     this._parents = parents.filter(Boolean);
     this._closed = false;
     finalizers.register(this, { destroy, pointer }, this);
+    if (this._runtime?._users >= 0) ++this._runtime._users;
     return this;
   }
 
@@ -36,6 +37,8 @@ export class Handle {
     this._closed = true;
     finalizers.unregister(this);
     lib[this._destroy](this._pointer);
+    const runtime = this._runtime;
+    if (runtime?._users >= 0 && --runtime._users === 0) runtime.close();
   }
 
   /** Whether a call with this object may call functions of another one. */
@@ -72,8 +75,7 @@ export async function callLater(name, parameters, more = {}) {
 
 /** The address that a function that blocks has made. */
 export async function createLater(name, destroy, parameters, more) {
-  const undo = (outputs) => outputs.filter(Boolean).forEach((pointer) => lib[destroy](pointer));
-  const { outputs } = await callLater(name, [...parameters, { out: 'pointer' }], { ...more, undo });
+  const { outputs } = await callLater(name, [...parameters, { out: 'pointer' }], { ...more, destroy });
   return outputs[0];
 }
 

@@ -4,11 +4,12 @@ import { configOf } from './config.js';
 import { Generator } from './generate.js';
 import { Handle, call, callLater, createLater, onlyInside, pathOf, wrap } from './handle.js';
 import { encode } from './native.js';
-import { runtimeOf } from './runtime.js';
+import { withRuntime } from './runtime.js';
 
 /** Converts a model, or an adapter: into one GGUF file if target ends in .gguf, else into a directory. */
 export async function convert(path, target, options, { runtime, signal } = {}) {
-  await callLater('trl_model_convert', [runtimeOf(runtime), pathOf(path), pathOf(target), configOf(options)], { signal });
+  await withRuntime(runtime, (own) =>
+    callLater('trl_model_convert', [own, pathOf(path), pathOf(target), configOf(options)], { signal }));
 }
 
 /** A Hugging Face directory or a GGUF file. */
@@ -19,9 +20,10 @@ export class Model extends Handle {
   }
 
   static async open(path, options, { runtime, signal } = {}) {
-    const own = runtimeOf(runtime);
-    const pointer = await createLater('trl_model_open', 'trl_model_destroy', [own, pathOf(path), configOf(options)], { signal });
-    return wrap(this, pointer, 'trl_model_destroy', own);
+    return withRuntime(runtime, async (own) => {
+      const parameters = [own, pathOf(path), configOf(options)];
+      return wrap(this, await createLater('trl_model_open', 'trl_model_destroy', parameters, { signal }), 'trl_model_destroy', own);
+    });
   }
 
   /** The number of parameters, and the model's config.json. */

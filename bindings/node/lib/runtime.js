@@ -52,5 +52,22 @@ export class Runtime extends Handle {
   }
 }
 
-/** The runtime of an object: the given one, or one of its own, with which its calls can be ended. */
-export const runtimeOf = (runtime) => runtime ?? new Runtime();
+/** A runtime of the objects that were made without one, by which their calls can be ended; closed with the last of them. */
+class OwnRuntime extends Runtime {
+  _users = 0;
+}
+
+/** Makes something with the given runtime, or with one of its own. */
+export function withRuntime(runtime, make) {
+  const own = runtime ?? new OwnRuntime();
+  const close = () => {
+    if (own._users === 0) own.close();
+  };
+  let made;
+  try {
+    made = make(own);
+  } finally {
+    if (!(made instanceof Promise)) close();
+  }
+  return made instanceof Promise ? made.finally(close) : made;
+}

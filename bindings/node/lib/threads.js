@@ -118,8 +118,9 @@ async function answerOf(calls, host) {
 }
 
 class Call {
-  constructor(name, { handles, functions, signal }) {
+  constructor(name, { handles, functions, signal, destroy }) {
     this.name = name;
+    this.destroy = destroy;
     this.handles = handles; // kept alive, too
     this.functions = functions;
     this.signal = signal;
@@ -179,16 +180,14 @@ class Call {
       this.resolve(result);
       return;
     }
-    this.undo?.(result.outputs ?? []);
+    if (this.destroy) for (const pointer of result.outputs ?? []) lib[this.destroy](pointer);
   }
 }
 
 /** Calls a function on a thread of its own: a promise of its status, its outputs and, with collect, the tokens that it
- * gave. undo gets the outputs of a call that succeeded in the library while a function of the host threw. */
-export async function callAside(name, parameters, { handles, functions = {}, signal, collect = false, undo }) {
-  const call = new Call(name, { handles, functions, signal });
-  call.undo = undo;
-  return call.begin(parameters, collect);
+ * gave. destroy frees what a call has made in which a function of the host threw. */
+export async function callAside(name, parameters, { handles, functions = {}, signal, collect = false, destroy }) {
+  return new Call(name, { handles, functions, signal, destroy }).begin(parameters, collect);
 }
 
 // ---- functions that the library keeps --------------------------------------------------------------------------------

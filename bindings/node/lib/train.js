@@ -4,7 +4,7 @@ import { configOf } from './config.js';
 import { Generator } from './generate.js';
 import { Handle, call, callLater, createLater, onlyInside, pathOf, wrap } from './handle.js';
 import { lib } from './library.js';
-import { runtimeOf } from './runtime.js';
+import { withRuntime } from './runtime.js';
 import { keep } from './threads.js';
 
 /** Rows that a trainer asks the host about; valid until the function that got it is over. */
@@ -88,9 +88,11 @@ export class Trainer extends Handle {
   }
 
   static async create(config, train, evaluation, { runtime, signal } = {}) {
-    const own = runtimeOf(runtime);
-    const pointer = await createLater('trl_trainer_create', 'trl_trainer_destroy', [own, configOf(config), train, evaluation], { signal });
-    return wrap(this, pointer, 'trl_trainer_destroy', own, train, evaluation);
+    return withRuntime(runtime, async (own) => {
+      const parameters = [own, configOf(config), train, evaluation];
+      return wrap(this, await createLater('trl_trainer_create', 'trl_trainer_destroy', parameters, { signal }),
+        'trl_trainer_destroy', own, train, evaluation);
+    });
   }
 
   /** Trains to the end, or until onEvent answers Answer.STOP; false if the run was complete before. */
@@ -176,14 +178,14 @@ export class Trainer extends Handle {
 
 /** The memory, time and disk that a trainer of this configuration needs: as numbers, and as text. */
 export async function plan(config, train, { runtime, signal } = {}) {
-  const { outputs } = await callLater('trl_trainer_plan',
-    [runtimeOf(runtime), configOf(config), train, { out: 'text' }, { out: 'text' }], { signal });
+  const { outputs } = await withRuntime(runtime, (own) =>
+    callLater('trl_trainer_plan', [own, configOf(config), train, { out: 'text' }, { out: 'text' }], { signal }));
   return { numbers: JSON.parse(outputs[0]), text: outputs[1] };
 }
 
 /** Checks a run as a trainer does before it reads rows and weights, and creates nothing. */
 export async function check(config, { runtime, signal } = {}) {
-  await callLater('trl_trainer_check', [runtimeOf(runtime), configOf(config)], { signal });
+  await withRuntime(runtime, (own) => callLater('trl_trainer_check', [own, configOf(config)], { signal }));
 }
 
 /** A model that is measured on rows, without a run. */
@@ -194,9 +196,10 @@ export class Evaluator extends Handle {
   }
 
   static async create(config, { runtime, signal } = {}) {
-    const own = runtimeOf(runtime);
-    const pointer = await createLater('trl_evaluator_create', 'trl_evaluator_destroy', [own, configOf(config)], { signal });
-    return wrap(this, pointer, 'trl_evaluator_destroy', own);
+    return withRuntime(runtime, async (own) => {
+      const pointer = await createLater('trl_evaluator_create', 'trl_evaluator_destroy', [own, configOf(config)], { signal });
+      return wrap(this, pointer, 'trl_evaluator_destroy', own);
+    });
   }
 
   /** The numbers of an evaluation within a run, under the same names. */
