@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Derives what bindings share from include/trl/trl.h: generate.py [--check]
 
-Writes api.json, and the parts of bindings that follow from it (python/libtrl/_api.py, node/lib/api.*). --check writes nothing and fails
-if a file is not what it would write. README.md says what api.json holds."""
+Writes api.json, and the parts of bindings that follow from it (python/libtrl/_api.py, node/lib/api.*). --check writes
+nothing and fails if a file is not what it would write. README.md says what api.json holds."""
 
 import difflib
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: readme_test.sh PROJECT BUILD TRL commands|programs. Runs every command in the code blocks of the READMEs, in
 # the order in which they stand, each page in one shell and one folder that has what it names. programs: the pages of
-# examples/c and examples/python, against an install; commands: all others. readme_exceptions.txt has those that cannot run here, and why.
+# examples/c, examples/python and examples/node, against an install; commands: all others. readme_exceptions.txt has those that cannot run here, and why.
 set -euo pipefail
 project=$1 build=$2 trl=$3 part=$4
 exceptions=$project/tests/examples/readme_exceptions.txt
@@ -113,7 +113,7 @@ commands() {
   trl convert --model_name_or_path "$model" --output "$dir/model.gguf" --type f32
   trl reward --model_name_or_path "$model" --dataset_name "$rows/train_pref.jsonl" --max_steps 1 --output_dir "$dir/scorer"
   while read -r page; do
-    case $page in */examples/c/* | */examples/python/*) continue ;; esac
+    case $page in */examples/c/* | */examples/python/* | */examples/node/*) continue ;; esac
     [ -n "$(commands_of "$page")" ] || continue
     mkdir "$dir/here"
     (cd "$dir/here"; furnish; run_page "$page")
@@ -146,12 +146,27 @@ programs() {
     run_page "$project/examples/c/$example/README.md"
   done
   [ "$(find "$project/examples/c" -name README.md | wc -l)" -eq 9 ] || die "a page under examples/c is not run"
+  programs_of_node
   python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "no Python 3.11: examples/python is left out"; return; }
   cp -r "$project/examples/python" "$dir/python"
   for example in "$dir"/python/*/; do
     cd "$example"
     ln -s "$build" build
     PYTHONPATH=$project/bindings/python PYTHONDONTWRITEBYTECODE=1 run_page "$project/examples/python/$(basename "$example")/README.md"
+  done
+}
+
+programs_of_node() {
+  local example koffi
+  koffi=$(bash "$project/tests/bindings/node/run.sh" "$project" node "$project/tests/bindings/node/koffi.cjs" "$project") ||
+    { echo "$koffi: examples/node is left out"; return; }
+  cp -r "$project/examples/node" "$dir/node"
+  mkdir "$dir/node/node_modules"
+  ln -s "$project/bindings/node" "$dir/node/node_modules/libtrl"
+  for example in "$dir"/node/*/main.js; do
+    cd "$(dirname "$example")"
+    ln -s "$build" build
+    TRL_NODE_MODULES=$(dirname "$koffi") run_page "$project/examples/node/$(basename "$PWD")/README.md"
   done
 }
 

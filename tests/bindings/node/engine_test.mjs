@@ -354,7 +354,7 @@ for (const [what, status, code] of [
   ['in a worker of the host', 7, `const { Worker } = await import('node:worker_threads');
     new Worker('(' + (async () => {
       const trl = await import(${JSON.stringify(INDEX)});
-      const { keys, rows } = require('node:worker_threads').workerData;
+      const { keys, rows } = (await import('node:worker_threads')).workerData;
       const trainer = await trl.Trainer.create(keys, trl.Dataset.fromRows(rows));
       trainer.train();
       setTimeout(() => process.exit(7), 200);
@@ -363,7 +363,7 @@ for (const [what, status, code] of [
   test(`the process ends ${what}`, async () => {
     const done = await ending(code);
     assert.deepEqual([done.status, done.signal], [status, null], done.errors);
-    assert.ok(done.ms < 2500, `${done.ms} ms`); // a machine that is busy with other tests, too
+    assert.ok(done.ms < 10000, `${done.ms} ms`); // 0.3 s, more where other tests have the processors
   });
 }
 
