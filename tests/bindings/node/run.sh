@@ -4,7 +4,7 @@ set -euo pipefail
 project=$1
 shift
 command -v node >/dev/null || { echo "there is no node"; exit 77; }
-node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 18)' || { echo "node $(node --version) is older than 18"; exit 77; }
+node -e 'process.exit(process.versions.node.split(".")[0] < 18 ? 1 : 0)' || { echo "node $(node --version) is older than 18"; exit 77; }
 node "$project/tests/bindings/node/koffi.cjs" "$project" >/dev/null || {
   echo "there is no koffi of npm; TRL_NODE_MODULES or NODE_PATH may have the node_modules with it"
   exit 77
