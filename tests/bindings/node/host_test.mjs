@@ -267,7 +267,7 @@ test('progress is told, and stops a call', async () => {
 });
 
 test('memory and its limit', () => {
-  const runtime = new trl.Runtime({ 'runtime.host_memory_limit': null });
+  const runtime = new trl.Runtime();
   const { now, peak } = runtime.memory();
   assert.ok(now <= peak);
   assert.equal(runtime.memory('weights').now, 0);
