@@ -5,6 +5,8 @@ Writes api.json, and the part of a binding that follows from it (python/libtrl/_
 writes nothing and fails if a file is not what it would write. README.md says what api.json holds."""
 Writes api.json, and the parts of bindings that follow from it (python/libtrl/_api.py, go/constants.go). --check writes nothing and fails
 if a file is not what it would write. README.md says what api.json holds."""
+Writes api.json, and the parts of bindings that follow from it (python/libtrl/_api.py, node/lib/api.*). --check writes
+nothing and fails if a file is not what it would write. README.md says what api.json holds."""
 
 import difflib
 import json
@@ -133,7 +135,8 @@ ENUMS = {"status": "Status", "type": "OptionType", "log": "LogLevel", "progress"
 PLAIN = {"void": "None", "size_t": "size_t", "float": "float", "double": "double", "char": "char"}
 
 
-def as_python(api):
+def type_names(api):
+    """A function that names the type of a result or parameter as the tables of Python and Node have it."""
     callbacks = {callback["name"] for callback in api["callbacks"]}
     objects = {handle["name"] for handle in api["handles"]} | set(api["foreign"])
 
@@ -141,7 +144,7 @@ def as_python(api):
         name = api["integers"].get(name, name)
         return PLAIN.get(name) or name[:-2]  # int32_t: int32
 
-    def ctype(item):
+    def type_name(item):
         base, pointers = item["type"], item["pointers"]
         if base in callbacks:
             return base
@@ -153,8 +156,14 @@ def as_python(api):
             return "text" + "*" * (pointers - 1)
         return plain(base) + "*"
 
+    return type_name
+
+
+def as_python(api):
+    type_name = type_names(api)
+
     def row(items):
-        types = ", ".join(f'"{ctype(item)}"' for item in items)
+        types = ", ".join(f'"{type_name(item)}"' for item in items)
         return f"({types}{',' if len(items) == 1 else ''})"
 
     groups = {}
@@ -283,6 +292,38 @@ def as_rust_constants(api):
                 "        match self {", *(f'            {name}::{short} => Some("{short}"),' for _, short in found),
                 "            _ => None,", "        }", "    }", "}", "", f"named!({name});"]
     return "\n".join([*out, ""])
+# ---- Node ------------------------------------------------------------------------------------------------------------
+
+
+def as_node(api):
+    """The constants and the tables of callbacks and functions, and the TypeScript declarations of the constants."""
+    type_name = type_names(api)
+    groups = {}
+    for constant in api["constants"]:
+        groups.setdefault(constant["group"], []).append(constant)
+    version = ", ".join(str(constant["value"]) for constant in groups.pop("version"))
+    title = "// The {} of the C ABI, made from include/trl/trl.h by bindings/generate.py."
+    code = [title.format("tables"), "", f"export const VERSION = [{version}];"]
+    types = [title.format("constants")]
+    for group, found in groups.items():
+        prefix = "TRL_" if group == "status" else f"TRL_{group.upper()}_"
+        code += ["", f"export const {ENUMS[group]} = Object.freeze({{"]
+        types += ["", f"export const {ENUMS[group]}: {{"]
+        for c in found:
+            name = c["name"][len(prefix):]
+            code.append(f"  {name}: {c['value']},")
+            types += [f"  /** {c['doc']} */"] if c["doc"] else []
+            types.append(f"  readonly {name}: {c['value']};")
+        code.append("});")
+        types.append("};")
+    code += ["", "// name: result and parameters, as native.js names types"]
+    for table in ("callbacks", "functions"):
+        code.append(f"export const {table.upper()} = {{")
+        for item in api[table]:
+            names = ", ".join(f"'{type_name(part)}'" for part in [item["returns"], *item["params"]])
+            code.append(f"  {item['name']}: [{names}],")
+        code.append("};")
+    return "\n".join([*code, ""]), "\n".join([*types, ""])
 
 
 def main():
@@ -292,6 +333,9 @@ def main():
                        ("../include/trl/cpp/constants.hpp", as_cpp(api))):
                        ("go/constants.go", as_go(api))):
                        ("rust/trl-sys/src/abi.rs", as_rust(api)), ("rust/trl/src/constants.rs", as_rust_constants(api))):
+    node, node_types = as_node(api)
+    for name, text in (("api.json", as_json(api)), ("python/libtrl/_api.py", as_python(api)), ("node/lib/api.js", node),
+                       ("node/lib/api.d.ts", node_types)):
         path = os.path.join(HERE, name)
         if sys.argv[1:] != ["--check"]:
             with open(path, "w", encoding="utf-8") as file:

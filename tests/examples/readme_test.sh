@@ -4,6 +4,7 @@
 # examples/c, cpp and python, against an install; commands: all others. readme_exceptions.txt has those that cannot run here, and why.
 # examples/c, examples/go and examples/python, against an install; commands: all others. readme_exceptions.txt has those that cannot run here, and why.
 # examples/c, examples/python and examples/rust, against an install; commands: all others. readme_exceptions.txt has those that cannot run here, and why.
+# examples/c, examples/python and examples/node, against an install; commands: all others. readme_exceptions.txt has those that cannot run here, and why.
 set -euo pipefail
 project=$1 build=$2 trl=$3 part=$4
 exceptions=$project/tests/examples/readme_exceptions.txt
@@ -120,6 +121,7 @@ commands() {
     case $page in */examples/c/* | */examples/python/*) continue ;; esac
     case $page in */examples/go/*) continue ;; esac
     case $page in */examples/c/* | */examples/python/* | */examples/rust/*) continue ;; esac
+    case $page in */examples/c/* | */examples/python/* | */examples/node/*) continue ;; esac
     [ -n "$(commands_of "$page")" ] || continue
     mkdir "$dir/here"
     (cd "$dir/here"; furnish; run_page "$page")
@@ -175,6 +177,7 @@ programs() {
   done
   programs_in_go
   rust_programs
+  programs_of_node
   python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "no Python 3.11: examples/python is left out"; return; }
   cp -r "$project/examples/python" "$dir/python"
   for example in "$dir"/python/*/; do
@@ -193,6 +196,17 @@ rust_programs() {
     cd "$example"
     ln -s "$build" build
     run_page "$project/examples/rust/$(basename "$example")/README.md"
+programs_of_node() {
+  local example koffi
+  koffi=$(bash "$project/tests/bindings/node/run.sh" "$project" node "$project/tests/bindings/node/koffi.cjs" "$project") ||
+    { echo "$koffi: examples/node is left out"; return; }
+  cp -r "$project/examples/node" "$dir/node"
+  mkdir "$dir/node/node_modules"
+  ln -s "$project/bindings/node" "$dir/node/node_modules/libtrl"
+  for example in "$dir"/node/*/main.js; do
+    cd "$(dirname "$example")"
+    ln -s "$build" build
+    TRL_NODE_MODULES=$(dirname "$koffi") run_page "$project/examples/node/$(basename "$PWD")/README.md"
   done
 }
 

@@ -1,0 +1,97 @@
+// Completions of prompts.
+import { Status } from './api.js';
+import { configOf } from './config.js';
+import { Handle, call, callLater, onlyInside } from './handle.js';
+import { encode } from './native.js';
+
+/** A completion as it was when it was taken. */
+export class Completion {
+  constructor(copied) {
+    Object.assign(this, copied);
+  }
+
+  /** What its JSON has: also the error of an aborted one, and log-probabilities (generate.logprobs). */
+  get details() {
+    return JSON.parse(this.json);
+  }
+}
+
+const completions = (copied) => (copied ?? []).map((one) => new Completion(one));
+
+/** A prompt as text, size, ids and count. */
+function promptOf(prompt) {
+  if (typeof prompt !== 'string') return [null, 0, { ids: prompt }, prompt.length];
+  const data = encode(prompt);
+  return [data, data.length, null, 0];
+}
+
+/** Made by Model.generator or Trainer.generator. A token function gets the number of the completion, the token and its
+ * text, and ends that completion by a result that is true. */
+export class Generator extends Handle {
+  constructor(token) {
+    super();
+    onlyInside(token, 'Model.generator or Trainer.generator');
+  }
+
+  /** Completes prompts, all together; completion j of prompt i has the number i * num_return_sequences + j. */
+  async generate(prompts, options, { onToken, signal } = {}) {
+    const texts = (typeof prompts === 'string' ? [prompts] : prompts).map(encode);
+    const { outputs } = await callLater('trl_generator_generate',
+      [this, { texts }, { sizes: texts.map((text) => text.length) }, texts.length, configOf(options),
+        onToken ? { callback: 'token' } : null, null, { out: 'completions' }],
+      { signal, functions: { token: onToken } });
+    return completions(outputs[0]);
+  }
+
+  /** Adds a request: a text or token ids. Gives the number of its first completion. */
+  async add(prompt, options, { signal } = {}) {
+    const parameters = [this, ...promptOf(prompt), configOf(options), { out: 'integer' }];
+    return (await callLater('trl_generator_add', parameters, { signal })).outputs[0];
+  }
+
+  async #step(onToken, collect, signal) {
+    const parameters = [this, onToken || collect ? { callback: 'token' } : null, null];
+    return callLater('trl_generator_step', parameters, { signal, collect, functions: { token: onToken } });
+  }
+
+  /** Computes a token of each completion that runs; false if there was nothing to do. */
+  async step(onToken, { signal } = {}) {
+    return (await this.#step(onToken, false, signal)).status !== Status.END;
+  }
+
+  /** Continues a completion that was added with generate.keep, after more tokens. */
+  async extend(completion, prompt, options, { signal } = {}) {
+    await callLater('trl_generator_extend', [this, completion, ...promptOf(prompt), configOf(options)], { signal });
+  }
+
+  /** Ends completions; their tokens so far can still be taken. */
+  cancel(first, count = 1) {
+    call('trl_generator_cancel', this, first, count);
+  }
+
+  /** Takes completions as they are. */
+  take(first, count = 1) {
+    return completions(call('trl_generator_take', this, first, count, { out: 'completions' })[0]);
+  }
+
+  /** The tokens of one completion as they are computed: {token, text}. Other requests go on meanwhile; leaving the
+   * iteration ends this one. */
+  async *stream(prompt, options, { signal } = {}) {
+    const first = await this.add(prompt, options, { signal });
+    try {
+      for (;;) {
+        const { status, collected } = await this.#step(null, true, signal);
+        for (const [completion, token, text] of collected) if (completion === first) yield { token, text };
+        if (status === Status.END) return;
+      }
+    } finally {
+      this.cancel(first);
+      this.take(first);
+    }
+  }
+
+  /** Gives the memory of keys and values back until completions go on. */
+  releaseMemory() {
+    call('trl_generator_release_memory', this);
+  }
+}

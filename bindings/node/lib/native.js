@@ -1,0 +1,109 @@
+// Calls of the library whose arguments and results are plain values, so that they can be sent to another thread.
+//
+// An argument is a number, an address, bytes, a text (which gets a NUL), null, or an object:
+//   {out: KIND}                        what the function writes by a pointer: pointer, text, integer, metrics, completions
+//   {room: 'int32' | 'float' | 'bytes', size}   an array that it fills
+//   {texts: [BYTES]}, {sizes: [NUMBER]}, {ids: [NUMBER]}, {floats: [NUMBER]}, {bytes: [NUMBER]}   arrays that it reads
+//   {callback: NAME}                   a function of the thread that calls, which worker.js gives
+import { koffi, lib } from './library.js';
+
+const ROOMS = { int32: Int32Array, float: Float32Array, bytes: Uint8Array };
+
+export const encode = (text) => Buffer.from(text);
+export const encodeJson = (value) => Buffer.from(JSON.stringify(value));
+
+/** A copy of a text of the library; null for NULL. */
+export function textAt(address, size) {
+  if (!address) return null;
+  return size === undefined ? koffi.decode.string(address) : koffi.decode.string(address, size);
+}
+
+const terminated = (text) => Buffer.from(`${text}\0`);
+
+/** A copy of what a trl_metrics has. */
+export function readMetrics(address) {
+  const numbers = {};
+  const value = new Float64Array(1);
+  for (let name = null; (name = lib.trl_metrics_next(address, name)); ) {
+    lib.trl_metrics_get(address, name, value);
+    numbers[textAt(name)] = value[0];
+  }
+  return numbers;
+}
+
+/** A text of a trl_metrics, or null. */
+export const metricsText = (address, name) => textAt(lib.trl_metrics_text(address, terminated(name)));
+
+/** Copies completions and frees them. */
+function takeCompletions(address) {
+  const found = [];
+  const size = new BigUint64Array(1);
+  try {
+    for (let text; (text = lib.trl_completions_text(address, found.length, size)); ) {
+      const index = found.length;
+      const completion = { text: textAt(text, Number(size[0])) };
+      const ids = lib.trl_completions_tokens(address, index, size);
+      completion.tokenIds = size[0] ? [...koffi.decode(ids, 'int32_t', Number(size[0]))] : [];
+      completion.finishReason = textAt(lib.trl_completions_finish_reason(address, index));
+      const json = lib.trl_completions_json(address, index, size);
+      completion.json = textAt(json, Number(size[0]));
+      found.push(completion);
+    }
+  } finally {
+    lib.trl_completions_destroy(address);
+  }
+  return found;
+}
+
+const READERS = {
+  pointer: (address) => address,
+  text: (address) => textAt(address),
+  metrics: (address) => (address ? readMetrics(address) : null),
+  completions: (address) => (address ? takeCompletions(address) : null),
+};
+
+/** What koffi takes for an argument; notes in outputs what is read of it afterwards. */
+function convert(value, outputs, callbacks) {
+  if (typeof value === 'string') return terminated(value);
+  if (value === null || typeof value !== 'object' || ArrayBuffer.isView(value)) return value;
+  if (value.out) {
+    const cell = new BigInt64Array(1);
+    const read = READERS[value.out];
+    outputs.push(() => (read ? read(cell[0] || null) : Number(cell[0])));
+    return cell;
+  }
+  if (value.room) {
+    const cells = new ROOMS[value.room](value.size);
+    outputs.push(() => cells);
+    return cells;
+  }
+  if (value.texts) return koffi.as(value.texts.map((text) => (text.length ? text : terminated(''))), 'char **');
+  if (value.sizes) return BigUint64Array.from(value.sizes, BigInt);
+  if (value.ids) return Int32Array.from(value.ids);
+  if (value.floats) return Float32Array.from(value.floats);
+  if (value.bytes) return Uint8Array.from(value.bytes);
+  return callbacks[value.callback];
+}
+
+function takeError(address) {
+  if (!address) return null;
+  const key = lib.trl_error_key(address);
+  const error = {
+    status: lib.trl_error_code(address),
+    message: textAt(lib.trl_error_message(address)),
+    key: textAt(key),
+    callbackCode: lib.trl_error_callback_code(address),
+  };
+  lib.trl_error_destroy(address);
+  return error;
+}
+
+/** Calls a function whose last parameter is `trl_error **`: its status, its error and what it gave, all copied before
+ * anything else is called. */
+export function perform(name, parameters, callbacks) {
+  const outputs = [];
+  const values = parameters.map((value) => convert(value, outputs, callbacks));
+  const error = new BigInt64Array(1);
+  const status = lib[name](...values, error);
+  return { status, error: takeError(error[0]), outputs: outputs.map((read) => read()) };
+}

@@ -1,0 +1,238 @@
+// The host's side of worker.js: calls that block run on threads of their own, and what they ask of the host is answered here,
+// on the thread that made the call.
+import { MessageChannel, Worker, isMainThread, receiveMessageOnPort } from 'node:worker_threads';
+import { Status } from './api.js';
+import { EXITING, RUNNING } from './control.js';
+import { errorOf } from './errors.js';
+import { lib, libraryPath } from './library.js';
+
+const control = new Int32Array(new SharedArrayBuffer(8));
+const running = new Set(); // calls
+const threads = new Set(); // all that are there
+let listening = false; // to the end of the process
+const idle = []; // those for calls that have none, the last one used at the end
+
+/** Ends all calls before Node waits for the threads that they are on. Calls that have not begun do not begin any more, and
+ * functions of the host are not run. */
+function end() {
+  Atomics.store(control, EXITING, 1);
+  for (let count; (count = Atomics.load(control, RUNNING)) > 0; Atomics.wait(control, RUNNING, count, 5)) {
+    if (isMainThread) lib.trl_runtime_cancel(null);
+    else for (const call of running) call.interrupt();
+  }
+}
+
+class Thread {
+  constructor(role) {
+    if (!listening) process.once('exit', end);
+    listening = true;
+    const [port, answers] = [new MessageChannel(), new MessageChannel()];
+    this.cell = new Int32Array(new SharedArrayBuffer(4));
+    this.port = port.port1;
+    this.answers = answers.port1;
+    this.call = null;
+    const workerData = { role, path: libraryPath(), port: port.port2, answers: answers.port2, control, cell: this.cell };
+    this.worker = new Worker(new URL('./worker.js', import.meta.url), {
+      workerData,
+      transferList: [port.port2, answers.port2],
+      execArgv: [], // --input-type, for example, is the host's alone
+    });
+    threads.add(this);
+    // The C functions of the thread, by name.
+    this.functions = new Promise((resolve, reject) => {
+      this.ready = resolve;
+      this.worker.once('error', reject);
+    });
+    this.functions.catch(() => {});
+    this.worker.on('error', (error) => this.lost(error));
+    this.worker.once('exit', () => this.lost(new Error('the thread of a call has ended')));
+    this.port.on('message', (message) => {
+      drain(); // what was told before
+      this.receive(message);
+    });
+    this.port.unref();
+    this.answers.unref();
+    this.worker.unref();
+  }
+
+  lost(error) {
+    threads.delete(this);
+    const place = idle.indexOf(this);
+    if (place >= 0) idle.splice(place, 1);
+    this.call?.settle({ thrown: error });
+    this.call = null;
+  }
+
+  receive({ ready, done, ask, tell, number, parameters }) {
+    if (ready) {
+      this.ready(ready);
+    } else if (done) {
+      const call = this.call;
+      this.call = null;
+      this.worker.unref();
+      idle.push(this);
+      call.settle(done);
+    } else if (ask) {
+      this.reply(number === undefined ? this.call.answer(ask, parameters) : answerFor(number, ask, parameters));
+    } else {
+      answerFor(number, tell, parameters);
+    }
+  }
+
+  async reply(answer) {
+    this.answers.postMessage(await answer);
+    Atomics.store(this.cell, 0, 1);
+    Atomics.notify(this.cell, 0);
+  }
+
+  end() {
+    return this.worker.terminate();
+  }
+}
+
+/** Takes the messages that other threads have sent already: a log line comes before the end of its call. */
+function drain() {
+  for (const thread of threads)
+    if (!thread.call) for (let found; (found = receiveMessageOnPort(thread.port)); ) thread.receive(found.message);
+}
+
+/** What a function of the host has answered: nothing, a truth value or an integer. */
+function numberOf(answer) {
+  if (answer === undefined || answer === null) return 0;
+  if (typeof answer === 'boolean') return Number(answer);
+  if (Number.isInteger(answer)) return answer;
+  throw new TypeError(`a function that libtrl calls gives nothing, a boolean or an integer, and not ${String(answer)}`);
+}
+
+/** Runs a function of the host. What it throws is kept for the calls that it belongs to. */
+async function answerOf(calls, host) {
+  if (calls.length > 0 && calls.every((call) => call.error)) return Status.E_CALLBACK;
+  try {
+    const answer = await host();
+    return Array.isArray(answer) ? answer : numberOf(answer);
+  } catch (error) {
+    for (const call of calls) call.error ??= { thrown: error };
+    if (calls.length === 0) queueMicrotask(() => { throw error; });
+    return Status.E_CALLBACK;
+  }
+}
+
+class Call {
+  constructor(name, { handles, functions, signal, destroy }) {
+    this.name = name;
+    this.destroy = destroy;
+    this.handles = handles; // kept alive, too
+    this.functions = functions;
+    this.signal = signal;
+    this.error = null; // what the first function of the host that failed has thrown
+    this.result = new Promise((resolve, reject) => Object.assign(this, { resolve, reject }));
+    this.abort = this.abort.bind(this);
+  }
+
+  begin(parameters, collect) {
+    if (this.signal?.aborted) throw this.aborted({ message: 'the signal was aborted before the call' });
+    const thread = idle.pop() ?? new Thread('call');
+    thread.call = this;
+    thread.worker.ref();
+    running.add(this);
+    this.signal?.addEventListener('abort', this.abort, { once: true });
+    thread.port.postMessage({ name: this.name, parameters, collect });
+    return this.result;
+  }
+
+  involves(owner) {
+    return this.handles.some((handle) => handle._involves(owner));
+  }
+
+  answer(ask, parameters) {
+    return answerOf([this], () => this.functions[ask](...parameters));
+  }
+
+  aborted(error) {
+    return errorOf(Status.E_CANCELLED, error, { cause: this.signal.reason });
+  }
+
+  abort() {
+    for (const handle of this.handles) if (handle._cancelOnce()) return;
+    // The call may not have begun yet.
+    this.interrupt();
+    this.timer = setInterval(() => this.interrupt(), 10);
+  }
+
+  interrupt() {
+    for (const runtime of new Set(this.handles.map((handle) => handle._runtime)))
+      if (runtime && !runtime.closed) runtime.cancel();
+  }
+
+  settle(result) {
+    running.delete(this);
+    clearInterval(this.timer);
+    this.signal?.removeEventListener('abort', this.abort);
+    if (this.error) {
+      this.reject(this.error.thrown);
+    } else if (result.thrown) {
+      this.reject(result.thrown);
+    } else if (result.status === Status.E_CANCELLED && this.signal?.aborted) {
+      this.reject(this.aborted(result.error));
+    } else if (result.status < 0) {
+      this.reject(errorOf(result.status, result.error));
+    } else {
+      this.resolve(result);
+      return;
+    }
+    if (this.destroy) for (const pointer of result.outputs ?? []) lib[this.destroy](pointer);
+  }
+}
+
+/** Calls a function on a thread of its own: a promise of its status, its outputs and, with collect, the tokens that it
+ * gave. destroy frees what a call has made in which a function of the host threw. */
+export async function callAside(name, parameters, { handles, functions = {}, signal, collect = false, destroy }) {
+  return new Call(name, { handles, functions, signal, destroy }).begin(parameters, collect);
+}
+
+// ---- functions that the library keeps --------------------------------------------------------------------------------
+
+const hosts = new Map(); // number, as user_data: a function of the host, as long as its owner lives
+const gone = new FinalizationRegistry(({ number, thread }) => {
+  hosts.delete(number);
+  thread?.end();
+});
+let numbers = 0;
+let log = null; // the one thread for all logs and rollouts
+
+/** A function of the host, or an object with several, that belongs to a handle. */
+class Host {
+  constructor(owner, functions) {
+    this.owner = owner;
+    this.functions = functions;
+  }
+}
+
+/** Keeps functions of the host as long as their owner lives: the number under which the library knows them, and the C
+ * functions that call them. */
+export async function keep(owner, kind, functions, { awaited }) {
+  const thread = awaited ? new Thread('host') : log && threads.has(log) ? log : (log = new Thread('log'));
+  const host = new Host(owner, functions);
+  const number = ++numbers;
+  owner._hosts.set(kind, host);
+  hosts.set(number, new WeakRef(host));
+  gone.register(host, { number, thread: awaited ? thread : null });
+  thread.worker.ref();
+  try {
+    return { number, ...(await thread.functions) };
+  } finally {
+    thread.worker.unref();
+  }
+}
+
+function answerFor(number, ask, parameters) {
+  const host = hosts.get(number)?.deref();
+  if (!host) return Status.E_CALLBACK;
+  const calls = [...running].filter((call) => call.involves(host.owner));
+  return answerOf(calls, () => host.functions[ask](...parameters));
+}
+
+/** Ends the threads that have no call. */
+export async function endIdle() {
+  await Promise.all(idle.splice(0).map((thread) => thread.end()));
+}

@@ -1,0 +1,378 @@
+// The binding for Node with the engine: node --expose-gc --test engine_test.mjs
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { readFile } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { INDEX, MODEL, Oops, SOURCE, folder, pause, trl } from './common.mjs';
+
+const ROWS = ['the kernel waits', 'the driver wakes', 'a page is read', 'a lock is taken'].map((text) => ({ text }));
+const SUMS = [0, 1, 2, 3].map((a) => ({ prompt: `${a} + 1 =`, target: a + 1 }));
+const PAIRS = [{ prompt: 'one', chosen: ' two', rejected: ' four' }, { prompt: 'two', chosen: ' three', rejected: ' six' }];
+const FOLDER = folder();
+const { STEP, SAVE, EVALUATE } = trl.EventKind;
+
+const keys = (more = {}) => ({
+  model_name_or_path: MODEL, output_dir: mkdtempSync(join(FOLDER, 'run.')), max_steps: 4, per_device_train_batch_size: 2,
+  save_strategy: 'no', logging_strategy: 'no', report_to: 'none', bf16: false, ...more,
+});
+
+const trainerOf = (more, { rows = ROWS, evaluation, runtime } = {}) =>
+  trl.Trainer.create(keys(more), trl.Dataset.fromRows(rows), evaluation, { runtime });
+
+async function online(rewards, more) {
+  const trainer = await trainerOf({ method: 'grpo', num_generations: 2, max_completion_length: 5, max_steps: 2, ...more }, { rows: SUMS });
+  for (const [index, reward] of rewards.entries()) await trainer.addReward(`reward${index}`, reward);
+  return trainer;
+}
+
+test('events tell and are answered, at once or later', async () => {
+  const trainer = await trainerOf({}, { evaluation: trl.Dataset.fromRows(ROWS) });
+  const events = [];
+  const train = trainer.train(async (event) => {
+    events.push(event);
+    await pause(1);
+    if (event.kind === SAVE) assert.ok(existsSync(event.texts.path));
+    if (event.kind !== STEP) return undefined;
+    if (event.metrics.step === 2) return trl.Answer.SAVE | trl.Answer.EVALUATE;
+    return event.metrics.step === 3 ? trl.Answer.STOP : undefined;
+  });
+  assert.equal(await train, true);
+  assert.equal(events.filter(({ kind }) => kind === STEP).length, 3);
+  assert.ok(events.some(({ kind }) => kind === SAVE) && events.some(({ kind }) => kind === EVALUATE));
+  assert.equal(events[0].metrics.max_steps, 4);
+  assert.equal(await trainer.train(), true);
+  assert.equal(await trainer.train(), false);
+  assert.equal(trainer.describe().global_step, 4);
+});
+
+test('what a function throws ends the call, and the next one resumes', async () => {
+  const trainer = await trainerOf();
+  const oops = new Oops('in an event');
+  let calls = 0;
+  const fail = ({ kind }) => {
+    if (kind !== STEP) return;
+    ++calls;
+    throw oops;
+  };
+  await assert.rejects(trainer.train(fail), (error) => error === oops);
+  assert.deepEqual([calls, trainer.describe().global_step], [1, 1]);
+  await assert.rejects(trainer.train(({ kind }) => (kind === STEP ? -7 : 0)),
+    (error) => error instanceof trl.CallbackError && error.callbackCode === -7 && error.status === trl.Status.E_CALLBACK);
+  await assert.rejects(trainer.train(() => 1.5), TypeError);
+  await assert.rejects(trainer.train(() => Promise.reject(oops)), (error) => error === oops);
+  assert.equal(await trainer.train(), true);
+});
+
+test('a log has lines before its call is over, and what it throws ends a run', async () => {
+  const runtime = new trl.Runtime();
+  const lines = [];
+  await runtime.setLog((...line) => lines.push(line));
+  const trainer = await trainerOf({ max_steps: 3000 }, { runtime });
+  assert.ok(lines.some(([level, component, text]) => level === trl.LogLevel.INFO && component && text));
+  assert.ok('engine' in (await runtime.describe()));
+  await runtime.setLog(() => { throw new Oops('in the log'); });
+  await assert.rejects(trainer.train(() => {}), Oops);
+  assert.ok(trainer.describe().global_step < 3000);
+  await runtime.setLog(null);
+  assert.ok(await trainer.step());
+});
+
+test('the event loop and the pool of libuv stay free', async () => {
+  const trainers = await Promise.all(Array.from({ length: 5 }, () => trainerOf({ max_steps: 1000000 })));
+  const runs = trainers.map((trainer) => trainer.train()); // more than the pool has threads
+  await pause(300);
+  const begin = performance.now();
+  assert.ok((await promisify(readFile)(join(SOURCE, 'README.md'))).length > 0); // on the pool
+  assert.ok(performance.now() - begin < 2000);
+  for (const trainer of trainers) trainer.cancel();
+  for (const run of await Promise.allSettled(runs)) assert.ok(run.reason instanceof trl.CancelledError);
+});
+
+test('a signal cancels a run, which can be trained on', async () => {
+  const trainer = await trainerOf({ max_steps: 100000 });
+  const controller = new AbortController();
+  const train = trainer.train(() => controller.abort(new Oops('enough')), { signal: controller.signal });
+  await assert.rejects(train, (error) => error instanceof trl.CancelledError && error.cause instanceof Oops);
+  const before = trainer.describe().global_step;
+  assert.equal((await trainer.step()).step, before + 1);
+});
+
+test('a second call is busy', async () => {
+  const trainer = await trainerOf({ max_steps: 3 });
+  await trainer.train(async () => {
+    await assert.rejects(trainer.evaluate(), trl.BusyError);
+    assert.throws(() => trainer.describe(), trl.BusyError);
+  });
+});
+
+test('a pause holds a run', async () => {
+  const trainer = await trainerOf({ max_steps: 3 });
+  trainer.pause();
+  let over = false;
+  const train = trainer.train().then(() => { over = true; });
+  await pause(200);
+  assert.equal(over, false);
+  trainer.resume();
+  await train;
+});
+
+test('steps, evaluations and saves', async () => {
+  const evaluation = trl.Dataset.fromRows(ROWS);
+  const trainer = await trainerOf({ max_steps: 2 }, { evaluation });
+  assert.ok('loss' in (await trainer.step()));
+  assert.ok('eval_loss' in (await trainer.evaluate()));
+  const [checkpoint, model] = [join(FOLDER, 'checkpoint'), join(FOLDER, 'model')];
+  await trainer.save(checkpoint, { 'save.kind': 'checkpoint' });
+  await trainer.save(model);
+  const last = await trainer.step();
+  assert.equal(await trainer.step(), null);
+  const resumed = await trainerOf({ max_steps: 2, resume_from_checkpoint: checkpoint });
+  assert.deepEqual(await resumed.step(), last);
+  const evaluator = await trl.Evaluator.create(keys({ model_name_or_path: model, sample_prompts: ['the'], sample_max_new_tokens: 2 }));
+  assert.ok('eval_loss' in (await evaluator.evaluate(evaluation)));
+  assert.equal((await evaluator.complete()).length, 1);
+});
+
+test('plans and checks', async () => {
+  const { numbers, text } = await trl.plan(keys(), trl.Dataset.fromRows(ROWS));
+  assert.ok(numbers.peak_bytes > 0);
+  assert.match(text, /memory/);
+  await trl.check(keys());
+  await assert.rejects(trl.check(keys({ resume_from_checkpoint: '/nowhere' })),
+    (error) => error instanceof trl.NotFoundError && error.key === 'resume_from_checkpoint');
+});
+
+const orders = (names) =>
+  names.length < 2 ? [names] : names.flatMap((name) => orders(names.filter((n) => n !== name)).map((rest) => [name, ...rest]));
+
+test('any order of destruction', async () => {
+  const made = async () => {
+    const runtime = new trl.Runtime();
+    const rows = await trl.Dataset.fromIterable(ROWS, null, { runtime });
+    const trainer = await trl.Trainer.create(keys({ max_steps: 1 }), rows, null, { runtime });
+    return { runtime, rows, trainer, generator: trainer.generator() };
+  };
+  for (const order of orders(['runtime', 'rows', 'trainer', 'generator']).filter((_, index) => index % 4 === 0)) {
+    const things = await made();
+    for (const name of order) {
+      things[name].close();
+      if (!things.trainer.closed) await things.trainer.step();
+      if (!things.generator.closed) await things.generator.generate('the', { 'generate.max_new_tokens': 1 });
+    }
+  }
+  let { trainer } = await made(); // and in the collector's, while a step reads rows
+  const step = trainer.step();
+  trainer = null;
+  globalThis.gc();
+  assert.ok(await step);
+  globalThis.gc();
+});
+
+const model = await trl.Model.open(MODEL);
+const generator = await model.generator(await trl.Tokenizer.open(MODEL));
+
+test('prompts are completed together', async () => {
+  const seen = [];
+  const options = { 'generate.max_new_tokens': 4, 'generate.num_return_sequences': 2, 'generate.logprobs': 0, 'generate.temperature': 1 };
+  const completions = await generator.generate(['the kernel', 'a\0page'], options, { onToken: (...token) => void seen.push(token) });
+  assert.equal(completions.length, 4);
+  for (const [index, completion] of completions.entries()) {
+    assert.equal(completion.finishReason, 'length');
+    assert.deepEqual(seen.filter(([number]) => number === index).map(([, token]) => token), completion.tokenIds);
+    assert.deepEqual(completion.details.token_ids, completion.tokenIds);
+    assert.equal(completion.details.logprobs.length, 4);
+  }
+  assert.deepEqual(await generator.generate([]), []);
+});
+
+test('a result ends a completion, and an exception the call', async () => {
+  const [done] = await generator.generate('the', { 'generate.max_new_tokens': 9 }, { onToken: () => true });
+  assert.equal(done.tokenIds.length, 1);
+  await assert.rejects(generator.generate('the', null, { onToken: () => { throw new Oops('at a token'); } }), Oops);
+  const signal = AbortSignal.timeout(50);
+  await assert.rejects((async () => {
+    for (;;) await generator.generate(Array(8).fill('the kernel'), { 'generate.max_new_tokens': 100 }, { signal });
+  })(), trl.CancelledError);
+});
+
+test('requests', async () => {
+  const first = await generator.add('the kernel', { 'generate.max_new_tokens': 3, 'generate.keep': true });
+  const second = await generator.add([1, 2, 3], { 'generate.max_new_tokens': 50 });
+  const tokens = [];
+  while (tokens.length < 6) assert.ok(await generator.step((_, token) => void tokens.push(token)));
+  assert.equal(generator.take(first)[0].finishReason, 'length');
+  await generator.extend(first, ' waits', { 'generate.max_new_tokens': 2 });
+  generator.cancel(second);
+  while (await generator.step());
+  assert.equal(generator.take(first)[0].tokenIds.length, 2);
+  assert.equal(generator.take(second)[0].finishReason, 'cancelled');
+  generator.cancel(first);
+  generator.releaseMemory();
+  assert.throws(() => generator.take(second), trl.NotFoundError);
+});
+
+test('streams', async () => {
+  const options = { 'generate.max_new_tokens': 6 };
+  const [whole] = await generator.generate('the kernel', options);
+  const pieces = [];
+  for await (const piece of generator.stream('the kernel', options)) pieces.push(piece);
+  assert.deepEqual(pieces.map(({ token }) => token), whole.tokenIds);
+  assert.equal(pieces.map(({ text }) => text).join(''), whole.text);
+  for await (const piece of generator.stream('the kernel', options)) {
+    assert.equal(piece.token, whole.tokenIds[0]);
+    break;
+  }
+  assert.equal(await generator.step(), false);
+});
+
+test('describes, converts and saves', async () => {
+  const target = join(FOLDER, 'model.gguf');
+  await trl.convert(MODEL, target, { 'convert.type': 'f32' });
+  const again = await trl.Model.open(target);
+  assert.equal(again.describe().parameters, model.describe().parameters);
+  await again.save(join(FOLDER, 'again'));
+  assert.ok(existsSync(join(FOLDER, 'again', 'config.json')));
+  await assert.rejects(model.score(['text']), trl.UnsupportedError);
+  await assert.rejects(trl.Model.open('/nowhere'), trl.NotFoundError);
+});
+
+test('adapters', async () => {
+  const trainer = await trainerOf({ use_peft: true, lora_r: 2, max_steps: 2, learning_rate: 0.05, lora_target_modules: 'all-linear' });
+  await trainer.train();
+  const adapter = join(FOLDER, 'adapter');
+  await trainer.save(adapter);
+  await trainer.addAdapter('other', adapter);
+  await trainer.generator().generate('the', { 'generate.adapter': 'other', 'generate.max_new_tokens': 1 });
+  trainer.removeAdapter('other');
+  const opened = await trl.Model.open(MODEL);
+  await opened.addAdapter('mine', adapter);
+  opened.useAdapter('mine');
+  await opened.mergeAdapter('mine');
+  await opened.mergeAdapter(null);
+  opened.useAdapter(null);
+  opened.removeAdapter('mine');
+  assert.throws(() => opened.useAdapter('mine'), trl.NotFoundError);
+});
+
+test('scores', async () => {
+  const trainer = await trainerOf({ method: 'reward', max_steps: 1 }, { rows: PAIRS });
+  await trainer.train();
+  await trainer.save(join(FOLDER, 'scorer'));
+  const scorer = await trl.Model.open(join(FOLDER, 'scorer'));
+  const [one, two] = await scorer.score(['one two', 'one\0three']);
+  assert.ok(Math.abs(one - (await scorer.score(['one two'], null, { form: trl.TextForm.ANSWER }))[0]) < 1e-5);
+  assert.ok(Math.abs(one - two) > 1e-5);
+});
+
+test('rewards are given, set, or come later', async () => {
+  let kept = null;
+  const given = (rollout) => {
+    kept = rollout;
+    assert.deepEqual(rollout.row(0).columns.target, rollout.row(1).columns.target);
+    assert.throws(() => rollout.row(rollout.length), trl.InvalidArgumentError);
+    rollout.log('mine', 2);
+    return Array.from(rollout, (row) => row.completion_ids.length);
+  };
+  const set = (rollout) => {
+    for (let index = 0; index < rollout.length; ++index) {
+      rollout.setReward(index, index ? null : 1);
+      rollout.setValue(index, 'note', { index });
+    }
+  };
+  const later = async (rollout) => {
+    await pause(20);
+    return Array(rollout.length).fill(0.5);
+  };
+  const trainer = await online([given, set, later], { logging_strategy: 'steps', logging_steps: 1 });
+  await trainer.train();
+  const [record] = trainer.describe().log_history;
+  assert.deepEqual([record['rewards/reward2/mean'], record.mine], [0.5, 2]);
+  assert.throws(() => kept.length, /this rollout is over/);
+});
+
+test('what a reward throws can be tried again', async () => {
+  let failing = true;
+  const trainer = await online([(rollout) => {
+    if (failing) throw new Oops('in a reward');
+    return Array(rollout.length).fill(1);
+  }]);
+  await assert.rejects(trainer.step(), Oops);
+  failing = false;
+  assert.equal((await trainer.step()).step, 1);
+  await assert.rejects(trainer.addReward('reward0', () => {}), trl.TrlError);
+  await assert.rejects((await trainerOf()).addReward('reward', () => {}), trl.InvalidArgumentError);
+});
+
+test('the host writes completions with a generator of the trainer', async () => {
+  const trainer = await online([(rollout) => Array(rollout.length).fill(1)]);
+  const writer = trainer.generator();
+  let generations = 0;
+  await trainer.setRollout(async (rollout) => {
+    ++generations;
+    for (let index = 0; index < rollout.length; ++index) {
+      const [completion] = await writer.generate(rollout.row(index).prompt, { 'generate.max_new_tokens': 3 });
+      assert.throws(() => rollout.setCompletion(index, [1, 2], { logProbs: [0] }), RangeError);
+      rollout.setCompletion(index, completion.tokenIds, { written: completion.tokenIds.map(() => true), columns: { index } });
+    }
+  });
+  await trainer.train();
+  assert.ok(generations > 0);
+});
+
+test('tools are answered', async () => {
+  await assert.rejects((await online([() => {}])).setTools(() => {}), trl.ConfigError);
+});
+
+/** Runs a program that ends itself: its exit code, and how many milliseconds after it said "end". */
+function ending(code) {
+  return new Promise((resolve) => {
+    const program = `import * as trl from ${JSON.stringify(INDEX)};
+      const keys = ${JSON.stringify(keys({ max_steps: 1e6 }))}, rows = ${JSON.stringify(ROWS)};
+      const end = (last) => { process.stdout.write('end\\n'); last(); };\n${code}`;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: ['ignore', 'pipe', 'pipe'] });
+    let [begin, errors] = [NaN, ''];
+    child.stdout.on('data', (said) => { if (`${said}`.includes('end')) begin = performance.now(); });
+    child.stderr.on('data', (said) => { errors += said; });
+    child.on('exit', (status, signal) => resolve({ status, signal, ms: performance.now() - begin, errors }));
+  });
+}
+
+const EXIT = '() => process.exit(7)';
+const TRAIN = 'const trainer = await trl.Trainer.create(keys, trl.Dataset.fromRows(rows));';
+for (const [what, status, code] of [
+  ['while runs train', 7, `${TRAIN} trainer.train(); trainer.train().catch(() => {}); setTimeout(() => end(${EXIT}), 200);`],
+  ['while many runs train', 7, `const all = await Promise.all(Array(6).fill().map(() => trl.Trainer.create(keys, trl.Dataset.fromRows(rows))));
+    for (const one of all) one.train(); setTimeout(() => end(${EXIT}), 200);`],
+  ['while the engine is opened', 7, `trl.Trainer.create(keys, trl.Dataset.fromRows(rows)); setTimeout(() => end(${EXIT}), 30);`],
+  ['in an event', 7, `${TRAIN} trainer.train(({ kind }) => { if (kind === ${STEP}) end(${EXIT}); });`],
+  ['while an event is never answered', 7, `${TRAIN} trainer.train(() => new Promise(() => {})); setTimeout(() => end(${EXIT}), 200);`],
+  ['while a run is paused', 7, `${TRAIN} trainer.pause(); trainer.train(); setTimeout(() => end(${EXIT}), 200);`],
+  ['by an exception', 1, `${TRAIN} trainer.train(() => {}); setTimeout(() => end(() => { throw new Error('the host fails'); }), 200);`],
+  ['in a worker of the host', 7, `const { Worker } = await import('node:worker_threads');
+    new Worker('(' + (async () => {
+      const trl = await import(${JSON.stringify(INDEX)});
+      const { keys, rows } = (await import('node:worker_threads')).workerData;
+      const trainer = await trl.Trainer.create(keys, trl.Dataset.fromRows(rows));
+      trainer.train();
+      setTimeout(() => process.exit(7), 200);
+    }) + ')()', { eval: true, workerData: { keys, rows } }).on('exit', (code) => end(() => process.exit(code)));`],
+]) {
+  test(`the process ends ${what}`, async () => {
+    const done = await ending(code);
+    assert.deepEqual([done.status, done.signal], [status, null], done.errors);
+    assert.ok(done.ms < 10000, `${done.ms} ms`); // 0.3 s, more where other tests have the processors
+  });
+}
+
+test('the program of the README', async () => {
+  const page = readFileSync(join(SOURCE, 'bindings/node/README.md'), 'utf8');
+  const program = page.split('```js\n')[1].split('```')[0];
+  const place = mkdtempSync(join(FOLDER, 'readme.'));
+  writeFileSync(join(place, 'program.mjs'), program.replace("'libtrl'", JSON.stringify(INDEX)).replace("'smollm2'", JSON.stringify(MODEL)));
+  const { stdout } = await promisify(execFile)(process.execPath, ['program.mjs'], { cwd: place });
+  assert.match(stdout, /^20 \d/m);
+  assert.ok(existsSync(join(place, 'out', 'model.safetensors')));
+});
