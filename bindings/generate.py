@@ -1,12 +1,8 @@
 #!/usr/bin/env python3
 """Derives what bindings share from include/trl/trl.h: generate.py [--check]
 
-Writes api.json, and the part of a binding that follows from it (python/libtrl/_api.py, include/trl/cpp/constants.hpp). --check
-writes nothing and fails if a file is not what it would write. README.md says what api.json holds."""
-Writes api.json, and the parts of bindings that follow from it (python/libtrl/_api.py, go/constants.go). --check writes nothing and fails
-if a file is not what it would write. README.md says what api.json holds."""
-Writes api.json, and the parts of bindings that follow from it (python/libtrl/_api.py, node/lib/api.*). --check writes
-nothing and fails if a file is not what it would write. README.md says what api.json holds."""
+Writes api.json, and the parts of bindings that follow from it. --check writes nothing and fails if a file is not what it would
+write. README.md says what api.json holds."""
 
 import difflib
 import json
@@ -329,13 +325,11 @@ def as_node(api):
 def main():
     api = read_api()
     bad = False
-    for name, text in (("api.json", as_json(api)), ("python/libtrl/_api.py", as_python(api)),
-                       ("../include/trl/cpp/constants.hpp", as_cpp(api))):
-                       ("go/constants.go", as_go(api))):
-                       ("rust/trl-sys/src/abi.rs", as_rust(api)), ("rust/trl/src/constants.rs", as_rust_constants(api))):
     node, node_types = as_node(api)
-    for name, text in (("api.json", as_json(api)), ("python/libtrl/_api.py", as_python(api)), ("node/lib/api.js", node),
-                       ("node/lib/api.d.ts", node_types)):
+    for name, text in (("api.json", as_json(api)), ("python/libtrl/_api.py", as_python(api)),
+                       ("../include/trl/cpp/constants.hpp", as_cpp(api)), ("go/constants.go", as_go(api)),
+                       ("rust/trl-sys/src/abi.rs", as_rust(api)), ("rust/trl/src/constants.rs", as_rust_constants(api)),
+                       ("node/lib/api.js", node), ("node/lib/api.d.ts", node_types)):
         path = os.path.join(HERE, name)
         if sys.argv[1:] != ["--check"]:
             with open(path, "w", encoding="utf-8") as file:

@@ -1,0 +1,35 @@
+# C++: the scenario is C++11; the tests use what later versions have.
+find_package(nlohmann_json 3.11 REQUIRED)
+add_library(trl_cpp_test INTERFACE)
+target_link_libraries(trl_cpp_test INTERFACE trl::trl trl_flags Threads::Threads nlohmann_json::nlohmann_json
+  GTest::gtest)
+target_include_directories(trl_cpp_test INTERFACE ${PROJECT_SOURCE_DIR}/tests)
+target_compile_definitions(trl_cpp_test INTERFACE TRL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+target_compile_options(trl_cpp_test INTERFACE -O0)
+add_executable(cpp_host_test cpp/host_test.cc)
+target_link_libraries(cpp_host_test PRIVATE trl_cpp_test trl_test_main ${CMAKE_DL_LIBS})
+gtest_discover_tests(cpp_host_test TEST_PREFIX bindings. PROPERTIES LABELS fast DISCOVERY_TIMEOUT 60)
+trl_locale_test(cpp_host_test fast)
+file(GLOB cpp_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/trl/cpp/*.hpp)
+trl_binding_test(cpp_coverage fast bash ${CMAKE_CURRENT_SOURCE_DIR}/coverage.sh ${PROJECT_SOURCE_DIR}/bindings/api.json
+  ${PROJECT_SOURCE_DIR}/bindings/cpp/uncovered.txt ${cpp_sources})
+if(TRL_ENGINE)
+  add_executable(cpp_engine_test cpp/engine_test.cc)
+  target_link_libraries(cpp_engine_test PRIVATE trl_cpp_test trl_test_main)
+  set(environment "")
+  if(TRL_SANITIZE STREQUAL address)
+    set(environment ENVIRONMENT ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8)  # as in tests/capi
+  endif()
+  gtest_discover_tests(cpp_engine_test TEST_PREFIX bindings. PROPERTIES LABELS full ${environment} DISCOVERY_TIMEOUT 60)
+  add_executable(cpp_scenario ${PROJECT_SOURCE_DIR}/bindings/cpp/scenario.cc)
+  target_link_libraries(cpp_scenario PRIVATE trl::trl trl_flags Threads::Threads nlohmann_json::nlohmann_json)
+  set_target_properties(cpp_scenario PROPERTIES CXX_STANDARD 11)
+endif()
+if(TRL_SANITIZE)
+  return()  # an instrumented library can only be opened by a program that is, too
+endif()
+if(TRL_ENGINE)
+  trl_binding_test(scenario_cpp full bash ${CMAKE_CURRENT_SOURCE_DIR}/scenario.sh ${PROJECT_SOURCE_DIR} ${scenarios} cpp
+    $<TARGET_FILE:cpp_scenario>)
+  set_tests_properties(bindings.scenario_cpp PROPERTIES FIXTURES_SETUP scenarios)
+endif()
