@@ -1,10 +1,8 @@
 #!/usr/bin/env bash
 # usage: readme_test.sh PROJECT BUILD TRL commands|programs. Runs every command in the code blocks of the READMEs, in
 # the order in which they stand, each page in one shell and one folder that has what it names. programs: the pages of
-# examples/c, cpp and python, against an install; commands: all others. readme_exceptions.txt has those that cannot run here, and why.
-# examples/c, examples/go and examples/python, against an install; commands: all others. readme_exceptions.txt has those that cannot run here, and why.
-# examples/c, examples/python and examples/rust, against an install; commands: all others. readme_exceptions.txt has those that cannot run here, and why.
-# examples/c, examples/python and examples/node, against an install; commands: all others. readme_exceptions.txt has those that cannot run here, and why.
+# examples/c and of the other languages, against an install; commands: all others. readme_exceptions.txt has those that
+# cannot run here, and why.
 set -euo pipefail
 project=$1 build=$2 trl=$3 part=$4
 exceptions=$project/tests/examples/readme_exceptions.txt
@@ -117,11 +115,7 @@ commands() {
   trl convert --model_name_or_path "$model" --output "$dir/model.gguf" --type f32
   trl reward --model_name_or_path "$model" --dataset_name "$rows/train_pref.jsonl" --max_steps 1 --output_dir "$dir/scorer"
   while read -r page; do
-    case $page in */examples/c/* | */examples/cpp/* | */examples/python/*) continue ;; esac
-    case $page in */examples/c/* | */examples/python/*) continue ;; esac
-    case $page in */examples/go/*) continue ;; esac
-    case $page in */examples/c/* | */examples/python/* | */examples/rust/*) continue ;; esac
-    case $page in */examples/c/* | */examples/python/* | */examples/node/*) continue ;; esac
+    case $page in */examples/c/* | */examples/cpp/* | */examples/go/* | */examples/node/* | */examples/python/* | */examples/rust/*) continue ;; esac
     [ -n "$(commands_of "$page")" ] || continue
     mkdir "$dir/here"
     (cd "$dir/here"; furnish; run_page "$page")
@@ -139,21 +133,6 @@ commands() {
 
 pages() { find "$project" \( -name README.md -o -name CONTRIBUTING.md \) -not -path '*/build*' -not -path '*/.git/*' -not -path "$project/tests/golden/?*/*" | sort; }
 
-# Those of examples/go, beside the package as in the project.
-programs_in_go() {
-  go version >/dev/null 2>&1 || { echo "no Go: examples/go is left out"; return; }
-  mkdir -p "$dir/tree/examples"
-  cp -r "$project/examples/go" "$dir/tree/examples"
-  ln -s "$project/bindings" "$dir/tree/bindings"
-  local example
-  for example in "$dir"/tree/examples/go/*/; do
-    cd "$example"
-    ln -s "$build" build
-    GOCACHE=${GOCACHE:-$build/tests/bindings/go/cache} GOPROXY=off GOTOOLCHAIN=local \
-      run_page "$project/examples/go/$(basename "$example")/README.md"
-  done
-}
-
 # An install like that of the first page, which the others are about too.
 programs() {
   local example
@@ -169,45 +148,47 @@ programs() {
     run_page "$project/examples/c/$example/README.md"
   done
   [ "$(find "$project/examples/c" -name README.md | wc -l)" -eq 9 ] || die "a page under examples/c is not run"
-  cp -r "$project/examples/cpp" "$dir/cpp"
-  for example in "$dir"/cpp/*/; do
+  local language
+  for language in cpp go node python rust; do "programs_in_$language"; done
+}
+
+# programs_in FOLDER LANGUAGE: the pages of a language, in FOLDER, which looks like the project.
+programs_in() {
+  local folder=$1 language=$2 example
+  mkdir -p "$folder/examples"
+  cp -r "$project/examples/$language" "$folder/examples"
+  [ -e "$folder/bindings" ] || ln -s "$project/bindings" "$folder/bindings"
+  for example in "$folder/examples/$language"/*/; do
     cd "$example"
     ln -s "$build" build
-    run_page "$project/examples/cpp/$(basename "$example")/README.md"
-  done
-  programs_in_go
-  rust_programs
-  programs_of_node
-  python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "no Python 3.11: examples/python is left out"; return; }
-  cp -r "$project/examples/python" "$dir/python"
-  for example in "$dir"/python/*/; do
-    cd "$example"
-    ln -s "$build" build
-    PYTHONPATH=$project/bindings/python PYTHONDONTWRITEBYTECODE=1 run_page "$project/examples/python/$(basename "$example")/README.md"
+    run_page "$project/examples/$language/$(basename "$example")/README.md"
   done
 }
 
-# They name the crates by a path of the source tree.
-rust_programs() {
-  cargo --version >/dev/null 2>&1 || { echo "no cargo: examples/rust is left out"; return; }
-  local example
-  mkdir "$dir/examples" && cp -r "$project/examples/rust" "$dir/examples/rust" && ln -s "$project/bindings" "$dir/bindings"
-  for example in "$dir"/examples/rust/*/; do
-    cd "$example"
-    ln -s "$build" build
-    run_page "$project/examples/rust/$(basename "$example")/README.md"
-programs_of_node() {
-  local example koffi
+programs_in_cpp() { programs_in "$dir/tree" cpp; }
+
+programs_in_go() {
+  go version >/dev/null 2>&1 || { echo "no Go: examples/go is left out"; return; }
+  (export GOCACHE=${GOCACHE:-$build/tests/bindings/go/cache} GOPROXY=off GOTOOLCHAIN=local; programs_in "$dir/tree" go)
+}
+
+programs_in_node() {
+  local koffi
   koffi=$(bash "$project/tests/bindings/node/run.sh" "$project" node "$project/tests/bindings/node/koffi.cjs" "$project") ||
     { echo "$koffi: examples/node is left out"; return; }
-  cp -r "$project/examples/node" "$dir/node"
-  mkdir "$dir/node/node_modules"
-  ln -s "$project/bindings/node" "$dir/node/node_modules/libtrl"
-  for example in "$dir"/node/*/main.js; do
-    cd "$(dirname "$example")"
-    ln -s "$build" build
-    TRL_NODE_MODULES=$(dirname "$koffi") run_page "$project/examples/node/$(basename "$PWD")/README.md"
-  done
+  mkdir -p "$dir/tree/examples/node_modules"
+  ln -s "$project/bindings/node" "$dir/tree/examples/node_modules/libtrl"
+  (export TRL_NODE_MODULES=$(dirname "$koffi"); programs_in "$dir/tree" node)
+}
+
+programs_in_python() {
+  python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "no Python 3.11: examples/python is left out"; return; }
+  (export PYTHONPATH=$project/bindings/python PYTHONDONTWRITEBYTECODE=1; programs_in "$dir/tree" python)
+}
+
+programs_in_rust() {
+  cargo --version >/dev/null 2>&1 || { echo "no cargo: examples/rust is left out"; return; }
+  programs_in "$dir/tree" rust
 }
 
 "$part"
