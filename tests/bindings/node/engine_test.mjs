@@ -351,14 +351,6 @@ for (const [what, status, code] of [
   ['while an event is never answered', 7, `${TRAIN} trainer.train(() => new Promise(() => {})); setTimeout(() => end(${EXIT}), 200);`],
   ['while a run is paused', 7, `${TRAIN} trainer.pause(); trainer.train(); setTimeout(() => end(${EXIT}), 200);`],
   ['by an exception', 1, `${TRAIN} trainer.train(() => {}); setTimeout(() => end(() => { throw new Error('the host fails'); }), 200);`],
-  ['in a worker of the host', 7, `const { Worker } = await import('node:worker_threads');
-    new Worker('(' + (async () => {
-      const trl = await import(${JSON.stringify(INDEX)});
-      const { keys, rows } = (await import('node:worker_threads')).workerData;
-      const trainer = await trl.Trainer.create(keys, trl.Dataset.fromRows(rows));
-      trainer.train();
-      setTimeout(() => process.exit(7), 200);
-    }) + ')()', { eval: true, workerData: { keys, rows } }).on('exit', (code) => end(() => process.exit(code)));`],
 ]) {
   test(`the process ends ${what}`, async () => {
     const done = await ending(code);
