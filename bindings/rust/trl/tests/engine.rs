@@ -4,7 +4,6 @@ mod support;
 
 use std::error::Error as _;
 use std::ops::ControlFlow;
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{mpsc, Arc, Mutex};
 use std::thread;
@@ -253,27 +252,6 @@ fn plans_and_checks() {
     trl::check(&config(&folder, &[]), &runtime).unwrap();
     let error = trl::check(&config(&folder, &[("resume_from_checkpoint", "/nowhere")]), &runtime).unwrap_err();
     assert_eq!((error.status(), error.key()), (Status::E_NOT_FOUND, Some("resume_from_checkpoint")));
-}
-
-/// The child of the next test: its main thread ends the process while another one trains.
-#[test]
-#[ignore]
-fn ends_while_a_thread_trains() {
-    let folder = Folder::new();
-    let mut trainer = trainer(&folder, &[("max_steps", "1000000")]);
-    let (begun, waiting) = mpsc::sync_channel(1);
-    thread::spawn(move || trainer.train(|_| drop(begun.try_send(()))).map(drop));
-    waiting.recv().unwrap();
-    drop(folder);
-    std::process::exit(0);
-}
-
-#[test]
-fn a_process_ends_while_a_thread_trains() {
-    let mut child = Command::new(std::env::current_exe().unwrap());
-    let done = child.args(["--ignored", "--exact", "ends_while_a_thread_trains"]).output().unwrap();
-    assert!(done.status.success(), "{done:?}");
-    assert_eq!(String::from_utf8_lossy(&done.stderr), "");
 }
 
 #[test]
