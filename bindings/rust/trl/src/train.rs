@@ -20,8 +20,7 @@ use trl_sys as sys;
 /// Numbers by name, which the library owns. Those of a step or an evaluation end with the next call on their object:
 ///
 /// ```compile_fail
-/// # fn main() -> trl::Result<()> {
-/// # let (config, rows): (trl::Config, trl::Dataset) = todo!();
+/// # fn steps(config: trl::Config, rows: trl::Dataset) -> trl::Result<()> {
 /// let mut trainer = trl::Trainer::new(&config, &rows, None, None)?;
 /// let metrics = trainer.step()?;
 /// trainer.step()?;
