@@ -18,7 +18,7 @@ constexpr const char* kModelKey = "reward_model_name_or_path";
 
 class RewardModel final : public reward::Reward {
  public:
-  RewardModel(Environment& environment, std::string path, const config::RunOptions& options)
+  RewardModel(Environment& environment, const std::string& path, const config::RunOptions& options)
       : environment_(environment),
         name_(reward_model_name(path)),
         bf16_(options.arguments.bf16),
