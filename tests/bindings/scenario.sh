@@ -14,10 +14,10 @@ if [ "$language" = compare ]; then
 fi
 mkdir -p "$folder"
 rm -rf "${folder:?}/$language" "$folder/$language.txt"
-"$@" "$project/bindings/scenario.json" "$project/tests/golden/models/qwen2" "$folder/$language" > "$folder/said"
+"$@" "$project/bindings/scenario.json" "$project/tests/golden/models/qwen2" "$folder/$language" > "$folder/$language.said"
 sed -E 's/^version .*/version VERSION/; s/[0-9]+\.[0-9]{9}$/NUMBER/; s/^token [0-9]+$/token ID/; s/^\{"text":.*\}$/COMPLETION/' \
-  "$folder/said" | diff "$project/tests/bindings/scenario.txt" - || { cat "$folder/said"; exit 1; }
+  "$folder/$language.said" | diff "$project/tests/bindings/scenario.txt" - || { cat "$folder/$language.said"; exit 1; }
 # A run that was interrupted, stopped, saved and resumed goes on as the one that was not.
-[ "$(grep -c '^step 6 of 6' "$folder/said")" = 2 ] && [ "$(grep '^step 6 of 6' "$folder/said" | sort -u | wc -l)" = 1 ] ||
-  { echo "the resumed run is another one"; cat "$folder/said"; exit 1; }
-mv "$folder/said" "$folder/$language.txt"
+[ "$(grep -c '^step 6 of 6' "$folder/$language.said")" = 2 ] && [ "$(grep '^step 6 of 6' "$folder/$language.said" | sort -u | wc -l)" = 1 ] ||
+  { echo "the resumed run is another one"; cat "$folder/$language.said"; exit 1; }
+mv "$folder/$language.said" "$folder/$language.txt"
