@@ -484,7 +484,7 @@ func TestEngineRewards(t *testing.T) {
 			}
 		}
 		if _, err := rollout.Row(rollout.Count()); !errors.Is(err, trl.EInvalidArgument) {
-			return fmt.Errorf("a row behind the last one: %v", err)
+			return fmt.Errorf("a row past the end: %v", err)
 		}
 		return rollout.Log("mine", 2)
 	}

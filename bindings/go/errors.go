@@ -15,8 +15,8 @@ import (
 // a function of the host may return Later.
 func (s Status) Error() string { return s.String() }
 
-// Error is an error of a call. errors.Is compares it with a Status; what a function of the host returned, and the error
-// of a context, is found by errors.Is and errors.As, too.
+// Error is an error of a call. errors.Is compares it with a Status; errors.Is and errors.As also find the error that a
+// function of the host returned and the error of a context.
 type Error struct {
 	Status       Status
 	Message      string

@@ -1,4 +1,4 @@
-// What cgo cannot say itself: functions of the host as C functions, whose user_data is a number (a
+// Wraps what cgo cannot express: functions of the host as C functions, whose user_data is a number (a
 // cgo.Handle), and the call that a thread is in.
 #ifndef TRL_GO_SHIM_H
 #define TRL_GO_SHIM_H

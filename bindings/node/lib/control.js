@@ -1,4 +1,4 @@
-// What all threads of a host share: two integers in memory.
+// The two integers in memory that all threads of a host share.
 import { Status } from './api.js';
 
 export const EXITING = 0; // 1: the process ends, and no call begins any more

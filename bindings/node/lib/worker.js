@@ -1,4 +1,4 @@
-// What runs on the threads beside the host's: calls that block, and C functions through which the library calls those of
+// The code of the worker threads: calls that block, and C functions through which the library calls those of
 // the host (README.md, "Threads").
 import { receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { Status } from './api.js';

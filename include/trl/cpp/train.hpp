@@ -52,7 +52,7 @@ class Metrics {
   std::vector<value_type> numbers_;
 };
 
-// What happens in a run, within the function that is told.
+// An event of a run; valid while the function that receives it runs.
 class Event {
  public:
   Event(std::int32_t kind, const trl_metrics* metrics) : kind_(kind), metrics_(metrics), pointer_(metrics) {}
@@ -79,7 +79,7 @@ class Rollout {
   explicit Rollout(trl_rollout* rollout) noexcept : rollout_(rollout) {}
   trl_rollout* get() const noexcept { return rollout_; }
   std::size_t size() const noexcept { return trl_rollout_count(rollout_); }
-  // What is known of a row, as JSON.
+  // Returns a row and its completion as JSON.
   std::string operator[](std::size_t index) const { return detail::ask(trl_rollout_get, rollout_, index); }
   const_iterator begin() const noexcept { return const_iterator(this, 0); }
   const_iterator end() const noexcept { return const_iterator(this, size()); }

@@ -1,6 +1,6 @@
 // Command scenario runs bindings/scenario.json: scenario SCENARIO MODEL OUTPUT
 //
-// bindings/README.md says what it does and prints; every language prints the same text.
+// bindings/README.md describes its steps and its output, which is the same in every language.
 package main
 
 import (
