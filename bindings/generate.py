@@ -127,7 +127,7 @@ def as_json(api):
 # ---- Python ----------------------------------------------------------------------------------------------------------
 
 ENUMS = {"status": "Status", "type": "OptionType", "log": "LogLevel", "progress": "Progress", "text": "TextForm",
-         "on": "EventKind", "event": "Answer"}
+         "on": "EventKind", "event": "Answer", "write": "WriteKind", "tensor": "TensorForm"}
 PLAIN = {"void": "None", "size_t": "size_t", "float": "float", "double": "double", "char": "char"}
 
 
@@ -223,12 +223,14 @@ def as_go(api):
         "package trl\n", 'package trl\n\nimport "fmt"\n', 1)
 # ---- Rust ------------------------------------------------------------------------------------------------------------
 
-RUST_TYPES = {"int32_t": "i32", "uint32_t": "u32", "int64_t": "i64", "uint8_t": "u8", "size_t": "usize", "float": "f32",
+RUST_TYPES = {"int32_t": "i32", "uint32_t": "u32", "int64_t": "i64", "uint64_t": "u64", "uint8_t": "u8", "size_t": "usize", "float": "f32",
               "double": "f64", "char": "c_char", "void": "c_void"}
 NEWTYPES = {"status": ("Status", "The result of a call."), "type": ("OptionType", "The type of an option's value."),
             "log": ("LogLevel", "The level of a log line."),
             "text": ("TextForm", "How a reward model takes its texts."), "on": ("EventKind", "The kind of an event."),
-            "event": ("Answer", "The answer of an event function; several may be combined by `|`.")}
+            "event": ("Answer", "The answer of an event function; several may be combined by `|`."),
+            "write": ("WriteKind", "What a function that takes saved files is told."),
+            "tensor": ("TensorForm", "What is read of a tensor.")}
 
 
 def rust_doc(indent, *texts):

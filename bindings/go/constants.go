@@ -112,6 +112,30 @@ type Progress int32
 // ProgressStop is TRL_PROGRESS_STOP.
 const ProgressStop Progress = 1
 
+// WriteKind is one of the constants TRL_WRITE_*, or one that a later version adds.
+type WriteKind int32
+
+// WriteData is TRL_WRITE_DATA: the next bytes of this file, in order; a file's first call has offset 0.
+const WriteData WriteKind = 0
+
+// WriteDone is TRL_WRITE_DONE: file is the folder that was saved ("" for the whole mount): it is complete.
+const WriteDone WriteKind = 1
+
+// WriteRemove is TRL_WRITE_REMOVE: file is a folder that is needed no more, such as an old checkpoint.
+const WriteRemove WriteKind = 3
+
+// TensorForm is one of the constants TRL_TENSOR_*, or one that a later version adds.
+type TensorForm int32
+
+// TensorCopy is TRL_TENSOR_COPY: a copy of the weight, which the caller may keep.
+const TensorCopy TensorForm = 0
+
+// TensorView is TRL_TENSOR_VIEW: the weight's own memory, to be read until it next changes.
+const TensorView TensorForm = 1
+
+// TensorGradient is TRL_TENSOR_GRADIENT: a copy of the weight's gradient, in its type.
+const TensorGradient TensorForm = 2
+
 // TextForm is one of the constants TRL_TEXT_*, or one that a later version adds.
 type TextForm int32
 

@@ -13,9 +13,9 @@
  * 4. Text is UTF-8, invalid UTF-8 is an error. Keys, paths and values end in NUL; payloads come with
  *    their size and may hold NUL. Numbers in text never depend on the locale.
  * 5. Callbacks run only on a thread that is inside a call of this library, during that call. Inside one,
- *    only the accessors of the objects it was given, the functions that take no handle, every destroy
- *    function, trl_runtime_cancel and trl_trainer_cancel, _pause and _resume may be called, and in the one
- *    of trl_trainer_set_rollout the generators of its trainer; anything else returns TRL_E_BUSY.
+ *    these may be called: accessors and destroy functions, the functions whose contract says "also in
+ *    callbacks", and in the one of trl_trainer_set_rollout the generators of its trainer; anything else
+ *    returns TRL_E_BUSY.
  *    All callbacks, including destroy functions and those of an Arrow stream, follow one rule for C++
  *    exceptions: the call ends with TRL_E_CALLBACK and the exception's what(), as soon as it can stop. A step
  *    that was under way is undone; what was done before it stays done. Only if the call returns nothing
@@ -30,6 +30,7 @@
  *   concurrent on const   may run concurrently with other functions that take the object as const
  *   exclusive             one call at a time on the object; a second one returns TRL_E_BUSY
  *   signal-safe           any thread, and inside a signal handler
+ *   also in callbacks     and inside the host's own functions that the library calls
  * A process that forks after its first handle: in the child every call with a handle, and every call
  * that makes one, returns TRL_E_BUSY; destroying does nothing there.
  *
@@ -178,6 +179,17 @@ TRL_API const char* trl_build_info(void) TRL_NOEXCEPT;
  */
 TRL_API int32_t trl_has_feature(const char* name) TRL_NOEXCEPT;
 
+/**
+ * The name of a status, such as "TRL_E_BUSY".
+ *
+ * @param status [in] any number.
+ * @return borrowed for the life of the process; "TRL_OK" ... ; of an unknown status the name of what it is
+ * treated as: "TRL_OK" above 0, "TRL_E_INTERNAL" below.
+ * Contract: any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API const char* trl_status_name(trl_status status) TRL_NOEXCEPT;
+
 /* ---- errors -------------------------------------------------------------------------------------- */
 
 /**
@@ -211,6 +223,23 @@ TRL_API const char* trl_error_message(const trl_error* error) TRL_NOEXCEPT;
  * @since 0.1
  */
 TRL_API const char* trl_error_key(const trl_error* error) TRL_NOEXCEPT;
+
+/**
+ * The place of an error in what was read: a file of rows, of options or of a model, or a text or buffer that
+ * was given.
+ *
+ * @param error [in] nullable.
+ * @param out_file [out] nullable; the path, or the name that messages give to what is not a file ("text",
+ *   "memory"); borrowed until the error is destroyed; NULL if the error has no place.
+ * @param out_line [out] nullable; the line in a file of text, from 1; 0: not known.
+ * @param out_column [out] nullable; the column in that line, in bytes, from 1; 0: not known.
+ * @param out_row [out] nullable; the row of the dataset, from 0; -1: none is at fault, or it is not known.
+ * @return 1 if the error has a place, else 0.
+ * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+ * @since 0.1
+ */
+TRL_API int32_t trl_error_place(const trl_error* error, const char** out_file, int64_t* out_line,
+                                int64_t* out_column, int64_t* out_row) TRL_NOEXCEPT;
 
 /**
  * Returns the value of the host's callback that made an error TRL_E_CALLBACK.
@@ -361,6 +390,24 @@ TRL_API trl_status trl_config_get_warnings(const trl_config* config, const char*
                                            trl_error** error) TRL_NOEXCEPT;
 
 /**
+ * The JSON schema (draft 2020-12) of a configuration file: an object with a property for each key, with its
+ * type, range or choices, default and meaning, from the table that trl_option_next walks. A file that
+ * trl_config_load takes is valid by it, except that it also allows older names of keys and texts in place of
+ * numbers.
+ *
+ * @param trainer [in] nullable; "sft", "dpo", ...: the keys that this trainer reads, with its defaults. NULL:
+ * all keys.
+ * @param out_json [out] borrowed for the life of the process.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_NOT_FOUND for an unknown trainer.
+ * Contract: borrowed; any thread, also in callbacks; does not block; no callbacks; after an error out_json is
+ * NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_config_get_schema(const char* trainer, const char** out_json,
+                                         trl_error** error) TRL_NOEXCEPT;
+
+/**
  * Frees a configuration. Objects that were created from it keep their own copy.
  *
  * @param config [in] nullable; consumed.
@@ -438,11 +485,13 @@ TRL_API const char* trl_option_origin(const trl_option* option) TRL_NOEXCEPT;
  * The type of an option's value.
  *
  * @param option [in] from trl_option_next.
- * @return one of TRL_TYPE_*; -1 if it is not an option.
+ * @param trainer [in] nullable: the table's. "sft", "dpo", ..., as trl_option_trainers names them: in this
+ *   trainer, where it may differ (beta).
+ * @return one of TRL_TYPE_*; -1 if it is not an option, and for a trainer that does not have it.
  * Contract: any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API int32_t trl_option_type(const trl_option* option) TRL_NOEXCEPT;
+TRL_API int32_t trl_option_type(const trl_option* option, const char* trainer) TRL_NOEXCEPT;
 
 /**
  * Whether "null" is a value of an option.
@@ -458,47 +507,28 @@ TRL_API int32_t trl_option_nullable(const trl_option* option) TRL_NOEXCEPT;
  * The default of an option as canonical text.
  *
  * @param option [in] from trl_option_next.
- * @return borrowed for the life of the process; "null" if it has no default; NULL if it is not an option.
+ * @param trainer [in] nullable: the table's. "sft", "dpo", ..., as trl_option_trainers names them: in this
+ *   trainer, where it may differ (learning_rate, loss_type).
+ * @return borrowed for the life of the process; "null" if it has no default; NULL if it is not an option,
+ * and for a trainer that does not have it.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API const char* trl_option_default(const trl_option* option) TRL_NOEXCEPT;
+TRL_API const char* trl_option_default(const trl_option* option, const char* trainer) TRL_NOEXCEPT;
 
 /**
  * The values that an option accepts within its type: a range such as "> 0", or "a|b|c" for a choice. "bytes
  * >= 0" is a range of bytes, and such an option takes units, too: "6GiB" is kept as 6442450944.
  *
  * @param option [in] from trl_option_next.
- * @return borrowed for the life of the process; "" for any value; NULL if it is not an option.
- * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
- * @since 0.1
- */
-TRL_API const char* trl_option_accepted(const trl_option* option) TRL_NOEXCEPT;
-
-/**
- * The default of an option in one trainer, which may differ from the table's (learning_rate, loss_type).
- *
- * @param option [in] from trl_option_next.
- * @param trainer [in] "sft", "dpo", ..., as trl_option_trainers names them.
- * @return borrowed for the life of the process; "null" if it has no default; NULL if it is not an option,
- * and for a trainer that does not have it.
- * Contract: borrowed; any thread; does not block; no callbacks;
- * cannot fail.
- * @since 0.1
- */
-TRL_API const char* trl_option_default_for(const trl_option* option, const char* trainer) TRL_NOEXCEPT;
-
-/**
- * The values that an option accepts in one trainer, as trl_option_accepted says it.
- *
- * @param option [in] from trl_option_next.
- * @param trainer [in] "sft", "dpo", ..., as trl_option_trainers names them.
+ * @param trainer [in] nullable: the table's. "sft", "dpo", ..., as trl_option_trainers names them: in this
+ *   trainer, where they may differ (loss_type).
  * @return borrowed for the life of the process; "" for any value; NULL if it is not an option, and for a
  *   trainer that does not have it.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API const char* trl_option_accepted_for(const trl_option* option, const char* trainer) TRL_NOEXCEPT;
+TRL_API const char* trl_option_accepted(const trl_option* option, const char* trainer) TRL_NOEXCEPT;
 
 /**
  * The trainers that have an option, comma separated ("sft,dpo").
@@ -536,23 +566,14 @@ TRL_API const char* trl_option_other_names(const trl_option* option) TRL_NOEXCEP
  * The meaning of an option, in a sentence or two.
  *
  * @param option [in] from trl_option_next.
- * @return borrowed for the life of the process; NULL if it is not an option.
- * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
- * @since 0.1
- */
-TRL_API const char* trl_option_doc(const trl_option* option) TRL_NOEXCEPT;
-
-/**
- * The meaning of an option in one trainer, which may differ from the table's (loss_type).
- *
- * @param option [in] from trl_option_next.
- * @param trainer [in] "sft", "dpo", ..., as trl_option_trainers names them.
+ * @param trainer [in] nullable: the table's. "sft", "dpo", ..., as trl_option_trainers names them: in this
+ *   trainer, where it may differ (loss_type).
  * @return borrowed for the life of the process; NULL if it is not an option, and for a trainer that does
  *   not have it.
  * Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
-TRL_API const char* trl_option_doc_for(const trl_option* option, const char* trainer) TRL_NOEXCEPT;
+TRL_API const char* trl_option_doc(const trl_option* option, const char* trainer) TRL_NOEXCEPT;
 
 /**
  * The first version of libtrl that has an option.
@@ -691,6 +712,52 @@ enum { TRL_PROGRESS_STOP = 1 };
 TRL_API trl_status trl_runtime_set_progress(trl_runtime* runtime, trl_progress_fn progress, void* user_data,
                                             trl_destroy_fn destroy, trl_error** error) TRL_NOEXCEPT;
 
+/* Reads a part of a file that the host gives. file: its path below the name that was mounted, such as
+   "config.json". Puts the bytes from offset on into buffer, at most size, and returns how many: fewer than
+   size only at the end of the file. With buffer NULL and size 0 it returns the bytes of the whole file. If
+   there is no such file it returns TRL_E_NOT_FOUND; another number below 0 is a failure. */
+typedef int64_t (*trl_read_fn)(void* user_data, const char* file, uint64_t offset, void* buffer, size_t size);
+
+/* What a trl_write_fn is told. Tolerate unknown ones by returning 0. */
+enum {
+  TRL_WRITE_DATA = 0, /* the next bytes of this file, in order; a file's first call has offset 0 */
+  TRL_WRITE_DONE = 1, /* file is the folder that was saved ("" for the whole mount): it is complete */
+  TRL_WRITE_DROPPED =
+      2,               /* file is the folder: the save failed, and what was written of it is to be dropped */
+  TRL_WRITE_REMOVE = 3 /* file is a folder that is needed no more, such as an old checkpoint */
+};
+
+/* Takes what is saved. data is valid during the call; NULL and 0 except for TRL_WRITE_DATA. Returns 0, or
+   below 0 to fail, which ends the save with TRL_E_CALLBACK. */
+typedef int32_t (*trl_write_fn)(void* user_data, int32_t what, const char* file, uint64_t offset,
+                                const void* data, size_t size);
+
+/**
+ * Mounts files of the host under a name: from now on "host://NAME" and "host://NAME/FOLDER" are paths of
+ * folders whose files the host reads and writes, for products that encrypt or pack their files or have them
+ * in memory. Such a path is taken wherever the directory of a model, an adapter, a tokenizer or a checkpoint
+ * is read (trl_model_open, trl_model_add_adapter, trl_tokenizer_open, and the keys of a configuration that
+ * name one: model_name_or_path, adapter_name_or_path, ref_model_name_or_path, resume_from_checkpoint ...), as
+ * a GGUF file ("host://NAME/model.gguf"), and by trl_trainer_save and trl_model_save for what they write.
+ * Weights are read once, into memory of their own. Other paths, such as output_dir, datasets and files of
+ * options, are refused with a message.
+ *
+ * @param runtime [in] the mount lives as long as it, and as objects that were created with it.
+ * @param name [in] letters a to z, A to Z, digits, _ and -; belongs to the process while it is mounted.
+ * @param read [in] nullable: nothing is read from it. Runs on the thread that is inside a call.
+ * @param write [in] nullable: nothing is written to it. Runs on the thread that is inside a call.
+ * @param user_data [in] given to both.
+ * @param destroy [in] nullable; called with user_data when the mount has ended, or when this call fails.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT for a name that is mounted already, or that is not one.
+ * Contract: user_data owned by the library until destroy; any thread; does not block; read and write run
+ * later, inside calls that were given such a path; after an error destroy was called.
+ * @since 0.1
+ */
+TRL_API trl_status trl_runtime_mount(trl_runtime* runtime, const char* name, trl_read_fn read,
+                                     trl_write_fn write, void* user_data, trl_destroy_fn destroy,
+                                     trl_error** error) TRL_NOEXCEPT;
+
 /**
  * Sets the process's limit for large buffers; trainers may exist.
  *
@@ -713,7 +780,7 @@ TRL_API trl_status trl_runtime_set_memory_limit(trl_runtime* runtime, int64_t by
  * @param out_peak_bytes [out] nullable.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND for another kind.
- * Contract: any thread; does not block; no callbacks; after an error the outputs are 0.
+ * Contract: any thread, also in callbacks; does not block; no callbacks; after an error the outputs are 0.
  * @since 0.1
  */
 TRL_API trl_status trl_runtime_memory(const trl_runtime* runtime, const char* kind, int64_t* out_now_bytes,
@@ -914,6 +981,23 @@ TRL_API trl_status trl_record_set_text(trl_record* record, const char* name, con
                                        trl_error** error) TRL_NOEXCEPT;
 
 /**
+ * Sets one column of a row to a list of integers, such as input_ids, labels (-100: not learned) or
+ * completion_mask.
+ *
+ * @param record [in] as given to trl_next_record_fn; valid during that call.
+ * @param name [in] the column.
+ * @param ids [in] copied; nullable when count is 0.
+ * @param count [in] how many.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK.
+ * Contract: copied; exclusive, inside the callback; does not block; no callbacks; after an error the row is
+ * unchanged.
+ * @since 0.1
+ */
+TRL_API trl_status trl_record_set_ids(trl_record* record, const char* name, const int32_t* ids, size_t count,
+                                      trl_error** error) TRL_NOEXCEPT;
+
+/**
  * Sets one column of a row to a JSON value, such as the list of a conversation's messages.
  *
  * @param record [in] as given to trl_next_record_fn; valid during that call.
@@ -999,9 +1083,13 @@ TRL_API trl_status trl_dataset_get_example(const trl_dataset* dataset, const trl
                                            const trl_config* options, int64_t row, const char** out_json,
                                            trl_error** error) TRL_NOEXCEPT;
 
+/* One micro-batch, as JSON that is valid during the call; json[size] is NUL. Returns 0 to continue, a number
+   above 0 to see no more, or one below 0 to fail. */
+typedef int32_t (*trl_batch_fn)(void* user_data, const char* json, size_t size);
+
 /**
- * A micro-batch of the first epoch, as the trainer of `method` will see it: rows in their order of training,
- * prepared, cut and packed as options say.
+ * Micro-batches of the first epoch, one after the other, as the trainer of `method` will see them: rows in
+ * their order of training, prepared, cut and packed as options say.
  *
  * The JSON object has `batch`, `batches_per_epoch` and `rows` (prepared ones; both null for rows that are
  * streamed), `row_ids` (the numbers in the dataset of the rows that are in it), `whole_lengths` (for `sft`,
@@ -1015,33 +1103,9 @@ TRL_API trl_status trl_dataset_get_example(const trl_dataset* dataset, const trl
  * @param tokenizer [in] the one to train with; the keys of trl_tokenizer_open in options replace its own.
  * @param options [in] nullable: the defaults. With `per_device_train_batch_size` 1 a batch is one prepared
  * row.
- * @param batch [in] counted from 0; the batches before it are skipped.
- * @param out_json [out] borrowed until dataset is destroyed.
- * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_INVALID_ARGUMENT for a batch that an epoch does not have, TRL_E_INVALID_CONFIG,
- * TRL_E_FORMAT, TRL_E_IO, TRL_E_CALLBACK and others.
- * Contract: borrowed; concurrent on const (rows of a callback: exclusive); blocks on the rows; log, next and
- * rewind; after an error out_json is NULL.
- * @since 0.1
- */
-TRL_API trl_status trl_dataset_get_batch(const trl_dataset* dataset, const trl_tokenizer* tokenizer,
-                                         const trl_config* options, int64_t batch, const char** out_json,
-                                         trl_error** error) TRL_NOEXCEPT;
-
-/* One micro-batch, as JSON that is valid during the call; json[size] is NUL. Returns 0 to continue, a number
-   above 0 to see no more, or one below 0 to fail. */
-typedef int32_t (*trl_batch_fn)(void* user_data, const char* json, size_t size);
-
-/**
- * Micro-batches of the first epoch, one after the other. The rows are prepared once, while
- * trl_dataset_get_batch prepares them for each batch.
- *
- * @param dataset [in] not changed; rows of a callback are read from their start.
- * @param tokenizer [in] the one to train with; the keys of trl_tokenizer_open in options replace its own.
- * @param options [in] nullable: the defaults.
  * @param first [in] the first batch, counted from 0; the batches before it are skipped.
  * @param count [in] how many batches; fewer if the epoch ends before.
- * @param on_batch [in] gets each batch, with the JSON object of trl_dataset_get_batch.
+ * @param on_batch [in] gets each batch.
  * @param user_data [in] handed to on_batch; borrowed during the call.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, also when on_batch has seen enough, TRL_E_INVALID_ARGUMENT for a first batch that an epoch
@@ -1087,12 +1151,13 @@ TRL_API trl_status trl_tokenizer_open(trl_runtime* runtime, const char* path, co
 /**
  * Turns text into token ids.
  *
- * Special tokens that are written out in the text are recognised.
- *
  * @param tokenizer [in] not changed.
  * @param text [in] nullable when size is 0.
  * @param size [in] bytes in text.
  * @param add_special_tokens [in] 1: with the tokens that the tokenizer adds (a begin token ...); 0: without.
+ * @param split_special_tokens [in] 1: special tokens that are spelled out in the text, such as the
+ *   "<|im_end|>" that a user types, are text like any other; 0: they are recognised; below 0: as the key
+ * `split_special_tokens` of the tokenizer says.
  * @param ids [out] receives the first `capacity` ids; nullable when capacity is 0.
  * @param capacity [in] room in ids.
  * @param out_count [out] how many ids there are; when above capacity, call again with as much room.
@@ -1103,8 +1168,9 @@ TRL_API trl_status trl_tokenizer_open(trl_runtime* runtime, const char* path, co
  * @since 0.1
  */
 TRL_API trl_status trl_tokenizer_encode(const trl_tokenizer* tokenizer, const char* text, size_t size,
-                                        int32_t add_special_tokens, int32_t* ids, size_t capacity,
-                                        size_t* out_count, trl_error** error) TRL_NOEXCEPT;
+                                        int32_t add_special_tokens, int32_t split_special_tokens,
+                                        int32_t* ids, size_t capacity, size_t* out_count,
+                                        trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Turns token ids into text. Bytes that form no character become U+FFFD.
@@ -1218,6 +1284,29 @@ TRL_API trl_status trl_model_open(trl_runtime* runtime, const char* path, const 
                                   trl_model** out_model, trl_error** error) TRL_NOEXCEPT;
 
 /**
+ * Makes a handle of the model that a trainer trains: its weights are those of the trainer, and every step is
+ * seen at once. It serves to read and write tensors, to score texts, to make generators
+ * (trl_generator_create), and to add and remove adapters, with which generators and scores may work apart
+ * from the run: it does not train, use or save them.
+ *
+ * A call with such a handle is a call on the trainer. While another thread trains, trl_generator_* calls wait
+ * for their turn, which comes after the step, and trl_model_score too; other calls return TRL_E_BUSY.
+ * trl_model_use_adapter, trl_model_merge_adapter and trl_model_save are refused with TRL_E_UNSUPPORTED: the
+ * options of the run and trl_trainer_save do that. Of a method that writes completions, a generator computes
+ * as these are written, with `bf16` in bfloat16.
+ *
+ * @param trainer [in] kept alive.
+ * @param out_model [out] owned by the caller, freed by trl_model_destroy.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK.
+ * Contract: caller owns; any thread, also in callbacks; does not block; no callbacks; after an error
+ * out_model is NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_model_from_trainer(trl_trainer* trainer, trl_model** out_model,
+                                          trl_error** error) TRL_NOEXCEPT;
+
+/**
  * Converts a model into another form or type. A target whose name ends in ".gguf" is one GGUF file, which
  * llama.cpp reads; any other is a Hugging Face directory. Path may be either, too. Tokenizer and chat
  * template go along. No model is opened, and memory does not grow with the model, unless an adapter is merged
@@ -1265,6 +1354,75 @@ TRL_API trl_status trl_model_convert(trl_runtime* runtime, const char* path, con
  */
 TRL_API trl_status trl_model_describe(const trl_model* model, const char** out_json,
                                       trl_error** error) TRL_NOEXCEPT;
+
+/* Defined by DLPack's header, version 1. */
+struct DLManagedTensorVersioned;
+
+/* What trl_model_read_tensor hands out. */
+enum {
+  TRL_TENSOR_COPY = 0,    /* a copy of the weight, which the caller may keep */
+  TRL_TENSOR_VIEW = 1,    /* the weight's own memory, to be read until it next changes */
+  TRL_TENSOR_GRADIENT = 2 /* a copy of the weight's gradient, in its type */
+};
+
+/**
+ * Lists the tensors of a model, with those of its adapters, as a JSON array of objects: name (as in a saved
+ * directory; of an adapter as PEFT names it in the model, with the adapter's name), shape (a list of
+ * integers), dtype ("float32", "bfloat16" ...), stored ("nf4", "int8", "q4_0" ... for weights in blocks, else
+ * the same as dtype), trained (a boolean) and, between the two halves of a step, gradient (whether it has
+ * one).
+ *
+ * @param model [in] not changed.
+ * @param out_json [out] borrowed until model is destroyed.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_BUSY.
+ * Contract: borrowed; exclusive; does not block; no callbacks; after an error out_json is NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_model_get_tensors(trl_model* model, const char** out_json,
+                                         trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Hands out a tensor as DLPack: contiguous, on the device where it lies, in its own type; weights in blocks
+ * (4-bit, 8-bit, GGUF) are decoded into a copy, in the type that dtype names.
+ *
+ * A view is borrowed: its memory is the weight's own, marked as read only, and its values are those of the
+ * moment until the next step, write or destruction of the trainer or model; afterwards its memory stays
+ * readable, but its values are not defined.
+ *
+ * @param model [in] not changed.
+ * @param name [in] as trl_model_get_tensors names it.
+ * @param what [in] TRL_TENSOR_COPY, TRL_TENSOR_VIEW or TRL_TENSOR_GRADIENT.
+ * @param out_tensor [out] owned by the caller, freed by its own deleter, on any thread.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_NOT_FOUND for another name, and for a gradient that is not there: gradients are
+ *   between trl_trainer_backward and trl_trainer_update, of tensors that are trained; TRL_E_UNSUPPORTED for a
+ * view of weights in blocks; TRL_E_INVALID_ARGUMENT, TRL_E_OUT_OF_MEMORY, TRL_E_BUSY.
+ * Contract: caller owns; exclusive; blocks for a copy; no callbacks; after an error out_tensor is NULL.
+ * @since 0.1
+ */
+TRL_API trl_status trl_model_read_tensor(trl_model* model, const char* name, int32_t what,
+                                         struct DLManagedTensorVersioned** out_tensor,
+                                         trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Writes a tensor: its values become those of a DLPack tensor in memory of the host, of the same shape and of
+ * any type of floating-point numbers, which is converted. Strides are followed. Moments of the optimizer
+ * stay.
+ *
+ * @param model [in] changed.
+ * @param name [in] as trl_model_get_tensors names it.
+ * @param tensor [in] taken over: its deleter is called before this returns, also after an error other than
+ *   TRL_E_BUSY.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_NOT_FOUND for another name, TRL_E_INVALID_ARGUMENT for another shape, type, version
+ *   or device, TRL_E_UNSUPPORTED for weights in blocks and mapped ones, TRL_E_BUSY.
+ * Contract: exclusive; blocks for the copy; the tensor's deleter; after an error the weight is as before.
+ * @since 0.1
+ */
+TRL_API trl_status trl_model_write_tensor(trl_model* model, const char* name,
+                                          struct DLManagedTensorVersioned* tensor,
+                                          trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Adds a LoRA adapter that was saved by this library or by PEFT: adapter_config.json and
@@ -1516,7 +1674,8 @@ TRL_API trl_status trl_trainer_create(trl_runtime* runtime, const trl_config* co
  * TRL_END. A run that an event callback of trl_trainer_train has stopped is resumed.
  *
  * @param trainer [in] changed.
- * @param out_metrics [out] nullable; of this step; borrowed until the next call on this trainer.
+ * @param out_metrics [out] nullable; of this step; borrowed until the next step, half of one or
+ *   evaluation of this trainer.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_END, TRL_E_CANCELLED, TRL_E_OUT_OF_MEMORY, TRL_E_IO, TRL_E_FORMAT for a bad row,
  *   TRL_E_CALLBACK when the host's rows fail, TRL_E_INVALID_ARGUMENT with the key on_nonfinite for a loss or
@@ -1529,6 +1688,57 @@ TRL_API trl_status trl_trainer_create(trl_runtime* runtime, const trl_config* co
  */
 TRL_API trl_status trl_trainer_step(trl_trainer* trainer, const trl_metrics** out_metrics,
                                     trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Does the first half of a step: forward and backward of its rows. Weights are as before, and the gradients
+ * can be read and written (trl_model_read_tensor). trl_trainer_update does the second half, and both together
+ * are trl_trainer_step, bit for bit. Between them trl_trainer_step, _train and _backward are refused with
+ * TRL_E_INVALID_ARGUMENT; evaluating, generating and saving are allowed, and see the state before the step.
+ *
+ * @param trainer [in] its gradients change.
+ * @param out_metrics [out] nullable; loss and what else is known before the update; borrowed until the next
+ *   step, half of one or evaluation of this trainer.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_END if nothing is left (trl_trainer_step then closes the run), TRL_E_UNSUPPORTED for a
+ *   run with optimizer_in_backward, and of ppo, whose step has several updates; and the errors of
+ * trl_trainer_step.
+ * Contract: borrowed; exclusive; blocks; log, next, rewind; after an error the step has not begun.
+ * @since 0.1
+ */
+TRL_API trl_status trl_trainer_backward(trl_trainer* trainer, const trl_metrics** out_metrics,
+                                        trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Does the second half of a step that trl_trainer_backward has begun: clipping and the optimizer's update, or
+ * their omission, and all that follows a step (log record, evaluation, save).
+ *
+ * @param trainer [in] changed.
+ * @param apply [in] 1: the weights are updated. 0: they are not, and moments of the optimizer stay; the step
+ * counts, its rows are used, and the schedule goes on.
+ * @param out_metrics [out] nullable; of the step; borrowed as those of trl_trainer_step.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT if no step has begun, and the errors of trl_trainer_step.
+ * Contract: borrowed; exclusive; blocks; log; after an error before the update the step is still the begun
+ * one; trl_trainer_update may be called again.
+ * @since 0.1
+ */
+TRL_API trl_status trl_trainer_update(trl_trainer* trainer, int32_t apply, const trl_metrics** out_metrics,
+                                      trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Sets the learning rate of the next steps, in place of the schedule's. Checkpoints keep it, so a resumed run
+ * goes on with it.
+ *
+ * @param trainer [in] changed.
+ * @param learning_rate [in] not below 0; NaN: that of the schedule again, at its present place.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT.
+ * Contract: any thread, also in callbacks (from the next step on); does not block; no callbacks; after an
+ * error the rate is as before.
+ * @since 0.1
+ */
+TRL_API trl_status trl_trainer_set_learning_rate(trl_trainer* trainer, double learning_rate,
+                                                 trl_error** error) TRL_NOEXCEPT;
 
 /* The kinds of events, and their numbers besides step, max_steps and epoch. Tolerate unknown ones.
  */
@@ -1577,18 +1787,22 @@ TRL_API trl_status trl_trainer_train(trl_trainer* trainer, trl_event_fn on_event
                                      trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Evaluates on the evaluation rows.
+ * Evaluates on the evaluation rows, or on others.
  *
- * @param trainer [in] its record is added to the state; the weights are not changed.
- * @param out_metrics [out] nullable; borrowed until the next call on this trainer.
+ * @param trainer [in] its weights are not changed. The record of its own evaluation rows is added to the
+ *   state; that of other rows is not, and neither random numbers nor the best checkpoint depend on it.
+ * @param rows [in] nullable: the evaluation rows that the trainer was created with. Others are prepared as
+ *   those are, during the call.
+ * @param out_metrics [out] nullable; borrowed until the next step, half of one or evaluation of this trainer.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_INVALID_ARGUMENT without evaluation rows, TRL_E_CANCELLED, TRL_E_OUT_OF_MEMORY.
+ * @return TRL_OK, TRL_E_INVALID_ARGUMENT without evaluation rows, TRL_E_UNSUPPORTED for other rows of a
+ *   method that writes completions, TRL_E_FORMAT for a bad row, TRL_E_CANCELLED, TRL_E_OUT_OF_MEMORY.
  * Contract: borrowed; exclusive; blocks; log, next, rewind; after an error the trainer is usable, except
  * after TRL_E_DEVICE.
  * @since 0.1
  */
-TRL_API trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_metrics** out_metrics,
-                                        trl_error** error) TRL_NOEXCEPT;
+TRL_API trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_dataset* rows,
+                                        const trl_metrics** out_metrics, trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Saves the model: a directory that transformers loads, with weights, configuration, tokenizer and chat
@@ -1613,38 +1827,6 @@ TRL_API trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_metrics*
 TRL_API trl_status trl_trainer_save(trl_trainer* trainer, const char* path, const trl_config* options,
                                     trl_error** error) TRL_NOEXCEPT;
 
-/**
- * Adds a saved LoRA adapter to the model of a trainer, as trl_model_add_adapter does, to generate with it
- * apart from the run: a generator of the trainer (trl_generator_from_trainer) takes the one that the option
- * `generate.adapter` names. The run does not train, use or save it. Everything else about
- * adapters is set by options: `use_peft` and `adapter_name_or_path` make the adapter that is trained, which
- * is named "default"; `generate.adapter` none switches all of them off; `save.kind` adapter saves that one,
- * and merged the model with it merged, which leaves the weights of the run as they are.
- *
- * @param trainer [in]
- * @param name [in] of the caller's choice, as trl_model_add_adapter takes it.
- * @param path [in] the directory.
- * @param error [out] nullable; owned by the caller.
- * @return as trl_model_add_adapter.
- * Contract: exclusive; blocks on the files; log; after an error the trainer is as before.
- * @since 0.1
- */
-TRL_API trl_status trl_trainer_add_adapter(trl_trainer* trainer, const char* name, const char* path,
-                                           trl_error** error) TRL_NOEXCEPT;
-
-/**
- * Removes an adapter that trl_trainer_add_adapter has added.
- *
- * @param trainer [in]
- * @param name [in] of the adapter.
- * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_NOT_FOUND, also for an adapter of the run itself, TRL_E_BUSY.
- * Contract: exclusive; does not block; no callbacks; after an error the trainer is as before.
- * @since 0.1
- */
-TRL_API trl_status trl_trainer_remove_adapter(trl_trainer* trainer, const char* name,
-                                              trl_error** error) TRL_NOEXCEPT;
-
 /* Called with the rows of a generation: TRL_OK when all of them are set, TRL_LATER when trl_rollout_finish
  * follows, below 0 to fail. */
 typedef int32_t (*trl_rollout_fn)(void* user_data, trl_rollout* rollout);
@@ -1668,10 +1850,11 @@ typedef int32_t (*trl_rollout_fn)(void* user_data, trl_rollout* rollout);
  * @param destroy [in] nullable; called with user_data when the trainer is gone, or when this call fails.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_CONFIG for a name that another reward has, TRL_E_INVALID_ARGUMENT for a
- * method that writes no completions, TRL_E_BUSY. Contract: exclusive; does not block; rollout, later, inside
- * calls that train or evaluate, on their thread; after an error the trainer is as before and destroy was
- * called. A reward that fails, or does not answer within `reward_timeout`, ends that call with
- * TRL_E_CALLBACK, unless `on_reward_error` is none; the step can be tried again.
+ *   method that writes no completions, TRL_E_BUSY.
+ * Contract: exclusive; does not block; rollout, later, inside calls that train or evaluate, on their thread;
+ * after an error the trainer is as before and destroy was called. A reward that fails, or does not answer
+ * within `reward_timeout`, ends that call with TRL_E_CALLBACK, unless `on_reward_error` is none; the step can
+ * be tried again.
  * @since 0.1
  */
 TRL_API trl_status trl_trainer_add_reward(trl_trainer* trainer, const char* name, trl_rollout_fn function,
@@ -1683,9 +1866,9 @@ TRL_API trl_status trl_trainer_add_reward(trl_trainer* trainer, const char* name
  * once for each generation, with all its rows (equal prompts follow one another), and sets a completion for
  * each (trl_rollout_set_completion). `replay_rollouts` goes before it.
  *
- * The function may write them with generators that trl_generator_from_trainer has made of this trainer
- * before: until it returns or, after TRL_LATER, until trl_rollout_finish, one thread at a time may call
- * trl_generator_add, _step, _extend, _cancel, _take, _generate and _release_memory, in the function or
+ * The function may write them with generators of the trainer's model (trl_model_from_trainer) that were
+ * created before: until it returns or, after TRL_LATER, until trl_rollout_finish, one thread at a time may
+ * call trl_generator_add, _step, _extend, _cancel, _take, _generate and _release_memory, in the function or
  * elsewhere; a second one gets TRL_E_BUSY. Nothing is copied: they use the weights as they are, and keys and
  * values are given back when the generation is written, before the update. Row r of generation g (from 0,
  * all rows of one: R) gets the tokens that the trainer would write with generate.stream g * R + r,
@@ -1907,17 +2090,39 @@ TRL_API void trl_trainer_resume(trl_trainer* trainer) TRL_NOEXCEPT;
 
 /**
  * The state of the training as JSON, as in trainer_state.json: global_step, max_steps, epoch, log_history
- * ... A number that is not finite is null here; that file has the bare words NaN and Infinity.
+ * ..., and `metrics`, an object with the numbers of the last step. A number that is not finite is null here;
+ * that file has the bare words NaN and Infinity. While a call trains, this is the state after the last step
+ * that is done.
  *
  * @param trainer [in] its training is not changed.
- * @param out_json [out] borrowed until the next call on this trainer.
+ * @param out_json [out] borrowed until the same thread describes this trainer again, or it is destroyed.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK.
- * Contract: borrowed; exclusive; does not block; no callbacks; after an error out_json is NULL.
+ * Contract: borrowed; any thread, also in callbacks; does not block; no callbacks; after an error out_json is
+ * NULL.
  * @since 0.1
  */
 TRL_API trl_status trl_trainer_describe(trl_trainer* trainer, const char** out_json,
                                         trl_error** error) TRL_NOEXCEPT;
+
+/**
+ * Reads integers of a trainer by a name: global_step (steps that are done), max_steps, vocab_size (rows of
+ * the model's embedding), parameter_count, trained_parameter_count, eos_token_ids (the ids that end a text of
+ * the model, any number of them).
+ *
+ * @param trainer [in] not changed.
+ * @param name [in] one of those above.
+ * @param values [out] receives the first `capacity` integers; nullable when capacity is 0.
+ * @param capacity [in] room in integers.
+ * @param out_count [out] nullable; how many integers there are: 1 for each name that says nothing else.
+ * @param error [out] nullable; owned by the caller.
+ * @return TRL_OK, TRL_E_NOT_FOUND for another name.
+ * Contract: any thread, also in callbacks; does not block; no callbacks; after an error out_count is 0.
+ * @since 0.1
+ */
+TRL_API trl_status trl_trainer_get_integers(const trl_trainer* trainer, const char* name, int64_t* values,
+                                            size_t capacity, size_t* out_count,
+                                            trl_error** error) TRL_NOEXCEPT;
 
 /**
  * Frees a trainer; a generator created from it continues to work, with the weights as they are.
@@ -2057,7 +2262,10 @@ TRL_API void trl_evaluator_destroy(trl_evaluator* evaluator) TRL_NOEXCEPT;
 /* ---- generation ---------------------------------------------------------------------------------- */
 
 /**
- * Creates a generator for a model.
+ * Creates a generator for a model; for that of a trainer (trl_model_from_trainer) it sees every step at once.
+ * Beside a call that trains on another thread, its calls take turns with the steps, which they do not change;
+ * within a callback of that call they return TRL_E_BUSY, except in a rollout that the host is asked for
+ * (trl_trainer_set_rollout).
  *
  * @param model [in] kept alive.
  * @param tokenizer [in] nullable: the model's own; kept alive.
@@ -2071,26 +2279,12 @@ TRL_API void trl_evaluator_destroy(trl_evaluator* evaluator) TRL_NOEXCEPT;
 TRL_API trl_status trl_generator_create(trl_model* model, trl_tokenizer* tokenizer,
                                         trl_generator** out_generator, trl_error** error) TRL_NOEXCEPT;
 
-/**
- * Creates a generator that shares the weights of a trainer: it sees every step at once. While a call trains,
- * it returns TRL_E_BUSY, except for a rollout that the host is asked for (trl_trainer_set_rollout). Of a
- * method that writes completions, it computes as these are written, with `bf16` in bfloat16.
- *
- * @param trainer [in] its weights are kept alive.
- * @param out_generator [out] owned by the caller, freed by trl_generator_destroy.
- * @param error [out] nullable; owned by the caller.
- * @return TRL_OK.
- * Contract: caller owns; exclusive on trainer, as every generation with it then is; does not block; no
- * callbacks; after an error out_generator is NULL.
- * @since 0.1
- */
-TRL_API trl_status trl_generator_from_trainer(trl_trainer* trainer, trl_generator** out_generator,
-                                              trl_error** error) TRL_NOEXCEPT;
-
 /* One new token of completion number `prompt`, which is the prompt's unless there are several of each. text
-   holds whole characters; it is empty while one is unfinished, and valid during the call. Returns 0 to
+   holds whole characters; it is empty while one is unfinished, and valid during the call. log_probability is
+   the token's, in nats, as in `logprobs` of trl_completions_json; NaN without generate.logprobs. Returns 0 to
    continue; anything else ends this prompt's completion. */
-typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, const char* text, size_t size);
+typedef int32_t (*trl_token_fn)(void* user_data, size_t prompt, int32_t token, const char* text, size_t size,
+                                double log_probability);
 
 /**
  * Completes prompts, which are taken unchanged, with the tokens that the tokenizer adds (a begin token that

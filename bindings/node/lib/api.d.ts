@@ -54,6 +54,24 @@ export const Progress: {
   readonly STOP: 1;
 };
 
+export const WriteKind: {
+  /** the next bytes of this file, in order; a file's first call has offset 0 */
+  readonly DATA: 0;
+  /** file is the folder that was saved ("" for the whole mount): it is complete */
+  readonly DONE: 1;
+  /** file is a folder that is needed no more, such as an old checkpoint */
+  readonly REMOVE: 3;
+};
+
+export const TensorForm: {
+  /** a copy of the weight, which the caller may keep */
+  readonly COPY: 0;
+  /** the weight's own memory, to be read until it next changes */
+  readonly VIEW: 1;
+  /** a copy of the weight's gradient, in its type */
+  readonly GRADIENT: 2;
+};
+
 export const TextForm: {
   /** plain text, as the rows of a reward run: it gets the EOS that it lacks */
   readonly ANSWER: 0;

@@ -46,6 +46,18 @@ class Progress(enum.IntEnum):
     STOP = 1
 
 
+class WriteKind(enum.IntEnum):
+    DATA = 0  # the next bytes of this file, in order; a file's first call has offset 0
+    DONE = 1  # file is the folder that was saved ("" for the whole mount): it is complete
+    REMOVE = 3  # file is a folder that is needed no more, such as an old checkpoint
+
+
+class TensorForm(enum.IntEnum):
+    COPY = 0  # a copy of the weight, which the caller may keep
+    VIEW = 1  # the weight's own memory, to be read until it next changes
+    GRADIENT = 2  # a copy of the weight's gradient, in its type
+
+
 class TextForm(enum.IntEnum):
     ANSWER = 0  # plain text, as the rows of a reward run: it gets the EOS that it lacks
     CONVERSATION = 1  # JSON, as trl_tokenizer_apply_chat_template takes it
@@ -73,12 +85,14 @@ CALLBACKS: dict[str, tuple[str, ...]] = {
     "trl_destroy_fn": ("None", "pointer"),
     "trl_log_fn": ("None", "pointer", "int32", "text", "text", "size_t"),
     "trl_progress_fn": ("int32", "pointer", "text", "int64", "int64"),
+    "trl_read_fn": ("int64", "pointer", "text", "uint64", "pointer", "size_t"),
+    "trl_write_fn": ("int32", "pointer", "int32", "text", "uint64", "pointer", "size_t"),
     "trl_next_record_fn": ("int32", "pointer", "pointer"),
     "trl_rewind_fn": ("int32", "pointer"),
     "trl_batch_fn": ("int32", "pointer", "text", "size_t"),
     "trl_event_fn": ("int32", "pointer", "int32", "pointer"),
     "trl_rollout_fn": ("int32", "pointer", "pointer"),
-    "trl_token_fn": ("int32", "pointer", "size_t", "int32", "text", "size_t"),
+    "trl_token_fn": ("int32", "pointer", "size_t", "int32", "text", "size_t", "double"),
 }
 
 FUNCTIONS: dict[str, tuple[str, ...]] = {
@@ -86,9 +100,11 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
     "trl_version_string": ("text",),
     "trl_build_info": ("text",),
     "trl_has_feature": ("int32", "text"),
+    "trl_status_name": ("text", "int32"),
     "trl_error_code": ("int32", "pointer"),
     "trl_error_message": ("text", "pointer"),
     "trl_error_key": ("text", "pointer"),
+    "trl_error_place": ("int32", "pointer", "text*", "int64*", "int64*", "int64*"),
     "trl_error_callback_code": ("int32", "pointer"),
     "trl_error_destroy": ("None", "pointer"),
     "trl_config_create": ("int32", "pointer*", "pointer*"),
@@ -100,23 +116,21 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
     "trl_config_load_text": ("int32", "pointer", "text", "size_t", "pointer*"),
     "trl_config_describe": ("int32", "pointer", "text*", "pointer*"),
     "trl_config_get_warnings": ("int32", "pointer", "text*", "pointer*"),
+    "trl_config_get_schema": ("int32", "text", "text*", "pointer*"),
     "trl_config_destroy": ("None", "pointer"),
     "trl_option_next": ("pointer", "pointer"),
     "trl_option_name": ("text", "pointer"),
     "trl_option_section": ("text", "pointer"),
     "trl_option_group": ("text", "pointer"),
     "trl_option_origin": ("text", "pointer"),
-    "trl_option_type": ("int32", "pointer"),
+    "trl_option_type": ("int32", "pointer", "text"),
     "trl_option_nullable": ("int32", "pointer"),
-    "trl_option_default": ("text", "pointer"),
-    "trl_option_accepted": ("text", "pointer"),
-    "trl_option_default_for": ("text", "pointer", "text"),
-    "trl_option_accepted_for": ("text", "pointer", "text"),
+    "trl_option_default": ("text", "pointer", "text"),
+    "trl_option_accepted": ("text", "pointer", "text"),
     "trl_option_trainers": ("text", "pointer"),
     "trl_option_aliases": ("text", "pointer"),
     "trl_option_other_names": ("text", "pointer"),
-    "trl_option_doc": ("text", "pointer"),
-    "trl_option_doc_for": ("text", "pointer", "text"),
+    "trl_option_doc": ("text", "pointer", "text"),
     "trl_option_since": ("text", "pointer"),
     "trl_option_unsupported_reason": ("text", "pointer"),
     "trl_option_ignored_reason": ("text", "pointer"),
@@ -124,6 +138,7 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
     "trl_runtime_create": ("int32", "pointer", "pointer*", "pointer*"),
     "trl_runtime_set_log": ("int32", "pointer", "trl_log_fn", "pointer", "trl_destroy_fn", "pointer*"),
     "trl_runtime_set_progress": ("int32", "pointer", "trl_progress_fn", "pointer", "trl_destroy_fn", "pointer*"),
+    "trl_runtime_mount": ("int32", "pointer", "text", "trl_read_fn", "trl_write_fn", "pointer", "trl_destroy_fn", "pointer*"),
     "trl_runtime_set_memory_limit": ("int32", "pointer", "int64", "pointer*"),
     "trl_runtime_memory": ("int32", "pointer", "text", "int64*", "int64*", "pointer*"),
     "trl_runtime_describe": ("int32", "pointer", "text*", "pointer*"),
@@ -136,23 +151,27 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
     "trl_dataset_from_arrow": ("int32", "pointer", "pointer", "pointer", "pointer*", "pointer*"),
     "trl_dataset_from_callback": ("int32", "pointer", "trl_next_record_fn", "trl_rewind_fn", "pointer", "trl_destroy_fn", "pointer", "pointer*", "pointer*"),
     "trl_record_set_text": ("int32", "pointer", "text", "text", "size_t", "pointer*"),
+    "trl_record_set_ids": ("int32", "pointer", "text", "int32*", "size_t", "pointer*"),
     "trl_record_set_json": ("int32", "pointer", "text", "text", "size_t", "pointer*"),
     "trl_dataset_get_row_count": ("int32", "pointer", "int64*", "pointer*"),
     "trl_dataset_get_profile": ("int32", "pointer", "pointer", "pointer", "text*", "text*", "pointer*"),
     "trl_dataset_get_example": ("int32", "pointer", "pointer", "pointer", "int64", "text*", "pointer*"),
-    "trl_dataset_get_batch": ("int32", "pointer", "pointer", "pointer", "int64", "text*", "pointer*"),
     "trl_dataset_visit_batches": ("int32", "pointer", "pointer", "pointer", "int64", "int64", "trl_batch_fn", "pointer", "pointer*"),
     "trl_dataset_destroy": ("None", "pointer"),
     "trl_tokenizer_open": ("int32", "pointer", "text", "pointer", "pointer*", "pointer*"),
-    "trl_tokenizer_encode": ("int32", "pointer", "text", "size_t", "int32", "int32*", "size_t", "size_t*", "pointer*"),
+    "trl_tokenizer_encode": ("int32", "pointer", "text", "size_t", "int32", "int32", "int32*", "size_t", "size_t*", "pointer*"),
     "trl_tokenizer_decode": ("int32", "pointer", "int32*", "size_t", "int32", "char*", "size_t", "size_t*", "pointer*"),
     "trl_tokenizer_get_piece": ("int32", "pointer", "int32", "char*", "size_t", "size_t*", "pointer*"),
     "trl_tokenizer_apply_chat_template": ("int32", "pointer", "text", "size_t", "char*", "size_t", "size_t*", "pointer*"),
     "trl_tokenizer_describe": ("int32", "pointer", "text*", "pointer*"),
     "trl_tokenizer_destroy": ("None", "pointer"),
     "trl_model_open": ("int32", "pointer", "text", "pointer", "pointer*", "pointer*"),
+    "trl_model_from_trainer": ("int32", "pointer", "pointer*", "pointer*"),
     "trl_model_convert": ("int32", "pointer", "text", "text", "pointer", "pointer*"),
     "trl_model_describe": ("int32", "pointer", "text*", "pointer*"),
+    "trl_model_get_tensors": ("int32", "pointer", "text*", "pointer*"),
+    "trl_model_read_tensor": ("int32", "pointer", "text", "int32", "pointer*", "pointer*"),
+    "trl_model_write_tensor": ("int32", "pointer", "text", "pointer", "pointer*"),
     "trl_model_add_adapter": ("int32", "pointer", "text", "text", "pointer*"),
     "trl_model_remove_adapter": ("int32", "pointer", "text", "pointer*"),
     "trl_model_use_adapter": ("int32", "pointer", "text", "pointer*"),
@@ -164,11 +183,12 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
     "trl_trainer_check": ("int32", "pointer", "pointer", "pointer*"),
     "trl_trainer_create": ("int32", "pointer", "pointer", "pointer", "pointer", "pointer*", "pointer*"),
     "trl_trainer_step": ("int32", "pointer", "pointer*", "pointer*"),
+    "trl_trainer_backward": ("int32", "pointer", "pointer*", "pointer*"),
+    "trl_trainer_update": ("int32", "pointer", "int32", "pointer*", "pointer*"),
+    "trl_trainer_set_learning_rate": ("int32", "pointer", "double", "pointer*"),
     "trl_trainer_train": ("int32", "pointer", "trl_event_fn", "pointer", "pointer*"),
-    "trl_trainer_evaluate": ("int32", "pointer", "pointer*", "pointer*"),
+    "trl_trainer_evaluate": ("int32", "pointer", "pointer", "pointer*", "pointer*"),
     "trl_trainer_save": ("int32", "pointer", "text", "pointer", "pointer*"),
-    "trl_trainer_add_adapter": ("int32", "pointer", "text", "text", "pointer*"),
-    "trl_trainer_remove_adapter": ("int32", "pointer", "text", "pointer*"),
     "trl_trainer_add_reward": ("int32", "pointer", "text", "trl_rollout_fn", "pointer", "trl_destroy_fn", "pointer*"),
     "trl_trainer_set_rollout": ("int32", "pointer", "trl_rollout_fn", "pointer", "trl_destroy_fn", "pointer*"),
     "trl_trainer_set_tools": ("int32", "pointer", "trl_rollout_fn", "pointer", "trl_destroy_fn", "pointer*"),
@@ -183,6 +203,7 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
     "trl_trainer_pause": ("None", "pointer"),
     "trl_trainer_resume": ("None", "pointer"),
     "trl_trainer_describe": ("int32", "pointer", "text*", "pointer*"),
+    "trl_trainer_get_integers": ("int32", "pointer", "text", "int64*", "size_t", "size_t*", "pointer*"),
     "trl_trainer_destroy": ("None", "pointer"),
     "trl_metrics_get": ("int32", "pointer", "text", "double*"),
     "trl_metrics_text": ("text", "pointer", "text"),
@@ -192,7 +213,6 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
     "trl_evaluator_complete": ("int32", "pointer", "text*", "pointer*"),
     "trl_evaluator_destroy": ("None", "pointer"),
     "trl_generator_create": ("int32", "pointer", "pointer", "pointer*", "pointer*"),
-    "trl_generator_from_trainer": ("int32", "pointer", "pointer*", "pointer*"),
     "trl_generator_generate": ("int32", "pointer", "text*", "size_t*", "size_t", "pointer", "trl_token_fn", "pointer", "pointer*", "pointer*"),
     "trl_generator_add": ("int32", "pointer", "text", "size_t", "int32*", "size_t", "pointer", "size_t*", "pointer*"),
     "trl_generator_step": ("int32", "pointer", "trl_token_fn", "pointer", "pointer*"),

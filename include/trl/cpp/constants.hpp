@@ -71,6 +71,18 @@ constexpr std::int32_t save = TRL_EVENT_SAVE;
 constexpr std::int32_t evaluate = TRL_EVENT_EVALUATE;
 }  // namespace Answer
 
+namespace WriteKind {
+constexpr std::int32_t data = TRL_WRITE_DATA;
+constexpr std::int32_t done = TRL_WRITE_DONE;
+constexpr std::int32_t remove = TRL_WRITE_REMOVE;
+}  // namespace WriteKind
+
+namespace TensorForm {
+constexpr std::int32_t copy = TRL_TENSOR_COPY;
+constexpr std::int32_t view = TRL_TENSOR_VIEW;
+constexpr std::int32_t gradient = TRL_TENSOR_GRADIENT;
+}  // namespace TensorForm
+
 }  // namespace trl
 
 #endif  // TRL_CPP_CONSTANTS_HPP

@@ -48,6 +48,18 @@ pub const TRL_LOG_INFO: i32 = 1;
 pub const TRL_LOG_WARNING: i32 = 2;
 pub const TRL_LOG_ERROR: i32 = 3;
 pub const TRL_PROGRESS_STOP: i32 = 1;
+/// the next bytes of this file, in order; a file's first call has offset 0
+pub const TRL_WRITE_DATA: i32 = 0;
+/// file is the folder that was saved ("" for the whole mount): it is complete
+pub const TRL_WRITE_DONE: i32 = 1;
+/// file is a folder that is needed no more, such as an old checkpoint
+pub const TRL_WRITE_REMOVE: i32 = 3;
+/// a copy of the weight, which the caller may keep
+pub const TRL_TENSOR_COPY: i32 = 0;
+/// the weight's own memory, to be read until it next changes
+pub const TRL_TENSOR_VIEW: i32 = 1;
+/// a copy of the weight's gradient, in its type
+pub const TRL_TENSOR_GRADIENT: i32 = 2;
 /// plain text, as the rows of a reward run: it gets the EOS that it lacks
 pub const TRL_TEXT_ANSWER: i32 = 0;
 /// JSON, as trl_tokenizer_apply_chat_template takes it
@@ -164,6 +176,12 @@ pub struct ArrowArrayStream {
     _marker: PhantomData<(*mut u8, PhantomPinned)>,
 }
 
+#[repr(C)]
+pub struct DLManagedTensorVersioned {
+    _opaque: [u8; 0],
+    _marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
 /// Frees what user_data points to; runs exactly once, even if the registration failed. May be NULL.
 pub type trl_destroy_fn = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
 
@@ -172,6 +190,12 @@ pub type trl_log_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, level:
 
 /// Tells the host the progress of a call that opens, makes or saves something. phase, valid during the callback, is "engine" libtorch and the engine are being loaded: done is 0, then 1; total is 1 "rows" rows are being read and counted: done is the rows so far, total is not known "tokenize" rows are being tokenised: done rows of total "plan" a step is being rehearsed, which predicts its memory: done tensors of the total stored "weights" weights are being read: done tensors of the total stored "evaluate" trl_evaluator_evaluate: done rows of total "score" trl_model_score: done texts of total "save" a file of weights or of an optimizer's state is being written, by trl_trainer_train, trl_trainer_step or trl_trainer_save too: done bytes of the file's total or one that a later version adds. A phase may occur more than once, for evaluation rows for example. total is -1 if it is not known. The callback runs when a phase begins and ends, and about every 50 ms in between, even if done has not changed, so the host can stop the call from it. Return 0 to continue. With TRL_PROGRESS_STOP, or any other number above 0, the call returns TRL_E_CANCELLED; with a number below 0 it returns TRL_E_CALLBACK. In both cases nothing half-made is left. A trainer's call that is stopped while it saves ends as trl_trainer_cancel ends it.
 pub type trl_progress_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, phase: *const c_char, done: i64, total: i64) -> i32>;
+
+/// Reads a part of a file that the host gives. file: its path below the name that was mounted, such as "config.json". Puts the bytes from offset on into buffer, at most size, and returns how many: fewer than size only at the end of the file. With buffer NULL and size 0 it returns the bytes of the whole file. If there is no such file it returns TRL_E_NOT_FOUND; another number below 0 is a failure.
+pub type trl_read_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, file: *const c_char, offset: u64, buffer: *mut c_void, size: usize) -> i64>;
+
+/// Takes what is saved. data is valid during the call; NULL and 0 except for TRL_WRITE_DATA. Returns 0, or below 0 to fail, which ends the save with TRL_E_CALLBACK.
+pub type trl_write_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, what: i32, file: *const c_char, offset: u64, data: *const c_void, size: usize) -> i32>;
 
 /// Puts one row into record and returns TRL_OK; TRL_END when there is none, below 0 to fail.
 pub type trl_next_record_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, record: *mut trl_record) -> i32>;
@@ -188,8 +212,8 @@ pub type trl_event_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, even
 /// Called with the rows of a generation: TRL_OK when all of them are set, TRL_LATER when trl_rollout_finish follows, below 0 to fail.
 pub type trl_rollout_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, rollout: *mut trl_rollout) -> i32>;
 
-/// One new token of completion number `prompt`, which is the prompt's unless there are several of each. text holds whole characters; it is empty while one is unfinished, and valid during the call. Returns 0 to continue; anything else ends this prompt's completion.
-pub type trl_token_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, prompt: usize, token: i32, text: *const c_char, size: usize) -> i32>;
+/// One new token of completion number `prompt`, which is the prompt's unless there are several of each. text holds whole characters; it is empty while one is unfinished, and valid during the call. log_probability is the token's, in nats, as in `logprobs` of trl_completions_json; NaN without generate.logprobs. Returns 0 to continue; anything else ends this prompt's completion.
+pub type trl_token_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, prompt: usize, token: i32, text: *const c_char, size: usize, log_probability: f64) -> i32>;
 
 extern "C" {
     /// The version of the library.
@@ -212,6 +236,11 @@ extern "C" {
     /// Contract: any thread; does not block; no callbacks; cannot fail.
     pub fn trl_has_feature(name: *const c_char) -> i32;
 
+    /// The name of a status, such as "TRL_E_BUSY".
+    ///
+    /// Contract: any thread; does not block; no callbacks; cannot fail.
+    pub fn trl_status_name(status: trl_status) -> *const c_char;
+
     /// The code of an error, the same that the failed call returned.
     ///
     /// Contract: any thread; does not block; no callbacks; cannot fail.
@@ -226,6 +255,11 @@ extern "C" {
     ///
     /// Contract: any thread; does not block; no callbacks; cannot fail.
     pub fn trl_error_key(error: *const trl_error) -> *const c_char;
+
+    /// The place of an error in what was read: a file of rows, of options or of a model, or a text or buffer that was given.
+    ///
+    /// Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
+    pub fn trl_error_place(error: *const trl_error, out_file: *mut *const c_char, out_line: *mut i64, out_column: *mut i64, out_row: *mut i64) -> i32;
 
     /// Returns the value of the host's callback that made an error TRL_E_CALLBACK.
     ///
@@ -282,6 +316,11 @@ extern "C" {
     /// Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_config_get_warnings(config: *const trl_config, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
 
+    /// The JSON schema (draft 2020-12) of a configuration file: an object with a property for each key, with its type, range or choices, default and meaning, from the table that trl_option_next walks. A file that trl_config_load takes is valid by it, except that it also allows older names of keys and texts in place of numbers.
+    ///
+    /// Contract: borrowed; any thread, also in callbacks; does not block; no callbacks; after an error out_json is NULL.
+    pub fn trl_config_get_schema(trainer: *const c_char, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
+
     /// Frees a configuration. Objects that were created from it keep their own copy.
     ///
     /// Contract: exclusive, last use; does not block; no callbacks; cannot fail.
@@ -315,7 +354,7 @@ extern "C" {
     /// The type of an option's value.
     ///
     /// Contract: any thread; does not block; no callbacks; cannot fail.
-    pub fn trl_option_type(option: *const trl_option) -> i32;
+    pub fn trl_option_type(option: *const trl_option, trainer: *const c_char) -> i32;
 
     /// Whether "null" is a value of an option.
     ///
@@ -325,22 +364,12 @@ extern "C" {
     /// The default of an option as canonical text.
     ///
     /// Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
-    pub fn trl_option_default(option: *const trl_option) -> *const c_char;
+    pub fn trl_option_default(option: *const trl_option, trainer: *const c_char) -> *const c_char;
 
     /// The values that an option accepts within its type: a range such as "> 0", or "a|b|c" for a choice. "bytes >= 0" is a range of bytes, and such an option takes units, too: "6GiB" is kept as 6442450944.
     ///
     /// Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
-    pub fn trl_option_accepted(option: *const trl_option) -> *const c_char;
-
-    /// The default of an option in one trainer, which may differ from the table's (learning_rate, loss_type).
-    ///
-    /// Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
-    pub fn trl_option_default_for(option: *const trl_option, trainer: *const c_char) -> *const c_char;
-
-    /// The values that an option accepts in one trainer, as trl_option_accepted says it.
-    ///
-    /// Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
-    pub fn trl_option_accepted_for(option: *const trl_option, trainer: *const c_char) -> *const c_char;
+    pub fn trl_option_accepted(option: *const trl_option, trainer: *const c_char) -> *const c_char;
 
     /// The trainers that have an option, comma separated ("sft,dpo").
     ///
@@ -360,12 +389,7 @@ extern "C" {
     /// The meaning of an option, in a sentence or two.
     ///
     /// Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
-    pub fn trl_option_doc(option: *const trl_option) -> *const c_char;
-
-    /// The meaning of an option in one trainer, which may differ from the table's (loss_type).
-    ///
-    /// Contract: borrowed; any thread; does not block; no callbacks; cannot fail.
-    pub fn trl_option_doc_for(option: *const trl_option, trainer: *const c_char) -> *const c_char;
+    pub fn trl_option_doc(option: *const trl_option, trainer: *const c_char) -> *const c_char;
 
     /// The first version of libtrl that has an option.
     ///
@@ -402,6 +426,11 @@ extern "C" {
     /// Contract: user_data owned by the library until destroy; any thread; does not block; destroy of the callback before, now or with the last call that it reports on; after an error destroy was called.
     pub fn trl_runtime_set_progress(runtime: *mut trl_runtime, progress: trl_progress_fn, user_data: *mut c_void, destroy: trl_destroy_fn, error: *mut *mut trl_error) -> trl_status;
 
+    /// Mounts files of the host under a name: from now on "host://NAME" and "host://NAME/FOLDER" are paths of folders whose files the host reads and writes, for products that encrypt or pack their files or have them in memory. Such a path is taken wherever the directory of a model, an adapter, a tokenizer or a checkpoint is read (trl_model_open, trl_model_add_adapter, trl_tokenizer_open, and the keys of a configuration that name one: model_name_or_path, adapter_name_or_path, ref_model_name_or_path, resume_from_checkpoint ...), as a GGUF file ("host://NAME/model.gguf"), and by trl_trainer_save and trl_model_save for what they write. Weights are read once, into memory of their own. Other paths, such as output_dir, datasets and files of options, are refused with a message.
+    ///
+    /// Contract: user_data owned by the library until destroy; any thread; does not block; read and write run later, inside calls that were given such a path; after an error destroy was called.
+    pub fn trl_runtime_mount(runtime: *mut trl_runtime, name: *const c_char, read: trl_read_fn, write: trl_write_fn, user_data: *mut c_void, destroy: trl_destroy_fn, error: *mut *mut trl_error) -> trl_status;
+
     /// Sets the process's limit for large buffers; trainers may exist.
     ///
     /// Contract: any thread; does not block; no callbacks; after an error the limit is unchanged.
@@ -409,7 +438,7 @@ extern "C" {
 
     /// The bytes that large buffers of this process hold now, and the most they held.
     ///
-    /// Contract: any thread; does not block; no callbacks; after an error the outputs are 0.
+    /// Contract: any thread, also in callbacks; does not block; no callbacks; after an error the outputs are 0.
     pub fn trl_runtime_memory(runtime: *const trl_runtime, kind: *const c_char, out_now_bytes: *mut i64, out_peak_bytes: *mut i64, error: *mut *mut trl_error) -> trl_status;
 
     /// Describes the runtime and the engine as a JSON object: threads, memory limit, and the engine's libraries and kernels.
@@ -462,6 +491,11 @@ extern "C" {
     /// Contract: copied; exclusive, inside the callback; does not block; no callbacks; after an error the row is unchanged.
     pub fn trl_record_set_text(record: *mut trl_record, name: *const c_char, text: *const c_char, size: usize, error: *mut *mut trl_error) -> trl_status;
 
+    /// Sets one column of a row to a list of integers, such as input_ids, labels (-100: not learned) or completion_mask.
+    ///
+    /// Contract: copied; exclusive, inside the callback; does not block; no callbacks; after an error the row is unchanged.
+    pub fn trl_record_set_ids(record: *mut trl_record, name: *const c_char, ids: *const i32, count: usize, error: *mut *mut trl_error) -> trl_status;
+
     /// Sets one column of a row to a JSON value, such as the list of a conversation's messages.
     ///
     /// Contract: copied; exclusive, inside the callback; does not block; no callbacks; after an error the row is unchanged.
@@ -482,12 +516,7 @@ extern "C" {
     /// Contract: borrowed; concurrent on const (rows of a callback: exclusive); blocks on the rows; log, next and rewind; after an error out_json is NULL.
     pub fn trl_dataset_get_example(dataset: *const trl_dataset, tokenizer: *const trl_tokenizer, options: *const trl_config, row: i64, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
 
-    /// A micro-batch of the first epoch, as the trainer of `method` will see it: rows in their order of training, prepared, cut and packed as options say.
-    ///
-    /// Contract: borrowed; concurrent on const (rows of a callback: exclusive); blocks on the rows; log, next and rewind; after an error out_json is NULL.
-    pub fn trl_dataset_get_batch(dataset: *const trl_dataset, tokenizer: *const trl_tokenizer, options: *const trl_config, batch: i64, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
-
-    /// Micro-batches of the first epoch, one after the other. The rows are prepared once, while trl_dataset_get_batch prepares them for each batch.
+    /// Micro-batches of the first epoch, one after the other, as the trainer of `method` will see them: rows in their order of training, prepared, cut and packed as options say.
     ///
     /// Contract: nothing is handed out; concurrent on const (rows of a callback: exclusive); blocks on the rows; on_batch, log, next and rewind; after an error some batches may have been seen.
     pub fn trl_dataset_visit_batches(dataset: *const trl_dataset, tokenizer: *const trl_tokenizer, options: *const trl_config, first: i64, count: i64, on_batch: trl_batch_fn, user_data: *mut c_void, error: *mut *mut trl_error) -> trl_status;
@@ -505,7 +534,7 @@ extern "C" {
     /// Turns text into token ids.
     ///
     /// Contract: ids belongs to the caller; concurrent on const; does not block; no callbacks; after an error out_count is 0.
-    pub fn trl_tokenizer_encode(tokenizer: *const trl_tokenizer, text: *const c_char, size: usize, add_special_tokens: i32, ids: *mut i32, capacity: usize, out_count: *mut usize, error: *mut *mut trl_error) -> trl_status;
+    pub fn trl_tokenizer_encode(tokenizer: *const trl_tokenizer, text: *const c_char, size: usize, add_special_tokens: i32, split_special_tokens: i32, ids: *mut i32, capacity: usize, out_count: *mut usize, error: *mut *mut trl_error) -> trl_status;
 
     /// Turns token ids into text. Bytes that form no character become U+FFFD.
     ///
@@ -537,6 +566,11 @@ extern "C" {
     /// Contract: caller owns; any thread; blocks on the files; log; after an error out_model is NULL.
     pub fn trl_model_open(runtime: *mut trl_runtime, path: *const c_char, options: *const trl_config, out_model: *mut *mut trl_model, error: *mut *mut trl_error) -> trl_status;
 
+    /// Makes a handle of the model that a trainer trains: its weights are those of the trainer, and every step is seen at once. It serves to read and write tensors, to score texts, to make generators (trl_generator_create), and to add and remove adapters, with which generators and scores may work apart from the run: it does not train, use or save them.
+    ///
+    /// Contract: caller owns; any thread, also in callbacks; does not block; no callbacks; after an error out_model is NULL.
+    pub fn trl_model_from_trainer(trainer: *mut trl_trainer, out_model: *mut *mut trl_model, error: *mut *mut trl_error) -> trl_status;
+
     /// Converts a model into another form or type. A target whose name ends in ".gguf" is one GGUF file, which llama.cpp reads; any other is a Hugging Face directory. Path may be either, too. Tokenizer and chat template go along. No model is opened, and memory does not grow with the model, unless an adapter is merged or the files are quantised by bitsandbytes. Opens the engine.
     ///
     /// Contract: any thread; blocks on the files; log; after an error nothing is written.
@@ -546,6 +580,21 @@ extern "C" {
     ///
     /// Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_model_describe(model: *const trl_model, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
+
+    /// Lists the tensors of a model, with those of its adapters, as a JSON array of objects: name (as in a saved directory; of an adapter as PEFT names it in the model, with the adapter's name), shape (a list of integers), dtype ("float32", "bfloat16" ...), stored ("nf4", "int8", "q4_0" ... for weights in blocks, else the same as dtype), trained (a boolean) and, between the two halves of a step, gradient (whether it has one).
+    ///
+    /// Contract: borrowed; exclusive; does not block; no callbacks; after an error out_json is NULL.
+    pub fn trl_model_get_tensors(model: *mut trl_model, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
+
+    /// Hands out a tensor as DLPack: contiguous, on the device where it lies, in its own type; weights in blocks (4-bit, 8-bit, GGUF) are decoded into a copy, in the type that dtype names.
+    ///
+    /// Contract: caller owns; exclusive; blocks for a copy; no callbacks; after an error out_tensor is NULL.
+    pub fn trl_model_read_tensor(model: *mut trl_model, name: *const c_char, what: i32, out_tensor: *mut *mut DLManagedTensorVersioned, error: *mut *mut trl_error) -> trl_status;
+
+    /// Writes a tensor: its values become those of a DLPack tensor in memory of the host, of the same shape and of any type of floating-point numbers, which is converted. Strides are followed. Moments of the optimizer stay.
+    ///
+    /// Contract: exclusive; blocks for the copy; the tensor's deleter; after an error the weight is as before.
+    pub fn trl_model_write_tensor(model: *mut trl_model, name: *const c_char, tensor: *mut DLManagedTensorVersioned, error: *mut *mut trl_error) -> trl_status;
 
     /// Adds a LoRA adapter that was saved by this library or by PEFT: adapter_config.json and adapter_model.safetensors. It is not used yet (trl_model_use_adapter); the option `adapter_name_or_path` of trl_model_open adds one and uses it, and gives the model the rows that it has for new tokens. A model may have several. One directory may be added under several names: each is a copy that the others do not change, so that the adapter that a run began with can be kept as "ref" next to its trained form.
     ///
@@ -602,30 +651,35 @@ extern "C" {
     /// Contract: borrowed; exclusive; blocks; log, next, rewind; after an error the step did not happen and the trainer is usable, except after TRL_E_DEVICE. With optimizer_in_backward an error may come when some weights are updated already; its message says so and names the last checkpoint, and every later call on the trainer but trl_trainer_destroy returns TRL_E_INVALID_ARGUMENT.
     pub fn trl_trainer_step(trainer: *mut trl_trainer, out_metrics: *mut *const trl_metrics, error: *mut *mut trl_error) -> trl_status;
 
+    /// Does the first half of a step: forward and backward of its rows. Weights are as before, and the gradients can be read and written (trl_model_read_tensor). trl_trainer_update does the second half, and both together are trl_trainer_step, bit for bit. Between them trl_trainer_step, _train and _backward are refused with TRL_E_INVALID_ARGUMENT; evaluating, generating and saving are allowed, and see the state before the step.
+    ///
+    /// Contract: borrowed; exclusive; blocks; log, next, rewind; after an error the step has not begun.
+    pub fn trl_trainer_backward(trainer: *mut trl_trainer, out_metrics: *mut *const trl_metrics, error: *mut *mut trl_error) -> trl_status;
+
+    /// Does the second half of a step that trl_trainer_backward has begun: clipping and the optimizer's update, or their omission, and all that follows a step (log record, evaluation, save).
+    ///
+    /// Contract: borrowed; exclusive; blocks; log; after an error before the update the step is still the begun one; trl_trainer_update may be called again.
+    pub fn trl_trainer_update(trainer: *mut trl_trainer, apply: i32, out_metrics: *mut *const trl_metrics, error: *mut *mut trl_error) -> trl_status;
+
+    /// Sets the learning rate of the next steps, in place of the schedule's. Checkpoints keep it, so a resumed run goes on with it.
+    ///
+    /// Contract: any thread, also in callbacks (from the next step on); does not block; no callbacks; after an error the rate is as before.
+    pub fn trl_trainer_set_learning_rate(trainer: *mut trl_trainer, learning_rate: f64, error: *mut *mut trl_error) -> trl_status;
+
     /// Trains to the end, or until the callback or trl_trainer_cancel stops it.
     ///
     /// Contract: exclusive; blocks; event, log, next, rewind; after an error the trainer is usable, except after TRL_E_DEVICE.
     pub fn trl_trainer_train(trainer: *mut trl_trainer, on_event: trl_event_fn, user_data: *mut c_void, error: *mut *mut trl_error) -> trl_status;
 
-    /// Evaluates on the evaluation rows.
+    /// Evaluates on the evaluation rows, or on others.
     ///
     /// Contract: borrowed; exclusive; blocks; log, next, rewind; after an error the trainer is usable, except after TRL_E_DEVICE.
-    pub fn trl_trainer_evaluate(trainer: *mut trl_trainer, out_metrics: *mut *const trl_metrics, error: *mut *mut trl_error) -> trl_status;
+    pub fn trl_trainer_evaluate(trainer: *mut trl_trainer, rows: *const trl_dataset, out_metrics: *mut *const trl_metrics, error: *mut *mut trl_error) -> trl_status;
 
     /// Saves the model: a directory that transformers loads, with weights, configuration, tokenizer and chat template; if the trainer's configuration has `save_format` gguf, a directory with the file model.gguf, which llama.cpp loads. With use_peft only the adapter is saved, as PEFT does it, unless `save.kind` is merged: then all weights with the adapter in them. With `save.kind` checkpoint also all that a later trainer needs to resume from here bit by bit (`resume_from_checkpoint`), unless save_only_model is true.
     ///
     /// Contract: exclusive; blocks on the disk; log; after an error the files at path are untouched.
     pub fn trl_trainer_save(trainer: *mut trl_trainer, path: *const c_char, options: *const trl_config, error: *mut *mut trl_error) -> trl_status;
-
-    /// Adds a saved LoRA adapter to the model of a trainer, as trl_model_add_adapter does, to generate with it apart from the run: a generator of the trainer (trl_generator_from_trainer) takes the one that the option `generate.adapter` names. The run does not train, use or save it. Everything else about adapters is set by options: `use_peft` and `adapter_name_or_path` make the adapter that is trained, which is named "default"; `generate.adapter` none switches all of them off; `save.kind` adapter saves that one, and merged the model with it merged, which leaves the weights of the run as they are.
-    ///
-    /// Contract: exclusive; blocks on the files; log; after an error the trainer is as before.
-    pub fn trl_trainer_add_adapter(trainer: *mut trl_trainer, name: *const c_char, path: *const c_char, error: *mut *mut trl_error) -> trl_status;
-
-    /// Removes an adapter that trl_trainer_add_adapter has added.
-    ///
-    /// Contract: exclusive; does not block; no callbacks; after an error the trainer is as before.
-    pub fn trl_trainer_remove_adapter(trainer: *mut trl_trainer, name: *const c_char, error: *mut *mut trl_error) -> trl_status;
 
     /// Adds a function that rewards completions, for methods that write them. It is called once for each generation, with all its rows, and sets a reward for each (trl_rollout_set_reward). Rewards are summed, weighted by `reward_weights`, in the order: reward_model_name_or_path, reward_funcs, functions in the order in which they were added. All functions of the host are asked before the first answer is awaited, and while they work, log-probabilities and the first forward of the update are computed; with `reward_by_group` each is called for the rows of one prompt as soon as they are written, and then returns at best TRL_LATER. The function that `judge` names is called with a row for each pair, and sets the probability that the first completion is better.
     ///
@@ -692,10 +746,15 @@ extern "C" {
     /// Contract: signal-safe; never blocks; no callbacks; cannot fail.
     pub fn trl_trainer_resume(trainer: *mut trl_trainer);
 
-    /// The state of the training as JSON, as in trainer_state.json: global_step, max_steps, epoch, log_history ... A number that is not finite is null here; that file has the bare words NaN and Infinity.
+    /// The state of the training as JSON, as in trainer_state.json: global_step, max_steps, epoch, log_history ..., and `metrics`, an object with the numbers of the last step. A number that is not finite is null here; that file has the bare words NaN and Infinity. While a call trains, this is the state after the last step that is done.
     ///
-    /// Contract: borrowed; exclusive; does not block; no callbacks; after an error out_json is NULL.
+    /// Contract: borrowed; any thread, also in callbacks; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_trainer_describe(trainer: *mut trl_trainer, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
+
+    /// Reads integers of a trainer by a name: global_step (steps that are done), max_steps, vocab_size (rows of the model's embedding), parameter_count, trained_parameter_count, eos_token_ids (the ids that end a text of the model, any number of them).
+    ///
+    /// Contract: any thread, also in callbacks; does not block; no callbacks; after an error out_count is 0.
+    pub fn trl_trainer_get_integers(trainer: *const trl_trainer, name: *const c_char, values: *mut i64, capacity: usize, out_count: *mut usize, error: *mut *mut trl_error) -> trl_status;
 
     /// Frees a trainer; a generator created from it continues to work, with the weights as they are.
     ///
@@ -737,15 +796,10 @@ extern "C" {
     /// Contract: exclusive, last use; short; no callbacks; cannot fail.
     pub fn trl_evaluator_destroy(evaluator: *mut trl_evaluator);
 
-    /// Creates a generator for a model.
+    /// Creates a generator for a model; for that of a trainer (trl_model_from_trainer) it sees every step at once. Beside a call that trains on another thread, its calls take turns with the steps, which they do not change; within a callback of that call they return TRL_E_BUSY, except in a rollout that the host is asked for (trl_trainer_set_rollout).
     ///
     /// Contract: caller owns; any thread; blocks on the tokenizer's files; log; after an error out_generator is NULL.
     pub fn trl_generator_create(model: *mut trl_model, tokenizer: *mut trl_tokenizer, out_generator: *mut *mut trl_generator, error: *mut *mut trl_error) -> trl_status;
-
-    /// Creates a generator that shares the weights of a trainer: it sees every step at once. While a call trains, it returns TRL_E_BUSY, except for a rollout that the host is asked for (trl_trainer_set_rollout). Of a method that writes completions, it computes as these are written, with `bf16` in bfloat16.
-    ///
-    /// Contract: caller owns; exclusive on trainer, as every generation with it then is; does not block; no callbacks; after an error out_generator is NULL.
-    pub fn trl_generator_from_trainer(trainer: *mut trl_trainer, out_generator: *mut *mut trl_generator, error: *mut *mut trl_error) -> trl_status;
 
     /// Completes prompts, which are taken unchanged, with the tokens that the tokenizer adds (a begin token that a prompt spells out is not added again), or with `generate.chat` as one user message each. A prompt that is JSON of a list of messages, or of a row with `messages`, a list of them in `prompt`, or `conversations`, is that conversation then, with the row's `tools`; the answers at the end of `messages` are left out.
     ///

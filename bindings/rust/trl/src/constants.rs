@@ -202,3 +202,53 @@ impl Answer {
 }
 
 named!(Answer);
+
+/// What a function that takes saved files is told. Numbers that a later version adds are taken, too.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WriteKind(pub i32);
+
+impl WriteKind {
+    /// the next bytes of this file, in order; a file's first call has offset 0
+    pub const DATA: WriteKind = WriteKind(sys::TRL_WRITE_DATA);
+    /// file is the folder that was saved ("" for the whole mount): it is complete
+    pub const DONE: WriteKind = WriteKind(sys::TRL_WRITE_DONE);
+    /// file is a folder that is needed no more, such as an old checkpoint
+    pub const REMOVE: WriteKind = WriteKind(sys::TRL_WRITE_REMOVE);
+
+    /// The name of a number that this version knows.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            WriteKind::DATA => Some("DATA"),
+            WriteKind::DONE => Some("DONE"),
+            WriteKind::REMOVE => Some("REMOVE"),
+            _ => None,
+        }
+    }
+}
+
+named!(WriteKind);
+
+/// What is read of a tensor. Numbers that a later version adds are taken, too.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TensorForm(pub i32);
+
+impl TensorForm {
+    /// a copy of the weight, which the caller may keep
+    pub const COPY: TensorForm = TensorForm(sys::TRL_TENSOR_COPY);
+    /// the weight's own memory, to be read until it next changes
+    pub const VIEW: TensorForm = TensorForm(sys::TRL_TENSOR_VIEW);
+    /// a copy of the weight's gradient, in its type
+    pub const GRADIENT: TensorForm = TensorForm(sys::TRL_TENSOR_GRADIENT);
+
+    /// The name of a number that this version knows.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            TensorForm::COPY => Some("COPY"),
+            TensorForm::VIEW => Some("VIEW"),
+            TensorForm::GRADIENT => Some("GRADIENT"),
+            _ => None,
+        }
+    }
+}
+
+named!(TensorForm);
