@@ -1943,7 +1943,8 @@ TRL_API size_t trl_rollout_count(const trl_rollout* rollout) TRL_NOEXCEPT;
  * Describes a row: `mode` (train or eval), `step` (updates done before), `row` (of the dataset), `prompt` (a
  * text, or a list of messages), `prompt_ids` and `columns` (the row's other columns by name); for rewards
  * also `completion` (a text, or a list of messages) and `completion_ids`, which Online DPO pads to the length
- * of the longest row, as TRL does; for a judge also `other_completion` and `other_completion_ids`.
+ * of the longest row, as TRL does, and `generation` (the number of the generation that the rows are of, from
+ * 1; rollouts of one have the same); for a judge also `other_completion` and `other_completion_ids`.
  *
  * @param rollout [in]
  * @param index [in] of the row, from 0.

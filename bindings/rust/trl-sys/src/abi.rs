@@ -701,7 +701,7 @@ extern "C" {
     /// Contract: any thread; does not block; no callbacks.
     pub fn trl_rollout_count(rollout: *const trl_rollout) -> usize;
 
-    /// Describes a row: `mode` (train or eval), `step` (updates done before), `row` (of the dataset), `prompt` (a text, or a list of messages), `prompt_ids` and `columns` (the row's other columns by name); for rewards also `completion` (a text, or a list of messages) and `completion_ids`, which Online DPO pads to the length of the longest row, as TRL does; for a judge also `other_completion` and `other_completion_ids`.
+    /// Describes a row: `mode` (train or eval), `step` (updates done before), `row` (of the dataset), `prompt` (a text, or a list of messages), `prompt_ids` and `columns` (the row's other columns by name); for rewards also `completion` (a text, or a list of messages) and `completion_ids`, which Online DPO pads to the length of the longest row, as TRL does, and `generation` (the number of the generation that the rows are of, from 1; rollouts of one have the same); for a judge also `other_completion` and `other_completion_ids`.
     ///
     /// Contract: out_json lives as long as the rollout; any thread; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_rollout_get(rollout: *const trl_rollout, index: usize, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
