@@ -651,7 +651,7 @@ extern "C" {
     /// Contract: borrowed; exclusive; blocks; log, next, rewind; after an error the step did not happen and the trainer is usable, except after TRL_E_DEVICE. With optimizer_in_backward an error may come when some weights are updated already; its message says so and names the last checkpoint, and every later call on the trainer but trl_trainer_destroy returns TRL_E_INVALID_ARGUMENT.
     pub fn trl_trainer_step(trainer: *mut trl_trainer, out_metrics: *mut *const trl_metrics, error: *mut *mut trl_error) -> trl_status;
 
-    /// Does the first half of a step: forward and backward of its rows. Weights are as before, and the gradients can be read and written (trl_model_read_tensor). trl_trainer_update does the second half, and both together are trl_trainer_step, bit for bit. Between them trl_trainer_step, _train and _backward are refused with TRL_E_INVALID_ARGUMENT; evaluating, generating and saving are allowed, and see the state before the step.
+    /// Does the first half of a step: forward and backward of its rows. Weights are as before, and the gradients can be read (trl_model_read_tensor). trl_trainer_update does the second half, and both together are trl_trainer_step, bit for bit. Between them trl_trainer_step, _train and _backward are refused with TRL_E_INVALID_ARGUMENT; evaluating, generating and saving are allowed, and see the state before the step.
     ///
     /// Contract: borrowed; exclusive; blocks; log, next, rewind; after an error the step has not begun.
     pub fn trl_trainer_backward(trainer: *mut trl_trainer, out_metrics: *mut *const trl_metrics, error: *mut *mut trl_error) -> trl_status;
@@ -736,7 +736,7 @@ extern "C" {
     /// Contract: signal-safe; never blocks; no callbacks; cannot fail.
     pub fn trl_trainer_cancel(trainer: *mut trl_trainer);
 
-    /// Pauses what a trainer computes: trl_trainer_step, _train and _evaluate, and trl_generator_generate and _step with a generator of the trainer, wait at their next safe point (the same as for trl_trainer_cancel) until trl_trainer_resume.
+    /// Pauses what a trainer computes: trl_trainer_step and its halves, _train and _evaluate, and trl_generator_generate and _step with a generator of the trainer, wait at their next safe point (the same as for trl_trainer_cancel) until trl_trainer_resume.
     ///
     /// Contract: signal-safe; never blocks; no callbacks; cannot fail.
     pub fn trl_trainer_pause(trainer: *mut trl_trainer);
