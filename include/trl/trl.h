@@ -676,8 +676,8 @@ TRL_API trl_status trl_runtime_set_log(trl_runtime* runtime, trl_log_fn log, voi
  *   "weights"    weights are being read: done tensors of the total stored
  *   "evaluate"   trl_evaluator_evaluate: done rows of total
  *   "score"      trl_model_score: done texts of total
- *   "save"       a file of weights or of an optimizer's state is being written, by trl_trainer_train,
- *                trl_trainer_step or trl_trainer_save too: done bytes of the file's total
+ *   "save"       a file of weights or of an optimizer's state is being written, by trl_trainer_train, _step,
+ *                _update or _save too: done bytes of the file's total
  * or one that a later version adds. A phase may occur more than once, for evaluation rows for example. total
  * is -1 if it is not known. The callback runs when a phase begins and ends, and about every 50 ms in
  * between, even if done has not changed, so the host can stop the call from it. Return 0 to continue. With

@@ -358,7 +358,7 @@ std::string Stepper::advice() const {
   if (const std::string other = weight.empty() ? method_->faulty_reference() : ""; !other.empty())
     return other + std::string(kGiveFinite);
   return fmt::format("{}{}try a lower learning_rate than {:g}", weight, weight.empty() ? "" : "; ",
-                     arguments().learning_rate);
+                     std::max(arguments().learning_rate, place_.learning_rate));
 }
 
 std::vector<optim::StateTensor> Stepper::kept(int64_t step) const {
