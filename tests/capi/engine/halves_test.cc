@@ -319,28 +319,43 @@ TEST(LearningRate, IsSetFromCallbacks) {
   for (size_t i = 0; i < own.rates.size(); ++i) EXPECT_EQ(log[i]["learning_rate"], own.rates[i]) << i;
 }
 
-int32_t count_steps(void* data, int32_t event, const trl_metrics*) {
-  if (event == TRL_ON_STEP) ++*static_cast<std::atomic<int>*>(data);
-  return 0;
-}
+// A call that waits in the event of its second step.
+struct Held {
+  trl_trainer* trainer;
+  std::atomic<bool> waits{false}, goes_on{false};
+  static int32_t on_event(void* data, int32_t event, const trl_metrics* metrics) {
+    auto* const own = static_cast<Held*>(data);
+    if (event != TRL_ON_STEP || host::metric(metrics, "step") != 2) return 0;
+    EXPECT_EQ(trl_trainer_backward(own->trainer, nullptr, nullptr), TRL_E_BUSY);
+    own->waits = true;
+    while (!own->goes_on) std::this_thread::yield();
+    return 0;
+  }
+};
 
 // While another thread trains, which other calls find busy.
 TEST(LearningRate, IsSetFromAnyThread) {
   NEED_MODEL();
   const host::Scratch scratch;
   const host::Dataset rows = rows_of("train_lm.jsonl");
-  const host::Trainer trainer = host::trainer(short_run(scratch / "out", {{"max_steps", "40"}}), rows.get());
-  std::atomic<int> steps{0};
+  const host::Trainer trainer = host::trainer(short_run(scratch / "out", {}), rows.get());
+  Held held{trainer.get()};
   std::thread training([&] {
     Error error;
-    EXPECT_EQ(trl_trainer_train(trainer.get(), count_steps, &steps, error), TRL_OK) << error.message();
+    EXPECT_EQ(trl_trainer_train(trainer.get(), Held::on_event, &held, error), TRL_OK) << error.message();
+    held.waits = true;
   });
-  while (steps < 2) std::this_thread::yield();
-  EXPECT_EQ(trl_trainer_set_learning_rate(trainer.get(), 1e-5, nullptr), TRL_OK);
+  while (!held.waits) std::this_thread::yield();
+  Error error;
+  EXPECT_EQ(trl_trainer_set_learning_rate(trainer.get(), 1e-5, error), TRL_OK) << error.message();
+  EXPECT_EQ(trl_trainer_backward(trainer.get(), nullptr, error), TRL_E_BUSY);
+  EXPECT_EQ(trl_trainer_update(trainer.get(), 1, nullptr, error), TRL_E_BUSY);
+  EXPECT_EQ(trl_trainer_evaluate(trainer.get(), rows.get(), nullptr, error), TRL_E_BUSY);
+  held.goes_on = true;
   training.join();
   const Json log = records(trainer.get());
-  EXPECT_NE(log[0]["learning_rate"], 1e-5);
-  EXPECT_EQ(log[39]["learning_rate"], 1e-5);
+  EXPECT_NE(log[1]["learning_rate"], 1e-5);
+  EXPECT_EQ(log[2]["learning_rate"], 1e-5);
 }
 
 TEST(LearningRate, IsRefusedOutOfRange) {
