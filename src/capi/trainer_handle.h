@@ -23,9 +23,11 @@ class Trainer {
           std::shared_ptr<Dataset> eval);
 
   // Each of these throws Error(busy) while another call runs on this trainer.
-  bool step();  // false: nothing was left, and the run is closed
+  bool step();      // false: nothing was left, and the run is closed
+  bool backward();  // false: nothing is left
+  void update(bool apply);
   Status train(trl_event_fn on_event, void* user_data);
-  void evaluate();
+  void evaluate(const Dataset* rows);  // null: those of the run
   void add_adapter(const std::string& name, const std::string& directory);
   void remove_adapter(std::string_view name);
   void add_reward(const std::string& name, std::unique_ptr<HostFunction> function);
@@ -33,6 +35,7 @@ class Trainer {
   void set_tools(std::shared_ptr<HostFunction> function);
   void save(const std::string& directory, engine::SaveKind kind);  // empty: in output_dir
   const char* describe();
+  void set_learning_rate(double rate);  // while any other call runs, too
   // Runs body while no other call runs. pausable: a pause holds it.
   template <class Body>
   auto exclusively(Body&& body, bool pausable = false) {

@@ -263,11 +263,11 @@ TEST(Evaluate, GivesTheLossThatTrainingOnTheSameBatchBeginsWith) {
   Session run(one_batch, nullptr, true), without;
   const trl_metrics* metrics = nullptr;
   Error error;
-  ASSERT_EQ(trl_trainer_evaluate(run.trainer.get(), &metrics, error), TRL_OK) << error.message();
+  ASSERT_EQ(trl_trainer_evaluate(run.trainer.get(), nullptr, &metrics, error), TRL_OK) << error.message();
   const double loss = host::metric(metrics, "eval_loss");
   ASSERT_EQ(trl_trainer_step(run.trainer.get(), &metrics, error), TRL_OK) << error.message();
   EXPECT_NEAR(host::metric(metrics, "loss"), loss, 1e-5);
-  EXPECT_EQ(trl_trainer_evaluate(without.trainer.get(), &metrics, error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_trainer_evaluate(without.trainer.get(), nullptr, &metrics, error), TRL_E_INVALID_ARGUMENT);
   EXPECT_EQ(metrics, nullptr);
 }
 
