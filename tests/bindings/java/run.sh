@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# usage: run.sh PROJECT WORK PROGRAM ARGUMENT...: builds the binding and a program of Java in WORK, without a network, and runs
+# it. WORK belongs to one program: nothing is shared with other tests.
+set -euo pipefail
+project=$1 work=$2 program=$3
+shift 3
+jna=${JNA_JAR:-/usr/share/java/jna.jar}
+mkdir -p "$work"
+said=$(bash "$project/bindings/java/build.sh" "$work") || { code=$?; echo "$said"; exit $code; }
+class=$work/libtrl.jar:$jna
+rm -rf "$work/classes"
+sources=("$program")
+case $program in */tests/*) sources=("${program%/*}"/*.java) ;; esac
+javac --release 17 -encoding UTF-8 -Xlint:all,-try -Werror -cp "$class" -d "$work/classes" "${sources[@]}"
+exec java -ea -cp "$work/classes:$class" -Dtrl.source="$project" "$(basename "$program" .java)" "$@"
