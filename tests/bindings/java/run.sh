@@ -12,4 +12,6 @@ rm -rf "$work/classes"
 sources=("$program")
 case $program in */tests/*) sources=("${program%/*}"/*.java) ;; esac
 javac --release 17 -encoding UTF-8 -Xlint:all,-try -Werror -cp "$class" -d "$work/classes" "${sources[@]}"
-exec java -ea -cp "$work/classes:$class" -Dtrl.source="$project" "$(basename "$program" .java)" "$@"
+name=$(basename "$program" .java)
+case $program in */tests/*) name=libtrl.$name ;; esac
+exec java -ea -cp "$work/classes:$class" -Dtrl.source="$project" "$name" "$@"

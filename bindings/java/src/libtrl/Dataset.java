@@ -109,13 +109,13 @@ public final class Dataset extends Handle {
   }
 
   /** Rows in memory, copied now. */
-  public static Dataset ofRows(TrlRuntime runtime, Iterable<? extends Map<String, ?>> rows, Config options) {
+  public static <R extends Map<String, ?>> Dataset ofRows(TrlRuntime runtime, Iterable<R> rows, Config options) {
     StringBuilder lines = new StringBuilder();
     for (Map<String, ?> row : rows) lines.append(Json.write(row)).append('\n');
     return ofBytes(runtime, "jsonl", Call.utf8(lines.toString()), options);
   }
 
-  public static Dataset ofRows(Iterable<? extends Map<String, ?>> rows) {
+  public static <R extends Map<String, ?>> Dataset ofRows(Iterable<R> rows) {
     return ofRows(null, rows, null);
   }
 
@@ -123,14 +123,14 @@ public final class Dataset extends Handle {
    * Rows that are asked for when they are read, more than once. A value is a text, an int[] (token ids, labels), or anything
    * that JSON has.
    */
-  public static Dataset ofIterable(TrlRuntime runtime, Iterable<? extends Map<String, ?>> rows, Config options) {
+  public static <R extends Map<String, ?>> Dataset ofIterable(TrlRuntime runtime, Iterable<R> rows, Config options) {
     Functions functions = new Functions();
     Reader reader = new Reader(rows);
     return make(runtime, functions, c -> lib().trl_dataset_from_callback(c.of(runtime), NEXT, REWIND,
         c.keep(functions, reader), Functions.FORGET, c.of(options), c.out(), c.error()));
   }
 
-  public static Dataset ofIterable(Iterable<? extends Map<String, ?>> rows) {
+  public static <R extends Map<String, ?>> Dataset ofIterable(Iterable<R> rows) {
     return ofIterable(null, rows, null);
   }
 

@@ -71,14 +71,10 @@ public final class Generator extends Handle {
 
   private static final Abi.trl_token_fn TOKEN = (user, completion, token, text, size, logProbability) ->
       (int) Functions.<TokenFunction>run(user, Status.E_CALLBACK,
-          function -> function.token(new Token(completion, token, Call.copy(text, size), logProbability)));
+          function -> function == null ? 0 : function.token(new Token(completion, token, Call.copy(text, size), logProbability)));
 
   Generator(Pointer pointer, Handle... parents) {
     super(pointer, lib()::trl_generator_destroy, parents);
-  }
-
-  private static Abi.trl_token_fn callback(TokenFunction function) {
-    return function == null ? null : TOKEN;
   }
 
   /**
@@ -89,7 +85,7 @@ public final class Generator extends Handle {
   public List<Completion> generate(List<String> prompts, Config options, TokenFunction onToken) {
     List<byte[]> data = prompts.stream().map(Call::utf8).toList();
     return Completion.take(c -> lib().trl_generator_generate(c.of(this), c.texts(data), c.sizes(data), data.size(),
-        c.of(options), callback(onToken), c.during(onToken), c.out(), c.error()));
+        c.of(options), TOKEN, c.during(onToken), c.out(), c.error()));
   }
 
   /** Completes one prompt; the first completion of it. */
@@ -116,7 +112,7 @@ public final class Generator extends Handle {
 
   /** Computes a token of each completion that runs; false if there was nothing to do. onToken may be null. */
   public boolean step(TokenFunction onToken) {
-    return Call.status(c -> lib().trl_generator_step(c.of(this), callback(onToken), c.during(onToken), c.error())) != Status.END;
+    return Call.status(c -> lib().trl_generator_step(c.of(this), TOKEN, c.during(onToken), c.error())) != Status.END;
   }
 
   public boolean step() {

@@ -27,6 +27,7 @@ public final class Trainer extends Handle {
 
   private static final Abi.trl_event_fn EVENT = (user, kind, metrics) ->
       (int) Functions.<EventFunction>run(user, Status.E_CALLBACK, function -> {
+        if (function == null) return 0; // called nevertheless, so that what a log function has thrown ends the run
         Event event = new Event(kind, metrics);
         try {
           return function.event(event);
@@ -74,8 +75,7 @@ public final class Trainer extends Handle {
 
   /** Trains to the end, or until the function answers Constants.Answer.STOP; false if the run was complete before. */
   public boolean train(EventFunction onEvent) {
-    return Call.status(c -> lib().trl_trainer_train(c.of(this), onEvent == null ? null : EVENT, c.during(onEvent), c.error()))
-        != Status.END;
+    return Call.status(c -> lib().trl_trainer_train(c.of(this), EVENT, c.during(onEvent), c.error())) != Status.END;
   }
 
   public boolean train() {
