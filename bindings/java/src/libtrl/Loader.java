@@ -52,8 +52,9 @@ final class Loader {
     try {
       abi = Native.load(found, Abi.class, Map.of(Library.OPTION_OPEN_FLAGS, RTLD_NOW));
     } catch (UnsatisfiedLinkError error) {
-      String hint = named ? "" : "; TRL_LIBRARY may have its path";
-      throw new UnsatisfiedLinkError("the library " + found + " cannot be loaded: " + error.getMessage() + hint);
+      String hint = named ? "" : "; TRL_LIBRARY may have its path", said = String.valueOf(error.getMessage());
+      String reason = said.lines().skip(1).findFirst().orElse(said); // after JNA's own line
+      throw new UnsatisfiedLinkError("the library " + found + " cannot be loaded: " + reason + hint);
     }
     int packed = abi.trl_version();
     int libraryMajor = packed >>> 16, libraryMinor = packed >>> 8 & 255;

@@ -1,6 +1,7 @@
 package libtrl;
 
 import com.sun.jna.Callback;
+import com.sun.jna.CallbackReference;
 import com.sun.jna.Function;
 import com.sun.jna.Memory;
 import com.sun.jna.Native;
@@ -9,6 +10,8 @@ import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Arrays;
+import java.util.Objects;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
@@ -152,7 +155,7 @@ public final class Tensor implements AutoCloseable {
   public ByteBuffer buffer(long offset, int size) {
     if (owner.isFreed()) throw new IllegalStateException("this Tensor is closed");
     if (device != CPU) throw new IllegalStateException("the tensor lies on device " + device);
-    if (offset < 0 || size < 0 || offset > count() * bytes - size) throw new IndexOutOfBoundsException(offset + " and " + size + " bytes");
+    Objects.checkFromIndexSize(offset, (long) size, count() * bytes);
     if (size == 0) return ByteBuffer.allocate(0);
     ByteBuffer whole = owner.add(data.getByteBuffer(offset, size));
     ByteOrder order = ByteOrder.nativeOrder();
@@ -174,7 +177,7 @@ public final class Tensor implements AutoCloseable {
 
   @Override
   public String toString() {
-    return dtype + java.util.Arrays.toString(shape);
+    return dtype + Arrays.toString(shape);
   }
 
   /** A DLManagedTensorVersioned that borrows this tensor for a call. */
@@ -189,7 +192,7 @@ public final class Tensor implements AutoCloseable {
       stride *= shape[i];
     }
     tensor.setInt(0, 1); // the version of DLPack
-    tensor.setPointer(DELETER, com.sun.jna.CallbackReference.getFunctionPointer(NOTHING));
+    tensor.setPointer(DELETER, CallbackReference.getFunctionPointer(NOTHING));
     tensor.setLong(FLAGS, readOnly ? READ_ONLY : 0);
     tensor.setPointer(DATA, data);
     tensor.setInt(DEVICE, device);
