@@ -212,15 +212,15 @@ impl WriteKind {
     pub const DATA: WriteKind = WriteKind(sys::TRL_WRITE_DATA);
     /// file is the folder that was saved ("" for the whole mount): it is complete
     pub const DONE: WriteKind = WriteKind(sys::TRL_WRITE_DONE);
-    /// file is a folder that is needed no more, such as an old checkpoint
-    pub const REMOVE: WriteKind = WriteKind(sys::TRL_WRITE_REMOVE);
+    /// file is the folder: the save failed, and what was written of it is to be dropped
+    pub const DROPPED: WriteKind = WriteKind(sys::TRL_WRITE_DROPPED);
 
     /// The name of a number that this version knows.
     pub fn name(self) -> Option<&'static str> {
         match self {
             WriteKind::DATA => Some("DATA"),
             WriteKind::DONE => Some("DONE"),
-            WriteKind::REMOVE => Some("REMOVE"),
+            WriteKind::DROPPED => Some("DROPPED"),
             _ => None,
         }
     }
