@@ -722,7 +722,8 @@ typedef int64_t (*trl_read_fn)(void* user_data, const char* file, uint64_t offse
 /* What a trl_write_fn is told. Tolerate unknown ones by returning 0. */
 enum {
   TRL_WRITE_DATA = 0,   /* the next bytes of this file, in order; a file's first call has offset 0 */
-  TRL_WRITE_DONE = 1,   /* file is the folder that was saved ("" for the whole mount): it is complete */
+  TRL_WRITE_DONE = 1,   /* file is the folder that was saved ("" for the mount): it is complete, and takes
+                           the place of what was there */
   TRL_WRITE_DROPPED = 2 /* file is the folder: the save failed, and what was written of it is to be dropped */
 };
 

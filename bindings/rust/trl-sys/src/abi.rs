@@ -50,7 +50,7 @@ pub const TRL_LOG_ERROR: i32 = 3;
 pub const TRL_PROGRESS_STOP: i32 = 1;
 /// the next bytes of this file, in order; a file's first call has offset 0
 pub const TRL_WRITE_DATA: i32 = 0;
-/// file is the folder that was saved ("" for the whole mount): it is complete
+/// file is the folder that was saved ("" for the mount): it is complete, and takes the place of what was there
 pub const TRL_WRITE_DONE: i32 = 1;
 /// file is the folder: the save failed, and what was written of it is to be dropped
 pub const TRL_WRITE_DROPPED: i32 = 2;
