@@ -74,7 +74,7 @@ std::shared_ptr<const Mount> Mounts::find(const std::string& path, std::string* 
 base::HostFiles::Answer Mounts::ask(const std::string& path, const Body& body) noexcept {
   try {
     try {
-      if (!inside_call()) fail(Status::internal, "files of the host are used outside of a call");
+      if (!has_call()) fail(Status::internal, "files of the host are used outside of a call");
       std::string file;
       const std::shared_ptr<const Mount> mount = find(path, &file);
       return {body(*mount, file)};

@@ -307,6 +307,7 @@ ReportingInterrupt* own_interrupt() noexcept {
   return call != nullptr ? call->interrupt() : nullptr;
 }
 
+bool has_call() noexcept { return thread_state().call != nullptr; }
 bool inside_call() noexcept { return thread_state().call != nullptr && thread_state().callbacks == 0; }
 RuntimeLog* current_log() noexcept { return thread_state().log; }
 

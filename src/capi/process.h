@@ -151,6 +151,7 @@ class CallbackScope {
 ReportingInterrupt* own_interrupt() noexcept;
 
 bool inside_call() noexcept;         // and not in a callback
+bool has_call() noexcept;            // this thread is in one, or in a callback of one
 RuntimeLog* current_log() noexcept;  // of this thread's call, or null
 
 }  // namespace trl::capi

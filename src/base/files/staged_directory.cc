@@ -70,7 +70,8 @@ bool swap_is_missing() { return errno == EINVAL || errno == ENOSYS || errno == E
 
 StagedDirectory::StagedDirectory(std::string target, const WriteFault* fault)
     : target_(std::move(target)), fault_(fault) {
-  while (target_.size() > 1 && target_.ends_with('/')) target_.pop_back();
+  const size_t least = is_host_path(target_) ? kHostPath.size() : 1;
+  while (target_.size() > least && target_.ends_with('/')) target_.pop_back();
   if (is_host_path(target_)) return;
   target_ = behind_link(target_);
   if (file_exists(target_) && !is_directory(target_))
