@@ -29,7 +29,7 @@ Opened open(const std::string& path, trl_runtime* runtime = nullptr) {
 size_t tokens(const trl_tokenizer* tokenizer) {
   const std::string text = "The quick brown fox";
   size_t count = 0;
-  EXPECT_EQ(trl_tokenizer_encode(tokenizer, text.data(), text.size(), 0, nullptr, 0, &count, nullptr),
+  EXPECT_EQ(trl_tokenizer_encode(tokenizer, text.data(), text.size(), 0, 0, nullptr, 0, &count, nullptr),
             TRL_OK);
   return count;
 }
