@@ -715,16 +715,16 @@ TRL_API trl_status trl_runtime_set_progress(trl_runtime* runtime, trl_progress_f
 /* Reads a part of a file that the host gives. file: its path below the name that was mounted, such as
    "config.json". Puts the bytes from offset on into buffer, at most size, and returns how many: fewer than
    size only at the end of the file. With buffer NULL and size 0 it returns the bytes of the whole file. If
-   there is no such file it returns TRL_E_NOT_FOUND; another number below 0 is a failure. */
+   there is no such file, or it is a folder, it returns TRL_E_NOT_FOUND; another number below 0 is a
+   failure. */
 typedef int64_t (*trl_read_fn)(void* user_data, const char* file, uint64_t offset, void* buffer, size_t size);
 
 /* What a trl_write_fn is told. Tolerate unknown ones by returning 0. */
 enum {
-  TRL_WRITE_DATA = 0, /* the next bytes of this file, in order; a file's first call has offset 0 */
-  TRL_WRITE_DONE = 1, /* file is the folder that was saved ("" for the whole mount): it is complete */
-  TRL_WRITE_DROPPED =
-      2,               /* file is the folder: the save failed, and what was written of it is to be dropped */
-  TRL_WRITE_REMOVE = 3 /* file is a folder that is needed no more, such as an old checkpoint */
+  TRL_WRITE_DATA = 0,   /* the next bytes of this file, in order; a file's first call has offset 0 */
+  TRL_WRITE_DONE = 1,   /* file is the folder that was saved ("" for the mount): it is complete, and takes
+                           the place of what was there */
+  TRL_WRITE_DROPPED = 2 /* file is the folder: the save failed, and what was written of it is to be dropped */
 };
 
 /* Takes what is saved. data is valid during the call; NULL and 0 except for TRL_WRITE_DATA. Returns 0, or
@@ -1271,7 +1271,8 @@ TRL_API void trl_tokenizer_destroy(trl_tokenizer* tokenizer) TRL_NOEXCEPT;
  * SEQ_CLS), is opened as a reward model, which trl_model_score asks.
  *
  * @param runtime [in] nullable.
- * @param path [in] the directory or file.
+ * @param path [in] the directory or file, also by its descriptor (/proc/self/fd/N) or from a mount
+ * (trl_runtime_mount).
  * @param options [in] nullable; reads `dtype` and the tokenizer's keys of trl_tokenizer_open. Keys that do
  * not concern a model are not read.
  * @param out_model [out] owned by the caller, freed by trl_model_destroy.

@@ -2,8 +2,8 @@
 #include "capi/model_handle.h"
 
 #include <algorithm>
-#include <filesystem>
 
+#include "base/files/host_files.h"
 #include "base/json/json.h"
 #include "base/threads/polled_lock.h"
 #include "capi/config_handle.h"
@@ -92,7 +92,7 @@ std::string_view name_or_none(const char* name) {
 
 Model::Model(std::shared_ptr<Runtime> runtime, const std::string& path, const config::Config& options)
     : runtime_(std::move(runtime)),
-      source_(std::filesystem::absolute(path).string()),
+      source_(base::absolute_path(path)),
       options_(options),
       model_(run::open_model(*runtime_, path, without_template_model(options),
                              {run::adapter_embedding_rows(options), run::is_reward(path, options)})) {

@@ -8,6 +8,7 @@
 #include "base/threads/polled_lock.h"
 #include "base/threads/thread_pool.h"
 #include "capi/ending.h"
+#include "capi/mounts.h"
 #include "capi/runtime.h"
 #include "engine/error_capture.h"
 #include "engine/open_engine.h"
@@ -88,6 +89,7 @@ class EngineHost final : public engine::Host {
     return cap != nullptr ? cap->most(of) : memory_.peak(of);
   }
   base::Interrupt* interrupt() noexcept override { return base::thread_interrupt(); }
+  base::HostFiles* files() noexcept override { return &mounts(); }
 
  private:
   static constexpr size_t kMostWaiting = 1000;
@@ -100,7 +102,9 @@ class EngineHost final : public engine::Host {
   std::vector<Line> waiting_;
 };
 
-Process::Process() : id_(::getpid()), host_(std::make_unique<EngineHost>(memory_)) {}
+Process::Process() : id_(::getpid()), host_(std::make_unique<EngineHost>(memory_)) {
+  base::set_host_files(&mounts());
+}
 Process::~Process() = default;
 
 bool Process::forked() const noexcept { return id_ != ::getpid(); }
@@ -142,6 +146,14 @@ int Process::threads() {
 void Process::set_memory_limit(int64_t bytes) {
   const std::lock_guard lock(mutex_);
   limit_memory("bytes", bytes);
+}
+
+void Process::charge(base::MemoryKind kind, int64_t bytes) {
+  const auto number = static_cast<int32_t>(kind);
+  if (host_->try_charge(number, bytes)) return;
+  engine::ErrorCapture why;
+  why.check(host_->why_refused(number, bytes, why));
+  memory_.charge(kind, bytes);
 }
 
 void Process::limit_memory(std::string_view name, int64_t bytes) {
@@ -295,6 +307,7 @@ ReportingInterrupt* own_interrupt() noexcept {
   return call != nullptr ? call->interrupt() : nullptr;
 }
 
+bool has_call() noexcept { return thread_state().call != nullptr; }
 bool inside_call() noexcept { return thread_state().call != nullptr && thread_state().callbacks == 0; }
 RuntimeLog* current_log() noexcept { return thread_state().log; }
 

@@ -83,6 +83,11 @@ void Runtime::set_progress(ProgressCallback callback) {
   progress_.swap(next);  // the previous one is destroyed after the lock
 }
 
+void Runtime::hold(std::shared_ptr<const Mount> mount) {
+  const std::lock_guard lock(mutex_);
+  mounts_.push_back(std::move(mount));
+}
+
 const char* Runtime::describe() {
   base::Json info = {{"threads", process().threads()}, {"host_memory_limit", process().memory().limit()}};
   info["engine"] = base::parse_json(process().engine().info_json(), "engine");

@@ -1,7 +1,6 @@
 #include "checkpoint/checkpoint.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "adapter/tensors.h"
 #include "base/error.h"
@@ -73,6 +72,7 @@ Copy checked(const std::string& name, const at::Tensor& to, const io::TensorView
 
 void apply(const std::vector<Copy>& copies) {
   for (const Copy& copy : copies) {
+    base::MappedFile::need(copy.from->stored());
     if (copy.from->type == element_type(copy.to)) {
       tensor::copy_bytes(copy.to, copy.from->data);
     } else {
@@ -82,6 +82,7 @@ void apply(const std::vector<Copy>& copies) {
     }
     if (copy.paged != nullptr)
       copy.paged->release(copy.to.data_ptr(), static_cast<int64_t>(copy.to.nbytes()));
+    base::MappedFile::drop(copy.from->stored());
   }
 }
 
@@ -96,7 +97,7 @@ class StoredWeights {
   StoredWeights(const std::string& directory, model::Model& model) : directory_(directory), model_(model) {
     if (model.adapters().trained() != nullptr) {
       stored_ = model.adapters().trained()->stored();
-      adapter_.emplace(base::join_path(directory, adapter::kWeightsFile));
+      adapter_.emplace(base::join_path(directory, adapter::kWeightsFile), true);
       return;
     }
     parameters_ = model.parameters();
@@ -162,9 +163,9 @@ std::string own_sum(const Json& run, const Json& files) {
 void verify(const std::string& directory, const Manifest& manifest) {
   for (const File& file : manifest.files) {
     const std::string path = base::join_path(directory, file.name);
-    std::error_code error;
-    const auto size = std::filesystem::file_size(path, error);
-    if (error) fail(Status::format, "{}: the checkpoint is damaged: the file is missing", path);
+    if (!base::file_exists(path))
+      fail(Status::format, "{}: the checkpoint is damaged: the file is missing", path);
+    const uint64_t size = base::file_size(path);
     if (size != file.size) {
       fail(Status::format, "{}: the checkpoint is damaged: the file has {} bytes instead of {}", path, size,
            file.size);
@@ -245,7 +246,7 @@ std::string Checkpoint::source_state() const {
 }
 
 bool Checkpoint::has(const std::vector<optim::StateTensor>& optimizer) const {
-  const io::Safetensors states(base::join_path(directory_, kOptimizer));
+  const io::Safetensors states(base::join_path(directory_, kOptimizer), true);
   return std::ranges::all_of(optimizer,
                              [&](const auto& part) { return states.tensors().contains(part.name); });
 }
@@ -259,7 +260,7 @@ void Checkpoint::load_model(model::Model& model) const {
 
 void Checkpoint::load(model::Model& model, const std::vector<optim::StateTensor>& optimizer) const {
   const StoredWeights stored(directory_, model);
-  const io::Safetensors states(base::join_path(directory_, kOptimizer));
+  const io::Safetensors states(base::join_path(directory_, kOptimizer), true);
   std::vector<Copy> copies = stored.copies();
   for (const optim::StateTensor& part : optimizer) {
     copies.push_back(checked(part.name, part.value, find_tensor(states, part.name), states.path()));

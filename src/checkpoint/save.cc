@@ -6,6 +6,7 @@
 #include "adapter/tensors.h"
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/files/host_files.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/gguf_file.h"
 #include "model/gguf_names.h"
@@ -55,6 +56,11 @@ std::vector<std::string> write_files(base::StagedDirectory& staged, const Direct
 
 bool has_card(std::span<const engine::NamedBytes> files) {
   return std::ranges::any_of(files, [](const auto& file) { return file.name == adapter::kModelCard; });
+}
+
+// Says whether a directory has a card that stays. A host gets all files of a folder each time.
+bool keeps_card(const std::string& directory) {
+  return !base::is_host_path(directory) && base::file_exists(base::join_path(directory, adapter::kModelCard));
 }
 
 // write: returns the names of the weight files that it wrote.
@@ -141,7 +147,7 @@ std::vector<engine::NamedBytes> with_card(const std::string& directory, const mo
                                           std::span<const std::string_view> tags, bool gguf,
                                           std::string& text) {
   std::vector<engine::NamedBytes> all(files.begin(), files.end());
-  if (has_card(all) || base::file_exists(base::join_path(directory, adapter::kModelCard))) return all;
+  if (has_card(all) || keeps_card(directory)) return all;
   std::string whole = directory;
   while (whole.size() > 1 && whole.ends_with('/')) whole.pop_back();
   text = adapter::model_card(
@@ -233,8 +239,7 @@ void save_adapter(const std::string& directory, const model::Adapter& adapter,
   refuse_checkpoint(directory);
   base::StagedDirectory staged(directory, fault);
   write_adapter(staged, adapter, files);
-  if (!base::file_exists(base::join_path(directory, adapter::kModelCard)))
-    write_card(staged, adapter, files, tags);
+  if (!keeps_card(directory)) write_card(staged, adapter, files, tags);
   staged.commit();
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/files/host_files.h"
 #include "base/json/json.h"
 #include "base/text/nearest.h"
 #include "base/text/number.h"
@@ -253,6 +254,8 @@ std::string Config::to_json() const {
 }
 
 void Config::load_file(const std::string& path) {
+  if (base::is_host_path(path))
+    fail(Status::unsupported, "{}: options are not read from the host's files: give their text", path);
   if (base::is_directory(path)) fail(Status::io, "{}: it is a directory; give a YAML or JSON file", path);
   load_text(base::read_file(path), path);
 }

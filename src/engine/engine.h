@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files/host_files.h"
 #include "base/interrupt.h"
 #include "base/memory/memory.h"
 #include "config/model_options.h"
@@ -57,6 +58,7 @@ class Host {
   // The interrupt of the call that this thread is in, which the engine polls during the call; null: it has
   // none.
   virtual base::Interrupt* interrupt() noexcept { return nullptr; }
+  virtual base::HostFiles* files() noexcept { return nullptr; }  // null: nothing is mounted
 
  protected:
   ~Host() = default;

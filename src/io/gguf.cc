@@ -37,6 +37,10 @@ class Reader {
     }
     const std::string_view part = bytes_.substr(at_, count);
     at_ += count;
+    if (at_ > here_) {
+      base::MappedFile::need(bytes_.substr(here_, std::max<size_t>(at_ - here_, kAtOnce)));
+      here_ = std::min(bytes_.size(), std::max(at_, here_ + kAtOnce));
+    }
     return part;
   }
   template <typename T>
@@ -65,9 +69,12 @@ class Reader {
   }
 
  private:
+  static constexpr size_t kAtOnce = size_t{1} << 18;  // of a host's file
+
   std::string_view bytes_;
   const std::string& path_;
   size_t at_ = 0;
+  size_t here_ = 0;  // the end of what was needed of a host's file
 };
 
 // Calls body with a value of the number's type; false: the type is not that of a number.
@@ -220,7 +227,7 @@ void check_version(uint32_t version, const std::string& path) {
 
 }  // namespace
 
-Gguf::Gguf(const std::string& path) : file_(path) {
+Gguf::Gguf(const std::string& path) : file_(path, true) {
   Reader reader(file_.bytes(), path);
   if (reader.left() < kMagic.size() || reader.take(kMagic.size(), "magic") != kMagic)
     fail(Status::format, "{}: not a GGUF file: it does not begin with \"GGUF\"", path);
@@ -249,6 +256,7 @@ Gguf::Gguf(const std::string& path) : file_(path) {
   for (uint64_t i = 0; i < tensor_count; ++i) infos.push_back(read_info(reader, path));
   const size_t begin = (reader.position() + alignment - 1) / alignment * alignment;
   const std::string_view bytes = file_.bytes();
+  base::MappedFile::drop(bytes);  // before its data are read
   place(infos, begin < bytes.size() ? bytes.substr(begin) : std::string_view(), alignment, path);
   for (TensorInfo& info : infos)
     if (!tensors_.emplace(info.name, std::move(info.tensor)).second)
@@ -299,9 +307,9 @@ double Gguf::number(std::string_view key) const {
 
 bool is_gguf(const std::string& path) {
   if (!base::file_exists(path) || base::is_directory(path)) return false;
-  const base::MappedFile file(path);
-  base::refuse_lfs_pointer(file.bytes(), path);
-  return file.bytes().starts_with(kMagic);
+  const std::string start = base::file_start(path, 64);
+  base::refuse_lfs_pointer(start, path);
+  return start.starts_with(kMagic);
 }
 
 namespace {

@@ -24,6 +24,7 @@ static_assert(std::endian::native == std::endian::little);
 using base::SortedJson;
 
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the reference implementation's limit
+constexpr size_t kStart = 64;  // holds the length of the header, and Git LFS's first words
 
 struct TypeName {
   std::string_view name;
@@ -170,9 +171,10 @@ void check_tiling(std::vector<Range> ranges, uint64_t size, const std::string& p
 
 }  // namespace
 
-Safetensors::Safetensors(const std::string& path) : file_(path) {
+Safetensors::Safetensors(const std::string& path, bool late) : file_(path, late) {
   const std::string_view bytes = file_.bytes();
-  base::refuse_lfs_pointer(bytes, path);
+  base::MappedFile::need(bytes.substr(0, kStart));
+  base::refuse_lfs_pointer(bytes.substr(0, kStart), path);
   if (bytes.size() < 8)
     fail(Status::format, "{}: {} bytes are too few for a safetensors file", path, bytes.size());
   uint64_t header_bytes = 0;
@@ -181,7 +183,9 @@ Safetensors::Safetensors(const std::string& path) : file_(path) {
     fail(Status::format, "{}: header length {} is larger than the file ({} bytes) or the limit ({})", path,
          header_bytes, bytes.size(), kMaxHeaderBytes);
   }
+  base::MappedFile::need(bytes.substr(0, 8 + header_bytes));
   const SortedJson header = parse_header(bytes.substr(8, header_bytes), path);
+  if (late) base::MappedFile::drop(bytes.substr(0, 8 + header_bytes));
   const std::string_view data = bytes.substr(8 + header_bytes);
   std::vector<Range> ranges;
   for (const auto& [name, info] : header.items()) {
@@ -287,7 +291,7 @@ Weights Weights::open_directory(const std::string& path, const std::string& name
   const bool indexed = named.ends_with(kIndexEnd);
   const std::string single = base::join_path(path, named.empty() ? kSingle : named);
   if (!indexed && base::file_exists(single)) {
-    const auto& file = weights.files_.emplace_back(std::make_unique<Safetensors>(single));
+    const auto& file = weights.files_.emplace_back(std::make_unique<Safetensors>(single, true));
     for (const auto& [name, view] : file->tensors()) weights.tensors_.emplace(name, &view);
     return weights;
   }
@@ -309,7 +313,7 @@ Weights Weights::open_directory(const std::string& path, const std::string& name
       const std::string shard_path = base::join_path(path, shard.get<std::string>());
       if (!base::file_exists(shard_path))
         fail(Status::not_found, "{}: shard {} is missing", index_path, shard.get<std::string>());
-      file = weights.files_.emplace_back(std::make_unique<Safetensors>(shard_path)).get();
+      file = weights.files_.emplace_back(std::make_unique<Safetensors>(shard_path, true)).get();
     }
     const auto found = file->tensors().find(name);
     if (found == file->tensors().end())

@@ -32,12 +32,14 @@ struct TensorView {
   std::vector<int64_t> shape;
   const void* data;  // borrowed from the file; not aligned
   size_t bytes;
+  std::string_view stored() const { return {static_cast<const char*>(data), bytes}; }
 };
 
 // Opens one file; throws Error(format) for a false header (size, offsets, overlap, shape x type != bytes).
 class Safetensors {
  public:
-  explicit Safetensors(const std::string& path);
+  // late: as of MappedFile, for what tensors() have.
+  explicit Safetensors(const std::string& path, bool late = false);
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
   const std::string& path() const { return file_.path(); }
   void check() const { file_.check(); }  // throws Error(io) if it was cut since it was opened
@@ -53,7 +55,7 @@ struct TensorMap {
 };
 
 // All weights of a model: of memory, or of a directory: model.safetensors, or the shards that
-// model.safetensors.index.json names.
+// model.safetensors.index.json names. Files are opened late (MappedFile).
 class Weights {
  public:
   // named: another weight file, or an index, there; empty: the usual ones. Throws Error(not_found) with the

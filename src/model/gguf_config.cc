@@ -268,6 +268,7 @@ Json llama3_rope(const io::Gguf& file, const io::GgufTensor& divisors, double th
   bool same = false;
   if (divisors.type_name == "F32" && divisors.shape == std::vector<int64_t>{head_dim / 2}) {
     std::vector<float> stored(static_cast<size_t>(head_dim / 2));
+    base::MappedFile::need(divisors.stored());
     io::dequantize(divisors, 0, head_dim / 2, stored.data());
     rope.factor = *std::ranges::max_element(stored);
     for (const int64_t length : original_lengths()) {
@@ -298,6 +299,7 @@ Json factors(const io::Gguf& file, std::string_view name) {
          tensor.type_name, tensor.shape.size());
   }
   std::vector<float> values(static_cast<size_t>(tensor.shape.front()));
+  base::MappedFile::need(tensor.stored());
   io::dequantize(tensor, 0, std::ssize(values), values.data());
   return values;
 }

@@ -6,7 +6,9 @@
 #include "adapter/tensors.h"
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/files/host_files.h"
 #include "config/model_options.h"
+#include "config/sizes_and_paths.h"
 #include "data/tokenizer/open_tokenizer.h"
 #include "engine/error_capture.h"
 #include "run/open_model.h"
@@ -97,6 +99,9 @@ void adapter_options(const std::string& path, const config::Config& options, Con
 // conversion does not read.
 Conversion conversion_of(const std::string& path, const std::string& target, const config::Config& options) {
   Conversion conversion;
+  for (const std::string& file : {path, target})
+    if (base::is_host_path(file))
+      fail(Status::unsupported, "{}: a conversion reads and writes files of this machine alone", file);
   conversion.target = target;
   conversion.type = options.get("convert.type");
   const std::string kind = options.get("save.kind");
@@ -112,6 +117,8 @@ Conversion conversion_of(const std::string& path, const std::string& target, con
     adapter_options(path, options, conversion);
   else
     conversion.model = path;
+  config::refuse_host_path("convert.base", conversion.model.name());
+  config::refuse_host_path("adapter_name_or_path", conversion.adapter);
   if (!conversion.model.name().empty()) conversion.model = conversion.model.path();
   return conversion;
 }

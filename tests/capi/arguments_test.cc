@@ -87,6 +87,10 @@ std::vector<Case> cases() {
        [](void* h, trl_error** e) {
          return trl_runtime_set_progress(as<trl_runtime>(h), nullptr, nullptr, nullptr, e);
        }},
+      {"trl_runtime_mount",
+       [](void* h, trl_error** e) {
+         return trl_runtime_mount(as<trl_runtime>(h), "m", nullptr, nullptr, nullptr, nullptr, e);
+       }},
       {"trl_runtime_set_memory_limit",
        [](void* h, trl_error** e) { return trl_runtime_set_memory_limit(as<trl_runtime>(h), 0, e); }},
       {"trl_runtime_memory",

@@ -46,7 +46,7 @@ export const Progress = Object.freeze({
 export const WriteKind = Object.freeze({
   DATA: 0,
   DONE: 1,
-  REMOVE: 3,
+  DROPPED: 2,
 });
 
 export const TensorForm = Object.freeze({

@@ -77,10 +77,10 @@ public final class Constants {
 
     /** the next bytes of this file, in order; a file's first call has offset 0 */
     public static final int DATA = 0;
-    /** file is the folder that was saved ("" for the whole mount): it is complete */
+    /** file is the folder that was saved ("" for the mount): it is complete, and takes the place of what was there */
     public static final int DONE = 1;
-    /** file is a folder that is needed no more, such as an old checkpoint */
-    public static final int REMOVE = 3;
+    /** file is the folder: the save failed, and what was written of it is to be dropped */
+    public static final int DROPPED = 2;
   }
 
   /** TRL_TENSOR_*. */

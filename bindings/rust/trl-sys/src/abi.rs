@@ -50,10 +50,10 @@ pub const TRL_LOG_ERROR: i32 = 3;
 pub const TRL_PROGRESS_STOP: i32 = 1;
 /// the next bytes of this file, in order; a file's first call has offset 0
 pub const TRL_WRITE_DATA: i32 = 0;
-/// file is the folder that was saved ("" for the whole mount): it is complete
+/// file is the folder that was saved ("" for the mount): it is complete, and takes the place of what was there
 pub const TRL_WRITE_DONE: i32 = 1;
-/// file is a folder that is needed no more, such as an old checkpoint
-pub const TRL_WRITE_REMOVE: i32 = 3;
+/// file is the folder: the save failed, and what was written of it is to be dropped
+pub const TRL_WRITE_DROPPED: i32 = 2;
 /// a copy of the weight, which the caller may keep
 pub const TRL_TENSOR_COPY: i32 = 0;
 /// the weight's own memory, to be read until it next changes
@@ -191,7 +191,7 @@ pub type trl_log_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, level:
 /// Tells the host the progress of a call that opens, makes or saves something. phase, valid during the callback, is "engine" libtorch and the engine are being loaded: done is 0, then 1; total is 1 "rows" rows are being read and counted: done is the rows so far, total is not known "tokenize" rows are being tokenised: done rows of total "plan" a step is being rehearsed, which predicts its memory: done tensors of the total stored "weights" weights are being read: done tensors of the total stored "evaluate" trl_evaluator_evaluate: done rows of total "score" trl_model_score: done texts of total "save" a file of weights or of an optimizer's state is being written, by trl_trainer_train, _step, _update or _save too: done bytes of the file's total or one that a later version adds. A phase may occur more than once, for evaluation rows for example. total is -1 if it is not known. The callback runs when a phase begins and ends, and about every 50 ms in between, even if done has not changed, so the host can stop the call from it. Return 0 to continue. With TRL_PROGRESS_STOP, or any other number above 0, the call returns TRL_E_CANCELLED; with a number below 0 it returns TRL_E_CALLBACK. In both cases nothing half-made is left. A trainer's call that is stopped while it saves ends as trl_trainer_cancel ends it.
 pub type trl_progress_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, phase: *const c_char, done: i64, total: i64) -> i32>;
 
-/// Reads a part of a file that the host gives. file: its path below the name that was mounted, such as "config.json". Puts the bytes from offset on into buffer, at most size, and returns how many: fewer than size only at the end of the file. With buffer NULL and size 0 it returns the bytes of the whole file. If there is no such file it returns TRL_E_NOT_FOUND; another number below 0 is a failure.
+/// Reads a part of a file that the host gives. file: its path below the name that was mounted, such as "config.json". Puts the bytes from offset on into buffer, at most size, and returns how many: fewer than size only at the end of the file. With buffer NULL and size 0 it returns the bytes of the whole file. If there is no such file, or it is a folder, it returns TRL_E_NOT_FOUND; another number below 0 is a failure.
 pub type trl_read_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, file: *const c_char, offset: u64, buffer: *mut c_void, size: usize) -> i64>;
 
 /// Takes what is saved. data is valid during the call; NULL and 0 except for TRL_WRITE_DATA. Returns 0, or below 0 to fail, which ends the save with TRL_E_CALLBACK.

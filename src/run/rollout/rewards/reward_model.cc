@@ -93,7 +93,7 @@ std::string reward_model_name(const std::string& path) {
 
 void check_reward_model(const std::string& path) {
   naming_model([&] {
-    if (!std::filesystem::exists(path))
+    if (!base::file_exists(path) && !base::is_directory(path))
       fail_key(kModelKey, "{}: {} does not exist: give a model directory", kModelKey, path);
     const io::ModelSource source(path);
     if (source.form() == io::ModelForm::directory && !source.has("config.json"))
