@@ -117,6 +117,11 @@ void show_output(std::FILE* output, bool failed) {
 int run_apart(const char* path) {
   const char* const count = std::getenv("TRL_TEST_TOGETHER");
   const size_t together = count == nullptr ? 1 : std::max(1ul, std::strtoul(count, nullptr, 10));
+  const char* const own = std::getenv("TRL_TEST_ALONE");
+  const std::string alone = std::string(":") + (own == nullptr ? "" : own) + ':';
+  const auto is_alone = [&](const std::string& name) {
+    return alone.find(':' + name + ':') != std::string::npos;
+  };
   const std::vector<std::string> names = selected_tests();
   for (const char* name : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX", "TRL_TEST_APART"}) ::unsetenv(name);
   std::FILE* const results = std::fopen(path, "we");
@@ -131,9 +136,11 @@ int run_apart(const char* path) {
   const pid_t parent = ::getpid();
   size_t failed = 0;
   for (size_t next = 0; next < names.size();) {
-    const size_t end = std::min(names.size(), next + together);
-    std::string filter;
-    for (size_t i = next; i < end; ++i) filter += (i == next ? "" : ":") + names[i];
+    const size_t most = is_alone(names[next]) ? 1 : together;
+    std::string filter = names[next];
+    size_t end = next + 1;
+    for (; end < std::min(names.size(), next + most) && !is_alone(names[end]); ++end)
+      filter += ':' + names[end];
     *progress = Progress{};
     std::fflush(stdout);
     const pid_t child = ::fork();
