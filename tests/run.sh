@@ -31,7 +31,7 @@ if [ -n "$ci" ]; then
   need abidiff abigail-tools
 fi
 bash examples/setup.sh "${packages[@]}"
-# koffi is no package of Debian's: npm fetches it, once (4 MB).
+# Debian does not have koffi: npm fetches it, once (4 MB).
 if [ -n "$ci" ] && ! node tests/bindings/node/koffi.cjs . >/dev/null; then
   export TRL_NODE_MODULES=$PWD/build/node_modules
   koffi=$(node -p 'require("./bindings/node/package.json").dependencies.koffi')
