@@ -32,7 +32,7 @@ if [ -n "$ci" ]; then
 fi
 bash examples/setup.sh "${packages[@]}"
 # Debian does not have koffi: npm fetches it, once (4 MB).
-if [ -n "$ci" ] && ! node tests/bindings/node/koffi.cjs . >/dev/null; then
+if [ -n "$ci" ] && ! node tests/bindings/node/koffi.cjs "$PWD" >/dev/null; then
   export TRL_NODE_MODULES=$PWD/build/node_modules
   koffi=$(node -p 'require("./bindings/node/package.json").dependencies.koffi')
   [ -e "$TRL_NODE_MODULES/koffi" ] ||
