@@ -215,12 +215,7 @@ def as_go(api):
         for c in found:
             out += ["", f"// {name_of(c)} is {c['name']}{': ' + c['doc'] if c['doc'] else ''}.",
                     f"const {name_of(c)} {kind} = {c['value']}"]
-    out += ["", "// String returns the name that the header has for a status.", "func (s Status) String() string {",
-            "\tswitch s {"]
-    for c in groups["status"]:
-        out += [f"\tcase {name_of(c)}:", f'\t\treturn "{c["name"]}"']
-    return "\n".join([*out, "\t}", '\treturn fmt.Sprintf("status %d", int32(s))', "}", ""]).replace(
-        "package trl\n", 'package trl\n\nimport "fmt"\n', 1)
+    return "\n".join([*out, ""])
 # ---- Rust ------------------------------------------------------------------------------------------------------------
 
 RUST_TYPES = {"int32_t": "i32", "uint32_t": "u32", "int64_t": "i64", "uint64_t": "u64", "uint8_t": "u8", "size_t": "usize", "float": "f32",

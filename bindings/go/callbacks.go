@@ -9,25 +9,35 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"runtime/cgo"
+	"unsafe"
 )
 
 // answer runs a function of the host for the call that this thread is in. An error that it returns and a panic end that
 // call and come out of it; until then no other function of the host runs in it.
 func answer(user C.uintptr_t, run func(host any) (int32, error)) C.int32_t {
+	return C.int32_t(reply(user, false, func(host any) (int64, error) {
+		number, err := run(host)
+		return int64(number), err
+	}))
+}
+
+// reply is answer for a larger number; always: the function also runs in a call that was ended.
+func reply(user C.uintptr_t, always bool, run func(host any) (int64, error)) int64 {
 	current := C.trlgo_current()
 	if current == 0 {
-		return C.int32_t(ECallback)
+		return int64(ECallback)
 	}
 	c := cgo.Handle(current).Value().(*call)
-	if c.context != nil && !c.failed {
+	if c.context != nil {
 		if err := c.context.Err(); err != nil {
 			c.fail(err)
 		}
 	}
 	host := c.hostOf(cgo.Handle(user).Value())
-	if c.failed || host == nil {
-		return C.int32_t(ECallback)
+	if c.failed && !always || host == nil {
+		return int64(ECallback)
 	}
 	left := true
 	defer func() {
@@ -35,15 +45,18 @@ func answer(user C.uintptr_t, run func(host any) (int32, error)) C.int32_t {
 			panic("trl: a function of the host must not call runtime.Goexit (t.FailNow and t.Fatal do); return an error")
 		}
 	}()
-	number := c.protect(func() (int32, error) { return run(host) })
+	number := c.protect(func() (int64, error) { return run(host) })
 	left = false
-	return C.int32_t(number)
+	return number
 }
 
-// hostOf finds the function that user_data stands for: of one call, or one that an object keeps.
+// hostOf finds the function that user_data stands for: of one call, of a mount, or one that an object keeps.
 func (c *call) hostOf(user any) any {
 	if own, ok := user.(*call); ok {
 		return own.host
+	}
+	if mounted := user.(*slot).mounted; mounted != nil {
+		return mounted
 	}
 	for ; c != nil; c = c.outer {
 		for _, object := range c.objects {
@@ -55,18 +68,20 @@ func (c *call) hostOf(user any) any {
 	return nil
 }
 
-func (c *call) protect(run func() (int32, error)) (number int32) {
+func (c *call) protect(run func() (int64, error)) (number int64) {
 	returned := false
 	defer func() {
 		if value := recover(); !returned {
-			c.failed, c.panicked, c.value = true, true, value
-			number = int32(ECallback)
+			if !c.failed {
+				c.failed, c.panicked, c.value = true, true, value
+			}
+			number = int64(ECallback)
 		}
 	}()
 	number, err := run()
 	if err != nil {
 		c.fail(err)
-		number = int32(ECallback)
+		number = int64(ECallback)
 	}
 	returned = true
 	return number
@@ -100,6 +115,32 @@ func trlgoProgress(user C.uintptr_t, phase *C.char, done, total C.int64_t) C.int
 	return answer(user, func(host any) (int32, error) {
 		return stops(host.(ProgressFunc)(C.GoString(phase), int64(done), int64(total)), int32(ProgressStop))
 	})
+}
+
+//export trlgoRead
+func trlgoRead(user C.uintptr_t, file *C.char, offset C.uint64_t, buffer unsafe.Pointer, size C.size_t) C.int64_t {
+	return C.int64_t(reply(user, false, func(host any) (int64, error) {
+		var into []byte
+		if buffer != nil {
+			into = unsafe.Slice((*byte)(buffer), int(size))
+		}
+		count, err := host.(*mounted).read(C.GoString(file), int64(offset), into)
+		if errors.Is(err, fs.ErrNotExist) {
+			return int64(ENotFound), nil
+		}
+		if err == io.EOF {
+			err = nil
+		}
+		return count, err
+	}))
+}
+
+//export trlgoWrite
+func trlgoWrite(user C.uintptr_t, what C.int32_t, file *C.char, offset C.uint64_t, data unsafe.Pointer, size C.size_t) C.int32_t {
+	return C.int32_t(reply(user, WriteKind(what) == WriteDropped, func(host any) (int64, error) {
+		piece := unsafe.Slice((*byte)(data), int(size))
+		return 0, host.(*mounted).write(WriteKind(what), C.GoString(file), int64(offset), piece)
+	}))
 }
 
 //export trlgoNext
@@ -156,8 +197,8 @@ func trlgoRollout(user C.uintptr_t, pointer *C.trl_rollout) C.int32_t {
 }
 
 //export trlgoToken
-func trlgoToken(user C.uintptr_t, completion C.size_t, token C.int32_t, text *C.char, size C.size_t) C.int32_t {
+func trlgoToken(user C.uintptr_t, completion C.size_t, id C.int32_t, text *C.char, size C.size_t, logProb C.double) C.int32_t {
 	return answer(user, func(host any) (int32, error) {
-		return stops(host.(TokenFunc)(int(completion), int32(token), textAt(text, size)), 1)
+		return stops(host.(TokenFunc)(int(completion), Token{int32(id), textAt(text, size), float64(logProb)}), 1)
 	})
 }

@@ -117,6 +117,14 @@ func (c *Config) LoadText(text string) error {
 	return err
 }
 
+// Schema returns a JSON schema of a configuration file: of the keys that a trainer reads, with its defaults, or with "" of
+// all keys.
+func Schema(trainer string) (json.RawMessage, error) {
+	var call call
+	name := call.optional(trainer)
+	return call.askJSON(func(out **C.char, e errorOut) C.trl_status { return C.trl_config_get_schema(name, out, e) })
+}
+
 // Describe returns the keys that were set, as a JSON object under their canonical names.
 func (c *Config) Describe() (json.RawMessage, error) {
 	return new(call).askJSON(func(out **C.char, e errorOut) C.trl_status { return C.trl_config_describe(c.pointer(), out, e) },

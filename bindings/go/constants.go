@@ -2,8 +2,6 @@
 
 package trl
 
-import "fmt"
-
 // Status is one of the constants TRL_*, or one that a later version adds.
 type Status int32
 
@@ -183,44 +181,3 @@ const EventSave Answer = 2
 
 // EventEvaluate is TRL_EVENT_EVALUATE.
 const EventEvaluate Answer = 4
-
-// String returns the name that the header has for a status.
-func (s Status) String() string {
-	switch s {
-	case OK:
-		return "TRL_OK"
-	case End:
-		return "TRL_END"
-	case Later:
-		return "TRL_LATER"
-	case EInvalidArgument:
-		return "TRL_E_INVALID_ARGUMENT"
-	case EInvalidConfig:
-		return "TRL_E_INVALID_CONFIG"
-	case ENotFound:
-		return "TRL_E_NOT_FOUND"
-	case EIO:
-		return "TRL_E_IO"
-	case EFormat:
-		return "TRL_E_FORMAT"
-	case EUnsupported:
-		return "TRL_E_UNSUPPORTED"
-	case EOutOfMemory:
-		return "TRL_E_OUT_OF_MEMORY"
-	case EOutOfDeviceMemory:
-		return "TRL_E_OUT_OF_DEVICE_MEMORY"
-	case EDevice:
-		return "TRL_E_DEVICE"
-	case EDistributed:
-		return "TRL_E_DISTRIBUTED"
-	case ECancelled:
-		return "TRL_E_CANCELLED"
-	case EBusy:
-		return "TRL_E_BUSY"
-	case ECallback:
-		return "TRL_E_CALLBACK"
-	case EInternal:
-		return "TRL_E_INTERNAL"
-	}
-	return fmt.Sprintf("status %d", int32(s))
-}

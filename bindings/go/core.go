@@ -79,7 +79,10 @@ type object struct {
 }
 
 // slot stands for a function of the host in the library, which owns it until it calls trlgoForget.
-type slot struct{ gone atomic.Bool }
+type slot struct {
+	gone    atomic.Bool
+	mounted *mounted // which calls of any object use; else an object keeps the function
+}
 
 // Close frees the object, at once or when the calls that use it are over. Objects that were made with it continue to
 // work. It always returns nil.
@@ -141,13 +144,16 @@ type call struct {
 	failure  error // that a function of the host returned
 }
 
+// fail ends the call with an error, unless it was ended before.
 func (c *call) fail(err error) {
-	c.failed, c.failure = true, err
+	if !c.failed {
+		c.failed, c.failure = true, err
+	}
 }
 
 // text copies a key, a path or another text that ends in NUL.
 func (c *call) text(text string) *C.char {
-	if strings.IndexByte(text, 0) >= 0 && !c.failed {
+	if strings.IndexByte(text, 0) >= 0 {
 		c.fail(&Error{Status: EInvalidArgument, Message: fmt.Sprintf("%q has a NUL byte", text)})
 	}
 	copied := C.CString(text)
@@ -166,7 +172,7 @@ func (c *call) optional(text string) *C.char {
 // json copies a value as JSON that ends in NUL.
 func (c *call) json(value any) *C.char {
 	data, err := json.Marshal(value)
-	if err != nil && !c.failed {
+	if err != nil {
 		c.fail(err)
 	}
 	return c.text(string(data))
@@ -182,9 +188,7 @@ func (c *call) options(options Options) *C.trl_config {
 		c.closers = append(c.closers, config)
 	}
 	if err != nil {
-		if !c.failed {
-			c.fail(err)
-		}
+		c.fail(err)
 		return nil
 	}
 	c.objects = append(c.objects, config.base())
@@ -325,4 +329,11 @@ func textAt(text *C.char, size C.size_t) string {
 		return ""
 	}
 	return C.GoStringN(text, C.int(size))
+}
+
+func flag(set bool) C.int32_t {
+	if set {
+		return 1
+	}
+	return 0
 }

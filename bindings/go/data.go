@@ -53,27 +53,27 @@ func (s *sliceRows) Next(record *Record) error {
 // Record takes the columns of one row, while the function that got it runs.
 type Record struct{ pointer *C.trl_record }
 
-// Set sets a column: a string to this text, any other value to its JSON.
+// Set sets a column: a string to this text, an []int32 to this list of integers, any other value to its JSON.
 func (r *Record) Set(name string, value any) error {
-	if text, ok := value.(string); ok {
-		return r.set(name, text, func(name, data *C.char, size C.size_t, e errorOut) C.trl_status {
-			return C.trl_record_set_text(r.pointer, name, data, size, e)
-		})
-	}
-	data, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	return r.set(name, string(data), func(name, data *C.char, size C.size_t, e errorOut) C.trl_status {
-		return C.trl_record_set_json(r.pointer, name, data, size, e)
-	})
-}
-
-func (r *Record) set(name, text string, set func(name, data *C.char, size C.size_t, e errorOut) C.trl_status) error {
 	var call call
 	column := call.text(name)
-	data, size := chars(text)
-	_, err := call.do(func(e errorOut) C.trl_status { return set(column, data, size, e) })
+	var set func(e errorOut) C.trl_status
+	switch given := value.(type) {
+	case string:
+		data, size := chars(given)
+		set = func(e errorOut) C.trl_status { return C.trl_record_set_text(r.pointer, column, data, size, e) }
+	case []int32:
+		ids, count := numbers(given)
+		set = func(e errorOut) C.trl_status { return C.trl_record_set_ids(r.pointer, column, ids, count, e) }
+	default:
+		written, err := json.Marshal(value)
+		if err != nil {
+			call.fail(err)
+		}
+		data, size := chars(string(written))
+		set = func(e errorOut) C.trl_status { return C.trl_record_set_json(r.pointer, column, data, size, e) }
+	}
+	_, err := call.do(set)
 	return err
 }
 
@@ -215,16 +215,7 @@ func (d *Dataset) Example(tokenizer *Tokenizer, row int64, options Options) (jso
 	}, d.base(), tokenizer.base())
 }
 
-// Batch returns a micro-batch of the first epoch, as JSON.
-func (d *Dataset) Batch(tokenizer *Tokenizer, batch int64, options Options) (json.RawMessage, error) {
-	var call call
-	config := call.options(options)
-	return call.askJSON(func(out **C.char, e errorOut) C.trl_status {
-		return C.trl_dataset_get_batch(d.pointer(), tokenizer.pointer(), config, C.int64_t(batch), out, e)
-	}, d.base(), tokenizer.base())
-}
-
-// VisitBatches gives count micro-batches of the first epoch to a function, as Batch returns them, until that returns
+// VisitBatches gives count micro-batches of the first epoch to a function, each as a JSON object, until that returns
 // ErrStop.
 func (d *Dataset) VisitBatches(tokenizer *Tokenizer, first, count int64, options Options, visit func(json.RawMessage) error) error {
 	call := &call{host: visit}
@@ -261,18 +252,26 @@ func OpenTokenizer(runtime *Runtime, path string, options Options) (*Tokenizer, 
 	return made, nil
 }
 
-// Encode returns the token ids of a text. Special tokens that are written out in it are recognised.
+// Encode returns the token ids of a text. Whether special tokens that are spelled out in it are recognised follows the key
+// split_special_tokens of the tokenizer.
 func (t *Tokenizer) Encode(text string, addSpecialTokens bool) ([]int32, error) {
+	return t.encode(text, flag(addSpecialTokens), -1)
+}
+
+// EncodeSplit is Encode whatever the key says: special tokens that are spelled out in the text are text like any other
+// (true), or recognised (false).
+func (t *Tokenizer) EncodeSplit(text string, addSpecialTokens, splitSpecialTokens bool) ([]int32, error) {
+	return t.encode(text, flag(addSpecialTokens), flag(splitSpecialTokens))
+}
+
+func (t *Tokenizer) encode(text string, add, split C.int32_t) ([]int32, error) {
 	data, size := chars(text)
-	var add C.int32_t
-	if addSpecialTokens {
-		add = 1
-	}
 	for room := len(text) + 8; ; {
 		ids := make([]int32, room)
 		var count C.size_t
 		_, err := new(call).do(func(e errorOut) C.trl_status {
-			return C.trl_tokenizer_encode(t.pointer(), data, size, add, (*C.int32_t)(unsafe.Pointer(&ids[0])), C.size_t(room), &count, e)
+			return C.trl_tokenizer_encode(t.pointer(), data, size, add, split, (*C.int32_t)(unsafe.Pointer(&ids[0])), C.size_t(room),
+				&count, e)
 		}, t.base())
 		if err != nil {
 			return nil, err
@@ -304,10 +303,7 @@ func (t *Tokenizer) fill(write func(text *C.char, room C.size_t, size *C.size_t,
 
 // Decode returns the text of token ids.
 func (t *Tokenizer) Decode(ids []int32, skipSpecialTokens bool) (string, error) {
-	var skip C.int32_t
-	if skipSpecialTokens {
-		skip = 1
-	}
+	skip := flag(skipSpecialTokens)
 	list, count := numbers(ids)
 	return t.fill(func(text *C.char, room C.size_t, size *C.size_t, e errorOut) C.trl_status {
 		return C.trl_tokenizer_decode(t.pointer(), list, count, skip, text, room, size, e)

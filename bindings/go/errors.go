@@ -11,6 +11,9 @@ import (
 	"fmt"
 )
 
+// String returns the name that the library has for a status.
+func (s Status) String() string { return C.GoString(C.trl_status_name(C.trl_status(s))) }
+
 // Error returns the name of a status: a Status is an error, too, so that errors.Is(err, trl.ENotFound) asks for one, and
 // a function of the host may return Later.
 func (s Status) Error() string { return s.String() }
@@ -21,8 +24,17 @@ type Error struct {
 	Status       Status
 	Message      string
 	Key          string // the configuration key at fault, or ""
+	Place        *Place // of the fault in what was read, or nil
 	CallbackCode int32  // of ECallback: the number that a function of the host returned
 	cause        error
+}
+
+// Place is a place in a file of rows, of options or of a model, or in what was given in place of one.
+type Place struct {
+	File   string // the path, or how messages name what is not a file
+	Line   int64  // in a file of text, from 1; 0: not known
+	Column int64  // in bytes, from 1; 0: not known
+	Row    int64  // of the dataset, from 0; -1: none is at fault, or it is not known
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -48,9 +60,19 @@ func errorOf(status Status, failed *C.trl_error) *Error {
 		made.Status = Status(C.trl_error_code(failed))
 		made.Message = C.GoString(C.trl_error_message(failed))
 		made.Key = C.GoString(C.trl_error_key(failed))
+		made.Place = placeOf(failed)
 		made.CallbackCode = int32(C.trl_error_callback_code(failed))
 	}
 	return made
+}
+
+func placeOf(failed *C.trl_error) *Place {
+	var file *C.char
+	var line, column, row C.int64_t
+	if C.trl_error_place(failed, &file, &line, &column, &row) == 0 {
+		return nil
+	}
+	return &Place{C.GoString(file), int64(line), int64(column), int64(row)}
 }
 
 // ended makes the error of a call that a function of the host, or its context, has ended.

@@ -12,9 +12,15 @@ import (
 	"unsafe"
 )
 
-// TokenFunc gets each new token of a completion and its text, which is "" while a character is unfinished. ErrStop ends
-// that completion.
-type TokenFunc func(completion int, token int32, text string) error
+// Token is a new token of a completion.
+type Token struct {
+	ID             int32
+	Text           string  // "" while a character is unfinished
+	LogProbability float64 // NaN without generate.logprobs
+}
+
+// TokenFunc gets each new token of a completion. ErrStop ends that completion.
+type TokenFunc func(completion int, token Token) error
 
 // Completion is a completion as it was when it was taken.
 type Completion struct {
@@ -24,16 +30,18 @@ type Completion struct {
 	JSON         json.RawMessage // the above, the error of an aborted one, and log-probabilities (generate.logprobs)
 }
 
-// Generator completes prompts. It is made by a Model or a Trainer.
+// Generator completes prompts. It is made by a Model.
 type Generator struct{ *object }
 
 func (g *Generator) pointer() *C.trl_generator { return (*C.trl_generator)(g.raw()) }
 
-func newGenerator(open func(out **C.trl_generator, e errorOut) C.trl_status, parents ...*object) (*Generator, error) {
+// Generator makes a generator with this model, and with its own tokenizer (nil) or another one. One of a trainer's model
+// sees every step at once, and takes turns with them.
+func (m *Model) Generator(tokenizer *Tokenizer) (*Generator, error) {
 	made := &Generator{new(object)}
 	err := new(call).create(made.object, func(out *unsafe.Pointer, e errorOut) C.trl_status {
-		return open((**C.trl_generator)(unsafe.Pointer(out)), e)
-	}, func(pointer unsafe.Pointer) { C.trl_generator_destroy((*C.trl_generator)(pointer)) }, parents...)
+		return C.trl_generator_create(m.pointer(), tokenizer.pointer(), (**C.trl_generator)(unsafe.Pointer(out)), e)
+	}, func(pointer unsafe.Pointer) { C.trl_generator_destroy((*C.trl_generator)(pointer)) }, m.object, tokenizer.base())
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +79,7 @@ func hostOfTokens(ctx context.Context, onToken TokenFunc) any {
 		return nil
 	}
 	if onToken == nil {
-		onToken = func(int, int32, string) error { return nil }
+		onToken = func(int, Token) error { return nil }
 	}
 	return onToken
 }
@@ -164,12 +172,6 @@ func (g *Generator) ReleaseMemory() error {
 	return err
 }
 
-// Token is a token of a stream.
-type Token struct {
-	ID   int32
-	Text string // "" while a character is unfinished
-}
-
 // Stream is one completion as it is computed: tokens by Next, or its text by Read, so that io.Copy writes it. Other
 // requests of the generator go on meanwhile. Close ends it before its end.
 type Stream struct {
@@ -204,9 +206,9 @@ func (s *Stream) Next() (Token, error) {
 		if err := cancelledBefore(s.context); err != nil {
 			return Token{}, err
 		}
-		err := s.generator.Step(func(completion int, token int32, text string) error {
+		err := s.generator.Step(func(completion int, token Token) error {
 			if completion == s.number {
-				s.tokens = append(s.tokens, Token{token, text})
+				s.tokens = append(s.tokens, token)
 			}
 			return nil
 		})

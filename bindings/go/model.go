@@ -19,18 +19,33 @@ func Convert(runtime *Runtime, path, target string, options Options) error {
 	return err
 }
 
-// Model is a model that is not trained here: a Hugging Face directory or a GGUF file. It is made by OpenModel.
+// Model is a Hugging Face directory or a GGUF file, by OpenModel, or the model that a trainer trains, by Trainer.Model.
 type Model struct{ *object }
 
 func (m *Model) pointer() *C.trl_model { return (*C.trl_model)(m.raw()) }
 
 // OpenModel opens a model.
 func OpenModel(runtime *Runtime, path string, options Options) (*Model, error) {
-	made, call := &Model{new(object)}, new(call)
+	call := new(call)
 	file, config := call.text(path), call.options(options)
-	err := call.create(made.object, func(out *unsafe.Pointer, e errorOut) C.trl_status {
-		return C.trl_model_open(runtime.pointer(), file, config, (**C.trl_model)(unsafe.Pointer(out)), e)
-	}, func(pointer unsafe.Pointer) { C.trl_model_destroy((*C.trl_model)(pointer)) }, runtime.base())
+	return call.model(runtime.base(), func(out **C.trl_model, e errorOut) C.trl_status {
+		return C.trl_model_open(runtime.pointer(), file, config, out, e)
+	})
+}
+
+// Model makes a handle of the model that this trainer trains: every step is seen in it at once. Options of the run choose
+// its adapter, and Trainer.Save saves it.
+func (t *Trainer) Model() (*Model, error) {
+	return new(call).model(t.object, func(out **C.trl_model, e errorOut) C.trl_status {
+		return C.trl_model_from_trainer(t.pointer(), out, e)
+	})
+}
+
+func (c *call) model(parent *object, open func(out **C.trl_model, e errorOut) C.trl_status) (*Model, error) {
+	made := &Model{new(object)}
+	err := c.create(made.object, func(out *unsafe.Pointer, e errorOut) C.trl_status {
+		return open((**C.trl_model)(unsafe.Pointer(out)), e)
+	}, func(pointer unsafe.Pointer) { C.trl_model_destroy((*C.trl_model)(pointer)) }, parent)
 	if err != nil {
 		return nil, err
 	}
@@ -110,11 +125,4 @@ func (m *Model) Score(texts []string, form TextForm, options Options) ([]float32
 		return nil, err
 	}
 	return scores[:len(texts)], nil
-}
-
-// Generator makes a generator with this model, and with its own tokenizer (nil) or another one.
-func (m *Model) Generator(tokenizer *Tokenizer) (*Generator, error) {
-	return newGenerator(func(out **C.trl_generator, e errorOut) C.trl_status {
-		return C.trl_generator_create(m.pointer(), tokenizer.pointer(), out, e)
-	}, m.object, tokenizer.base())
 }

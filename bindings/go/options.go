@@ -51,9 +51,16 @@ func listed(text *C.char) []string {
 	return parts
 }
 
-// ofTrainer asks for what one trainer has; false: it lacks the option.
+// named copies the name of a trainer, or gives NULL for "". The result is freed by C.free.
+func named(trainer string) *C.char {
+	if trainer == "" {
+		return nil
+	}
+	return C.CString(trainer)
+}
+
 func (o Option) ofTrainer(trainer string, ask func(*C.trl_option, *C.char) *C.char) (string, bool) {
-	name := C.CString(trainer)
+	name := named(trainer)
 	defer C.free(unsafe.Pointer(name))
 	text := ask(o.pointer, name)
 	return C.GoString(text), text != nil
@@ -71,40 +78,31 @@ func (o Option) Group() string { return C.GoString(C.trl_option_group(o.pointer)
 // Origin returns "trl" or "ours".
 func (o Option) Origin() string { return C.GoString(C.trl_option_origin(o.pointer)) }
 
-// Type returns the type of the value.
-func (o Option) Type() OptionType { return OptionType(C.trl_option_type(o.pointer)) }
+// Type returns the type of the value in one trainer, or with "" in the table; false: that trainer lacks the option.
+func (o Option) Type(trainer string) (OptionType, bool) {
+	name := named(trainer)
+	defer C.free(unsafe.Pointer(name))
+	kind := C.trl_option_type(o.pointer, name)
+	return OptionType(kind), kind >= 0
+}
 
 // Nullable tells whether "null" is a value.
 func (o Option) Nullable() bool { return C.trl_option_nullable(o.pointer) == 1 }
 
-// Default returns the default as canonical text.
-func (o Option) Default() string { return C.GoString(C.trl_option_default(o.pointer)) }
-
-// DefaultFor returns the default in one trainer; false if it lacks the option.
-func (o Option) DefaultFor(trainer string) (string, bool) {
-	return o.ofTrainer(trainer, func(option *C.trl_option, name *C.char) *C.char {
-		return C.trl_option_default_for(option, name)
-	})
+// Default returns the default as canonical text, in one trainer or with "" in the table; false: that trainer lacks the
+// option.
+func (o Option) Default(trainer string) (string, bool) {
+	return o.ofTrainer(trainer, func(option *C.trl_option, name *C.char) *C.char { return C.trl_option_default(option, name) })
 }
 
-// Accepted returns a range such as "> 0", "a|b|c" for a choice, or "" for any value.
-func (o Option) Accepted() string { return C.GoString(C.trl_option_accepted(o.pointer)) }
-
-// AcceptedFor returns what is accepted in one trainer; false if it lacks the option.
-func (o Option) AcceptedFor(trainer string) (string, bool) {
-	return o.ofTrainer(trainer, func(option *C.trl_option, name *C.char) *C.char {
-		return C.trl_option_accepted_for(option, name)
-	})
+// Accepted returns a range such as "> 0", "a|b|c" for a choice, or "" for any value, of a trainer as Default does.
+func (o Option) Accepted(trainer string) (string, bool) {
+	return o.ofTrainer(trainer, func(option *C.trl_option, name *C.char) *C.char { return C.trl_option_accepted(option, name) })
 }
 
-// Doc returns the meaning, in a sentence or two.
-func (o Option) Doc() string { return C.GoString(C.trl_option_doc(o.pointer)) }
-
-// DocFor returns the meaning in one trainer; false if it lacks the option.
-func (o Option) DocFor(trainer string) (string, bool) {
-	return o.ofTrainer(trainer, func(option *C.trl_option, name *C.char) *C.char {
-		return C.trl_option_doc_for(option, name)
-	})
+// Doc returns the meaning, in a sentence or two, of a trainer as Default does.
+func (o Option) Doc(trainer string) (string, bool) {
+	return o.ofTrainer(trainer, func(option *C.trl_option, name *C.char) *C.char { return C.trl_option_doc(option, name) })
 }
 
 // Trainers returns the trainers that have the option.

@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"encoding/json"
+	"runtime/cgo"
 	"unsafe"
 )
 
@@ -16,6 +17,22 @@ type LogFunc func(level LogLevel, component, text string)
 // ProgressFunc is told of calls that open, make or save something, every 50 ms; total is -1 if it is not known. ErrStop
 // ends the call with ECancelled.
 type ProgressFunc func(phase string, done, total int64) error
+
+// ReadFunc reads a part of a file that the host gives: it fills the buffer from the offset on, and returns how many bytes it
+// put there, fewer than there is room only at the end of the file. With a nil buffer it returns the size of the file. An
+// error that is fs.ErrNotExist says that there is no such file.
+type ReadFunc func(file string, offset int64, buffer []byte) (int64, error)
+
+// WriteFunc takes what is saved: pieces of files in order, which are valid until it returns, and then whether the folder is
+// complete (WriteDone) or to be dropped (WriteDropped), also after an error of this function. Others may come later.
+type WriteFunc func(what WriteKind, file string, offset int64, data []byte) error
+
+// mounted are the functions of a mount, and the runtime that they are mounted on.
+type mounted struct {
+	read  ReadFunc
+	write WriteFunc
+	on    *object
+}
 
 // Runtime has the threads, memory limit, log and progress of what is created with it. Wherever one is taken, nil is a
 // quiet one with the defaults. It is made by NewRuntime.
@@ -74,6 +91,19 @@ func (r *Runtime) SetProgress(function ProgressFunc) error {
 	return r.register(host, func(host C.uintptr_t, e errorOut) C.trl_status {
 		return C.trlgo_runtime_set_progress(r.pointer(), host, e)
 	})
+}
+
+// Mount mounts files of the host: "host://NAME" and "host://NAME/FOLDER" are from now on folders that calls read and write
+// by these functions, each of which may be nil. It lasts until Close, which the finalizer of a runtime with a mount does not
+// call, and as long as what was made with the runtime.
+func (r *Runtime) Mount(name string, read ReadFunc, write WriteFunc) error {
+	var call call
+	folder := call.text(name)
+	_, err := call.do(func(e errorOut) C.trl_status {
+		host := cgo.NewHandle(&slot{mounted: &mounted{read, write, r.object}})
+		return C.trlgo_runtime_mount(r.pointer(), folder, C.uintptr_t(host), flag(read != nil), flag(write != nil), e)
+	}, r.base())
+	return err
 }
 
 // SetMemoryLimit sets the limit of the process for large buffers, in bytes; 0: none.

@@ -12,6 +12,8 @@ uintptr_t trlgo_current(void);
 
 trl_status trlgo_runtime_set_log(trl_runtime* runtime, uintptr_t host, trl_error** error);
 trl_status trlgo_runtime_set_progress(trl_runtime* runtime, uintptr_t host, trl_error** error);
+trl_status trlgo_runtime_mount(trl_runtime* runtime, const char* name, uintptr_t host, int32_t reads,
+                               int32_t writes, trl_error** error);
 trl_status trlgo_dataset_from_callback(trl_runtime* runtime, uintptr_t host, const trl_config* options,
                                        trl_dataset** out_dataset, trl_error** error);
 trl_status trlgo_dataset_visit_batches(const trl_dataset* dataset, const trl_tokenizer* tokenizer,
@@ -26,5 +28,21 @@ trl_status trlgo_generator_generate(trl_generator* generator, const char* const*
                                     const size_t* lengths, size_t count, const trl_config* options,
                                     uintptr_t host, trl_completions** out_completions, trl_error** error);
 trl_status trlgo_generator_step(trl_generator* generator, uintptr_t host, trl_error** error);
+
+// A tensor: of the library, which owner frees, or of the host.
+typedef struct {
+  void* owner;
+  void* data;
+  int64_t* shape;
+  int32_t ndim;
+  int32_t device;  // as in DLPack; 1: the host's memory
+  uint8_t code, bits;
+} trlgo_tensor;
+
+trl_status trlgo_model_read_tensor(trl_model* model, const char* name, int32_t what, trlgo_tensor* out,
+                                   trl_error** error);
+trl_status trlgo_model_write_tensor(trl_model* model, const char* name, uint8_t code, uint8_t bits,
+                                    void* data, int64_t* shape, int32_t ndim, trl_error** error);
+void trlgo_tensor_free(void* owner);
 
 #endif

@@ -175,7 +175,7 @@ var errBusy = &Error{Status: EBusy, Message: "another call of this object runs"}
 // Trainer is a run of the method that its configuration names. It is made by NewTrainer.
 type Trainer struct {
 	*object
-	borrows sync.Mutex // held while what the library lends until the next call is copied
+	borrows sync.Mutex // held while metrics, which the library lends until the next step or evaluation, are copied
 }
 
 func (t *Trainer) pointer() *C.trl_trainer { return (*C.trl_trainer)(t.raw()) }
@@ -201,7 +201,7 @@ func cancelTrainer(pointer unsafe.Pointer) { C.trl_trainer_cancel((*C.trl_traine
 
 // run makes a call that the context cancels. A request to cancel that came when the call was over would end the next one:
 // a short one takes it.
-func (t *Trainer) run(c *call, function func(e errorOut) C.trl_status) (Status, error) {
+func (t *Trainer) run(c *call, function func(e errorOut) C.trl_status, objects ...*object) (Status, error) {
 	if err := cancelledBefore(c.context); err != nil {
 		return ECancelled, err
 	}
@@ -223,11 +223,35 @@ func (t *Trainer) run(c *call, function func(e errorOut) C.trl_status) (Status, 
 		defer func() {
 			close(over)
 			if <-asked {
-				t.describe()
+				t.takeCancel()
 			}
 		}()
 	}
-	return c.do(function, t.object)
+	return c.do(function, append(objects, t.object)...)
+}
+
+func (t *Trainer) takeCancel() {
+	if model, err := t.Model(); err == nil {
+		defer model.Close()
+		model.Tensors()
+	}
+}
+
+// measure makes a call that gives metrics; io.EOF: nothing is left.
+func (t *Trainer) measure(ctx context.Context, function func(out **C.trl_metrics, e errorOut) C.trl_status,
+	objects ...*object) (metrics Metrics, err error) {
+	var out *C.trl_metrics
+	status, err := t.run(&call{context: ctx}, func(e errorOut) C.trl_status {
+		status := function(&out, e)
+		if status >= C.TRL_OK && status != C.TRL_END {
+			metrics = metricsOf(out)
+		}
+		return status
+	}, objects...)
+	if err == nil && status == End {
+		err = io.EOF
+	}
+	return metrics, err
 }
 
 // Train trains to the end, or until onEvent, which may be nil, answers EventStop; false: the run was complete before.
@@ -242,32 +266,36 @@ func (t *Trainer) Train(ctx context.Context, onEvent EventFunc) (bool, error) {
 }
 
 // Step does one optimizer step; io.EOF: nothing is left.
-func (t *Trainer) Step(ctx context.Context) (metrics Metrics, err error) {
-	var out *C.trl_metrics
-	status, err := t.run(&call{context: ctx}, func(e errorOut) C.trl_status {
-		status := C.trl_trainer_step(t.pointer(), &out, e)
-		if status == C.TRL_OK {
-			metrics = metricsOf(out)
-		}
-		return status
-	})
-	if err == nil && status == End {
-		err = io.EOF
-	}
-	return metrics, err
+func (t *Trainer) Step(ctx context.Context) (Metrics, error) {
+	return t.measure(ctx, func(out **C.trl_metrics, e errorOut) C.trl_status { return C.trl_trainer_step(t.pointer(), out, e) })
 }
 
-// Evaluate evaluates on the evaluation rows.
-func (t *Trainer) Evaluate(ctx context.Context) (metrics Metrics, err error) {
-	var out *C.trl_metrics
-	_, err = t.run(&call{context: ctx}, func(e errorOut) C.trl_status {
-		status := C.trl_trainer_evaluate(t.pointer(), &out, e)
-		if status >= C.TRL_OK {
-			metrics = metricsOf(out)
-		}
-		return status
+// Backward does the first half of a step: gradients can be read before Update does the second one. io.EOF: nothing is left.
+func (t *Trainer) Backward(ctx context.Context) (Metrics, error) {
+	return t.measure(ctx, func(out **C.trl_metrics, e errorOut) C.trl_status { return C.trl_trainer_backward(t.pointer(), out, e) })
+}
+
+// Update does the second half of a step that Backward has begun. With apply false the step counts, but weights stay.
+func (t *Trainer) Update(ctx context.Context, apply bool) (Metrics, error) {
+	return t.measure(ctx, func(out **C.trl_metrics, e errorOut) C.trl_status {
+		return C.trl_trainer_update(t.pointer(), flag(apply), out, e)
 	})
-	return metrics, err
+}
+
+// SetLearningRate sets the learning rate of the next steps, in place of the schedule's; math.NaN(): the schedule's again.
+// Any goroutine may call it, also within a function of the host.
+func (t *Trainer) SetLearningRate(rate float64) error {
+	_, err := new(call).do(func(e errorOut) C.trl_status {
+		return C.trl_trainer_set_learning_rate(t.pointer(), C.double(rate), e)
+	}, t.object)
+	return err
+}
+
+// Evaluate evaluates on the evaluation rows (nil), or on others.
+func (t *Trainer) Evaluate(ctx context.Context, rows *Dataset) (Metrics, error) {
+	return t.measure(ctx, func(out **C.trl_metrics, e errorOut) C.trl_status {
+		return C.trl_trainer_evaluate(t.pointer(), rows.pointer(), out, e)
+	}, rows.base())
 }
 
 // Save saves the model, or what save.kind says; "": into output_dir.
@@ -275,22 +303,6 @@ func (t *Trainer) Save(path string, options Options) error {
 	var call call
 	folder, config := call.optional(path), call.options(options)
 	_, err := call.do(func(e errorOut) C.trl_status { return C.trl_trainer_save(t.pointer(), folder, config, e) }, t.object)
-	return err
-}
-
-// AddAdapter adds a saved LoRA adapter to generate with.
-func (t *Trainer) AddAdapter(name, path string) error {
-	var call call
-	adapter, folder := call.text(name), call.text(path)
-	_, err := call.do(func(e errorOut) C.trl_status { return C.trl_trainer_add_adapter(t.pointer(), adapter, folder, e) }, t.object)
-	return err
-}
-
-// RemoveAdapter removes an adapter that AddAdapter has added.
-func (t *Trainer) RemoveAdapter(name string) error {
-	var call call
-	adapter := call.text(name)
-	_, err := call.do(func(e errorOut) C.trl_status { return C.trl_trainer_remove_adapter(t.pointer(), adapter, e) }, t.object)
 	return err
 }
 
@@ -331,25 +343,35 @@ func (t *Trainer) Resume() {
 	t.signal(func(pointer unsafe.Pointer) { C.trl_trainer_resume((*C.trl_trainer)(pointer)) })
 }
 
-func (t *Trainer) describe() (json.RawMessage, error) {
+// Describe returns the state of the training, as in trainer_state.json, after the last step that is done. Any goroutine may
+// call it, also while another one trains, and within a function of the host.
+func (t *Trainer) Describe() (json.RawMessage, error) {
 	return new(call).askJSON(func(out **C.char, e errorOut) C.trl_status { return C.trl_trainer_describe(t.pointer(), out, e) },
 		t.object)
 }
 
-// Describe returns the state of the training, as in trainer_state.json.
-func (t *Trainer) Describe() (state json.RawMessage, err error) {
-	if !t.borrows.TryLock() {
-		return nil, errBusy
-	}
-	defer t.borrows.Unlock()
-	return t.describe()
-}
-
-// Generator makes a generator that shares the weights of the run.
-func (t *Trainer) Generator() (*Generator, error) {
-	return newGenerator(func(out **C.trl_generator, e errorOut) C.trl_status {
-		return C.trl_generator_from_trainer(t.pointer(), out, e)
+// Integers returns integers of the run by a name: global_step, eos_token_ids and others of trl_trainer_get_integers. Any
+// goroutine may call it, as Describe.
+func (t *Trainer) Integers(name string) ([]int64, error) {
+	var call call
+	key := call.text(name)
+	var found []int64
+	_, err := call.do(func(e errorOut) C.trl_status {
+		for {
+			var values *C.int64_t
+			var count C.size_t
+			if len(found) > 0 {
+				values = (*C.int64_t)(unsafe.Pointer(&found[0]))
+			}
+			status := C.trl_trainer_get_integers(t.pointer(), key, values, C.size_t(len(found)), &count, e)
+			if status < C.TRL_OK || int(count) <= len(found) {
+				found = found[:count]
+				return status
+			}
+			found = make([]int64, count)
+		}
 	}, t.object)
+	return found, err
 }
 
 // Plan tells the memory, time and disk that a trainer of this configuration needs: as JSON, and as text. train may be nil.

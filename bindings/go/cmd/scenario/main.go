@@ -92,7 +92,7 @@ func train(config *trl.Config, rows *trl.Dataset, output string) {
 	trainer := must(trl.NewTrainer(nil, config, rows, rows))
 	defer trainer.Close()
 	fmt.Println("trained", bit(must(trainer.Train(background, onEvent))))
-	fmt.Printf("eval_loss %.9f\n", must(trainer.Evaluate(background))["eval_loss"])
+	fmt.Printf("eval_loss %.9f\n", must(trainer.Evaluate(background, nil))["eval_loss"])
 
 	done := meanwhile(trainer, trainer.Resume)
 	metrics := must(trainer.Step(background))
@@ -130,9 +130,9 @@ func generate(model string, given *scenario) {
 	for _, options := range []map[string]string{given.Generate, given.Sample} {
 		var pieces strings.Builder
 		completion := must(generator.Generate(background, []string{given.Prompt}, keys(options),
-			func(_ int, token int32, text string) error {
-				fmt.Println("token", token)
-				_, err := io.WriteString(&pieces, text)
+			func(_ int, token trl.Token) error {
+				fmt.Println("token", token.ID)
+				_, err := io.WriteString(&pieces, token.Text)
 				return err
 			}))[0]
 		fmt.Println(string(completion.JSON))
