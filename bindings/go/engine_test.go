@@ -44,6 +44,16 @@ func step(t *testing.T, trainer *trl.Trainer) float64 {
 	return unpack(t, must(trainer.Describe())(t))["global_step"].(float64)
 }
 
+func modelOf(t *testing.T, trainer *trl.Trainer) *trl.Model {
+	t.Helper()
+	return must(trainer.Model())(t)
+}
+
+func generatorOf(t *testing.T, trainer *trl.Trainer) *trl.Generator {
+	t.Helper()
+	return must(modelOf(t, trainer).Generator(nil))(t)
+}
+
 func TestEngineEvents(t *testing.T) {
 	rows := must(trl.DatasetFromRows(nil, few, nil))(t)
 	trainer := must(trl.NewTrainer(nil, keysOf(t.TempDir(), nil), rows, rows))(t)
@@ -186,7 +196,7 @@ func TestEngineCloseEndsACall(t *testing.T) {
 func TestEngineASecondCallIsBusy(t *testing.T) {
 	trainer := newTrainer(t, nil, few, trl.Keys{"max_steps": 2})
 	must(trainer.Train(background, func(*trl.Event) (trl.Answer, error) {
-		for _, err := range []error{second(trainer.Evaluate(background)), second(trainer.Describe()), trainer.Save("", nil)} {
+		for _, err := range []error{second(trainer.Evaluate(background, nil)), second(trainer.Backward(background)), trainer.Save("", nil)} {
 			if !errors.Is(err, trl.EBusy) {
 				return 0, fmt.Errorf("the error is %v", err)
 			}
@@ -202,7 +212,7 @@ func TestEngineStepsEvaluationsAndSaves(t *testing.T) {
 	rows := must(trl.DatasetFromRows(nil, few, nil))(t)
 	trainer := must(trl.NewTrainer(nil, keysOf(t.TempDir(), trl.Keys{"max_steps": 2}), rows, rows))(t)
 	must(trainer.Step(background))(t)
-	equal(t, must(trainer.Evaluate(background))(t)["eval_loss"] > 0, true)
+	equal(t, must(trainer.Evaluate(background, nil))(t)["eval_loss"] > 0, true)
 	check(t, trainer.Save(filepath.Join(folder, "checkpoint"), trl.Keys{"save.kind": "checkpoint"}))
 	check(t, trainer.Save(filepath.Join(folder, "model"), nil))
 	last := must(trainer.Step(background))(t)
@@ -231,13 +241,14 @@ func TestEnginePlansAndChecks(t *testing.T) {
 
 func TestEngineAnyOrderOfDestruction(t *testing.T) {
 	short := trl.Keys{"generate.max_new_tokens": 1}
-	orders := [][]int{{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}, {1, 3, 0, 2}, {0, 2, 1, 3}, {2, 1, 0, 3}}
+	orders := [][]int{{0, 1, 2, 3, 4}, {4, 3, 2, 1, 0}, {2, 0, 3, 1, 4}, {1, 3, 0, 4, 2}, {0, 2, 4, 1, 3}, {3, 2, 1, 0, 4}}
 	for _, order := range append(orders, nil) { // the last one is the collector's
 		runtimes := must(trl.NewRuntime(nil))(t)
 		rows := must(trl.NewDataset(runtimes, trl.SliceRows(few), nil))(t)
 		trainer := must(trl.NewTrainer(runtimes, keysOf(t.TempDir(), trl.Keys{"max_steps": 2}), rows, nil))(t)
-		generator := must(trainer.Generator())(t)
-		closers, open := []io.Closer{runtimes, rows, trainer, generator}, []bool{true, true, true, true}
+		model := modelOf(t, trainer)
+		generator := must(model.Generator(nil))(t)
+		closers, open := []io.Closer{runtimes, rows, trainer, model, generator}, []bool{true, true, true, true, true}
 		for _, number := range order {
 			check(t, closers[number].Close())
 			open[number] = false
@@ -247,6 +258,9 @@ func TestEngineAnyOrderOfDestruction(t *testing.T) {
 				}
 			}
 			if open[3] {
+				must(model.Tensors())(t)
+			}
+			if open[4] {
 				must(generator.Generate(background, []string{"the"}, short, nil))(t)
 			}
 		}
@@ -298,7 +312,7 @@ func TestEngineCirclesAreCollected(t *testing.T) {
 			}
 			return ones(rollout)
 		})
-		generator = must(trainer.Generator())(t)
+		generator = generatorOf(t, trainer)
 		must(trainer.Step(background))(t)
 	}()
 	for i := 0; i < 100; i++ {

@@ -22,35 +22,40 @@ func newGenerator(t *testing.T) *trl.Generator {
 }
 
 func TestEnginePromptsTogether(t *testing.T) {
-	generator, tokens := newGenerator(t), map[int][]int32{}
+	generator, tokens, likely := newGenerator(t), map[int][]int32{}, map[int][]any{}
 	completions := must(generator.Generate(background, []string{"the kernel", "a page"}, trl.Keys{"generate.max_new_tokens": 4,
 		"generate.num_return_sequences": 2, "generate.logprobs": 0, "generate.temperature": 1},
-		func(completion int, token int32, text string) error {
-			tokens[completion] = append(tokens[completion], token)
+		func(completion int, token trl.Token) error {
+			tokens[completion] = append(tokens[completion], token.ID)
+			likely[completion] = append(likely[completion], token.LogProbability)
 			return nil
 		}))(t)
 	equal(t, len(completions), 4)
 	for i, completion := range completions {
 		equal(t, completion.FinishReason, "length")
 		equal(t, completion.Tokens, tokens[i])
-		equal(t, len(unpack(t, completion.JSON)["logprobs"].([]any)), 4)
+		equal(t, unpack(t, completion.JSON)["logprobs"], any(likely[i]))
 	}
+	must(generator.Generate(background, []string{"the"}, trl.Keys{"generate.max_new_tokens": 1}, func(_ int, token trl.Token) error {
+		equal(t, math.IsNaN(token.LogProbability), true)
+		return nil
+	}))(t)
 	equal(t, len(must(generator.Generate(background, nil, nil, nil))(t)), 0)
 }
 
 func TestEngineErrorsOfTokens(t *testing.T) {
 	generator, oops := newGenerator(t), errors.New("at a token")
 	done := must(generator.Generate(background, []string{"the"}, trl.Keys{"generate.max_new_tokens": 9},
-		func(int, int32, string) error { return trl.ErrStop }))(t)
+		func(int, trl.Token) error { return trl.ErrStop }))(t)
 	equal(t, len(done[0].Tokens), 1)
-	_, err := generator.Generate(background, []string{"the", "a"}, nil, func(int, int32, string) error { return oops })
+	_, err := generator.Generate(background, []string{"the", "a"}, nil, func(int, trl.Token) error { return oops })
 	is(t, err, oops)
 	panics(t, oops, func() {
-		generator.Generate(background, []string{"the"}, nil, func(int, int32, string) error { panic(oops) })
+		generator.Generate(background, []string{"the"}, nil, func(int, trl.Token) error { panic(oops) })
 	})
 	ctx, cancel := context.WithCancel(background)
 	seen := 0
-	_, err = generator.Generate(ctx, []string{"the"}, trl.Keys{"generate.max_new_tokens": 100}, func(int, int32, string) error {
+	_, err = generator.Generate(ctx, []string{"the"}, trl.Keys{"generate.max_new_tokens": 100}, func(int, trl.Token) error {
 		if seen++; seen == 3 {
 			cancel()
 		}
@@ -73,7 +78,7 @@ func TestEngineRequests(t *testing.T) {
 	first := must(generator.Add("the kernel", trl.Keys{"generate.max_new_tokens": 3, "generate.keep": true}))(t)
 	other := must(generator.AddTokens([]int32{1, 2, 3}, trl.Keys{"generate.max_new_tokens": 50}))(t)
 	for tokens := 0; tokens < 6; {
-		check(t, generator.Step(func(int, int32, string) error { tokens++; return nil }))
+		check(t, generator.Step(func(int, trl.Token) error { tokens++; return nil }))
 	}
 	equal(t, must(generator.Take(first, 1))(t)[0].FinishReason, "length")
 	check(t, generator.Extend(first, " waits", trl.Keys{"generate.max_new_tokens": 2}))
@@ -148,10 +153,14 @@ func TestEngineModels(t *testing.T) {
 	must(trainer.Train(background, nil))(t)
 	adapter := filepath.Join(folder, "adapter")
 	check(t, trainer.Save(adapter, nil))
-	check(t, trainer.AddAdapter("other", adapter))
-	must(must(trainer.Generator())(t).Generate(background, []string{"the"},
+	trained := modelOf(t, trainer)
+	check(t, trained.AddAdapter("other", adapter))
+	must(must(trained.Generator(nil))(t).Generate(background, []string{"the"},
 		trl.Keys{"generate.adapter": "other", "generate.max_new_tokens": 1}, nil))(t)
-	check(t, trainer.RemoveAdapter("other"))
+	check(t, trained.RemoveAdapter("other"))
+	for _, err := range []error{trained.UseAdapter(""), trained.MergeAdapter(""), trained.Save(folder, nil)} {
+		is(t, err, trl.EUnsupported)
+	}
 	check(t, opened.AddAdapter("mine", adapter))
 	check(t, opened.UseAdapter("mine"))
 	check(t, opened.MergeAdapter("mine"))

@@ -153,17 +153,21 @@ func TestHostOptions(t *testing.T) {
 	names := map[string]trl.Option{}
 	for _, option := range trl.AllOptions() {
 		names[option.Name()] = option
-		for _, text := range []string{option.Doc(), option.Section(), option.Group(), option.Since()} {
+		doc, _ := option.Doc("")
+		for _, text := range []string{doc, option.Section(), option.Group(), option.Since()} {
 			if text == "" {
 				t.Fatal(option.Name(), "has an empty text")
 			}
 		}
+		standard, ok := option.Default("")
+		kind, typed := option.Type("")
+		_, accepts := option.Accepted("")
+		equal(t, ok && typed && accepts && kind >= trl.TypeBoolean, true)
 		equal(t, option.Origin() == "trl" || option.Origin() == "ours", true)
-		equal(t, must(config.Get(option.Name()))(t), option.Default())
-		equal(t, option.Type() >= trl.TypeBoolean, true)
-		_ = option.UnsupportedReason() + option.IgnoredReason() + option.Taken() + option.Accepted()
+		equal(t, must(config.Get(option.Name()))(t), standard)
+		_ = option.UnsupportedReason() + option.IgnoredReason() + option.Taken()
 		for _, alias := range option.Aliases() {
-			equal(t, must(config.Get(alias))(t), option.Default())
+			equal(t, must(config.Get(alias))(t), standard)
 		}
 		for _, other := range option.OtherNames() {
 			equal(t, other != "", true)
@@ -172,18 +176,32 @@ func TestHostOptions(t *testing.T) {
 	equal(t, len(names) > 500, true)
 	rate := names["learning_rate"]
 	equal(t, strings.Contains(strings.Join(rate.Trainers(), " "), "dpo"), true)
-	dpo, ok := rate.DefaultFor("dpo")
-	equal(t, ok && dpo != rate.Default(), true)
-	_, ok = names["num_generations"].DefaultFor("sft")
-	equal(t, ok, false)
+	dpo, ok := rate.Default("dpo")
+	table, _ := rate.Default("")
+	equal(t, ok && dpo != table, true)
+	_, ok = names["num_generations"].Default("sft")
+	_, typed := names["num_generations"].Type("sft")
+	equal(t, []bool{ok, typed}, []bool{false, false})
 	loss := names["loss_type"]
-	first, _ := loss.AcceptedFor("sft")
-	second, _ := loss.AcceptedFor("dpo")
+	first, _ := loss.Accepted("sft")
+	second, _ := loss.Accepted("dpo")
 	equal(t, first != second, true)
-	first, _ = loss.DocFor("sft")
-	second, _ = loss.DocFor("dpo")
+	first, _ = loss.Doc("sft")
+	second, _ = loss.Doc("dpo")
 	equal(t, first != second, true)
+	number, _ := names["beta"].Type("")
+	list, _ := names["beta"].Type("online_dpo")
+	equal(t, []trl.OptionType{number, list}, []trl.OptionType{trl.TypeNumber, trl.TypeList})
 	equal(t, names["resume_from_checkpoint"].Nullable(), true)
+}
+
+func TestHostSchemas(t *testing.T) {
+	all := unpack(t, must(trl.Schema(""))(t))["properties"].(map[string]any)
+	sft := unpack(t, must(trl.Schema("sft"))(t))["properties"].(map[string]any)
+	equal(t, len(sft) > 0 && len(sft) < len(all), true)
+	equal(t, []bool{all["num_generations"] != nil, sft["num_generations"] != nil}, []bool{true, false})
+	_, err := trl.Schema("no such trainer")
+	is(t, err, trl.ENotFound)
 }
 
 func TestHostConfig(t *testing.T) {
@@ -211,12 +229,18 @@ func TestHostErrors(t *testing.T) {
 	equal(t, strings.Contains(err.Error(), "learning_rate"), true)
 	equal(t, errors.Is(err, trl.EInternal), false)
 	equal(t, errors.Is(&trl.Error{Status: -99}, trl.EInternal), true)
-	equal(t, []string{trl.EIO.String(), trl.Status(-99).Error()}, []string{"TRL_E_IO", "status -99"})
+	equal(t, []string{trl.EIO.String(), trl.Status(-99).Error()}, []string{"TRL_E_IO", "TRL_E_INTERNAL"})
 	is(t, config.Set("output_dir", "a\x00b"), trl.EInvalidArgument)
 	_, err = trl.NewConfig(trl.Keys{"learning_rate": "fast"})
 	is(t, err, trl.EInvalidConfig)
 	_, err = trl.OpenDataset(nil, file, trl.Keys{"learning_rate": "fast"})
 	is(t, err, trl.EInvalidConfig)
+	equal(t, failed.Place == nil, true)
+	err = config.LoadText("seed: 1\nlearning_rate: fast\n")
+	equal(t, errors.As(err, &failed) && *failed.Place == trl.Place{File: "text", Line: 2, Row: -1}, true)
+	_, err = must(trl.DatasetFromBuffer(nil, "jsonl", []byte("{\"text\": \"a\"}\n3\n"), nil))(t).RowCount()
+	equal(t, errors.As(err, &failed) && failed.Place != nil, true)
+	equal(t, []int64{failed.Place.Line, failed.Place.Row}, []int64{2, 1})
 	check(t, config.Close())
 	check(t, config.Close())
 	err = config.Set("seed", "1")
@@ -241,6 +265,18 @@ func TestHostColumnsKeepTheirTypes(t *testing.T) {
 	asked := must(trl.NewDataset(nil, trl.SliceRows([]trl.Row{row}), nil))(t)
 	memory := must(trl.DatasetFromRows(nil, []trl.Row{row}, nil))(t)
 	equal(t, must(asked.Example(tokenizer, 0, nil))(t), must(memory.Example(tokenizer, 0, nil))(t))
+	ready := []trl.Row{{"input_ids": []int32{5, 6, 7}, "labels": []int32{-100, 6, 7}}}
+	equal(t, batchesOf(t, must(trl.NewDataset(nil, trl.SliceRows(ready), nil))(t)), batchesOf(t, must(trl.DatasetFromRows(nil, ready, nil))(t)))
+}
+
+func batchesOf(t *testing.T, rows *trl.Dataset) (batches []string) {
+	t.Helper()
+	check(t, rows.VisitBatches(must(trl.OpenTokenizer(nil, model, nil))(t), 0, 100, trl.Keys{"per_device_train_batch_size": 2},
+		func(batch json.RawMessage) error {
+			batches = append(batches, string(batch))
+			return nil
+		}))
+	return batches
 }
 
 func TestHostErrorsAndPanicsOfRows(t *testing.T) {
@@ -341,13 +377,12 @@ func TestHostBatches(t *testing.T) {
 	equal(t, unpack(t, numbers)["rows"], 8.0)
 	equal(t, strings.Contains(plot, "\n"), true)
 	two := trl.Keys{"per_device_train_batch_size": 2}
-	var batches []json.RawMessage
-	check(t, rows.VisitBatches(tokenizer, 0, 100, two, func(batch json.RawMessage) error {
-		batches = append(batches, batch)
+	batches := batchesOf(t, rows)
+	equal(t, len(batches), 4)
+	check(t, rows.VisitBatches(tokenizer, 1, 1, two, func(batch json.RawMessage) error {
+		equal(t, string(batch), batches[1])
 		return nil
 	}))
-	equal(t, len(batches), 4)
-	equal(t, batches[1], must(rows.Batch(tokenizer, 1, two))(t))
 	seen := 0
 	check(t, rows.VisitBatches(tokenizer, 0, 100, two, func(json.RawMessage) error {
 		if seen++; seen == 2 {
@@ -357,8 +392,7 @@ func TestHostBatches(t *testing.T) {
 	}))
 	equal(t, seen, 2)
 	is(t, rows.VisitBatches(tokenizer, 0, 1, two, func(json.RawMessage) error { return io.ErrUnexpectedEOF }), io.ErrUnexpectedEOF)
-	_, err = rows.Batch(tokenizer, 99, nil)
-	is(t, err, trl.EInvalidArgument)
+	is(t, rows.VisitBatches(tokenizer, 99, 1, two, func(json.RawMessage) error { return nil }), trl.EInvalidArgument)
 }
 
 func TestHostTokenizer(t *testing.T) {
@@ -370,6 +404,11 @@ func TestHostTokenizer(t *testing.T) {
 	equal(t, must(tokenizer.Decode(nil, true))(t), "")
 	equal(t, must(tokenizer.Piece(must(tokenizer.Encode("e", false))(t)[0]))(t), "e")
 	equal(t, unpack(t, must(tokenizer.Describe())(t))["vocab_size"] != nil, true)
+	known, split := must(tokenizer.EncodeSplit("<|im_end|>", false, false))(t), must(tokenizer.EncodeSplit("<|im_end|>", false, true))(t)
+	equal(t, len(known) == 1 && len(split) > 1, true)
+	equal(t, must(tokenizer.Encode("<|im_end|>", false))(t), known)
+	splitting := must(trl.OpenTokenizer(nil, model, trl.Keys{"split_special_tokens": true}))(t)
+	equal(t, must(splitting.Encode("<|im_end|>", false))(t), split)
 	_, err := tokenizer.Decode([]int32{1e9}, false)
 	is(t, err, trl.EInvalidArgument)
 	_, err = trl.OpenTokenizer(nil, "/nowhere", nil)

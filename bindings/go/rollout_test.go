@@ -143,7 +143,7 @@ func TestEngineTheHostWritesCompletions(t *testing.T) {
 	equal(t, written, [][]int32{{5, 6, 7}, {5, 6, 7}})
 
 	trainer = online(t, nil, ones)
-	generator := must(trainer.Generator())(t)
+	generator := generatorOf(t, trainer)
 	options := must(trl.NewConfig(trl.Keys{"generate.max_new_tokens": 4}))(t)
 	check(t, trainer.SetRollout(func(rollout *trl.Rollout) error {
 		for i := 0; i < rollout.Count(); i++ {
