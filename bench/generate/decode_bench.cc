@@ -55,8 +55,8 @@ int run_ours(const Json& work) {
   TRL_CHECK(trl_generator_create(model, tokenizer, &generator, &error));
   std::vector<int32_t> prompt(text.size() + 16);
   size_t count = 0;
-  TRL_CHECK(trl_tokenizer_encode(tokenizer, text.data(), text.size(), 1, prompt.data(), prompt.size(), &count,
-                                 &error));
+  TRL_CHECK(trl_tokenizer_encode(tokenizer, text.data(), text.size(), 1, 0, prompt.data(), prompt.size(),
+                                 &count, &error));
   prompt.resize(count);
   Clock clock;
   const char* const prompts[] = {text.c_str()};

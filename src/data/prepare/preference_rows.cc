@@ -148,7 +148,7 @@ RewardRows::RewardRows(RowReader reader, const Row& first) : reader_(std::move(r
   margin_ = is_there(row, "margin");
 }
 
-std::array<std::string, 2> RewardRows::texts(const Row& row, Events* events) const {
+std::array<GivenText, 2> RewardRows::texts(const Row& row, Events* events) const {
   require_same(row, "prompt", explicit_);
   if (!explicit_) return {reader_.text(row, "chosen", events), reader_.text(row, "rejected", events)};
   reader_.require(row, "chosen");
@@ -160,7 +160,7 @@ size_t RewardRows::most_tokens(Row& row) const {
   if (tokenized_) return SIZE_MAX;  // ids may be shorter than their text
   normalize(reader_, row);
   const auto [chosen, rejected] = texts(row);
-  return RowReader::most_ids(chosen.size() > rejected.size() ? chosen : rejected);
+  return RowReader::most_ids(chosen.text.size() > rejected.text.size() ? chosen : rejected);
 }
 
 void RewardRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) const {
@@ -223,8 +223,9 @@ void KtoRows::examples(Row& row, std::vector<Made<UnpairedExample>>& out) const 
 
 size_t KtoRows::most_tokens(Row& row) const {
   normalize(reader_, row);
-  const std::string prompt = reader_.prompt_text(row);
-  if (reader_.prompt_and_text(row, "completion").size() <= prompt.size()) return SIZE_MAX;  // it may be empty
+  const GivenText prompt = reader_.prompt_text(row);
+  if (reader_.prompt_and_text(row, "completion").text.size() <= prompt.text.size())
+    return SIZE_MAX;  // it may be empty
   return RowReader::most_ids(prompt);
 }
 

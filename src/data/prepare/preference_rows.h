@@ -40,7 +40,7 @@ class RewardRows {
   bool renamed() const { return renamed_; }  // the ids' columns had their earlier names
 
  private:
-  std::array<std::string, 2> texts(const Row& row, Events* events = nullptr) const;
+  std::array<GivenText, 2> texts(const Row& row, Events* events = nullptr) const;
   RowReader reader_;
   bool renamed_ = false, tokenized_ = false, explicit_ = false, margin_ = false;
 };

@@ -278,7 +278,7 @@ TEST(DrivenRollouts, AreWrittenByOneThreadAtATime) {
   const Driver second(driven.run.trainer.get());
   static std::atomic<int> tokens;
   tokens = 0;
-  const auto on_token = [](void* data, size_t, int32_t, const char*, size_t) -> int32_t {
+  const auto on_token = [](void* data, size_t, int32_t, const char*, size_t, double) -> int32_t {
     auto* const other = static_cast<trl_generator*>(data);
     Error error;
     EXPECT_EQ(trl_generator_step(other, nullptr, nullptr, error), TRL_E_BUSY);

@@ -274,7 +274,7 @@ TEST(Generate, BadWordsAreTexts) {
   const host::Tokenizer tokenizer(made);
   int32_t id = -1;
   size_t count = 0;
-  ASSERT_EQ(trl_tokenizer_encode(made, word.data(), 1, 0, &id, 1, &count, nullptr), TRL_OK);
+  ASSERT_EQ(trl_tokenizer_encode(made, word.data(), 1, 0, 0, &id, 1, &count, nullptr), TRL_OK);
   const std::vector<int32_t> all = tokens(other, 0);
   EXPECT_EQ(std::find(all.begin(), all.end(), id), all.end());
 }
