@@ -167,6 +167,28 @@ TEST(Tokenizer, SmallBuffersAreFilledAndTheWholeSizeIsTold) {
   EXPECT_EQ(size, 23u);
 }
 
+TEST(Tokenizer, SplitsSpecialTokens) {
+  NEED_GOLDEN("models/qwen2/tokenizer.json");
+  const auto plain = open(host::golden("models/qwen2"));
+  const auto splitting = open(host::golden("models/qwen2"), {{"split_special_tokens", "true"}});
+  const auto ids = [](const host::Tokenizer& with, int32_t split) {
+    std::vector<int32_t> out(32);
+    size_t count = 0;
+    EXPECT_EQ(trl_tokenizer_encode(with.get(), "a<|im_end|>b", 12, 0, split, out.data(), out.size(), &count,
+                                   nullptr),
+              TRL_OK);
+    out.resize(std::min(count, out.size()));
+    return out;
+  };
+  const std::vector<int32_t> found = {64, 475, 65}, split = {64, 27, 91, 72, 76, 62, 258, 67, 91, 29, 65};
+  EXPECT_EQ(ids(plain, -1), found);
+  EXPECT_EQ(ids(plain, 0), found);
+  EXPECT_EQ(ids(plain, 1), split);
+  EXPECT_EQ(ids(splitting, -1), split);
+  EXPECT_EQ(ids(splitting, 0), found);
+  EXPECT_EQ(ids(splitting, 1), split);
+}
+
 TEST(Tokenizer, RunsConcurrently) {
   NEED_GOLDEN("models/qwen2/tokenizer.json");
   const auto tokenizer = open(host::golden("models/qwen2"));
