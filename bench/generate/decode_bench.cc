@@ -28,7 +28,7 @@ struct Settings : PeerSettings {
 struct Clock {
   Json ids = Json::array();
   std::vector<double> times;
-  static int32_t tick(void* self, size_t, int32_t token, const char*, size_t) {
+  static int32_t tick(void* self, size_t, int32_t token, const char*, size_t, double) {
     auto& clock = *static_cast<Clock*>(self);
     clock.times.push_back(now());
     clock.ids.push_back(token);

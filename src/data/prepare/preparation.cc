@@ -20,7 +20,7 @@ constexpr int64_t kSmallBytes = int64_t{1}
                                 << 20;  // bytes of JSON that are prepared in less time than a step takes
 constexpr size_t kMemoryBytes = size_t{16}
                                 << 20;  // bytes of prepared rows in memory if they may go to a file
-constexpr uint64_t kFormat = 12;        // of kept rows and their tokenisation: another format is another key
+constexpr uint64_t kFormat = 11;        // of kept rows and their tokenisation: another format is another key
 
 // Hashes everything that prepared rows depend on.
 uint64_t fingerprint_of(const Table& table, const PrepareContext& context, const RowKind& kind) {

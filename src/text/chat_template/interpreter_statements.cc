@@ -23,7 +23,7 @@ std::string Interpreter::render() {
   Writer out(*this);
   output_ = &out;
   execute(program_.body, std::make_shared<Scope>(context_), out);
-  given_ = out.given();
+  output_given_ = out.given();
   return out.take();
 }
 

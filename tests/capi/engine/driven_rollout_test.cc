@@ -311,7 +311,7 @@ TEST(DrivenRollouts, EndWhenTheTrainerIsCancelled) {
   NEED_MODEL();
   const host::Scratch scratch;
   DrivenRun driven(grpo(scratch / "out", {{"max_steps", "1"}}), reward_all);
-  const auto cancel = [](void* trainer, size_t, int32_t, const char*, size_t) -> int32_t {
+  const auto cancel = [](void* trainer, size_t, int32_t, const char*, size_t, double) -> int32_t {
     trl_trainer_cancel(static_cast<trl_trainer*>(trainer));
     return 0;
   };
