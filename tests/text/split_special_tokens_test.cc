@@ -185,6 +185,15 @@ TEST(GivenText, IsCutWithTheFinalMessage) {
             "<s>«q»<e><s>«ab»");
 }
 
+// Many small parts end in the limit of a run, not in exhausted memory.
+TEST(GivenText, IsCountedAsMemory) {
+  RenderOptions options;
+  options.find_given = true;
+  const ChatTemplate chat("{{ (messages[0].content + '-') * 9000000 }}");
+  const Error error = error_of([&] { chat.render({{{"role", "user"}, {"content", "a"}}}, options); });
+  EXPECT_NE(error.message().find("MiB"), std::string::npos) << error.message();
+}
+
 // What two messages spell together is no token.
 TEST(GivenText, SpellsNoTokenAcrossMessages) {
   Json json = tiny_json();

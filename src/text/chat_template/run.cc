@@ -49,19 +49,22 @@ Value Run::mapped(const Value& from, std::string bytes) {
 
 void Run::give(const Value& text, ByteRanges ranges) {
   if (ranges.empty() || text.bytes().empty()) return;
+  produce(sizeof(Given) + 64);
   given_.insert_or_assign(text.bytes().data(), Given{text, std::move(ranges)});
 }
 
-void Run::find_given(std::string_view bytes, size_t place, ByteRanges& out) const {
+void Run::find_given(std::string_view bytes, size_t place, ByteRanges& out) {
   if (given_.empty() || bytes.empty()) return;
   auto found = given_.upper_bound(bytes.data());
   if (found == given_.begin()) return;
   const auto& [data, given] = *--found;
   const size_t size = given.text.bytes().size();
   if (!std::less<>()(bytes.data(), data + size)) return;
+  const size_t before = out.size();
   const auto from = static_cast<size_t>(bytes.data() - data), to = std::min(from + bytes.size(), size);
   for (auto range = range_at(given.ranges, from); range != given.ranges.end() && range->first < to; ++range)
     add_range(out, place + std::max(range->first, from) - from, place + std::min(range->second, to) - from);
+  produce((out.size() - before) * 4 * sizeof(ByteRanges::value_type));  // as a list that grows
 }
 
 Value Run::sequence(SequenceType type, Values items) {

@@ -68,7 +68,7 @@ class Run {
   // as the run.
   void give(const Value& text, ByteRanges ranges);
   // Adds the given parts of bytes, which are copied to this place.
-  void find_given(std::string_view bytes, size_t place, ByteRanges& out) const;
+  void find_given(std::string_view bytes, size_t place, ByteRanges& out);
 
   template <typename T, typename... Args>
   T* make(Args&&... args) {
