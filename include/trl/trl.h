@@ -1138,7 +1138,8 @@ TRL_API void trl_dataset_destroy(trl_dataset* dataset) TRL_NOEXCEPT;
  * @param path [in] a directory with tokenizer.json or (if the build has SentencePiece) tokenizer.model,
  * or a GGUF file.
  * @param options [in] nullable; `eos_token`, `pad_token`, `chat_template` and `chat_template_path` replace
- * the tokenizer's own. Keys that do not concern a tokenizer are not read.
+ * the tokenizer's own. With `split_special_tokens`, special tokens that rows, prompts and scored texts spell
+ * out are text; those of the chat template are special. Keys that do not concern a tokenizer are not read.
  * @param out_tokenizer [out] owned by the caller, freed by trl_tokenizer_destroy.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT, TRL_E_UNSUPPORTED, TRL_E_INVALID_CONFIG.

@@ -239,6 +239,15 @@ trl_status trl_record_set_text(trl_record* record, const char* name, const char*
       error, [&] { set_column(record, name, trl::base::Json(std::string(utf8(text, size, "text")))); });
 }
 
+trl_status trl_record_set_ids(trl_record* record, const char* name, const int32_t* ids, size_t count,
+                              trl_error** error) noexcept {
+  return guard<From::anywhere>(error, [&] {
+    check_column(record, name);
+    if (count > 0) need(ids, "ids");
+    set_column(record, name, trl::base::Json(std::vector<int32_t>(ids, ids + count)));
+  });
+}
+
 trl_status trl_record_set_json(trl_record* record, const char* name, const char* json, size_t size,
                                trl_error** error) noexcept {
   return guard<From::anywhere>(error, [&] {

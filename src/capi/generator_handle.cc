@@ -15,8 +15,10 @@ using run::End;
 
 run::OnToken told(trl_token_fn on_token, void* user_data) {
   if (on_token == nullptr) return nullptr;
-  return [=](size_t number, int32_t id, const std::string& piece) {
-    return call_host("token", [&] { return on_token(user_data, number, id, piece.c_str(), piece.size()); });
+  return [=](size_t number, int32_t id, const std::string& piece, double log_probability) {
+    return call_host("token", [&] {
+      return on_token(user_data, number, id, piece.c_str(), piece.size(), log_probability);
+    });
   };
 }
 
@@ -130,7 +132,8 @@ void Generator::extend(int64_t number, const Prompt& prompt, const config::Confi
   with_requests([&](engine::Model&, run::Requests& requests) {
     const int64_t more = config::with_generation_kwargs(options).get_int("generate.max_new_tokens");
     if (!prompt.text) return requests.extend(number, prompt.ids, more);
-    requests.extend(number, tokenizer_->get().encode(*prompt.text, false), more);
+    const text::Tokenizer& own = tokenizer_->get();
+    requests.extend(number, own.encode(*prompt.text, false, own.given_of(prompt.text->size())), more);
   });
 }
 

@@ -9,6 +9,7 @@
 #include "capi/config_handle.h"
 #include "capi/guard.h"
 #include "config/data_arguments.h"
+#include "data/row/row_text.h"
 #include "data/tokenizer/open_tokenizer.h"
 #include "engine/error_capture.h"
 #include "run/complete/complete.h"
@@ -36,14 +37,15 @@ std::vector<int32_t> scored_ids(const run::Tokenizer& tokenizer, std::string_vie
   if (form == TRL_TEXT_CONVERSATION) {
     base::Json json = base::parse_json(text, name);
     if (json.is_array()) json = base::Json{{"messages", std::move(json)}};
-    return tokenizer.get().encode(tokenizer.apply_chat_template(json), false);
+    return tokenizer.encode_conversation(json);
   }
   if (form != TRL_TEXT_ANSWER)
     fail(Status::invalid_argument,
          "form is {}; accepted: TRL_TEXT_ANSWER, TRL_TEXT_CONVERSATION, TRL_TEXT_AS_IS", form);
-  const std::optional<std::string>& eos = tokenizer.get().special().eos;
-  const bool ends = !eos || text.ends_with(*eos);
-  return tokenizer.get().encode(ends ? std::string(text) : std::string(text) + *eos, true);
+  const text::Tokenizer& own = tokenizer.get();
+  const bool ended = !own.special().eos;
+  return own.encode(ended ? std::string(text) : data::with_eos(own, std::string(text)), true,
+                    own.given_of(text.size()));
 }
 
 // Warns of positions that the model never saw in training.

@@ -46,13 +46,16 @@ trl_status trl_tokenizer_open(trl_runtime* runtime, const char* path, const trl_
 }
 
 trl_status trl_tokenizer_encode(const trl_tokenizer* tokenizer, const char* text, size_t size,
-                                int32_t add_special_tokens, int32_t* ids, size_t capacity, size_t* out_count,
-                                trl_error** error) noexcept {
+                                int32_t add_special_tokens, int32_t split_special_tokens, int32_t* ids,
+                                size_t capacity, size_t* out_count, trl_error** error) noexcept {
   return guard(error, out_count, [&] {
     const auto shared = get(tokenizer, "tokenizer");
     need_room(ids, capacity, out_count, "ids", "out_count");
-    copy_out(shared->get().encode(utf8(text, size, "text"), add_special_tokens != 0), ids, capacity,
-             out_count);
+    const trl::text::Tokenizer& own = shared->get();
+    const bool split = split_special_tokens < 0 ? own.splits_special_tokens() : split_special_tokens != 0;
+    trl::text::ByteRanges given;
+    if (split) given.emplace_back(0, size);
+    copy_out(own.encode(utf8(text, size, "text"), add_special_tokens != 0, given), ids, capacity, out_count);
   });
 }
 

@@ -156,6 +156,7 @@ std::map<std::string, Screen> made() {
                          {kTokenizer},
                          {{"text", "TEXT", "the text; without it, stdin"},
                           {"plain", "", "without what the tokenizer adds by itself"},
+                          {"split_special_tokens", "", "no special token is found in the text"},
                           {"json", "", "ids, pieces and texts as JSON"},
                           {"decode", "ID ...", "the text of ids; without them, of stdin's"},
                           kQuiet},

@@ -107,6 +107,8 @@ std::vector<Case> cases() {
        }},
       {"trl_record_set_text",
        [](void* h, trl_error** e) { return trl_record_set_text(as<trl_record>(h), "text", "a", 1, e); }},
+      {"trl_record_set_ids",
+       [](void* h, trl_error** e) { return trl_record_set_ids(as<trl_record>(h), "ids", nullptr, 0, e); }},
       {"trl_record_set_json",
        [](void* h, trl_error** e) {
          return trl_record_set_json(as<trl_record>(h), "text", "no JSON", 7, e);
@@ -130,12 +132,6 @@ std::vector<Case> cases() {
            return trl_dataset_get_example(as<trl_dataset>(h), nullptr, nullptr, 0, o, e);
          });
        }},
-      {"trl_dataset_get_batch",
-       [](void* h, trl_error** e) {
-         return with_out<const char>([&](const char** o) {
-           return trl_dataset_get_batch(as<trl_dataset>(h), nullptr, nullptr, 0, o, e);
-         });
-       }},
       {"trl_dataset_visit_batches",
        [](void* h, trl_error** e) {
          return trl_dataset_visit_batches(as<trl_dataset>(h), nullptr, nullptr, 0, 1, nullptr, nullptr, e);
@@ -144,7 +140,7 @@ std::vector<Case> cases() {
        [](void* h, trl_error** e) {
          size_t count = 7;
          const trl_status status =
-             trl_tokenizer_encode(as<trl_tokenizer>(h), "a", 1, 0, nullptr, 0, &count, e);
+             trl_tokenizer_encode(as<trl_tokenizer>(h), "a", 1, 0, 0, nullptr, 0, &count, e);
          EXPECT_EQ(count, 0u);
          return status;
        }},

@@ -325,8 +325,8 @@ TEST(Callback, IsToldWhatMayBeCalledInside) {
   const host::Dataset dataset(made);
   int64_t count = 0;
   EXPECT_EQ(trl_dataset_get_row_count(dataset.get(), &count, nullptr), TRL_OK);
-  for (const char* name : {"trl_metrics_get, _text and _next", "trl_record_set_text and _json", "trl_error_*",
-                           "trl_completions_text, _json, _tokens and _finish_reason",
+  for (const char* name : {"trl_metrics_get, _text and _next", "trl_record_set_text, _json and _ids",
+                           "trl_error_*", "trl_completions_text, _json, _tokens and _finish_reason",
                            "trl_runtime_cancel, trl_trainer_cancel, _pause and _resume",
                            "every trl_..._destroy", "trl_option_*", "trl_has_feature and trl_build_info"})
     EXPECT_NE(told.find(name), std::string::npos) << told;

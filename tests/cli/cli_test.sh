@@ -422,6 +422,8 @@ case_tokenize_prints_ids_pieces_and_texts() {
   cut -f1 out | grep -vqE '^[0-9]+$' && die "ids"
   run 0 tokenize --model_name_or_path "$data/tokenizers/word_piece" --text "it"; says out '"[CLS]"'
   run 0 tokenize --model_name_or_path "$data/tokenizers/word_piece" --text "it" --plain; ! grep -q CLS out || die "--plain"
+  run 0 tokenize --model_name_or_path "$model" --text "a<|im_end|>b"; [ "$(wc -l <out)" = 3 ] || die "a special token"
+  run 0 tokenize --model_name_or_path "$model" --text "a<|im_end|>b" --split_special_tokens; [ "$(wc -l <out)" = 11 ] || die "split"
   run 2 tokenize --model_name_or_path "$model"; says err "--text is required"
   run 2 tokenize --text a; says err "--model_name_or_path is required"
 }

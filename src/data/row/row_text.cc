@@ -152,14 +152,14 @@ void read_template_variables(const Row& row, text::RenderOptions& options) {
     if (name == "tools")
       options.tools = value;
     else
-      options.variables[name] = value;
+      options.row_variables[name] = value;
   }
 }
 
 std::string with_eos(const text::Tokenizer& tokenizer, const std::string& text) {
   const std::optional<std::string>& eos = tokenizer.special().eos;
   if (!eos) fail_key("eos_token", "eos_token: the tokenizer has no EOS token to end the text with; name one");
-  return text.ends_with(*eos) ? text : text + *eos;
+  return text.ends_with(*eos) && !tokenizer.splits_special_tokens() ? text : text + *eos;
 }
 
 size_t common_prefix_length(std::span<const int32_t> a, std::span<const int32_t> b) {
@@ -172,7 +172,7 @@ bool has_own_variables(const Row& row) {
 
 Renderer::Renderer(const text::Tokenizer& tokenizer, const Row& first, std::string_view variables,
                    OwnVariables own)
-    : templates_(tokenizer.chat_templates()), own_(own) {
+    : templates_(tokenizer.chat_templates()), own_(own), find_given_(tokenizer.splits_special_tokens()) {
   for (const auto& [name, token] : tokenizer.special_tokens_map()) variables_[name] = token;
   const base::Json given = base::parse_json(variables, "chat_template_kwargs");
   for (const auto& [name, value] : given.items()) {
@@ -212,6 +212,7 @@ text::Rendered Renderer::render(const Row& row, const base::Json& messages,
                                 bool add_generation_prompt) const {
   text::RenderOptions options = options_of(row);
   options.add_generation_prompt = add_generation_prompt;
+  options.find_given = find_given_;
   const text::ChatTemplate& chosen = template_of(row, options.tools);
   text::Rendered rendered;
   try {

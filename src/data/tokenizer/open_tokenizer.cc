@@ -166,7 +166,10 @@ std::unique_ptr<text::Tokenizer> training_tokenizer(const text::Tokenizer& token
   auto made = tokenizer.with(overrides);
   if (takes_over) made = with_template_of(*arguments.chat_template_path, *made);
   const text::Tokenizer::Special& special = made->special();
-  overrides = {.pad = arguments.pad_token ? arguments.pad_token : special.pad ? special.pad : special.eos};
+  overrides = {.pad = arguments.pad_token ? arguments.pad_token
+                      : special.pad       ? special.pad
+                                          : special.eos,
+               .split_special_tokens = arguments.split_special_tokens || tokenizer.splits_special_tokens()};
   if (!overrides.pad)
     fail_key("pad_token", "pad_token: the tokenizer has neither a pad token nor an EOS token; name one");
   return made->with(overrides);

@@ -93,7 +93,8 @@ class SentencePieceTokenizer final : public FilesTokenizer {
     added_ = std::move(tokens);
   }
 
-  Tokens run(std::string_view text, bool add_special_tokens, bool tracked) const override {
+  Tokens run(std::string_view text, bool add_special_tokens, bool tracked,
+             const ByteRanges& given) const override {
     check_text(text);
     Tokens tokens;
     tokens.tracked = tracked;
@@ -106,7 +107,7 @@ class SentencePieceTokenizer final : public FilesTokenizer {
     };
     if (add_special_tokens && before_) put(*before_, {});
     added_->split(
-        {text}, false, [&](const Piece& piece) { model_->encode(piece.text, begin(piece), tokens); },
+        {text}, false, given, [&](const Piece& piece) { model_->encode(piece.text, begin(piece), tokens); },
         [&](const Piece& piece, int32_t id) {
           put(id, {begin(piece), begin(piece) + static_cast<uint32_t>(piece.text.size())});
         });

@@ -62,8 +62,9 @@ class PipelineTokenizer final : public FilesTokenizer {
   std::map<int32_t, AddedToken> added_tokens() const override { return pipeline_->added().all(); }
 
  private:
-  Tokens run(std::string_view text, bool add_special_tokens, bool tracked) const override {
-    return pipeline_->encode(text, add_special_tokens, tracked);
+  Tokens run(std::string_view text, bool add_special_tokens, bool tracked,
+             const ByteRanges& given) const override {
+    return pipeline_->encode(text, add_special_tokens, tracked, given);
   }
   std::unique_ptr<Tokenizer> with_all(const std::map<int32_t, AddedToken>& all) const override {
     Files files = *files_;
@@ -96,8 +97,9 @@ size_t unfinished(std::string_view bytes) {
 }
 }  // namespace
 
-Encoding FilesTokenizer::encode_with_offsets(std::string_view text, bool add_special_tokens) const {
-  Tokens tokens = run(text, add_special_tokens, true);
+Encoding FilesTokenizer::encode_with_offsets(std::string_view text, bool add_special_tokens,
+                                             const ByteRanges& given) const {
+  Tokens tokens = run(text, add_special_tokens, true, given);
   Encoding encoding{std::move(tokens.ids), {}};
   encoding.offsets.reserve(tokens.spans.size());
   for (const Span& span : tokens.spans) encoding.offsets.emplace_back(span.begin, span.end);
@@ -113,6 +115,7 @@ std::unique_ptr<Tokenizer> FilesTokenizer::with_added(std::span<const AddedToken
 }
 
 void FilesTokenizer::take(const Overrides& overrides, const std::map<int32_t, AddedToken>& added) {
+  splits_ |= overrides.split_special_tokens;
   if (overrides.eos) special_.eos = overrides.eos;
   if (overrides.pad) special_.pad = overrides.pad;
   if (overrides.chat_template) templates_ = {{"default", *overrides.chat_template}};

@@ -278,7 +278,7 @@ TEST(DrivenRollouts, AreWrittenByOneThreadAtATime) {
   const Driver second(driven.run.trainer.get());
   static std::atomic<int> tokens;
   tokens = 0;
-  const auto on_token = [](void* data, size_t, int32_t, const char*, size_t) -> int32_t {
+  const auto on_token = [](void* data, size_t, int32_t, const char*, size_t, double) -> int32_t {
     auto* const other = static_cast<trl_generator*>(data);
     Error error;
     EXPECT_EQ(trl_generator_step(other, nullptr, nullptr, error), TRL_E_BUSY);
@@ -311,7 +311,7 @@ TEST(DrivenRollouts, EndWhenTheTrainerIsCancelled) {
   NEED_MODEL();
   const host::Scratch scratch;
   DrivenRun driven(grpo(scratch / "out", {{"max_steps", "1"}}), reward_all);
-  const auto cancel = [](void* trainer, size_t, int32_t, const char*, size_t) -> int32_t {
+  const auto cancel = [](void* trainer, size_t, int32_t, const char*, size_t, double) -> int32_t {
     trl_trainer_cancel(static_cast<trl_trainer*>(trainer));
     return 0;
   };

@@ -169,7 +169,7 @@ TEST(Interrupt, APauseHoldsUntilItIsTakenBack) {
   resuming.join();
 }
 
-int32_t count_tokens(void* tokens, size_t, int32_t, const char*, size_t) {
+int32_t count_tokens(void* tokens, size_t, int32_t, const char*, size_t, double) {
   ++*static_cast<std::atomic<int>*>(tokens);
   return 0;
 }

@@ -47,7 +47,7 @@ class ToolTemplate {
 
  private:
   std::vector<int32_t> ids_of(const base::Json& messages, bool add_generation_prompt) const;
-  std::string render(const base::Json& messages, bool add_generation_prompt) const;
+  text::Rendered render(const base::Json& messages, bool add_generation_prompt) const;
   bool renders_whole() const;  // all of a call and its answer
   bool keeps_beginnings() const;
   void choose_template();
