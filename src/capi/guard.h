@@ -73,7 +73,7 @@ template <From kFrom, class Body>
 trl_status run(Body body) {
   const CallScope scope;
   scope.require();
-  const bool within = kFrom == From::anywhere && scope.interrupt() == nullptr;
+  const bool within = kFrom == From::anywhere && own_interrupt() == nullptr;
   const base::InterruptScope interrupted_by(within ? nullptr : base::thread_interrupt());
   trl_status status = TRL_OK;
   try {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <new>
 
 namespace trl::base {
 
@@ -15,18 +16,13 @@ class Turns {
   // may throw: after false, or an exception, the thread waits no more.
   template <class GoesOn>
   bool wait(GoesOn&& goes_on) {
-    const uint64_t place = queue();
-    try {
-      while (!take(place)) {
-        if (goes_on()) continue;
-        leave(place);
-        return false;
-      }
-      return true;
-    } catch (...) {
-      leave(place);
-      throw;
-    }
+    return wait_at(queue(), goes_on);
+  }
+  // With the turn: lets those who wait go first. Returns, or throws, as wait().
+  template <class GoesOn>
+  bool give_way(GoesOn&& goes_on) {
+    const uint64_t place = queue_again();
+    return place == 0 || wait_at(place, goes_on);
   }
   void end() noexcept {
     {
@@ -41,10 +37,42 @@ class Turns {
   }
 
  private:
+  template <class GoesOn>
+  bool wait_at(uint64_t place, GoesOn& goes_on) {
+    try {
+      while (!take(place)) {
+        if (goes_on()) continue;
+        leave(place);
+        return false;
+      }
+      return true;
+    } catch (...) {
+      leave(place);
+      throw;
+    }
+  }
   uint64_t queue() {
     const std::lock_guard lock(mutex_);
-    queue_.push_back(++latest_);
-    return latest_;
+    queue_.push_back(latest_ + 1);
+    return ++latest_;
+  }
+  // Ends the turn and queues at once, so that nobody comes twice in between. 0: nobody waits, or there is no
+  // memory to queue.
+  uint64_t queue_again() noexcept {
+    uint64_t place = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (queue_.empty()) return 0;
+      try {
+        queue_.push_back(latest_ + 1);
+      } catch (const std::bad_alloc&) {
+        return 0;
+      }
+      place = ++latest_;
+      taken_ = false;
+    }
+    changed_.notify_all();
+    return place;
   }
   // Waits a while.
   bool take(uint64_t place) {
@@ -73,26 +101,23 @@ class Turns {
 class Turn {
  public:
   explicit Turn(Turns& turns) : turns_(turns) {}
-  ~Turn() { end(); }
+  ~Turn() {
+    if (has_) turns_.end();
+  }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
   template <class GoesOn>
   bool wait(GoesOn&& goes_on) {
     return has_ = turns_.wait(goes_on);
   }
-  // Lets those who wait go first. After an exception this thread does not have the turn.
+  // After an exception this thread does not have the turn.
   template <class GoesOn>
   void give_way(GoesOn&& goes_on) {
-    if (!turns_.wanted()) return;
-    end();
-    wait(goes_on);
+    has_ = false;
+    has_ = turns_.give_way(goes_on);
   }
 
  private:
-  void end() noexcept {
-    if (has_) turns_.end();
-    has_ = false;
-  }
   Turns& turns_;
   bool has_ = false;
 };
