@@ -2081,9 +2081,9 @@ TRL_API void trl_trainer_cancel(trl_trainer* trainer) TRL_NOEXCEPT;
  * The pause holds the call that is running now, or else the next one. A held call keeps all its memory and
  * later continues with results that are the same bit for bit; the time it waited counts as part of the run.
  * Pausing twice has the effect of pausing once. A cancel ends a held call, and the trainer stays paused; the
- * end of the process ends it too. Saving, describing and the other functions of a generator are not held, but
- * they return TRL_E_BUSY while a held call is at work on the trainer. Destroying a paused trainer ends the
- * held call with TRL_E_CANCELLED.
+ * end of the process ends it too. Saving and the other functions of a generator are not held, but they return
+ * TRL_E_BUSY while a held call is at work on the trainer; its state can be read. Destroying a paused trainer
+ * ends the held call with TRL_E_CANCELLED.
  *
  * @param trainer [in] nullable.
  * Contract: signal-safe; never blocks; no callbacks; cannot fail.
@@ -2275,9 +2275,9 @@ TRL_API void trl_evaluator_destroy(trl_evaluator* evaluator) TRL_NOEXCEPT;
 
 /**
  * Creates a generator for a model; for that of a trainer (trl_model_from_trainer) it sees every step at once.
- * Beside a call that trains on another thread, its calls take turns with the steps, which they do not change;
- * within a callback of that call they return TRL_E_BUSY, except in a rollout that the host is asked for
- * (trl_trainer_set_rollout).
+ * Beside a call that trains on another thread, its calls take turns with the steps, which they do not change,
+ * and a call of the trainer waits for that of a generator; within a callback of the call that trains
+ * they return TRL_E_BUSY, except in a rollout that the host is asked for (trl_trainer_set_rollout).
  *
  * @param model [in] kept alive.
  * @param tokenizer [in] nullable: the model's own; kept alive.

@@ -108,7 +108,7 @@ void Interrupt::depart() noexcept {
 
 // Gives the request to one guest.
 bool Interrupt::take_cancel() noexcept {
-  return !begun_.load() && (asked_.load() & kCancel) != 0 && (asked_.fetch_and(~kCancel) & kCancel) != 0;
+  return !present_.load() && (asked_.load() & kCancel) != 0 && (asked_.fetch_and(~kCancel) & kCancel) != 0;
 }
 
 bool Interrupt::goes_on() noexcept {

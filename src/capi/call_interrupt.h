@@ -43,12 +43,14 @@ class Interrupt : public base::Interrupt {
   void begin(bool pausable) noexcept {
     take_back(kFail | kStop);
     holds_.store(pausable);
-    begun_.store(true);
   }
-  void end() noexcept { begun_.store(false); }
-  bool begun() const noexcept { return begun_.load(); }
+  bool cancelled() const noexcept { return (asked_.load() & kCancel) != 0; }  // a request has no answer yet
+  // A call that uses this has come, and is gone: a cancel is for it, even if it still waits.
+  void come() noexcept { present_.store(true); }
+  void go() noexcept { present_.store(false); }
+  bool present() const noexcept { return present_.load(); }
   // Makes this call a guest of a trainer until depart(): a pause of the trainer holds it too, if it is
-  // pausable, and a cancel ends it if no call of the trainer itself has begun.
+  // pausable, and a cancel ends it if there is no call of the trainer itself.
   void visit(Interrupt& trainer, bool pausable) noexcept;
   void depart() noexcept;
   bool goes_on() noexcept final;
@@ -71,7 +73,7 @@ class Interrupt : public base::Interrupt {
   const Of of_;
   std::atomic<const void*> runtime_{nullptr};
   std::atomic<Interrupt*> trainer_{nullptr};  // whose guest this is
-  std::atomic<bool> holds_{false}, begun_{false};
+  std::atomic<bool> holds_{false}, present_{false};
   std::atomic<Interrupt*> next_{nullptr};  // in the list of all
 };
 

@@ -267,9 +267,11 @@ Trainer::Began::Began(Trainer& trainer, base::Turn* turn, bool pausable)
   trainer_.turn_ = turn;
 }
 
-Trainer::Began::~Began() {
-  trainer_.turn_ = nullptr;
-  trainer_.interrupt_.end();
+Trainer::Began::~Began() { trainer_.turn_ = nullptr; }
+
+void Trainer::refuse_cancelled() {
+  interrupt_.answered();
+  fail(Status::cancelled, "cancelled before its turn");
 }
 
 bool Trainer::may_wait(bool pausable) const {

@@ -46,14 +46,19 @@ class Trainer {
   auto exclusively(Body&& body, bool pausable = false) {
     const auto lock = sole_use(in_use_, "trainer");
     const RuntimeScope scope(*runtime_);
+    const Present present(interrupt_);
     base::Turn turn(turns_);
-    turn.wait([&] { return may_wait(pausable); });
+    turn.wait([&, late = interrupt_.cancelled()] {
+      if (!late && interrupt_.cancelled()) refuse_cancelled();
+      return may_wait(pausable);
+    });
     const Began began(*this, &turn, pausable);
     interrupt_.report_saving_to(runtime_->progress());
     base::poll();  // a request may have come before the interrupt began
     const base::InterruptScope interrupted_by(base::thread_interrupt() != nullptr ? &interrupt_ : nullptr);
     const run::MemoryCapScope capped(run_->cap());
     try {
+      base::poll();  // a request to the trainer ends its next call, however short that is
       return body();
     } catch (const Error& error) {
       if (error.status() == Status::cancelled && !has_failed()) interrupt_.answered();
@@ -121,6 +126,13 @@ class Trainer {
     Counted& operator=(const Counted&) = delete;
     std::atomic<int>* const count_;
   };
+  struct Present {
+    explicit Present(Interrupt& interrupt) : interrupt_(interrupt) { interrupt_.come(); }
+    ~Present() { interrupt_.go(); }
+    Present(const Present&) = delete;
+    Present& operator=(const Present&) = delete;
+    Interrupt& interrupt_;
+  };
   // A call of the trainer itself that has its turn.
   class Began {
    public:
@@ -136,12 +148,13 @@ class Trainer {
   // Runs body as a call that has its turn, maybe between two steps of a call that trains.
   template <class Body>
   auto as_guest(Body&& body, bool pausable) {
-    if (!interrupt_.begun()) drop_late_cancel();
+    if (!interrupt_.present()) drop_late_cancel();
     const Visit visit(own_interrupt(), interrupt_, pausable);
     const Counted counted(pausable ? &held_ : nullptr);
     base::poll();
     return body();
   }
+  [[noreturn]] void refuse_cancelled();  // a call that still waits for its turn
   // Throws Error for a call that can wait for its turn no longer.
   bool may_wait(bool pausable) const;
   void drop_late_cancel() noexcept;  // a request that came after the end of the run

@@ -359,6 +359,11 @@ TEST(BesideTraining, AStepWaitsForAGenerator) {
   std::atomic<bool> stepped{false};
   std::thread generating([&] { EXPECT_EQ(run.complete(Slow::on_token, &slow).size(), 6u); });
   ASSERT_TRUE(comes_true([&] { return slow.tokens > 0; }));
+  std::thread cancelled(
+      [&] { EXPECT_EQ(trl_trainer_step(run.trainer.get(), nullptr, nullptr), TRL_E_CANCELLED); });
+  wait_ms(50);
+  trl_trainer_cancel(run.trainer.get());  // ends the step that waits, and not the generator
+  cancelled.join();
   std::thread stepping([&] {
     Error error;
     EXPECT_EQ(trl_trainer_step(run.trainer.get(), nullptr, error), TRL_OK) << error.message();
