@@ -24,7 +24,8 @@ Record record_of(int64_t step, double loss) {
 
 // The state after a step, with a record.
 Record advance(TrainerState& state) {
-  const Record record = record_of(++state.global_step, 1.0 / static_cast<double>(state.global_step));
+  ++state.global_step;
+  const Record record = record_of(state.global_step, 1.0 / static_cast<double>(state.global_step));
   state.log_history.push_back(record);
   state.epoch = static_cast<double>(state.global_step) / 4;
   return record;

@@ -361,7 +361,7 @@ TEST(BesideTraining, AStepWaitsForAGenerator) {
   ASSERT_TRUE(comes_true([&] { return slow.tokens > 0; }));
   std::thread cancelled(
       [&] { EXPECT_EQ(trl_trainer_step(run.trainer.get(), nullptr, nullptr), TRL_E_CANCELLED); });
-  wait_ms(50);
+  wait_ms(300);
   trl_trainer_cancel(run.trainer.get());  // ends the step that waits, and not the generator
   cancelled.join();
   std::thread stepping([&] {
