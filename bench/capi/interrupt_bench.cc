@@ -72,7 +72,7 @@ double ends_after(const Settings& s, trl_trainer* trainer, trl_generator* genera
   });
   trl_error* error = nullptr;
   const trl_status status = s.what == "step"       ? trl_trainer_step(trainer, nullptr, &error)
-                            : s.what == "evaluate" ? trl_trainer_evaluate(trainer, nullptr, &error)
+                            : s.what == "evaluate" ? trl_trainer_evaluate(trainer, nullptr, nullptr, &error)
                             : s.what == "generate"
                                 ? generate(s, generator, &error)
                                 : trl_trainer_save(trainer, target.c_str(), nullptr, &error);
@@ -83,7 +83,7 @@ double ends_after(const Settings& s, trl_trainer* trainer, trl_generator* genera
     return 1e3 * (ended - asked);
   }
   trl::bench::check(status, error);
-  trl::bench::check(trl_trainer_evaluate(trainer, nullptr, &error), error);  // takes the request
+  trl::bench::check(trl_trainer_evaluate(trainer, nullptr, nullptr, &error), error);  // takes the request
   return -1;
 }
 

@@ -87,6 +87,7 @@ void measure_steps(const GenerateSettings& s, const Machine& machine, model::Mod
     line["seconds"] = seconds;
     line["tokens_per_second"] = static_cast<double>(*count) / seconds;
     line["share_of_roofline"] = roof_seconds(machine, cost) / seconds;
+    line["share_by_parts"] = roof_seconds_by_parts(machine, cost) / seconds;
     line["roofline"] = is_read(machine, cost) ? "reading" : "operations";
     line["gb_read"] = 1e-9 * (cost.weight_bytes + cost.cache_bytes);
     add_parts(steps.parts, std::accumulate(steps.seconds.begin(), steps.seconds.end(), 0.0), line);

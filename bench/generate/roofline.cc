@@ -4,13 +4,15 @@ namespace trl::bench {
 
 namespace {
 
-double reading(const Machine& machine, const StepCost& cost) {
-  return (cost.weight_bytes + cost.cache_bytes) / machine.bandwidth;
-}
+struct Parts {
+  double weights = 0, cache = 0;       // seconds of reading
+  double products = 0, attention = 0;  // seconds of computing
+};
 
-double computing(const Machine& machine, const StepCost& cost) {
+Parts parts(const Machine& machine, const StepCost& cost) {
   const double peak = cost.wide ? machine.f32 : machine.peak();
-  return cost.products / (cost.codes ? machine.codes_peak() : peak) + cost.attention / peak;
+  return {cost.weight_bytes / machine.bandwidth, cost.cache_bytes / machine.bandwidth,
+          cost.products / (cost.codes ? machine.codes_peak() : peak), cost.attention / peak};
 }
 
 }  // namespace
@@ -39,11 +41,18 @@ StepCost step_cost(model::Model& model, const generate::Cache& cache, int64_t se
 }
 
 double roof_seconds(const Machine& machine, const StepCost& cost) {
-  return std::max(reading(machine, cost), computing(machine, cost));
+  const Parts p = parts(machine, cost);
+  return std::max(p.weights + p.cache, p.products + p.attention);
+}
+
+double roof_seconds_by_parts(const Machine& machine, const StepCost& cost) {
+  const Parts p = parts(machine, cost);
+  return std::max(p.weights, p.products) + std::max(p.cache, p.attention);
 }
 
 bool is_read(const Machine& machine, const StepCost& cost) {
-  return reading(machine, cost) >= computing(machine, cost);
+  const Parts p = parts(machine, cost);
+  return p.weights + p.cache >= p.products + p.attention;
 }
 
 }  // namespace trl::bench

@@ -20,6 +20,8 @@ StepCost step_cost(model::Model& model, const generate::Cache& cache, int64_t se
 
 // Reading all bytes, or computing all operations, whichever takes longer.
 double roof_seconds(const Machine& machine, const StepCost& cost);
+// The same of products with the weights and of attention one after the other, since a layer needs both.
+double roof_seconds_by_parts(const Machine& machine, const StepCost& cost);
 bool is_read(const Machine& machine, const StepCost& cost);  // reading takes longer
 
 }  // namespace trl::bench

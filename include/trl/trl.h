@@ -684,8 +684,8 @@ TRL_API trl_status trl_runtime_set_log(trl_runtime* runtime, trl_log_fn log, voi
  *   "weights"    weights are being read: done tensors of the total stored
  *   "evaluate"   trl_evaluator_evaluate: done rows of total
  *   "score"      trl_model_score: done texts of total
- *   "save"       a file of weights or of an optimizer's state is being written, by trl_trainer_train,
- *                trl_trainer_step or trl_trainer_save too: done bytes of the file's total
+ *   "save"       a file of weights or of an optimizer's state is being written, by trl_trainer_train, _step,
+ *                _update or _save too: done bytes of the file's total
  * or one that a later version adds. A phase may occur more than once, for evaluation rows for example. total
  * is -1 if it is not known. The callback runs when a phase begins and ends, and about every 50 ms in
  * between, even if done has not changed, so the host can stop the call from it. Return 0 to continue. With
@@ -1701,7 +1701,7 @@ TRL_API trl_status trl_trainer_step(trl_trainer* trainer, const trl_metrics** ou
 
 /**
  * Does the first half of a step: forward and backward of its rows. Weights are as before, and the gradients
- * can be read and written (trl_model_read_tensor). trl_trainer_update does the second half, and both together
+ * can be read (trl_model_read_tensor). trl_trainer_update does the second half, and both together
  * are trl_trainer_step, bit for bit. Between them trl_trainer_step, _train and _backward are refused with
  * TRL_E_INVALID_ARGUMENT; evaluating, generating and saving are allowed, and see the state before the step.
  *
@@ -1953,7 +1953,8 @@ TRL_API size_t trl_rollout_count(const trl_rollout* rollout) TRL_NOEXCEPT;
  * Describes a row: `mode` (train or eval), `step` (updates done before), `row` (of the dataset), `prompt` (a
  * text, or a list of messages), `prompt_ids` and `columns` (the row's other columns by name); for rewards
  * also `completion` (a text, or a list of messages) and `completion_ids`, which Online DPO pads to the length
- * of the longest row, as TRL does; for a judge also `other_completion` and `other_completion_ids`.
+ * of the longest row, as TRL does, and `generation` (the number of the generation that the rows are of, from
+ * 1; rollouts of one have the same); for a judge also `other_completion` and `other_completion_ids`.
  *
  * @param rollout [in]
  * @param index [in] of the row, from 0.
@@ -2074,9 +2075,9 @@ TRL_API trl_status trl_rollout_finish(trl_rollout* rollout, const char* message,
 TRL_API void trl_trainer_cancel(trl_trainer* trainer) TRL_NOEXCEPT;
 
 /**
- * Pauses what a trainer computes: trl_trainer_step, _train and _evaluate, and trl_generator_generate and
- * _step with a generator of the trainer, wait at their next safe point (the same as for trl_trainer_cancel)
- * until trl_trainer_resume.
+ * Pauses what a trainer computes: trl_trainer_step and its halves, _train and _evaluate, and
+ * trl_generator_generate and _step with a generator of the trainer, wait at their next safe point (the same
+ * as for trl_trainer_cancel) until trl_trainer_resume.
  *
  * The pause holds the call that is running now, or else the next one. A held call keeps all its memory and
  * later continues with results that are the same bit for bit; the time it waited counts as part of the run.

@@ -22,10 +22,11 @@ class HostReward final : public reward::Reward {
   std::string_view name() const override { return name_; }
 
   void begin(const reward::RewardBatch& batch, std::span<const size_t> rows) override {
+    if (calls_.empty()) ++generation_;
     Call& own = calls_.emplace_back();
     own.rows.assign(rows.begin(), rows.end());
-    own.rollout =
-        std::make_shared<run::HostRollout>(std::string(batch.moment.mode), batch.moment.step, rows_of(batch));
+    own.rollout = std::make_shared<run::HostRollout>(std::string(batch.moment.mode), batch.moment.step,
+                                                     rows_of(batch, generation_));
     try {
       function_->begin(which(), own.rollout);
     } catch (const Error&) {
@@ -94,7 +95,7 @@ class HostReward final : public reward::Reward {
   static base::Json text_of(const reward::Completion& own) {
     return own.messages != nullptr ? *own.messages : base::Json(std::string(own.text));
   }
-  static std::vector<run::HostRow> rows_of(const reward::RewardBatch& batch) {
+  static std::vector<run::HostRow> rows_of(const reward::RewardBatch& batch, int64_t generation) {
     std::vector<run::HostRow> rows;
     for (const reward::Completion& own : batch.completions) {
       run::HostRow& row = rows.emplace_back();
@@ -104,10 +105,11 @@ class HostReward final : public reward::Reward {
       row.prompt_ids.assign(own.prompt_ids.begin(), own.prompt_ids.end());
       row.completion = engine::Completion{{own.ids.begin(), own.ids.end()}};
       row.text = text_of(own);
+      row.details["generation"] = generation;
       if (own.other == nullptr) continue;
-      row.details = {
-          {"other_completion", text_of(*own.other)},
-          {"other_completion_ids", std::vector<int32_t>(own.other->ids.begin(), own.other->ids.end())}};
+      row.details["other_completion"] = text_of(*own.other);
+      row.details["other_completion_ids"] =
+          std::vector<int32_t>(own.other->ids.begin(), own.other->ids.end());
     }
     return rows;
   }
@@ -116,6 +118,7 @@ class HostReward final : public reward::Reward {
   const std::unique_ptr<HostFunction> function_;
   const std::optional<double> seconds_;
   std::vector<Call> calls_;  // begun
+  int64_t generation_ = 0;   // of those calls, counted from 1
   std::vector<std::pair<std::string, double>> metrics_;
   reward::Columns extras_;
   std::vector<std::pair<size_t, std::string>> failures_;

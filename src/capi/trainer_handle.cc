@@ -159,16 +159,20 @@ Status Trainer::train(trl_event_fn on_event, void* user_data) {
       true);
 }
 
-void Trainer::evaluate() {
+void Trainer::evaluate(const Dataset* rows) {
   exclusively(
       [&] {
         metrics_.entries.clear();
-        if (!run_->evaluates())
+        run::Prepared others;
+        if (rows != nullptr)
+          others = run_->prepare_evaluation(*rows, *model_);
+        else if (!run_->evaluates())
           fail(Status::invalid_argument, "the trainer was created without evaluation rows");
         run_->check_rollouts();
         std::span<const engine::Metric> numbers;
         engine::ErrorCapture error;
-        error.check(process().use_engine(Use::evaluate, [&] { return trainer_->evaluate(&numbers, error); }));
+        error.check(process().use_engine(
+            Use::evaluate, [&] { return trainer_->evaluate(others.eval.get(), &numbers, error); }));
         metrics_.assign(numbers);
       },
       true);
@@ -344,11 +348,12 @@ trl_status trl_trainer_train(trl_trainer* trainer, trl_event_fn on_event, void* 
   return guard(error, [&] { return get(trainer, "trainer")->train(on_event, user_data); });
 }
 
-trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_metrics** out_metrics,
-                                trl_error** error) noexcept {
+trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_dataset* rows,
+                                const trl_metrics** out_metrics, trl_error** error) noexcept {
   return guard(error, out_metrics, [&] {
     const auto shared = get(trainer, "trainer");
-    shared->evaluate();
+    const auto others = get_or_null(rows, "rows");
+    shared->evaluate(others.get());
     if (out_metrics != nullptr) *out_metrics = &shared->metrics();
   });
 }

@@ -27,16 +27,19 @@ class Trainer {
           std::shared_ptr<Dataset> eval);
 
   // Each of these throws Error(busy) while another of them runs on this trainer.
-  bool step();  // false: nothing was left, and the run is closed
+  bool step();      // false: nothing was left, and the run is closed
+  bool backward();  // false: nothing is left
+  void update(bool apply);
   Status train(trl_event_fn on_event, void* user_data);
-  void evaluate();
+  void evaluate(const Dataset* rows);  // null: those of the run
   void add_adapter(const std::string& name, const std::string& directory);
   void remove_adapter(std::string_view name);
   void add_reward(const std::string& name, std::unique_ptr<HostFunction> function);
   void set_rollout(std::shared_ptr<HostFunction> function);
   void set_tools(std::shared_ptr<HostFunction> function);
   void save(const std::string& directory, engine::SaveKind kind);  // empty: in output_dir
-  // These two may be called beside any call, and inside callbacks.
+  // These may be called beside any call, and inside callbacks.
+  void set_learning_rate(double rate);
   const char* describe();  // lives until this thread calls it again
   std::vector<int64_t> integers(std::string_view name) const;
 

@@ -28,15 +28,19 @@ Json list_of(const Config& config, const char* key) {
   return entries.empty() ? Json::array() : Json::parse(entries);
 }
 
+Json row_of(const trl_rollout* rollout, size_t index) {
+  Error error;
+  const char* text = nullptr;
+  check(trl_rollout_get(rollout, index, &text, error.out()), error);
+  return Json::parse(text);
+}
+
 // Returns what the program is asked, an object of lists by completion.
 Json request_of(const trl_rollout* rollout) {
   Json request, columns = Json::object();
   const size_t count = trl_rollout_count(rollout);
   for (size_t i = 0; i < count; ++i) {
-    Error error;
-    const char* text = nullptr;
-    check(trl_rollout_get(rollout, i, &text, error.out()), error);
-    const Json row = Json::parse(text);
+    const Json row = row_of(rollout, i);
     if (i == 0) request = {{"mode", row["mode"]}, {"step", row["step"]}};
     request["prompts"].push_back(row["prompt"]);
     request["completions"].push_back(row["completion"]);
@@ -107,12 +111,12 @@ class CommandReward {
   };
 
   // Another question means that the trainer has waited long enough for the one before. With reward_by_group,
-  // groups of a generation are asked for while others wait, and only one of another step means it.
+  // groups of a generation are asked for while others wait, and only one of another generation means it.
   void begin(trl_rollout* rollout) {
     const Json request = request_of(rollout);
-    Json step = {request["mode"], request["step"]};
-    if (!by_group_ || step != step_) give_up();
-    step_ = std::move(step);
+    const auto generation = row_of(rollout, 0)["generation"].get<int64_t>();
+    if (!by_group_ || generation != generation_) give_up();
+    generation_ = generation;
     {
       const std::lock_guard lock(mutex_);
       questions_.push_back({rollout, request.dump()});
@@ -216,9 +220,9 @@ class CommandReward {
   }
 
   const std::string line_;
-  const bool forgives_;  // on_reward_error: none
-  const bool by_group_;  // reward_by_group
-  Json step_;            // of the last question, with its mode
+  const bool forgives_;     // on_reward_error: none
+  const bool by_group_;     // reward_by_group
+  int64_t generation_ = 0;  // of the last question
   std::thread thread_;
   std::mutex mutex_;                // of the next five
   std::deque<Question> questions_;  // that the program was not asked yet

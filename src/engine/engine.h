@@ -514,7 +514,18 @@ class Trainer {
   // sink stopped it: finish() follows); or an error after which the step did not happen. *metrics: of this
   // step, valid until the next call. After the finish() of a run that the sink stopped, this resumes the run.
   virtual int32_t step(std::span<const Metric>* metrics, ErrorSink& error) noexcept = 0;
-  virtual int32_t evaluate(std::span<const Metric>* metrics, ErrorSink& error) noexcept = 0;
+  // The halves of step(). backward(): forward and backward of the step's rows; *metrics: those known before
+  // the update. It leaves gradients, and all else as it was. end: nothing is left; after an error no step has
+  // begun. Error(unsupported): the run's steps have no halves.
+  virtual int32_t backward(std::span<const Metric>* metrics, ErrorSink& error) noexcept = 0;
+  // Ends the step that backward() has begun. apply: false: the weights and the optimizer's state stay. After
+  // an error before the update the step is still begun.
+  virtual int32_t update(bool apply, std::span<const Metric>* metrics, ErrorSink& error) noexcept = 0;
+  // Sets the learning rate of the steps that begin from here on; NaN: the schedule's. any thread.
+  virtual void set_learning_rate(double rate) noexcept = 0;
+  // rows: to evaluate on, which leaves no trace in the run; null: the evaluation rows of the run.
+  virtual int32_t evaluate(BatchSource* rows, std::span<const Metric>* metrics,
+                           ErrorSink& error) noexcept = 0;
   // Closes the run: the train summary record, train_end, trainer_state.json in output_dir.
   virtual int32_t finish(ErrorSink& error) noexcept = 0;
   virtual bool complete() noexcept = 0;  // the run is closed, and no step is left

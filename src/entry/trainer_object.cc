@@ -234,25 +234,46 @@ std::span<const engine::Metric> HeldMetrics::hold(telemetry::Record record) {
   return metrics_;
 }
 
-int32_t TrainerObject::step(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept {
+template <class Body>
+int32_t TrainerObject::hold_step(std::span<const engine::Metric>* metrics, engine::ErrorSink& error,
+                                 const Body& body) noexcept {
   *metrics = {};
   const PublishesAtEnd publishes{*events_};
   return compute(host_, error, [&] {
     try {
-      if (!trainer_->step()) return Status::end;
+      if (!body()) return Status::end;
     } catch (const Error& why) {
-      events_->interrupted(why.message());
+      if (!trainer_->begun()) events_->interrupted(why.message());
       throw;
     }
-    *metrics = metrics_.hold(trainer_->metrics());
+    *metrics = metrics_.hold(trainer_->begun() ? trainer_->begun_metrics() : trainer_->metrics());
     return Status::ok;
   });
 }
 
-int32_t TrainerObject::evaluate(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept {
+int32_t TrainerObject::step(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept {
+  return hold_step(metrics, error, [&] { return trainer_->step(); });
+}
+
+int32_t TrainerObject::backward(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept {
+  return hold_step(metrics, error, [&] { return trainer_->backward(); });
+}
+
+int32_t TrainerObject::update(bool apply, std::span<const engine::Metric>* metrics,
+                              engine::ErrorSink& error) noexcept {
+  return hold_step(metrics, error, [&] {
+    trainer_->update(apply);
+    return true;
+  });
+}
+
+int32_t TrainerObject::evaluate(engine::BatchSource* rows, std::span<const engine::Metric>* metrics,
+                                engine::ErrorSink& error) noexcept {
   *metrics = {};
   const PublishesAtEnd publishes{*events_};
-  return compute(host_, error, [&] { *metrics = metrics_.hold(trainer_->evaluate()); });
+  return compute(host_, error, [&] {
+    *metrics = metrics_.hold(rows != nullptr ? trainer_->evaluate(*rows) : trainer_->evaluate());
+  });
 }
 
 int32_t TrainerObject::finish(engine::ErrorSink& error) noexcept {

@@ -79,7 +79,12 @@ class TrainerObject final : public engine::Trainer {
 
   void release() noexcept override { delete this; }
   int32_t step(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept override;
-  int32_t evaluate(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept override;
+  int32_t backward(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept override;
+  int32_t update(bool apply, std::span<const engine::Metric>* metrics,
+                 engine::ErrorSink& error) noexcept override;
+  void set_learning_rate(double rate) noexcept override { trainer_->set_learning_rate(rate); }
+  int32_t evaluate(engine::BatchSource* rows, std::span<const engine::Metric>* metrics,
+                   engine::ErrorSink& error) noexcept override;
   int32_t finish(engine::ErrorSink& error) noexcept override;
   bool complete() noexcept override { return trainer_->complete(); }
   int32_t save(std::string_view directory, engine::SaveKind kind, engine::ErrorSink& error) noexcept override;
@@ -90,6 +95,10 @@ class TrainerObject final : public engine::Trainer {
 
  private:
   ~TrainerObject() = default;
+  // Runs body, which does a step or half of one and returns whether there was one, and holds its metrics.
+  template <class Body>
+  int32_t hold_step(std::span<const engine::Metric>* metrics, engine::ErrorSink& error,
+                    const Body& body) noexcept;
   void say_kernels(const engine::TrainerSpec& spec, const config::TrainingArguments& arguments);
 
   engine::Host& host_;

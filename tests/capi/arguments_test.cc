@@ -277,8 +277,20 @@ std::vector<Case> cases() {
       {"trl_trainer_evaluate",
        [](void* h, trl_error** e) {
          return with_out<const trl_metrics>(
-             [&](const trl_metrics** o) { return trl_trainer_evaluate(as<trl_trainer>(h), o, e); });
+             [&](const trl_metrics** o) { return trl_trainer_evaluate(as<trl_trainer>(h), nullptr, o, e); });
        }},
+      {"trl_trainer_backward",
+       [](void* h, trl_error** e) {
+         return with_out<const trl_metrics>(
+             [&](const trl_metrics** o) { return trl_trainer_backward(as<trl_trainer>(h), o, e); });
+       }},
+      {"trl_trainer_update",
+       [](void* h, trl_error** e) {
+         return with_out<const trl_metrics>(
+             [&](const trl_metrics** o) { return trl_trainer_update(as<trl_trainer>(h), 1, o, e); });
+       }},
+      {"trl_trainer_set_learning_rate",
+       [](void* h, trl_error** e) { return trl_trainer_set_learning_rate(as<trl_trainer>(h), 0.1, e); }},
       {"trl_trainer_save",
        [](void* h, trl_error** e) { return trl_trainer_save(as<trl_trainer>(h), "/tmp", nullptr, e); }},
       {"trl_trainer_describe",
@@ -592,7 +604,7 @@ TEST(Arguments, EveryFunctionIsHere) {
         name == "trl_runtime_shutdown";
     EXPECT_TRUE(apart || covered.count(name)) << name;
   }
-  EXPECT_EQ(functions, 124);
+  EXPECT_EQ(functions, 130);
 }
 
 }  // namespace

@@ -25,8 +25,10 @@ bool by_group = false;
 
 // One completion, of one step.
 struct trl_rollout {
-  explicit trl_rollout(int step) {
-    row = R"({"mode": "train", "step": )" + std::to_string(step) +
+  explicit trl_rollout(int step) : trl_rollout(step, step + 1) {}
+  trl_rollout(int step, int generation) {
+    row = R"({"mode": "train", "step": )" + std::to_string(step) + R"(, "generation": )" +
+          std::to_string(generation) +
           R"(, "row": 0, "prompt": "a", "completion": "b", "completion_ids": [1], "columns": {}})";
   }
   void wait() {
@@ -153,7 +155,22 @@ TEST(CommandRewards, AProgramThatIsLateIsStartedAnewInTheSameStep) {
   EXPECT_EQ(second.reward, 1);
 }
 
-// Groups wait for each other: a question of the same step does not end the one before.
+// So it is if groups wait for each other, but only in another generation.
+TEST(CommandRewards, AProgramThatIsLateWithAGroupIsStartedAnewInTheNextGeneration) {
+  trl_rollout first(0, 1), second(0, 2);
+  first.row.replace(first.row.find("\"a\""), 3, "\"late\"");
+  Asked program("case $line in *late*) sleep 60; esac; echo \"[$n]\"", true);
+  Asked::ask(first);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  Asked::ask(second);
+  first.wait();
+  second.wait();
+  EXPECT_NE(first.failure, "");
+  EXPECT_EQ(second.failure, "");
+  EXPECT_EQ(second.reward, 1);
+}
+
+// Groups wait for each other: a question of the same generation does not end the one before.
 TEST(CommandRewards, ALateAnswerOfAGroupIsThatOfItsOwnQuestion) {
   trl_rollout first(0), second(0), third(0);
   first.row.replace(first.row.find("\"a\""), 3, "\"late\"");

@@ -92,7 +92,7 @@ TEST(Interrupt, ACancelAfterTheEndChangesNothing) {
   Error error;
   EXPECT_EQ(trl_trainer_save(run.trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
   trl_trainer_cancel(run.trainer.get());
-  EXPECT_EQ(trl_trainer_evaluate(run.trainer.get(), nullptr, error), TRL_OK) << error.message();
+  EXPECT_EQ(trl_trainer_evaluate(run.trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
   trl_trainer_cancel(run.trainer.get());
   EXPECT_EQ(trl_trainer_step(run.trainer.get(), nullptr, error), TRL_END) << error.message();
 }
@@ -102,8 +102,8 @@ TEST(Interrupt, ACancelEndsAnEvaluationAndASave) {
   LongRun run("2");
   Error error;
   trl_trainer_cancel(run.trainer.get());
-  EXPECT_EQ(trl_trainer_evaluate(run.trainer.get(), nullptr, error), TRL_E_CANCELLED);
-  EXPECT_EQ(trl_trainer_evaluate(run.trainer.get(), nullptr, error), TRL_OK) << error.message();
+  EXPECT_EQ(trl_trainer_evaluate(run.trainer.get(), nullptr, nullptr, error), TRL_E_CANCELLED);
+  EXPECT_EQ(trl_trainer_evaluate(run.trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
   const std::string target = run.scratch / "saved";
   trl_trainer_cancel(run.trainer.get());
   EXPECT_EQ(trl_trainer_save(run.trainer.get(), target.c_str(), nullptr, error), TRL_E_CANCELLED);

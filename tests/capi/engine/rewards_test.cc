@@ -97,6 +97,7 @@ TEST(RewardsByGroup, OfPairsAreTheSame) {
     Settings settings = host::with(of_any_length(), {{"reward_by_group", by_group}, {"max_steps", "2"}});
     settings[1].first = "max_new_tokens";
     std::atomic<int> calls = 0;
+    std::set<int64_t> generations;
     Rewarded trained(online_dpo(scratch / folder, host::with(settings, more)), [&](trl_rollout* rollout) {
       EXPECT_EQ(trl_rollout_count(rollout), rows);
       ++calls;
@@ -106,6 +107,7 @@ TEST(RewardsByGroup, OfPairsAreTheSame) {
         EXPECT_EQ(first["completion_ids"].size(), second["completion_ids"].size());
         EXPECT_NE(first["completion_ids"], second["completion_ids"]);
       }
+      generations.insert(row_of(rollout, 0)["generation"].get<int64_t>());
       threads.emplace_back([rollout, reward] {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
         Error error;
@@ -119,6 +121,7 @@ TEST(RewardsByGroup, OfPairsAreTheSame) {
     for (std::thread& thread : threads) thread.join();
     threads.clear();
     EXPECT_EQ(calls, by_group == std::string("true") ? 2 * 4 : 2);
+    EXPECT_EQ(generations, (std::set<int64_t>{1, 2}));
     return host::read_safetensors(scratch / folder / "model.safetensors");
   };
   EXPECT_EQ(run("groups", "true", {}, 2, reward_text), run("all", "false", {}, 8, reward_text));
