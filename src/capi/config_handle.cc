@@ -13,7 +13,7 @@ namespace {
 template <class Body>
 trl_status give_text(const trl_config* config, const char** out, const char* name, trl_error** error,
                      Body&& text_of) noexcept {
-  return guard(error, out, [&] {
+  return guard<From::anywhere>(error, out, [&] {
     const auto shared = get(config, "config");
     need(out, name);
     *out = shared->keep(text_of(shared->copy()));
@@ -23,7 +23,7 @@ trl_status give_text(const trl_config* config, const char** out, const char* nam
 }  // namespace
 
 trl_status trl_config_create(trl_config** out_config, trl_error** error) noexcept {
-  return guard(error, out_config, [&] {
+  return guard<From::anywhere>(error, out_config, [&] {
     need(out_config, "out_config");
     *out_config = new trl_config(std::make_shared<SharedConfig>());
   });
@@ -31,7 +31,7 @@ trl_status trl_config_create(trl_config** out_config, trl_error** error) noexcep
 
 trl_status trl_config_set(trl_config* config, const char* key, const char* value,
                           trl_error** error) noexcept {
-  return guard(error, [&] {
+  return guard<From::anywhere>(error, [&] {
     const auto shared = get(config, "config");
     const std::string_view name = text(key, "key");
     const std::string_view wanted = text(value, "value");
@@ -40,7 +40,7 @@ trl_status trl_config_set(trl_config* config, const char* key, const char* value
 }
 
 trl_status trl_config_unset(trl_config* config, const char* key, trl_error** error) noexcept {
-  return guard(error, [&] {
+  return guard<From::anywhere>(error, [&] {
     const auto shared = get(config, "config");
     const std::string_view name = text(key, "key");
     shared->change([&](trl::config::Config& values) { values.unset(name); });
@@ -60,7 +60,7 @@ trl_status trl_config_get_origin(const trl_config* config, const char* key, cons
 }
 
 trl_status trl_config_load(trl_config* config, const char* path, trl_error** error) noexcept {
-  return guard(error, [&] {
+  return guard<From::anywhere>(error, [&] {
     const auto shared = get(config, "config");
     const std::string file = path_of(path);
     shared->change([&](trl::config::Config& values) { values.load_file(file); });
@@ -69,7 +69,7 @@ trl_status trl_config_load(trl_config* config, const char* path, trl_error** err
 
 trl_status trl_config_load_text(trl_config* config, const char* text, size_t size,
                                 trl_error** error) noexcept {
-  return guard(error, [&] {
+  return guard<From::anywhere>(error, [&] {
     const auto shared = get(config, "config");
     const std::string_view view = utf8(text, size, "text");
     shared->change([&](trl::config::Config& values) { values.load_text(view, "text"); });

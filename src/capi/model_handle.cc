@@ -128,7 +128,7 @@ trl_status trl_model_open(trl_runtime* runtime, const char* path, const trl_conf
 }
 
 trl_status trl_model_describe(const trl_model* model, const char** out_json, trl_error** error) noexcept {
-  return guard(error, out_json, [&] {
+  return guard<From::anywhere>(error, out_json, [&] {
     const auto shared = get(model, "model");
     need(out_json, "out_json");
     *out_json = shared->describe().c_str();

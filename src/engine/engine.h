@@ -493,6 +493,22 @@ struct TrainerSpec {
   const Prediction* prediction = nullptr;  // outlives the trainer, and may change until it has finished
 };
 
+// Takes a text that is valid during the call.
+class TextSink {
+ public:
+  virtual void set(std::string_view text) = 0;
+
+ protected:
+  ~TextSink() = default;
+};
+
+// The model of a trainer, in numbers that stay.
+struct TrainedModel {
+  int64_t vocab_size = 0;  // rows of the embedding
+  int64_t parameters = 0, trained_parameters = 0;
+  std::vector<int64_t> end_ids = {};
+};
+
 class Trainer {
  public:
   virtual void release() noexcept = 0;
@@ -518,10 +534,13 @@ class Trainer {
   // Saves into `directory`; empty: into output_dir for the model, and into its checkpoint-<step> for a
   // checkpoint, which then counts as one that the run itself wrote (save_total_limit, trainer_state.json).
   virtual int32_t save(std::string_view directory, SaveKind kind, ErrorSink& error) noexcept = 0;
+  // These and the ones below may be called on any thread beside a call of the others, and tell of the steps
+  // that are done.
   virtual int64_t global_step() noexcept = 0;
   virtual int64_t max_steps() noexcept = 0;
-  // trainer_state.json as of now, valid until the next call.
-  virtual std::string_view state_json() noexcept = 0;
+  virtual const TrainedModel& trained_model() noexcept = 0;
+  // Gives trainer_state.json with the metrics of the last step (telemetry::PublishedState).
+  virtual int32_t describe(TextSink& state, ErrorSink& error) noexcept = 0;
 
  protected:
   ~Trainer() = default;

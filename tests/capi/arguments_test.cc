@@ -298,6 +298,14 @@ std::vector<Case> cases() {
          return with_out<const char>(
              [&](const char** o) { return trl_trainer_describe(as<trl_trainer>(h), o, e); });
        }},
+      {"trl_trainer_get_integers",
+       [](void* h, trl_error** e) {
+         size_t count = 7;
+         const trl_status status =
+             trl_trainer_get_integers(as<trl_trainer>(h), "max_steps", nullptr, 0, &count, e);
+         EXPECT_EQ(count, 0u);
+         return status;
+       }},
       {"trl_metrics_get",
        [](void* h, trl_error**) {
          double value = 7;
@@ -525,6 +533,52 @@ TEST(Arguments, OutputsAreNeeded) {
   EXPECT_EQ(trl_config_load(config.get(), nullptr, error), TRL_E_INVALID_ARGUMENT);
   EXPECT_EQ(trl_config_load_text(config.get(), nullptr, 3, error), TRL_E_INVALID_ARGUMENT);
   EXPECT_TRUE(error.names("text")) << error.message();
+}
+
+// The functions that trl.h allows inside callbacks: those without `error`, and those whose contract says so.
+std::set<std::string> allowed_inside_callbacks() {
+  std::string header = host::read_file(TRL_SOURCE_DIR "/include/trl/trl.h");
+  for (size_t at; (at = header.find("\n * ")) != std::string::npos;) header.replace(at, 4, " ");
+  std::set<std::string> allowed;
+  size_t before = header.find("trl_version");
+  for (size_t at; (at = header.find("TRL_API ", before)) != std::string::npos;
+       before = header.find(';', at)) {
+    const std::string comment = header.substr(before, at - before);
+    const std::string function = header.substr(at, header.find(';', at) - at);
+    const size_t paren = function.find('(');
+    const size_t name = function.rfind("trl_", paren);
+    if (function.find("trl_error** error") == std::string::npos ||
+        comment.find("also in callbacks") != std::string::npos)
+      allowed.insert(function.substr(name, paren - name));
+  }
+  return allowed;
+}
+
+// A call that is not allowed is told so before its arguments are looked at.
+TEST(Arguments, InsideCallbacksTheHeaderSaysWhatMayBeCalled) {
+  static int calls;
+  calls = 0;
+  const auto next = [](void*, trl_record*) -> int32_t {
+    const std::set<std::string> allowed = allowed_inside_callbacks();
+    Error error;
+    for (const auto& list : {cases(), nullable_cases()}) {
+      for (const Case& c : list) {
+        const trl_status status = c.call(kNothing, error);
+        EXPECT_EQ(status != TRL_E_BUSY, allowed.contains(c.name)) << c.name << ": " << error.message();
+        ++calls;
+      }
+    }
+    return TRL_END;
+  };
+  trl_dataset* made = nullptr;
+  ASSERT_EQ(trl_dataset_from_callback(
+                nullptr, next, [](void*) -> int32_t { return 0; }, nullptr, nullptr, nullptr, &made, nullptr),
+            TRL_OK);
+  const host::Dataset dataset(made);
+  int64_t count = 0;
+  Error error;
+  EXPECT_EQ(trl_dataset_get_row_count(dataset.get(), &count, error), TRL_OK) << error.message();
+  EXPECT_GT(calls, 60);
 }
 
 // The tables above and the few functions tested by themselves are all there is: a new function joins one of
