@@ -581,7 +581,7 @@ extern "C" {
     /// Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_model_describe(model: *const trl_model, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
 
-    /// Lists the tensors of a model, with those of its adapters, as a JSON array of objects: name (as in a saved directory; of an adapter as PEFT names it in the model, with the adapter's name), shape (a list of integers), dtype ("float32", "bfloat16" ...), stored ("nf4", "int8", "q4_0" ... for weights in blocks, else the same as dtype), trained (a boolean) and, between the two halves of a step, gradient (whether it has one).
+    /// Lists the tensors of a model, with those of its adapters, as a JSON array of objects: name (as in a saved directory; of an adapter as PEFT names it in the model, with the adapter's name), shape (a list of integers), dtype ("float32", "bfloat16" ...), stored ("nf4", "int8", "q4_0" ... for weights in blocks, else the same as dtype), trained (a boolean) and gradient (whether it has one now, between the two halves of a step).
     ///
     /// Contract: borrowed; exclusive; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_model_get_tensors(model: *mut trl_model, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
@@ -651,7 +651,7 @@ extern "C" {
     /// Contract: borrowed; exclusive; blocks; log, next, rewind; after an error the step did not happen and the trainer is usable, except after TRL_E_DEVICE. With optimizer_in_backward an error may come when some weights are updated already; its message says so and names the last checkpoint, and every later call on the trainer but trl_trainer_destroy returns TRL_E_INVALID_ARGUMENT.
     pub fn trl_trainer_step(trainer: *mut trl_trainer, out_metrics: *mut *const trl_metrics, error: *mut *mut trl_error) -> trl_status;
 
-    /// Does the first half of a step: forward and backward of its rows. Weights are as before, and the gradients can be read and written (trl_model_read_tensor). trl_trainer_update does the second half, and both together are trl_trainer_step, bit for bit. Between them trl_trainer_step, _train and _backward are refused with TRL_E_INVALID_ARGUMENT; evaluating, generating and saving are allowed, and see the state before the step.
+    /// Does the first half of a step: forward and backward of its rows. Weights are as before, and the gradients can be read (trl_model_read_tensor). trl_trainer_update does the second half, and both together are trl_trainer_step, bit for bit. Between them trl_trainer_step, _train and _backward are refused with TRL_E_INVALID_ARGUMENT; evaluating, generating and saving are allowed, and see the state before the step.
     ///
     /// Contract: borrowed; exclusive; blocks; log, next, rewind; after an error the step has not begun.
     pub fn trl_trainer_backward(trainer: *mut trl_trainer, out_metrics: *mut *const trl_metrics, error: *mut *mut trl_error) -> trl_status;
