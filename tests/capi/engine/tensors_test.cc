@@ -38,7 +38,9 @@ void expect_saved(trl_model* model, const std::map<std::string, host::Tensor>& f
     EXPECT_EQ(entry["gradient"], false);
     const bool blocks = entry["stored"] != entry["dtype"];
     in_blocks += blocks ? 1 : 0;
-    if (blocks) EXPECT_EQ(entry["stored"], stored);
+    if (blocks) {
+      EXPECT_EQ(entry["stored"], stored);
+    }
     const host::ReadTensor copy = host::read_tensor(model, name);
     ASSERT_NE(copy, nullptr);
     EXPECT_EQ(copy->flags, host::kIsCopied);
@@ -163,7 +165,9 @@ TEST(Tensors, AWriteIsSeenByAll) {
       const std::vector<int32_t> after = host::greedy(generator.get());
       EXPECT_EQ(after, host::greedy(host::generator_of(host::open_model(other, options).get()).get()));
       EXPECT_EQ(after, host::greedy(host::generator_of(model.get()).get()));
-      if (name == "models/qwen2") EXPECT_NE(after, before);
+      if (name == "models/qwen2") {
+        EXPECT_NE(after, before);
+      }
       EXPECT_TRUE(host::saved(model.get(), scratch / "saved") == wanted);
     }
   }

@@ -14,10 +14,10 @@ using host::Settings;
 
 constexpr const char* kMatrix = "model.layers.0.mlp.down_proj.weight";
 
-struct Run {
-  explicit Run(const Settings& more = {}, const std::string& model = "models/qwen2")
+struct Training {
+  explicit Training(const Settings& more = {}, const std::string& of = "models/qwen2")
       : trainer(host::trainer(
-            host::with(host::tiny(scratch / "out", model), host::with({{"save_strategy", "no"}}, more)),
+            host::with(host::tiny(scratch / "out", of), host::with({{"save_strategy", "no"}}, more)),
             rows.get())),
         model(host::model_of(trainer.get())) {}
   void step() {
@@ -46,7 +46,7 @@ std::string in_model(std::string name) { return name.insert(name.rfind('.'), ".d
 
 TEST(TrainerModel, HasTheWeightsOfEveryStep) {
   NEED_MODEL();
-  Run run;
+  Training run;
   const char *described = nullptr, *opened = nullptr;
   Error error;
   ASSERT_EQ(trl_model_describe(run.model.get(), &described, error), TRL_OK) << error.message();
@@ -70,9 +70,9 @@ TEST(TrainerModel, HasTheWeightsOfEveryStep) {
 
 TEST(TrainerModel, IsMadeInACallbackAndBusyThere) {
   NEED_MODEL();
-  Run run(Settings{{"max_steps", "1"}});
+  Training run(Settings{{"max_steps", "1"}});
   struct Seen {
-    Run& run;
+    Training& run;
     FloatTensor given;
     bool made = false;
   } seen{run, FloatTensor(host::shape_of(*host::read_tensor(run.model.get(), kMatrix)))};
@@ -100,7 +100,7 @@ TEST(TrainerModel, IsMadeInACallbackAndBusyThere) {
 
 TEST(TrainerModel, LeavesAdaptersAndSavingToItsRun) {
   NEED_MODEL();
-  Run run(kLora);
+  Training run(kLora);
   Error error;
   EXPECT_EQ(trl_model_use_adapter(run.model.get(), nullptr, error), TRL_E_UNSUPPORTED);
   EXPECT_TRUE(error.names("generate.adapter")) << error.message();
@@ -125,7 +125,7 @@ TEST(TrainerModel, TrainsOnFromWeightsThatAreWritten) {
   };
   for (const char* bf16 : {"false", "true"}) {  // with copies of the weights in bfloat16
     SCOPED_TRACE(bf16);
-    Run run(Settings{{"bf16", bf16}, {"learning_rate", "0"}});
+    Training run(Settings{{"bf16", bf16}, {"learning_rate", "0"}});
     const double before = loss_of(run.trainer.get());
     const host::Generator generator = host::generator_of(run.model.get());
     (void)host::greedy(generator.get());
@@ -151,13 +151,13 @@ TEST(TrainerModel, HasTheTensorsOfItsAdapter) {
   NEED_MODEL();
   for (const Settings& more : std::vector<Settings>{{}, {{"load_in_4bit", "true"}}}) {
     SCOPED_TRACE(more.empty() ? "" : more[0].first);
-    Run trained(host::with(kLora, more));
+    Training trained(host::with(kLora, more));
     Error error;
     ASSERT_EQ(trl_trainer_train(trained.trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
     const std::map<std::string, host::Tensor> saved =
         host::read_safetensors(trained.save("adapter", "adapter") / "adapter_model.safetensors");
     std::map<std::string, Json> list = host::tensors_of(trained.model.get());
-    Run fresh(host::with(kLora, more));
+    Training fresh(host::with(kLora, more));
     for (const auto& [file_name, tensor] : saved) {
       const std::string name = in_model(file_name);
       SCOPED_TRACE(name);
@@ -184,7 +184,7 @@ TEST(TrainerModel, AWriteReachesTheRestOfAWeight) {
   NEED_MODEL();
   const host::Scratch scratch;
   const std::filesystem::path other = host::trained_model("models/qwen2", scratch);
-  Run run(host::with(kLora, {{"peft_config", "{init_lora_weights: pissa}"}}));
+  Training run(host::with(kLora, {{"peft_config", "{init_lora_weights: pissa}"}}));
   const host::Generator generator = host::generator_of(run.model.get());
   (void)host::greedy(generator.get());
   for (const auto& [name, tensor] : host::read_safetensors(other / "model.safetensors"))
@@ -197,7 +197,7 @@ TEST(TrainerModel, AWriteReachesTheRestOfAWeight) {
 TEST(TrainerModel, RefusesToChangeWhatARunHasKeptSomethingOf) {
   NEED_MODEL();
   const host::Scratch cache;
-  Run run(host::with(
+  Training run(host::with(
       kLora, {{"cache_frozen_layers", cache / "states"}, {"peft_config", "{layers_to_transform: [1]}"}}));
   const std::vector<int64_t> shape = host::shape_of(*host::read_tensor(run.model.get(), kMatrix));
   FloatTensor given(shape);
@@ -213,7 +213,7 @@ TEST(TrainerModel, TensorsOutliveIt) {
   std::vector<float> before;
   host::ReadTensor copy, view;
   {
-    Run run;
+    Training run;
     run.step();
     copy = host::read_tensor(run.model.get(), kMatrix);
     view = host::read_tensor(run.model.get(), kMatrix, TRL_TENSOR_VIEW);
@@ -260,12 +260,12 @@ TEST(TrainerModel, GradientsAreThereBetweenTheHalvesOfAStep) {
   for (const std::string name : {"qwen2", "qwen3_moe"}) {
     if (host::golden("models/" + name + "/config.json").empty()) continue;
     SCOPED_TRACE(name);
-    Run run(Settings{{"optim", "sgd"},
-                     {"learning_rate", "1"},
-                     {"lr_scheduler_type", "constant"},
-                     {"max_grad_norm", "0"},
-                     {"weight_decay", "0"}},
-            "models/" + name);
+    Training run(Settings{{"optim", "sgd"},
+                          {"learning_rate", "1"},
+                          {"lr_scheduler_type", "constant"},
+                          {"max_grad_norm", "0"},
+                          {"weight_decay", "0"}},
+                 "models/" + name);
     Error error;
     EXPECT_EQ(host::refused_read(run.model.get(), kMatrix, TRL_TENSOR_GRADIENT, error), TRL_E_NOT_FOUND);
     ASSERT_EQ(trl_trainer_backward(run.trainer.get(), nullptr, error), TRL_OK) << error.message();
@@ -296,7 +296,7 @@ TEST(TrainerModel, GradientsAreThereBetweenTheHalvesOfAStep) {
 
 TEST(TrainerModel, OnlyWhatIsTrainedHasAGradient) {
   NEED_MODEL();
-  Run run(kLora);
+  Training run(kLora);
   Error error;
   ASSERT_EQ(trl_trainer_backward(run.trainer.get(), nullptr, error), TRL_OK) << error.message();
   for (const auto& [name, entry] : host::tensors_of(run.model.get()))
