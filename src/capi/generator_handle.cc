@@ -74,7 +74,7 @@ template <class Body>
 auto Generator::with_requests(Body&& body, bool pausable) {
   const auto lock = sole_use(in_use_, "generator");
   return model_->use(
-      Turn::generator,
+      Sharing::generation,
       [&](engine::Model& model, OpenRollout* rollout) {
         if (!requests_) requests_ = std::make_shared<run::Requests>(open(model));
         if (rollout != nullptr) rollout->uses(requests_);

@@ -64,7 +64,7 @@ std::vector<float> score(Model& model, const std::vector<std::vector<int32_t>>& 
   const engine::ScoreSpec spec{spans, options.get_optional_bool("bf16").value_or(false),
                                options.get_int("per_device_eval_batch_size")};
   std::vector<float> scores(ids.size());
-  model.ask(Turn::score, Use::evaluate, [&](engine::Model& of, engine::ErrorSink& error) {
+  model.ask(Sharing::score, Use::evaluate, [&](engine::Model& of, engine::ErrorSink& error) {
     const int32_t status = of.score(spec, scores.data(), error);
     if (status >= 0) warn_of_length(of, ids, model.runtime()->log());
     return status;
@@ -105,20 +105,20 @@ std::shared_ptr<run::Tokenizer> OpenedModel::tokenizer() {
 engine::GeneratorSpec OpenedModel::generator_spec() { return run::generator_spec(*runtime_, options_); }
 
 void OpenedModel::add_adapter(const std::string& name, const std::string& directory) {
-  ask(Turn::alone, Use::open, [&](engine::Model& model, engine::ErrorSink& error) {
+  ask(Sharing::none, Use::open, [&](engine::Model& model, engine::ErrorSink& error) {
     return model.add_adapter(name, directory, error);
   });
 }
 
 void OpenedModel::remove_adapter(std::string_view name) {
-  ask(Turn::alone, Use::open,
+  ask(Sharing::none, Use::open,
       [&](engine::Model& model, engine::ErrorSink& error) { return model.remove_adapter(name, error); });
 }
 
-void OpenedModel::run(Turn turn, bool /*pausable*/, const Task& task) {
+void OpenedModel::run(Sharing sharing, bool /*pausable*/, const Task& task) {
   check_entry();  // a rollout is written with generators of its trainer
   const RuntimeScope scope(*runtime_);
-  const auto lock = turn == Turn::generator ? base::polled_lock(in_use_) : sole_use(in_use_, "model");
+  const auto lock = sharing == Sharing::generation ? base::polled_lock(in_use_) : sole_use(in_use_, "model");
   task(*model_, nullptr);
 }
 
@@ -165,7 +165,7 @@ trl_status trl_model_use_adapter(trl_model* model, const char* name, trl_error**
     shared->need_own("trl_model_use_adapter",
                      "a run computes with the adapter that it trains, and generate.adapter names another one "
                      "for completions");
-    shared->ask(Turn::alone, Use::open, [&](trl::engine::Model& on, trl::engine::ErrorSink& sink) {
+    shared->ask(Sharing::none, Use::open, [&](trl::engine::Model& on, trl::engine::ErrorSink& sink) {
       return on.use_adapter(name_or_none(name), sink);
     });
   });
@@ -178,7 +178,7 @@ trl_status trl_model_merge_adapter(trl_model* model, const char* name, trl_error
         "trl_model_merge_adapter",
         "a run trains the adapter and its weights apart: trl_trainer_save with save.kind: merged "
         "saves them merged");
-    shared->ask(Turn::alone, Use::open, [&](trl::engine::Model& on, trl::engine::ErrorSink& sink) {
+    shared->ask(Sharing::none, Use::open, [&](trl::engine::Model& on, trl::engine::ErrorSink& sink) {
       return on.merge_adapter(name_or_none(name), sink);
     });
   });
@@ -191,7 +191,7 @@ trl_status trl_model_save(trl_model* model, const char* path, const trl_config* 
     const auto kind = trl::run::save_kind(options_of(options).get("save.kind"));
     const auto shared = get(model, "model");
     shared->need_own("trl_model_save", "trl_trainer_save saves it with the state of its run");
-    shared->ask(Turn::alone, Use::save, [&](trl::engine::Model& on, trl::engine::ErrorSink& sink) {
+    shared->ask(Sharing::none, Use::save, [&](trl::engine::Model& on, trl::engine::ErrorSink& sink) {
       const auto files = shared->tokenizer()->get().files();
       std::vector<trl::engine::NamedBytes> named;
       for (const auto& [file, bytes] : files) named.push_back({file, bytes});

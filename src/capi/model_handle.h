@@ -23,10 +23,10 @@
 namespace trl::capi {
 
 // How a call uses a model.
-enum class Turn : uint8_t {
-  alone,      // Error(busy) while another call uses it
-  score,      // the same; of a trainer's model it waits as a generator
-  generator,  // it waits for other generators, and works for an open rollout
+enum class Sharing : uint8_t {
+  none,        // Error(busy) while another call uses it
+  score,       // the same; of a trainer's model it waits as a generator
+  generation,  // it waits for other generators, and works for an open rollout
 };
 
 // A model that was opened, or that of a trainer: one thing for generators, scores, adapters and tensors.
@@ -45,21 +45,21 @@ class Model : public KeptTexts {
   // Runs body(engine::Model&, OpenRollout*) in its turn, with the scopes that its calls need. The rollout is
   // the one that it works for, or null. pausable: a pause of the trainer holds it.
   template <class Body>
-  auto use(Turn turn, Body&& body, bool pausable = false) {
+  auto use(Sharing sharing, Body&& body, bool pausable = false) {
     using Result = std::invoke_result_t<Body&, engine::Model&, OpenRollout*>;
     if constexpr (std::is_void_v<Result>) {
-      run(turn, pausable, body);
+      run(sharing, pausable, body);
     } else {
       std::optional<Result> result;
-      run(turn, pausable,
+      run(sharing, pausable,
           [&](engine::Model& model, OpenRollout* rollout) { result.emplace(body(model, rollout)); });
       return *std::move(result);
     }
   }
   // The same for one call of the engine, which returns a status: body(engine::Model&, engine::ErrorSink&).
   template <class Body>
-  void ask(Turn turn, Use purpose, const Body& body) {
-    use(turn, [&](engine::Model& model, OpenRollout*) {
+  void ask(Sharing sharing, Use purpose, const Body& body) {
+    use(sharing, [&](engine::Model& model, OpenRollout*) {
       engine::ErrorCapture error;
       error.check(process().use_engine(purpose, [&] { return body(model, error); }));
     });
@@ -67,7 +67,7 @@ class Model : public KeptTexts {
 
  protected:
   using Task = std::function<void(engine::Model&, OpenRollout*)>;
-  virtual void run(Turn turn, bool pausable, const Task& task) = 0;
+  virtual void run(Sharing sharing, bool pausable, const Task& task) = 0;
   void describe_as(engine::Model& model);  // call once
 
  private:
@@ -85,7 +85,7 @@ class OpenedModel final : public Model {
   void remove_adapter(std::string_view name) override;
 
  private:
-  void run(Turn turn, bool pausable, const Task& task) override;
+  void run(Sharing sharing, bool pausable, const Task& task) override;
 
   const std::shared_ptr<Runtime> runtime_;
   const io::ModelSource source_;

@@ -53,7 +53,7 @@ void write(trl_model* model, const char* name, const DLManagedTensorVersioned& t
   const auto shared = get(model, "model");
   const std::string_view given = text(name, "name");
   const HostTensor values(tensor);
-  shared->ask(Turn::alone, Use::open, [&](engine::Model& on, engine::ErrorSink& sink) {
+  shared->ask(Sharing::none, Use::open, [&](engine::Model& on, engine::ErrorSink& sink) {
     return on.write_tensor(given, values.get(), sink);
   });
 }
@@ -68,7 +68,7 @@ trl_status trl_model_get_tensors(trl_model* model, const char** out_json, trl_er
     const auto shared = get(model, "model");
     need(out_json, "out_json");
     List list;
-    shared->ask(Turn::alone, Use::open, [&](trl::engine::Model& of, trl::engine::ErrorSink& sink) {
+    shared->ask(Sharing::none, Use::open, [&](trl::engine::Model& of, trl::engine::ErrorSink& sink) {
       return of.list_tensors(list, sink);
     });
     *out_json = shared->keep(list.text());
@@ -83,7 +83,7 @@ trl_status trl_model_read_tensor(trl_model* model, const char* name, int32_t wha
     const std::string_view given = text(name, "name");
     const auto read = read_of(what);
     trl::engine::HeldTensor held;
-    shared->ask(Turn::alone, Use::open, [&](trl::engine::Model& of, trl::engine::ErrorSink& sink) {
+    shared->ask(Sharing::none, Use::open, [&](trl::engine::Model& of, trl::engine::ErrorSink& sink) {
       return of.read_tensor(given, read, &held, sink);
     });
     *out_tensor = to_dlpack(std::move(held), read == trl::engine::TensorRead::view);

@@ -27,8 +27,8 @@ class TrainerModel final : public Model {
   void remove_adapter(std::string_view name) override { trainer_->remove_adapter(name); }
 
  private:
-  void run(Turn turn, bool pausable, const Task& task) override {
-    if (turn == Turn::alone)
+  void run(Sharing sharing, bool pausable, const Task& task) override {
+    if (sharing == Sharing::none)
       trainer_->exclusively([&] { task(trainer_->model(), nullptr); }, pausable);
     else
       trainer_->generating([&](OpenRollout* rollout) { task(trainer_->model(), rollout); }, pausable);
