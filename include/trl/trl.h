@@ -1381,8 +1381,8 @@ enum {
  * Lists the tensors of a model, with those of its adapters, as a JSON array of objects: name (as in a saved
  * directory; of an adapter as PEFT names it in the model, with the adapter's name), shape (a list of
  * integers), dtype ("float32", "bfloat16" ...), stored ("nf4", "int8", "q4_0" ... for weights in blocks, else
- * the same as dtype), trained (a boolean) and, between the two halves of a step, gradient (whether it has
- * one).
+ * the same as dtype), trained (a boolean) and gradient (whether it has one now, between the two halves of a
+ * step).
  *
  * @param model [in] not changed.
  * @param out_json [out] borrowed until model is destroyed.
@@ -1409,7 +1409,7 @@ TRL_API trl_status trl_model_get_tensors(trl_model* model, const char** out_json
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND for another name, and for a gradient that is not there: gradients are
  *   between trl_trainer_backward and trl_trainer_update, of tensors that are trained; TRL_E_UNSUPPORTED for a
- * view of weights in blocks; TRL_E_INVALID_ARGUMENT, TRL_E_OUT_OF_MEMORY, TRL_E_BUSY.
+ * view of weights in blocks or in files; TRL_E_INVALID_ARGUMENT, TRL_E_OUT_OF_MEMORY, TRL_E_BUSY.
  * Contract: caller owns; exclusive; blocks for a copy; no callbacks; after an error out_tensor is NULL.
  * @since 0.1
  */
@@ -1428,7 +1428,8 @@ TRL_API trl_status trl_model_read_tensor(trl_model* model, const char* name, int
  *   TRL_E_BUSY.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND for another name, TRL_E_INVALID_ARGUMENT for another shape, type, version
- *   or device, TRL_E_UNSUPPORTED for weights in blocks and mapped ones, TRL_E_BUSY.
+ *   or device, TRL_E_UNSUPPORTED for weights in blocks or in files, for frozen ones of which a run keeps
+ *   something (`cache_frozen_layers`, `frozen_compute`), and while an adapter is merged, TRL_E_BUSY.
  * Contract: exclusive; blocks for the copy; the tensor's deleter; after an error the weight is as before.
  * @since 0.1
  */
@@ -1530,7 +1531,7 @@ enum {
  * A text's score is that of its last token that is not padding (`pad_token_id` of config.json), as in
  * transformers. Texts are never cut or padded; the others change a score by no more than rounding does.
  *
- * @param model [in] from trl_model_open.
+ * @param model [in] of a host or of a trainer.
  * @param texts [in] count texts, each of one token at least.
  * @param lengths [in] nullable: the texts end in NUL; else their bytes.
  * @param count [in] texts.

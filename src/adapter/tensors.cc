@@ -166,6 +166,21 @@ std::vector<Tensor> tensors(const config::LoraConfig& config, const Selection& s
   return Lister(config, selection, modules).run();
 }
 
+std::string name_in_model(const Tensor& tensor, const Selection& selection, std::string_view adapter) {
+  const auto& saved = selection.saved;
+  const bool whole = tensor.role == Role::weight ||
+                     (tensor.role == Role::bias && std::ranges::find(saved, tensor.module) != saved.end());
+  const bool has_last = whole || tensor.name.ends_with(".weight") || tensor.name.ends_with(".bias");
+  std::string name = tensor.name;
+  const size_t end = has_last ? name.rfind('.') : name.size();
+  name.insert(end, fmt::format("{}.{}", whole ? ".modules_to_save" : "", adapter));
+  return tensor.role == Role::magnitude ? name + ".weight" : name;
+}
+
+std::string table_in_model(std::string_view module, std::string_view adapter) {
+  return fmt::format("{}{}.modules_to_save.{}.weight", kPrefix, module, adapter);
+}
+
 void check_numbers(const std::string& path, const std::string& name, const io::TensorView& view) {
   using enum io::ElementType;
   if (view.type != f32 && view.type != f16 && view.type != bf16 && view.type != f64) {

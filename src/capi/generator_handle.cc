@@ -2,9 +2,9 @@
 
 #include "base/error.h"
 #include "base/json/json.h"
-#include "base/threads/polled_lock.h"
 #include "capi/callback.h"
 #include "config/generation_kwargs.h"
+#include "run/complete/open_generator.h"
 #include "run/complete/request_options.h"
 
 namespace trl::capi {
@@ -69,31 +69,20 @@ const char* Completions::json(const run::Completion& completion, size_t* size) c
 }
 
 run::Requests Generator::open(engine::Model& model) {
-  if (trainer_) {
-    run::Environment& environment = *trainer_->runtime();
-    return run::open_requests(environment, model, *tokenizer_,
-                              run::training_generator_spec(environment, trainer_->options()));
-  }
-  run::Environment& environment = *model_->runtime();
-  return run::open_requests(environment, model, *tokenizer_,
-                            run::generator_spec(environment, model_->options()));
+  return run::open_requests(*model_->runtime(), model, *tokenizer_, model_->generator_spec());
 }
 
 template <class Body>
 auto Generator::with_requests(Body&& body, bool pausable) {
-  if (!trainer_) check_entry();  // a rollout is written with generators of its trainer
   const auto lock = sole_use(in_use_, "generator");
-  const auto run = [&](engine::Model& model, OpenRollout* rollout) {
-    if (!requests_) requests_ = std::make_shared<run::Requests>(open(model));
-    if (rollout != nullptr) rollout->uses(requests_);
-    return body(model, *requests_);
-  };
-  if (trainer_)
-    return trainer_->generating([&](OpenRollout* rollout) { return run(trainer_->model(), rollout); },
-                                pausable);
-  const RuntimeScope scope(*model_->runtime());
-  const auto one = base::polled_lock(model_->in_use());  // another generator of the same model waits
-  return run(model_->get(), nullptr);
+  return model_->use(
+      Sharing::generation,
+      [&](engine::Model& model, OpenRollout* rollout) {
+        if (!requests_) requests_ = std::make_shared<run::Requests>(open(model));
+        if (rollout != nullptr) rollout->uses(requests_);
+        return body(model, *requests_);
+      },
+      pausable);
 }
 
 std::vector<run::Completion> Generator::generate(std::span<const std::string_view> prompts,

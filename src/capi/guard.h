@@ -64,6 +64,8 @@ template <class Out>
 void take_back(Out* out) noexcept {
   if (out == nullptr) return;
   if constexpr (requires(Out handle) { handle->retire(); }) destroy(*out);
+  if constexpr (requires(Out tensor) { tensor->deleter(tensor); })
+    if (*out != nullptr) (*out)->deleter(*out);
   *out = Out{};
 }
 

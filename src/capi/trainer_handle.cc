@@ -198,8 +198,8 @@ void Trainer::remove_adapter(std::string_view name) {
     const auto found = added_.find(name);
     if (found == added_.end())
       fail(Status::not_found,
-           "trl_trainer_add_adapter has added no adapter \"{}\" to this trainer, and those of the run itself "
-           "stay",
+           "trl_model_add_adapter has added no adapter \"{}\" to this trainer's model, and those of the run "
+           "itself stay",
            name);
     engine::ErrorCapture error;
     error.check(process().use_engine(Use::open, [&] { return model_->remove_adapter(name, error); }));
@@ -365,18 +365,6 @@ trl_status trl_trainer_save(trl_trainer* trainer, const char* path, const trl_co
     const auto kind = trl::run::save_kind(options_of(options).get("save.kind"));
     shared->save(path != nullptr ? path_of(path) : std::string(), kind);
   });
-}
-
-trl_status trl_trainer_add_adapter(trl_trainer* trainer, const char* name, const char* path,
-                                   trl_error** error) noexcept {
-  return guard(error, [&] {
-    const std::string given(text(name, "name"));
-    get(trainer, "trainer")->add_adapter(given, path_of(path));
-  });
-}
-
-trl_status trl_trainer_remove_adapter(trl_trainer* trainer, const char* name, trl_error** error) noexcept {
-  return guard(error, [&] { get(trainer, "trainer")->remove_adapter(text(name, "name")); });
 }
 
 trl_status trl_trainer_add_reward(trl_trainer* trainer, const char* name, trl_rollout_fn function,

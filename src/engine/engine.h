@@ -5,6 +5,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,6 +21,7 @@
 #include "config/training_arguments.h"
 #include "data/batch/batch.h"
 #include "io/model_source.h"
+#include "io/safetensors.h"
 
 namespace trl::config {
 struct RunOptions;
@@ -412,6 +414,43 @@ struct ScoreSpec {
 // adapter in them.
 enum class SaveKind : int32_t { model, checkpoint, adapter, merged };
 
+// A tensor of a model or of its adapters.
+struct TensorInfo {
+  std::string_view name;
+  std::span<const int64_t> shape;
+  std::string_view dtype;   // "float32"
+  std::string_view stored;  // "nf4" for blocks, else as dtype
+  bool trained = false;
+  bool gradient = false;  // it has one now
+};
+
+class TensorList {
+ public:
+  virtual void add(const TensorInfo& tensor) = 0;
+
+ protected:
+  ~TensorList() = default;
+};
+
+// copy: of the numbers; view: their own memory; gradient: a copy of it.
+enum class TensorRead : int32_t { copy, view, gradient };
+
+// Numbers in memory that owner frees, on any thread; contiguous.
+struct HeldTensor {
+  io::ElementType type = io::ElementType::f32;
+  std::vector<int64_t> shape = {};
+  void* data = nullptr;
+  int32_t gpu = -1;  // -1: on the host
+  std::shared_ptr<void> owner = nullptr;
+};
+
+// Numbers in memory of the host. strides: in elements, as many as shape has.
+struct GivenTensor {
+  io::ElementType type = io::ElementType::f32;
+  std::span<const int64_t> shape, strides;
+  const void* data = nullptr;  // of the first element
+};
+
 class Model {
  public:
   virtual void release() noexcept = 0;
@@ -437,6 +476,13 @@ class Model {
   virtual int32_t create_generator(const GeneratorSpec& spec, Generator** out, ErrorSink& error) noexcept = 0;
   // Scores texts; `scores` gets one number for each of them.
   virtual int32_t score(const ScoreSpec& spec, float* scores, ErrorSink& error) noexcept = 0;
+  // Its tensors under the names of a saved directory, and those of its adapters under PEFT's in a model.
+  virtual int32_t list_tensors(TensorList& list, ErrorSink& error) noexcept = 0;
+  virtual int32_t read_tensor(std::string_view name, TensorRead what, HeldTensor* out,
+                              ErrorSink& error) noexcept = 0;
+  // Converts the values; all that is made of a weight follows.
+  virtual int32_t write_tensor(std::string_view name, const GivenTensor& values,
+                               ErrorSink& error) noexcept = 0;
 
  protected:
   ~Model() = default;

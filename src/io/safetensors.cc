@@ -443,6 +443,12 @@ std::string_view element_name(ElementType type) {
   return kNames[static_cast<size_t>(type)];
 }
 
+std::string_view element_dtype(ElementType type) {
+  constexpr std::string_view kNames[] = {"float32", "float16", "bfloat16", "float64",
+                                         "int64",   "int32",   "uint8",    "other"};
+  return kNames[static_cast<size_t>(type)];
+}
+
 namespace {
 
 template <typename Stored, typename Convert>

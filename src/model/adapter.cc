@@ -235,6 +235,18 @@ std::vector<Parameter*> Adapter::parameters() const {
   return all;
 }
 
+std::vector<Adapter::Named> Adapter::named() const {
+  std::vector<Named> all;
+  for (const adapter::Tensor& tensor : tensors_) {
+    if (tensor.role == Role::table || tensor.role == Role::copy) continue;
+    all.push_back(
+        {adapter::name_in_model(tensor, selection_, name_), parameters_[all.size()].get()});  // as add() made
+  }
+  for (const Table& table : tables_)
+    all.push_back({adapter::table_in_model(slots_[table.slot].module.name, name_), table.own.get()});
+  return all;
+}
+
 uint64_t Adapter::version() const {
   uint64_t sum = 0;
   for (const auto& parameter : parameters_) sum += parameter->version();

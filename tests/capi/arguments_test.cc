@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 
+#include "dlpack.h"
 #include "host.h"
 #include "support/arrow_stream.h"
 
@@ -177,6 +178,29 @@ std::vector<Case> cases() {
          return with_out<const char>(
              [&](const char** o) { return trl_model_describe(as<trl_model>(h), o, e); });
        }},
+      {"trl_model_from_trainer",
+       [](void* h, trl_error** e) {
+         return with_out<trl_model>(
+             [&](trl_model** o) { return trl_model_from_trainer(as<trl_trainer>(h), o, e); });
+       }},
+      {"trl_model_get_tensors",
+       [](void* h, trl_error** e) {
+         return with_out<const char>(
+             [&](const char** o) { return trl_model_get_tensors(as<trl_model>(h), o, e); });
+       }},
+      {"trl_model_read_tensor",
+       [](void* h, trl_error** e) {
+         return with_out<DLManagedTensorVersioned>([&](DLManagedTensorVersioned** o) {
+           return trl_model_read_tensor(as<trl_model>(h), "mine", TRL_TENSOR_COPY, o, e);
+         });
+       }},
+      {"trl_model_write_tensor",
+       [](void* h, trl_error** e) {
+         host::FloatTensor values({1});
+         const trl_status status = trl_model_write_tensor(as<trl_model>(h), "mine", values.get(), e);
+         EXPECT_EQ(values.deleted(), 1);  // it is taken over all the same
+         return status;
+       }},
       {"trl_model_add_adapter",
        [](void* h, trl_error** e) {
          return trl_model_add_adapter(as<trl_model>(h), "mine", "/tmp/no_adapter", e);
@@ -189,12 +213,6 @@ std::vector<Case> cases() {
        [](void* h, trl_error** e) { return trl_model_merge_adapter(as<trl_model>(h), "mine", e); }},
       {"trl_model_save",
        [](void* h, trl_error** e) { return trl_model_save(as<trl_model>(h), "/tmp/no_target", nullptr, e); }},
-      {"trl_trainer_add_adapter",
-       [](void* h, trl_error** e) {
-         return trl_trainer_add_adapter(as<trl_trainer>(h), "mine", "/tmp/no_adapter", e);
-       }},
-      {"trl_trainer_remove_adapter",
-       [](void* h, trl_error** e) { return trl_trainer_remove_adapter(as<trl_trainer>(h), "mine", e); }},
       {"trl_trainer_add_reward",
        [](void* h, trl_error** e) {
          return trl_trainer_add_reward(
@@ -317,11 +335,6 @@ std::vector<Case> cases() {
        [](void* h, trl_error** e) {
          return with_out<trl_generator>(
              [&](trl_generator** o) { return trl_generator_create(as<trl_model>(h), nullptr, o, e); });
-       }},
-      {"trl_generator_from_trainer",
-       [](void* h, trl_error** e) {
-         return with_out<trl_generator>(
-             [&](trl_generator** o) { return trl_generator_from_trainer(as<trl_trainer>(h), o, e); });
        }},
       {"trl_generator_generate",
        [](void* h, trl_error** e) {

@@ -23,9 +23,7 @@ using host::Settings;
 class Driver {
  public:
   explicit Driver(trl_trainer* trainer, const Settings& more = {}) {
-    trl_generator* made = nullptr;
-    EXPECT_EQ(trl_generator_from_trainer(trainer, &made, nullptr), TRL_OK);
-    generator_.reset(made);
+    generator_ = host::generator_of(trainer);
     for (int stream = 0; stream < 12; stream += 2) {
       const Settings own = {{"generate.temperature", "1"},
                             {"generate.max_new_tokens", "5"},
@@ -262,8 +260,9 @@ TEST(DrivenRollouts, AllowOnlyGeneratorsOfTheirTrainer) {
     trl_trainer* const trainer = driven.run.trainer.get();
     EXPECT_EQ(trl_trainer_step(trainer, nullptr, error), TRL_E_BUSY);
     EXPECT_TRUE(error.names("trl_rollout_*")) << error.message();
+    const host::Model same = host::model_of(trainer);
     trl_generator* another = nullptr;
-    EXPECT_EQ(trl_generator_from_trainer(trainer, &another, error), TRL_E_BUSY);
+    EXPECT_EQ(trl_generator_create(same.get(), nullptr, &another, error), TRL_E_BUSY);
     EXPECT_EQ(trl_generator_step(of_model.get(), nullptr, nullptr, error), TRL_E_BUSY);
     EXPECT_EQ(trl_generator_step(of_other.get(), nullptr, nullptr, error), TRL_E_BUSY);
     driven.driver.write(rollout);

@@ -187,13 +187,6 @@ int32_t count_tokens(void* tokens, size_t, int32_t, const char*, size_t, double)
   return 0;
 }
 
-host::Generator generator_of(const LongRun& run) {
-  trl_generator* made = nullptr;
-  Error error;
-  EXPECT_EQ(trl_generator_from_trainer(run.trainer.get(), &made, error), TRL_OK) << error.message();
-  return host::Generator(made);
-}
-
 host::Config new_tokens(const char* count) {
   return host::config({{"generate.max_new_tokens", count}, {"generate.ignore_eos", "true"}});
 }
@@ -207,7 +200,7 @@ int tokens_after(const std::atomic<int>& count, int tokens) {
 TEST(Interrupt, APauseHoldsAGenerationOfTheTrainer) {
   NEED_MODEL();
   LongRun run("1");
-  const host::Generator generator = generator_of(run);
+  const host::Generator generator = host::generator_of(run.trainer.get());
   const host::Config many = new_tokens("1000000");
   const char* const prompts[] = {"The small kernel"};
   std::atomic<int> tokens{0};
@@ -235,7 +228,7 @@ TEST(Interrupt, APauseHoldsAGenerationOfTheTrainer) {
 TEST(Interrupt, APauseHoldsAStepOfAGenerator) {
   NEED_MODEL();
   LongRun run("1");
-  const host::Generator generator = generator_of(run);
+  const host::Generator generator = host::generator_of(run.trainer.get());
   const host::Config few = new_tokens("12");
   const std::vector<int32_t> ids = {1, 2, 3};
   Error error;

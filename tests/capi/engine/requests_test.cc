@@ -355,13 +355,11 @@ TEST(Requests, OfARunThatWritesCompletionsMayGoBeyondThePositions) {
   const auto offline = host::trainer(host::tiny(scratch / "offline"), rows.get());
   for (const auto& [trainer, status] :
        {std::pair{online.trainer.get(), TRL_OK}, std::pair{offline.get(), TRL_E_INVALID_ARGUMENT}}) {
-    trl_generator* made = nullptr;
     Error error;
-    ASSERT_EQ(trl_generator_from_trainer(trainer, &made, error), TRL_OK) << error.message();
-    const host::Generator g(made);
+    const host::Generator g = host::generator_of(trainer);
     size_t first = 0;
-    EXPECT_EQ(add_ids(made, 257, first, error), status) << error.message();
-    finish(made);
+    EXPECT_EQ(add_ids(g.get(), 257, first, error), status) << error.message();
+    finish(g.get());
   }
 }
 

@@ -346,7 +346,6 @@ TEST(Handles, AnyOrderOfDestruction) {
   auto config = host::config(host::tiny(scratch / "out"));
   auto runtime = host::runtime();
   trl_trainer* trainer = nullptr;
-  trl_generator* generator = nullptr;
   Error error;
   ASSERT_EQ(trl_trainer_create(runtime.get(), config.get(), rows.get(), nullptr, &trainer, error), TRL_OK)
       << error.message();
@@ -354,7 +353,7 @@ TEST(Handles, AnyOrderOfDestruction) {
   config.reset();
   rows.reset();
   ASSERT_EQ(trl_trainer_train(trainer, nullptr, nullptr, error), TRL_OK) << error.message();
-  ASSERT_EQ(trl_generator_from_trainer(trainer, &generator, error), TRL_OK);
+  trl_generator* const generator = host::generator_of(trainer).release();
   trl_trainer_destroy(trainer);
   const char* prompt = "row 1";
   trl_completions* completions = nullptr;

@@ -581,7 +581,7 @@ extern "C" {
     /// Contract: borrowed; concurrent on const, also in callbacks; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_model_describe(model: *const trl_model, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
 
-    /// Lists the tensors of a model, with those of its adapters, as a JSON array of objects: name (as in a saved directory; of an adapter as PEFT names it in the model, with the adapter's name), shape (a list of integers), dtype ("float32", "bfloat16" ...), stored ("nf4", "int8", "q4_0" ... for weights in blocks, else the same as dtype), trained (a boolean) and, between the two halves of a step, gradient (whether it has one).
+    /// Lists the tensors of a model, with those of its adapters, as a JSON array of objects: name (as in a saved directory; of an adapter as PEFT names it in the model, with the adapter's name), shape (a list of integers), dtype ("float32", "bfloat16" ...), stored ("nf4", "int8", "q4_0" ... for weights in blocks, else the same as dtype), trained (a boolean) and gradient (whether it has one now, between the two halves of a step).
     ///
     /// Contract: borrowed; exclusive; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_model_get_tensors(model: *mut trl_model, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
