@@ -61,10 +61,8 @@ bool Trainer::step() {
   try {
     return run_step();
   } catch (const Error& error) {
-    if (stepper_.torn())
-      throw Error(error.status(), torn(error.message()), error.key(), error.callback_code());
-    if (error.status() == Status::callback && setup_.rollouts)
-      throw Error(error.status(), can_go_on(error.message()), error.key(), error.callback_code());
+    if (stepper_.torn()) throw error.with(torn(error.message()));
+    if (error.status() == Status::callback && setup_.rollouts) throw error.with(can_go_on(error.message()));
     if (error.status() != Status::cancelled) throw;
     fail(Status::cancelled, "cancelled after step {} of {}", state_.global_step, steps_.max_steps);
   }
