@@ -215,8 +215,9 @@ void check_entry(bool in_rollout) {
          "called inside a callback, where only these may be: trl_metrics_get, _text and _next, "
          "trl_record_set_text and _json, trl_rollout_*, trl_completions_text, _json, _tokens and "
          "_finish_reason, trl_runtime_cancel, trl_trainer_cancel, _pause and _resume, every "
-         "trl_..._destroy, trl_error_*, trl_option_*, trl_version, trl_version_string, trl_has_feature and "
-         "trl_build_info; and, in the function of trl_trainer_set_rollout until its rollout is finished, "
+         "trl_..._destroy, trl_error_*, trl_status_name, trl_option_*, trl_config_get_schema, trl_version, "
+         "trl_version_string, trl_has_feature and trl_build_info; and, in the function of "
+         "trl_trainer_set_rollout until its rollout is finished, "
          "those of a generator of its trainer");
   }
 }
