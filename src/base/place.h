@@ -30,8 +30,8 @@ struct Place {
       out = out.empty() ? fmt::format("row {}", number) : fmt::format("{} (row {})", out, number);
     return part.empty() ? out : fmt::format("{} ({})", out, part);
   }
-  static Place in(std::string_view file) { return {std::string(file)}; }
-  static Place of_row(int64_t row) { return {{}, 0, 0, row}; }
+  static Place in(std::string_view name) { return {std::string(name)}; }
+  static Place of_row(int64_t dataset_row) { return {{}, 0, 0, dataset_row}; }
   // Returns the same with another column, such as that of an error within the line.
   Place in_line(int64_t at_line, int64_t at_column) const {
     Place other = *this;

@@ -230,7 +230,7 @@ std::vector<YamlEntry> parse_yaml_mapping(std::string_view text, std::string_vie
   }
   std::vector<YamlEntry> entries;
   for (const Reader::Pair& pair : reader.pairs(root, 0)) {
-    YamlEntry entry{pair.key, pair.line, pair.column};
+    YamlEntry entry{pair.key, pair.line, pair.column, nullptr};
     if (pair.value.IsScalar()) {
       entry.value = pair.value.Scalar();
       entry.plain = !is_text(pair.value);

@@ -64,6 +64,7 @@ void JsonRows::resume(const Place& place, bool in_array) {
   layout_ = in_array ? Layout::array : Layout::lines;
   closed_ = false;
   begun_ = true;
+  cut_ = INT64_MIN / 2;  // not known
 }
 
 // Distinguishes lines from an array.

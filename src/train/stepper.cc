@@ -42,7 +42,7 @@ void check_positions(const MicroBatch& batch, const model::ModelConfig& model) {
   const int64_t positions = model.learned_positions();
   if (positions == 0 || batch.reach <= positions) return;
   const bool packed = std::ssize(batch.row_ids) > batch.rows;
-  placed(batch.row_ids.size() == 1 ? Place::of_row(batch.row_ids.front()) : Place(), [&] {
+  placed(batch.row_ids.size() == 1 ? trl::Place::of_row(batch.row_ids.front()) : trl::Place(), [&] {
     fail_key("max_length",
              "max_length: {} dataset rows {} has {} tokens, and the model has learned {} positions: give "
              "max_length: {}, so that {}",

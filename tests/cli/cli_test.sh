@@ -49,6 +49,7 @@ case_options_shows_one_key() {
   run 2 options learning_rat; says err "did you mean learning_rate?"
 }
 case_options_writes_the_schema() {
+  run 1 options --schema nothing; says err "'nothing' is none; these are: sft, dpo"
   run 0 options --schema; says out '"$schema": "https://json-schema.org/draft/2020-12/schema"'; says out '"runtime.threads"'
   run 0 options --schema dpo; says out '"sigmoid_norm"'; ! grep -q '"lmbda"' out || die "a key that DPO does not have"
   python3 -c 'import jsonschema' 2>err || { echo "skipped: python3-jsonschema is not there"; return 0; }
@@ -61,7 +62,6 @@ valid = Validator(schema).is_valid
 assert valid({"method": "dpo", "loss_type": ["ipo", "sft"], "max_length": None, "runtime.host_memory_limit": "6GiB"})
 assert not valid({"beta": 0}) and not valid({"betta": 0.1}) and not valid({"method": "sft"})
 EOF_PY
-  run 1 options --schema nothing; says err "'nothing' is none; these are: sft, dpo"
 }
 case_options_searches() {
   run 0 options lora; for key in lora_r lora_alpha lora_target_modules use_peft; do says out "$key = "; done

@@ -110,7 +110,7 @@ void PaddedRows::pad(Rollout& rollout) const {
       fail(Status::invalid_argument,
            "completion {} of {}, {}, has a token that the model did not write (token {}), and "
            "this trainer learns from each token: give completions without such tokens",
-           row, rollout.completions.size(), Place::of_row(rollout.prompts.row_ids[row]),
+           row, rollout.completions.size(), trl::Place::of_row(rollout.prompts.row_ids[row]),
            given - own.written.begin());
     }
     own.written.clear();
