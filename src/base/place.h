@@ -45,7 +45,7 @@ struct Place {
 template <typename... Args>
 Place place_among(const Args&... args) {
   Place found;
-  const auto look = [&](const auto& arg) {
+  [[maybe_unused]] const auto look = [&](const auto& arg) {
     if constexpr (std::is_same_v<decltype(arg), const Place&>) {
       if (!found.is_known()) found = arg;
     }
