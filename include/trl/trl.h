@@ -230,8 +230,8 @@ TRL_API const char* trl_error_key(const trl_error* error) TRL_NOEXCEPT;
  * was given.
  *
  * @param error [in] nullable.
- * @param out_file [out] nullable; the path, or the name that messages give to what is not a file ("text",
- *   "memory"); borrowed until the error is destroyed; NULL if the error has no place.
+ * @param out_file [out] nullable; the path, or the name of what is not a file ("text", "buffer"; "dataset"
+ * for rows of a callback or a stream); borrowed until the error is destroyed; NULL if the error has no place.
  * @param out_line [out] nullable; the line in a file of text, from 1; 0: not known.
  * @param out_column [out] nullable; the column in that line, in bytes, from 1; 0: not known.
  * @param out_row [out] nullable; the row of the dataset, from 0; -1: none is at fault, or it is not known.
@@ -400,8 +400,8 @@ TRL_API trl_status trl_config_get_warnings(const trl_config* config, const char*
 /**
  * The JSON schema (draft 2020-12) of a configuration file: an object with a property for each key, with its
  * type, range or choices, default and meaning, from the table that trl_option_next walks. A file that
- * trl_config_load takes is valid by it, except that it also allows older names of keys and texts in place of
- * numbers.
+ * trl_config_load takes is valid by it, except that it also allows older names of keys, dashes in them, texts
+ * in place of other values, and the reverse.
  *
  * @param trainer [in] nullable; "sft", "dpo", ...: the keys that this trainer reads, with its defaults. NULL:
  * all keys.

@@ -1,8 +1,15 @@
 // trl_config_*: key-value configuration.
 #include "capi/config_handle.h"
 
+#include <algorithm>
+#include <map>
+#include <mutex>
+
 #include "base/json/json.h"
 #include "capi/guard.h"
+#include "config/method.h"
+#include "config/option.h"
+#include "config/schema.h"
 #include "config/training_arguments.h"
 
 using namespace trl::capi;
@@ -18,6 +25,16 @@ trl_status give_text(const trl_config* config, const char** out, const char* nam
     need(out, name);
     *out = shared->keep(text_of(shared->copy()));
   });
+}
+
+// Returns the schema of a trainer, made once and leaked.
+const char* schema_of(const std::string& trainer) {
+  static std::mutex mutex;
+  static auto* const made = new std::map<std::string, std::string>;
+  const std::lock_guard lock(mutex);
+  std::string& schema = (*made)[trainer];
+  if (schema.empty()) schema = trl::config::schema(trainer);
+  return schema.c_str();
 }
 
 }  // namespace
@@ -85,6 +102,18 @@ trl_status trl_config_get_warnings(const trl_config* config, const char** out_js
                                    trl_error** error) noexcept {
   return give_text(config, out_json, "out_json", error, [&](const trl::config::Config& values) {
     return trl::base::Json(trl::config::by_reason(values.warnings())).dump();
+  });
+}
+
+trl_status trl_config_get_schema(const char* trainer, const char** out_json, trl_error** error) noexcept {
+  return guard<From::anywhere>(error, out_json, [&] {
+    need(out_json, "out_json");
+    const std::string name(trainer == nullptr ? std::string_view() : text(trainer, "trainer"));
+    const auto known = trl::config::trainers();
+    if (trainer != nullptr && std::ranges::find(known, name, &trl::config::MethodRow::name) == known.end())
+      trl::fail(trl::Status::not_found, "trainer: '{}' is none; these are: {}", name,
+                trl::config::trainer_names(trl::config::kAllTrainers, ", "));
+    *out_json = schema_of(name);
   });
 }
 

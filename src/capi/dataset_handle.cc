@@ -100,8 +100,8 @@ class OnlySource final : public data::Source {
  public:
   OnlySource(std::shared_ptr<void> reading, std::unique_ptr<data::Source> source)
       : reading_(std::move(reading)), source_(std::move(source)) {}
-  bool next_text(data::RowText& text) override { return source_->next_text(text); }
-  void rewind() override { source_->rewind(); }
+  bool read_text(data::RowText& text) override { return source_->next_text(text); }
+  void start_over() override { source_->rewind(); }
   const std::string& name() const override { return source_->name(); }
 
  private:

@@ -14,16 +14,8 @@
 
 // Made from an exception. Reporting out of memory cannot fail: that error is a constant.
 struct trl_error : trl::capi::Head {
-  trl_error(trl::Status code, std::string text, std::string at, int32_t host)
-      : Head(trl::capi::Tag::error),
-        status(code),
-        message(std::move(text)),
-        key(std::move(at)),
-        callback_code(host) {}
-  const trl::Status status;
-  const std::string message;
-  const std::string key;
-  const int32_t callback_code;
+  explicit trl_error(trl::Error given) : Head(trl::capi::Tag::error), error(std::move(given)) {}
+  const trl::Error error;
 };
 
 namespace trl::capi {
@@ -157,7 +149,7 @@ inline std::string_view bytes(const char* data, size_t size, std::string_view na
 inline std::string_view utf8(const char* data, size_t size, std::string_view name) {
   const std::string_view view = bytes(data, size, name);
   const size_t bad = base::find_invalid_utf8(view);
-  if (bad != base::kValid) fail(Status::format, "{} is not UTF-8: byte {} is invalid", name, bad);
+  if (bad != base::kValid) fail(Status::format, "{} is not UTF-8: byte {} is invalid", Place::in(name), bad);
   return view;
 }
 

@@ -71,8 +71,7 @@ class EngineHost final : public engine::Host {
     const int64_t limit = memory_.limit();
     if (cap == nullptr || (limit > 0 && limit <= cap->counted())) return 0;
     try {
-      const Error error = cap->passed(static_cast<base::MemoryKind>(kind), bytes);
-      why.set(static_cast<int32_t>(error.status()), error.message(), error.key(), 0);
+      why.set(cap->passed(static_cast<base::MemoryKind>(kind), bytes));
     } catch (...) {
       return 0;  // no memory for the reason
     }

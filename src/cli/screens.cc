@@ -182,8 +182,11 @@ std::map<std::string, Screen> made() {
        kQuiet},
       {"trl download Qwen/Qwen2.5-0.5B", "trl download trl-lib/Capybara --repo_type dataset --revision main",
        "trl download https://huggingface.co/owner/name/blob/main/file.gguf"}};
-  screens["options"] = {
-      "[TRAINER | KEY | WORD]", {}, {}, {"trl options sft", "trl options learning_rate", "trl options lora"}};
+  screens["options"] = {"[TRAINER | KEY | WORD | --schema [TRAINER]]",
+                        {},
+                        {},
+                        {"trl options sft", "trl options learning_rate", "trl options lora",
+                         "trl options --schema dpo >dpo.json"}};
   screens["env"] = {"", {}, {}, {"trl env", "trl env >report.json"}};
   screens["completion"] = {
       "bash | zsh | fish",

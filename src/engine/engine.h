@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,8 +37,7 @@ inline constexpr uint32_t kInterfaceVersion = 24;  // both libraries must agree;
 
 class ErrorSink {
  public:
-  virtual void set(int32_t status, std::string_view message, std::string_view key,
-                   int32_t callback_code) noexcept = 0;
+  virtual void set(const Error& error) noexcept = 0;
 
  protected:
   ~ErrorSink() = default;
@@ -98,9 +98,13 @@ class BatchSource {
   virtual int32_t state(std::string_view* /*bytes*/, ErrorSink& /*error*/) noexcept { return 0; }
   // Takes an earlier state(), directly after a start_epoch() with the position at which it was asked.
   virtual int32_t load_state(std::string_view /*bytes*/, ErrorSink& error) noexcept {
-    const auto status = static_cast<int32_t>(Status::invalid_argument);
-    error.set(status, "these rows have no state, and the checkpoint has one: it is of other rows", {}, 0);
-    return status;
+    try {
+      error.set({Status::invalid_argument,
+                 "these rows have no state, and the checkpoint has one: it is of other rows"});
+    } catch (const std::bad_alloc&) {
+      return static_cast<int32_t>(Status::out_of_memory);
+    }
+    return static_cast<int32_t>(Status::invalid_argument);
   }
 
  protected:

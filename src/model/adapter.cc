@@ -26,7 +26,7 @@ uint64_t next_number() {
 at::Tensor values_of(const adapter::AdapterFile& file, const Parameter& parameter) {
   const io::TensorView& view = file.tensors().at(parameter.name);
   if (view.shape != parameter.shape().vec()) {
-    fail(Status::format, "{}: tensor {} has shape [{}], and this model needs [{}]", file.path(),
+    fail(Status::format, "{}: tensor {} has shape [{}], and this model needs [{}]", Place::in(file.path()),
          parameter.name, fmt::join(view.shape, ", "), fmt::join(parameter.shape(), ", "));
   }
   at::Tensor values = tensor::empty(view.shape, at::kFloat, tensor::MemoryKind::workspace);

@@ -504,6 +504,7 @@ TEST(Arguments, NullAccessorsAndDestroys) {
   EXPECT_STREQ(trl_error_message(nullptr), "");
   EXPECT_EQ(trl_error_key(nullptr), nullptr);
   EXPECT_EQ(trl_error_callback_code(nullptr), 0);
+  EXPECT_EQ(trl_error_place(nullptr, nullptr, nullptr, nullptr, nullptr), 0);
   EXPECT_EQ(trl_metrics_next(nullptr, nullptr), nullptr);
   EXPECT_EQ(trl_completions_text(nullptr, 0, nullptr), nullptr);
   EXPECT_EQ(trl_completions_tokens(nullptr, 0, nullptr), nullptr);
@@ -528,6 +529,7 @@ TEST(Arguments, OutputsAreNeeded) {
   EXPECT_EQ(trl_config_create(nullptr, error), TRL_E_INVALID_ARGUMENT);
   EXPECT_EQ(trl_config_get(config.get(), "seed", nullptr, error), TRL_E_INVALID_ARGUMENT);
   EXPECT_EQ(trl_config_describe(config.get(), nullptr, error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_config_get_schema(nullptr, nullptr, error), TRL_E_INVALID_ARGUMENT);
   EXPECT_EQ(trl_runtime_create(config.get(), nullptr, error), TRL_E_INVALID_ARGUMENT);
   EXPECT_EQ(trl_dataset_open(nullptr, "/dev/null", nullptr, nullptr, error), TRL_E_INVALID_ARGUMENT);
   EXPECT_EQ(trl_dataset_from_arrow(nullptr, nullptr, nullptr, nullptr, error), TRL_E_INVALID_ARGUMENT);
@@ -614,7 +616,7 @@ TEST(Arguments, EveryFunctionIsHere) {
         name == "trl_rollout_count" || name == "trl_runtime_cancel" || name == "trl_trainer_cancel" ||
         name == "trl_trainer_pause" || name == "trl_trainer_resume" || name.starts_with("trl_version") ||
         name == "trl_build_info" || name == "trl_has_feature" || name == "trl_config_create" ||
-        name == "trl_runtime_shutdown";
+        name == "trl_status_name" || name == "trl_config_get_schema" || name == "trl_runtime_shutdown";
     EXPECT_TRUE(apart || covered.count(name)) << name;
   }
   EXPECT_EQ(functions, 130);

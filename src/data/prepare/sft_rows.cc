@@ -46,7 +46,7 @@ SftRows::SftRows(const PrepareContext& context, const Row& first)
       arguments_(*context.arguments),
       log_(*context.log),
       vocab_size_(context.vocab_size > 0 ? context.vocab_size : tokenizer_.vocab_size()),
-      first_where_(first.where) {
+      first_where_(first.where.text()) {
   Row row = first;
   select_columns(row, arguments_.dataset_select_columns);
   rename_columns(row, arguments_.dataset_columns);

@@ -13,12 +13,20 @@ namespace trl::data {
 
 namespace {
 
+// Parses JSON text in a column.
+base::Json in_column(const Row& row, std::string_view name, const std::string& json) {
+  try {
+    return base::parse_exact_json(json, fmt::format("{}: column '{}'", row.where, name));
+  } catch (const Error& error) {
+    throw error.at(row.where);
+  }
+}
+
 base::Json read_tools(const Row& row) {
   const base::Json* column = find_column(row, "tools");
   if (column == nullptr) return nullptr;
   base::Json tools = *column;
-  if (tools.is_string())
-    tools = base::parse_exact_json(tools.get<std::string>(), row.where + ": column 'tools'");
+  if (tools.is_string()) tools = in_column(row, "tools", tools.get<std::string>());
   const bool objects =
       tools.is_array() && std::ranges::all_of(tools, [](const auto& t) { return t.is_object(); });
   if (!objects && !tools.is_null()) fail_column(row, "tools", "a list of objects, or JSON text of one,");
@@ -218,10 +226,11 @@ text::Rendered Renderer::render(const Row& row, const base::Json& messages,
   try {
     rendered = chosen.render(messages, options);
   } catch (const Error& error) {
-    throw Error(error.status(),
-                row.where + (error.message().starts_with("chat template") ? ": " : ": chat template: ") +
-                    error.message() + blamed_message(messages),
-                error.key());
+    throw error
+        .with(fmt::format("{}{}{}{}", row.where,
+                          error.message().starts_with("chat template") ? ": " : ": chat template: ",
+                          error.message(), blamed_message(messages)))
+        .at(row.where);
   }
   refuse_printed_parts(row, messages, rendered.text);
   return rendered;

@@ -48,11 +48,11 @@ base::Json tools_of(const data::Row& row) {
 Conversation conversation_of(std::string_view prompt) {
   base::Json given = parsed(prompt);
   if (data::is_messages(given)) {
-    const data::Row row{{{"messages", std::move(given)}}, "prompt"};
+    const data::Row row{{{"messages", std::move(given)}}, {"prompt"}};
     return {data::messages_column(row, "messages"), nullptr, nullptr};
   }
   if (given.is_object()) {
-    data::Row row{std::move(given), "prompt"};
+    data::Row row{std::move(given), {"prompt"}};
     data::convert_conversations(row);
     data::convert_from_value(row, "prompt");
     for (const char* name : {"prompt", "messages"}) {
@@ -106,7 +106,7 @@ std::vector<Completion> complete(Requests& requests, std::span<const std::vector
       requests.add(prompts[i], options);
     } catch (const Error& error) {
       if (prompts.size() == 1 || !error.key().empty()) throw;
-      throw Error(error.status(), fmt::format("prompt {}, {}", i, error.message()));
+      throw error.with(fmt::format("prompt {}, {}", i, error.message()));
     }
     options.stream += count;
   }

@@ -13,8 +13,7 @@ namespace trl::text::jinja {
 Run::~Run() = default;
 
 void Run::fail_text(const std::string& message) const {
-  // a message may quote one byte of a longer character
-  trl::fail(Status::format, "chat template, line {}: {}", line_, base::replace_invalid_utf8(message));
+  fail_at(line_, base::replace_invalid_utf8(message));  // it may quote one byte of a longer character
 }
 
 void Run::produce(size_t bytes) {

@@ -83,7 +83,7 @@ auto naming_model(Body&& body) {
     return body();
   } catch (const Error& error) {
     if (error.key() == kModelKey || error.status() == Status::cancelled) throw;
-    throw Error(error.status(), fmt::format("{}: {}", kModelKey, error.message()), kModelKey);
+    throw error.with(fmt::format("{}: {}", kModelKey, error.message()), kModelKey);
   }
 }
 

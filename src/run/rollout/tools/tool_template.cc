@@ -44,7 +44,7 @@ ToolTemplate::ToolTemplate(const config::OnlineArguments& arguments, const text:
   for (const auto& [name, value] : given.items()) variables_[name] = value;
   choose_template();
   if (prompts_.environments) {
-    renderer_.emplace(tokenizer_, data::Row{base::Json::object(), "the prompts"},
+    renderer_.emplace(tokenizer_, data::Row{base::Json::object(), {"the prompts"}},
                       arguments.chat_template_kwargs, data::OwnVariables::left);
     renderer_->use_tools(prompts_);
   }
@@ -135,13 +135,13 @@ std::vector<int32_t> ToolTemplate::answer_ids(const base::Json& answers) const {
   return {all.begin() + std::ssize(before), all.end()};
 }
 
-std::vector<int32_t> ToolTemplate::prompt_ids(const base::Json& row, const std::string& where) const {
+std::vector<int32_t> ToolTemplate::prompt_ids(const base::Json& row, const Place& where) const {
   const text::Rendered rendered = renderer_->render({row, where}, row.at("prompt"), true);
   return tokenizer_.encode(rendered.text, false, rendered.given);
 }
 
 const std::string& ToolTemplate::environment_of(const base::Json& row) const {
-  return prompts_.environment_of({row, "the row"});
+  return prompts_.environment_of({row, {"the row"}});
 }
 
 base::Json ToolTemplate::message_of(std::span<const int32_t> turn, const std::vector<int32_t>& before,

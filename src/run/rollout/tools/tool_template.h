@@ -28,7 +28,7 @@ class ToolTemplate {
   const data::PromptTools& prompts() const { return prompts_; }
   // Renders a row whose prompt an environment has changed, as data's RowReader does. where: the row, for
   // messages.
-  std::vector<int32_t> prompt_ids(const base::Json& row, const std::string& where) const;
+  std::vector<int32_t> prompt_ids(const base::Json& row, const Place& where) const;
   // Return the environment of a row (empty: there are none), and the schemas of its tools.
   const std::string& environment_of(const base::Json& row) const;
   const base::Json& schemas_of(const base::Json& row) const {
