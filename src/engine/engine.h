@@ -33,7 +33,7 @@ struct RunPlan;
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 24;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 25;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:

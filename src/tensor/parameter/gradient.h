@@ -32,7 +32,7 @@ class Gradient {
   at::ScalarType type() const { return type_; }
   // Lends a buffer of this type and shape to add to. It stays: drop() zeroes it.
   void lend(at::Tensor buffer);
-  const at::Tensor& value();  // its type is type(); zero if nothing was added
+  const at::Tensor& value();                                  // its type is type(); zero if nothing was added
   bool begun() const { return begun_ || !waiting_.empty(); }  // something was added since it was dropped
   void drop();
 

@@ -59,11 +59,11 @@ class Parameter {
   Parameter(std::string name, std::shared_ptr<const Encoded> values, at::ScalarType type);
   Parameter(Parameter&&) = default;
 
-  std::string name;          // Hugging Face's, "model.layers.0.self_attn.q_proj.weight"
-  bool decay = true;         // whether weight decay applies
-  bool trainable = true;     // false: frozen, a trainer that begins gives it no gradient and no state
-  bool embedding = false;    // its rows are looked up
-  int64_t padding_row = -1;  // an embedding's row whose lookups train nothing (nn.Embedding's padding_idx)
+  std::string name;             // Hugging Face's, "model.layers.0.self_attn.q_proj.weight"
+  bool decay = true;            // whether weight decay applies
+  bool trainable = true;        // false: frozen, a trainer that begins gives it no gradient and no state
+  bool embedding = false;       // its rows are looked up
+  int64_t padding_row = -1;     // an embedding's row whose lookups train nothing (nn.Embedding's padding_idx)
   const char* fixed = nullptr;  // why a host must not change the values; null: it may
 
   at::IntArrayRef shape() const { return encoded_ ? encoded_->shape() : values_.sizes(); }
@@ -117,9 +117,9 @@ class Parameter {
   at::ScalarType gradient_type() const;
   const at::Tensor& gradient() const;  // the sum since it was dropped; zero: nothing was added
   bool gradient_begun() const { return gradient_ != nullptr && gradient_->begun(); }
-  void drop_gradient();                // frees its memory
-  void collect_late();                 // sets Gradient::late from now on
-  void collect_in_parts();             // sets Gradient::in_parts until it is dropped
+  void drop_gradient();     // frees its memory
+  void collect_late();      // sets Gradient::late from now on
+  void collect_in_parts();  // sets Gradient::in_parts until it is dropped
   // Called in each backward pass as soon as nothing will add to the gradient any more, on the thread of that
   // backward. See Use.
   void on_complete(std::function<void()> event);
