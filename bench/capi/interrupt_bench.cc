@@ -95,8 +95,7 @@ int run(const Settings& s) {
     trl::bench::write_random_model(trl::bench::kQwen2_5_0_5B, s.tokenizer, model);
   }
   trl_trainer* trainer = open(s, model, scratch.file("out"));
-  trl_generator* generator = nullptr;
-  TRL_CHECK(trl_generator_from_trainer(trainer, &generator, &error));
+  trl_generator* const generator = trl::bench::open_generator(trainer);
   std::vector<double> all;
   for (int i = 0; i < s.requests; ++i) {
     const double place = 0.6180339887 * (i + 1) + s.offset;

@@ -71,8 +71,7 @@ class EngineHost final : public engine::Host {
     const int64_t limit = memory_.limit();
     if (cap == nullptr || (limit > 0 && limit <= cap->counted())) return 0;
     try {
-      const Error error = cap->passed(static_cast<base::MemoryKind>(kind), bytes);
-      why.set(static_cast<int32_t>(error.status()), error.message(), error.key(), 0);
+      why.set(cap->passed(static_cast<base::MemoryKind>(kind), bytes));
     } catch (...) {
       return 0;  // no memory for the reason
     }
@@ -217,21 +216,22 @@ RolloutScope::RolloutScope() noexcept
     : before_(std::exchange(thread_state().rollout, thread_state().callbacks + 1)) {}
 RolloutScope::~RolloutScope() { thread_state().rollout = before_; }
 
+void check_process() {
+  if (!process().forked()) return;
+  fail(Status::busy,
+       "forked: the library was in use before this process was forked; start it with exec instead");
+}
+
 void check_entry(bool in_rollout) {
-  if (process().forked()) {
-    fail(Status::busy,
-         "forked: the library was in use before this process was forked; start it with exec instead");
-  }
+  check_process();
   const ThreadState& state = thread_state();
-  if (state.callbacks > 0 && !(in_rollout && state.callbacks == state.rollout)) {
-    fail(Status::busy,
-         "called inside a callback, where only these may be: trl_metrics_get, _text and _next, "
-         "trl_record_set_text and _json, trl_rollout_*, trl_completions_text, _json, _tokens and "
-         "_finish_reason, trl_runtime_cancel, trl_trainer_cancel, _pause and _resume, every "
-         "trl_..._destroy, trl_error_*, trl_option_*, trl_version, trl_version_string, trl_has_feature and "
-         "trl_build_info; and, in the function of trl_trainer_set_rollout until its rollout is finished, "
-         "those of a generator of its trainer");
-  }
+  if (state.callbacks == 0 || (in_rollout && state.callbacks == state.rollout)) return;
+  fail(Status::busy,
+       "called inside a callback, where only functions without the parameter `error` may be, and those whose "
+       "contract in trl.h says \"also in callbacks\": trl_config_*, trl_record_*, trl_rollout_*, "
+       "trl_tokenizer_* except _open, trl_model_describe, trl_model_from_trainer, trl_runtime_memory, "
+       "trl_trainer_describe, _get_integers and _set_learning_rate; and, in the function of "
+       "trl_trainer_set_rollout until its rollout is finished, those of a generator of its trainer");
 }
 
 CallScope::CallScope() noexcept

@@ -74,8 +74,9 @@ class Process {
 
 Process& process();
 
-// Throws Error(busy) inside a callback, and in a child that was forked after the first call. in_rollout:
-// a function that RolloutScope marks may call.
+// Throws Error(busy) in a child that was forked after the first call.
+void check_process();
+// Throws Error(busy) there and inside a callback. in_rollout: a function that RolloutScope marks may call.
 void check_entry(bool in_rollout = false);
 
 // Marks the function of the host that this thread calls next: it is asked for a rollout.

@@ -20,8 +20,9 @@ namespace trl::io {
 // The types of numbers in weight files, and their conversion to float32; source bytes need no alignment. In
 // the order of the tables in safetensors.cc.
 enum class ElementType : uint8_t { f32, f16, bf16, f64, i64, i32, u8, other };
-size_t element_size(ElementType type);            // 0 for other
-std::string_view element_name(ElementType type);  // as safetensors spells it, "F32"
+size_t element_size(ElementType type);             // 0 for other
+std::string_view element_name(ElementType type);   // as safetensors spells it, "F32"
+std::string_view element_dtype(ElementType type);  // as torch spells it, "float32"
 
 // Reads the elements [first, first + count) of data as float32. type: f32, f16, bf16 or f64.
 void read_floats(ElementType type, const void* data, int64_t first, int64_t count, float* out);

@@ -26,7 +26,7 @@ int64_t embedding_rows(const base::Json& whole, const std::string& origin) {
       !whole.contains("vocab_size") && whole.contains("text_config") ? whole["text_config"] : whole;
   const auto found = config.find("vocab_size");
   if (found == config.end() || !found->is_number_integer() || *found < 1)
-    fail(Status::format, "{}: \"vocab_size\" is missing or not a positive integer", origin);
+    fail(Status::format, "{}: \"vocab_size\" is missing or not a positive integer", Place::in(origin));
   return found->get<int64_t>();
 }
 
@@ -143,7 +143,7 @@ int64_t vocabulary_rows(const Conversion& conversion) {
   const auto file = model.gguf();
   const auto table = file->tensors().find("token_embd.weight");
   if (table == file->tensors().end() || table->second.shape.empty())
-    fail(Status::format, "{}: tensor token_embd.weight is missing", model.name());
+    fail(Status::format, "{}: tensor token_embd.weight is missing", Place::in(model.name()));
   return table->second.shape.front();
 }
 

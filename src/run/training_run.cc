@@ -166,7 +166,7 @@ void need_writable(std::string_view key, const std::string& directory) {
   try {
     base::need_writable_directory(directory);
   } catch (const Error& error) {
-    throw Error(error.status(), fmt::format("{}: {}", key, error.message()), std::string(key));
+    throw error.with(fmt::format("{}: {}", key, error.message()), key);
   }
 }
 

@@ -42,11 +42,13 @@ void check_positions(const MicroBatch& batch, const model::ModelConfig& model) {
   const int64_t positions = model.learned_positions();
   if (positions == 0 || batch.reach <= positions) return;
   const bool packed = std::ssize(batch.row_ids) > batch.rows;
-  fail_key("max_length",
-           "max_length: {} dataset rows {} has {} tokens, and the model has learned {} positions: give "
-           "max_length: {}, so that {}",
-           packed ? "a sequence of the packed" : "one of the", row_list({&batch, 1}), batch.reach, positions,
-           positions, packed ? "no pack is longer" : "longer rows are cut");
+  placed(batch.row_ids.size() == 1 ? trl::Place::of_row(batch.row_ids.front()) : trl::Place(), [&] {
+    fail_key("max_length",
+             "max_length: {} dataset rows {} has {} tokens, and the model has learned {} positions: give "
+             "max_length: {}, so that {}",
+             packed ? "a sequence of the packed" : "one of the", row_list({&batch, 1}), batch.reach,
+             positions, positions, packed ? "no pack is longer" : "longer rows are cut");
+  });
 }
 
 using Clock = std::chrono::steady_clock;

@@ -59,10 +59,8 @@ auto Trainer::explained(const Body& body) {
   try {
     return body();
   } catch (const Error& error) {
-    if (stepper_.torn())
-      throw Error(error.status(), torn(error.message()), error.key(), error.callback_code());
-    if (error.status() == Status::callback && setup_.rollouts)
-      throw Error(error.status(), can_go_on(error.message()), error.key(), error.callback_code());
+    if (stepper_.torn()) throw error.with(torn(error.message()));
+    if (error.status() == Status::callback && setup_.rollouts) throw error.with(can_go_on(error.message()));
     if (error.status() != Status::cancelled) throw;
     if (begun())
       fail(Status::cancelled, "cancelled before the update of step {} of {}, which is still to be made",

@@ -129,16 +129,18 @@ bool is_directory(const std::string& path) {
 }
 
 std::string read_file(const std::string& path) {
-  std::string bytes;
-  if (is_host_path(path)) {
-    bytes.resize(need_host_file(path));
-    read_host_file(path, 0, bytes.data(), bytes.size());
+  return reading(path, [&] {
+    std::string bytes;
+    if (is_host_path(path)) {
+      bytes.resize(need_host_file(path));
+      read_host_file(path, 0, bytes.data(), bytes.size());
+      return bytes;
+    }
+    const Descriptor descriptor(path);
+    bytes.reserve(descriptor.size());
+    descriptor.read_all([&](std::string_view piece) { bytes.append(piece); });
     return bytes;
-  }
-  const Descriptor descriptor(path);
-  bytes.reserve(descriptor.size());
-  descriptor.read_all([&](std::string_view piece) { bytes.append(piece); });
-  return bytes;
+  });
 }
 
 uint64_t file_size(const std::string& path) {
@@ -182,7 +184,7 @@ std::vector<std::string> list_directory(const std::string& path) {
   if (is_host_path(path)) return names;
   for (const auto& entry : fs::directory_iterator(path, error))
     names.push_back(entry.path().filename().string());
-  if (error) fail(Status::io, "{}: cannot be listed: {}", path, system_reason(error.value()));
+  if (error) fail(Status::io, "{}: cannot be listed: {}", Place::in(path), system_reason(error.value()));
   std::ranges::sort(names);
   return names;
 }
@@ -223,7 +225,7 @@ std::string file_name(std::string_view path) { return fs::path(path).filename().
 void refuse_lfs_pointer(std::string_view bytes, const std::string& path) {
   if (bytes.starts_with("version https://git-lfs.github.com/spec/"))
     fail(Status::format, "{}: it is a Git LFS pointer, not the file itself: fetch it with git lfs pull",
-         path);
+         Place::in(path));
 }
 
 bool is_plain_path(std::string_view path) {
@@ -243,7 +245,7 @@ MappedFile::MappedFile(const std::string& path, bool late) : path_(path) {
     if (!late) host_->need(bytes());
     return;
   }
-  const Descriptor descriptor(path_);
+  const Descriptor descriptor = reading(path_, [&] { return Descriptor(path_); });
   size_ = descriptor.size();
   device_ = descriptor.device();
   inode_ = descriptor.inode();
@@ -259,11 +261,12 @@ void MappedFile::check() const {
   struct stat now {};
   const bool same = ::stat(path_.c_str(), &now) == 0 && now.st_dev == device_ && now.st_ino == inode_;
   if (same && static_cast<size_t>(now.st_size) < size_) {
-    fail(Status::io, "{}: the file was cut to {} bytes while its {} bytes are in use", path_, now.st_size,
-         size_);
+    fail(Status::io, "{}: the file was cut to {} bytes while its {} bytes are in use", Place::in(path_),
+         now.st_size, size_);
   }
   if (range_ != nullptr && is_damaged(*range_))
-    fail(Status::io, "{}: a part of the file could not be read while it is in use: was it cut?", path_);
+    fail(Status::io, "{}: a part of the file could not be read while it is in use: was it cut?",
+         Place::in(path_));
 }
 
 namespace {

@@ -24,7 +24,7 @@ std::atomic<HostFiles*> host_files{nullptr};
 HostFiles& files_for(const std::string& path) {
   HostFiles* const files = host_files.load();
   if (files == nullptr)
-    fail(Status::not_found, "{}: no files are mounted in this process (trl_runtime_mount)", path);
+    fail(Status::not_found, "{}: no files are mounted in this process (trl_runtime_mount)", Place::in(path));
   return *files;
 }
 
@@ -34,7 +34,7 @@ int64_t value_of(const HostFiles::Answer& answer) {
 }
 
 [[noreturn]] void fail_absent(const std::string& path) {
-  fail(Status::not_found, "{}: there is no such file", path);
+  fail(Status::not_found, "{}: there is no such file", Place::in(path));
 }
 
 struct Memories {
@@ -73,8 +73,8 @@ void read_host_file(const std::string& path, uint64_t offset, char* buffer, size
     const int64_t got = value_of(files_for(path).read(path, offset + done, buffer + done, wanted));
     if (got < 0) fail_absent(path);
     if (got == 0)
-      fail(Status::io, "{}: the host's file ends at byte {}, and it said that there are {} and more", path,
-           offset + done, offset + size);
+      fail(Status::io, "{}: the host's file ends at byte {}, and it said that there are {} and more",
+           Place::in(path), offset + done, offset + size);
     done += static_cast<size_t>(got);
   }
 }
@@ -90,13 +90,15 @@ void drop_host_folder(const std::string& path) noexcept {
 HostMemory::HostMemory(const std::string& path) : path_(path) {
   const uint64_t size = need_host_file(path);
   if (size > static_cast<uint64_t>(PTRDIFF_MAX) / 2)
-    fail(Status::io, "{}: the host says that it has {} bytes, more than can be addressed", path, size);
+    fail(Status::io, "{}: the host says that it has {} bytes, more than can be addressed", Place::in(path),
+         size);
   size_ = static_cast<size_t>(size);
   if (size_ > 0) {
     void* const place =
         ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (place == MAP_FAILED)
-      fail(Status::out_of_memory, "{}: no memory for its {} bytes: {}", path, size_, system_reason(errno));
+      fail(Status::out_of_memory, "{}: no memory for its {} bytes: {}", Place::in(path), size_,
+           system_reason(errno));
     data_ = static_cast<char*>(place);
   }
   Memories& known = memories();

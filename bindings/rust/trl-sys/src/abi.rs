@@ -273,50 +273,50 @@ extern "C" {
 
     /// Creates an empty configuration: every key has its default.
     ///
-    /// Contract: caller owns; any thread; does not block; no callbacks; after an error out_config is NULL.
+    /// Contract: caller owns; any thread, also in callbacks; does not block; no callbacks; after an error out_config is NULL.
     pub fn trl_config_create(out_config: *mut *mut trl_config, error: *mut *mut trl_error) -> trl_status;
 
     /// Sets one key.
     ///
-    /// Contract: values are copied; exclusive; does not block; no callbacks; after an error config is unchanged.
+    /// Contract: values are copied; exclusive, also in callbacks; does not block; no callbacks; after an error config is unchanged.
     pub fn trl_config_set(config: *mut trl_config, key: *const c_char, value: *const c_char, error: *mut *mut trl_error) -> trl_status;
 
     /// Sets one key back: it has its default again, and its origin is "default". Nothing happens if it was not set.
     ///
-    /// Contract: exclusive; does not block; no callbacks; after an error config is unchanged.
+    /// Contract: exclusive, also in callbacks; does not block; no callbacks; after an error config is unchanged.
     pub fn trl_config_unset(config: *mut trl_config, key: *const c_char, error: *mut *mut trl_error) -> trl_status;
 
     /// Reads one key: the value that was set, or its default.
     ///
-    /// Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_value is NULL.
+    /// Contract: borrowed; concurrent on const, also in callbacks; does not block; no callbacks; after an error out_value is NULL.
     pub fn trl_config_get(config: *const trl_config, key: *const c_char, out_value: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
 
     /// Tells the origin of the value of a key.
     ///
-    /// Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_origin is NULL.
+    /// Contract: borrowed; concurrent on const, also in callbacks; does not block; no callbacks; after an error out_origin is NULL.
     pub fn trl_config_get_origin(config: *const trl_config, key: *const c_char, out_origin: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
 
     /// Sets every key of a YAML or JSON file, as `trl --config` reads it.
     ///
-    /// Contract: values are copied; exclusive; blocks on the file; no callbacks; after an error config is unchanged.
+    /// Contract: values are copied; exclusive, also in callbacks; blocks on the file; no callbacks; after an error config is unchanged.
     pub fn trl_config_load(config: *mut trl_config, path: *const c_char, error: *mut *mut trl_error) -> trl_status;
 
     /// Sets every key of a YAML or JSON text.
     ///
-    /// Contract: values are copied; exclusive; does not block; no callbacks; after an error config is unchanged.
+    /// Contract: values are copied; exclusive, also in callbacks; does not block; no callbacks; after an error config is unchanged.
     pub fn trl_config_load_text(config: *mut trl_config, text: *const c_char, size: usize, error: *mut *mut trl_error) -> trl_status;
 
     /// The keys that were set, as a JSON object under their canonical names, each value in its own type.
     ///
-    /// Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_json is NULL.
+    /// Contract: borrowed; concurrent on const, also in callbacks; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_config_describe(config: *const trl_config, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
 
     /// The warnings about the keys that were set, which a trainer writes to its log: keys that have no effect in this build, keys that a file gives twice.
     ///
-    /// Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_json is NULL.
+    /// Contract: borrowed; concurrent on const, also in callbacks; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_config_get_warnings(config: *const trl_config, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
 
-    /// The JSON schema (draft 2020-12) of a configuration file: an object with a property for each key, with its type, range or choices, default and meaning, from the table that trl_option_next walks. A file that trl_config_load takes is valid by it, except that it also allows older names of keys and texts in place of numbers.
+    /// The JSON schema (draft 2020-12) of a configuration file: an object with a property for each key, with its type, range or choices, default and meaning, from the table that trl_option_next walks. A file that trl_config_load takes is valid by it, except that it also allows older names of keys, dashes in them, texts in place of other values, and the reverse.
     ///
     /// Contract: borrowed; any thread, also in callbacks; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_config_get_schema(trainer: *const c_char, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
@@ -488,17 +488,17 @@ extern "C" {
 
     /// Sets one column of a row to a text.
     ///
-    /// Contract: copied; exclusive, inside the callback; does not block; no callbacks; after an error the row is unchanged.
+    /// Contract: copied; exclusive, also in callbacks: inside that one; does not block; no callbacks; after an error the row is unchanged.
     pub fn trl_record_set_text(record: *mut trl_record, name: *const c_char, text: *const c_char, size: usize, error: *mut *mut trl_error) -> trl_status;
 
     /// Sets one column of a row to a list of integers, such as input_ids, labels (-100: not learned) or completion_mask.
     ///
-    /// Contract: copied; exclusive, inside the callback; does not block; no callbacks; after an error the row is unchanged.
+    /// Contract: copied; exclusive, also in callbacks: inside that one; does not block; no callbacks; after an error the row is unchanged.
     pub fn trl_record_set_ids(record: *mut trl_record, name: *const c_char, ids: *const i32, count: usize, error: *mut *mut trl_error) -> trl_status;
 
     /// Sets one column of a row to a JSON value, such as the list of a conversation's messages.
     ///
-    /// Contract: copied; exclusive, inside the callback; does not block; no callbacks; after an error the row is unchanged.
+    /// Contract: copied; exclusive, also in callbacks: inside that one; does not block; no callbacks; after an error the row is unchanged.
     pub fn trl_record_set_json(record: *mut trl_record, name: *const c_char, json: *const c_char, size: usize, error: *mut *mut trl_error) -> trl_status;
 
     /// Reads all rows and counts them; a malformed one is an error that names its place.
@@ -533,27 +533,27 @@ extern "C" {
 
     /// Turns text into token ids.
     ///
-    /// Contract: ids belongs to the caller; concurrent on const; does not block; no callbacks; after an error out_count is 0.
+    /// Contract: ids belongs to the caller; concurrent on const, also in callbacks; does not block; no callbacks; after an error out_count is 0.
     pub fn trl_tokenizer_encode(tokenizer: *const trl_tokenizer, text: *const c_char, size: usize, add_special_tokens: i32, split_special_tokens: i32, ids: *mut i32, capacity: usize, out_count: *mut usize, error: *mut *mut trl_error) -> trl_status;
 
     /// Turns token ids into text. Bytes that form no character become U+FFFD.
     ///
-    /// Contract: text belongs to the caller; concurrent on const; does not block; no callbacks; after an error out_size is 0.
+    /// Contract: text belongs to the caller; concurrent on const, also in callbacks; does not block; no callbacks; after an error out_size is 0.
     pub fn trl_tokenizer_decode(tokenizer: *const trl_tokenizer, ids: *const i32, count: usize, skip_special_tokens: i32, text: *mut c_char, capacity: usize, out_size: *mut usize, error: *mut *mut trl_error) -> trl_status;
 
     /// A token as in the vocabulary: of a byte-level tokenizer in its alphabet for bytes, of a SentencePiece one with the mark of a space.
     ///
-    /// Contract: piece belongs to the caller; concurrent on const; does not block; no callbacks; after an error out_size is 0.
+    /// Contract: piece belongs to the caller; concurrent on const, also in callbacks; does not block; no callbacks; after an error out_size is 0.
     pub fn trl_tokenizer_get_piece(tokenizer: *const trl_tokenizer, id: i32, piece: *mut c_char, capacity: usize, out_size: *mut usize, error: *mut *mut trl_error) -> trl_status;
 
     /// Renders a conversation with the tokenizer's chat template. If it has several, "tool_use" is taken when tools are given, and otherwise "default".
     ///
-    /// Contract: text belongs to the caller; concurrent on const; does not block; no callbacks; after an error out_size is 0.
+    /// Contract: text belongs to the caller; concurrent on const, also in callbacks; does not block; no callbacks; after an error out_size is 0.
     pub fn trl_tokenizer_apply_chat_template(tokenizer: *const trl_tokenizer, json: *const c_char, size: usize, text: *mut c_char, capacity: usize, out_size: *mut usize, error: *mut *mut trl_error) -> trl_status;
 
     /// Describes the tokenizer as a JSON object: vocab_size, bos_token, eos_token, pad_token, unk_token with their ids, and chat_template (an object, name to template, if the tokenizer has named ones).
     ///
-    /// Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_json is NULL.
+    /// Contract: borrowed; concurrent on const, also in callbacks; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_tokenizer_describe(tokenizer: *const trl_tokenizer, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
 
     /// Frees a tokenizer; a generator created with it continues to work.
@@ -578,10 +578,10 @@ extern "C" {
 
     /// Describes the model as a JSON object: parameters (their number) and config (as config.json).
     ///
-    /// Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_json is NULL.
+    /// Contract: borrowed; concurrent on const, also in callbacks; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_model_describe(model: *const trl_model, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
 
-    /// Lists the tensors of a model, with those of its adapters, as a JSON array of objects: name (as in a saved directory; of an adapter as PEFT names it in the model, with the adapter's name), shape (a list of integers), dtype ("float32", "bfloat16" ...), stored ("nf4", "int8", "q4_0" ... for weights in blocks, else the same as dtype), trained (a boolean) and, between the two halves of a step, gradient (whether it has one).
+    /// Lists the tensors of a model, with those of its adapters, as a JSON array of objects: name (as in a saved directory; of an adapter as PEFT names it in the model, with the adapter's name), shape (a list of integers), dtype ("float32", "bfloat16" ...), stored ("nf4", "int8", "q4_0" ... for weights in blocks, else the same as dtype), trained (a boolean) and gradient (whether it has one now, between the two halves of a step).
     ///
     /// Contract: borrowed; exclusive; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_model_get_tensors(model: *mut trl_model, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
@@ -698,37 +698,37 @@ extern "C" {
 
     /// Returns how many rows a rollout has: one for each completion.
     ///
-    /// Contract: any thread; does not block; no callbacks.
+    /// Contract: any thread, also in callbacks; does not block; no callbacks.
     pub fn trl_rollout_count(rollout: *const trl_rollout) -> usize;
 
     /// Describes a row: `mode` (train or eval), `step` (updates done before), `row` (of the dataset), `prompt` (a text, or a list of messages), `prompt_ids` and `columns` (the row's other columns by name); for rewards also `completion` (a text, or a list of messages) and `completion_ids`, which Online DPO pads to the length of the longest row, as TRL does, and `generation` (the number of the generation that the rows are of, from 1; rollouts of one have the same); for a judge also `other_completion` and `other_completion_ids`.
     ///
-    /// Contract: out_json lives as long as the rollout; any thread; does not block; no callbacks; after an error out_json is NULL.
+    /// Contract: out_json lives as long as the rollout; any thread, also in callbacks; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_rollout_get(rollout: *const trl_rollout, index: usize, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
 
     /// Sets the reward of a row.
     ///
-    /// Contract: any thread; does not block; no callbacks; after an error the row is as before.
+    /// Contract: any thread, also in callbacks; does not block; no callbacks; after an error the row is as before.
     pub fn trl_rollout_set_reward(rollout: *mut trl_rollout, index: usize, reward: f64, error: *mut *mut trl_error) -> trl_status;
 
     /// Sets the completion of a row.
     ///
-    /// Contract: any thread; does not block; no callbacks; after an error the row is as before. Ids outside the vocabulary end the step with an error.
+    /// Contract: any thread, also in callbacks; does not block; no callbacks; after an error the row is as before. Ids outside the vocabulary end the step with an error.
     pub fn trl_rollout_set_completion(rollout: *mut trl_rollout, index: usize, ids: *const i32, count: usize, log_probs: *const f32, written: *const u8, columns: *const c_char, error: *mut *mut trl_error) -> trl_status;
 
     /// Adds a value to the metrics of the step: its record has the mean of all values of that name.
     ///
-    /// Contract: any thread; does not block; no callbacks; after an error nothing is added.
+    /// Contract: any thread, also in callbacks; does not block; no callbacks; after an error nothing is added.
     pub fn trl_rollout_log(rollout: *mut trl_rollout, name: *const c_char, value: f64, error: *mut *mut trl_error) -> trl_status;
 
     /// Sets a named value of a row: of a reward and of a rollout, a column of the completions that are recorded (`log_completions`), beside its rewards; of a function of trl_trainer_set_tools, its answer. Of a reward, the value `error`, a text, says why the row has none: it ends the step with that text, or with `on_reward_error: none` the row counts as none, with a warning, and the others keep their rewards.
     ///
-    /// Contract: any thread; does not block; no callbacks; after an error nothing is set.
+    /// Contract: any thread, also in callbacks; does not block; no callbacks; after an error nothing is set.
     pub fn trl_rollout_set_value(rollout: *mut trl_rollout, index: usize, name: *const c_char, json: *const c_char, error: *mut *mut trl_error) -> trl_status;
 
     /// Ends a rollout whose function returned TRL_LATER: all its rows are set, or it failed. The rollout must not be used afterwards.
     ///
-    /// Contract: any thread; does not block; no callbacks; after an error the rollout is as before.
+    /// Contract: any thread, also in callbacks; does not block; no callbacks; after an error the rollout is as before.
     pub fn trl_rollout_finish(rollout: *mut trl_rollout, message: *const c_char, error: *mut *mut trl_error) -> trl_status;
 
     /// Asks the call that runs on a trainer, or else the next one, to stop at the next safe point with TRL_E_CANCELLED.
@@ -796,7 +796,7 @@ extern "C" {
     /// Contract: exclusive, last use; short; no callbacks; cannot fail.
     pub fn trl_evaluator_destroy(evaluator: *mut trl_evaluator);
 
-    /// Creates a generator for a model; for that of a trainer (trl_model_from_trainer) it sees every step at once. Beside a call that trains on another thread, its calls take turns with the steps, which they do not change; within a callback of that call they return TRL_E_BUSY, except in a rollout that the host is asked for (trl_trainer_set_rollout).
+    /// Creates a generator for a model; for that of a trainer (trl_model_from_trainer) it sees every step at once. Beside a call that trains on another thread, its calls take turns with the steps, which they do not change, and a call of the trainer waits for that of a generator; within a callback of the call that trains they return TRL_E_BUSY, except in a rollout that the host is asked for (trl_trainer_set_rollout).
     ///
     /// Contract: caller owns; any thread; blocks on the tokenizer's files; log; after an error out_generator is NULL.
     pub fn trl_generator_create(model: *mut trl_model, tokenizer: *mut trl_tokenizer, out_generator: *mut *mut trl_generator, error: *mut *mut trl_error) -> trl_status;
