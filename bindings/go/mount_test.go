@@ -16,14 +16,14 @@ import (
 
 // vault has files in memory, by their path below its name.
 type vault struct {
-	files         map[string][]byte
-	done, dropped []string
-	fails         func(file string) error // or nil
+	files          map[string][]byte
+	done, dropped  []string
+	onRead, onData func() error // nil: nothing happens
 }
 
 func (v *vault) Read(file string, offset int64, buffer []byte) (int64, error) {
-	if v.fails != nil {
-		if err := v.fails(file); err != nil {
+	if v.onRead != nil {
+		if err := v.onRead(); err != nil {
 			return 0, err
 		}
 	}
@@ -40,8 +40,8 @@ func (v *vault) Read(file string, offset int64, buffer []byte) (int64, error) {
 func (v *vault) Write(what trl.WriteKind, file string, offset int64, data []byte) error {
 	switch what {
 	case trl.WriteData:
-		if v.fails != nil {
-			if err := v.fails(file); err != nil {
+		if v.onData != nil {
+			if err := v.onData(); err != nil {
 				return err
 			}
 		}
@@ -78,6 +78,7 @@ func TestHostMounts(t *testing.T) {
 	is(t, runtimes.Mount("no/name", taken.Read, nil), trl.EInvalidArgument)
 	check(t, runtimes.Mount("vault", taken.Read, taken.Write))
 	is(t, runtimes.Mount("vault", taken.Read, nil), trl.EInvalidArgument)
+	rows := must(trl.DatasetFromRows(runtimes, eightRows(), nil))(t)
 	want := must(must(trl.OpenTokenizer(nil, model, nil))(t).Encode("the kernel", true))(t)
 	opened := must(trl.OpenTokenizer(runtimes, "host://vault/model", nil))(t)
 	equal(t, must(opened.Encode("the kernel", true))(t), want)
@@ -87,17 +88,17 @@ func TestHostMounts(t *testing.T) {
 	is(t, err, trl.ENotFound)
 
 	oops := errors.New("in a read")
-	taken.fails = func(file string) error { return oops }
+	taken.onRead = func() error { return oops }
 	_, err = trl.OpenTokenizer(nil, "host://vault/model", nil)
 	is(t, err, oops)
 	is(t, err, trl.ECallback)
-	taken.fails = func(file string) error { panic(oops) }
+	taken.onRead = func() error { panic(oops) }
 	panics(t, oops, func() { trl.OpenTokenizer(nil, "host://vault/model", nil) })
-	taken.fails = nil
+	taken.onRead = nil
 
 	check(t, runtimes.Close())
 	must(trl.OpenTokenizer(nil, "host://vault/model", nil))(t) // as long as what was made with the runtime
-	check(t, opened.Close())
+	check(t, rows.Close())
 	_, err = trl.OpenTokenizer(nil, "host://vault/model", nil)
 	is(t, err, trl.ENotFound)
 	again := must(trl.NewRuntime(nil))(t)
@@ -134,11 +135,11 @@ func TestEngineMounts(t *testing.T) {
 	check(t, saved.Save(filepath.Join(t.TempDir(), "copy"), nil))
 
 	oops := errors.New("in a write")
-	taken.fails = func(file string) error { return oops }
+	taken.onData = func() error { return oops }
 	err := trainer.Save("host://mine/failed", nil)
 	is(t, err, oops)
 	is(t, err, trl.ECallback)
-	taken.fails = func(file string) error { panic(oops) }
+	taken.onData = func() error { panic(oops) }
 	panics(t, oops, func() { trainer.Save("host://mine/panicked", nil) })
 	equal(t, []any{taken.dropped, len(taken.done)}, []any{[]string{"failed", "panicked"}, 2})
 	check(t, runtime.Mount("closed", taken.Read, nil))

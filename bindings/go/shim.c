@@ -149,8 +149,7 @@ trl_status trlgo_model_write_tensor(trl_model* model, const char* name, uint8_t 
                                     void* data, int64_t* shape, int32_t ndim, trl_error** error) {
   struct DLManagedTensorVersioned given = {
       .version = {1, 0},
-      .tensor = {
-          .data = data, .device = {kHost, 0}, .ndim = ndim, .dtype = {code, bits, 1}, .shape = shape}};
+      .tensor = {.data = data, .device = {kHost, 0}, .ndim = ndim, .dtype = {code, bits, 1}, .shape = shape}};
   return trl_model_write_tensor(model, name, &given, error);
 }
 

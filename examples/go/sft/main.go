@@ -33,7 +33,12 @@ func onEvent(event *trl.Event) (trl.Answer, error) {
 }
 
 func printCompletion(ctx context.Context, trainer *trl.Trainer, config *trl.Config) error {
-	generator, err := trainer.Generator()
+	model, err := trainer.Model()
+	if err != nil {
+		return err
+	}
+	defer model.Close()
+	generator, err := model.Generator(nil)
 	if err != nil {
 		return err
 	}
