@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"libtrl/trl"
 )
@@ -110,11 +111,12 @@ func TestHostMounts(t *testing.T) {
 
 // A mount stays until somebody closes its runtime.
 func TestHostMountsAreNotCollected(t *testing.T) {
-	func() { check(t, must(trl.NewRuntime(nil))(t).Mount("forgotten", take(t).Read, nil)) }()
+	name := fmt.Sprint("forgotten", time.Now().UnixNano())
+	func() { check(t, must(trl.NewRuntime(nil))(t).Mount(name, take(t).Read, nil)) }()
 	for i := 0; i < 5; i++ {
 		runtime.GC()
 	}
-	must(trl.OpenTokenizer(nil, "host://forgotten/model", nil))(t)
+	must(trl.OpenTokenizer(nil, "host://"+name+"/model", nil))(t)
 }
 
 func TestEngineMounts(t *testing.T) {
