@@ -79,7 +79,7 @@ func (m *Model) Tensors() (found []TensorInfo, err error) {
 	return found, err
 }
 
-// ReadTensor returns a tensor in Go's memory. Weights in blocks, which have no view, are read by TensorCopy.
+// ReadTensor returns a tensor in Go's memory. Weights in blocks or in files have no view: TensorCopy reads them, too.
 func (m *Model) ReadTensor(name string, form TensorForm) (*Tensor, error) {
 	var read *Tensor
 	err := m.lend(name, form, func(lent *Tensor, kind *element) error {
