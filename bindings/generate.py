@@ -65,7 +65,7 @@ def describe(function, comment):
 def constants(body, before):
     """The members of an enum. Their group is what their names share, or the type that was defined just before."""
     found = [{"name": n, "value": int(v), "doc": words(d)} for n, v, d in
-             re.findall(r"(\w+) = (-?\d+),?[ \t]*(?:/\*(.*?)\*/)?", body, re.S)]
+             re.findall(r"(\w+) =\s+(-?\d+),?[ \t]*(?:/\*(.*?)\*/)?", body, re.S)]
     shared = os.path.commonprefix([c["name"] for c in found]).rpartition("_")[0]
     group = shared[4:].lower() or before[4:]
     return [{"name": c["name"], "group": group, "type": "int32_t", "value": c["value"], "doc": c["doc"]} for c in found]

@@ -121,6 +121,9 @@ const WriteData WriteKind = 0
 // WriteDone is TRL_WRITE_DONE: file is the folder that was saved ("" for the whole mount): it is complete.
 const WriteDone WriteKind = 1
 
+// WriteDropped is TRL_WRITE_DROPPED: file is the folder: the save failed, and what was written of it is to be dropped.
+const WriteDropped WriteKind = 2
+
 // WriteRemove is TRL_WRITE_REMOVE: file is a folder that is needed no more, such as an old checkpoint.
 const WriteRemove WriteKind = 3
 

@@ -59,6 +59,8 @@ export const WriteKind: {
   readonly DATA: 0;
   /** file is the folder that was saved ("" for the whole mount): it is complete */
   readonly DONE: 1;
+  /** file is the folder: the save failed, and what was written of it is to be dropped */
+  readonly DROPPED: 2;
   /** file is a folder that is needed no more, such as an old checkpoint */
   readonly REMOVE: 3;
 };

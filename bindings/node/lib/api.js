@@ -46,6 +46,7 @@ export const Progress = Object.freeze({
 export const WriteKind = Object.freeze({
   DATA: 0,
   DONE: 1,
+  DROPPED: 2,
   REMOVE: 3,
 });
 

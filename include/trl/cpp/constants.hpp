@@ -74,6 +74,7 @@ constexpr std::int32_t evaluate = TRL_EVENT_EVALUATE;
 namespace WriteKind {
 constexpr std::int32_t data = TRL_WRITE_DATA;
 constexpr std::int32_t done = TRL_WRITE_DONE;
+constexpr std::int32_t dropped = TRL_WRITE_DROPPED;
 constexpr std::int32_t remove = TRL_WRITE_REMOVE;
 }  // namespace WriteKind
 

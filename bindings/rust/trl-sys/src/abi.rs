@@ -52,6 +52,8 @@ pub const TRL_PROGRESS_STOP: i32 = 1;
 pub const TRL_WRITE_DATA: i32 = 0;
 /// file is the folder that was saved ("" for the whole mount): it is complete
 pub const TRL_WRITE_DONE: i32 = 1;
+/// file is the folder: the save failed, and what was written of it is to be dropped
+pub const TRL_WRITE_DROPPED: i32 = 2;
 /// file is a folder that is needed no more, such as an old checkpoint
 pub const TRL_WRITE_REMOVE: i32 = 3;
 /// a copy of the weight, which the caller may keep

@@ -212,6 +212,8 @@ impl WriteKind {
     pub const DATA: WriteKind = WriteKind(sys::TRL_WRITE_DATA);
     /// file is the folder that was saved ("" for the whole mount): it is complete
     pub const DONE: WriteKind = WriteKind(sys::TRL_WRITE_DONE);
+    /// file is the folder: the save failed, and what was written of it is to be dropped
+    pub const DROPPED: WriteKind = WriteKind(sys::TRL_WRITE_DROPPED);
     /// file is a folder that is needed no more, such as an old checkpoint
     pub const REMOVE: WriteKind = WriteKind(sys::TRL_WRITE_REMOVE);
 
@@ -220,6 +222,7 @@ impl WriteKind {
         match self {
             WriteKind::DATA => Some("DATA"),
             WriteKind::DONE => Some("DONE"),
+            WriteKind::DROPPED => Some("DROPPED"),
             WriteKind::REMOVE => Some("REMOVE"),
             _ => None,
         }
