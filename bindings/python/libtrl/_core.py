@@ -140,6 +140,10 @@ def ask_json(function: Callable[..., int], *arguments: Any) -> Any:
     return json.loads(ask_text(function, *arguments))
 
 
+def encode_name(name: str | None) -> bytes | None:
+    return None if name is None else name.encode()
+
+
 def encode_path(path: str | os.PathLike[str] | None) -> bytes | None:
     return None if path is None else os.fsencode(path)
 
