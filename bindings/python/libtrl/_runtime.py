@@ -4,7 +4,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from ._api import Status
+from ._api import Status, WriteKind
 from ._config import Options, config_of
 from ._core import (
     Handle, ask_json, call, create, encode_name, forget, keep, no_function, number_of, text_at, trampoline,
@@ -38,7 +38,7 @@ def _read(host: tuple[ReadFunction, WriteFunction], file: int, offset: int, buff
         return Status.E_NOT_FOUND
 
 
-@trampoline("trl_write_fn")
+@trampoline("trl_write_fn", after=lambda what, *_: bool(what == WriteKind.DROPPED))
 def _write(host: tuple[ReadFunction, WriteFunction], what: int, file: int, offset: int, data: int | None, size: int) -> int:
     copied = (ctypes.c_char * size).from_address(data).raw if data else b""
     return number_of(host[1](what, text_at(file), offset, copied))
@@ -75,7 +75,8 @@ class Runtime(Handle):
         and returns how many: fewer than len(buffer) only at the end of the file. Without a buffer (None) it returns the
         bytes of the whole file. It raises FileNotFoundError if there is no such file.
 
-        write(what, file, offset, data) takes what is saved; what is one of WriteKind."""
+        write(what, file, offset, data) takes what is saved; what is one of WriteKind. WriteKind.DROPPED is told after an
+        exception, too."""
         call(lib.trl_runtime_mount, self, name.encode(), _read if read else no_function("trl_read_fn"),
              _write if write else no_function("trl_write_fn"), keep(self, (read, write)), forget)
 
