@@ -41,7 +41,7 @@ def _ids(value: object) -> "array.array[int] | None":
         view = memoryview(value)  # type: ignore[arg-type]
     except TypeError:
         return None
-    return array.array("i", view) if view.format in ("i", "l", "q") else None
+    return array.array("i", view) if view.ndim == 1 and view.format in ("i", "l", "q") else None
 
 
 @trampoline("trl_next_record_fn")
