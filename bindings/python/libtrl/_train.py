@@ -157,7 +157,7 @@ class Trainer(Handle):
 
     def backward(self) -> dict[str, float] | None:
         """The first half of a step, and the numbers that are known then; None when nothing is left. Gradients can be
-        read and written until update."""
+        read until update (Model.read_tensor)."""
         return _measure(lib.trl_trainer_backward, self)
 
     def update(self, apply: bool = True) -> dict[str, float]:
