@@ -65,7 +65,7 @@ def describe(function, comment):
 def constants(body, before):
     """The members of an enum. Their group is what their names share, or the type that was defined just before."""
     found = [{"name": n, "value": int(v), "doc": words(d)} for n, v, d in
-             re.findall(r"(\w+) =\s+(-?\d+),?[ \t]*(?:/\*(.*?)\*/)?", body, re.S)]
+             re.findall(r"(\w+) = (-?\d+),?[ \t]*(?:/\*(.*?)\*/)?", body, re.S)]
     shared = os.path.commonprefix([c["name"] for c in found]).rpartition("_")[0]
     group = shared[4:].lower() or before[4:]
     return [{"name": c["name"], "group": group, "type": "int32_t", "value": c["value"], "doc": c["doc"]} for c in found]
@@ -324,14 +324,60 @@ def as_node(api):
     return "\n".join([*code, ""]), "\n".join([*types, ""])
 
 
+# ---- Java ------------------------------------------------------------------------------------------------------------
+
+JAVA_TYPES = {"int32_t": "int", "uint32_t": "int", "int64_t": "long", "uint64_t": "long", "size_t": "long", "float": "float",
+              "double": "double", "void": "void"}
+
+
+def as_java(api):
+    """The interface that JNA implements, and the constants, all of them int."""
+    callbacks = {callback["name"] for callback in api["callbacks"]}
+
+    def java_type(item):
+        if item["type"] in callbacks:
+            return item["type"]
+        return "Pointer" if item["pointers"] else JAVA_TYPES[api["integers"].get(item["type"], item["type"])]
+
+    def signature(item, name):
+        params = ", ".join(f"{java_type(p)} {p['name']}" for p in item["params"])
+        return f"{java_type(item['returns'])} {name}({params});"
+
+    groups = {}
+    for constant in api["constants"]:
+        groups.setdefault(constant["group"], []).append(constant)
+    abi = ["// The C ABI, made from include/trl/trl.h by bindings/generate.py.", "package libtrl;", "",
+           "import com.sun.jna.Callback;", "import com.sun.jna.Library;", "import com.sun.jna.Pointer;", "",
+           "interface Abi extends Library {"]
+    abi += [f"  int {c['name'].removeprefix('TRL_')} = {c['value']};" for c in groups.pop("version")]
+    for callback in api["callbacks"]:
+        abi += ["", f"  interface {callback['name']} extends Callback {{", f"    {signature(callback, 'invoke')}", "  }"]
+    for function in api["functions"]:
+        abi += ["", f"  {signature(function, function['name'])}"]
+    constants = ["// The constants of the C ABI, made from include/trl/trl.h by bindings/generate.py.", "package libtrl;", "",
+                 "/** Constants of the library. A later version may add some, so that any int may come in place of one. */",
+                 "public final class Constants {", "  private Constants() {}"]
+    for group, found in groups.items():
+        prefix = "TRL_" if group == "status" else f"TRL_{group.upper()}_"
+        constants += ["", f"  /** {prefix}*. */", f"  public static final class {ENUMS[group]} {{",
+                      f"    private {ENUMS[group]}() {{}}", ""]
+        for c in found:
+            constants += [f"    /** {c['doc']} */"] if c["doc"] else []
+            constants.append(f"    public static final int {c['name'][len(prefix):]} = {c['value']};")
+        constants.append("  }")
+    return "\n".join([*abi, "}", ""]), "\n".join([*constants, "}", ""])
+
+
 def main():
     api = read_api()
     bad = False
     node, node_types = as_node(api)
+    java, java_constants = as_java(api)
     for name, text in (("api.json", as_json(api)), ("python/libtrl/_api.py", as_python(api)),
                        ("../include/trl/cpp/constants.hpp", as_cpp(api)), ("go/constants.go", as_go(api)),
                        ("rust/trl-sys/src/abi.rs", as_rust(api)), ("rust/trl/src/constants.rs", as_rust_constants(api)),
-                       ("node/lib/api.js", node), ("node/lib/api.d.ts", node_types)):
+                       ("node/lib/api.js", node), ("node/lib/api.d.ts", node_types),
+                       ("java/src/libtrl/Abi.java", java), ("java/src/libtrl/Constants.java", java_constants)):
         path = os.path.join(HERE, name)
         if sys.argv[1:] != ["--check"]:
             with open(path, "w", encoding="utf-8") as file:

@@ -72,7 +72,7 @@ double ends_after(const Settings& s, trl_trainer* trainer, trl_generator* genera
   });
   trl_error* error = nullptr;
   const trl_status status = s.what == "step"       ? trl_trainer_step(trainer, nullptr, &error)
-                            : s.what == "evaluate" ? trl_trainer_evaluate(trainer, nullptr, &error)
+                            : s.what == "evaluate" ? trl_trainer_evaluate(trainer, nullptr, nullptr, &error)
                             : s.what == "generate"
                                 ? generate(s, generator, &error)
                                 : trl_trainer_save(trainer, target.c_str(), nullptr, &error);
@@ -83,7 +83,7 @@ double ends_after(const Settings& s, trl_trainer* trainer, trl_generator* genera
     return 1e3 * (ended - asked);
   }
   trl::bench::check(status, error);
-  trl::bench::check(trl_trainer_evaluate(trainer, nullptr, &error), error);  // takes the request
+  trl::bench::check(trl_trainer_evaluate(trainer, nullptr, nullptr, &error), error);  // takes the request
   return -1;
 }
 
@@ -95,8 +95,7 @@ int run(const Settings& s) {
     trl::bench::write_random_model(trl::bench::kQwen2_5_0_5B, s.tokenizer, model);
   }
   trl_trainer* trainer = open(s, model, scratch.file("out"));
-  trl_generator* generator = nullptr;
-  TRL_CHECK(trl_generator_from_trainer(trainer, &generator, &error));
+  trl_generator* const generator = trl::bench::open_generator(trainer);
   std::vector<double> all;
   for (int i = 0; i < s.requests; ++i) {
     const double place = 0.6180339887 * (i + 1) + s.offset;

@@ -76,8 +76,7 @@ int measure(const Settings& s) {
   const trl::bench::Scratch scratch(s.scratch);
   trl_trainer* const trainer = open(s, scratch.file("out"));
   const double step = median_seconds(s.steps, [&] { TRL_CHECK(trl_trainer_step(trainer, nullptr, &error)); });
-  trl_generator* generator = nullptr;
-  TRL_CHECK(trl_generator_from_trainer(trainer, &generator, &error));
+  trl_generator* const generator = trl::bench::open_generator(trainer);
   trl_config* const options = trl::bench::config_of({{"generate.max_new_tokens", s.tokens}});
   const double completion = median_seconds(s.completions, [&] {
     const char* const prompt = "The tide";

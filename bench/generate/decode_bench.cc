@@ -28,7 +28,7 @@ struct Settings : PeerSettings {
 struct Clock {
   Json ids = Json::array();
   std::vector<double> times;
-  static int32_t tick(void* self, size_t, int32_t token, const char*, size_t) {
+  static int32_t tick(void* self, size_t, int32_t token, const char*, size_t, double) {
     auto& clock = *static_cast<Clock*>(self);
     clock.times.push_back(now());
     clock.ids.push_back(token);
@@ -55,8 +55,8 @@ int run_ours(const Json& work) {
   TRL_CHECK(trl_generator_create(model, tokenizer, &generator, &error));
   std::vector<int32_t> prompt(text.size() + 16);
   size_t count = 0;
-  TRL_CHECK(trl_tokenizer_encode(tokenizer, text.data(), text.size(), 1, prompt.data(), prompt.size(), &count,
-                                 &error));
+  TRL_CHECK(trl_tokenizer_encode(tokenizer, text.data(), text.size(), 1, 0, prompt.data(), prompt.size(),
+                                 &count, &error));
   prompt.resize(count);
   Clock clock;
   const char* const prompts[] = {text.c_str()};

@@ -59,4 +59,14 @@ inline trl_trainer* open_trainer(const nlohmann::ordered_json& options, int rows
   return trainer;
 }
 
+// A generator of the weights of a trainer.
+inline trl_generator* open_generator(trl_trainer* trainer) {
+  trl_model* model = nullptr;
+  trl_generator* generator = nullptr;
+  TRL_CHECK(trl_model_from_trainer(trainer, &model, &error));
+  TRL_CHECK(trl_generator_create(model, nullptr, &generator, &error));
+  trl_model_destroy(model);
+  return generator;
+}
+
 }  // namespace trl::bench

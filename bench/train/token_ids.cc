@@ -19,8 +19,8 @@ std::vector<int32_t> token_ids(const std::string& model, const std::string& text
   std::vector<int32_t> ids(text.size() + 16);
   size_t found = 0;
   if (trl_tokenizer_open(nullptr, model.c_str(), nullptr, &tokenizer, &error) < 0 ||
-      trl_tokenizer_encode(tokenizer, text.data(), text.size(), 0, ids.data(), ids.size(), &found, &error) <
-          0) {
+      trl_tokenizer_encode(tokenizer, text.data(), text.size(), 0, 0, ids.data(), ids.size(), &found,
+                           &error) < 0) {
     const std::string message = trl_error_message(error);
     trl_error_destroy(error);
     throw std::runtime_error(message);

@@ -118,14 +118,11 @@ type WriteKind int32
 // WriteData is TRL_WRITE_DATA: the next bytes of this file, in order; a file's first call has offset 0.
 const WriteData WriteKind = 0
 
-// WriteDone is TRL_WRITE_DONE: file is the folder that was saved ("" for the whole mount): it is complete.
+// WriteDone is TRL_WRITE_DONE: file is the folder that was saved ("" for the mount): it is complete, and takes the place of what was there.
 const WriteDone WriteKind = 1
 
 // WriteDropped is TRL_WRITE_DROPPED: file is the folder: the save failed, and what was written of it is to be dropped.
 const WriteDropped WriteKind = 2
-
-// WriteRemove is TRL_WRITE_REMOVE: file is a folder that is needed no more, such as an old checkpoint.
-const WriteRemove WriteKind = 3
 
 // TensorForm is one of the constants TRL_TENSOR_*, or one that a later version adds.
 type TensorForm int32

@@ -13,9 +13,10 @@
  * 4. Text is UTF-8, invalid UTF-8 is an error. Keys, paths and values end in NUL; payloads come with
  *    their size and may hold NUL. Numbers in text never depend on the locale.
  * 5. Callbacks run only on a thread that is inside a call of this library, during that call. Inside one,
- *    these may be called: accessors and destroy functions, the functions whose contract says "also in
- *    callbacks", and in the one of trl_trainer_set_rollout the generators of its trainer; anything else
- *    returns TRL_E_BUSY.
+ *    these may be called: functions without the parameter `error`, such as accessors and destroy functions,
+ *    those whose contract says "also in callbacks", and in the one of trl_trainer_set_rollout the generators
+ *    of its trainer; anything else returns TRL_E_BUSY. Except for generators, what is called there is neither
+ *    ended nor held with the call around it.
  *    All callbacks, including destroy functions and those of an Arrow stream, follow one rule for C++
  *    exceptions: the call ends with TRL_E_CALLBACK and the exception's what(), as soon as it can stop. A step
  *    that was under way is undone; what was done before it stays done. Only if the call returns nothing
@@ -229,8 +230,8 @@ TRL_API const char* trl_error_key(const trl_error* error) TRL_NOEXCEPT;
  * was given.
  *
  * @param error [in] nullable.
- * @param out_file [out] nullable; the path, or the name that messages give to what is not a file ("text",
- *   "memory"); borrowed until the error is destroyed; NULL if the error has no place.
+ * @param out_file [out] nullable; the path, or the name of what is not a file ("text", "buffer"; "dataset"
+ * for rows of a callback or a stream); borrowed until the error is destroyed; NULL if the error has no place.
  * @param out_line [out] nullable; the line in a file of text, from 1; 0: not known.
  * @param out_column [out] nullable; the column in that line, in bytes, from 1; 0: not known.
  * @param out_row [out] nullable; the row of the dataset, from 0; -1: none is at fault, or it is not known.
@@ -268,7 +269,8 @@ TRL_API void trl_error_destroy(trl_error* error) TRL_NOEXCEPT;
  * @param out_config [out] owned by the caller, freed by trl_config_destroy.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_OUT_OF_MEMORY.
- * Contract: caller owns; any thread; does not block; no callbacks; after an error out_config is NULL.
+ * Contract: caller owns; any thread, also in callbacks; does not block; no callbacks; after an error
+ * out_config is NULL.
  * @since 0.1
  */
 TRL_API trl_status trl_config_create(trl_config** out_config, trl_error** error) TRL_NOEXCEPT;
@@ -287,7 +289,8 @@ TRL_API trl_status trl_config_create(trl_config** out_config, trl_error** error)
  * @param value [in] text, copied.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_CONFIG.
- * Contract: values are copied; exclusive; does not block; no callbacks; after an error config is unchanged.
+ * Contract: values are copied; exclusive, also in callbacks; does not block; no callbacks; after an error
+ * config is unchanged.
  * @since 0.1
  */
 TRL_API trl_status trl_config_set(trl_config* config, const char* key, const char* value,
@@ -301,7 +304,7 @@ TRL_API trl_status trl_config_set(trl_config* config, const char* key, const cha
  * @param key [in] a name or an older one, whichever it was set by.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_CONFIG for an unknown key.
- * Contract: exclusive; does not block; no callbacks; after an error config is unchanged.
+ * Contract: exclusive, also in callbacks; does not block; no callbacks; after an error config is unchanged.
  * @since 0.1
  */
 TRL_API trl_status trl_config_unset(trl_config* config, const char* key, trl_error** error) TRL_NOEXCEPT;
@@ -314,7 +317,8 @@ TRL_API trl_status trl_config_unset(trl_config* config, const char* key, trl_err
  * @param out_value [out] canonical text; "null" when there is no value; borrowed until config is destroyed.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_CONFIG for an unknown key.
- * Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_value is NULL.
+ * Contract: borrowed; concurrent on const, also in callbacks; does not block; no callbacks; after an error
+ * out_value is NULL.
  * @since 0.1
  */
 TRL_API trl_status trl_config_get(const trl_config* config, const char* key, const char** out_value,
@@ -329,7 +333,8 @@ TRL_API trl_status trl_config_get(const trl_config* config, const char* key, con
  *   in a text, as "text:3"; borrowed until config is destroyed.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_CONFIG for an unknown key.
- * Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_origin is NULL.
+ * Contract: borrowed; concurrent on const, also in callbacks; does not block; no callbacks; after an error
+ * out_origin is NULL.
  * @since 0.1
  */
 TRL_API trl_status trl_config_get_origin(const trl_config* config, const char* key, const char** out_origin,
@@ -342,8 +347,8 @@ TRL_API trl_status trl_config_get_origin(const trl_config* config, const char* k
  * @param path [in] the file.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT, TRL_E_INVALID_CONFIG.
- * Contract: values are copied; exclusive; blocks on the file; no callbacks; after an error config is
- * unchanged.
+ * Contract: values are copied; exclusive, also in callbacks; blocks on the file; no callbacks; after an error
+ * config is unchanged.
  * @since 0.1
  */
 TRL_API trl_status trl_config_load(trl_config* config, const char* path, trl_error** error) TRL_NOEXCEPT;
@@ -356,7 +361,8 @@ TRL_API trl_status trl_config_load(trl_config* config, const char* path, trl_err
  * @param size [in] bytes in text.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_FORMAT, TRL_E_INVALID_CONFIG.
- * Contract: values are copied; exclusive; does not block; no callbacks; after an error config is unchanged.
+ * Contract: values are copied; exclusive, also in callbacks; does not block; no callbacks; after an error
+ * config is unchanged.
  * @since 0.1
  */
 TRL_API trl_status trl_config_load_text(trl_config* config, const char* text, size_t size,
@@ -369,7 +375,8 @@ TRL_API trl_status trl_config_load_text(trl_config* config, const char* text, si
  * @param out_json [out] borrowed until config is destroyed.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK.
- * Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_json is NULL.
+ * Contract: borrowed; concurrent on const, also in callbacks; does not block; no callbacks; after an error
+ * out_json is NULL.
  * @since 0.1
  */
 TRL_API trl_status trl_config_describe(const trl_config* config, const char** out_json,
@@ -383,7 +390,8 @@ TRL_API trl_status trl_config_describe(const trl_config* config, const char** ou
  * @param out_json [out] a JSON list of texts; borrowed until config is destroyed.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK.
- * Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_json is NULL.
+ * Contract: borrowed; concurrent on const, also in callbacks; does not block; no callbacks; after an error
+ * out_json is NULL.
  * @since 0.1
  */
 TRL_API trl_status trl_config_get_warnings(const trl_config* config, const char** out_json,
@@ -392,8 +400,8 @@ TRL_API trl_status trl_config_get_warnings(const trl_config* config, const char*
 /**
  * The JSON schema (draft 2020-12) of a configuration file: an object with a property for each key, with its
  * type, range or choices, default and meaning, from the table that trl_option_next walks. A file that
- * trl_config_load takes is valid by it, except that it also allows older names of keys and texts in place of
- * numbers.
+ * trl_config_load takes is valid by it, except that it also allows older names of keys, dashes in them, texts
+ * in place of other values, and the reverse.
  *
  * @param trainer [in] nullable; "sft", "dpo", ...: the keys that this trainer reads, with its defaults. NULL:
  * all keys.
@@ -676,8 +684,8 @@ TRL_API trl_status trl_runtime_set_log(trl_runtime* runtime, trl_log_fn log, voi
  *   "weights"    weights are being read: done tensors of the total stored
  *   "evaluate"   trl_evaluator_evaluate: done rows of total
  *   "score"      trl_model_score: done texts of total
- *   "save"       a file of weights or of an optimizer's state is being written, by trl_trainer_train,
- *                trl_trainer_step or trl_trainer_save too: done bytes of the file's total
+ *   "save"       a file of weights or of an optimizer's state is being written, by trl_trainer_train, _step,
+ *                _update or _save too: done bytes of the file's total
  * or one that a later version adds. A phase may occur more than once, for evaluation rows for example. total
  * is -1 if it is not known. The callback runs when a phase begins and ends, and about every 50 ms in
  * between, even if done has not changed, so the host can stop the call from it. Return 0 to continue. With
@@ -715,16 +723,16 @@ TRL_API trl_status trl_runtime_set_progress(trl_runtime* runtime, trl_progress_f
 /* Reads a part of a file that the host gives. file: its path below the name that was mounted, such as
    "config.json". Puts the bytes from offset on into buffer, at most size, and returns how many: fewer than
    size only at the end of the file. With buffer NULL and size 0 it returns the bytes of the whole file. If
-   there is no such file it returns TRL_E_NOT_FOUND; another number below 0 is a failure. */
+   there is no such file, or it is a folder, it returns TRL_E_NOT_FOUND; another number below 0 is a
+   failure. */
 typedef int64_t (*trl_read_fn)(void* user_data, const char* file, uint64_t offset, void* buffer, size_t size);
 
 /* What a trl_write_fn is told. Tolerate unknown ones by returning 0. */
 enum {
-  TRL_WRITE_DATA = 0, /* the next bytes of this file, in order; a file's first call has offset 0 */
-  TRL_WRITE_DONE = 1, /* file is the folder that was saved ("" for the whole mount): it is complete */
-  TRL_WRITE_DROPPED =
-      2,               /* file is the folder: the save failed, and what was written of it is to be dropped */
-  TRL_WRITE_REMOVE = 3 /* file is a folder that is needed no more, such as an old checkpoint */
+  TRL_WRITE_DATA = 0,   /* the next bytes of this file, in order; a file's first call has offset 0 */
+  TRL_WRITE_DONE = 1,   /* file is the folder that was saved ("" for the mount): it is complete, and takes
+                           the place of what was there */
+  TRL_WRITE_DROPPED = 2 /* file is the folder: the save failed, and what was written of it is to be dropped */
 };
 
 /* Takes what is saved. data is valid during the call; NULL and 0 except for TRL_WRITE_DATA. Returns 0, or
@@ -973,8 +981,8 @@ TRL_API trl_status trl_dataset_from_callback(trl_runtime* runtime, trl_next_reco
  * @param size [in] bytes in text.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_FORMAT for invalid UTF-8.
- * Contract: copied; exclusive, inside the callback; does not block; no callbacks; after an error the row is
- * unchanged.
+ * Contract: copied; exclusive, also in callbacks: inside that one; does not block; no callbacks; after an
+ * error the row is unchanged.
  * @since 0.1
  */
 TRL_API trl_status trl_record_set_text(trl_record* record, const char* name, const char* text, size_t size,
@@ -990,8 +998,8 @@ TRL_API trl_status trl_record_set_text(trl_record* record, const char* name, con
  * @param count [in] how many.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK.
- * Contract: copied; exclusive, inside the callback; does not block; no callbacks; after an error the row is
- * unchanged.
+ * Contract: copied; exclusive, also in callbacks: inside that one; does not block; no callbacks; after an
+ * error the row is unchanged.
  * @since 0.1
  */
 TRL_API trl_status trl_record_set_ids(trl_record* record, const char* name, const int32_t* ids, size_t count,
@@ -1006,8 +1014,8 @@ TRL_API trl_status trl_record_set_ids(trl_record* record, const char* name, cons
  * @param size [in] bytes in json.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_FORMAT if the text is not JSON.
- * Contract: copied; exclusive, inside the callback; does not block; no callbacks; after an error the row is
- * unchanged.
+ * Contract: copied; exclusive, also in callbacks: inside that one; does not block; no callbacks; after an
+ * error the row is unchanged.
  * @since 0.1
  */
 TRL_API trl_status trl_record_set_json(trl_record* record, const char* name, const char* json, size_t size,
@@ -1138,7 +1146,8 @@ TRL_API void trl_dataset_destroy(trl_dataset* dataset) TRL_NOEXCEPT;
  * @param path [in] a directory with tokenizer.json or (if the build has SentencePiece) tokenizer.model,
  * or a GGUF file.
  * @param options [in] nullable; `eos_token`, `pad_token`, `chat_template` and `chat_template_path` replace
- * the tokenizer's own. Keys that do not concern a tokenizer are not read.
+ * the tokenizer's own. With `split_special_tokens`, special tokens that rows, prompts and scored texts spell
+ * out are text; those of the chat template are special. Keys that do not concern a tokenizer are not read.
  * @param out_tokenizer [out] owned by the caller, freed by trl_tokenizer_destroy.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT, TRL_E_UNSUPPORTED, TRL_E_INVALID_CONFIG.
@@ -1163,8 +1172,8 @@ TRL_API trl_status trl_tokenizer_open(trl_runtime* runtime, const char* path, co
  * @param out_count [out] how many ids there are; when above capacity, call again with as much room.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_FORMAT for invalid UTF-8.
- * Contract: ids belongs to the caller; concurrent on const; does not block; no callbacks; after an error
- * out_count is 0.
+ * Contract: ids belongs to the caller; concurrent on const, also in callbacks; does not block; no callbacks;
+ * after an error out_count is 0.
  * @since 0.1
  */
 TRL_API trl_status trl_tokenizer_encode(const trl_tokenizer* tokenizer, const char* text, size_t size,
@@ -1186,8 +1195,8 @@ TRL_API trl_status trl_tokenizer_encode(const trl_tokenizer* tokenizer, const ch
  * much room.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_ARGUMENT for an id outside the vocabulary.
- * Contract: text belongs to the caller; concurrent on const; does not block; no callbacks; after an error
- * out_size is 0.
+ * Contract: text belongs to the caller; concurrent on const, also in callbacks; does not block; no callbacks;
+ * after an error out_size is 0.
  * @since 0.1
  */
 TRL_API trl_status trl_tokenizer_decode(const trl_tokenizer* tokenizer, const int32_t* ids, size_t count,
@@ -1208,8 +1217,8 @@ TRL_API trl_status trl_tokenizer_decode(const trl_tokenizer* tokenizer, const in
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_ARGUMENT for an id outside the vocabulary, TRL_E_NOT_FOUND for one inside it
  * that belongs to no token.
- * Contract: piece belongs to the caller; concurrent on const; does not block; no callbacks; after an error
- * out_size is 0.
+ * Contract: piece belongs to the caller; concurrent on const, also in callbacks; does not block; no
+ * callbacks; after an error out_size is 0.
  * @since 0.1
  */
 TRL_API trl_status trl_tokenizer_get_piece(const trl_tokenizer* tokenizer, int32_t id, char* piece,
@@ -1232,8 +1241,8 @@ TRL_API trl_status trl_tokenizer_get_piece(const trl_tokenizer* tokenizer, int32
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_FORMAT for malformed JSON or an error that the template raises, TRL_E_NOT_FOUND
  * without a template.
- * Contract: text belongs to the caller; concurrent on const; does not block; no callbacks; after an
- * error out_size is 0.
+ * Contract: text belongs to the caller; concurrent on const, also in callbacks; does not block; no callbacks;
+ * after an error out_size is 0.
  * @since 0.1
  */
 TRL_API trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer* tokenizer, const char* json,
@@ -1248,7 +1257,8 @@ TRL_API trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer* tokeni
  * @param out_json [out] borrowed until tokenizer is destroyed.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK.
- * Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_json is NULL.
+ * Contract: borrowed; concurrent on const, also in callbacks; does not block; no callbacks; after an error
+ * out_json is NULL.
  * @since 0.1
  */
 TRL_API trl_status trl_tokenizer_describe(const trl_tokenizer* tokenizer, const char** out_json,
@@ -1271,7 +1281,8 @@ TRL_API void trl_tokenizer_destroy(trl_tokenizer* tokenizer) TRL_NOEXCEPT;
  * SEQ_CLS), is opened as a reward model, which trl_model_score asks.
  *
  * @param runtime [in] nullable.
- * @param path [in] the directory or file.
+ * @param path [in] the directory or file, also by its descriptor (/proc/self/fd/N) or from a mount
+ * (trl_runtime_mount).
  * @param options [in] nullable; reads `dtype` and the tokenizer's keys of trl_tokenizer_open. Keys that do
  * not concern a model are not read.
  * @param out_model [out] owned by the caller, freed by trl_model_destroy.
@@ -1349,7 +1360,8 @@ TRL_API trl_status trl_model_convert(trl_runtime* runtime, const char* path, con
  * @param out_json [out] borrowed until model is destroyed.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK.
- * Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_json is NULL.
+ * Contract: borrowed; concurrent on const, also in callbacks; does not block; no callbacks; after an error
+ * out_json is NULL.
  * @since 0.1
  */
 TRL_API trl_status trl_model_describe(const trl_model* model, const char** out_json,
@@ -1369,8 +1381,8 @@ enum {
  * Lists the tensors of a model, with those of its adapters, as a JSON array of objects: name (as in a saved
  * directory; of an adapter as PEFT names it in the model, with the adapter's name), shape (a list of
  * integers), dtype ("float32", "bfloat16" ...), stored ("nf4", "int8", "q4_0" ... for weights in blocks, else
- * the same as dtype), trained (a boolean) and, between the two halves of a step, gradient (whether it has
- * one).
+ * the same as dtype), trained (a boolean) and gradient (whether it has one now, between the two halves of a
+ * step).
  *
  * @param model [in] not changed.
  * @param out_json [out] borrowed until model is destroyed.
@@ -1397,7 +1409,7 @@ TRL_API trl_status trl_model_get_tensors(trl_model* model, const char** out_json
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND for another name, and for a gradient that is not there: gradients are
  *   between trl_trainer_backward and trl_trainer_update, of tensors that are trained; TRL_E_UNSUPPORTED for a
- * view of weights in blocks; TRL_E_INVALID_ARGUMENT, TRL_E_OUT_OF_MEMORY, TRL_E_BUSY.
+ * view of weights in blocks or in files; TRL_E_INVALID_ARGUMENT, TRL_E_OUT_OF_MEMORY, TRL_E_BUSY.
  * Contract: caller owns; exclusive; blocks for a copy; no callbacks; after an error out_tensor is NULL.
  * @since 0.1
  */
@@ -1416,7 +1428,8 @@ TRL_API trl_status trl_model_read_tensor(trl_model* model, const char* name, int
  *   TRL_E_BUSY.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND for another name, TRL_E_INVALID_ARGUMENT for another shape, type, version
- *   or device, TRL_E_UNSUPPORTED for weights in blocks and mapped ones, TRL_E_BUSY.
+ *   or device, TRL_E_UNSUPPORTED for weights in blocks or in files, for frozen ones of which a run keeps
+ *   something (`cache_frozen_layers`, `frozen_compute`), and while an adapter is merged, TRL_E_BUSY.
  * Contract: exclusive; blocks for the copy; the tensor's deleter; after an error the weight is as before.
  * @since 0.1
  */
@@ -1518,7 +1531,7 @@ enum {
  * A text's score is that of its last token that is not padding (`pad_token_id` of config.json), as in
  * transformers. Texts are never cut or padded; the others change a score by no more than rounding does.
  *
- * @param model [in] from trl_model_open.
+ * @param model [in] of a host or of a trainer.
  * @param texts [in] count texts, each of one token at least.
  * @param lengths [in] nullable: the texts end in NUL; else their bytes.
  * @param count [in] texts.
@@ -1691,7 +1704,7 @@ TRL_API trl_status trl_trainer_step(trl_trainer* trainer, const trl_metrics** ou
 
 /**
  * Does the first half of a step: forward and backward of its rows. Weights are as before, and the gradients
- * can be read and written (trl_model_read_tensor). trl_trainer_update does the second half, and both together
+ * can be read (trl_model_read_tensor). trl_trainer_update does the second half, and both together
  * are trl_trainer_step, bit for bit. Between them trl_trainer_step, _train and _backward are refused with
  * TRL_E_INVALID_ARGUMENT; evaluating, generating and saving are allowed, and see the state before the step.
  *
@@ -1934,7 +1947,7 @@ TRL_API trl_status trl_trainer_set_tools(trl_trainer* trainer, trl_rollout_fn to
  *
  * @param rollout [in] as given to trl_rollout_fn; valid until that returns, or until trl_rollout_finish.
  * @return the number; 0 for NULL.
- * Contract: any thread; does not block; no callbacks.
+ * Contract: any thread, also in callbacks; does not block; no callbacks.
  * @since 0.1
  */
 TRL_API size_t trl_rollout_count(const trl_rollout* rollout) TRL_NOEXCEPT;
@@ -1951,8 +1964,8 @@ TRL_API size_t trl_rollout_count(const trl_rollout* rollout) TRL_NOEXCEPT;
  * @param out_json [out] NUL-terminated UTF-8.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_ARGUMENT for another index.
- * Contract: out_json lives as long as the rollout; any thread; does not block; no callbacks; after an error
- * out_json is NULL.
+ * Contract: out_json lives as long as the rollout; any thread, also in callbacks; does not block; no
+ * callbacks; after an error out_json is NULL.
  * @since 0.1
  */
 TRL_API trl_status trl_rollout_get(const trl_rollout* rollout, size_t index, const char** out_json,
@@ -1967,7 +1980,7 @@ TRL_API trl_status trl_rollout_get(const trl_rollout* rollout, size_t index, con
  *   reward fail.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_ARGUMENT for another index, and for a row that was set before.
- * Contract: any thread; does not block; no callbacks; after an error the row is as before.
+ * Contract: any thread, also in callbacks; does not block; no callbacks; after an error the row is as before.
  * @since 0.1
  */
 TRL_API trl_status trl_rollout_set_reward(trl_rollout* rollout, size_t index, double reward,
@@ -1988,8 +2001,8 @@ TRL_API trl_status trl_rollout_set_reward(trl_rollout* rollout, size_t index, do
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_ARGUMENT for another index, for a row that was set before, and for an
  *   infinite log-probability, TRL_E_FORMAT for columns that are not an object.
- * Contract: any thread; does not block; no callbacks; after an error the row is as before. Ids outside the
- * vocabulary end the step with an error.
+ * Contract: any thread, also in callbacks; does not block; no callbacks; after an error the row is as before.
+ * Ids outside the vocabulary end the step with an error.
  * @since 0.1
  */
 TRL_API trl_status trl_rollout_set_completion(trl_rollout* rollout, size_t index, const int32_t* ids,
@@ -2004,7 +2017,7 @@ TRL_API trl_status trl_rollout_set_completion(trl_rollout* rollout, size_t index
  * @param value [in] NaN: none.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK.
- * Contract: any thread; does not block; no callbacks; after an error nothing is added.
+ * Contract: any thread, also in callbacks; does not block; no callbacks; after an error nothing is added.
  * @since 0.1
  */
 TRL_API trl_status trl_rollout_log(trl_rollout* rollout, const char* name, double value,
@@ -2023,7 +2036,7 @@ TRL_API trl_status trl_rollout_log(trl_rollout* rollout, const char* name, doubl
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_ARGUMENT for another index, and for a name that is not the answer asked for,
  *   TRL_E_FORMAT for text that is not JSON.
- * Contract: any thread; does not block; no callbacks; after an error nothing is set.
+ * Contract: any thread, also in callbacks; does not block; no callbacks; after an error nothing is set.
  * @since 0.1
  */
 TRL_API trl_status trl_rollout_set_value(trl_rollout* rollout, size_t index, const char* name,
@@ -2038,7 +2051,8 @@ TRL_API trl_status trl_rollout_set_value(trl_rollout* rollout, size_t index, con
  * copied.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_ARGUMENT if it was ended before.
- * Contract: any thread; does not block; no callbacks; after an error the rollout is as before.
+ * Contract: any thread, also in callbacks; does not block; no callbacks; after an error the rollout is as
+ * before.
  * @since 0.1
  */
 TRL_API trl_status trl_rollout_finish(trl_rollout* rollout, const char* message,
@@ -2054,7 +2068,8 @@ TRL_API trl_status trl_rollout_finish(trl_rollout* rollout, const char* message,
  * and the next step repeats it exactly. An optimizer update that has begun is completed, and its step counts;
  * with optimizer_in_backward that takes until the end of backward.
  * The trainer can still be saved and stepped. Each request ends one call; a request that is made after the
- * end of the run, while no call is running, is dropped.
+ * end of the run, while no call is running, is dropped. Of a call that trains and one of a generator beside
+ * it, it ends the one that trains; trl_runtime_cancel ends both, and the second while it waits, too.
  *
  * @param trainer [in] nullable; must not be destroyed before the call is over.
  * Contract: signal-safe; never blocks; no callbacks; cannot fail.
@@ -2063,16 +2078,16 @@ TRL_API trl_status trl_rollout_finish(trl_rollout* rollout, const char* message,
 TRL_API void trl_trainer_cancel(trl_trainer* trainer) TRL_NOEXCEPT;
 
 /**
- * Pauses what a trainer computes: trl_trainer_step, _train and _evaluate, and trl_generator_generate and
- * _step with a generator of the trainer, wait at their next safe point (the same as for trl_trainer_cancel)
- * until trl_trainer_resume.
+ * Pauses what a trainer computes: trl_trainer_step and its halves, _train and _evaluate, and
+ * trl_generator_generate and _step with a generator of the trainer, wait at their next safe point (the same
+ * as for trl_trainer_cancel) until trl_trainer_resume.
  *
  * The pause holds the call that is running now, or else the next one. A held call keeps all its memory and
  * later continues with results that are the same bit for bit; the time it waited counts as part of the run.
  * Pausing twice has the effect of pausing once. A cancel ends a held call, and the trainer stays paused; the
- * end of the process ends it too. Saving, describing and the other functions of a generator are not held, but
- * they return TRL_E_BUSY while a held call is at work on the trainer. Destroying a paused trainer ends the
- * held call with TRL_E_CANCELLED.
+ * end of the process ends it too. Saving and the other functions of a generator are not held, but they return
+ * TRL_E_BUSY while a held call is at work on the trainer; its state can be read. Destroying a paused trainer
+ * ends the held call with TRL_E_CANCELLED.
  *
  * @param trainer [in] nullable.
  * Contract: signal-safe; never blocks; no callbacks; cannot fail.
@@ -2264,9 +2279,9 @@ TRL_API void trl_evaluator_destroy(trl_evaluator* evaluator) TRL_NOEXCEPT;
 
 /**
  * Creates a generator for a model; for that of a trainer (trl_model_from_trainer) it sees every step at once.
- * Beside a call that trains on another thread, its calls take turns with the steps, which they do not change;
- * within a callback of that call they return TRL_E_BUSY, except in a rollout that the host is asked for
- * (trl_trainer_set_rollout).
+ * Beside a call that trains on another thread, its calls take turns with the steps, which they do not change,
+ * and a call of the trainer waits for that of a generator; within a callback of the call that trains
+ * they return TRL_E_BUSY, except in a rollout that the host is asked for (trl_trainer_set_rollout).
  *
  * @param model [in] kept alive.
  * @param tokenizer [in] nullable: the model's own; kept alive.

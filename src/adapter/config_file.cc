@@ -84,7 +84,7 @@ auto in_file(const std::string& directory, const Body& body) {
   try {
     return body();
   } catch (const Error& error) {
-    fail(Status::format, "{}: {}", base::join_path(directory, kConfigFile), error.message());
+    fail(Status::format, "{}: {}", Place{base::join_path(directory, kConfigFile)}, error.message());
   }
 }
 
@@ -230,12 +230,13 @@ LoraConfig read_config(const std::string& directory) {
   const std::string path = base::join_path(directory, kConfigFile);
   if (!base::file_exists(path)) {
     const std::vector<std::string> folders = adapter_folders(directory);
-    fail(Status::not_found, "{}: this is not an adapter: {} is missing{}", directory, kConfigFile,
+    fail(Status::not_found, "{}: this is not an adapter: {} is missing{}", Place::in(directory), kConfigFile,
          folders.empty()
              ? ""
              : fmt::format("; the folders {} have it: give one of them", fmt::join(folders, ", ")));
   }
-  return config::read_lora_config(base::read_json_file(path), path, Status::format);
+  return reading(path,
+                 [&] { return config::read_lora_config(base::read_json_file(path), path, Status::format); });
 }
 
 std::string model_card(const WholeModel& model, std::span<const std::string_view> tags) {

@@ -202,19 +202,19 @@ class Stacker {
         check_numbers(path_, stored.name, stored.view);
         const std::vector<int64_t>&shape = stored.view.shape, &first = side->begin()->second.view.shape;
         if (shape == first && shape.size() == 2) continue;
-        fail(Status::format, "{}: tensor {} is [{}], and that of the first expert is [{}]", path_,
+        fail(Status::format, "{}: tensor {} is [{}], and that of the first expert is [{}]", Place::in(path_),
              stored.name, fmt::join(shape, ", "), fmt::join(first, ", "));
       }
     }
     if (size(branch, 0, 0) == size(branch, 1, 1)) return;
-    fail(Status::format, "{}: tensor {} is [{}], and its lora_A has rank {}", path_, b.begin()->second.name,
-         fmt::join(b.begin()->second.view.shape, ", "), size(branch, 0, 0));
+    fail(Status::format, "{}: tensor {} is [{}], and its lora_A has rank {}", Place::in(path_),
+         b.begin()->second.name, fmt::join(b.begin()->second.view.shape, ", "), size(branch, 0, 0));
   }
 
   [[noreturn]] void refuse_missing(size_t branch, bool b, int64_t expert) const {
     const Stored& other = (all_[branch][0].empty() ? all_[branch][1] : all_[branch][0]).begin()->second;
-    fail(Status::format, "{}: {} of expert {} is missing beside tensor {}", path_, b ? "lora_B" : "lora_A",
-         expert, other.name);
+    fail(Status::format, "{}: {} of expert {} is missing beside tensor {}", Place::in(path_),
+         b ? "lora_B" : "lora_A", expert, other.name);
   }
 
   const std::string& path_;
@@ -282,8 +282,8 @@ StackedExperts::StackedExperts(const std::string& path, std::map<std::string, io
     constexpr size_t kGateAndUp[] = {0, 1}, kDownAlone[] = {2};
     if (stacker.has(0) != stacker.has(1))
       fail(Status::format,
-           "{}: gate and up of the experts {} are one parameter, and only one of them is in the file", path,
-           owner);
+           "{}: gate and up of the experts {} are one parameter, and only one of them is in the file",
+           Place::in(path), owner);
     if (stacker.has(0)) put(kGateAndUp, owner + (stacker.has(2) ? ".base_layer" : ""));
     if (stacker.has(2)) put(kDownAlone, owner);
   }

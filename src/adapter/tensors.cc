@@ -166,11 +166,26 @@ std::vector<Tensor> tensors(const config::LoraConfig& config, const Selection& s
   return Lister(config, selection, modules).run();
 }
 
+std::string name_in_model(const Tensor& tensor, const Selection& selection, std::string_view adapter) {
+  const auto& saved = selection.saved;
+  const bool whole = tensor.role == Role::weight ||
+                     (tensor.role == Role::bias && std::ranges::find(saved, tensor.module) != saved.end());
+  const bool has_last = whole || tensor.name.ends_with(".weight") || tensor.name.ends_with(".bias");
+  std::string name = tensor.name;
+  const size_t end = has_last ? name.rfind('.') : name.size();
+  name.insert(end, fmt::format("{}.{}", whole ? ".modules_to_save" : "", adapter));
+  return tensor.role == Role::magnitude ? name + ".weight" : name;
+}
+
+std::string table_in_model(std::string_view module, std::string_view adapter) {
+  return fmt::format("{}{}.modules_to_save.{}.weight", kPrefix, module, adapter);
+}
+
 void check_numbers(const std::string& path, const std::string& name, const io::TensorView& view) {
   using enum io::ElementType;
   if (view.type != f32 && view.type != f16 && view.type != bf16 && view.type != f64) {
-    fail(Status::format, "{}: tensor {} has type {}; F32, BF16, F16 or F64 is required", path, name,
-         view.type_name);
+    fail(Status::format, "{}: tensor {} has type {}; F32, BF16, F16 or F64 is required", Place::in(path),
+         name, view.type_name);
   }
   const int64_t count = static_cast<int64_t>(view.bytes / io::element_size(view.type));
   std::vector<float> piece(4096);
@@ -180,7 +195,7 @@ void check_numbers(const std::string& path, const std::string& name, const io::T
     const auto end = piece.begin() + now;
     const auto bad = std::find_if(piece.begin(), end, [](float value) { return !std::isfinite(value); });
     if (bad == end) continue;
-    fail(Status::format, "{}: tensor {} holds {} at element {}", path, name, *bad,
+    fail(Status::format, "{}: tensor {} holds {} at element {}", Place::in(path), name, *bad,
          first + (bad - piece.begin()));
   }
 }
@@ -188,7 +203,7 @@ void check_numbers(const std::string& path, const std::string& name, const io::T
 int64_t embedding_rows(const std::string& directory) {
   const std::string path = base::join_path(directory, kWeightsFile);
   if (!base::file_exists(path)) return 0;
-  const io::Safetensors file(path);
+  const io::Safetensors file(path, true);  // only its names and shapes are read
   for (const std::string_view table : {"embed_tokens", "wte", "embed_in", "lm_head"}) {
     for (const auto& [name, view] : file.tensors()) {
       for (const std::string_view inner : {"", ".base_layer", ".token_adapter.base_layer"}) {
@@ -208,7 +223,8 @@ void AdapterFile::take_names(const std::vector<Tensor>& wanted) {
     const auto found = names.find(plain_name(name));
     const bool other = found != names.end() && !tensors_.contains(found->second);
     if (!renamed.emplace(other ? found->second : name, view).second)
-      fail(Status::format, "{}: tensor {} is there twice, under names that mean the same", path(), name);
+      fail(Status::format, "{}: tensor {} is there twice, under names that mean the same", Place::in(path()),
+           name);
   }
   tensors_ = std::move(renamed);
 }
@@ -217,7 +233,7 @@ std::string weights_path(const std::string& directory) {
   std::string path = base::join_path(directory, kWeightsFile);
   if (!base::file_exists(path)) {
     const bool old = base::file_exists(base::join_path(directory, "adapter_model.bin"));
-    fail(Status::not_found, "{}: {} is missing{}", directory, kWeightsFile,
+    fail(Status::not_found, "{}: {} is missing{}", Place::in(directory), kWeightsFile,
          old ? "; adapter_model.bin, a pickle, is not read: save the adapter again with PEFT" : "");
   }
   return path;
@@ -233,18 +249,18 @@ std::unique_ptr<AdapterFile> open_weights(const std::string& directory, const st
     const auto found = file->tensors().find(tensor.name);
     if (found == file->tensors().end() && tensor.optional) continue;
     if (found == file->tensors().end())
-      fail(Status::format, "{}: tensor {} is missing, which {} asks for; the file has {}", path, tensor.name,
-           kConfigFile, names_in(*file));
+      fail(Status::format, "{}: tensor {} is missing, which {} asks for; the file has {}", Place::in(path),
+           tensor.name, kConfigFile, names_in(*file));
     const io::TensorView& view = found->second;
     if (!tensor.shape.empty() && view.shape != tensor.shape) {
-      fail(Status::format, "{}: tensor {} is {}, and this model and {} need {}", path, tensor.name,
+      fail(Status::format, "{}: tensor {} is {}, and this model and {} need {}", Place::in(path), tensor.name,
            shape_text(view.shape), kConfigFile, shape_text(tensor.shape));
     }
     check_numbers(path, tensor.name, view);
   }
   for (const auto& [name, view] : file->tensors()) {
     if (!left.contains(name))
-      fail(Status::format, "{}: tensor {} is not one that {} asks for in this model", path, name,
+      fail(Status::format, "{}: tensor {} is not one that {} asks for in this model", Place::in(path), name,
            kConfigFile);
   }
   return file;

@@ -42,6 +42,14 @@ struct Tensor {
 std::vector<Tensor> tensors(const config::LoraConfig& config, const Selection& selection,
                             std::span<const Module> modules);
 
+// Returns the name that a tensor has in PEFT's model, where the adapter has this name:
+// "base_model.model.model.layers.0.self_attn.q_proj.lora_A.default.weight". A bias that is trained in its
+// place, which PEFT gives no name, gets it too, because each adapter here has its own.
+std::string name_in_model(const Tensor& tensor, const Selection& selection, std::string_view adapter);
+
+// Returns the same for a table of the model that an adapter replaces. module: its name.
+std::string table_in_model(std::string_view module, std::string_view adapter);
+
 // The tensors of a file, with those of old experts stacked.
 class AdapterFile {
  public:

@@ -7,6 +7,9 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "base/place.h"
 
 namespace trl {
 
@@ -32,31 +35,71 @@ enum class Status : int32_t {
 // message: one line, impersonal, names the key, file, row or tensor, the value, and what would be accepted.
 class Error : public std::exception {
  public:
-  Error(Status status, std::string message, std::string key = {}, int32_t callback_code = 0)
-      : status_(status), message_(std::move(message)), key_(std::move(key)), callback_code_(callback_code) {}
+  Error(Status status, std::string message, std::string key = {}, int32_t callback_code = 0, Place place = {})
+      : status_(status),
+        message_(std::move(message)),
+        key_(std::move(key)),
+        callback_code_(callback_code),
+        place_(std::move(place)) {}
   Status status() const { return status_; }
   const std::string& message() const { return message_; }
   const std::string& key() const { return key_; }           // configuration key at fault, or empty
   int32_t callback_code() const { return callback_code_; }  // the value that a host's callback returned, or 0
+  const Place& place() const { return place_; }             // in what was read; unknown: none
   const char* what() const noexcept override { return message_.c_str(); }
+
+  // Returns the same error in other words, for another key, or at another place.
+  Error with(std::string message) const { return with(std::move(message), key_); }
+  Error with(std::string message, std::string_view key) const {
+    return {status_, std::move(message), std::string(key), callback_code_, place_};
+  }
+  Error at(Place place) const { return {status_, message_, key_, callback_code_, std::move(place)}; }
 
  private:
   Status status_;
   std::string message_;
   std::string key_;
   int32_t callback_code_;
+  Place place_;
 };
 
-// fail(Status::io, "{}: cannot be read: {}", path, reason);
+// fail(Status::io, "{}: cannot be read: {}", Place{path}, reason); a place in the message is the error's,
+// too.
 template <typename... Args>
 [[noreturn]] void fail(Status status, fmt::format_string<Args...> text, Args&&... args) {
-  throw Error(status, fmt::format(text, std::forward<Args>(args)...));
+  throw Error(status, fmt::format(text, std::forward<Args>(args)...), {}, 0, place_among(args...));
 }
 
 // Throws like fail(), for a configuration key.
 template <typename... Args>
 [[noreturn]] void fail_key(std::string_view key, fmt::format_string<Args...> text, Args&&... args) {
-  throw Error(Status::invalid_config, fmt::format(text, std::forward<Args>(args)...), std::string(key));
+  throw Error(Status::invalid_config, fmt::format(text, std::forward<Args>(args)...), std::string(key), 0,
+              place_among(args...));
+}
+
+// Runs body, whose errors about what it was given have this place unless they have their own.
+template <class Body>
+decltype(auto) placed(const Place& place, Body&& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    const Status status = error.status();
+    const bool given = status <= Status::invalid_argument && status >= Status::unsupported;
+    if (error.place().is_known() || !given) throw;
+    throw error.at(place);
+  }
+}
+
+// Runs body, which reads a file; errors that name a key are about the key.
+template <class Body>
+decltype(auto) reading(std::string_view file, Body&& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    if (!error.key().empty()) throw;
+    placed(Place::in(file), [] { throw; });
+    throw;
+  }
 }
 
 }  // namespace trl

@@ -77,9 +77,48 @@ void Interrupt::take_back(uint32_t what) noexcept {
   errno = before;
 }
 
+// Several threads may pause and resume: the last one that gets here leaves the latest state.
+void Interrupt::follow(const Interrupt& trainer) noexcept {
+  bool paused = false;
+  do {
+    paused = trainer.paused();
+    paused ? ask(kPause) : take_back(kPause);
+  } while (paused != trainer.paused());
+  ask(kLook);
+}
+
+void Interrupt::tell_guests() noexcept {
+  each([&](Interrupt& one) {
+    if (one.trainer_ == this) one.follow(*this);
+  });
+}
+
+void Interrupt::visit(Interrupt& trainer, bool pausable) noexcept {
+  holds_.store(pausable);
+  trainer_.store(&trainer);
+  follow(trainer);
+}
+
+// Whoever follows the trainer just now may leave a pause behind, which holds nothing.
+void Interrupt::depart() noexcept {
+  holds_.store(false);
+  trainer_.store(nullptr);
+  take_back(kPause | kLook);
+}
+
+// Gives the request to one guest.
+bool Interrupt::take_cancel() noexcept {
+  return !present_.load() && (asked_.load() & kCancel) != 0 && (asked_.fetch_and(~kCancel) & kCancel) != 0;
+}
+
 bool Interrupt::goes_on() noexcept {
   if ((asked_.load() & kWatched) != 0 && !ends()) watch();
   for (;;) {
+    if ((asked_.load() & kLook) != 0) {
+      take_back(kLook);
+      Interrupt* const trainer = trainer_.load();
+      if (trainer != nullptr && trainer->take_cancel()) ask(kCancel);
+    }
     const uint32_t asked = asked_.load();
     if ((asked & kEnd) != 0 && !ending().this_thread_goes_on()) return false;
     if (ends()) return false;

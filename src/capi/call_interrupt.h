@@ -18,9 +18,18 @@ class Interrupt : public base::Interrupt {
   explicit Interrupt(Of of);
   virtual ~Interrupt();
   // Signal handlers use all of these too.
-  void cancel() noexcept { ask(kCancel); }
-  void pause() noexcept { ask(kPause); }
-  void resume() noexcept { take_back(kPause); }
+  void cancel() noexcept {
+    ask(kCancel);
+    tell_guests();
+  }
+  void pause() noexcept {
+    ask(kPause);
+    tell_guests();
+  }
+  void resume() noexcept {
+    take_back(kPause);
+    tell_guests();
+  }
   // Ends the calls in progress that work for a runtime; null: all calls of the process.
   static void cancel_calls(const void* runtime) noexcept;
   static void end_all() noexcept;  // only for the end of the process
@@ -35,6 +44,15 @@ class Interrupt : public base::Interrupt {
     take_back(kFail | kStop);
     holds_.store(pausable);
   }
+  bool cancelled() const noexcept { return (asked_.load() & kCancel) != 0; }  // a request has no answer yet
+  // A call that uses this has come, and is gone: a cancel is for it, even if it still waits.
+  void come() noexcept { present_.store(true); }
+  void go() noexcept { present_.store(false); }
+  bool present() const noexcept { return present_.load(); }
+  // Makes this call a guest of a trainer until depart(): a pause of the trainer holds it too, if it is
+  // pausable, and a cancel ends it if there is no call of the trainer itself.
+  void visit(Interrupt& trainer, bool pausable) noexcept;
+  void depart() noexcept;
   bool goes_on() noexcept final;
 
  protected:
@@ -43,15 +61,36 @@ class Interrupt : public base::Interrupt {
   virtual void watch() noexcept {}  // at every poll of a call that continues, once be_watched()
 
  private:
-  static constexpr uint32_t kCancel = 1, kPause = 2, kEnd = 4, kFail = 8, kWatched = 16, kStop = 32;
+  static constexpr uint32_t kCancel = 1, kPause = 2, kEnd = 4, kFail = 8, kWatched = 16, kStop = 32,
+                            kLook = 64;  // at the requests to the trainer
   template <class Body>
   static void each(const Body& body) noexcept;
   void ask(uint32_t what) noexcept;
   void take_back(uint32_t what) noexcept;
+  void tell_guests() noexcept;
+  void follow(const Interrupt& trainer) noexcept;
+  bool take_cancel() noexcept;
   const Of of_;
   std::atomic<const void*> runtime_{nullptr};
-  std::atomic<bool> holds_{false};
+  std::atomic<Interrupt*> trainer_{nullptr};  // whose guest this is
+  std::atomic<bool> holds_{false}, present_{false};
   std::atomic<Interrupt*> next_{nullptr};  // in the list of all
+};
+
+// Makes a call a guest of a trainer.
+class Visit {
+ public:
+  Visit(Interrupt* call, Interrupt& trainer, bool pausable) noexcept : call_(call) {  // call: or null
+    if (call_ != nullptr) call_->visit(trainer, pausable);
+  }
+  ~Visit() {
+    if (call_ != nullptr) call_->depart();
+  }
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+
+ private:
+  Interrupt* const call_;
 };
 
 // The interrupt of a call that also reports the progress of the call to the callback of its runtime.

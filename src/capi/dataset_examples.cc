@@ -1,4 +1,4 @@
-// trl_dataset_get_example, trl_dataset_get_batch, trl_dataset_visit_batches and trl_dataset_get_profile.
+// trl_dataset_get_example, trl_dataset_visit_batches and trl_dataset_get_profile.
 #include "base/files/files.h"
 #include "capi/callback.h"
 #include "capi/config_handle.h"
@@ -25,10 +25,6 @@ void visit(run::Epoch& epoch, int64_t first, int64_t count, trl_batch_fn on_batc
   }
 }
 
-void check_batch(int64_t batch) {
-  if (batch < 0) fail(Status::invalid_argument, "batch: {} is below 0", batch);
-}
-
 }  // namespace
 }  // namespace trl::capi
 
@@ -48,22 +44,6 @@ trl_status trl_dataset_get_example(const trl_dataset* dataset, const trl_tokeniz
   });
 }
 
-trl_status trl_dataset_get_batch(const trl_dataset* dataset, const trl_tokenizer* tokenizer,
-                                 const trl_config* options, int64_t batch, const char** out_json,
-                                 trl_error** error) noexcept {
-  return guard(error, out_json, [&] {
-    const auto rows = get(dataset, "dataset");
-    const auto shared = get(tokenizer, "tokenizer");
-    need(out_json, "out_json");
-    check_batch(batch);
-    const trl::config::Config config = options_of(options);
-    const RuntimeScope scope(*rows->runtime());
-    trl::run::Epoch epoch(*rows, *shared, config);
-    epoch.find(batch);
-    *out_json = rows->keep(epoch.describe().dump());
-  });
-}
-
 trl_status trl_dataset_visit_batches(const trl_dataset* dataset, const trl_tokenizer* tokenizer,
                                      const trl_config* options, int64_t first, int64_t count,
                                      trl_batch_fn on_batch, void* user_data, trl_error** error) noexcept {
@@ -71,7 +51,7 @@ trl_status trl_dataset_visit_batches(const trl_dataset* dataset, const trl_token
     const auto rows = get(dataset, "dataset");
     const auto shared = get(tokenizer, "tokenizer");
     if (on_batch == nullptr) fail_null("on_batch");
-    check_batch(first);
+    if (first < 0) trl::fail(trl::Status::invalid_argument, "first: {} is below 0", first);
     if (count < 0) trl::fail(trl::Status::invalid_argument, "count: {} is below 0", count);
     const trl::config::Config config = options_of(options);
     const RuntimeScope scope(*rows->runtime());

@@ -100,8 +100,8 @@ class OnlySource final : public data::Source {
  public:
   OnlySource(std::shared_ptr<void> reading, std::unique_ptr<data::Source> source)
       : reading_(std::move(reading)), source_(std::move(source)) {}
-  bool next_text(data::RowText& text) override { return source_->next_text(text); }
-  void rewind() override { source_->rewind(); }
+  bool read_text(data::RowText& text) override { return source_->next_text(text); }
+  void start_over() override { source_->rewind(); }
   const std::string& name() const override { return source_->name(); }
 
  private:
@@ -237,6 +237,15 @@ trl_status trl_record_set_text(trl_record* record, const char* name, const char*
                                trl_error** error) noexcept {
   return guard<From::anywhere>(
       error, [&] { set_column(record, name, trl::base::Json(std::string(utf8(text, size, "text")))); });
+}
+
+trl_status trl_record_set_ids(trl_record* record, const char* name, const int32_t* ids, size_t count,
+                              trl_error** error) noexcept {
+  return guard<From::anywhere>(error, [&] {
+    check_column(record, name);
+    if (count > 0) need(ids, "ids");
+    set_column(record, name, trl::base::Json(std::vector<int32_t>(ids, ids + count)));
+  });
 }
 
 trl_status trl_record_set_json(trl_record* record, const char* name, const char* json, size_t size,

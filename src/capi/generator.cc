@@ -54,15 +54,6 @@ trl_status trl_generator_create(trl_model* model, trl_tokenizer* tokenizer, trl_
   });
 }
 
-trl_status trl_generator_from_trainer(trl_trainer* trainer, trl_generator** out_generator,
-                                      trl_error** error) noexcept {
-  return guard(error, out_generator, [&] {
-    const auto shared = get(trainer, "trainer");
-    need(out_generator, "out_generator");
-    *out_generator = new trl_generator(std::make_shared<Generator>(shared));
-  });
-}
-
 trl_status trl_generator_generate(trl_generator* generator, const char* const* prompts, const size_t* lengths,
                                   size_t count, const trl_config* options, trl_token_fn on_token,
                                   void* user_data, trl_completions** out_completions,

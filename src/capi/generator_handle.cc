@@ -2,9 +2,9 @@
 
 #include "base/error.h"
 #include "base/json/json.h"
-#include "base/threads/polled_lock.h"
 #include "capi/callback.h"
 #include "config/generation_kwargs.h"
+#include "run/complete/open_generator.h"
 #include "run/complete/request_options.h"
 
 namespace trl::capi {
@@ -15,8 +15,10 @@ using run::End;
 
 run::OnToken told(trl_token_fn on_token, void* user_data) {
   if (on_token == nullptr) return nullptr;
-  return [=](size_t number, int32_t id, const std::string& piece) {
-    return call_host("token", [&] { return on_token(user_data, number, id, piece.c_str(), piece.size()); });
+  return [=](size_t number, int32_t id, const std::string& piece, double log_probability) {
+    return call_host("token", [&] {
+      return on_token(user_data, number, id, piece.c_str(), piece.size(), log_probability);
+    });
   };
 }
 
@@ -67,31 +69,20 @@ const char* Completions::json(const run::Completion& completion, size_t* size) c
 }
 
 run::Requests Generator::open(engine::Model& model) {
-  if (trainer_) {
-    run::Environment& environment = *trainer_->runtime();
-    return run::open_requests(environment, model, *tokenizer_,
-                              run::training_generator_spec(environment, trainer_->options()));
-  }
-  run::Environment& environment = *model_->runtime();
-  return run::open_requests(environment, model, *tokenizer_,
-                            run::generator_spec(environment, model_->options()));
+  return run::open_requests(*model_->runtime(), model, *tokenizer_, model_->generator_spec());
 }
 
 template <class Body>
 auto Generator::with_requests(Body&& body, bool pausable) {
-  if (!trainer_) check_entry();  // a rollout is written with generators of its trainer
   const auto lock = sole_use(in_use_, "generator");
-  const auto run = [&](engine::Model& model, OpenRollout* rollout) {
-    if (!requests_) requests_ = std::make_shared<run::Requests>(open(model));
-    if (rollout != nullptr) rollout->uses(requests_);
-    return body(model, *requests_);
-  };
-  if (trainer_)
-    return trainer_->generating([&](OpenRollout* rollout) { return run(trainer_->model(), rollout); },
-                                pausable);
-  const RuntimeScope scope(*model_->runtime());
-  const auto one = base::polled_lock(model_->in_use());  // another generator of the same model waits
-  return run(model_->get(), nullptr);
+  return model_->use(
+      Sharing::generation,
+      [&](engine::Model& model, OpenRollout* rollout) {
+        if (!requests_) requests_ = std::make_shared<run::Requests>(open(model));
+        if (rollout != nullptr) rollout->uses(requests_);
+        return body(model, *requests_);
+      },
+      pausable);
 }
 
 std::vector<run::Completion> Generator::generate(std::span<const std::string_view> prompts,
@@ -130,7 +121,8 @@ void Generator::extend(int64_t number, const Prompt& prompt, const config::Confi
   with_requests([&](engine::Model&, run::Requests& requests) {
     const int64_t more = config::with_generation_kwargs(options).get_int("generate.max_new_tokens");
     if (!prompt.text) return requests.extend(number, prompt.ids, more);
-    requests.extend(number, tokenizer_->get().encode(*prompt.text, false), more);
+    const text::Tokenizer& own = tokenizer_->get();
+    requests.extend(number, own.encode(*prompt.text, false, own.given_of(prompt.text->size())), more);
   });
 }
 

@@ -1,4 +1,4 @@
-// A generator handle: requests to a model, or to a trainer's weights. Handles of completions.
+// A generator handle: requests to a model. Handles of completions.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -10,9 +10,8 @@
 
 #include "capi/handle.h"
 #include "capi/model_handle.h"
-#include "capi/trainer_handle.h"
 #include "run/complete/complete.h"
-#include "run/complete/open_generator.h"
+#include "run/complete/requests.h"
 #include "trl/trl.h"
 
 namespace trl::capi {
@@ -39,13 +38,10 @@ struct Prompt {
   std::span<const int32_t> ids;
 };
 
-// Generates from a model, or from a trainer's weights: exactly one of the two is set.
 class Generator {
  public:
   Generator(std::shared_ptr<Model> model, std::shared_ptr<run::Tokenizer> tokenizer)
       : model_(std::move(model)), tokenizer_(std::move(tokenizer)) {}
-  explicit Generator(std::shared_ptr<Trainer> trainer)
-      : trainer_(std::move(trainer)), tokenizer_(trainer_->tokenizer()) {}
 
   std::vector<run::Completion> generate(std::span<const std::string_view> prompts,
                                         const config::Config& options, trl_token_fn on_token,
@@ -58,13 +54,12 @@ class Generator {
   void release_memory();
 
  private:
-  // Runs body with the requests, while no other call uses the model; a call that trains may wait meanwhile
-  // for a rollout (open_rollout.h). pausable: a pause of the trainer holds it.
+  // Runs body with the requests, while no other call uses the model; a call that trains it may wait meanwhile
+  // for a rollout (open_rollout.h). pausable: a pause of that trainer holds it.
   template <class Body>
   auto with_requests(Body&& body, bool pausable = false);
   run::Requests open(engine::Model& model);
   const std::shared_ptr<Model> model_;
-  const std::shared_ptr<Trainer> trainer_;
   const std::shared_ptr<run::Tokenizer> tokenizer_;
   std::shared_ptr<run::Requests> requests_;  // from the first call on: they hold what calls share
   std::mutex in_use_;

@@ -14,16 +14,8 @@
 
 // Made from an exception. Reporting out of memory cannot fail: that error is a constant.
 struct trl_error : trl::capi::Head {
-  trl_error(trl::Status code, std::string text, std::string at, int32_t host)
-      : Head(trl::capi::Tag::error),
-        status(code),
-        message(std::move(text)),
-        key(std::move(at)),
-        callback_code(host) {}
-  const trl::Status status;
-  const std::string message;
-  const std::string key;
-  const int32_t callback_code;
+  explicit trl_error(trl::Error given) : Head(trl::capi::Tag::error), error(std::move(given)) {}
+  const trl::Error error;
 };
 
 namespace trl::capi {
@@ -31,7 +23,8 @@ namespace trl::capi {
 // Returns the status of the exception in flight; *error, if wanted, receives the message.
 trl_status report_exception(trl_error** error) noexcept;
 
-// rollouts: outside callbacks, and in a function of the host that is asked for a rollout.
+// anywhere: inside callbacks too; such a function calls none. rollouts: outside callbacks, and in a function
+// of the host that is asked for a rollout.
 enum class From : uint8_t { anywhere, outside_callbacks, rollouts };
 
 // The log of the runtime that an object was created with, or null.
@@ -63,14 +56,19 @@ template <class Out>
 void take_back(Out* out) noexcept {
   if (out == nullptr) return;
   if constexpr (requires(Out handle) { handle->retire(); }) destroy(*out);
+  if constexpr (requires(Out tensor) { tensor->deleter(tensor); })
+    if (*out != nullptr) (*out)->deleter(*out);
   *out = Out{};
 }
 
-// Runs body. If a callback threw meanwhile, that failure takes precedence over the result of the call.
-template <class Body>
+// Runs body. If a callback threw meanwhile, that failure takes precedence over the result of the call. What
+// is called within a callback is neither held nor ended with the call around it.
+template <From kFrom, class Body>
 trl_status run(Body body) {
   const CallScope scope;
   scope.require();
+  const bool within = kFrom == From::anywhere && own_interrupt() == nullptr;
+  const base::InterruptScope interrupted_by(within ? nullptr : base::thread_interrupt());
   trl_status status = TRL_OK;
   try {
     Body own = std::move(body);  // its members are destroyed within the call
@@ -92,8 +90,11 @@ trl_status guard_outs(trl_error** error, Body&& body, Outs*... outs) noexcept {
   if (error != nullptr) *error = nullptr;
   ((outs != nullptr ? void(*outs = Outs{}) : void()), ...);
   try {
-    if constexpr (kFrom != From::anywhere) check_entry(/*in_rollout=*/kFrom == From::rollouts);
-    return run(std::forward<Body>(body));
+    if constexpr (kFrom == From::anywhere)
+      check_process();
+    else
+      check_entry(/*in_rollout=*/kFrom == From::rollouts);
+    return run<kFrom>(std::forward<Body>(body));
   } catch (...) {
     const trl_status status = report_exception(error);
     (take_back(outs), ...);
@@ -110,9 +111,9 @@ template <From kFrom = From::outside_callbacks, class Out, class Body>
 trl_status guard(trl_error** error, Out* out, Body&& body) noexcept {
   return guard_outs<kFrom>(error, std::forward<Body>(body), out);
 }
-template <class First, class Second, class Body>
+template <From kFrom = From::outside_callbacks, class First, class Second, class Body>
 trl_status guard(trl_error** error, First* first, Second* second, Body&& body) noexcept {
-  return guard_outs<From::outside_callbacks>(error, std::forward<Body>(body), first, second);
+  return guard_outs<kFrom>(error, std::forward<Body>(body), first, second);
 }
 
 template <class T, class Body>
@@ -148,7 +149,7 @@ inline std::string_view bytes(const char* data, size_t size, std::string_view na
 inline std::string_view utf8(const char* data, size_t size, std::string_view name) {
   const std::string_view view = bytes(data, size, name);
   const size_t bad = base::find_invalid_utf8(view);
-  if (bad != base::kValid) fail(Status::format, "{} is not UTF-8: byte {} is invalid", name, bad);
+  if (bad != base::kValid) fail(Status::format, "{} is not UTF-8: byte {} is invalid", Place::in(name), bad);
   return view;
 }
 

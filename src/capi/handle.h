@@ -3,11 +3,13 @@
 // users keep it alive.
 #pragma once
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "base/error.h"
 
@@ -70,6 +72,20 @@ class KeptTexts {
  private:
   mutable std::mutex mutex_;
   mutable std::set<std::string> kept_;
+};
+
+// A text for each thread, which lives until the same thread gets another one. Threads that have ended leave
+// theirs to those that get their ids.
+class TextOfThread {
+ public:
+  const char* keep(std::string text) {
+    const std::lock_guard lock(mutex_);
+    return (kept_[std::this_thread::get_id()] = std::move(text)).c_str();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::thread::id, std::string> kept_;
 };
 
 // Holds what one thread at a time may use; throws Error(busy) while another one does.

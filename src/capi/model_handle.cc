@@ -2,16 +2,17 @@
 #include "capi/model_handle.h"
 
 #include <algorithm>
-#include <filesystem>
 
+#include "base/files/host_files.h"
 #include "base/json/json.h"
 #include "base/threads/polled_lock.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"
 #include "config/data_arguments.h"
+#include "data/row/row_text.h"
 #include "data/tokenizer/open_tokenizer.h"
-#include "engine/error_capture.h"
 #include "run/complete/complete.h"
+#include "run/complete/open_generator.h"
 #include "run/convert_model.h"
 #include "run/open_model.h"
 
@@ -36,27 +37,27 @@ std::vector<int32_t> scored_ids(const run::Tokenizer& tokenizer, std::string_vie
   if (form == TRL_TEXT_CONVERSATION) {
     base::Json json = base::parse_json(text, name);
     if (json.is_array()) json = base::Json{{"messages", std::move(json)}};
-    return tokenizer.get().encode(tokenizer.apply_chat_template(json), false);
+    return tokenizer.encode_conversation(json);
   }
   if (form != TRL_TEXT_ANSWER)
     fail(Status::invalid_argument,
          "form is {}; accepted: TRL_TEXT_ANSWER, TRL_TEXT_CONVERSATION, TRL_TEXT_AS_IS", form);
-  const std::optional<std::string>& eos = tokenizer.get().special().eos;
-  const bool ends = !eos || text.ends_with(*eos);
-  return tokenizer.get().encode(ends ? std::string(text) : std::string(text) + *eos, true);
+  const text::Tokenizer& own = tokenizer.get();
+  const bool ended = !own.special().eos;
+  return own.encode(ended ? std::string(text) : data::with_eos(own, std::string(text)), true,
+                    own.given_of(text.size()));
 }
 
 // Warns of positions that the model never saw in training.
-void warn_of_length(Model& model, const std::vector<std::vector<int32_t>>& ids) {
+void warn_of_length(engine::Model& model, const std::vector<std::vector<int32_t>>& ids, RuntimeLog& log) {
   const auto size = [](const std::vector<int32_t>& one) { return std::ssize(one); };
   const auto longest = std::ranges::max_element(ids, {}, size);
-  const int64_t positions = model.get().positions();
+  const int64_t positions = model.positions();
   if (longest == ids.end() || size(*longest) <= positions) return;
-  model.runtime()->log().warning(
-      "score",
-      "texts[{}] has {} tokens, and the model has {} positions: the score of a longer "
-      "text is not to be relied on",
-      longest - ids.begin(), size(*longest), positions);
+  log.warning("score",
+              "texts[{}] has {} tokens, and the model has {} positions: the score of a longer "
+              "text is not to be relied on",
+              longest - ids.begin(), size(*longest), positions);
 }
 
 std::vector<float> score(Model& model, const std::vector<std::vector<int32_t>>& ids,
@@ -65,22 +66,12 @@ std::vector<float> score(Model& model, const std::vector<std::vector<int32_t>>& 
   const engine::ScoreSpec spec{spans, options.get_optional_bool("bf16").value_or(false),
                                options.get_int("per_device_eval_batch_size")};
   std::vector<float> scores(ids.size());
-  const auto lock = sole_use(model.in_use(), "model");
-  engine::ErrorCapture error;
-  error.check(
-      process().use_engine(Use::evaluate, [&] { return model.get().score(spec, scores.data(), error); }));
-  warn_of_length(model, ids);
+  model.ask(Sharing::score, Use::evaluate, [&](engine::Model& of, engine::ErrorSink& error) {
+    const int32_t status = of.score(spec, scores.data(), error);
+    if (status >= 0) warn_of_length(of, ids, model.runtime()->log());
+    return status;
+  });
   return scores;
-}
-
-// Runs body(Model&, engine::ErrorSink&) while no other call uses the model.
-template <typename Body>
-void change(trl_model* model, Use use, const Body& body) {
-  const auto shared = get(model, "model");
-  const RuntimeScope scope(*shared->runtime());
-  const auto lock = sole_use(shared->in_use(), "model");
-  engine::ErrorCapture capture;
-  capture.check(process().use_engine(use, [&] { return body(*shared, capture); }));
 }
 
 // Returns the name; null: no adapter.
@@ -90,22 +81,47 @@ std::string_view name_or_none(const char* name) {
 
 }  // namespace
 
-Model::Model(std::shared_ptr<Runtime> runtime, const std::string& path, const config::Config& options)
-    : runtime_(std::move(runtime)),
-      source_(std::filesystem::absolute(path).string()),
-      options_(options),
-      model_(run::open_model(*runtime_, path, without_template_model(options),
-                             {run::adapter_embedding_rows(options), run::is_reward(path, options)})) {
-  described_ = base::Json({{"parameters", model_->parameter_count()},
-                           {"config", base::parse_json(model_->config_json(), "config.json")}})
+void Model::describe_as(engine::Model& model) {
+  described_ = base::Json({{"parameters", model.parameter_count()},
+                           {"config", base::parse_json(model.config_json(), "config.json")}})
                    .dump();
 }
 
-std::shared_ptr<run::Tokenizer> Model::tokenizer() {
+OpenedModel::OpenedModel(std::shared_ptr<Runtime> runtime, const std::string& path,
+                         const config::Config& options)
+    : runtime_(std::move(runtime)),
+      source_(base::absolute_path(path)),
+      options_(options),
+      model_(run::open_model(*runtime_, path, without_template_model(options),
+                             {run::adapter_embedding_rows(options), run::is_reward(path, options)})) {
+  describe_as(*model_);
+}
+
+std::shared_ptr<run::Tokenizer> OpenedModel::tokenizer() {
   const auto lock = base::polled_lock(tokenizer_mutex_);
   if (!tokenizer_)
     tokenizer_ = run::open_tokenizer(run::tokenizer_source(source_, options_), options_, runtime_->log());
   return tokenizer_;
+}
+
+engine::GeneratorSpec OpenedModel::generator_spec() { return run::generator_spec(*runtime_, options_); }
+
+void OpenedModel::add_adapter(const std::string& name, const std::string& directory) {
+  ask(Sharing::none, Use::open, [&](engine::Model& model, engine::ErrorSink& error) {
+    return model.add_adapter(name, directory, error);
+  });
+}
+
+void OpenedModel::remove_adapter(std::string_view name) {
+  ask(Sharing::none, Use::open,
+      [&](engine::Model& model, engine::ErrorSink& error) { return model.remove_adapter(name, error); });
+}
+
+void OpenedModel::run(Sharing sharing, bool /*pausable*/, const Task& task) {
+  check_entry();  // a rollout is written with generators of its trainer
+  const RuntimeScope scope(*runtime_);
+  const auto lock = sharing == Sharing::generation ? base::polled_lock(in_use_) : sole_use(in_use_, "model");
+  task(*model_, nullptr);
 }
 
 }  // namespace trl::capi
@@ -121,12 +137,12 @@ trl_status trl_model_open(trl_runtime* runtime, const char* path, const trl_conf
     const RuntimeScope scope(*held);
     trl::config::Config given = options_of(options);
     const std::string base = trl::run::base_path(directory, given);
-    *out_model = new trl_model(std::make_shared<Model>(held, base, given));
+    *out_model = new trl_model(std::make_shared<OpenedModel>(held, base, given));
   });
 }
 
 trl_status trl_model_describe(const trl_model* model, const char** out_json, trl_error** error) noexcept {
-  return guard(error, out_json, [&] {
+  return guard<From::anywhere>(error, out_json, [&] {
     const auto shared = get(model, "model");
     need(out_json, "out_json");
     *out_json = shared->describe().c_str();
@@ -136,34 +152,36 @@ trl_status trl_model_describe(const trl_model* model, const char** out_json, trl
 trl_status trl_model_add_adapter(trl_model* model, const char* name, const char* path,
                                  trl_error** error) noexcept {
   return guard(error, [&] {
-    const std::string directory = path_of(path);
-    const std::string_view given = text(name, "name");
-    change(model, Use::open, [&](Model& on, trl::engine::ErrorSink& sink) {
-      return on.get().add_adapter(given, directory, sink);
-    });
+    const std::string directory = path_of(path), given(text(name, "name"));
+    get(model, "model")->add_adapter(given, directory);
   });
 }
 
 trl_status trl_model_remove_adapter(trl_model* model, const char* name, trl_error** error) noexcept {
-  return guard(error, [&] {
-    const std::string_view given = text(name, "name");
-    change(model, Use::open,
-           [&](Model& on, trl::engine::ErrorSink& sink) { return on.get().remove_adapter(given, sink); });
-  });
+  return guard(error, [&] { get(model, "model")->remove_adapter(text(name, "name")); });
 }
 
 trl_status trl_model_use_adapter(trl_model* model, const char* name, trl_error** error) noexcept {
   return guard(error, [&] {
-    change(model, Use::open, [&](Model& on, trl::engine::ErrorSink& sink) {
-      return on.get().use_adapter(name_or_none(name), sink);
+    const auto shared = get(model, "model");
+    shared->need_own("trl_model_use_adapter",
+                     "a run computes with the adapter that it trains, and generate.adapter names another one "
+                     "for completions");
+    shared->ask(Sharing::none, Use::open, [&](trl::engine::Model& on, trl::engine::ErrorSink& sink) {
+      return on.use_adapter(name_or_none(name), sink);
     });
   });
 }
 
 trl_status trl_model_merge_adapter(trl_model* model, const char* name, trl_error** error) noexcept {
   return guard(error, [&] {
-    change(model, Use::open, [&](Model& on, trl::engine::ErrorSink& sink) {
-      return on.get().merge_adapter(name_or_none(name), sink);
+    const auto shared = get(model, "model");
+    shared->need_own(
+        "trl_model_merge_adapter",
+        "a run trains the adapter and its weights apart: trl_trainer_save with save.kind: merged "
+        "saves them merged");
+    shared->ask(Sharing::none, Use::open, [&](trl::engine::Model& on, trl::engine::ErrorSink& sink) {
+      return on.merge_adapter(name_or_none(name), sink);
     });
   });
 }
@@ -173,11 +191,13 @@ trl_status trl_model_save(trl_model* model, const char* path, const trl_config* 
   return guard(error, [&] {
     const std::string directory = path_of(path);
     const auto kind = trl::run::save_kind(options_of(options).get("save.kind"));
-    change(model, Use::save, [&](Model& on, trl::engine::ErrorSink& sink) {
-      const auto files = on.tokenizer()->get().files();
+    const auto shared = get(model, "model");
+    shared->need_own("trl_model_save", "trl_trainer_save saves it with the state of its run");
+    shared->ask(Sharing::none, Use::save, [&](trl::engine::Model& on, trl::engine::ErrorSink& sink) {
+      const auto files = shared->tokenizer()->get().files();
       std::vector<trl::engine::NamedBytes> named;
       for (const auto& [file, bytes] : files) named.push_back({file, bytes});
-      return on.get().save(directory, kind, named, sink);
+      return on.save(directory, kind, named, sink);
     });
   });
 }

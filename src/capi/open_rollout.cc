@@ -46,6 +46,13 @@ std::unique_lock<std::mutex> OpenRollout::enter() {
   return right;
 }
 
+std::unique_lock<std::mutex> OpenRollout::try_enter() {
+  if (!is_open()) return {};
+  std::unique_lock right(in_use_, std::try_to_lock);
+  if (!right || !is_open()) return {};
+  return right;
+}
+
 void OpenRollout::release_memory() {
   for (const Used& used : std::exchange(used_, {}))
     if (const auto requests = used.lock()) requests->release_memory();

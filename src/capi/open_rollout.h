@@ -33,6 +33,8 @@ class OpenRollout {
   // Returns the right to use a generator, which one thread has at a time; empty: no rollout is open. Throws
   // Error(busy) while another thread has it.
   std::unique_lock<std::mutex> enter();
+  // The same, but empty too while another thread has it.
+  std::unique_lock<std::mutex> try_enter();
   // With that right: says that these requests hold keys and values.
   void uses(const std::shared_ptr<run::Requests>& requests) { used_.insert(requests); }
   // Without an open rollout, on the thread that trains: gives the keys and values of all used requests back.

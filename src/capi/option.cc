@@ -11,8 +11,8 @@ using namespace trl::capi;
 // One row of the table as NUL-terminated texts, made once and leaked.
 struct trl_option {
   const trl::config::Option* option;
-  std::string name, section, group, origin, default_value, accepted, trainers, aliases, other_names, doc,
-      since, unsupported, taken, ignored;
+  std::string name, section, group, origin, trainers, aliases, other_names, since, unsupported, taken,
+      ignored;
 };
 
 namespace {
@@ -24,9 +24,8 @@ const std::vector<trl_option>& table() {
     auto* made = new std::vector<trl_option>;
     for (const Option& o : trl::config::options())
       made->push_back({&o, std::string(o.name), std::string(o.section), std::string(o.group),
-                       std::string(o.origin), std::string(o.default_value), std::string(o.accepted),
-                       trl::config::trainer_names(o.trainers, ","), std::string(o.aliases),
-                       std::string(trl::config::other_names(o)), std::string(o.doc), std::string(o.since),
+                       std::string(o.origin), trl::config::trainer_names(o.trainers, ","),
+                       std::string(o.aliases), std::string(trl::config::other_names(o)), std::string(o.since),
                        std::string(o.unsupported), std::string(o.no_ops), std::string(o.warning)});
     return made;
   }();
@@ -46,12 +45,20 @@ const char* field(const trl_option* option, std::string trl_option::*member) noe
   });
 }
 
-// Returns the text of a view into the table; it ends with its literal, so it is NUL-terminated.
-const char* text_for(const trl_option* option, const char* trainer,
-                     std::string_view (*of)(const Option&, std::string_view)) {
+// Returns the row of an option in a trainer; null: it does not have it. trainer: null: the table's.
+const Option* row_in(const trl_option* option, const char* trainer) {
   const trl_option* const row = known(option);
-  if (row == nullptr || trainer == nullptr || !trl::config::is_of(*row->option, trainer)) return nullptr;
-  return of(*row->option, trainer).data();
+  if (row == nullptr || (trainer != nullptr && !trl::config::is_of(*row->option, trainer))) return nullptr;
+  return row->option;
+}
+
+// Returns the text of a view into the table; it ends with its literal, so it is NUL-terminated.
+const char* text_in(const trl_option* option, const char* trainer,
+                    std::string_view (*of)(const Option&, std::string_view)) noexcept {
+  return answer(nullptr, [&]() -> const char* {
+    const Option* const row = row_in(option, trainer);
+    return row != nullptr ? of(*row, trainer != nullptr ? trainer : "").data() : nullptr;
+  });
 }
 
 }  // namespace
@@ -69,14 +76,11 @@ const char* trl_option_name(const trl_option* o) noexcept { return field(o, &trl
 const char* trl_option_section(const trl_option* o) noexcept { return field(o, &trl_option::section); }
 const char* trl_option_group(const trl_option* o) noexcept { return field(o, &trl_option::group); }
 const char* trl_option_origin(const trl_option* o) noexcept { return field(o, &trl_option::origin); }
-const char* trl_option_default(const trl_option* o) noexcept { return field(o, &trl_option::default_value); }
-const char* trl_option_accepted(const trl_option* o) noexcept { return field(o, &trl_option::accepted); }
 const char* trl_option_trainers(const trl_option* o) noexcept { return field(o, &trl_option::trainers); }
 const char* trl_option_aliases(const trl_option* o) noexcept { return field(o, &trl_option::aliases); }
 const char* trl_option_other_names(const trl_option* o) noexcept {
   return field(o, &trl_option::other_names);
 }
-const char* trl_option_doc(const trl_option* o) noexcept { return field(o, &trl_option::doc); }
 const char* trl_option_since(const trl_option* o) noexcept { return field(o, &trl_option::since); }
 const char* trl_option_unsupported_reason(const trl_option* o) noexcept {
   return field(o, &trl_option::unsupported);
@@ -84,20 +88,22 @@ const char* trl_option_unsupported_reason(const trl_option* o) noexcept {
 const char* trl_option_ignored_reason(const trl_option* o) noexcept { return field(o, &trl_option::ignored); }
 const char* trl_option_taken(const trl_option* o) noexcept { return field(o, &trl_option::taken); }
 
-const char* trl_option_default_for(const trl_option* option, const char* trainer) noexcept {
-  return answer(nullptr, [&] { return text_for(option, trainer, &trl::config::default_of); });
+const char* trl_option_default(const trl_option* option, const char* trainer) noexcept {
+  return text_in(option, trainer, &trl::config::default_of);
 }
-const char* trl_option_accepted_for(const trl_option* option, const char* trainer) noexcept {
-  return answer(nullptr, [&] { return text_for(option, trainer, &trl::config::accepted_of); });
+const char* trl_option_accepted(const trl_option* option, const char* trainer) noexcept {
+  return text_in(option, trainer, &trl::config::accepted_of);
 }
-const char* trl_option_doc_for(const trl_option* option, const char* trainer) noexcept {
-  return answer(nullptr, [&] { return text_for(option, trainer, &trl::config::doc_of); });
+const char* trl_option_doc(const trl_option* option, const char* trainer) noexcept {
+  return text_in(option, trainer, &trl::config::doc_of);
 }
 
-int32_t trl_option_type(const trl_option* option) noexcept {
+int32_t trl_option_type(const trl_option* option, const char* trainer) noexcept {
   return answer(-1, [&] {
-    const trl_option* row = known(option);
-    return row != nullptr ? static_cast<int32_t>(row->option->type) : -1;
+    const Option* const row = row_in(option, trainer);
+    return row != nullptr
+               ? static_cast<int32_t>(trl::config::type_of(*row, trainer != nullptr ? trainer : ""))
+               : -1;
   });
 }
 

@@ -8,6 +8,7 @@
 #include "base/threads/polled_lock.h"
 #include "base/threads/thread_pool.h"
 #include "capi/ending.h"
+#include "capi/mounts.h"
 #include "capi/runtime.h"
 #include "engine/error_capture.h"
 #include "engine/open_engine.h"
@@ -70,8 +71,7 @@ class EngineHost final : public engine::Host {
     const int64_t limit = memory_.limit();
     if (cap == nullptr || (limit > 0 && limit <= cap->counted())) return 0;
     try {
-      const Error error = cap->passed(static_cast<base::MemoryKind>(kind), bytes);
-      why.set(static_cast<int32_t>(error.status()), error.message(), error.key(), 0);
+      why.set(cap->passed(static_cast<base::MemoryKind>(kind), bytes));
     } catch (...) {
       return 0;  // no memory for the reason
     }
@@ -88,6 +88,7 @@ class EngineHost final : public engine::Host {
     return cap != nullptr ? cap->most(of) : memory_.peak(of);
   }
   base::Interrupt* interrupt() noexcept override { return base::thread_interrupt(); }
+  base::HostFiles* files() noexcept override { return &mounts(); }
 
  private:
   static constexpr size_t kMostWaiting = 1000;
@@ -100,7 +101,9 @@ class EngineHost final : public engine::Host {
   std::vector<Line> waiting_;
 };
 
-Process::Process() : id_(::getpid()), host_(std::make_unique<EngineHost>(memory_)) {}
+Process::Process() : id_(::getpid()), host_(std::make_unique<EngineHost>(memory_)) {
+  base::set_host_files(&mounts());
+}
 Process::~Process() = default;
 
 bool Process::forked() const noexcept { return id_ != ::getpid(); }
@@ -142,6 +145,14 @@ int Process::threads() {
 void Process::set_memory_limit(int64_t bytes) {
   const std::lock_guard lock(mutex_);
   limit_memory("bytes", bytes);
+}
+
+void Process::charge(base::MemoryKind kind, int64_t bytes) {
+  const auto number = static_cast<int32_t>(kind);
+  if (host_->try_charge(number, bytes)) return;
+  engine::ErrorCapture why;
+  why.check(host_->why_refused(number, bytes, why));
+  memory_.charge(kind, bytes);
 }
 
 void Process::limit_memory(std::string_view name, int64_t bytes) {
@@ -205,21 +216,22 @@ RolloutScope::RolloutScope() noexcept
     : before_(std::exchange(thread_state().rollout, thread_state().callbacks + 1)) {}
 RolloutScope::~RolloutScope() { thread_state().rollout = before_; }
 
+void check_process() {
+  if (!process().forked()) return;
+  fail(Status::busy,
+       "forked: the library was in use before this process was forked; start it with exec instead");
+}
+
 void check_entry(bool in_rollout) {
-  if (process().forked()) {
-    fail(Status::busy,
-         "forked: the library was in use before this process was forked; start it with exec instead");
-  }
+  check_process();
   const ThreadState& state = thread_state();
-  if (state.callbacks > 0 && !(in_rollout && state.callbacks == state.rollout)) {
-    fail(Status::busy,
-         "called inside a callback, where only these may be: trl_metrics_get, _text and _next, "
-         "trl_record_set_text and _json, trl_rollout_*, trl_completions_text, _json, _tokens and "
-         "_finish_reason, trl_runtime_cancel, trl_trainer_cancel, _pause and _resume, every "
-         "trl_..._destroy, trl_error_*, trl_option_*, trl_version, trl_version_string, trl_has_feature and "
-         "trl_build_info; and, in the function of trl_trainer_set_rollout until its rollout is finished, "
-         "those of a generator of its trainer");
-  }
+  if (state.callbacks == 0 || (in_rollout && state.callbacks == state.rollout)) return;
+  fail(Status::busy,
+       "called inside a callback, where only functions without the parameter `error` may be, and those whose "
+       "contract in trl.h says \"also in callbacks\": trl_config_*, trl_record_*, trl_rollout_*, "
+       "trl_tokenizer_* except _open, trl_model_describe, trl_model_from_trainer, trl_runtime_memory, "
+       "trl_trainer_describe, _get_integers and _set_learning_rate; and, in the function of "
+       "trl_trainer_set_rollout until its rollout is finished, those of a generator of its trainer");
 }
 
 CallScope::CallScope() noexcept
@@ -295,6 +307,7 @@ ReportingInterrupt* own_interrupt() noexcept {
   return call != nullptr ? call->interrupt() : nullptr;
 }
 
+bool has_call() noexcept { return thread_state().call != nullptr; }
 bool inside_call() noexcept { return thread_state().call != nullptr && thread_state().callbacks == 0; }
 RuntimeLog* current_log() noexcept { return thread_state().log; }
 

@@ -43,6 +43,8 @@ class Process {
   void leave() noexcept;  // unregisters it; after the last one, settings are free again
   int threads();
   void set_memory_limit(int64_t bytes);
+  // Counts memory of this thread's call. Throws Error(out_of_memory), naming the limit that it would pass.
+  void charge(base::MemoryKind kind, int64_t bytes);
   // Opens the engine on first use, with the current number of threads. Throws the loader's errors.
   engine::Engine& engine();
   // Runs body, a call of the engine, which returns a status.
@@ -72,8 +74,9 @@ class Process {
 
 Process& process();
 
-// Throws Error(busy) inside a callback, and in a child that was forked after the first call. in_rollout:
-// a function that RolloutScope marks may call.
+// Throws Error(busy) in a child that was forked after the first call.
+void check_process();
+// Throws Error(busy) there and inside a callback. in_rollout: a function that RolloutScope marks may call.
 void check_entry(bool in_rollout = false);
 
 // Marks the function of the host that this thread calls next: it is asked for a rollout.
@@ -149,6 +152,7 @@ class CallbackScope {
 ReportingInterrupt* own_interrupt() noexcept;
 
 bool inside_call() noexcept;         // and not in a callback
+bool has_call() noexcept;            // this thread is in one, or in a callback of one
 RuntimeLog* current_log() noexcept;  // of this thread's call, or null
 
 }  // namespace trl::capi

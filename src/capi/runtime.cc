@@ -83,6 +83,11 @@ void Runtime::set_progress(ProgressCallback callback) {
   progress_.swap(next);  // the previous one is destroyed after the lock
 }
 
+void Runtime::hold(std::shared_ptr<const Mount> mount) {
+  const std::lock_guard lock(mutex_);
+  mounts_.push_back(std::move(mount));
+}
+
 const char* Runtime::describe() {
   base::Json info = {{"threads", process().threads()}, {"host_memory_limit", process().memory().limit()}};
   info["engine"] = base::parse_json(process().engine().info_json(), "engine");
@@ -138,7 +143,7 @@ trl_status trl_runtime_set_memory_limit(trl_runtime* runtime, int64_t bytes, trl
 
 trl_status trl_runtime_memory(const trl_runtime* runtime, const char* kind, int64_t* out_now_bytes,
                               int64_t* out_peak_bytes, trl_error** error) noexcept {
-  return guard(error, out_now_bytes, out_peak_bytes, [&] {
+  return guard<From::anywhere>(error, out_now_bytes, out_peak_bytes, [&] {
     get(runtime, "runtime");
     const auto& memory = process().memory();
     const bool all = kind == nullptr;

@@ -9,6 +9,7 @@
 #include "base/threads/thread_pool.h"
 #include "capi/callback.h"
 #include "capi/handle.h"
+#include "capi/mounts.h"
 #include "capi/process.h"
 #include "config/config.h"
 #include "run/environment.h"
@@ -55,13 +56,15 @@ class Runtime final : public run::Environment, public KeptTexts {
   const std::shared_ptr<RuntimeLog>& shared_log() const { return log_; }
   std::shared_ptr<const ProgressCallback> progress() const;  // or null
   void set_progress(ProgressCallback callback);
-  const char* describe();  // JSON; opens the engine
+  void hold(std::shared_ptr<const Mount> mount);  // as long as this lives
+  const char* describe();                         // JSON; opens the engine
 
  private:
   const std::shared_ptr<RuntimeLog> log_ = std::make_shared<RuntimeLog>();
   base::ThreadPool pool_;
   mutable std::mutex mutex_;
   std::shared_ptr<const ProgressCallback> progress_;
+  std::vector<std::shared_ptr<const Mount>> mounts_;
 };
 
 }  // namespace trl::capi

@@ -46,20 +46,23 @@ trl_status trl_tokenizer_open(trl_runtime* runtime, const char* path, const trl_
 }
 
 trl_status trl_tokenizer_encode(const trl_tokenizer* tokenizer, const char* text, size_t size,
-                                int32_t add_special_tokens, int32_t* ids, size_t capacity, size_t* out_count,
-                                trl_error** error) noexcept {
-  return guard(error, out_count, [&] {
+                                int32_t add_special_tokens, int32_t split_special_tokens, int32_t* ids,
+                                size_t capacity, size_t* out_count, trl_error** error) noexcept {
+  return guard<From::anywhere>(error, out_count, [&] {
     const auto shared = get(tokenizer, "tokenizer");
     need_room(ids, capacity, out_count, "ids", "out_count");
-    copy_out(shared->get().encode(utf8(text, size, "text"), add_special_tokens != 0), ids, capacity,
-             out_count);
+    const trl::text::Tokenizer& own = shared->get();
+    const bool split = split_special_tokens < 0 ? own.splits_special_tokens() : split_special_tokens != 0;
+    trl::text::ByteRanges given;
+    if (split) given.emplace_back(0, size);
+    copy_out(own.encode(utf8(text, size, "text"), add_special_tokens != 0, given), ids, capacity, out_count);
   });
 }
 
 trl_status trl_tokenizer_decode(const trl_tokenizer* tokenizer, const int32_t* ids, size_t count,
                                 int32_t skip_special_tokens, char* text, size_t capacity, size_t* out_size,
                                 trl_error** error) noexcept {
-  return guard(error, out_size, [&] {
+  return guard<From::anywhere>(error, out_size, [&] {
     const auto shared = get(tokenizer, "tokenizer");
     need_room(text, capacity, out_size, "text", "out_size");
     if (count > 0) need(ids, "ids");
@@ -75,7 +78,7 @@ trl_status trl_tokenizer_decode(const trl_tokenizer* tokenizer, const int32_t* i
 
 trl_status trl_tokenizer_get_piece(const trl_tokenizer* tokenizer, int32_t id, char* piece, size_t capacity,
                                    size_t* out_size, trl_error** error) noexcept {
-  return guard(error, out_size, [&] {
+  return guard<From::anywhere>(error, out_size, [&] {
     const auto shared = get(tokenizer, "tokenizer");
     need_room(piece, capacity, out_size, "piece", "out_size");
     const int64_t vocabulary = shared->get().vocab_size();
@@ -90,7 +93,7 @@ trl_status trl_tokenizer_get_piece(const trl_tokenizer* tokenizer, int32_t id, c
 trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer* tokenizer, const char* json, size_t size,
                                              char* text, size_t capacity, size_t* out_size,
                                              trl_error** error) noexcept {
-  return guard(error, out_size, [&] {
+  return guard<From::anywhere>(error, out_size, [&] {
     const auto shared = get(tokenizer, "tokenizer");
     need_room(text, capacity, out_size, "text", "out_size");
     const auto conversation = trl::base::parse_exact_json(utf8(json, size, "json"), "json");
@@ -100,7 +103,7 @@ trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer* tokenizer, con
 
 trl_status trl_tokenizer_describe(const trl_tokenizer* tokenizer, const char** out_json,
                                   trl_error** error) noexcept {
-  return guard(error, out_json, [&] {
+  return guard<From::anywhere>(error, out_json, [&] {
     const auto shared = get(tokenizer, "tokenizer");
     need(out_json, "out_json");
     *out_json = shared->describe().c_str();

@@ -1,6 +1,7 @@
 // trl_trainer_*.
 #include "capi/trainer_handle.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "base/files/files.h"
@@ -147,8 +148,7 @@ Status Trainer::train(trl_event_fn on_event, void* user_data) {
         events_.user_data = user_data;
         events_.function = on_event;
         try {
-          while (step_locked()) {
-          }
+          while (step_locked()) give_way();
         } catch (...) {
           registered.check();  // the callback's failure takes precedence
           throw;
@@ -159,16 +159,20 @@ Status Trainer::train(trl_event_fn on_event, void* user_data) {
       true);
 }
 
-void Trainer::evaluate() {
+void Trainer::evaluate(const Dataset* rows) {
   exclusively(
       [&] {
         metrics_.entries.clear();
-        if (!run_->evaluates())
+        run::Prepared others;
+        if (rows != nullptr)
+          others = run_->prepare_evaluation(*rows, *model_);
+        else if (!run_->evaluates())
           fail(Status::invalid_argument, "the trainer was created without evaluation rows");
         run_->check_rollouts();
         std::span<const engine::Metric> numbers;
         engine::ErrorCapture error;
-        error.check(process().use_engine(Use::evaluate, [&] { return trainer_->evaluate(&numbers, error); }));
+        error.check(process().use_engine(
+            Use::evaluate, [&] { return trainer_->evaluate(others.eval.get(), &numbers, error); }));
         metrics_.assign(numbers);
       },
       true);
@@ -194,8 +198,8 @@ void Trainer::remove_adapter(std::string_view name) {
     const auto found = added_.find(name);
     if (found == added_.end())
       fail(Status::not_found,
-           "trl_trainer_add_adapter has added no adapter \"{}\" to this trainer, and those of the run itself "
-           "stay",
+           "trl_model_add_adapter has added no adapter \"{}\" to this trainer's model, and those of the run "
+           "itself stay",
            name);
     engine::ErrorCapture error;
     error.check(process().use_engine(Use::open, [&] { return model_->remove_adapter(name, error); }));
@@ -237,10 +241,56 @@ void Trainer::set_tools(std::shared_ptr<HostFunction> function) {
 }
 
 const char* Trainer::describe() {
-  return exclusively([&] {
-    described_ = base::parse_python_json(trainer_->state_json(), "trainer_state.json").dump();
-    return described_.c_str();
-  });
+  struct Taken final : engine::TextSink {
+    void set(std::string_view state) override { text = state; }
+    std::string text;
+  } taken;
+  engine::ErrorCapture error;
+  error.check(trainer_->describe(taken, error));
+  return described_.keep(std::move(taken.text));
+}
+
+std::vector<int64_t> Trainer::integers(std::string_view name) const {
+  const engine::TrainedModel& model = trainer_->trained_model();
+  if (name == "global_step") return {trainer_->global_step()};
+  if (name == "max_steps") return {trainer_->max_steps()};
+  if (name == "vocab_size") return {model.vocab_size};
+  if (name == "parameter_count") return {model.parameters};
+  if (name == "trained_parameter_count") return {model.trained_parameters};
+  if (name == "eos_token_ids") return model.end_ids;
+  fail(Status::not_found,
+       "name: '{}' is not one of global_step, max_steps, vocab_size, parameter_count, "
+       "trained_parameter_count, eos_token_ids",
+       name);
+}
+
+Trainer::Began::Began(Trainer& trainer, base::Turn* turn, bool pausable)
+    : trainer_(trainer), counted_(pausable ? &trainer.held_ : nullptr) {
+  trainer_.drop_late_cancel();
+  trainer_.interrupt_.begin(pausable);
+  trainer_.turn_ = turn;
+}
+
+Trainer::Began::~Began() { trainer_.turn_ = nullptr; }
+
+void Trainer::refuse_cancelled() {
+  interrupt_.answered();
+  fail(Status::cancelled, "cancelled before its turn");
+}
+
+bool Trainer::may_wait(bool pausable) const {
+  if (!pausable && interrupt_.paused() && held_ > 0)
+    fail(Status::busy, "the trainer is paused, and a call that it holds is at work");
+  base::poll();
+  return true;
+}
+
+void Trainer::drop_late_cancel() noexcept {
+  if (trainer_->complete()) interrupt_.answered();
+}
+
+void Trainer::give_way() {
+  turn_->give_way([this] { return may_wait(true); });
 }
 
 }  // namespace trl::capi
@@ -298,11 +348,12 @@ trl_status trl_trainer_train(trl_trainer* trainer, trl_event_fn on_event, void* 
   return guard(error, [&] { return get(trainer, "trainer")->train(on_event, user_data); });
 }
 
-trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_metrics** out_metrics,
-                                trl_error** error) noexcept {
+trl_status trl_trainer_evaluate(trl_trainer* trainer, const trl_dataset* rows,
+                                const trl_metrics** out_metrics, trl_error** error) noexcept {
   return guard(error, out_metrics, [&] {
     const auto shared = get(trainer, "trainer");
-    shared->evaluate();
+    const auto others = get_or_null(rows, "rows");
+    shared->evaluate(others.get());
     if (out_metrics != nullptr) *out_metrics = &shared->metrics();
   });
 }
@@ -314,18 +365,6 @@ trl_status trl_trainer_save(trl_trainer* trainer, const char* path, const trl_co
     const auto kind = trl::run::save_kind(options_of(options).get("save.kind"));
     shared->save(path != nullptr ? path_of(path) : std::string(), kind);
   });
-}
-
-trl_status trl_trainer_add_adapter(trl_trainer* trainer, const char* name, const char* path,
-                                   trl_error** error) noexcept {
-  return guard(error, [&] {
-    const std::string given(text(name, "name"));
-    get(trainer, "trainer")->add_adapter(given, path_of(path));
-  });
-}
-
-trl_status trl_trainer_remove_adapter(trl_trainer* trainer, const char* name, trl_error** error) noexcept {
-  return guard(error, [&] { get(trainer, "trainer")->remove_adapter(text(name, "name")); });
 }
 
 trl_status trl_trainer_add_reward(trl_trainer* trainer, const char* name, trl_rollout_fn function,
@@ -366,10 +405,21 @@ void trl_trainer_resume(trl_trainer* trainer) noexcept {
 }
 
 trl_status trl_trainer_describe(trl_trainer* trainer, const char** out_json, trl_error** error) noexcept {
-  return guard(error, out_json, [&] {
+  return guard<From::anywhere>(error, out_json, [&] {
     const auto shared = get(trainer, "trainer");
     need(out_json, "out_json");
     *out_json = shared->describe();
+  });
+}
+
+trl_status trl_trainer_get_integers(const trl_trainer* trainer, const char* name, int64_t* values,
+                                    size_t capacity, size_t* out_count, trl_error** error) noexcept {
+  return guard<From::anywhere>(error, out_count, [&] {
+    const auto shared = get(trainer, "trainer");
+    if (capacity > 0) need(values, "values");
+    const std::vector<int64_t> all = shared->integers(text(name, "name"));
+    std::copy_n(all.begin(), std::min(all.size(), capacity), values);
+    if (out_count != nullptr) *out_count = all.size();
   });
 }
 

@@ -1,11 +1,15 @@
 // A trainer handle: a run, its model and the engine's trainer, and the values that the host reads from them.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/threads/turns.h"
 #include "capi/dataset_handle.h"
 #include "capi/metrics_handle.h"
 #include "capi/open_rollout.h"
@@ -22,29 +26,42 @@ class Trainer {
   Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::shared_ptr<Dataset> train,
           std::shared_ptr<Dataset> eval);
 
-  // Each of these throws Error(busy) while another call runs on this trainer.
-  bool step();  // false: nothing was left, and the run is closed
+  // Each of these throws Error(busy) while another of them runs on this trainer.
+  bool step();      // false: nothing was left, and the run is closed
+  bool backward();  // false: nothing is left
+  void update(bool apply);
   Status train(trl_event_fn on_event, void* user_data);
-  void evaluate();
+  void evaluate(const Dataset* rows);  // null: those of the run
   void add_adapter(const std::string& name, const std::string& directory);
   void remove_adapter(std::string_view name);
   void add_reward(const std::string& name, std::unique_ptr<HostFunction> function);
   void set_rollout(std::shared_ptr<HostFunction> function);
   void set_tools(std::shared_ptr<HostFunction> function);
   void save(const std::string& directory, engine::SaveKind kind);  // empty: in output_dir
-  const char* describe();
-  // Runs body while no other call runs. pausable: a pause holds it.
+  // These may be called beside any call, and inside callbacks.
+  void set_learning_rate(double rate);
+  const char* describe();  // lives until this thread calls it again
+  std::vector<int64_t> integers(std::string_view name) const;
+
+  // Runs body as a call of the trainer itself: in its turn with generators of its model, and while no other
+  // such call runs. pausable: a pause holds it.
   template <class Body>
   auto exclusively(Body&& body, bool pausable = false) {
     const auto lock = sole_use(in_use_, "trainer");
-    if (trainer_->complete()) interrupt_.answered();  // the request came after the end of the run
     const RuntimeScope scope(*runtime_);
-    interrupt_.begin(pausable);
+    const Present present(interrupt_);
+    base::Turn turn(turns_);
+    turn.wait([&, late = interrupt_.cancelled()] {
+      if (!late && interrupt_.cancelled()) refuse_cancelled();
+      return may_wait(pausable);
+    });
+    const Began began(*this, &turn, pausable);
     interrupt_.report_saving_to(runtime_->progress());
-    base::poll();  // a request may have come before begin()
+    base::poll();  // a request may have come before the interrupt began
     const base::InterruptScope interrupted_by(base::thread_interrupt() != nullptr ? &interrupt_ : nullptr);
     const run::MemoryCapScope capped(run_->cap());
     try {
+      base::poll();  // a request to the trainer ends its next call, however short that is
       return body();
     } catch (const Error& error) {
       if (error.status() == Status::cancelled && !has_failed()) interrupt_.answered();
@@ -52,18 +69,36 @@ class Trainer {
     }
   }
 
-  // Runs body(rollout) for a generator: beside the call that has asked for the rollout that is open, or
-  // exclusively, with null.
+  // Runs body(rollout) for a generator of the model: beside the call that has asked for the rollout that is
+  // open, or with null in its turn, which comes between the steps of a call that trains.
   template <class Body>
   auto generating(Body&& body, bool pausable = false) {
-    if (const auto right = open_rollout_.enter()) {
-      const RuntimeScope scope(*runtime_);
+    const RuntimeScope scope(*runtime_);
+    const run::MemoryCapScope capped(run_->cap());
+    auto right = open_rollout_.enter();
+    base::Turn turn(turns_);
+    if (!right) {
+      check_entry();
+      turn.wait([&] {
+        right = open_rollout_.try_enter();  // the call before may wait for what this thread is to write
+        return !right && may_wait(pausable);
+      });
+    }
+    if (right) {
       const base::InterruptScope interrupted_by(base::thread_interrupt() != nullptr ? &interrupt_ : nullptr);
-      const run::MemoryCapScope capped(run_->cap());
       return body(&open_rollout_);
     }
-    check_entry();
-    return exclusively([&] { return body(nullptr); }, pausable);
+    return as_guest([&] { return body(nullptr); }, pausable);
+  }
+
+  // The same for what the host may not do for a rollout.
+  template <class Body>
+  auto in_turn(Body&& body, bool pausable = false) {
+    const RuntimeScope scope(*runtime_);
+    const run::MemoryCapScope capped(run_->cap());
+    base::Turn turn(turns_);
+    turn.wait([&] { return may_wait(pausable); });
+    return as_guest(std::forward<Body>(body), pausable);
   }
 
   Interrupt& interrupt() noexcept { return interrupt_; }
@@ -83,6 +118,50 @@ class Trainer {
     run::Run* run = nullptr;
     run::Samples* samples = nullptr;  // sample_prompts
   };
+  struct Counted {
+    explicit Counted(std::atomic<int>* count) : count_(count) {
+      if (count_ != nullptr) ++*count_;
+    }
+    ~Counted() {
+      if (count_ != nullptr) --*count_;
+    }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+    std::atomic<int>* const count_;
+  };
+  struct Present {
+    explicit Present(Interrupt& interrupt) : interrupt_(interrupt) { interrupt_.come(); }
+    ~Present() { interrupt_.go(); }
+    Present(const Present&) = delete;
+    Present& operator=(const Present&) = delete;
+    Interrupt& interrupt_;
+  };
+  // A call of the trainer itself that has its turn.
+  class Began {
+   public:
+    Began(Trainer& trainer, base::Turn* turn, bool pausable);
+    ~Began();
+    Began(const Began&) = delete;
+    Began& operator=(const Began&) = delete;
+
+   private:
+    Trainer& trainer_;
+    const Counted counted_;
+  };
+  // Runs body as a call that has its turn, maybe between two steps of a call that trains.
+  template <class Body>
+  auto as_guest(Body&& body, bool pausable) {
+    if (!interrupt_.present()) drop_late_cancel();
+    const Visit visit(own_interrupt(), interrupt_, pausable);
+    const Counted counted(pausable ? &held_ : nullptr);
+    base::poll();
+    return body();
+  }
+  [[noreturn]] void refuse_cancelled();  // a call that still waits for its turn
+  // Throws Error for a call that can wait for its turn no longer.
+  bool may_wait(bool pausable) const;
+  void drop_late_cancel() noexcept;  // a request that came after the end of the run
+  void give_way();                   // to whoever waits, between two steps
   bool step_locked();
 
   const std::shared_ptr<Runtime> runtime_;
@@ -95,8 +174,11 @@ class Trainer {
   std::unique_ptr<run::Samples> samples_;  // or null
   run::EngineObject<engine::Trainer> trainer_;
   trl_metrics metrics_;
-  std::string described_;
-  std::mutex in_use_;
+  TextOfThread described_;
+  std::mutex in_use_;  // by a call of the trainer itself, also while it gives way
+  base::Turns turns_;
+  base::Turn* turn_ = nullptr;  // of that call
+  std::atomic<int> held_{0};    // calls at work that a pause holds
   OpenRollout open_rollout_;
 };
 

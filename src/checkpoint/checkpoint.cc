@@ -1,7 +1,6 @@
 #include "checkpoint/checkpoint.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "adapter/tensors.h"
 #include "base/error.h"
@@ -62,9 +61,9 @@ bool widens(const std::string& name, const at::Tensor& to, const io::TensorView&
 
 Copy checked(const std::string& name, const at::Tensor& to, const io::TensorView* from,
              const std::string& file) {
-  if (from == nullptr) fail(Status::format, "{}: tensor {} is missing", file, name);
+  if (from == nullptr) fail(Status::format, "{}: tensor {} is missing", Place::in(file), name);
   if (from->shape != to.sizes().vec() || (from->type != element_type(to) && !widens(name, to, *from))) {
-    fail(Status::invalid_argument, "{}: tensor {} is {} [{}], this run has {} [{}]", file, name,
+    fail(Status::invalid_argument, "{}: tensor {} is {} [{}], this run has {} [{}]", Place::in(file), name,
          from->type_name, fmt::join(from->shape, ", "), io::element_name(element_type(to)),
          fmt::join(to.sizes().vec(), ", "));
   }
@@ -73,6 +72,7 @@ Copy checked(const std::string& name, const at::Tensor& to, const io::TensorView
 
 void apply(const std::vector<Copy>& copies) {
   for (const Copy& copy : copies) {
+    base::MappedFile::need(copy.from->stored());
     if (copy.from->type == element_type(copy.to)) {
       tensor::copy_bytes(copy.to, copy.from->data);
     } else {
@@ -82,6 +82,7 @@ void apply(const std::vector<Copy>& copies) {
     }
     if (copy.paged != nullptr)
       copy.paged->release(copy.to.data_ptr(), static_cast<int64_t>(copy.to.nbytes()));
+    base::MappedFile::drop(copy.from->stored());
   }
 }
 
@@ -96,7 +97,7 @@ class StoredWeights {
   StoredWeights(const std::string& directory, model::Model& model) : directory_(directory), model_(model) {
     if (model.adapters().trained() != nullptr) {
       stored_ = model.adapters().trained()->stored();
-      adapter_.emplace(base::join_path(directory, adapter::kWeightsFile));
+      adapter_.emplace(base::join_path(directory, adapter::kWeightsFile), true);
       return;
     }
     parameters_ = model.parameters();
@@ -162,16 +163,17 @@ std::string own_sum(const Json& run, const Json& files) {
 void verify(const std::string& directory, const Manifest& manifest) {
   for (const File& file : manifest.files) {
     const std::string path = base::join_path(directory, file.name);
-    std::error_code error;
-    const auto size = std::filesystem::file_size(path, error);
-    if (error) fail(Status::format, "{}: the checkpoint is damaged: the file is missing", path);
+    if (!base::file_exists(path))
+      fail(Status::format, "{}: the checkpoint is damaged: the file is missing", Place::in(path));
+    const uint64_t size = base::file_size(path);
     if (size != file.size) {
-      fail(Status::format, "{}: the checkpoint is damaged: the file has {} bytes instead of {}", path, size,
-           file.size);
+      fail(Status::format, "{}: the checkpoint is damaged: the file has {} bytes instead of {}",
+           Place::in(path), size, file.size);
     }
     if (base::file_xxh3(path) != file.xxh3) {
       fail(Status::format,
-           "{}: the checkpoint is damaged: the file has changed since it was written (checksum)", path);
+           "{}: the checkpoint is damaged: the file has changed since it was written (checksum)",
+           Place::in(path));
     }
   }
 }
@@ -203,13 +205,14 @@ void save_checkpoint(const std::string& directory, const Contents& contents, con
 }
 
 Manifest resumable(const std::string& directory) {
-  if (!base::is_directory(directory)) fail(Status::not_found, "{}: there is no such checkpoint", directory);
+  if (!base::is_directory(directory))
+    fail(Status::not_found, "{}: there is no such checkpoint", Place::in(directory));
   std::optional<Manifest> manifest = read_manifest(directory);
   if (!manifest) {
     fail(Status::format,
          "{}: not a libtrl checkpoint that can be resumed (it has no checksums.json); a model directory is "
          "given as model_name_or_path",
-         directory);
+         Place::in(directory));
   }
   return std::move(*manifest);
 }
@@ -233,7 +236,7 @@ Json Checkpoint::state() const {
   }
   Json state = base::read_json_file(path);
   if (state.value("format", 0) != kFormat) {
-    fail(Status::unsupported, "{}: format {} is not known to this version, which reads {}", path,
+    fail(Status::unsupported, "{}: format {} is not known to this version, which reads {}", Place::in(path),
          state.value("format", 0), kFormat);
   }
   return state;
@@ -245,7 +248,7 @@ std::string Checkpoint::source_state() const {
 }
 
 bool Checkpoint::has(const std::vector<optim::StateTensor>& optimizer) const {
-  const io::Safetensors states(base::join_path(directory_, kOptimizer));
+  const io::Safetensors states(base::join_path(directory_, kOptimizer), true);
   return std::ranges::all_of(optimizer,
                              [&](const auto& part) { return states.tensors().contains(part.name); });
 }
@@ -259,7 +262,7 @@ void Checkpoint::load_model(model::Model& model) const {
 
 void Checkpoint::load(model::Model& model, const std::vector<optim::StateTensor>& optimizer) const {
   const StoredWeights stored(directory_, model);
-  const io::Safetensors states(base::join_path(directory_, kOptimizer));
+  const io::Safetensors states(base::join_path(directory_, kOptimizer), true);
   std::vector<Copy> copies = stored.copies();
   for (const optim::StateTensor& part : optimizer) {
     copies.push_back(checked(part.name, part.value, find_tensor(states, part.name), states.path()));
@@ -287,21 +290,22 @@ std::optional<Manifest> read_manifest(const std::string& directory) {
     Manifest manifest{json.at("run").get<std::string>(), {}};
     if (json.contains("xxh3") && json["xxh3"] != own_sum(json["run"], json.at("files")))
       fail(Status::format,
-           "{}: the checkpoint is damaged: the file has changed since it was written (checksum)", path);
+           "{}: the checkpoint is damaged: the file has changed since it was written (checksum)",
+           Place::in(path));
     for (const auto& [name, file] : json.at("files").items()) {
       if (!base::is_plain_path(name))  // a manifest cannot be trusted
-        fail(Status::format, "{}: \"{}\" is not the name of a file beside it", path, name);
+        fail(Status::format, "{}: \"{}\" is not the name of a file beside it", Place::in(path), name);
       const std::string sum = file.at("xxh3").get<std::string>();
       size_t used = 0;
       const uint64_t value = std::stoull(sum, &used, 16);
-      if (used != sum.size()) fail(Status::format, "{}: \"{}\" is not a checksum", path, sum);
+      if (used != sum.size()) fail(Status::format, "{}: \"{}\" is not a checksum", Place::in(path), sum);
       manifest.files.push_back({name, file.at("size").get<uint64_t>(), value});
     }
     return manifest;
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {  // thrown by nlohmann or stoull
-    fail(Status::format, "{}: not a list of checksums: {}", path, error.what());
+    fail(Status::format, "{}: not a list of checksums: {}", Place::in(path), error.what());
   }
 }
 

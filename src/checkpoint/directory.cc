@@ -91,7 +91,7 @@ std::string run_of(const std::string& resumed) {
     return resumable(resumed).run;
   } catch (const Error& error) {
     constexpr std::string_view kKey = "resume_from_checkpoint";
-    throw Error(error.status(), fmt::format("{}: {}", kKey, error.message()), std::string(kKey));
+    throw error.with(fmt::format("{}: {}", kKey, error.message()), kKey);
   }
 }
 

@@ -6,11 +6,9 @@
 #include "adapter/tensors.h"
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/files/host_files.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/gguf_file.h"
-#include "model/gguf_names.h"
-#include "tensor/device.h"
-#include "tensor/threads/parallel.h"
 
 namespace trl::checkpoint {
 
@@ -29,19 +27,6 @@ void check_file_name(std::string_view name) {
 
 std::string json_text(const base::Json& json) { return json.dump(2) + "\n"; }
 
-using Fill = std::function<void(int64_t, int64_t, char*)>;
-
-Fill on_all_threads(Fill fill, size_t element_bytes) {
-  constexpr int64_t kPart = 4096;  // elements: a multiple of every block
-  return [fill = std::move(fill), size = static_cast<int64_t>(element_bytes)](int64_t first, int64_t count,
-                                                                              char* out) {
-    tensor::parallel_for((count + kPart - 1) / kPart, 4, [&](int64_t begin, int64_t end) {
-      const int64_t from = begin * kPart, to = std::min(end * kPart, count);
-      fill(first + from, to - from, out + from * size);
-    });
-  };
-}
-
 std::vector<std::string> write_files(base::StagedDirectory& staged, const DirectoryFiles& all,
                                      int64_t max_shard_bytes) {
   for (const engine::NamedBytes& file : all.files) check_file_name(file.name);
@@ -55,6 +40,11 @@ std::vector<std::string> write_files(base::StagedDirectory& staged, const Direct
 
 bool has_card(std::span<const engine::NamedBytes> files) {
   return std::ranges::any_of(files, [](const auto& file) { return file.name == adapter::kModelCard; });
+}
+
+// Says whether a directory has a card that stays. A host gets all files of a folder each time.
+bool keeps_card(const std::string& directory) {
+  return !base::is_host_path(directory) && base::file_exists(base::join_path(directory, adapter::kModelCard));
 }
 
 // write: returns the names of the weight files that it wrote.
@@ -76,29 +66,6 @@ std::vector<model::Adapter::Stored> tensors_of(const model::Adapter& adapter) {
   std::vector<model::Adapter::Stored> all = adapter.stored();
   for (model::Adapter::Stored& table : adapter.tables()) all.push_back(std::move(table));
   return all;
-}
-
-// Returns a function that decodes a weight in blocks to its dtype as it is written. first: of the part.
-Fill decoding(const tensor::Parameter& parameter, const model::StoredPart& part) {
-  const tensor::Encoded& values = *parameter.encoded();
-  const int64_t width = values.width(), size = static_cast<int64_t>(c10::elementSize(parameter.dtype()));
-  if (part.transposed) {
-    return [&values, type = parameter.dtype(), rows = parameter.size(0), size](int64_t first, int64_t count,
-                                                                               char* out) {
-      model::each_row(first, count, rows, [&](int64_t column, int64_t row, int64_t part_rows) {
-        values.decode({row, part_rows, column, 1}, type, out, 1);
-        out += part_rows * size;
-      });
-    };
-  }
-  int64_t row = 0;  // first row of the part
-  if (part.expert >= 0) row = part.expert * parameter.size(1) + (part.rows < 0 ? 0 : part.first);
-  return [&values, type = parameter.dtype(), width, size, row](int64_t first, int64_t count, char* out) {
-    model::each_row(first, count, width, [&](int64_t r, int64_t column, int64_t columns) {
-      values.decode({row + r, 1, column, columns}, type, out, width);
-      out += columns * size;
-    });
-  };
 }
 
 }  // namespace
@@ -141,7 +108,7 @@ std::vector<engine::NamedBytes> with_card(const std::string& directory, const mo
                                           std::span<const std::string_view> tags, bool gguf,
                                           std::string& text) {
   std::vector<engine::NamedBytes> all(files.begin(), files.end());
-  if (has_card(all) || base::file_exists(base::join_path(directory, adapter::kModelCard))) return all;
+  if (has_card(all) || keeps_card(directory)) return all;
   std::string whole = directory;
   while (whole.size() > 1 && whole.ends_with('/')) whole.pop_back();
   text = adapter::model_card(
@@ -233,52 +200,8 @@ void save_adapter(const std::string& directory, const model::Adapter& adapter,
   refuse_checkpoint(directory);
   base::StagedDirectory staged(directory, fault);
   write_adapter(staged, adapter, files);
-  if (!base::file_exists(base::join_path(directory, adapter::kModelCard)))
-    write_card(staged, adapter, files, tags);
+  if (!keeps_card(directory)) write_card(staged, adapter, files, tags);
   staged.commit();
-}
-
-bool has_own_head(model::Model& model) {
-  const std::vector<tensor::Parameter*> all = model.parameters();
-  return std::ranges::find(all, &model.head()) == all.end();
-}
-
-io::ElementType element_type(const at::Tensor& tensor) {
-  const at::ScalarType type = tensor.scalar_type();
-  if (type == at::kFloat) return io::ElementType::f32;
-  if (type == at::kBFloat16) return io::ElementType::bf16;
-  if (type == at::kDouble) return io::ElementType::f64;
-  if (type == at::kLong) return io::ElementType::i64;
-  if (type == at::kInt) return io::ElementType::i32;
-  if (type == at::kByte) return io::ElementType::u8;
-  fail(Status::internal, "an optimizer state of type {} cannot be stored in a file", c10::toString(type));
-}
-
-io::NamedTensor named_tensor(std::string name, const at::Tensor& values) {
-  return {std::move(name), element_type(values), values.sizes().vec(), values.data_ptr()};
-}
-
-std::vector<io::NamedTensor> tensors_of(model::Model& model, std::vector<at::Tensor>& host) {
-  std::vector<io::NamedTensor> tensors;
-  for (tensor::Parameter* parameter : model.parameters()) {
-    if (parameter->encoded() != nullptr) {
-      const auto type = parameter->dtype() == at::kBFloat16 ? io::ElementType::bf16 : io::ElementType::f32;
-      for (const model::StoredPart& part : model.stored(*parameter))
-        tensors.push_back(
-            {part.name, type, part.shape(parameter->shape()), nullptr, decoding(*parameter, part)});
-      continue;
-    }
-    const at::Tensor all = host.emplace_back(tensor::on_host(*parameter->read()));
-    for (const model::StoredPart& part : model.stored(*parameter))
-      tensors.push_back(named_tensor(part.name, host.emplace_back(part.of(all).contiguous())));
-  }
-  if (has_own_head(model)) {
-    tensors.push_back(named_tensor(std::string(model.config().family->names.head) + ".weight",
-                                   host.emplace_back(tensor::on_host(*model.head().read()))));
-  }
-  for (const model::Model::Carried& carried : model.carried())
-    tensors.push_back({carried.name, carried.view->type, carried.view->shape, carried.view->data});
-  return tensors;
 }
 
 MemoryWeights::MemoryWeights(model::Model& model) : model_(model) {

@@ -11,8 +11,8 @@
 
 #include "base/files/staged_directory.h"
 #include "base/json/json.h"
+#include "checkpoint/tensors.h"
 #include "engine/engine.h"
-#include "io/safetensors.h"
 #include "model/adapter.h"
 #include "model/model.h"
 #include "model/weights.h"
@@ -84,19 +84,6 @@ void write_card(base::StagedDirectory& staged, const model::Adapter& adapter,
 void save_adapter(const std::string& directory, const model::Adapter& adapter,
                   std::span<const engine::NamedBytes> files, std::span<const std::string_view> tags = {},
                   const base::WriteFault* fault = nullptr);
-
-// Returns whether head and embedding, which are one in the model's files, are two now, because an adapter
-// that separates them was merged.
-bool has_own_head(model::Model& model);
-
-// Returns the type in files of a tensor's numbers.
-io::ElementType element_type(const at::Tensor& tensor);
-io::NamedTensor named_tensor(std::string name,
-                             const at::Tensor& values);  // values: on the host, which it refers to
-
-// Returns all tensors of the model under the names of its files. host: owns the memory that the result points
-// to.
-std::vector<io::NamedTensor> tensors_of(model::Model& model, std::vector<at::Tensor>& host);
 
 // The weights of a model in memory, as its files would hold them: the source for saving a model that is
 // trained, or has an adapter merged into it.

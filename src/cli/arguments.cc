@@ -133,7 +133,7 @@ class Flags {
     const int32_t type = type_of(o, line_.trainer);
     const std::string flag = flag_name(name, line_.name);
     add_flag(o, name, name == "quiet" ? "-q,--quiet" : spellings(flag), type, false);
-    if (type == TRL_TYPE_BOOLEAN && std::string_view(trl_option_default(o)) == "true")
+    if (type == TRL_TYPE_BOOLEAN && std::string_view(trl_option_default(o, nullptr)) == "true")
       add_flag(o, name, spellings("no_" + name), type, true);
     for (const std::string& alias : aliases_of(o)) add_flag(o, alias, spellings(alias), type, false);
   }
@@ -147,7 +147,7 @@ class Flags {
     if (type == TRL_TYPE_LIST && !negated) {
       flag.option->expected(1, 1 << 20);
       // Adds sets of options to each other; for any other flag the last one counts.
-      if (std::string_view(trl_option_accepted(o)) != "key=value") flag.option->trigger_on_parse();
+      if (std::string_view(trl_option_accepted(o, nullptr)) != "key=value") flag.option->trigger_on_parse();
       return;
     }
     flag.option->take_last()->allow_extra_args(false);

@@ -55,7 +55,7 @@ struct Answer {
   WordWrap shown;
 };
 
-int32_t on_token(void* any, size_t, int32_t, const char* text, size_t size) {
+int32_t on_token(void* any, size_t, int32_t, const char* text, size_t size, double) {
   auto& answer = *static_cast<Answer*>(any);
   const int width = isatty(STDOUT_FILENO) != 0 ? columns(STDOUT_FILENO) : 0;
   answer.text.append(text, size);
@@ -94,8 +94,9 @@ class Conversation {
   }
   void take_back() { messages_.erase(messages_.size() - 1); }  // the last message
 
-  // Returns JSON for trl_tokenizer_apply_chat_template.
+  // Returns JSON for trl_tokenizer_apply_chat_template, and for a prompt with generate.chat.
   std::string to_render() const { return text({{"messages", messages_}, {"add_generation_prompt", true}}); }
+  std::string to_complete() const { return text(messages_); }
 
   // Adds the conversation to a JSONL file, as a row that `trl sft` reads. Throws Failure.
   void save(const std::string& path) const {
@@ -123,9 +124,7 @@ class Chat {
     check(trl_tokenizer_open(runtime_.get(), tokenizer_path(config).c_str(), config.get(), tokenizer_.out(),
                              error.out()),
           error);
-    conversation_.add("user", "Hello");
-    render();  // reports a missing template before anything is typed
-    conversation_.take_back();
+    need_template();
     check(trl_model_open(runtime_.get(), path.c_str(), config.get(), model_.out(), error.out()), error);
     check(trl_generator_create(model_.get(), tokenizer_.get(), generator_.out(), error.out()), error);
     check(trl_runtime_set_progress(runtime_.get(), stop_if_interrupted, nullptr, nullptr, error.out()),
@@ -150,12 +149,16 @@ class Chat {
   }
 
  private:
-  std::string render() const {
+  // Reports a missing template before anything is typed.
+  void need_template() {
+    conversation_.add("user", "Hello");
     const std::string request = conversation_.to_render();
-    return filled<std::string>([&](char* text, size_t room, size_t* size, trl_error** error) {
-      return trl_tokenizer_apply_chat_template(tokenizer_.get(), request.data(), request.size(), text, room,
-                                               size, error);
-    });
+    Error error;
+    size_t size = 0;
+    check(trl_tokenizer_apply_chat_template(tokenizer_.get(), request.data(), request.size(), nullptr, 0,
+                                            &size, error.out()),
+          error);
+    conversation_.take_back();
   }
 
   void answer(const std::string& question) {
@@ -164,7 +167,7 @@ class Chat {
     Answer given;
     g_interrupted = false;
     try {
-      const std::string prompt = render();
+      const std::string prompt = conversation_.to_complete();
       const char* const begin = prompt.data();
       const size_t size = prompt.size();
       Completions completions;
@@ -225,6 +228,7 @@ int chat(const Words& words) {
     throw Failure(kUsage, "--logprobs: chat shows none; trl generate --json writes them");
   const std::string system = get(config, "generate.system");  // a message of the conversation here
   set(config, "generate.system", "null");
+  set(config, "generate.chat", "true");
   Chat chat(config, system);
   LineReader reader("> ");
   const CtrlC ctrl_c;

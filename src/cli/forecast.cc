@@ -209,9 +209,15 @@ void describe_run(const CommandLine& line, const Config& config, bool all) {
   open_tokenizer(config, runtime, tokenizer);
   const bool knows_batches = !config::find_method(line.trainer)->generates;  // before completions are written
   const auto first_batch = [&](const Dataset& rows) {
-    const char* batch = nullptr;
-    check(trl_dataset_get_batch(rows.get(), tokenizer.get(), config.get(), 0, &batch, error.out()), error);
-    return Json::parse(batch);
+    Json batch;
+    const auto keep = [](void* any, const char* json, size_t size) {
+      *static_cast<Json*>(any) = Json::parse(json, json + size);
+      return int32_t{0};
+    };
+    check(
+        trl_dataset_visit_batches(rows.get(), tokenizer.get(), config.get(), 0, 1, keep, &batch, error.out()),
+        error);
+    return batch;
   };
   Json batch = {{"rows", nullptr}};
   if (knows_batches) batch = first_batch(train);

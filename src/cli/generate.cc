@@ -80,7 +80,7 @@ class Batch {
     }
   }
 
-  static int32_t on_token(void* any, size_t number, int32_t, const char* text, size_t size) {
+  static int32_t on_token(void* any, size_t number, int32_t, const char* text, size_t size, double) {
     auto& batch = *static_cast<Batch*>(any);
     const size_t place = batch.places_[number];
     if (place == batch.done_) batch.grew_ = true;

@@ -39,11 +39,9 @@ bool is_launch(const trl_option* option) {
   return trl_option_section(option) == kLauncher && !mark(option).empty();
 }
 
-const char* of(const trl_option* option, const std::string& trainer,
-               const char* (*by_trainer)(const trl_option*, const char*),
-               const char* (*plain)(const trl_option*)) {
-  const bool one = !trainer.empty() && contains(trl_option_trainers(option), trainer);
-  return one ? by_trainer(option, trainer.c_str()) : plain(option);
+// Returns a trainer as the functions of options take it; null: the table's values.
+const char* name_of(const trl_option* option, const std::string& trainer) {
+  return contains(trl_option_trainers(option), trainer) ? trainer.c_str() : nullptr;
 }
 
 }  // namespace
@@ -112,18 +110,17 @@ std::string topic(const trl_option* option) {
 }
 
 std::string default_of(const trl_option* option, const std::string& trainer) {
-  return of(option, trainer, trl_option_default_for, trl_option_default);
+  return trl_option_default(option, name_of(option, trainer));
 }
 std::string accepted_of(const trl_option* option, const std::string& trainer) {
-  return of(option, trainer, trl_option_accepted_for, trl_option_accepted);
+  return trl_option_accepted(option, name_of(option, trainer));
 }
 std::string doc_of(const trl_option* option, const std::string& trainer) {
-  return of(option, trainer, trl_option_doc_for, trl_option_doc);
+  return trl_option_doc(option, name_of(option, trainer));
 }
 
 int32_t type_of(const trl_option* option, const std::string& trainer) {
-  const bool list = default_of(option, trainer).starts_with('[');
-  return list ? TRL_TYPE_LIST : trl_option_type(option);
+  return trl_option_type(option, name_of(option, trainer));
 }
 
 std::string type_name(int32_t type) {
@@ -154,7 +151,8 @@ std::string mark(const trl_option* option) {
   const std::vector<std::string> taken = split(trl_option_taken(option), '|');
   // A value besides the default that only repeats the default's meaning does not make the key work.
   const bool works = std::ranges::any_of(taken, [&](const std::string& value) {
-    return trl_option_type(option) != TRL_TYPE_MAP && value != "false" && value != "no" && value != "0";
+    return trl_option_type(option, nullptr) != TRL_TYPE_MAP && value != "false" && value != "no" &&
+           value != "0";
   });
   return works && taken.size() > 1 ? "refused in part" : "refused";
 }
@@ -173,7 +171,7 @@ bool is_ignored(const trl_option* option, const std::string& trainer, const std:
 
 std::string state(const trl_option* option) {
   if (mark(option).empty()) return "";
-  std::string values = trl_option_default(option);
+  std::string values = trl_option_default(option, nullptr);
   for (const std::string& value : split(trl_option_taken(option), '|')) values += ", " + value;
   const bool ignored = mark(option) == "ignored";
   return ignored ? fmt::format("Ignored with a warning, except for {}: {}.", values,

@@ -115,6 +115,7 @@ std::vector<std::string> model_keys() {
           "bnb_4bit_quant_type",
           "use_bnb_nested_quant",
           "use_cpu",
+          "split_special_tokens",
           "eos_token",
           "pad_token",
           "chat_template",

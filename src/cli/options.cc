@@ -1,5 +1,5 @@
 // trl options: the option table, one paragraph per key; after it a trainer, whose keys are shown, a key,
-// about which it tells everything, or a word, to which keys are related.
+// about which it tells everything, or a word, to which keys are related; or the JSON schema of the table.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -64,7 +64,8 @@ std::string whole(const trl_option* o, int width) {
     return value.empty() ? "" : fmt::format("  {:<10}{}\n", name, wrapped(value, 12, width, 12));
   };
   std::string text = fmt::format("{}\n", trl_option_name(o));
-  text += line("type", type_name(trl_option_type(o)) + (trl_option_nullable(o) == 1 ? ", or null" : ""));
+  text +=
+      line("type", type_name(trl_option_type(o, nullptr)) + (trl_option_nullable(o) == 1 ? ", or null" : ""));
   text += line("default", by_trainer(o, default_of));
   text += line("values", with_commas(by_trainer(o, accepted_of), '|'));
   text += line("trainers", with_commas(trl_option_trainers(o), ','));
@@ -105,7 +106,7 @@ std::string named(const std::string& word, int width) {
 // Returns keys with the word in their texts.
 std::string described(const std::string& word, int width) {
   return those(width, [&](const trl_option* o) {
-    return std::string_view(trl_option_doc(o)).find(word) != std::string_view::npos;
+    return std::string_view(trl_option_doc(o, nullptr)).find(word) != std::string_view::npos;
   });
 }
 
@@ -120,10 +121,21 @@ std::string near_name(const std::string& word) {
   return nearest_flag(word, names);
 }
 
+// Prints the JSON schema of files for --config.
+void print_schema(const Words& words) {
+  if (words.size() > 2) throw Failure(kUsage, "usage: trl options --schema [TRAINER]");
+  Error error;
+  const char* json = nullptr;
+  check(trl_config_get_schema(words.size() > 1 ? words[1].c_str() : nullptr, &json, error.out()), error);
+  print(std::string(json) + "\n");
+}
+
 }  // namespace
 
 int options(const Words& words) {
-  if (words.size() > 1) throw Failure(kUsage, "usage: trl options [TRAINER | KEY | WORD]");
+  if (!words.empty() && words[0] == "--schema") return print_schema(words), 0;
+  if (words.size() > 1)
+    throw Failure(kUsage, "usage: trl options [TRAINER | KEY | WORD | --schema [TRAINER]]");
   const int width = columns(STDOUT_FILENO);
   std::string word = words.empty() ? "" : words[0];
   if (word.starts_with("--")) word.erase(0, 2);

@@ -159,6 +159,7 @@ std::vector<std::string> words_after(const std::string& command) {
   if (command == "help" || command == "man")
     for (const Command& one : commands()) words.emplace_back(one.name);
   if (command == "options") {
+    words.emplace_back("--schema");
     for (const config::MethodRow* row : trainers()) words.emplace_back(row->name);
     for (const trl_option* o = trl_option_next(nullptr); o != nullptr; o = trl_option_next(o))
       words.emplace_back(trl_option_name(o));

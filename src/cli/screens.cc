@@ -156,6 +156,7 @@ std::map<std::string, Screen> made() {
                          {kTokenizer},
                          {{"text", "TEXT", "the text; without it, stdin"},
                           {"plain", "", "without what the tokenizer adds by itself"},
+                          {"split_special_tokens", "", "no special token is found in the text"},
                           {"json", "", "ids, pieces and texts as JSON"},
                           {"decode", "ID ...", "the text of ids; without them, of stdin's"},
                           kQuiet},
@@ -181,8 +182,11 @@ std::map<std::string, Screen> made() {
        kQuiet},
       {"trl download Qwen/Qwen2.5-0.5B", "trl download trl-lib/Capybara --repo_type dataset --revision main",
        "trl download https://huggingface.co/owner/name/blob/main/file.gguf"}};
-  screens["options"] = {
-      "[TRAINER | KEY | WORD]", {}, {}, {"trl options sft", "trl options learning_rate", "trl options lora"}};
+  screens["options"] = {"[TRAINER | KEY | WORD | --schema [TRAINER]]",
+                        {},
+                        {},
+                        {"trl options sft", "trl options learning_rate", "trl options lora",
+                         "trl options --schema dpo >dpo.json"}};
   screens["env"] = {"", {}, {}, {"trl env", "trl env >report.json"}};
   screens["completion"] = {
       "bash | zsh | fish",

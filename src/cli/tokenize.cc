@@ -17,8 +17,8 @@ namespace {
 
 std::vector<int32_t> encode(const Tokenizer& tokenizer, const std::string& text, bool special) {
   return filled<std::vector<int32_t>>([&](int32_t* ids, size_t room, size_t* count, trl_error** error) {
-    return trl_tokenizer_encode(tokenizer.get(), text.data(), text.size(), special ? 1 : 0, ids, room, count,
-                                error);
+    return trl_tokenizer_encode(tokenizer.get(), text.data(), text.size(), special ? 1 : 0, -1, ids, room,
+                                count, error);
   });
 }
 
@@ -109,7 +109,7 @@ int tokenize(const Words& words) {
       "the text, both as JSON. Or the other way round: --decode.",
       "",
       {"runtime"},
-      {"model_name_or_path", "model_revision"},
+      {"model_name_or_path", "model_revision", "split_special_tokens"},
       {{"text", "The text; - or none: stdin, without the line end at its end", &text}},
       {{"plain", "Without what the tokenizer adds by itself (a begin token ...)", &plain},
        {"json", "Print one JSON object: input_ids, pieces and texts; of --decode: text", &json}},

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/files/host_files.h"
 #include "base/json/json.h"
 #include "base/text/nearest.h"
 #include "base/text/number.h"
@@ -38,29 +39,6 @@ std::string current_value(const Option& option, const std::string& key, std::str
   return std::string(value);
 }
 
-base::Json typed(const Option& option, const std::string& value) {
-  if (value == "null") return nullptr;
-  switch (option.type) {
-    case OptionType::boolean:
-      return value == "true";
-    case OptionType::integer:
-      if (const std::optional<int64_t> number = base::parse_int64(value)) return *number;
-      return value;
-    case OptionType::number:
-      if (value.starts_with('[')) break;
-      return base::parse_double(value).value();
-    case OptionType::choice:
-      if (value.starts_with('[')) break;
-      return value;
-    case OptionType::text:
-      return value;
-    case OptionType::list:
-    case OptionType::map:
-      break;
-  }
-  return base::Json::parse(value);
-}
-
 bool takes(const Option& option, const base::Json& value) {
   if (value.is_array()) return option.type == OptionType::list || is_list_somewhere(option);
   if (value.is_object()) return option.type == OptionType::map;
@@ -74,14 +52,14 @@ void refuse_unknown(const std::vector<YamlEntry>& entries, std::string_view orig
   for (const YamlEntry& entry : entries)
     if (find_option(entry.key) == nullptr) unknown.push_back(&entry);
   if (unknown.empty()) return;
-  std::string text =
-      fmt::format("{}:{}: {}", origin, unknown[0]->line, unknown_key(unknown[0]->key, trainer));
+  const Place line{std::string(origin), unknown[0]->line};
+  std::string text = fmt::format("{}: {}", line, unknown_key(unknown[0]->key, trainer));
   if (unknown.size() > 1) {
     text = fmt::format("{}: {} keys are unknown", origin, unknown.size());
     for (const YamlEntry* entry : unknown)
       text += fmt::format("; line {}: {}", entry->line, unknown_key(entry->key, trainer));
   }
-  throw Error(Status::invalid_config, text, unknown[0]->key);
+  throw Error(Status::invalid_config, text, unknown[0]->key, 0, line.in_line(line.line, unknown[0]->column));
 }
 
 // Returns what parse makes of a value; nullopt for null.
@@ -248,12 +226,16 @@ std::string Config::values_that_affect(Affects first, Affects last) const {
 
 std::string Config::to_json() const {
   base::Json json = base::Json::object();
-  for (const auto& [name, value] : values_) json[name] = typed(known(name), value);
+  for (const auto& [name, value] : values_) json[name] = typed_value(known(name), value);
   return json.dump();
 }
 
 void Config::load_file(const std::string& path) {
-  if (base::is_directory(path)) fail(Status::io, "{}: it is a directory; give a YAML or JSON file", path);
+  if (base::is_host_path(path)) {
+    fail(Status::unsupported, "{}: options are not read from the host's files: give their text", Place{path});
+  }
+  if (base::is_directory(path))
+    fail(Status::io, "{}: it is a directory; give a YAML or JSON file", Place{path});
   load_text(base::read_file(path), path);
 }
 
@@ -281,7 +263,9 @@ void Config::load_text(std::string_view text, std::string_view origin) {
       loaded.assign(entry.key, number && entry.plain ? decimal(entry.text()) : entry.text(), source,
                     fmt::format("{}:{}", origin, entry.line));
     } catch (const Error& error) {
-      throw Error(error.status(), fmt::format("{}:{}: {}", origin, entry.line, error.message()), error.key());
+      const Place line{std::string(origin), entry.line};
+      throw error.with(fmt::format("{}: {}", line, error.message()))
+          .at(line.in_line(line.line, entry.column));
     }
   }
   *this = std::move(loaded);

@@ -141,6 +141,7 @@ DataArguments data_arguments(const Config& config) {
   out.completion_only_loss = config.get_optional_bool("completion_only_loss");
   out.assistant_only_loss = config.get_bool("assistant_only_loss");
   out.shuffle_dataset = config.get_bool("shuffle_dataset");
+  out.split_special_tokens = config.get_bool("split_special_tokens");
   out.eos_token = config.get_text("eos_token");
   out.pad_token = config.get_text("pad_token");
   out.chat_template = config.get_text("chat_template");

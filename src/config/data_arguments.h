@@ -31,6 +31,7 @@ struct DataArguments {
   std::vector<std::pair<std::string, std::string>> dataset_columns;  // {from, to}
   // The only columns read, by their names in the file; empty: all.
   std::vector<std::string> dataset_select_columns;
+  bool split_special_tokens = false;
   bool bare_prompts = false;  // prompts of plain text get no special tokens
   bool skip_prepare_dataset = false;
   int64_t dataset_num_proc = 0;          // 0: all

@@ -167,7 +167,7 @@ void apply_generation_kwargs(Config& out, const GenerationKwargs& from) {
         fail_key(label, "{} contradicts {}: give one of them", label, other->second);
       out.set(key, text);
     } catch (const Error& error) {
-      throw Error(error.status(), error.message(), std::string(from.key));
+      throw error.with(error.message(), from.key);
     }
   }
   take_do_sample(out, from.key, entries);

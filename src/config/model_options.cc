@@ -4,6 +4,7 @@
 #include "base/files/files.h"
 #include "base/text/nearest.h"
 #include "config/option_value.h"
+#include "config/sizes_and_paths.h"
 
 namespace trl::config {
 
@@ -113,6 +114,7 @@ AttentionArguments attention_arguments(const Config& config) {
   out.name = asked_for(config);
   if (!out.name.starts_with(kPlugin)) return out;
   out.plugin = out.name.substr(kPlugin.size());
+  refuse_host_path(kImplementation, out.plugin);
   if (!base::file_exists(out.plugin) && !base::is_directory(out.plugin)) {
     throw Error(
         Status::not_found,

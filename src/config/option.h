@@ -76,6 +76,8 @@ std::span<const TrainerValues> trainer_values();
 std::string_view default_of(const Option& option, std::string_view trainer);
 std::string_view accepted_of(const Option& option, std::string_view trainer);
 std::string_view doc_of(const Option& option, std::string_view trainer);
+// A choice or a number whose default is a list is one: loss_type of DPO, beta of Online DPO.
+OptionType type_of(const Option& option, std::string_view trainer);
 bool is_of(const Option& option, std::string_view trainer);  // whether the trainer has the option
 const Option* find_option(std::string_view name_or_alias);   // dashes are underscores; null: unknown
 

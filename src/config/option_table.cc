@@ -196,6 +196,10 @@ std::string_view doc_of(const Option& option, std::string_view trainer) {
   return values != nullptr && !values->doc.empty() ? values->doc : option.doc;
 }
 
+OptionType type_of(const Option& option, std::string_view trainer) {
+  return takes_list(option, trainer) ? OptionType::list : option.type;
+}
+
 bool is_of(const Option& option, std::string_view trainer) {
   return (option.trainers & bit_of(trainer)) != 0;
 }

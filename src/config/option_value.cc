@@ -24,19 +24,6 @@ bool is_null(const Option& option, std::string_view text) {
   return word.empty() || word == "null" || word == "none" || (word == "~" && option.type != OptionType::text);
 }
 
-// Returns the words that the option's value, or an element of its list, may be, without those that this build
-// refuses.
-std::vector<std::string_view> words_of(const Option& option, std::string_view trainer) {
-  if (option.type != OptionType::choice && option.type != OptionType::list) return {};
-  std::vector<std::string_view> words = split_words(accepted_of(option, trainer), '|');
-  if (option.unsupported.empty()) return words;
-  const std::vector<std::string_view> taken = split_words(option.no_ops, '|');
-  std::erase_if(words, [&](std::string_view word) {
-    return word != default_of(option, trainer) && !contains(taken, word);
-  });
-  return words;
-}
-
 // Returns "one of a, b".
 std::string offered(const Option& option, std::string_view trainer) {
   const std::vector<std::string_view> words = words_of(option, trainer);
@@ -144,8 +131,6 @@ std::string canonical_sets(const Option& option, std::string_view key, std::stri
   return sets.dump();
 }
 
-constexpr std::string_view kCalls = "NAME(argument=value)";
-
 // Returns the words of a text, whose parentheses hold what they hold. A command line is the whole text.
 std::vector<std::string> words_of_calls(std::string_view text) {
   if (text.find("command:") != text.npos) return {std::string(text)};
@@ -229,6 +214,17 @@ std::string uncovered(const Option& option, const std::string& value) {
 
 }  // namespace
 
+std::vector<std::string_view> words_of(const Option& option, std::string_view trainer) {
+  if (option.type != OptionType::choice && option.type != OptionType::list) return {};
+  std::vector<std::string_view> words = split_words(accepted_of(option, trainer), '|');
+  if (option.unsupported.empty()) return words;
+  const std::vector<std::string_view> taken = split_words(option.no_ops, '|');
+  std::erase_if(words, [&](std::string_view word) {
+    return word != default_of(option, trainer) && !contains(taken, word);
+  });
+  return words;
+}
+
 std::string in_small_letters(std::string_view text) {
   std::string out(text);
   for (char& c : out)
@@ -265,15 +261,44 @@ bool trainer_accepts(const Option& option, std::string_view trainer, std::string
          });
 }
 
-bool in_range(std::string_view range, double value) {
+Range parse_range(std::string_view range) {
   const auto number = [](std::string_view text) { return base::parse_double(text).value_or(NAN); };
-  if (range.starts_with(kBytes)) return in_range(range.substr(kBytes.size()), value);
-  if (range.starts_with(">= ")) return value >= number(range.substr(3));
-  if (range.starts_with("> ")) return value > number(range.substr(2));
-  const std::vector<std::string_view> ends = split_words(range.substr(1, range.size() - 2), ',');
-  const double low = number(ends.at(0)), high = number(ends.at(1));
-  return (range.front() == '[' ? value >= low : value > low) &&
-         (range.back() == ']' ? value <= high : value < high);
+  Range out;
+  if (range.starts_with(kBytes)) {
+    out = parse_range(range.substr(kBytes.size()));
+    out.bytes = true;
+  } else if (range.starts_with('>')) {
+    out.low_in = range.starts_with(">=");
+    out.low = number(trimmed(range.substr(out.low_in ? 2 : 1)));
+  } else {
+    const std::vector<std::string_view> ends = split_words(range.substr(1, range.size() - 2), ',');
+    out = {number(ends.at(0)), number(ends.at(1)), range.front() == '[', range.back() == ']'};
+  }
+  return out;
+}
+
+base::Json typed_value(const Option& option, const std::string& value) {
+  if (value == "null") return nullptr;
+  switch (option.type) {
+    case OptionType::boolean:
+      return value == "true";
+    case OptionType::integer:
+      if (const std::optional<int64_t> number = base::parse_int64(value)) return *number;
+      return value;
+    case OptionType::number:
+      if (value.starts_with('[')) break;
+      if (const std::optional<double> number = base::parse_double(value)) return *number;
+      return value;
+    case OptionType::choice:
+      if (value.starts_with('[')) break;
+      return value;
+    case OptionType::text:
+      return value;
+    case OptionType::list:
+    case OptionType::map:
+      break;
+  }
+  return base::Json::parse(value);
 }
 
 std::string shown(std::string_view value) {

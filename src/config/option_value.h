@@ -3,6 +3,7 @@
 // text gives the same text again.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,8 +33,27 @@ bool is_list_somewhere(const Option& option);
 // only what a trainer accepts instead of the row's words counts: the others have a reader that checks them.
 bool trainer_accepts(const Option& option, std::string_view trainer, std::string_view value);
 
-// Checks a range of the option table: "> 0", ">= 0", "[0, 1)", "bytes >= 0", ...
-bool in_range(std::string_view range, double value);
+// A range of the option table: "> 0", ">= 0", "[0, 1)", "bytes >= 0", ...
+struct Range {
+  double low = -HUGE_VAL, high = HUGE_VAL;
+  bool low_in = true, high_in = true;
+  bool bytes = false;  // of a size, which may have a unit
+
+  bool holds(double value) const {
+    return (low_in ? value >= low : value > low) && (high_in ? value <= high : value < high);
+  }
+};
+Range parse_range(std::string_view range);
+inline bool in_range(std::string_view range, double value) { return parse_range(range).holds(value); }
+
+// Returns the words that the option's value, or an element of its list, may be, without those that this build
+// refuses; empty: the option is neither a choice nor a list of words.
+std::vector<std::string_view> words_of(const Option& option, std::string_view trainer);
+
+inline constexpr std::string_view kCalls = "NAME(argument=value)";  // a list of such words
+
+// Returns a canonical value in its own type.
+base::Json typed_value(const Option& option, const std::string& value);
 
 std::string in_small_letters(std::string_view text);  // A to Z only
 // Removes underscores between digits, because YAML 1.1 and Python allow 1_000.

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/files/host_files.h"
 #include "base/text/number.h"
 #include "config/option_value.h"
 
@@ -78,7 +79,16 @@ int64_t memory_size(const Config& config, const char* key) {
   return *bytes;
 }
 
+void refuse_host_path(std::string_view key, const std::string& value) {
+  if (!base::is_host_path(value)) return;
+  fail_key(key,
+           "{}: {} is not accepted: files of the host are models, adapters, tokenizers and checkpoints, and "
+           "what trl_trainer_save and trl_model_save write; give a path of this machine",
+           key, shown(value));
+}
+
 void check_local_path(std::string_view key, const std::string& value) {
+  refuse_host_path(key, value);
   if (base::file_exists(value) || base::is_directory(value)) return;
   const std::string message =
       looks_like_hub_id(value)
@@ -93,6 +103,7 @@ std::string directory(const Config& config, std::string_view key, const std::str
   const std::string value = config.get_text(key).value_or(otherwise);
   if (value == "~" || value.starts_with("~/"))
     fail_key(key, "{}: {} is not accepted: '~' is not expanded, give the whole path", key, shown(value));
+  refuse_host_path(key, value);
   return value;
 }
 

@@ -17,6 +17,9 @@ int64_t memory_size(const Config& config, const char* key);
 // Returns empty if the text is not a size. The size may be 0 or negative.
 std::optional<int64_t> parse_memory_size(std::string_view text);
 
+// Throws Error(invalid_config) for a path of the host (base/files/host_files.h).
+void refuse_host_path(std::string_view key, const std::string& value);
+
 // Throws Error(not_found) if the path does not exist: a name that looks like a hub id is answered with "give
 // a local path".
 void check_local_path(std::string_view key, const std::string& value);

@@ -49,7 +49,9 @@ struct Reader {
   int64_t nodes = 0;
 
   [[noreturn]] void fail_at(const YAML::Mark& mark, std::string_view text) const {
-    fail(Status::format, "{}:{}: {}", origin, mark.line + 1, text);
+    const Place line{origin, mark.line + 1};
+    throw Error(Status::format, fmt::format("{}: {}", line, text), {}, 0,
+                line.in_line(line.line, mark.column + 1));
   }
 
   void count(const YAML::Node& node, int depth) {
@@ -60,7 +62,7 @@ struct Reader {
   struct Pair {
     std::string key;
     YAML::Node value;
-    int64_t line;
+    int64_t line, column;
   };
 
   // Returns whether a key is repeated; the last value counts, as in PyYAML.
@@ -86,7 +88,7 @@ struct Reader {
         continue;
       }
       std::erase_if(own, [&](const Pair& other) { return other.key == key && repeated(other, mark); });
-      own.push_back({key, item.second, mark.line + 1});
+      own.push_back({key, item.second, mark.line + 1, mark.column + 1});
       if (++nodes > kMostNodes) fail_at(mark, "too many values");
     }
     for (Pair& pair : merged) {
@@ -133,10 +135,12 @@ struct Reader {
   }
 
   YAML::Node load(std::string_view text) {
-    if (text.size() > kLongestText) fail(Status::format, "{}: longer than {} bytes", origin, kLongestText);
+    if (text.size() > kLongestText)
+      fail(Status::format, "{}: longer than {} bytes", Place{origin}, kLongestText);
     const size_t bad = base::find_invalid_utf8(text);
-    if (bad != base::kValid) fail(Status::format, "{}: byte {} is not valid UTF-8", origin, bad);
-    if (text.find('\0') != std::string_view::npos) fail(Status::format, "{}: holds a NUL character", origin);
+    if (bad != base::kValid) fail(Status::format, "{}: byte {} is not valid UTF-8", Place{origin}, bad);
+    if (text.find('\0') != std::string_view::npos)
+      fail(Status::format, "{}: holds a NUL character", Place{origin});
     try {
       std::istringstream stream{std::string(text)};
       YAML::Parser parser(stream);
@@ -221,12 +225,12 @@ std::vector<YamlEntry> parse_yaml_mapping(std::string_view text, std::string_vie
   const YAML::Node root = reader.load(as_yaml(text));
   if (!root.IsMap()) {
     const std::string_view kind = root.IsSequence() ? "a list" : root.IsScalar() ? "a single value" : "empty";
-    fail(Status::invalid_config, "{}: a configuration is a mapping (key: value), and this is {}", origin,
-         kind);
+    fail(Status::invalid_config, "{}: a configuration is a mapping (key: value), and this is {}",
+         Place{std::string(origin)}, kind);
   }
   std::vector<YamlEntry> entries;
   for (const Reader::Pair& pair : reader.pairs(root, 0)) {
-    YamlEntry entry{pair.key, pair.line, nullptr};
+    YamlEntry entry{pair.key, pair.line, pair.column, nullptr};
     if (pair.value.IsScalar()) {
       entry.value = pair.value.Scalar();
       entry.plain = !is_text(pair.value);

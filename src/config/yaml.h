@@ -12,7 +12,7 @@ namespace trl::config {
 
 struct YamlEntry {
   std::string key;
-  int64_t line = 0;
+  int64_t line = 0, column = 0;  // of the key
   // A scalar is its text (a string) or null; nested values are typed, booleans as in YAML 1.1.
   base::Json value;
   bool plain = false;        // a scalar without quotes

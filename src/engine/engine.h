@@ -5,6 +5,8 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,12 +15,14 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files/host_files.h"
 #include "base/interrupt.h"
 #include "base/memory/memory.h"
 #include "config/model_options.h"
 #include "config/training_arguments.h"
 #include "data/batch/batch.h"
 #include "io/model_source.h"
+#include "io/safetensors.h"
 
 namespace trl::config {
 struct RunOptions;
@@ -29,12 +33,11 @@ struct RunPlan;
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 24;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 25;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
-  virtual void set(int32_t status, std::string_view message, std::string_view key,
-                   int32_t callback_code) noexcept = 0;
+  virtual void set(const Error& error) noexcept = 0;
 
  protected:
   ~ErrorSink() = default;
@@ -57,6 +60,7 @@ class Host {
   // The interrupt of the call that this thread is in, which the engine polls during the call; null: it has
   // none.
   virtual base::Interrupt* interrupt() noexcept { return nullptr; }
+  virtual base::HostFiles* files() noexcept { return nullptr; }  // null: nothing is mounted
 
  protected:
   ~Host() = default;
@@ -94,9 +98,13 @@ class BatchSource {
   virtual int32_t state(std::string_view* /*bytes*/, ErrorSink& /*error*/) noexcept { return 0; }
   // Takes an earlier state(), directly after a start_epoch() with the position at which it was asked.
   virtual int32_t load_state(std::string_view /*bytes*/, ErrorSink& error) noexcept {
-    const auto status = static_cast<int32_t>(Status::invalid_argument);
-    error.set(status, "these rows have no state, and the checkpoint has one: it is of other rows", {}, 0);
-    return status;
+    try {
+      error.set({Status::invalid_argument,
+                 "these rows have no state, and the checkpoint has one: it is of other rows"});
+    } catch (const std::bad_alloc&) {
+      return static_cast<int32_t>(Status::out_of_memory);
+    }
+    return static_cast<int32_t>(Status::invalid_argument);
   }
 
  protected:
@@ -410,6 +418,43 @@ struct ScoreSpec {
 // adapter in them.
 enum class SaveKind : int32_t { model, checkpoint, adapter, merged };
 
+// A tensor of a model or of its adapters.
+struct TensorInfo {
+  std::string_view name;
+  std::span<const int64_t> shape;
+  std::string_view dtype;   // "float32"
+  std::string_view stored;  // "nf4" for blocks, else as dtype
+  bool trained = false;
+  bool gradient = false;  // it has one now
+};
+
+class TensorList {
+ public:
+  virtual void add(const TensorInfo& tensor) = 0;
+
+ protected:
+  ~TensorList() = default;
+};
+
+// copy: of the numbers; view: their own memory; gradient: a copy of it.
+enum class TensorRead : int32_t { copy, view, gradient };
+
+// Numbers in memory that owner frees, on any thread; contiguous.
+struct HeldTensor {
+  io::ElementType type = io::ElementType::f32;
+  std::vector<int64_t> shape = {};
+  void* data = nullptr;
+  int32_t gpu = -1;  // -1: on the host
+  std::shared_ptr<void> owner = nullptr;
+};
+
+// Numbers in memory of the host. strides: in elements, as many as shape has.
+struct GivenTensor {
+  io::ElementType type = io::ElementType::f32;
+  std::span<const int64_t> shape, strides;
+  const void* data = nullptr;  // of the first element
+};
+
 class Model {
  public:
   virtual void release() noexcept = 0;
@@ -435,6 +480,13 @@ class Model {
   virtual int32_t create_generator(const GeneratorSpec& spec, Generator** out, ErrorSink& error) noexcept = 0;
   // Scores texts; `scores` gets one number for each of them.
   virtual int32_t score(const ScoreSpec& spec, float* scores, ErrorSink& error) noexcept = 0;
+  // Its tensors under the names of a saved directory, and those of its adapters under PEFT's in a model.
+  virtual int32_t list_tensors(TensorList& list, ErrorSink& error) noexcept = 0;
+  virtual int32_t read_tensor(std::string_view name, TensorRead what, HeldTensor* out,
+                              ErrorSink& error) noexcept = 0;
+  // Converts the values; all that is made of a weight follows.
+  virtual int32_t write_tensor(std::string_view name, const GivenTensor& values,
+                               ErrorSink& error) noexcept = 0;
 
  protected:
   ~Model() = default;
@@ -491,6 +543,22 @@ struct TrainerSpec {
   const Prediction* prediction = nullptr;  // outlives the trainer, and may change until it has finished
 };
 
+// Takes a text that is valid during the call.
+class TextSink {
+ public:
+  virtual void set(std::string_view text) = 0;
+
+ protected:
+  ~TextSink() = default;
+};
+
+// The model of a trainer, in numbers that stay.
+struct TrainedModel {
+  int64_t vocab_size = 0;  // rows of the embedding
+  int64_t parameters = 0, trained_parameters = 0;
+  std::vector<int64_t> end_ids = {};
+};
+
 class Trainer {
  public:
   virtual void release() noexcept = 0;
@@ -498,17 +566,31 @@ class Trainer {
   // sink stopped it: finish() follows); or an error after which the step did not happen. *metrics: of this
   // step, valid until the next call. After the finish() of a run that the sink stopped, this resumes the run.
   virtual int32_t step(std::span<const Metric>* metrics, ErrorSink& error) noexcept = 0;
-  virtual int32_t evaluate(std::span<const Metric>* metrics, ErrorSink& error) noexcept = 0;
+  // The halves of step(). backward(): forward and backward of the step's rows; *metrics: those known before
+  // the update. It leaves gradients, and all else as it was. end: nothing is left; after an error no step has
+  // begun. Error(unsupported): the run's steps have no halves.
+  virtual int32_t backward(std::span<const Metric>* metrics, ErrorSink& error) noexcept = 0;
+  // Ends the step that backward() has begun. apply: false: the weights and the optimizer's state stay. After
+  // an error before the update the step is still begun.
+  virtual int32_t update(bool apply, std::span<const Metric>* metrics, ErrorSink& error) noexcept = 0;
+  // Sets the learning rate of the steps that begin from here on; NaN: the schedule's. any thread.
+  virtual void set_learning_rate(double rate) noexcept = 0;
+  // rows: to evaluate on, which leaves no trace in the run; null: the evaluation rows of the run.
+  virtual int32_t evaluate(BatchSource* rows, std::span<const Metric>* metrics,
+                           ErrorSink& error) noexcept = 0;
   // Closes the run: the train summary record, train_end, trainer_state.json in output_dir.
   virtual int32_t finish(ErrorSink& error) noexcept = 0;
   virtual bool complete() noexcept = 0;  // the run is closed, and no step is left
   // Saves into `directory`; empty: into output_dir for the model, and into its checkpoint-<step> for a
   // checkpoint, which then counts as one that the run itself wrote (save_total_limit, trainer_state.json).
   virtual int32_t save(std::string_view directory, SaveKind kind, ErrorSink& error) noexcept = 0;
+  // These and the ones below may be called on any thread beside a call of the others, and tell of the steps
+  // that are done.
   virtual int64_t global_step() noexcept = 0;
   virtual int64_t max_steps() noexcept = 0;
-  // trainer_state.json as of now, valid until the next call.
-  virtual std::string_view state_json() noexcept = 0;
+  virtual const TrainedModel& trained_model() noexcept = 0;
+  // Gives trainer_state.json with the metrics of the last step (telemetry::PublishedState).
+  virtual int32_t describe(TextSink& state, ErrorSink& error) noexcept = 0;
 
  protected:
   ~Trainer() = default;

@@ -12,10 +12,9 @@ namespace trl::engine {
 
 class ErrorCapture final : public ErrorSink {
  public:
-  void set(int32_t status, std::string_view message, std::string_view key,
-           int32_t callback_code) noexcept override {
+  void set(const Error& error) noexcept override {
     try {
-      error_.emplace(static_cast<Status>(status), std::string(message), std::string(key), callback_code);
+      error_.emplace(error);
     } catch (const std::bad_alloc&) {
       error_.reset();
     }
@@ -37,17 +36,22 @@ class ErrorCapture final : public ErrorSink {
 // a message.
 template <class Body>
 int32_t answer(ErrorSink& error, Body&& body) noexcept {
+  const auto told = [&](const Error& problem) {
+    error.set(problem);
+    return static_cast<int32_t>(problem.status());
+  };
   try {
-    return static_cast<int32_t>(body());
-  } catch (const Error& e) {
-    error.set(static_cast<int32_t>(e.status()), e.message(), e.key(), e.callback_code());
-    return static_cast<int32_t>(e.status());
+    try {
+      return static_cast<int32_t>(body());
+    } catch (const Error& problem) {
+      return told(problem);
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& problem) {
+      return told(Error(Status::internal, problem.what()));
+    }
   } catch (const std::bad_alloc&) {
-    error.set(static_cast<int32_t>(Status::out_of_memory), "out of memory", {}, 0);
-    return static_cast<int32_t>(Status::out_of_memory);
-  } catch (const std::exception& e) {
-    error.set(static_cast<int32_t>(Status::internal), e.what(), {}, 0);
-    return static_cast<int32_t>(Status::internal);
+    return told(Error(Status::out_of_memory, "out of memory"));
   }
 }
 

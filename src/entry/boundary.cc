@@ -4,10 +4,9 @@ namespace trl::entry {
 
 namespace {
 
-int32_t report(engine::ErrorSink& error, Status status, std::string_view message, std::string_view key = {},
-               int32_t callback_code = 0) noexcept {
-  error.set(static_cast<int32_t>(status), message, key, callback_code);
-  return static_cast<int32_t>(status);
+int32_t report(engine::ErrorSink& sink, const Error& error) noexcept {
+  sink.set(error);
+  return static_cast<int32_t>(error.status());
 }
 
 std::string one_line(std::string text) {
@@ -34,19 +33,19 @@ int32_t report_exception(engine::ErrorSink& error) noexcept {
     try {
       throw;
     } catch (const Error& e) {
-      return report(error, e.status(), e.message(), e.key(), e.callback_code());
+      return report(error, e);
     } catch (const c10::Error& e) {
       const Status status = is_out_of_memory(e) ? Status::out_of_memory : Status::internal;
-      return report(error, status, "libtorch: " + one_line(e.what_without_backtrace()));
+      return report(error, {status, "libtorch: " + one_line(e.what_without_backtrace())});
     } catch (const std::bad_alloc&) {
-      return report(error, Status::out_of_memory, "out of memory");
+      return report(error, {Status::out_of_memory, "out of memory"});
     } catch (const std::exception& e) {
-      return report(error, Status::internal, one_line(e.what()));
+      return report(error, {Status::internal, one_line(e.what())});
     } catch (...) {
-      return report(error, Status::internal, "unknown exception");
+      return report(error, {Status::internal, "unknown exception"});
     }
   } catch (...) {  // no memory for the message itself
-    return report(error, Status::out_of_memory, "out of memory");
+    return report(error, {Status::out_of_memory, "out of memory"});
   }
 }
 

@@ -170,6 +170,7 @@ extern "C" __attribute__((visibility("default"))) int32_t trl_engine_open(
                 "libtrl.so has version {} of the engine's interface, libtrl_engine.so has version {}",
                 interface_version, trl::engine::kInterfaceVersion);
     trl::tensor::set_host(host);
+    trl::base::set_host_files(host->files());
     if (shared_torch != 0) trl::kernels::leave_primitives_to_host();
     *out = new trl::entry::EngineObject(*host, shared_torch != 0);
     return trl::Status::ok;

@@ -16,6 +16,7 @@
 #include "config/model_options.h"
 #include "entry/boundary.h"
 #include "entry/generator_object.h"
+#include "entry/tensors.h"
 #include "generate/sampling.h"
 #include "tensor/device.h"
 #include "tensor/memory/counted.h"
@@ -260,6 +261,20 @@ int32_t ModelObject::score(const engine::ScoreSpec& spec, float* scores, engine:
         train::scores(*model_, spec.texts, type, spec.batch, spec.at_end ? -1 : train::padding_of(*model_));
     std::ranges::copy(all, scores);
   });
+}
+
+int32_t ModelObject::list_tensors(engine::TensorList& list, engine::ErrorSink& error) noexcept {
+  return compute(host_, error, [&] { entry::list_tensors(*model_, list); });
+}
+
+int32_t ModelObject::read_tensor(std::string_view name, engine::TensorRead what, engine::HeldTensor* out,
+                                 engine::ErrorSink& error) noexcept {
+  return compute(host_, error, [&] { *out = entry::read_tensor(*model_, name, what); });
+}
+
+int32_t ModelObject::write_tensor(std::string_view name, const engine::GivenTensor& values,
+                                  engine::ErrorSink& error) noexcept {
+  return compute(host_, error, [&] { entry::write_tensor(*model_, name, values); });
 }
 
 int64_t start_to_come() {

@@ -44,6 +44,11 @@ class ModelObject final : public engine::Model {
   int32_t create_generator(const engine::GeneratorSpec& spec, engine::Generator** out,
                            engine::ErrorSink& error) noexcept override;
   int32_t score(const engine::ScoreSpec& spec, float* scores, engine::ErrorSink& error) noexcept override;
+  int32_t list_tensors(engine::TensorList& list, engine::ErrorSink& error) noexcept override;
+  int32_t read_tensor(std::string_view name, engine::TensorRead what, engine::HeldTensor* out,
+                      engine::ErrorSink& error) noexcept override;
+  int32_t write_tensor(std::string_view name, const engine::GivenTensor& values,
+                       engine::ErrorSink& error) noexcept override;
 
   // Returns what writes the completions of a run, with the adapter that is trained.
   std::unique_ptr<train::CompletionWriter> completion_writer(const engine::RolloutSpec& spec);

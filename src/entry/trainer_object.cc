@@ -88,6 +88,23 @@ telemetry::RecordTo record_to(engine::Host& host, const config::Config& config,
   return to;
 }
 
+engine::TrainedModel in_numbers(model::Model& model) {
+  engine::TrainedModel numbers;
+  numbers.vocab_size = model.config().vocab_size;
+  for (const tensor::Parameter* parameter : model.all_parameters()) {
+    numbers.parameters += parameter->count();
+    if (parameter->trainable) numbers.trained_parameters += parameter->count();
+  }
+  numbers.end_ids.assign(model.end_ids().begin(), model.end_ids().end());
+  return numbers;
+}
+
+// Publishes the state at the end of a call, however that ends.
+struct PublishesAtEnd {
+  ~PublishesAtEnd() { events.publish(); }
+  RecordingEvents& events;
+};
+
 }  // namespace
 
 AttentionObject::AttentionObject(const engine::AttentionSpec& spec) {
@@ -122,17 +139,19 @@ RecordingEvents::RecordingEvents(engine::Host& host, const config::Config& confi
       next_(spec.events) {}
 
 int32_t RecordingEvents::on_event(const engine::Event& event) noexcept {
+  publish();
   const auto host_answer = [&] { return next_ != nullptr ? next_->on_event(event) : 0; };
+  const telemetry::TrainerState& state = trainer_->state();
   try {
     if (event.kind == engine::EventKind::train_begin)
-      std::exchange(ended_, false) ? recorders_.begin_again(*state_) : recorders_.begin(*state_);
-    if (event.kind == engine::EventKind::log) recorders_.add(*state_);
-    if (event.kind == engine::EventKind::save) recorders_.saved(*state_);
+      std::exchange(ended_, false) ? recorders_.begin_again(state) : recorders_.begin(state);
+    if (event.kind == engine::EventKind::log) recorders_.add(state);
+    if (event.kind == engine::EventKind::save) recorders_.saved(state);
     if (event.kind == engine::EventKind::train_end) {
       ended_ = true;
-      recorders_.close(*state_, event.step >= event.max_steps ? std::string("finished")
-                                                              : fmt::format("stopped after step {} of {}",
-                                                                            event.step, event.max_steps));
+      recorders_.close(state, event.step >= event.max_steps
+                                  ? std::string("finished")
+                                  : fmt::format("stopped after step {} of {}", event.step, event.max_steps));
     }
   } catch (...) {  // no memory for a line: the host still gets the event
     return host_answer();
@@ -142,7 +161,7 @@ int32_t RecordingEvents::on_event(const engine::Event& event) noexcept {
 
 void RecordingEvents::interrupted(std::string_view why) noexcept {
   try {
-    recorders_.close(*state_, why);
+    recorders_.close(trainer_->state(), why);
   } catch (...) {
     return;  // no memory for the report: its error is on its way to the host
   }
@@ -190,9 +209,11 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   if (config.get_text("memory_budget")) setup.predicted_peak = spec.prediction->peak;
   setup.options = config::result_options(config, setup.arguments);
   trainer_ = std::make_unique<train::Trainer>(std::move(setup));
-  events_->watch(trainer_->state());
+  events_->watch(*trainer_);
   trainer_->resume_as_configured();
   trainer_->need_disks();
+  trained_model_ = in_numbers(model_.get());
+  events_->publish();
 }
 
 void TrainerObject::say_kernels(const engine::TrainerSpec& spec, const config::TrainingArguments& arguments) {
@@ -213,31 +234,56 @@ std::span<const engine::Metric> HeldMetrics::hold(telemetry::Record record) {
   return metrics_;
 }
 
-int32_t TrainerObject::step(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept {
+template <class Body>
+int32_t TrainerObject::hold_step(std::span<const engine::Metric>* metrics, engine::ErrorSink& error,
+                                 const Body& body) noexcept {
   *metrics = {};
+  const PublishesAtEnd publishes{*events_};
   return compute(host_, error, [&] {
     try {
-      if (!trainer_->step()) return Status::end;
+      if (!body()) return Status::end;
     } catch (const Error& why) {
-      events_->interrupted(why.message());
+      if (!trainer_->begun()) events_->interrupted(why.message());
       throw;
     }
-    *metrics = metrics_.hold(trainer_->metrics());
+    *metrics = metrics_.hold(trainer_->begun() ? trainer_->begun_metrics() : trainer_->metrics());
     return Status::ok;
   });
 }
 
-int32_t TrainerObject::evaluate(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept {
+int32_t TrainerObject::step(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept {
+  return hold_step(metrics, error, [&] { return trainer_->step(); });
+}
+
+int32_t TrainerObject::backward(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept {
+  return hold_step(metrics, error, [&] { return trainer_->backward(); });
+}
+
+int32_t TrainerObject::update(bool apply, std::span<const engine::Metric>* metrics,
+                              engine::ErrorSink& error) noexcept {
+  return hold_step(metrics, error, [&] {
+    trainer_->update(apply);
+    return true;
+  });
+}
+
+int32_t TrainerObject::evaluate(engine::BatchSource* rows, std::span<const engine::Metric>* metrics,
+                                engine::ErrorSink& error) noexcept {
   *metrics = {};
-  return compute(host_, error, [&] { *metrics = metrics_.hold(trainer_->evaluate()); });
+  const PublishesAtEnd publishes{*events_};
+  return compute(host_, error, [&] {
+    *metrics = metrics_.hold(rows != nullptr ? trainer_->evaluate(*rows) : trainer_->evaluate());
+  });
 }
 
 int32_t TrainerObject::finish(engine::ErrorSink& error) noexcept {
+  const PublishesAtEnd publishes{*events_};
   return compute(host_, path_, error, [&] { trainer_->finish(); });
 }
 
 int32_t TrainerObject::save(std::string_view directory, engine::SaveKind kind,
                             engine::ErrorSink& error) noexcept {
+  const PublishesAtEnd publishes{*events_};
   return compute(host_, path_, error, [&] {
     const std::string target(directory);
     if (kind == engine::SaveKind::checkpoint) {
@@ -252,13 +298,8 @@ int32_t TrainerObject::save(std::string_view directory, engine::SaveKind kind,
   });
 }
 
-std::string_view TrainerObject::state_json() noexcept {
-  try {
-    state_json_ = telemetry::trainer_state_json(trainer_->state());
-  } catch (const std::bad_alloc&) {
-    state_json_.clear();
-  }
-  return state_json_;
+int32_t TrainerObject::describe(engine::TextSink& state, engine::ErrorSink& error) noexcept {
+  return guard(host_, error, [&] { state.set(events_->published().describe()); });
 }
 
 EvaluatorObject::EvaluatorObject(engine::Host& host, const engine::EvaluatorSpec& spec)

@@ -13,6 +13,7 @@
 #include "entry/boundary.h"
 #include "entry/model_object.h"
 #include "kernels/kernels.h"
+#include "telemetry/published_state.h"
 #include "telemetry/recorder.h"
 #include "train/evaluator.h"
 #include "train/trainer.h"
@@ -40,22 +41,25 @@ std::string built_in_attention(bool fused = true);
 // kernels.
 std::string why_plain(bool fused, at::Device device);
 
-// The event sink between the trainer and the host: writes the files that report_to asks for, then tells the
-// host.
+// The event sink between the trainer and the host: publishes the state, writes the files that report_to asks
+// for, then tells the host.
 class RecordingEvents final : public engine::EventSink {
  public:
   // arguments: the values of config.
   RecordingEvents(engine::Host& host, const config::Config& config,
                   const config::TrainingArguments& arguments, const engine::TrainerSpec& spec);
-  // Call before the first event; the state outlives the events.
-  void watch(const telemetry::TrainerState& state) { state_ = &state; }
+  // Call before the first event; the trainer outlives the events.
+  void watch(const train::Trainer& trainer) { trainer_ = &trainer; }
+  const telemetry::PublishedState& published() const { return published_; }
+  void publish() noexcept { published_.publish(trainer_->state(), trainer_->metrics()); }
   int32_t on_event(const engine::Event& event) noexcept override;
   void interrupted(std::string_view why) noexcept;
 
  private:
   telemetry::Recorders recorders_;
   engine::EventSink* const next_;
-  const telemetry::TrainerState* state_ = nullptr;
+  const train::Trainer* trainer_ = nullptr;
+  telemetry::PublishedState published_;
   bool ended_ = false;  // train_end was the latest event of the run
 };
 
@@ -75,16 +79,26 @@ class TrainerObject final : public engine::Trainer {
 
   void release() noexcept override { delete this; }
   int32_t step(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept override;
-  int32_t evaluate(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept override;
+  int32_t backward(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept override;
+  int32_t update(bool apply, std::span<const engine::Metric>* metrics,
+                 engine::ErrorSink& error) noexcept override;
+  void set_learning_rate(double rate) noexcept override { trainer_->set_learning_rate(rate); }
+  int32_t evaluate(engine::BatchSource* rows, std::span<const engine::Metric>* metrics,
+                   engine::ErrorSink& error) noexcept override;
   int32_t finish(engine::ErrorSink& error) noexcept override;
   bool complete() noexcept override { return trainer_->complete(); }
   int32_t save(std::string_view directory, engine::SaveKind kind, engine::ErrorSink& error) noexcept override;
-  int64_t global_step() noexcept override { return trainer_->state().global_step; }
+  int64_t global_step() noexcept override { return events_->published().global_step(); }
   int64_t max_steps() noexcept override { return trainer_->max_steps(); }
-  std::string_view state_json() noexcept override;
+  const engine::TrainedModel& trained_model() noexcept override { return trained_model_; }
+  int32_t describe(engine::TextSink& state, engine::ErrorSink& error) noexcept override;
 
  private:
   ~TrainerObject() = default;
+  // Runs body, which does a step or half of one and returns whether there was one, and holds its metrics.
+  template <class Body>
+  int32_t hold_step(std::span<const engine::Metric>* metrics, engine::ErrorSink& error,
+                    const Body& body) noexcept;
   void say_kernels(const engine::TrainerSpec& spec, const config::TrainingArguments& arguments);
 
   engine::Host& host_;
@@ -96,7 +110,7 @@ class TrainerObject final : public engine::Trainer {
   std::unique_ptr<RecordingEvents> events_;
   std::unique_ptr<train::Trainer> trainer_;
   HeldMetrics metrics_;
-  std::string state_json_;
+  engine::TrainedModel trained_model_;
 };
 
 class EvaluatorObject final : public engine::Evaluator {

@@ -189,7 +189,7 @@ struct Writer {
 
   void text(std::string_view bytes) {
     if (base::find_invalid_utf8(bytes) != base::kValid)
-      fail(Status::format, "row {}: column '{}': invalid UTF-8", row, column);
+      fail(Status::format, "{}: column '{}': invalid UTF-8", Place{"", 0, 0, row - 1, row}, column);
     base::append_json_string(out, bytes);
   }
 

@@ -61,6 +61,7 @@ void CsvRows::rewind() {
   window_.rewind();
   parser_ = std::make_unique<Parser>(delimiter_);
   line_ = 0;
+  read_ = 0;
 }
 
 void CsvRows::feed(std::string_view piece) {
@@ -69,16 +70,16 @@ void CsvRows::feed(std::string_view piece) {
     return csv_parse(state, piece.data() + at, size, Parser::on_cell, Parser::on_row, parser_.get());
   };
   if (piece.find('\0') != std::string_view::npos)
-    fail(Status::format, "{}:{}: a NUL byte: this is not CSV text", name(), line_);
+    fail(Status::format, "{}: a NUL byte: this is not CSV text", place(line_));
   parser_->bytes += piece.size();
   if (parser_->bytes > kMaxRowBytes)
-    fail(Status::format, "{}:{}: the row is longer than {} bytes", name(), parser_->row.line, kMaxRowBytes);
+    fail(Status::format, "{}: the row is longer than {} bytes", place(parser_->row.line), kMaxRowBytes);
   for (size_t at = 0; (at += parse(at, piece.size() - at)) < piece.size();) {
     if (csv_error(state) != CSV_EPARSE) throw std::bad_alloc();
     if (state->quoted != 0) {
       fail(Status::format,
-           "{}:{}: text after the quote that ends a cell; a quote inside a quoted cell is written twice",
-           name(), line_);
+           "{}: text after the quote that ends a cell; a quote inside a quoted cell is written twice",
+           place(line_));
     }
     csv_set_opts(state, CSV_EMPTY_IS_NULL);
     at += parse(at, 1);
@@ -113,14 +114,15 @@ bool CsvRows::next(Cells& row) {
   if (!parser.complete && parser.under_way) {
     if (csv_fini(&parser.state, Parser::on_cell, Parser::on_row, &parser) != 0) {
       if (csv_error(&parser.state) != CSV_EPARSE) throw std::bad_alloc();
-      fail(Status::format, "{}:{}: the file ends inside a quoted cell of the row that begins here", name(),
-           parser.row.line);
+      fail(Status::format, "{}: the file ends inside a quoted cell of the row that begins here",
+           place(parser.row.line));
     }
   }
   if (parser.thrown) std::rethrow_exception(parser.thrown);
   if (!parser.complete) return false;
   parser.row.cells.resize(parser.count);
   std::swap(row, parser.row);
+  ++read_;
   return true;
 }
 

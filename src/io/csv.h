@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/place.h"
 #include "io/stream.h"
 
 namespace trl::io {
@@ -34,11 +35,13 @@ class CsvRows {
  private:
   struct Parser;
   void feed(std::string_view piece);
+  Place place(int64_t line) const { return {name(), line, 0, read_ - 1}; }
 
   Window window_;
   const char delimiter_;
   std::unique_ptr<Parser> parser_;
   int64_t line_ = 0;  // line of the next input; 0: nothing was read
+  int64_t read_ = 0;  // rows, the header among them
 };
 
 }  // namespace trl::io

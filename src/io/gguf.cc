@@ -32,11 +32,15 @@ class Reader {
 
   std::string_view take(uint64_t count, std::string_view what) {
     if (count > left()) {
-      fail(Status::format, "{}: truncated: {} at byte {} needs {} bytes, {} are left", path_, what, at_,
-           count, left());
+      fail(Status::format, "{}: truncated: {} at byte {} needs {} bytes, {} are left", Place::in(path_), what,
+           at_, count, left());
     }
     const std::string_view part = bytes_.substr(at_, count);
     at_ += count;
+    if (at_ > here_) {
+      base::MappedFile::need(bytes_.substr(here_, std::max<size_t>(at_ - here_, kAtOnce)));
+      here_ = std::min(bytes_.size(), std::max(at_, here_ + kAtOnce));
+    }
     return part;
   }
   template <typename T>
@@ -52,22 +56,25 @@ class Reader {
     const bool printable =
         std::ranges::none_of(text, [](char c) { return static_cast<unsigned char>(c) < 32; });
     if (!printable || base::find_invalid_utf8(text) != base::kValid)
-      fail(Status::format, "{}: {} before byte {} is not text", path_, what, at_);
+      fail(Status::format, "{}: {} before byte {} is not text", Place::in(path_), what, at_);
     return std::string(text);
   }
   // Checks a count of things that take at least min_bytes each.
   uint64_t count(uint64_t value, uint64_t min_bytes, std::string_view what) const {
     if (value > left() / min_bytes) {
-      fail(Status::format, "{}: truncated: {} {} cannot lie in the {} bytes that are left", path_, value,
-           what, left());
+      fail(Status::format, "{}: truncated: {} {} cannot lie in the {} bytes that are left", Place::in(path_),
+           value, what, left());
     }
     return value;
   }
 
  private:
+  static constexpr size_t kAtOnce = size_t{1} << 18;  // of a host's file
+
   std::string_view bytes_;
   const std::string& path_;
   size_t at_ = 0;
+  size_t here_ = 0;  // the end of what was needed of a host's file
 };
 
 // Calls body with a value of the number's type; false: the type is not that of a number.
@@ -115,7 +122,7 @@ std::vector<WideItem<T>> read_numbers(Reader& reader, uint64_t count, const std:
     const T value = reader.read<T>(key);
     if constexpr (std::is_same_v<T, uint64_t>) {
       if (value > static_cast<uint64_t>(INT64_MAX))
-        fail(Status::format, "{}: {}: item {} is larger than 2^63 - 1", path, key, i);
+        fail(Status::format, "{}: {}: item {} is larger than 2^63 - 1", Place::in(path), key, i);
     }
     values.push_back(static_cast<WideItem<T>>(value));
   }
@@ -128,8 +135,9 @@ GgufValue read_array(Reader& reader, const std::string& key, const std::string& 
   GgufValue array;
   const auto read = [&](auto number) { array = read_numbers<decltype(number)>(reader, count, key, path); };
   if (with_number(type == kBool ? uint32_t{kU8} : type, read)) return array;
-  if (type == kArray) fail(Status::format, "{}: {}: arrays of arrays are not read", path, key);
-  if (type != kString) fail(Status::format, "{}: {}: array items have the unknown type {}", path, key, type);
+  if (type == kArray) fail(Status::format, "{}: {}: arrays of arrays are not read", Place::in(path), key);
+  if (type != kString)
+    fail(Status::format, "{}: {}: array items have the unknown type {}", Place::in(path), key, type);
   std::vector<std::string> values;
   values.reserve(reader.count(count, sizeof(uint64_t), "array items"));
   for (uint64_t i = 0; i < count; ++i) values.emplace_back(reader.string(key));
@@ -144,7 +152,7 @@ GgufValue read_value(Reader& reader, const std::string& key, const std::string& 
   if (type == kBool) return reader.read<uint8_t>(key) != 0;
   if (type == kString) return std::string(reader.string(key));
   if (type == kArray) return read_array(reader, key, path);
-  fail(Status::format, "{}: {}: value has the unknown type {}", path, key, type);
+  fail(Status::format, "{}: {}: value has the unknown type {}", Place::in(path), key, type);
 }
 
 struct TensorInfo {
@@ -156,7 +164,7 @@ struct TensorInfo {
 const GgmlType& tensor_type(uint32_t number, const std::string& name, const std::string& path) {
   const GgmlType* type = find_ggml_type(number);
   if (type != nullptr && type->block > 0) return *type;
-  fail(Status::unsupported, "{}: tensor {}: type {} is not read; these are: {}", path, name,
+  fail(Status::unsupported, "{}: tensor {}: type {} is not read; these are: {}", Place::in(path), name,
        type != nullptr ? std::string(type->name) : fmt::format("{}", number), readable_ggml_types());
 }
 
@@ -165,13 +173,14 @@ TensorInfo read_info(Reader& reader, const std::string& path) {
   info.name = reader.name("tensor name");
   const uint32_t dimensions = reader.read<uint32_t>(info.name);
   if (dimensions == 0 || dimensions > 4)
-    fail(Status::format, "{}: tensor {}: {} dimensions; 1 to 4 are possible", path, info.name, dimensions);
+    fail(Status::format, "{}: tensor {}: {} dimensions; 1 to 4 are possible", Place::in(path), info.name,
+         dimensions);
   uint64_t elements = 1;
   for (uint32_t i = 0; i < dimensions; ++i) {
     const uint64_t extent = reader.read<uint64_t>(info.name);
     if (extent == 0 || __builtin_mul_overflow(elements, extent, &elements) || elements > uint64_t{1} << 60) {
-      fail(Status::format, "{}: tensor {}: dimension {} is {}, or the shape is too large", path, info.name, i,
-           extent);
+      fail(Status::format, "{}: tensor {}: dimension {} is {}, or the shape is too large", Place::in(path),
+           info.name, i, extent);
     }
     info.tensor.shape.insert(info.tensor.shape.begin(), static_cast<int64_t>(extent));
   }
@@ -181,7 +190,7 @@ TensorInfo read_info(Reader& reader, const std::string& path) {
   const uint64_t row = static_cast<uint64_t>(info.tensor.shape.back());
   if (row % static_cast<uint64_t>(type.block) != 0) {
     fail(Status::format, "{}: tensor {}: rows of {} are not a multiple of the {} elements of a {} block",
-         path, info.name, row, type.block, type.name);
+         Place::in(path), info.name, row, type.block, type.name);
   }
   info.tensor.bytes = elements / static_cast<uint64_t>(type.block) * static_cast<uint64_t>(type.bytes);
   info.offset = reader.read<uint64_t>(info.name);
@@ -195,16 +204,16 @@ void place(std::vector<TensorInfo>& infos, std::string_view data, uint64_t align
   uint64_t end = 0;
   for (TensorInfo& info : infos) {
     if (info.offset % alignment != 0) {
-      fail(Status::format, "{}: tensor {}: offset {} is not a multiple of the alignment {}", path, info.name,
-           info.offset, alignment);
+      fail(Status::format, "{}: tensor {}: offset {} is not a multiple of the alignment {}", Place::in(path),
+           info.name, info.offset, alignment);
     }
     if (info.offset < end) {
-      fail(Status::format, "{}: tensor {}: offset {} lies inside another tensor", path, info.name,
+      fail(Status::format, "{}: tensor {}: offset {} lies inside another tensor", Place::in(path), info.name,
            info.offset);
     }
     if (info.offset > data.size() || info.tensor.bytes > data.size() - info.offset) {
-      fail(Status::format, "{}: truncated: tensor {} needs bytes {} to {} of the data, there are {}", path,
-           info.name, info.offset, info.offset + info.tensor.bytes, data.size());
+      fail(Status::format, "{}: truncated: tensor {} needs bytes {} to {} of the data, there are {}",
+           Place::in(path), info.name, info.offset, info.offset + info.tensor.bytes, data.size());
     }
     info.tensor.data = data.data() + info.offset;
     end = info.offset + info.tensor.bytes;
@@ -214,23 +223,24 @@ void place(std::vector<TensorInfo>& infos, std::string_view data, uint64_t align
 void check_version(uint32_t version, const std::string& path) {
   if (version == 2 || version == 3) return;
   if (version == 0x02000000 || version == 0x03000000)
-    fail(Status::unsupported, "{}: big-endian GGUF is not read", path);
-  fail(Status::unsupported, "{}: GGUF version {} is not read; 2 and 3 are", path, version);
+    fail(Status::unsupported, "{}: big-endian GGUF is not read", Place::in(path));
+  fail(Status::unsupported, "{}: GGUF version {} is not read; 2 and 3 are", Place::in(path), version);
 }
 
 }  // namespace
 
-Gguf::Gguf(const std::string& path) : file_(path) {
+Gguf::Gguf(const std::string& path) : file_(path, true) {
   Reader reader(file_.bytes(), path);
   if (reader.left() < kMagic.size() || reader.take(kMagic.size(), "magic") != kMagic)
-    fail(Status::format, "{}: not a GGUF file: it does not begin with \"GGUF\"", path);
+    fail(Status::format, "{}: not a GGUF file: it does not begin with \"GGUF\"", Place::in(path));
   check_version(reader.read<uint32_t>("version"), path);
   const uint64_t tensor_count = reader.read<uint64_t>("tensor count");
   const uint64_t pair_count = reader.read<uint64_t>("metadata count");
   reader.count(pair_count, 13, "metadata pairs");  // key length, value type, one byte
   for (uint64_t i = 0; i < pair_count; ++i) {
     const std::string key = reader.name("metadata key");
-    if (metadata_.contains(key)) fail(Status::format, "{}: metadata key {} appears twice", path, key);
+    if (metadata_.contains(key))
+      fail(Status::format, "{}: metadata key {} appears twice", Place::in(path), key);
     metadata_.emplace(key, read_value(reader, key, path));
   }
   uint64_t alignment = 32;
@@ -238,8 +248,8 @@ Gguf::Gguf(const std::string& path) : file_(path) {
     const int64_t value = integer("general.alignment");
     if (value < 1 || static_cast<uint64_t>(value) > kMaxAlignment ||
         !std::has_single_bit(static_cast<uint64_t>(value))) {
-      fail(Status::format, "{}: general.alignment is {}; a power of two up to {} is possible", path, value,
-           kMaxAlignment);
+      fail(Status::format, "{}: general.alignment is {}; a power of two up to {} is possible",
+           Place::in(path), value, kMaxAlignment);
     }
     alignment = static_cast<uint64_t>(value);
   }
@@ -249,10 +259,11 @@ Gguf::Gguf(const std::string& path) : file_(path) {
   for (uint64_t i = 0; i < tensor_count; ++i) infos.push_back(read_info(reader, path));
   const size_t begin = (reader.position() + alignment - 1) / alignment * alignment;
   const std::string_view bytes = file_.bytes();
+  base::MappedFile::drop(bytes);  // before its data are read
   place(infos, begin < bytes.size() ? bytes.substr(begin) : std::string_view(), alignment, path);
   for (TensorInfo& info : infos)
     if (!tensors_.emplace(info.name, std::move(info.tensor)).second)
-      fail(Status::format, "{}: tensor {} appears twice", path, info.name);
+      fail(Status::format, "{}: tensor {} appears twice", Place::in(path), info.name);
 }
 
 void Gguf::need_model() const {
@@ -260,7 +271,7 @@ void Gguf::need_model() const {
   fail(Status::unsupported,
        "{}: it is the GGUF file of a LoRA adapter, which llama.cpp takes beside a model: give the model, and "
        "the adapter as the directory that the file was made from",
-       path());
+       Place::in(path()));
 }
 
 const GgufValue* Gguf::find(std::string_view key) const {
@@ -270,14 +281,14 @@ const GgufValue* Gguf::find(std::string_view key) const {
 
 namespace {
 const GgufValue& need(const GgufValue* value, const std::string& path, std::string_view key) {
-  if (value == nullptr) fail(Status::format, "{}: metadata key {} is missing", path, key);
+  if (value == nullptr) fail(Status::format, "{}: metadata key {} is missing", Place::in(path), key);
   return *value;
 }
 }  // namespace
 
 std::string Gguf::text(std::string_view key) const {
   const std::string* value = std::get_if<std::string>(&need(find(key), path(), key));
-  if (value == nullptr) fail(Status::format, "{}: metadata key {} is not a string", path(), key);
+  if (value == nullptr) fail(Status::format, "{}: metadata key {} is not a string", Place::in(path()), key);
   return *value;
 }
 
@@ -285,9 +296,10 @@ int64_t Gguf::integer(std::string_view key) const {
   const GgufValue& value = need(find(key), path(), key);
   if (const int64_t* number = std::get_if<int64_t>(&value)) return *number;
   const uint64_t* number = std::get_if<uint64_t>(&value);
-  if (number == nullptr) fail(Status::format, "{}: metadata key {} is not an integer", path(), key);
+  if (number == nullptr)
+    fail(Status::format, "{}: metadata key {} is not an integer", Place::in(path()), key);
   if (*number > static_cast<uint64_t>(INT64_MAX))
-    fail(Status::format, "{}: metadata key {} is {}, larger than 2^63 - 1", path(), key, *number);
+    fail(Status::format, "{}: metadata key {} is {}, larger than 2^63 - 1", Place::in(path()), key, *number);
   return static_cast<int64_t>(*number);
 }
 
@@ -299,9 +311,9 @@ double Gguf::number(std::string_view key) const {
 
 bool is_gguf(const std::string& path) {
   if (!base::file_exists(path) || base::is_directory(path)) return false;
-  const base::MappedFile file(path);
-  base::refuse_lfs_pointer(file.bytes(), path);
-  return file.bytes().starts_with(kMagic);
+  const std::string start = base::file_start(path, 64);
+  base::refuse_lfs_pointer(start, path);
+  return start.starts_with(kMagic);
 }
 
 namespace {

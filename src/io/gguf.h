@@ -23,12 +23,13 @@ struct GgufTensor {
   std::vector<int64_t> shape;  // row-major (reversed from the file's order): [out, in]
   const void* data;            // borrowed from the file
   size_t bytes;
+  std::string_view stored() const { return {static_cast<const char*>(data), bytes}; }
 };
 
 class Gguf {
  public:
   // Throws Error(format): magic, version, truncation, false counts or offsets; Error(unsupported): an
-  // unsupported tensor type.
+  // unsupported tensor type. The data of a host's file are read late (MappedFile).
   explicit Gguf(const std::string& path);
   const std::map<std::string, GgufValue, std::less<>>& metadata() const { return metadata_; }
   const GgufValue* find(std::string_view key) const;

@@ -16,16 +16,16 @@ bool is_blank(char byte) { return byte == ' ' || byte == '\t' || byte == '\r' ||
 
 }  // namespace
 
-void check_utf8(std::string_view text, std::string_view file, int64_t line, int64_t column) {
+void check_utf8(std::string_view text, const trl::Place& start) {
   const size_t bad = base::find_invalid_utf8(text);
   if (bad == base::kValid) return;
   const std::string_view before = text.substr(0, bad);
   const size_t newline = before.rfind('\n');
-  fail(Status::format, "{}:{}:{}: invalid UTF-8: byte 0x{:02x}", file,
-       line + std::ranges::count(before, '\n'),
-       newline == std::string_view::npos ? column + static_cast<int64_t>(bad)
-                                         : static_cast<int64_t>(bad - newline),
-       static_cast<unsigned char>(text[bad]));
+  const Place place =
+      start.in_line(start.line + std::ranges::count(before, '\n'),
+                    newline == std::string_view::npos ? start.column + static_cast<int64_t>(bad)
+                                                      : static_cast<int64_t>(bad - newline));
+  fail(Status::format, "{}: invalid UTF-8: byte 0x{:02x}", place, static_cast<unsigned char>(text[bad]));
 }
 
 JsonRows::JsonRows(std::unique_ptr<ByteStream> stream, size_t max_row_bytes)
@@ -33,7 +33,7 @@ JsonRows::JsonRows(std::unique_ptr<ByteStream> stream, size_t max_row_bytes)
 
 template <typename... Args>
 void JsonRows::fail_here(fmt::format_string<Args...> text, Args&&... args) const {
-  fail(Status::format, "{}:{}:{}: not valid JSON: {}", name(), line_, column(),
+  fail(Status::format, "{}: not valid JSON: {}", trl::Place{name(), line_, column(), cut_},
        fmt::format(text, std::forward<Args>(args)...));
 }
 
@@ -54,6 +54,7 @@ void JsonRows::rewind() {
   layout_ = Layout::unknown;
   closed_ = false;
   begun_ = false;
+  cut_ = 0;
 }
 
 void JsonRows::resume(const Place& place, bool in_array) {
@@ -63,6 +64,7 @@ void JsonRows::resume(const Place& place, bool in_array) {
   layout_ = in_array ? Layout::array : Layout::lines;
   closed_ = false;
   begun_ = true;
+  cut_ = INT64_MIN / 2;  // not known
 }
 
 // Distinguishes lines from an array.
@@ -91,7 +93,8 @@ void JsonRows::close() {
 // Moves over the next `count` bytes of a row that has `length` already. Returns its length then.
 size_t JsonRows::take(size_t count, size_t length, const Place& place, std::string* bytes) {
   if (count > max_row_bytes_ - length)
-    fail(Status::format, "{}:{}: the row is longer than {} bytes", name(), place.line, max_row_bytes_);
+    fail(Status::format, "{}: the row is longer than {} bytes", trl::Place{name(), place.line, 0, cut_},
+         max_row_bytes_);
   if (bytes != nullptr) bytes->append(window_.ahead().substr(0, count));
   window_.consume(count);
   return length + count;
@@ -124,8 +127,8 @@ void JsonRows::refuse_object_of_lines(base::JsonNesting nesting, char last) {
   const bool asks = std::string_view("{[,:").find(last) != std::string_view::npos;
   if (window_.at_end() || (window_.front() == '{' && !asks)) return;
   fail(Status::format,
-       "{}:{}: an object over several lines; rows are a list of objects, or lines of one object each", name(),
-       line);
+       "{}: an object over several lines; rows are a list of objects, or lines of one object each",
+       trl::Place{name(), line, 0, cut_});
 }
 
 void JsonRows::cut_element(const Place& place, std::string* bytes) {
@@ -170,6 +173,7 @@ bool JsonRows::cut(Place& place, std::string* bytes) {
     cut_line(place, bytes);
   else
     cut_element(place, bytes);
+  ++cut_;
   return true;
 }
 

@@ -9,14 +9,15 @@
 #include <string_view>
 
 #include "base/json/json.h"
+#include "base/place.h"
 #include "io/stream.h"
 
 namespace trl::io {
 
 inline constexpr size_t kMaxRowBytes = size_t{256} * 1024 * 1024;  // text of one row
 
-// Throws Error(format) for invalid UTF-8, naming file:line:column; line, column: position of the first byte.
-void check_utf8(std::string_view text, std::string_view file, int64_t line, int64_t column);
+// Throws Error(format) for invalid UTF-8, naming file:line:column. start: the place of the first byte.
+void check_utf8(std::string_view text, const trl::Place& start);
 
 class JsonRows {
  public:
@@ -63,6 +64,7 @@ class JsonRows {
   Layout layout_ = Layout::unknown;
   bool closed_ = false;  // after the array
   bool begun_ = false;   // a line was cut since the start
+  int64_t cut_ = 0;      // rows since the start; below 0: not known
 };
 
 }  // namespace trl::io

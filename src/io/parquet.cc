@@ -22,7 +22,7 @@ namespace {
 constexpr int64_t kBatchRows = 1024;
 
 void check(const std::string& path, const arrow::Status& status) {
-  if (!status.ok()) fail(Status::format, "{}: not read as Parquet: {}", path, status.message());
+  if (!status.ok()) fail(Status::format, "{}: not read as Parquet: {}", Place{path}, status.message());
 }
 }  // namespace
 

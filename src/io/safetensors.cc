@@ -24,6 +24,7 @@ static_assert(std::endian::native == std::endian::little);
 using base::SortedJson;
 
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the reference implementation's limit
+constexpr size_t kStart = 64;  // holds the length of the header, and Git LFS's first words
 
 struct TypeName {
   std::string_view name;
@@ -76,28 +77,30 @@ class RepeatedKey : public nlohmann::json_sax<SortedJson> {
 SortedJson parse_header(std::string_view text, const std::string& path) {
   constexpr int kDepth = 4;
   if (base::find_deeper(text, kDepth) != std::string_view::npos)
-    fail(Status::format, "{}: header is nested deeper than {} levels", path, kDepth);
+    fail(Status::format, "{}: header is nested deeper than {} levels", Place::in(path), kDepth);
   RepeatedKey repeated;
   const bool whole = SortedJson::sax_parse(text.begin(), text.end(), &repeated);
-  if (repeated.found()) fail(Status::format, "{}: header names \"{}\" twice", path, *repeated.found());
+  if (repeated.found())
+    fail(Status::format, "{}: header names \"{}\" twice", Place::in(path), *repeated.found());
   SortedJson header = whole ? SortedJson::parse(text.begin(), text.end(), nullptr, false) : SortedJson();
-  if (!whole || header.is_discarded()) fail(Status::format, "{}: header is not valid JSON", path);
-  if (!header.is_object()) fail(Status::format, "{}: header is not a JSON object", path);
+  if (!whole || header.is_discarded()) fail(Status::format, "{}: header is not valid JSON", Place::in(path));
+  if (!header.is_object()) fail(Status::format, "{}: header is not a JSON object", Place::in(path));
   return header;
 }
 
 void check_metadata(const SortedJson& metadata, const std::string& path) {
-  if (!metadata.is_object()) fail(Status::format, "{}: __metadata__ is not an object of strings", path);
+  if (!metadata.is_object())
+    fail(Status::format, "{}: __metadata__ is not an object of strings", Place::in(path));
   for (const auto& [key, value] : metadata.items())
     if (!value.is_string())
-      fail(Status::format, "{}: __metadata__: value of \"{}\" is not a string", path, key);
+      fail(Status::format, "{}: __metadata__: value of \"{}\" is not a string", Place::in(path), key);
 }
 
 uint64_t unsigned_entry(const SortedJson& value, const std::string& path, const std::string& name,
                         std::string_view what) {
   if (!value.is_number_unsigned()) {
-    fail(Status::format, "{}: tensor {}: {} holds something that is not a non-negative integer", path, name,
-         what);
+    fail(Status::format, "{}: tensor {}: {} holds something that is not a non-negative integer",
+         Place::in(path), name, what);
   }
   return value.get<uint64_t>();
 }
@@ -105,7 +108,8 @@ uint64_t unsigned_entry(const SortedJson& value, const std::string& path, const 
 const SortedJson& entry(const SortedJson& info, std::string_view key, const std::string& path,
                         const std::string& name) {
   const auto found = info.find(std::string(key));
-  if (found == info.end()) fail(Status::format, "{}: tensor {}: \"{}\" is missing", path, name, key);
+  if (found == info.end())
+    fail(Status::format, "{}: tensor {}: \"{}\" is missing", Place::in(path), name, key);
   return *found;
 }
 
@@ -116,37 +120,38 @@ struct Range {
 
 TensorView read_entry(const SortedJson& info, const std::string& name, std::string_view data,
                       const std::string& path, Range* range) {
-  if (!info.is_object()) fail(Status::format, "{}: tensor {}: entry is not an object", path, name);
+  if (!info.is_object()) fail(Status::format, "{}: tensor {}: entry is not an object", Place::in(path), name);
   const SortedJson& dtype = entry(info, "dtype", path, name);
   const SortedJson& shape = entry(info, "shape", path, name);
   const SortedJson& offsets = entry(info, "data_offsets", path, name);
   if (!dtype.is_string() || !shape.is_array() || !offsets.is_array() || offsets.size() != 2) {
     fail(Status::format, "{}: tensor {}: expected dtype (string), shape (list), data_offsets (two integers)",
-         path, name);
+         Place::in(path), name);
   }
   TensorView view;
   view.type_name = dtype.get<std::string>();
   const auto type = std::find_if(std::begin(kElementTypes), std::end(kElementTypes),
                                  [&](const TypeName& t) { return t.name == view.type_name; });
   if (type == std::end(kElementTypes))
-    fail(Status::unsupported, "{}: tensor {}: dtype \"{}\" is not known", path, name, view.type_name);
+    fail(Status::unsupported, "{}: tensor {}: dtype \"{}\" is not known", Place::in(path), name,
+         view.type_name);
   view.type = type->type;
   uint64_t bytes = type->size;
   for (const SortedJson& item : shape) {
     const uint64_t extent = unsigned_entry(item, path, name, "shape");
     if (extent > static_cast<uint64_t>(INT64_MAX) || __builtin_mul_overflow(bytes, extent, &bytes))
-      fail(Status::format, "{}: tensor {}: shape is too large", path, name);
+      fail(Status::format, "{}: tensor {}: shape is too large", Place::in(path), name);
     view.shape.push_back(static_cast<int64_t>(extent));
   }
   range->begin = unsigned_entry(offsets[0], path, name, "data_offsets");
   range->end = unsigned_entry(offsets[1], path, name, "data_offsets");
   if (range->begin > range->end || range->end > data.size()) {
-    fail(Status::format, "{}: tensor {}: data_offsets [{}, {}] lie outside the {} bytes of data", path, name,
-         range->begin, range->end, data.size());
+    fail(Status::format, "{}: tensor {}: data_offsets [{}, {}] lie outside the {} bytes of data",
+         Place::in(path), name, range->begin, range->end, data.size());
   }
   if (range->end - range->begin != bytes) {
-    fail(Status::format, "{}: tensor {}: dtype and shape ask for {} bytes, data_offsets give {}", path, name,
-         bytes, range->end - range->begin);
+    fail(Status::format, "{}: tensor {}: dtype and shape ask for {} bytes, data_offsets give {}",
+         Place::in(path), name, bytes, range->end - range->begin);
   }
   view.data = data.data() + range->begin;
   view.bytes = static_cast<size_t>(bytes);
@@ -160,28 +165,32 @@ void check_tiling(std::vector<Range> ranges, uint64_t size, const std::string& p
   uint64_t at = 0;
   for (const Range& range : ranges) {
     if (range.begin != at) {
-      fail(Status::format, "{}: tensor {}: data begins at {}, {} the end of the tensor before it ({})", path,
-           *range.name, range.begin, range.begin < at ? "inside" : "past", at);
+      fail(Status::format, "{}: tensor {}: data begins at {}, {} the end of the tensor before it ({})",
+           Place::in(path), *range.name, range.begin, range.begin < at ? "inside" : "past", at);
     }
     at = range.end;
   }
-  if (at != size) fail(Status::format, "{}: {} bytes of data after the last tensor", path, size - at);
+  if (at != size)
+    fail(Status::format, "{}: {} bytes of data after the last tensor", Place::in(path), size - at);
 }
 
 }  // namespace
 
-Safetensors::Safetensors(const std::string& path) : file_(path) {
+Safetensors::Safetensors(const std::string& path, bool late) : file_(path, late) {
   const std::string_view bytes = file_.bytes();
-  base::refuse_lfs_pointer(bytes, path);
+  base::MappedFile::need(bytes.substr(0, kStart));
+  base::refuse_lfs_pointer(bytes.substr(0, kStart), path);
   if (bytes.size() < 8)
-    fail(Status::format, "{}: {} bytes are too few for a safetensors file", path, bytes.size());
+    fail(Status::format, "{}: {} bytes are too few for a safetensors file", Place::in(path), bytes.size());
   uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, bytes.data(), 8);
   if (header_bytes > kMaxHeaderBytes || header_bytes > bytes.size() - 8) {
-    fail(Status::format, "{}: header length {} is larger than the file ({} bytes) or the limit ({})", path,
-         header_bytes, bytes.size(), kMaxHeaderBytes);
+    fail(Status::format, "{}: header length {} is larger than the file ({} bytes) or the limit ({})",
+         Place::in(path), header_bytes, bytes.size(), kMaxHeaderBytes);
   }
+  base::MappedFile::need(bytes.substr(0, 8 + header_bytes));
   const SortedJson header = parse_header(bytes.substr(8, header_bytes), path);
+  if (late) base::MappedFile::drop(bytes.substr(0, 8 + header_bytes));
   const std::string_view data = bytes.substr(8 + header_bytes);
   std::vector<Range> ranges;
   for (const auto& [name, info] : header.items()) {
@@ -225,10 +234,10 @@ void check_named(const std::string& path, const std::string& named) {
     fail(Status::format,
          "{}: \"transformers_weights\": {} is neither a .safetensors file in the directory nor an index of "
          "some",
-         path, named);
+         Place::in(path), named);
   if (!base::file_exists(base::join_path(path, named)))
-    fail(Status::not_found, "{}: {} is missing, which \"transformers_weights\" of config.json names", path,
-         named);
+    fail(Status::not_found, "{}: {} is missing, which \"transformers_weights\" of config.json names",
+         Place::in(path), named);
 }
 
 // Lists, for messages, the weight files that exist under other names.
@@ -287,33 +296,35 @@ Weights Weights::open_directory(const std::string& path, const std::string& name
   const bool indexed = named.ends_with(kIndexEnd);
   const std::string single = base::join_path(path, named.empty() ? kSingle : named);
   if (!indexed && base::file_exists(single)) {
-    const auto& file = weights.files_.emplace_back(std::make_unique<Safetensors>(single));
+    const auto& file = weights.files_.emplace_back(std::make_unique<Safetensors>(single, true));
     for (const auto& [name, view] : file->tensors()) weights.tensors_.emplace(name, &view);
     return weights;
   }
   const std::string index_path = base::join_path(path, indexed ? named : kIndex);
   if (!base::file_exists(index_path))
-    fail(Status::not_found, "{}: holds neither {} nor {}{}", path, kSingle, kIndex, other_weights(path));
+    fail(Status::not_found, "{}: holds neither {} nor {}{}", Place::in(path), kSingle, kIndex,
+         other_weights(path));
   const base::SortedJson index = base::read_sorted_json_file(index_path);
   const auto map = index.is_object() ? index.find("weight_map") : index.end();
   if (map == index.end() || !map->is_object())
-    fail(Status::format, "{}: \"weight_map\" is missing or not an object", index_path);
+    fail(Status::format, "{}: \"weight_map\" is missing or not an object", Place::in(index_path));
   std::map<std::string, const Safetensors*> shards;
   for (const auto& [name, shard] : map->items()) {
     if (!shard.is_string() || !is_plain_name(shard.get<std::string>())) {
-      fail(Status::format, "{}: tensor {}: shard {} is not the name of a file beside the index", index_path,
-           name, shard.dump());
+      fail(Status::format, "{}: tensor {}: shard {} is not the name of a file beside the index",
+           Place::in(index_path), name, shard.dump());
     }
     const Safetensors*& file = shards[shard.get<std::string>()];
     if (file == nullptr) {
       const std::string shard_path = base::join_path(path, shard.get<std::string>());
       if (!base::file_exists(shard_path))
-        fail(Status::not_found, "{}: shard {} is missing", index_path, shard.get<std::string>());
-      file = weights.files_.emplace_back(std::make_unique<Safetensors>(shard_path)).get();
+        fail(Status::not_found, "{}: shard {} is missing", Place::in(index_path), shard.get<std::string>());
+      file = weights.files_.emplace_back(std::make_unique<Safetensors>(shard_path, true)).get();
     }
     const auto found = file->tensors().find(name);
     if (found == file->tensors().end())
-      fail(Status::format, "{}: tensor {} is missing; the index says that it is there", file->path(), name);
+      fail(Status::format, "{}: tensor {} is missing; the index says that it is there",
+           Place::in(file->path()), name);
     weights.tensors_.emplace(name, &found->second);
   }
   return weights;
@@ -436,6 +447,12 @@ size_t element_size(ElementType type) {
 
 std::string_view element_name(ElementType type) {
   constexpr std::string_view kNames[] = {"F32", "F16", "BF16", "F64", "I64", "I32", "U8", "other"};
+  return kNames[static_cast<size_t>(type)];
+}
+
+std::string_view element_dtype(ElementType type) {
+  constexpr std::string_view kNames[] = {"float32", "float16", "bfloat16", "float64",
+                                         "int64",   "int32",   "uint8",    "other"};
   return kNames[static_cast<size_t>(type)];
 }
 

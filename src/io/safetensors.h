@@ -20,8 +20,9 @@ namespace trl::io {
 // The types of numbers in weight files, and their conversion to float32; source bytes need no alignment. In
 // the order of the tables in safetensors.cc.
 enum class ElementType : uint8_t { f32, f16, bf16, f64, i64, i32, u8, other };
-size_t element_size(ElementType type);            // 0 for other
-std::string_view element_name(ElementType type);  // as safetensors spells it, "F32"
+size_t element_size(ElementType type);             // 0 for other
+std::string_view element_name(ElementType type);   // as safetensors spells it, "F32"
+std::string_view element_dtype(ElementType type);  // as torch spells it, "float32"
 
 // Reads the elements [first, first + count) of data as float32. type: f32, f16, bf16 or f64.
 void read_floats(ElementType type, const void* data, int64_t first, int64_t count, float* out);
@@ -32,12 +33,14 @@ struct TensorView {
   std::vector<int64_t> shape;
   const void* data;  // borrowed from the file; not aligned
   size_t bytes;
+  std::string_view stored() const { return {static_cast<const char*>(data), bytes}; }
 };
 
 // Opens one file; throws Error(format) for a false header (size, offsets, overlap, shape x type != bytes).
 class Safetensors {
  public:
-  explicit Safetensors(const std::string& path);
+  // late: as of MappedFile, for what tensors() have.
+  explicit Safetensors(const std::string& path, bool late = false);
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
   const std::string& path() const { return file_.path(); }
   void check() const { file_.check(); }  // throws Error(io) if it was cut since it was opened
@@ -53,7 +56,7 @@ struct TensorMap {
 };
 
 // All weights of a model: of memory, or of a directory: model.safetensors, or the shards that
-// model.safetensors.index.json names.
+// model.safetensors.index.json names. Files are opened late (MappedFile).
 class Weights {
  public:
   // named: another weight file, or an index, there; empty: the usual ones. Throws Error(not_found) with the

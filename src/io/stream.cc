@@ -28,8 +28,8 @@ constexpr size_t kBufferBytes = size_t{1} << 16;
 
 // Fails for the reason in errno.
 [[noreturn]] void fail_to_open(const std::string& path) {
-  fail(errno == ENOENT || errno == ENOTDIR ? Status::not_found : Status::io, "{}: cannot be opened: {}", path,
-       base::system_reason(errno));
+  fail(errno == ENOENT || errno == ENOTDIR ? Status::not_found : Status::io, "{}: cannot be opened: {}",
+       Place::in(path), base::system_reason(errno));
 }
 
 // A pipe, terminal or other device.
@@ -62,7 +62,7 @@ class PipeStream final : public SeekableStream {
   void rewind() override { seek(0); }
   void seek(int64_t offset) override {
     if (offset != 0 || read_ > start_.size())
-      fail(Status::io, "{}: cannot be rewound: what was read of a pipe is gone", path_);
+      fail(Status::io, "{}: cannot be rewound: what was read of a pipe is gone", Place::in(path_));
     at_ = 0;
   }
   FileStamp stamp() const override { return {}; }
@@ -78,7 +78,7 @@ class PipeStream final : public SeekableStream {
       const ssize_t got = ::read(descriptor_, out, size);
       if (got >= 0) return static_cast<size_t>(got);
       if (errno != EINTR && errno != EAGAIN)
-        fail(Status::io, "{}: cannot be read: {}", path_, base::system_reason(errno));
+        fail(Status::io, "{}: cannot be read: {}", Place::in(path_), base::system_reason(errno));
     }
   }
 
@@ -103,7 +103,7 @@ class FileStream final : public SeekableStream {
     struct stat info {};
     if (::fstat(descriptor_, &info) == 0 && S_ISDIR(info.st_mode)) {
       ::close(descriptor_);
-      fail(Status::io, "{}: is a directory, but a file is expected", path);
+      fail(Status::io, "{}: is a directory, but a file is expected", Place::in(path));
     }
     opened_ = stamp_of(info);
   }
@@ -116,20 +116,21 @@ class FileStream final : public SeekableStream {
     for (;;) {
       const ssize_t got = ::read(descriptor_, out, size);
       if (got < 0 && errno == EINTR) continue;
-      if (got < 0) fail(Status::io, "{}: cannot be read: {}", path_, base::system_reason(errno));
-      if (stamp() != opened_) fail(Status::io, "{}: the file changed while it was being read", path_);
+      if (got < 0) fail(Status::io, "{}: cannot be read: {}", Place::in(path_), base::system_reason(errno));
+      if (stamp() != opened_)
+        fail(Status::io, "{}: the file changed while it was being read", Place::in(path_));
       return static_cast<size_t>(got);
     }
   }
   void rewind() override { seek(0); }
   void seek(int64_t offset) override {
     if (::lseek(descriptor_, offset, SEEK_SET) < 0)
-      fail(Status::io, "{}: cannot be rewound: {}", path_, base::system_reason(errno));
+      fail(Status::io, "{}: cannot be rewound: {}", Place::in(path_), base::system_reason(errno));
   }
   FileStamp stamp() const override {
     struct stat info {};
     if (::fstat(descriptor_, &info) != 0)
-      fail(Status::io, "{}: cannot be read: {}", path_, base::system_reason(errno));
+      fail(Status::io, "{}: cannot be read: {}", Place::in(path_), base::system_reason(errno));
     return stamp_of(info);
   }
   const std::string& name() const override { return path_; }
@@ -205,7 +206,8 @@ class GzipStream final : public ByteStream {
     for (;;) {
       const std::string_view bytes = input_.peek();
       if (bytes.empty()) {
-        if (inside_) fail(Status::format, "{}: the gzip stream ends early: the file is truncated", name());
+        if (inside_)
+          fail(Status::format, "{}: the gzip stream ends early: the file is truncated", Place::in(name()));
         return 0;
       }
       if (!inside_ && bytes.front() == '\0') {
@@ -224,7 +226,7 @@ class GzipStream final : public ByteStream {
       if (result == Z_STREAM_END) {
         inside_ = false;
       } else if (result != Z_OK && result != Z_BUF_ERROR) {
-        fail(Status::format, "{}: damaged gzip stream: {}", name(),
+        fail(Status::format, "{}: damaged gzip stream: {}", Place::in(name()),
              state_.msg != nullptr ? state_.msg : zError(result));
       }
       if (room != state_.avail_out) return room - state_.avail_out;
@@ -262,12 +264,13 @@ class ZstdStream final : public ByteStream {
       // call's buffer.
       const size_t result = ZSTD_decompressStream(state_, &decoded, &in);
       if (ZSTD_isError(result) != 0u)
-        fail(Status::format, "{}: damaged zstd stream: {}", name(), ZSTD_getErrorName(result));
+        fail(Status::format, "{}: damaged zstd stream: {}", Place::in(name()), ZSTD_getErrorName(result));
       input_.consume(in.pos);
       if (in.pos > 0 || decoded.pos > 0) inside_ = result != 0;
       if (decoded.pos > 0) return decoded.pos;
       if (bytes.empty()) {
-        if (inside_) fail(Status::format, "{}: the zstd stream ends early: the file is truncated", name());
+        if (inside_)
+          fail(Status::format, "{}: the zstd stream ends early: the file is truncated", Place::in(name()));
         return 0;
       }
     }
@@ -319,7 +322,7 @@ Compression compression_of(ByteStream& raw) {
   if (start.starts_with("\x1F\x8B")) return Compression::gzip;
   const std::string& name = raw.name();
   if (count < sizeof magic && (name.ends_with(".gz") || name.ends_with(".zst")))
-    fail(Status::format, "{}: the compressed stream ends early: the file is truncated", name);
+    fail(Status::format, "{}: the compressed stream ends early: the file is truncated", Place::in(name));
   return is_zstd(start) ? Compression::zstd : Compression::none;
 }
 

@@ -26,7 +26,7 @@ uint64_t next_number() {
 at::Tensor values_of(const adapter::AdapterFile& file, const Parameter& parameter) {
   const io::TensorView& view = file.tensors().at(parameter.name);
   if (view.shape != parameter.shape().vec()) {
-    fail(Status::format, "{}: tensor {} has shape [{}], and this model needs [{}]", file.path(),
+    fail(Status::format, "{}: tensor {} has shape [{}], and this model needs [{}]", Place::in(file.path()),
          parameter.name, fmt::join(view.shape, ", "), fmt::join(parameter.shape(), ", "));
   }
   at::Tensor values = tensor::empty(view.shape, at::kFloat, tensor::MemoryKind::workspace);
@@ -232,6 +232,18 @@ void Adapter::keep_copies_as_model() {
 std::vector<Parameter*> Adapter::parameters() const {
   std::vector<Parameter*> all;
   for (const auto& parameter : parameters_) all.push_back(parameter.get());
+  return all;
+}
+
+std::vector<Adapter::Named> Adapter::named() const {
+  std::vector<Named> all;
+  for (const adapter::Tensor& tensor : tensors_) {
+    if (tensor.role == Role::table || tensor.role == Role::copy) continue;
+    all.push_back(
+        {adapter::name_in_model(tensor, selection_, name_), parameters_[all.size()].get()});  // as add() made
+  }
+  for (const Table& table : tables_)
+    all.push_back({adapter::table_in_model(slots_[table.slot].module.name, name_), table.own.get()});
   return all;
 }
 

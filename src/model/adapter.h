@@ -47,6 +47,14 @@ class Adapter {
   const adapter::Selection& selection() const { return selection_; }
   const std::vector<Slot>& slots() const { return slots_; }
   std::vector<Parameter*> parameters() const;  // in the order of the modules
+  struct Named {
+    std::string name;
+    Parameter* parameter;
+  };
+  // All of its parameters under the names that they have in PEFT's model.
+  std::vector<Named> named() const;
+  // Call after a weight of the model was changed: the rest of a weight that terms began as a part of follows.
+  void follow(const Parameter& weight) const;
   // Its own frozen embedding and head, which its files brought and which it uses instead of the model's.
   std::vector<Parameter*> kept_tables() const;
   // Its part in a forward, made once; valid until its values are set anew.
@@ -135,6 +143,7 @@ class Adapter {
   void start(Term& term, class LoraStart& values);
   struct LoraFactors drawn(const Term& term, class LoraStart& values) const;
   void keep_rest(Term& term, const at::Tensor& a, const at::Tensor& b);
+  void write_rest(const Term& term) const;
   bool is_part_of_weights() const;
   void start_again(const std::string& directory);
   kernels::Projection projection(const Term& term) const;

@@ -106,8 +106,18 @@ void Adapter::keep_rest(Term& term, const at::Tensor& a, const at::Tensor& b) {
   if (!a.defined()) return;
   term.first_a.copy_(a);
   term.first_b.copy_(b);
+  write_rest(term);
+}
+
+void Adapter::write_rest(const Term& term) const {
+  const Slot& slot = slots_[term.slot];
   const at::Tensor rest = LoraStart::rest(matrix_of(slot), term.first_a, term.first_b, term.factors.scale);
   write_values(*term.rest, slot.module.kind == adapter::ModuleKind::conv1d ? rest.t() : rest);
+}
+
+void Adapter::follow(const Parameter& weight) const {
+  for (const Term& term : terms_)
+    if (term.rest != nullptr && slots_[term.slot].weight == &weight) write_rest(term);
 }
 
 bool Adapter::is_part_of_weights() const {

@@ -22,7 +22,7 @@ class Config {
     row_ = find_gguf_architecture(architecture_, experts);
     if (row_ == nullptr) {
       fail(Status::unsupported, "{}: general.architecture \"{}\"{} is not a known family; these are: {}",
-           file.path(), architecture_, experts ? " with experts" : "", gguf_architectures());
+           Place::in(file.path()), architecture_, experts ? " with experts" : "", gguf_architectures());
     }
     family_ = find_family(row_->model_type);
   }
@@ -63,7 +63,7 @@ class Config {
   void sizes() {
     const auto embedding = file_.tensors().find("token_embd.weight");
     if (embedding == file_.tensors().end())
-      fail(Status::format, "{}: tensor token_embd.weight is missing", file_.path());
+      fail(Status::format, "{}: tensor token_embd.weight is missing", Place::in(file_.path()));
     const Sizes& keys = family_->sizes;
     hidden_ = integer("embedding_length");
     heads_ = integer("attention.head_count");
@@ -84,12 +84,12 @@ class Config {
 
   int64_t head_width() const {
     if (heads_ < 1)
-      fail(Status::format, "{}: {} is {}; expected at least 1", file_.path(), key("attention.head_count"),
-           heads_);
+      fail(Status::format, "{}: {} is {}; expected at least 1", Place::in(file_.path()),
+           key("attention.head_count"), heads_);
     const bool given = has("attention.key_length");
     const int64_t width = given ? integer("attention.key_length") : hidden_ / heads_;
     if (width < 2 || width % 2 != 0) {
-      fail(Status::format, "{}: {} makes heads of {}; expected an even number", file_.path(),
+      fail(Status::format, "{}: {} makes heads of {}; expected an even number", Place::in(file_.path()),
            key(given ? "attention.key_length" : "attention.head_count"), width);
     }
     need_equal("attention.value_length", width);
@@ -99,8 +99,8 @@ class Config {
 
   void need_equal(std::string_view name, int64_t width) const {
     if (integer_or(name, width) == width) return;
-    fail(Status::unsupported, "{}: {} is {}, heads have {}; they must be equal", file_.path(), key(name),
-         integer(name), width);
+    fail(Status::unsupported, "{}: {} is {}, heads have {}; they must be equal", Place::in(file_.path()),
+         key(name), integer(name), width);
   }
 
   void biases() {
@@ -109,7 +109,7 @@ class Config {
     if (family_->mlp_bias.key != nullptr) config_[family_->mlp_bias.key] = has_tensor("blk.0.ffn_up.bias");
     if (family_->qk_norm.key != nullptr && has_tensor("blk.0.attn_q_norm.weight"))
       fail(Status::unsupported, "{}: tensor blk.0.attn_q_norm.weight: norms of single heads are not read",
-           file_.path());
+           Place::in(file_.path()));
     if (family_->parallel.key == nullptr) return;
     // llama.cpp does not read the key for a family that drops a norm in this case.
     config_[family_->parallel.key] = family_->one_norm_if_parallel
@@ -119,9 +119,10 @@ class Config {
 
   const io::GgufValue& flag(std::string_view name) const {
     const io::GgufValue* value = file_.find(key(name));
-    if (value == nullptr) fail(Status::format, "{}: metadata key {} is missing", file_.path(), key(name));
+    if (value == nullptr)
+      fail(Status::format, "{}: metadata key {} is missing", Place::in(file_.path()), key(name));
     if (!std::holds_alternative<bool>(*value))
-      fail(Status::format, "{}: {} is not a boolean", file_.path(), key(name));
+      fail(Status::format, "{}: {} is not a boolean", Place::in(file_.path()), key(name));
     return *value;
   }
 
@@ -156,15 +157,15 @@ class Config {
   std::vector<bool> sliding_layers(int64_t window) const {
     constexpr std::string_view kPattern = "attention.sliding_window_pattern";
     if (layers_ < 0 || layers_ > std::ssize(file_.tensors()))
-      fail(Status::format, "{}: {} is {}, and there are {} tensors", file_.path(), key("block_count"),
-           layers_, file_.tensors().size());
+      fail(Status::format, "{}: {} is {}, and there are {} tensors", Place::in(file_.path()),
+           key("block_count"), layers_, file_.tensors().size());
     std::vector<bool> slides(static_cast<size_t>(layers_), false);
     if (window == 0) return slides;
     const io::GgufValue* given = file_.find(key(kPattern));
     const auto* flags = given != nullptr ? std::get_if<std::vector<int64_t>>(given) : nullptr;
     if (flags != nullptr && std::ssize(*flags) != layers_)
-      fail(Status::format, "{}: {} has {} entries for {} layers", file_.path(), key(kPattern), flags->size(),
-           layers_);
+      fail(Status::format, "{}: {} has {} entries for {} layers", Place::in(file_.path()), key(kPattern),
+           flags->size(), layers_);
     const int64_t n = flags != nullptr ? 0 : integer_or(kPattern, row_->window_pattern);
     for (size_t i = 0; i < slides.size(); ++i)
       slides[i] = flags != nullptr ? (*flags)[i] != 0 : n < 1 || (static_cast<int64_t>(i) + 1) % n != 0;
@@ -195,8 +196,8 @@ class Config {
     const Experts& keys = family_->experts;
     const int64_t count = integer("expert_count");
     if (count > kMostExperts)
-      fail(Status::format, "{}: {} is {}; at most {} are read", file_.path(), key("expert_count"), count,
-           kMostExperts);
+      fail(Status::format, "{}: {} is {}; at most {} are read", Place::in(file_.path()), key("expert_count"),
+           count, kMostExperts);
     const int64_t width = expert_width(count);
     config_[family_->model_type == "mixtral" ? "num_local_experts" : keys.count.key] = count;
     config_[keys.chosen.key] = integer("expert_used_count");
@@ -205,7 +206,8 @@ class Config {
     if (family_->names.shared_router.empty()) return;
     const auto shared = file_.tensors().find("blk.0.ffn_up_shexp.weight");
     if (shared == file_.tensors().end() || shared->second.shape.size() != 2)
-      fail(Status::format, "{}: tensor blk.0.ffn_up_shexp.weight is missing, or not a matrix", file_.path());
+      fail(Status::format, "{}: tensor blk.0.ffn_up_shexp.weight is missing, or not a matrix",
+           Place::in(file_.path()));
     config_[keys.shared_width.key] = shared->second.shape.front();
   }
 
@@ -214,13 +216,13 @@ class Config {
     const auto all = file_.tensors().find(place.name), end = file_.tensors().end();
     const auto single = all == end ? file_.tensors().find(single_expert_name(place)) : end;
     if (all == end && single == end)
-      fail(Status::format, "{}: tensor {} is missing", file_.path(), place.name);
+      fail(Status::format, "{}: tensor {} is missing", Place::in(file_.path()), place.name);
     const auto& [name, tensor] = all != end ? *all : *single;
     const std::vector<int64_t>& shape = tensor.shape;
     if (all != end ? shape.size() == 3 && shape[0] == count : shape.size() == 2)
       return shape[shape.size() - 2];
-    fail(Status::format, "{}: tensor {} has shape [{}], {} is {}", file_.path(), name, fmt::join(shape, ", "),
-         key("expert_count"), count);
+    fail(Status::format, "{}: tensor {} has shape [{}], {} is {}", Place::in(file_.path()), name,
+         fmt::join(shape, ", "), key("expert_count"), count);
   }
 
   static constexpr int64_t kMostExperts = 1024;  // the limit of llama.cpp
@@ -268,6 +270,7 @@ Json llama3_rope(const io::Gguf& file, const io::GgufTensor& divisors, double th
   bool same = false;
   if (divisors.type_name == "F32" && divisors.shape == std::vector<int64_t>{head_dim / 2}) {
     std::vector<float> stored(static_cast<size_t>(head_dim / 2));
+    base::MappedFile::need(divisors.stored());
     io::dequantize(divisors, 0, head_dim / 2, stored.data());
     rope.factor = *std::ranges::max_element(stored);
     for (const int64_t length : original_lengths()) {
@@ -280,7 +283,7 @@ Json llama3_rope(const io::Gguf& file, const io::GgufTensor& divisors, double th
     fail(
         Status::unsupported,
         "{}: tensor {}: not the rope scaling of Llama 3.1 (low 1, high 4, a power of two as original length)",
-        file.path(), kRopeFactors);
+        Place::in(file.path()), kRopeFactors);
   }
   return {
       {"rope_type", "llama3"},   {"rope_theta", theta},
@@ -291,13 +294,15 @@ Json llama3_rope(const io::Gguf& file, const io::GgufTensor& divisors, double th
 // One number for each frequency.
 Json factors(const io::Gguf& file, std::string_view name) {
   const auto found = file.tensors().find(name);
-  if (found == file.tensors().end()) fail(Status::format, "{}: tensor {} is missing", file.path(), name);
+  if (found == file.tensors().end())
+    fail(Status::format, "{}: tensor {} is missing", Place::in(file.path()), name);
   const io::GgufTensor& tensor = found->second;
   if (tensor.type_name != "F32" || tensor.shape.size() != 1) {
-    fail(Status::format, "{}: tensor {} is a {} of {} dimensions; expected F32 and 1", file.path(), name,
-         tensor.type_name, tensor.shape.size());
+    fail(Status::format, "{}: tensor {} is a {} of {} dimensions; expected F32 and 1", Place::in(file.path()),
+         name, tensor.type_name, tensor.shape.size());
   }
   std::vector<float> values(static_cast<size_t>(tensor.shape.front()));
+  base::MappedFile::need(tensor.stored());
   io::dequantize(tensor, 0, std::ssize(values), values.data());
   return values;
 }
@@ -327,12 +332,12 @@ Json yarn(const io::Gguf& file, const std::string& prefix, double theta) {
   const auto has = [&](const char* name) { return file.find(scaling + name) != nullptr; };
   const auto only = [&](const char* name, double value) {
     if (!has(name) || file.number(scaling + name) == value) return;
-    fail(Status::unsupported, "{}: {}{} is {}; only {} is supported", file.path(), scaling, name,
+    fail(Status::unsupported, "{}: {}{} is {}; only {} is supported", Place::in(file.path()), scaling, name,
          file.number(scaling + name), value);
   };
   const double factor = file.number(scaling + "factor");
   if (!(factor > 0))
-    fail(Status::format, "{}: {}factor is {}; expected more than 0", file.path(), scaling, factor);
+    fail(Status::format, "{}: {}factor is {}; expected more than 0", Place::in(file.path()), scaling, factor);
   only("yarn_ext_factor", 1);
   only("yarn_log_multiplier", 0);
   const bool counted = has("original_context_length");
@@ -389,7 +394,7 @@ Json gguf_rope(const io::Gguf& file, const std::string& architecture, int64_t he
   if (type == "yarn") return yarn(file, prefix, theta);
   if (type != "linear") {
     fail(Status::unsupported, "{}: {}rope.scaling.type is \"{}\"; none, linear and yarn are supported",
-         file.path(), prefix, type);
+         Place::in(file.path()), prefix, type);
   }
   return {{"rope_type", "linear"}, {"rope_theta", theta}, {"factor", file.number(prefix + factor)}};
 }

@@ -291,6 +291,14 @@ tensor::Parameter* Loader::add(const std::string& own, const std::string& name, 
   return parameter;
 }
 
+tensor::Parameter* Loader::add_mapped(const std::string& own, const std::string& name) {
+  at::Tensor numbers = source_.mapped(name, dtype_);
+  if (!numbers.defined()) return nullptr;
+  tensor::Parameter* const parameter = add(own, name, std::move(numbers));
+  parameter->fixed = "its numbers are read in their file";
+  return parameter;
+}
+
 // A matrix in blocks: as in the files, or encoded from the ordinary weight, which exists only meanwhile;
 // turn: from its transpose. Null: it is held as numbers.
 std::shared_ptr<const tensor::Encoded> Loader::blocks(const std::string& name, int64_t rows, int64_t columns,
@@ -330,8 +338,7 @@ tensor::Parameter* Loader::encoded_linear(const std::string& module, int64_t row
     check(name, turn ? std::vector{columns, rows} : std::vector{rows, columns});
     if (!turn) values = narrowed(name, rows, columns);
     if (values == nullptr && !turn) {
-      if (at::Tensor numbers = source_.mapped(name, dtype_); numbers.defined())
-        return add(own, name, std::move(numbers));
+      if (tensor::Parameter* const parameter = add_mapped(own, name)) return parameter;
     }
     if (values == nullptr) values = source_.encoded(name, turn);
   }
@@ -383,8 +390,7 @@ tensor::Parameter* Loader::load(const std::string& own, const std::vector<int64_
   const std::string name = stored_name(source_, *config_.family, own);
   check(name, shape);
   if (held_ != Held::numbers && shape.size() > 1) {
-    if (at::Tensor numbers = source_.mapped(name, dtype_); numbers.defined())
-      return add(own, name, std::move(numbers));
+    if (tensor::Parameter* const parameter = add_mapped(own, name)) return parameter;
     if (auto values = source_.encoded(name, false)) return add(own, name, std::move(values));
   }
   at::Tensor values = tensor::empty(shape, dtype_, tensor::MemoryKind::weights, device_);

@@ -78,6 +78,8 @@ class Loader {
   tensor::Parameter* add(const std::string& own, const std::string& name,
                          std::shared_ptr<const tensor::Encoded> values);
   tensor::Parameter* add(const std::string& own, const std::string& name, at::Tensor values);
+  tensor::Parameter* add_mapped(const std::string& own,
+                                const std::string& name);  // null: it has no such form
   at::Tensor read(const std::string& name, const std::vector<int64_t>& shape) const;
   BlockAttention attention(const std::string& prefix, int64_t index);
   BlockMlp mlp(const std::string& prefix);

@@ -98,9 +98,9 @@ std::vector<Model::Carried> Model::carried() const {
   return all;
 }
 
-std::vector<StoredPart> Model::stored(const Parameter& parameter) const {
+const std::vector<StoredPart>* Model::parts_of(const Parameter& parameter) const {
   const auto parts = loaded_.parts.find(&parameter);
-  return parts != loaded_.parts.end() ? parts->second : std::vector<StoredPart>{{parameter.name}};
+  return parts != loaded_.parts.end() ? &parts->second : nullptr;
 }
 
 // Checks ids: the tokenizer may know more tokens than the embedding has rows.

@@ -145,8 +145,13 @@ class Model {
     const io::TensorView* view;
   };
   std::vector<Carried> carried() const;
-  // The tensors that files hold for it.
-  std::vector<StoredPart> stored(const Parameter& parameter) const;
+  // The tensors that files hold for it; null: they hold it as one of its name.
+  const std::vector<StoredPart>* parts_of(const Parameter& parameter) const;
+  // The same, with that one.
+  std::vector<StoredPart> stored(const Parameter& parameter) const {
+    const std::vector<StoredPart>* const parts = parts_of(parameter);
+    return parts != nullptr ? *parts : std::vector<StoredPart>{{parameter.name}};
+  }
   // Its slots are all modules with parameters, in the order of transformers' class.
   Adapters& adapters() { return adapters_; }
   const Adapters& adapters() const { return adapters_; }

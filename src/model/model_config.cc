@@ -298,7 +298,9 @@ void check_quantization(const ConfigKeys& keys) {
 
 }  // namespace
 
-ModelConfig parse_config(const Json& json, std::string_view origin, Head head) {
+namespace {
+
+ModelConfig read_config(const Json& json, std::string_view origin, Head head) {
   if (!json.is_object()) fail(Status::format, "{}: not a JSON object", origin);
   const ConfigKeys whole(json, origin);
   const Family& family = need_family(whole);
@@ -332,6 +334,12 @@ ModelConfig parse_config(const Json& json, std::string_view origin, Head head) {
   return config;
 }
 
+}  // namespace
+
+ModelConfig parse_config(const Json& json, std::string_view origin, Head head) {
+  return reading(origin, [&] { return read_config(json, origin, head); });
+}
+
 int64_t ModelConfig::learned_positions() const {
   return family->names.positions.empty() ? 0 : max_position_embeddings;
 }
@@ -345,8 +353,10 @@ int64_t ModelConfig::positions() const {
 }
 
 std::vector<int32_t> parse_end_ids(const Json& json, std::string_view origin) {
-  if (!json.is_object()) fail(Status::format, "{}: not a JSON object", origin);
-  return ConfigKeys(json, origin).ids("eos_token_id");
+  return reading(origin, [&] {
+    if (!json.is_object()) fail(Status::format, "{}: not a JSON object", origin);
+    return ConfigKeys(json, origin).ids("eos_token_id");
+  });
 }
 
 }  // namespace trl::model

@@ -39,7 +39,9 @@ void check(const Projection& p) {
 // The int8 products that the layers use during its lifetime.
 class Int8Layers {
  public:
-  explicit Int8Layers(std::vector<Projection*> projections) : places_(std::move(projections)) {
+  explicit Int8Layers(std::vector<Projection*> projections)
+      : places_(std::move(projections)),
+        fixing_(weights(), "frozen_compute: int8 computes with codes that were made of it") {
     for (const Projection* p : places_) {
       check(*p);
       made_.push_back(std::make_unique<Int8Products>(*p));
@@ -53,7 +55,14 @@ class Int8Layers {
   Int8Layers& operator=(const Int8Layers&) = delete;
 
  private:
+  std::vector<Parameter*> weights() const {
+    std::vector<Parameter*> all;
+    for (const Projection* p : places_) all.push_back(p->weight);
+    return all;
+  }
+
   const std::vector<Projection*> places_;
+  const tensor::Fixing fixing_;
   std::vector<std::unique_ptr<Int8Products>> made_;
 };
 

@@ -58,7 +58,7 @@ std::string weights_file(const Json& config, const std::string& origin) {
   const auto named = config.find("transformers_weights");
   if (named == config.end() || named->is_null()) return {};
   if (named->is_string()) return named->get<std::string>();
-  fail(Status::format, "{}: \"transformers_weights\" is not the name of a file", origin);
+  fail(Status::format, "{}: \"transformers_weights\" is not the name of a file", Place::in(origin));
 }
 
 constexpr const char* kEos = "eos_token_id";
@@ -148,7 +148,7 @@ OpenedFiles open_weights(const io::ModelSource& from, Head head) {
   const std::string config_path = from.place(kConfig);
   if (!from.has(kConfig)) {
     fail(Status::not_found, "{}: it has no config.json; give a Hugging Face model directory or a .gguf file",
-         from.name());
+         Place::in(from.name()));
   }
   ModelFiles files;
   files.config_json = base::read_json_file(from, kConfig);
@@ -226,16 +226,25 @@ void take_end_token(Json& config, Json* generation, int32_t id, EndToken how) {
 
 }  // namespace
 
-OpenedFiles open_files(const io::ModelSource& from, Head head) {
+namespace {
+
+OpenedFiles open_form(const io::ModelSource& from, Head head) {
   const io::ModelForm form = from.form();
   if (form == io::ModelForm::directory || form == io::ModelForm::memory) return open_weights(from, head);
   if (form == io::ModelForm::none) {
     fail(Status::not_found,
-         "{}: no such file or directory; give a Hugging Face model directory or a .gguf file", from.path());
+         "{}: no such file or directory; give a Hugging Face model directory or a .gguf file",
+         Place::in(from.path()));
   }
   if (form == io::ModelForm::gguf && head != Head::scores) return open_gguf(from.gguf(), head);
   fail(Status::format, "{}: not a GGUF file; give a Hugging Face model directory or a .gguf file",
-       from.path());
+       Place::in(from.path()));
+}
+
+}  // namespace
+
+OpenedFiles open_files(const io::ModelSource& from, Head head) {
+  return reading(from.path(), [&] { return open_form(from, head); });
 }
 
 std::unique_ptr<Model> Model::open(const io::ModelSource& from, std::string_view dtype, base::LogSink* log,
@@ -244,9 +253,11 @@ std::unique_ptr<Model> Model::open(const io::ModelSource& from, std::string_view
   OpenedFiles opened = open_files(from, head);
   const at::ScalarType type = choose_dtype(dtype, opened.stored_dtype);
   refuse_keep(from, dtype, quantization);
-  auto model =
-      std::make_unique<Model>(std::move(opened.files), std::move(opened.weights), type, device, quantization,
-                              dtype == "keep" ? Held::as_stored : Held::numbers, log, seed);
+  auto model = reading(from.path(), [&] {
+    return std::make_unique<Model>(std::move(opened.files), std::move(opened.weights), type, device,
+                                   quantization, dtype == "keep" ? Held::as_stored : Held::numbers, log,
+                                   seed);
+  });
   tensor::trim();  // frees the buffers that tensors were read into
   return model;
 }
@@ -259,8 +270,10 @@ std::unique_ptr<Model> Model::open_mapped(const io::ModelSource& from, std::stri
   const at::ScalarType type = choose_dtype(dtype, opened.stored_dtype);
   refuse_keep(from, dtype, quantization);
   const Held held = products == at::kBFloat16 ? Held::for_bfloat16 : Held::as_stored;
-  return std::make_unique<Model>(std::move(opened.files), std::move(opened.weights), type, at::kCPU,
-                                 quantization, held, log, seed);
+  return reading(from.path(), [&] {
+    return std::make_unique<Model>(std::move(opened.files), std::move(opened.weights), type, at::kCPU,
+                                   quantization, held, log, seed);
+  });
 }
 
 uint64_t Model::weights_version() const {

@@ -41,6 +41,17 @@ void by_stretch(const void* data, size_t bytes, int64_t rows, const Body& body) 
   }
 }
 
+// Brings a tensor of a host's file into memory. A rehearsal reads only small ones, which may say how others
+// are stored.
+void read_host(std::string_view stored) {
+  constexpr size_t kSmall = size_t{64} << 10;
+  if (stored.size() <= kSmall || tensor::Rehearsal::current() == nullptr) base::MappedFile::need(stored);
+}
+
+std::string_view stretch_of(std::string_view stored, int64_t first, int64_t bytes) {
+  return stored.substr(static_cast<size_t>(first), static_cast<size_t>(bytes));
+}
+
 // Fills rows first to last of out. read(first, count, float*) for pieces of each row; row_of(i): the source
 // row of row i.
 template <typename Read, typename RowOf>
@@ -131,7 +142,11 @@ class PlainWeights final : public WeightSource {
     return fmt::format("{}: tensor {}", weights_.name(), name);
   }
   std::string asks(const std::string&) const override { return "config.json asks"; }
-  const io::TensorView* raw(const std::string& name) const override { return find(name); }
+  const io::TensorView* raw(const std::string& name) const override {
+    const io::TensorView* const view = find(name);
+    if (view != nullptr) read_host(view->stored());
+    return view;
+  }
   void check() const override { weights_.check(); }
   const std::vector<int64_t>* shape(const std::string& name) const override {
     const io::TensorView* view = find(name);
@@ -157,17 +172,23 @@ class PlainWeights final : public WeightSource {
   }
   std::shared_ptr<const tensor::Encoded> encoded(const std::string& name, bool turned) const override {
     const io::TensorView& view = stored(name);
-    return turned || view.shape.size() != 2 ? nullptr : kernels::stored_weight(view);
+    if (turned || view.shape.size() != 2) return nullptr;
+    read_host(view.stored());
+    return kernels::stored_weight(view);
   }
   at::Tensor mapped(const std::string& name, at::ScalarType type) const override {
     const io::TensorView& view = stored(name);
     const bool same = view.type == (type == at::kFloat ? io::ElementType::f32 : io::ElementType::bf16);
     const bool aligned = reinterpret_cast<uintptr_t>(view.data) % c10::elementSize(type) == 0;
-    return same && aligned && view.shape.size() == 2 ? kernels::stored_tensor(view) : at::Tensor();
+    if (!same || !aligned || view.shape.size() != 2) return {};
+    read_host(view.stored());
+    return kernels::stored_tensor(view);
   }
-  void forget(const std::string& name) const override {
-    const io::TensorView& view = *find(name);
-    base::MappedFile::drop({static_cast<const char*>(view.data), view.bytes});
+  void forget(const std::string& name) const override { base::MappedFile::drop(find(name)->stored()); }
+  void fetch(const std::string& name, int64_t first, int64_t count) const override {
+    const io::TensorView& view = stored(name);
+    const auto size = static_cast<int64_t>(io::element_size(view.type));
+    read_host(stretch_of(view.stored(), first * size, count * size));
   }
   std::string type(const std::string& name) const override { return find(name)->type_name; }
   std::vector<std::string> others(const std::set<std::string>& used) const override {
@@ -261,14 +282,13 @@ class GgufWeights final : public WeightSource {
     const auto read = [&](int64_t first, int64_t count, float* to) { read_here(held, first, count, to); };
     const auto same = [](int64_t row) { return row; };
     const int64_t rows = held.moved ? held.shape.front() : row_count(held.shape);
-    if (held.transposed) {
+    if (held.transposed || held.moved) {  // rows come from anywhere in the file's tensor
+      read_host(held.tensor.stored());
       convert(out, out.numel() / rows, 0, rows, read, same);
       return forget(name);
     }
-    const auto in_file = [&](int64_t first, int64_t count, float* to) { held.read(first, count, to); };
     by_stretch(held.tensor.data, held.tensor.bytes, rows, [&](int64_t first, int64_t last) {
-      convert(out, out.numel() / rows, first, last, in_file,
-              [&](int64_t row) { return held.moved ? order_.in_gguf(row) : row; });
+      convert(out, out.numel() / rows, first, last, read, same);
     });
   }
   void read(const std::string& name, int64_t first, int64_t count, float* out) const override {
@@ -276,6 +296,7 @@ class GgufWeights final : public WeightSource {
   }
   std::shared_ptr<const tensor::Encoded> encoded(const std::string& name, bool /*turned*/) const override {
     const Held& held = stored(name);
+    read_host(held.tensor.stored());
     std::function<int64_t(int64_t)> row;
     if (held.moved) row = [order = order_](int64_t r) { return order.in_gguf(r); };
     io::GgufTensor tensor = held.tensor;
@@ -285,8 +306,14 @@ class GgufWeights final : public WeightSource {
   }
   void check() const override { file_->check(); }
   void forget(const std::string& name) const override {
-    const io::GgufTensor& tensor = held_.at(name).tensor;
-    base::MappedFile::drop({static_cast<const char*>(tensor.data), tensor.bytes});
+    base::MappedFile::drop(held_.at(name).tensor.stored());
+  }
+  void fetch(const std::string& name, int64_t first, int64_t count) const override {
+    const Held& held = held_.at(name);
+    if (held.transposed || held.moved) return read_host(held.tensor.stored());
+    const io::GgmlType& type = *io::find_ggml_type(held.tensor.type);
+    read_host(
+        stretch_of(held.tensor.stored(), first / type.block * type.bytes, count / type.block * type.bytes));
   }
   std::string type(const std::string& name) const override { return held_.at(name).tensor.type_name; }
   std::vector<std::string> others(const std::set<std::string>& used) const override {
@@ -411,6 +438,7 @@ bool holds(const WeightSource& source, const std::string& name, const at::Tensor
   };
   for (int64_t first = 0; first < values.numel() && same; first += kAtOnce) {
     const int64_t elements = std::min(kAtOnce, values.numel() - first);
+    source.fetch(name, first, elements);
     tensor::parallel_for((elements + kBuffer - 1) / kBuffer, 16, [&](int64_t begin, int64_t end) {
       for (int64_t at = begin * kBuffer; at < std::min(end * kBuffer, elements) && same; at += kBuffer)
         if (!compare(first + at, std::min(kBuffer, elements - at))) same = false;

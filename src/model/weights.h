@@ -36,8 +36,10 @@ class WeightSource {
   virtual std::string asks(const std::string& name) const = 0;
   // Fills out (contiguous, that shape, float32 or bfloat16), rounding to nearest even.
   virtual void read(const std::string& name, at::Tensor& out) const = 0;
-  // Elements [first, first + count) of the flattened tensor, which must exist; both are multiples of 256
-  // unless a row ends before.
+  // Brings elements of a tensor into memory, if they are in a file of the host; on the thread of the call.
+  virtual void fetch(const std::string& /*name*/, int64_t /*first*/, int64_t /*count*/) const {}
+  // Elements [first, first + count) of the flattened tensor, which must exist and were fetched; both are
+  // multiples of 256 unless a row ends before.
   virtual void read(const std::string& name, int64_t first, int64_t count, float* out) const = 0;
   // Allows its pages to leave memory until it is read again.
   virtual void forget(const std::string& name) const = 0;

@@ -31,15 +31,14 @@ std::optional<std::string_view> solution_of(const Completion& completion, std::s
   const bool has_columns = columns != nullptr && columns->is_object();
   const auto found = has_columns ? columns->find("solution") : base::Json::const_iterator();
   if (!has_columns || found == columns->end())
-    fail_key(
-        "reward_funcs",
-        "reward_funcs: {}: dataset row {} has no column solution, which {} compares with; its columns: {}",
-        reward, completion.row, reward, names_of(columns));
+    fail_key("reward_funcs",
+             "reward_funcs: {}: {} has no column solution, which {} compares with; its columns: {}", reward,
+             Place::of_row(completion.row), reward, names_of(columns));
   if (found->is_null()) return std::nullopt;
   if (!found->is_string())
     fail_key("reward_funcs",
-             "reward_funcs: {}: the column solution of dataset row {} is a {}; it must be a string or null",
-             reward, completion.row, base::json_type(*found));
+             "reward_funcs: {}: the column solution of {} is a {}; it must be a string or null", reward,
+             Place::of_row(completion.row), base::json_type(*found));
   return *found->get_ptr<const std::string*>();
 }
 

@@ -6,7 +6,9 @@
 #include "adapter/tensors.h"
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/files/host_files.h"
 #include "config/model_options.h"
+#include "config/sizes_and_paths.h"
 #include "data/tokenizer/open_tokenizer.h"
 #include "engine/error_capture.h"
 #include "run/open_model.h"
@@ -24,7 +26,7 @@ int64_t embedding_rows(const base::Json& whole, const std::string& origin) {
       !whole.contains("vocab_size") && whole.contains("text_config") ? whole["text_config"] : whole;
   const auto found = config.find("vocab_size");
   if (found == config.end() || !found->is_number_integer() || *found < 1)
-    fail(Status::format, "{}: \"vocab_size\" is missing or not a positive integer", origin);
+    fail(Status::format, "{}: \"vocab_size\" is missing or not a positive integer", Place::in(origin));
   return found->get<int64_t>();
 }
 
@@ -97,6 +99,9 @@ void adapter_options(const std::string& path, const config::Config& options, Con
 // conversion does not read.
 Conversion conversion_of(const std::string& path, const std::string& target, const config::Config& options) {
   Conversion conversion;
+  for (const std::string& file : {path, target})
+    if (base::is_host_path(file))
+      fail(Status::unsupported, "{}: a conversion reads and writes files of this machine alone", file);
   conversion.target = target;
   conversion.type = options.get("convert.type");
   const std::string kind = options.get("save.kind");
@@ -112,6 +117,8 @@ Conversion conversion_of(const std::string& path, const std::string& target, con
     adapter_options(path, options, conversion);
   else
     conversion.model = path;
+  config::refuse_host_path("convert.base", conversion.model.name());
+  config::refuse_host_path("adapter_name_or_path", conversion.adapter);
   if (!conversion.model.name().empty()) conversion.model = conversion.model.path();
   return conversion;
 }
@@ -136,7 +143,7 @@ int64_t vocabulary_rows(const Conversion& conversion) {
   const auto file = model.gguf();
   const auto table = file->tensors().find("token_embd.weight");
   if (table == file->tensors().end() || table->second.shape.empty())
-    fail(Status::format, "{}: tensor token_embd.weight is missing", model.name());
+    fail(Status::format, "{}: tensor token_embd.weight is missing", Place::in(model.name()));
   return table->second.shape.front();
 }
 

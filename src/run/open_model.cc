@@ -82,7 +82,7 @@ std::string base_path(const std::string& path, config::Config& options) {
     fail(Status::not_found,
          "{}: is an adapter, and {} does not say of which model: give the model, and the adapter as "
          "adapter_name_or_path",
-         path, adapter::kConfigFile);
+         Place::in(path), adapter::kConfigFile);
   }
   options.set("adapter_name_or_path", path);
   return base;

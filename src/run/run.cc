@@ -139,6 +139,19 @@ EngineObject<engine::Trainer> Run::create_trainer(engine::Model& model, engine::
   return EngineObject<engine::Trainer>(made);
 }
 
+Prepared Run::prepare_evaluation(const Rows& rows, engine::Model& model) const {
+  if (rollouts_)
+    fail(Status::unsupported,
+         "method {} evaluates completions, and the rewards and the order of their prompts belong to the "
+         "evaluation rows that the trainer was created with: give NULL for rows",
+         options_.arguments.method->name);
+  Prepared prepared = run::prepare_evaluation(environment_, options_.config, options_.arguments,
+                                              tokenizer_->get(), rows, rows_.completion_only_loss);
+  prepared.eval->settle();
+  check_positions(options_.config, model.learned_positions(), *prepared.eval, nullptr);
+  return prepared;
+}
+
 Rollouts& Run::rollouts() {
   if (rollouts_) return *rollouts_;
   fail(Status::invalid_argument, "method {} writes no completions, and has no use for functions of the host",

@@ -28,6 +28,10 @@ class Run {
   // Makes the engine's trainer, after all rows are prepared. model, events: outlive it, and so does the run.
   EngineObject<engine::Trainer> create_trainer(engine::Model& model, engine::EventSink& events);
 
+  // Prepares other rows as the evaluation rows of this run are. model: of the run. Throws Error(unsupported)
+  // for a method that writes completions.
+  Prepared prepare_evaluation(const Rows& rows, engine::Model& model) const;
+
   const std::shared_ptr<Tokenizer>& tokenizer() const { return tokenizer_; }
   const config::Config& options() const { return options_.config; }
   const config::OnlineArguments& online() const { return options_.arguments.online; }

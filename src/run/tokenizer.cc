@@ -46,14 +46,20 @@ Tokenizer::Tokenizer(std::unique_ptr<text::Tokenizer> tokenizer)
       templates_(tokenizer_->chat_templates()),
       described_(describe_tokenizer(*tokenizer_).dump()) {}
 
-std::string Tokenizer::render(const base::Json& messages, const text::RenderOptions& options) const {
+text::Rendered Tokenizer::render(const base::Json& messages, const text::RenderOptions& options) const {
   if (const text::ChatTemplate* chosen = templates_.find(options.tools))
-    return chosen->render(messages, options).text;
+    return chosen->render(messages, options);
   fail(Status::not_found, "{}; give one with chat_template or chat_template_path", templates_.why_none());
 }
 
-std::string Tokenizer::apply_chat_template(const base::Json& conversation) const {
+std::vector<int32_t> Tokenizer::encode_conversation(const base::Json& conversation) const {
+  const text::Rendered rendered = render(conversation);
+  return tokenizer_->encode(rendered.text, false, rendered.given);
+}
+
+text::Rendered Tokenizer::render(const base::Json& conversation) const {
   text::RenderOptions options;
+  options.find_given = tokenizer_->splits_special_tokens();
   options.variables = tokenizer_->special_tokens_map();
   if (conversation.is_array()) return render(conversation, options);
   if (!conversation.is_object() || !conversation.contains("messages")) {
@@ -76,7 +82,7 @@ std::string Tokenizer::apply_chat_template(const base::Json& conversation) const
   if (const auto given = conversation.find("chat_template_kwargs");
       given != conversation.end() && !given->is_null()) {
     if (!given->is_object()) fail(Status::format, "json: chat_template_kwargs must be an object");
-    for (const auto& [name, value] : given->items()) options.variables[name] = value;
+    options.row_variables = *given;
   }
   return render(conversation["messages"], options);
 }
@@ -92,6 +98,7 @@ std::shared_ptr<Tokenizer> open_tokenizer(const io::ModelSource& model, const co
   const bool changed = std::any_of(std::begin(kTokenizerKeys), std::end(kTokenizerKeys),
                                    [&](std::string_view key) { return options.is_set(key); });
   if (changed) tokenizer = data::training_tokenizer(*tokenizer, config::data_arguments(options));
+  if (options.get_bool("split_special_tokens")) tokenizer = tokenizer->with({.split_special_tokens = true});
   return std::make_shared<Tokenizer>(std::move(tokenizer));
 }
 

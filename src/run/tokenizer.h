@@ -18,11 +18,13 @@ class Tokenizer {
   explicit Tokenizer(std::unique_ptr<text::Tokenizer> tokenizer);
   const text::Tokenizer& get() const { return *tokenizer_; }
   // conversation: a list of messages, or an object as trl_tokenizer_apply_chat_template takes it.
-  std::string apply_chat_template(const base::Json& conversation) const;
+  std::string apply_chat_template(const base::Json& conversation) const { return render(conversation).text; }
+  std::vector<int32_t> encode_conversation(const base::Json& conversation) const;
   const std::string& describe() const { return described_; }
 
  private:
-  std::string render(const base::Json& messages, const text::RenderOptions& options) const;
+  text::Rendered render(const base::Json& conversation) const;
+  text::Rendered render(const base::Json& messages, const text::RenderOptions& options) const;
   const std::unique_ptr<text::Tokenizer> tokenizer_;
   const text::ChatTemplates templates_;
   std::string described_;
@@ -32,7 +34,7 @@ class Tokenizer {
 std::string text_of(const text::Tokenizer& tokenizer, std::vector<int32_t> ids, bool skip_special_tokens);
 
 // Opens the tokenizer of a model with the overrides that options hold: eos_token, pad_token, chat_template,
-// chat_template_path.
+// chat_template_path, split_special_tokens.
 std::shared_ptr<Tokenizer> open_tokenizer(const io::ModelSource& model, const config::Config& options,
                                           base::LogSink& log);
 

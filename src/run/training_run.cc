@@ -1,11 +1,11 @@
 #include "run/training_run.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "adapter/config_file.h"
 #include "base/error.h"
 #include "base/files/files.h"
+#include "base/files/host_files.h"
 #include "base/json/json.h"
 #include "config/completion_records.h"
 #include "config/data_arguments.h"
@@ -110,7 +110,7 @@ config::Config with_absolute_paths(config::Config config) {
         "record_rollouts", "replay_rollouts"}) {
     const auto path = config.get_text(key);
     if (!path || path->empty() || path->starts_with('~')) continue;
-    config.set(key, std::filesystem::absolute(*path).string());
+    config.set(key, base::absolute_path(*path));
   }
   return config;
 }
@@ -166,7 +166,7 @@ void need_writable(std::string_view key, const std::string& directory) {
   try {
     base::need_writable_directory(directory);
   } catch (const Error& error) {
-    throw Error(error.status(), fmt::format("{}: {}", key, error.message()), std::string(key));
+    throw error.with(fmt::format("{}: {}", key, error.message()), key);
   }
 }
 
@@ -191,7 +191,7 @@ std::vector<OtherModel> models_beside(const config::TrainingArguments& arguments
 }
 
 void check_other_model(std::string_view key, const std::string& path) {
-  if (!std::filesystem::exists(path))
+  if (!base::file_exists(path) && !base::is_directory(path))
     fail_key(key, "{}: {} does not exist: give a model directory or a GGUF file", key, path);
   if (adapter::is_adapter(path)) {
     fail_key(key,

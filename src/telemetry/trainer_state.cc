@@ -55,12 +55,21 @@ Record parse_record(const base::Json& json) {
 
 }  // namespace
 
+const std::vector<Entry>& Record::entries() const {
+  static const std::vector<Entry> none;
+  return entries_ != nullptr ? *entries_ : none;
+}
+
 void Record::put(Entry entry) {
-  const auto known = std::ranges::find(entries_, entry.name, &Entry::name);
-  if (known != entries_.end())
+  if (entries_ == nullptr)
+    entries_ = std::make_shared<std::vector<Entry>>();
+  else if (entries_.use_count() > 1)
+    entries_ = std::make_shared<std::vector<Entry>>(*entries_);
+  const auto known = std::ranges::find(*entries_, entry.name, &Entry::name);
+  if (known != entries_->end())
     *known = std::move(entry);
   else
-    entries_.push_back(std::move(entry));
+    entries_->push_back(std::move(entry));
 }
 
 std::string python_float(double value) {

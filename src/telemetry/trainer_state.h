@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,7 +19,7 @@ struct Entry {
 
 // A metric record: names with numbers, in the order in which they were set. One record is one entry of
 // log_history. Numbers are written as Python's json writes them, because trainer_state.json is read by
-// Python.
+// Python. Copies share the entries until one of them is changed.
 class Record {
  public:
   void set(std::string_view name, double value) { put({std::string(name), value}); }
@@ -26,11 +27,12 @@ class Record {
     put({std::string(name), static_cast<double>(value), true});
   }
   void set_none(std::string_view name) { put({std::string(name), std::nan(""), false, true}); }
-  const std::vector<Entry>& entries() const { return entries_; }
+  const std::vector<Entry>& entries() const;
+  bool shares_entries(const Record& other) const { return entries_ == other.entries_; }
 
  private:
   void put(Entry entry);
-  std::vector<Entry> entries_;
+  std::shared_ptr<std::vector<Entry>> entries_;  // null: none
 };
 
 // Formats as repr(): 2e-05, 1.0, 1e+16; NaN, Infinity, -Infinity as in json.dumps.
@@ -43,7 +45,7 @@ struct Speed {
   double tokens_per_second;  // since the previous record of training; without evaluations
 };
 
-struct TrainerState {
+struct Progress {
   double epoch = 0;
   int64_t global_step = 0;
   int64_t max_steps = 0;
@@ -59,6 +61,9 @@ struct TrainerState {
   std::optional<double> best_metric;
   int64_t best_global_step = 0;       // 0: none
   std::string best_model_checkpoint;  // empty: no checkpoint
+};
+
+struct TrainerState : Progress {
   std::vector<Record> log_history;
   // Seconds of the whole run, including the time before a resume. Not in trainer_state.json, which
   // transformers reads.

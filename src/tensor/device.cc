@@ -1,5 +1,7 @@
 #include "tensor/device.h"
 
+#include <ATen/detail/CUDAHooksInterface.h>
+
 #include "tensor/memory/counted.h"
 #include "tensor/memory/rehearsal.h"
 
@@ -28,6 +30,10 @@ void copy(const at::Tensor& from, const at::Tensor& to) {
     std::memcpy(to.data_ptr(), from.data_ptr(), to.nbytes());
   else
     to.copy_(from);
+}
+
+void finish(const at::Tensor& x) {
+  if (x.is_cuda()) at::detail::getCUDAHooks().deviceSynchronize(x.get_device());
 }
 
 }  // namespace trl::tensor

@@ -14,5 +14,6 @@ at::Tensor on_host(const at::Tensor& x);  // x itself, or a counted copy
 void copy_bytes(const at::Tensor& to, const void* from);
 // Both of one type and size, contiguous, on one device. A rehearsal copies nothing.
 void copy(const at::Tensor& from, const at::Tensor& to);
+void finish(const at::Tensor& x);  // waits until its device has computed it
 
 }  // namespace trl::tensor

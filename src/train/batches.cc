@@ -1,5 +1,7 @@
 #include "train/batches.h"
 
+#include <utility>
+
 #include "base/error.h"
 
 namespace trl::train {
@@ -56,17 +58,19 @@ bool takes_trees(const config::TrainingArguments& arguments, model::Model& model
   return why_apart(arguments, model, attention).empty();
 }
 
-// A source with a state goes back to the window's beginning, where its state was asked.
+// A source with a state goes back to the window's beginning, where its state was asked, or to its end.
 void Batches::position() {
   engine::ErrorCapture error;
   source_state();
   between_epochs_ = false;
-  if (!state_.empty()) window_.clear();
+  const std::string& state = after_ ? *after_ : state_;
+  if (!after_ && !state.empty()) window_.clear();
   evaluations_.before.resize(std::max(evaluations_.before.size(), static_cast<size_t>(epoch_) + 1),
                              evaluations_.done);
   const auto before = std::span(evaluations_.before).first(static_cast<size_t>(epoch_) + 1);
   error.check(source_.start_epoch(epoch_, done_ + static_cast<int64_t>(window_.size()), before, error));
-  if (!state_.empty()) error.check(source_.load_state(state_, error));
+  if (!state.empty()) error.check(source_.load_state(state, error));
+  after_.reset();
   positioned_ = true;
   ended_ = false;
 }
@@ -106,9 +110,25 @@ const std::string& Batches::source_state() {
   return state_ = bytes;
 }
 
+std::string Batches::present_state() {
+  if (after_) return *after_;
+  if (window_.empty()) return source_state();
+  engine::ErrorCapture error;
+  std::string_view bytes;
+  error.check(source_.state(&bytes, error));
+  return std::string(bytes);
+}
+
+void Batches::return_to(std::string present) {
+  if (window_.empty()) return go_to(epoch_, done_, std::move(present));
+  after_ = std::move(present);
+  positioned_ = false;
+}
+
 void Batches::window_done() {
   done_ += static_cast<int64_t>(window_.size());
   window_.clear();
+  if (after_) state_ = *std::exchange(after_, std::nullopt);
 }
 
 void Batches::next_epoch() {
@@ -122,6 +142,7 @@ void Batches::go_to(int64_t epoch, int64_t done, std::string state) {
   epoch_ = epoch;
   done_ = done;
   positioned_ = between_epochs_ = false;
+  after_.reset();
   window_.clear();
 }
 

@@ -28,6 +28,7 @@ class Batches {
   // Fills the window up to `count` micro-batches; fewer: the epoch ended. An error keeps the batches read so
   // far.
   const std::vector<MicroBatch>& fill_window(int64_t count);
+  const std::vector<MicroBatch>& window() const { return window_; }  // so far
   // Gives the source the state that the next window begins with.
   void settle();
   // Returns a batch as the window would have it.
@@ -48,6 +49,10 @@ class Batches {
   int64_t done_in_epoch() const { return done_; }  // micro-batches that were trained on
   // Returns the source's state at that place.
   const std::string& source_state();
+  // Returns the source's state as it is now, after the window so far; settle() comes before.
+  std::string present_state();
+  // The source was used otherwise: before it gives the next batch, it goes back to that state.
+  void return_to(std::string present);
 
  private:
   void position();
@@ -59,8 +64,9 @@ class Batches {
   Evaluations evaluations_;
   int64_t epoch_ = 0;
   int64_t done_ = 0;
-  std::string state_;        // of the source, before the window
-  bool positioned_ = false;  // the source is just after the window's last batch
+  std::string state_;                 // of the source, before the window
+  std::optional<std::string> after_;  // the state after the window, to which the source goes back
+  bool positioned_ = false;           // the source is just after the window's last batch
   // It is at the end of the epoch before, and an evaluation may still change its state.
   bool between_epochs_ = false;
   bool ended_ = false;  // the source has no more batches in this epoch

@@ -109,6 +109,7 @@ std::string bytes_text(uint64_t bytes) {
 
 FrozenLayers::FrozenLayers(const Setup& setup)
     : model_((check(setup), *setup.model)),
+      fixing_(model_.frozen_parameters(), "cache_frozen_layers keeps what it makes of the rows"),
       options_(options_of(setup)),
       layers_(model_.frozen_layers()),
       longest_(longest_document(model_.config())) {

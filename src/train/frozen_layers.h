@@ -37,6 +37,7 @@ class FrozenLayers {
   void check_bits(const MicroBatch& batch, const std::vector<size_t>& documents, const at::Tensor& states);
 
   model::Model& model_;
+  const tensor::Fixing fixing_;
   const model::ForwardOptions options_;
   const int64_t layers_;
   int64_t longest_;  // a batch with positions beyond it is not kept

@@ -110,15 +110,39 @@ const telemetry::Record& Records::send_step(const Learned& learned) {
   step_.set("loss", static_cast<double>(learned.loss));
   step_.set("grad_norm", learned.norm);
   write_rates(step_);
-  if (learned.skipped) step_.set_integer("skipped_steps", 1);
-  step_means_.write(step_, "");
-  if (learned.shared_tokens > 0) step_.set_integer("shared_tokens", learned.shared_tokens);
-  write_silent(step_, learned.silent_rows, step_rows_, learned.silent_seconds);
+  write_parts(step_, learned, step_means_, step_rows_);
   step_.set("num_tokens", static_cast<double>(now_.num_tokens));
   step_.set("epoch", state_.epoch);
   step_.set_integer("step", state_.global_step);
   emit(engine::EventKind::step, step_);
   return step_;
+}
+
+telemetry::Record Records::begun(std::span<const MicroBatch> window, const Learned& learned,
+                                 double learning_rate) const {
+  Means means;
+  int64_t rows = 0;
+  for (const MicroBatch& batch : window) {
+    rows += batch.rows;
+    means.add_known(batch.metrics);
+  }
+  if (!learned.skipped)
+    for (const MethodMetrics& metrics : learned.metrics) add_values(means, metrics);
+  telemetry::Record record;
+  record.set("loss", static_cast<double>(learned.loss));
+  record.set("learning_rate", learning_rate);
+  write_parts(record, learned, means, rows);
+  record.set_integer("step", state_.global_step + 1);
+  return record;
+}
+
+// Writes the metrics that the rows of a step and their losses have.
+void Records::write_parts(telemetry::Record& record, const Learned& learned, const Means& means,
+                          int64_t rows) {
+  if (learned.skipped) record.set_integer("skipped_steps", 1);
+  means.write(record, "");
+  if (learned.shared_tokens > 0) record.set_integer("shared_tokens", learned.shared_tokens);
+  write_silent(record, learned.silent_rows, rows, learned.silent_seconds);
 }
 
 // Writes the learning rate; of a method of episodes also under the name that TRL gives it, and the
@@ -181,7 +205,7 @@ void Records::write_means(telemetry::Record& record) const {
     record.set("num_tokens", static_cast<double>(now_.num_tokens));
 }
 
-void Records::log(telemetry::Record record, bool of_training) {
+void Records::write_place(telemetry::Record& record, bool of_training) const {
   if (state_.global_step == 0)
     record.set_integer("epoch", 0);
   else
@@ -191,6 +215,10 @@ void Records::log(telemetry::Record record, bool of_training) {
     if (of_training) write_token_speed(record, seconds(), state_.num_input_tokens_seen);
   }
   record.set_integer("step", state_.global_step);
+}
+
+void Records::log(telemetry::Record record, bool of_training) {
+  write_place(record, of_training);
   state_.log_history.push_back(record);
   emit(engine::EventKind::log, record);
 }
@@ -203,11 +231,17 @@ void Records::measure_speed() {
   marked_tokens_ = now_.num_tokens;
 }
 
-const telemetry::Record& Records::log_evaluation(telemetry::Record record, Clock::time_point start) {
+telemetry::Record Records::evaluated(telemetry::Record record, Clock::time_point start) {
   if (record.entries().front().name == "eval_loss" && setup_.arguments.method->tells_lengths)
     record.set("eval_num_tokens", static_cast<double>(now_.num_tokens));
   marked_ += Clock::now() - start;
-  log(std::move(record));
+  write_place(record);
+  return record;
+}
+
+const telemetry::Record& Records::log_evaluation(telemetry::Record record, Clock::time_point start) {
+  state_.log_history.push_back(evaluated(std::move(record), start));
+  emit(engine::EventKind::log, state_.log_history.back());
   evaluation_ = state_.log_history.back();
   emit(engine::EventKind::evaluate, evaluation_);
   return evaluation_;

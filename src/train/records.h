@@ -31,6 +31,9 @@ class Records {
   bool running() const { return running_; }
   // Counts an update that is done: its window, what was learned from it.
   void count(std::span<const MicroBatch> window, const Learned& learned);
+  // Returns the metrics of a step between its halves: what is known before its update.
+  telemetry::Record begun(std::span<const MicroBatch> window, const Learned& learned,
+                          double learning_rate) const;
   // Sends the event of that step. Returns its metrics, valid until the next step.
   const telemetry::Record& send_step(const Learned& learned);
   const telemetry::Record& step() const { return step_; }
@@ -40,6 +43,8 @@ class Records {
   const telemetry::Record& log_evaluation(telemetry::Record record,
                                           std::chrono::steady_clock::time_point start);
   const telemetry::Record& evaluation() const { return evaluation_; }  // the last one
+  // Completes the record of such an evaluation, which is not logged.
+  telemetry::Record evaluated(telemetry::Record record, std::chrono::steady_clock::time_point start);
   // Logs the end of training.
   void log_summary();
   // Removes that record and everything after it: the run goes on.
@@ -53,10 +58,13 @@ class Records {
  private:
   using Clock = std::chrono::steady_clock;
   void log(telemetry::Record record, bool of_training = false);
+  void write_place(telemetry::Record& record, bool of_training = false) const;
   void measure_speed();  // since the previous record of training
   bool has_means() const;
   void add_values(Means& means, const MethodMetrics& metrics) const;
   void write_means(telemetry::Record& record) const;
+  static void write_parts(telemetry::Record& record, const Learned& learned, const Means& means,
+                          int64_t rows);
   static void write_silent(telemetry::Record& record, int64_t silent, int64_t rows, double seconds);
   void write_rates(telemetry::Record& record) const;
   int64_t tokens_seen(const MicroBatch& batch) const;

@@ -36,6 +36,8 @@ Json Trainer::state_json() const {
   json["fingerprint"] = fingerprint(setup_);
   json["optimizer_steps"] = stepper_.optimizer().steps();
   json["begun"] = records_.running();
+  const double set_rate = begun() ? begun_->set_rate : set_rate_.load();
+  if (!std::isnan(set_rate)) json["set_learning_rate"] = set_rate;
   return json;
 }
 
@@ -54,6 +56,9 @@ void Trainer::resume(const checkpoint::Checkpoint& from) {
     fail(Status::format, "{}/trl_state.json: cannot be understood: {}", directory, error.what());
   }
   if (setup_.log == nullptr) return;
+  if (const double set_rate = set_rate_.load(); !std::isnan(set_rate))
+    setup_.log->info("checkpoint", "the learning rate is {:g}, which was set in place of the schedule's",
+                     set_rate);
   if (ended_) {
     setup_.log->info("checkpoint", "{} is at step {} and the run has {} steps: nothing is left to train",
                      directory, state_.global_step, steps_.max_steps);
@@ -69,6 +74,7 @@ void Trainer::restore(const checkpoint::Checkpoint& from, telemetry::TrainerStat
   const bool optimizer_kept = keeps_optimizer(from, json.at("fingerprint"));
   optimizer.set_steps(optimizer_kept ? json.at("optimizer_steps").get<int64_t>() : 0);
   schedule_.load(numbers_of(json.at("schedule")));
+  set_rate_ = json.value("set_learning_rate", std::nan(""));
   saving_.continue_run(from.run(), from.directory());
   state_.epoch = state.epoch;
   state_.global_step = state.global_step;

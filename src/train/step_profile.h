@@ -1,6 +1,7 @@
 // The seconds of one step; with profile_parts also by part, and the inputs of its roofline, as metrics.
 #pragma once
 #include <chrono>
+#include <optional>
 #include <span>
 
 #include "tensor/parts.h"
@@ -8,20 +9,39 @@
 
 namespace trl::train {
 
-// Lives as long as the step, on its thread.
 class StepProfile {
  public:
-  explicit StepProfile(bool on) : on_(on), timing_(on ? &times_ : nullptr) {}
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }  // so far
+  explicit StepProfile(bool on) : on_(on) {}
+  // Counts the time of this thread as the step's while it lives; one at a time.
+  class Running {
+   public:
+    explicit Running(StepProfile& step) : step_(step), timing_(step.on_ ? &step.times_ : nullptr) {
+      step.begin_ = Clock::now();
+    }
+    ~Running() {
+      step_.passed_ += Clock::now() - *step_.begin_;
+      step_.begin_.reset();
+    }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+   private:
+    StepProfile& step_;
+    const tensor::TimeParts timing_;
+  };
+  double seconds() const {  // so far
+    const auto running = begin_ ? Clock::now() - *begin_ : Clock::duration{};
+    return std::chrono::duration<double>(passed_ + running).count();
+  }
   // Empty if it is off. generates: the method writes completions.
   MethodMetrics metrics(std::span<const MicroBatch> window, bool generates) const;
 
  private:
   using Clock = std::chrono::steady_clock;
   const bool on_;
-  const Clock::time_point begin_ = Clock::now();
+  Clock::duration passed_{};
+  std::optional<Clock::time_point> begin_;  // while it is running
   tensor::PartTimes times_;
-  const tensor::TimeParts timing_;
 };
 
 }  // namespace trl::train

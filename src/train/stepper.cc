@@ -42,11 +42,13 @@ void check_positions(const MicroBatch& batch, const model::ModelConfig& model) {
   const int64_t positions = model.learned_positions();
   if (positions == 0 || batch.reach <= positions) return;
   const bool packed = std::ssize(batch.row_ids) > batch.rows;
-  fail_key("max_length",
-           "max_length: {} dataset rows {} has {} tokens, and the model has learned {} positions: give "
-           "max_length: {}, so that {}",
-           packed ? "a sequence of the packed" : "one of the", row_list({&batch, 1}), batch.reach, positions,
-           positions, packed ? "no pack is longer" : "longer rows are cut");
+  placed(batch.row_ids.size() == 1 ? trl::Place::of_row(batch.row_ids.front()) : trl::Place(), [&] {
+    fail_key("max_length",
+             "max_length: {} dataset rows {} has {} tokens, and the model has learned {} positions: give "
+             "max_length: {}, so that {}",
+             packed ? "a sequence of the packed" : "one of the", row_list({&batch, 1}), batch.reach,
+             positions, positions, packed ? "no pack is longer" : "longer rows are cut");
+  });
 }
 
 using Clock = std::chrono::steady_clock;
@@ -128,20 +130,40 @@ Stepper::~Stepper() = default;
 kernels::Path Stepper::path() const { return kernels::path_of(arguments().plain()); }
 
 Learned Stepper::step(std::span<const MicroBatch> window, const StepPlace& place) {
-  while (first_ < std::ssize(window)) {
+  backward(window, place);
+  return end();
+}
+
+void Stepper::backward(std::span<const MicroBatch> window, const StepPlace& place) {
+  for (;;) {
     const auto rest = window.subspan(static_cast<size_t>(first_));
     const auto last = std::ranges::find_if(rest, &MicroBatch::ends_update);
     const auto own = rest.first(std::min(rest.size(), static_cast<size_t>(last - rest.begin()) + 1));
     begin(own, place);
     while (learned_.losses.size() < own.size() && accumulate()) continue;
-    updates_.push_back(update());
-    if (updates_.back().skipped) break;
+    if (learned_.skipped || own.size() == rest.size()) return;
+    Learned made = update();
+    if (made.skipped) {  // and with it the updates after it
+      learned_ = std::move(made);
+      return;
+    }
+    updates_.push_back(std::move(made));
     first_ += std::ssize(own);
   }
+}
+
+Learned Stepper::end(bool apply) {
+  updates_.push_back(update(apply));
   first_ = 0;
   Learned step = joined(std::exchange(updates_, {}));
   if (!step.skipped) step.metrics.push_back(method_->step_metrics(step.metrics));
   return step;
+}
+
+void Stepper::leave() {
+  gradients_.drop();
+  window_ = {};
+  learned_ = {};
 }
 
 void Stepper::begin(std::span<const MicroBatch> window, const StepPlace& place) {
@@ -289,13 +311,14 @@ model::Output Stepper::forward(const MicroBatch& batch, const std::optional<RunP
   return method_->forward(batch, training, frozen_ ? frozen_->states(batch) : at::Tensor());
 }
 
-Learned Stepper::update() {
+Learned Stepper::update(bool apply) {
   const Clock::time_point start = Clock::now();
   if (!backward_step_) {
     const tensor::Timed timed(tensor::Part::optimizer);
     if (!learned_.skipped) learned_.norm = optim::l2_norm(optim::gradients(parameters_));
     base::poll();
     setup_.model->check_files();
+    if (!apply) learned_.skipped = true;
     if (!learned_.skipped) learned_.skipped = !accepts(learned_.norm, "gradient norm", window_);
     const base::InterruptScope whole(nullptr);  // not interrupted once begun
     if (!learned_.skipped) optimizer_->step(place_.learning_rate, clip_scale(learned_.norm));
@@ -337,7 +360,7 @@ std::string Stepper::advice() const {
   if (const std::string other = weight.empty() ? method_->faulty_reference() : ""; !other.empty())
     return other + std::string(kGiveFinite);
   return fmt::format("{}{}try a lower learning_rate than {:g}", weight, weight.empty() ? "" : "; ",
-                     arguments().learning_rate);
+                     std::max(arguments().learning_rate, place_.learning_rate));
 }
 
 std::vector<optim::StateTensor> Stepper::kept(int64_t step) const {

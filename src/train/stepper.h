@@ -46,7 +46,7 @@ struct Learned {
   double optimizer_seconds = 0;        // of clipping and of changing the weights, outside of backward
   double seconds = 0;                  // of the step without these, completions and rewards included
   double norm = std::nan("");          // of the gradient, before clipping
-  bool skipped = false;                // on_nonfinite: nothing was learned from the window
+  bool skipped = false;                // on_nonfinite, or as asked: nothing was learned from the window
 };
 
 class Stepper {
@@ -54,10 +54,17 @@ class Stepper {
   explicit Stepper(const Setup& setup);  // outlives it
   ~Stepper();
 
-  // Makes one update: begin(), accumulate() until all micro-batches are in, update(). If the window's rows
-  // end several updates, it makes each of them; after an error, a call with the same window goes on with the
-  // update that failed.
+  // Makes one step: backward() and end().
   Learned step(std::span<const MicroBatch> window, const StepPlace& place);
+  // The first half of a step: begin(), and accumulate() until all micro-batches are in. The window outlives
+  // the step. If its rows end several updates, all but the last are made here; after an error, a call with
+  // the same window goes on with the update that failed.
+  void backward(std::span<const MicroBatch> window, const StepPlace& place);
+  const Learned& learned() const { return learned_; }  // so far, of the update that is not made
+  // The second half: update(), and the results of the whole step.
+  Learned end(bool apply = true);
+  // Drops the gradients of an update that is not made.
+  void leave();
   int64_t updates_done() const { return std::ssize(updates_); }  // of a step that failed after some of them
 
   // Begins a window, which outlives the update.
@@ -65,8 +72,9 @@ class Stepper {
   // Adds the gradient of the next micro-batch, or of all that follow if they are computed together. false:
   // the window is skipped, and none follows.
   bool accumulate();
-  // Changes the weights, unless the window is skipped, and drops the gradients.
-  Learned update();
+  // Changes the weights, unless the window is skipped, and drops the gradients. apply: false: the window is
+  // skipped. An error comes before the weights change, and it can be called again.
+  Learned update(bool apply = true);
   // Makes the first forward of a window that begins next, as far as its rows are known: columns are not. It
   // is made again if others come first. Does nothing if forwards leave traces outside their graph.
   void forward_ahead(std::span<const MicroBatch> window, const StepPlace& place);

@@ -54,20 +54,91 @@ Trainer::Trainer(Setup setup)
 
 Trainer::~Trainer() = default;
 
-bool Trainer::step() {
-  check_usable();
-  if (phase_ == Phase::closed && !complete()) reopen();
-  if (phase_ >= Phase::finished) return false;
+template <class Body>
+auto Trainer::explained(const Body& body) {
   try {
-    return run_step();
+    return body();
   } catch (const Error& error) {
-    if (stepper_.torn())
-      throw Error(error.status(), torn(error.message()), error.key(), error.callback_code());
-    if (error.status() == Status::callback && setup_.rollouts)
-      throw Error(error.status(), can_go_on(error.message()), error.key(), error.callback_code());
+    if (stepper_.torn()) throw error.with(torn(error.message()));
+    if (error.status() == Status::callback && setup_.rollouts) throw error.with(can_go_on(error.message()));
     if (error.status() != Status::cancelled) throw;
+    if (begun())
+      fail(Status::cancelled, "cancelled before the update of step {} of {}, which is still to be made",
+           state_.global_step + 1, steps_.max_steps);
     fail(Status::cancelled, "cancelled after step {} of {}", state_.global_step, steps_.max_steps);
   }
+}
+
+bool Trainer::step() {
+  return begin_step([this] { end_step(true); });
+}
+
+bool Trainer::backward() {
+  check_halves();
+  return begin_step([this] {
+    begun_->metrics = records_.begun(batches_.window(), stepper_.learned(), begun_->learning_rate);
+  });
+}
+
+void Trainer::update(bool apply) {
+  if (!begun()) fail(Status::invalid_argument, "no step has begun: trl_trainer_backward begins one");
+  explained([&] { end_step(apply); });
+}
+
+template <class Rest>
+bool Trainer::begin_step(const Rest& rest) {
+  check_usable();
+  need_whole_step();
+  if (phase_ == Phase::closed && !complete()) reopen();
+  if (phase_ >= Phase::finished) return false;
+  return explained([&] {
+    const kernels::PathScope scope(stepper_.path());
+    begin();
+    do {
+      follow_up();
+      if (stops()) return false;
+    } while (!first_half());
+    try {
+      rest();
+    } catch (...) {
+      leave_begun();
+      throw;
+    }
+    return true;
+  });
+}
+
+void Trainer::end_step(bool apply) {
+  const kernels::PathScope scope(stepper_.path());
+  second_half(apply);
+  follow_up();
+}
+
+void Trainer::need_whole_step() const {
+  if (begun())
+    fail(Status::invalid_argument,
+         "step {} has begun, and its second half comes first: call trl_trainer_update",
+         state_.global_step + 1);
+}
+
+void Trainer::check_halves() const {
+  if (arguments().optimizer_in_backward)
+    throw Error(Status::unsupported,
+                "optimizer_in_backward: true changes the weights during backward, so a step has no halves: "
+                "call trl_trainer_step, or leave the option out",
+                "optimizer_in_backward");
+  if (arguments().method->episodes)
+    throw Error(Status::unsupported,
+                fmt::format("method {} makes several updates in a step, which has no halves: call "
+                            "trl_trainer_step",
+                            arguments().method->name),
+                "method");
+}
+
+void Trainer::leave_begun() {
+  if (!begun()) return;
+  begun_.reset();
+  stepper_.leave();
 }
 
 std::string Trainer::torn(const std::string& why) const {
@@ -97,25 +168,24 @@ void Trainer::make_whole() {
   check_usable();
   if (stepper_.updates_done() == 0) return;
   const kernels::PathScope scope(stepper_.path());
-  update();
+  whole_step();
 }
 
-bool Trainer::run_step() {
-  const kernels::PathScope scope(stepper_.path());
-  begin();
-  for (;;) {
-    follow_up();
-    if (stops()) return false;
-    if (update()) break;
+// Makes the next update, without the work before and after it.
+void Trainer::whole_step() {
+  if (!first_half()) return;
+  try {
+    second_half(true);
+  } catch (...) {
+    leave_begun();
+    throw;
   }
-  follow_up();
-  return true;
 }
 
 void Trainer::rehearse() {
   const kernels::PathScope scope(stepper_.path());
   const tensor::Stage stage("backward");  // everything outside the other stages
-  update();
+  whole_step();
 }
 
 void Trainer::begin() {
@@ -135,9 +205,9 @@ void Trainer::begin() {
   records_.emit(engine::EventKind::train_begin, about);
 }
 
-// Does one update. false: the epoch held no further batch.
-bool Trainer::update() {
-  StepProfile profile(arguments().profile_parts);
+bool Trainer::first_half() {
+  const auto step = std::make_shared<Begun>(0.0, set_rate_.load(), StepProfile(arguments().profile_parts));
+  const StepProfile::Running running(step->profile);
   const std::vector<MicroBatch>& window = fill_window();
   if (window.empty()) {
     // No later epoch has a batch if this one has none.
@@ -145,14 +215,30 @@ bool Trainer::update() {
     now_.in_epoch = now_.epoch_complete = true;
     return false;
   }
-  StepPlace place{state_.global_step, schedule_.learning_rate(state_.global_step)};
+  StepPlace place{state_.global_step,
+                  std::isnan(step->set_rate) ? schedule_.learning_rate(state_.global_step) : step->set_rate};
   if (state_.global_step > now_.skipped && std::isfinite(now_.grad_norm))
     place.previous_norm = now_.grad_norm;
-  Learned learned = stepper_.step(window, place);
-  learned.seconds = profile.seconds() - learned.optimizer_seconds;
-  learned.metrics.push_back(profile.metrics(window, arguments().method->generates));
-  count(window, learned, place.learning_rate);
+  try {
+    stepper_.backward(window, place);
+  } catch (...) {
+    stepper_.leave();
+    throw;
+  }
+  step->learning_rate = place.learning_rate;
+  begun_ = step;
   return true;
+}
+
+void Trainer::second_half(bool apply) {
+  const std::shared_ptr<Begun> step = begun_;  // until the end of this function
+  const StepProfile::Running running(step->profile);
+  Learned learned = stepper_.end(apply);
+  begun_.reset();
+  const std::vector<MicroBatch>& window = batches_.window();
+  learned.seconds = step->profile.seconds() - learned.optimizer_seconds;
+  learned.metrics.push_back(step->profile.metrics(window, arguments().method->generates));
+  count(window, learned, step->learning_rate);
 }
 
 const std::vector<MicroBatch>& Trainer::fill_window() {
@@ -230,18 +316,22 @@ void Trainer::follow_up() {
   }
 }
 
+// The rows of a window have drawn their numbers: what comes between draws none that a step after it would
+// have.
 template <class Body>
 void Trainer::beside_training(Body&& body) {
   if (setup_.rollouts == nullptr) return body();
   batches_.settle();
-  const std::string before = batches_.source_state();
+  const std::string before = batches_.present_state();
+  const RolloutChance chance = setup_.rollouts->chance();
   setup_.rollouts->set_step(state_.global_step);
   try {
     body();
   } catch (...) {
-    batches_.go_to(batches_.epoch(), batches_.done_in_epoch(), before);
+    batches_.return_to(before);
     throw;
   }
+  if (!batches_.window().empty()) setup_.rollouts->set_chance(chance);
 }
 
 bool Trainer::samples_follow() const {
@@ -305,17 +395,27 @@ const telemetry::Record& Trainer::evaluate() {
   const auto start = std::chrono::steady_clock::now();
   now_.training_mode = false;
   telemetry::Record record;
-  beside_training([&] {
-    record = train::evaluate({arguments(), stepper_.method(), setup_.model->config(), stepper_.share(),
-                              [&](const MicroBatch& part) { return stepper_.forward(part, std::nullopt); }},
-                             *setup_.eval);
-  });
+  beside_training([&] { record = measure(*setup_.eval); });
   batches_.count_evaluation();
   now_.evaluation_due = false;
   return records_.log_evaluation(std::move(record), start);
 }
 
+telemetry::Record Trainer::evaluate(engine::BatchSource& rows) {
+  make_whole();
+  const kernels::PathScope scope(stepper_.path());
+  const auto start = std::chrono::steady_clock::now();
+  return records_.evaluated(measure(rows), start);
+}
+
+telemetry::Record Trainer::measure(engine::BatchSource& rows) {
+  return train::evaluate({arguments(), stepper_.method(), setup_.model->config(), stepper_.share(),
+                          [&](const MicroBatch& part) { return stepper_.forward(part, std::nullopt); }},
+                         rows);
+}
+
 void Trainer::finish() {
+  need_whole_step();
   make_whole();
   if (phase_ < Phase::finished) {
     saving_.load_best();

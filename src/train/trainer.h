@@ -4,6 +4,9 @@
 // a torn Stepper. The work after an update (log, evaluate, save, end of the epoch) is remembered until it is
 // done. The order of everything is transformers' Trainer's.
 #pragma once
+#include <atomic>
+#include <cmath>
+#include <memory>
 #include <string>
 
 #include "base/json/json.h"
@@ -18,6 +21,7 @@
 #include "train/run_steps.h"
 #include "train/saving.h"
 #include "train/setup.h"
+#include "train/step_profile.h"
 #include "train/stepper.h"
 
 namespace trl::train {
@@ -27,10 +31,22 @@ class Trainer {
   explicit Trainer(Setup setup);
   ~Trainer();
 
-  bool step();                          // false: nothing left, or the host has stopped the run
+  bool step();  // backward() and update(). false: nothing left, or the host has stopped the run
+  // The halves of a step. After backward() it has begun: its gradients exist, and all else is as before, also
+  // for evaluations and checkpoints. false: as step(). Error(unsupported): steps of this run have no halves.
+  // After an error no step has begun.
+  bool backward();
+  // Ends a step that has begun. apply: false: the weights stay, as after a window that is not finite
+  // (on_nonfinite: skip). After an error in the update itself the step is still begun.
+  void update(bool apply);
+  bool begun() const { return begun_ != nullptr; }
+  // Sets the rate of the steps that begin from here on; NaN: the schedule's. Any thread, at any time.
+  void set_learning_rate(double rate) noexcept { set_rate_.store(rate); }
   const telemetry::Record& evaluate();  // logged like any other evaluation; valid until the next call
-  void finish();                        // summary, train_end, trainer_state.json; a second call only writes
-  bool complete() const;                // finished, and a step would not resume the run
+  // Evaluates on other rows, without a trace in the run. The method writes no completions.
+  telemetry::Record evaluate(engine::BatchSource& rows);
+  void finish();          // summary, train_end, trainer_state.json; a second call only writes
+  bool complete() const;  // finished, and a step would not resume the run
   // directory empty: the place where the run itself would save.
   void save_model(const std::string& directory = {});   // or the trained adapter
   void save_merged(const std::string& directory = {});  // the model with that adapter in its weights
@@ -46,7 +62,8 @@ class Trainer {
   DiskNeeds disk_needs() const;
   void need_disks();
 
-  const telemetry::Record& metrics() const { return records_.step(); }  // of the last step
+  const telemetry::Record& metrics() const { return records_.step(); }        // of the last step
+  const telemetry::Record& begun_metrics() const { return begun_->metrics; }  // of one that has begun
   const telemetry::TrainerState& state() const { return state_; }
   int64_t max_steps() const { return steps_.max_steps; }
   // Says whether micro-batches of a window go through the model together (train/policy/joint.h).
@@ -57,9 +74,27 @@ class Trainer {
   // waiting: for the first step. finished: the summary is logged. closed: and no work is due.
   enum class Phase : uint8_t { waiting, running, finished, closed };
 
-  bool run_step();
+  // A step between its halves.
+  struct Begun {
+    double learning_rate;
+    double set_rate;  // set_learning_rate() before it began
+    StepProfile profile;
+    telemetry::Record metrics = {};
+  };
+  // Does the first half of a step, and then rest(); after an error no step has begun. false: nothing is left.
+  template <class Rest>
+  bool begin_step(const Rest& rest);
+  void end_step(bool apply);
+  template <class Body>
+  auto explained(const Body& body);  // says in an error where the run is
+  void need_whole_step() const;      // throws Error if a step has begun
+  void check_halves() const;         // throws Error if steps have none
   void begin();
-  bool update();
+  void whole_step();
+  bool first_half();  // false: the epoch held no further batch
+  void second_half(bool apply);
+  void leave_begun();
+  telemetry::Record measure(engine::BatchSource& rows);
   const std::vector<MicroBatch>& fill_window();
   void work_ahead(std::span<const data::Batch> window);
   void count(std::span<const MicroBatch> window, const Learned& learned, double learning_rate);
@@ -105,6 +140,8 @@ class Trainer {
   Phase phase_ = Phase::waiting;
   bool resumed_ = false;  // the run had begun in another process, or was reopened
   bool ended_ = false;    // no step is left
+  std::shared_ptr<Begun> begun_;
+  std::atomic<double> set_rate_{std::nan("")};  // in place of the schedule's; NaN: none
 };
 
 }  // namespace trl::train

@@ -101,6 +101,26 @@ class BadFile : public ::testing::Test {
 
 constexpr const char* kB = "base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight";
 
+TEST(AdapterFiles, NamesInAModelHaveTheNameOfTheAdapter) {
+  const auto in_model = [](const std::string& name, Role role, const Selection& selection = {}) {
+    return name_in_model({name, role, 3, {}}, selection, "mine");
+  };
+  EXPECT_EQ(in_model("m.q_proj.lora_A.weight", Role::a), "m.q_proj.lora_A.mine.weight");
+  EXPECT_EQ(in_model("m.q_proj.lora_B.bias", Role::b_bias), "m.q_proj.lora_B.mine.bias");
+  EXPECT_EQ(in_model("m.wte.lora_embedding_B", Role::b), "m.wte.lora_embedding_B.mine");
+  EXPECT_EQ(in_model("m.q_proj.lora_magnitude_vector", Role::magnitude),
+            "m.q_proj.lora_magnitude_vector.mine.weight");
+  EXPECT_EQ(in_model("m.wte.token_adapter.trainable_tokens_delta", Role::tokens),
+            "m.wte.token_adapter.trainable_tokens_delta.mine");
+  EXPECT_EQ(in_model("m.lm_head.weight", Role::weight), "m.lm_head.modules_to_save.mine.weight");
+  Selection saved;
+  saved.saved = {3};
+  EXPECT_EQ(in_model("m.ln_f.bias", Role::bias, saved), "m.ln_f.modules_to_save.mine.bias");
+  EXPECT_EQ(in_model("m.q_proj.base_layer.bias", Role::bias), "m.q_proj.base_layer.mine.bias");
+  EXPECT_EQ(table_in_model("model.embed_tokens", "mine"),
+            "base_model.model.model.embed_tokens.modules_to_save.mine.weight");
+}
+
 TEST_F(BadFile, AGoodOneOpens) { EXPECT_EQ(open().second, ""); }
 
 TEST_F(BadFile, AMissingTensorIsNamed) {

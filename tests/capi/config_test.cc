@@ -157,17 +157,17 @@ TEST(Option, TheWalkCoversTheTable) {
     ours += origin == "ours";
     sft += std::string(trl_option_section(o)) == "SFTConfig";
     refused += trl_option_unsupported_reason(o)[0] != '\0';
-    EXPECT_NE(trl_option_doc(o)[0], '\0') << trl_option_name(o);
+    EXPECT_NE(trl_option_doc(o, nullptr)[0], '\0') << trl_option_name(o);
     EXPECT_STREQ(trl_option_since(o), "0.1.0");
     EXPECT_NE(trl_option_group(o)[0], '\0') << trl_option_name(o);
     ignored += trl_option_ignored_reason(o)[0] != '\0';
     const bool works = trl_option_unsupported_reason(o)[0] == '\0' && trl_option_ignored_reason(o)[0] == '\0';
     EXPECT_TRUE(!works || trl_option_taken(o)[0] == '\0') << trl_option_name(o);
-    EXPECT_NE(trl_option_default(o), nullptr);
-    EXPECT_NE(trl_option_accepted(o), nullptr);
+    EXPECT_NE(trl_option_default(o, nullptr), nullptr);
+    EXPECT_NE(trl_option_accepted(o, nullptr), nullptr);
     EXPECT_NE(trl_option_trainers(o), nullptr);
-    EXPECT_GE(trl_option_type(o), TRL_TYPE_BOOLEAN);
-    EXPECT_LE(trl_option_type(o), TRL_TYPE_MAP);
+    EXPECT_GE(trl_option_type(o, nullptr), TRL_TYPE_BOOLEAN);
+    EXPECT_LE(trl_option_type(o, nullptr), TRL_TYPE_MAP);
   }
   EXPECT_EQ(static_cast<int>(names.size()), trl + ours);
   EXPECT_EQ(sft, 135);
@@ -183,18 +183,41 @@ TEST(Option, OneRowHasWhatTrlSays) {
     if (std::string(trl_option_name(o)) == "max_length") found = o;
   }
   ASSERT_NE(found, nullptr);
-  EXPECT_EQ(trl_option_type(found), TRL_TYPE_INTEGER);
+  EXPECT_EQ(trl_option_type(found, nullptr), TRL_TYPE_INTEGER);
   EXPECT_EQ(trl_option_nullable(found), 1);
-  EXPECT_STREQ(trl_option_default(found), "1024");
+  EXPECT_STREQ(trl_option_default(found, nullptr), "1024");
   EXPECT_NE(std::string(trl_option_aliases(found)).find("max_seq_length"), std::string::npos);
   EXPECT_NE(std::string(trl_option_trainers(found)).find("sft"), std::string::npos);
   EXPECT_NE(std::string(trl_option_other_names(found)).find("cutoff_len"), std::string::npos);
-  EXPECT_STREQ(trl_option_default_for(found, "dpo"), "1024");
-  EXPECT_EQ(trl_option_default_for(found, "grpo"), nullptr) << "GRPO has no max_length";
-  EXPECT_EQ(trl_option_default_for(found, "sfd"), nullptr);
-  EXPECT_EQ(trl_option_accepted_for(found, nullptr), nullptr);
-  EXPECT_STREQ(trl_option_doc_for(found, "dpo"), trl_option_doc(found));
-  EXPECT_EQ(trl_option_doc_for(found, "grpo"), nullptr);
+  EXPECT_STREQ(trl_option_default(found, "dpo"), "1024");
+  EXPECT_EQ(trl_option_default(found, "grpo"), nullptr) << "GRPO has no max_length";
+  EXPECT_EQ(trl_option_default(found, "sfd"), nullptr);
+  EXPECT_STREQ(trl_option_accepted(found, nullptr), trl_option_accepted(found, "sft"));
+  EXPECT_EQ(trl_option_accepted(found, "grpo"), nullptr);
+  EXPECT_EQ(trl_option_type(found, "grpo"), -1);
+  EXPECT_STREQ(trl_option_doc(found, "dpo"), trl_option_doc(found, nullptr));
+  EXPECT_EQ(trl_option_doc(found, "grpo"), nullptr);
+}
+
+const trl_option* option(std::string_view name) {
+  const trl_option* found = trl_option_next(nullptr);
+  while (found != nullptr && name != trl_option_name(found)) found = trl_option_next(found);
+  return found;
+}
+
+// What trl_config_set takes of a key for a trainer is what its type says.
+TEST(Option, TheTypeIsTheTrainers) {
+  EXPECT_EQ(trl_option_type(option("beta"), nullptr), TRL_TYPE_NUMBER);
+  EXPECT_EQ(trl_option_type(option("beta"), "dpo"), TRL_TYPE_NUMBER);
+  EXPECT_EQ(trl_option_type(option("beta"), "online_dpo"), TRL_TYPE_LIST);
+  EXPECT_EQ(trl_option_type(option("beta"), "sft"), -1);
+  EXPECT_STREQ(trl_option_default(option("beta"), "online_dpo"), "[0.1]");
+  EXPECT_EQ(trl_option_type(option("loss_type"), "sft"), TRL_TYPE_CHOICE);
+  EXPECT_EQ(trl_option_type(option("loss_type"), "dpo"), TRL_TYPE_LIST);
+  EXPECT_EQ(trl_option_type(option("loss_type"), "kto"), TRL_TYPE_CHOICE);
+  EXPECT_STRNE(trl_option_doc(option("loss_type"), "dpo"), trl_option_doc(option("loss_type"), nullptr));
+  EXPECT_EQ(trl_option_type(option("report_to"), nullptr), TRL_TYPE_LIST);
+  EXPECT_EQ(trl_option_type(option("report_to"), "sft"), TRL_TYPE_LIST);
 }
 
 TEST(Option, WhatIsNoOptionHasNothing) {
@@ -204,21 +227,20 @@ TEST(Option, WhatIsNoOptionHasNothing) {
     EXPECT_EQ(trl_option_name(wrong), nullptr);
     EXPECT_EQ(trl_option_section(wrong), nullptr);
     EXPECT_EQ(trl_option_origin(wrong), nullptr);
-    EXPECT_EQ(trl_option_default(wrong), nullptr);
-    EXPECT_EQ(trl_option_accepted(wrong), nullptr);
-    EXPECT_EQ(trl_option_default_for(wrong, "sft"), nullptr);
-    EXPECT_EQ(trl_option_accepted_for(wrong, "sft"), nullptr);
-    EXPECT_EQ(trl_option_doc_for(wrong, "sft"), nullptr);
+    for (const char* trainer : {static_cast<const char*>(nullptr), "sft"}) {
+      EXPECT_EQ(trl_option_default(wrong, trainer), nullptr);
+      EXPECT_EQ(trl_option_accepted(wrong, trainer), nullptr);
+      EXPECT_EQ(trl_option_doc(wrong, trainer), nullptr);
+      EXPECT_EQ(trl_option_type(wrong, trainer), -1);
+    }
     EXPECT_EQ(trl_option_trainers(wrong), nullptr);
     EXPECT_EQ(trl_option_aliases(wrong), nullptr);
     EXPECT_EQ(trl_option_other_names(wrong), nullptr);
-    EXPECT_EQ(trl_option_doc(wrong), nullptr);
     EXPECT_EQ(trl_option_since(wrong), nullptr);
     EXPECT_EQ(trl_option_unsupported_reason(wrong), nullptr);
     EXPECT_EQ(trl_option_ignored_reason(wrong), nullptr);
     EXPECT_EQ(trl_option_taken(wrong), nullptr);
     EXPECT_EQ(trl_option_group(wrong), nullptr);
-    EXPECT_EQ(trl_option_type(wrong), -1);
     EXPECT_EQ(trl_option_nullable(wrong), -1);
   }
   EXPECT_EQ(trl_option_next(reinterpret_cast<const trl_option*>(block.data())), nullptr);

@@ -60,6 +60,19 @@ class Error {
   trl_error* error_ = nullptr;
 };
 
+// The place of an error; a file without a name: it has none.
+struct Place {
+  std::string file;
+  int64_t line = 0, column = 0, row = -1;
+};
+inline Place place_of(const Error& error) {
+  const char* file = "not set";
+  Place place;
+  EXPECT_EQ(trl_error_place(error.get(), &file, &place.line, &place.column, &place.row), file != nullptr);
+  if (file != nullptr) place.file = file;
+  return place;
+}
+
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
 inline void set(trl_config* config, const Settings& settings) {

@@ -21,12 +21,12 @@ host::Tokenizer open(const std::string& path, const host::Settings& options = {}
 std::vector<int32_t> encode(const trl_tokenizer* tokenizer, const std::string& text, bool special) {
   size_t count = 0;
   Error error;
-  EXPECT_EQ(trl_tokenizer_encode(tokenizer, text.data(), text.size(), special, nullptr, 0, &count, error),
+  EXPECT_EQ(trl_tokenizer_encode(tokenizer, text.data(), text.size(), special, 0, nullptr, 0, &count, error),
             TRL_OK)
       << error.message();
   std::vector<int32_t> ids(count);
-  EXPECT_EQ(trl_tokenizer_encode(tokenizer, text.data(), text.size(), special, ids.data(), ids.size(), &count,
-                                 error),
+  EXPECT_EQ(trl_tokenizer_encode(tokenizer, text.data(), text.size(), special, 0, ids.data(), ids.size(),
+                                 &count, error),
             TRL_OK);
   EXPECT_EQ(count, ids.size());
   return ids;
@@ -153,8 +153,8 @@ TEST(Tokenizer, SmallBuffersAreFilledAndTheWholeSizeIsTold) {
   ASSERT_GT(whole.size(), 3u);
   std::vector<int32_t> three(4, -7);
   size_t count = 0;
-  ASSERT_EQ(trl_tokenizer_encode(tokenizer.get(), "The small kernel loads.", 23, 0, three.data(), 3, &count,
-                                 nullptr),
+  ASSERT_EQ(trl_tokenizer_encode(tokenizer.get(), "The small kernel loads.", 23, 0, 0, three.data(), 3,
+                                 &count, nullptr),
             TRL_OK);
   EXPECT_EQ(count, whole.size());
   EXPECT_EQ(three, (std::vector<int32_t>{whole[0], whole[1], whole[2], -7}));
@@ -165,6 +165,28 @@ TEST(Tokenizer, SmallBuffersAreFilledAndTheWholeSizeIsTold) {
       TRL_OK);
   EXPECT_STREQ(text, "The small kernel loads.");
   EXPECT_EQ(size, 23u);
+}
+
+TEST(Tokenizer, SplitsSpecialTokens) {
+  NEED_GOLDEN("models/qwen2/tokenizer.json");
+  const auto plain = open(host::golden("models/qwen2"));
+  const auto splitting = open(host::golden("models/qwen2"), {{"split_special_tokens", "true"}});
+  const auto ids = [](const host::Tokenizer& with, int32_t split) {
+    std::vector<int32_t> out(32);
+    size_t count = 0;
+    EXPECT_EQ(trl_tokenizer_encode(with.get(), "a<|im_end|>b", 12, 0, split, out.data(), out.size(), &count,
+                                   nullptr),
+              TRL_OK);
+    out.resize(std::min(count, out.size()));
+    return out;
+  };
+  const std::vector<int32_t> found = {64, 475, 65}, split = {64, 27, 91, 72, 76, 62, 258, 67, 91, 29, 65};
+  EXPECT_EQ(ids(plain, -1), found);
+  EXPECT_EQ(ids(plain, 0), found);
+  EXPECT_EQ(ids(plain, 1), split);
+  EXPECT_EQ(ids(splitting, -1), split);
+  EXPECT_EQ(ids(splitting, 0), found);
+  EXPECT_EQ(ids(splitting, 1), split);
 }
 
 TEST(Tokenizer, RunsConcurrently) {
@@ -229,7 +251,7 @@ TEST(Tokenizer, Refusals) {
   const auto tokenizer = open(host::golden("models/qwen2"));
   Error error;
   size_t size = 7;
-  EXPECT_EQ(trl_tokenizer_encode(tokenizer.get(), "a\xff", 2, 0, nullptr, 0, &size, error), TRL_E_FORMAT);
+  EXPECT_EQ(trl_tokenizer_encode(tokenizer.get(), "a\xff", 2, 0, 0, nullptr, 0, &size, error), TRL_E_FORMAT);
   EXPECT_EQ(size, 0u);
   for (const int32_t id : {-1, 480, 1 << 30}) {
     EXPECT_EQ(trl_tokenizer_decode(tokenizer.get(), &id, 1, 0, nullptr, 0, &size, error),
@@ -238,7 +260,7 @@ TEST(Tokenizer, Refusals) {
   }
   EXPECT_EQ(trl_tokenizer_decode(tokenizer.get(), nullptr, 2, 0, nullptr, 0, &size, error),
             TRL_E_INVALID_ARGUMENT);
-  EXPECT_EQ(trl_tokenizer_encode(tokenizer.get(), "a", 1, 0, nullptr, 5, &size, error),
+  EXPECT_EQ(trl_tokenizer_encode(tokenizer.get(), "a", 1, 0, 0, nullptr, 5, &size, error),
             TRL_E_INVALID_ARGUMENT);
   for (const Json& bad : {Json(3), Json({{"messages", 3}}), Json({{"message", Json::array()}}),
                           Json({{"messages", Json::array()}, {"add_generation_prompt", "yes"}})}) {

@@ -35,6 +35,26 @@ TEST_P(SavedFamilies, FilesAreThoseOfTransformers) {
   }
 }
 
+// One by one, as a host reads them.
+TEST_P(SavedFamilies, TensorsAreThoseOfTransformers) {
+  const test::SeededModel seeded(GetParam());
+  const auto model = model::Model::open(seeded.directory.path(), "float32");
+  EXPECT_EQ(saved_tensors(*model).size(), seeded.tensors.size());
+  EXPECT_FALSE(find_saved(*model, "model.none.weight"));
+  for (const test::SeededTensor& tensor : seeded.tensors) {
+    SCOPED_TRACE(tensor.name);
+    const std::optional<SavedTensor> found = find_saved(*model, tensor.name);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->name(), tensor.name);
+    EXPECT_EQ(found->shape(), tensor.shape);
+    EXPECT_EQ(found->type(), io::ElementType::f32);
+    const at::Tensor copy = copy_of(*found);
+    EXPECT_TRUE(copy.is_contiguous());
+    ASSERT_EQ(copy.nbytes(), tensor.values.size() * sizeof(float));
+    EXPECT_EQ(std::memcmp(copy.data_ptr(), tensor.values.data(), copy.nbytes()), 0);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Recorded, SavedFamilies, testing::ValuesIn(test::family_cases(false)),
                          [](const auto& instance) { return instance.param; });
 

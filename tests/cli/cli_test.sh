@@ -48,6 +48,21 @@ case_options_shows_one_key() {
   run 0 options loss_type; says out "dpo:"
   run 2 options learning_rat; says err "did you mean learning_rate?"
 }
+case_options_writes_the_schema() {
+  run 1 options --schema nothing; says err "'nothing' is none; these are: sft, dpo"
+  run 0 options --schema; says out '"$schema": "https://json-schema.org/draft/2020-12/schema"'; says out '"runtime.threads"'
+  run 0 options --schema dpo; says out '"sigmoid_norm"'; ! grep -q '"lmbda"' out || die "a key that DPO does not have"
+  python3 -c 'import jsonschema' 2>err || { echo "skipped: python3-jsonschema is not there"; return 0; }
+  python3 - out <<'EOF_PY'
+import json, sys
+from jsonschema import Draft202012Validator as Validator
+schema = json.load(open(sys.argv[1]))
+Validator.check_schema(schema)
+valid = Validator(schema).is_valid
+assert valid({"method": "dpo", "loss_type": ["ipo", "sft"], "max_length": None, "runtime.host_memory_limit": "6GiB"})
+assert not valid({"beta": 0}) and not valid({"betta": 0.1}) and not valid({"method": "sft"})
+EOF_PY
+}
 case_options_searches() {
   run 0 options lora; for key in lora_r lora_alpha lora_target_modules use_peft; do says out "$key = "; done
   ! grep -q "learning_rate = " out || die "a key that has nothing to do with it"
@@ -422,6 +437,8 @@ case_tokenize_prints_ids_pieces_and_texts() {
   cut -f1 out | grep -vqE '^[0-9]+$' && die "ids"
   run 0 tokenize --model_name_or_path "$data/tokenizers/word_piece" --text "it"; says out '"[CLS]"'
   run 0 tokenize --model_name_or_path "$data/tokenizers/word_piece" --text "it" --plain; ! grep -q CLS out || die "--plain"
+  run 0 tokenize --model_name_or_path "$model" --text "a<|im_end|>b"; [ "$(wc -l <out)" = 3 ] || die "a special token"
+  run 0 tokenize --model_name_or_path "$model" --text "a<|im_end|>b" --split_special_tokens; [ "$(wc -l <out)" = 11 ] || die "split"
   run 2 tokenize --model_name_or_path "$model"; says err "--text is required"
   run 2 tokenize --text a; says err "--model_name_or_path is required"
 }

@@ -55,6 +55,7 @@ TEST(ResultOptions, EachOptionCountsForWhatItAffects) {
   };
   EXPECT_EQ(counts("max_length", "5"), (std::vector<bool>{true, true, true}));
   EXPECT_EQ(counts("dataset_text_field", "x"), (std::vector<bool>{true, true, true}));
+  EXPECT_EQ(counts("split_special_tokens", "true"), (std::vector<bool>{true, true, true}));
   EXPECT_EQ(counts("dataset_name", "x"), (std::vector<bool>{false, true, true}));
   EXPECT_EQ(counts("per_device_train_batch_size", "5"), (std::vector<bool>{false, true, true}));
   EXPECT_EQ(counts("learning_rate", "5"), (std::vector<bool>{false, false, true}));

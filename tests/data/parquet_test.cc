@@ -20,7 +20,7 @@ TEST(Parquet, NestedRows) {
     for (int row = 1; jsonl->next(want); ++row) {
       ASSERT_TRUE(parquet->next(got));
       EXPECT_EQ(got.value, want.value);
-      EXPECT_EQ(got.where, parquet->name() + fmt::format(" (row {})", row));
+      EXPECT_EQ(got.where.text(), parquet->name() + fmt::format(" (row {})", row));
     }
     EXPECT_FALSE(parquet->next(got));
     parquet->rewind();

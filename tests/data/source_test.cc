@@ -18,7 +18,7 @@ std::unique_ptr<Source> memory(std::string bytes) {
 
 std::vector<std::string> places(Source& source) {
   std::vector<std::string> out;
-  for (Row row; source.next(row);) out.push_back(row.where + " " + row.value.dump());
+  for (Row row; source.next(row);) out.push_back(row.where.text() + " " + row.value.dump());
   return out;
 }
 
@@ -185,7 +185,7 @@ TEST(Source, ARowOfAHundredMegabytes) {
   ASSERT_TRUE(source->next(row));
   EXPECT_EQ(row.value["text"].get_ref<const std::string&>().size(), text.size());
   ASSERT_TRUE(source->next(row));
-  EXPECT_EQ(row.where, "m.jsonl:2");
+  EXPECT_EQ(row.where.text(), "m.jsonl:2");
   EXPECT_FALSE(source->next(row));
 }
 

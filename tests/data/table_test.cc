@@ -22,7 +22,7 @@ std::vector<std::string> shown(const std::vector<RowText>& texts) {
   std::vector<std::string> out;
   for (const RowText& text : texts) {
     const Row row = parse_row(text);
-    out.push_back(row.where + " " + row.value.dump());
+    out.push_back(row.where.text() + " " + row.value.dump());
   }
   return out;
 }

@@ -115,6 +115,7 @@ static void use_engine(const char* source, int keep) {
   trl_config* config = NULL;
   trl_dataset* dataset = NULL;
   trl_trainer* trainer = NULL;
+  trl_model* model = NULL;
   trl_generator* generator = NULL;
   trl_completions* completions = NULL;
   char* out = strdup(output);
@@ -132,7 +133,8 @@ static void use_engine(const char* source, int keep) {
   }
   REQUIRE(TRL(trl_trainer_train)(trainer, NULL, NULL, NULL) == TRL_OK);
   REQUIRE(TRL(trl_trainer_save)(trainer, NULL, NULL, NULL) == TRL_OK);
-  REQUIRE(TRL(trl_generator_from_trainer)(trainer, &generator, NULL) == TRL_OK);
+  REQUIRE(TRL(trl_model_from_trainer)(trainer, &model, NULL) == TRL_OK);
+  REQUIRE(TRL(trl_generator_create)(model, NULL, &generator, NULL) == TRL_OK);
   REQUIRE(TRL(trl_config_set)(config, "generate.max_new_tokens", "4", NULL) == TRL_OK);
   REQUIRE(TRL(trl_generator_generate)(generator, &prompt, NULL, 1, config, NULL, NULL, &completions, NULL) ==
           TRL_OK);
@@ -142,6 +144,7 @@ static void use_engine(const char* source, int keep) {
     TRL(trl_dataset_destroy)(dataset);
     TRL(trl_completions_destroy)(completions);
     TRL(trl_generator_destroy)(generator);
+    TRL(trl_model_destroy)(model);
     TRL(trl_config_destroy)(config);
   }
   free(out);

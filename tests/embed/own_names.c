@@ -46,7 +46,7 @@ static void encode(const char* directory) {
   char text[64];
   size_t count = 0, size = 0;
   REQUIRE(trl_tokenizer_open(NULL, directory, NULL, &tokenizer, &error) == TRL_OK);
-  REQUIRE(trl_tokenizer_encode(tokenizer, apart, sizeof apart - 1, 0, ids, 32, &count, &error) == TRL_OK);
+  REQUIRE(trl_tokenizer_encode(tokenizer, apart, sizeof apart - 1, 0, 0, ids, 32, &count, &error) == TRL_OK);
   REQUIRE(trl_tokenizer_decode(tokenizer, ids, count, 0, text, sizeof text, &size, &error) == TRL_OK);
   REQUIRE(size == sizeof together - 1 && memcmp(text, together, size) == 0);
   trl_tokenizer_destroy(tokenizer);

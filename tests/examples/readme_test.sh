@@ -115,7 +115,7 @@ commands() {
   trl convert --model_name_or_path "$model" --output "$dir/model.gguf" --type f32
   trl reward --model_name_or_path "$model" --dataset_name "$rows/train_pref.jsonl" --max_steps 1 --output_dir "$dir/scorer"
   while read -r page; do
-    case $page in */examples/c/* | */examples/cpp/* | */examples/go/* | */examples/node/* | */examples/python/* | */examples/rust/*) continue ;; esac
+    case $page in */examples/c/* | */examples/cpp/* | */examples/go/* | */examples/java/* | */examples/node/* | */examples/python/* | */examples/rust/*) continue ;; esac
     [ -n "$(commands_of "$page")" ] || continue
     mkdir "$dir/here"
     (cd "$dir/here"; furnish; run_page "$page")
@@ -149,7 +149,7 @@ programs() {
   done
   [ "$(find "$project/examples/c" -name README.md | wc -l)" -eq 9 ] || die "a page under examples/c is not run"
   local language
-  for language in cpp go node python rust; do "programs_in_$language"; done
+  for language in cpp go java node python rust; do "programs_in_$language"; done
 }
 
 # programs_in FOLDER LANGUAGE: the pages of a language, in FOLDER, which looks like the project.
@@ -170,6 +170,12 @@ programs_in_cpp() { programs_in "$dir/tree" cpp; }
 programs_in_go() {
   go version >/dev/null 2>&1 || { echo "no Go: examples/go is left out"; return; }
   (export GOCACHE=${GOCACHE:-$build/tests/bindings/go/cache} GOPROXY=off GOTOOLCHAIN=local; programs_in "$dir/tree" go)
+}
+
+programs_in_java() {
+  local said
+  said=$(bash "$project/bindings/java/build.sh" "$dir/java") || { echo "$said: examples/java is left out"; return; }
+  (export JNA_JAR=${JNA_JAR:-/usr/share/java/jna.jar}; programs_in "$dir/tree" java)
 }
 
 programs_in_node() {

@@ -38,7 +38,7 @@ Rows streamed(const std::shared_ptr<const std::string>& bytes) {
     for (data::RowText text; source->next_text(text);) {
       const data::Row row = data::parse_row(text);
       require(row.value.is_object());
-      out.rows.push_back(row.where + row.value.dump());
+      out.rows.push_back(row.where.text() + row.value.dump());
     }
   });
   return out;
@@ -59,7 +59,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::reverse(texts.begin(), texts.end());
     for (const data::RowText& text : texts) {
       const data::Row row = data::parse_row(text);
-      got.rows.push_back(row.where + row.value.dump());
+      got.rows.push_back(row.where.text() + row.value.dump());
     }
   });
   // What is wrong further on may be found first where all rows are cut before one is read.

@@ -17,8 +17,8 @@ const char* const kTexts[] = {
     "aa"};
 
 void check(const text::Pipeline& pipeline, std::string_view text, bool special) {
-  const text::Tokens tokens = pipeline.encode(text, special, true);
-  require(tokens.ids == pipeline.encode(text, special, false).ids);
+  const text::Tokens tokens = pipeline.encode(text, special, true, {});
+  require(tokens.ids == pipeline.encode(text, special, false, {}).ids);
   require(tokens.spans.size() == tokens.ids.size());
   for (const text::Span& span : tokens.spans) require(span.begin <= span.end && span.end <= text.size());
   for (const int32_t id : tokens.ids) require(id >= 0 && id < pipeline.end());

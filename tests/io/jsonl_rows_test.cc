@@ -16,7 +16,7 @@ std::vector<Place> rows_of(std::string bytes) {
   JsonRows::Text text;
   std::vector<JsonRows::Place> places;
   while (rows.next(text)) {
-    check_utf8(text.bytes, "f", text.place.line, text.place.column());
+    check_utf8(text.bytes, {"f", text.place.line, text.place.column()});
     out.emplace_back(text.bytes, text.place.line, text.place.column());
     places.push_back(text.place);
   }

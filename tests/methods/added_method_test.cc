@@ -27,15 +27,15 @@ const trl_option* option(std::string_view name) {
 
 TEST(AddedMethod, IsListed) {
   EXPECT_EQ(trl_has_feature("squared"), 1);
-  EXPECT_STREQ(trl_option_accepted(option("method")),
+  EXPECT_STREQ(trl_option_accepted(option("method"), nullptr),
                "sft|dpo|reward|kto|grpo|rloo|distillation|gkd|online_dpo|ppo|squared|twin");
   EXPECT_STREQ(trl_option_taken(option("method")),
                "dpo|reward|kto|grpo|rloo|distillation|gkd|online_dpo|ppo|squared|twin");
   EXPECT_STREQ(trl_option_trainers(option("learning_rate")),
                "sft,dpo,reward,kto,grpo,rloo,distillation,gkd,online_dpo,ppo,squared,twin");
-  EXPECT_STREQ(trl_option_default_for(option("learning_rate"), "squared"), "2e-05");
-  EXPECT_STREQ(trl_option_default_for(option("learning_rate"), "kto"), "1e-06");
-  EXPECT_EQ(trl_option_default_for(option("beta"), "squared"), nullptr);
+  EXPECT_STREQ(trl_option_default(option("learning_rate"), "squared"), "2e-05");
+  EXPECT_STREQ(trl_option_default(option("learning_rate"), "kto"), "1e-06");
+  EXPECT_EQ(trl_option_default(option("beta"), "squared"), nullptr);
 }
 
 struct Session {

@@ -62,12 +62,16 @@ host::Json batch(const host::Settings& settings, int64_t number, const char* lin
   const auto words = tokenizer();
   const auto rows = host::rows(lines);
   Error error;
-  const char* json = nullptr;
-  EXPECT_EQ(
-      trl_dataset_get_batch(rows.get(), words.get(), host::config(settings).get(), number, &json, error),
-      TRL_OK)
+  host::Json batch;
+  const auto keep = [](void* any, const char* json, size_t size) {
+    *static_cast<host::Json*>(any) = host::parse({json, size});
+    return int32_t{0};
+  };
+  EXPECT_EQ(trl_dataset_visit_batches(rows.get(), words.get(), host::config(settings).get(), number, 1, keep,
+                                      &batch, error),
+            TRL_OK)
       << error.message();
-  return json == nullptr ? host::Json() : host::parse(json);
+  return batch;
 }
 
 // Each row once, with the tokens and labels that trl_dataset_get_example has.
@@ -92,7 +96,7 @@ TEST(Batch, HasTheRowsOfTheRun) {
   EXPECT_EQ(packed["sequences"].size(), 2u);
 }
 
-// One call sees the batches that as many calls of trl_dataset_get_batch have.
+// One call sees the batches that as many calls of one batch see.
 TEST(Batch, AreVisitedInOrder) {
   NEED_GOLDEN("models/qwen2/tokenizer.json");
   const auto words = tokenizer();
@@ -159,15 +163,17 @@ TEST(Batch, NamesWhatIsWrong) {
   NEED_GOLDEN("models/qwen2/tokenizer.json");
   const auto words = tokenizer();
   const auto rows = host::rows(kRows);
+  const auto none = [](void*, const char*, size_t) {
+    ADD_FAILURE() << "there is no such batch";
+    return int32_t{0};
+  };
   for (const int64_t number : {int64_t{-1}, int64_t{2}}) {
     Error error;
-    const char* json = "before";
-    EXPECT_EQ(trl_dataset_get_batch(rows.get(), words.get(),
-                                    host::config({{"per_device_train_batch_size", "1"}}).get(), number, &json,
-                                    error),
+    EXPECT_EQ(trl_dataset_visit_batches(rows.get(), words.get(),
+                                        host::config({{"per_device_train_batch_size", "1"}}).get(), number, 1,
+                                        none, nullptr, error),
               TRL_E_INVALID_ARGUMENT);
-    EXPECT_TRUE(error.names("batch: " + std::to_string(number))) << error.message();
-    EXPECT_EQ(json, nullptr);
+    EXPECT_TRUE(error.names("first: " + std::to_string(number))) << error.message();
   }
 }
 

@@ -20,7 +20,7 @@ const host::Settings kColumns = {{"dataset_columns", "{question: prompt, answer:
 
 size_t tokens(const trl_tokenizer* tokenizer, const std::string& text) {
   size_t count = 0;
-  EXPECT_EQ(trl_tokenizer_encode(tokenizer, text.data(), text.size(), 1, nullptr, 0, &count, nullptr),
+  EXPECT_EQ(trl_tokenizer_encode(tokenizer, text.data(), text.size(), 1, 0, nullptr, 0, &count, nullptr),
             TRL_OK);
   return count;
 }

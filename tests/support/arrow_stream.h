@@ -79,6 +79,17 @@ inline ArrowColumn arrow_text(std::string name, const std::vector<std::string>& 
           {"", large ? arrow_bytes(offsets) : arrow_bytes(small_offsets), bytes}};
 }
 
+// A column of lists of int32.
+inline ArrowColumn arrow_ids(std::string name, const std::vector<std::vector<int32_t>>& lists) {
+  std::vector<int32_t> offsets{0}, values;
+  for (const std::vector<int32_t>& list : lists) {
+    values.insert(values.end(), list.begin(), list.end());
+    offsets.push_back(static_cast<int32_t>(values.size()));
+  }
+  ArrowColumn items{"i", "item", static_cast<int64_t>(values.size()), {"", arrow_bytes(values)}};
+  return {"+l", std::move(name), static_cast<int64_t>(lists.size()), {"", arrow_bytes(offsets)}, {items}};
+}
+
 inline ArrowColumn arrow_batch(std::vector<ArrowColumn> columns) {
   const int64_t length = columns.empty() ? 0 : columns.front().length;
   return {"+s", "", length, {""}, std::move(columns)};

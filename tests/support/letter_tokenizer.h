@@ -26,7 +26,9 @@ class LetterTokenizer : public text::Tokenizer {
   }
   explicit LetterTokenizer(Templates templates) : templates_(std::move(templates)) {}
   std::function<void()> before_encode;
-  text::Encoding encode_with_offsets(std::string_view text, bool add_special_tokens) const override {
+  bool splits = false;  // split_special_tokens
+  text::Encoding encode_with_offsets(std::string_view text, bool add_special_tokens,
+                                     const text::ByteRanges& given = {}) const override {
     if (before_encode) before_encode();
     text::Encoding out;
     const auto add = [&](int32_t id, size_t begin, size_t end) {
@@ -35,16 +37,18 @@ class LetterTokenizer : public text::Tokenizer {
     };
     if (add_special_tokens) add(kBos, 0, 0);
     for (size_t i = 0; i < text.size();) {
-      const bool eos = text.substr(i).starts_with(kEosText);
+      const bool eos = text.substr(i).starts_with(kEosText) && !text::is_inside(given, i);
       const size_t end = i + (eos ? kEosText.size() : 1);
       add(eos ? kEos : static_cast<unsigned char>(text[i]), i, end);
       i = end;
     }
     return out;
   }
-  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const override {
-    return encode_with_offsets(text, add_special_tokens).ids;
+  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens,
+                              const text::ByteRanges& given = {}) const override {
+    return encode_with_offsets(text, add_special_tokens, given).ids;
   }
+  bool splits_special_tokens() const override { return splits; }
   std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const override {
     std::string out;
     for (const int32_t id : ids) {

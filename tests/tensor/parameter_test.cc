@@ -174,13 +174,28 @@ TEST_F(Uses, TakeMemoryFromTheFirstAdditionUntilTheGradientIsDropped) {
   const auto bytes = [&] { return now(MemoryKind::gradients); };
   Use use(w);
   EXPECT_EQ(bytes(), 0);
+  EXPECT_FALSE(w.gradient_begun());
   add_one(use);
+  EXPECT_TRUE(w.gradient_begun());
   EXPECT_GE(bytes(), 4000);
   use.end();
   EXPECT_EQ(w.gradient()[0].item<float>(), 1.0f);
   w.drop_gradient();
+  EXPECT_FALSE(w.gradient_begun());
   EXPECT_EQ(bytes(), 0);
   EXPECT_EQ(w.gradient()[999].item<float>(), 0.0f);  // nothing was added since
+}
+
+TEST(Fixing, LeavesOtherReasons) {
+  Parameter w("w", at::zeros({2})), other("other", at::zeros({2}));
+  other.fixed = "it is in a file";
+  {
+    const Fixing fixing({&w, &other}, "a copy is kept");
+    EXPECT_STREQ(w.fixed, "a copy is kept");
+    EXPECT_STREQ(other.fixed, "it is in a file");
+  }
+  EXPECT_EQ(w.fixed, nullptr);
+  EXPECT_STREQ(other.fixed, "it is in a file");
 }
 
 // 256 parts of 1/256 on top of 255: each by itself would be lost in bfloat16.

@@ -44,7 +44,7 @@ class Stream final : public engine::BatchSource {
   }
   int32_t next(const data::Batch** out, engine::ErrorSink& error) noexcept override {
     if (calls_++ == fail_at) {
-      error.set(static_cast<int32_t>(Status::callback), "the host's row failed", "", 77);
+      error.set({Status::callback, "the host's row failed", "", 77});
       return static_cast<int32_t>(Status::callback);
     }
     if (!stream_->next(batch_)) return 1;

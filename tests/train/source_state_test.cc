@@ -21,7 +21,7 @@ class Replay final : public test::ForwardedSource {
   }
   int32_t next(const data::Batch** batch, engine::ErrorSink& error) noexcept override {
     if (fails-- == 0) {
-      error.set(static_cast<int32_t>(Status::callback), "no completion", "", 0);
+      error.set({Status::callback, "no completion"});
       return static_cast<int32_t>(Status::callback);
     }
     if (!kept_) {

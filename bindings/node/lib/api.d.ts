@@ -57,12 +57,10 @@ export const Progress: {
 export const WriteKind: {
   /** the next bytes of this file, in order; a file's first call has offset 0 */
   readonly DATA: 0;
-  /** file is the folder that was saved ("" for the whole mount): it is complete */
+  /** file is the folder that was saved ("" for the mount): it is complete, and takes the place of what was there */
   readonly DONE: 1;
   /** file is the folder: the save failed, and what was written of it is to be dropped */
   readonly DROPPED: 2;
-  /** file is a folder that is needed no more, such as an old checkpoint */
-  readonly REMOVE: 3;
 };
 
 export const TensorForm: {

@@ -47,7 +47,6 @@ export const WriteKind = Object.freeze({
   DATA: 0,
   DONE: 1,
   DROPPED: 2,
-  REMOVE: 3,
 });
 
 export const TensorForm = Object.freeze({

@@ -48,9 +48,8 @@ class Progress(enum.IntEnum):
 
 class WriteKind(enum.IntEnum):
     DATA = 0  # the next bytes of this file, in order; a file's first call has offset 0
-    DONE = 1  # file is the folder that was saved ("" for the whole mount): it is complete
+    DONE = 1  # file is the folder that was saved ("" for the mount): it is complete, and takes the place of what was there
     DROPPED = 2  # file is the folder: the save failed, and what was written of it is to be dropped
-    REMOVE = 3  # file is a folder that is needed no more, such as an old checkpoint
 
 
 class TensorForm(enum.IntEnum):

@@ -195,7 +195,7 @@ static int32_t on_event(void* user_data, int32_t event, const trl_metrics* metri
 static int evaluate(trl_trainer* trainer, const char* when, trl_error** error) {
   const trl_metrics* metrics;
   double calls = 0, reward = 0;
-  if (!ok(trl_trainer_evaluate(trainer, &metrics, error), error)) return 0;
+  if (!ok(trl_trainer_evaluate(trainer, NULL, &metrics, error), error)) return 0;
   trl_metrics_get(metrics, "eval_tools/call_frequency", &calls);
   trl_metrics_get(metrics, "eval_reward", &reward);
   printf("held out, %s: calls %.3f, right answers %.3f\n", when, calls, reward);

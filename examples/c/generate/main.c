@@ -30,8 +30,10 @@ static int set_pair(trl_config* config, char* pair, trl_error** error) {
 }
 
 /* Tokens of different completions alternate; `number` tells which one it is. */
-static int32_t on_token(void* user_data, size_t number, int32_t token, const char* text, size_t size) {
+static int32_t on_token(void* user_data, size_t number, int32_t token, const char* text, size_t size,
+                        double log_probability) {
   (void)user_data;
+  (void)log_probability; /* NaN without generate.logprobs */
   printf("[%u] %d \"%.*s\"\n", (unsigned)number, (int)token, (int)size, text);
   return 0; /* anything else ends this completion */
 }
@@ -90,7 +92,7 @@ static int say_next(trl_generator* generator, const trl_tokenizer* tokenizer, si
     return 0;
   }
   rest += sizeof MARK - 1;
-  if (!ok(trl_tokenizer_encode(tokenizer, rest, strlen(rest), 0, ids, sizeof ids / sizeof *ids, &count,
+  if (!ok(trl_tokenizer_encode(tokenizer, rest, strlen(rest), 0, 0, ids, sizeof ids / sizeof *ids, &count,
                                error),
           error))
     return 0;

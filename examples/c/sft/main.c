@@ -34,14 +34,17 @@ static int32_t on_event(void* user_data, int32_t event, const trl_metrics* metri
 
 static int print_completion(trl_trainer* trainer, const trl_config* config, const char* prompt,
                             trl_error** error) {
+  trl_model* model = NULL;
   trl_generator* generator = NULL;
   trl_completions* completions = NULL;
   int good =
-      ok(trl_generator_from_trainer(trainer, &generator, error), error) &&
+      ok(trl_model_from_trainer(trainer, &model, error), error) &&
+      ok(trl_generator_create(model, NULL, &generator, error), error) &&
       ok(trl_generator_generate(generator, &prompt, NULL, 1, config, NULL, NULL, &completions, error), error);
   if (good) printf("%s ->%s\n", prompt, trl_completions_text(completions, 0, NULL));
   trl_completions_destroy(completions);
   trl_generator_destroy(generator);
+  trl_model_destroy(model);
   return good;
 }
 

@@ -75,7 +75,6 @@ namespace WriteKind {
 constexpr std::int32_t data = TRL_WRITE_DATA;
 constexpr std::int32_t done = TRL_WRITE_DONE;
 constexpr std::int32_t dropped = TRL_WRITE_DROPPED;
-constexpr std::int32_t remove = TRL_WRITE_REMOVE;
 }  // namespace WriteKind
 
 namespace TensorForm {

@@ -12,12 +12,15 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/files/host_files.h"
 #include "base/files/mapped_reads.h"
 #include "base/interrupt.h"
 
 namespace trl::base {
 
 namespace {
+
+constexpr size_t kAtOnce = size_t{1} << 20;  // of a file at once
 
 // Makes a file with a name and removes it at once, for file systems without nameless files. /proc and /sys
 // let root pass every check of access rights, but accept no file.
@@ -114,25 +117,60 @@ void sync_directory(const std::string& path) {
 }
 
 bool file_exists(const std::string& path) {
+  if (is_host_path(path)) return host_file_size(path).has_value();
   std::error_code error;
   return fs::exists(path, error);
 }
 
 bool is_directory(const std::string& path) {
+  if (is_host_path(path)) return !file_exists(path);
   std::error_code error;
   return fs::is_directory(path, error);
 }
 
 std::string read_file(const std::string& path) {
+  return reading(path, [&] {
+    std::string bytes;
+    if (is_host_path(path)) {
+      bytes.resize(need_host_file(path));
+      read_host_file(path, 0, bytes.data(), bytes.size());
+      return bytes;
+    }
+    const Descriptor descriptor(path);
+    bytes.reserve(descriptor.size());
+    descriptor.read_all([&](std::string_view piece) { bytes.append(piece); });
+    return bytes;
+  });
+}
+
+uint64_t file_size(const std::string& path) {
+  return is_host_path(path) ? need_host_file(path) : Descriptor(path).size();
+}
+
+std::string file_start(const std::string& path, size_t most) {
   std::string bytes;
-  const Descriptor descriptor(path);
-  bytes.reserve(descriptor.size());
-  descriptor.read_all([&](std::string_view piece) { bytes.append(piece); });
-  return bytes;
+  if (is_host_path(path)) {
+    bytes.resize(std::min<uint64_t>(most, need_host_file(path)));
+    read_host_file(path, 0, bytes.data(), bytes.size());
+    return bytes;
+  }
+  const MappedFile file(path);
+  return std::string(file.bytes().substr(0, most));
 }
 
 uint64_t file_xxh3(const std::string& path) {
   Xxh3 hash;
+  if (is_host_path(path)) {
+    std::vector<char> buffer(kAtOnce);
+    const uint64_t size = need_host_file(path);
+    for (uint64_t at = 0; at < size;) {
+      const size_t count = std::min<uint64_t>(buffer.size(), size - at);
+      read_host_file(path, at, buffer.data(), count);
+      hash.update({buffer.data(), count});
+      at += count;
+    }
+    return hash.digest();
+  }
   Descriptor(path).read_all([&](std::string_view piece) {
     poll();
     hash.update(piece);
@@ -143,15 +181,18 @@ uint64_t file_xxh3(const std::string& path) {
 std::vector<std::string> list_directory(const std::string& path) {
   std::error_code error;
   std::vector<std::string> names;
+  if (is_host_path(path)) return names;
   for (const auto& entry : fs::directory_iterator(path, error))
     names.push_back(entry.path().filename().string());
-  if (error) fail(Status::io, "{}: cannot be listed: {}", path, system_reason(error.value()));
+  if (error) fail(Status::io, "{}: cannot be listed: {}", Place::in(path), system_reason(error.value()));
   std::ranges::sort(names);
   return names;
 }
 
 void make_directories(const std::string& path, const std::string& named) {
   std::error_code error;
+  if (is_host_path(path))
+    fail(Status::unsupported, "{}: what a call saves is written to the host's files, and nothing else", path);
   fs::create_directories(path, error);
   if (!error) return;
   fail(Status::io, "{}: cannot be created: {}", named.empty() ? path : named, system_reason(error.value()));
@@ -184,7 +225,7 @@ std::string file_name(std::string_view path) { return fs::path(path).filename().
 void refuse_lfs_pointer(std::string_view bytes, const std::string& path) {
   if (bytes.starts_with("version https://git-lfs.github.com/spec/"))
     fail(Status::format, "{}: it is a Git LFS pointer, not the file itself: fetch it with git lfs pull",
-         path);
+         Place::in(path));
 }
 
 bool is_plain_path(std::string_view path) {
@@ -196,8 +237,15 @@ bool is_plain_path(std::string_view path) {
   return path.find('\0') == path.npos;
 }
 
-MappedFile::MappedFile(const std::string& path) : path_(path) {
-  const Descriptor descriptor(path_);
+MappedFile::MappedFile(const std::string& path, bool late) : path_(path) {
+  if (is_host_path(path)) {
+    host_ = std::make_unique<HostMemory>(path);
+    data_ = host_->bytes().data();
+    size_ = host_->bytes().size();
+    if (!late) host_->need(bytes());
+    return;
+  }
+  const Descriptor descriptor = reading(path_, [&] { return Descriptor(path_); });
   size_ = descriptor.size();
   device_ = descriptor.device();
   inode_ = descriptor.inode();
@@ -209,14 +257,16 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
 }
 
 void MappedFile::check() const {
+  if (host_ != nullptr) return;  // reading failed at once
   struct stat now {};
   const bool same = ::stat(path_.c_str(), &now) == 0 && now.st_dev == device_ && now.st_ino == inode_;
   if (same && static_cast<size_t>(now.st_size) < size_) {
-    fail(Status::io, "{}: the file was cut to {} bytes while its {} bytes are in use", path_, now.st_size,
-         size_);
+    fail(Status::io, "{}: the file was cut to {} bytes while its {} bytes are in use", Place::in(path_),
+         now.st_size, size_);
   }
   if (range_ != nullptr && is_damaged(*range_))
-    fail(Status::io, "{}: a part of the file could not be read while it is in use: was it cut?", path_);
+    fail(Status::io, "{}: a part of the file could not be read while it is in use: was it cut?",
+         Place::in(path_));
 }
 
 namespace {
@@ -229,16 +279,24 @@ void advise(std::string_view part, int advice) noexcept {
 }
 }  // namespace
 
-void MappedFile::fetch(std::string_view part) noexcept { advise(part, MADV_WILLNEED); }
+void MappedFile::need(std::string_view part) {
+  if (HostMemory* const host = HostMemory::find(part.data())) host->need(part);
+}
+
+void MappedFile::fetch(std::string_view part) {
+  if (HostMemory* const host = HostMemory::find(part.data())) return host->need(part);
+  advise(part, MADV_WILLNEED);
+}
 
 // Other memory would lose its contents.
 void MappedFile::drop(std::string_view part) noexcept {
+  if (HostMemory* const host = HostMemory::find(part.data())) return host->drop(part);
   if (is_mapped(part.data())) advise(part, MADV_DONTNEED);
 }
 
 MappedFile::~MappedFile() {
   if (range_ != nullptr) remove_range(range_);
-  if (data_ != nullptr) ::munmap(const_cast<char*>(data_), size_);
+  if (data_ != nullptr && host_ == nullptr) ::munmap(const_cast<char*>(data_), size_);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
@@ -247,11 +305,13 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
       size_(std::exchange(other.size_, 0)),
       device_(other.device_),
       inode_(other.inode_),
-      range_(std::exchange(other.range_, nullptr)) {}
+      range_(std::exchange(other.range_, nullptr)),
+      host_(std::move(other.host_)) {}
 
 FileWriter::FileWriter(const std::string& path, const WriteFault* fault, bool append,
                        const std::string& named)
-    : path_(path), named_(named.empty() ? path : named), fault_(fault) {
+    : path_(path), named_(named.empty() ? path : named), fault_(fault), to_host_(is_host_path(path)) {
+  if (to_host_) return;
   descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | (append ? O_APPEND : O_TRUNC) | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail_errno(named_, "cannot be written");
 }
@@ -261,19 +321,37 @@ FileWriter::~FileWriter() {
 }
 
 void FileWriter::write(std::string_view bytes) {
-  constexpr size_t kPiece = 1 << 20;  // bytes are still in the cache from the hash when they are written
   if (fault_ != nullptr && *fault_) (*fault_)(path_, bytes.size());
   while (!bytes.empty()) {
-    const ssize_t done = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kPiece));
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) fail_errno(named_, "cannot be written");
+    // bytes are still in the cache from the hash when they are written
+    const std::string_view piece = bytes.substr(0, kAtOnce - waiting_.size());
+    ssize_t done = std::ssize(piece);
+    if (to_host_) {
+      waiting_.append(piece);
+    } else {
+      done = ::write(descriptor_, piece.data(), piece.size());
+      if (done < 0 && errno == EINTR) continue;
+      if (done < 0) fail_errno(named_, "cannot be written");
+    }
     hash_.update(bytes.substr(0, static_cast<size_t>(done)));
     size_ += static_cast<uint64_t>(done);
     bytes.remove_prefix(static_cast<size_t>(done));
+    if (waiting_.size() == kAtOnce) give_to_host();
   }
 }
 
+void FileWriter::give_to_host() {
+  poll();
+  write_host_file(HostWrite::data, path_, given_, waiting_);
+  given_ += waiting_.size();
+  waiting_.clear();
+}
+
 void FileWriter::close() {
+  if (to_host_) {
+    if (!waiting_.empty() || given_ == 0) give_to_host();  // an empty file has one piece, too
+    return;
+  }
   if (::fsync(descriptor_) != 0 && errno != EINVAL) fail_errno(named_, "cannot be synced");
   const int descriptor = std::exchange(descriptor_, -1);
   if (::close(descriptor) != 0) fail_errno(named_, "cannot be closed");

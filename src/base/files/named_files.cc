@@ -18,7 +18,8 @@ bool NamedFiles::has(std::string_view file) const {
 std::string NamedFiles::read(std::string_view file) const {
   if (!in_memory()) return read_file(place(file));
   const auto found = files_->find(std::string(file));
-  if (found == files_->end()) fail(Status::not_found, "{}: there is no such file in memory", place(file));
+  if (found == files_->end())
+    fail(Status::not_found, "{}: there is no such file in memory", Place::in(place(file)));
   return found->second;
 }
 

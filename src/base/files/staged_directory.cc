@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/files/host_files.h"
 #include "base/text/number.h"
 
 namespace trl::base {
@@ -69,7 +70,9 @@ bool swap_is_missing() { return errno == EINVAL || errno == ENOSYS || errno == E
 
 StagedDirectory::StagedDirectory(std::string target, const WriteFault* fault)
     : target_(std::move(target)), fault_(fault) {
-  while (target_.size() > 1 && target_.ends_with('/')) target_.pop_back();
+  const size_t least = is_host_path(target_) ? kHostPath.size() : 1;
+  while (target_.size() > least && target_.ends_with('/')) target_.pop_back();
+  if (is_host_path(target_)) return;
   target_ = behind_link(target_);
   if (file_exists(target_) && !is_directory(target_))
     fail(Status::io, "{}: exists and is not a directory", target_);
@@ -82,14 +85,21 @@ StagedDirectory::StagedDirectory(std::string target, const WriteFault* fault)
 }
 
 StagedDirectory::~StagedDirectory() {
+  if (to_host()) {
+    if (dropped_) drop_host_folder(target_);
+    return;
+  }
   remove_tree(staging_);
   if (lock_ >= 0) ::close(lock_);
 }
 
 void StagedDirectory::write(std::string_view name, const std::function<void(FileWriter&)>& body) {
-  const std::string path = join_path(staging_, name);
   const std::string named = join_path(target_, name);
-  make_directories(parent_of(path), named);
+  const std::string path = to_host() ? named : join_path(staging_, name);
+  if (to_host())
+    dropped_ = true;
+  else
+    make_directories(parent_of(path), named);
   FileWriter writer(path, fault_, false, named);
   body(writer);
   writer.close();
@@ -105,6 +115,13 @@ void StagedDirectory::move(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) fail_errno(to, "cannot be created");
 }
 
+void StagedDirectory::commit_at_host() {
+  dropped_ = true;
+  if (fault_ != nullptr && *fault_) (*fault_)(target_, 0);
+  write_host_file(HostWrite::done, target_, 0, {});
+  dropped_ = false;
+}
+
 void StagedDirectory::commit_new() {
   move(staging_, target_);
   sync_directory(parent_of(target_));
@@ -118,6 +135,7 @@ void StagedDirectory::sync(const std::string& directory) const {
 }
 
 void StagedDirectory::commit() {
+  if (to_host()) return commit_at_host();
   sync(staging_);
   if (!file_exists(target_)) return commit_new();
   std::vector<std::function<void()>> undo;  // the old files are in staging_ until all is done
@@ -149,6 +167,7 @@ void StagedDirectory::commit() {
 }
 
 void StagedDirectory::commit_whole() {
+  if (to_host()) return commit_at_host();
   sync(staging_);
   if (!file_exists(target_)) return commit_new();
   if (fault_ != nullptr && *fault_) (*fault_)(target_, 0);

@@ -1,4 +1,6 @@
 // Directories that appear whole or not at all: written aside as "<target>.<process id>.tmp", synced, renamed.
+// A host (host_files.h) gets each file at its place, and is told whether the folder is complete or to be
+// dropped.
 #pragma once
 #include <functional>
 #include <string>
@@ -39,12 +41,15 @@ class StagedDirectory {
   void commit_whole();
 
  private:
+  bool to_host() const { return staging_.empty(); }
+  void commit_at_host();
   void commit_new();
   void sync(const std::string& directory) const;
   void move(const std::string& from, const std::string& to);
 
   std::string target_;
-  std::string staging_;
+  std::string staging_;   // empty: the host's
+  bool dropped_ = false;  // if it ends now, the host has to drop what it got
   const WriteFault* fault_;
   int lock_ = -1;
   std::vector<File> written_;

@@ -19,41 +19,40 @@ std::string plain_reason(std::string_view what) {
   return std::string(colon == std::string_view::npos ? what : what.substr(colon + 2));
 }
 
-// A position in a text for messages.
-struct Place {
+// A text in what it was read from.
+struct Origin {
   std::string_view text;
-  std::string_view origin;
+  std::string_view name;
   int64_t first_line;
   int64_t first_column;
   [[noreturn]] void fail_at(size_t byte, std::string_view reason) const {
     const std::string_view before = text.substr(0, byte);
-    const int64_t line = first_line + std::ranges::count(before, '\n');
     const size_t newline = before.rfind('\n');
     const int64_t column = newline == std::string_view::npos
                                ? first_column + static_cast<int64_t>(before.size())
                                : static_cast<int64_t>(before.size() - newline);
-    fail(Status::format, "{}:{}:{}: {}", origin, line, column, reason);
+    const Place place{std::string(name), first_line + std::ranges::count(before, '\n'), column};
+    fail(Status::format, "{}: {}", place, reason);
   }
 };
 
 template <typename Value>
-Value parse_as(std::string_view text, std::string_view origin, int64_t first_line, int64_t first_column) {
+Value parse_as(std::string_view text, std::string_view name, int64_t first_line, int64_t first_column) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-  const Place place{text, origin, first_line, first_column};
+  const Origin origin{text, name, first_line, first_column};
   if (const size_t deep = find_deeper(text, kMaxJsonDepth); deep != std::string_view::npos)
-    place.fail_at(deep, fmt::format("nested deeper than {} levels", kMaxJsonDepth));
+    origin.fail_at(deep, fmt::format("nested deeper than {} levels", kMaxJsonDepth));
   try {
     return Value::parse(PolledText::begin(text), PolledText::end(text));
   } catch (const nlohmann::json::parse_error& error) {
-    place.fail_at(error.byte > 0 ? error.byte - 1 : 0, "not valid JSON: " + plain_reason(error.what()));
+    origin.fail_at(error.byte > 0 ? error.byte - 1 : 0, "not valid JSON: " + plain_reason(error.what()));
   } catch (const nlohmann::json::exception& error) {  // a number that no double holds
     const std::string reason = plain_reason(error.what());
     const size_t quote = reason.find('\'');
     const std::string number =
         quote == std::string::npos ? std::string() : reason.substr(quote + 1, reason.rfind('\'') - quote - 1);
     const size_t at = number.empty() ? std::string_view::npos : text.find(number);
-    fail(Status::format, "{}:{}:{}: a number is too large: {}", origin, first_line,
-         first_column + static_cast<int64_t>(at == std::string_view::npos ? 0 : at), number);
+    origin.fail_at(at == std::string_view::npos ? 0 : at, "a number is too large: " + number);
   }
 }
 

@@ -107,12 +107,27 @@ class AsRead final : public BatchStream {
     return [this, shards = std::move(shards), at = size_t{0}](NumberedRow& row) mutable {
       base::poll();
       for (; at < shards.size(); ++at) {
-        if (!shards_[shards[at]]->next_text(row.text)) continue;
+        if (!next_of(*shards_[shards[at]], row.text)) continue;
         row.number = read_++;
         return true;
       }
       return false;
     };
+  }
+
+  // A row's number among those of its file says nothing of the dataset if there are several files.
+  bool next_of(Source& shard, RowText& text) const {
+    const bool whole = shards_.size() == 1;
+    try {
+      if (!shard.next_text(text)) return false;
+    } catch (const Error& error) {
+      if (whole) throw;
+      Place place = error.place();
+      place.row = -1;
+      throw error.at(std::move(place));
+    }
+    if (!whole) text.row = -1;
+    return true;
   }
 
   // Tokenises rows, and packs them, in blocks of `block_rows`.

@@ -219,7 +219,8 @@ std::string RowMeasurer::format() const {
 // Turns a preference row into a row of SFT.
 Row RowMeasurer::side(const Row& row, const char* column) const {
   Row out;
-  out.where = fmt::format("{} ('{}' as completion)", row.where, column);
+  out.where = row.where;
+  out.where.part = fmt::format("'{}' as completion", column);
   Row all = row;
   select_columns(all, given_.dataset_select_columns);
   rename_columns(all, given_.dataset_columns);

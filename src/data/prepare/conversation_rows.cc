@@ -24,12 +24,12 @@ ConversationRows::ConversationRows(RowReader reader, const Row& first)
   messages_column(row, "messages");
 }
 
-// A column `prompt` is the text of the prompt as it is.
-std::string ConversationRows::prompt_of(const Row& row) const {
+// A column `prompt` is the text of the prompt as the chat template writes it.
+GivenText ConversationRows::prompt_of(const Row& row) const {
   const base::Json* const text = find_column(row, "prompt");
   if (text != nullptr) {
     if (!text->is_string()) fail_column(row, "prompt", "text, beside 'messages'");
-    return text->get<std::string>();
+    return {text->get<std::string>()};
   }
   Row before = row;
   before.value["prompt"] = messages_column(row, "messages");
@@ -38,11 +38,11 @@ std::string ConversationRows::prompt_of(const Row& row) const {
 }
 
 // Returns the number of the whole text's ids that belong to the prompt.
-size_t ConversationRows::prompt_ids(const std::string& prompt, const std::string& whole, size_t all) const {
+size_t ConversationRows::prompt_ids(const GivenText& prompt, const GivenText& whole, size_t all) const {
   if (!byte_level_) return std::min(reader_.ids(prompt).size(), all);
-  const auto offsets = reader_.tokenizer().encode_with_offsets(whole, false).offsets;
+  const auto offsets = reader_.tokenizer().encode_with_offsets(whole.text, false, whole.given).offsets;
   const auto first =
-      std::ranges::find_if(offsets, [&](const auto& offset) { return offset.first >= prompt.size(); });
+      std::ranges::find_if(offsets, [&](const auto& offset) { return offset.first >= prompt.text.size(); });
   return static_cast<size_t>(first - offsets.begin());
 }
 
@@ -52,7 +52,7 @@ void ConversationRows::examples(Row& row, std::vector<Made<PromptExample>>& out)
     fail_column(row, "messages", "at least two messages, the last of which is the completion");
   Made<PromptExample>& made = out.emplace_back();
   made.events.set(Event::unrendered, has_own_variables(row));
-  const std::string whole = reader_.text(row, "messages", &made.events);
+  const GivenText whole = reader_.text(row, "messages", &made.events);
   std::vector<int32_t> ids = reader_.ids(whole);
   size_t prompt = prompt_ids(prompt_of(row), whole, ids.size());
   const std::optional<int64_t> most = reader_.arguments().max_length;

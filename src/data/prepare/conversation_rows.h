@@ -22,8 +22,8 @@ class ConversationRows {
   size_t most_tokens(Row&) const { return reader_.limits_prompts() ? SIZE_MAX : 0; }
 
  private:
-  std::string prompt_of(const Row& row) const;
-  size_t prompt_ids(const std::string& prompt, const std::string& whole, size_t all) const;
+  GivenText prompt_of(const Row& row) const;
+  size_t prompt_ids(const GivenText& prompt, const GivenText& whole, size_t all) const;
 
   RowReader reader_;
   bool byte_level_;  // the tokenizer's pieces are bytes

@@ -8,6 +8,7 @@
 
 #include "base/json/json.h"
 #include "base/log.h"
+#include "base/place.h"
 #include "data/source/row.h"
 
 namespace trl::data {
@@ -61,7 +62,7 @@ struct Counts {
   // Counts a row for an event; `first` is called for the event's first row.
   template <class First>
   void add(Event::Kind event, const First& first) {
-    if (met[event].rows++ == 0) met[event].first = first();
+    if (met[event].rows++ == 0) met[event].first = fmt::format("{}", first());
   }
   void add(const Events& events, const RowText& row);  // only counts the reason why a row is dropped
   void add(const Counts& later);                       // adds the counts of later rows

@@ -88,20 +88,18 @@ bool rename_ids(Row& row) {
 }  // namespace
 
 DpoRows::DpoRows(RowReader reader, const Row& first) : reader_(std::move(reader)) {
-  const Row row = normalized(reader_, first);
+  Row row = normalized(reader_, first);
+  rename_ids(row);
+  tokenized_ = !is_there(row, "chosen") && is_there(row, "chosen_ids");
+  if (tokenized_) return;
   reader_.decide(row, "chosen");
   implicit_ = !is_there(row, "prompt");
 }
 
-void DpoRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) const {
-  normalize(reader_, row);
+void DpoRows::tokenize(Row& row, Made<PreferenceExample>& made) const {
   give_prompt(reader_, row, implicit_);
-  Made<PreferenceExample>& made = out.emplace_back();
   PreferenceExample& example = made.example;
   made.events.set(Event::blank, says_nothing(row, "chosen") || says_nothing(row, "rejected"));
-  made.events.set(Event::beside_pair, is_there(row, "completion"));
-  made.events.set(Event::logps_of_pair,
-                  is_there(row, "ref_chosen_logps") || is_there(row, "ref_rejected_logps"));
   Ids prompt = reader_.ids(reader_.prompt_text(row));
   const Ids chosen = reader_.ids(reader_.prompt_and_text(row, "chosen", &made.events));
   const Ids rejected = reader_.ids(reader_.prompt_and_text(row, "rejected", &made.events));
@@ -112,6 +110,23 @@ void DpoRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) cons
   example.prompt_ids = std::move(prompt);
   example.chosen_ids = tail(chosen, shared);
   example.rejected_ids = tail(rejected, shared);
+}
+
+void DpoRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) const {
+  normalize(reader_, row);
+  Made<PreferenceExample>& made = out.emplace_back();
+  PreferenceExample& example = made.example;
+  made.events.set(Event::beside_pair, is_there(row, "completion"));
+  made.events.set(Event::logps_of_pair,
+                  is_there(row, "ref_chosen_logps") || is_there(row, "ref_rejected_logps"));
+  if (tokenized_) {
+    rename_ids(row);
+    example.prompt_ids = ids_column(row, "prompt_ids", reader_.vocab_size());
+    example.chosen_ids = ids_column(row, "chosen_ids", reader_.vocab_size());
+    example.rejected_ids = ids_column(row, "rejected_ids", reader_.vocab_size());
+  } else {
+    tokenize(row, made);
+  }
   reader_.cut_prompt(example.prompt_ids, made.events);
   const size_t length = example.prompt_ids.size();
   const bool keep_end = reader_.arguments().truncation_keep_end;
@@ -124,13 +139,15 @@ void DpoRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) cons
                                                   reader_.kept(length, example.rejected_ids, keep_end)));
 }
 
-// Only a prompt can be too long, and not if the end is kept; but a side of messages may be all prompt.
+// Only a prompt can be too long, and not if the end is kept; but a side of messages may be all prompt, and
+// one of ids empty.
 size_t DpoRows::least_bytes_to_drop() const {
-  if (implicit_ && reader_.conversational()) return 0;
+  if (tokenized_ || (implicit_ && reader_.conversational())) return 0;
   return reader_.arguments().truncation_keep_end ? SIZE_MAX : reader_.least_bytes_of_max_length();
 }
 
 size_t DpoRows::most_tokens(Row& row) const {
+  if (tokenized_) return SIZE_MAX;  // as of RewardRows
   normalize(reader_, row);
   give_prompt(reader_, row, implicit_);
   for (const char* side : {"chosen", "rejected"})
@@ -148,7 +165,7 @@ RewardRows::RewardRows(RowReader reader, const Row& first) : reader_(std::move(r
   margin_ = is_there(row, "margin");
 }
 
-std::array<std::string, 2> RewardRows::texts(const Row& row, Events* events) const {
+std::array<GivenText, 2> RewardRows::texts(const Row& row, Events* events) const {
   require_same(row, "prompt", explicit_);
   if (!explicit_) return {reader_.text(row, "chosen", events), reader_.text(row, "rejected", events)};
   reader_.require(row, "chosen");
@@ -160,7 +177,7 @@ size_t RewardRows::most_tokens(Row& row) const {
   if (tokenized_) return SIZE_MAX;  // ids may be shorter than their text
   normalize(reader_, row);
   const auto [chosen, rejected] = texts(row);
-  return RowReader::most_ids(chosen.size() > rejected.size() ? chosen : rejected);
+  return RowReader::most_ids(chosen.text.size() > rejected.text.size() ? chosen : rejected);
 }
 
 void RewardRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) const {
@@ -190,6 +207,8 @@ void RewardRows::examples(Row& row, std::vector<Made<PreferenceExample>>& out) c
 KtoRows::KtoRows(RowReader reader, const Row& first) : reader_(std::move(reader)) {
   const Row row = normalized(reader_, first);
   paired_ = !is_there(row, "completion") && (is_there(row, "chosen") || is_there(row, "rejected"));
+  tokenized_ = !paired_ && !is_there(row, "completion") && is_there(row, "completion_ids");
+  if (tokenized_) return;
   reader_.decide(row, paired_ ? "chosen" : "completion");
   implicit_ = paired_ && !is_there(row, "prompt");
 }
@@ -205,7 +224,7 @@ void KtoRows::examples(Row& row, std::vector<Made<UnpairedExample>>& out) const 
     }
   }
   if (!paired_) {
-    reader_.require(row, "completion");
+    if (!tokenized_) reader_.require(row, "completion");
     out.push_back(example(row));
     return;
   }
@@ -222,21 +241,28 @@ void KtoRows::examples(Row& row, std::vector<Made<UnpairedExample>>& out) const 
 }
 
 size_t KtoRows::most_tokens(Row& row) const {
+  if (tokenized_) return SIZE_MAX;
   normalize(reader_, row);
-  const std::string prompt = reader_.prompt_text(row);
-  if (reader_.prompt_and_text(row, "completion").size() <= prompt.size()) return SIZE_MAX;  // it may be empty
+  const GivenText prompt = reader_.prompt_text(row);
+  if (reader_.prompt_and_text(row, "completion").text.size() <= prompt.text.size())
+    return SIZE_MAX;  // it may be empty
   return RowReader::most_ids(prompt);
 }
 
 Made<UnpairedExample> KtoRows::example(const Row& row) const {
   Made<UnpairedExample> made;
-  made.events.set(Event::blank, says_nothing(row, "completion"));
-  Ids prompt = reader_.ids(reader_.prompt_text(row));
-  const Ids whole = reader_.ids(reader_.prompt_and_text(row, "completion", &made.events));
-  const size_t shared = common_prefix_length(prompt, whole);
-  made.events.set(Event::parted, shared < prompt.size());
-  prompt.resize(shared);
-  made.example = {0, std::move(prompt), tail(whole, shared), label_column(row, "label")};
+  if (tokenized_) {
+    made.example = {0, ids_column(row, "prompt_ids", reader_.vocab_size()),
+                    ids_column(row, "completion_ids", reader_.vocab_size()), label_column(row, "label")};
+  } else {
+    made.events.set(Event::blank, says_nothing(row, "completion"));
+    Ids prompt = reader_.ids(reader_.prompt_text(row));
+    const Ids whole = reader_.ids(reader_.prompt_and_text(row, "completion", &made.events));
+    const size_t shared = common_prefix_length(prompt, whole);
+    made.events.set(Event::parted, shared < prompt.size());
+    prompt.resize(shared);
+    made.example = {0, std::move(prompt), tail(whole, shared), label_column(row, "label")};
+  }
   const UnpairedExample& example = made.example;
   made.events.set(Event::empty, example.completion_ids.empty());
   reader_.judge(example.prompt_ids.size(), example.completion_ids.size(), false, made.events);

@@ -25,8 +25,9 @@ class DpoRows {
   size_t most_tokens(Row& row) const;
 
  private:
+  void tokenize(Row& row, Made<PreferenceExample>& made) const;
   RowReader reader_;
-  bool implicit_ = false;
+  bool implicit_ = false, tokenized_ = false;  // tokenized_: rows of prompt_ids, chosen_ids and rejected_ids
 };
 
 class RewardRows {
@@ -35,12 +36,12 @@ class RewardRows {
   RewardRows(RowReader reader, const Row& first);
   void examples(Row& row, std::vector<Made<PreferenceExample>>& out) const;
   bool one_each() const { return true; }
-  size_t least_bytes_to_drop() const { return reader_.least_bytes_of_max_length(); }
+  size_t least_bytes_to_drop() const { return tokenized_ ? 0 : reader_.least_bytes_of_max_length(); }
   size_t most_tokens(Row& row) const;
   bool renamed() const { return renamed_; }  // the ids' columns had their earlier names
 
  private:
-  std::array<std::string, 2> texts(const Row& row, Events* events = nullptr) const;
+  std::array<GivenText, 2> texts(const Row& row, Events* events = nullptr) const;
   RowReader reader_;
   bool renamed_ = false, tokenized_ = false, explicit_ = false, margin_ = false;
 };
@@ -58,7 +59,7 @@ class KtoRows {
  private:
   Made<UnpairedExample> example(const Row& row) const;
   RowReader reader_;
-  bool paired_ = false, implicit_ = false;
+  bool paired_ = false, implicit_ = false, tokenized_ = false;  // tokenized_: prompt_ids, completion_ids
 };
 
 class PromptRows {

@@ -46,6 +46,7 @@ uint64_t fingerprint_of(const Table& table, const PrepareContext& context, const
     add(source);
   }
   add(context.tokenizer->special().eos.value_or(""));
+  add(context.tokenizer->splits_special_tokens() ? "split" : "");
   add(context.tokenizer->built_as());  // depends on the model's type too, which is in none of these files
   return hash.digest();
 }

@@ -46,7 +46,7 @@ SftRows::SftRows(const PrepareContext& context, const Row& first)
       arguments_(*context.arguments),
       log_(*context.log),
       vocab_size_(context.vocab_size > 0 ? context.vocab_size : tokenizer_.vocab_size()),
-      first_where_(first.where) {
+      first_where_(first.where.text()) {
   Row row = first;
   select_columns(row, arguments_.dataset_select_columns);
   rename_columns(row, arguments_.dataset_columns);
@@ -190,8 +190,8 @@ SftRows::Rendering SftRows::render(const Row& row, const base::Json& messages, b
                                    bool assistant) const {
   const text::Rendered rendered = renderer_->render(row, messages, add_generation_prompt);
   const size_t left_out = add_generation_prompt ? 0 : renderer_->left_out(row, messages, rendered.text);
-  if (!assistant) return {tokenizer_.encode(rendered.text, false), {}, left_out};
-  text::Encoding encoding = tokenizer_.encode_with_offsets(rendered.text, false);
+  if (!assistant) return {tokenizer_.encode(rendered.text, false, rendered.given), {}, left_out};
+  text::Encoding encoding = tokenizer_.encode_with_offsets(rendered.text, false, rendered.given);
   std::vector<uint8_t> mask = text::assistant_mask(rendered, encoding.offsets);
   if (std::ranges::find(mask, 1) == mask.end()) {
     fail_key("assistant_only_loss",
@@ -222,10 +222,20 @@ Tokens SftRows::join(const std::vector<int32_t>& prompt, Rendering whole) const 
   return out;
 }
 
-Tokens SftRows::prompt_completion(const Row& row) const {
+Tokens SftRows::prompt_completion(Row& row) const {
+  const size_t own = text_column(row, "completion").size();
+  append_eos(row);
   const std::string& prompt = text_column(row, "prompt");
   const std::string& completion = text_column(row, "completion");
-  return join(tokenizer_.encode(prompt, true), {tokenizer_.encode(prompt + completion, true), {}});
+  return join(tokenizer_.encode(prompt, true, tokenizer_.given_of(prompt.size())),
+              {tokenizer_.encode(prompt + completion, true, tokenizer_.given_of(prompt.size() + own)), {}});
+}
+
+Tokens SftRows::text(Row& row) const {
+  const size_t own = text_column(row, arguments_.dataset_text_field).size();
+  append_eos(row);
+  const std::string& text = text_column(row, arguments_.dataset_text_field);
+  return labelled({tokenizer_.encode(text, true, tokenizer_.given_of(own)), {}}, {});
 }
 
 Tokens SftRows::prompt_completion_messages(const Row& row) const {
@@ -273,13 +283,11 @@ Tokens SftRows::tokens(Row& row) const {
     case Format::prompt_completion_messages:
       return prompt_completion_messages(row);
     case Format::prompt_completion:
-      append_eos(row);
       return prompt_completion(row);
     case Format::text:
       break;
   }
-  append_eos(row);
-  return labelled({tokenizer_.encode(text_column(row, arguments_.dataset_text_field), true), {}}, {});
+  return text(row);
 }
 
 }  // namespace trl::data

@@ -50,7 +50,8 @@ class SftRows {
   void append_eos(Row& row) const;
   Rendering render(const Row& row, const base::Json& messages, bool add_generation_prompt,
                    bool assistant) const;
-  Tokens prompt_completion(const Row& row) const;
+  Tokens text(Row& row) const;  // appends EOS, as the next one does
+  Tokens prompt_completion(Row& row) const;
   Tokens prompt_completion_messages(const Row& row) const;
   Tokens messages(const Row& row) const;
   Tokens tokenized(const Row& row) const;

@@ -56,7 +56,7 @@ Example single(Tokens&& tokens, int64_t source_row) {
   return {std::move(tokens.ids), std::move(tokens.labels), std::move(documents), {source_row}};
 }
 
-void require_tokens(const Tokens& tokens, const std::string& where) {
+void require_tokens(const Tokens& tokens, const Place& where) {
   if (tokens.ids.empty()) fail(Status::format, "{}: the row does not hold a token", where);
 }
 
@@ -140,7 +140,7 @@ std::vector<Example> SftTokens::examples(const std::vector<RowText>& texts,
   for (size_t i = 0; i < texts.size(); ++i) {
     counts.add_row(texts[i]);
     if (tokens[i].lost)
-      counts.add(Event::parted, [&] { return texts[i].where() + ": '" + *tokens[i].lost + "'"; });
+      counts.add(Event::parted, [&] { return fmt::format("{}: '{}'", texts[i].where(), *tokens[i].lost); });
     if (tokens[i].left_out > 0)
       counts.add(Event::left_out,
                  [&] { return fmt::format("{}, message {}", texts[i].where(), tokens[i].left_out); });

@@ -45,25 +45,36 @@ void RowReader::require(const Row& row, std::string_view column) const {
     text_column(row, column);
 }
 
-std::string RowReader::prompt_text(const Row& row) const {
-  if (!conversational()) return text_column(row, "prompt");
-  return renderer_->render(row, messages_column(row, "prompt"), true).text;
+GivenText RowReader::prompt_text(const Row& row) const {
+  if (conversational()) {
+    text::Rendered rendered = renderer_->render(row, messages_column(row, "prompt"), true);
+    return {std::move(rendered.text), std::move(rendered.given)};
+  }
+  const std::string& prompt = text_column(row, "prompt");
+  return {prompt, tokenizer_.given_of(prompt.size())};
 }
 
-std::string RowReader::render(const Row& row, const base::Json& messages, Events* events) const {
-  std::string text = renderer_->render(row, messages, false).text;
-  if (events != nullptr && renderer_->left_out(row, messages, text) > 0) events->set(Event::left_out);
-  return text;
+GivenText RowReader::render(const Row& row, const base::Json& messages, Events* events) const {
+  text::Rendered rendered = renderer_->render(row, messages, false);
+  if (events != nullptr && renderer_->left_out(row, messages, rendered.text) > 0)
+    events->set(Event::left_out);
+  return {std::move(rendered.text), std::move(rendered.given)};
 }
 
-std::string RowReader::text(const Row& row, std::string_view column, Events* events) const {
-  if (!conversational()) return with_eos(tokenizer_, text_column(row, column));
+GivenText RowReader::text(const Row& row, std::string_view column, Events* events) const {
+  if (!conversational()) {
+    const std::string& text = text_column(row, column);
+    return {with_eos(tokenizer_, text), tokenizer_.given_of(text.size())};
+  }
   return render(row, messages_column(row, column), events);
 }
 
 // extract_prompt leaves an empty list of messages if a side is all prompt.
-std::string RowReader::prompt_and_text(const Row& row, std::string_view column, Events* events) const {
-  if (!conversational()) return text_column(row, "prompt") + with_eos(tokenizer_, text_column(row, column));
+GivenText RowReader::prompt_and_text(const Row& row, std::string_view column, Events* events) const {
+  if (!conversational()) {
+    const std::string &prompt = text_column(row, "prompt"), &text = text_column(row, column);
+    return {prompt + with_eos(tokenizer_, text), tokenizer_.given_of(prompt.size() + text.size())};
+  }
   base::Json whole = messages_column(row, "prompt");
   const base::Json* rest = find_column(row, column);
   if (rest == nullptr || *rest != base::Json::array()) rest = &messages_column(row, column);
@@ -71,8 +82,8 @@ std::string RowReader::prompt_and_text(const Row& row, std::string_view column, 
   return render(row, whole, events);
 }
 
-Ids RowReader::ids(const std::string& text) const {
-  return tokenizer_.encode(text, !conversational() && !arguments_.bare_prompts);
+Ids RowReader::ids(const GivenText& text) const {
+  return tokenizer_.encode(text.text, !conversational() && !arguments_.bare_prompts, text.given);
 }
 
 size_t RowReader::least_bytes_of_max_length() const {

@@ -33,13 +33,13 @@ class RowReader {
   bool conversational() const { return renderer_.has_value(); }
   void require(const Row& row, std::string_view column) const;  // refuses a row that is unlike all rows
   // Return the texts whose tokens are trained on: of the prompt; of a column, with its EOS; of both.
-  std::string prompt_text(const Row& row) const;
+  GivenText prompt_text(const Row& row) const;
   // The last two count a message that the chat template leaves out.
-  std::string text(const Row& row, std::string_view column, Events* events = nullptr) const;
-  std::string prompt_and_text(const Row& row, std::string_view column, Events* events = nullptr) const;
-  std::vector<int32_t> ids(const std::string& text) const;
+  GivenText text(const Row& row, std::string_view column, Events* events = nullptr) const;
+  GivenText prompt_and_text(const Row& row, std::string_view column, Events* events = nullptr) const;
+  std::vector<int32_t> ids(const GivenText& text) const;
   // No text has more tokens than this: each token is at least one byte of it, or special.
-  static size_t most_ids(const std::string& text) { return text.size() + kSpecialIds; }
+  static size_t most_ids(const GivenText& text) { return text.text.size() + kSpecialIds; }
   // JSON with fewer bytes than this has no text with max_length ids.
   size_t least_bytes_of_max_length() const;
   // Cut to max_prompt_length and max_completion_length.
@@ -60,7 +60,7 @@ class RowReader {
   int64_t vocab_size() const { return vocab_size_; }
 
  private:
-  std::string render(const Row& row, const base::Json& messages, Events* events) const;
+  GivenText render(const Row& row, const base::Json& messages, Events* events) const;
   static constexpr size_t kSpecialIds = 16;
   const text::Tokenizer& tokenizer_;
   const config::DataArguments& arguments_;

@@ -13,12 +13,20 @@ namespace trl::data {
 
 namespace {
 
+// Parses JSON text in a column.
+base::Json in_column(const Row& row, std::string_view name, const std::string& json) {
+  try {
+    return base::parse_exact_json(json, fmt::format("{}: column '{}'", row.where, name));
+  } catch (const Error& error) {
+    throw error.at(row.where);
+  }
+}
+
 base::Json read_tools(const Row& row) {
   const base::Json* column = find_column(row, "tools");
   if (column == nullptr) return nullptr;
   base::Json tools = *column;
-  if (tools.is_string())
-    tools = base::parse_exact_json(tools.get<std::string>(), row.where + ": column 'tools'");
+  if (tools.is_string()) tools = in_column(row, "tools", tools.get<std::string>());
   const bool objects =
       tools.is_array() && std::ranges::all_of(tools, [](const auto& t) { return t.is_object(); });
   if (!objects && !tools.is_null()) fail_column(row, "tools", "a list of objects, or JSON text of one,");
@@ -152,14 +160,14 @@ void read_template_variables(const Row& row, text::RenderOptions& options) {
     if (name == "tools")
       options.tools = value;
     else
-      options.variables[name] = value;
+      options.row_variables[name] = value;
   }
 }
 
 std::string with_eos(const text::Tokenizer& tokenizer, const std::string& text) {
   const std::optional<std::string>& eos = tokenizer.special().eos;
   if (!eos) fail_key("eos_token", "eos_token: the tokenizer has no EOS token to end the text with; name one");
-  return text.ends_with(*eos) ? text : text + *eos;
+  return text.ends_with(*eos) && !tokenizer.splits_special_tokens() ? text : text + *eos;
 }
 
 size_t common_prefix_length(std::span<const int32_t> a, std::span<const int32_t> b) {
@@ -172,7 +180,7 @@ bool has_own_variables(const Row& row) {
 
 Renderer::Renderer(const text::Tokenizer& tokenizer, const Row& first, std::string_view variables,
                    OwnVariables own)
-    : templates_(tokenizer.chat_templates()), own_(own) {
+    : templates_(tokenizer.chat_templates()), own_(own), find_given_(tokenizer.splits_special_tokens()) {
   for (const auto& [name, token] : tokenizer.special_tokens_map()) variables_[name] = token;
   const base::Json given = base::parse_json(variables, "chat_template_kwargs");
   for (const auto& [name, value] : given.items()) {
@@ -212,15 +220,17 @@ text::Rendered Renderer::render(const Row& row, const base::Json& messages,
                                 bool add_generation_prompt) const {
   text::RenderOptions options = options_of(row);
   options.add_generation_prompt = add_generation_prompt;
+  options.find_given = find_given_;
   const text::ChatTemplate& chosen = template_of(row, options.tools);
   text::Rendered rendered;
   try {
     rendered = chosen.render(messages, options);
   } catch (const Error& error) {
-    throw Error(error.status(),
-                row.where + (error.message().starts_with("chat template") ? ": " : ": chat template: ") +
-                    error.message() + blamed_message(messages),
-                error.key());
+    throw error
+        .with(fmt::format("{}{}{}{}", row.where,
+                          error.message().starts_with("chat template") ? ": " : ": chat template: ",
+                          error.message(), blamed_message(messages)))
+        .at(row.where);
   }
   refuse_printed_parts(row, messages, rendered.text);
   return rendered;

@@ -14,13 +14,21 @@
 
 namespace trl::data {
 
+// A text of a row, and the parts of it that are the row's (text::Tokenizer::encode).
+struct GivenText {
+  std::string text;
+  text::ByteRanges given = {};
+};
+
 // Returns the text, ended with the tokenizer's EOS unless it ends with it: judged on the text, never on ids.
+// With split_special_tokens it never does.
 std::string with_eos(const text::Tokenizer& tokenizer, const std::string& text);
 
 // Counts the ids that both begin with.
 size_t common_prefix_length(std::span<const int32_t> a, std::span<const int32_t> b);
 
-// Reads chat_template_kwargs of a row. Throws Error naming the row for an argument that a row cannot set.
+// Reads chat_template_kwargs of a row into row_variables. Throws Error naming the row for an argument that a
+// row cannot set.
 void read_template_variables(const Row& row, text::RenderOptions& options);
 
 // The columns `tools` and `chat_template_kwargs` of a row: for the chat template, or for rewards alone.
@@ -53,6 +61,7 @@ class Renderer {
 
   text::ChatTemplates templates_;
   OwnVariables own_;
+  bool find_given_;
   const PromptTools* tools_ = nullptr;
   base::Json variables_ = base::Json::object();  // special tokens by name
 };

@@ -49,7 +49,8 @@ bool is_default(const Json& configuration) {
 const Json& chosen(std::string_view key, const std::string& path, const Json& all, const std::string& name) {
   std::vector<std::string> names;
   for (const Json& one : all) {
-    if (!one.is_object()) fail(Status::format, "{}: configs: {} is not a mapping", path, one.dump());
+    if (!one.is_object())
+      fail(Status::format, "{}: configs: {} is not a mapping", Place::in(path), one.dump());
     if (name.empty() ? all.size() == 1 || is_default(one) : name_of(one) == name) return one;
     names.push_back(name_of(one));
   }
@@ -70,7 +71,7 @@ void add_files(const std::string& path, const Json& files, const std::string& sp
     add_files(path, files["path"], own != files.end() && own->is_string() ? own->get<std::string>() : split,
               entry);
   } else {
-    fail(Status::format, "{}: data_files: {} is neither a pattern nor a split with its path", path,
+    fail(Status::format, "{}: data_files: {} is neither a pattern nor a split with its path", Place::in(path),
          files.dump());
   }
 }

@@ -78,7 +78,7 @@ class FileTable final : public Table {
   uint64_t digest() const override { return digest_; }
   const std::string& name() const override { return name_; }
 
-  void fetch(std::span<const int64_t> rows, std::vector<RowText>& out) const override {
+  void read_texts(std::span<const int64_t> rows, std::vector<RowText>& out) const override {
     std::vector<size_t> order(rows.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::ranges::sort(order, [&](size_t a, size_t b) { return rows[a] < rows[b]; });
@@ -126,13 +126,13 @@ class FileTable final : public Table {
       return stream;
     } catch (const Error& error) {
       if (error.status() != Status::not_found) throw;
-      fail(Status::io, "{}: the file is gone: its rows are read from it during the run", name_);
+      fail(Status::io, "{}: the file is gone: its rows are read from it during the run", Place::in(name_));
     }
   }
   void require(bool unchanged) const {
     if (unchanged) return;
     fail(Status::io, "{}: the file has changed since it was opened: its rows are read from it during the run",
-         name_);
+         Place::in(name_));
   }
 
   const Block& block_of(int64_t row) const {
@@ -163,13 +163,26 @@ std::shared_ptr<const Table> open_table(const RowFile& file, const Spool& spool)
   return std::make_shared<FileTable>([path = file.path] { return io::open_raw_file(path); }, spool.memory);
 }
 
-std::shared_ptr<const Table> open_file_table(const std::string& path, const Spool& spool) {
+std::shared_ptr<const Table> open_tables(const std::vector<RowFile>& files, const Spool& spool) {
   std::vector<Part> parts;
-  for (const RowFile& file : find_files(path)) {
-    auto table = open_table(file, spool);
-    parts.push_back({table, table->size(), {}});
+  int64_t rows = 0;
+  for (const RowFile& file : files) {
+    try {
+      auto table = open_table(file, spool);
+      rows += table->size();
+      parts.push_back({table, table->size(), {}});
+    } catch (const Error& error) {
+      if (error.place().row < 0) throw;
+      Place place = error.place();
+      place.row += rows;
+      throw error.at(std::move(place));
+    }
   }
   return concatenate(std::move(parts));
+}
+
+std::shared_ptr<const Table> open_file_table(const std::string& path, const Spool& spool) {
+  return open_tables(find_files(path), spool);
 }
 
 std::shared_ptr<const Table> open_memory_table(std::string_view format,

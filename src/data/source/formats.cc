@@ -22,11 +22,11 @@ class CsvSource final : public Source {
  public:
   CsvSource(std::unique_ptr<io::ByteStream> stream, char delimiter) : rows_(std::move(stream), delimiter) {}
 
-  bool next_text(RowText& text) override {
+  bool read_text(RowText& text) override {
     if (names_.empty() && !read_names()) return false;
     if (!rows_.next(row_)) return false;
     if (row_.cells.size() > names_.size()) {
-      fail(Status::format, "{}:{}: the row has {} cells, but the header names {} columns", name(), row_.line,
+      fail(Status::format, "{}: the row has {} cells, but the header names {} columns", place(index_),
            row_.cells.size(), names_.size());
     }
     text.json.clear();
@@ -47,7 +47,7 @@ class CsvSource final : public Source {
     text.short_row = row_.cells.size() < names_.size();
     return true;
   }
-  void rewind() override {
+  void start_over() override {
     rows_.rewind();
     names_.clear();
     index_ = 0;
@@ -64,16 +64,19 @@ class CsvSource final : public Source {
       if (cell.text.empty())
         cell.text = fmt::format("Unnamed: {}", i);  // pandas' name for it, and so datasets'
       if (!seen.insert(cell.text).second)
-        fail(Status::format, "{}:{}: the header names column '{}' twice", name(), row_.line, cell.text);
+        fail(Status::format, "{}: the header names column '{}' twice", place(-1), cell.text);
       base::append_json_string(names_.emplace_back(), cell.text);
     }
     return true;
   }
   void check(const io::CsvRows::Cell& cell, size_t i) const {
     if (base::find_invalid_utf8(cell.text) == base::kValid) return;
-    fail(Status::format, "{}:{}: invalid UTF-8 in {}", name(), row_.line,
-         names_.size() > i ? "column " + names_[i] : fmt::format("cell {}", i + 1));
+    const bool header = names_.size() <= i;
+    fail(Status::format, "{}: invalid UTF-8 in {}", place(header ? -1 : index_),
+         header ? fmt::format("cell {}", i + 1) : "column " + names_[i]);
   }
+
+  Place place(int64_t row) const { return {name(), row_.line, 0, row}; }
 
   io::CsvRows rows_;
   io::CsvRows::Cells row_;
@@ -85,19 +88,19 @@ class TextSource final : public Source {
  public:
   explicit TextSource(std::unique_ptr<io::ByteStream> stream) : window_(std::move(stream)) {}
 
-  bool next_text(RowText& text) override {
+  bool read_text(RowText& text) override {
     if (line_ == 0) window_.skip_mark();
     if (window_.at_end()) return false;
     ++line_;
     read_line();
-    io::check_utf8(bytes_, name(), line_, 1);
+    io::check_utf8(bytes_, {name(), line_, 1, line_ - 1});
     text.json = R"({"text":)";
     base::append_json_string(text.json, bytes_);
     text.json += '}';
     text = {std::move(text.json), name(), line_, 1, line_};
     return true;
   }
-  void rewind() override {
+  void start_over() override {
     window_.rewind();
     line_ = 0;
   }
@@ -113,7 +116,8 @@ class TextSource final : public Source {
       bytes_.append(ahead.substr(0, size));
       window_.consume(size);
       if (bytes_.size() > io::kMaxRowBytes)
-        fail(Status::format, "{}:{}: the row is longer than {} bytes", name(), line_, io::kMaxRowBytes);
+        fail(Status::format, "{}: the row is longer than {} bytes", Place{name(), line_, 0, line_ - 1},
+             io::kMaxRowBytes);
       if (size == ahead.size()) continue;
       const bool carriage_return = window_.front() == '\r';
       window_.consume(1);
@@ -131,7 +135,7 @@ class ArrowSource final : public Source {
  public:
   ArrowSource(ArrowArrayStream* stream, std::string name) : rows_(stream), name_(std::move(name)) {}
 
-  bool next_text(RowText& text) override {
+  bool read_text(RowText& text) override {
     std::string json = std::move(text.json);  // reuses its capacity
     if (!rows_.next(json)) return false;
     text = {};
@@ -139,7 +143,7 @@ class ArrowSource final : public Source {
     text.index = ++index_;
     return true;
   }
-  void rewind() override {
+  void start_over() override {
     if (index_ > 0) fail(Status::unsupported, "an Arrow stream can be read once");
   }
   const std::string& name() const override { return name_; }
@@ -155,12 +159,12 @@ class ParquetSource final : public Source {
  public:
   explicit ParquetSource(const std::string& path) : name_(path), file_(path) { rewind(); }
 
-  bool next_text(RowText& text) override {
+  bool read_text(RowText& text) override {
     const bool found = in_file([&] { return rows_->next_text(text); });
     text.file = name_;
     return found;
   }
-  void rewind() override {
+  void start_over() override {
     rows_.reset();
     in_file([&] {
       ArrowArrayStream stream;
@@ -178,7 +182,9 @@ class ParquetSource final : public Source {
       return body();
     } catch (const Error& error) {
       if (error.message().starts_with(name_)) throw;
-      fail(Status::format, "{}: {}", name_, error.message());
+      Place place = error.place();
+      place.file = name_;
+      throw Error(Status::format, fmt::format("{}: {}", name_, error.message()), {}, 0, std::move(place));
     }
   }
 

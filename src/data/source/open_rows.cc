@@ -142,9 +142,17 @@ void check_eval_split(const DatasetEntry& entry) {
            entry.split, folder_of(entry), fmt::join(splits_of(entry), ", "));
 }
 
+void refuse_host_paths(std::string_view key, const DatasetEntry& entry) {
+  config::refuse_host_path(key, entry.path);
+  config::refuse_host_path(key, entry.data_dir);
+  for (const auto& [split, files] : entry.data_files)
+    for (const std::string& file : files) config::refuse_host_path(key, file);
+}
+
 // Returns each entry with the files that the card of its directory names.
 DatasetArguments with_cards(DatasetArguments arguments) {
   const auto apply = [&](std::string_view key, DatasetEntry& entry) {
+    refuse_host_paths(key, entry);
     if (apply_card(key, entry)) check_card_splits(entry);
   };
   for (DatasetEntry& entry : arguments.entries) apply(arguments.key, entry);

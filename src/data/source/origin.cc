@@ -31,12 +31,7 @@ class FilesOrigin final : public Origin {
     std::string stamp = files_stamp(files_);
     if (table_ == nullptr || stamp != stamp_) {
       table_.reset();
-      std::vector<Part> parts;
-      for (const RowFile& file : files_) {
-        auto table = open_table(file, spool);
-        parts.push_back({table, table->size(), {}});
-      }
-      table_ = concatenate(std::move(parts));
+      table_ = open_tables(files_, spool);
       stamp_ = std::move(stamp);
     }
     return table_;

@@ -8,17 +8,19 @@
 
 namespace trl::data {
 
-std::string RowText::where() const {
-  if (line == 0) return file.empty() ? fmt::format("row {}", index) : fmt::format("{} (row {})", file, index);
-  return in_array ? fmt::format("{}:{} (row {})", file, line, index) : fmt::format("{}:{}", file, line);
-}
+Place RowText::where() const { return {std::string(file), line, 0, row, line == 0 || in_array ? index : 0}; }
 
 Row parse_row(const RowText& text) {
   Row row;
   row.where = text.where();
-  const std::string_view origin = text.line == 0 ? row.where : text.file;
-  io::check_utf8(text.json, origin, text.line, text.column);
-  row.value = base::parse_exact_json(text.json, origin, text.line, text.column);
+  try {
+    const std::string origin = text.line == 0 ? row.where.text() : std::string(text.file);
+    io::check_utf8(text.json, {origin, text.line, text.column});
+    row.value = base::parse_exact_json(text.json, origin, text.line, text.column);
+  } catch (const Error& error) {
+    const Place& at = error.place();
+    throw error.at(text.line == 0 ? row.where : row.where.in_line(at.line, at.column));
+  }
   if (!row.value.is_object())
     fail(Status::format, "{}: a {} instead of a row (an object)", row.where, base::json_type(row.value));
   if (text.columns != nullptr) select_columns(row, *text.columns);

@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "base/json/json.h"
+#include "base/place.h"
 
 namespace trl::data {
 
 struct Row {
   base::Json value;      // an object: column -> value
-  std::string where;     // "file.jsonl:12", "file.json:40 (row 12)" or "row 12", for messages
+  Place where;           // "file.jsonl:12", "file.json:40 (row 12)" or "row 12", for messages
   size_t bytes = 0;      // approximate bytes of text
   bool untyped = false;  // CSV: text represents the value that its column needs, also true or 0.5
 };
@@ -27,8 +28,9 @@ struct RowText {
   bool untyped = false;
   bool short_row = false;  // CSV: fewer cells than the header has names; the others are null
   const std::vector<std::string>* columns = nullptr;  // the columns that are read; null: all
+  int64_t row = -1;                                   // of the dataset, from 0; -1: not known
 
-  std::string where() const;
+  Place where() const;
 };
 // Throws Error(format) naming file, line and column: not valid JSON or UTF-8, nested too deep, or not an
 // object.

@@ -59,7 +59,7 @@ constexpr std::array<std::string_view, 6> kNoRows = {"README.md",         "confi
        "{}: Parquet is not read by this build; bash examples/setup.sh --parquet brings Arrow and builds with "
        "it. Or convert the file: python3 -c \"import pandas; pandas.read_parquet('{}').to_json('rows.jsonl', "
        "orient='records', lines=True)\"",
-       path, path);
+       Place::in(path), path);
 }
 
 std::optional<FileFormat> format_by_name(std::string_view path) {
@@ -73,7 +73,7 @@ std::optional<FileFormat> format_by_name(std::string_view path) {
 void refuse_foreign(const std::string& path) {
   for (const std::string_view ending : kForeign)
     if (path.ends_with(ending))
-      fail(Status::unsupported, "{}: {} files are not read; {} are", path, ending, kKnown);
+      fail(Status::unsupported, "{}: {} files are not read; {} are", Place::in(path), ending, kKnown);
 }
 
 // Returns the file with the given format or that of its name; refuses contents that are not rows.
@@ -90,11 +90,12 @@ RowFile row_file(const std::string& path, std::optional<FileFormat> format) {
   for (const Magic& magic : kForeignMagic) {
     if (!bytes.starts_with(magic.bytes)) continue;
     if (magic.bytes == "PAR1") fail_parquet(path);
-    fail(Status::unsupported, "{}: is {}, not rows; {} are read", path, magic.what, kKnown);
+    fail(Status::unsupported, "{}: is {}, not rows; {} are read", Place::in(path), magic.what, kKnown);
   }
   const bool binary = bytes.find('\0') != std::string_view::npos &&
                       base::find_invalid_utf8(bytes.substr(0, bytes.find('\n'))) != base::kValid;
-  if (binary) fail(Status::unsupported, "{}: is a binary file, not rows; {} are read", path, kKnown);
+  if (binary)
+    fail(Status::unsupported, "{}: is a binary file, not rows; {} are read", Place::in(path), kKnown);
   return {path, known};
 }
 
@@ -211,11 +212,11 @@ std::vector<std::string> files_of_split(const std::string& directory, const std:
   if (of_split.empty() && others.empty()) return {};
   if (unnamed != nullptr) {
     fail(Status::unsupported,
-         "{}: some files are named by split, and {} is not; give a glob of the files to read", directory,
-         *unnamed);
+         "{}: some files are named by split, and {} is not; give a glob of the files to read",
+         Place::in(directory), *unnamed);
   }
   if (of_split.empty()) {
-    fail(Status::not_found, "{}: no file of the split '{}'; there are: {}", directory, split,
+    fail(Status::not_found, "{}: no file of the split '{}'; there are: {}", Place::in(directory), split,
          fmt::join(others, ", "));
   }
   return of_split;
@@ -237,13 +238,14 @@ std::vector<RowFile> find_files(const std::string& path, std::string_view split,
   if (base::is_directory(path)) {
     const std::vector<std::string> files = files_below(path);
     if (files.empty())
-      fail(Status::not_found, "{}: the directory holds no files of rows; {} are read", path, kKnown);
+      fail(Status::not_found, "{}: the directory holds no files of rows; {} are read", Place::in(path),
+           kKnown);
     const std::vector<std::string> of_split = files_of_split(path, files, split);
     for (const std::string& file : of_split.empty() ? files : of_split) {
       if (!format && !format_by_name(file)) {
         refuse_foreign(file);
         fail(Status::unsupported, "{}: {} are read; give a glob of the files to read, such as {}/*.jsonl",
-             file, kKnown, path);
+             Place::in(file), kKnown, path);
       }
       found.push_back(row_file(file, format));
     }
@@ -251,7 +253,7 @@ std::vector<RowFile> find_files(const std::string& path, std::string_view split,
   }
   if (!base::file_exists(path) && path.find_first_of("*?[") != std::string::npos) {
     for (const std::string& file : glob(path)) found.push_back(row_file(file, format));
-    if (found.empty()) fail(Status::not_found, "{}: no file matches", path);
+    if (found.empty()) fail(Status::not_found, "{}: no file matches", Place::in(path));
     return found;
   }
   found.push_back(row_file(path, format));

@@ -17,14 +17,14 @@ class JsonSource final : public Source {
  public:
   explicit JsonSource(std::unique_ptr<io::ByteStream> stream) : rows_(std::move(stream)) {}
 
-  bool next_text(RowText& text) override {
+  bool read_text(RowText& text) override {
     io::JsonRows::Text cut;
     cut.bytes = std::move(text.json);  // reuses its capacity
     if (!rows_.next(cut)) return false;
     text = {std::move(cut.bytes), name(), cut.place.line, cut.place.column(), ++index_, rows_.is_array()};
     return true;
   }
-  void rewind() override {
+  void start_over() override {
     rows_.rewind();
     index_ = 0;
   }
@@ -36,7 +36,7 @@ class JsonSource final : public Source {
 };
 
 // Checks a host's values, which come from outside as a file's do.
-void check_value(const base::Json& value, const std::string& where, int depth) {
+void check_value(const base::Json& value, const Place& where, int depth) {
   if (depth > base::kMaxJsonDepth)
     fail(Status::format, "{}: nested deeper than {} levels", where, base::kMaxJsonDepth);
   if (value.is_string()) {
@@ -51,7 +51,7 @@ class CallbackSource final : public Source {
  public:
   explicit CallbackSource(CallbackRows rows) : rows_(std::move(rows)) {}
 
-  bool next_text(RowText& text) override {
+  bool read_text(RowText& text) override {
     base::Json row = base::Json::object();
     if (!rows_.next(row)) return false;
     text = {};
@@ -60,7 +60,7 @@ class CallbackSource final : public Source {
     text.json = base::exact_text(row);
     return true;
   }
-  void rewind() override {
+  void start_over() override {
     rows_.rewind();
     index_ = 0;
   }
@@ -77,7 +77,7 @@ class ChainedSource final : public Source {
   ChainedSource(std::vector<SourcePart> parts, std::string name)
       : parts_(std::move(parts)), name_(std::move(name)) {}
 
-  bool next_text(RowText& text) override {
+  bool read_text(RowText& text) override {
     for (; at_ < parts_.size(); ++at_, current_.reset()) {
       if (current_ == nullptr) current_ = parts_[at_].open();
       if (!current_->next_text(text)) continue;
@@ -87,7 +87,7 @@ class ChainedSource final : public Source {
     }
     return false;
   }
-  void rewind() override {
+  void start_over() override {
     current_.reset();
     at_ = 0;
   }
@@ -122,6 +122,24 @@ std::unique_ptr<Source> source_of(FileFormat format, std::unique_ptr<io::ByteStr
 }
 
 }  // namespace
+
+bool Source::next_text(RowText& text) {
+  try {
+    if (!read_text(text)) return false;
+  } catch (const Error& error) {
+    if (error.place().row < 0) throw;
+    Place place = error.place();
+    place.row = read_;
+    throw error.at(std::move(place));
+  }
+  text.row = read_++;
+  return true;
+}
+
+void Source::rewind() {
+  start_over();
+  read_ = 0;
+}
 
 bool Source::next(Row& row) {
   RowText text;

@@ -15,10 +15,17 @@ namespace trl::data {
 class Source {
  public:
   virtual ~Source() = default;
-  virtual bool next_text(RowText& text) = 0;  // false: the end
-  virtual void rewind() = 0;
+  bool next_text(RowText& text);  // false: the end
+  bool next(Row& row);            // the same, parsed
+  void rewind();
   virtual const std::string& name() const = 0;
-  bool next(Row& row);  // the same, parsed
+
+ protected:
+  virtual bool read_text(RowText& text) = 0;
+  virtual void start_over() = 0;
+
+ private:
+  int64_t read_ = 0;  // rows, which gives each its number in the outermost source
 };
 
 std::unique_ptr<Source> open_source(const RowFile& file);

@@ -65,7 +65,7 @@ class SpoolTable final : public Table {
   uint64_t digest() const override { return digest_; }
   const std::string& name() const override { return name_; }
 
-  void fetch(std::span<const int64_t> rows, std::vector<RowText>& out) const override {
+  void read_texts(std::span<const int64_t> rows, std::vector<RowText>& out) const override {
     out.resize(rows.size());
     for (size_t i = 0; i < rows.size(); ++i) {
       std::string record = store_.read(rows[i]);

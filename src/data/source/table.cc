@@ -49,7 +49,7 @@ class ConcatenatedTable final : public Table {
   uint64_t digest() const override { return digest_; }
   const std::string& name() const override { return name_; }
 
-  void fetch(std::span<const int64_t> rows, std::vector<RowText>& out) const override {
+  void read_texts(std::span<const int64_t> rows, std::vector<RowText>& out) const override {
     std::vector<std::vector<size_t>> wanted(parts_.size());  // of each part: places in rows
     for (size_t i = 0; i < rows.size(); ++i) wanted[part_of(rows[i])].push_back(i);
     out.resize(rows.size());
@@ -96,7 +96,7 @@ class SelectedTable final : public Table {
   uint64_t digest() const override { return digest_; }
   const std::string& name() const override { return table_->name(); }
 
-  void fetch(std::span<const int64_t> rows, std::vector<RowText>& out) const override {
+  void read_texts(std::span<const int64_t> rows, std::vector<RowText>& out) const override {
     std::vector<int64_t> own(rows.size());
     std::ranges::transform(rows, own.begin(), [&](int64_t row) { return rows_[static_cast<size_t>(row)]; });
     table_->fetch(own, out);
@@ -112,7 +112,7 @@ class TableSource final : public Source {
  public:
   explicit TableSource(std::shared_ptr<const Table> table) : table_(std::move(table)) {}
 
-  bool next_text(RowText& text) override {
+  bool read_text(RowText& text) override {
     if (at_ == texts_.size()) {
       std::vector<int64_t> rows(static_cast<size_t>(std::min<int64_t>(kRowsAhead, table_->size() - read_)));
       if (rows.empty()) return false;
@@ -124,7 +124,7 @@ class TableSource final : public Source {
     text = std::move(texts_[at_++]);
     return true;
   }
-  void rewind() override {
+  void start_over() override {
     texts_.clear();
     at_ = 0;
     read_ = 0;
@@ -141,6 +141,11 @@ class TableSource final : public Source {
 
 }  // namespace
 
+void Table::fetch(std::span<const int64_t> rows, std::vector<RowText>& out) const {
+  read_texts(rows, out);
+  for (size_t i = 0; i < rows.size(); ++i) out[i].row = rows[i];
+}
+
 std::shared_ptr<const Table> concatenate(std::vector<Part> parts) {
   if (parts.size() == 1 && parts.front().take == parts.front().table->size() && parts.front().columns.empty())
     return std::move(parts.front().table);
@@ -156,7 +161,7 @@ std::unique_ptr<Source> read_table(std::shared_ptr<const Table> table) {
 }
 
 Row first_row(const Table& table) {
-  if (table.size() == 0) fail(Status::format, "{}: holds no rows", table.name());
+  if (table.size() == 0) fail(Status::format, "{}: holds no rows", Place{table.name()});
   const int64_t first = 0;
   std::vector<RowText> texts;
   table.fetch({&first, 1}, texts);

@@ -22,10 +22,13 @@ class Table {
   virtual int64_t size() const = 0;
   // Fetches the texts of these rows, in this order; neighbours are read together. Throws Error(io) if a file
   // has changed since it was opened.
-  virtual void fetch(std::span<const int64_t> rows, std::vector<RowText>& out) const = 0;
+  void fetch(std::span<const int64_t> rows, std::vector<RowText>& out) const;
   virtual int64_t total_bytes() const = 0;  // approximate bytes of text of all rows
   virtual uint64_t digest() const = 0;  // of everything that is read: files' bytes and the selection of rows
   virtual const std::string& name() const = 0;
+
+ private:
+  virtual void read_texts(std::span<const int64_t> rows, std::vector<RowText>& out) const = 0;
 };
 
 Row first_row(const Table& table);  // throws Error(format) if the table is empty
@@ -38,6 +41,7 @@ struct Spool {
 };
 
 std::shared_ptr<const Table> open_table(const RowFile& file, const Spool& spool);
+std::shared_ptr<const Table> open_tables(const std::vector<RowFile>& files, const Spool& spool);
 std::shared_ptr<const Table> open_file_table(const std::string& path,
                                              const Spool& spool);  // all that find_files finds
 std::shared_ptr<const Table> open_memory_table(std::string_view format,

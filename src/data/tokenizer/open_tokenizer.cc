@@ -19,14 +19,14 @@ T list_or_empty(const io::Gguf& file, std::string_view key) {
   const io::GgufValue* value = file.find(key);
   if (value == nullptr) return {};
   if (const T* list = std::get_if<T>(value)) return *list;
-  fail(Status::format, "{}: {} has an unexpected type", file.path(), key);
+  fail(Status::format, "{}: {} has an unexpected type", Place::in(file.path()), key);
 }
 
 int32_t id_or_none(const io::Gguf& file, std::string_view key) {
   if (file.find(key) == nullptr) return -1;
   const int64_t id = file.integer(key);
   if (id < 0 || id > INT32_MAX)
-    fail(Status::format, "{}: {} is {}, which is not a token id", file.path(), key, id);
+    fail(Status::format, "{}: {} is {}, which is not a token id", Place::in(file.path()), key, id);
   return static_cast<int32_t>(id);
 }
 
@@ -34,7 +34,7 @@ bool flag(const io::Gguf& file, std::string_view key, bool otherwise) {
   const io::GgufValue* value = file.find(key);
   if (value == nullptr) return otherwise;
   if (const bool* set = std::get_if<bool>(value)) return *set;
-  fail(Status::format, "{}: {} is not a boolean", file.path(), key);
+  fail(Status::format, "{}: {} is not a boolean", Place::in(file.path()), key);
 }
 
 // Checks for missing keys and takes them as llama.cpp does: merges must exist, all tokens without types are
@@ -46,7 +46,7 @@ void check_vocabulary(const io::Gguf& file, const text::PlainVocabulary& vocabul
   const bool scored = vocabulary.model == "llama";
   if (file.find(kMerges) == nullptr && !scored)
     fail(Status::format, "{}: {} is missing: a BPE without its merges splits all text into bytes",
-         file.path(), kMerges);
+         Place::in(file.path()), kMerges);
   if (file.find(kTypes) == nullptr)
     log.warning(
         "data",
@@ -91,7 +91,7 @@ std::unique_ptr<text::Tokenizer> from_gguf(const io::Gguf& file, base::LogSink& 
 std::string read_template(const std::string& path) {
   std::string source = base::read_file(path);
   if (base::find_invalid_utf8(source) != base::kValid)
-    fail(Status::format, "{}: invalid UTF-8 at byte {}", path, base::find_invalid_utf8(source));
+    fail(Status::format, "{}: invalid UTF-8 at byte {}", Place::in(path), base::find_invalid_utf8(source));
   return source;
 }
 
@@ -115,7 +115,7 @@ void pad(text::PlainVocabulary& v, int64_t rows, const std::string& origin) {
   if (std::ssize(v.tokens) > rows) {
     fail(Status::format,
          "{}: the tokenizer has {} tokens, the embedding has {} rows; GGUF needs a row for each token",
-         origin, v.tokens.size(), rows);
+         Place::in(origin), v.tokens.size(), rows);
   }
   for (int64_t id = std::ssize(v.tokens); id < rows; ++id) {
     v.tokens.push_back(fmt::format("[PAD{}]", id));
@@ -145,10 +145,10 @@ std::unique_ptr<text::Tokenizer> open_tokenizer(const io::ModelSource& model, ba
     return text::Tokenizer::from_files(model, log);
   if (form == io::ModelForm::none) {
     fail(Status::not_found, "{}: not found; give a local path: a model directory or a GGUF file",
-         model.path());
+         Place::in(model.path()));
   }
   if (form != io::ModelForm::gguf)
-    fail(Status::format, "{}: neither a model directory nor a GGUF file", model.path());
+    fail(Status::format, "{}: neither a model directory nor a GGUF file", Place::in(model.path()));
   base::NullLog nobody;
   return from_gguf(*model.gguf(), log != nullptr ? *log : nobody);
 }
@@ -166,7 +166,10 @@ std::unique_ptr<text::Tokenizer> training_tokenizer(const text::Tokenizer& token
   auto made = tokenizer.with(overrides);
   if (takes_over) made = with_template_of(*arguments.chat_template_path, *made);
   const text::Tokenizer::Special& special = made->special();
-  overrides = {.pad = arguments.pad_token ? arguments.pad_token : special.pad ? special.pad : special.eos};
+  overrides = {.pad = arguments.pad_token ? arguments.pad_token
+                      : special.pad       ? special.pad
+                                          : special.eos,
+               .split_special_tokens = arguments.split_special_tokens || tokenizer.splits_special_tokens()};
   if (!overrides.pad)
     fail_key("pad_token", "pad_token: the tokenizer has neither a pad token nor an EOS token; name one");
   return made->with(overrides);

@@ -206,10 +206,9 @@ class AttentionPlugin::Call {
     try {
       workspace_ = tensor::empty({kGuard + bytes + kGuard}, at::kByte, MemoryKind::workspace);
     } catch (const Error& error) {
-      throw Error(error.status(),
-                  fmt::format("{}: plug-in {} asks for {} bytes of workspace in {}: {}", kAttentionKey,
-                              plugin_.path(), bytes, pass_, error.message()),
-                  kAttentionKey);
+      throw error.with(fmt::format("{}: plug-in {} asks for {} bytes of workspace in {}: {}", kAttentionKey,
+                                   plugin_.path(), bytes, pass_, error.message()),
+                       kAttentionKey);
     }
     batch_.workspace = before() + kGuard;
     batch_.workspace_size = bytes;

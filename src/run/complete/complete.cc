@@ -48,11 +48,11 @@ base::Json tools_of(const data::Row& row) {
 Conversation conversation_of(std::string_view prompt) {
   base::Json given = parsed(prompt);
   if (data::is_messages(given)) {
-    const data::Row row{{{"messages", std::move(given)}}, "prompt"};
+    const data::Row row{{{"messages", std::move(given)}}, {"prompt"}};
     return {data::messages_column(row, "messages"), nullptr, nullptr};
   }
   if (given.is_object()) {
-    data::Row row{std::move(given), "prompt"};
+    data::Row row{std::move(given), {"prompt"}};
     data::convert_conversations(row);
     data::convert_from_value(row, "prompt");
     for (const char* name : {"prompt", "messages"}) {
@@ -63,7 +63,7 @@ Conversation conversation_of(std::string_view prompt) {
       text::RenderOptions options;
       options.tools = tools_of(row);
       data::read_template_variables(row, options);
-      return {std::move(messages), std::move(options.tools), std::move(options.variables)};
+      return {std::move(messages), std::move(options.tools), std::move(options.row_variables)};
     }
   }
   return {base::Json::array({base::Json{{"role", "user"}, {"content", prompt}}}), nullptr, nullptr};
@@ -81,8 +81,10 @@ std::vector<int32_t> chat_ids(const Tokenizer& tokenizer, std::string_view promp
 }  // namespace
 
 std::vector<int32_t> text_ids(const Tokenizer& tokenizer, std::string_view text) {
-  const auto& bos = tokenizer.get().special().bos;
-  return tokenizer.get().encode(text, !(bos && text.starts_with(*bos)));
+  const text::Tokenizer& own = tokenizer.get();
+  const auto& bos = own.special().bos;
+  const bool spelled = bos && text.starts_with(*bos) && !own.splits_special_tokens();
+  return own.encode(text, !spelled, own.given_of(text.size()));
 }
 
 std::vector<int32_t> conversation_ids(const Tokenizer& tokenizer, const base::Json& messages,
@@ -90,7 +92,7 @@ std::vector<int32_t> conversation_ids(const Tokenizer& tokenizer, const base::Js
   base::Json conversation = {
       {"messages", messages}, {"add_generation_prompt", true}, {"chat_template_kwargs", variables}};
   if (!tools.is_null()) conversation["tools"] = tools;
-  return tokenizer.get().encode(tokenizer.apply_chat_template(conversation), false);
+  return tokenizer.encode_conversation(conversation);
 }
 
 std::vector<Completion> complete(Requests& requests, std::span<const std::vector<int32_t>> prompts,
@@ -104,14 +106,15 @@ std::vector<Completion> complete(Requests& requests, std::span<const std::vector
       requests.add(prompts[i], options);
     } catch (const Error& error) {
       if (prompts.size() == 1 || !error.key().empty()) throw;
-      throw Error(error.status(), fmt::format("prompt {}, {}", i, error.message()));
+      throw error.with(fmt::format("prompt {}, {}", i, error.message()));
     }
     options.stream += count;
   }
   bool failed = false;
-  const OnToken until_failure = [&](size_t number, int32_t id, const std::string& piece) {
+  const OnToken until_failure = [&](size_t number, int32_t id, const std::string& piece,
+                                    double log_probability) {
     if (std::exchange(failed, true)) return 1;
-    const int32_t answer = on_token(number, id, piece);
+    const int32_t answer = on_token(number, id, piece, log_probability);
     failed = false;
     return answer;
   };

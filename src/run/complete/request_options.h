@@ -35,7 +35,7 @@ void with_option_names(const Body& body) {
   } catch (const Error& error) {
     const std::string name = "generate." + error.key();
     if (error.key().empty() || config::find_option(name) == nullptr) throw;
-    throw Error(error.status(), "generate." + error.message(), name);
+    throw error.with("generate." + error.message(), name);
   }
 }
 

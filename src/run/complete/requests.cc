@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
@@ -113,7 +114,11 @@ bool Requests::add_token(State& state, int64_t number, const engine::Token& toke
   if (state.text.add(token.id)) completion.end = End::stop_string;
   if (token.last && state.text.finish()) completion.end = End::stop_string;
   if (*told_ == nullptr) return completion.end == End::none;
-  const int32_t answer = (*told_)(static_cast<size_t>(number), token.id, std::string(state.text.take()));
+  const double log_probability = state.options.sampling.log_probabilities
+                                     ? token.whole_log_probability
+                                     : std::numeric_limits<double>::quiet_NaN();
+  const int32_t answer =
+      (*told_)(static_cast<size_t>(number), token.id, std::string(state.text.take()), log_probability);
   if (answer != 0 && !token.last && completion.end == End::none) completion.end = End::refused;
   return completion.end == End::none;
 }

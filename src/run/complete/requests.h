@@ -36,8 +36,10 @@ struct RequestOptions {
   bool keeps = false;
 };
 
-// Receives each token with its text, as far as that is certain. Not 0: the completion ends.
-using OnToken = std::function<int32_t(size_t number, int32_t id, const std::string& piece)>;
+// Receives each token with its text, as far as that is certain, and its log-probability in the whole
+// distribution; NaN unless Sampling asks for it. Not 0: the completion ends.
+using OnToken =
+    std::function<int32_t(size_t number, int32_t id, const std::string& piece, double log_probability)>;
 
 class Requests final : private engine::GenerationSink {
  public:

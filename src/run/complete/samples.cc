@@ -28,7 +28,7 @@ auto naming(const std::string& where, Body&& body) -> decltype(body()) {
     return body();
   } catch (const Error& error) {
     if (error.status() == Status::cancelled) throw;
-    throw Error(error.status(), fmt::format("{}: {}", where, error.message()), std::string(kPromptsKey));
+    throw error.with(fmt::format("{}: {}", where, error.message()), kPromptsKey);
   }
 }
 
@@ -79,9 +79,13 @@ std::vector<SamplePrompt> prompts_in(const std::string& path) {
   for (data::Row row; naming(std::string(kPromptsKey), [&] { return rows->next(row); });) {
     naming(std::string(kPromptsKey), [&] { data::convert_conversations(row); });
     const bool blank = row.value.size() == 1 && row.value.value("text", base::Json()) == "";
-    if (!blank) prompts.push_back(prompt_of(row.value, fmt::format("{}: {}", kPromptsKey, row.where)));
+    if (blank) continue;
+    prompts.push_back(placed(
+        row.where, [&] { return prompt_of(row.value, fmt::format("{}: {}", kPromptsKey, row.where)); }));
+    prompts.back().place = row.where;
   }
-  if (prompts.empty()) fail_key(kPromptsKey, "{}: {} holds no prompt: give at least one", kPromptsKey, path);
+  if (prompts.empty())
+    fail_key(kPromptsKey, "{}: {} holds no prompt: give at least one", kPromptsKey, Place{path});
   return prompts;
 }
 
@@ -121,12 +125,14 @@ std::vector<SamplePrompt> read_sample_prompts(const config::SampleArguments& arg
 std::vector<SamplePrompt> sample_prompts(const config::Config& config, const Tokenizer& tokenizer) {
   std::vector<SamplePrompt> prompts = read_sample_prompts(config::sample_arguments(config));
   for (SamplePrompt& prompt : prompts) {
-    prompt.ids = naming(prompt.where, [&] {
-      return prompt.given.is_string() ? text_ids(tokenizer, prompt.given.get_ref<const std::string&>())
-                                      : conversation_ids(tokenizer, prompt.given, prompt.tools);
+    placed(prompt.place, [&] {
+      prompt.ids = naming(prompt.where, [&] {
+        return prompt.given.is_string() ? text_ids(tokenizer, prompt.given.get_ref<const std::string&>())
+                                        : conversation_ids(tokenizer, prompt.given, prompt.tools);
+      });
+      if (prompt.ids.empty())
+        fail_key(kPromptsKey, "{}: the prompt has no token: give a text to complete", prompt.where);
     });
-    if (prompt.ids.empty())
-      fail_key(kPromptsKey, "{}: the prompt has no token: give a text to complete", prompt.where);
   }
   return prompts;
 }
@@ -166,10 +172,12 @@ void leave_positions(const std::vector<SamplePrompt>& prompts, const RequestOpti
   for (const SamplePrompt& prompt : prompts) {
     const auto tokens = static_cast<int64_t>(prompt.ids.size());
     if (tokens + max_new_tokens <= positions) continue;
-    fail_key("sample_prompts",
-             "{}: the prompt has {} tokens, and with {} new ones (sample_max_new_tokens) it goes beyond "
-             "the {} positions of the model: give a shorter prompt or fewer new tokens",
-             prompt.where, tokens, max_new_tokens, positions);
+    placed(prompt.place, [&] {
+      fail_key("sample_prompts",
+               "{}: the prompt has {} tokens, and with {} new ones (sample_max_new_tokens) it goes beyond "
+               "the {} positions of the model: give a shorter prompt or fewer new tokens",
+               prompt.where, tokens, max_new_tokens, positions);
+    });
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/json/json.h"
+#include "base/place.h"
 #include "config/config.h"
 #include "config/training_arguments.h"
 #include "engine/engine.h"
@@ -21,6 +22,7 @@ struct SamplePrompt {
   base::Json given;   // a text, or a list of messages
   base::Json tools;   // for a conversation: a list, or null
   std::vector<int32_t> ids = {};
+  Place place = {};  // in a file
 };
 
 // Reads the prompts, without ids. Empty if no samples are requested. Throws Error that names the key for a

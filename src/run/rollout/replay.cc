@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kReplay = "replay_rollouts";
 
 template <typename... Args>
-[[noreturn]] void fail_line(const std::string& where, fmt::format_string<Args...> text, Args&&... args) {
+[[noreturn]] void fail_line(const Place& where, fmt::format_string<Args...> text, Args&&... args) {
   fail_key(kReplay, "{}: {}: {}", kReplay, where, fmt::format(text, std::forward<Args>(args)...));
 }
 
@@ -27,7 +27,7 @@ auto naming_replay(Body&& body) {
   try {
     return body();
   } catch (const Error& error) {
-    throw Error(error.status(), fmt::format("{}: {}", kReplay, error.message()), kReplay);
+    throw error.with(fmt::format("{}: {}", kReplay, error.message()), kReplay);
   }
 }
 
@@ -37,7 +37,7 @@ std::string brief(const base::Json& value) {
   return text.size() <= kLongest ? text : base::one_line(text.substr(0, kLongest)) + "...";
 }
 
-std::vector<int32_t> ids_of(const base::Json& line, const char* name, const std::string& where) {
+std::vector<int32_t> ids_of(const base::Json& line, const char* name, const Place& where) {
   const auto found = line.find(name);
   if (found == line.end() || !found->is_array()) fail_line(where, "{}: give a list of token ids", name);
   std::vector<int32_t> ids;
@@ -50,14 +50,14 @@ std::vector<int32_t> ids_of(const base::Json& line, const char* name, const std:
 }
 
 // null: not known, or none.
-double number_of(const base::Json& value, const char* name, const std::string& where) {
+double number_of(const base::Json& value, const char* name, const Place& where) {
   if (value.is_null()) return std::nan("");
   if (!value.is_number() || !in_float32(value.get<double>()))
     fail_line(where, "{}: {} is not accepted: give a number of float32 or null", name, brief(value));
   return value.get<double>();
 }
 
-ReplayedRow row_of(const base::Json& line, const std::string& where) {
+ReplayedRow row_of(const base::Json& line, const Place& where) {
   ReplayedRow row;
   row.completion.ids = ids_of(line, "completion_ids", where);
   if (const auto found = line.find("logprobs"); found != line.end() && !found->is_null()) {
@@ -100,7 +100,7 @@ void check_replay(const std::string& path) {
 Replay::Replay(const std::string& path)
     : path_(path), lines_(naming_replay([&] { return data::open_file_table(path, {}); })) {
   for (int64_t place = 0; place < lines_->size(); ++place) {
-    std::string where;
+    Place where;
     const base::Json now = line(place, where);
     const ReplayedRow row = row_of(now, where);
     count(place, now);
@@ -148,7 +148,7 @@ void Replay::check_generations(int64_t first, const std::function<int64_t()>& ne
     const auto after = std::next(part);
     const bool ends = after == parts_.end() || after->named();
     if (*part->generation != number || (ends ? part->lines != size : part->lines > size)) {
-      std::string where;
+      Place where;
       line(part->first, where);
       fail_line(where,
                 "generation {} begins here with {}, and the run has {} in its generation {}: give a file of "
@@ -163,7 +163,7 @@ void Replay::check_generations(int64_t first, const std::function<int64_t()>& ne
 std::vector<std::optional<int64_t>> Replay::next_prompts(int64_t count) const {
   std::vector<std::optional<int64_t>> rows;
   for (int64_t place = next_; place < std::min(next_ + count, lines_->size()); ++place) {
-    std::string where;
+    Place where;
     const base::Json now = line(place, where);
     const auto row = now.find("row");
     const bool says = row != now.end() && row->is_number_integer();
@@ -178,7 +178,7 @@ void Replay::check_ids(int64_t vocabulary) const {
             largest_id_, vocabulary - 1);
 }
 
-base::Json Replay::line(int64_t place, std::string& where) const {
+base::Json Replay::line(int64_t place, Place& where) const {
   data::Row row = naming_replay([&] {
     std::vector<data::RowText> texts;
     lines_->fetch({&place, 1}, texts);
@@ -195,9 +195,9 @@ std::vector<ReplayedRow> Replay::take(std::string_view mode, int64_t generation,
   if (next_ + count > lines_->size())
     fail_key(kReplay,
              "{}: {}: it has {} lines, and generation {} ({}) needs {} more: give a file of this run",
-             kReplay, path_, lines_->size(), generation, mode, next_ + count - lines_->size());
+             kReplay, Place{path_}, lines_->size(), generation, mode, next_ + count - lines_->size());
   for (int64_t i = 0; i < count; ++i) {
-    std::string where;
+    Place where;
     const base::Json now = line(next_ + i, where);
     const auto compare = [&](const char* name, const base::Json& wanted) {
       const auto found = now.find(name);

@@ -63,7 +63,7 @@ class Replay {
 
     bool named() const { return mode == Mode::eval || (mode == Mode::train && generation); }
   };
-  base::Json line(int64_t place, std::string& where) const;
+  base::Json line(int64_t place, Place& where) const;
   void count(int64_t place, const base::Json& line);
 
   const std::string path_;
@@ -72,7 +72,7 @@ class Replay {
   std::vector<Part> parts_;  // of the whole file
   int64_t next_ = 0;
   int32_t largest_id_ = -1;
-  std::string place_of_largest_;  // file and line
+  Place place_of_largest_;  // file and line
 };
 
 }  // namespace trl::run

@@ -57,9 +57,9 @@ void RolloutRows::take_recorded_prompts() {
     std::iota(places.begin(), places.end(), first);
     if (!prompts_->give(places, *row))
       fail_key("replay_rollouts",
-               "replay_rollouts: {}: line {}: row is {}, and the dataset has no prompt there: give the "
-               "dataset of the recorded run",
-               parts_.replay->path(), parts_.replay->place() + static_cast<int64_t>(first) + 1, *row);
+               "replay_rollouts: {}: row is {}, and the dataset has no prompt there: give the dataset of the "
+               "recorded run",
+               Place{parts_.replay->path(), parts_.replay->place() + static_cast<int64_t>(first) + 1}, *row);
   }
 }
 
@@ -134,12 +134,15 @@ void RolloutRows::check_lengths(std::span<const engine::Completion> completions)
   for (size_t i = 0; i < completions.size() && parts_.positions > 0; ++i) {
     const int64_t length = std::ssize(rows_.ids[i]) + std::ssize(completions[i].ids);
     if (length <= parts_.positions) continue;
+    const Place place = Place::of_row(rows_.row_ids[i]);
     const std::string message = fmt::format(
-        "completion {} of {} and its prompt, dataset row {}, have {} tokens, and the model has learned {} "
+        "completion {} of {} and its prompt, {}, have {} tokens, and the model has learned {} "
         "positions: give shorter completions",
-        i, completions.size(), rows_.row_ids[i], length, parts_.positions);
-    if (parts_.replay) fail_key("replay_rollouts", "replay_rollouts: {}", message);
-    fail(Status::invalid_argument, "the host's rollout: {}", message);
+        i, completions.size(), place, length, parts_.positions);
+    placed(place, [&] {
+      if (parts_.replay) fail_key("replay_rollouts", "replay_rollouts: {}", message);
+      fail(Status::invalid_argument, "the host's rollout: {}", message);
+    });
   }
 }
 

@@ -67,17 +67,19 @@ void check_positions(const config::Config& config, int64_t positions, Batches& r
   const auto check = [&](Batches& batches, std::string_view what) {
     const std::optional<data::LongRow> beyond = batches.longer_than(positions);
     if (!beyond) return;
-    if (writes) {
-      const std::string_view key = config::length_key(config);
-      fail_key(key,
-               "{}: {} with its completion may have {} tokens, and the model has learned {} positions: give "
-               "a smaller one, or long_prompts: drop",
-               key, name_of(*beyond, what), beyond->tokens, positions);
-    }
-    fail_key(kKey,
-             "{}: {}: {} has {} tokens, and the model has learned {} positions: give {}: {}, so that {}",
-             kKey, config.get(kKey), name_of(*beyond, what), beyond->tokens, positions, kKey, positions,
-             beyond->rows.size() == 1 ? "longer rows are cut" : "no pack is longer");
+    placed({std::string(what), 0, 0, beyond->rows.front()}, [&] {
+      if (writes) {
+        const std::string_view key = config::length_key(config);
+        fail_key(key,
+                 "{}: {} with its completion may have {} tokens, and the model has learned {} positions: "
+                 "give a smaller one, or long_prompts: drop",
+                 key, name_of(*beyond, what), beyond->tokens, positions);
+      }
+      fail_key(kKey,
+               "{}: {}: {} has {} tokens, and the model has learned {} positions: give {}: {}, so that {}",
+               kKey, config.get(kKey), name_of(*beyond, what), beyond->tokens, positions, kKey, positions,
+               beyond->rows.size() == 1 ? "longer rows are cut" : "no pack is longer");
+    });
   };
   check(rows, "dataset");
   if (evaluation != nullptr) check(*evaluation, "evaluation");

@@ -124,7 +124,7 @@ bool Epoch::next() {
 void Epoch::find(int64_t number) {
   while (number_ < number) {
     if (!next())
-      fail(Status::invalid_argument, "batch: {}: an epoch has {} {}", number, number_ + 1,
+      fail(Status::invalid_argument, "first: {}: an epoch has {} {}", number, number_ + 1,
            number_ == 0 ? "batch" : "batches");
   }
 }

@@ -222,13 +222,14 @@ Prepared prepare(Environment& environment, const config::Config& config,
   prepared.train = with.data.streaming
                        ? batches_as_read(config, training, train, with.context, order, with.layout)
                        : batches(config, training, train, with.context, order, with.layout);
+  prepared.completion_only_loss = with.context.completion_only_loss;
   if (eval != nullptr) prepared.eval = with.evaluation(*eval, true);
   return prepared;
 }
 
 Prepared prepare_evaluation(Environment& environment, const config::Config& config,
                             const config::TrainingArguments& training, const text::Tokenizer& tokenizer,
-                            const Rows& rows) {
+                            const Rows& rows, std::optional<bool> completion_only_loss) {
   if (training.method->generates) {
     fail_key("method",
              "method: {} evaluates completions, which only a run writes: give eval_strategy to a run, or the "
@@ -236,7 +237,9 @@ Prepared prepare_evaluation(Environment& environment, const config::Config& conf
              training.method->name);
   }
   Prepared prepared;
-  prepared.eval = Preparing(environment, config, training, tokenizer, prepared).evaluation(rows, false);
+  Preparing with(environment, config, training, tokenizer, prepared);
+  with.context.completion_only_loss = completion_only_loss;
+  prepared.eval = with.evaluation(rows, false);
   return prepared;
 }
 

@@ -28,6 +28,8 @@ struct Prepared {
   std::unique_ptr<Batches> eval;              // or null
   // Set if the method writes completions; the batches above then only say how large rows can be.
   std::shared_ptr<Prompts> train_prompts, eval_prompts;
+  // The decision of the training rows, which holds for evaluation rows too; none: each make their own.
+  std::optional<bool> completion_only_loss;
 };
 
 // training: the values of config. model: of the run; its files are read if the method writes completions.
@@ -36,10 +38,10 @@ Prepared prepare(Environment& environment, const config::Config& config,
                  const config::TrainingArguments& training, const io::ModelSource& model,
                  const text::Tokenizer& tokenizer, const Rows& train, const Rows* eval);
 
-// Prepares rows that are only evaluated.
+// Prepares rows that are only evaluated. completion_only_loss: of the training rows of a run.
 Prepared prepare_evaluation(Environment& environment, const config::Config& config,
                             const config::TrainingArguments& training, const text::Tokenizer& tokenizer,
-                            const Rows& rows);
+                            const Rows& rows, std::optional<bool> completion_only_loss = {});
 
 // Counts the tokens of rows before they are cut. A wrapped pack begins anywhere in its rows, and a host's
 // rows and streamed rows are not read again.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tensor/parameter/encoded.h"
 #include "tensor/parameter/gradient.h"
@@ -58,11 +59,12 @@ class Parameter {
   Parameter(std::string name, std::shared_ptr<const Encoded> values, at::ScalarType type);
   Parameter(Parameter&&) = default;
 
-  std::string name;          // Hugging Face's, "model.layers.0.self_attn.q_proj.weight"
-  bool decay = true;         // whether weight decay applies
-  bool trainable = true;     // false: frozen, a trainer that begins gives it no gradient and no state
-  bool embedding = false;    // its rows are looked up
-  int64_t padding_row = -1;  // an embedding's row whose lookups train nothing (nn.Embedding's padding_idx)
+  std::string name;             // Hugging Face's, "model.layers.0.self_attn.q_proj.weight"
+  bool decay = true;            // whether weight decay applies
+  bool trainable = true;        // false: frozen, a trainer that begins gives it no gradient and no state
+  bool embedding = false;       // its rows are looked up
+  int64_t padding_row = -1;     // an embedding's row whose lookups train nothing (nn.Embedding's padding_idx)
+  const char* fixed = nullptr;  // why a host must not change the values; null: it may
 
   at::IntArrayRef shape() const { return encoded_ ? encoded_->shape() : values_.sizes(); }
   int64_t size(int64_t dimension) const { return shape().at(static_cast<size_t>(dimension)); }
@@ -114,9 +116,10 @@ class Parameter {
   // Both need has_gradient().
   at::ScalarType gradient_type() const;
   const at::Tensor& gradient() const;  // the sum since it was dropped; zero: nothing was added
-  void drop_gradient();                // frees its memory
-  void collect_late();                 // sets Gradient::late from now on
-  void collect_in_parts();             // sets Gradient::in_parts until it is dropped
+  bool gradient_begun() const { return gradient_ != nullptr && gradient_->begun(); }
+  void drop_gradient();     // frees its memory
+  void collect_late();      // sets Gradient::late from now on
+  void collect_in_parts();  // sets Gradient::in_parts until it is dropped
   // Called in each backward pass as soon as nothing will add to the gradient any more, on the thread of that
   // backward. See Use.
   void on_complete(std::function<void()> event);
@@ -135,6 +138,23 @@ class Parameter {
   bool has_trainer_ = false;
   uint64_t version_ = 0;
   std::shared_ptr<Gradient> gradient_;
+};
+
+// Sets Parameter::fixed of these while it lives, where no other reason is set.
+class Fixing {
+ public:
+  Fixing(std::vector<Parameter*> parameters, const char* why) : parameters_(std::move(parameters)) {
+    std::erase_if(parameters_, [](const Parameter* p) { return p->fixed != nullptr; });
+    for (Parameter* p : parameters_) p->fixed = why;
+  }
+  ~Fixing() {
+    for (Parameter* p : parameters_) p->fixed = nullptr;
+  }
+  Fixing(const Fixing&) = delete;
+  Fixing& operator=(const Fixing&) = delete;
+
+ private:
+  std::vector<Parameter*> parameters_;
 };
 
 }  // namespace trl::tensor

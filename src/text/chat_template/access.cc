@@ -58,7 +58,7 @@ Value code_point_at(Run& run, const Text& text, size_t index) {
   size_t end = begin;
   if (end < text.bytes.size()) base::next_code_point(text.bytes, end);
   run.spend(static_cast<int64_t>(text.ascii() ? 1 : 1 + begin / 64));
-  return run.text(text.bytes.substr(begin, end - begin), text.markup);
+  return run.part(std::string_view(text.bytes).substr(begin, end - begin), text.markup);
 }
 
 struct Bounds {
@@ -124,7 +124,7 @@ Values items_of(Run& run, const Value& value) {
       for (size_t at = 0; at < text.bytes.size();) {
         const size_t begin = at;
         base::next_code_point(text.bytes, at);
-        items.push_back(Value::text(text.bytes.substr(begin, at - begin)));
+        items.push_back(run.part(std::string_view(text.bytes).substr(begin, at - begin)));
       }
       return items;
     }
@@ -228,7 +228,7 @@ Value slice_of(Run& run, const Value& value, const Value& start, const Value& st
       const size_t begin = byte_offset(text, static_cast<size_t>(bounds.start));
       const size_t end = byte_offset(text, static_cast<size_t>(std::max(bounds.start, bounds.stop)));
       run.spend(static_cast<int64_t>(end / 64));
-      return run.text(text.bytes.substr(begin, end - begin), text.markup);
+      return run.part(std::string_view(text.bytes).substr(begin, end - begin), text.markup);
     }
     Writer out(run);
     const Values points = items_of(run, value);

@@ -121,21 +121,28 @@ Rendered ChatTemplate::render(const base::Json& messages, const RenderOptions& o
 
   jinja::Interpreter interpreter(parsed_->program, options.now < 0 ? clock_seconds() : options.now);
   interpreter.define("documents", jinja::Value::none());
-  for (const auto& [name, value] : options.variables.items()) {
-    if (name == "messages" || name == "tools" || name == "add_generation_prompt" ||
-        name == "continue_final_message")
-      fail(Status::invalid_argument,
-           "chat template variables: '{}' has its own argument and cannot be a variable", name);
-    interpreter.define(name, interpreter.from_json(value));
+  for (const base::Json* variables : {&options.variables, &options.row_variables}) {
+    const bool given = options.find_given && variables == &options.row_variables;
+    for (const auto& [name, value] : variables->items()) {
+      if (name == "messages" || name == "tools" || name == "add_generation_prompt" ||
+          name == "continue_final_message")
+        fail(Status::invalid_argument,
+             "chat template variables: '{}' has its own argument and cannot be a variable", name);
+      interpreter.define(name, interpreter.from_json(value, given));
+    }
   }
-  interpreter.define("messages", interpreter.from_json(chat));
-  interpreter.define("tools", interpreter.from_json(options.tools));
+  interpreter.define("messages", interpreter.from_json(chat, options.find_given));
+  interpreter.define("tools", interpreter.from_json(options.tools, options.find_given));
   interpreter.define("add_generation_prompt", jinja::Value::boolean(options.add_generation_prompt));
 
   Rendered rendered;
   rendered.text = interpreter.render();
   rendered.generation = interpreter.generation();
-  if (options.continue_final_message) cut_after_final_message(rendered.text, final_message);
+  rendered.given = interpreter.given();
+  if (options.continue_final_message) {
+    cut_after_final_message(rendered.text, final_message);
+    cut_ranges(rendered.given, rendered.text.size());
+  }
   return rendered;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/json/json.h"
+#include "text/tokenizer/byte_ranges.h"
 
 namespace trl::text {
 
@@ -21,12 +22,17 @@ struct RenderOptions {
   bool continue_final_message = false;
   base::Json tools = nullptr;                   // list, or null
   base::Json variables = base::Json::object();  // bos_token, eos_token, enable_thinking ...
-  int64_t now = -1;  // Unix seconds for strftime_now, which writes UTC; -1: the clock
+  // Variables that come from the conversation's row and go over the others.
+  base::Json row_variables = base::Json::object();
+  bool find_given = false;  // Rendered::given is wanted
+  int64_t now = -1;         // Unix seconds for strftime_now, which writes UTC; -1: the clock
 };
 
 struct Rendered {
   std::string text;
   std::vector<std::pair<size_t, size_t>> generation;  // byte ranges of {% generation %} blocks
+  // The parts that come from messages, tools and row_variables, not from the template; empty: not wanted.
+  ByteRanges given = {};
 };
 
 class ChatTemplate {

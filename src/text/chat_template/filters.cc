@@ -171,7 +171,7 @@ template <std::string (*Map)(std::string_view)>
 Value soft_mapped(Run& run, const Value& value, const Parameters&) {
   const Value text = soft_text(run, value);
   run.spend(static_cast<int64_t>(text.bytes().size() / 8));
-  return run.text(Map(text.bytes()), text.text().markup);
+  return run.mapped(text, Map(text.bytes()));
 }
 
 // Makes a title by Jinja's own rule: a word begins after a hyphen, white space or an opening bracket.
@@ -205,7 +205,8 @@ Value trim(Run& run, const Value& value, const Parameters& p) {
 
 Value replace(Run& run, const Value& value, const Parameters& p) {
   const int64_t count = p.none(2) ? -1 : p.integer(2, -1);
-  return replace_text(run, Value::text(str_of(run, value)), str_of(run, p[0]), str_of(run, p[1]), count);
+  const Value from = str_value(run, p[0]), to = str_value(run, p[1]);
+  return replace_text(run, str_value(run, value), from.bytes(), to.bytes(), count);
 }
 
 Value center(Run& run, const Value& value, const Parameters& p) {
@@ -221,11 +222,14 @@ Value indent(Run& run, const Value& value, const Parameters& p) {
           ? p[0].bytes()
           : std::string(static_cast<size_t>(std::clamp<int64_t>(p.integer(0, 4), 0, 10000)), ' ');
   const bool blank = p.truth(2, false);
-  const std::string text = value.bytes() + "\n";
+  Writer ended(run);
+  ended.append(value.bytes());
+  ended.append("\n");
+  const Value text = ended.value();
   Writer out(run);
   if (p.truth(1, false)) out.append(indention);
   bool first = true;
-  for (const std::string_view line : split_lines(text, false)) {
+  for (const std::string_view line : split_lines(text.bytes(), false)) {
     if (!first) {
       out.append("\n");
       if (blank || !line.empty()) out.append(indention);
@@ -245,10 +249,13 @@ Value truncate(Run& run, const Value& value, const Parameters& p) {
     run.fail("truncate(): 'length' is less than that of 'end', or 'leeway' negative");
   if (static_cast<int64_t>(length(run, value)) - leeway <= limit) return value;
   if (!value.is_text()) run.fail("truncate needs a str, not {}", type_name(value));
-  std::string kept =
-      value.bytes().substr(0, byte_offset(value.text(), static_cast<size_t>(limit - end_length)));
+  std::string_view kept = value.bytes();
+  kept = kept.substr(0, byte_offset(value.text(), static_cast<size_t>(limit - end_length)));
   if (!p.truth(1, false)) kept = kept.substr(0, kept.rfind(' '));
-  return run.text(kept + end);
+  Writer out(run);
+  out.append(kept);
+  out.append(end);
+  return out.value();
 }
 
 Value wordcount(Run& run, const Value& value, const Parameters&) {
@@ -267,11 +274,16 @@ Value wordcount(Run& run, const Value& value, const Parameters&) {
 Value escape(Run& run, const Value& value, const Parameters&) {
   if (value.is_text() && value.text().markup) return value;
   Writer out(run);
-  write_escaped(out, str_of(run, value));
+  const Value text = str_value(run, value);
+  write_escaped(out, text.bytes());
   return out.value(true);
 }
 
-Value safe(Run& run, const Value& value, const Parameters&) { return run.text(str_of(run, value), true); }
+Value safe(Run& run, const Value& value, const Parameters&) {
+  Writer out(run);
+  write_str(out, run, value);
+  return out.value(true);
+}
 
 Value string(Run& run, const Value& value, const Parameters&) { return soft_text(run, value); }
 
@@ -343,8 +355,6 @@ Value invoke(Run& run, const Callable& callable, const Value& self, Arguments ar
   return std::get<Callable::Bound>(callable.function)(run, self, parameters);
 }
 
-Value soft_text(Run& run, const Value& value) {
-  return value.is_text() ? value : Value::text(str_of(run, value));
-}
+Value soft_text(Run& run, const Value& value) { return value.is_text() ? value : str_value(run, value); }
 
 }  // namespace trl::text::jinja

@@ -231,7 +231,8 @@ Value join(Run& run, const Value& value, const Parameters& p) {
     const AttributeGetter getter(run, p[1]);
     for (Value& item : items) item = getter(std::move(item));
   }
-  return join_text(run, str_of(run, p.value(0, Value::text(""))), items, false);
+  const Value separator = str_value(run, p.value(0, Value::text("")));
+  return join_text(run, separator.bytes(), items, false);
 }
 
 Value items_filter(Run& run, const Value& value, const Parameters&) {

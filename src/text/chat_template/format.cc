@@ -147,7 +147,8 @@ void write_placeholder(Writer& out, Run& run, std::string_view text, size_t& at,
   spec.fill = " ";
   if (spec.type == 'c') return write_character(out, run, spec, value);
   if (!is_one_of(spec.type, "sra")) run.fail("unsupported format character '{}'", spec.type);
-  write_padded(out, spec, converted_text(run, spec, value), false);
+  const Value converted = converted_text(run, spec, value);
+  write_padded(out, spec, converted.bytes(), false);
 }
 
 }  // namespace
@@ -246,14 +247,15 @@ void write_padded(Writer& out, const FormatSpec& spec, std::string_view text, bo
   fill(missing - std::max<int64_t>(left, 0));
 }
 
-std::string converted_text(Run& run, const FormatSpec& spec, const Value& value) {
-  std::string text = spec.type == 's'   ? str_of(run, value)
-                     : spec.type == 'a' ? ascii_of(run, value)
-                                        : repr_of(run, value);
+Value converted_text(Run& run, const FormatSpec& spec, const Value& value) {
+  const Value text = spec.type == 's'   ? str_value(run, value)
+                     : spec.type == 'a' ? ascii_value(run, value)
+                                        : repr_value(run, value);
   if (!spec.precision) return text;
+  const std::string_view bytes = text.bytes();
   size_t at = 0;
-  for (int i = 0; i < *spec.precision && at < text.size(); ++i) base::next_code_point(text, at);
-  return text.substr(0, at);
+  for (int i = 0; i < *spec.precision && at < bytes.size(); ++i) base::next_code_point(bytes, at);
+  return run.part(bytes.substr(0, at));
 }
 
 void write_character(Writer& out, Run& run, const FormatSpec& spec, const Value& value) {
@@ -262,7 +264,7 @@ void write_character(Writer& out, Run& run, const FormatSpec& spec, const Value&
       (value.integer() < 0xD800 || value.integer() > 0xDFFF))
     base::append_utf8(text, static_cast<char32_t>(value.integer()));
   else if (value.is_text() && value.text().length == 1)
-    text = value.bytes();
+    return write_padded(out, spec, value.bytes(), true);
   else
     run.fail("%c requires int or char, not {}", type_name(value));
   write_padded(out, spec, text, true);
@@ -284,7 +286,8 @@ Value format_percent(Run& run, const Value& format, const Value& given) {
     }
     Writer piece(run);
     write_placeholder(piece, run, text, at, values);
-    write_escaped(out, piece.text());
+    const Value written = piece.value();
+    write_escaped(out, written.bytes());
   }
   values.finish();
   return out.value(format.text().markup);

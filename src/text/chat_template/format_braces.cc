@@ -118,7 +118,8 @@ void write_text(Writer& out, Run& run, FormatSpec spec, std::string_view written
   if ((spec.type != 0 && spec.type != 's') || spec.align == '=')
     run.fail("format '{}' is not for {}", written, type_name(value));
   spec.type = 's';
-  write_padded(out, spec, converted_text(run, spec, value), false);
+  const Value converted = converted_text(run, spec, value);
+  write_padded(out, spec, converted.bytes(), false);
 }
 
 void write_formatted(Writer& out, Run& run, const std::string& written, const Value& value) {
@@ -166,7 +167,7 @@ class BraceFormatter {
     if (field.conversion != 0) {
       FormatSpec conversion;
       conversion.type = field.conversion;
-      value = run_.text(converted_text(run_, conversion, value));
+      value = converted_text(run_, conversion, value);
     }
     Writer spec(run_);
     write(spec, field.spec, depth + 1);
@@ -177,7 +178,8 @@ class BraceFormatter {
     }
     Writer piece(run_);
     write_formatted(piece, run_, spec.text(), value);
-    write_escaped(out, piece.text());
+    const Value written = piece.value();
+    write_escaped(out, written.bytes());
   }
 
   Value first(const ReplacementField& field) {

@@ -38,6 +38,7 @@ class Interpreter final : public Run {
   void define(const std::string& name, Value value);  // a variable of the context
   std::string render();
   const std::vector<std::pair<size_t, size_t>>& generation() const { return generation_; }
+  const ByteRanges& given() const { return output_given_; }  // the parts of the output that are given
 
   Value call_macro(const MacroDefinition& macro, const ScopePtr& scope, Arguments arguments);
   Value repeat_loop(const Statement& loop, const ScopePtr& scope, const Value& items, int64_t depth);
@@ -75,6 +76,7 @@ class Interpreter final : public Run {
   ScopePtr context_;  // variables given
   Writer* output_ = nullptr;
   std::vector<std::pair<size_t, size_t>> generation_;
+  ByteRanges output_given_;
   int depth_ = 0;
 };
 

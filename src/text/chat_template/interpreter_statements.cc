@@ -23,6 +23,7 @@ std::string Interpreter::render() {
   Writer out(*this);
   output_ = &out;
   execute(program_.body, std::make_shared<Scope>(context_), out);
+  output_given_ = out.given();
   return out.take();
 }
 
@@ -164,7 +165,7 @@ void Interpreter::generation_block(const Statement& statement, const ScopePtr& s
   Writer body(*this);
   execute(statement.body, std::make_shared<Scope>(scope), body);
   generation_.emplace_back(output_->size(), output_->size() + body.size());
-  out.append(body.text());
+  out.append(body);
 }
 
 void Interpreter::assign(const Expression& target, Value value, const ScopePtr& scope) {

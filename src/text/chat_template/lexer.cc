@@ -333,7 +333,8 @@ std::string describe(const Token& token) {
 }
 
 void fail_at(int line, std::string_view message) {
-  trl::fail(Status::format, "chat template, line {}: {}", line, message);
+  throw Error(Status::format, fmt::format("chat template, line {}: {}", line, message), {}, 0,
+              {"chat template", line});
 }
 
 }  // namespace trl::text::jinja

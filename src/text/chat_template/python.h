@@ -9,9 +9,12 @@ namespace trl::text::jinja {
 
 std::string type_name(const Value& value);
 bool truth(const Value& value);
-std::string str_of(Run& run, const Value& value);    // str(value)
-std::string repr_of(Run& run, const Value& value);   // repr(value)
-std::string ascii_of(Run& run, const Value& value);  // ascii(value)
+std::string str_of(Run& run, const Value& value);   // str(value)
+std::string repr_of(Run& run, const Value& value);  // repr(value)
+// The same as values, which remember what is given of them; ascii(value).
+Value str_value(Run& run, const Value& value);
+Value repr_value(Run& run, const Value& value);
+Value ascii_value(Run& run, const Value& value);
 void write_str(Writer& out, Run& run, const Value& value);
 std::string real_repr(double value);                       // Python's repr of a float
 std::optional<double> parse_real(std::string_view ascii);  // float(ascii): infinite if it is too large
@@ -64,7 +67,7 @@ std::string format_number(Run& run, const FormatSpec& spec, const Value& value);
 // Pads to the width; numbers: the sign stays left of '=' padding.
 void write_padded(Writer& out, const FormatSpec& spec, std::string_view text, bool number);
 // Returns str, repr or ascii of a value, by the type s, r or a, cut to the precision.
-std::string converted_text(Run& run, const FormatSpec& spec, const Value& value);
+Value converted_text(Run& run, const FormatSpec& spec, const Value& value);
 void write_character(Writer& out, Run& run, const FormatSpec& spec, const Value& value);  // type c
 int parse_count(Run& run, std::string_view text, size_t& at);  // decimal digits; 0 without any
 

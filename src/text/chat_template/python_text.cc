@@ -288,28 +288,35 @@ void write_str(Writer& out, Run& run, const Value& value) {
   }
 }
 
-std::string str_of(Run& run, const Value& value) {
+Value str_value(Run& run, const Value& value) {
   Writer out(run);
   write_str(out, run, value);
-  return out.take();
+  return out.value();
 }
 
-std::string repr_of(Run& run, const Value& value) {
+Value repr_value(Run& run, const Value& value) {
   Writer out(run);
   write_repr(out, run, value);
-  return out.take();
+  return out.value();
 }
 
-std::string ascii_of(Run& run, const Value& value) {
-  const std::string text = repr_of(run, value);
+Value ascii_value(Run& run, const Value& value) {
+  const Value repr = repr_value(run, value);
+  const std::string_view text = repr.bytes();
   Writer out(run);
   for (size_t at = 0; at < text.size();) {
     const size_t begin = at;
     const char32_t c = base::next_code_point(text, at);
-    out.append(c < 0x80 ? text.substr(begin, 1) : escaped(c));
+    if (c < 0x80)
+      out.append(text.substr(begin, 1));
+    else
+      out.append(escaped(c));
   }
-  return out.take();
+  return out.value();
 }
+
+std::string str_of(Run& run, const Value& value) { return str_value(run, value).bytes(); }
+std::string repr_of(Run& run, const Value& value) { return repr_value(run, value).bytes(); }
 
 Value to_json(Run& run, const Value& value, const Parameters& p) {
   JsonStyle style;

@@ -2,6 +2,7 @@
 #include "text/chat_template/run.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/error.h"
 #include "base/text/utf8.h"
@@ -12,8 +13,7 @@ namespace trl::text::jinja {
 Run::~Run() = default;
 
 void Run::fail_text(const std::string& message) const {
-  // a message may quote one byte of a longer character
-  trl::fail(Status::format, "chat template, line {}: {}", line_, base::replace_invalid_utf8(message));
+  fail_at(line_, base::replace_invalid_utf8(message));  // it may quote one byte of a longer character
 }
 
 void Run::produce(size_t bytes) {
@@ -26,6 +26,44 @@ Value Run::text(std::string bytes, bool markup) {
   if (bytes.size() > kMaxText) fail("a text of more than {} MiB", kMaxText >> 20);
   produce(bytes.size());
   return Value::text(std::move(bytes), markup);
+}
+
+Value Run::part(std::string_view bytes, bool markup) {
+  ByteRanges given;
+  find_given(bytes, 0, given);
+  Value copy = text(std::string(bytes), markup);
+  give(copy, std::move(given));
+  return copy;
+}
+
+Value Run::mapped(const Value& from, std::string bytes) {
+  ByteRanges given;
+  find_given(from.bytes(), 0, given);
+  const bool same_places = bytes.size() == from.bytes().size() && from.text().ascii();
+  if (!given.empty() && !same_places) given = {{0, bytes.size()}};
+  Value value = text(std::move(bytes), from.text().markup);
+  give(value, std::move(given));
+  return value;
+}
+
+void Run::give(const Value& text, ByteRanges ranges) {
+  if (ranges.empty() || text.bytes().empty()) return;
+  produce(sizeof(Given) + 64);
+  given_.insert_or_assign(text.bytes().data(), Given{text, std::move(ranges)});
+}
+
+void Run::find_given(std::string_view bytes, size_t place, ByteRanges& out) {
+  if (given_.empty() || bytes.empty()) return;
+  auto found = given_.upper_bound(bytes.data());
+  if (found == given_.begin()) return;
+  const auto& [data, given] = *--found;
+  const size_t size = given.text.bytes().size();
+  if (!std::less<>()(bytes.data(), data + size)) return;
+  const size_t before = out.size();
+  const auto from = static_cast<size_t>(bytes.data() - data), to = std::min(from + bytes.size(), size);
+  for (auto range = range_at(given.ranges, from); range != given.ranges.end() && range->first < to; ++range)
+    add_range(out, place + std::max(range->first, from) - from, place + std::min(range->second, to) - from);
+  produce((out.size() - before) * 4 * sizeof(ByteRanges::value_type));  // as a list that grows
 }
 
 Value Run::sequence(SequenceType type, Values items) {
@@ -57,9 +95,14 @@ void Run::set(Mapping& mapping, Value key, Value value) {
   mapping.set(std::move(key), std::move(value));
 }
 
-Value Run::from_json(const base::Json& json, int depth) {
+Value Run::from_json(const base::Json& json, bool given, int depth) {
   if (depth > kMaxNesting) fail("the given data is nested more than {} levels deep", kMaxNesting);
   using Type = base::Json::value_t;
+  const auto own = [&](const std::string& bytes) {
+    Value value = text(bytes);
+    if (given) give(value, {{0, bytes.size()}});
+    return value;
+  };
   switch (json.type()) {
     case Type::boolean:
       return Value::boolean(json.get<bool>());
@@ -76,16 +119,17 @@ Value Run::from_json(const base::Json& json, int depth) {
     case Type::number_float:
       return Value::real(json.get<double>());
     case Type::string:
-      return text(json.get_ref<const std::string&>());
+      return own(json.get_ref<const std::string&>());
     case Type::array: {
       Values items;
       items.reserve(json.size());
-      for (const auto& item : json) items.push_back(from_json(item, depth + 1));
+      for (const auto& item : json) items.push_back(from_json(item, given, depth + 1));
       return list(std::move(items));
     }
     case Type::object: {
       Mapping entries;
-      for (const auto& [name, value] : json.items()) set(entries, text(name), from_json(value, depth + 1));
+      for (const auto& [name, value] : json.items())
+        set(entries, own(name), from_json(value, given, depth + 1));
       return mapping(std::move(entries));
     }
     default:
@@ -98,6 +142,12 @@ void Writer::reserve(size_t more) {
     run_.fail("a text of more than {} MiB", kMaxText >> 20);
   run_.spend(1);
   run_.produce(more);
+}
+
+Value Writer::value(bool markup) {
+  Value text = Value::text(std::move(text_), markup);
+  run_.give(text, std::move(given_));
+  return text;
 }
 
 Value Object::call(Run& run, Arguments) { run.fail("'{}' object is not callable", type_name()); }
@@ -146,7 +196,10 @@ bool Parameters::truth(size_t i, bool fallback) const {
 }
 
 std::string Parameters::text(size_t i, std::string_view fallback) const {
-  if (!given_[i]) return std::string(fallback);
+  return given_[i] ? std::string(text(i)) : std::string(fallback);
+}
+
+std::string_view Parameters::text(size_t i) const {
   const Value& value = values_[i];
   if (value.is_undefined()) run_.fail_undefined(value);
   if (!value.is_text()) run_.fail("{}(): '{}' is {}, not str", function_, names_[i], type_name(value));

@@ -3,6 +3,7 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include "base/interrupt.h"
 #include "base/json/json.h"
 #include "text/chat_template/value.h"
+#include "text/tokenizer/byte_ranges.h"
 
 namespace trl::text::jinja {
 
@@ -49,13 +51,24 @@ class Run {
   void produce(size_t bytes);
 
   Value text(std::string bytes, bool markup = false);
+  // Copies a part of a value's text; what is given of it remains so.
+  Value part(std::string_view bytes, bool markup = false);
+  // Makes a text that a function has made of all bytes of another one, such as its upper case.
+  Value mapped(const Value& from, std::string bytes);
   Value sequence(SequenceType type, Values items);
   Value list(Values items) { return sequence(SequenceType::list, std::move(items)); }
   Value tuple(Values items) { return sequence(SequenceType::tuple, std::move(items)); }
   Value range(const Range& bounds, Values items);
   Value mapping(Mapping entries);
   void set(Mapping& mapping, Value key, Value value);  // refuses a key that cannot be hashed
-  Value from_json(const base::Json& json, int depth = 0);
+  // given: its texts are remembered as given, wherever templates copy parts of them.
+  Value from_json(const base::Json& json, bool given = false, int depth = 0);
+  // Parts of texts that come from outside the template are known by the addresses of their bytes, so that
+  // functions need not pass them on: whoever copies bytes asks for them. Texts with such parts live as long
+  // as the run.
+  void give(const Value& text, ByteRanges ranges);
+  // Adds the given parts of bytes, which are copied to this place.
+  void find_given(std::string_view bytes, size_t place, ByteRanges& out);
 
   template <typename T, typename... Args>
   T* make(Args&&... args) {
@@ -74,6 +87,11 @@ class Run {
   int64_t now_;
   int line_ = 1;
   std::vector<std::unique_ptr<Object>> objects_;
+  struct Given {
+    Value text;
+    ByteRanges ranges;
+  };
+  std::map<const char*, Given, std::less<>> given_;  // by the address of the first byte
 };
 
 // Collects text that grows under the limits.
@@ -82,22 +100,33 @@ class Writer {
   explicit Writer(Run& run) : run_(run) {}
   void append(std::string_view bytes) {
     reserve(bytes.size());
-    text_.append(bytes);
+    take_over(bytes);
+  }
+  void append(const Writer& other) {
+    reserve(other.size());
+    for (const auto& [begin, end] : other.given_) add_range(given_, size() + begin, size() + end);
+    text_.append(other.text_);
   }
   void append(size_t count, std::string_view bytes) {  // count times
     if (bytes.empty()) return;
     reserve(count > kMaxText ? kMaxText + 1 : count * bytes.size());
-    for (; count > 0; --count) text_.append(bytes);
+    for (; count > 0; --count) take_over(bytes);
   }
   size_t size() const { return text_.size(); }
   const std::string& text() const { return text_; }
   std::string take() { return std::move(text_); }
-  Value value(bool markup = false) { return Value::text(std::move(text_), markup); }
+  const ByteRanges& given() const { return given_; }
+  Value value(bool markup = false);
 
  private:
   void reserve(size_t more);
+  void take_over(std::string_view bytes) {
+    run_.find_given(bytes, text_.size(), given_);
+    text_.append(bytes);
+  }
   Run& run_;
   std::string text_;
+  ByteRanges given_;
 };
 
 // Namespace, macro, loop, bound method, global function.
@@ -125,6 +154,7 @@ class Parameters {
   int64_t integer(size_t i, int64_t fallback) const;
   bool truth(size_t i, bool fallback) const;
   std::string text(size_t i, std::string_view fallback) const;  // must be a string
+  std::string_view text(size_t i) const;                        // one that is given
   bool none(size_t i) const { return !given_[i] || values_[i].is_none(); }
 
  private:

@@ -72,17 +72,17 @@ Value join_text(Run& run, std::string_view separator, const Values& parts, bool 
 
 Value strip_text(Run& run, const Value& text, const Value& chars, int side) {
   const auto where = static_cast<Side>(side);
-  if (chars.is_none()) return run.text(std::string(strip(text.bytes(), where)), text.text().markup);
+  if (chars.is_none()) return run.part(strip(text.bytes(), where), text.text().markup);
   if (!chars.is_text()) run.fail("strip arg must be None or str, not {}", type_name(chars));
   run.spend(static_cast<int64_t>(text.bytes().size() / 16 * (1 + chars.bytes().size() / 16)));
-  return run.text(std::string(strip(text.bytes(), where, chars.bytes())), text.text().markup);
+  return run.part(strip(text.bytes(), where, chars.bytes()), text.text().markup);
 }
 
 namespace {
 
 std::string_view view(const Value& value) { return value.bytes(); }
 Value like(Run& run, const Value& self, std::string_view bytes) {
-  return run.text(std::string(bytes), self.text().markup);
+  return run.part(bytes, self.text().markup);
 }
 
 // Returns the steps for a function that asks for properties of letters.
@@ -93,7 +93,7 @@ int64_t letter_cost(const Value& self) {
 template <std::string (*Map)(std::string_view)>
 Value mapped(Run& run, const Value& self, const Parameters&) {
   run.spend(letter_cost(self));
-  return run.text(Map(self.bytes()), self.text().markup);
+  return run.mapped(self, Map(self.bytes()));
 }
 
 template <Side Where>
@@ -221,7 +221,7 @@ Value remove_affix(Run& run, const Value& self, const Parameters& p) {
 }
 
 Value replace(Run& run, const Value& self, const Parameters& p) {
-  return replace_text(run, self, p.text(0, ""), p.text(1, ""), p.integer(2, -1));
+  return replace_text(run, self, p.text(0), p.text(1), p.integer(2, -1));
 }
 
 Value join(Run& run, const Value& self, const Parameters& p) {

@@ -191,9 +191,11 @@ std::pair<size_t, size_t> find_value(std::string_view json) {
 }
 }  // namespace
 
-void AddedTokens::split(const Piece& piece, bool normalized, PieceSink plain, TokenSink token) const {
+void AddedTokens::split(const Piece& piece, bool normalized, const ByteRanges& given, PieceSink plain,
+                        TokenSink token) const {
   const StringMatcher& matcher = normalized ? normalized_ : plain_;
   const std::string_view text = piece.text;
+  const auto is_given = [&](size_t at) { return is_inside(given, piece.spans ? piece.spans[at].begin : at); };
   size_t done = 0, from = 0;
   size_t blank_begin = 1,
          blank_end = 0;  // the last whitespace after a token, so that no character is tested twice
@@ -201,6 +203,12 @@ void AddedTokens::split(const Piece& piece, bool normalized, PieceSink plain, To
   while (matcher.find(text, from, match)) {
     from = match.end;
     const AddedToken& added = tokens_.find(match.value)->second.token;
+    if (added.special && !given.empty() && (is_given(match.begin) || is_given(match.end - 1))) {
+      // A token that follows the given part is found even if this spelling reaches into it.
+      for (size_t at = match.begin; at < match.end && from == match.end; ++at)
+        if (at > match.begin && is_given(at - 1) && !is_given(at)) from = at;
+      continue;
+    }
     if (added.single_word && ((match.begin > 0 && is_word(last_character(text.substr(0, match.begin)))) ||
                               (match.end < text.size() && is_word(first_character(text.substr(match.end))))))
       continue;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/json/json.h"
+#include "text/tokenizer/byte_ranges.h"
 #include "text/tokenizer/normalizer.h"
 #include "text/tokenizer/piece.h"
 #include "text/tokenizer/tokenizer.h"
@@ -59,9 +60,11 @@ class AddedTokens {
   };
   std::optional<Decoded> decoded(int32_t id) const;
 
-  // Calls plain for text between tokens and token for each one found, in order.
+  // Calls plain for text between tokens and token for each one found, in order. given: parts of the text that
+  // was given to encode(), in which special tokens are not found.
   using TokenSink = FunctionRef<void(const Piece&, int32_t)>;
-  void split(const Piece& piece, bool normalized, PieceSink plain, TokenSink token) const;
+  void split(const Piece& piece, bool normalized, const ByteRanges& given, PieceSink plain,
+             TokenSink token) const;
 
  private:
   struct Entry {

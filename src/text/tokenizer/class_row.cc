@@ -217,7 +217,7 @@ std::string choose_class(const Files& files, const base::NamedFiles& model, base
     fail(Status::unsupported,
          "{}: tokenizer_class: transformers rebuilds a {} instead of using tokenizer.json, and this build "
          "cannot; known are {}, and PreTrainedTokenizerFast takes tokenizer.json as it is",
-         path, chosen, known_classes());
+         Place::in(path), chosen, known_classes());
   if (chosen != names.named || !overrules(names, *find_file(files, "tokenizer.json"))) return chosen;
   if (log)
     log->warning("text",

@@ -83,15 +83,15 @@ class Reader final : public nlohmann::json_sax<Json> {
   }
 
   bool start_object(size_t) override {
-    if (whole_ && at_model("vocab")) place_ = Place::vocabulary;
+    if (whole_ && at_model("vocab")) place_ = Within::vocabulary;
     return open(Json::object());
   }
   bool start_array(size_t) override {
     if (whole_ && at_model("merges")) {
-      place_ = Place::merges;
+      place_ = Within::merges;
       out_.has_merges = true;
     }
-    if (whole_ && at_model("vocab")) place_ = Place::pieces;
+    if (whole_ && at_model("vocab")) place_ = Within::pieces;
     return open(Json::array());
   }
   bool key(string_t& key) override {
@@ -100,7 +100,7 @@ class Reader final : public nlohmann::json_sax<Json> {
   }
   bool end_object() override { return close(); }
   bool end_array() override {
-    if (place_ == Place::merges && keys_.size() == 4) {
+    if (place_ == Within::merges && keys_.size() == 4) {
       if (pair_.size() != 2) bad_merge("a list of {} strings where two belong", pair_.size());
       out_.merges.emplace_back(std::move(pair_[0]), std::move(pair_[1]));
       pair_.clear();
@@ -115,30 +115,31 @@ class Reader final : public nlohmann::json_sax<Json> {
     const size_t column = before.size() - (newline == std::string_view::npos ? 0 : newline + 1) + 1;
     const std::string_view what = error.what();
     const size_t colon = what.find(": ");
-    fail(Status::format, "{}:{}:{}: not valid JSON: {}", origin_, std::ranges::count(before, '\n') + 1,
-         column, colon == std::string_view::npos ? what : what.substr(colon + 2));
+    const Place place{origin_, std::ranges::count(before, '\n') + 1, static_cast<int64_t>(column)};
+    fail(Status::format, "{}: not valid JSON: {}", place,
+         colon == std::string_view::npos ? what : what.substr(colon + 2));
   }
 
  private:
-  enum class Place { elsewhere, vocabulary, pieces, merges };
+  enum class Within { elsewhere, vocabulary, pieces, merges };
   // Half a million added tokens; each value takes about 100 bytes.
   static constexpr size_t kMaxValues = size_t{1} << 22;
 
   bool at_model(std::string_view key) const {
     return keys_.size() == 2 && keys_[0] == "model" && keys_[1] == key;
   }
-  bool in_vocabulary() const { return place_ == Place::vocabulary; }
-  bool in_pieces() const { return place_ == Place::pieces; }
-  bool in_merges() const { return place_ == Place::merges; }
+  bool in_vocabulary() const { return place_ == Within::vocabulary; }
+  bool in_pieces() const { return place_ == Within::pieces; }
+  bool in_merges() const { return place_ == Within::merges; }
   template <typename... Args>
   [[noreturn]] void bad_merge(fmt::format_string<Args...> text, Args&&... args) const {
-    fail(Status::format, "{}: model.merges[{}]: {}", origin_, out_.merges.size(),
+    fail(Status::format, "{}: model.merges[{}]: {}", Place::in(origin_), out_.merges.size(),
          fmt::format(text, std::forward<Args>(args)...));
   }
 
   [[noreturn]] void bad_piece() const {
-    fail(Status::format, "{}: model.vocab[{}]: expected a list of one token and its score", origin_,
-         out_.pieces.size() - (pair_size_ > 0 ? 1 : 0));
+    fail(Status::format, "{}: model.vocab[{}]: expected a list of one token and its score",
+         Place::in(origin_), out_.pieces.size() - (pair_size_ > 0 ? 1 : 0));
   }
 
   // ["token", score], one level below model.vocab
@@ -152,15 +153,16 @@ class Reader final : public nlohmann::json_sax<Json> {
     if (keys_.size() != 4 || pair_size_ != 1) bad_piece();
     pair_size_ = 2;
     if (!std::isfinite(score))
-      fail(Status::format, "{}: model.vocab[{}]: the score is not finite", origin_, out_.pieces.size() - 1);
+      fail(Status::format, "{}: model.vocab[{}]: the score is not finite", Place::in(origin_),
+           out_.pieces.size() - 1);
     out_.pieces.back().second = score;
     return true;
   }
 
   bool id(int64_t id) {
     if (id < 0 || id > kMaxTokenId)
-      fail(Status::format, "{}: model.vocab: '{}' has the id {}: 0 to {} are read", origin_, keys_.back(), id,
-           kMaxTokenId);
+      fail(Status::format, "{}: model.vocab: '{}' has the id {}: 0 to {} are read", Place::in(origin_),
+           keys_.back(), id, kMaxTokenId);
     out_.vocabulary.emplace_back(std::move(keys_.back()), static_cast<int32_t>(id));
     return true;
   }
@@ -183,8 +185,8 @@ class Reader final : public nlohmann::json_sax<Json> {
   bool value(Json v) {
     if (in_pieces()) bad_piece();
     if (in_vocabulary())
-      fail(Status::format, "{}: model.vocab: '{}' has {} instead of an integer", origin_, keys_.back(),
-           kind_of(v));
+      fail(Status::format, "{}: model.vocab: '{}' has {} instead of an integer", Place::in(origin_),
+           keys_.back(), kind_of(v));
     if (in_merges()) bad_merge("{} instead of a string", kind_of(v));
     add(std::move(v));
     return true;
@@ -193,7 +195,8 @@ class Reader final : public nlohmann::json_sax<Json> {
   // Repeated keys are kept after the first, which is the one that is found.
   Json* add(Json v) {
     if (++values_ > kMaxValues)
-      fail(Status::format, "{}: more than {} values beside vocabulary and merges", origin_, kMaxValues);
+      fail(Status::format, "{}: more than {} values beside vocabulary and merges", Place::in(origin_),
+           kMaxValues);
     if (nodes_.empty()) {
       out_.rest = std::move(v);
       return &out_.rest;
@@ -209,28 +212,28 @@ class Reader final : public nlohmann::json_sax<Json> {
   }
 
   bool open(Json v) {
-    const bool nested = keys_.size() > 2 && place_ != Place::elsewhere;
+    const bool nested = keys_.size() > 2 && place_ != Within::elsewhere;
     if (nested && in_pieces()) {
       if (keys_.size() > 3 || !v.is_array()) bad_piece();
       keys_.emplace_back();
       return true;
     }
     if (nested && in_vocabulary())
-      fail(Status::format, "{}: model.vocab: '{}' has {} instead of an integer", origin_, keys_.back(),
-           kind_of(v));
+      fail(Status::format, "{}: model.vocab: '{}' has {} instead of an integer", Place::in(origin_),
+           keys_.back(), kind_of(v));
     if (nested && (keys_.size() > 3 || !v.is_array())) bad_merge("{} instead of a string", kind_of(v));
     if (keys_.size() >= base::kMaxJsonDepth)
-      fail(Status::format, "{}: nested deeper than {} levels", origin_, base::kMaxJsonDepth);
-    if (place_ == Place::elsewhere) nodes_.push_back(add(std::move(v)));
+      fail(Status::format, "{}: nested deeper than {} levels", Place::in(origin_), base::kMaxJsonDepth);
+    if (place_ == Within::elsewhere) nodes_.push_back(add(std::move(v)));
     keys_.emplace_back();
     return true;
   }
   bool close() {
     keys_.pop_back();
-    if (place_ == Place::elsewhere)
+    if (place_ == Within::elsewhere)
       nodes_.pop_back();
     else if (keys_.size() == 2)
-      place_ = Place::elsewhere;
+      place_ = Within::elsewhere;
     return true;
   }
 
@@ -238,7 +241,7 @@ class Reader final : public nlohmann::json_sax<Json> {
   const std::string& origin_;
   TokenizerJson& out_;
   bool whole_;  // vocabulary and merges are read separately
-  Place place_ = Place::elsewhere;
+  Within place_ = Within::elsewhere;
   std::vector<std::string> keys_;  // the key in each open object or list
   std::vector<Json*> nodes_;       // open objects and lists of the tree
   std::vector<std::string> pair_;  // of a merge
@@ -251,7 +254,8 @@ TokenizerJson read(std::string_view text, const std::string& origin, bool whole)
   TokenizerJson out;
   Reader reader(text, origin, out, whole);
   Json::sax_parse(base::PolledText::begin(text), base::PolledText::end(text), &reader);
-  if (!out.rest.is_object()) fail(Status::format, "{}: {} instead of an object", origin, kind_of(out.rest));
+  if (!out.rest.is_object())
+    fail(Status::format, "{}: {} instead of an object", Place::in(origin), kind_of(out.rest));
   return out;
 }
 }  // namespace

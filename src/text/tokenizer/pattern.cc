@@ -262,7 +262,7 @@ Pattern read_pattern(const Field& field) {
     Pattern known = ascii_pattern(regex.text());
     return known ? known : regex_pattern(regex.text());
   } catch (const Error& error) {
-    fail(error.status(), "{}: {}", regex.where(), error.message());
+    throw error.with(fmt::format("{}: {}", regex.where(), error.message()));
   }
 }
 

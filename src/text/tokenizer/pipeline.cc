@@ -89,8 +89,10 @@ void Pipeline::add_named(const Settings& settings) {
       add(token);
 }
 
-Tokens Pipeline::encode(std::string_view text, bool add_special_tokens, bool tracked) const {
+Tokens Pipeline::encode(std::string_view text, bool add_special_tokens, bool tracked,
+                        const ByteRanges& given) const {
   check_text(text);
+  tracked |= !given.empty();  // a normalized text is given where its origin is
   MatchSpace space;
   const std::unique_ptr<ModelSpace> word_space = model_->space();
   std::vector<Buffer> normal(normalizers_.size());
@@ -120,9 +122,9 @@ Tokens Pipeline::encode(std::string_view text, bool add_special_tokens, bool tra
   };
   const auto normalized = [&](const Piece& piece) { pre_tokenizers_.run(piece, words, space, word); };
   const auto plain = [&](const Piece& piece) {
-    added_.split(normalizers_.run(piece, normal, space), true, normalized, found);
+    added_.split(normalizers_.run(piece, normal, space), true, given, normalized, found);
   };
-  added_.split({text, tracked ? spans.data() : nullptr, first}, false, plain, found);
+  added_.split({text, tracked ? spans.data() : nullptr, first}, false, given, plain, found);
   post_processor_.run(tokens, text, add_special_tokens, [&](size_t index) -> std::string_view {
     const auto text_found = found_texts.find(index);
     if (text_found != found_texts.end()) return text_found->second;

@@ -94,7 +94,7 @@ class Pipeline {
   // origin: tokenizer.json's path, for messages
   Pipeline(TokenizerJson json, const Settings& settings, const std::string& origin);
 
-  Tokens encode(std::string_view text, bool add_special_tokens, bool tracked) const;
+  Tokens encode(std::string_view text, bool add_special_tokens, bool tracked, const ByteRanges& given) const;
   std::string decode(std::span<const int32_t> ids, bool skip_special_tokens, DecodeMode mode) const;
   int32_t token_to_id(std::string_view token) const;  // -1: none
   std::optional<std::string> id_to_token(int32_t id) const;

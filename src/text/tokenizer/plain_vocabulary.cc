@@ -99,24 +99,26 @@ bool is_scored(const PlainVocabulary& v) { return v.model == "llama"; }
 void check(const PlainVocabulary& v, const std::string& origin) {
   if (v.model != "gpt2" && v.model != "llama")
     fail(Status::unsupported,
-         "{}: tokenizer.ggml.model: '{}' is not read by this build; known are gpt2, llama", origin, v.model);
-  if (v.tokens.empty()) fail(Status::format, "{}: tokenizer.ggml.tokens is missing or empty", origin);
+         "{}: tokenizer.ggml.model: '{}' is not read by this build; known are gpt2, llama", Place::in(origin),
+         v.model);
+  if (v.tokens.empty())
+    fail(Status::format, "{}: tokenizer.ggml.tokens is missing or empty", Place::in(origin));
   if (v.tokens.size() > static_cast<size_t>(kMaxTokenId) + 1)
-    fail(Status::format, "{}: tokenizer.ggml.tokens: {} tokens: at most {} are read", origin, v.tokens.size(),
-         kMaxTokenId + 1);
+    fail(Status::format, "{}: tokenizer.ggml.tokens: {} tokens: at most {} are read", Place::in(origin),
+         v.tokens.size(), kMaxTokenId + 1);
   if (!v.token_types.empty() && v.token_types.size() != v.tokens.size())
-    fail(Status::format, "{}: tokenizer.ggml.token_type has {} entries for {} tokens", origin,
+    fail(Status::format, "{}: tokenizer.ggml.token_type has {} entries for {} tokens", Place::in(origin),
          v.token_types.size(), v.tokens.size());
   if (is_scored(v) && v.merges.empty() && v.scores.size() != v.tokens.size())
     fail(Status::format, "{}: tokenizer.ggml.scores has {} entries for {} tokens, and there are no merges",
-         origin, v.scores.size(), v.tokens.size());
+         Place::in(origin), v.scores.size(), v.tokens.size());
   for (size_t i = 0; i < v.scores.size(); ++i)
     if (std::isnan(v.scores[i]))
-      fail(Status::format, "{}: tokenizer.ggml.scores[{}] is not a number", origin, i);
+      fail(Status::format, "{}: tokenizer.ggml.scores[{}] is not a number", Place::in(origin), i);
   const auto readable = [&](const std::vector<std::string>& list, const char* name) {
     for (size_t i = 0; i < list.size(); ++i)
       if (base::find_invalid_utf8(list[i]) != base::kValid)
-        fail(Status::format, "{}: {}[{}] is not valid UTF-8", origin, name, i);
+        fail(Status::format, "{}: {}[{}] is not valid UTF-8", Place::in(origin), name, i);
   };
   readable(v.tokens, "tokenizer.ggml.tokens");
   readable(v.merges, "tokenizer.ggml.merges");
@@ -127,8 +129,8 @@ std::optional<std::string> token_of(const PlainVocabulary& v, int32_t id, const 
                                     const std::string& origin) {
   if (id == -1) return std::nullopt;
   if (id < 0 || static_cast<size_t>(id) >= v.tokens.size())
-    fail(Status::format, "{}: {}: {} is out of range: the vocabulary has {} tokens", origin, key, id,
-         v.tokens.size());
+    fail(Status::format, "{}: {}: {} is out of range: the vocabulary has {} tokens", Place::in(origin), key,
+         id, v.tokens.size());
   return v.tokens[static_cast<size_t>(id)];
 }
 
@@ -247,8 +249,8 @@ const GgufPre& find_gguf_pre(const std::string& name, const std::string& origin)
   if (const GgufPre* pre = find_gguf_pre_like([&](const GgufPre& known) { return known.name == wanted; }))
     return *pre;
   fail(Status::unsupported,
-       "{}: tokenizer.ggml.pre: the pre-tokenizer '{}' is not read by this build; known are {}", origin, name,
-       known_gguf_pres());
+       "{}: tokenizer.ggml.pre: the pre-tokenizer '{}' is not read by this build; known are {}",
+       Place::in(origin), name, known_gguf_pres());
 }
 
 base::Json pre_tokenizer_of(const GgufPre& pre) {
@@ -279,7 +281,7 @@ Files files_of(const PlainVocabulary& v, const std::string& origin) {
   files.emplace_back("tokenizer_config.json", config.dump(2) + "\n");
   for (const auto& [name, text] : v.chat_templates) {
     if (name.find('/') != std::string::npos)
-      fail(Status::format, "{}: tokenizer.chat_templates: '{}' is not a file name", origin, name);
+      fail(Status::format, "{}: tokenizer.chat_templates: '{}' is not a file name", Place::in(origin), name);
     files.emplace_back(
         name == "default" ? kTemplate : fmt::format("{}/{}{}", kMoreTemplates, name, kTemplateEnding), text);
   }

@@ -123,7 +123,7 @@ class SentencePieceCheck {
 
   template <typename... Args>
   [[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) const {
-    fail(Status::format, "{}: not a SentencePiece model: {}", path_,
+    fail(Status::format, "{}: not a SentencePiece model: {}", Place::in(path_),
          fmt::format(text, std::forward<Args>(args)...));
   }
 
@@ -261,7 +261,8 @@ SentencePieceModel::SentencePieceModel(std::string_view bytes, std::string path)
   std::string error;
   const TextSink reason = sink(error);
   model_.reset(module_->open(checked.data(), checked.size(), &reason), module_->close);
-  if (!model_) fail(Status::format, "{}: not a SentencePiece model: {}", path_, base::one_line(error));
+  if (!model_)
+    fail(Status::format, "{}: not a SentencePiece model: {}", Place::in(path_), base::one_line(error));
 }
 
 std::string SentencePieceModel::piece(int32_t id) const {

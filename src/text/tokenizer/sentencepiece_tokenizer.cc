@@ -16,7 +16,9 @@ class SentencePieceTokenizer final : public FilesTokenizer {
  public:
   SentencePieceTokenizer(Files files, const std::string& origin) : FilesTokenizer(std::move(files), origin) {
     const std::string path = base::join_path(origin, kSentencePieceFile);
-    model_ = std::make_shared<const SentencePieceModel>(*find_file(*files_, kSentencePieceFile), path);
+    model_ = reading(path, [&] {
+      return std::make_shared<const SentencePieceModel>(*find_file(*files_, kSentencePieceFile), path);
+    });
     anchor_ = find_anchor();
     Settings settings = read_settings(*files_, origin, nullptr);
     add_tokens(settings);
@@ -85,7 +87,7 @@ class SentencePieceTokenizer final : public FilesTokenizer {
     for (const auto& [id, token] : settings.added) {
       if (const int32_t own = add(token); own != id)
         fail(Status::format, "{}: '{}' has the id {}, but vocabulary and order give it {}",
-             base::join_path(origin_, "tokenizer_config.json"), token.content, id, own);
+             Place::in(base::join_path(origin_, "tokenizer_config.json")), token.content, id, own);
     }
     for (const auto* list : {&settings.named, &settings.extra})
       for (const AddedToken& token : *list) add(token);
@@ -93,7 +95,8 @@ class SentencePieceTokenizer final : public FilesTokenizer {
     added_ = std::move(tokens);
   }
 
-  Tokens run(std::string_view text, bool add_special_tokens, bool tracked) const override {
+  Tokens run(std::string_view text, bool add_special_tokens, bool tracked,
+             const ByteRanges& given) const override {
     check_text(text);
     Tokens tokens;
     tokens.tracked = tracked;
@@ -106,7 +109,7 @@ class SentencePieceTokenizer final : public FilesTokenizer {
     };
     if (add_special_tokens && before_) put(*before_, {});
     added_->split(
-        {text}, false, [&](const Piece& piece) { model_->encode(piece.text, begin(piece), tokens); },
+        {text}, false, given, [&](const Piece& piece) { model_->encode(piece.text, begin(piece), tokens); },
         [&](const Piece& piece, int32_t id) {
           put(id, {begin(piece), begin(piece) + static_cast<uint32_t>(piece.text.size())});
         });

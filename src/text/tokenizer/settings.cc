@@ -179,7 +179,7 @@ Templates read_template_files(const Files& files, const std::string& directory) 
     const std::string key = template_name(name);
     if (key.empty()) continue;
     if (const size_t bad = base::find_invalid_utf8(text); bad != base::kValid)
-      fail(Status::format, "{}: invalid UTF-8 at byte {}", base::join_path(directory, name), bad);
+      fail(Status::format, "{}: invalid UTF-8 at byte {}", Place::in(base::join_path(directory, name)), bad);
     templates[key] = text;
   }
   return templates;
@@ -226,7 +226,9 @@ const std::string* find_file(const Files& files, std::string_view name) {
   return found == files.end() ? nullptr : &found->second;
 }
 
-Settings read_settings(const Files& files, const std::string& directory, const ClassRow* row) {
+namespace {
+
+Settings settings_of(const Files& files, const std::string& directory, const ClassRow* row) {
   Json config = read_object(files, kConfig, directory);
   Settings settings;
   const Field root(config, base::join_path(directory, kConfig));
@@ -236,8 +238,8 @@ Settings read_settings(const Files& files, const std::string& directory, const C
   } else {
     const Json map = read_object(files, kMap, directory);
     if (map.size() > kMaxNames)
-      fail(Status::format, "{}: {} tokens by name: at most {} are read", base::join_path(directory, kMap),
-           map.size(), kMaxNames);
+      fail(Status::format, "{}: {} tokens by name: at most {} are read",
+           Place::in(base::join_path(directory, kMap)), map.size(), kMaxNames);
     for (const auto& [key, value] : map.items()) config[key] = value;
   }
   settings.lists_added = added.has_value();
@@ -247,7 +249,8 @@ Settings read_settings(const Files& files, const std::string& directory, const C
   if (row) settings.plain = row->plain;
   if (!added) {
     const Json tokens = read_object(files, kAdded, directory);
-    read_added_file(Field(tokens, base::join_path(directory, kAdded)), settings);
+    const std::string path = base::join_path(directory, kAdded);
+    reading(path, [&] { read_added_file(Field(tokens, path), settings); });
   }
   settings.names_pad = config.contains("pad_token");
   if (const auto field = root.find("add_prefix_space")) settings.add_prefix_space = field->boolean();
@@ -262,6 +265,12 @@ Settings read_settings(const Files& files, const std::string& directory, const C
     settings.chat_templates = read_templates(*field);
   std::erase_if(settings.chat_templates, [](const auto& named) { return named.second.empty(); });
   return settings;
+}
+
+}  // namespace
+
+Settings read_settings(const Files& files, const std::string& directory, const ClassRow* row) {
+  return reading(base::join_path(directory, kConfig), [&] { return settings_of(files, directory, row); });
 }
 
 Files with_listed(Files files, const std::map<int32_t, AddedToken>& added) {

@@ -103,10 +103,13 @@ struct Settings {
 // The parts that tokenizers of both kinds of files share.
 class FilesTokenizer : public Tokenizer {
  public:
-  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const final {
-    return run(text, add_special_tokens, false).ids;
+  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens,
+                              const ByteRanges& given) const final {
+    return run(text, add_special_tokens, false, given).ids;
   }
-  Encoding encode_with_offsets(std::string_view text, bool add_special_tokens) const final;
+  Encoding encode_with_offsets(std::string_view text, bool add_special_tokens,
+                               const ByteRanges& given) const final;
+  bool splits_special_tokens() const final { return splits_; }
   const Special& special() const final { return special_; }
   const std::map<std::string, std::string>& chat_templates() const final { return templates_; }
   std::unique_ptr<Tokenizer> with_added(std::span<const AddedToken> tokens) const final;
@@ -115,7 +118,8 @@ class FilesTokenizer : public Tokenizer {
  protected:
   FilesTokenizer(Files files, const std::string& origin)
       : files_(std::make_shared<const Files>(std::move(files))), origin_(origin) {}
-  virtual Tokens run(std::string_view text, bool add_special_tokens, bool tracked) const = 0;
+  virtual Tokens run(std::string_view text, bool add_special_tokens, bool tracked,
+                     const ByteRanges& given) const = 0;
   virtual std::unique_ptr<Tokenizer> with_all(const std::map<int32_t, AddedToken>& added) const = 0;
   // Writes the overrides into the files too; added: as with_overrides takes it.
   void take(const Overrides& overrides, const std::map<int32_t, AddedToken>& added);
@@ -124,6 +128,7 @@ class FilesTokenizer : public Tokenizer {
   std::string origin_;
   Special special_;
   std::map<std::string, std::string> templates_;
+  bool splits_ = false;
 };
 
 // Chooses the class of transformers 5.23 that AutoTokenizer uses for a model, by tokenizer_config.json,

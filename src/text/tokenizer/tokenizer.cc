@@ -25,12 +25,14 @@ class PipelineTokenizer final : public FilesTokenizer {
     if (row) built_as_ = row->name;
     Settings settings = read_settings(*files_, origin, row);
     const std::string path = base::join_path(origin, "tokenizer.json");
-    TokenizerJson json = read_tokenizer_json(*find_file(*files_, "tokenizer.json"), path);
-    const std::string changed = row ? rebuild(json, *row, settings, path) : std::string();
-    if (log && !changed.empty())
-      log->warning("text", "{}: {} replaces steps of this file, as in transformers: {}", path, row->name,
-                   changed);
-    pipeline_ = std::make_shared<const Pipeline>(std::move(json), settings, path);
+    pipeline_ = reading(path, [&] {
+      TokenizerJson json = read_tokenizer_json(*find_file(*files_, "tokenizer.json"), path);
+      const std::string changed = row ? rebuild(json, *row, settings, path) : std::string();
+      if (log && !changed.empty())
+        log->warning("text", "{}: {} replaces steps of this file, as in transformers: {}", path, row->name,
+                     changed);
+      return std::make_shared<const Pipeline>(std::move(json), settings, path);
+    });
     special_ = std::move(settings.special);
     templates_ = std::move(settings.chat_templates);
     if (!special_.pad && !settings.names_pad) special_.pad = pipeline_->padding_token();
@@ -62,8 +64,9 @@ class PipelineTokenizer final : public FilesTokenizer {
   std::map<int32_t, AddedToken> added_tokens() const override { return pipeline_->added().all(); }
 
  private:
-  Tokens run(std::string_view text, bool add_special_tokens, bool tracked) const override {
-    return pipeline_->encode(text, add_special_tokens, tracked);
+  Tokens run(std::string_view text, bool add_special_tokens, bool tracked,
+             const ByteRanges& given) const override {
+    return pipeline_->encode(text, add_special_tokens, tracked, given);
   }
   std::unique_ptr<Tokenizer> with_all(const std::map<int32_t, AddedToken>& all) const override {
     Files files = *files_;
@@ -96,8 +99,9 @@ size_t unfinished(std::string_view bytes) {
 }
 }  // namespace
 
-Encoding FilesTokenizer::encode_with_offsets(std::string_view text, bool add_special_tokens) const {
-  Tokens tokens = run(text, add_special_tokens, true);
+Encoding FilesTokenizer::encode_with_offsets(std::string_view text, bool add_special_tokens,
+                                             const ByteRanges& given) const {
+  Tokens tokens = run(text, add_special_tokens, true, given);
   Encoding encoding{std::move(tokens.ids), {}};
   encoding.offsets.reserve(tokens.spans.size());
   for (const Span& span : tokens.spans) encoding.offsets.emplace_back(span.begin, span.end);
@@ -113,6 +117,7 @@ std::unique_ptr<Tokenizer> FilesTokenizer::with_added(std::span<const AddedToken
 }
 
 void FilesTokenizer::take(const Overrides& overrides, const std::map<int32_t, AddedToken>& added) {
+  splits_ |= overrides.split_special_tokens;
   if (overrides.eos) special_.eos = overrides.eos;
   if (overrides.pad) special_.pad = overrides.pad;
   if (overrides.chat_template) templates_ = {{"default", *overrides.chat_template}};
@@ -122,15 +127,15 @@ void FilesTokenizer::take(const Overrides& overrides, const std::map<int32_t, Ad
 std::unique_ptr<Tokenizer> Tokenizer::from_files(const base::NamedFiles& model, base::LogSink* log) {
   const std::string& origin = model.name();
   if (!model.in_memory() && !base::is_directory(origin))
-    fail(Status::not_found, "{}: no such directory", origin);
+    fail(Status::not_found, "{}: no such directory", Place::in(origin));
   const bool pieces = !model.has("tokenizer.json") && model.has(kSentencePieceFile);
   const char* const main = pieces ? kSentencePieceFile : "tokenizer.json";
   if (!model.has(main)) {
     if (!model.has("config.json"))
       fail(Status::not_found, "{}: is not a model directory: it has neither config.json nor tokenizer.json",
-           origin);
+           Place::in(origin));
     fail(Status::not_found, "{}: no such file: a tokenizer is read from tokenizer.json or {}",
-         model.place(main), kSentencePieceFile);
+         Place::in(model.place(main)), kSentencePieceFile);
   }
   Files files;
   for (const char* name :

@@ -13,6 +13,7 @@
 
 #include "base/files/named_files.h"
 #include "base/log.h"
+#include "text/tokenizer/byte_ranges.h"
 
 namespace trl::text {
 
@@ -62,9 +63,18 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   // add_special_tokens: adds the post-processor's tokens (BOS ...). Special tokens written in the text are
-  // recognised.
-  virtual std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const = 0;
-  virtual Encoding encode_with_offsets(std::string_view text, bool add_special_tokens) const = 0;
+  // recognised, except for those that begin or end in a given part: these are text like any other.
+  virtual std::vector<int32_t> encode(std::string_view text, bool add_special_tokens,
+                                      const ByteRanges& given = {}) const = 0;
+  virtual Encoding encode_with_offsets(std::string_view text, bool add_special_tokens,
+                                       const ByteRanges& given = {}) const = 0;
+  // split_special_tokens: whoever encodes text for training, scores or generation gives its given parts, all
+  // that neither the chat template nor the library wrote.
+  virtual bool splits_special_tokens() const = 0;
+  // Returns the given part of a text whose first `size` bytes are a user's.
+  ByteRanges given_of(size_t size) const {
+    return splits_special_tokens() ? ByteRanges{{0, size}} : ByteRanges();
+  }
   // Throws Error(invalid_argument) for an id that is negative or not below vocab_size(); gaps below it give
   // no text. decode: invalid UTF-8 becomes U+FFFD.
   virtual std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const = 0;
@@ -96,9 +106,11 @@ class Tokenizer {
   // Returns a copy that knows these too; one that the vocabulary lacks gets the next free id.
   virtual std::unique_ptr<Tokenizer> with_added(std::span<const AddedToken> tokens) const = 0;
   // Returns a copy with another EOS, pad token or template, which replaces all (eos_token, pad_token,
-  // chat_template options); throws Error(invalid_config) when a token is not in the vocabulary.
+  // chat_template options), or that splits special tokens; no file of it says the last. Throws
+  // Error(invalid_config) when a token is not in the vocabulary.
   struct Overrides {
     std::optional<std::string> eos = {}, pad = {}, chat_template = {};
+    bool split_special_tokens = false;  // true: from now on
   };
   virtual std::unique_ptr<Tokenizer> with(const Overrides& overrides) const = 0;
 

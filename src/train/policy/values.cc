@@ -20,7 +20,7 @@ std::unique_ptr<model::Model> open_value_model(const MethodContext& context) {
                                static_cast<uint64_t>(context.arguments.seed));
   } catch (const Error& error) {
     if (error.status() == Status::cancelled) throw;
-    throw Error(error.status(), fmt::format("{}: {}", kKey, error.message()), kKey);
+    throw error.with(fmt::format("{}: {}", kKey, error.message()), kKey);
   }
   const int64_t own = model->config().vocab_size, policy = context.model.config().vocab_size;
   if (path.empty() && own < policy) model->resize_embeddings(policy);

@@ -108,9 +108,10 @@ void PaddedRows::pad(Rollout& rollout) const {
     const auto given = std::ranges::find(own.written, uint8_t{0});
     if (given != own.written.end()) {
       fail(Status::invalid_argument,
-           "completion {} of {}, dataset row {}, has a token that the model did not write (token {}), and "
+           "completion {} of {}, {}, has a token that the model did not write (token {}), and "
            "this trainer learns from each token: give completions without such tokens",
-           row, rollout.completions.size(), rollout.prompts.row_ids[row], given - own.written.begin());
+           row, rollout.completions.size(), trl::Place::of_row(rollout.prompts.row_ids[row]),
+           given - own.written.begin());
     }
     own.written.clear();
     own.ids.resize(width, pad_);

@@ -149,6 +149,9 @@ class Rollouts {
   // Says whether samples of evaluation rows are due after this many steps of max_steps.
   bool samples_after(int64_t step, int64_t max_steps) const;
   void sample() { eval_->sample(); }
+  // The numbers that training and evaluations draw next.
+  const RolloutChance& chance() const { return chance_; }
+  void set_chance(const RolloutChance& chance) { chance_ = chance; }
 
  private:
   const config::TrainingArguments arguments_;

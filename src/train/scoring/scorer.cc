@@ -106,8 +106,7 @@ std::unique_ptr<model::Model> open_reference(const MethodContext& context, const
     model = open_like_policy(context, path);
   } catch (const Error& error) {
     if (error.status() == Status::cancelled) throw;
-    throw Error(error.status(), fmt::format("ref_model_name_or_path: {}", error.message()),
-                "ref_model_name_or_path");
+    throw error.with(fmt::format("ref_model_name_or_path: {}", error.message()), "ref_model_name_or_path");
   }
   const int64_t own = model->config().vocab_size, policy = context.model.config().vocab_size;
   if (own < policy) {

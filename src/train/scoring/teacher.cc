@@ -21,7 +21,7 @@ std::unique_ptr<Scorer> open_teacher(const MethodContext& context, const Causal&
     model = open_unchanging(context, arguments.teacher, arguments.teacher_dtype);
   } catch (const Error& error) {
     if (error.status() == Status::cancelled) throw;
-    throw Error(error.status(), fmt::format("{}: {}", kTeacher, error.message()), kTeacher);
+    throw error.with(fmt::format("{}: {}", kTeacher, error.message()), kTeacher);
   }
   const int64_t own = model->config().vocab_size, policy = context.model.config().vocab_size;
   if (own != policy) {

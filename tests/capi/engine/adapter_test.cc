@@ -144,11 +144,10 @@ TEST(Adapter, IsAddedToATrainer) {
   const auto alone = host::trainer(host::with(host::tiny(scratch / "alone"), settings), rows.get());
   const std::string path = saved.scratch / "out";
   Error error;
-  ASSERT_EQ(trl_trainer_add_adapter(trainer.get(), "mine", path.c_str(), error), TRL_OK) << error.message();
+  const host::Model model = host::model_of(trainer.get());
+  ASSERT_EQ(trl_model_add_adapter(model.get(), "mine", path.c_str(), error), TRL_OK) << error.message();
   ASSERT_EQ(trl_trainer_step(trainer.get(), nullptr, error), TRL_OK) << error.message();
-  trl_generator* made = nullptr;
-  ASSERT_EQ(trl_generator_from_trainer(trainer.get(), &made, error), TRL_OK);
-  const host::Generator generator(made);
+  const host::Generator generator = host::generator_of(trainer.get());
   const std::string base = host::golden("models/qwen2");
   const host::Model with = host::open_model(base, {{"adapter_name_or_path", path}});
   EXPECT_EQ(greedy(generator.get(), "mine"), greedy(with.get()));
@@ -156,11 +155,13 @@ TEST(Adapter, IsAddedToATrainer) {
   EXPECT_NE(greedy(generator.get(), "mine"), greedy(generator.get(), "none"));
   EXPECT_EQ(greedy(generator.get(), "default"), greedy(generator.get(), nullptr));
   EXPECT_EQ(greedy(generator.get(), "yours"), Ids());
-  EXPECT_EQ(trl_trainer_add_adapter(trainer.get(), "mine", path.c_str(), error), TRL_E_INVALID_ARGUMENT);
-  EXPECT_EQ(trl_trainer_add_adapter(trainer.get(), "none", path.c_str(), error), TRL_E_INVALID_ARGUMENT);
-  EXPECT_EQ(trl_trainer_remove_adapter(trainer.get(), "default", error), TRL_E_NOT_FOUND);
-  EXPECT_EQ(trl_trainer_remove_adapter(trainer.get(), "mine", error), TRL_OK) << error.message();
-  EXPECT_EQ(trl_trainer_remove_adapter(trainer.get(), "mine", error), TRL_E_NOT_FOUND);
+  EXPECT_EQ(trl_model_add_adapter(model.get(), "mine", path.c_str(), error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_model_add_adapter(model.get(), "none", path.c_str(), error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_model_remove_adapter(model.get(), "default", error), TRL_E_NOT_FOUND);
+  EXPECT_TRUE(error.names("those of the run itself stay")) << error.message();
+  const host::Model second = host::model_of(trainer.get());  // the same model
+  EXPECT_EQ(trl_model_remove_adapter(second.get(), "mine", error), TRL_OK) << error.message();
+  EXPECT_EQ(trl_model_remove_adapter(model.get(), "mine", error), TRL_E_NOT_FOUND);
   for (const auto* run : {&trainer, &alone})
     ASSERT_EQ(trl_trainer_train(run->get(), nullptr, nullptr, error), TRL_OK) << error.message();
   EXPECT_EQ(host::state(trainer.get())["log_history"][1]["loss"],
@@ -170,9 +171,7 @@ TEST(Adapter, IsAddedToATrainer) {
 TEST(Adapter, NoneGeneratesWithTheModelAlone) {
   NEED_MODEL();
   const AdapterRun run;
-  trl_generator* made = nullptr;
-  ASSERT_EQ(trl_generator_from_trainer(run.trainer.get(), &made, nullptr), TRL_OK);
-  const host::Generator generator(made);
+  const host::Generator generator = host::generator_of(run.trainer.get());
   const Ids alone = greedy(host::open_model(host::golden("models/qwen2")).get());
   EXPECT_EQ(greedy(generator.get(), "none"), alone);
   EXPECT_NE(greedy(generator.get(), nullptr), alone);

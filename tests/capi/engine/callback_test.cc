@@ -59,11 +59,9 @@ TEST(CallbackThrows, TheLogEndsTrainingAndTheTrainerStaysUsable) {
 
 TEST(CallbackThrows, ATokenEndsGenerating) {
   ThrowingSession run;
-  trl_generator* made = nullptr;
-  ASSERT_EQ(trl_generator_from_trainer(run.trainer.get(), &made, nullptr), TRL_OK);
-  const host::Generator generator(made);
+  const host::Generator generator = host::generator_of(run.trainer.get());
   int calls = 0;
-  const auto on_token = [](void* data, size_t, int32_t, const char*, size_t) -> int32_t {
+  const auto on_token = [](void* data, size_t, int32_t, const char*, size_t, double) -> int32_t {
     ++*static_cast<int*>(data);
     throw std::runtime_error("the screen is gone");
   };

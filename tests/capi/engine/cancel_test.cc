@@ -156,7 +156,7 @@ struct Generating {
     trl_completions* made = nullptr;
     const trl_status status = trl_generator_generate(
         generator.get(), prompts, nullptr, 1, options.get(),
-        [](void* data, size_t, int32_t, const char*, size_t) -> int32_t {
+        [](void* data, size_t, int32_t, const char*, size_t, double) -> int32_t {
           auto* self = static_cast<Token*>(data);
           if (++self->tokens == 3 && self->cancels) trl_runtime_cancel(self->whom);
           return 0;

@@ -1,5 +1,6 @@
 // Rollouts that the host writes with a generator of the trainer, while that waits for them.
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "engine/rewarded.h"
@@ -22,10 +23,7 @@ using host::Settings;
 class Driver {
  public:
   explicit Driver(trl_trainer* trainer, const Settings& more = {}) {
-    trl_generator* made = nullptr;
-    EXPECT_EQ(trl_generator_from_trainer(trainer, &made, nullptr), TRL_OK);
-    generator_.reset(made);
-    // A configuration cannot be changed inside a callback.
+    generator_ = host::generator_of(trainer);
     for (int stream = 0; stream < 12; stream += 2) {
       const Settings own = {{"generate.temperature", "1"},
                             {"generate.max_new_tokens", "5"},
@@ -180,12 +178,9 @@ TEST(DrivenRollouts, MayBeWrittenByABlockingCall) {
       << driven.run.error.message();
 }
 
-// On another thread, where a call may ask.
 int64_t workspace_of_now(trl_runtime* runtime) {
   int64_t bytes = 0;
-  std::thread([&] {
-    EXPECT_EQ(trl_runtime_memory(runtime, "workspace", &bytes, nullptr, nullptr), TRL_OK);
-  }).join();
+  EXPECT_EQ(trl_runtime_memory(runtime, "workspace", &bytes, nullptr, nullptr), TRL_OK);
   return bytes;
 }
 
@@ -210,27 +205,36 @@ TEST(DrivenRollouts, GiveKeysAndValuesBackBeforeTheUpdate) {
   EXPECT_LT(rewarded, written);
 }
 
+// Afterwards another thread waits for the end of the step.
 TEST(DrivenRollouts, EndWithTheirFinish) {
   NEED_MODEL();
   const host::Scratch scratch;
   int finished = 0;
+  std::atomic<int> waited{0};
+  std::vector<std::thread> threads;
   DrivenRun driven(grpo(scratch / "out"), reward_all);
+  std::vector<Driver> others;
+  for (int i = 0; i < 3; ++i) others.emplace_back(driven.run.trainer.get());
   ASSERT_EQ(driven.train([&](trl_rollout* rollout) {
     Error error;
     driven.driver.write(rollout);
     EXPECT_EQ(trl_rollout_finish(rollout, nullptr, error), TRL_OK) << error.message();
     EXPECT_EQ(trl_generator_step(driven.driver.get(), nullptr, nullptr, error), TRL_E_BUSY);
     EXPECT_TRUE(error.names("called inside a callback")) << error.message();
-    std::thread([&] {
-      EXPECT_EQ(trl_generator_step(driven.driver.get(), nullptr, nullptr, error), TRL_E_BUSY);
-      EXPECT_TRUE(error.names("trainer is in use on another thread")) << error.message();
-    }).join();
+    threads.emplace_back([&waited, other = others.at(static_cast<size_t>(finished)).get()] {
+      Error own;
+      EXPECT_EQ(trl_generator_step(other, nullptr, nullptr, own), TRL_END) << own.message();
+      ++waited;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // it waits before the next rollout is open
     ++finished;
     return int32_t{TRL_OK};
   }),
             TRL_OK)
       << driven.run.error.message();
+  for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(finished, 3);
+  EXPECT_EQ(waited, 3);
   Error error;
   EXPECT_EQ(trl_generator_step(driven.driver.get(), nullptr, nullptr, error), TRL_END) << error.message();
 }
@@ -249,9 +253,6 @@ TEST(DrivenRollouts, AllowOnlyGeneratorsOfTheirTrainer) {
     Error error;
     EXPECT_EQ(trl_generator_step(driven.driver.get(), nullptr, nullptr, error), TRL_E_BUSY);
     EXPECT_TRUE(error.names("called inside a callback")) << error.message();
-    std::thread([&] {
-      EXPECT_EQ(trl_generator_step(driven.driver.get(), nullptr, nullptr, error), TRL_E_BUSY);
-    }).join();
     return reward_all(rollout);
   });
   ASSERT_EQ(driven.train([&](trl_rollout* rollout) {
@@ -259,8 +260,9 @@ TEST(DrivenRollouts, AllowOnlyGeneratorsOfTheirTrainer) {
     trl_trainer* const trainer = driven.run.trainer.get();
     EXPECT_EQ(trl_trainer_step(trainer, nullptr, error), TRL_E_BUSY);
     EXPECT_TRUE(error.names("trl_rollout_*")) << error.message();
+    const host::Model same = host::model_of(trainer);
     trl_generator* another = nullptr;
-    EXPECT_EQ(trl_generator_from_trainer(trainer, &another, error), TRL_E_BUSY);
+    EXPECT_EQ(trl_generator_create(same.get(), nullptr, &another, error), TRL_E_BUSY);
     EXPECT_EQ(trl_generator_step(of_model.get(), nullptr, nullptr, error), TRL_E_BUSY);
     EXPECT_EQ(trl_generator_step(of_other.get(), nullptr, nullptr, error), TRL_E_BUSY);
     driven.driver.write(rollout);
@@ -278,7 +280,7 @@ TEST(DrivenRollouts, AreWrittenByOneThreadAtATime) {
   const Driver second(driven.run.trainer.get());
   static std::atomic<int> tokens;
   tokens = 0;
-  const auto on_token = [](void* data, size_t, int32_t, const char*, size_t) -> int32_t {
+  const auto on_token = [](void* data, size_t, int32_t, const char*, size_t, double) -> int32_t {
     auto* const other = static_cast<trl_generator*>(data);
     Error error;
     EXPECT_EQ(trl_generator_step(other, nullptr, nullptr, error), TRL_E_BUSY);
@@ -311,7 +313,7 @@ TEST(DrivenRollouts, EndWhenTheTrainerIsCancelled) {
   NEED_MODEL();
   const host::Scratch scratch;
   DrivenRun driven(grpo(scratch / "out", {{"max_steps", "1"}}), reward_all);
-  const auto cancel = [](void* trainer, size_t, int32_t, const char*, size_t) -> int32_t {
+  const auto cancel = [](void* trainer, size_t, int32_t, const char*, size_t, double) -> int32_t {
     trl_trainer_cancel(static_cast<trl_trainer*>(trainer));
     return 0;
   };

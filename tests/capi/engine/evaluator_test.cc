@@ -49,7 +49,7 @@ Numbers measured(const Settings& settings, const trl_dataset* rows) {
 Numbers measured_by_run(trl_trainer* trainer) {
   const trl_metrics* metrics = nullptr;
   Error error;
-  EXPECT_EQ(trl_trainer_evaluate(trainer, &metrics, error), TRL_OK) << error.message();
+  EXPECT_EQ(trl_trainer_evaluate(trainer, nullptr, &metrics, error), TRL_OK) << error.message();
   return metrics != nullptr ? numbers_of(metrics) : Numbers();
 }
 

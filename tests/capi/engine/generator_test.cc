@@ -25,13 +25,16 @@ host::Generator generator(trl_model* model) {
 struct Stream {
   std::vector<std::string> texts;
   std::vector<std::vector<int32_t>> tokens;
+  std::vector<double> log_probabilities;  // of all, in their order
   size_t stop_after = 1000000;
-  static int32_t on_token(void* data, size_t prompt, int32_t token, const char* text, size_t size) {
+  static int32_t on_token(void* data, size_t prompt, int32_t token, const char* text, size_t size,
+                          double log_probability) {
     auto* self = static_cast<Stream*>(data);
     self->texts.resize(std::max(self->texts.size(), prompt + 1));
     self->tokens.resize(self->texts.size());
     self->texts[prompt].append(text, size);
     self->tokens[prompt].push_back(token);
+    self->log_probabilities.push_back(log_probability);
     return self->tokens[prompt].size() >= self->stop_after ? 1 : 0;
   }
 };
@@ -274,7 +277,7 @@ TEST(Generate, BadWordsAreTexts) {
   const host::Tokenizer tokenizer(made);
   int32_t id = -1;
   size_t count = 0;
-  ASSERT_EQ(trl_tokenizer_encode(made, word.data(), 1, 0, &id, 1, &count, nullptr), TRL_OK);
+  ASSERT_EQ(trl_tokenizer_encode(made, word.data(), 1, 0, 0, &id, 1, &count, nullptr), TRL_OK);
   const std::vector<int32_t> all = tokens(other, 0);
   EXPECT_EQ(std::find(all.begin(), all.end(), id), all.end());
 }
@@ -285,9 +288,13 @@ TEST(Generate, LogProbabilitiesAreInTheJson) {
   const auto g = generator(model.get());
   const host::Settings few = {
       {"generate.max_new_tokens", "5"}, {"generate.temperature", "1.5"}, {"generate.top_k", "3"}};
-  const auto none = json_of(run(g.get(), {"row 3"}, few), 0);
+  Stream silent, told;
+  const auto none = json_of(run(g.get(), {"row 3"}, few, &silent), 0);
   EXPECT_FALSE(none.contains("logprobs"));
-  const auto one = json_of(run(g.get(), {"row 3"}, host::with(few, {{"generate.logprobs", "0"}})), 0);
+  EXPECT_EQ(silent.log_probabilities.size(), 5u);
+  EXPECT_TRUE(std::ranges::all_of(silent.log_probabilities, [](double one) { return std::isnan(one); }));
+  const auto one = json_of(run(g.get(), {"row 3"}, host::with(few, {{"generate.logprobs", "0"}}), &told), 0);
+  EXPECT_EQ(told.log_probabilities, one["logprobs"].get<std::vector<double>>());
   EXPECT_EQ(one["token_ids"], none["token_ids"]);
   EXPECT_EQ(one["text"], none["text"]);
   EXPECT_EQ(one["finish_reason"], "length");

@@ -92,7 +92,7 @@ TEST(Interrupt, ACancelAfterTheEndChangesNothing) {
   Error error;
   EXPECT_EQ(trl_trainer_save(run.trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
   trl_trainer_cancel(run.trainer.get());
-  EXPECT_EQ(trl_trainer_evaluate(run.trainer.get(), nullptr, error), TRL_OK) << error.message();
+  EXPECT_EQ(trl_trainer_evaluate(run.trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
   trl_trainer_cancel(run.trainer.get());
   EXPECT_EQ(trl_trainer_step(run.trainer.get(), nullptr, error), TRL_END) << error.message();
 }
@@ -102,13 +102,26 @@ TEST(Interrupt, ACancelEndsAnEvaluationAndASave) {
   LongRun run("2");
   Error error;
   trl_trainer_cancel(run.trainer.get());
-  EXPECT_EQ(trl_trainer_evaluate(run.trainer.get(), nullptr, error), TRL_E_CANCELLED);
-  EXPECT_EQ(trl_trainer_evaluate(run.trainer.get(), nullptr, error), TRL_OK) << error.message();
+  EXPECT_EQ(trl_trainer_evaluate(run.trainer.get(), nullptr, nullptr, error), TRL_E_CANCELLED);
+  EXPECT_EQ(trl_trainer_evaluate(run.trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
   const std::string target = run.scratch / "saved";
   trl_trainer_cancel(run.trainer.get());
   EXPECT_EQ(trl_trainer_save(run.trainer.get(), target.c_str(), nullptr, error), TRL_E_CANCELLED);
   EXPECT_FALSE(std::filesystem::exists(target));
   EXPECT_EQ(trl_trainer_save(run.trainer.get(), target.c_str(), nullptr, error), TRL_OK) << error.message();
+}
+
+// A host that is late with its request can have a short call take it.
+TEST(Interrupt, ACancelEndsTheNextCallHoweverShortItIs) {
+  NEED_MODEL();
+  LongRun run("2");
+  const auto reward = [](void*, trl_rollout*) -> int32_t { return 0; };
+  Error error;
+  trl_trainer_cancel(run.trainer.get());
+  EXPECT_EQ(host::state(run.trainer.get())["global_step"], 0);  // takes no request
+  EXPECT_EQ(trl_trainer_add_reward(run.trainer.get(), "points", reward, nullptr, nullptr, error),
+            TRL_E_CANCELLED);
+  EXPECT_EQ(trl_trainer_step(run.trainer.get(), nullptr, error), TRL_OK) << error.message();
 }
 
 int32_t count_steps(void* data, int32_t event, const trl_metrics*) {
@@ -155,8 +168,8 @@ TEST(Interrupt, APauseHoldsUntilItIsTakenBack) {
   const int held = steps;
   wait(200000);
   EXPECT_EQ(steps, held);
-  const char* json = nullptr;
-  EXPECT_EQ(trl_trainer_describe(run.trainer.get(), &json, nullptr), TRL_E_BUSY);
+  EXPECT_EQ(host::state(run.trainer.get())["global_step"], held);
+  EXPECT_EQ(trl_trainer_save(run.trainer.get(), nullptr, nullptr, nullptr), TRL_E_BUSY);
   const auto begin = Clock::now();
   trl_trainer_cancel(run.trainer.get());  // ends what is held
   training.join();
@@ -169,16 +182,9 @@ TEST(Interrupt, APauseHoldsUntilItIsTakenBack) {
   resuming.join();
 }
 
-int32_t count_tokens(void* tokens, size_t, int32_t, const char*, size_t) {
+int32_t count_tokens(void* tokens, size_t, int32_t, const char*, size_t, double) {
   ++*static_cast<std::atomic<int>*>(tokens);
   return 0;
-}
-
-host::Generator generator_of(const LongRun& run) {
-  trl_generator* made = nullptr;
-  Error error;
-  EXPECT_EQ(trl_generator_from_trainer(run.trainer.get(), &made, error), TRL_OK) << error.message();
-  return host::Generator(made);
 }
 
 host::Config new_tokens(const char* count) {
@@ -194,7 +200,7 @@ int tokens_after(const std::atomic<int>& count, int tokens) {
 TEST(Interrupt, APauseHoldsAGenerationOfTheTrainer) {
   NEED_MODEL();
   LongRun run("1");
-  const host::Generator generator = generator_of(run);
+  const host::Generator generator = host::generator_of(run.trainer.get());
   const host::Config many = new_tokens("1000000");
   const char* const prompts[] = {"The small kernel"};
   std::atomic<int> tokens{0};
@@ -222,7 +228,7 @@ TEST(Interrupt, APauseHoldsAGenerationOfTheTrainer) {
 TEST(Interrupt, APauseHoldsAStepOfAGenerator) {
   NEED_MODEL();
   LongRun run("1");
-  const host::Generator generator = generator_of(run);
+  const host::Generator generator = host::generator_of(run.trainer.get());
   const host::Config few = new_tokens("12");
   const std::vector<int32_t> ids = {1, 2, 3};
   Error error;

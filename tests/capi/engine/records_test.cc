@@ -129,7 +129,7 @@ TEST(Memory, AtEveryLimitTheTrainerCanBeSavedAndSteppedOn) {
   }
   EXPECT_GE(refused, 4);
   ASSERT_EQ(trl_runtime_set_memory_limit(runtime.get(), 0, error), TRL_OK);
-  EXPECT_EQ(trl_trainer_evaluate(run.get(), nullptr, error), TRL_OK) << error.message();
+  EXPECT_EQ(trl_trainer_evaluate(run.get(), nullptr, nullptr, error), TRL_OK) << error.message();
   for (trl_trainer* trainer : {run.get(), whole.get()}) {
     ASSERT_EQ(trl_trainer_train(trainer, nullptr, nullptr, error), TRL_OK) << error.message();
     ASSERT_EQ(trl_trainer_save(trainer, nullptr, nullptr, error), TRL_OK) << error.message();

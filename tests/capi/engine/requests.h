@@ -7,13 +7,6 @@
 
 namespace host {
 
-inline Generator generator_of(trl_model* model) {
-  trl_generator* made = nullptr;
-  Error error;
-  EXPECT_EQ(trl_generator_create(model, nullptr, &made, error), TRL_OK) << error.message();
-  return Generator(made);
-}
-
 inline size_t add(trl_generator* g, std::string_view prompt, const Settings& options) {
   size_t first = 99;
   Error error;

@@ -45,7 +45,7 @@ std::string in_template(const host::Json& messages, const host::Json& tools = nu
 std::vector<int32_t> ids_of(const std::string& text) {
   std::vector<int32_t> ids(text.size() + 1);
   size_t count = 0;
-  EXPECT_EQ(trl_tokenizer_encode(tokenizer_of_the_model().get(), text.data(), text.size(), 0, ids.data(),
+  EXPECT_EQ(trl_tokenizer_encode(tokenizer_of_the_model().get(), text.data(), text.size(), 0, -1, ids.data(),
                                  ids.size(), &count, nullptr),
             TRL_OK);
   ids.resize(std::min(count, ids.size()));

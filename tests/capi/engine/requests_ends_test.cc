@@ -201,7 +201,7 @@ TEST(RequestEnds, AStopTextMayBeASpecialToken) {
 struct Failing {
   size_t number = 0;
   int tokens = 0;
-  static int32_t on_token(void* data, size_t number, int32_t, const char*, size_t) {
+  static int32_t on_token(void* data, size_t number, int32_t, const char*, size_t, double) {
     auto* self = static_cast<Failing*>(data);
     if (number == self->number && ++self->tokens == 2) throw std::runtime_error("the screen is gone");
     return 0;
@@ -237,7 +237,7 @@ TEST(RequestEnds, ACallbackThatFailsEndsItsCompletionAlone) {
 struct Meddling {
   trl_generator* generator;
   int calls = 0;
-  static int32_t on_token(void* data, size_t number, int32_t id, const char*, size_t) {
+  static int32_t on_token(void* data, size_t number, int32_t id, const char*, size_t, double) {
     auto* self = static_cast<Meddling*>(data);
     trl_generator* const g = self->generator;
     size_t first = 0;

@@ -143,7 +143,7 @@ TEST(Requests, AKeptOneGoesOn) {
   const host::Tokenizer tokenizer(made);
   std::vector<int32_t> ids(64);
   size_t count = 0;
-  ASSERT_EQ(trl_tokenizer_encode(made, "row 3", 5, 1, ids.data(), ids.size(), &count, error), TRL_OK)
+  ASSERT_EQ(trl_tokenizer_encode(made, "row 3", 5, 1, 0, ids.data(), ids.size(), &count, error), TRL_OK)
       << error.message();
   ids.resize(count);
   for (const int32_t id : first["token_ids"]) ids.push_back(id);
@@ -204,7 +204,7 @@ TEST(Requests, OfSeveralGeneratorsShareOnePool) {
 struct Nested {
   trl_generator* generator;
   trl_status inside = TRL_OK;
-  static int32_t on_token(void* data, size_t, int32_t, const char*, size_t) {
+  static int32_t on_token(void* data, size_t, int32_t, const char*, size_t, double) {
     auto* self = static_cast<Nested*>(data);
     self->inside = trl_generator_step(self->generator, nullptr, nullptr, nullptr);
     return 0;
@@ -226,7 +226,7 @@ TEST(Requests, ACallbackCannotCallItsGenerator) {
 
 struct Destroying {
   trl_generator* other;
-  static int32_t on_token(void* data, size_t, int32_t, const char*, size_t) {
+  static int32_t on_token(void* data, size_t, int32_t, const char*, size_t, double) {
     auto* self = static_cast<Destroying*>(data);
     trl_generator_destroy(std::exchange(self->other, nullptr));
     return 0;
@@ -355,13 +355,11 @@ TEST(Requests, OfARunThatWritesCompletionsMayGoBeyondThePositions) {
   const auto offline = host::trainer(host::tiny(scratch / "offline"), rows.get());
   for (const auto& [trainer, status] :
        {std::pair{online.trainer.get(), TRL_OK}, std::pair{offline.get(), TRL_E_INVALID_ARGUMENT}}) {
-    trl_generator* made = nullptr;
     Error error;
-    ASSERT_EQ(trl_generator_from_trainer(trainer, &made, error), TRL_OK) << error.message();
-    const host::Generator g(made);
+    const host::Generator g = host::generator_of(trainer);
     size_t first = 0;
-    EXPECT_EQ(add_ids(made, 257, first, error), status) << error.message();
-    finish(made);
+    EXPECT_EQ(add_ids(g.get(), 257, first, error), status) << error.message();
+    finish(g.get());
   }
 }
 

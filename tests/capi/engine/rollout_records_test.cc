@@ -266,7 +266,7 @@ TEST(RolloutRecords, AnEvaluationBatchHoldsWholeGroups) {
   NEED_MODEL();
   const host::Scratch scratch;
   Rewarded run(grpo(scratch / "out", {{"num_generations_eval", "3"}}), reward_all, kPrompts, kPrompts);
-  EXPECT_EQ(trl_trainer_evaluate(run.trainer.get(), nullptr, run.error), TRL_E_INVALID_CONFIG);
+  EXPECT_EQ(trl_trainer_evaluate(run.trainer.get(), nullptr, nullptr, run.error), TRL_E_INVALID_CONFIG);
   EXPECT_EQ(run.error.key(), "per_device_eval_batch_size");
   EXPECT_TRUE(run.error.names("8 is not a multiple of the 3 completions")) << run.error.message();
 }
@@ -328,7 +328,8 @@ TEST(RolloutRecords, TheLossOfAnEvaluationIsTheMeanOfItsFullBatches) {
                                         {"replay_rollouts", scratch / "rollouts.jsonl"}}),
                  reward_all, kPrompts, rows);
     const trl_metrics* metrics = nullptr;
-    EXPECT_EQ(trl_trainer_evaluate(run.trainer.get(), &metrics, run.error), TRL_OK) << run.error.message();
+    EXPECT_EQ(trl_trainer_evaluate(run.trainer.get(), nullptr, &metrics, run.error), TRL_OK)
+        << run.error.message();
     return metrics != nullptr ? host::metric(metrics, "eval_loss") : 0.0;
   };
   constexpr const char* kTwo = R"({"prompt": "Tell me of the sea:"}

@@ -64,6 +64,22 @@ inline Model open_model(const std::string& path, const Settings& options = {}) {
   return Model(made);
 }
 
+inline Model model_of(trl_trainer* trainer) {
+  trl_model* made = nullptr;
+  Error error;
+  EXPECT_EQ(trl_model_from_trainer(trainer, &made, error), TRL_OK) << error.message();
+  return Model(made);
+}
+
+inline Generator generator_of(trl_model* model) {
+  trl_generator* made = nullptr;
+  Error error;
+  EXPECT_EQ(trl_generator_create(model, nullptr, &made, error), TRL_OK) << error.message();
+  return Generator(made);
+}
+
+inline Generator generator_of(trl_trainer* trainer) { return generator_of(model_of(trainer).get()); }
+
 inline Json state(trl_trainer* trainer) {
   const char* json = nullptr;
   Error error;

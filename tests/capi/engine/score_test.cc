@@ -63,7 +63,7 @@ TEST(Score, OfASavedRunIsWhatItMeasured) {
     ASSERT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
     ASSERT_EQ(trl_trainer_save(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
     const trl_metrics* metrics = nullptr;
-    ASSERT_EQ(trl_trainer_evaluate(trainer.get(), &metrics, error), TRL_OK) << error.message();
+    ASSERT_EQ(trl_trainer_evaluate(trainer.get(), nullptr, &metrics, error), TRL_OK) << error.message();
     const host::Model model = host::open_model((scratch / "out").string());
     const std::vector<float> got =
         scores(model.get(), {"one two three", "five six", "four", "seven eight nine"}, TRL_TEXT_ANSWER);

@@ -101,7 +101,7 @@ std::vector<int32_t> first_row_ids(const Json& test) {
                                               &bytes, error),
             TRL_OK)
       << error.message();
-  EXPECT_EQ(trl_tokenizer_encode(tokenizer, text, bytes, 0, ids, 1024, &count, error), TRL_OK);
+  EXPECT_EQ(trl_tokenizer_encode(tokenizer, text, bytes, 0, 0, ids, 1024, &count, error), TRL_OK);
   trl_tokenizer_destroy(tokenizer);
   return {ids, ids + count};
 }

@@ -37,8 +37,7 @@ struct Events {
       double loss = 0;
       if (trl_metrics_get(metrics, "loss", &loss) == TRL_OK) self->losses.push_back(loss);
     }
-    const char* json = nullptr;
-    self->inside = trl_trainer_describe(self->trainer, &json, nullptr);
+    self->inside = trl_trainer_step(self->trainer, nullptr, nullptr);
     return kind == TRL_ON_STEP && step == 2 ? self->answer_at_step_two : 0;
   }
   int64_t count(int32_t kind) const { return std::count(kinds.begin(), kinds.end(), kind); }
@@ -243,15 +242,17 @@ TEST(Cancel, WorksFromASignalHandlerOnAnotherThread) {
 TEST(Busy, ASecondCallIsRefused) {
   NEED_MODEL();
   Session run({{"max_steps", "100000"}, {"logging_steps", "1000"}});
+  std::atomic<bool> begun{false};
+  const auto begins = [](void* data, int32_t, const trl_metrics*) -> int32_t {
+    *static_cast<std::atomic<bool>*>(data) = true;
+    return 0;
+  };
   std::thread training(
-      [&] { EXPECT_EQ(trl_trainer_train(run.trainer.get(), nullptr, nullptr, nullptr), TRL_E_CANCELLED); });
-  trl_status status = TRL_OK;
-  const char* json = nullptr;
-  for (int i = 0; i < 1000 && status != TRL_E_BUSY; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    status = trl_trainer_describe(run.trainer.get(), &json, nullptr);
-  }
-  EXPECT_EQ(status, TRL_E_BUSY);
+      [&] { EXPECT_EQ(trl_trainer_train(run.trainer.get(), begins, &begun, nullptr), TRL_E_CANCELLED); });
+  for (int i = 0; i < 5000 && !begun; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  const std::string folder = run.scratch / "saved";
+  EXPECT_EQ(trl_trainer_save(run.trainer.get(), folder.c_str(), nullptr, nullptr), TRL_E_BUSY);
+  EXPECT_FALSE(std::filesystem::exists(folder));
   trl_trainer_cancel(run.trainer.get());
   training.join();
 }
@@ -263,11 +264,11 @@ TEST(Evaluate, GivesTheLossThatTrainingOnTheSameBatchBeginsWith) {
   Session run(one_batch, nullptr, true), without;
   const trl_metrics* metrics = nullptr;
   Error error;
-  ASSERT_EQ(trl_trainer_evaluate(run.trainer.get(), &metrics, error), TRL_OK) << error.message();
+  ASSERT_EQ(trl_trainer_evaluate(run.trainer.get(), nullptr, &metrics, error), TRL_OK) << error.message();
   const double loss = host::metric(metrics, "eval_loss");
   ASSERT_EQ(trl_trainer_step(run.trainer.get(), &metrics, error), TRL_OK) << error.message();
   EXPECT_NEAR(host::metric(metrics, "loss"), loss, 1e-5);
-  EXPECT_EQ(trl_trainer_evaluate(without.trainer.get(), &metrics, error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_trainer_evaluate(without.trainer.get(), nullptr, &metrics, error), TRL_E_INVALID_ARGUMENT);
   EXPECT_EQ(metrics, nullptr);
 }
 
@@ -345,7 +346,6 @@ TEST(Handles, AnyOrderOfDestruction) {
   auto config = host::config(host::tiny(scratch / "out"));
   auto runtime = host::runtime();
   trl_trainer* trainer = nullptr;
-  trl_generator* generator = nullptr;
   Error error;
   ASSERT_EQ(trl_trainer_create(runtime.get(), config.get(), rows.get(), nullptr, &trainer, error), TRL_OK)
       << error.message();
@@ -353,7 +353,7 @@ TEST(Handles, AnyOrderOfDestruction) {
   config.reset();
   rows.reset();
   ASSERT_EQ(trl_trainer_train(trainer, nullptr, nullptr, error), TRL_OK) << error.message();
-  ASSERT_EQ(trl_generator_from_trainer(trainer, &generator, error), TRL_OK);
+  trl_generator* const generator = host::generator_of(trainer).release();
   trl_trainer_destroy(trainer);
   const char* prompt = "row 1";
   trl_completions* completions = nullptr;
@@ -476,8 +476,8 @@ TEST(Log, WarningsReachTheRuntimesCallback) {
   std::vector<std::string> said;
   const auto runtime = host::runtime();
   const auto line = [](void* data, int32_t level, const char*, const char* text, size_t) {
-    trl_config* config = nullptr;
-    EXPECT_EQ(trl_config_create(&config, nullptr), TRL_E_BUSY);
+    trl_runtime* inside = nullptr;
+    EXPECT_EQ(trl_runtime_create(nullptr, &inside, nullptr), TRL_E_BUSY);
     if (level >= TRL_LOG_WARNING) static_cast<std::vector<std::string>*>(data)->push_back(text);
   };
   ASSERT_EQ(trl_runtime_set_log(runtime.get(), line, &said, nullptr, nullptr), TRL_OK);

@@ -174,7 +174,7 @@ class RequestCrowd {
     EXPECT_GE(status, TRL_OK) << error.message();
     return status;
   }
-  static int32_t on_token(void* data, size_t number, int32_t, const char* text, size_t size) {
+  static int32_t on_token(void* data, size_t number, int32_t, const char* text, size_t size, double) {
     auto& lives = static_cast<RequestCrowd*>(data)->lives_;
     const auto found = lives.find(number);
     if (found == lives.end()) return 0;  // of a comparison

@@ -119,9 +119,7 @@ TEST(Samples, AreThoseOfTheTrainedWeights) {
     const std::vector<Json> taken = samples(scratch, "out");
     EXPECT_EQ(steps(taken), (Steps{3, 4}));
 
-    trl_generator* made = nullptr;
-    ASSERT_EQ(trl_generator_from_trainer(trainer.get(), &made, nullptr), TRL_OK);
-    const host::Generator generator(made);
+    const host::Generator generator = host::generator_of(trainer.get());
     const char* prompt = "It opens today";
     trl_completions* completions = nullptr;
     ASSERT_EQ(trl_generator_generate(generator.get(), &prompt, nullptr, 1,
@@ -254,9 +252,7 @@ TEST(Samples, AreChosenAsTheOptionsOfGenerationSay) {
       if (pair.first != "sample_max_new_tokens" && pair.first != "sample_prompts") settings.push_back(pair);
     const auto trainer = host::trainer(host::with(settings, more), rows.get());
     train(trainer.get());
-    trl_generator* made = nullptr;
-    EXPECT_EQ(trl_generator_from_trainer(trainer.get(), &made, nullptr), TRL_OK);
-    const host::Generator generator(made);
+    const host::Generator generator = host::generator_of(trainer.get());
     const char* const prompts[] = {"It opens today", "What does it do?"};
     trl_completions* completions = nullptr;
     Error error;

@@ -50,12 +50,10 @@ pub const TRL_LOG_ERROR: i32 = 3;
 pub const TRL_PROGRESS_STOP: i32 = 1;
 /// the next bytes of this file, in order; a file's first call has offset 0
 pub const TRL_WRITE_DATA: i32 = 0;
-/// file is the folder that was saved ("" for the whole mount): it is complete
+/// file is the folder that was saved ("" for the mount): it is complete, and takes the place of what was there
 pub const TRL_WRITE_DONE: i32 = 1;
 /// file is the folder: the save failed, and what was written of it is to be dropped
 pub const TRL_WRITE_DROPPED: i32 = 2;
-/// file is a folder that is needed no more, such as an old checkpoint
-pub const TRL_WRITE_REMOVE: i32 = 3;
 /// a copy of the weight, which the caller may keep
 pub const TRL_TENSOR_COPY: i32 = 0;
 /// the weight's own memory, to be read until it next changes
@@ -190,10 +188,10 @@ pub type trl_destroy_fn = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
 /// One log line without its newline; component and text are valid during the call, text\[size] is NUL.
 pub type trl_log_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, level: i32, component: *const c_char, text: *const c_char, size: usize)>;
 
-/// Tells the host the progress of a call that opens, makes or saves something. phase, valid during the callback, is "engine" libtorch and the engine are being loaded: done is 0, then 1; total is 1 "rows" rows are being read and counted: done is the rows so far, total is not known "tokenize" rows are being tokenised: done rows of total "plan" a step is being rehearsed, which predicts its memory: done tensors of the total stored "weights" weights are being read: done tensors of the total stored "evaluate" trl_evaluator_evaluate: done rows of total "score" trl_model_score: done texts of total "save" a file of weights or of an optimizer's state is being written, by trl_trainer_train, trl_trainer_step or trl_trainer_save too: done bytes of the file's total or one that a later version adds. A phase may occur more than once, for evaluation rows for example. total is -1 if it is not known. The callback runs when a phase begins and ends, and about every 50 ms in between, even if done has not changed, so the host can stop the call from it. Return 0 to continue. With TRL_PROGRESS_STOP, or any other number above 0, the call returns TRL_E_CANCELLED; with a number below 0 it returns TRL_E_CALLBACK. In both cases nothing half-made is left. A trainer's call that is stopped while it saves ends as trl_trainer_cancel ends it.
+/// Tells the host the progress of a call that opens, makes or saves something. phase, valid during the callback, is "engine" libtorch and the engine are being loaded: done is 0, then 1; total is 1 "rows" rows are being read and counted: done is the rows so far, total is not known "tokenize" rows are being tokenised: done rows of total "plan" a step is being rehearsed, which predicts its memory: done tensors of the total stored "weights" weights are being read: done tensors of the total stored "evaluate" trl_evaluator_evaluate: done rows of total "score" trl_model_score: done texts of total "save" a file of weights or of an optimizer's state is being written, by trl_trainer_train, _step, _update or _save too: done bytes of the file's total or one that a later version adds. A phase may occur more than once, for evaluation rows for example. total is -1 if it is not known. The callback runs when a phase begins and ends, and about every 50 ms in between, even if done has not changed, so the host can stop the call from it. Return 0 to continue. With TRL_PROGRESS_STOP, or any other number above 0, the call returns TRL_E_CANCELLED; with a number below 0 it returns TRL_E_CALLBACK. In both cases nothing half-made is left. A trainer's call that is stopped while it saves ends as trl_trainer_cancel ends it.
 pub type trl_progress_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, phase: *const c_char, done: i64, total: i64) -> i32>;
 
-/// Reads a part of a file that the host gives. file: its path below the name that was mounted, such as "config.json". Puts the bytes from offset on into buffer, at most size, and returns how many: fewer than size only at the end of the file. With buffer NULL and size 0 it returns the bytes of the whole file. If there is no such file it returns TRL_E_NOT_FOUND; another number below 0 is a failure.
+/// Reads a part of a file that the host gives. file: its path below the name that was mounted, such as "config.json". Puts the bytes from offset on into buffer, at most size, and returns how many: fewer than size only at the end of the file. With buffer NULL and size 0 it returns the bytes of the whole file. If there is no such file, or it is a folder, it returns TRL_E_NOT_FOUND; another number below 0 is a failure.
 pub type trl_read_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, file: *const c_char, offset: u64, buffer: *mut c_void, size: usize) -> i64>;
 
 /// Takes what is saved. data is valid during the call; NULL and 0 except for TRL_WRITE_DATA. Returns 0, or below 0 to fail, which ends the save with TRL_E_CALLBACK.
@@ -275,50 +273,50 @@ extern "C" {
 
     /// Creates an empty configuration: every key has its default.
     ///
-    /// Contract: caller owns; any thread; does not block; no callbacks; after an error out_config is NULL.
+    /// Contract: caller owns; any thread, also in callbacks; does not block; no callbacks; after an error out_config is NULL.
     pub fn trl_config_create(out_config: *mut *mut trl_config, error: *mut *mut trl_error) -> trl_status;
 
     /// Sets one key.
     ///
-    /// Contract: values are copied; exclusive; does not block; no callbacks; after an error config is unchanged.
+    /// Contract: values are copied; exclusive, also in callbacks; does not block; no callbacks; after an error config is unchanged.
     pub fn trl_config_set(config: *mut trl_config, key: *const c_char, value: *const c_char, error: *mut *mut trl_error) -> trl_status;
 
     /// Sets one key back: it has its default again, and its origin is "default". Nothing happens if it was not set.
     ///
-    /// Contract: exclusive; does not block; no callbacks; after an error config is unchanged.
+    /// Contract: exclusive, also in callbacks; does not block; no callbacks; after an error config is unchanged.
     pub fn trl_config_unset(config: *mut trl_config, key: *const c_char, error: *mut *mut trl_error) -> trl_status;
 
     /// Reads one key: the value that was set, or its default.
     ///
-    /// Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_value is NULL.
+    /// Contract: borrowed; concurrent on const, also in callbacks; does not block; no callbacks; after an error out_value is NULL.
     pub fn trl_config_get(config: *const trl_config, key: *const c_char, out_value: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
 
     /// Tells the origin of the value of a key.
     ///
-    /// Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_origin is NULL.
+    /// Contract: borrowed; concurrent on const, also in callbacks; does not block; no callbacks; after an error out_origin is NULL.
     pub fn trl_config_get_origin(config: *const trl_config, key: *const c_char, out_origin: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
 
     /// Sets every key of a YAML or JSON file, as `trl --config` reads it.
     ///
-    /// Contract: values are copied; exclusive; blocks on the file; no callbacks; after an error config is unchanged.
+    /// Contract: values are copied; exclusive, also in callbacks; blocks on the file; no callbacks; after an error config is unchanged.
     pub fn trl_config_load(config: *mut trl_config, path: *const c_char, error: *mut *mut trl_error) -> trl_status;
 
     /// Sets every key of a YAML or JSON text.
     ///
-    /// Contract: values are copied; exclusive; does not block; no callbacks; after an error config is unchanged.
+    /// Contract: values are copied; exclusive, also in callbacks; does not block; no callbacks; after an error config is unchanged.
     pub fn trl_config_load_text(config: *mut trl_config, text: *const c_char, size: usize, error: *mut *mut trl_error) -> trl_status;
 
     /// The keys that were set, as a JSON object under their canonical names, each value in its own type.
     ///
-    /// Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_json is NULL.
+    /// Contract: borrowed; concurrent on const, also in callbacks; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_config_describe(config: *const trl_config, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
 
     /// The warnings about the keys that were set, which a trainer writes to its log: keys that have no effect in this build, keys that a file gives twice.
     ///
-    /// Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_json is NULL.
+    /// Contract: borrowed; concurrent on const, also in callbacks; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_config_get_warnings(config: *const trl_config, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
 
-    /// The JSON schema (draft 2020-12) of a configuration file: an object with a property for each key, with its type, range or choices, default and meaning, from the table that trl_option_next walks. A file that trl_config_load takes is valid by it, except that it also allows older names of keys and texts in place of numbers.
+    /// The JSON schema (draft 2020-12) of a configuration file: an object with a property for each key, with its type, range or choices, default and meaning, from the table that trl_option_next walks. A file that trl_config_load takes is valid by it, except that it also allows older names of keys, dashes in them, texts in place of other values, and the reverse.
     ///
     /// Contract: borrowed; any thread, also in callbacks; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_config_get_schema(trainer: *const c_char, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
@@ -490,17 +488,17 @@ extern "C" {
 
     /// Sets one column of a row to a text.
     ///
-    /// Contract: copied; exclusive, inside the callback; does not block; no callbacks; after an error the row is unchanged.
+    /// Contract: copied; exclusive, also in callbacks: inside that one; does not block; no callbacks; after an error the row is unchanged.
     pub fn trl_record_set_text(record: *mut trl_record, name: *const c_char, text: *const c_char, size: usize, error: *mut *mut trl_error) -> trl_status;
 
     /// Sets one column of a row to a list of integers, such as input_ids, labels (-100: not learned) or completion_mask.
     ///
-    /// Contract: copied; exclusive, inside the callback; does not block; no callbacks; after an error the row is unchanged.
+    /// Contract: copied; exclusive, also in callbacks: inside that one; does not block; no callbacks; after an error the row is unchanged.
     pub fn trl_record_set_ids(record: *mut trl_record, name: *const c_char, ids: *const i32, count: usize, error: *mut *mut trl_error) -> trl_status;
 
     /// Sets one column of a row to a JSON value, such as the list of a conversation's messages.
     ///
-    /// Contract: copied; exclusive, inside the callback; does not block; no callbacks; after an error the row is unchanged.
+    /// Contract: copied; exclusive, also in callbacks: inside that one; does not block; no callbacks; after an error the row is unchanged.
     pub fn trl_record_set_json(record: *mut trl_record, name: *const c_char, json: *const c_char, size: usize, error: *mut *mut trl_error) -> trl_status;
 
     /// Reads all rows and counts them; a malformed one is an error that names its place.
@@ -535,27 +533,27 @@ extern "C" {
 
     /// Turns text into token ids.
     ///
-    /// Contract: ids belongs to the caller; concurrent on const; does not block; no callbacks; after an error out_count is 0.
+    /// Contract: ids belongs to the caller; concurrent on const, also in callbacks; does not block; no callbacks; after an error out_count is 0.
     pub fn trl_tokenizer_encode(tokenizer: *const trl_tokenizer, text: *const c_char, size: usize, add_special_tokens: i32, split_special_tokens: i32, ids: *mut i32, capacity: usize, out_count: *mut usize, error: *mut *mut trl_error) -> trl_status;
 
     /// Turns token ids into text. Bytes that form no character become U+FFFD.
     ///
-    /// Contract: text belongs to the caller; concurrent on const; does not block; no callbacks; after an error out_size is 0.
+    /// Contract: text belongs to the caller; concurrent on const, also in callbacks; does not block; no callbacks; after an error out_size is 0.
     pub fn trl_tokenizer_decode(tokenizer: *const trl_tokenizer, ids: *const i32, count: usize, skip_special_tokens: i32, text: *mut c_char, capacity: usize, out_size: *mut usize, error: *mut *mut trl_error) -> trl_status;
 
     /// A token as in the vocabulary: of a byte-level tokenizer in its alphabet for bytes, of a SentencePiece one with the mark of a space.
     ///
-    /// Contract: piece belongs to the caller; concurrent on const; does not block; no callbacks; after an error out_size is 0.
+    /// Contract: piece belongs to the caller; concurrent on const, also in callbacks; does not block; no callbacks; after an error out_size is 0.
     pub fn trl_tokenizer_get_piece(tokenizer: *const trl_tokenizer, id: i32, piece: *mut c_char, capacity: usize, out_size: *mut usize, error: *mut *mut trl_error) -> trl_status;
 
     /// Renders a conversation with the tokenizer's chat template. If it has several, "tool_use" is taken when tools are given, and otherwise "default".
     ///
-    /// Contract: text belongs to the caller; concurrent on const; does not block; no callbacks; after an error out_size is 0.
+    /// Contract: text belongs to the caller; concurrent on const, also in callbacks; does not block; no callbacks; after an error out_size is 0.
     pub fn trl_tokenizer_apply_chat_template(tokenizer: *const trl_tokenizer, json: *const c_char, size: usize, text: *mut c_char, capacity: usize, out_size: *mut usize, error: *mut *mut trl_error) -> trl_status;
 
     /// Describes the tokenizer as a JSON object: vocab_size, bos_token, eos_token, pad_token, unk_token with their ids, and chat_template (an object, name to template, if the tokenizer has named ones).
     ///
-    /// Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_json is NULL.
+    /// Contract: borrowed; concurrent on const, also in callbacks; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_tokenizer_describe(tokenizer: *const trl_tokenizer, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
 
     /// Frees a tokenizer; a generator created with it continues to work.
@@ -580,10 +578,10 @@ extern "C" {
 
     /// Describes the model as a JSON object: parameters (their number) and config (as config.json).
     ///
-    /// Contract: borrowed; concurrent on const; does not block; no callbacks; after an error out_json is NULL.
+    /// Contract: borrowed; concurrent on const, also in callbacks; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_model_describe(model: *const trl_model, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
 
-    /// Lists the tensors of a model, with those of its adapters, as a JSON array of objects: name (as in a saved directory; of an adapter as PEFT names it in the model, with the adapter's name), shape (a list of integers), dtype ("float32", "bfloat16" ...), stored ("nf4", "int8", "q4_0" ... for weights in blocks, else the same as dtype), trained (a boolean) and, between the two halves of a step, gradient (whether it has one).
+    /// Lists the tensors of a model, with those of its adapters, as a JSON array of objects: name (as in a saved directory; of an adapter as PEFT names it in the model, with the adapter's name), shape (a list of integers), dtype ("float32", "bfloat16" ...), stored ("nf4", "int8", "q4_0" ... for weights in blocks, else the same as dtype), trained (a boolean) and gradient (whether it has one now, between the two halves of a step).
     ///
     /// Contract: borrowed; exclusive; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_model_get_tensors(model: *mut trl_model, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
@@ -653,7 +651,7 @@ extern "C" {
     /// Contract: borrowed; exclusive; blocks; log, next, rewind; after an error the step did not happen and the trainer is usable, except after TRL_E_DEVICE. With optimizer_in_backward an error may come when some weights are updated already; its message says so and names the last checkpoint, and every later call on the trainer but trl_trainer_destroy returns TRL_E_INVALID_ARGUMENT.
     pub fn trl_trainer_step(trainer: *mut trl_trainer, out_metrics: *mut *const trl_metrics, error: *mut *mut trl_error) -> trl_status;
 
-    /// Does the first half of a step: forward and backward of its rows. Weights are as before, and the gradients can be read and written (trl_model_read_tensor). trl_trainer_update does the second half, and both together are trl_trainer_step, bit for bit. Between them trl_trainer_step, _train and _backward are refused with TRL_E_INVALID_ARGUMENT; evaluating, generating and saving are allowed, and see the state before the step.
+    /// Does the first half of a step: forward and backward of its rows. Weights are as before, and the gradients can be read (trl_model_read_tensor). trl_trainer_update does the second half, and both together are trl_trainer_step, bit for bit. Between them trl_trainer_step, _train and _backward are refused with TRL_E_INVALID_ARGUMENT; evaluating, generating and saving are allowed, and see the state before the step.
     ///
     /// Contract: borrowed; exclusive; blocks; log, next, rewind; after an error the step has not begun.
     pub fn trl_trainer_backward(trainer: *mut trl_trainer, out_metrics: *mut *const trl_metrics, error: *mut *mut trl_error) -> trl_status;
@@ -700,37 +698,37 @@ extern "C" {
 
     /// Returns how many rows a rollout has: one for each completion.
     ///
-    /// Contract: any thread; does not block; no callbacks.
+    /// Contract: any thread, also in callbacks; does not block; no callbacks.
     pub fn trl_rollout_count(rollout: *const trl_rollout) -> usize;
 
     /// Describes a row: `mode` (train or eval), `step` (updates done before), `row` (of the dataset), `prompt` (a text, or a list of messages), `prompt_ids` and `columns` (the row's other columns by name); for rewards also `completion` (a text, or a list of messages) and `completion_ids`, which Online DPO pads to the length of the longest row, as TRL does, and `generation` (the number of the generation that the rows are of, from 1; rollouts of one have the same); for a judge also `other_completion` and `other_completion_ids`.
     ///
-    /// Contract: out_json lives as long as the rollout; any thread; does not block; no callbacks; after an error out_json is NULL.
+    /// Contract: out_json lives as long as the rollout; any thread, also in callbacks; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_rollout_get(rollout: *const trl_rollout, index: usize, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
 
     /// Sets the reward of a row.
     ///
-    /// Contract: any thread; does not block; no callbacks; after an error the row is as before.
+    /// Contract: any thread, also in callbacks; does not block; no callbacks; after an error the row is as before.
     pub fn trl_rollout_set_reward(rollout: *mut trl_rollout, index: usize, reward: f64, error: *mut *mut trl_error) -> trl_status;
 
     /// Sets the completion of a row.
     ///
-    /// Contract: any thread; does not block; no callbacks; after an error the row is as before. Ids outside the vocabulary end the step with an error.
+    /// Contract: any thread, also in callbacks; does not block; no callbacks; after an error the row is as before. Ids outside the vocabulary end the step with an error.
     pub fn trl_rollout_set_completion(rollout: *mut trl_rollout, index: usize, ids: *const i32, count: usize, log_probs: *const f32, written: *const u8, columns: *const c_char, error: *mut *mut trl_error) -> trl_status;
 
     /// Adds a value to the metrics of the step: its record has the mean of all values of that name.
     ///
-    /// Contract: any thread; does not block; no callbacks; after an error nothing is added.
+    /// Contract: any thread, also in callbacks; does not block; no callbacks; after an error nothing is added.
     pub fn trl_rollout_log(rollout: *mut trl_rollout, name: *const c_char, value: f64, error: *mut *mut trl_error) -> trl_status;
 
     /// Sets a named value of a row: of a reward and of a rollout, a column of the completions that are recorded (`log_completions`), beside its rewards; of a function of trl_trainer_set_tools, its answer. Of a reward, the value `error`, a text, says why the row has none: it ends the step with that text, or with `on_reward_error: none` the row counts as none, with a warning, and the others keep their rewards.
     ///
-    /// Contract: any thread; does not block; no callbacks; after an error nothing is set.
+    /// Contract: any thread, also in callbacks; does not block; no callbacks; after an error nothing is set.
     pub fn trl_rollout_set_value(rollout: *mut trl_rollout, index: usize, name: *const c_char, json: *const c_char, error: *mut *mut trl_error) -> trl_status;
 
     /// Ends a rollout whose function returned TRL_LATER: all its rows are set, or it failed. The rollout must not be used afterwards.
     ///
-    /// Contract: any thread; does not block; no callbacks; after an error the rollout is as before.
+    /// Contract: any thread, also in callbacks; does not block; no callbacks; after an error the rollout is as before.
     pub fn trl_rollout_finish(rollout: *mut trl_rollout, message: *const c_char, error: *mut *mut trl_error) -> trl_status;
 
     /// Asks the call that runs on a trainer, or else the next one, to stop at the next safe point with TRL_E_CANCELLED.
@@ -738,7 +736,7 @@ extern "C" {
     /// Contract: signal-safe; never blocks; no callbacks; cannot fail.
     pub fn trl_trainer_cancel(trainer: *mut trl_trainer);
 
-    /// Pauses what a trainer computes: trl_trainer_step, _train and _evaluate, and trl_generator_generate and _step with a generator of the trainer, wait at their next safe point (the same as for trl_trainer_cancel) until trl_trainer_resume.
+    /// Pauses what a trainer computes: trl_trainer_step and its halves, _train and _evaluate, and trl_generator_generate and _step with a generator of the trainer, wait at their next safe point (the same as for trl_trainer_cancel) until trl_trainer_resume.
     ///
     /// Contract: signal-safe; never blocks; no callbacks; cannot fail.
     pub fn trl_trainer_pause(trainer: *mut trl_trainer);
@@ -798,7 +796,7 @@ extern "C" {
     /// Contract: exclusive, last use; short; no callbacks; cannot fail.
     pub fn trl_evaluator_destroy(evaluator: *mut trl_evaluator);
 
-    /// Creates a generator for a model; for that of a trainer (trl_model_from_trainer) it sees every step at once. Beside a call that trains on another thread, its calls take turns with the steps, which they do not change; within a callback of that call they return TRL_E_BUSY, except in a rollout that the host is asked for (trl_trainer_set_rollout).
+    /// Creates a generator for a model; for that of a trainer (trl_model_from_trainer) it sees every step at once. Beside a call that trains on another thread, its calls take turns with the steps, which they do not change, and a call of the trainer waits for that of a generator; within a callback of the call that trains they return TRL_E_BUSY, except in a rollout that the host is asked for (trl_trainer_set_rollout).
     ///
     /// Contract: caller owns; any thread; blocks on the tokenizer's files; log; after an error out_generator is NULL.
     pub fn trl_generator_create(model: *mut trl_model, tokenizer: *mut trl_tokenizer, out_generator: *mut *mut trl_generator, error: *mut *mut trl_error) -> trl_status;

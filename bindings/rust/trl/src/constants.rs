@@ -210,12 +210,10 @@ pub struct WriteKind(pub i32);
 impl WriteKind {
     /// the next bytes of this file, in order; a file's first call has offset 0
     pub const DATA: WriteKind = WriteKind(sys::TRL_WRITE_DATA);
-    /// file is the folder that was saved ("" for the whole mount): it is complete
+    /// file is the folder that was saved ("" for the mount): it is complete, and takes the place of what was there
     pub const DONE: WriteKind = WriteKind(sys::TRL_WRITE_DONE);
     /// file is the folder: the save failed, and what was written of it is to be dropped
     pub const DROPPED: WriteKind = WriteKind(sys::TRL_WRITE_DROPPED);
-    /// file is a folder that is needed no more, such as an old checkpoint
-    pub const REMOVE: WriteKind = WriteKind(sys::TRL_WRITE_REMOVE);
 
     /// The name of a number that this version knows.
     pub fn name(self) -> Option<&'static str> {
@@ -223,7 +221,6 @@ impl WriteKind {
             WriteKind::DATA => Some("DATA"),
             WriteKind::DONE => Some("DONE"),
             WriteKind::DROPPED => Some("DROPPED"),
-            WriteKind::REMOVE => Some("REMOVE"),
             _ => None,
         }
     }

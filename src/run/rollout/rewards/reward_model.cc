@@ -28,7 +28,7 @@ class RewardModel final : public reward::Reward {
         variables_(base::Json::parse(options.arguments.online.chat_template_kwargs)) {
     const io::ModelSource source(path);
     config::Config plain;
-    plain.set("dtype", options.config.get("dtype"));
+    for (const char* key : {"dtype", "split_special_tokens"}) plain.set(key, options.config.get(key));
     tokenizer_ = open_tokenizer(source, plain, environment.log());
     model_ = open_model(environment, source, plain, {.reward = true, .mapped = true, .bf16 = bf16_});
   }
@@ -38,7 +38,7 @@ class RewardModel final : public reward::Reward {
   reward::Rewards score(const reward::RewardBatch& batch) override {
     std::vector<std::vector<int32_t>> ids;
     for (const reward::Completion& own : batch.completions)
-      ids.push_back(by_ids_ ? ids_of(own) : tokenizer_->get().encode(text_of(own), false));
+      ids.push_back(by_ids_ ? ids_of(own) : ids_of_text(own));
     std::vector<std::span<const int32_t>> texts(ids.begin(), ids.end());
     std::vector<float> scores(ids.size());
     engine::ErrorCapture error;
@@ -53,14 +53,17 @@ class RewardModel final : public reward::Reward {
     ids.insert(ids.end(), own.ids.begin(), own.ids.end());
     return ids;
   }
-  std::string text_of(const reward::Completion& own) const {
-    if (own.messages == nullptr)
-      return (own.prompt != nullptr ? own.prompt->get<std::string>() : "") + std::string(own.text);
+  std::vector<int32_t> ids_of_text(const reward::Completion& own) const {
+    if (own.messages == nullptr) {
+      const std::string text =
+          (own.prompt != nullptr ? own.prompt->get<std::string>() : "") + std::string(own.text);
+      return tokenizer_->get().encode(text, false, tokenizer_->get().given_of(text.size()));
+    }
     base::Json messages = *own.prompt;
     for (const base::Json& message : *own.messages) messages.push_back(message);
     base::Json conversation = {{"messages", messages}, {"add_generation_prompt", false}};
     if (!variables_.empty()) conversation["chat_template_kwargs"] = variables_;
-    return tokenizer_->apply_chat_template(conversation);
+    return tokenizer_->encode_conversation(conversation);
   }
 
   Environment& environment_;
@@ -80,7 +83,7 @@ auto naming_model(Body&& body) {
     return body();
   } catch (const Error& error) {
     if (error.key() == kModelKey || error.status() == Status::cancelled) throw;
-    throw Error(error.status(), fmt::format("{}: {}", kModelKey, error.message()), kModelKey);
+    throw error.with(fmt::format("{}: {}", kModelKey, error.message()), kModelKey);
   }
 }
 
@@ -93,7 +96,7 @@ std::string reward_model_name(const std::string& path) {
 
 void check_reward_model(const std::string& path) {
   naming_model([&] {
-    if (!std::filesystem::exists(path))
+    if (!base::file_exists(path) && !base::is_directory(path))
       fail_key(kModelKey, "{}: {} does not exist: give a model directory", kModelKey, path);
     const io::ModelSource source(path);
     if (source.form() == io::ModelForm::directory && !source.has("config.json"))

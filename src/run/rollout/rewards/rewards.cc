@@ -223,9 +223,7 @@ std::vector<double> RewardFunctions::scored(reward::Reward& function, const Answ
   } catch (const Error& error) {
     if (error.status() == Status::cancelled) throw;
     if (arguments_.on_reward_error != config::OnRewardError::none)
-      throw Error(error.status(),
-                  fmt::format("{}; on_reward_error: none counts it as none instead", error.message()),
-                  error.key(), error.callback_code());
+      throw error.with(fmt::format("{}; on_reward_error: none counts it as none instead", error.message()));
     log_.warning("rewards", "on_reward_error: none: {} counts as none for {} completions: {}",
                  function.name(), answers.size(), error.message());
     return std::vector<double>(answers.size(), std::nan(""));
@@ -234,9 +232,11 @@ std::vector<double> RewardFunctions::scored(reward::Reward& function, const Answ
 
 void RewardFunctions::take_failure(const reward::Reward& function, const Answers& answers, size_t row,
                                    const std::string& why) const {
-  const std::string text = fmt::format("the reward {} failed for completion {} of {}, dataset row {}: {}",
-                                       function.name(), row, answers.size(), answers[row].row, why);
-  if (arguments_.on_reward_error != config::OnRewardError::none) fail(Status::callback, "{}", text);
+  const Place place = Place::of_row(answers[row].row);
+  const std::string text = fmt::format("the reward {} failed for completion {} of {}, {}: {}",
+                                       function.name(), row, answers.size(), place, why);
+  if (arguments_.on_reward_error != config::OnRewardError::none)
+    throw Error(Status::callback, text, {}, 0, place);
   log_.warning("rewards", "on_reward_error: none: {}", text);
 }
 

@@ -72,7 +72,7 @@ void ToolHost::reset(const ToolGeneration& now, engine::PromptRows& prompts, Row
            said.dump());
     base::Json changed = *rows[row];
     append(changed["prompt"].back(), said);
-    prompts.ids[row] = form_.prompt_ids(changed, fmt::format("row {}", prompts.row_ids[row] + 1));
+    prompts.ids[row] = form_.prompt_ids(changed, {"", 0, 0, prompts.row_ids[row], prompts.row_ids[row] + 1});
     rows[row] = std::make_shared<const base::Json>(std::move(changed));
   }
 }

@@ -44,7 +44,7 @@ ToolTemplate::ToolTemplate(const config::OnlineArguments& arguments, const text:
   for (const auto& [name, value] : given.items()) variables_[name] = value;
   choose_template();
   if (prompts_.environments) {
-    renderer_.emplace(tokenizer_, data::Row{base::Json::object(), "the prompts"},
+    renderer_.emplace(tokenizer_, data::Row{base::Json::object(), {"the prompts"}},
                       arguments.chat_template_kwargs, data::OwnVariables::left);
     renderer_->use_tools(prompts_);
   }
@@ -83,15 +83,17 @@ void ToolTemplate::choose_template() {
   prompts_.chat_template = *variant;
 }
 
-std::string ToolTemplate::render(const base::Json& messages, bool add_generation_prompt) const {
+text::Rendered ToolTemplate::render(const base::Json& messages, bool add_generation_prompt) const {
   text::RenderOptions options;
   options.variables = variables_;
   options.add_generation_prompt = add_generation_prompt;
-  return template_->render(messages, options).text;
+  options.find_given = tokenizer_.splits_special_tokens();
+  return template_->render(messages, options);
 }
 
 std::vector<int32_t> ToolTemplate::ids_of(const base::Json& messages, bool add_generation_prompt) const {
-  return tokenizer_.encode(render(messages, add_generation_prompt), false);
+  const text::Rendered rendered = render(messages, add_generation_prompt);
+  return tokenizer_.encode(rendered.text, false, rendered.given);
 }
 
 bool ToolTemplate::renders_whole() const {
@@ -100,7 +102,7 @@ bool ToolTemplate::renders_whole() const {
   base::Json messages = called(tool, {{argument, value}});
   messages.push_back(answer_of(tool, answer));
   try {
-    const std::string text = render(messages, false);
+    const std::string text = render(messages, false).text;
     return std::ranges::all_of(std::array{&tool, &argument, &value, &answer}, [&](const std::string* part) {
       return text.find(*part) != std::string::npos;
     });
@@ -133,12 +135,13 @@ std::vector<int32_t> ToolTemplate::answer_ids(const base::Json& answers) const {
   return {all.begin() + std::ssize(before), all.end()};
 }
 
-std::vector<int32_t> ToolTemplate::prompt_ids(const base::Json& row, const std::string& where) const {
-  return tokenizer_.encode(renderer_->render({row, where}, row.at("prompt"), true).text, false);
+std::vector<int32_t> ToolTemplate::prompt_ids(const base::Json& row, const Place& where) const {
+  const text::Rendered rendered = renderer_->render({row, where}, row.at("prompt"), true);
+  return tokenizer_.encode(rendered.text, false, rendered.given);
 }
 
 const std::string& ToolTemplate::environment_of(const base::Json& row) const {
-  return prompts_.environment_of({row, "the row"});
+  return prompts_.environment_of({row, {"the row"}});
 }
 
 base::Json ToolTemplate::message_of(std::span<const int32_t> turn, const std::vector<int32_t>& before,

@@ -28,7 +28,7 @@ class ToolTemplate {
   const data::PromptTools& prompts() const { return prompts_; }
   // Renders a row whose prompt an environment has changed, as data's RowReader does. where: the row, for
   // messages.
-  std::vector<int32_t> prompt_ids(const base::Json& row, const std::string& where) const;
+  std::vector<int32_t> prompt_ids(const base::Json& row, const Place& where) const;
   // Return the environment of a row (empty: there are none), and the schemas of its tools.
   const std::string& environment_of(const base::Json& row) const;
   const base::Json& schemas_of(const base::Json& row) const {
@@ -47,7 +47,7 @@ class ToolTemplate {
 
  private:
   std::vector<int32_t> ids_of(const base::Json& messages, bool add_generation_prompt) const;
-  std::string render(const base::Json& messages, bool add_generation_prompt) const;
+  text::Rendered render(const base::Json& messages, bool add_generation_prompt) const;
   bool renders_whole() const;  // all of a call and its answer
   bool keeps_beginnings() const;
   void choose_template();

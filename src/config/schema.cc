@@ -1,0 +1,220 @@
+#include "config/schema.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "base/json/json.h"
+#include "base/text/number.h"
+#include "config/method.h"
+#include "config/option.h"
+#include "config/option_set.h"
+#include "config/option_value.h"
+
+namespace trl::config {
+
+namespace {
+
+using base::Json;
+
+Json bound(double value) {
+  if (std::trunc(value) == value && std::abs(value) < 0x1p53) return static_cast<int64_t>(value);
+  return value;
+}
+
+// "6GiB", as parse_memory_size reads it.
+constexpr const char* kSizePattern = "^ *[0-9.eE+]+ *([TtGgMmKk][Ii]?[Bb])? *$";
+
+// Returns {"NAME": value}.
+Json keyword(const char* name, Json value) {
+  Json schema = Json::object();
+  schema[name] = std::move(value);
+  return schema;
+}
+Json of_type(Json type) { return keyword("type", std::move(type)); }
+
+// Returns the values of one type in a range; empty: any of the type.
+std::vector<Json> numbers(const char* type, std::string_view range) {
+  Json values = of_type(type);
+  if (range.empty()) return {values};
+  const Range parsed = parse_range(range);
+  if (std::isfinite(parsed.low)) values[parsed.low_in ? "minimum" : "exclusiveMinimum"] = bound(parsed.low);
+  if (std::isfinite(parsed.high))
+    values[parsed.high_in ? "maximum" : "exclusiveMaximum"] = bound(parsed.high);
+  if (!parsed.bytes) return {values};
+  Json size = of_type("string");
+  size["pattern"] = kSizePattern;
+  return {values, size};
+}
+
+// Returns words, and the boolean that YAML 1.1 makes of one of them: no, on.
+Json enumerated(const std::vector<std::string_view>& words) {
+  Json values = Json::array();
+  for (const std::string_view word : words) values.push_back(word);
+  for (const std::string_view word : words)
+    if (const auto flag = parse_bool(word); flag && std::ranges::find(values, Json(*flag)) == values.end())
+      values.push_back(*flag);
+  return keyword("enum", std::move(values));
+}
+
+// Returns the forms of one number of an option: words, and ranges.
+std::vector<Json> number_forms(const Option& option, std::string_view trainer) {
+  const char* const type = option.type == OptionType::integer ? "integer" : "number";
+  std::vector<std::string_view> accepted = split_words(accepted_of(option, trainer), '|');
+  if (trainer.empty() && !accepted.empty())
+    for (const TrainerValues& values : trainer_values())
+      if (values.name == option.name)
+        for (const std::string_view word : split_words(values.accepted, '|'))
+          if (is_range(word) && std::ranges::find(accepted, word) == accepted.end()) accepted.push_back(word);
+  std::vector<Json> forms;
+  Json words = Json::array();
+  for (const std::string_view word : accepted) {
+    if (is_range(word)) {
+      for (Json& form : numbers(type, word)) forms.push_back(std::move(form));
+    } else if (word != "null") {
+      const std::optional<double> number = base::parse_double(word);
+      words.push_back(number ? bound(*number) : Json(word));
+    }
+  }
+  if (!words.empty()) forms.push_back(keyword("enum", std::move(words)));
+  return forms.empty() && accepted.empty() ? numbers(type, {}) : forms;
+}
+
+Json any_of(std::vector<Json> forms) {
+  if (forms.size() == 1) return std::move(forms.front());
+  return keyword("anyOf", std::move(forms));
+}
+
+Json list_of(Json item) {
+  Json list = of_type("array");
+  list["items"] = std::move(item);
+  return list;
+}
+
+// Returns the forms of a value that is one or several of what `item` says.
+std::vector<Json> one_or_list(const Json& item) {
+  Json list = list_of(item);
+  list["minItems"] = 1;
+  return {item, list};
+}
+
+// A single value is a list of it, and a text may hold several.
+std::vector<Json> list_forms(const Option& option) {
+  const std::vector<std::string_view> words = split_words(option.accepted, '|');
+  if (option.accepted == kCalls) return {of_type("string"), list_of(of_type("string"))};
+  if (option.accepted == "path") return {of_type("string"), of_type("array")};
+  if (option.accepted == kOptionSets)
+    return {of_type("string"), list_of(of_type(Json::array({"string", "object"})))};
+  if (!words.empty()) return {enumerated(words), list_of(enumerated(words))};
+  return {of_type(Json::array({"string", "number", "boolean"})),
+          list_of(of_type(Json::array({"string", "number", "boolean", "object", "array"})))};
+}
+
+std::vector<Json> map_forms(const Option& option) {
+  std::vector<std::string_view> words = split_words(option.accepted, '|');
+  std::vector<Json> forms;
+  if (!words.empty() && words.front() == "path") {
+    forms.push_back(of_type("string"));
+    words.erase(words.begin());
+  }
+  Json map = of_type("object");
+  for (const std::string_view word : words) map["properties"][std::string(word)] = true;
+  map["additionalProperties"] = words.empty();
+  forms.push_back(std::move(map));
+  return forms;
+}
+
+// Returns the forms of a value other than null.
+std::vector<Json> forms_of(const Option& option, std::string_view trainer) {
+  const bool list = trainer.empty() ? is_list_somewhere(option) : type_of(option, trainer) != option.type;
+  switch (option.type) {
+    case OptionType::boolean: {
+      std::vector<std::string_view> words = split_words(accepted_of(option, trainer), '|');
+      std::erase(words, "null");
+      if (words.empty() && accepted_of(option, trainer).empty()) return {of_type("boolean")};
+      Json values = Json::array();
+      for (const std::string_view word : words) values.push_back(word == "true");
+      if (values.empty()) return {};
+      return {keyword("enum", std::move(values))};
+    }
+    case OptionType::integer:
+    case OptionType::number: {
+      std::vector<Json> forms = number_forms(option, trainer);
+      if (list) return one_or_list(any_of(std::move(forms)));
+      return forms;
+    }
+    case OptionType::choice: {
+      const bool all = trainer.empty() && option.unsupported.empty();
+      const Json word = enumerated(all ? choices(option) : words_of(option, trainer));
+      if (list) return one_or_list(word);
+      return {word};
+    }
+    case OptionType::list:
+      return accepted_of(option, trainer) == "null" ? std::vector<Json>() : list_forms(option);
+    case OptionType::map:
+      return accepted_of(option, trainer) == "null" ? std::vector<Json>() : map_forms(option);
+    case OptionType::text:
+      break;
+  }
+  if (accepted_of(option, trainer) == option.accepted) return {of_type("string")};
+  return {enumerated(split_words(accepted_of(option, trainer), '|'))};
+}
+
+Json with_null(std::vector<Json> forms) {
+  if (forms.size() == 1 && forms[0].contains("enum")) {
+    forms[0]["enum"].push_back(nullptr);
+  } else if (forms.size() == 1 && forms[0].contains("type")) {
+    Json& type = forms[0]["type"];
+    if (!type.is_array()) {
+      Json both = Json::array();
+      both.push_back(std::move(type));
+      type = std::move(both);
+    }
+    type.push_back("null");
+  } else {
+    forms.push_back(of_type("null"));
+  }
+  return any_of(std::move(forms));
+}
+
+std::string description(const Option& option, std::string_view trainer) {
+  std::string text(doc_of(option, trainer));
+  if (option.unsupported.empty() && option.warning.empty()) return text;
+  std::string values(default_of(option, trainer));
+  for (const std::string_view value : split_words(option.no_ops, '|')) values += fmt::format(", {}", value);
+  return option.unsupported.empty()
+             ? fmt::format("{} Ignored with a warning, except for {}: {}.", text, values, option.warning)
+             : fmt::format("{} Refused, except for {}: {}.", text, values, option.unsupported);
+}
+
+Json property(const Option& option, std::string_view trainer) {
+  const bool is_trainer = option.name == "method" && !trainer.empty();
+  std::vector<Json> forms = is_trainer ? std::vector<Json>{enumerated({trainer})} : forms_of(option, trainer);
+  Json schema = option.nullable ? with_null(std::move(forms)) : any_of(std::move(forms));
+  const std::string value(is_trainer ? trainer : default_of(option, trainer));
+  if (option.nullable || value != "null") schema["default"] = typed_value(option, value);
+  schema["description"] = description(option, trainer);
+  return schema;
+}
+
+}  // namespace
+
+std::string schema(std::string_view trainer) {
+  Json properties = Json::object();
+  for (const Option& option : options())
+    if (trainer.empty() || is_of(option, trainer))
+      properties[std::string(option.name)] = property(option, trainer);
+  const std::string_view dash = trainer.empty() ? "" : ":";
+  const std::string_view of = trainer.empty() ? "" : " of ";
+  const Json all = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                    {"$id", fmt::format("urn:libtrl:configuration{}{}", dash, trainer)},
+                    {"title", fmt::format("Configuration of libtrl{}{}", of, trainer)},
+                    {"type", "object"},
+                    {"properties", std::move(properties)},
+                    {"additionalProperties", false}};
+  return all.dump(2);
+}
+
+}  // namespace trl::config

@@ -1,0 +1,12 @@
+// The JSON schema (draft 2020-12) of a configuration file, made from the option table.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace trl::config {
+
+// trainer: the keys that it has, with its values; empty: all keys. Each file that Config::load_file takes is
+// valid, except that it also takes older names of keys, texts in place of other values, and the reverse.
+std::string schema(std::string_view trainer);
+
+}  // namespace trl::config

@@ -1,0 +1,24 @@
+# Java's, skipped without a JDK 17 or JNA.
+set(java_binding ${PROJECT_SOURCE_DIR}/bindings/java)
+file(GLOB java_sources CONFIGURE_DEPENDS ${java_binding}/src/libtrl/*.java)
+list(FILTER java_sources EXCLUDE REGEX /Abi.java$)
+trl_binding_test(java_coverage fast bash ${CMAKE_CURRENT_SOURCE_DIR}/coverage.sh ${PROJECT_SOURCE_DIR}/bindings/api.json
+  ${java_binding}/uncovered.txt ${java_sources})
+if(TRL_SANITIZE)
+  return()  # an instrumented library can only be opened by a program that is, too
+endif()
+# trl_java_test(NAME LABEL PROGRAM BEFORE...): BEFORE is a command that runs it.
+function(trl_java_test name label program)
+  trl_binding_test(${name} ${label} ${ARGN} bash ${CMAKE_CURRENT_SOURCE_DIR}/java/run.sh ${PROJECT_SOURCE_DIR}
+    ${CMAKE_CURRENT_BINARY_DIR}/java/${name} ${program})
+  set_property(TEST bindings.${name} PROPERTY ENVIRONMENT "TRL_LIBRARY=$<TARGET_FILE:trl>")
+endfunction()
+
+if(NOT TRL_ENGINE)
+  trl_java_test(java_host fast ${CMAKE_CURRENT_SOURCE_DIR}/java/HostTest.java)
+else()  # with the tests of the other one
+  trl_java_test(java_engine full ${CMAKE_CURRENT_SOURCE_DIR}/java/EngineTest.java)
+  trl_java_test(scenario_java full ${java_binding}/Scenario.java bash ${CMAKE_CURRENT_SOURCE_DIR}/scenario.sh ${PROJECT_SOURCE_DIR}
+    ${scenarios} java)
+  set_tests_properties(bindings.scenario_java PROPERTIES FIXTURES_SETUP scenarios)
+endif()
