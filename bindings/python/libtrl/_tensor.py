@@ -150,7 +150,10 @@ def given(values: Any) -> tuple[_Versioned, object]:
     try:
         capsule = values.__dlpack__(max_version=(1, 0))
     except TypeError:  # it is from before version 1
-        capsule = values.__dlpack__()
+        try:
+            capsule = values.__dlpack__()
+        except BufferError:  # and then cannot say that it is read-only, as an array of NumPy
+            return _from_buffer(memoryview(values))
     if is_capsule(capsule, _Older.name):
         return _Versioned(major=1, tensor=_Older.from_address(capsule_pointer(capsule, _Older.name)).tensor), capsule
     managed = _Versioned.from_address(capsule_pointer(capsule, _Versioned.name))

@@ -91,6 +91,10 @@ class Options(Case):
         self.assertNotEqual(loss.doc("dpo"), loss.doc("sft"))
         self.assertIsNone(libtrl.option("num_generations").default("sft"))
 
+    def test_some_may_have_no_value(self):
+        self.assertTrue(libtrl.option("resume_from_checkpoint").nullable)
+        self.assertFalse(libtrl.option("seed").nullable)
+
     def test_an_older_name_is_found(self):
         older = next(option for option in libtrl.options() if option.aliases)
         self.assertEqual(libtrl.option(older.aliases[0]).name, older.name)
