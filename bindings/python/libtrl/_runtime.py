@@ -52,8 +52,7 @@ class Runtime(Handle):
         self._own(pointer, lib.trl_runtime_destroy)
 
     def set_log(self, function: LogFunction | None) -> None:
-        """Sends log lines to function(level, component, text); level is one of LogLevel. Within it, nothing of the
-        library may be used."""
+        """Sends log lines to function(level, component, text); level is one of LogLevel."""
         if function is None:
             call(lib.trl_runtime_set_log, self, no_function("trl_log_fn"), None, no_function("trl_destroy_fn"))
         else:

@@ -423,13 +423,12 @@ class Rewards(Online):
         trainer.step()
         self.assertEqual(written, [[5, 6, 7]] * 2)
 
-        options = libtrl.Config({"generate.max_new_tokens": 4})
         trainer = self.online(lambda rollout: [1.0, 2.0] * (len(rollout) // 2))
         generator = trainer.model().generator()
 
         def with_a_generator(rollout):
             for index, row in enumerate(rollout):
-                first = generator.add(row["prompt_ids"], options)
+                first = generator.add(row["prompt_ids"], {"generate.max_new_tokens": 4})
                 while generator.step():
                     pass
                 rollout.set_completion(index, generator.take(first)[0].token_ids)
