@@ -2,7 +2,9 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::error::Error as _;
+use std::io::Read as _;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{mpsc, Arc, Mutex};
@@ -11,8 +13,8 @@ use std::time::Duration;
 use support::json::{quoted, Json};
 use support::{asked, panic_of, rows, Folder, MODEL};
 use trl::{
-    Answer, Config, Evaluator, Event, EventKind, Generator, LogLevel, Model, Rollout, Runtime, Status, TextForm,
-    Tokenizer, Trainer,
+    Answer, Bf16, Config, Control, Element, Evaluator, Event, EventKind, Generator, LogLevel, Model, Rollout, Runtime,
+    Status, Tensor, TextForm, Tokenizer, Trainer, WriteKind,
 };
 
 const TEXTS: &[&str] = &["the kernel waits", "the driver wakes", "a page is read", "a lock is taken"];
@@ -56,8 +58,15 @@ fn online(folder: &Folder, lines: &[&str], keys: &[(&str, &str)]) -> Trainer {
     Trainer::new(&config(folder, &all), &rows(lines), None, None).unwrap()
 }
 
-fn global_step(trainer: &mut Trainer) -> f64 {
+fn global_step(trainer: &Control) -> f64 {
     Json::read(&trainer.describe().unwrap())["global_step"].number()
+}
+
+const MATRIX: &str = "model.layers.0.mlp.down_proj.weight";
+
+/// The numbers of a tensor.
+fn numbers(model: &mut Model, name: &str) -> Vec<f32> {
+    model.read_tensor(name).unwrap().as_slice::<f32>().unwrap().to_vec()
 }
 
 fn is_step(event: &Event<'_>, step: f64) -> bool {
@@ -93,7 +102,7 @@ fn events_tell_and_are_answered() {
     assert!(kinds.contains(&EventKind::SAVE) && kinds.contains(&EventKind::EVALUATE));
     assert!(trainer.train(|_| ()).unwrap());
     assert!(!trainer.train(|_| ()).unwrap());
-    assert_eq!(global_step(&mut trainer), 4.0);
+    assert_eq!(global_step(&trainer), 4.0);
 }
 
 #[test]
@@ -110,14 +119,14 @@ fn a_panic_or_an_error_of_an_event_ends_the_call_and_the_next_one_resumes() {
         })
     });
     assert_eq!((message.as_str(), later), ("at 1", 0));
-    assert_eq!(global_step(&mut trainer), 1.0);
+    assert_eq!(global_step(&trainer), 1.0);
     let failing = |event: Event<'_>| if is_step(&event, 2.0) { Err("no more") } else { Ok(()) };
     let error = trainer.train(failing).unwrap_err();
     assert_eq!((error.status(), error.source().unwrap().to_string().as_str()), (Status::E_CALLBACK, "no more"));
     let error = trainer.train(|event| if is_step(&event, 3.0) { -7 } else { 0 }).unwrap_err();
     assert_eq!((error.status(), error.callback_code()), (Status::E_CALLBACK, -7));
     assert!(trainer.train(|_| ControlFlow::Continue(())).unwrap());
-    assert_eq!(global_step(&mut trainer), 4.0);
+    assert_eq!(global_step(&trainer), 4.0);
 }
 
 /// It has no status: the next function of the host in the call ends it, and what a call has made is freed.
@@ -135,7 +144,7 @@ fn a_panic_of_the_log_ends_a_run() {
     assert!(lines.lock().unwrap().iter().any(|(level, text)| *level == LogLevel::INFO && !text.is_empty()));
     runtime.set_log(|_, component, _| panic!("in the log of {component}")).unwrap();
     assert!(panic_of(|| trainer.train(|_| ())).starts_with("in the log of "));
-    assert!(global_step(&mut trainer) < 10.0);
+    assert!(global_step(&trainer) < 10.0);
     assert!(panic_of(|| Trainer::new(&config, &dataset, None, &runtime)).starts_with("in the log of "));
     runtime.clear_log().unwrap();
     Json::read(&runtime.describe().unwrap())["engine"].object();
@@ -154,7 +163,7 @@ fn a_trainer_is_cancelled_and_paused_from_another_thread() {
     let error = trainer.train(|_| drop(begun.try_send(()))).unwrap_err();
     assert_eq!(error.status(), Status::E_CANCELLED);
     cancel.join().unwrap();
-    let before = global_step(&mut trainer);
+    let before = global_step(&trainer);
 
     let control = trainer.control();
     control.pause();
@@ -181,6 +190,96 @@ fn a_trainer_is_cancelled_and_paused_from_another_thread() {
     control.cancel();
     control.pause();
     control.resume();
+    let error = control.describe().unwrap_err();
+    assert_eq!((error.status(), error.to_string().as_str()), (Status::E_INVALID_ARGUMENT, "this trainer is gone"));
+    assert!(control.set_learning_rate(1.0).is_err() && control.model().is_err());
+}
+
+/// The state after the last step that is done, beside a run and within it.
+#[test]
+fn a_trainer_is_described_while_it_trains() {
+    let folder = Folder::new();
+    let mut trainer = trainer(&folder, &[("max_steps", "4")]);
+    let (done, steps) = mpsc::sync_channel(0);
+    let (told, go_on) = mpsc::sync_channel(0);
+    let (control, other) = (trainer.control(), trainer.control());
+    let describe = thread::spawn(move || {
+        for step in steps {
+            assert_eq!(global_step(&other), step);
+            assert_eq!(other.integers("global_step").unwrap(), [step as i64]);
+            assert_eq!(Json::read(&other.describe().unwrap())["metrics"]["step"].number(), step);
+            told.send(()).unwrap();
+        }
+    });
+    let on_event = move |event: Event<'_>| {
+        if event.kind() == EventKind::STEP {
+            let step = event.get("step").unwrap();
+            assert_eq!(global_step(&control), step);
+            assert_eq!(control.model().unwrap().tensors().unwrap_err().status(), Status::E_BUSY);
+            done.send(step).unwrap();
+            go_on.recv().unwrap();
+        }
+    };
+    trainer.train(on_event).unwrap();
+    describe.join().unwrap();
+    assert_eq!(trainer.integers("vocab_size").unwrap(), [512]);
+    let parameters = trainer.integers("parameter_count").unwrap();
+    assert_eq!(parameters, trainer.integers("trained_parameter_count").unwrap());
+    assert!(parameters[0] > 1000);
+    assert!(trainer.integers("eos_token_ids").unwrap().contains(&475));
+    assert_eq!(trainer.integers("no such name").unwrap_err().status(), Status::E_NOT_FOUND);
+}
+
+#[test]
+fn halves_of_a_step_are_the_step() {
+    let folder = Folder::new();
+    let (mut whole, mut halves) = (trainer(&folder, &[]), trainer(&folder, &[]));
+    let (mut expected, mut model) = (whole.model().unwrap(), halves.model().unwrap());
+    assert_eq!(halves.update(true).unwrap_err().status(), Status::E_INVALID_ARGUMENT);
+    assert_eq!(model.read_gradient(MATRIX).unwrap_err().status(), Status::E_NOT_FOUND);
+    let first = numbers(&mut model, MATRIX);
+
+    let loss = halves.backward().unwrap().unwrap().get("loss").unwrap();
+    assert_eq!(halves.backward().unwrap_err().status(), Status::E_INVALID_ARGUMENT);
+    assert_eq!(halves.step().unwrap_err().status(), Status::E_INVALID_ARGUMENT);
+    assert_eq!(numbers(&mut model, MATRIX), first);
+    let gradient = model.read_gradient(MATRIX).unwrap();
+    assert_eq!(gradient.shape(), model.read_tensor(MATRIX).unwrap().shape());
+    assert!(gradient.as_slice::<f32>().unwrap().iter().any(|&number| number != 0.0));
+    assert_eq!(halves.update(true).unwrap().get("loss"), Some(loss));
+    assert_eq!(whole.step().unwrap().unwrap().get("loss"), Some(loss));
+    let updated = numbers(&mut model, MATRIX);
+    assert_ne!(updated, first);
+    assert_eq!(numbers(&mut expected, MATRIX), updated);
+
+    halves.backward().unwrap().unwrap();
+    halves.update(false).unwrap();
+    assert_eq!(numbers(&mut model, MATRIX), updated);
+    while halves.backward().unwrap().is_some() {
+        halves.update(true).unwrap();
+    }
+    assert_eq!(global_step(&halves), 4.0);
+    assert!(halves.step().unwrap().is_none());
+}
+
+#[test]
+fn the_learning_rate_is_set() {
+    let folder = Folder::new();
+    let keys = [("lr_scheduler_type", "constant"), ("learning_rate", "1e-3"), ("max_steps", "4")];
+    let mut trainer = trainer(&folder, &keys);
+    trainer.set_learning_rate(0.25).unwrap();
+    assert_eq!(trainer.step().unwrap().unwrap().get("learning_rate"), Some(0.25));
+    assert_eq!(trainer.set_learning_rate(-1.0).unwrap_err().status(), Status::E_INVALID_ARGUMENT);
+    let (control, mut rates) = (trainer.control(), Vec::new());
+    let on_event = |event: Event<'_>| -> trl::Result<()> {
+        if event.kind() == EventKind::STEP {
+            rates.push(event.get("learning_rate").unwrap());
+            control.set_learning_rate(if rates.len() == 1 { Some(0.5) } else { None })?;
+        }
+        Ok(())
+    };
+    trainer.train(on_event).unwrap();
+    assert_eq!(rates, [0.25, 0.5, 1e-3]);
 }
 
 #[test]
@@ -220,7 +319,9 @@ fn steps_evaluations_and_saves() {
     let dataset = asked(TEXTS);
     let mut trainer = Trainer::new(&config(&folder, &[("max_steps", "2")]), &dataset, &dataset, None).unwrap();
     assert!(trainer.step().unwrap().unwrap().get("loss").is_some());
-    assert!(trainer.evaluate().unwrap().get("eval_loss").is_some());
+    let loss = trainer.evaluate(None).unwrap().get("eval_loss").unwrap();
+    assert_eq!(trainer.evaluate(&dataset).unwrap().get("eval_loss"), Some(loss));
+    assert_ne!(trainer.evaluate(&asked(&["another row"])).unwrap().get("eval_loss"), Some(loss));
     trainer.save_to(folder.join("checkpoint"), &options(&[("save.kind", "checkpoint")])).unwrap();
     trainer.save_to(folder.join("model"), None).unwrap();
     let last = format!("{:?}", trainer.step().unwrap().unwrap());
@@ -268,7 +369,7 @@ fn any_order_of_destruction() {
         let mut rows = Some(trl::Dataset::from_rows(texts, fill, None, runtime.as_ref()).unwrap());
         let keys = config(&folder, &[("max_steps", "9")]);
         let mut trainer = Some(Trainer::new(&keys, rows.as_ref().unwrap(), None, runtime.as_ref()).unwrap());
-        let mut generator = Some(trainer.as_mut().unwrap().generator().unwrap());
+        let mut generator = Some(trainer.as_ref().unwrap().generator().unwrap());
         let mut number = order;
         while !names.is_empty() {
             let next = number % names.len();
@@ -305,9 +406,12 @@ fn prompts_together() {
         ("generate.logprobs", 0),
         ("generate.temperature", 1),
     ];
-    let mut seen = Vec::new();
+    let (mut seen, mut told) = (Vec::new(), Vec::new());
     let completions = generator
-        .generate(&["the kernel", "a page"], &options(&keys), |token| seen.push((token.completion, token.id)))
+        .generate(&["the kernel", "a page"], &options(&keys), |token| {
+            seen.push((token.completion, token.id));
+            told.push((token.completion, token.log_probability.unwrap()));
+        })
         .unwrap();
     assert_eq!(completions.len(), 4);
     for (index, completion) in completions.iter().enumerate() {
@@ -316,8 +420,11 @@ fn prompts_together() {
         assert_eq!(tokens, completion.token_ids());
         let json = Json::read(completion.json());
         assert_eq!((json["token_ids"].ids(), json["text"].text()), (tokens, completion.text()));
-        assert_eq!(json["logprobs"].list().len(), 4);
+        let of_tokens: Vec<f64> = json["logprobs"].list().iter().map(Json::number).collect();
+        assert_eq!(told.iter().filter(|(number, _)| *number == index).map(|one| one.1).collect::<Vec<_>>(), of_tokens);
     }
+    let without = |token: trl::Token<'_>| assert_eq!(token.log_probability, None);
+    generator.generate(&["the"], &options(&[("generate.max_new_tokens", 1)]), without).unwrap();
     assert!(completions.get(4).is_none());
     assert!(generator.generate(&[] as &[&str], None, |_| ()).unwrap().is_empty());
 }
@@ -386,6 +493,113 @@ fn describes_converts_and_saves() {
     assert_eq!(Model::open("/nowhere", None, None).err().unwrap().status(), Status::E_NOT_FOUND);
 }
 
+/// It sees every step, and lives on without the trainer's object, as tensors do without it.
+#[test]
+fn the_model_of_a_trainer() {
+    let folder = Folder::new();
+    let mut trainer = trainer(&folder, &[]);
+    let mut model = trainer.model().unwrap();
+    let first = numbers(&mut model, MATRIX);
+    let view = unsafe { model.view_tensor(MATRIX) }.unwrap();
+    assert_eq!(view.as_slice::<f32>().unwrap(), first);
+    trainer.step().unwrap();
+    let copy = model.read_tensor(MATRIX).unwrap();
+    assert_ne!(copy.as_slice::<f32>().unwrap(), first);
+    assert_eq!(view.as_slice::<f32>().unwrap().len(), first.len()); // its memory is readable
+    trainer.save_to(folder.join("model"), None).unwrap();
+    let mut saved = Model::open(folder.join("model"), None, None).unwrap();
+    assert_eq!(copy.as_slice::<f32>().unwrap(), numbers(&mut saved, MATRIX));
+    assert_eq!(model.save(folder.join("again"), None).unwrap_err().status(), Status::E_UNSUPPORTED);
+
+    drop(trainer);
+    assert_eq!(copy.as_slice::<f32>().unwrap(), numbers(&mut model, MATRIX));
+    let few = options(&[("generate.max_new_tokens", 1)]);
+    assert_eq!(model.generator(None).unwrap().generate(&["the"], &few, |_| ()).unwrap().len(), 1);
+    drop(model);
+    assert_eq!(view.as_slice::<f32>().unwrap().len(), first.len());
+    thread::spawn(move || drop((view, copy))).join().unwrap();
+}
+
+#[test]
+fn tensors_are_listed_read_and_written() {
+    let mut model = Model::open(MODEL, None, None).unwrap();
+    let list = Json::read(&model.tensors().unwrap());
+    let entry = list.list().iter().find(|entry| entry["name"].text() == MATRIX).unwrap();
+    let shape: Vec<i64> = entry["shape"].list().iter().map(|size| size.number() as i64).collect();
+    assert_eq!((entry["dtype"].text(), entry["trained"].clone()), ("float32", Json::Bool(false)));
+
+    let mut tensor = model.read_tensor(MATRIX).unwrap();
+    assert_eq!((tensor.shape(), tensor.dtype(), tensor.device()), (&shape[..], f32::DTYPE, (1, 0)));
+    tensor.as_mut_slice::<f32>().unwrap()[1] = 0.5;
+    let expected = tensor.as_slice::<f32>().unwrap().to_vec();
+    model.write_tensor(MATRIX, tensor).unwrap();
+    assert_eq!(numbers(&mut model, MATRIX), expected);
+    let view = unsafe { model.view_tensor(MATRIX) }.unwrap();
+    assert_eq!(view.as_slice::<f32>().unwrap(), expected);
+
+    let halves = Tensor::new(&shape, vec![Bf16(0x3f00); expected.len()]).unwrap();
+    model.write_tensor(MATRIX, halves).unwrap();
+    assert!(numbers(&mut model, MATRIX).iter().all(|&number| number == 0.5));
+    model.write_tensor("model.norm.weight", vec![2f64; 64]).unwrap();
+    assert_eq!(numbers(&mut model, "model.norm.weight"), [2.0; 64]);
+
+    assert_eq!(model.read_tensor("no such tensor").unwrap_err().status(), Status::E_NOT_FOUND);
+    let refused = [model.write_tensor(MATRIX, vec![0f32]), model.write_tensor("model.norm.weight", vec![0i32; 64])];
+    assert_eq!(refused.map(|result| result.unwrap_err().status()), [Status::E_INVALID_ARGUMENT; 2]);
+}
+
+/// Saved into memory, and opened from there.
+#[test]
+fn files_of_the_host() {
+    let folder = Folder::new();
+    let (runtime, mut trainer) = (Runtime::new(None).unwrap(), trainer(&folder, &[]));
+    let files = Arc::new(Mutex::new(BTreeMap::<String, Vec<u8>>::new()));
+    let (kinds, fails) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
+    let (source, target, told, failing) = (files.clone(), files.clone(), kinds.clone(), fails.clone());
+    let read = move |file: &str, offset: u64, buffer: Option<&mut [u8]>| -> std::io::Result<Option<u64>> {
+        Ok(match (source.lock().unwrap().get(file), buffer) {
+            (None, _) => None,
+            (Some(data), None) => Some(data.len() as u64),
+            (Some(data), Some(buffer)) => Some((&data[offset as usize..]).read(buffer)? as u64),
+        })
+    };
+    let write = move |kind: WriteKind, file: &str, offset: u64, data: &[u8]| -> Result<(), trl::HostError> {
+        if kind != WriteKind::DATA {
+            told.lock().unwrap().push((kind, file.to_string()));
+            return Ok(());
+        }
+        match failing.load(Ordering::Relaxed) {
+            1 => return Err("the disk is full".into()),
+            2 => panic!("in a file"),
+            _ => {}
+        }
+        let mut files = target.lock().unwrap();
+        let stored = files.entry(file.to_string()).or_default();
+        stored.truncate(offset as usize);
+        stored.extend_from_slice(data);
+        Ok(())
+    };
+    runtime.mount("rust-engine", read, write).unwrap();
+    trainer.save_to("host://rust-engine/model", None).unwrap();
+    assert_eq!(kinds.lock().unwrap().drain(..).collect::<Vec<_>>(), [(WriteKind::DONE, "model".to_string())]);
+    assert!(files.lock().unwrap().contains_key("model/model.safetensors"));
+    let mut opened = Model::open("host://rust-engine/model", None, &runtime).unwrap();
+    assert_eq!(numbers(&mut opened, MATRIX), numbers(&mut trainer.model().unwrap(), MATRIX));
+
+    let mut save = |fails_so: usize| {
+        fails.store(fails_so, Ordering::Relaxed);
+        trainer.save_to("host://rust-engine/other", None)
+    };
+    let error = save(1).unwrap_err();
+    assert_eq!(
+        (error.status(), error.source().unwrap().to_string().as_str()),
+        (Status::E_CALLBACK, "the disk is full")
+    );
+    assert_eq!(panic_of(|| save(2)), "in a file");
+    assert_eq!(*kinds.lock().unwrap(), vec![(WriteKind::DROPPED, "other".to_string()); 2]);
+    save(0).unwrap();
+}
+
 #[test]
 fn adapters() {
     let folder = Folder::new();
@@ -394,10 +608,12 @@ fn adapters() {
     trainer.train(|_| ()).unwrap();
     let path = folder.join("adapter");
     trainer.save_to(&path, None).unwrap();
-    trainer.add_adapter("other", &path).unwrap();
+    let mut own = trainer.model().unwrap();
+    own.add_adapter("other", &path).unwrap();
     let with = options(&[("generate.adapter", "other"), ("generate.max_new_tokens", "1")]);
-    trainer.generator().unwrap().generate(&["the"], &with, |_| ()).unwrap();
-    trainer.remove_adapter("other").unwrap();
+    own.generator(None).unwrap().generate(&["the"], &with, |_| ()).unwrap();
+    own.remove_adapter("other").unwrap();
+    assert_eq!(own.use_adapter("default").unwrap_err().status(), Status::E_UNSUPPORTED);
 
     let mut model = Model::open(MODEL, None, None).unwrap();
     model.add_adapter("mine", &path).unwrap();
