@@ -119,9 +119,9 @@ fn an_error_has_a_place() {
     let place = error.place().unwrap();
     assert_eq!((place.file.as_str(), place.line, place.row), ("buffer", Some(2), Some(1)));
     assert!(place.column > Some(9));
-    let error = Dataset::open("/nowhere/rows.jsonl", None, None).err().unwrap();
+    let error = Config::new().unwrap().load("/nowhere/recipe.yaml").unwrap_err();
     let place = error.place().unwrap();
-    assert_eq!((place.file.as_str(), place.line, place.row), ("/nowhere/rows.jsonl", None, None));
+    assert_eq!((place.file.as_str(), place.line, place.row), ("/nowhere/recipe.yaml", None, None));
     assert_eq!(Config::new().unwrap().set("seed", "x").unwrap_err().place(), None);
 }
 
@@ -483,6 +483,7 @@ fn read_model(spoil: Spoil) -> impl Fn(&str, u64, Option<&mut [u8]>) -> Result<O
 #[test]
 fn files_of_the_host() {
     let count = Arc::new(AtomicUsize::new(0));
+    let alive = || count.load(Ordering::Relaxed);
     let runtime = Runtime::new(None).unwrap();
     let (own, read) = (Alive::new(&count), read_model(|| Ok(())));
     let read = move |file: &str, offset, buffer: Option<&mut [u8]>| {
@@ -496,17 +497,17 @@ fn files_of_the_host() {
     assert_eq!(ids(&tokenizer), ids(&expected));
     assert_eq!(Tokenizer::open("host://rust-files/none", None, &runtime).err().unwrap().status(), Status::E_NOT_FOUND);
 
-    // A name belongs to one mount. It is free again when what keeps that one is gone.
-    let again = || {
-        let own = Alive::new(&count);
-        runtime.mount_to_write("rust-files", move |_, _, _, _| drop(&own))
-    };
-    assert_eq!(again().unwrap_err().status(), Status::E_INVALID_ARGUMENT);
-    assert_eq!(count.load(Ordering::Relaxed), 1);
+    // A name belongs to one mount, which what was made with its runtime keeps.
+    let own = Alive::new(&count);
+    let again = runtime.mount_to_write("rust-files", move |_, _, _, _| drop(&own));
+    assert_eq!((again.unwrap_err().status(), alive()), (Status::E_INVALID_ARGUMENT, 1));
+    let rows = Dataset::from_buffer("text", b"one", None, &runtime).unwrap();
     drop(runtime);
-    assert_eq!(count.load(Ordering::Relaxed), 1);
-    drop(tokenizer);
-    assert_eq!(count.load(Ordering::Relaxed), 0);
+    assert_eq!(alive(), 1);
+    Tokenizer::open("host://rust-files", None, None).unwrap();
+    drop(rows);
+    assert_eq!(alive(), 0);
+    assert_eq!(Tokenizer::open("host://rust-files", None, None).err().unwrap().status(), Status::E_NOT_FOUND);
     let runtime = Runtime::new(None).unwrap();
     assert_eq!(runtime.mount_to_write("a/b", |_, _, _, _| ()).unwrap_err().status(), Status::E_INVALID_ARGUMENT);
     runtime.mount_to_write("rust-files", |_, _, _, _| ()).unwrap();
