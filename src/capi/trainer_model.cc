@@ -28,10 +28,16 @@ class TrainerModel final : public Model {
 
  private:
   void run(Sharing sharing, bool pausable, const Task& task) override {
-    if (sharing == Sharing::none)
-      trainer_->exclusively([&] { task(trainer_->model(), nullptr); }, pausable);
-    else
-      trainer_->generating([&](OpenRollout* rollout) { task(trainer_->model(), rollout); }, pausable);
+    const auto alone = [&] { task(trainer_->model(), nullptr); };
+    switch (sharing) {
+      case Sharing::none:
+        return trainer_->exclusively(alone, pausable);
+      case Sharing::score:
+        return trainer_->in_turn(alone, pausable);
+      case Sharing::generation:
+        return trainer_->generating([&](OpenRollout* rollout) { task(trainer_->model(), rollout); },
+                                    pausable);
+    }
   }
 
   const std::shared_ptr<Trainer> trainer_;

@@ -19,7 +19,7 @@ struct Opened {
   host::Tokenizer tokenizer;
 };
 
-Opened open(const std::string& path, trl_runtime* runtime = nullptr) {
+Opened open_mounted(const std::string& path, trl_runtime* runtime = nullptr) {
   trl_tokenizer* made = nullptr;
   Error error;
   const trl_status status = trl_tokenizer_open(runtime, path.c_str(), nullptr, &made, error);
@@ -75,10 +75,10 @@ TEST(Mount, ATokenizerIsThatOfTheDirectory) {
   files.take(directory, "folder");
   const auto runtime = host::runtime();
   ASSERT_EQ(files.mount(runtime.get()), TRL_OK);
-  const Opened want = open(directory), got = open(files.path("folder"));
+  const Opened want = open_mounted(directory), got = open_mounted(files.path("folder"));
   ASSERT_EQ(got.status, TRL_OK) << got.message;
   EXPECT_EQ(tokens(got.tokenizer.get()), tokens(want.tokenizer.get()));
-  EXPECT_EQ(open(files.path("folder/")).status, TRL_OK);
+  EXPECT_EQ(open_mounted(files.path("folder/")).status, TRL_OK);
 }
 
 TEST(Mount, ObjectsOfItsRuntimeKeepIt) {
@@ -87,14 +87,14 @@ TEST(Mount, ObjectsOfItsRuntimeKeepIt) {
   files.take(host::golden("models/qwen2"));
   auto runtime = host::runtime();
   ASSERT_EQ(files.mount(runtime.get()), TRL_OK);
-  Opened own = open(files.path(), runtime.get());
+  Opened own = open_mounted(files.path(), runtime.get());
   ASSERT_EQ(own.status, TRL_OK) << own.message;
   runtime.reset();
   EXPECT_EQ(files.destroyed, 0);
-  EXPECT_EQ(open(files.path()).status, TRL_OK);
+  EXPECT_EQ(open_mounted(files.path()).status, TRL_OK);
   own.tokenizer.reset();
   EXPECT_EQ(files.destroyed, 1);
-  const Opened gone = open(files.path());
+  const Opened gone = open_mounted(files.path());
   EXPECT_EQ(gone.status, TRL_E_NOT_FOUND);
   EXPECT_NE(gone.message.find("nothing is mounted as 'kept'"), std::string::npos) << gone.message;
 }
@@ -111,7 +111,7 @@ TEST(Mount, FailingReadsAreNamed) {
     files.on_read = [&](const std::string& file, uint64_t offset, size_t size) {
       return file == "tokenizer.json" ? read(file, offset, size) : Mounted::kGoOn;
     };
-    Opened opened = open(files.path());
+    Opened opened = open_mounted(files.path());
     files.on_read = nullptr;
     EXPECT_NE(opened.message.find(place), std::string::npos) << opened.message;
     return opened;
@@ -135,7 +135,7 @@ TEST(Mount, FailingReadsAreNamed) {
       refused([](const std::string&, uint64_t, size_t size) -> int64_t { return size == 0 ? 100 : 101; });
   EXPECT_EQ(beyond.status, TRL_E_CALLBACK);
   files.put("tokenizer.json", "{\"model\": ");
-  EXPECT_EQ(open(files.path()).status, TRL_E_FORMAT);
+  EXPECT_EQ(open_mounted(files.path()).status, TRL_E_FORMAT);
 }
 
 // A host may give less than it was asked for, as read() does.
@@ -157,7 +157,7 @@ TEST(Mount, ShortReadsGoOn) {
   ASSERT_GT(slow.bytes.size(), 2 * kAtOnce);
   const auto runtime = host::runtime();
   ASSERT_EQ(trl_runtime_mount(runtime.get(), "slow", Slow::read, nullptr, &slow, nullptr, nullptr), TRL_OK);
-  const Opened opened = open("host://slow");
+  const Opened opened = open_mounted("host://slow");
   EXPECT_EQ(opened.status, TRL_OK) << opened.message;
 }
 
@@ -168,11 +168,11 @@ TEST(Mount, PathsStayWithin) {
   const auto runtime = host::runtime();
   ASSERT_EQ(files.mount(runtime.get()), TRL_OK);
   for (const char* path : {"host://within/../within", "host://within//a", "host://within/./a"}) {
-    const Opened opened = open(path);
+    const Opened opened = open_mounted(path);
     EXPECT_EQ(opened.status, TRL_E_INVALID_ARGUMENT) << opened.message;
   }
   for (const char* path : {"host://", "host://other", "host:///within"}) {
-    const Opened opened = open(path);
+    const Opened opened = open_mounted(path);
     EXPECT_EQ(opened.status, TRL_E_NOT_FOUND) << opened.message;
     EXPECT_NE(opened.message.find("nothing is mounted"), std::string::npos) << opened.message;
   }
@@ -197,7 +197,7 @@ TEST(Mount, OtherPathsAreRefused) {
 
 class Descriptor {
  public:
-  explicit Descriptor(const std::string& path) : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  explicit Descriptor(const std::string& path) : number_(::open_mounted(path.c_str(), O_RDONLY | O_CLOEXEC)) {
     EXPECT_GE(number_, 0) << path;
   }
   ~Descriptor() { ::close(number_); }
@@ -219,7 +219,7 @@ TEST(Descriptors, ArePathsOfRowsAndTokenizers) {
     int64_t count = 0;
     EXPECT_EQ(trl_dataset_get_row_count(opened.get(), &count, nullptr), TRL_OK);
     EXPECT_EQ(count, 2);
-    const Opened tokenizer = open(model.path(folder));
+    const Opened tokenizer = open_mounted(model.path(folder));
     EXPECT_EQ(tokenizer.status, TRL_OK) << tokenizer.message;
   }
 }

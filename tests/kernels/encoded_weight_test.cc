@@ -179,6 +179,7 @@ TEST(EncodedWeight, ProductsOfManyRowsAreThoseWithTheDecodedWeight) {
   for (const auto& [out, in] : {Shape{576, 576}, Shape{4864, 896}, Shape{896, 4864}}) {
     const EncodedPtr encoded = kForms[0].encode(random({out, in}, 3) * 0.05);
     for (const int64_t tokens : {1030, 2048, 2500}) {
+      if (tokens > 1030 && out > 576 && !test::model_shapes()) continue;
       expect_same_products(encoded, tokens, at::kBFloat16, false, fmt::format("{}x{}", out, in));
     }
   }

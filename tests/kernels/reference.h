@@ -4,6 +4,8 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <cstdlib>
+
 #include "base/error.h"
 #include "kernels/kernels.h"
 #include "tensor/memory/counted.h"
@@ -40,6 +42,9 @@ inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
   return a.numel() == 0 || std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0;
 }
+
+// Whether products have the shapes of models, too, which take long: with --slow.
+inline bool model_shapes() { return std::getenv("TRL_TEST_MODEL_SHAPES") != nullptr; }
 
 // float32: sums of a few hundred products in another order. bfloat16: one rounding is up to 2^-8 = 0.004 of a
 // value; results pass two or three of them (operands, weights of a softmax, output).

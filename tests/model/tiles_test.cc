@@ -21,8 +21,8 @@ struct Rows {
   at::Tensor targets;
 };
 
-// Three tiles and a rest, in documents of 60 tokens.
-Rows many_rows(int32_t vocab, int64_t tokens = 3 * kernels::kSumPiece + 276) {
+// Two tiles and a rest, in documents of 60 tokens.
+Rows many_rows(int32_t vocab, int64_t tokens = 2 * kernels::kSumPiece + 276) {
   std::vector<std::vector<int32_t>> rows(static_cast<size_t>(tokens / 60));
   std::vector<int32_t> targets;
   for (size_t row = 0; row < rows.size(); ++row) {
