@@ -79,7 +79,7 @@ impl Config {
         ask_text(|out, error| unsafe { sys::trl_config_get_warnings(self.pointer(), out, error) })
     }
 
-    /// The JSON schema of a configuration file: with the keys and defaults of one trainer, such as "sft", or with all keys.
+    /// The JSON schema of a configuration file: of the keys of one trainer, such as "sft", or of all keys.
     pub fn schema<'a>(trainer: impl Into<Option<&'a str>>) -> Result<String> {
         let trainer = trainer.into().map(c_text).transpose()?;
         ask_text(|out, error| unsafe { sys::trl_config_get_schema(pointer_of_text(&trainer), out, error) })

@@ -1,4 +1,4 @@
-//! Models, of files and of trainers: to describe, score, convert, save and generate with, and to read and write tensors.
+//! Models, of files and of trainers: to describe, score, convert, save, generate with, and read and write tensors of.
 
 use crate::call::{ask_text, c_path, c_text, call};
 use crate::config;
@@ -47,7 +47,7 @@ impl Model {
         ask_text(|out, error| unsafe { sys::trl_model_describe(self.handle.get(), out, error) })
     }
 
-    /// The tensors, with those of adapters, as a JSON list of objects: name, shape, dtype, stored, trained and gradient.
+    /// The tensors, with those of adapters, as a JSON list of objects of name, shape, dtype, stored, trained, gradient.
     pub fn tensors(&mut self) -> Result<String> {
         ask_text(|out, error| unsafe { sys::trl_model_get_tensors(self.handle.get(), out, error) })
     }

@@ -98,8 +98,8 @@ impl ConfigOption {
         self.list(sys::trl_option_other_names)
     }
 
-    /// The default as canonical text, "null" if there is none, in one trainer or in the table; `None` for a trainer that
-    /// lacks it.
+    /// The default as canonical text, "null" if there is none, in one trainer or in the table; `None` for a trainer
+    /// that lacks it.
     pub fn default<'a>(self, trainer: impl Into<Option<&'a str>>) -> Option<&'static str> {
         self.text_for(sys::trl_option_default, trainer)
     }

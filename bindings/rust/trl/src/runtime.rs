@@ -65,8 +65,8 @@ impl Runtime {
         Ok(())
     }
 
-    /// Makes "host://NAME" the path of a folder whose files are read and saved by functions of the host, as long as this
-    /// runtime lives, and what was made with it.
+    /// Makes "host://NAME" the path of a folder whose files are read and saved by functions of the host, as long as
+    /// this runtime lives, and what was made with it.
     ///
     /// `read` gets the path of a file in it, an offset and a buffer. It fills the buffer from there on, and gives the
     /// number of bytes, which is less than the buffer's only at the end of the file; without a buffer, the size of the

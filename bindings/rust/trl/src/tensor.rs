@@ -120,7 +120,7 @@ fn strides_of(shape: &[i64]) -> Vec<i64> {
 /// Numbers with a shape, of the library or of the host. They are freed with it.
 pub struct Tensor(NonNull<Managed>);
 
-// DLPack: any thread may call the deleter. Whoever owns a tensor owns its memory, or has promised that it stays as it is.
+// DLPack: any thread may call the deleter. Who owns a tensor owns its memory, or has promised that it stays as it is.
 unsafe impl Send for Tensor {}
 unsafe impl Sync for Tensor {}
 
@@ -167,8 +167,8 @@ impl Tensor {
     ///
     /// # Safety
     ///
-    /// It points to a valid `DLManagedTensorVersioned` of version 1, which any thread may free, and whose numbers nothing
-    /// else writes.
+    /// It points to a valid `DLManagedTensorVersioned` of version 1, which any thread may free, and whose numbers
+    /// nothing else writes.
     pub unsafe fn from_dlpack(tensor: NonNull<sys::DLManagedTensorVersioned>) -> Tensor {
         Tensor(tensor.cast())
     }

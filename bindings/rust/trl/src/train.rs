@@ -102,8 +102,8 @@ fn measure<'a>(
     Ok((Metrics { pointer, _borrowed: PhantomData }, status))
 }
 
-/// What a trainer is told and asked from any thread, also while it is in a call, and within functions that it calls. Once
-/// the trainer is gone, `cancel`, `pause` and `resume` do nothing, and the others fail.
+/// What a trainer is told and asked from any thread, also while it is in a call, and within functions that it calls.
+/// Once the trainer is gone, `cancel`, `pause` and `resume` do nothing, and the others fail.
 #[derive(Clone)]
 pub struct Control(Arc<RwLock<Handle<sys::trl_trainer>>>);
 
