@@ -12,7 +12,7 @@ using host::Json;
 using Ids = std::vector<int32_t>;
 using Columns = std::vector<std::pair<std::string, Ids>>;
 
-host::Tokenizer tokenizer() {
+host::Tokenizer qwen2_tokenizer() {
   trl_tokenizer* made = nullptr;
   EXPECT_EQ(trl_tokenizer_open(nullptr, host::golden("models/qwen2").c_str(), nullptr, &made, nullptr),
             TRL_OK);
@@ -68,7 +68,7 @@ std::string example(Source from, const Columns& columns, const host::Settings& s
     status = trl_dataset_from_arrow(nullptr, stream.stream(), nullptr, &made, error);
   EXPECT_EQ(status, TRL_OK) << error.message();
   const host::Dataset dataset(made);
-  const auto words = tokenizer();
+  const auto words = qwen2_tokenizer();
   const char* out = nullptr;
   status = trl_dataset_get_example(dataset.get(), words.get(), host::config(settings).get(), 0, &out, error);
   if (status == TRL_OK) return out;
@@ -112,7 +112,7 @@ TEST(RowsOfIds, NameTheColumnThatIsWrong) {
 
 // The sequences of the first batch of a preference method.
 Json sequences(const std::string& method, const std::string& rows) {
-  const auto words = tokenizer();
+  const auto words = qwen2_tokenizer();
   Json batch;
   Error error;
   const auto keep = [](void* any, const char* json, size_t size) {
@@ -154,7 +154,7 @@ TEST(Example, SplitsSpecialTokens) {
     const Ids ids = host::parse(out)["input_ids"].get<Ids>();
     return std::count(ids.begin(), ids.end(), 475);
   };
-  const auto plain = tokenizer();
+  const auto plain = qwen2_tokenizer();
   const auto of_template = ends(plain.get(), {{"split_special_tokens", "true"}});
   EXPECT_GE(of_template, 2);
   EXPECT_EQ(ends(plain.get(), {}), of_template + 1);
