@@ -38,7 +38,7 @@ void expect_saved(trl_model* model, const std::map<std::string, host::Tensor>& f
     EXPECT_EQ(entry["gradient"], false);
     const bool blocks = entry["stored"] != entry["dtype"];
     in_blocks += blocks ? 1 : 0;
-    if (blocks && entry["stored"] != "float16") {  // of a GGUF file with rows that are no whole blocks
+    if (blocks && entry["stored"] != "float16") {  // of a GGUF file with rows that do not fill their blocks
       EXPECT_EQ(entry["stored"], stored);
     }
     const host::ReadTensor copy = host::read_tensor(model, name);
