@@ -14,7 +14,7 @@ def _text(pointer: int | None) -> str | None:
 class Place(NamedTuple):
     """A place in what was read. What is not known is None."""
 
-    file: str  # or the name that messages give to what is no file, such as "text"
+    file: str  # or the name that messages give to what is not a file, such as "text"
     line: int | None  # in a file of text, from 1
     column: int | None  # in bytes, from 1
     row: int | None  # of the dataset, from 0
