@@ -83,7 +83,7 @@ void generate(const std::string& path, const Json& scenario) {
   trl::Generator generator = model.generator();
   for (const char* name : {"generate", "sample"}) {
     std::string pieces;
-    auto on_token = [&](std::size_t, std::int32_t token, const std::string& text) {
+    auto on_token = [&](std::size_t, std::int32_t token, const std::string& text, double) {
       std::printf("token %d\n", token);
       pieces += text;
     };

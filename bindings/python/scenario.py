@@ -76,7 +76,7 @@ def generate(model: str, scenario: dict[str, Any]) -> None:
     with libtrl.Model(model) as opened, opened.generator() as generator:
         pieces: list[str] = []
 
-        def on_token(completion: int, token: int, text: str) -> None:
+        def on_token(completion: int, token: int, text: str, log_probability: float) -> None:
             line("token", token)
             pieces.append(text)
 

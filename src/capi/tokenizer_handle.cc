@@ -41,7 +41,12 @@ trl_status trl_tokenizer_open(trl_runtime* runtime, const char* path, const trl_
     const std::string directory = path_of(path);
     const auto held = runtime_of(runtime);
     const RuntimeScope scope(*held);
-    *out_tokenizer = new trl_tokenizer(trl::run::open_tokenizer(directory, options_of(options), held->log()));
+    auto made = trl::run::open_tokenizer(directory, options_of(options), held->log());
+    trl::run::Tokenizer* const tokenizer = made.get();
+    // The runtime lives as long, with its mounts.
+    const auto both =
+        std::make_shared<std::pair<std::shared_ptr<Runtime>, decltype(made)>>(held, std::move(made));
+    *out_tokenizer = new trl_tokenizer(std::shared_ptr<trl::run::Tokenizer>(both, tokenizer));
   });
 }
 

@@ -96,7 +96,7 @@ void check_local_path(std::string_view key, const std::string& value) {
                         shown(value))
           : fmt::format("{}: {} does not exist: give the path of an existing file or directory", key,
                         shown(value));
-  throw Error(Status::not_found, message, std::string(key));
+  throw Error(Status::not_found, message, std::string(key), 0, Place::in(value));
 }
 
 std::string directory(const Config& config, std::string_view key, const std::string& otherwise) {

@@ -194,7 +194,7 @@ TEST(GivenText, IsCountedAsMemory) {
   EXPECT_NE(error.message().find("MiB"), std::string::npos) << error.message();
 }
 
-// What two messages spell together is no token.
+// What two messages spell together is not a token.
 TEST(GivenText, SpellsNoTokenAcrossMessages) {
   Json json = tiny_json();
   json["added_tokens"] = Json::array({added(265, "<eot>", "special")});

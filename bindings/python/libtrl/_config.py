@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
-from ._core import Handle, ask_json, ask_text, call, create, encode_path
+from ._core import Handle, ask_json, ask_text, call, create, encode_name, encode_path
 from ._library import lib
 from ._options import option
 
@@ -68,6 +68,11 @@ class Config(Handle, MutableMapping[str, Any]):
     def warnings(self) -> list[str]:
         """Warnings about the keys that were set."""
         return ask_json(lib.trl_config_get_warnings, self)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def schema(trainer: str | None = None) -> dict[str, Any]:
+        """The JSON schema of a configuration file: of all keys, or of those that a trainer reads, with its defaults."""
+        return ask_json(lib.trl_config_get_schema, encode_name(trainer))  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return "<Config, closed>" if self.closed else f"Config({self.describe()!r})"

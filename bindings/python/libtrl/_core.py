@@ -140,6 +140,10 @@ def ask_json(function: Callable[..., int], *arguments: Any) -> Any:
     return json.loads(ask_text(function, *arguments))
 
 
+def encode_name(name: str | None) -> bytes | None:
+    return None if name is None else name.encode()
+
+
 def encode_path(path: str | os.PathLike[str] | None) -> bytes | None:
     return None if path is None else os.fsencode(path)
 
@@ -195,15 +199,16 @@ def _forget(number: int) -> None:
 forget = callback_types["trl_destroy_fn"](_forget)
 
 
-def trampoline(kind: str, failed: int | None = Status.E_CALLBACK) -> Callable[[Callable[..., int | None]], Any]:
+def trampoline(kind: str, failed: int | None = Status.E_CALLBACK,
+               after: Callable[..., bool] = lambda *_: False) -> Callable[[Callable[..., int | None]], Any]:
     """Makes a C function of one that takes what was kept and the arguments. An exception is raised again when the call
-    of the library returns; until then no other function of the host runs in it. If an object that is freed calls,
-    there is no such call, and ctypes reports the exception."""
+    of the library returns; until then no other function of the host runs in it, but for arguments with which it
+    cleans up (`after`). If an object that is freed calls, there is no such call, and ctypes reports the exception."""
 
     def wrap(function: Callable[..., int | None]) -> Any:
         def run(number: int, *arguments: Any) -> int | None:
             kept_function = _kept[number]()
-            if _thread.pending is not None or kept_function is None:
+            if kept_function is None or _thread.pending is not None and not after(*arguments):
                 return failed
             try:
                 _thread.inside = True
@@ -212,7 +217,7 @@ def trampoline(kind: str, failed: int | None = Status.E_CALLBACK) -> Callable[[C
                 _thread.inside = False
                 if not _thread.calls:
                     raise
-                _thread.pending = error
+                _thread.pending = _thread.pending or error
                 return failed
             finally:
                 _thread.inside = False

@@ -1,5 +1,6 @@
 """Rows and tokenizers."""
 
+import array
 import ctypes
 import json
 import os
@@ -7,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from ._api import Status
+from ._capsule import capsule_pointer
 from ._config import Config, Options, config_of
 from ._core import (
     Handle, ask_json, call, create, encode_json, encode_path, forget, keep, kept, number_of, text_at, trampoline,
@@ -33,6 +35,15 @@ class _Reader:
         self.reading = iter(rows)
 
 
+def _ids(value: object) -> "array.array[int] | None":
+    """The integers of an array, such as array.array or one of NumPy; None for any other value."""
+    try:
+        view = memoryview(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+    return array.array("i", view) if view.ndim == 1 and view.format in ("i", "l", "q") else None
+
+
 @trampoline("trl_next_record_fn")
 def _next(host: _Reader, record: int) -> int:
     assert host.reading is not None
@@ -40,9 +51,14 @@ def _next(host: _Reader, record: int) -> int:
     if row is None:
         return Status.END
     for name, value in row.items():
-        text = isinstance(value, str)
-        data = value.encode() if text else encode_json(value)
-        call(lib.trl_record_set_text if text else lib.trl_record_set_json, record, name.encode(), data, len(data))
+        if isinstance(value, str):
+            data = value.encode()
+            call(lib.trl_record_set_text, record, name.encode(), data, len(data))
+        elif (ids := _ids(value)) is not None:
+            call(lib.trl_record_set_ids, record, name.encode(), (ctypes.c_int32 * len(ids)).from_buffer(ids), len(ids))
+        else:
+            data = encode_json(value)
+            call(lib.trl_record_set_json, record, name.encode(), data, len(data))
     return Status.OK
 
 
@@ -65,13 +81,15 @@ class Tokenizer(Handle):
                          config_of(options))
         self._own(pointer, lib.trl_tokenizer_destroy, runtime)
 
-    def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
-        """The token ids of a text. Special tokens that are written out in it are recognised."""
+    def encode(self, text: str, *, add_special_tokens: bool = True, split_special_tokens: bool | None = None) -> list[int]:
+        """The token ids of a text. Special tokens that are spelled out in it are text like any other if
+        split_special_tokens is true, and recognised if it is false; None: as the tokenizer's key of that name says."""
         data = text.encode()
+        split = -1 if split_special_tokens is None else split_special_tokens
         capacity = len(data) + 8
         while True:
             ids, count = (ctypes.c_int32 * capacity)(), ctypes.c_size_t()
-            call(lib.trl_tokenizer_encode, self, data, len(data), add_special_tokens, ids, capacity,
+            call(lib.trl_tokenizer_encode, self, data, len(data), add_special_tokens, split, ids, capacity,
                  ctypes.byref(count))
             if count.value <= capacity:
                 return ids[: count.value]
@@ -153,10 +171,8 @@ class Dataset(Handle):
     def from_arrow(cls, stream: Any, options: Options = None, *, runtime: Runtime | None = None) -> Self:
         """Rows of an object that exports an Arrow stream (__arrow_c_stream__), such as a table of pyarrow."""
         capsule = stream.__arrow_c_stream__() if hasattr(stream, "__arrow_c_stream__") else stream
-        pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
-        pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-        return cls.__new__(cls)._make(lib.trl_dataset_from_arrow, runtime, pointer_of(capsule, b"arrow_array_stream"),
-                                      config_of(options))
+        return cls.__new__(cls)._make(lib.trl_dataset_from_arrow, runtime,
+                                      capsule_pointer(capsule, b"arrow_array_stream"), config_of(options))
 
     def row_count(self) -> int:
         """Reads all rows and counts them."""
@@ -175,11 +191,6 @@ class Dataset(Handle):
         """One row as SFT tokenises it."""
         return ask_json(lib.trl_dataset_get_example, self, tokenizer,  # type: ignore[no-any-return]
                         config_of(options), row)
-
-    def batch(self, tokenizer: Tokenizer, batch: int, options: Options = None) -> dict[str, Any]:
-        """A micro-batch of the first epoch."""
-        return ask_json(lib.trl_dataset_get_batch, self, tokenizer,  # type: ignore[no-any-return]
-                        config_of(options), batch)
 
     def visit_batches(self, tokenizer: Tokenizer, function: BatchFunction, options: Options = None, *, first: int = 0,
                       count: int = 2**62) -> None:

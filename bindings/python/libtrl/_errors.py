@@ -1,21 +1,41 @@
 """The errors of the library as exceptions: one class for each status."""
 
 import ctypes
-from typing import Any
+from typing import Any, NamedTuple
 
 from ._api import Status
 from ._library import lib
 
 
+def _text(pointer: int | None) -> str | None:
+    return ctypes.string_at(pointer).decode() if pointer else None
+
+
+class Place(NamedTuple):
+    """A place in what was read. What is not known is None."""
+
+    file: str  # or the name that messages give to what is not a file, such as "text"
+    line: int | None  # in a file of text, from 1
+    column: int | None  # in bytes, from 1
+    row: int | None  # of the dataset, from 0
+
+
 class Error(Exception):
     """What a function of the library returns as an error. The wording of the message may change; act on the class, the
-    status and the key."""
+    status, the key and the place."""
 
-    def __init__(self, message: str, status: int, key: str | None = None, callback_code: int = 0) -> None:
+    def __init__(self, message: str, status: int, key: str | None = None, callback_code: int = 0,
+                 place: Place | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.key = key  # of the configuration, if one is at fault
         self.callback_code = callback_code  # what the host's callback returned
+        self.place = place  # of the fault, if it is in a file, a text or a row
+
+    @property
+    def status_name(self) -> str:
+        """The name of the status, such as "TRL_E_BUSY"."""
+        return _text(lib.trl_status_name(self.status)) or ""
 
 
 class InvalidArgumentError(Error, ValueError):
@@ -92,17 +112,22 @@ CLASSES: dict[int, type[Error]] = {
 }
 
 
+def _place(error: Any) -> Place | None:
+    file, line, column, row = ctypes.c_char_p(), ctypes.c_int64(), ctypes.c_int64(), ctypes.c_int64()
+    if not lib.trl_error_place(error, ctypes.byref(file), ctypes.byref(line), ctypes.byref(column), ctypes.byref(row)):
+        return None
+    return Place((file.value or b"").decode(), line.value or None, column.value or None,
+                 None if row.value < 0 else row.value)
+
+
 def exception(status: int, error: Any) -> Error:
     """The exception of a trl_error, which it frees. error is NULL for functions without one."""
-
-    def text(pointer: int | None) -> str | None:
-        return ctypes.string_at(pointer).decode() if pointer else None
-
     try:
-        message = text(lib.trl_error_message(error)) or f"status {status}"
-        key = text(lib.trl_error_key(error))
+        message = _text(lib.trl_error_message(error)) or f"status {status}"
+        key = _text(lib.trl_error_key(error))
+        place = _place(error)
         code = lib.trl_error_callback_code(error)
         assert not error or lib.trl_error_code(error) == status
     finally:
         lib.trl_error_destroy(error)
-    return CLASSES.get(status, InternalError)(message, status, key, code)
+    return CLASSES.get(status, InternalError)(message, status, key, code, place)

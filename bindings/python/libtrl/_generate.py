@@ -11,13 +11,13 @@ from ._config import Options, config_of
 from ._core import Handle, call, create, kept, number_of, text_at, text_or_none, trampoline
 from ._library import lib
 
-TokenFunction = Callable[[int, int, str], int | bool | None]
+TokenFunction = Callable[[int, int, str, float], int | bool | None]
 Prompt = str | Sequence[int]
 
 
 @trampoline("trl_token_fn")
-def _token(host: TokenFunction | None, completion: int, token: int, text: int, size: int) -> int:
-    return 0 if host is None else number_of(host(completion, token, text_at(text, size)))
+def _token(host: TokenFunction | None, completion: int, token: int, text: int, size: int, log_probability: float) -> int:
+    return 0 if host is None else number_of(host(completion, token, text_at(text, size), log_probability))
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ def _prompt(prompt: Prompt) -> tuple[Any, ...]:
 
 
 class Generator(Handle):
-    """Made by Model.generator or Trainer.generator. A token function gets the number of the completion, the token and
-    its text, and ends that completion by a result that is true."""
+    """Made by Model.generator. A token function gets the number of the completion, the token, its text and its
+    log-probability (NaN without generate.logprobs), and ends that completion by a result that is true."""
 
     def __init__(self, pointer: int, parent: Handle) -> None:
         self._own(pointer, lib.trl_generator_destroy, parent)
@@ -107,7 +107,7 @@ class Generator(Handle):
             while not done:
                 new: list[tuple[int, str]] = []
 
-                def collect(completion: int, token: int, text: str, new: list[tuple[int, str]] = new) -> None:
+                def collect(completion: int, token: int, text: str, _: float, new: list[tuple[int, str]] = new) -> None:
                     if completion == first:
                         new.append((token, text))
 

@@ -18,6 +18,7 @@ _TYPES: dict[str, Any] = {
     "int32": ctypes.c_int32,
     "uint32": ctypes.c_uint32,
     "int64": ctypes.c_int64,
+    "uint64": ctypes.c_uint64,
     "uint8": ctypes.c_uint8,
     "size_t": ctypes.c_size_t,
     "float": ctypes.c_float,

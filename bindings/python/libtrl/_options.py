@@ -1,12 +1,11 @@
 """The table of options, and what this build is."""
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from ._api import OptionType
-from ._core import call, text_at, text_or_none
+from ._core import call, encode_name, text_at, text_or_none
 from ._library import lib
 
 
@@ -48,6 +47,9 @@ class Option:
     def _text(self, function: Callable[..., int | None]) -> str:
         return text_at(function(self._pointer))
 
+    def _of(self, function: Callable[..., int | None], trainer: str | None) -> str | None:
+        return text_or_none(function(self._pointer, encode_name(trainer)))
+
     @property
     def name(self) -> str:
         return self._text(lib.trl_option_name)
@@ -63,11 +65,6 @@ class Option:
     @property
     def origin(self) -> str:
         return self._text(lib.trl_option_origin)
-
-    @property
-    def type(self) -> int:
-        """One of OptionType, or a number that a later version adds."""
-        return int(lib.trl_option_type(self._pointer))
 
     @property
     def nullable(self) -> bool:
@@ -103,28 +100,29 @@ class Option:
     def taken(self) -> str:
         return self._text(lib.trl_option_taken)
 
+    def type(self, trainer: str | None = None) -> int | None:
+        """One of OptionType, or a number that a later version adds; of the table, or in one trainer, where it may differ.
+        None for a trainer that lacks the option."""
+        kind = int(lib.trl_option_type(self._pointer, encode_name(trainer)))
+        return None if kind < 0 else kind
+
     def default(self, trainer: str | None = None) -> str | None:
-        """The default as canonical text, of the table or of one trainer; None for a trainer that lacks the option."""
-        if trainer is None:
-            return self._text(lib.trl_option_default)
-        return text_or_none(lib.trl_option_default_for(self._pointer, trainer.encode()))
+        """The default as canonical text."""
+        return self._of(lib.trl_option_default, trainer)
 
     def accepted(self, trainer: str | None = None) -> str | None:
         """The values that it takes within its type; "" for any."""
-        if trainer is None:
-            return self._text(lib.trl_option_accepted)
-        return text_or_none(lib.trl_option_accepted_for(self._pointer, trainer.encode()))
+        return self._of(lib.trl_option_accepted, trainer)
 
     def doc(self, trainer: str | None = None) -> str | None:
-        if trainer is None:
-            return self._text(lib.trl_option_doc)
-        return text_or_none(lib.trl_option_doc_for(self._pointer, trainer.encode()))
+        return self._of(lib.trl_option_doc, trainer)
 
     def value(self, text: str) -> Any:
         """The Python value of a canonical text."""
         if text == "null":
             return None
-        if self.type == OptionType.TEXT or self.type == OptionType.CHOICE and not text.startswith("["):
+        kind = self.type()
+        if kind == OptionType.TEXT or kind == OptionType.CHOICE and not text.startswith("["):
             return text
         try:
             return json.loads(text)
@@ -153,60 +151,3 @@ def option(name: str) -> Option:
             _by_name.update(dict.fromkeys(found.aliases, found))
             _by_name[found.name] = found
     return _by_name[name]
-
-
-_SCHEMA_TYPES = {
-    OptionType.BOOLEAN: ["boolean"],
-    OptionType.INTEGER: ["integer"],
-    OptionType.NUMBER: ["number"],
-    OptionType.TEXT: ["string"],
-    OptionType.CHOICE: ["string"],
-    OptionType.LIST: ["array", "string"],
-    OptionType.MAP: ["object", "string"],
-}
-
-
-def _accepts(kind: int, accepted: str) -> dict[str, Any]:
-    """The range of a number or the values of a choice; nothing for other descriptions."""
-    if kind == OptionType.CHOICE:
-        return {"enum": accepted.split("|")}
-    number = r"(-?[\d.]+)"
-    if match := re.fullmatch(rf"(>=?) {number}", accepted):
-        return {"minimum" if match[1] == ">=" else "exclusiveMinimum": json.loads(match[2])}
-    if match := re.fullmatch(rf"([\[(]){number}, {number}([\])])", accepted):
-        low = "minimum" if match[1] == "[" else "exclusiveMinimum"
-        high = "maximum" if match[4] == "]" else "exclusiveMaximum"
-        return {low: json.loads(match[2]), high: json.loads(match[3])}
-    return {}
-
-
-def schema(trainer: str | None = None) -> dict[str, Any]:
-    """A JSON schema of a whole configuration, or of that of one trainer, made from the table of options."""
-    properties: dict[str, Any] = {}
-    for found in options():
-        if trainer is not None and trainer not in found.trainers and found.trainers:
-            continue
-        of = trainer if found.trainers else None
-        kind, accepted = found.type, found.accepted(of) or ""
-        types = list(_SCHEMA_TYPES[OptionType(kind)])
-        if accepted.startswith(("bytes", "auto|")):
-            types.append("string")
-        item: dict[str, Any] = {"description": found.doc(of), "type": types, **_accepts(kind, accepted)}
-        item["default"] = found.value(found.default(of) or "null")
-        if isinstance(item["default"], list) and "enum" in item:  # one or several, in this trainer
-            types.append("array")
-            one = {"enum": item.pop("enum")}
-            item["anyOf"] = [one, {"type": "array", "items": one}]
-        if found.nullable:
-            types.append("null")
-            if "enum" in item:
-                item["enum"].append(None)
-        properties[found.name] = item
-        for alias in found.aliases:
-            properties[alias] = {"$ref": "#/properties/" + found.name, "deprecated": True}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "properties": properties,
-        "additionalProperties": False,
-    }

@@ -9,12 +9,12 @@ from typing import Any
 from ._api import EventKind, Status
 from ._config import Config, Options, config_of
 from ._core import (
-    Handle, ask_json, ask_text, call, create, encode_json, encode_path, forget, keep, kept, number_of, text_at, text_or_none,
-    trampoline,
+    Handle, ask_json, ask_text, call, create, encode_json, encode_name, encode_path, forget, keep, kept, number_of,
+    text_or_none, trampoline,
 )
 from ._data import Dataset
-from ._generate import Generator
 from ._library import lib
+from ._model import Model
 from ._runtime import Runtime
 
 Path = str | os.PathLike[str]
@@ -103,7 +103,7 @@ class Rollout:
 
     def finish(self, failure: str | None = None) -> None:
         """Ends a rollout whose function returned LATER, from any thread."""
-        call(lib.trl_rollout_finish, self._handle, None if failure is None else failure.encode())
+        call(lib.trl_rollout_finish, self._handle, encode_name(failure))
         self._pointer = None
 
 
@@ -155,20 +155,26 @@ class Trainer(Handle):
         """One optimizer step and its numbers; None when nothing is left."""
         return _measure(lib.trl_trainer_step, self)
 
-    def evaluate(self) -> dict[str, float]:
-        """Evaluates on the evaluation rows."""
-        return _measure(lib.trl_trainer_evaluate, self) or {}
+    def backward(self) -> dict[str, float] | None:
+        """The first half of a step, and the numbers that are known then; None when nothing is left. Gradients can be
+        read until update (Model.read_tensor)."""
+        return _measure(lib.trl_trainer_backward, self)
+
+    def update(self, apply: bool = True) -> dict[str, float]:
+        """The second half, and the numbers of the step; apply=False leaves the weights and the optimizer as they are."""
+        return _measure(lib.trl_trainer_update, self, apply) or {}
+
+    def set_learning_rate(self, rate: float | None) -> None:
+        """Sets the learning rate of the next steps; None: that of the schedule. From any thread, and in callbacks."""
+        call(lib.trl_trainer_set_learning_rate, self, float("nan") if rate is None else rate)
+
+    def evaluate(self, rows: Dataset | None = None) -> dict[str, float]:
+        """Evaluates on the evaluation rows, or on others, which the state of the run does not tell of."""
+        return _measure(lib.trl_trainer_evaluate, self, rows) or {}
 
     def save(self, path: Path | None = None, options: Options = None) -> None:
         """Saves the model, or what save.kind says; None: into output_dir."""
         call(lib.trl_trainer_save, self, encode_path(path), config_of(options))
-
-    def add_adapter(self, name: str, path: Path) -> None:
-        """Adds a saved LoRA adapter to generate with."""
-        call(lib.trl_trainer_add_adapter, self, name.encode(), encode_path(path))
-
-    def remove_adapter(self, name: str) -> None:
-        call(lib.trl_trainer_remove_adapter, self, name.encode())
 
     def add_reward(self, name: str, function: RewardFunction) -> None:
         """Adds a function that rewards the rows of a rollout. It returns a reward for each (None: no reward), or sets
@@ -195,12 +201,24 @@ class Trainer(Handle):
         lib.trl_trainer_resume(self._handle)
 
     def describe(self) -> dict[str, Any]:
-        """The state of the training, as in trainer_state.json."""
+        """The state of the training, as in trainer_state.json, after the last step that is done; from any thread, and in
+        callbacks."""
         return ask_json(lib.trl_trainer_describe, self)  # type: ignore[no-any-return]
 
-    def generator(self) -> Generator:
-        """A generator that shares the weights of the run."""
-        return Generator(create(lib.trl_generator_from_trainer, lib.trl_generator_destroy, self), self)
+    def integers(self, name: str) -> list[int]:
+        """Integers of a name: global_step, max_steps, vocab_size, parameter_count, trained_parameter_count,
+        eos_token_ids. From any thread, and in callbacks."""
+        capacity = 8
+        while True:
+            values, count = (ctypes.c_int64 * capacity)(), ctypes.c_size_t()
+            call(lib.trl_trainer_get_integers, self, name.encode(), values, capacity, ctypes.byref(count))
+            if count.value <= capacity:
+                return values[: count.value]
+            capacity = count.value
+
+    def model(self) -> Model:
+        """The model of the run, with its weights as they are: its tensors, scores, generators and their adapters."""
+        return Model._from_trainer(self)
 
 
 def plan(config: Options, train: Dataset | None = None, *, runtime: Runtime | None = None) -> tuple[dict[str, Any], str]:

@@ -21,7 +21,7 @@ def on_event(event: libtrl.Event) -> None:
 
 
 def print_completion(trainer: libtrl.Trainer, config: libtrl.Config) -> None:
-    with trainer.generator() as generator:
+    with trainer.model().generator() as generator:
         print(f"{PROMPT} ->", end="")
         for _, text in generator.stream(PROMPT, config):
             print(text, end="", flush=True)

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <iterator>
 #include <limits>
 #include <locale>
 #include <sstream>
@@ -42,68 +41,58 @@ class Option {
   std::string section() const { return trl_option_section(option_); }
   std::string group() const { return trl_option_group(option_); }
   std::string origin() const { return trl_option_origin(option_); }
-  std::int32_t type() const noexcept { return trl_option_type(option_); }  // OptionType
+  std::int32_t type() const noexcept { return trl_option_type(option_, nullptr); }  // OptionType
   bool nullable() const noexcept { return trl_option_nullable(option_) == 1; }
-  std::string default_value() const { return trl_option_default(option_); }
-  std::string accepted() const { return trl_option_accepted(option_); }
+  std::string default_value() const { return trl_option_default(option_, nullptr); }
+  std::string accepted() const { return trl_option_accepted(option_, nullptr); }
   std::string trainers() const { return trl_option_trainers(option_); }
   std::string aliases() const { return trl_option_aliases(option_); }
   std::string other_names() const { return trl_option_other_names(option_); }
-  std::string doc() const { return trl_option_doc(option_); }
+  std::string doc() const { return trl_option_doc(option_, nullptr); }
   std::string since() const { return trl_option_since(option_); }
   std::string unsupported_reason() const { return trl_option_unsupported_reason(option_); }
   std::string ignored_reason() const { return trl_option_ignored_reason(option_); }
   std::string taken() const { return trl_option_taken(option_); }
 
-  // In one trainer; nullptr if it does not have the option. The texts live as long as the process.
+  // In one trainer; -1 and nullptr if it does not have the option. The texts live as long as the process.
+  std::int32_t type_for(const std::string& trainer) const noexcept {
+    return trl_option_type(option_, trainer.c_str());
+  }
   const char* default_for(const std::string& trainer) const noexcept {
-    return trl_option_default_for(option_, trainer.c_str());
+    return trl_option_default(option_, trainer.c_str());
   }
   const char* accepted_for(const std::string& trainer) const noexcept {
-    return trl_option_accepted_for(option_, trainer.c_str());
+    return trl_option_accepted(option_, trainer.c_str());
   }
   const char* doc_for(const std::string& trainer) const noexcept {
-    return trl_option_doc_for(option_, trainer.c_str());
+    return trl_option_doc(option_, trainer.c_str());
   }
 
  private:
   const trl_option* option_;
 };
 
+namespace detail {
+
+struct OptionPosition {
+  using value_type = Option;
+  const trl_option* option;
+
+  Option item() const noexcept { return Option(option); }
+  void next() noexcept { option = trl_option_next(option); }
+  bool same(const OptionPosition& other) const noexcept { return option == other.option; }
+};
+
+}  // namespace detail
+
 // The table of options, to iterate over: for (const trl::Option& option : trl::OptionTable()).
 class OptionTable {
  public:
-  class iterator {
-   public:
-    using iterator_category = std::input_iterator_tag;
-    using value_type = Option;
-    using difference_type = std::ptrdiff_t;
-    using pointer = const Option*;
-    using reference = const Option&;
+  using value_type = Option;
+  using iterator = detail::Iterator<detail::OptionPosition>;
 
-    explicit iterator(const trl_option* option = nullptr) noexcept : option_(option) {}
-    reference operator*() const noexcept { return option_; }
-    pointer operator->() const noexcept { return &option_; }
-    iterator& operator++() noexcept {
-      option_ = Option(trl_option_next(option_.get()));
-      return *this;
-    }
-    iterator operator++(int) noexcept {
-      iterator before = *this;
-      ++*this;
-      return before;
-    }
-    friend bool operator==(const iterator& a, const iterator& b) noexcept {
-      return a.option_.get() == b.option_.get();
-    }
-    friend bool operator!=(const iterator& a, const iterator& b) noexcept { return !(a == b); }
-
-   private:
-    Option option_;
-  };
-
-  iterator begin() const noexcept { return iterator(trl_option_next(nullptr)); }
-  iterator end() const noexcept { return iterator(); }
+  iterator begin() const { return iterator({trl_option_next(nullptr)}); }
+  iterator end() const { return iterator(); }
 };
 
 // ---- configuration ---------------------------------------------------------------------------------------
@@ -159,6 +148,12 @@ class Config : public detail::Handle<trl_config, trl_config_destroy> {
   void load_text(TextView text) { detail::call(trl_config_load_text, get(), text.data(), text.size()); }
   std::string describe() const { return detail::ask(trl_config_describe, get()); }
   std::string warnings() const { return detail::ask(trl_config_get_warnings, get()); }
+  // The JSON schema of a configuration file: of all keys, or of those that a trainer reads.
+  static std::string schema() { return schema_of(nullptr); }
+  static std::string schema(const std::string& trainer) { return schema_of(trainer.c_str()); }
+
+ private:
+  static std::string schema_of(const char* trainer) { return detail::ask(trl_config_get_schema, trainer); }
 };
 
 // The options of a call: nothing, a Config, or keys and values in braces.
@@ -191,6 +186,48 @@ std::int32_t on_progress(void* function, const char* phase, std::int64_t done, s
   return guard([&] { return answer(*static_cast<Function*>(function), TextView(phase), done, total); });
 }
 
+// Files of the host: a function that reads and one that writes, or nullptr.
+template <class Read, class Write>
+struct Files {
+  Read read;
+  Write write;
+};
+
+template <class Files>
+std::int64_t read_file(void* files, const char* file, std::uint64_t offset, void* buffer, std::size_t size) {
+  return guard<std::int64_t>([&] {
+    return answer<std::int64_t>(static_cast<Files*>(files)->read, TextView(file), offset,
+                                static_cast<char*>(buffer), size);
+  });
+}
+
+template <class Files>
+std::int32_t write_file(void* files, std::int32_t what, const char* file, std::uint64_t offset,
+                        const void* data, std::size_t size) {
+  const auto body = [&] {
+    return answer(static_cast<Files*>(files)->write, what, TextView(file), offset,
+                  TextView(static_cast<const char*>(data), size));
+  };
+  return what == WriteKind::dropped ? guard_after_all(body) : guard(body);
+}
+
+template <class Files, class Read>
+trl_read_fn reader_of(const Read&) noexcept {
+  return read_file<Files>;
+}
+template <class Files>
+trl_read_fn reader_of(std::nullptr_t) noexcept {
+  return nullptr;
+}
+template <class Files, class Write>
+trl_write_fn writer_of(const Write&) noexcept {
+  return write_file<Files>;
+}
+template <class Files>
+trl_write_fn writer_of(std::nullptr_t) noexcept {
+  return nullptr;
+}
+
 }  // namespace detail
 
 struct Memory {
@@ -220,6 +257,20 @@ class Runtime : public detail::Handle<trl_runtime, trl_runtime_destroy> {
   }
   void set_progress(std::nullptr_t) {
     detail::call(trl_runtime_set_progress, get(), nullptr, nullptr, nullptr);
+  }
+
+  // Makes "host://NAME" and "host://NAME/FOLDER" paths of folders whose files the host reads and writes.
+  // std::int64_t read(trl::TextView file, std::uint64_t offset, char* buffer, std::size_t size) returns how
+  // many bytes it put into buffer; without a buffer the bytes of the whole file; Status::not_found if there
+  // is no such file. write(std::int32_t what, trl::TextView file, std::uint64_t offset, trl::TextView data)
+  // gets a WriteKind; WriteKind::dropped also after something was thrown. Either may be nullptr.
+  template <class Read, class Write>
+  void mount(const std::string& name, Read read, Write write) {
+    using Files = detail::Files<Read, Write>;
+    const trl_read_fn reader = detail::reader_of<Files>(read);
+    const trl_write_fn writer = detail::writer_of<Files>(write);
+    detail::call(trl_runtime_mount, get(), name.c_str(), reader, writer,
+                 new Files{std::move(read), std::move(write)}, detail::forget<Files>);
   }
 
   void set_memory_limit(std::int64_t bytes) { detail::call(trl_runtime_set_memory_limit, get(), bytes); }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <exception>
 #include <ios>
+#include <iterator>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -24,25 +25,49 @@ inline namespace cpp {  // types of the library itself have the same names
 
 // ---- errors ----------------------------------------------------------------------------------------------
 
-// The wording of the message may change; act on the status and the key.
+// A place in what was read.
+struct Place {
+  Place() noexcept : line(0), column(0), row(-1) {}
+  // Copies the place of an error of trl.h.
+  explicit Place(const trl_error* error) : Place() {
+    const char* name = nullptr;
+    trl_error_place(error, &name, &line, &column, &row);
+    if (name != nullptr) file = name;
+  }
+
+  std::string file;     // or the name of what is not a file, such as "text"; empty: there is no place
+  std::int64_t line;    // from 1; 0: not known
+  std::int64_t column;  // in bytes, from 1; 0: not known
+  std::int64_t row;     // of the dataset, from 0; -1: not known
+};
+
+// The wording of the message may change; act on the status, the key and the place.
 class TRL_API Error : public std::runtime_error {
  public:
   Error(trl_status status, const std::string& message, const std::string& key = std::string(),
-        std::int32_t callback_code = 0)
-      : std::runtime_error(message), status_(status), key_(key), callback_code_(callback_code) {}
+        std::int32_t callback_code = 0, const Place& place = Place())
+      : std::runtime_error(message),
+        status_(status),
+        key_(key),
+        callback_code_(callback_code),
+        place_(place) {}
   // Copies an error of trl.h.
   explicit Error(const trl_error* error)
       : Error(trl_error_code(error), trl_error_message(error),
-              trl_error_key(error) ? trl_error_key(error) : "", trl_error_callback_code(error)) {}
+              trl_error_key(error) ? trl_error_key(error) : "", trl_error_callback_code(error),
+              Place(error)) {}
 
   trl_status status() const noexcept { return status_; }
+  const char* status_name() const noexcept { return trl_status_name(status_); }
   const std::string& key() const noexcept { return key_; }                // empty: none is at fault
   std::int32_t callback_code() const noexcept { return callback_code_; }  // what a callback returned
+  const Place& place() const noexcept { return place_; }
 
  private:
   trl_status status_;
   std::string key_;
   std::int32_t callback_code_;
+  Place place_;
 };
 
 // ---- views: parameters that are borrowed for a call ------------------------------------------------------
@@ -165,7 +190,7 @@ trl_status call(trl_status (*function)(Parameters...), Arguments... arguments) {
   if (thrown) std::rethrow_exception(thrown);
   if (status >= 0) return status;
   if (error) throw Error(error.get());
-  throw Error(status, "status " + std::to_string(status));
+  throw Error(status, trl_status_name(status));
 }
 
 // Copies the text that a function gives by its last parameter but one.
@@ -196,12 +221,58 @@ auto raw(Object* object) noexcept -> decltype(object->get()) {
 
 inline std::string text_or_empty(const char* text) { return text ? text : ""; }
 
+// An input iterator. Position has value_type, item(), which gives the item by value, next() and same(other).
+template <class Position>
+class Iterator {
+ public:
+  using value_type = typename Position::value_type;
+  struct pointer {
+    value_type item;
+    const value_type* operator->() const noexcept { return &item; }
+  };
+  using iterator_category = std::input_iterator_tag;
+  using difference_type = std::ptrdiff_t;
+  using reference = value_type;
+
+  explicit Iterator(Position position = Position()) : position_(std::move(position)) {}
+  value_type operator*() const { return position_.item(); }
+  pointer operator->() const { return {**this}; }
+  Iterator& operator++() {
+    position_.next();
+    return *this;
+  }
+  Iterator operator++(int) {
+    Iterator before = *this;
+    ++*this;
+    return before;
+  }
+  friend bool operator==(const Iterator& a, const Iterator& b) noexcept {
+    return a.position_.same(b.position_);
+  }
+  friend bool operator!=(const Iterator& a, const Iterator& b) noexcept { return !(a == b); }
+
+ private:
+  Position position_;
+};
+
+// A place in a container that has size() and operator[].
+template <class Container>
+struct Index {
+  using value_type = typename Container::value_type;
+  const Container* container;
+  std::size_t index;
+
+  value_type item() const { return (*container)[index]; }
+  void next() noexcept { ++index; }
+  bool same(const Index& other) const noexcept { return index == other.index; }
+};
+
 // ---- functions of the host: user_data is the address of one ----
 
 // Calls one, if no other has thrown before in the same call of the library. Without such a call, as where
 // another copy of this header made it, the exception is left to the library.
-template <class Body>
-std::int32_t guard(Body body) {
+template <class Number = std::int32_t, class Body>
+Number guard(Body body) {
   Thread& thread = this_thread();
   if (thread.thrown) return TRL_E_CALLBACK;
   try {
@@ -213,23 +284,33 @@ std::int32_t guard(Body body) {
   }
 }
 
+// Calls one whatever another has thrown before.
+template <class Body>
+std::int32_t guard_after_all(Body body) {
+  std::exception_ptr before;
+  before.swap(this_thread().thrown);
+  const std::int32_t code = guard(body);
+  if (before) this_thread().thrown = before;
+  return code;
+}
+
 template <class Function, class... Arguments>
 using Result = decltype(std::declval<Function&>()(std::declval<Arguments>()...));
 
-template <class Function, class... Arguments>
-typename std::enable_if<std::is_void<Result<Function, Arguments...>>::value, std::int32_t>::type answer(
+template <class Number = std::int32_t, class Function, class... Arguments>
+typename std::enable_if<std::is_void<Result<Function, Arguments...>>::value, Number>::type answer(
     Function& function, Arguments&&... arguments) {
   function(std::forward<Arguments>(arguments)...);
   return 0;
 }
 
-template <class Function, class... Arguments>
-typename std::enable_if<!std::is_void<Result<Function, Arguments...>>::value, std::int32_t>::type answer(
+template <class Number = std::int32_t, class Function, class... Arguments>
+typename std::enable_if<!std::is_void<Result<Function, Arguments...>>::value, Number>::type answer(
     Function& function, Arguments&&... arguments) {
   static_assert(std::is_integral<typename std::decay<Result<Function, Arguments...>>::type>::value ||
                     std::is_enum<typename std::decay<Result<Function, Arguments...>>::type>::value,
                 "a function that the library calls returns an integer, a truth value or nothing");
-  return static_cast<std::int32_t>(function(std::forward<Arguments>(arguments)...));
+  return static_cast<Number>(function(std::forward<Arguments>(arguments)...));
 }
 
 template <class Function>

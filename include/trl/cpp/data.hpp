@@ -25,11 +25,14 @@ class Tokenizer : public detail::Handle<trl_tokenizer, trl_tokenizer_destroy> {
     detail::call(trl_tokenizer_open, detail::raw(runtime), path.c_str(), options.get(), receive());
   }
 
-  std::vector<std::int32_t> encode(TextView text, bool add_special_tokens = true) const {
+  // split_special_tokens 1: special tokens that text spells out are text; 0: they are not; below 0: as the
+  // key of this name says.
+  std::vector<std::int32_t> encode(TextView text, bool add_special_tokens = true,
+                                   std::int32_t split_special_tokens = -1) const {
     return detail::fill<std::vector<std::int32_t>>(
         text.size() + 8, [&](std::int32_t* ids, std::size_t capacity, std::size_t* count) {
-          detail::call(trl_tokenizer_encode, get(), text.data(), text.size(), add_special_tokens, ids,
-                       capacity, count);
+          detail::call(trl_tokenizer_encode, get(), text.data(), text.size(), add_special_tokens,
+                       split_special_tokens, ids, capacity, count);
         });
   }
   std::string decode(View<std::int32_t> ids, bool skip_special_tokens = false) const {
@@ -60,6 +63,9 @@ class Record {
   explicit Record(trl_record* record) noexcept : record_(record) {}
   void set_text(const std::string& name, TextView text) {
     detail::call(trl_record_set_text, record_, name.c_str(), text.data(), text.size());
+  }
+  void set_ids(const std::string& name, View<std::int32_t> ids) {
+    detail::call(trl_record_set_ids, record_, name.c_str(), ids.data(), ids.size());
   }
   void set_json(const std::string& name, TextView json) {
     detail::call(trl_record_set_json, record_, name.c_str(), json.data(), json.size());
@@ -158,10 +164,6 @@ class Dataset : public detail::Handle<trl_dataset, trl_dataset_destroy> {
   std::string example(const Tokenizer& tokenizer, std::int64_t row,
                       const Options& options = Options()) const {
     return detail::ask(trl_dataset_get_example, get(), tokenizer.get(), options.get(), row);
-  }
-  std::string batch(const Tokenizer& tokenizer, std::int64_t batch,
-                    const Options& options = Options()) const {
-    return detail::ask(trl_dataset_get_batch, get(), tokenizer.get(), options.get(), batch);
   }
   // function(trl::TextView json); a result above 0 sees no more.
   template <class Function>

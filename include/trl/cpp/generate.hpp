@@ -4,13 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "data.hpp"
+#include "tensor.hpp"
 
 namespace trl {
 inline namespace cpp {
@@ -26,41 +26,13 @@ struct Completion {
 
 namespace detail {
 
-// Iterates over what size() and operator[] of a container give, by value.
-template <class Container, class Item>
-class Iterator {
- public:
-  struct pointer {
-    Item item;
-    const Item* operator->() const noexcept { return &item; }
-  };
-  using iterator_category = std::input_iterator_tag;
-  using value_type = Item;
-  using difference_type = std::ptrdiff_t;
-  using reference = Item;
-
-  Iterator() noexcept : container_(nullptr), index_(0) {}
-  Iterator(const Container* container, std::size_t index) noexcept : container_(container), index_(index) {}
-  Item operator*() const { return (*container_)[index_]; }
-  pointer operator->() const { return {**this}; }
-  Iterator& operator++() noexcept {
-    ++index_;
-    return *this;
-  }
-  Iterator operator++(int) noexcept { return Iterator(container_, index_++); }
-  friend bool operator==(const Iterator& a, const Iterator& b) noexcept { return a.index_ == b.index_; }
-  friend bool operator!=(const Iterator& a, const Iterator& b) noexcept { return !(a == b); }
-
- private:
-  const Container* container_;
-  std::size_t index_;
-};
-
 template <class Function>
 std::int32_t on_token(void* function, std::size_t completion, std::int32_t token, const char* text,
-                      std::size_t size) {
-  return guard(
-      [&] { return answer(*static_cast<Function*>(function), completion, token, TextView(text, size)); });
+                      std::size_t size, double log_probability) {
+  return guard([&] {
+    return answer(*static_cast<Function*>(function), completion, token, TextView(text, size),
+                  log_probability);
+  });
 }
 
 // Texts as the library takes several.
@@ -81,7 +53,7 @@ class Completions : public detail::Handle<trl_completions, trl_completions_destr
  public:
   using Handle::Handle;
   using value_type = Completion;
-  using const_iterator = detail::Iterator<Completions, Completion>;
+  using const_iterator = detail::Iterator<detail::Index<Completions>>;
 
   std::size_t size() const noexcept {
     std::size_t count = 0;
@@ -98,15 +70,20 @@ class Completions : public detail::Handle<trl_completions, trl_completions_destr
     return {std::string(text, size), std::vector<std::int32_t>(ids, ids + count),
             detail::text_or_empty(trl_completions_finish_reason(get(), index)), std::string(json, bytes)};
   }
-  const_iterator begin() const noexcept { return const_iterator(this, 0); }
-  const_iterator end() const noexcept { return const_iterator(this, size()); }
+  const_iterator begin() const { return const_iterator({this, 0}); }
+  const_iterator end() const { return const_iterator({this, size()}); }
 };
 
 struct Token {
   std::size_t completion;
   std::int32_t id;
-  std::string text;  // whole characters; empty while one is unfinished
+  std::string text;        // whole characters; empty while one is unfinished
+  double log_probability;  // NaN without generate.logprobs
 };
+
+namespace detail {
+struct StreamPosition;
+}
 
 // The tokens of one completion, as they are computed. Other requests of the generator go on meanwhile, and
 // leaving the stream ends this one. The generator must be there until then.
@@ -136,8 +113,8 @@ class Stream {
       if (over_) return false;
       found_.clear();
       next_ = 0;
-      auto collect = [this](std::size_t completion, std::int32_t id, TextView text) {
-        if (completion == first_) found_.push_back({completion, id, text});
+      auto collect = [this](std::size_t completion, std::int32_t id, TextView text, double log_probability) {
+        if (completion == first_) found_.push_back({completion, id, text, log_probability});
       };
       over_ = detail::call(trl_generator_step, generator_, detail::on_token<decltype(collect)>, &collect) ==
               TRL_END;
@@ -146,34 +123,10 @@ class Stream {
     return true;
   }
 
-  class iterator {
-   public:
-    using iterator_category = std::input_iterator_tag;
-    using value_type = Token;
-    using difference_type = std::ptrdiff_t;
-    using pointer = const Token*;
-    using reference = const Token&;
-
-    explicit iterator(Stream* stream = nullptr) : stream_(stream), token_() {
-      if (stream_ != nullptr) ++*this;
-    }
-    reference operator*() const noexcept { return token_; }
-    pointer operator->() const noexcept { return &token_; }
-    iterator& operator++() {
-      if (!stream_->next(token_)) stream_ = nullptr;
-      return *this;
-    }
-    void operator++(int) { ++*this; }
-    friend bool operator==(const iterator& a, const iterator& b) noexcept { return a.stream_ == b.stream_; }
-    friend bool operator!=(const iterator& a, const iterator& b) noexcept { return !(a == b); }
-
-   private:
-    Stream* stream_;
-    Token token_;
-  };
-
-  iterator begin() { return iterator(this); }
-  iterator end() noexcept { return iterator(); }
+  using value_type = Token;
+  using iterator = detail::Iterator<detail::StreamPosition>;
+  iterator begin();
+  iterator end();
 
  private:
   trl_generator* generator_;
@@ -183,8 +136,31 @@ class Stream {
   std::vector<Token> found_;
 };
 
+namespace detail {
+
+struct StreamPosition {
+  using value_type = Token;
+  Stream* stream;  // nullptr: the end
+  Token token;
+
+  const Token& item() const noexcept { return token; }
+  void next() {
+    if (!stream->next(token)) stream = nullptr;
+  }
+  bool same(const StreamPosition& other) const noexcept { return stream == other.stream; }
+};
+
+}  // namespace detail
+
+inline Stream::iterator Stream::begin() {
+  iterator first({this, Token()});
+  return ++first;
+}
+inline Stream::iterator Stream::end() { return iterator(); }
+
 // Made by Model::generator and Trainer::generator. A token function gets (std::size_t completion,
-// std::int32_t token, trl::TextView text), and ends that completion by a result other than 0.
+// std::int32_t token, trl::TextView text, double log_probability), and ends that completion by a result
+// other than 0.
 class Generator : public detail::Handle<trl_generator, trl_generator_destroy> {
  public:
   using Handle::Handle;
@@ -212,12 +188,10 @@ class Generator : public detail::Handle<trl_generator, trl_generator_destroy> {
     return detail::call(trl_generator_step, get(), detail::on_token<Function>, &on_token) != TRL_END;
   }
   void extend(std::size_t completion, TextView text, const Options& options = Options()) {
-    detail::call(trl_generator_extend, get(), completion, text.data(), text.size(), nullptr, std::size_t(0),
-                 options.get());
+    extend_request(completion, text, View<std::int32_t>(), options);
   }
   void extend(std::size_t completion, View<std::int32_t> ids, const Options& options = Options()) {
-    detail::call(trl_generator_extend, get(), completion, nullptr, std::size_t(0), ids.data(), ids.size(),
-                 options.get());
+    extend_request(completion, TextView(), ids, options);
   }
   void cancel(std::size_t first, std::size_t count = 1) {
     detail::call(trl_generator_cancel, get(), first, count);
@@ -251,6 +225,10 @@ class Generator : public detail::Handle<trl_generator, trl_generator_destroy> {
                  &first);
     return first;
   }
+  void extend_request(std::size_t completion, TextView text, View<std::int32_t> ids, const Options& options) {
+    detail::call(trl_generator_extend, get(), completion, text.data(), text.size(), ids.data(), ids.size(),
+                 options.get());
+  }
 };
 
 // ---- model -----------------------------------------------------------------------------------------------
@@ -265,6 +243,18 @@ class Model : public detail::Handle<trl_model, trl_model_destroy> {
   }
 
   std::string describe() const { return detail::ask(trl_model_describe, get()); }
+  // Lists the tensors as JSON.
+  std::string tensors() { return detail::ask(trl_model_get_tensors, get()); }
+  // form: a TensorForm.
+  Tensor read_tensor(const std::string& name, std::int32_t form = TensorForm::copy) {
+    Tensor made;
+    detail::call(trl_model_read_tensor, get(), name.c_str(), form, made.receive());
+    return made;
+  }
+  void write_tensor(const std::string& name, const Tensor& tensor) {
+    detail::LentTensor lent(tensor.get());
+    detail::call(trl_model_write_tensor, get(), name.c_str(), lent.get());
+  }
   void add_adapter(const std::string& name, const std::string& path) {
     detail::call(trl_model_add_adapter, get(), name.c_str(), path.c_str());
   }

@@ -74,15 +74,15 @@ class Event {
 class Rollout {
  public:
   using value_type = std::string;
-  using const_iterator = detail::Iterator<Rollout, std::string>;
+  using const_iterator = detail::Iterator<detail::Index<Rollout>>;
 
   explicit Rollout(trl_rollout* rollout) noexcept : rollout_(rollout) {}
   trl_rollout* get() const noexcept { return rollout_; }
   std::size_t size() const noexcept { return trl_rollout_count(rollout_); }
   // Returns a row and its completion as JSON.
   std::string operator[](std::size_t index) const { return detail::ask(trl_rollout_get, rollout_, index); }
-  const_iterator begin() const noexcept { return const_iterator(this, 0); }
-  const_iterator end() const noexcept { return const_iterator(this, size()); }
+  const_iterator begin() const { return const_iterator({this, 0}); }
+  const_iterator end() const { return const_iterator({this, size()}); }
 
   void set_reward(std::size_t index, double reward) {
     detail::call(trl_rollout_set_reward, rollout_, index, reward);
@@ -114,6 +114,13 @@ class Rollout {
 };
 
 namespace detail {
+
+// Copies the numbers that a function gives by its last parameter but one; none if nothing is left.
+template <class... Parameters, class... Arguments>
+Metrics measure(trl_status (*function)(Parameters...), Arguments... arguments) {
+  const trl_metrics* metrics = nullptr;
+  return call(function, arguments..., &metrics) == TRL_END ? Metrics() : Metrics(metrics);
+}
 
 template <class Function>
 std::int32_t on_event(void* function, std::int32_t kind, const trl_metrics* metrics) {
@@ -149,27 +156,21 @@ class Trainer : public detail::Handle<trl_trainer, trl_trainer_destroy> {
     return detail::call(trl_trainer_train, get(), detail::on_event<Function>, &on_event) != TRL_END;
   }
   // One optimizer step; empty when nothing is left.
-  Metrics step() {
-    const trl_metrics* metrics = nullptr;
-    return detail::call(trl_trainer_step, get(), &metrics) == TRL_END ? Metrics() : Metrics(metrics);
-  }
-  Metrics evaluate() {
-    const trl_metrics* metrics = nullptr;
-    detail::call(trl_trainer_evaluate, get(), &metrics);
-    return Metrics(metrics);
-  }
+  Metrics step() { return detail::measure(trl_trainer_step, get()); }
+  // The halves of a step: gradients, which can then be read, and the update of weights or its omission.
+  Metrics backward() { return detail::measure(trl_trainer_backward, get()); }
+  Metrics update(bool apply = true) { return detail::measure(trl_trainer_update, get(), apply); }
+  // Of the next steps, from any thread. NaN: as the schedule says again.
+  void set_learning_rate(double rate) { detail::call(trl_trainer_set_learning_rate, get(), rate); }
+  // On the trainer's evaluation rows, or on others.
+  Metrics evaluate() { return detail::measure(trl_trainer_evaluate, get(), nullptr); }
+  Metrics evaluate(const Dataset& rows) { return detail::measure(trl_trainer_evaluate, get(), rows.get()); }
   // Without a path: into output_dir.
   void save(const Options& options = Options()) {
     detail::call(trl_trainer_save, get(), nullptr, options.get());
   }
   void save(const std::string& path, const Options& options = Options()) {
     detail::call(trl_trainer_save, get(), path.c_str(), options.get());
-  }
-  void add_adapter(const std::string& name, const std::string& path) {
-    detail::call(trl_trainer_add_adapter, get(), name.c_str(), path.c_str());
-  }
-  void remove_adapter(const std::string& name) {
-    detail::call(trl_trainer_remove_adapter, get(), name.c_str());
   }
 
   // function(trl::Rollout rollout) rewards the rows, writes their completions, or answers tools.
@@ -195,12 +196,23 @@ class Trainer : public detail::Handle<trl_trainer, trl_trainer_destroy> {
   void pause() const noexcept { trl_trainer_pause(get()); }
   void resume() const noexcept { trl_trainer_resume(get()); }
 
-  std::string describe() { return detail::ask(trl_trainer_describe, get()); }
-  Generator generator() {
-    Generator made;
-    detail::call(trl_generator_from_trainer, get(), made.receive());
+  // From any thread, also while another one trains.
+  std::string describe() const { return detail::ask(trl_trainer_describe, get()); }
+  // name: global_step, max_steps, vocab_size, parameter_count, trained_parameter_count or eos_token_ids.
+  std::vector<std::int64_t> integers(const std::string& name) const {
+    return detail::fill<std::vector<std::int64_t>>(
+        4, [&](std::int64_t* values, std::size_t capacity, std::size_t* count) {
+          detail::call(trl_trainer_get_integers, get(), name.c_str(), values, capacity, count);
+        });
+  }
+
+  // The model that is trained; it sees every step at once, and keeps what it needs of the trainer alive.
+  Model model() {
+    Model made;
+    detail::call(trl_model_from_trainer, get(), made.receive());
     return made;
   }
+  Generator generator() { return model().generator(); }
 };
 
 // The memory, time and disk that a trainer of this configuration needs.
@@ -226,11 +238,7 @@ class Evaluator : public detail::Handle<trl_evaluator, trl_evaluator_destroy> {
   explicit Evaluator(const Options& config, const Runtime* runtime = nullptr) {
     detail::call(trl_evaluator_create, detail::raw(runtime), config.get(), receive());
   }
-  Metrics evaluate(const Dataset& rows) {
-    const trl_metrics* metrics = nullptr;
-    detail::call(trl_evaluator_evaluate, get(), rows.get(), &metrics);
-    return Metrics(metrics);
-  }
+  Metrics evaluate(const Dataset& rows) { return detail::measure(trl_evaluator_evaluate, get(), rows.get()); }
   std::string complete() { return detail::ask(trl_evaluator_complete, get()); }
 };
 

@@ -105,7 +105,8 @@ class Descriptor {
 
 void fail_errno(const std::string& path, std::string_view what) {
   const int code = errno;
-  fail(code == ENOENT ? Status::not_found : Status::io, "{}: {}: {}", path, what, system_reason(code));
+  fail(code == ENOENT ? Status::not_found : Status::io, "{}: {}: {}", Place::in(path), what,
+       system_reason(code));
 }
 
 void sync_directory(const std::string& path) {

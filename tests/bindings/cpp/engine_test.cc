@@ -3,12 +3,12 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <string_view>
 #include <thread>
 
-#include "bindings/cpp/common.h"
-#include "support/scratch.h"
+#include "bindings/cpp/engine.h"
 
 namespace {
 
@@ -16,46 +16,7 @@ using cpp_test::error_of;
 using cpp_test::Json;
 using cpp_test::kModel;
 using cpp_test::Oops;
-using trl::test::Scratch;
-
-const std::string kLines = R"({"text": "the kernel waits"}
-{"text": "the driver wakes"}
-{"text": "a page is read"}
-{"text": "a lock is taken"}
-)";
-const std::string kSums = R"({"prompt": "1 + 1 =", "target": 2}
-{"prompt": "2 + 1 =", "target": 3}
-{"prompt": "3 + 1 =", "target": 4}
-{"prompt": "4 + 1 =", "target": 5}
-)";
-
-class Run : public testing::Test {
- protected:
-  trl::Config config(trl::Settings more = {}) const {
-    trl::Config config{{"model_name_or_path", kModel},
-                       {"output_dir", scratch_ / "out"},
-                       {"max_steps", 4},
-                       {"per_device_train_batch_size", 2},
-                       {"save_strategy", "no"},
-                       {"logging_strategy", "no"},
-                       {"report_to", "none"},
-                       {"bf16", false}};
-    for (const auto& [key, value] : more) config.set(key, value);
-    return config;
-  }
-  trl::Trainer trainer(trl::Settings more = {}, const trl::Runtime* runtime = nullptr) const {
-    return trl::Trainer(config(more), rows_, nullptr, runtime);
-  }
-  trl::Trainer online(trl::Settings more = {}, const std::string& rows = kSums) const {
-    trl::Config all =
-        config({{"method", "grpo"}, {"num_generations", 2}, {"max_completion_length", 5}, {"max_steps", 2}});
-    for (const auto& [key, value] : more) all.set(key, value);
-    return trl::Trainer(all, trl::Dataset::from_buffer("jsonl", rows));
-  }
-
-  Scratch scratch_;
-  const trl::Dataset rows_ = trl::Dataset::from_buffer("jsonl", kLines);
-};
+using cpp_test::Run;
 
 using CppTraining = Run;
 using CppGeneration = Run;
@@ -230,23 +191,25 @@ TEST_F(CppGeneration, PromptsTogether) {
   trl::Model model(kModel);
   trl::Generator generator = model.generator();
   std::vector<std::vector<std::int32_t>> seen(4);
+  std::vector<std::vector<double>> logprobs(4);
   const trl::Completions completions =
       generator.generate({"the kernel", "a page"},
                          {{"generate.max_new_tokens", 4},
                           {"generate.num_return_sequences", 2},
                           {"generate.logprobs", 0},
                           {"generate.temperature", 1}},
-                         [&](std::size_t completion, std::int32_t token, trl::TextView) {
+                         [&](std::size_t completion, std::int32_t token, trl::TextView, double logprob) {
                            seen.at(completion).push_back(token);
+                           logprobs.at(completion).push_back(logprob);
                          });
   ASSERT_EQ(completions.size(), 4u);
   std::size_t index = 0;
   for (const trl::Completion& completion : completions) {
-    EXPECT_EQ(completion.token_ids, seen[index++]);
+    EXPECT_EQ(completion.token_ids, seen[index]);
     EXPECT_EQ(completion.finish_reason, "length");
     const Json details = Json::parse(completion.json);
     EXPECT_EQ(details.at("text"), completion.text);
-    EXPECT_EQ(details.at("logprobs").size(), 4u);
+    EXPECT_EQ(details.at("logprobs"), Json(logprobs[index++]));
   }
   EXPECT_THROW(completions[4], std::out_of_range);
   EXPECT_EQ(completions.begin()->text, completions[0].text);
@@ -257,12 +220,12 @@ TEST_F(CppGeneration, AResultEndsACompletionAndAnExceptionTheCall) {
   const trl::Tokenizer tokenizer(kModel);
   trl::Generator generator = model.generator(&tokenizer);
   const trl::Options nine{{"generate.max_new_tokens", 9}};
-  const auto ended =
-      generator.generate({"the"}, nine, [](std::size_t, std::int32_t, trl::TextView) { return true; });
+  const auto ended = generator.generate(
+      {"the"}, nine, [](std::size_t, std::int32_t, trl::TextView, double) { return true; });
   EXPECT_EQ(ended[0].token_ids.size(), 1u);
-  EXPECT_THROW(
-      generator.generate({"the"}, nine, [](std::size_t, std::int32_t, trl::TextView) { throw Oops(1); }),
-      Oops);
+  EXPECT_THROW(generator.generate({"the"}, nine,
+                                  [](std::size_t, std::int32_t, trl::TextView, double) { throw Oops(1); }),
+               Oops);
   EXPECT_EQ(generator.generate({"the"}, nine)[0].token_ids.size(), 9u);
 }
 
@@ -274,7 +237,8 @@ TEST_F(CppGeneration, Requests) {
   const std::size_t second =
       generator.add(std::vector<std::int32_t>{1, 2, 3}, {{"generate.max_new_tokens", 50}});
   std::size_t tokens = 0;
-  while (tokens < 6) EXPECT_TRUE(generator.step([&](std::size_t, std::int32_t, trl::TextView) { ++tokens; }));
+  while (tokens < 6)
+    EXPECT_TRUE(generator.step([&](std::size_t, std::int32_t, trl::TextView, double) { ++tokens; }));
   EXPECT_EQ(generator.take(second)[0].finish_reason, "");
   EXPECT_EQ(generator.take(first)[0].finish_reason, "length");
   generator.extend(first, " waits", {{"generate.max_new_tokens", 2}});
@@ -299,6 +263,7 @@ TEST_F(CppGeneration, Streams) {
   std::string text;
   for (const trl::Token& token : generator.stream("the kernel", options)) {
     ids.push_back(token.id);
+    EXPECT_TRUE(std::isnan(token.log_probability));
     text += token.text;
   }
   EXPECT_EQ(ids, whole.token_ids);
@@ -341,12 +306,13 @@ TEST_F(CppGeneration, Adapters) {
   trl::Trainer trainer = this->trainer({{"use_peft", true}, {"lora_r", 2}, {"max_steps", 1}});
   trainer.train();
   trainer.save(scratch_ / "adapter");
-  trainer.add_adapter("other", scratch_ / "adapter");
+  trl::Model trained = trainer.model();
+  trained.add_adapter("other", scratch_ / "adapter");
   EXPECT_EQ(trainer.generator()
                 .generate({"the"}, {{"generate.adapter", "other"}, {"generate.max_new_tokens", 1}})
                 .size(),
             1u);
-  trainer.remove_adapter("other");
+  trained.remove_adapter("other");
   trl::Model model(kModel);
   model.add_adapter("mine", scratch_ / "adapter");
   model.use_adapter("mine");

@@ -3,6 +3,8 @@
 
 #include <array>
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <span>
 #include <string_view>
@@ -102,12 +104,15 @@ TEST(CppOptions, EachHasTextsAndADefault) {
       EXPECT_FALSE(option.nullable());
     }
     if (option.name() == "loss_type") {
+      EXPECT_EQ(option.type_for("dpo"), trl::OptionType::list);
+      EXPECT_EQ(option.type_for("sft"), option.type());
       EXPECT_STRNE(option.accepted_for("dpo"), option.accepted_for("sft"));
       EXPECT_STRNE(option.doc_for("dpo"), option.doc_for("sft"));
       EXPECT_NE(option.accepted(), "");
     }
     if (option.name() == "num_generations") {
       EXPECT_EQ(option.default_for("sft"), nullptr);
+      EXPECT_EQ(option.type_for("sft"), -1);
       EXPECT_EQ(option.trainers().find("sft"), std::string::npos);
     }
   }
@@ -132,6 +137,33 @@ TEST(CppConfig, TakesTextsNumbersAndTruthValues) {
   config.load_text("learning_rate: 1e-3\nseed: 7\n");
   EXPECT_EQ(config.origin("seed"), "text:2");
   EXPECT_TRUE(Json::parse(config.warnings()).is_array());
+}
+
+TEST(CppConfig, HasASchema) {
+  const Json all = Json::parse(trl::Config::schema()).at("properties");
+  const Json sft = Json::parse(trl::Config::schema("sft")).at("properties");
+  EXPECT_GT(all.size(), sft.size());
+  EXPECT_TRUE(all.contains("num_generations"));
+  EXPECT_FALSE(sft.contains("num_generations"));
+  EXPECT_EQ(error_of([] { trl::Config::schema("no such trainer"); }).status(), trl::Status::not_found);
+}
+
+TEST(CppConfig, AnErrorHasAPlace) {
+  trl::Config config;
+  const trl::Error error = error_of([&] { config.load_text("seed: 7\nmax_steps: many\n"); });
+  EXPECT_EQ(error.key(), "max_steps");
+  EXPECT_EQ(error.place().file, "text");
+  EXPECT_EQ(error.place().line, 2);
+  EXPECT_EQ(error.place().row, -1);
+  const trl::Error row = error_of(
+      [] { trl::Dataset::from_buffer("jsonl", "{\"text\": \"a\"}\n{\"text\": nothing}\n").row_count(); });
+  EXPECT_EQ(row.status(), trl::Status::format);
+  EXPECT_STREQ(row.status_name(), "TRL_E_FORMAT");
+  EXPECT_EQ(row.place().file, "buffer");
+  EXPECT_EQ(row.place().line, 2);
+  EXPECT_GT(row.place().column, 1);
+  EXPECT_EQ(row.place().row, 1);
+  EXPECT_EQ(error_of([&] { config.set("max_steps", "many"); }).place().file, "");
 }
 
 TEST(CppConfig, AnErrorHasStatusAndKey) {
@@ -185,6 +217,19 @@ TEST(CppRows, KeepTheirTypes) {
   const trl::Tokenizer tokenizer(kModel);
   EXPECT_EQ(rows.example(tokenizer, 0),
             trl::Dataset::from_buffer("jsonl", R"({"messages": )" + messages + "}").example(tokenizer, 0));
+}
+
+TEST(CppRows, OfIds) {
+  const trl::Tokenizer tokenizer(kModel);
+  const std::vector<std::int32_t> ids = tokenizer.encode("the kernel");
+  bool given = false;
+  const trl::Dataset rows = trl::Dataset::from_callback(
+      [&](trl::Record row) {
+        row.set_ids("input_ids", ids);
+        return given = !given;
+      },
+      [&] { given = false; });
+  EXPECT_EQ(Json::parse(rows.example(tokenizer, 0)).at("input_ids"), Json(ids));
 }
 
 TEST(CppRows, AnExceptionComesThrough) {
@@ -286,13 +331,15 @@ TEST(CppRows, LengthsExamplesAndBatches) {
   rows.visit_batches(
       tokenizer, 0, 99, [&](std::string_view json) { batches.emplace_back(json); }, options);
   ASSERT_EQ(batches.size(), 4u);
-  EXPECT_EQ(batches[1], rows.batch(tokenizer, 1, options));
+  rows.visit_batches(
+      tokenizer, 1, 1, [&](const std::string& json) { EXPECT_EQ(json, batches[1]); }, options);
   int seen = 0;
   rows.visit_batches(
       tokenizer, 0, 99, [&](trl::TextView) { return ++seen == 2; }, options);
   EXPECT_EQ(seen, 2);
   EXPECT_THROW(rows.visit_batches(tokenizer, 0, 99, [](trl::TextView) { throw Oops(4); }), Oops);
-  EXPECT_EQ(error_of([&] { rows.batch(tokenizer, 99); }).status(), trl::Status::invalid_argument);
+  EXPECT_EQ(error_of([&] { rows.visit_batches(tokenizer, 99, 1, [](trl::TextView) {}); }).status(),
+            trl::Status::invalid_argument);
 }
 
 TEST(CppRows, AStreamOfArrowIsTakenOver) {
@@ -324,6 +371,17 @@ TEST(CppTokenizer, EncodesAndDecodes) {
   EXPECT_EQ(error_of([] { trl::Tokenizer("/nowhere"); }).status(), trl::Status::not_found);
 }
 
+TEST(CppTokenizer, SpelledOutSpecialTokensAreSplitOnDemand) {
+  const trl::Tokenizer tokenizer(kModel), splitting(kModel, {{"split_special_tokens", true}});
+  const std::string text = Json::parse(tokenizer.describe()).at("eos_token");
+  const auto one = tokenizer.encode(text, false), several = tokenizer.encode(text, false, 1);
+  EXPECT_EQ(one.size(), 1u);
+  EXPECT_GT(several.size(), 1u);
+  EXPECT_EQ(tokenizer.decode(several), text);
+  EXPECT_EQ(splitting.encode(text, false), several);
+  EXPECT_EQ(splitting.encode(text, false, 0), one);
+}
+
 TEST(CppTokenizer, RendersChats) {
   const trl::Tokenizer tokenizer(kModel);
   const std::string text = tokenizer.apply_chat_template(R"([{"role": "user", "content": "hi"}])");
@@ -343,6 +401,215 @@ TEST(CppTokenizer, AsksAgainForMoreRoom) {
   });
   EXPECT_EQ(text, "abc");
   EXPECT_EQ(asked, 2);
+}
+
+// A file of a directory, for a mount.
+std::int64_t read_of(const std::filesystem::path& path, std::uint64_t offset, char* buffer,
+                     std::size_t size) {
+  std::ifstream file(path, std::ios::binary);
+  if (!std::filesystem::is_regular_file(path)) return trl::Status::not_found;
+  if (buffer == nullptr) return static_cast<std::int64_t>(std::filesystem::file_size(path));
+  file.seekg(static_cast<std::streamoff>(offset));
+  file.read(buffer, static_cast<std::streamsize>(size));
+  return file.gcount();
+}
+
+TEST(CppMount, FilesOfTheHostAreRead) {
+  trl::Runtime runtime;
+  std::set<std::string> read;
+  runtime.mount(
+      "cpp-files",
+      [&](std::string_view file, std::uint64_t offset, char* buffer, std::size_t size) {
+        if (buffer != nullptr) read.insert(std::string(file));
+        return read_of(kModel + "/" + std::string(file), offset, buffer, size);
+      },
+      nullptr);
+  const trl::Tokenizer tokenizer("host://cpp-files", {}, &runtime);
+  EXPECT_TRUE(read.count("tokenizer.json"));
+  EXPECT_EQ(tokenizer.encode("the kernel"), trl::Tokenizer(kModel).encode("the kernel"));
+  EXPECT_EQ(error_of([&] { trl::Tokenizer("host://cpp-files/sub", {}, &runtime); }).status(),
+            trl::Status::not_found);
+}
+
+TEST(CppMount, WhatAReadThrowsComesThrough) {
+  trl::Runtime runtime;
+  int calls = 0;
+  runtime.mount(
+      "cpp-throws",
+      [&](trl::TextView, std::uint64_t, char*, std::size_t) -> std::int64_t {
+        ++calls;
+        throw Oops(6);
+      },
+      nullptr);
+  EXPECT_THROW(trl::Tokenizer("host://cpp-throws", {}, &runtime), Oops);
+  EXPECT_EQ(calls, 1);
+  trl::Runtime other;
+  other.mount(
+      "cpp-fails", [](trl::TextView, std::uint64_t, char*, std::size_t) { return -7; }, nullptr);
+  const trl::Error error = error_of([&] { trl::Tokenizer("host://cpp-fails", {}, &other); });
+  EXPECT_EQ(error.status(), trl::Status::callback);
+  EXPECT_EQ(error.callback_code(), -7);
+}
+
+TEST(CppMount, FunctionsAreFreedOnce) {
+  const auto alive = std::make_shared<int>(0);
+  const auto read = [alive](trl::TextView, std::uint64_t, char*, std::size_t) {
+    return trl::Status::not_found;
+  };
+  const auto write = [alive](std::int32_t, trl::TextView, std::uint64_t, trl::TextView) {};
+  {
+    trl::Runtime runtime;
+    runtime.mount("cpp-freed", read, write);
+    EXPECT_EQ(alive.use_count(), 5);
+    EXPECT_EQ(error_of([&] { runtime.mount("cpp-freed", nullptr, write); }).status(),
+              trl::Status::invalid_argument);
+    EXPECT_EQ(error_of([&] { runtime.mount("a name", read, write); }).status(),
+              trl::Status::invalid_argument);
+    EXPECT_EQ(alive.use_count(), 5);
+  }
+  EXPECT_EQ(alive.use_count(), 3);
+}
+
+// As a save calls it that an exception of the host ends.
+TEST(CppMount, AWriterIsToldThatASaveIsDroppedAfterAnException) {
+  std::vector<std::int32_t> told;
+  const auto write = [&](std::int32_t what, const std::string& folder, std::uint64_t, trl::TextView data) {
+    told.push_back(what);
+    EXPECT_EQ(folder, "folder");
+    EXPECT_EQ(data.size(), 0u);
+    EXPECT_GT(trl::Config({{"seed", 1}}).describe().size(), 2u);  // which does not take the exception
+    if (told.size() == 1) throw Oops(7);
+  };
+  using Files = trl::detail::Files<std::nullptr_t, decltype(write)>;
+  Files files{nullptr, write};
+  const trl_write_fn writer = trl::detail::writer_of<Files>(write);
+  static_assert(std::is_same_v<decltype(trl::detail::reader_of<Files>(nullptr)), trl_read_fn>);
+  EXPECT_EQ(trl::detail::reader_of<Files>(nullptr), nullptr);
+  trl::detail::Thread& thread = trl::detail::this_thread();
+  ++thread.calls;
+  for (const std::int32_t what : {trl::WriteKind::done, trl::WriteKind::data, trl::WriteKind::dropped})
+    writer(&files, what, "folder", 0, nullptr, 0);
+  --thread.calls;
+  EXPECT_EQ(told, (std::vector<std::int32_t>{trl::WriteKind::done, trl::WriteKind::dropped}));
+  EXPECT_THROW(std::rethrow_exception(std::exchange(thread.thrown, nullptr)), Oops);
+}
+
+TEST(CppTensor, OfTheHost) {
+  trl::Tensor tensor(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3});
+  EXPECT_EQ(tensor.dtype(), "float32");
+  EXPECT_EQ(tensor.size(), 6u);
+  EXPECT_EQ(std::vector<std::int64_t>(tensor.shape().begin(), tensor.shape().end()),
+            (std::vector<std::int64_t>{2, 3}));
+  EXPECT_EQ(tensor.device(), 1);
+  EXPECT_FALSE(tensor.read_only());
+  EXPECT_EQ(tensor.values<float>().data()[5], 6);
+  EXPECT_EQ(tensor.values<std::uint32_t>().data()[0], 0x3f800000u);
+  EXPECT_THROW(tensor.values<double>(), std::invalid_argument);
+  EXPECT_THROW(tensor.values<std::int32_t>(), std::invalid_argument);
+  const trl::Tensor moved = std::move(tensor);
+  EXPECT_FALSE(tensor);
+  EXPECT_EQ(tensor.size(), 0u);
+  EXPECT_THROW(tensor.values<float>(), std::invalid_argument);
+  EXPECT_EQ(moved.values<float>().data()[0], 1);
+  EXPECT_EQ(trl::Tensor(std::vector<std::uint16_t>{0x3f80}, {1}, "bfloat16").dtype(), "bfloat16");
+  EXPECT_EQ(trl::Tensor(std::vector<double>{1}, {}).dtype(), "float64");
+  EXPECT_EQ(trl::Tensor(std::array<std::int8_t, 0>{}, {0, 7}).dtype(), "int8");
+}
+
+TEST(CppTensor, WithoutACopy) {
+  std::vector<float> numbers{1, 2};
+  const float* const at = numbers.data();
+  EXPECT_EQ(trl::Tensor(std::move(numbers), {2}).data(), at);
+  const std::vector<float> elsewhere{1, 2};
+  const trl::Tensor lent(trl::View<float>(elsewhere), {2, 1});
+  EXPECT_EQ(lent.data(), elsewhere.data());
+  EXPECT_TRUE(lent.read_only());
+  EXPECT_EQ(trl::Tensor(std::span<const float>(elsewhere), {2}).data(), elsewhere.data());
+}
+
+TEST(CppTensor, OfAnotherShapeOrTypeIsRefused) {
+  const std::vector<float> six(6);
+  for (const std::vector<std::int64_t>& shape : std::vector<std::vector<std::int64_t>>{
+           {}, {2, 2}, {-2, -3}, {std::int64_t{1} << 62, 4}, {std::int64_t{1} << 62, 4, 6}})
+    EXPECT_THROW(trl::Tensor(six, shape), std::invalid_argument);
+  EXPECT_THROW(trl::Tensor(six, {6}, "bfloat16"), std::invalid_argument);
+  EXPECT_THROW(trl::Tensor(six, {6}, "floaty"), std::invalid_argument);
+}
+
+// What DLPack's header has, as another library uses it.
+struct Given {
+  trl::detail::ManagedTensor managed{};
+  std::vector<std::int64_t> shape{2, 2}, strides{1, 2};
+  std::vector<std::int32_t> values{1, 2, 3, 4};
+  int deleted = 0;
+  DLManagedTensorVersioned* tensor() {
+    managed.major = 1;
+    managed.context = this;
+    managed.deleter = [](DLManagedTensorVersioned* self) {
+      ++static_cast<Given*>(trl::detail::look(self).context)->deleted;
+    };
+    managed.data = values.data();
+    managed.device = 1;
+    managed.ndim = 2;
+    managed.bits = 32;
+    managed.lanes = 1;
+    managed.shape = shape.data();
+    managed.strides = strides.data();
+    return reinterpret_cast<DLManagedTensorVersioned*>(&managed);
+  }
+};
+
+TEST(CppTensor, IsTakenOverAndGivenAway) {
+  Given given;
+  {
+    trl::Tensor tensor(given.tensor());
+    EXPECT_EQ(tensor.dtype(), "int32");
+    EXPECT_THROW(tensor.values<std::int32_t>(), std::invalid_argument);  // strides
+    given.strides = {2, 1};
+    EXPECT_EQ(tensor.values<std::int32_t>().data()[3], 4);
+    given.managed.byte_offset = 4;
+    given.managed.strides = nullptr;
+    EXPECT_EQ(tensor.values<std::int32_t>().data()[0], 2);
+    given.managed.device = 2;
+    EXPECT_EQ(tensor.device(), 2);
+    EXPECT_THROW(tensor.values<std::int32_t>(), std::invalid_argument);
+    EXPECT_EQ(trl::detail::look(trl::detail::LentTensor(tensor.get()).get()).deleter, nullptr);
+    EXPECT_EQ(trl::detail::LentTensor(nullptr).get(), nullptr);
+  }
+  EXPECT_EQ(given.deleted, 1);
+  trl::Tensor mine(std::vector<float>{1}, {1});
+  DLManagedTensorVersioned* const released = mine.release();
+  trl::detail::look(released).deleter(released);  // leaks otherwise
+  const trl::Tensor nothing(nullptr);
+  EXPECT_FALSE(nothing);
+}
+
+TEST(CppThreads, HaveTheirOwnExceptions) {
+  const trl::Tokenizer tokenizer(kModel);
+  const trl::Config config{{"max_steps", 3}};
+  trl::Runtime runtime;
+  std::atomic<int> lines{0};
+  runtime.set_log([&](std::int32_t, trl::TextView, trl::TextView) { ++lines; });
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      for (int again = 0; again < 5; ++again) {
+        try {
+          asked(
+              3, [&](int row) { row == 2 ? throw Oops(i) : (void)tokenizer.encode("the kernel"); }, &runtime)
+              .row_count();
+          ADD_FAILURE();
+        } catch (const Oops& oops) {
+          EXPECT_EQ(oops.number, i);
+        }
+        EXPECT_EQ(config.value("max_steps"), "3");
+        EXPECT_EQ(error_of([&] { tokenizer.decode(std::vector<std::int32_t>{-1}); }).status(),
+                  trl::Status::invalid_argument);
+        EXPECT_EQ(trl::Dataset(kFile, {}, &runtime).row_count(), 64);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(CppRuntime, TellsProgressAndMemory) {

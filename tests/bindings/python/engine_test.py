@@ -7,7 +7,6 @@ import gc
 import io
 import itertools
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,29 +16,17 @@ import unittest
 import weakref
 
 import libtrl
-from host_test import MODEL, SOURCE, Case, Oops
+from control_test import *  # noqa: F403 (tests of their own)
 from host_test import *  # noqa: F403 (the tests that open no engine)
+from engine_case import ROWS, Engine
+from host_test import MODEL, SOURCE, Oops
 from libtrl import _api, _library
 
-ROWS = [{"text": text} for text in ("the kernel waits", "the driver wakes", "a page is read", "a lock is taken")]
 SUMS = [{"prompt": f"{a} + 1 =", "target": a + 1} for a in range(4)]
 PAIRS = [{"prompt": "one", "chosen": " two", "rejected": " four"}, {"prompt": "two", "chosen": " three", "rejected": " six"}]
 
 
-class Engine(Case):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.mkdtemp()
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
-
-    def config(self, **keys):
-        return libtrl.Config({"model_name_or_path": MODEL, "output_dir": tempfile.mkdtemp(dir=self.folder), "max_steps": 4,
-                              "per_device_train_batch_size": 2, "save_strategy": "no", "logging_strategy": "no",
-                              "report_to": "none", "bf16": False, **keys})
-
-    def trainer(self, *, rows=ROWS, evaluation=None, runtime=None, **keys):
-        return libtrl.Trainer(self.config(**keys), libtrl.Dataset.from_rows(rows), evaluation, runtime=runtime)
-
+class Online(Engine):
     def online(self, *rewards, rows=SUMS, **keys):
         trainer = self.trainer(rows=rows, **{"method": "grpo", "num_generations": 2, "max_completion_length": 5, "max_steps": 2,
                                              **keys})
@@ -199,9 +186,10 @@ class Training(Engine):
             runtime = libtrl.Runtime()
             rows = libtrl.Dataset.from_iterable(list(ROWS), runtime=runtime)
             trainer = libtrl.Trainer(self.config(max_steps=1), rows, runtime=runtime)
-            return {"runtime": runtime, "rows": rows, "trainer": trainer, "generator": trainer.generator()}
+            model = trainer.model()
+            return {"runtime": runtime, "rows": rows, "trainer": trainer, "model": model, "generator": model.generator()}
 
-        for order in itertools.permutations(("runtime", "rows", "trainer", "generator")):
+        for order in itertools.islice(itertools.permutations(("runtime", "rows", "trainer", "model", "generator")), 0, None, 5):
             things = made()
             for name in order:
                 things.pop(name).close()
@@ -257,7 +245,7 @@ class Generating(Engine):
         self.assertEqual(len(completions), 4)
         for index, completion in enumerate(completions):
             self.assertEqual(completion.finish_reason, "length")
-            self.assertEqual([token for number, token, _ in seen if number == index], list(completion.token_ids))
+            self.assertEqual([token for number, token, *_ in seen if number == index], list(completion.token_ids))
             self.assertEqual(completion.details["token_ids"], list(completion.token_ids))
             self.assertEqual(len(completion.details["logprobs"]), 4)
         self.assertEqual(self.generator.generate([]), [])
@@ -279,7 +267,7 @@ class Generating(Engine):
         second = generator.add([1, 2, 3], {"generate.max_new_tokens": 50})
         tokens = []
         while not tokens or len(tokens) < 6:
-            self.assertTrue(generator.step(lambda number, token, text: tokens.append(token)))
+            self.assertTrue(generator.step(lambda number, token, *_: tokens.append(token)))
         done = generator.take(first)[0]
         self.assertEqual(done.finish_reason, "length")
         generator.extend(first, " waits", {"generate.max_new_tokens": 2})
@@ -330,9 +318,10 @@ class Generating(Engine):
         trainer.train()
         folder = os.path.join(self.folder, "adapter")
         trainer.save(folder)
-        trainer.add_adapter("other", folder)
-        trainer.generator().generate("the", {"generate.adapter": "other", "generate.max_new_tokens": 1})
-        trainer.remove_adapter("other")
+        run = trainer.model()
+        run.add_adapter("other", folder)
+        run.generator().generate("the", {"generate.adapter": "other", "generate.max_new_tokens": 1})
+        run.remove_adapter("other")
         with libtrl.Model(MODEL) as model:
             model.add_adapter("mine", folder)
             model.use_adapter("mine")
@@ -353,7 +342,7 @@ class Generating(Engine):
             self.assertNotAlmostEqual(both[0], both[1], 5)
 
 
-class Rewards(Engine):
+class Rewards(Online):
     def test_are_returned_set_or_given_later(self):
         answered = []
 
@@ -434,13 +423,12 @@ class Rewards(Engine):
         trainer.step()
         self.assertEqual(written, [[5, 6, 7]] * 2)
 
-        options = libtrl.Config({"generate.max_new_tokens": 4})
         trainer = self.online(lambda rollout: [1.0, 2.0] * (len(rollout) // 2))
-        generator = trainer.generator()
+        generator = trainer.model().generator()
 
         def with_a_generator(rollout):
             for index, row in enumerate(rollout):
-                first = generator.add(row["prompt_ids"], options)
+                first = generator.add(row["prompt_ids"], {"generate.max_new_tokens": 4})
                 while generator.step():
                     pass
                 rollout.set_completion(index, generator.take(first)[0].token_ids)
@@ -456,7 +444,7 @@ class Rewards(Engine):
                 self.lines, self.runtime = [], libtrl.Runtime()
                 self.runtime.set_log(self.log)
                 self.trainer = test.online(self.reward, runtime=self.runtime)
-                self.generator = self.trainer.generator()
+                self.generator = self.trainer.model().generator()
                 self.trainer.step()
 
             def log(self, *line):

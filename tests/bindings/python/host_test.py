@@ -1,5 +1,6 @@
 """The binding for Python, as far as it opens no engine: python3 -X dev -W error host_test.py [unittest's arguments]"""
 
+import array
 import ctypes
 import gc
 import itertools
@@ -76,7 +77,7 @@ class Options(Case):
             for option in libtrl.options():
                 self.assertTrue(option.doc() and option.section and option.group and option.since, option)
                 self.assertIn(option.origin, ("trl", "ours"))
-                self.assertIn(option.type, list(libtrl.OptionType))
+                self.assertIn(option.type(), list(libtrl.OptionType))
                 self.assertEqual(option.value(option.default()), config[option.name], option)
                 for text in (option.unsupported_reason, option.ignored_reason, option.taken, *option.other_names):
                     self.assertIsInstance(text, str)
@@ -90,31 +91,27 @@ class Options(Case):
         self.assertNotEqual(loss.doc("dpo"), loss.doc("sft"))
         self.assertIsNone(libtrl.option("num_generations").default("sft"))
 
+    def test_some_may_have_no_value(self):
+        self.assertTrue(libtrl.option("resume_from_checkpoint").nullable)
+        self.assertFalse(libtrl.option("seed").nullable)
+
     def test_an_older_name_is_found(self):
         older = next(option for option in libtrl.options() if option.aliases)
         self.assertEqual(libtrl.option(older.aliases[0]).name, older.name)
 
+    def test_a_trainer_may_have_another_type(self):
+        beta = libtrl.option("beta")
+        self.assertEqual((beta.type(), beta.type("dpo"), beta.type("sft")), (libtrl.OptionType.NUMBER, beta.type(), None))
+        self.assertEqual(beta.type("online_dpo"), libtrl.OptionType.LIST)
+
     def test_schema(self):
-        types = {"boolean": bool, "integer": int, "number": (int, float), "string": str, "array": list, "object": dict,
-                 "null": type(None)}
-        for trainer in (None, "sft", "dpo", "grpo"):
-            schema = libtrl.schema(trainer)
-            json.dumps(schema)
-            for name, item in schema["properties"].items():
-                if "$ref" in item:
-                    self.assertIn(item["$ref"].removeprefix("#/properties/"), schema["properties"])
-                    continue
-                default = item["default"]
-                self.assertTrue(any(isinstance(default, types[kind]) for kind in item["type"]) or default is None, (name, item))
-                if "enum" in item and default is not None:
-                    self.assertIn(default, item["enum"], name)
-                if "anyOf" in item:
-                    self.assertIn(default[0], item["anyOf"][1]["items"]["enum"], name)
-                if isinstance(default, (int, float)) and "minimum" in item:
-                    self.assertGreaterEqual(default, item["minimum"], name)
-        self.assertEqual(libtrl.schema("sft")["properties"]["method"]["enum"][0], "sft")
-        self.assertNotIn("num_generations", libtrl.schema("sft")["properties"])
-        self.assertIn("num_generations", libtrl.schema("grpo")["properties"])
+        for trainer in (None, "sft", "grpo"):
+            schema = libtrl.Config.schema(trainer)
+            self.assertEqual(schema["type"], "object")
+            self.assertEqual("num_generations" in schema["properties"], trainer != "sft")
+            self.assertEqual(schema["properties"]["seed"]["default"], 42)
+        with self.assertRaises(libtrl.NotFoundError):
+            libtrl.Config.schema("no such trainer")
 
 
 class Configuration(Case):
@@ -153,8 +150,27 @@ class Configuration(Case):
     def test_every_error_has_a_class(self):
         self.assertEqual(set(CLASSES), {status for status in libtrl.Status if status < 0})
         self.assertEqual(len(set(CLASSES.values())), len(CLASSES))
-        for kind in CLASSES.values():
-            self.assertEqual(str(kind("why", -1, "key")), "why")
+        for status, kind in CLASSES.items():
+            error = kind("why", status, "key")
+            self.assertEqual((str(error), error.status_name), ("why", f"TRL_{libtrl.Status(status).name}"))
+        self.assertEqual(libtrl.Error("why", -99).status_name, "TRL_E_INTERNAL")
+
+    def test_an_error_has_its_place(self):
+        config = libtrl.Config()
+        with self.assertRaises(libtrl.ConfigError) as caught:
+            config.load_text("seed: 1\nmax_steps: x\n")
+        self.assertEqual((caught.exception.key, caught.exception.place), ("max_steps", ("text", 2, 1, None)))
+        with self.assertRaises(libtrl.ConfigError) as caught:
+            config["max_steps"] = "x"
+        self.assertIsNone(caught.exception.place)
+        with self.assertRaises(libtrl.FormatError) as caught:
+            libtrl.Dataset.from_buffer("jsonl", b'{"text": "a"}\n{"text": nothing}\n').row_count()
+        place = caught.exception.place
+        self.assertEqual((place.file, place.line, place.row), ("buffer", 2, 1))
+        self.assertGreater(place.column, 1)
+        with self.assertRaises(libtrl.NotFoundError) as caught:
+            libtrl.Dataset("/nowhere/rows.jsonl")
+        self.assertEqual(caught.exception.place, libtrl.Place("/nowhere/rows.jsonl", None, None, None))
 
     def test_a_closed_one_is_refused(self):
         with libtrl.Config() as config:
@@ -184,6 +200,17 @@ class Rows(Case):
         tokenizer = libtrl.Tokenizer(MODEL)
         by_callback = libtrl.Dataset.from_iterable([row]).example(tokenizer, 0)
         self.assertEqual(by_callback, libtrl.Dataset.from_rows([row]).example(tokenizer, 0))
+
+    def test_arrays_are_columns_of_ids(self):
+        tokenizer = libtrl.Tokenizer(MODEL)
+        for kind in "ilq":
+            row = {"input_ids": array.array(kind, [1, 2, 3]), "labels": array.array(kind, [-100, 2, 3])}
+            self.assertEqual(libtrl.Dataset.from_iterable([row]).example(tokenizer, 0),
+                             libtrl.Dataset.from_rows([{name: list(ids) for name, ids in row.items()}]).example(tokenizer, 0))
+        self.assertEqual(libtrl.Dataset.from_iterable([{"input_ids": array.array("i")}]).row_count(), 1)
+        for kind, value in ((OverflowError, array.array("q", [2**40])), (TypeError, b"bytes"), (TypeError, array.array("f"))):
+            with self.assertRaises(kind):
+                libtrl.Dataset.from_iterable([{"input_ids": value}]).row_count()
 
     def test_an_exception_comes_through(self):
         oops = Oops("at row 3")
@@ -275,12 +302,14 @@ class Rows(Case):
         batches = []
         rows.visit_batches(tokenizer, batches.append, {"per_device_train_batch_size": 2})
         self.assertEqual(len(batches), 4)
-        self.assertEqual(batches[1], rows.batch(tokenizer, 1, {"per_device_train_batch_size": 2}))
+        seen = []
+        rows.visit_batches(tokenizer, seen.append, {"per_device_train_batch_size": 2}, first=1, count=1)
+        self.assertEqual(seen, batches[1:2])
         seen = []
         rows.visit_batches(tokenizer, lambda batch: seen.append(batch) or len(seen) == 2, {"per_device_train_batch_size": 2})
         self.assertEqual(len(seen), 2)
         with self.assertRaises(libtrl.InvalidArgumentError):
-            rows.batch(tokenizer, 99)
+            rows.visit_batches(tokenizer, seen.append, first=99)
 
         def fail(batch):
             raise Oops("in a batch")
@@ -334,12 +363,104 @@ class Text(Case):
         with self.assertRaises(libtrl.NotFoundError):
             libtrl.Tokenizer("/nowhere")
 
+    def test_special_tokens_are_split_or_not(self):
+        split, whole = [64, 27, 91, 72, 76, 62, 258, 67, 91, 29, 65], [64, 475, 65]
+        for options, default in ((None, whole), ({"split_special_tokens": True}, split)):
+            tokenizer = libtrl.Tokenizer(MODEL, options)
+            ids = [tokenizer.encode("a<|im_end|>b", split_special_tokens=value) for value in (None, False, True)]
+            self.assertEqual(ids, [default, whole, split])
+
     def test_renders_chats(self):
         tokenizer = libtrl.Tokenizer(MODEL)
         messages = [{"role": "user", "content": "hi"}]
         self.assertIn("hi", tokenizer.apply_chat_template(messages))
         longer = tokenizer.apply_chat_template({"messages": messages, "add_generation_prompt": True})
         self.assertTrue(longer.startswith(tokenizer.apply_chat_template(messages)) and longer.endswith("assistant\n"))
+
+
+class Files:
+    """Files in memory. What is saved takes the place of its folder when it is complete."""
+
+    def __init__(self, **files):
+        self.files, self.coming, self.told, self.buffers = files, {}, [], []
+
+    def read(self, file, offset, buffer):
+        if file not in self.files:
+            raise FileNotFoundError(file)
+        if buffer is None:
+            return len(self.files[file])
+        part = self.files[file][offset:offset + len(buffer)]
+        buffer[:len(part)] = part
+        self.buffers.append(buffer)
+        return len(part)
+
+    def write(self, what, file, offset, data):
+        if what == libtrl.WriteKind.DATA:
+            assert offset == len(self.coming.get(file, b""))
+            self.coming[file] = self.coming.get(file, b"") + data
+            return
+        assert data == b""
+        self.told.append((what, file))
+        if what == libtrl.WriteKind.DONE:
+            self.files.update(self.coming)
+        self.coming.clear()
+
+
+def files_of(folder):
+    return {entry.name: open_and_read(entry.path) for entry in os.scandir(folder) if entry.is_file()}
+
+
+def open_and_read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+class Mounts(Case):
+    def test_a_tokenizer_of_the_host(self):
+        files, runtime = Files(**files_of(MODEL)), libtrl.Runtime()
+        runtime.mount("host_test", files.read)
+        tokenizer = libtrl.Tokenizer("host://host_test", runtime=runtime)
+        self.assertEqual(tokenizer.encode("the kernel"), libtrl.Tokenizer(MODEL).encode("the kernel"))
+        with self.assertRaisesRegex(ValueError, "released"):
+            files.buffers[0][0]
+        del files.files["tokenizer.json"]
+        with self.assertRaises(libtrl.NotFoundError):
+            libtrl.Tokenizer("host://host_test")
+        runtime.close()  # the tokenizer keeps the mount
+        files.files.update(files_of(MODEL))
+        libtrl.Tokenizer("host://host_test").close()
+        tokenizer.close()
+        with self.assertRaisesRegex(libtrl.NotFoundError, "host_test"):
+            libtrl.Tokenizer("host://host_test")
+
+    def test_an_exception_comes_through(self):
+        oops, runtime = Oops("while reading"), libtrl.Runtime()
+
+        def fail(file, offset, buffer):
+            raise oops
+
+        runtime.mount("fails", fail)
+        with self.assertRaises(Oops) as caught:
+            libtrl.Tokenizer("host://fails")
+        self.assertIs(caught.exception, oops)
+        runtime.mount("answers", lambda *_: -5)
+        with self.assertRaises(libtrl.CallbackError) as caught:
+            libtrl.Tokenizer("host://answers")
+        self.assertEqual(caught.exception.callback_code, -5)
+        runtime.mount("nothing")
+        with self.assertRaises(libtrl.NotFoundError):
+            libtrl.Tokenizer("host://nothing")
+
+    def test_a_name_belongs_to_one(self):
+        runtime = libtrl.Runtime()
+        runtime.mount("one", lambda *_: 0)
+        for name in ("one", "", "a/b", "ä"):
+            with self.assertRaises(libtrl.InvalidArgumentError):
+                runtime.mount(name, lambda *_: 0)
+        self.assertEqual(len(_core._kept), 1)
+        runtime.close()
+        with libtrl.Runtime() as other:
+            other.mount("one")
 
 
 class Runtimes(Case):

@@ -23,8 +23,11 @@ void wait_ms(int64_t milliseconds) { std::this_thread::sleep_for(std::chrono::mi
 
 // Waits until something holds; false: it did not within ten seconds.
 bool comes_true(const std::function<bool()>& holds) {
-  for (int i = 0; i < 10000 && !holds(); ++i) wait_ms(1);
-  return holds();
+  for (int i = 0; i < 10000; ++i) {
+    if (holds()) return true;
+    wait_ms(1);
+  }
+  return false;
 }
 
 int64_t integer_of(const trl_trainer* trainer, const char* name) {
@@ -260,7 +263,8 @@ int32_t note_step(void* data, size_t, int32_t, const char*, size_t, double) {
 TEST(BesideTraining, AGeneratorTakesTurnsWithTheSteps) {
   NEED_MODEL();
   constexpr int kSteps = 30;
-  Shared alone("30"), beside("30"), stepped("30");
+  const host::Settings logged = {{"logging_strategy", "steps"}, {"logging_steps", "1"}};
+  Shared alone("30", logged), beside("30", logged), stepped("30", logged);
   ASSERT_EQ(alone.train(), TRL_OK);
   std::vector<std::vector<int32_t>> of_steps = {stepped.complete()};
   for (int step = 0; step < kSteps; ++step) {

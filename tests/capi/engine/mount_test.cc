@@ -280,11 +280,11 @@ TEST(MountedRun, LearnsAsFromTheDirectory) {
     return losses(trainer.get());
   };
   const std::string mounted = files.path("models/policy");
-  EXPECT_EQ(
-      run("train_lm.jsonl", of(scratch / "a", mounted,
-                               host::with(kLora, {{"adapter_name_or_path", files.path("adapters/first")}}))),
-      run("train_lm.jsonl",
-          of(scratch / "b", model, host::with(kLora, {{"adapter_name_or_path", adapter}}))));
+  EXPECT_EQ(run("train_lm.jsonl",
+                of(scratch / "a", mounted,
+                   {{"use_peft", "true"}, {"adapter_name_or_path", files.path("adapters/first")}})),
+            run("train_lm.jsonl",
+                of(scratch / "b", model, {{"use_peft", "true"}, {"adapter_name_or_path", adapter}})));
   EXPECT_EQ(run("train_pref.jsonl",
                 of(scratch / "c", mounted, {{"method", "dpo"}, {"ref_model_name_or_path", mounted}})),
             run("train_pref.jsonl",

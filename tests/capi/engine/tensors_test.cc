@@ -38,7 +38,7 @@ void expect_saved(trl_model* model, const std::map<std::string, host::Tensor>& f
     EXPECT_EQ(entry["gradient"], false);
     const bool blocks = entry["stored"] != entry["dtype"];
     in_blocks += blocks ? 1 : 0;
-    if (blocks) {
+    if (blocks && entry["stored"] != "float16") {  // of a GGUF file with rows that do not fill their blocks
       EXPECT_EQ(entry["stored"], stored);
     }
     const host::ReadTensor copy = host::read_tensor(model, name);
@@ -228,7 +228,7 @@ TEST(Tensors, AreWrittenFromEveryTypeAndOrder) {
 
 TEST(Tensors, AWriteIsRoundedToTheWeightsType) {
   NEED_GOLDEN("models/qwen2_bf16/model.safetensors");
-  const host::Model model = host::open_model(host::golden("models/qwen2_bf16"));
+  const host::Model model = host::open_model(host::golden("models/qwen2_bf16"), {{"dtype", "bfloat16"}});
   const std::string name = "model.norm.weight";
   const std::vector<int64_t> shape = host::shape_of(*host::read_tensor(model.get(), name));
   host::write_tensor(model.get(), name, {shape, std::vector<float>(host::count_of(shape), 1.0009765625F)});

@@ -18,6 +18,7 @@ fn c_type(rust: &str) -> String {
         "i32" => "int32_t",
         "u32" => "uint32_t",
         "i64" => "int64_t",
+        "u64" => "uint64_t",
         "u8" => "uint8_t",
         "usize" => "size_t",
         "f32" => "float",
@@ -25,6 +26,7 @@ fn c_type(rust: &str) -> String {
         "c_char" => "char",
         "c_void" => "void",
         "ArrowArrayStream" => "struct ArrowArrayStream",
+        "DLManagedTensorVersioned" => "struct DLManagedTensorVersioned",
         name => {
             assert!(name.starts_with("trl_"), "no type of C is known for {name}");
             name

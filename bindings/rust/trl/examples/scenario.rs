@@ -40,7 +40,7 @@ fn fail(event: Event<'_>) {
 fn train(config: &Config, rows: &Dataset, output: &Path) -> trl::Result<()> {
     let mut trainer = Trainer::new(config, rows, rows, None)?;
     println!("trained {}", i32::from(trainer.train(on_event)?));
-    println!("eval_loss {:.9}", trainer.evaluate()?.get("eval_loss").unwrap());
+    println!("eval_loss {:.9}", trainer.evaluate(None)?.get("eval_loss").unwrap());
 
     let thread = meanwhile(trainer.control(), Control::resume);
     let metrics = trainer.step()?.expect("a step");

@@ -88,20 +88,29 @@ pub(crate) fn ask_text(
     Ok(unsafe { text_or_none(out) }.unwrap_or_default().to_string())
 }
 
-/// The text that a function writes into a buffer, of which it tells the size.
+/// The values that a function writes into a buffer with room for some, of which it tells the number.
+pub(crate) fn fill<T: Clone + Default>(
+    room: usize,
+    mut function: impl FnMut(*mut T, usize, *mut usize, *mut *mut sys::trl_error) -> sys::trl_status,
+) -> Result<Vec<T>> {
+    let mut buffer = vec![T::default(); room];
+    loop {
+        let mut count = 0;
+        call(|error| function(buffer.as_mut_ptr(), buffer.len(), &mut count, error))?;
+        let fits = count <= buffer.len();
+        buffer.resize(count, T::default());
+        if fits {
+            return Ok(buffer);
+        }
+    }
+}
+
+/// The text that a function writes into a buffer.
 pub(crate) fn fill_text(
     mut function: impl FnMut(*mut c_char, usize, *mut usize, *mut *mut sys::trl_error) -> sys::trl_status,
 ) -> Result<String> {
-    let mut buffer = vec![0u8; 1024];
-    loop {
-        let mut size = 0;
-        call(|error| function(buffer.as_mut_ptr().cast(), buffer.len(), &mut size, error))?;
-        if size <= buffer.len() {
-            buffer.truncate(size);
-            return String::from_utf8(buffer).map_err(|error| Error::new(Status::E_INTERNAL, error.to_string()));
-        }
-        buffer.resize(size, 0);
-    }
+    let text = fill(1024, |start: *mut u8, room, size, error| function(start.cast(), room, size, error))?;
+    String::from_utf8(text).map_err(|error| Error::new(Status::E_INTERNAL, error.to_string()))
 }
 
 // ---- texts ----------------------------------------------------------------------------------------------------------
@@ -197,9 +206,9 @@ impl std::ops::BitOr for Answer {
 
 /// Runs a function of the host within a call. How it fails is kept for the end of the call; until then no other one
 /// runs.
-pub(crate) fn guard(function: impl FnOnce() -> std::result::Result<i32, HostError>) -> i32 {
+pub(crate) fn guard<T: From<i32>>(function: impl FnOnce() -> std::result::Result<T, HostError>) -> T {
     if has_failed() {
-        return sys::TRL_E_CALLBACK;
+        return sys::TRL_E_CALLBACK.into();
     }
     let failure = match catch_unwind(AssertUnwindSafe(function)) {
         Ok(Ok(answer)) => return answer,
@@ -207,7 +216,17 @@ pub(crate) fn guard(function: impl FnOnce() -> std::result::Result<i32, HostErro
         Err(payload) => Failure::Panic(payload),
     };
     replace_failure(Some(failure));
-    sys::TRL_E_CALLBACK
+    sys::TRL_E_CALLBACK.into()
+}
+
+/// Has a function of the host run although another one has failed within the call, whose failure remains the call's.
+pub(crate) fn despite_failure<T>(function: impl FnOnce() -> T) -> T {
+    let first = replace_failure(None);
+    let result = function();
+    if first.is_some() {
+        std::mem::forget(replace_failure(first));
+    }
+    result
 }
 
 /// A function of the host that is borrowed during one call, as user_data.

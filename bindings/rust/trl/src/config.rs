@@ -1,6 +1,6 @@
 //! A configuration: TRL's keys and their values.
 
-use crate::call::{ask_text, c_path, c_text, call};
+use crate::call::{ask_text, c_path, c_text, call, pointer_of as pointer_of_text};
 use crate::handle::Handle;
 use crate::Result;
 use std::fmt;
@@ -77,6 +77,12 @@ impl Config {
     /// The warnings about the keys that were set, as a JSON list of texts.
     pub fn warnings(&self) -> Result<String> {
         ask_text(|out, error| unsafe { sys::trl_config_get_warnings(self.pointer(), out, error) })
+    }
+
+    /// The JSON schema of a configuration file: of the keys of one trainer, such as "sft", or of all keys.
+    pub fn schema<'a>(trainer: impl Into<Option<&'a str>>) -> Result<String> {
+        let trainer = trainer.into().map(c_text).transpose()?;
+        ask_text(|out, error| unsafe { sys::trl_config_get_schema(pointer_of_text(&trainer), out, error) })
     }
 
     fn pointer(&self) -> *mut sys::trl_config {

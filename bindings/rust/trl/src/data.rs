@@ -151,19 +151,6 @@ impl Dataset {
         })
     }
 
-    /// A micro-batch of the first epoch, as a JSON object.
-    pub fn batch<'a>(
-        &self,
-        tokenizer: &Tokenizer,
-        batch: i64,
-        options: impl Into<Option<&'a Config>>,
-    ) -> Result<String> {
-        let (tokenizer, options) = (tokenizer.handle.get(), pointer_of(options.into()));
-        ask_text(|out, error| unsafe {
-            sys::trl_dataset_get_batch(self.handle.get(), tokenizer, options, batch, out, error)
-        })
-    }
-
     /// Gives `count` micro-batches of the first epoch from `first` on to a function, as JSON, until it stops.
     pub fn visit_batches<'a, F, R>(
         &self,
@@ -204,6 +191,13 @@ impl Record<'_> {
         let name = c_text(name)?;
         let (start, size) = (text.as_ptr().cast(), text.len());
         call(|error| unsafe { sys::trl_record_set_text(self.pointer, name.as_ptr(), start, size, error) })?;
+        Ok(())
+    }
+
+    /// Sets a column to a list of integers, such as input_ids.
+    pub fn set_ids(&mut self, name: &str, ids: &[i32]) -> Result<()> {
+        let name = c_text(name)?;
+        call(|error| unsafe { sys::trl_record_set_ids(self.pointer, name.as_ptr(), ids.as_ptr(), ids.len(), error) })?;
         Ok(())
     }
 

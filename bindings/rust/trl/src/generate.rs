@@ -17,6 +17,8 @@ pub struct Token<'a> {
     pub completion: usize,
     pub id: i32,
     pub text: &'a str,
+    /// The logarithm of its probability, with generate.logprobs.
+    pub log_probability: Option<f64>,
 }
 
 /// A text, or token ids.
@@ -71,7 +73,7 @@ pub(crate) fn texts_of<S: AsRef<str>>(texts: &[S]) -> (Vec<*const c_char>, Vec<u
     texts.iter().map(|text| (text.as_ref().as_ptr().cast::<c_char>(), text.as_ref().len())).unzip()
 }
 
-/// Made by `Model::generator` or `Trainer::generator`.
+/// Made by `Model::generator`. That of the model of a trainer sees every step at once.
 pub struct Generator {
     pub(crate) handle: Handle<sys::trl_generator>,
 }
@@ -94,7 +96,7 @@ impl Generator {
         let handle = Handle::create(|out, error| unsafe {
             let (generator, user_data) = (self.handle.get(), borrowed(&mut on_token));
             let (texts, lengths, count) = (texts.as_ptr(), lengths.as_ptr(), texts.len());
-            let on_token = Some(new_token::<F, R> as unsafe extern "C" fn(_, _, _, _, _) -> _);
+            let on_token = Some(new_token::<F, R> as unsafe extern "C" fn(_, _, _, _, _, _) -> _);
             sys::trl_generator_generate(generator, texts, lengths, count, options, on_token, user_data, out, error)
         })?;
         Ok(Completions::of(handle))
@@ -118,7 +120,7 @@ impl Generator {
         R: Reply,
     {
         let status = call(|error| unsafe {
-            let function = Some(new_token::<F, R> as unsafe extern "C" fn(_, _, _, _, _) -> _);
+            let function = Some(new_token::<F, R> as unsafe extern "C" fn(_, _, _, _, _, _) -> _);
             sys::trl_generator_step(self.handle.get(), function, borrowed(&mut on_token), error)
         })?;
         Ok(status != Status::END)
@@ -177,10 +179,12 @@ unsafe extern "C" fn new_token<F: FnMut(Token<'_>) -> R, R: Reply>(
     id: i32,
     text: *const c_char,
     size: usize,
+    log_probability: f64,
 ) -> i32 {
     guard(|| {
         let function = &mut *user_data.cast::<F>();
-        function(Token { completion, id, text: sized_text(text, size) }).reply()
+        let log_probability = (!log_probability.is_nan()).then_some(log_probability);
+        function(Token { completion, id, text: sized_text(text, size), log_probability }).reply()
     })
 }
 

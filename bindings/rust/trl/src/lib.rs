@@ -25,19 +25,21 @@ mod model;
 mod option;
 mod rollout;
 mod runtime;
+mod tensor;
 mod tokenizer;
 mod train;
 
 pub use call::Reply;
 pub use config::Config;
-pub use constants::{Answer, EventKind, LogLevel, OptionType, Status, TextForm};
+pub use constants::{Answer, EventKind, LogLevel, OptionType, Status, TextForm, WriteKind};
 pub use data::{Dataset, Profile, Record};
-pub use error::{Error, HostError, Result};
+pub use error::{Error, HostError, Place, Result};
 pub use generate::{Completion, Completions, Generator, Prompt, Stream, Token};
 pub use model::{convert, Model};
 pub use option::{build_info, has_feature, options, version, version_number, ConfigOption};
 pub use rollout::Rollout;
 pub use runtime::{cancel_all, shutdown, Memory, Runtime};
+pub use tensor::{Bf16, DType, Element, Tensor, F16};
 pub use tokenizer::Tokenizer;
 pub use train::{check, plan, Control, Evaluator, Event, Metrics, Plan, Trainer};
 /// The C ABI.

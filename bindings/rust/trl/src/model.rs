@@ -1,11 +1,12 @@
-//! Models that are not trained here: to describe, score, convert, save and generate with.
+//! Models, of files and of trainers: to describe, score, convert, save, generate with, and read and write tensors of.
 
 use crate::call::{ask_text, c_path, c_text, call};
 use crate::config;
+use crate::constants::TensorForm;
 use crate::generate::texts_of;
 use crate::handle::Handle;
 use crate::runtime::pointer_of_runtime;
-use crate::{Config, Generator, Result, Runtime, TextForm, Tokenizer};
+use crate::{Config, Generator, Result, Runtime, Tensor, TextForm, Tokenizer};
 use std::path::Path;
 use std::ptr;
 use trl_sys as sys;
@@ -23,9 +24,9 @@ pub fn convert<'a>(
     Ok(())
 }
 
-/// A Hugging Face directory or a GGUF file.
+/// A Hugging Face directory, a GGUF file, or what a trainer trains (`Trainer::model`).
 pub struct Model {
-    handle: Handle<sys::trl_model>,
+    pub(crate) handle: Handle<sys::trl_model>,
 }
 
 impl Model {
@@ -44,6 +45,50 @@ impl Model {
     /// The number of parameters and the model's config.json, as a JSON object.
     pub fn describe(&self) -> Result<String> {
         ask_text(|out, error| unsafe { sys::trl_model_describe(self.handle.get(), out, error) })
+    }
+
+    /// The tensors, with those of adapters, as a JSON list of objects of name, shape, dtype, stored, trained, gradient.
+    pub fn tensors(&mut self) -> Result<String> {
+        ask_text(|out, error| unsafe { sys::trl_model_get_tensors(self.handle.get(), out, error) })
+    }
+
+    /// A copy of a tensor.
+    pub fn read_tensor(&mut self, name: &str) -> Result<Tensor> {
+        self.read(name, TensorForm::COPY)
+    }
+
+    /// A copy of a tensor's gradient, between the two halves of a step.
+    pub fn read_gradient(&mut self, name: &str) -> Result<Tensor> {
+        self.read(name, TensorForm::GRADIENT)
+    }
+
+    /// A tensor's own memory, which stays readable; but its numbers are defined only until it changes.
+    ///
+    /// # Safety
+    ///
+    /// Slices of it end before the next write of the tensor, step of the trainer, or end of the model or trainer.
+    pub unsafe fn view_tensor(&mut self, name: &str) -> Result<Tensor> {
+        self.read(name, TensorForm::VIEW)
+    }
+
+    fn read(&mut self, name: &str, form: TensorForm) -> Result<Tensor> {
+        let name = c_text(name)?;
+        Tensor::create(|out, error| unsafe {
+            sys::trl_model_read_tensor(self.handle.get(), name.as_ptr(), form.0, out, error)
+        })
+    }
+
+    /// Gives a tensor the numbers of another one of the same shape and of any floating-point type.
+    pub fn write_tensor(&mut self, name: &str, values: impl Into<Tensor>) -> Result<()> {
+        let (name, values) = (c_text(name)?, values.into());
+        call(|error| unsafe {
+            let status = sys::trl_model_write_tensor(self.handle.get(), name.as_ptr(), values.get(), error);
+            if status != sys::TRL_E_BUSY {
+                std::mem::forget(values); // it was taken over
+            }
+            status
+        })?;
+        Ok(())
     }
 
     /// Adds a saved LoRA adapter, which is not used yet.

@@ -1,6 +1,6 @@
 //! The table of options, and what this build is.
 
-use crate::call::{c_text, text_or_none};
+use crate::call::{c_text, pointer_of, text_or_none};
 use crate::OptionType;
 use std::os::raw::c_char;
 use std::{fmt, ptr};
@@ -45,9 +45,10 @@ impl ConfigOption {
         self.text(ask).split(',').map(str::trim).filter(|name| !name.is_empty())
     }
 
-    fn text_for(self, ask: AskFor, trainer: &str) -> Option<&'static str> {
-        let trainer = c_text(trainer).ok()?;
-        unsafe { text_or_none(ask(self.0, trainer.as_ptr())) }
+    /// `None` for a trainer that lacks the option.
+    fn text_for<'a>(self, ask: AskFor, trainer: impl Into<Option<&'a str>>) -> Option<&'static str> {
+        let trainer = trainer.into().map(c_text).transpose().ok()?;
+        unsafe { text_or_none(ask(self.0, pointer_of(&trainer))) }
     }
 
     /// The option of a name, or of an older one.
@@ -71,8 +72,11 @@ impl ConfigOption {
         self.text(sys::trl_option_origin)
     }
 
-    pub fn value_type(self) -> OptionType {
-        OptionType(unsafe { sys::trl_option_type(self.0) })
+    /// The type of its value, in one trainer or in the table; `None` for a trainer that lacks it.
+    pub fn value_type<'a>(self, trainer: impl Into<Option<&'a str>>) -> Option<OptionType> {
+        let trainer = trainer.into().map(c_text).transpose().ok()?;
+        let number = unsafe { sys::trl_option_type(self.0, pointer_of(&trainer)) };
+        (number >= 0).then_some(OptionType(number))
     }
 
     pub fn is_nullable(self) -> bool {
@@ -94,31 +98,20 @@ impl ConfigOption {
         self.list(sys::trl_option_other_names)
     }
 
-    /// The default as canonical text, "null" if there is none.
-    pub fn default(self) -> &'static str {
-        self.text(sys::trl_option_default)
+    /// The default as canonical text, "null" if there is none, in one trainer or in the table; `None` for a trainer
+    /// that lacks it.
+    pub fn default<'a>(self, trainer: impl Into<Option<&'a str>>) -> Option<&'static str> {
+        self.text_for(sys::trl_option_default, trainer)
     }
 
-    /// The default in one trainer; `None` for one that lacks the option.
-    pub fn default_for(self, trainer: &str) -> Option<&'static str> {
-        self.text_for(sys::trl_option_default_for, trainer)
+    /// The same for the values that it takes within its type; "" for any.
+    pub fn accepted<'a>(self, trainer: impl Into<Option<&'a str>>) -> Option<&'static str> {
+        self.text_for(sys::trl_option_accepted, trainer)
     }
 
-    /// The values that it takes within its type; "" for any.
-    pub fn accepted(self) -> &'static str {
-        self.text(sys::trl_option_accepted)
-    }
-
-    pub fn accepted_for(self, trainer: &str) -> Option<&'static str> {
-        self.text_for(sys::trl_option_accepted_for, trainer)
-    }
-
-    pub fn doc(self) -> &'static str {
-        self.text(sys::trl_option_doc)
-    }
-
-    pub fn doc_for(self, trainer: &str) -> Option<&'static str> {
-        self.text_for(sys::trl_option_doc_for, trainer)
+    /// The same for its meaning.
+    pub fn doc<'a>(self, trainer: impl Into<Option<&'a str>>) -> Option<&'static str> {
+        self.text_for(sys::trl_option_doc, trainer)
     }
 
     pub fn since(self) -> &'static str {

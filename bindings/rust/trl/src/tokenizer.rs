@@ -1,6 +1,6 @@
 //! Tokenizers.
 
-use crate::call::{ask_text, c_path, call, fill_text};
+use crate::call::{ask_text, c_path, fill, fill_text};
 use crate::config::pointer_of;
 use crate::handle::Handle;
 use crate::runtime::pointer_of_runtime;
@@ -27,23 +27,19 @@ impl Tokenizer {
         Ok(Tokenizer { handle })
     }
 
-    /// The token ids of a text. Special tokens that are written out in it are recognised.
-    pub fn encode(&self, text: &str, add_special_tokens: bool) -> Result<Vec<i32>> {
-        let mut ids = vec![0; text.len() + 8];
-        loop {
-            let mut count = 0;
-            let (start, room) = (ids.as_mut_ptr(), ids.len());
-            call(|error| unsafe {
-                let (text, size) = (text.as_ptr().cast(), text.len());
-                let special = add_special_tokens.into();
-                sys::trl_tokenizer_encode(self.handle.get(), text, size, special, start, room, &mut count, error)
-            })?;
-            let fits = count <= room;
-            ids.resize(count, 0);
-            if fits {
-                return Ok(ids);
-            }
-        }
+    /// The token ids of a text. Special tokens that are spelled out in it are text like any other if
+    /// `split_special_tokens`; `None`: if the key of this name says so.
+    pub fn encode(
+        &self,
+        text: &str,
+        add_special_tokens: bool,
+        split_special_tokens: impl Into<Option<bool>>,
+    ) -> Result<Vec<i32>> {
+        let (add, split) = (add_special_tokens.into(), split_special_tokens.into().map_or(-1, i32::from));
+        let (start, size) = (text.as_ptr().cast(), text.len());
+        fill(size + 8, |ids, room, count, error| unsafe {
+            sys::trl_tokenizer_encode(self.handle.get(), start, size, add, split, ids, room, count, error)
+        })
     }
 
     /// The text of token ids.

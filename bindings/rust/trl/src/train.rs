@@ -1,13 +1,13 @@
 //! Trainers, what they tell, and what they ask the host for.
 
-use crate::call::{ask_text, borrowed, c_path, c_text, call, forget, guard, owned, text_or_none, Reply};
+use crate::call::{ask_text, borrowed, c_path, c_text, call, fill, forget, guard, owned, text_or_none, Reply};
 use crate::config;
 use crate::data::pointer_of_dataset;
 use crate::error::HostError;
 use crate::handle::Handle;
 use crate::rollout::{answer, Function, Held};
 use crate::runtime::pointer_of_runtime;
-use crate::{Config, Dataset, EventKind, Generator, Result, Rollout, Runtime, Status};
+use crate::{Config, Dataset, Error, EventKind, Generator, Model, Result, Rollout, Runtime, Status};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -102,12 +102,12 @@ fn measure<'a>(
     Ok((Metrics { pointer, _borrowed: PhantomData }, status))
 }
 
-/// Cancels, pauses and resumes a trainer from any thread, also while it is in a call. Does nothing once the trainer is
-/// gone.
+/// What a trainer is told and asked from any thread, also while it is in a call, and within functions that it calls.
+/// Once the trainer is gone, `cancel`, `pause` and `resume` do nothing, and the others fail.
 #[derive(Clone)]
 pub struct Control(Arc<RwLock<Handle<sys::trl_trainer>>>);
 
-/// A run of the method that its configuration names.
+/// A run of the method that its configuration names. It has the methods of [`Control`], too.
 pub struct Trainer {
     shared: Control,
     functions: Vec<Weak<dyn Held>>,
@@ -133,6 +133,47 @@ impl Control {
             unsafe { function(handle.get()) } // NULL if it is gone
         }
     }
+
+    fn ask<T>(&self, function: impl FnOnce(*mut sys::trl_trainer) -> Result<T>) -> Result<T> {
+        match self.0.try_read() {
+            Ok(handle) if !handle.get().is_null() => function(handle.get()),
+            _ => Err(Error::new(Status::E_INVALID_ARGUMENT, "this trainer is gone")),
+        }
+    }
+
+    /// Sets the learning rate of the next steps; `None`: that of the schedule again.
+    pub fn set_learning_rate(&self, rate: impl Into<Option<f64>>) -> Result<()> {
+        let rate = rate.into().unwrap_or(f64::NAN);
+        self.ask(|trainer| call(|error| unsafe { sys::trl_trainer_set_learning_rate(trainer, rate, error) }).map(drop))
+    }
+
+    /// The state of the training as in trainer_state.json: while a call trains, after the last step that is done.
+    pub fn describe(&self) -> Result<String> {
+        self.ask(|trainer| ask_text(|out, error| unsafe { sys::trl_trainer_describe(trainer, out, error) }))
+    }
+
+    /// Integers by a name: global_step, max_steps, vocab_size, parameter_count, trained_parameter_count, eos_token_ids.
+    pub fn integers(&self, name: &str) -> Result<Vec<i64>> {
+        let name = c_text(name)?;
+        self.ask(|trainer| {
+            fill(1, |start, room, count, error| unsafe {
+                sys::trl_trainer_get_integers(trainer, name.as_ptr(), start, room, count, error)
+            })
+        })
+    }
+
+    /// The model that is trained: it sees every step at once. Calls with it are calls on the trainer.
+    pub fn model(&self) -> Result<Model> {
+        self.ask(|trainer| {
+            let handle = Handle::create(|out, error| unsafe { sys::trl_model_from_trainer(trainer, out, error) })?;
+            Ok(Model { handle })
+        })
+    }
+
+    /// A generator with that model.
+    pub fn generator(&self) -> Result<Generator> {
+        self.model()?.generator(None)
+    }
 }
 
 impl Drop for Trainer {
@@ -142,6 +183,13 @@ impl Drop for Trainer {
         drop(handle); // what is freed with it may use a `Control`
         drop(gone);
         self.functions.iter().filter_map(Weak::upgrade).for_each(|function| function.release());
+    }
+}
+
+impl Deref for Trainer {
+    type Target = Control;
+    fn deref(&self) -> &Control {
+        &self.shared
     }
 }
 
@@ -185,9 +233,22 @@ impl Trainer {
         Ok((status != Status::END).then_some(metrics))
     }
 
-    /// Evaluates on the evaluation rows.
-    pub fn evaluate(&mut self) -> Result<Metrics<'_>> {
-        Ok(measure(|out, error| unsafe { sys::trl_trainer_evaluate(self.pointer(), out, error) })?.0)
+    /// The first half of a step, after which gradients can be read, and its numbers; `None` when nothing is left.
+    pub fn backward(&mut self) -> Result<Option<Metrics<'_>>> {
+        let (metrics, status) = measure(|out, error| unsafe { sys::trl_trainer_backward(self.pointer(), out, error) })?;
+        Ok((status != Status::END).then_some(metrics))
+    }
+
+    /// The second half of a step, which updates the weights if it is to `apply`, and the numbers of the step.
+    pub fn update(&mut self, apply: bool) -> Result<Metrics<'_>> {
+        let update = |out, error| unsafe { sys::trl_trainer_update(self.pointer(), apply.into(), out, error) };
+        Ok(measure(update)?.0)
+    }
+
+    /// Evaluates on the evaluation rows, or on others.
+    pub fn evaluate<'a>(&mut self, rows: impl Into<Option<&'a Dataset>>) -> Result<Metrics<'_>> {
+        let rows = pointer_of_dataset(rows.into());
+        Ok(measure(|out, error| unsafe { sys::trl_trainer_evaluate(self.pointer(), rows, out, error) })?.0)
     }
 
     /// Saves the model, or what save.kind says, into output_dir.
@@ -202,19 +263,6 @@ impl Trainer {
 
     fn save_at(&mut self, path: *const c_char, options: Option<&Config>) -> Result<()> {
         call(|error| unsafe { sys::trl_trainer_save(self.pointer(), path, config::pointer_of(options), error) })?;
-        Ok(())
-    }
-
-    /// Adds a saved LoRA adapter to generate with.
-    pub fn add_adapter(&mut self, name: &str, path: impl AsRef<Path>) -> Result<()> {
-        let (name, path) = (c_text(name)?, c_path(path.as_ref())?);
-        call(|error| unsafe { sys::trl_trainer_add_adapter(self.pointer(), name.as_ptr(), path.as_ptr(), error) })?;
-        Ok(())
-    }
-
-    pub fn remove_adapter(&mut self, name: &str) -> Result<()> {
-        let name = c_text(name)?;
-        call(|error| unsafe { sys::trl_trainer_remove_adapter(self.pointer(), name.as_ptr(), error) })?;
         Ok(())
     }
 
@@ -279,18 +327,6 @@ impl Trainer {
     /// What other threads, and functions that run within its calls, control the trainer with.
     pub fn control(&self) -> Control {
         self.shared.clone()
-    }
-
-    /// The state of the training as in trainer_state.json.
-    pub fn describe(&mut self) -> Result<String> {
-        ask_text(|out, error| unsafe { sys::trl_trainer_describe(self.pointer(), out, error) })
-    }
-
-    /// A generator that shares the weights of the run.
-    pub fn generator(&mut self) -> Result<Generator> {
-        let handle =
-            Handle::create(|out, error| unsafe { sys::trl_generator_from_trainer(self.pointer(), out, error) })?;
-        Ok(Generator { handle })
     }
 }
 

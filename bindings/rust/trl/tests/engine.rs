@@ -1,4 +1,4 @@
-//! The binding for Rust with the engine.
+//! The binding for Rust with the engine: trainers.
 
 mod support;
 
@@ -8,63 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{mpsc, Arc, Mutex};
 use std::thread;
 use std::time::Duration;
-use support::json::{quoted, Json};
-use support::{asked, panic_of, rows, Folder, MODEL};
-use trl::{
-    Answer, Config, Evaluator, Event, EventKind, Generator, LogLevel, Model, Rollout, Runtime, Status, TextForm,
-    Tokenizer, Trainer,
-};
-
-const TEXTS: &[&str] = &["the kernel waits", "the driver wakes", "a page is read", "a lock is taken"];
-const SUMS: &[&str] = &[
-    r#"{"prompt": "0 + 1 =", "target": 1}"#,
-    r#"{"prompt": "1 + 1 =", "target": 2}"#,
-    r#"{"prompt": "2 + 1 =", "target": 3}"#,
-    r#"{"prompt": "3 + 1 =", "target": 4}"#,
-];
-
-fn options<V: std::fmt::Display>(keys: &[(&str, V)]) -> Config {
-    Config::with(keys.iter().map(|(key, value)| (key, value))).unwrap()
-}
-
-fn config(folder: &Folder, keys: &[(&str, &str)]) -> Config {
-    let mut config = options(&[
-        ("model_name_or_path", MODEL),
-        ("max_steps", "4"),
-        ("per_device_train_batch_size", "2"),
-        ("save_strategy", "no"),
-        ("logging_strategy", "no"),
-        ("report_to", "none"),
-        ("bf16", "false"),
-    ]);
-    config.set("output_dir", folder.join("out").display()).unwrap();
-    for (key, value) in keys {
-        config.set(key, value).unwrap();
-    }
-    config
-}
-
-fn trainer(folder: &Folder, keys: &[(&str, &str)]) -> Trainer {
-    Trainer::new(&config(folder, keys), &asked(TEXTS), None, None).unwrap()
-}
-
-/// A trainer that writes completions.
-fn online(folder: &Folder, lines: &[&str], keys: &[(&str, &str)]) -> Trainer {
-    let mut all =
-        vec![("method", "grpo"), ("num_generations", "2"), ("max_completion_length", "5"), ("max_steps", "2")];
-    all.extend(keys);
-    Trainer::new(&config(folder, &all), &rows(lines), None, None).unwrap()
-}
-
-fn global_step(trainer: &mut Trainer) -> f64 {
-    Json::read(&trainer.describe().unwrap())["global_step"].number()
-}
+use support::json::Json;
+use support::{asked, config, global_step, numbers, options, panic_of, trainer, Folder, MATRIX, TEXTS};
+use trl::{Answer, Evaluator, Event, EventKind, LogLevel, Runtime, Status, Trainer};
 
 fn is_step(event: &Event<'_>, step: f64) -> bool {
     event.kind() == EventKind::STEP && event.get("step") == Some(step)
 }
-
-// ---- training -------------------------------------------------------------------------------------------------------
 
 #[test]
 fn events_tell_and_are_answered() {
@@ -93,7 +43,7 @@ fn events_tell_and_are_answered() {
     assert!(kinds.contains(&EventKind::SAVE) && kinds.contains(&EventKind::EVALUATE));
     assert!(trainer.train(|_| ()).unwrap());
     assert!(!trainer.train(|_| ()).unwrap());
-    assert_eq!(global_step(&mut trainer), 4.0);
+    assert_eq!(global_step(&trainer), 4.0);
 }
 
 #[test]
@@ -110,14 +60,14 @@ fn a_panic_or_an_error_of_an_event_ends_the_call_and_the_next_one_resumes() {
         })
     });
     assert_eq!((message.as_str(), later), ("at 1", 0));
-    assert_eq!(global_step(&mut trainer), 1.0);
+    assert_eq!(global_step(&trainer), 1.0);
     let failing = |event: Event<'_>| if is_step(&event, 2.0) { Err("no more") } else { Ok(()) };
     let error = trainer.train(failing).unwrap_err();
     assert_eq!((error.status(), error.source().unwrap().to_string().as_str()), (Status::E_CALLBACK, "no more"));
     let error = trainer.train(|event| if is_step(&event, 3.0) { -7 } else { 0 }).unwrap_err();
     assert_eq!((error.status(), error.callback_code()), (Status::E_CALLBACK, -7));
     assert!(trainer.train(|_| ControlFlow::Continue(())).unwrap());
-    assert_eq!(global_step(&mut trainer), 4.0);
+    assert_eq!(global_step(&trainer), 4.0);
 }
 
 /// It has no status: the next function of the host in the call ends it, and what a call has made is freed.
@@ -135,7 +85,7 @@ fn a_panic_of_the_log_ends_a_run() {
     assert!(lines.lock().unwrap().iter().any(|(level, text)| *level == LogLevel::INFO && !text.is_empty()));
     runtime.set_log(|_, component, _| panic!("in the log of {component}")).unwrap();
     assert!(panic_of(|| trainer.train(|_| ())).starts_with("in the log of "));
-    assert!(global_step(&mut trainer) < 10.0);
+    assert!(global_step(&trainer) < 10.0);
     assert!(panic_of(|| Trainer::new(&config, &dataset, None, &runtime)).starts_with("in the log of "));
     runtime.clear_log().unwrap();
     Json::read(&runtime.describe().unwrap())["engine"].object();
@@ -154,7 +104,7 @@ fn a_trainer_is_cancelled_and_paused_from_another_thread() {
     let error = trainer.train(|_| drop(begun.try_send(()))).unwrap_err();
     assert_eq!(error.status(), Status::E_CANCELLED);
     cancel.join().unwrap();
-    let before = global_step(&mut trainer);
+    let before = global_step(&trainer);
 
     let control = trainer.control();
     control.pause();
@@ -181,6 +131,96 @@ fn a_trainer_is_cancelled_and_paused_from_another_thread() {
     control.cancel();
     control.pause();
     control.resume();
+    let error = control.describe().unwrap_err();
+    assert_eq!((error.status(), error.to_string().as_str()), (Status::E_INVALID_ARGUMENT, "this trainer is gone"));
+    assert!(control.set_learning_rate(1.0).is_err() && control.model().is_err());
+}
+
+/// The state after the last step that is done, beside a run and within it.
+#[test]
+fn a_trainer_is_described_while_it_trains() {
+    let folder = Folder::new();
+    let mut trainer = trainer(&folder, &[("max_steps", "4")]);
+    let (done, steps) = mpsc::sync_channel(0);
+    let (told, go_on) = mpsc::sync_channel(0);
+    let (control, other) = (trainer.control(), trainer.control());
+    let describe = thread::spawn(move || {
+        for step in steps {
+            assert_eq!(global_step(&other), step);
+            assert_eq!(other.integers("global_step").unwrap(), [step as i64]);
+            assert_eq!(Json::read(&other.describe().unwrap())["metrics"]["step"].number(), step);
+            told.send(()).unwrap();
+        }
+    });
+    let on_event = move |event: Event<'_>| {
+        if event.kind() == EventKind::STEP {
+            let step = event.get("step").unwrap();
+            assert_eq!(global_step(&control), step);
+            assert_eq!(control.model().unwrap().tensors().unwrap_err().status(), Status::E_BUSY);
+            done.send(step).unwrap();
+            go_on.recv().unwrap();
+        }
+    };
+    trainer.train(on_event).unwrap();
+    describe.join().unwrap();
+    assert_eq!(trainer.integers("vocab_size").unwrap(), [512]);
+    let parameters = trainer.integers("parameter_count").unwrap();
+    assert_eq!(parameters, trainer.integers("trained_parameter_count").unwrap());
+    assert!(parameters[0] > 1000);
+    assert!(trainer.integers("eos_token_ids").unwrap().contains(&475));
+    assert_eq!(trainer.integers("no such name").unwrap_err().status(), Status::E_NOT_FOUND);
+}
+
+#[test]
+fn halves_of_a_step_are_the_step() {
+    let folder = Folder::new();
+    let (mut whole, mut halves) = (trainer(&folder, &[]), trainer(&folder, &[]));
+    let (mut expected, mut model) = (whole.model().unwrap(), halves.model().unwrap());
+    assert_eq!(halves.update(true).unwrap_err().status(), Status::E_INVALID_ARGUMENT);
+    assert_eq!(model.read_gradient(MATRIX).unwrap_err().status(), Status::E_NOT_FOUND);
+    let first = numbers(&mut model, MATRIX);
+
+    let loss = halves.backward().unwrap().unwrap().get("loss").unwrap();
+    assert_eq!(halves.backward().unwrap_err().status(), Status::E_INVALID_ARGUMENT);
+    assert_eq!(halves.step().unwrap_err().status(), Status::E_INVALID_ARGUMENT);
+    assert_eq!(numbers(&mut model, MATRIX), first);
+    let gradient = model.read_gradient(MATRIX).unwrap();
+    assert_eq!(gradient.shape(), model.read_tensor(MATRIX).unwrap().shape());
+    assert!(gradient.as_slice::<f32>().unwrap().iter().any(|&number| number != 0.0));
+    assert_eq!(halves.update(true).unwrap().get("loss"), Some(loss));
+    assert_eq!(whole.step().unwrap().unwrap().get("loss"), Some(loss));
+    let updated = numbers(&mut model, MATRIX);
+    assert_ne!(updated, first);
+    assert_eq!(numbers(&mut expected, MATRIX), updated);
+
+    halves.backward().unwrap().unwrap();
+    halves.update(false).unwrap();
+    assert_eq!(numbers(&mut model, MATRIX), updated);
+    while halves.backward().unwrap().is_some() {
+        halves.update(true).unwrap();
+    }
+    assert_eq!(global_step(&halves), 4.0);
+    assert!(halves.step().unwrap().is_none());
+}
+
+#[test]
+fn the_learning_rate_is_set() {
+    let folder = Folder::new();
+    let keys = [("lr_scheduler_type", "constant"), ("learning_rate", "1e-3"), ("max_steps", "4")];
+    let mut trainer = trainer(&folder, &keys);
+    trainer.set_learning_rate(0.25).unwrap();
+    assert_eq!(trainer.step().unwrap().unwrap().get("learning_rate"), Some(0.25));
+    assert_eq!(trainer.set_learning_rate(-1.0).unwrap_err().status(), Status::E_INVALID_ARGUMENT);
+    let (control, mut rates) = (trainer.control(), Vec::new());
+    let on_event = |event: Event<'_>| -> trl::Result<()> {
+        if event.kind() == EventKind::STEP {
+            rates.push(event.get("learning_rate").unwrap());
+            control.set_learning_rate(if rates.len() == 1 { Some(0.5) } else { None })?;
+        }
+        Ok(())
+    };
+    trainer.train(on_event).unwrap();
+    assert_eq!(rates, [0.25, 0.5, 1e-3]);
 }
 
 #[test]
@@ -220,7 +260,9 @@ fn steps_evaluations_and_saves() {
     let dataset = asked(TEXTS);
     let mut trainer = Trainer::new(&config(&folder, &[("max_steps", "2")]), &dataset, &dataset, None).unwrap();
     assert!(trainer.step().unwrap().unwrap().get("loss").is_some());
-    assert!(trainer.evaluate().unwrap().get("eval_loss").is_some());
+    let loss = trainer.evaluate(None).unwrap().get("eval_loss").unwrap();
+    assert_eq!(trainer.evaluate(&dataset).unwrap().get("eval_loss"), Some(loss));
+    assert_ne!(trainer.evaluate(&asked(&["another row"])).unwrap().get("eval_loss"), Some(loss));
     trainer.save_to(folder.join("checkpoint"), &options(&[("save.kind", "checkpoint")])).unwrap();
     trainer.save_to(folder.join("model"), None).unwrap();
     let last = format!("{:?}", trainer.step().unwrap().unwrap());
@@ -268,7 +310,7 @@ fn any_order_of_destruction() {
         let mut rows = Some(trl::Dataset::from_rows(texts, fill, None, runtime.as_ref()).unwrap());
         let keys = config(&folder, &[("max_steps", "9")]);
         let mut trainer = Some(Trainer::new(&keys, rows.as_ref().unwrap(), None, runtime.as_ref()).unwrap());
-        let mut generator = Some(trainer.as_mut().unwrap().generator().unwrap());
+        let mut generator = Some(trainer.as_ref().unwrap().generator().unwrap());
         let mut number = order;
         while !names.is_empty() {
             let next = number % names.len();
@@ -287,358 +329,4 @@ fn any_order_of_destruction() {
             }
         }
     }
-}
-
-// ---- generating -----------------------------------------------------------------------------------------------------
-
-fn generator() -> Generator {
-    let tokenizer = Tokenizer::open(MODEL, None, None).unwrap();
-    Model::open(MODEL, None, None).unwrap().generator(&tokenizer).unwrap()
-}
-
-#[test]
-fn prompts_together() {
-    let mut generator = generator();
-    let keys = [
-        ("generate.max_new_tokens", 4),
-        ("generate.num_return_sequences", 2),
-        ("generate.logprobs", 0),
-        ("generate.temperature", 1),
-    ];
-    let mut seen = Vec::new();
-    let completions = generator
-        .generate(&["the kernel", "a page"], &options(&keys), |token| seen.push((token.completion, token.id)))
-        .unwrap();
-    assert_eq!(completions.len(), 4);
-    for (index, completion) in completions.iter().enumerate() {
-        assert_eq!(completion.finish_reason(), Some("length"));
-        let tokens: Vec<i32> = seen.iter().filter(|(number, _)| *number == index).map(|(_, id)| *id).collect();
-        assert_eq!(tokens, completion.token_ids());
-        let json = Json::read(completion.json());
-        assert_eq!((json["token_ids"].ids(), json["text"].text()), (tokens, completion.text()));
-        assert_eq!(json["logprobs"].list().len(), 4);
-    }
-    assert!(completions.get(4).is_none());
-    assert!(generator.generate(&[] as &[&str], None, |_| ()).unwrap().is_empty());
-}
-
-#[test]
-fn an_answer_ends_a_completion_and_a_panic_the_call() {
-    let mut generator = generator();
-    let nine = options(&[("generate.max_new_tokens", 9)]);
-    let done = generator.generate(&["the"], &nine, |_| ControlFlow::Break(())).unwrap();
-    assert_eq!(done.get(0).unwrap().token_ids().len(), 1);
-    assert_eq!(done.get(0).unwrap().finish_reason(), Some("callback"));
-    assert_eq!(panic_of(|| generator.generate(&["the"], &nine, |_| -> () { panic!("at a token") })), "at a token");
-    let error = generator.generate(&["the"], &nine, |_| Err::<(), _>("no more")).err().unwrap();
-    assert_eq!(error.source().unwrap().to_string(), "no more");
-    assert_eq!(generator.generate(&["the"], &nine, |_| ()).unwrap().get(0).unwrap().token_ids().len(), 9);
-}
-
-#[test]
-fn requests() {
-    let mut generator = generator();
-    let keys = [("generate.max_new_tokens", "3"), ("generate.keep", "true")];
-    let first = generator.add("the kernel", &options(&keys)).unwrap();
-    let second = generator.add(&[1, 2, 3], &options(&[("generate.max_new_tokens", 50)])).unwrap();
-    let mut tokens = 0;
-    while tokens < 6 {
-        assert!(generator.step(|_| tokens += 1).unwrap());
-    }
-    assert_eq!(generator.take(first, 1).unwrap().get(0).unwrap().finish_reason(), Some("length"));
-    generator.extend(first, " waits", &options(&[("generate.max_new_tokens", 2)])).unwrap();
-    generator.cancel(second, 1).unwrap();
-    while generator.step(|_| ()).unwrap() {}
-    assert_eq!(generator.take(first, 1).unwrap().get(0).unwrap().token_ids().len(), 2);
-    assert_eq!(generator.take(second, 1).unwrap().get(0).unwrap().finish_reason(), Some("cancelled"));
-    generator.cancel(first, 1).unwrap();
-    generator.release_memory().unwrap();
-    assert_eq!(generator.take(second, 1).err().unwrap().status(), Status::E_NOT_FOUND);
-}
-
-#[test]
-fn streams() {
-    let mut generator = generator();
-    let six = options(&[("generate.max_new_tokens", 6)]);
-    let whole = generator.generate(&["the kernel"], &six, |_| ()).unwrap();
-    let whole = whole.get(0).unwrap();
-    let pieces: Vec<(i32, String)> = generator.stream("the kernel", &six).unwrap().map(Result::unwrap).collect();
-    assert_eq!(pieces.iter().map(|(id, _)| *id).collect::<Vec<_>>(), whole.token_ids());
-    assert_eq!(pieces.iter().map(|(_, text)| text.as_str()).collect::<String>(), whole.text());
-    let mut stream = generator.stream("the kernel", &six).unwrap();
-    stream.next().unwrap().unwrap();
-    drop(stream);
-    assert!(!generator.step(|_| ()).unwrap());
-}
-
-#[test]
-fn describes_converts_and_saves() {
-    let folder = Folder::new();
-    let mut model = Model::open(MODEL, None, None).unwrap();
-    let parameters = |model: &Model| Json::read(&model.describe().unwrap())["parameters"].number();
-    let target = folder.join("model.gguf");
-    trl::convert(MODEL, &target, &options(&[("convert.type", "f32")]), None).unwrap();
-    let mut again = Model::open(&target, None, None).unwrap();
-    assert_eq!(parameters(&again), parameters(&model));
-    again.save(folder.join("again"), None).unwrap();
-    assert!(folder.join("again/config.json").exists());
-    assert_eq!(model.score(&["text"], TextForm::ANSWER, None).unwrap_err().status(), Status::E_UNSUPPORTED);
-    assert_eq!(Model::open("/nowhere", None, None).err().unwrap().status(), Status::E_NOT_FOUND);
-}
-
-#[test]
-fn adapters() {
-    let folder = Folder::new();
-    let keys = [("use_peft", "true"), ("lora_r", "2"), ("max_steps", "1"), ("lora_target_modules", "all-linear")];
-    let mut trainer = trainer(&folder, &keys);
-    trainer.train(|_| ()).unwrap();
-    let path = folder.join("adapter");
-    trainer.save_to(&path, None).unwrap();
-    trainer.add_adapter("other", &path).unwrap();
-    let with = options(&[("generate.adapter", "other"), ("generate.max_new_tokens", "1")]);
-    trainer.generator().unwrap().generate(&["the"], &with, |_| ()).unwrap();
-    trainer.remove_adapter("other").unwrap();
-
-    let mut model = Model::open(MODEL, None, None).unwrap();
-    model.add_adapter("mine", &path).unwrap();
-    model.use_adapter("mine").unwrap();
-    model.merge_adapter("mine").unwrap();
-    model.merge_adapter(None).unwrap();
-    model.use_adapter(None).unwrap();
-    model.remove_adapter("mine").unwrap();
-    assert_eq!(model.use_adapter("mine").unwrap_err().status(), Status::E_NOT_FOUND);
-}
-
-#[test]
-fn scores() {
-    let folder = Folder::new();
-    let pairs = rows(&[r#"{"prompt": "one", "chosen": " two", "rejected": " four"}"#; 2]);
-    let keys = config(&folder, &[("method", "reward"), ("max_steps", "1")]);
-    let mut trainer = Trainer::new(&keys, &pairs, None, None).unwrap();
-    trainer.train(|_| ()).unwrap();
-    trainer.save(None).unwrap();
-    let mut scorer = Model::open(folder.join("out"), None, None).unwrap();
-    let both = scorer.score(&["one two", "one\0three"], TextForm::ANSWER, None).unwrap();
-    let one = scorer.score(&["one two".to_string()], TextForm::ANSWER, None).unwrap();
-    assert!((both[0] - one[0]).abs() < 1e-5 && (both[0] - both[1]).abs() > 1e-5);
-}
-
-// ---- rewards, rollouts and tools ------------------------------------------------------------------------------------
-
-fn reward_all(rollout: Rollout) -> trl::Result<()> {
-    (0..rollout.len()).try_for_each(|index| rollout.set_reward(index, 1.0))
-}
-
-#[test]
-fn rewards_now_and_later() {
-    let folder = Folder::new();
-    let mut trainer = online(&folder, SUMS, &[("logging_strategy", "steps"), ("logging_steps", "1")]);
-    trainer
-        .add_reward("now", |rollout: Rollout| -> trl::Result<()> {
-            for (index, row) in rollout.rows().enumerate() {
-                let row = Json::read(&row?);
-                rollout.set_reward(index, row["completion_ids"].list().len() as f64)?;
-                rollout.set_value(index, "note", "{\"a\": 1}")?;
-            }
-            rollout.log("mine", 2.0)?;
-            assert_eq!(rollout.row(rollout.len()).unwrap_err().status(), Status::E_INVALID_ARGUMENT);
-            rollout.finish()
-        })
-        .unwrap();
-    let joined = Arc::new(Mutex::new(Vec::new()));
-    let threads = joined.clone();
-    trainer
-        .add_reward("later", move |rollout: Rollout| -> trl::Result<()> {
-            threads.lock().unwrap().push(thread::spawn(move || {
-                for index in 0..rollout.len() {
-                    let reward = if index == 0 { None } else { Some(0.5) };
-                    rollout.set_reward(index, reward).unwrap();
-                }
-                thread::sleep(Duration::from_millis(5)); // the rollout ends here
-            }));
-            Ok(())
-        })
-        .unwrap();
-    trainer.train(|_| ()).unwrap();
-    joined.lock().unwrap().drain(..).for_each(|thread| thread.join().unwrap());
-    let state = Json::read(&trainer.describe().unwrap());
-    let record = &state["log_history"].list()[0];
-    assert_eq!((record["rewards/later/mean"].number(), record["mine"].number()), (0.5, 2.0));
-
-    let error = trainer.add_reward("now", reward_all).unwrap_err();
-    assert!(matches!(error.status(), Status::E_INVALID_CONFIG | Status::E_INVALID_ARGUMENT), "{error}");
-}
-
-#[test]
-fn a_reward_that_fails_can_be_tried_again() {
-    let folder = Folder::new();
-    let mut trainer = online(&folder, SUMS, &[]);
-    let mut asked = 0;
-    trainer
-        .add_reward("reward", move |rollout: Rollout| -> Result<(), trl::HostError> {
-            asked += 1;
-            match asked {
-                1 => panic!("in a reward"),
-                2 => Err("no reward".into()),
-                3 => Ok(rollout.fail("at once")?),
-                4 => {
-                    thread::spawn(move || {
-                        thread::sleep(Duration::from_millis(5));
-                        rollout.fail("the judge is away").unwrap();
-                    });
-                    Ok(())
-                }
-                5 => {
-                    thread::spawn(move || {
-                        let _own = rollout;
-                        std::panic::resume_unwind(Box::new("the judge fell"));
-                    });
-                    Ok(())
-                }
-                _ => Ok(reward_all(rollout)?),
-            }
-        })
-        .unwrap();
-    assert_eq!(panic_of(|| trainer.step().map(drop)), "in a reward");
-    assert_eq!(trainer.step().unwrap_err().source().unwrap().to_string(), "no reward");
-    for reason in ["at once", "the judge is away", "a thread of the host has panicked"] {
-        let error = trainer.step().unwrap_err();
-        assert!(error.status() == Status::E_CALLBACK && error.to_string().contains(reason), "{error}");
-    }
-    assert_eq!(trainer.step().unwrap().unwrap().get("step"), Some(1.0));
-}
-
-/// A rollout that outlives its function, although that has failed, is over.
-#[test]
-fn a_rollout_ends_with_its_function() {
-    let folder = Folder::new();
-    let mut trainer = online(&folder, SUMS, &[]);
-    let kept = Arc::new(Mutex::new(None));
-    let keep = kept.clone();
-    trainer
-        .add_reward("reward", move |rollout: Rollout| -> Result<(), &str> {
-            *keep.lock().unwrap() = Some(rollout);
-            Err("not today")
-        })
-        .unwrap();
-    assert_eq!(trainer.step().unwrap_err().source().unwrap().to_string(), "not today");
-    let rollout = kept.lock().unwrap().take().unwrap();
-    assert_eq!(rollout.set_reward(0, 1.0).unwrap_err().to_string(), "this rollout is over");
-    assert!(rollout.is_empty());
-    rollout.finish().unwrap();
-}
-
-#[test]
-fn the_host_writes_completions() {
-    let folder = Folder::new();
-    let mut trainer = online(&folder, SUMS, &[]);
-    let written = Arc::new(Mutex::new(Vec::new()));
-    let seen = written.clone();
-    trainer
-        .add_reward("reward", move |rollout: Rollout| -> trl::Result<()> {
-            for (index, row) in rollout.rows().enumerate() {
-                let row = Json::read(&row?);
-                seen.lock().unwrap().push(row["completion_ids"].ids());
-                rollout.set_reward(index, row["columns"]["mark"].number())?;
-            }
-            Ok(())
-        })
-        .unwrap();
-    trainer
-        .set_rollout(|rollout: Rollout| -> trl::Result<()> {
-            let wrong = rollout.set_completion(0, &[1, 2], &[0.0][..], None, None).unwrap_err();
-            assert!(wrong.to_string().contains("one value for each of the 2 ids"));
-            for index in 0..rollout.len() {
-                let (log_probs, columns) = ([-1.0, -2.0, f32::NAN], format!("{{\"mark\": {index}}}"));
-                rollout.set_completion(
-                    index,
-                    &[5, 6, 7],
-                    &log_probs[..],
-                    &[true, true, false][..],
-                    columns.as_str(),
-                )?;
-            }
-            Ok(())
-        })
-        .unwrap();
-    trainer.step().unwrap().unwrap();
-    assert_eq!(*written.lock().unwrap(), vec![vec![5, 6, 7]; 2]);
-}
-
-/// With a generator of the trainer, which the function owns: all of it is freed with the trainer.
-#[test]
-fn a_generator_of_the_trainer_writes_completions() {
-    let folder = Folder::new();
-    let alive = Arc::new(());
-    {
-        let mut trainer = online(&folder, SUMS, &[]);
-        trainer
-            .add_reward("reward", |rollout: Rollout| {
-                (0..rollout.len()).try_for_each(|index| rollout.set_reward(index, (index % 2) as f64))
-            })
-            .unwrap();
-        let (mut generator, four, own) =
-            (trainer.generator().unwrap(), options(&[("generate.max_new_tokens", 4)]), alive.clone());
-        trainer
-            .set_rollout(move |rollout: Rollout| -> trl::Result<()> {
-                let _own = &own;
-                for index in 0..rollout.len() {
-                    let ids = Json::read(&rollout.row(index)?)["prompt_ids"].ids();
-                    let first = generator.add(&ids, &four)?;
-                    while generator.step(|_| ())? {}
-                    let taken = generator.take(first, 1)?;
-                    rollout.set_completion(index, taken.get(0).unwrap().token_ids(), None, None, None)?;
-                }
-                Ok(())
-            })
-            .unwrap();
-        assert!(trainer.step().unwrap().is_some());
-    }
-    assert_eq!(Arc::strong_count(&alive), 1);
-}
-
-#[test]
-fn tools() {
-    let folder = Folder::new();
-    let tools = r#"[{"type": "function", "function": {"name": "add", "description": "Adds.", "parameters":
-        {"type": "object", "properties": {"a": {"type": "integer"}}}}}]"#;
-    let stop = format!("{{\"stop_token_ids\": {:?}}}", (0..96).collect::<Vec<_>>());
-    let keys = [
-        ("tools", tools),
-        ("tool_call_parser", "host"),
-        ("max_completion_length", "200"),
-        ("generation_kwargs", stop.as_str()),
-    ];
-    let chats: Vec<String> = ["One?", "Two?"]
-        .iter()
-        .map(|text| format!("{{\"prompt\": [{{\"role\": \"user\", \"content\": {}}}]}}", quoted(text)))
-        .collect();
-    let chats: Vec<&str> = chats.iter().map(String::as_str).collect();
-    let mut trainer = online(&folder, &chats, &keys);
-    trainer.add_reward("reward", reward_all).unwrap();
-    let calls = Arc::new(AtomicUsize::new(0));
-    let (counted, mut called) = (calls.clone(), Vec::new());
-    trainer
-        .set_tools(move |rollout: Rollout| -> trl::Result<()> {
-            for (index, row) in rollout.rows().enumerate() {
-                let row = Json::read(&row?);
-                if row["ask"].text() == "call" {
-                    assert_eq!(row["calls"].list()[0]["name"].text(), "add");
-                    counted.fetch_add(1, Ordering::Relaxed);
-                    rollout.set_value(index, "results", "[41]")?;
-                    continue;
-                }
-                let place = row["place"].number();
-                let call =
-                    r#", "tool_calls": [{"type": "function", "function": {"name": "add", "arguments": {"a": 1}}}]"#;
-                let call = if called.contains(&place) { "" } else { call };
-                called.push(place);
-                let message = format!("{{\"role\": \"assistant\", \"content\": \"I add.\"{call}}}");
-                rollout.set_value(index, "message", &message)?;
-            }
-            Ok(())
-        })
-        .unwrap();
-    assert!(trainer.step().unwrap().is_some());
-    assert_eq!(calls.load(Ordering::Relaxed), 2);
 }
