@@ -65,8 +65,8 @@ export class Generator extends Handle {
   }
 
   /** Ends completions; their tokens so far can still be taken. */
-  async cancel(first, count = 1) {
-    await callLater('trl_generator_cancel', [this, first, count]);
+  async cancel(first, count = 1, { signal } = {}) {
+    await callLater('trl_generator_cancel', [this, first, count], { signal });
   }
 
   /** Takes completions as they are. */
@@ -92,7 +92,7 @@ export class Generator extends Handle {
   }
 
   /** Gives the memory of keys and values back until completions go on. */
-  async releaseMemory() {
-    await callLater('trl_generator_release_memory', [this]);
+  async releaseMemory({ signal } = {}) {
+    await callLater('trl_generator_release_memory', [this], { signal });
   }
 }
