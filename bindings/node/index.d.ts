@@ -185,7 +185,7 @@ export interface Mount {
   /** The bytes from offset on, at most size, and fewer only at the end of the file; null: there is no such file. */
   read?: (file: string, offset: number, size: number) => Uint8Array | null | undefined | Promise<Uint8Array | null | undefined>;
   /** Takes what is saved. kind is one of WriteKind, or a number that a later version adds; data is null except for
-   * WriteKind.DATA. */
+   * WriteKind.DATA. WriteKind.DROPPED is told after an exception, too. */
   write?: (kind: number, file: string, offset: number, data: Buffer | null) => Reply;
 }
 

@@ -162,7 +162,8 @@ export class Dataset extends Handle {
       refused: (error) => reader.refused(error),
     };
     return keep(dataset, 'rows', functions, { awaited: true }, (to) => withRuntime(runtime, (own) => {
-      const [pointer] = call('trl_dataset_from_callback', own, to.next, to.rewind, to.number, null, configOf(options), { out: 'pointer' });
+      const parameters = [own, to.next, to.rewind, to.number, null, configOf(options), { out: 'pointer' }];
+      const [pointer] = call('trl_dataset_from_callback', ...parameters);
       return dataset._own(pointer, 'trl_dataset_destroy', own);
     }));
   }

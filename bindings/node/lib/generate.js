@@ -71,11 +71,12 @@ export class Generator extends Handle {
 
   /** Takes completions as they are. */
   async take(first, count = 1, { signal } = {}) {
-    return completions((await callLater('trl_generator_take', [this, first, count, { out: 'completions' }], { signal })).outputs[0]);
+    const { outputs } = await callLater('trl_generator_take', [this, first, count, { out: 'completions' }], { signal });
+    return completions(outputs[0]);
   }
 
-  /** The tokens of one completion as they are computed: {token, text, logProbability}. Other requests go on meanwhile; leaving the
-   * iteration ends this one. */
+  /** The tokens of one completion as they are computed: {token, text, logProbability}. Other requests go on meanwhile; leaving
+   * the iteration ends this one. */
   async *stream(prompt, options, { signal } = {}) {
     const first = await this.add(prompt, options, { signal });
     try {

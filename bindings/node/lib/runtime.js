@@ -8,8 +8,8 @@ import { keep } from './threads.js';
 /** What a function has read, as it is sent to another thread. */
 function bytesOf(read) {
   if (read === null || read === undefined) return Status.E_NOT_FOUND;
-  if (!(read instanceof Uint8Array)) throw new TypeError(`the function read of a mount gives a Uint8Array or null, and not ${String(read)}`);
-  return new Uint8Array(read);
+  if (read instanceof Uint8Array) return new Uint8Array(read);
+  throw new TypeError(`the function read of a mount gives a Uint8Array or null, and not ${String(read)}`);
 }
 
 export class Runtime extends Handle {
@@ -40,9 +40,9 @@ export class Runtime extends Handle {
     this._hosts.delete('progress');
   }
 
-  /** Mounts files of the host: "host://NAME" and folders below it are paths from now on. size(file) gives the bytes of a file, and
-   * read(file, offset, size) some of them; null: there is no such file. write(kind, file, offset, data) takes what is saved;
-   * kind is one of WriteKind. */
+  /** Mounts files of the host: "host://NAME" and folders below it are paths from now on. size(file) gives the bytes of a
+   * file, and read(file, offset, size) some of them; null: there is no such file. write(kind, file, offset, data) takes what
+   * is saved; kind is one of WriteKind. */
   async mount(name, { size, read, write } = {}) {
     if (!size !== !read) throw new TypeError('a mount that is read has both functions, size and read');
     const functions = {

@@ -27,9 +27,10 @@ export function tensorOf(address) {
   }
   freeTensor(address);
   if (shape) return { dtype, shape, data: new Elements() };
-  const message = `the tensor has ${bits} bits of the type ${code} on a device of the type ${device} (DLPack); this package reads ` +
-    `${Object.keys(DTYPES).join(', ')} in the memory of the host`;
-  throw errorOf(Status.E_UNSUPPORTED, { message });
+  throw errorOf(Status.E_UNSUPPORTED, {
+    message: `this package reads ${Object.keys(DTYPES).join(', ')} in the memory of the host, and this tensor has DLPack's type ` +
+      `${code} with ${bits} bits, on a device of its type ${device}`,
+  });
 }
 
 const countOf = (shape) => shape.reduce((product, size) => product * size, 1);

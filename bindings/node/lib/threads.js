@@ -17,11 +17,12 @@ const idle = []; // those for calls that have none, the last one used at the end
  * functions of the host are not run. */
 function end() {
   Atomics.store(control, EXITING, 1);
-  for (let count; (count = Atomics.load(control, RUNNING)) > 0; Atomics.wait(control, RUNNING, count, 5)) lib.trl_runtime_cancel(null);
+  for (let count; (count = Atomics.load(control, RUNNING)) > 0; Atomics.wait(control, RUNNING, count, 5))
+    lib.trl_runtime_cancel(null);
 }
 
-const IN_A_WORKER = 'in a Worker libtrl makes no calls that block: nothing tells it when a Worker is terminated or the process ends, ' +
-  'and Node would wait for them; make them in the main thread, whose event loop they leave free, or in a process of its own';
+const IN_A_WORKER = 'in a Worker libtrl makes no calls that block: nothing tells it when the Worker is terminated or the process ' +
+  'ends, and Node would wait for them; make them in the main thread, whose event loop they leave free, or in another process';
 
 class Thread {
   constructor(role) {
@@ -154,8 +155,10 @@ class Call {
 
   begin(parameters, collect) {
     if (this.signal?.aborted) throw this.aborted({ message: 'the signal was aborted before the call' });
-    for (const turn of this.turns)
-      if (awaited(this.context, turn)) throw errorOf(Status.E_BUSY, { message: `${this.name} would wait for the call that waits for this function` });
+    for (const turn of this.turns) {
+      if (awaited(this.context, turn))
+        throw errorOf(Status.E_BUSY, { message: `${this.name} would wait for the call that waits for this function` });
+    }
     const thread = idle.pop() ?? new Thread('call');
     thread.call = this;
     thread.worker.ref();
