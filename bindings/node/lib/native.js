@@ -88,7 +88,8 @@ function convert(value, outputs, callbacks) {
   if (value.floats) return Float32Array.from(value.floats);
   if (value.bytes) return Uint8Array.from(value.bytes);
   if (value.tensor) return dlpackOf(value.tensor);
-  return callbacks[value.callback];
+  if (value.callback) return callbacks[value.callback];
+  throw new TypeError(`an object of this package is needed, and not one with the keys ${Object.keys(value)}`);
 }
 
 /** Where the error is in what was read; a number that is not known is null. */

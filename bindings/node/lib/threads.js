@@ -160,11 +160,16 @@ class Call {
         throw errorOf(Status.E_BUSY, { message: `${this.name} would wait for the call that waits for this function` });
     }
     const thread = idle.pop() ?? new Thread('call');
+    try {
+      thread.port.postMessage({ name: this.name, parameters, collect });
+    } catch (error) {
+      idle.push(thread); // an argument cannot be sent
+      throw error;
+    }
     thread.call = this;
     thread.worker.ref();
     running.add(this);
     this.signal?.addEventListener('abort', this.abort, { once: true });
-    thread.port.postMessage({ name: this.name, parameters, collect });
     return this.result;
   }
 
