@@ -1,5 +1,5 @@
 /** Fine-tunes language models as Hugging Face TRL does, by libtrl.so. README.md says how. */
-export { Answer, EventKind, LogLevel, OptionType, Progress, Status, TextForm } from './lib/api.js';
+export { Answer, EventKind, LogLevel, OptionType, Progress, Status, TensorForm, TextForm, WriteKind } from './lib/api.js';
 
 /** A file's path. */
 export type Path = string | URL;
@@ -7,7 +7,7 @@ export type Path = string | URL;
 /** A Config, or keys and values: a text as it is written in a file, or a value that JSON can have. */
 export type Options = Config | Record<string, unknown> | null | undefined;
 
-/** A row: its columns. */
+/** A row: its columns. An Int32Array is a list of ids. */
 export type Row = Record<string, unknown>;
 
 /** Several rows, which are read more than once. */
@@ -50,12 +50,28 @@ export function cancelAll(): void;
 
 // ---- errors ----
 
+/** A place in a file, or in what messages name "text" or "memory". A number that is not known is null. */
+export interface Place {
+  readonly file: string;
+  /** From 1. */
+  readonly line: number | null;
+  /** In bytes, from 1. */
+  readonly column: number | null;
+  /** Of the dataset, from 0. */
+  readonly row: number | null;
+}
+
 /** What a function of the library returns as an error. The wording of the message may change; act on the class, the status
  * and the key. */
 export class TrlError extends Error {
-  constructor(message: string, status: number, key?: string | null, callbackCode?: number, options?: { cause?: unknown });
+  constructor(message: string, status: number,
+    more?: { key?: string | null; callbackCode?: number; place?: Place | null; cause?: unknown });
   /** One of Status, or a number that a later version adds. */
   readonly status: number;
+  /** The name of the status, such as TRL_E_BUSY. */
+  readonly statusName: string;
+  /** Where it is in what was read. */
+  readonly place: Place | null;
   /** Of the configuration, if one is at fault. */
   readonly key: string | null;
   /** What the host's function gave. */
@@ -106,8 +122,6 @@ export class Option {
   readonly section: string;
   readonly group: string;
   readonly origin: string;
-  /** One of OptionType, or a number that a later version adds. */
-  readonly type: number;
   readonly nullable: boolean;
   readonly trainers: string[];
   /** Older names, which are understood. */
@@ -118,27 +132,30 @@ export class Option {
   readonly unsupportedReason: string;
   readonly ignoredReason: string;
   readonly taken: string;
-  /** The default as canonical text, of the table or of one trainer; null for a trainer that lacks the option. */
+  /** One of OptionType, or a number that a later version adds. This and what follows are of the table or of one trainer; null for a
+   * trainer that lacks the option. */
+  type(trainer?: string): number | null;
+  /** The default as canonical text. */
   default(trainer?: string): string | null;
   /** The values that it takes within its type; "" for any. */
   accepted(trainer?: string): string | null;
   doc(trainer?: string): string | null;
   /** The value of a canonical text. */
-  value(text: string): unknown;
+  value(text: string, trainer?: string): unknown;
 }
 
 /** Walks the table of options. */
 export function options(): IterableIterator<Option>;
 /** The option of a name, or of an older one. */
 export function option(name: string): Option | undefined;
-/** A JSON schema of a whole configuration, or of that of one trainer, made from the table of options. */
-export function schema(trainer?: string): Record<string, unknown>;
 
 /** A configuration: the keys that were set and their values. An unknown key is a ConfigError that names the one that was
  * meant. */
 export class Config extends Handle implements Iterable<[string, unknown]> {
   /** Keys whose value is undefined are left out. */
   constructor(keys?: Config | Record<string, unknown>);
+  /** The JSON schema of a configuration file: of all keys, or of those of one trainer. */
+  static schema(trainer?: string): Record<string, unknown>;
   set(key: string, value: unknown): this;
   /** The value of a key, or its default. */
   get(key: string): unknown;
@@ -161,6 +178,17 @@ export class Config extends Handle implements Iterable<[string, unknown]> {
   [Symbol.iterator](): IterableIterator<[string, unknown]>;
 }
 
+/** Files of the host. A function may be asynchronous; what it throws ends the call that asked. */
+export interface Mount {
+  /** The bytes of a file; null: there is no such file. */
+  size?: (file: string) => number | null | undefined | Promise<number | null | undefined>;
+  /** The bytes from offset on, at most size, and fewer only at the end of the file; null: there is no such file. */
+  read?: (file: string, offset: number, size: number) => Uint8Array | null | undefined | Promise<Uint8Array | null | undefined>;
+  /** Takes what is saved. kind is one of WriteKind, or a number that a later version adds; data is null except for
+   * WriteKind.DATA. WriteKind.DROPPED is told after an exception, too. */
+  write?: (kind: number, file: string, offset: number, data: Buffer | null) => Reply;
+}
+
 /** The threads, memory limit, log and progress of what is created with it. */
 export class Runtime extends Handle {
   constructor(config?: Options);
@@ -169,6 +197,9 @@ export class Runtime extends Handle {
   /** Tells progress(phase, done, total) of calls that open, make or save something. A result that is true (Progress.STOP)
    * ends the call with CancelledError. */
   setProgress(progress: ((phase: string, done: number, total: number) => Reply) | null): Promise<void>;
+  /** Mounts files of the host: "host://NAME" and folders below it are from now on paths of models, adapters, tokenizers and
+   * checkpoints, and of what is saved. */
+  mount(name: string, files: Mount): Promise<void>;
   /** Sets the limit of the process for large buffers, in bytes; 0: none. */
   setMemoryLimit(bytes: number): void;
   /** The bytes that large buffers of a kind, or all, hold now and held at most. */
@@ -183,8 +214,9 @@ export class Runtime extends Handle {
 export class Tokenizer extends Handle {
   private constructor();
   static open(path: Path, options?: Options, more?: Creating & Cancellable): Promise<Tokenizer>;
-  /** The token ids of a text. Special tokens that are written out in it are recognised. */
-  encode(text: string, more?: { addSpecialTokens?: boolean }): number[];
+  /** The token ids of a text. splitSpecialTokens: whether special tokens that are written out in it are text like any other; null:
+   * as the key split_special_tokens says. */
+  encode(text: string, more?: { addSpecialTokens?: boolean; splitSpecialTokens?: boolean | null }): number[];
   /** The text of token ids. */
   decode(ids: readonly number[], more?: { skipSpecialTokens?: boolean }): string;
   /** A token as in the vocabulary. */
@@ -217,8 +249,6 @@ export class Dataset extends Handle {
   profile(tokenizer: Tokenizer, options?: Options, more?: Cancellable): Promise<{ numbers: Record<string, unknown>; plot: string }>;
   /** One row as SFT tokenises it. */
   example(tokenizer: Tokenizer, row: number, options?: Options, more?: Cancellable): Promise<Record<string, unknown>>;
-  /** A micro-batch of the first epoch. */
-  batch(tokenizer: Tokenizer, batch: number, options?: Options, more?: Cancellable): Promise<Record<string, unknown>>;
   /** Gives micro-batches of the first epoch to a function, until its result is true. */
   visitBatches(tokenizer: Tokenizer, onBatch: (batch: Record<string, unknown>) => Reply, options?: Options,
     more?: Cancellable & { first?: number; count?: number }): Promise<void>;
@@ -227,7 +257,28 @@ export class Dataset extends Handle {
 /** Converts a model, or an adapter: into one GGUF file if target ends in .gguf, else into a directory. */
 export function convert(path: Path, target: Path, options?: Options, more?: Creating & Cancellable): Promise<void>;
 
-/** A Hugging Face directory or a GGUF file. */
+/** A tensor of a model. float16 and bfloat16 have their bits in a Uint16Array. */
+export interface Tensor {
+  /** "float32", "bfloat16" ... */
+  dtype: string;
+  shape: number[];
+  data: Float32Array | Float64Array | Uint16Array | Int8Array | Uint8Array | Int16Array | Int32Array | Uint32Array |
+    BigInt64Array | BigUint64Array;
+}
+
+/** What is known of a tensor. */
+export interface TensorInfo {
+  name: string;
+  shape: number[];
+  dtype: string;
+  /** The same as dtype, but for weights in blocks: "nf4", "int8", "q4_0" ... */
+  stored: string;
+  trained: boolean;
+  /** Whether it has one, between the halves of a step. */
+  gradient?: boolean;
+}
+
+/** A Hugging Face directory or a GGUF file, or what a trainer trains. */
 export class Model extends Handle {
   private constructor();
   static open(path: Path, options?: Options, more?: Creating & Cancellable): Promise<Model>;
@@ -235,11 +286,19 @@ export class Model extends Handle {
   describe(): Record<string, unknown>;
   /** Adds a saved LoRA adapter, which is not used yet. */
   addAdapter(name: string, path: Path, more?: Cancellable): Promise<void>;
-  removeAdapter(name: string): void;
+  removeAdapter(name: string, more?: Cancellable): Promise<void>;
   /** Chooses the adapter to compute with; null: only the model. */
-  useAdapter(name: string | null): void;
+  useAdapter(name: string | null, more?: Cancellable): Promise<void>;
   /** Merges an adapter into the weights; null undoes it. */
   mergeAdapter(name: string | null, more?: Cancellable): Promise<void>;
+  /** Its tensors, with those of its adapters. */
+  tensors(more?: Cancellable): Promise<TensorInfo[]>;
+  /** One of them. form is one of TensorForm: a copy; a view, whose data are the weight's own memory until the next step or write,
+   * and must not be written to; or a copy of the gradient, between the halves of a step. */
+  readTensor(name: string, more?: Cancellable & { form?: number }): Promise<Tensor>;
+  /** Writes the values of a tensor of the same shape, which are copied and converted. dtype may be left out where the array says
+   * it. */
+  writeTensor(name: string, tensor: Omit<Tensor, 'dtype'> & { dtype?: string }, more?: Cancellable): Promise<void>;
   /** Saves the model, or its adapter (save.kind). */
   save(path: Path, options?: Options, more?: Cancellable): Promise<void>;
   /** The scores that a reward model gives to texts. form is one of TextForm. */
@@ -260,10 +319,11 @@ export class Completion {
   readonly details: Record<string, unknown>;
 }
 
-/** Gets the number of the completion, the token and its text, and ends that completion by a result that is true. */
-export type TokenFunction = (completion: number, token: number, text: string) => Reply;
+/** Gets the number of the completion, the token, its text and its log-probability (null without generate.logprobs), and ends that
+ * completion by a result that is true. */
+export type TokenFunction = (completion: number, token: number, text: string, logProbability: number | null) => Reply;
 
-/** Made by Model.generator or Trainer.generator. */
+/** Made by Model.generator. */
 export class Generator extends Handle {
   private constructor();
   /** Completes prompts, all together; completion j of prompt i has the number i * num_return_sequences + j. */
@@ -276,14 +336,15 @@ export class Generator extends Handle {
   /** Continues a completion that was added with generate.keep, after more tokens. */
   extend(completion: number, prompt: Prompt, options?: Options, more?: Cancellable): Promise<void>;
   /** Ends completions; their tokens so far can still be taken. */
-  cancel(first: number, count?: number): void;
+  cancel(first: number, count?: number, more?: Cancellable): Promise<void>;
   /** Takes completions as they are. */
-  take(first: number, count?: number): Completion[];
+  take(first: number, count?: number, more?: Cancellable): Promise<Completion[]>;
   /** The tokens of one completion as they are computed. Other requests go on meanwhile; leaving the iteration ends this
    * one. */
-  stream(prompt: Prompt, options?: Options, more?: Cancellable): AsyncGenerator<{ token: number; text: string }, void, undefined>;
+  stream(prompt: Prompt, options?: Options,
+    more?: Cancellable): AsyncGenerator<{ token: number; text: string; logProbability: number | null }, void, undefined>;
   /** Gives the memory of keys and values back until completions go on. */
-  releaseMemory(): void;
+  releaseMemory(more?: Cancellable): Promise<void>;
 }
 
 /** What happens in a run. */
@@ -322,13 +383,17 @@ export class Trainer extends Handle {
   train(onEvent?: ((event: Event) => Reply) | null, more?: Cancellable): Promise<boolean>;
   /** One optimizer step and its numbers; null when nothing is left. */
   step(more?: Cancellable): Promise<Metrics | null>;
-  /** Evaluates on the evaluation rows. */
-  evaluate(more?: Cancellable): Promise<Metrics>;
+  /** The first half of a step, forward and backward: its numbers so far; null when nothing is left. Gradients can be read
+   * until update. */
+  backward(more?: Cancellable): Promise<Metrics | null>;
+  /** The second half of a step, with the update of the weights or without it. */
+  update(apply?: boolean, more?: Cancellable): Promise<Metrics>;
+  /** Sets the learning rate of the next steps; null: that of the schedule again. */
+  setLearningRate(learningRate: number | null): void;
+  /** Evaluates on the evaluation rows, or on others. */
+  evaluate(rows?: Dataset | null, more?: Cancellable): Promise<Metrics>;
   /** Saves the model, or what save.kind says; no path: into output_dir. */
   save(path?: Path | null, options?: Options, more?: Cancellable): Promise<void>;
-  /** Adds a saved LoRA adapter to generate with. */
-  addAdapter(name: string, path: Path, more?: Cancellable): Promise<void>;
-  removeAdapter(name: string): void;
   /** Adds a function that rewards the rows of a rollout: it gives a reward for each (null: none), or a promise of that, or
    * sets them itself. */
   addReward(name: string, reward: (rollout: Rollout) => Rewards | Promise<Rewards>): Promise<void>;
@@ -341,10 +406,13 @@ export class Trainer extends Handle {
   /** Holds the call that runs on this trainer, or else the next one, until resume. */
   pause(): void;
   resume(): void;
-  /** The state of the training, as in trainer_state.json. */
+  /** The state of the training, as in trainer_state.json, also while it trains: after the last step that is done. */
   describe(): Record<string, unknown>;
-  /** A generator that shares the weights of the run. */
-  generator(): Generator;
+  /** Integers by a name, also while it trains: global_step, max_steps, vocab_size, parameter_count, trained_parameter_count,
+   * eos_token_ids. */
+  integers(name: string): number[];
+  /** The model that is trained, whose weights are those of the run. It keeps the run alive. */
+  model(): Model;
 }
 
 /** The memory, time and disk that a trainer of this configuration needs: as numbers, and as text. */

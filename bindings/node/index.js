@@ -1,5 +1,5 @@
 // Fine-tunes language models as Hugging Face TRL does, by libtrl.so. README.md says how.
-export { Answer, EventKind, LogLevel, OptionType, Progress, Status, TextForm } from './lib/api.js';
+export { Answer, EventKind, LogLevel, OptionType, Progress, Status, TensorForm, TextForm, WriteKind } from './lib/api.js';
 export { Config } from './lib/config.js';
 export { Dataset, Tokenizer } from './lib/data.js';
 export {
@@ -9,6 +9,6 @@ export {
 export { Completion, Generator } from './lib/generate.js';
 export { load } from './lib/library.js';
 export { Model, convert } from './lib/model.js';
-export { Option, buildInfo, cancelAll, hasFeature, option, options, schema, shutdown, version, versionNumber } from './lib/options.js';
+export { Option, buildInfo, cancelAll, hasFeature, option, options, shutdown, version, versionNumber } from './lib/options.js';
 export { Runtime } from './lib/runtime.js';
 export { Evaluator, Rollout, Trainer, check, plan } from './lib/train.js';

@@ -22,6 +22,11 @@ export class Config extends Handle {
       if (value !== undefined) this.set(key, value);
   }
 
+  /** The JSON schema of a configuration file: of all keys, or of those of one trainer. */
+  static schema(trainer) {
+    return JSON.parse(call('trl_config_get_schema', trainer, { out: 'text' })[0]);
+  }
+
   /** Sets a key. */
   set(key, value) {
     call('trl_config_set', this, key, textOf(key, value));

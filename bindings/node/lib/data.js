@@ -2,12 +2,19 @@
 import { Status } from './api.js';
 import { configOf } from './config.js';
 import { errorOf } from './errors.js';
-import { Handle, call, callLater, createLater, empty, onlyInside, pathOf, wrap } from './handle.js';
-import { encode, encodeJson } from './native.js';
+import { Handle, call, callLater, createLater, empty, fill, onlyInside, pathOf, wrap } from './handle.js';
+import { encode, encodeJson, jsonOf } from './native.js';
 import { withRuntime } from './runtime.js';
 import { keep } from './threads.js';
 
 const AT_ONCE = 64; // rows of an iterator that is not asynchronous
+
+/** The function that sets a column, and what it is given. */
+function columnOf(value) {
+  if (typeof value === 'string') return ['trl_record_set_text', encode(value)];
+  if (value instanceof Int32Array) return ['trl_record_set_ids', value.slice()];
+  return ['trl_record_set_json', encodeJson(value)];
+}
 
 /** Reads rows of the host from their start, as often as it is asked to. */
 class Reader {
@@ -40,8 +47,7 @@ class Reader {
         const later = typeof item?.then === 'function';
         if (later) item = await item;
         if (item.done) break;
-        found.push(Object.entries(item.value).map(([name, value]) =>
-          typeof value === 'string' ? [name, encode(value), false] : [name, encodeJson(value), true]));
+        found.push(Object.entries(item.value).map(([name, value]) => [name, ...columnOf(value)]));
         if (later) break;
       }
     } catch (error) {
@@ -71,23 +77,16 @@ export class Tokenizer extends Handle {
     });
   }
 
-  /** Calls a function that fills an array, with more room if it was too little. */
-  #fill(room, size, name, ...parameters) {
-    for (;;) {
-      const [cells, count] = call(name, this, ...parameters, { room, size }, size, { out: 'integer' });
-      if (count <= size) return cells.subarray(0, count);
-      size = count;
-    }
-  }
-
   #text(name, ...parameters) {
-    return Buffer.from(this.#fill('bytes', 1024, name, ...parameters)).toString();
+    return Buffer.from(fill(this, 'bytes', 1024, name, ...parameters)).toString();
   }
 
-  /** The token ids of a text. Special tokens that are written out in it are recognised. */
-  encode(text, { addSpecialTokens = true } = {}) {
+  /** The token ids of a text. splitSpecialTokens: whether special tokens that are written out in it are text like any other;
+   * null: as the key split_special_tokens says. */
+  encode(text, { addSpecialTokens = true, splitSpecialTokens = null } = {}) {
     const data = encode(text);
-    return [...this.#fill('int32', data.length + 8, 'trl_tokenizer_encode', data, data.length, Number(addSpecialTokens))];
+    const split = splitSpecialTokens === null ? -1 : Number(splitSpecialTokens);
+    return [...fill(this, 'int32', data.length + 8, 'trl_tokenizer_encode', data, data.length, Number(addSpecialTokens), split)];
   }
 
   /** The text of token ids. */
@@ -149,7 +148,7 @@ export class Dataset extends Handle {
 
   /** Rows in memory, copied now. */
   static fromRows(rows, options, more) {
-    return this.fromBuffer('jsonl', Array.from(rows, (row) => JSON.stringify(row)).join('\n'), options, more);
+    return this.fromBuffer('jsonl', Array.from(rows, jsonOf).join('\n'), options, more);
   }
 
   /** Rows that are asked for when they are read, more than once: an iterable, also an asynchronous one, or a function that
@@ -157,15 +156,16 @@ export class Dataset extends Handle {
   static async fromIterable(rows, options, { runtime } = {}) {
     const dataset = empty(this);
     const reader = new Reader(rows);
-    const to = await keep(dataset, 'rows', {
+    const functions = {
       rows: () => reader.rows(),
       rewind: () => reader.rewind(),
       refused: (error) => reader.refused(error),
-    }, { awaited: true });
-    return withRuntime(runtime, (own) => {
-      const [pointer] = call('trl_dataset_from_callback', own, to.next, to.rewind, to.number, null, configOf(options), { out: 'pointer' });
+    };
+    return keep(dataset, 'rows', functions, { awaited: true }, (to) => withRuntime(runtime, (own) => {
+      const parameters = [own, to.next, to.rewind, to.number, null, configOf(options), { out: 'pointer' }];
+      const [pointer] = call('trl_dataset_from_callback', ...parameters);
       return dataset._own(pointer, 'trl_dataset_destroy', own);
-    });
+    }));
   }
 
   /** Rows of an Arrow stream, by the address of its ArrowArrayStream, which is taken over. */
@@ -188,18 +188,10 @@ export class Dataset extends Handle {
     return { numbers: JSON.parse(outputs[0]), plot: outputs[1] };
   }
 
-  async #json(name, parameters, signal) {
-    return JSON.parse((await callLater(name, [this, ...parameters, { out: 'text' }], { signal })).outputs[0]);
-  }
-
   /** One row as SFT tokenises it. */
   async example(tokenizer, row, options, { signal } = {}) {
-    return this.#json('trl_dataset_get_example', [tokenizer, configOf(options), row], signal);
-  }
-
-  /** A micro-batch of the first epoch. */
-  async batch(tokenizer, batch, options, { signal } = {}) {
-    return this.#json('trl_dataset_get_batch', [tokenizer, configOf(options), batch], signal);
+    const parameters = [this, tokenizer, configOf(options), row, { out: 'text' }];
+    return JSON.parse((await callLater('trl_dataset_get_example', parameters, { signal })).outputs[0]);
   }
 
   /** Gives micro-batches of the first epoch to a function, until it returns something that is true. */

@@ -1,18 +1,26 @@
 // The errors of the library: one class for each status.
 import { Status } from './api.js';
+import { lib } from './library.js';
+import { textAt } from './native.js';
 
 /** What a function of the library returns as an error. The wording of the message may change; act on the class, the
  * status and the key. */
 export class TrlError extends Error {
-  constructor(message, status, key = null, callbackCode = 0, options = undefined) {
+  constructor(message, status, { key = null, callbackCode = 0, place = null, ...options } = {}) {
     super(message, options);
     this.status = status;
     this.key = key;
     this.callbackCode = callbackCode;
+    this.place = place;
   }
 
   get name() {
     return this.constructor.name;
+  }
+
+  /** The name of the status, such as TRL_E_BUSY. */
+  get statusName() {
+    return textAt(lib.trl_status_name(this.status));
   }
 }
 
@@ -50,6 +58,6 @@ export const CLASSES = new Map([
 
 /** The exception of a status and of what native.js copied of the error, null for functions without one. */
 export function errorOf(status, error, options) {
-  const { message = `status ${status}`, key = null, callbackCode = 0 } = error ?? {};
-  return new (CLASSES.get(status) ?? InternalError)(message, status, key, callbackCode, options);
+  const { message = `status ${status}`, key, callbackCode, place } = error ?? {};
+  return new (CLASSES.get(status) ?? InternalError)(message, status, { key, callbackCode, place, ...options });
 }

@@ -1,7 +1,7 @@
 // Completions of prompts.
 import { Status } from './api.js';
 import { configOf } from './config.js';
-import { Handle, call, callLater, onlyInside } from './handle.js';
+import { Handle, callLater, onlyInside } from './handle.js';
 import { encode } from './native.js';
 
 /** A completion as it was when it was taken. */
@@ -25,12 +25,12 @@ function promptOf(prompt) {
   return [data, data.length, null, 0];
 }
 
-/** Made by Model.generator or Trainer.generator. A token function gets the number of the completion, the token and its
- * text, and ends that completion by a result that is true. */
+/** Made by Model.generator. A token function gets the number of the completion, the token, its text and its log-probability (null
+ * without generate.logprobs), and ends that completion by a result that is true. */
 export class Generator extends Handle {
   constructor(token) {
     super();
-    onlyInside(token, 'Model.generator or Trainer.generator');
+    onlyInside(token, 'Model.generator');
   }
 
   /** Completes prompts, all together; completion j of prompt i has the number i * num_return_sequences + j. */
@@ -65,33 +65,35 @@ export class Generator extends Handle {
   }
 
   /** Ends completions; their tokens so far can still be taken. */
-  cancel(first, count = 1) {
-    call('trl_generator_cancel', this, first, count);
+  async cancel(first, count = 1, { signal } = {}) {
+    await callLater('trl_generator_cancel', [this, first, count], { signal });
   }
 
   /** Takes completions as they are. */
-  take(first, count = 1) {
-    return completions(call('trl_generator_take', this, first, count, { out: 'completions' })[0]);
+  async take(first, count = 1, { signal } = {}) {
+    const { outputs } = await callLater('trl_generator_take', [this, first, count, { out: 'completions' }], { signal });
+    return completions(outputs[0]);
   }
 
-  /** The tokens of one completion as they are computed: {token, text}. Other requests go on meanwhile; leaving the
-   * iteration ends this one. */
+  /** The tokens of one completion as they are computed: {token, text, logProbability}. Other requests go on meanwhile; leaving
+   * the iteration ends this one. */
   async *stream(prompt, options, { signal } = {}) {
     const first = await this.add(prompt, options, { signal });
     try {
       for (;;) {
         const { status, collected } = await this.#step(null, true, signal);
-        for (const [completion, token, text] of collected) if (completion === first) yield { token, text };
+        for (const [completion, token, text, logProbability] of collected)
+          if (completion === first) yield { token, text, logProbability };
         if (status === Status.END) return;
       }
     } finally {
-      this.cancel(first);
-      this.take(first);
+      await this.cancel(first);
+      await this.take(first);
     }
   }
 
   /** Gives the memory of keys and values back until completions go on. */
-  releaseMemory() {
-    call('trl_generator_release_memory', this);
+  async releaseMemory({ signal } = {}) {
+    await callLater('trl_generator_release_memory', [this], { signal });
   }
 }

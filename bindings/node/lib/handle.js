@@ -51,6 +51,11 @@ export class Handle {
     return this._parents.map((parent) => parent._runtime).find(Boolean);
   }
 
+  /** The trainer or model that calls with this object take turns on. */
+  get _turn() {
+    return this._parents.map((parent) => parent._turn).find(Boolean);
+  }
+
   /** Ends the call that runs, if this object has a way that ends only that. */
   _cancelOnce() {
     return false;
@@ -71,6 +76,15 @@ export function call(name, ...parameters) {
 export async function callLater(name, parameters, more = {}) {
   const handles = parameters.filter((value) => value instanceof Handle);
   return callAside(name, parameters.map(plain), { ...more, handles });
+}
+
+/** Calls a function that fills an array, again with more room if it was too little: the array. */
+export function fill(handle, room, size, name, ...parameters) {
+  for (;;) {
+    const [cells, count] = call(name, handle, ...parameters, { room, size }, size, { out: 'integer' });
+    if (count <= size) return cells.subarray(0, count);
+    size = count;
+  }
 }
 
 /** The address that a function that blocks has made. */

@@ -7,7 +7,9 @@ import { fileURLToPath } from 'node:url';
 import { CALLBACKS, FUNCTIONS, VERSION } from './api.js';
 
 const NAMES = [`libtrl.so.${VERSION[0]}`, 'libtrl.so'];
-const TYPES = { None: 'void', int32: 'int32_t', uint32: 'uint32_t', int64: 'int64_t', size_t: 'size_t', double: 'double' };
+const TYPES = {
+  None: 'void', int32: 'int32_t', uint32: 'uint32_t', int64: 'int64_t', uint64: 'uint64_t', size_t: 'size_t', double: 'double',
+};
 const STACK = 8 << 20; // bytes: koffi calls on a stack of its own
 
 // From the folder TRL_NODE_MODULES, or as require finds it: node_modules, then NODE_PATH, which import does not read.

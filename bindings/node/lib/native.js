@@ -2,15 +2,20 @@
 //
 // An argument is a number, an address, bytes, a text (which gets a NUL), null, or an object:
 //   {out: KIND}                        what the function writes by a pointer: pointer, text, integer, metrics, completions
-//   {room: 'int32' | 'float' | 'bytes', size}   an array that it fills
+//   {room: 'int32' | 'int64' | 'float' | 'bytes', size}   an array that it fills
 //   {texts: [BYTES]}, {sizes: [NUMBER]}, {ids: [NUMBER]}, {floats: [NUMBER]}, {bytes: [NUMBER]}   arrays that it reads
+//   {tensor: {data, shape, code, bits}}   a tensor that it reads; data are bytes
 //   {callback: NAME}                   a function of the thread that calls, which worker.js gives
 import { koffi, lib } from './library.js';
+import { dlpackOf } from './dlpack.js';
 
-const ROOMS = { int32: Int32Array, float: Float32Array, bytes: Uint8Array };
+const ROOMS = { int32: Int32Array, int64: BigInt64Array, float: Float32Array, bytes: Uint8Array };
 
 export const encode = (text) => Buffer.from(text);
-export const encodeJson = (value) => Buffer.from(JSON.stringify(value));
+
+/** JSON in which arrays of numbers of a type are lists. */
+export const jsonOf = (value) => JSON.stringify(value, (_, part) => (ArrayBuffer.isView(part) ? Array.from(part) : part));
+export const encodeJson = (value) => encode(jsonOf(value));
 
 /** A copy of a text of the library; null for NULL. */
 export function textAt(address, size) {
@@ -82,7 +87,17 @@ function convert(value, outputs, callbacks) {
   if (value.ids) return Int32Array.from(value.ids);
   if (value.floats) return Float32Array.from(value.floats);
   if (value.bytes) return Uint8Array.from(value.bytes);
-  return callbacks[value.callback];
+  if (value.tensor) return dlpackOf(value.tensor);
+  if (value.callback) return callbacks[value.callback];
+  throw new TypeError(`an object of this package is needed, and not one with the keys ${Object.keys(value)}`);
+}
+
+/** Where the error is in what was read; a number that is not known is null. */
+function placeOf(address) {
+  const [file, line, column, row] = Array.from({ length: 4 }, () => new BigInt64Array(1));
+  if (!lib.trl_error_place(address, file, line, column, row)) return null;
+  const known = ([number], none) => (number === none ? null : Number(number));
+  return { file: textAt(file[0]), line: known(line, 0n), column: known(column, 0n), row: known(row, -1n) };
 }
 
 function takeError(address) {
@@ -92,6 +107,7 @@ function takeError(address) {
     status: lib.trl_error_code(address),
     message: textAt(lib.trl_error_message(address)),
     key: textAt(key),
+    place: placeOf(address),
     callbackCode: lib.trl_error_callback_code(address),
   };
   lib.trl_error_destroy(address);

@@ -1,8 +1,16 @@
 // The threads, memory limit, log and progress of what is created with it.
+import { Status } from './api.js';
 import { configOf } from './config.js';
 import { Handle, call, callLater } from './handle.js';
 import { lib } from './library.js';
 import { keep } from './threads.js';
+
+/** What a function has read, as it is sent to another thread. */
+function bytesOf(read) {
+  if (read === null || read === undefined) return Status.E_NOT_FOUND;
+  if (read instanceof Uint8Array) return new Uint8Array(read);
+  throw new TypeError(`the function read of a mount gives a Uint8Array or null, and not ${String(read)}`);
+}
 
 export class Runtime extends Handle {
   constructor(config) {
@@ -17,17 +25,33 @@ export class Runtime extends Handle {
 
   /** Sends log lines to log(level, component, text); null: nowhere. */
   async setLog(log) {
-    const to = log && (await keep(this, 'log', { log: (...line) => void log(...line) }, { awaited: false }));
-    call('trl_runtime_set_log', this, to ? to.log : null, to ? to.number : null, null);
-    if (!log) this._hosts.delete('log');
+    const set = (to) => call('trl_runtime_set_log', this, to?.log, to?.number, null);
+    if (log) return keep(this, 'log', { log: (...line) => void log(...line) }, {}, (to) => void set(to));
+    set(null);
+    this._hosts.delete('log');
   }
 
   /** Tells progress(phase, done, total) of calls that open, make or save something. A result that is true ends the call
    * with CancelledError. */
   async setProgress(progress) {
-    const to = progress && (await keep(this, 'progress', { progress }, { awaited: true }));
-    call('trl_runtime_set_progress', this, to ? to.progress : null, to ? to.number : null, null);
-    if (!progress) this._hosts.delete('progress');
+    const set = (to) => call('trl_runtime_set_progress', this, to?.progress, to?.number, null);
+    if (progress) return keep(this, 'progress', { progress }, { awaited: true }, (to) => void set(to));
+    set(null);
+    this._hosts.delete('progress');
+  }
+
+  /** Mounts files of the host: "host://NAME" and folders below it are paths from now on. size(file) gives the bytes of a
+   * file, and read(file, offset, size) some of them; null: there is no such file. write(kind, file, offset, data) takes what
+   * is saved; kind is one of WriteKind. */
+  async mount(name, { size, read, write } = {}) {
+    if (!size !== !read) throw new TypeError('a mount that is read has both functions, size and read');
+    const functions = {
+      size: async (file) => (await size(file)) ?? Status.E_NOT_FOUND,
+      read: async (...part) => bytesOf(await read(...part)),
+      write: (kind, file, offset, data) => write(kind, file, offset, data && Buffer.from(data.buffer)),
+    };
+    await keep(this, `mount ${name}`, functions, { awaited: true, anywhere: true }, (to) =>
+      call('trl_runtime_mount', this, name, read && to.read, write && to.write, to.number, null));
   }
 
   /** Sets the limit of the process for large buffers, in bytes; 0: none. */

@@ -1,5 +1,6 @@
 // The host's side of worker.js: calls that block run on threads of their own, and what they ask of the host is answered here,
 // on the thread that made the call.
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { MessageChannel, Worker, isMainThread, receiveMessageOnPort } from 'node:worker_threads';
 import { Status } from './api.js';
 import { EXITING, RUNNING } from './control.js';
@@ -16,14 +17,16 @@ const idle = []; // those for calls that have none, the last one used at the end
  * functions of the host are not run. */
 function end() {
   Atomics.store(control, EXITING, 1);
-  for (let count; (count = Atomics.load(control, RUNNING)) > 0; Atomics.wait(control, RUNNING, count, 5)) {
-    if (isMainThread) lib.trl_runtime_cancel(null);
-    else for (const call of running) call.interrupt();
-  }
+  for (let count; (count = Atomics.load(control, RUNNING)) > 0; Atomics.wait(control, RUNNING, count, 5))
+    lib.trl_runtime_cancel(null);
 }
+
+const IN_A_WORKER = 'in a Worker libtrl makes no calls that block: nothing tells it when the Worker is terminated or the process ' +
+  'ends, and Node would wait for them; make them in the main thread, whose event loop they leave free, or in another process';
 
 class Thread {
   constructor(role) {
+    if (!isMainThread) throw errorOf(Status.E_UNSUPPORTED, { message: IN_A_WORKER });
     if (!listening) process.once('exit', end);
     listening = true;
     const [port, answers] = [new MessageChannel(), new MessageChannel()];
@@ -73,14 +76,15 @@ class Thread {
       idle.push(this);
       call.settle(done);
     } else if (ask) {
-      this.reply(number === undefined ? this.call.answer(ask, parameters) : answerFor(number, ask, parameters));
+      this.reply(number === undefined ? this.call.answer(ask, parameters) : answerOfHost(number, ask, parameters));
     } else {
-      answerFor(number, tell, parameters);
+      answerOfHost(number, tell, parameters);
     }
   }
 
   async reply(answer) {
-    this.answers.postMessage(await answer);
+    const found = await answer;
+    this.answers.postMessage(found, found instanceof Uint8Array ? [found.buffer] : []);
     Atomics.store(this.cell, 0, 1);
     Atomics.notify(this.cell, 0);
   }
@@ -104,17 +108,34 @@ function numberOf(answer) {
   throw new TypeError(`a function that libtrl calls gives nothing, a boolean or an integer, and not ${String(answer)}`);
 }
 
-/** Runs a function of the host. What it throws is kept for the calls that it belongs to. */
-async function answerOf(calls, host) {
-  if (calls.length > 0 && calls.every((call) => call.error)) return Status.E_CALLBACK;
+const within = new AsyncLocalStorage(); // the function of the host that runs, and the calls that wait for it
+
+/** Whether one of the calls that wait for a function of the host, perhaps through others, has the turn on a trainer or model. */
+function awaited(context, turn) {
+  return !!context?.calls.some((call) => call.turns.has(turn) || awaited(call.context, turn));
+}
+
+/** Runs a function of the host, for which these calls wait. keepFor notes what it throws. */
+async function answerOf(calls, host, keepFor) {
+  const context = { calls };
   try {
-    const answer = await host();
-    return Array.isArray(answer) ? answer : numberOf(answer);
+    const answer = await within.run(context, host);
+    return Array.isArray(answer) || answer instanceof Uint8Array ? answer : numberOf(answer);
   } catch (error) {
-    for (const call of calls) call.error ??= { thrown: error };
-    if (calls.length === 0) queueMicrotask(() => { throw error; });
+    keepFor({ thrown: error });
     return Status.E_CALLBACK;
+  } finally {
+    context.calls = [];
   }
+}
+
+/** The same. What it throws belongs to these calls, and once all of them have failed it does not run. */
+async function answerFor(calls, host) {
+  if (calls.length > 0 && calls.every((call) => call.error)) return Status.E_CALLBACK;
+  return answerOf(calls, host, (error) => {
+    for (const call of calls) call.error ??= error;
+    if (calls.length === 0) queueMicrotask(() => { throw error.thrown; });
+  });
 }
 
 class Call {
@@ -124,19 +145,31 @@ class Call {
     this.handles = handles; // kept alive, too
     this.functions = functions;
     this.signal = signal;
+    this.turns = new Set(handles.map((handle) => handle._turn).filter(Boolean));
+    this.context = within.getStore(); // the function of the host that makes this call
     this.error = null; // what the first function of the host that failed has thrown
+    this.hint = null; // the same of a mount, if this call is the one that used it
     this.result = new Promise((resolve, reject) => Object.assign(this, { resolve, reject }));
     this.abort = this.abort.bind(this);
   }
 
   begin(parameters, collect) {
     if (this.signal?.aborted) throw this.aborted({ message: 'the signal was aborted before the call' });
+    for (const turn of this.turns) {
+      if (awaited(this.context, turn))
+        throw errorOf(Status.E_BUSY, { message: `${this.name} would wait for the call that waits for this function` });
+    }
     const thread = idle.pop() ?? new Thread('call');
+    try {
+      thread.port.postMessage({ name: this.name, parameters, collect });
+    } catch (error) {
+      idle.push(thread); // an argument cannot be sent
+      throw error;
+    }
     thread.call = this;
     thread.worker.ref();
     running.add(this);
     this.signal?.addEventListener('abort', this.abort, { once: true });
-    thread.port.postMessage({ name: this.name, parameters, collect });
     return this.result;
   }
 
@@ -145,7 +178,7 @@ class Call {
   }
 
   answer(ask, parameters) {
-    return answerOf([this], () => this.functions[ask](...parameters));
+    return answerFor([this], () => this.functions[ask](...parameters));
   }
 
   aborted(error) {
@@ -168,8 +201,9 @@ class Call {
     running.delete(this);
     clearInterval(this.timer);
     this.signal?.removeEventListener('abort', this.abort);
-    if (this.error) {
-      this.reject(this.error.thrown);
+    const error = this.error ?? (result.status === Status.E_CALLBACK ? this.hint : null);
+    if (error) {
+      this.reject(error.thrown);
     } else if (result.thrown) {
       this.reject(result.thrown);
     } else if (result.status === Status.E_CANCELLED && this.signal?.aborted) {
@@ -180,12 +214,14 @@ class Call {
       this.resolve(result);
       return;
     }
-    if (this.destroy) for (const pointer of result.outputs ?? []) lib[this.destroy](pointer);
+    const destroy = typeof this.destroy === 'string' ? lib[this.destroy] : this.destroy;
+    if (destroy) for (const pointer of result.outputs ?? []) if (pointer) destroy(pointer);
   }
 }
 
 /** Calls a function on a thread of its own: a promise of its status, its outputs and, with collect, the tokens that it
- * gave. destroy frees what a call has made in which a function of the host threw. */
+ * gave. destroy, a function or the name of one of the library, frees what a call has made in which a function of the host
+ * threw. */
 export async function callAside(name, parameters, { handles, functions = {}, signal, collect = false, destroy }) {
   return new Call(name, { handles, functions, signal, destroy }).begin(parameters, collect);
 }
@@ -202,34 +238,40 @@ let log = null; // the one thread for all logs and rollouts
 
 /** A function of the host, or an object with several, that belongs to a handle. */
 class Host {
-  constructor(owner, functions) {
-    this.owner = owner;
-    this.functions = functions;
+  constructor(owner, functions, kind) {
+    Object.assign(this, { owner, functions, kind });
   }
 }
 
-/** Keeps functions of the host as long as their owner lives: the number under which the library knows them, and the C
- * functions that call them. */
-export async function keep(owner, kind, functions, { awaited }) {
-  const thread = awaited ? new Thread('host') : log && threads.has(log) ? log : (log = new Thread('log'));
-  const host = new Host(owner, functions);
+/** Keeps functions of the host as long as their owner lives, after give has given the library the number under which it knows
+ * them and the C functions that call them. Of what kind they are: awaited, their answer is waited for; generates, they may
+ * use generators of the trainer that asks; anywhere, any call may ask them. */
+export async function keep(owner, name, functions, kind, give) {
+  const thread = kind.awaited ? new Thread('host') : log && threads.has(log) ? log : (log = new Thread('log'));
+  const host = new Host(owner, functions, kind);
   const number = ++numbers;
-  owner._hosts.set(kind, host);
   hosts.set(number, new WeakRef(host));
-  gone.register(host, { number, thread: awaited ? thread : null });
+  gone.register(host, { number, thread: kind.awaited ? thread : null });
   thread.worker.ref();
   try {
-    return { number, ...(await thread.functions) };
+    const made = await give({ number, ...(await thread.functions) });
+    owner._hosts.set(name, host);
+    return made;
   } finally {
     thread.worker.unref();
   }
 }
 
-function answerFor(number, ask, parameters) {
+function answerOfHost(number, ask, parameters) {
   const host = hosts.get(number)?.deref();
   if (!host) return Status.E_CALLBACK;
+  const run = () => host.functions[ask](...parameters);
   const calls = [...running].filter((call) => call.involves(host.owner));
-  return answerOf(calls, () => host.functions[ask](...parameters));
+  if (host.kind.generates) return answerFor(calls, () => within.exit(run));
+  if (!host.kind.anywhere) return answerFor(calls, run);
+  return answerOf(calls, run, (error) => { // which call it is shows at its end
+    for (const call of running) call.hint ??= error;
+  });
 }
 
 /** Ends the threads that have no call. */

@@ -1,9 +1,9 @@
 // Trainers, what they tell, and what they ask the host for.
 import { Status } from './api.js';
 import { configOf } from './config.js';
-import { Generator } from './generate.js';
-import { Handle, call, callLater, createLater, onlyInside, pathOf, wrap } from './handle.js';
+import { Handle, call, callLater, createLater, fill, onlyInside, pathOf, wrap } from './handle.js';
 import { lib } from './library.js';
+import { Model } from './model.js';
 import { withRuntime } from './runtime.js';
 import { keep } from './threads.js';
 
@@ -95,6 +95,10 @@ export class Trainer extends Handle {
     });
   }
 
+  get _turn() {
+    return this;
+  }
+
   /** Trains to the end, or until onEvent answers Answer.STOP; false if the run was complete before. */
   async train(onEvent, { signal } = {}) {
     const { status } = await callLater('trl_trainer_train', [this, onEvent ? { callback: 'event' } : null, null],
@@ -108,9 +112,25 @@ export class Trainer extends Handle {
     return status === Status.END ? null : outputs[0];
   }
 
-  /** Evaluates on the evaluation rows. */
-  async evaluate({ signal } = {}) {
-    return (await callLater('trl_trainer_evaluate', [this, { out: 'metrics' }], { signal })).outputs[0];
+  /** The first half of a step, forward and backward: its numbers so far; null when nothing is left. */
+  async backward({ signal } = {}) {
+    const { status, outputs } = await callLater('trl_trainer_backward', [this, { out: 'metrics' }], { signal });
+    return status === Status.END ? null : outputs[0];
+  }
+
+  /** The second half of a step, with the update of the weights or without it. */
+  async update(apply = true, { signal } = {}) {
+    return (await callLater('trl_trainer_update', [this, Number(apply), { out: 'metrics' }], { signal })).outputs[0];
+  }
+
+  /** Sets the learning rate of the next steps; null: that of the schedule again. */
+  setLearningRate(learningRate) {
+    call('trl_trainer_set_learning_rate', this, learningRate ?? NaN);
+  }
+
+  /** Evaluates on the evaluation rows, or on others. */
+  async evaluate(rows, { signal } = {}) {
+    return (await callLater('trl_trainer_evaluate', [this, rows, { out: 'metrics' }], { signal })).outputs[0];
   }
 
   /** Saves the model, or what save.kind says; no path: into output_dir. */
@@ -118,32 +138,23 @@ export class Trainer extends Handle {
     await callLater('trl_trainer_save', [this, pathOf(path), configOf(options)], { signal });
   }
 
-  /** Adds a saved LoRA adapter to generate with. */
-  async addAdapter(name, path, { signal } = {}) {
-    await callLater('trl_trainer_add_adapter', [this, name, pathOf(path)], { signal });
-  }
-
-  removeAdapter(name) {
-    call('trl_trainer_remove_adapter', this, name);
-  }
-
   /** Adds a function that rewards the rows of a rollout: it gives a reward for each (null: none), or a promise of that, or
    * sets them itself. */
   async addReward(name, reward) {
-    const to = await keep(this, `reward ${name}`, { rollout: answering(reward) }, { awaited: false });
-    call('trl_trainer_add_reward', this, name, to.rollout, to.number, null);
+    await keep(this, `reward ${name}`, { rollout: answering(reward) }, {}, (to) =>
+      callLater('trl_trainer_add_reward', [this, name, to.rollout, to.number, null]));
   }
 
   /** Has a function write the completions of a rollout (setCompletion). */
   async setRollout(write) {
-    const to = await keep(this, 'rollout', { rollout: answering(write) }, { awaited: false });
-    call('trl_trainer_set_rollout', this, to.rollout, to.number, null);
+    await keep(this, 'rollout', { rollout: answering(write) }, { generates: true }, (to) =>
+      callLater('trl_trainer_set_rollout', [this, to.rollout, to.number, null]));
   }
 
   /** Has a function answer the tools that completions call (setValue). */
   async setTools(answer) {
-    const to = await keep(this, 'tools', { rollout: answering(answer) }, { awaited: false });
-    call('trl_trainer_set_tools', this, to.rollout, to.number, null);
+    await keep(this, 'tools', { rollout: answering(answer) }, {}, (to) =>
+      callLater('trl_trainer_set_tools', [this, to.rollout, to.number, null]));
   }
 
   /** Ends the call that runs on this trainer, or else the next one, with CancelledError. */
@@ -165,14 +176,19 @@ export class Trainer extends Handle {
     return true;
   }
 
-  /** The state of the training, as in trainer_state.json. */
+  /** The state of the training, as in trainer_state.json, also while it trains: after the last step that is done. */
   describe() {
     return JSON.parse(call('trl_trainer_describe', this, { out: 'text' })[0]);
   }
 
-  /** A generator that shares the weights of the run. */
-  generator() {
-    return wrap(Generator, call('trl_generator_from_trainer', this, { out: 'pointer' })[0], 'trl_generator_destroy', this);
+  /** Integers by a name, such as eos_token_ids or global_step, also while it trains. */
+  integers(name) {
+    return Array.from(fill(this, 'int64', 8, 'trl_trainer_get_integers', name), Number);
+  }
+
+  /** The model that is trained, whose weights are those of the run. */
+  model() {
+    return wrap(Model, call('trl_model_from_trainer', this, { out: 'pointer' })[0], 'trl_model_destroy', this);
   }
 }
 

@@ -2,7 +2,7 @@
 // the host (README.md, "Threads").
 import { receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { Status } from './api.js';
-import { load, register } from './library.js';
+import { koffi, load, register } from './library.js';
 import { metricsText, perform, readMetrics, textAt } from './native.js';
 import { CANCELLED, EXITING, RUNNING } from './control.js';
 
@@ -10,9 +10,9 @@ const { role, path, port, answers, control, cell } = workerData;
 load(path);
 
 /** Asks the host's thread and waits for its answer; there is none when the process ends. */
-function ask(message) {
+function ask(message, moved = []) {
   Atomics.store(cell, 0, 0);
-  port.postMessage(message);
+  port.postMessage(message, moved);
   while (Atomics.load(cell, 0) === 0) {
     if (Atomics.load(control, EXITING)) return Status.E_CALLBACK;
     Atomics.wait(cell, 0, 0, 50);
@@ -41,8 +41,8 @@ const calls = {
     }
     return answer({ ask: 'event', parameters: [{ kind, metrics: readMetrics(metrics), texts }] });
   }),
-  token: () => register('trl_token_fn', (_, completion, token, text, size) => {
-    const seen = [Number(completion), token, textAt(text, Number(size)) ?? ''];
+  token: () => register('trl_token_fn', (_, completion, token, text, size, logProbability) => {
+    const seen = [Number(completion), token, textAt(text, Number(size)) ?? '', Number.isNaN(logProbability) ? null : logProbability];
     if (!call.collected) return answer({ ask: 'token', parameters: seen });
     call.collected.push(seen);
     return 0;
@@ -103,15 +103,27 @@ function serveHost() {
         if (typeof more === 'number') return more;
         rows = more;
       }
-      for (const [name, text, json] of rows.shift()) {
-        const set = json ? 'trl_record_set_json' : 'trl_record_set_text';
-        const { status, error } = perform(set, [record, name, text, text.length]);
+      for (const [name, set, value] of rows.shift()) {
+        const { status, error } = perform(set, [record, name, value, value.length]);
         if (status < 0) {
           ask({ ask: 'refused', number: Number(number), parameters: [{ status, error }] });
           return status;
         }
       }
       return Status.OK;
+    }),
+    read: register('trl_read_fn', (number, file, offset, buffer, size) => {
+      const room = Number(size);
+      const [what, ...part] = buffer === null ? ['size'] : ['read', Number(offset), room];
+      const answer = ask({ ask: what, number: Number(number), parameters: [textAt(file), ...part] });
+      if (typeof answer === 'number') return answer;
+      if (answer.length > 0 && answer.length <= room) new Uint8Array(koffi.view(buffer, room)).set(answer);
+      return answer.length;
+    }),
+    write: register('trl_write_fn', (number, kind, file, offset, data, size) => {
+      const bytes = data === null ? null : Number(size) > 0 ? new Uint8Array(koffi.view(data, Number(size))).slice() : new Uint8Array();
+      const parameters = [kind, textAt(file), Number(offset), bytes];
+      return ask({ ask: 'write', number: Number(number), parameters }, bytes ? [bytes.buffer] : []);
     }),
   };
 }

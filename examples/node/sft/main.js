@@ -14,7 +14,7 @@ function onEvent({ kind, metrics }) {
 }
 
 async function printCompletion(trainer, config) {
-  const generator = trainer.generator();
+  const generator = await trainer.model().generator();
   process.stdout.write(`${PROMPT} ->`);
   for await (const { text } of generator.stream(PROMPT, config)) process.stdout.write(text);
   process.stdout.write('\n');

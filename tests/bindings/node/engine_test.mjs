@@ -104,8 +104,57 @@ test('a second call is busy', async () => {
   const trainer = await trainerOf({ max_steps: 3 });
   await trainer.train(async () => {
     await assert.rejects(trainer.evaluate(), trl.BusyError);
-    assert.throws(() => trainer.describe(), trl.BusyError);
   });
+});
+
+test('the state is read while a run trains', async () => {
+  const trainer = await trainerOf({ max_steps: 3 });
+  const seen = [];
+  await trainer.train(({ kind }) => {
+    if (kind === STEP) seen.push([trainer.describe().global_step, trainer.integers('global_step')]);
+  });
+  assert.deepEqual(seen, [[1, [1]], [2, [2]], [3, [3]]]);
+  assert.ok(trainer.describe().metrics.loss > 0);
+  assert.deepEqual(trainer.integers('max_steps'), [3]);
+  assert.equal(trainer.integers('parameter_count')[0], trainer.model().describe().parameters);
+  assert.ok(trainer.integers('eos_token_ids').every(Number.isInteger));
+  assert.throws(() => trainer.integers('no such name'), trl.NotFoundError);
+
+  const long = await trainerOf({ max_steps: 1000000 });
+  const train = long.train();
+  let last = 0;
+  for (let i = 0; i < 300 && last < 3; ++i) { // no function of the host is asked meanwhile
+    await pause(10);
+    const step = long.describe().global_step;
+    assert.ok(step >= last);
+    last = step;
+  }
+  assert.ok(last >= 3);
+  long.cancel();
+  await assert.rejects(train, trl.CancelledError);
+});
+
+test('what would wait for the call around a function is busy, and beside it has its turn', async () => {
+  const trainer = await trainerOf({ max_steps: 3 });
+  const model = trainer.model();
+  const writer = await model.generator();
+  const options = { 'generate.max_new_tokens': 2 };
+  const busy = [() => writer.generate('the', options), () => writer.add('the'), () => model.score(['the']), () => model.tensors(),
+    () => writer.take(0)];
+  let beside = null;
+  let begin = null;
+  const asked = new Promise((resolve) => { begin = resolve; });
+  const outside = asked.then(() => { beside = writer.generate('the', options); }); // not of the function's making
+  await trainer.train(async ({ kind }) => {
+    if (kind !== STEP) return;
+    for (const call of busy) await assert.rejects(call(), trl.BusyError);
+    assert.ok(trainer.model().describe().parameters > 0);
+    begin();
+    await pause(20);
+  });
+  await outside;
+  assert.equal((await beside)[0].tokenIds.length, 2);
+  await writer.generate('the', options, { onToken: () => assert.rejects(writer.generate('the'), trl.BusyError) });
 });
 
 test('a pause holds a run', async () => {
@@ -136,6 +185,139 @@ test('steps, evaluations and saves', async () => {
   assert.equal((await evaluator.complete()).length, 1);
 });
 
+test('halves of a step are a step', async () => {
+  const [one, two] = [await trainerOf(), await trainerOf()];
+  const before = await one.backward();
+  assert.ok(before.loss > 0);
+  await assert.rejects(one.step(), trl.InvalidArgumentError);
+  assert.deepEqual(await one.update(), await two.step());
+  await assert.rejects(one.update(), trl.InvalidArgumentError);
+  const { data } = await one.model().readTensor('model.norm.weight');
+  await one.backward();
+  await one.update(false);
+  assert.deepEqual((await one.model().readTensor('model.norm.weight')).data, data);
+  assert.equal(one.describe().global_step, 2);
+  await one.step();
+  await one.step();
+  assert.equal(await one.backward(), null);
+});
+
+test('the learning rate is set, also while a run trains', async () => {
+  const trainer = await trainerOf({ learning_rate: 1e-3, lr_scheduler_type: 'constant' });
+  trainer.setLearningRate(0.25);
+  assert.equal((await trainer.step()).learning_rate, 0.25);
+  trainer.setLearningRate(null);
+  const rates = [];
+  await trainer.train(({ kind, metrics }) => {
+    if (kind !== STEP) return;
+    rates.push(metrics.learning_rate);
+    trainer.setLearningRate(0.5);
+  });
+  assert.deepEqual(rates, [1e-3, 0.5, 0.5]);
+  assert.throws(() => trainer.setLearningRate(-1), trl.InvalidArgumentError);
+});
+
+test('other rows are evaluated', async () => {
+  const trainer = await trainerOf({}, { evaluation: trl.Dataset.fromRows(ROWS) });
+  const [own, same] = [await trainer.evaluate(), await trainer.evaluate(trl.Dataset.fromRows(ROWS))];
+  assert.equal(own.eval_loss, same.eval_loss);
+  assert.notEqual((await trainer.evaluate(await trl.Dataset.fromIterable(ROWS.slice(2)))).eval_loss, own.eval_loss);
+  const failing = await trl.Dataset.fromIterable(() => { throw new Oops('in rows'); });
+  await assert.rejects(trainer.evaluate(failing), Oops);
+});
+
+test('tensors are read and written', async () => {
+  const trainer = await trainerOf();
+  const trained = trainer.model();
+  const name = 'model.norm.weight';
+  const [info] = (await trained.tensors()).filter((one) => one.name === name);
+  assert.deepEqual([info.dtype, info.stored, info.trained], ['float32', 'float32', true]);
+  const copy = await trained.readTensor(name);
+  assert.deepEqual([copy.dtype, copy.shape], ['float32', info.shape]);
+  assert.ok(copy.data instanceof Float32Array && copy.data.length === info.shape[0]);
+  const kept = copy.data.slice();
+  const view = await trained.readTensor(name, { form: trl.TensorForm.VIEW });
+  assert.deepEqual(view.data, kept);
+  await assert.rejects(trained.readTensor(name, { form: trl.TensorForm.GRADIENT }), trl.NotFoundError);
+  await trainer.backward();
+  assert.ok((await trained.tensors()).find((one) => one.name === name).gradient);
+  const gradient = await trained.readTensor(name, { form: trl.TensorForm.GRADIENT });
+  assert.ok(gradient.data.some((value) => value !== 0));
+  await trainer.update();
+  assert.deepEqual(copy.data, kept);
+  const after = await trained.readTensor(name);
+  assert.notDeepEqual(after.data, kept);
+  assert.equal(view.data.length, kept.length); // readable, whatever it has now
+  view.data.reduce((sum, value) => sum + value, 0);
+
+  await trained.writeTensor(name, copy);
+  assert.deepEqual((await trained.readTensor(name)).data, kept);
+  const doubles = { shape: copy.shape, data: Float64Array.from(kept, (value) => value * 2) };
+  await trained.writeTensor(name, doubles);
+  assert.deepEqual((await trained.readTensor(name)).data, kept.map((value) => value * 2));
+  await trained.writeTensor(name, { dtype: 'bfloat16', shape: copy.shape, data: new Uint16Array(kept.length).fill(0x4040) });
+  assert.ok((await trained.readTensor(name)).data.every((value) => value === 3));
+  await assert.rejects(trained.writeTensor(name, { shape: [1], data: new Float32Array(1) }), trl.InvalidArgumentError);
+  await assert.rejects(trained.writeTensor(name, { shape: copy.shape, data: new Int32Array(kept.length) }), trl.InvalidArgumentError);
+  await assert.rejects(trained.writeTensor(name, { shape: [3], data: kept }), RangeError);
+  await assert.rejects(trained.writeTensor(name, { dtype: 'float64', shape: copy.shape, data: kept }), TypeError);
+  await assert.rejects(trained.writeTensor(name, { shape: [1], data: [1] }), TypeError);
+  await assert.rejects(trained.readTensor('no such tensor'), trl.NotFoundError);
+});
+
+test('a model and its tensors outlive the trainer', async () => {
+  const trainer = await trainerOf();
+  const trained = trainer.model();
+  const name = (await trained.tensors())[0].name;
+  const { data } = await trained.readTensor(name);
+  const view = await trained.readTensor(name, { form: trl.TensorForm.VIEW });
+  trainer.close();
+  assert.deepEqual((await trained.readTensor(name)).data, data);
+  const writer = await trained.generator();
+  trained.close();
+  assert.equal((await writer.generate('the', { 'generate.max_new_tokens': 1 })).length, 1);
+  writer.close();
+  for (let i = 0; i < 20; ++i) {
+    await pause(5);
+    globalThis.gc();
+  }
+  assert.equal(view.data.length, data.length);
+  view.data.reduce((sum, value) => sum + value, 0);
+  for (let i = 0; i < 50; ++i) await model.readTensor(name); // freed by the collector
+  globalThis.gc();
+});
+
+test('a model is opened from files of the host, and saved to them', async () => {
+  const runtime = new trl.Runtime();
+  const files = new Map();
+  const said = [];
+  let failing = false;
+  await runtime.mount('memory', {
+    size: (file) => files.get(file)?.length,
+    read: (file, offset, size) => files.get(file)?.subarray(offset, offset + size),
+    write: async (kind, file, offset, data) => {
+      if (kind !== trl.WriteKind.DATA) {
+        assert.equal(data, null);
+        return void said.push([kind, file]);
+      }
+      if (failing) throw new Oops('in write');
+      assert.equal(offset, files.get(file)?.length ?? 0);
+      files.set(file, Buffer.concat([files.get(file) ?? Buffer.alloc(0), data]));
+    },
+  });
+  const trainer = await trainerOf({ max_steps: 1 }, { runtime });
+  await trainer.step();
+  await trainer.save('host://memory/saved');
+  assert.ok(files.has('saved/config.json') && files.get('saved/model.safetensors').length > 1000);
+  assert.deepEqual(said.splice(0), [[trl.WriteKind.DONE, 'saved']]);
+  const again = await trl.Model.open('host://memory/saved', null, { runtime });
+  const name = 'model.norm.weight';
+  assert.deepEqual((await again.readTensor(name)).data, (await trainer.model().readTensor(name)).data);
+  failing = true;
+  await assert.rejects(trainer.save('host://memory/failed'), Oops);
+  assert.deepEqual(said, [[trl.WriteKind.DROPPED, 'failed']]);
+});
+
 test('plans and checks', async () => {
   const { numbers, text } = await trl.plan(keys(), trl.Dataset.fromRows(ROWS));
   assert.ok(numbers.peak_bytes > 0);
@@ -153,7 +335,7 @@ test('any order of destruction', async () => {
     const runtime = new trl.Runtime();
     const rows = await trl.Dataset.fromIterable(ROWS, null, { runtime });
     const trainer = await trl.Trainer.create(keys({ max_steps: 1 }), rows, null, { runtime });
-    return { runtime, rows, trainer, generator: trainer.generator() };
+    return { runtime, rows, trainer, generator: await trainer.model().generator() };
   };
   for (const order of orders(['runtime', 'rows', 'trainer', 'generator']).filter((_, index) => index % 4 === 0)) {
     const things = await made();
@@ -181,11 +363,14 @@ test('prompts are completed together', async () => {
   assert.equal(completions.length, 4);
   for (const [index, completion] of completions.entries()) {
     assert.equal(completion.finishReason, 'length');
-    assert.deepEqual(seen.filter(([number]) => number === index).map(([, token]) => token), completion.tokenIds);
+    const own = seen.filter(([number]) => number === index);
+    assert.deepEqual(own.map(([, token]) => token), completion.tokenIds);
+    assert.deepEqual(own.map(([, , , logProbability]) => logProbability), completion.details.logprobs);
     assert.deepEqual(completion.details.token_ids, completion.tokenIds);
     assert.equal(completion.details.logprobs.length, 4);
   }
   assert.deepEqual(await generator.generate([]), []);
+  await generator.generate('the', { 'generate.max_new_tokens': 1 }, { onToken: (...token) => assert.equal(token[3], null) });
 });
 
 test('a result ends a completion, and an exception the call', async () => {
@@ -203,15 +388,15 @@ test('requests', async () => {
   const second = await generator.add([1, 2, 3], { 'generate.max_new_tokens': 50 });
   const tokens = [];
   while (tokens.length < 6) assert.ok(await generator.step((_, token) => void tokens.push(token)));
-  assert.equal(generator.take(first)[0].finishReason, 'length');
+  assert.equal((await generator.take(first))[0].finishReason, 'length');
   await generator.extend(first, ' waits', { 'generate.max_new_tokens': 2 });
-  generator.cancel(second);
+  await generator.cancel(second);
   while (await generator.step());
-  assert.equal(generator.take(first)[0].tokenIds.length, 2);
-  assert.equal(generator.take(second)[0].finishReason, 'cancelled');
-  generator.cancel(first);
-  generator.releaseMemory();
-  assert.throws(() => generator.take(second), trl.NotFoundError);
+  assert.equal((await generator.take(first))[0].tokenIds.length, 2);
+  assert.equal((await generator.take(second))[0].finishReason, 'cancelled');
+  await generator.cancel(first);
+  await generator.releaseMemory();
+  await assert.rejects(generator.take(second), trl.NotFoundError);
 });
 
 test('streams', async () => {
@@ -244,17 +429,19 @@ test('adapters', async () => {
   await trainer.train();
   const adapter = join(FOLDER, 'adapter');
   await trainer.save(adapter);
-  await trainer.addAdapter('other', adapter);
-  await trainer.generator().generate('the', { 'generate.adapter': 'other', 'generate.max_new_tokens': 1 });
-  trainer.removeAdapter('other');
+  const trained = trainer.model();
+  await trained.addAdapter('other', adapter);
+  await (await trained.generator()).generate('the', { 'generate.adapter': 'other', 'generate.max_new_tokens': 1 });
+  await trained.removeAdapter('other');
+  await assert.rejects(trained.useAdapter(null), trl.UnsupportedError);
   const opened = await trl.Model.open(MODEL);
   await opened.addAdapter('mine', adapter);
-  opened.useAdapter('mine');
+  await opened.useAdapter('mine');
   await opened.mergeAdapter('mine');
   await opened.mergeAdapter(null);
-  opened.useAdapter(null);
-  opened.removeAdapter('mine');
-  assert.throws(() => opened.useAdapter('mine'), trl.NotFoundError);
+  await opened.useAdapter(null);
+  await opened.removeAdapter('mine');
+  await assert.rejects(opened.useAdapter('mine'), trl.NotFoundError);
 });
 
 test('scores', async () => {
@@ -269,8 +456,9 @@ test('scores', async () => {
 
 test('rewards are given, set, or come later', async () => {
   let kept = null;
-  const given = (rollout) => {
+  const given = async (rollout) => {
     kept = rollout;
+    await assert.rejects((await writer).generate('1'), trl.BusyError); // it would wait for this function
     assert.deepEqual(rollout.row(0).columns.target, rollout.row(1).columns.target);
     assert.throws(() => rollout.row(rollout.length), trl.InvalidArgumentError);
     rollout.log('mine', 2);
@@ -287,6 +475,7 @@ test('rewards are given, set, or come later', async () => {
     return Array(rollout.length).fill(0.5);
   };
   const trainer = await online([given, set, later], { logging_strategy: 'steps', logging_steps: 1 });
+  const writer = trainer.model().generator();
   await trainer.train();
   const [record] = trainer.describe().log_history;
   assert.deepEqual([record['rewards/reward2/mean'], record.mine], [0.5, 2]);
@@ -308,7 +497,7 @@ test('what a reward throws can be tried again', async () => {
 
 test('the host writes completions with a generator of the trainer', async () => {
   const trainer = await online([(rollout) => Array(rollout.length).fill(1)]);
-  const writer = trainer.generator();
+  const writer = await trainer.model().generator();
   let generations = 0;
   await trainer.setRollout(async (rollout) => {
     ++generations;

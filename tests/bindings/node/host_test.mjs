@@ -1,8 +1,11 @@
 // The binding for Node, as far as it opens no engine: node --expose-gc --test host_test.mjs
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { Worker } from 'node:worker_threads';
 import { CLASSES } from '../../../bindings/node/lib/errors.js';
 import { INDEX, MODEL, Oops, SOURCE, pause, trl } from './common.mjs';
 
@@ -56,7 +59,7 @@ test('each option has a name, a doc and a default that a configuration takes', (
     names.add(option.name);
     assert.ok(option.doc() && option.section && option.group && option.since, option.name);
     assert.ok(['trl', 'ours'].includes(option.origin));
-    assert.ok(Object.values(trl.OptionType).includes(option.type));
+    assert.ok(Object.values(trl.OptionType).includes(option.type()));
     assert.deepEqual(option.value(option.default()), config.get(option.name), option.name);
     for (const text of [option.unsupportedReason, option.ignoredReason, option.taken, ...option.otherNames])
       assert.equal(typeof text, 'string');
@@ -71,32 +74,21 @@ test('a trainer has its own defaults and texts', () => {
   const loss = trl.option('loss_type');
   assert.notEqual(loss.accepted('dpo'), loss.accepted('sft'));
   assert.notEqual(loss.doc('dpo'), loss.doc('sft'));
-  assert.equal(trl.option('num_generations').default('sft'), null);
+  const generations = trl.option('num_generations');
+  for (const what of ['type', 'default', 'accepted', 'doc']) assert.equal(generations[what]('sft'), null);
+  assert.equal(generations.type('grpo'), trl.OptionType.INTEGER);
   assert.equal(trl.option('no such option'), undefined);
   const older = [...trl.options()].find((option) => option.aliases.length > 0);
   assert.equal(trl.option(older.aliases[0]).name, older.name);
 });
 
 test('a JSON schema', () => {
-  for (const trainer of [undefined, 'sft', 'dpo', 'grpo']) {
-    const { properties } = JSON.parse(JSON.stringify(trl.schema(trainer)));
-    for (const [name, item] of Object.entries(properties)) {
-      if (item.$ref) {
-        assert.ok(item.$ref.replace('#/properties/', '') in properties);
-        continue;
-      }
-      const value = item.default;
-      const kind = Array.isArray(value) ? 'array' : value === null ? 'null' : typeof value;
-      const taken = value === null || item.type.some((type) => type === kind || (type === 'integer' && Number.isInteger(value)));
-      assert.ok(taken, `${name} ${JSON.stringify(item)}`);
-      if (item.enum && value !== null) assert.ok(item.enum.includes(value), name);
-      if (item.anyOf) assert.ok(item.anyOf[1].items.enum.includes(value[0]), name);
-      if (typeof value === 'number' && 'minimum' in item) assert.ok(value >= item.minimum, name);
-    }
-  }
-  assert.equal(trl.schema('sft').properties.method.enum[0], 'sft');
-  assert.ok(!('num_generations' in trl.schema('sft').properties));
-  assert.ok('num_generations' in trl.schema('grpo').properties);
+  const { properties } = trl.Config.schema();
+  for (const option of trl.options()) assert.ok(option.name in properties, option.name);
+  assert.deepEqual(trl.Config.schema('sft').properties.learning_rate.default, Number(trl.option('learning_rate').default('sft')));
+  assert.ok(!('num_generations' in trl.Config.schema('sft').properties));
+  assert.ok('num_generations' in trl.Config.schema('grpo').properties);
+  assert.throws(() => trl.Config.schema('no such trainer'), trl.NotFoundError);
 });
 
 test('a configuration has what was set', () => {
@@ -126,12 +118,26 @@ test('an error has class, status and key', () => {
   const config = new trl.Config();
   assert.throws(() => config.set('learning_rat', 1), (error) => error instanceof trl.ConfigError && error instanceof trl.TrlError &&
     error.name === 'ConfigError' && error.key === 'learning_rat' && error.status === trl.Status.E_INVALID_CONFIG &&
+    error.statusName === 'TRL_E_INVALID_CONFIG' && error.place === null &&
     error.message.includes('learning_rate'));
   assert.throws(() => config.set('learning_rate', 'fast'), trl.ConfigError);
   assert.deepEqual(config.describe(), {});
   const errors = Object.values(trl.Status).filter((status) => status < 0);
   assert.deepEqual([...CLASSES.keys()].sort(), errors.sort());
   assert.equal(new Set(CLASSES.values()).size, errors.length);
+});
+
+test('an error has the place in what was read', async () => {
+  const place = (file, line, column, row) => (error) => {
+    assert.deepEqual(error.place, { file, line, column, row });
+    return true;
+  };
+  assert.throws(() => new trl.Config().loadText('seed: 7\n  learning_rat: 1\n'), (error) => error.place.line === 2);
+  assert.throws(() => new trl.Config().loadText('seed: 7\nlearning_rat: 1\n'), place('text', 2, 1, null));
+  const rows = trl.Dataset.fromBuffer('jsonl', '{"text": "a"}\n{"text": }\n');
+  await assert.rejects(rows.rowCount(), (error) => error instanceof trl.FormatError && error.place.line === 2);
+  const error = new trl.TrlError('mine', trl.Status.E_BUSY, { cause: 7 });
+  assert.deepEqual([error.statusName, error.key, error.callbackCode, error.place, error.cause], ['TRL_E_BUSY', null, 0, null, 7]);
 });
 
 test('a closed object is refused, and classes that functions make', async () => {
@@ -142,6 +148,8 @@ test('a closed object is refused, and classes that functions make', async () => 
   assert.throws(() => config.set('seed', 1), /this Config is closed/);
   assert.throws(() => new trl.Dataset(), /use Dataset.open/);
   const rows = trl.Dataset.fromRows(ROWS);
+  await assert.rejects(rows.example({ signal: 1 }, 0), /an object of this package is needed, and not one with the keys signal/);
+  await assert.rejects(rows.example({ encode() {} }, 0), /could not be cloned/);
   rows.close();
   await assert.rejects(rows.rowCount(), /this Dataset is closed/);
 });
@@ -173,6 +181,11 @@ test('columns keep their types', async () => {
   const tokenizer = await trl.Tokenizer.open(MODEL);
   const asked = await (await trl.Dataset.fromIterable([row])).example(tokenizer, 0);
   assert.deepEqual(asked, await trl.Dataset.fromRows([row]).example(tokenizer, 0));
+  const ids = { input_ids: Int32Array.of(9, 5, 6, 7).subarray(1), labels: Int32Array.of(-100, 6, 7) };
+  for (const rows of [await trl.Dataset.fromIterable([ids]), trl.Dataset.fromRows([ids])]) {
+    const { input_ids, labels } = await rows.example(tokenizer, 0);
+    assert.deepEqual([input_ids, labels], [[5, 6, 7], [-100, 6, 7]]);
+  }
   const bad = await trl.Dataset.fromIterable([{ text: undefined }]);
   await assert.rejects(bad.rowCount(), TypeError);
 });
@@ -225,11 +238,11 @@ test('lengths, examples and batches', async () => {
   const batches = [];
   await rows.visitBatches(tokenizer, (batch) => void batches.push(batch), options);
   assert.equal(batches.length, 4);
-  assert.deepEqual(batches[1], await rows.batch(tokenizer, 1, options));
+  assert.deepEqual(batches.map(({ batch }) => batch), [0, 1, 2, 3]);
   let seen = 0;
   await rows.visitBatches(tokenizer, async () => ++seen === 2, options, { first: 1 });
   assert.equal(seen, 2);
-  await assert.rejects(rows.batch(tokenizer, 99), trl.InvalidArgumentError);
+  await assert.rejects(rows.visitBatches(tokenizer, () => {}, options, { first: 99 }), trl.InvalidArgumentError);
   await assert.rejects(rows.visitBatches(tokenizer, () => { throw new Oops('in a batch'); }), Oops);
   await assert.rejects(rows.visitBatches(tokenizer, () => 'yes'), /a boolean or an integer, and not yes/);
   await assert.rejects(rows.visitBatches(tokenizer, () => -7),
@@ -241,6 +254,13 @@ test('encodes and decodes', async () => {
   const text = `the kernel é 字 🙂 \0 ${'long '.repeat(400)}`;
   assert.equal(tokenizer.decode(tokenizer.encode(text)), text);
   assert.deepEqual(tokenizer.encode(''), []);
+  const [special] = tokenizer.encode('<|im_end|>');
+  assert.equal(tokenizer.piece(special), '<|im_end|>');
+  assert.deepEqual(tokenizer.encode('<|im_end|>', { splitSpecialTokens: false }), [special]);
+  assert.ok(!tokenizer.encode('<|im_end|>', { splitSpecialTokens: true }).includes(special));
+  const splitting = await trl.Tokenizer.open(MODEL, { split_special_tokens: true });
+  assert.ok(!splitting.encode('<|im_end|>').includes(special));
+  assert.deepEqual(splitting.encode('<|im_end|>', { splitSpecialTokens: false }), [special]);
   assert.equal(tokenizer.decode([]), '');
   assert.equal(tokenizer.piece(tokenizer.encode('e')[0]), 'e');
   assert.ok('vocab_size' in tokenizer.describe());
@@ -264,6 +284,52 @@ test('progress is told, and stops a call', async () => {
   await assert.rejects(rows.rowCount(), trl.CancelledError);
   await runtime.setProgress(null);
   await rows.rowCount();
+});
+
+/** Files of a folder, as a mount gives them; what is read of them is a part of a larger buffer. */
+function filesOf(folder) {
+  const whole = (file) => (existsSync(join(folder, file)) ? readFileSync(join(folder, file)) : null);
+  return {
+    size: (file) => whole(file)?.length,
+    read: async (file, offset, size) => whole(file)?.subarray(offset, offset + size),
+  };
+}
+
+test('files of the host', async () => {
+  const runtime = new trl.Runtime();
+  await runtime.mount('node_files', filesOf(MODEL));
+  const text = 'the kernel é';
+  const ids = (await trl.Tokenizer.open(MODEL)).encode(text);
+  const tokenizer = await trl.Tokenizer.open('host://node_files', null, { runtime });
+  assert.deepEqual(tokenizer.encode(text), ids);
+  await assert.rejects(runtime.mount('node_files', {}), trl.InvalidArgumentError);
+  assert.deepEqual((await trl.Tokenizer.open('host://node_files')).encode(text), ids); // by any call, and the mount is still there
+  await assert.rejects(trl.Tokenizer.open('host://node_files/none'), trl.NotFoundError);
+  await assert.rejects(trl.Tokenizer.open('host://nothing'), trl.NotFoundError);
+  await assert.rejects(runtime.mount('a name', {}), trl.InvalidArgumentError);
+  await assert.rejects(runtime.mount('half', { read: () => null }), TypeError);
+  runtime.close();
+  assert.deepEqual(tokenizer.encode(text), ids);
+});
+
+test('what a mount throws comes through', async () => {
+  const runtime = new trl.Runtime();
+  const size = () => 4;
+  const mounts = { size: { size: () => { throw new Oops('in size'); }, read: () => null },
+    read: { size, read: () => Promise.reject(new Oops('in read')) } };
+  for (const [name, functions] of Object.entries(mounts)) {
+    await runtime.mount(`throws-${name}`, functions);
+    const [other, more] = [await trl.Dataset.fromIterable(ROWS, null, { runtime }), { runtime }];
+    for (const creating of [more, {}]) {
+      const counted = other.rowCount(); // another call is not to blame
+      await assert.rejects(trl.Tokenizer.open(`host://throws-${name}`, null, creating), Oops);
+      assert.equal(await counted, 8);
+    }
+  }
+  for (const [name, read, type] of [['text', () => 'text', TypeError], ['long', () => new Uint8Array(9), trl.CallbackError]]) {
+    await runtime.mount(`gives-${name}`, { size, read });
+    await assert.rejects(trl.Tokenizer.open(`host://gives-${name}`), type);
+  }
 });
 
 test('memory and its limit', () => {
@@ -321,6 +387,21 @@ test('objects and functions are freed by the collector', async () => {
 test('shutdown ends threads, and the next call has new ones', async () => {
   await trl.shutdown();
   assert.equal(await trl.Dataset.fromRows(ROWS).rowCount(), 8);
+});
+
+test('in a Worker what blocks is refused', async () => {
+  const code = `const { parentPort } = require('node:worker_threads');
+    import(${JSON.stringify(INDEX)}).then(async (trl) => {
+      const rows = trl.Dataset.fromRows([{ text: 'a' }]);
+      const seed = new trl.Config({ seed: 7 }).get('seed');
+      const refused = [() => rows.rowCount(), () => trl.Dataset.fromIterable([]), () => new trl.Runtime().setLog(() => {})];
+      const errors = await Promise.all(refused.map((call) => call().catch((error) => [error.name, error.message])));
+      parentPort.postMessage({ seed, errors });
+    });`;
+  const worker = new Worker(code, { eval: true });
+  const [[{ seed, errors }]] = await Promise.all([once(worker, 'message'), once(worker, 'exit')]);
+  assert.equal(seed, 7);
+  for (const [name, message] of errors) assert.ok(name === 'UnsupportedError' && /in a Worker/.test(message), message);
 });
 
 test('a process ends when nothing is left to do, and a pending call is awaited', () => {
