@@ -61,7 +61,8 @@ class Trainer {
     const base::InterruptScope interrupted_by(base::thread_interrupt() != nullptr ? &interrupt_ : nullptr);
     const run::MemoryCapScope capped(run_->cap());
     try {
-      base::poll();  // a request to the trainer ends its next call, however short that is
+      // A request ends the next call, however short that is; the engine polls in what a pause can hold.
+      if (!pausable) base::poll();
       return body();
     } catch (const Error& error) {
       if (error.status() == Status::cancelled && !has_failed()) interrupt_.answered();

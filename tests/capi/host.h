@@ -68,7 +68,8 @@ struct Place {
 inline Place place_of(const Error& error) {
   const char* file = "not set";
   Place place;
-  EXPECT_EQ(trl_error_place(error.get(), &file, &place.line, &place.column, &place.row), file != nullptr);
+  const int32_t known = trl_error_place(error.get(), &file, &place.line, &place.column, &place.row);
+  EXPECT_EQ(known, file != nullptr);
   if (file != nullptr) place.file = file;
   return place;
 }

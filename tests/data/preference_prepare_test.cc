@@ -414,7 +414,7 @@ constexpr BadRows kBadRows[] = {
     {'d', R"({"prompt":"q","chosen":"a","rejected":null})",
      ":1: column 'rejected' is null, but text is expected"},
     {'d', R"({"prompt":"q"})", ":1: no column 'chosen', but text or a list of messages is expected"},
-    {'d', R"({"chosen_ids":[1],"rejected_ids":[2]})", ":1: no column 'chosen'"},
+    {'d', R"({"chosen_ids":[1],"rejected_ids":[2]})", ":1: no column 'prompt_ids', but a list of token ids"},
     {'d', R"({"prompt":"q","chosen":7,"rejected":"b"})",
      ":1: column 'chosen' is a number, but text or a list of messages is expected"},
     {'d', R"({"prompt":"q","chosen":[],"rejected":[]})", ":1: column 'chosen' is an empty list"},
