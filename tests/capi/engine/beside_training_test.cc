@@ -87,7 +87,8 @@ struct Shared {
   }
   std::vector<double> losses() const {
     std::vector<double> losses;
-    for (const Json& record : host::state(trainer.get())["log_history"])
+    const Json state = host::state(trainer.get());
+    for (const Json& record : state["log_history"])
       if (record.contains("loss")) losses.push_back(record["loss"]);
     return losses;
   }

@@ -29,7 +29,8 @@ host::Dataset rows_of(const std::string& file) {
 // Records without timings, and without those of evaluations.
 Json records(trl_trainer* trainer) {
   Json kept = Json::array();
-  for (Json& record : host::state(trainer)["log_history"]) {
+  const Json state = host::state(trainer);
+  for (const Json& record : state["log_history"]) {
     if (record.contains("eval_runtime")) continue;
     Json own = Json::object();
     for (const auto& [name, value] : record.items())
