@@ -100,6 +100,8 @@ func TestHostMounts(t *testing.T) {
 	check(t, runtimes.Close())
 	must(trl.OpenTokenizer(nil, "host://vault/model", nil))(t) // as long as what was made with the runtime
 	check(t, rows.Close())
+	must(trl.OpenTokenizer(nil, "host://vault/model", nil))(t)
+	check(t, opened.Close())
 	_, err = trl.OpenTokenizer(nil, "host://vault/model", nil)
 	is(t, err, trl.ENotFound)
 	again := must(trl.NewRuntime(nil))(t)
