@@ -506,6 +506,8 @@ fn files_of_the_host() {
     assert_eq!(alive(), 1);
     Tokenizer::open("host://rust-files", None, None).unwrap();
     drop(rows);
+    assert_eq!(alive(), 1);
+    drop(tokenizer);
     assert_eq!(alive(), 0);
     assert_eq!(Tokenizer::open("host://rust-files", None, None).err().unwrap().status(), Status::E_NOT_FOUND);
     let runtime = Runtime::new(None).unwrap();
