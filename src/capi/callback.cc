@@ -97,7 +97,14 @@ void fail_callback(std::string_view which, int32_t code) {
 }
 
 ArrowArrayStream guarded_stream(ArrowArrayStream* stream) {
-  auto host = std::make_unique<ArrowArrayStream>(*stream);
+  std::unique_ptr<ArrowArrayStream> host;
+  try {
+    host = std::make_unique<ArrowArrayStream>(*stream);
+  } catch (...) {
+    call_host_and_keep("release", [&] { stream->release(stream); });
+    stream->release = nullptr;
+    throw;
+  }
   stream->release = nullptr;
   return {get_schema, get_next, get_last_error, release, host.release()};
 }

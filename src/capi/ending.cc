@@ -104,7 +104,7 @@ void Ending::come_back() noexcept {
 bool Ending::this_thread_goes_on() noexcept {
   if (is_exiting_thread()) return true;
   if (phase_ == Phase::parks) {
-    --working_;
+    if (inside_call()) --working_;  // a worker of a call is not counted, and the call may go on beside it
     park();
   }
   return false;

@@ -8,6 +8,20 @@
 
 #include "base/files/named_files.h"
 
+// The library's own allocates, in a destructor, so that it is not recursive: without memory it would end the
+// process. Values here are at most kMaxJsonDepth deep.
+template <>
+inline void nlohmann::ordered_json::json_value::destroy(value_t t) {
+  if (t == value_t::object)
+    delete object;
+  else if (t == value_t::array)
+    delete array;
+  else if (t == value_t::string)
+    delete string;
+  else if (t == value_t::binary)
+    delete binary;
+}
+
 namespace trl::base {
 
 using Json = nlohmann::ordered_json;
