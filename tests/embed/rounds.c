@@ -134,6 +134,8 @@ int main(int argc, char** argv) {
       bad = 1;
     }
   }
+  strcat(strcpy(model, output), "/trainer_state.json");
+  unlink(model);
   rmdir(output);
   return bad;
 }
