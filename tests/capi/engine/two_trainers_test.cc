@@ -77,7 +77,7 @@ TEST(TwoTrainers, OnTwoThreadsAreAsAlone) {
 // One trainer trains while another one is made, asked and destroyed, again and again.
 TEST(TwoTrainers, OneComesAndGoesBesideTheOther) {
   NEED_MODEL();
-  const host::Scratch scratch;
+  const host::Scratch scratch, others;
   const host::Dataset rows = host::rows(host::read_file(host::golden("data/datasets/train_lm.jsonl")));
   const host::Trainer trainer =
       host::trainer(host::with(host::tiny(scratch / "out"),
@@ -87,7 +87,7 @@ TEST(TwoTrainers, OneComesAndGoesBesideTheOther) {
   std::thread trains([&] { status = trl_trainer_train(trainer.get(), nullptr, nullptr, nullptr); });
   for (int round = 0; round < 3; ++round) {
     Error error;
-    EXPECT_EQ(host::create_trainer(nullptr, scratch, error), TRL_OK) << error.message();
+    EXPECT_EQ(host::create_trainer(nullptr, others, error), TRL_OK) << error.message();
     EXPECT_GE(host::state(trainer.get())["global_step"].get<int64_t>(), 0);
   }
   trl_trainer_cancel(trainer.get());
