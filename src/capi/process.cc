@@ -251,7 +251,10 @@ CallScope::CallScope() noexcept
 CallScope::~CallScope() {
   ThreadState& state = thread_state();
   state.call = outer_;
-  if (outer_ == nullptr) process().calls().unlock_shared();
+  if (outer_ == nullptr) {
+    process().calls().unlock_shared();
+    state.failure = nullptr;
+  }
   if (allowed_) ending().leave();
   pthread_setcancelstate(cancel_state_, nullptr);
 }

@@ -401,6 +401,10 @@ std::vector<Case> datasets() {
          int64_t count = -1;
          trial.call([&](trl_error** error) { return trl_dataset_get_row_count(made, &count, error); });
          trial.out(count, std::to_string(count));
+         if (trial.failed()) {
+           EXPECT_EQ(rows.streams_released, 1);
+         }
+         EXPECT_EQ(rows.batches_released, rows.batches_given);
        }},
       counted("trl_dataset_get_row_count, a folder", [] { return (world().scratch / "d").string(); }),
       counted("trl_dataset_get_row_count, gzip", [] { return golden("data/bad/ok.jsonl.gz"); }),
