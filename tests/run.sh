@@ -4,7 +4,8 @@
 # no engine under AddressSanitizer + UBSan, and what of it has threads under ThreadSanitizer, all of it with the recorded
 # numbers of tests/golden alone. Then come the tests that the whole collection of recorded numbers adds something to, where
 # there is one: in ../shared/golden, or where TRL_GOLDEN says. --slow adds what is longer: the tests labelled slow, a
-# build without SIMD, the engine under AddressSanitizer, and a build that compiles each source by itself. --ci adds the
+# build without SIMD, the engine under AddressSanitizer and, where threads of the host share it, under ThreadSanitizer, and
+# a build that compiles each source by itself. --ci adds the
 # format check and clang-tidy over the sources that changed, and installs the languages of the bindings, whose tests are
 # skipped where one is missing. Again it takes seconds to build.
 set -euo pipefail
@@ -144,6 +145,8 @@ if [ $slow = yes ]; then
   suite slow build/release '-L slow' '*'
   suite scalar build/scalar "$every" '-Published*' -DTRL_CPU=scalar -DTRL_BUILD_BENCH=OFF
   suite engine-address build/engine-address "$every" '-Published*' -DTRL_SANITIZE=address -DTRL_BUILD_BENCH=OFF
+  suite engine-thread build/engine-thread '-L full -LE single -E locale' 'TwoTrainers.*:BesideTraining.*' \
+    -DTRL_BUILD_CLI=OFF -DTRL_SANITIZE=thread -DTRL_BUILD_BENCH=OFF
   suite apart build/apart '-R ^config\. -LE single' '*' -DTRL_JOIN_SOURCES=OFF  # that it compiles is what counts
 fi
 [ -z "$reasons" ] || printf 'skipped:\n%s' "$reasons"

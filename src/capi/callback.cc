@@ -25,10 +25,22 @@ void release_guarded(T* outer) {
   call_host_and_keep("release", [&] { host->release(host.get()); });
 }
 
+// Returns a copy of what the host gives; without memory for it, that is released.
+template <class T>
+std::unique_ptr<T> taken(T* given) {
+  try {
+    return std::make_unique<T>(*given);
+  } catch (...) {
+    call_host_and_keep("release", [&] { given->release(given); });
+    given->release = nullptr;
+    throw;
+  }
+}
+
 template <class T>
 void guard_release(T* out) {
   if (out->release == nullptr) return;
-  auto host = std::make_unique<T>(*out);
+  std::unique_ptr<T> host = taken(out);
   out->release = release_guarded<T>;
   out->private_data = host.release();
 }
@@ -97,7 +109,7 @@ void fail_callback(std::string_view which, int32_t code) {
 }
 
 ArrowArrayStream guarded_stream(ArrowArrayStream* stream) {
-  auto host = std::make_unique<ArrowArrayStream>(*stream);
+  std::unique_ptr<ArrowArrayStream> host = taken(stream);
   stream->release = nullptr;
   return {get_schema, get_next, get_last_error, release, host.release()};
 }

@@ -80,6 +80,10 @@ class CallbackOrigin final : public data::Origin {
 std::shared_ptr<const data::Origin> arrow_origin(ArrowArrayStream* stream) {
   const std::string name = "dataset";
   ArrowArrayStream guarded = guarded_stream(stream);
+  const std::unique_ptr<ArrowArrayStream, void (*)(ArrowArrayStream*)> until_taken(
+      &guarded, [](ArrowArrayStream* left) {
+        if (left->release != nullptr) left->release(left);
+      });
   const auto source = std::make_shared<std::unique_ptr<data::Source>>(data::arrow_source(&guarded, name));
   return data::once_origin([source] { return std::move(*source); }, name);
 }

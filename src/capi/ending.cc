@@ -22,7 +22,8 @@ constexpr auto kTick = std::chrono::microseconds(20);
 
 // Exit handlers run in reverse order, and a library registers destructors both while it is loaded and when it
 // first uses an object. A handler that has to run before them is therefore registered repeatedly in the
-// meantime: every `kTick`, or whenever another `share` of the time so far has passed.
+// meantime: every `kTick` at first, and then whenever another `share` of the time so far has passed, so that
+// slow disks do not make them many.
 class KeptLatest {
  public:
   KeptLatest(void (*handler)(), double share) : handler_(handler), share_(share) {
@@ -104,7 +105,7 @@ void Ending::come_back() noexcept {
 bool Ending::this_thread_goes_on() noexcept {
   if (is_exiting_thread()) return true;
   if (phase_ == Phase::parks) {
-    --working_;
+    if (inside_call()) --working_;  // a worker of a call is not counted, and the call may go on beside it
     park();
   }
   return false;
@@ -117,7 +118,7 @@ void Ending::while_loading(const std::function<void()>& body) {
     std::atomic<int>& count_;
   };
   const Loading loading(loading_);
-  const KeptLatest latest(&Ending::on_exit, 0);
+  const KeptLatest latest(&Ending::on_exit, 0.001);
   body();
   std::atexit(&Ending::on_destructors);
 }
@@ -143,8 +144,8 @@ void Ending::begin() noexcept {
   phase_ = Phase::stops;
   Interrupt::end_all();
   const int own = inside_call() ? 1 : 0;
-  Clock::time_point latest = Clock::now() + kWait;
   const auto wait = [&] {
+    Clock::time_point latest = Clock::now() + kWait;
     while (working_ > own && Clock::now() < latest) {
       if (loading_ > 0) latest = Clock::now() + kWait;  // half-loaded libraries cannot be abandoned
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -152,7 +153,8 @@ void Ending::begin() noexcept {
   };
   wait();
   phase_ = Phase::parks;
-  wait();  // for a thread that came back from the host just before this phase: it parks at its next poll
+  // For threads that did not stop, or came back from the host just before: they park at their next poll.
+  wait();
 }
 
 void Ending::close() noexcept { closed_ = true; }

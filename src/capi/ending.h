@@ -24,6 +24,9 @@ class Ending {
   void come_back() noexcept;
 
   bool begun() const noexcept { return phase_ != Phase::none; }
+  // Returns whether this thread ends the process, and nothing interrupts its calls. Those of any other thread
+  // are ended, even if it entered just before.
+  bool on_this_thread() const noexcept { return begun() && is_exiting_thread(); }
   // Returns an interrupt's answer after the end has begun. Never returns on a thread that did not stop in
   // time.
   bool this_thread_goes_on() noexcept;

@@ -20,6 +20,7 @@ trl_status report(trl_error** error, const Error& given) noexcept {
       *error = new trl_error(given);
     } catch (...) {
       *error = out_of_memory_error();
+      return TRL_E_OUT_OF_MEMORY;  // the code of what the caller gets
     }
   }
   return static_cast<trl_status>(given.status());

@@ -1,6 +1,8 @@
 // trl_option_*: the walk over the option table. An option's handle is its row; a pointer to anything else is
 // refused.
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "capi/guard.h"
 #include "config/option.h"
@@ -21,13 +23,13 @@ using trl::config::Option;
 
 const std::vector<trl_option>& table() {
   static const std::vector<trl_option>* const rows = [] {
-    auto* made = new std::vector<trl_option>;
+    auto made = std::make_unique<std::vector<trl_option>>();
     for (const Option& o : trl::config::options())
       made->push_back({&o, std::string(o.name), std::string(o.section), std::string(o.group),
                        std::string(o.origin), trl::config::trainer_names(o.trainers, ","),
                        std::string(o.aliases), std::string(trl::config::other_names(o)), std::string(o.since),
                        std::string(o.unsupported), std::string(o.no_ops), std::string(o.warning)});
-    return made;
+    return made.release();
   }();
   return *rows;
 }

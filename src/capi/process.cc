@@ -237,9 +237,9 @@ void check_entry(bool in_rollout) {
 CallScope::CallScope() noexcept
     : outer_(thread_state().call),
       allowed_(ending().enter()),
-      interrupted_by_(ending().begun()    ? nullptr  // and this thread ends the process
-                      : outer_ != nullptr ? base::thread_interrupt()
-                                          : &own_.emplace()) {
+      interrupted_by_(ending().on_this_thread() ? nullptr
+                      : outer_ != nullptr       ? base::thread_interrupt()
+                                                : &own_.emplace()) {
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
   if (outer_ == nullptr) {
     process().calls().lock_shared();
@@ -251,7 +251,10 @@ CallScope::CallScope() noexcept
 CallScope::~CallScope() {
   ThreadState& state = thread_state();
   state.call = outer_;
-  if (outer_ == nullptr) process().calls().unlock_shared();
+  if (outer_ == nullptr) {
+    process().calls().unlock_shared();
+    state.failure = nullptr;
+  }
   if (allowed_) ending().leave();
   pthread_setcancelstate(cancel_state_, nullptr);
 }

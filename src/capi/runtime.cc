@@ -14,7 +14,12 @@ int settle(const config::Config& config) {
   if (config.is_set("runtime.host_memory_limit"))
     settings.memory_limit = config.get_optional_int("runtime.host_memory_limit").value_or(0);
   process().join(settings);
-  return process().threads();
+  try {
+    return process().threads();
+  } catch (...) {
+    process().leave();
+    throw;
+  }
 }
 
 base::MemoryKind memory_kind(std::string_view name) {

@@ -1,5 +1,6 @@
 // trl_version, trl_build_info, trl_has_feature.
 #include <algorithm>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -25,16 +26,16 @@ void add(std::string_view words, std::vector<std::string_view>& out) {
 // Returns the lists of features.cmake; the second one, with the methods, only if the engine is installed.
 const std::vector<std::string_view>& features() {
   static const auto* const names = [] {
-    auto* made = new std::vector<std::string_view>;
+    auto made = std::make_unique<std::vector<std::string_view>>();
     add(TRL_FEATURES, *made);
     if (std::string_view(TRL_ENGINE_FEATURES).empty() ||
         !trl::base::file_exists(trl::engine::default_engine_path()))
-      return made;
+      return made.release();
     const auto engines = static_cast<std::ptrdiff_t>(made->size());
     add(TRL_ENGINE_FEATURES, *made);
     for (const trl::config::MethodRow& row : trl::config::methods()) made->emplace_back(row.name);
     std::sort(made->begin() + engines, made->end());
-    return made;
+    return made.release();
   }();
   return *names;
 }

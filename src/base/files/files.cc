@@ -1,5 +1,6 @@
 #include "base/files/files.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <utility>
 
 #include "base/error.h"
@@ -180,12 +182,20 @@ uint64_t file_xxh3(const std::string& path) {
 }
 
 std::vector<std::string> list_directory(const std::string& path) {
-  std::error_code error;
   std::vector<std::string> names;
   if (is_host_path(path)) return names;
-  for (const auto& entry : fs::directory_iterator(path, error))
-    names.push_back(entry.path().filename().string());
-  if (error) fail(Status::io, "{}: cannot be listed: {}", Place::in(path), system_reason(error.value()));
+  // fs::directory_iterator would end the process where no memory is left for a path.
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), ::closedir);
+  int reason = folder == nullptr ? errno : 0;
+  while (folder != nullptr) {
+    errno = 0;
+    const dirent* const entry = ::readdir(folder.get());
+    reason = errno;
+    if (entry == nullptr) break;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  if (reason != 0) fail(Status::io, "{}: cannot be listed: {}", Place::in(path), system_reason(reason));
   std::ranges::sort(names);
   return names;
 }

@@ -1,5 +1,6 @@
 // JSON as the project uses it: key order is kept, errors name the origin, line and column.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -7,6 +8,45 @@
 #include <string_view>
 
 #include "base/files/named_files.h"
+
+// Two of the library's own members without memory: its destructor allocates, so as not to be recursive, and
+// would end the process; values here are at most kMaxJsonDepth deep. Its constructor from a list loses what
+// it has made when it throws.
+#define TRL_JSON_WITHOUT_MEMORY(of)                                                                        \
+  template <>                                                                                              \
+  inline void nlohmann::of::json_value::destroy(value_t t) {                                               \
+    if (t == value_t::object)                                                                              \
+      delete object;                                                                                       \
+    else if (t == value_t::array)                                                                          \
+      delete array;                                                                                        \
+    else if (t == value_t::string)                                                                         \
+      delete string;                                                                                       \
+    else if (t == value_t::binary)                                                                         \
+      delete binary;                                                                                       \
+  }                                                                                                        \
+  template <>                                                                                              \
+  inline nlohmann::of::basic_json(initializer_list_t init, bool type_deduction, value_t manual_type)       \
+      : basic_json(nullptr) {                                                                              \
+    const bool pairs =                                                                                     \
+        std::all_of(init.begin(), init.end(), [](const nlohmann::detail::json_ref<basic_json>& element) {  \
+          return element->is_array() && element->size() == 2 && (*element)[0].is_string();                 \
+        });                                                                                                \
+    if (!type_deduction && manual_type == value_t::object && !pairs)                                       \
+      throw nlohmann::detail::type_error::create(301, "cannot create object from initializer list", this); \
+    const bool is_map = pairs && (type_deduction || manual_type == value_t::object);                       \
+    basic_json made(is_map ? value_t::object : value_t::array);                                            \
+    for (const auto& element : init) {                                                                     \
+      basic_json value = element.moved_or_copied();                                                        \
+      if (is_map)                                                                                          \
+        made.m_value.object->emplace(std::move(*value[0].m_value.string), std::move(value[1]));            \
+      else                                                                                                 \
+        made.m_value.array->push_back(std::move(value));                                                   \
+    }                                                                                                      \
+    swap(made);                                                                                            \
+  }
+TRL_JSON_WITHOUT_MEMORY(ordered_json)
+TRL_JSON_WITHOUT_MEMORY(json)
+#undef TRL_JSON_WITHOUT_MEMORY
 
 namespace trl::base {
 

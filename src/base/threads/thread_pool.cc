@@ -92,6 +92,7 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::start() {
+  workers_.reserve(static_cast<size_t>(size_ - 1));  // a thread that has no place here could not be ended
   while (static_cast<int>(workers_.size()) < size_ - 1)
     workers_.push_back(quiet_thread(fmt::format("trl-worker-{}", workers_.size()), [this] { work(); }));
 }

@@ -58,6 +58,8 @@ class Crew {
 
   // Adds members, and returns their number: fewer than wanted if the system starts no more threads.
   int64_t grow(int64_t wanted) {
+    members_.reserve(
+        static_cast<size_t>(std::max<int64_t>(wanted, 0)));  // a thread without a place could not be ended
     while (static_cast<int64_t>(members_.size()) < wanted) {
       auto member = std::make_unique<Member>();
       const auto number = static_cast<int64_t>(members_.size()) + 1;
