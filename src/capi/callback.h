@@ -41,7 +41,7 @@ template <class Body>
 void call_host_and_keep(std::string_view which, Body&& body) noexcept {
   try {
     call_host(which, std::forward<Body>(body));
-  } catch (...) {  // also where no memory is left for the message
+  } catch (...) {  // even if no memory is left for the message
     keep_failure(std::current_exception());
   }
 }
