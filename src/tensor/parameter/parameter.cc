@@ -84,6 +84,7 @@ void Parameter::replace(at::Tensor values) {
   need_numbers(*this, "replaced");
   values_ = std::move(values);
   copy_ = at::Tensor();
+  in_file = false;
   ++version_;
 }
 
