@@ -117,7 +117,8 @@ class Parameter {
   // Both need has_gradient().
   at::ScalarType gradient_type() const;
   const at::Tensor& gradient() const;  // the sum since it was dropped; zero: nothing was added
-  bool gradient_begun() const { return gradient_ != nullptr && gradient_->begun(); }
+  bool gradient_is_whole() const { return gradient_ != nullptr && gradient_->whole; }
+  void end_gradient();      // sets Gradient::whole until it is dropped
   void drop_gradient();     // frees its memory
   void collect_late();      // sets Gradient::late from now on
   void collect_in_parts();  // sets Gradient::in_parts until it is dropped
