@@ -161,6 +161,7 @@ Learned Stepper::end(bool apply) {
 }
 
 void Stepper::leave() {
+  forget_ahead();
   gradients_.drop();
   window_ = {};
   learned_ = {};
