@@ -95,10 +95,11 @@ class TrainerObject final : public engine::Trainer {
 
  private:
   ~TrainerObject() = default;
-  // Runs body, which does a step or half of one and returns whether there was one, and holds its metrics.
+  // Runs body, which does a step or half of one and returns whether there was one, and holds its metrics. An
+  // error of check is that of a call, and not of the run, whose reports say nothing of it.
   template <class Body>
   int32_t hold_step(std::span<const engine::Metric>* metrics, engine::ErrorSink& error,
-                    const Body& body) noexcept;
+                    void (train::Trainer::*check)() const, const Body& body) noexcept;
   void say_kernels(const engine::TrainerSpec& spec, const config::TrainingArguments& arguments);
 
   engine::Host& host_;
