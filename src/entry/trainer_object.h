@@ -85,6 +85,7 @@ class TrainerObject final : public engine::Trainer {
   void set_learning_rate(double rate) noexcept override { trainer_->set_learning_rate(rate); }
   int32_t evaluate(engine::BatchSource* rows, std::span<const engine::Metric>* metrics,
                    engine::ErrorSink& error) noexcept override;
+  void interrupted(std::string_view why) noexcept override { events_->interrupted(why); }
   int32_t finish(engine::ErrorSink& error) noexcept override;
   bool complete() noexcept override { return trainer_->complete(); }
   int32_t save(std::string_view directory, engine::SaveKind kind, engine::ErrorSink& error) noexcept override;

@@ -346,20 +346,48 @@ TEST(BesideTraining, TwoCallsOfTheTrainerAreRefusedAsBefore) {
   training.join();
 }
 
+// A token callback that waits until it may go on.
+struct Slow {
+  std::atomic<int> tokens{0};
+  std::atomic<bool> goes_on{false};
+  static int32_t on_token(void* data, size_t, int32_t, const char*, size_t, double) {
+    auto* const self = static_cast<Slow*>(data);
+    ++self->tokens;
+    EXPECT_TRUE(comes_true([self] { return self->goes_on.load(); }));
+    return 0;
+  }
+};
+
+// A run that is cancelled while it lets a generator go first ends as one that is cancelled in a step.
+TEST(BesideTraining, ACancelBetweenStepsSaysWhereTheRunIs) {
+  NEED_MODEL();
+  Shared run("20", {{"report_to", "html"}});
+  HeldStep held;
+  Slow slow;
+  std::thread training([&] {
+    Error error;
+    EXPECT_EQ(trl_trainer_train(run.trainer.get(), HeldStep::on_event, &held, error), TRL_E_CANCELLED);
+    EXPECT_EQ(error.message(), "cancelled after step 1 of 20");
+  });
+  ASSERT_TRUE(comes_true([&] { return held.in_step.load(); }));
+  std::thread generating([&] { EXPECT_EQ(run.complete(Slow::on_token, &slow).size(), 6u); });
+  wait_ms(100);  // it waits for its turn
+  held.goes_on = true;
+  ASSERT_TRUE(comes_true([&] { return slow.tokens > 0; }));
+  trl_trainer_cancel(run.trainer.get());
+  training.join();
+  const std::string report = host::read_file(run.scratch / "out" / "report.html");
+  EXPECT_NE(report.find("cancelled after step 1 of 20"), std::string::npos);
+  slow.goes_on = true;
+  generating.join();
+  EXPECT_EQ(run.train(), TRL_OK);
+}
+
 // A step that comes while a generator is at work waits for it.
 TEST(BesideTraining, AStepWaitsForAGenerator) {
   NEED_MODEL();
   Shared run("2");
-  struct Slow {
-    std::atomic<int> tokens{0};
-    std::atomic<bool> goes_on{false};
-    static int32_t on_token(void* data, size_t, int32_t, const char*, size_t, double) {
-      auto* const self = static_cast<Slow*>(data);
-      ++self->tokens;
-      EXPECT_TRUE(comes_true([self] { return self->goes_on.load(); }));
-      return 0;
-    }
-  } slow;
+  Slow slow;
   std::atomic<bool> stepped{false};
   std::thread generating([&] { EXPECT_EQ(run.complete(Slow::on_token, &slow).size(), 6u); });
   ASSERT_TRUE(comes_true([&] { return slow.tokens > 0; }));
@@ -453,6 +481,15 @@ TEST(BesideTraining, APauseHoldsBothAndRefusesTheRest) {
   trl_completions_destroy(made);
   trl_trainer_cancel(run.trainer.get());
   training.join();
+}
+
+// Nothing is held that the end of the pause would end.
+TEST(BesideTraining, AGeneratorOutlivesAPausedTrainer) {
+  NEED_MODEL();
+  Shared run("2");
+  trl_trainer_pause(run.trainer.get());
+  run.trainer.reset();
+  EXPECT_EQ(run.complete().size(), 6u);
 }
 
 // What a callback of a generator throws ends that generator's call, and not the run beside it.
