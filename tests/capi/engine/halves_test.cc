@@ -497,6 +497,21 @@ TEST(OtherRows, AreRefusedByName) {
   }
 }
 
+// The run has no reference that could say something of them.
+TEST(OtherRows, AreRefusedWithAReferenceThatWasAskedBefore) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const host::Dataset rows = rows_of("train_pref.jsonl");
+  const host::Dataset others = host::rows(R"({"prompt": "a", "chosen": "b", "rejected": "c"})");
+  const host::Trainer trainer =
+      host::trainer(short_run(scratch / "out", {{"method", "dpo"}, {"precompute_ref_log_probs", "true"}}),
+                    rows.get(), rows.get());
+  Error error;
+  EXPECT_EQ(trl_trainer_evaluate(trainer.get(), others.get(), nullptr, error), TRL_E_UNSUPPORTED);
+  EXPECT_EQ(error.key(), "precompute_ref_log_probs");
+  EXPECT_EQ(trl_trainer_evaluate(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+}
+
 TEST(OtherRows, KeepAMemoryLimit) {
   NEED_MODEL();
   const host::Scratch scratch;
