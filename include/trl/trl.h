@@ -1809,7 +1809,8 @@ TRL_API trl_status trl_trainer_train(trl_trainer* trainer, trl_event_fn on_event
  * @param out_metrics [out] nullable; borrowed until the next step, half of one or evaluation of this trainer.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_INVALID_ARGUMENT without evaluation rows, TRL_E_UNSUPPORTED for other rows of a
- *   method that writes completions, TRL_E_FORMAT for a bad row, TRL_E_CANCELLED, TRL_E_OUT_OF_MEMORY.
+ *   method that writes completions or with `precompute_ref_log_probs`, TRL_E_FORMAT for a bad row,
+ *   TRL_E_CANCELLED, TRL_E_OUT_OF_MEMORY.
  * Contract: borrowed; exclusive; blocks; log, next, rewind; after an error the trainer is usable, except
  * after TRL_E_DEVICE.
  * @since 0.1
@@ -2281,7 +2282,9 @@ TRL_API void trl_evaluator_destroy(trl_evaluator* evaluator) TRL_NOEXCEPT;
  * Creates a generator for a model; for that of a trainer (trl_model_from_trainer) it sees every step at once.
  * Beside a call that trains on another thread, its calls take turns with the steps, which they do not change,
  * and a call of the trainer waits for that of a generator; within a callback of the call that trains
- * they return TRL_E_BUSY, except in a rollout that the host is asked for (trl_trainer_set_rollout).
+ * they return TRL_E_BUSY, except in a rollout that the host is asked for (trl_trainer_set_rollout). A reward,
+ * judge or tool that answers with TRL_LATER must not wait for such a call: it has its turn after the step,
+ * which waits for the answer.
  *
  * @param model [in] kept alive.
  * @param tokenizer [in] nullable: the model's own; kept alive.

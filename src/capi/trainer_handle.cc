@@ -59,11 +59,7 @@ int ask(trl_trainer* trainer, void (Interrupt::*request)() noexcept) noexcept {
 
 // Ends a held call, which could never be resumed now.
 trl_trainer* unheld(trl_trainer* trainer) noexcept {
-  Interrupt* const asked = interrupt_of(trainer);
-  if (asked != nullptr && asked->paused()) {
-    asked->cancel();
-    asked->resume();
-  }
+  if (interrupt_of(trainer) != nullptr) trainer->object->end_pause();
   return trainer;
 }
 
@@ -285,12 +281,27 @@ bool Trainer::may_wait(bool pausable) const {
   return true;
 }
 
+// A cancel that no call takes would end the next one of a model of this trainer.
+void Trainer::end_pause() noexcept {
+  if (!interrupt_.paused()) return;
+  if (held_ > 0) interrupt_.cancel();
+  interrupt_.resume();
+}
+
 void Trainer::drop_late_cancel() noexcept {
   if (trainer_->complete()) interrupt_.answered();
 }
 
 void Trainer::give_way() {
-  turn_->give_way([this] { return may_wait(true); });
+  try {
+    turn_->give_way([this] { return may_wait(true); });
+  } catch (const Error& error) {
+    if (error.status() != Status::cancelled) throw;
+    const Error told = error.with(
+        fmt::format("cancelled after step {} of {}", trainer_->global_step(), trainer_->max_steps()));
+    trainer_->interrupted(told.message());
+    throw told;
+  }
 }
 
 }  // namespace trl::capi

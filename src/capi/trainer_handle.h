@@ -103,6 +103,7 @@ class Trainer {
   }
 
   Interrupt& interrupt() noexcept { return interrupt_; }
+  void end_pause() noexcept;  // and the call that it holds
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
   const trl_metrics& metrics() const { return metrics_; }
   engine::Model& model() { return *model_; }

@@ -64,11 +64,6 @@ std::string stored_form(const SavedTensor& tensor) {
   return std::string(io::element_dtype(tensor.type()));
 }
 
-// Between the two halves of a step every parameter that is trained has a gradient, some of them zeros.
-bool has_gradients(model::Model& model) {
-  return std::ranges::any_of(model.all_parameters(), &tensor::Parameter::gradient_begun);
-}
-
 engine::HeldTensor held(const at::Tensor& values) {
   tensor::finish(values);
   return {.type = checkpoint::element_type(values),
@@ -79,7 +74,7 @@ engine::HeldTensor held(const at::Tensor& values) {
 }
 
 at::Tensor view_of(const SavedTensor& tensor) {
-  if (tensor.carried != nullptr)
+  if (tensor.carried != nullptr || tensor.parameter->in_file)
     fail(Status::unsupported, "{} is not in memory, but read in its file: read a copy", tensor.name());
   if (tensor.in_blocks()) {
     fail(Status::unsupported, "{} is held as {}, so no memory has its numbers as {}: read a copy",
@@ -91,10 +86,10 @@ at::Tensor view_of(const SavedTensor& tensor) {
   return values;
 }
 
-at::Tensor gradient_of(model::Model& model, const SavedTensor& tensor) {
+at::Tensor gradient_of(const SavedTensor& tensor) {
   if (tensor.parameter == nullptr || !tensor.parameter->has_gradient())
     fail(Status::not_found, "{} is not trained, so it has no gradient", tensor.name());
-  if (!has_gradients(model)) {
+  if (!tensor.parameter->gradient_is_whole()) {
     fail(Status::not_found,
          "{} has no gradient now: gradients are there between trl_trainer_backward and trl_trainer_update",
          tensor.name());
@@ -121,6 +116,8 @@ void check_writable(const model::Model& model, const SavedTensor& tensor) {
          "{} is held as {}, which is never changed: open the model without quantisation, or write an adapter",
          tensor.name(), tensor.parameter->encoded()->form());
   }
+  if (tensor.parameter->in_file)
+    fail(Status::unsupported, "{} cannot be written: its numbers are read in their file", tensor.name());
   if (tensor.parameter->fixed != nullptr)
     fail(Status::unsupported, "{} cannot be written: {}", tensor.name(), tensor.parameter->fixed);
   if (const model::Adapter* const merged = model.adapters().merged()) {
@@ -159,7 +156,6 @@ at::Tensor tensor_of(const engine::GivenTensor& given) {
 }  // namespace
 
 void list_tensors(model::Model& model, engine::TensorList& list) {
-  const bool gradients = has_gradients(model);
   for (const SavedTensor& one : all_tensors(model)) {
     const std::vector<int64_t> shape = one.shape();
     const std::string stored = stored_form(one);
@@ -170,13 +166,13 @@ void list_tensors(model::Model& model, engine::TensorList& list) {
               .dtype = known ? io::element_dtype(one.type()) : stored,
               .stored = stored,
               .trained = trained,
-              .gradient = trained && gradients});
+              .gradient = trained && one.parameter->gradient_is_whole()});
   }
 }
 
 engine::HeldTensor read_tensor(model::Model& model, std::string_view name, engine::TensorRead what) {
   const SavedTensor tensor = get(model, name);
-  if (what == engine::TensorRead::gradient) return held(gradient_of(model, tensor));
+  if (what == engine::TensorRead::gradient) return held(gradient_of(tensor));
   if (what == engine::TensorRead::view) return held(view_of(tensor));
   check_copied(tensor);
   const at::Tensor copy = checkpoint::copy_of(tensor);

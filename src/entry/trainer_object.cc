@@ -236,10 +236,11 @@ std::span<const engine::Metric> HeldMetrics::hold(telemetry::Record record) {
 
 template <class Body>
 int32_t TrainerObject::hold_step(std::span<const engine::Metric>* metrics, engine::ErrorSink& error,
-                                 const Body& body) noexcept {
+                                 void (train::Trainer::*check)() const, const Body& body) noexcept {
   *metrics = {};
   const PublishesAtEnd publishes{*events_};
   return compute(host_, error, [&] {
+    (*trainer_.*check)();
     try {
       if (!body()) return Status::end;
     } catch (const Error& why) {
@@ -252,16 +253,16 @@ int32_t TrainerObject::hold_step(std::span<const engine::Metric>* metrics, engin
 }
 
 int32_t TrainerObject::step(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept {
-  return hold_step(metrics, error, [&] { return trainer_->step(); });
+  return hold_step(metrics, error, &train::Trainer::need_whole_step, [&] { return trainer_->step(); });
 }
 
 int32_t TrainerObject::backward(std::span<const engine::Metric>* metrics, engine::ErrorSink& error) noexcept {
-  return hold_step(metrics, error, [&] { return trainer_->backward(); });
+  return hold_step(metrics, error, &train::Trainer::need_halves, [&] { return trainer_->backward(); });
 }
 
 int32_t TrainerObject::update(bool apply, std::span<const engine::Metric>* metrics,
                               engine::ErrorSink& error) noexcept {
-  return hold_step(metrics, error, [&] {
+  return hold_step(metrics, error, &train::Trainer::need_begun, [&] {
     trainer_->update(apply);
     return true;
   });

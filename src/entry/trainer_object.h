@@ -85,6 +85,7 @@ class TrainerObject final : public engine::Trainer {
   void set_learning_rate(double rate) noexcept override { trainer_->set_learning_rate(rate); }
   int32_t evaluate(engine::BatchSource* rows, std::span<const engine::Metric>* metrics,
                    engine::ErrorSink& error) noexcept override;
+  void interrupted(std::string_view why) noexcept override { events_->interrupted(why); }
   int32_t finish(engine::ErrorSink& error) noexcept override;
   bool complete() noexcept override { return trainer_->complete(); }
   int32_t save(std::string_view directory, engine::SaveKind kind, engine::ErrorSink& error) noexcept override;
@@ -95,10 +96,11 @@ class TrainerObject final : public engine::Trainer {
 
  private:
   ~TrainerObject() = default;
-  // Runs body, which does a step or half of one and returns whether there was one, and holds its metrics.
+  // Runs body, which does a step or half of one and returns whether there was one, and holds its metrics. An
+  // error of check is that of a call, and not of the run, whose reports say nothing of it.
   template <class Body>
   int32_t hold_step(std::span<const engine::Metric>* metrics, engine::ErrorSink& error,
-                    const Body& body) noexcept;
+                    void (train::Trainer::*check)() const, const Body& body) noexcept;
   void say_kernels(const engine::TrainerSpec& spec, const config::TrainingArguments& arguments);
 
   engine::Host& host_;

@@ -250,6 +250,7 @@ std::vector<Adapter::Named> Adapter::named() const {
 uint64_t Adapter::version() const {
   uint64_t sum = 0;
   for (const auto& parameter : parameters_) sum += parameter->version();
+  for (const Table& table : tables_) sum += table.own->version();
   return sum;
 }
 

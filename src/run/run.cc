@@ -145,6 +145,12 @@ Prepared Run::prepare_evaluation(const Rows& rows, engine::Model& model) const {
          "method {} evaluates completions, and the rewards and the order of their prompts belong to the "
          "evaluation rows that the trainer was created with: give NULL for rows",
          options_.arguments.method->name);
+  if (options_.arguments.preference.precompute_ref_log_probs)
+    throw Error(
+        Status::unsupported,
+        "precompute_ref_log_probs: true keeps what the reference says of the rows that the trainer was "
+        "created with, and no reference for others: give NULL for rows, or leave the option out",
+        "precompute_ref_log_probs");
   Prepared prepared = run::prepare_evaluation(environment_, options_.config, options_.arguments,
                                               tokenizer_->get(), rows, rows_.completion_only_loss);
   prepared.eval->settle();

@@ -33,6 +33,10 @@ void Gradients::begin_step(Copies copies) {
   last_ = false;
 }
 
+void Gradients::end_step() {
+  for (tensor::Parameter* p : trained_) p->end_gradient();
+}
+
 void Gradients::drop() {
   parts_.clear();
   for (tensor::Parameter* p : trained_) p->drop_gradient();

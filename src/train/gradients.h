@@ -25,6 +25,7 @@ class Gradients {
 
   enum class Copies : uint8_t { none, brief, kept };  // brief: Parameter::keep_copies()
   void begin_step(Copies copies);                     // no gradient is collected at that time
+  void end_step();                                    // no backward of the step follows
   void drop();
   // Begins a sum of several backwards: those from here on, and the one after end_parts(). It is in float32,
   // and a bfloat16 gradient is rounded from it once.

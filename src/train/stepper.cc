@@ -141,7 +141,7 @@ void Stepper::backward(std::span<const MicroBatch> window, const StepPlace& plac
     const auto own = rest.first(std::min(rest.size(), static_cast<size_t>(last - rest.begin()) + 1));
     begin(own, place);
     while (learned_.losses.size() < own.size() && accumulate()) continue;
-    if (learned_.skipped || own.size() == rest.size()) return;
+    if (learned_.skipped || own.size() == rest.size()) return gradients_.end_step();
     Learned made = update();
     if (made.skipped) {  // and with it the updates after it
       learned_ = std::move(made);
@@ -161,6 +161,7 @@ Learned Stepper::end(bool apply) {
 }
 
 void Stepper::leave() {
+  forget_ahead();
   gradients_.drop();
   window_ = {};
   learned_ = {};

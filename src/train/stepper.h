@@ -63,7 +63,7 @@ class Stepper {
   const Learned& learned() const { return learned_; }  // so far, of the update that is not made
   // The second half: update(), and the results of the whole step.
   Learned end(bool apply = true);
-  // Drops the gradients of an update that is not made.
+  // Drops the gradients of an update that is not made, and its forward ahead: weights may change meanwhile.
   void leave();
   int64_t updates_done() const { return std::ssize(updates_); }  // of a step that failed after some of them
 

@@ -74,14 +74,14 @@ bool Trainer::step() {
 }
 
 bool Trainer::backward() {
-  check_halves();
+  need_halves();
   return begin_step([this] {
     begun_->metrics = records_.begun(batches_.window(), stepper_.learned(), begun_->learning_rate);
   });
 }
 
 void Trainer::update(bool apply) {
-  if (!begun()) fail(Status::invalid_argument, "no step has begun: trl_trainer_backward begins one");
+  need_begun();
   explained([&] { end_step(apply); });
 }
 
@@ -121,7 +121,11 @@ void Trainer::need_whole_step() const {
          state_.global_step + 1);
 }
 
-void Trainer::check_halves() const {
+void Trainer::need_begun() const {
+  if (!begun()) fail(Status::invalid_argument, "no step has begun: trl_trainer_backward begins one");
+}
+
+void Trainer::need_halves() const {
   if (arguments().optimizer_in_backward)
     throw Error(Status::unsupported,
                 "optimizer_in_backward: true changes the weights during backward, so a step has no halves: "

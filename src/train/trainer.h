@@ -40,6 +40,10 @@ class Trainer {
   // (on_nonfinite: skip). After an error in the update itself the step is still begun.
   void update(bool apply);
   bool begun() const { return begun_ != nullptr; }
+  // These throw Error for a call of step(), backward() or update() at a wrong time, or in a wrong run.
+  void need_whole_step() const;
+  void need_halves() const;
+  void need_begun() const;
   // Sets the rate of the steps that begin from here on; NaN: the schedule's. Any thread, at any time.
   void set_learning_rate(double rate) noexcept { set_rate_.store(rate); }
   const telemetry::Record& evaluate();  // logged like any other evaluation; valid until the next call
@@ -87,8 +91,6 @@ class Trainer {
   void end_step(bool apply);
   template <class Body>
   auto explained(const Body& body);  // says in an error where the run is
-  void need_whole_step() const;      // throws Error if a step has begun
-  void check_halves() const;         // throws Error if steps have none
   void begin();
   void whole_step();
   bool first_half();  // false: the epoch held no further batch

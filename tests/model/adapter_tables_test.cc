@@ -137,6 +137,20 @@ TEST(AdapterTables, AreThoseOfTheAdapter) {
   }
 }
 
+// What a generator has computed with a table is computed anew when the table is written.
+TEST(AdapterTables, CountInTheVersion) {
+  TRL_NEED_GOLDEN("models/qwen2");
+  const Case one = cases().front();
+  const test::Scratch directory;
+  write_files(directory, one);
+  const auto model = model_for(directory, one);
+  Adapter& adapter = model->adapters().open("default", directory.path());
+  ASSERT_FALSE(adapter.kept_tables().empty());
+  const uint64_t before = adapter.version();
+  adapter.kept_tables().front()->write()->mul_(2);
+  EXPECT_NE(adapter.version(), before);
+}
+
 // The copy of modules_to_save counts; what its module was in the base does not matter to it.
 TEST(AdapterTables, TheOriginalOfASavedModuleMayDiffer) {
   TRL_NEED_GOLDEN("models/llama3");

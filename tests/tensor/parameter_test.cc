@@ -174,14 +174,15 @@ TEST_F(Uses, TakeMemoryFromTheFirstAdditionUntilTheGradientIsDropped) {
   const auto bytes = [&] { return now(MemoryKind::gradients); };
   Use use(w);
   EXPECT_EQ(bytes(), 0);
-  EXPECT_FALSE(w.gradient_begun());
   add_one(use);
-  EXPECT_TRUE(w.gradient_begun());
+  EXPECT_FALSE(w.gradient_is_whole());
   EXPECT_GE(bytes(), 4000);
   use.end();
   EXPECT_EQ(w.gradient()[0].item<float>(), 1.0f);
+  w.end_gradient();
+  EXPECT_TRUE(w.gradient_is_whole());
   w.drop_gradient();
-  EXPECT_FALSE(w.gradient_begun());
+  EXPECT_FALSE(w.gradient_is_whole());
   EXPECT_EQ(bytes(), 0);
   EXPECT_EQ(w.gradient()[999].item<float>(), 0.0f);  // nothing was added since
 }

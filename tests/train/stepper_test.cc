@@ -88,6 +88,21 @@ TEST(Stepper, AForwardMayBeMadeAhead) {
               whole());
 }
 
+TEST(Stepper, AForwardAheadIsNotThatOfWeightsThatChangedSince) {
+  TRL_NEED_TINY_RUN();
+  const auto loss_of = [](bool ahead) {
+    test::SftRun run = tiny_run({});
+    Stepper stepper(run.setup);
+    Batches batches(*run.setup.train, run.model().config().vocab_size);
+    const Window& window = batches.fill_window(1);
+    if (ahead) stepper.forward_ahead(window, {0, 1e-3});
+    stepper.leave();
+    run.model().parameters().front()->write()->mul_(2);
+    return stepper.step(window, {0, 1e-3}).loss;
+  };
+  EXPECT_EQ(loss_of(true), loss_of(false));
+}
+
 // Updates within a window are those of windows of their own; the loss is their mean, and the last norm
 // counts.
 TEST(Stepper, AWindowMayHaveSeveralUpdates) {

@@ -48,7 +48,7 @@ void Gradient::lend(at::Tensor buffer) {
 }
 
 void Gradient::drop() {
-  in_parts = begun_ = false;
+  in_parts = whole = false;
   waiting_.clear();
   low_ = wide_ = at::Tensor();
   if (lent_)
@@ -62,7 +62,6 @@ void Gradient::add_waiting() {
 }
 
 at::Tensor& Gradient::place() {
-  begun_ = true;
   add_waiting();
   if (wide_.defined()) return wide_;
   if (type_ != at::kBFloat16 || (uses <= 1 && !low_.defined())) {
@@ -84,7 +83,6 @@ Split Gradient::split_place() {
 }
 
 Split Gradient::parts(bool several) {
-  begun_ = true;
   if (wide_.defined() || (in_parts && several)) return {place(), {}};
   if (!sum_.defined()) sum_ = zeros(type_);
   if (type_ == at::kBFloat16 && several && !low_.defined()) low_ = zeros(at::kByte);

@@ -32,13 +32,13 @@ class Gradient {
   at::ScalarType type() const { return type_; }
   // Lends a buffer of this type and shape to add to. It stays: drop() zeroes it.
   void lend(at::Tensor buffer);
-  const at::Tensor& value();                                  // its type is type(); zero if nothing was added
-  bool begun() const { return begun_ || !waiting_.empty(); }  // something was added since it was dropped
+  const at::Tensor& value();  // its type is type(); zero if nothing was added
   void drop();
 
   int64_t uses = 0;       // uses that graphs have made and not yet ended
   bool in_parts = false;  // several backwards make the additions
   bool late = false;      // additions that can be recomputed are deferred until the next one arrives
+  bool whole = false;     // all backwards of the step are done, until it is dropped
   std::function<void()> complete = {};
 
  private:
@@ -55,7 +55,6 @@ class Gradient {
   const at::ScalarType type_;
   const at::Device device_;
   bool lent_ = false;
-  bool begun_ = false;
   std::vector<std::function<void(const Split&)>> waiting_;
   at::Tensor sum_, low_, wide_;  // until round(); low_: low part of sum_; wide_: to be added to sum_
 };

@@ -84,6 +84,7 @@ void Parameter::replace(at::Tensor values) {
   need_numbers(*this, "replaced");
   values_ = std::move(values);
   copy_ = at::Tensor();
+  in_file = false;
   ++version_;
 }
 
@@ -128,6 +129,7 @@ at::ScalarType Parameter::gradient_type() const { return own_gradient().type(); 
 const at::Tensor& Parameter::gradient() const { return own_gradient().value(); }
 void Parameter::collect_late() { own_gradient().late = true; }
 void Parameter::collect_in_parts() { own_gradient().in_parts = true; }
+void Parameter::end_gradient() { own_gradient().whole = true; }
 void Parameter::drop_gradient() { own_gradient().drop(); }
 void Parameter::on_complete(std::function<void()> event) { own_gradient().complete = std::move(event); }
 

@@ -65,6 +65,7 @@ class Parameter {
   bool embedding = false;       // its rows are looked up
   int64_t padding_row = -1;     // an embedding's row whose lookups train nothing (nn.Embedding's padding_idx)
   const char* fixed = nullptr;  // why a host must not change the values; null: it may
+  bool in_file = false;         // its values lie in the file that they are read from
 
   at::IntArrayRef shape() const { return encoded_ ? encoded_->shape() : values_.sizes(); }
   int64_t size(int64_t dimension) const { return shape().at(static_cast<size_t>(dimension)); }
@@ -116,7 +117,8 @@ class Parameter {
   // Both need has_gradient().
   at::ScalarType gradient_type() const;
   const at::Tensor& gradient() const;  // the sum since it was dropped; zero: nothing was added
-  bool gradient_begun() const { return gradient_ != nullptr && gradient_->begun(); }
+  bool gradient_is_whole() const { return gradient_ != nullptr && gradient_->whole; }
+  void end_gradient();      // sets Gradient::whole until it is dropped
   void drop_gradient();     // frees its memory
   void collect_late();      // sets Gradient::late from now on
   void collect_in_parts();  // sets Gradient::in_parts until it is dropped

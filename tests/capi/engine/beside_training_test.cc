@@ -347,20 +347,48 @@ TEST(BesideTraining, TwoCallsOfTheTrainerAreRefusedAsBefore) {
   training.join();
 }
 
+// A token callback that waits until it may go on.
+struct Slow {
+  std::atomic<int> tokens{0};
+  std::atomic<bool> goes_on{false};
+  static int32_t on_token(void* data, size_t, int32_t, const char*, size_t, double) {
+    auto* const self = static_cast<Slow*>(data);
+    ++self->tokens;
+    EXPECT_TRUE(comes_true([self] { return self->goes_on.load(); }));
+    return 0;
+  }
+};
+
+// A run that is cancelled while it lets a generator go first ends as one that is cancelled in a step.
+TEST(BesideTraining, ACancelBetweenStepsSaysWhereTheRunIs) {
+  NEED_MODEL();
+  Shared run("100000", {{"report_to", "html"}});
+  HeldStep held;
+  Slow slow;
+  Error error;
+  std::thread training([&] {
+    EXPECT_EQ(trl_trainer_train(run.trainer.get(), HeldStep::on_event, &held, error), TRL_E_CANCELLED);
+  });
+  ASSERT_TRUE(comes_true([&] { return held.in_step.load(); }));
+  std::thread generating([&] { EXPECT_EQ(run.complete(Slow::on_token, &slow).size(), 6u); });
+  wait_ms(100);  // it waits for its turn
+  held.goes_on = true;
+  ASSERT_TRUE(comes_true([&] { return slow.tokens > 0; }));
+  trl_trainer_cancel(run.trainer.get());
+  training.join();
+  EXPECT_EQ(error.message(), "cancelled after step " +
+                                 std::to_string(integer_of(run.trainer.get(), "global_step")) + " of 100000");
+  EXPECT_NE(host::read_file(run.scratch / "out" / "report.html").find(error.message()), std::string::npos);
+  slow.goes_on = true;
+  generating.join();
+  EXPECT_EQ(trl_trainer_step(run.trainer.get(), nullptr, error), TRL_OK) << error.message();
+}
+
 // A step that comes while a generator is at work waits for it.
 TEST(BesideTraining, AStepWaitsForAGenerator) {
   NEED_MODEL();
   Shared run("2");
-  struct Slow {
-    std::atomic<int> tokens{0};
-    std::atomic<bool> goes_on{false};
-    static int32_t on_token(void* data, size_t, int32_t, const char*, size_t, double) {
-      auto* const self = static_cast<Slow*>(data);
-      ++self->tokens;
-      EXPECT_TRUE(comes_true([self] { return self->goes_on.load(); }));
-      return 0;
-    }
-  } slow;
+  Slow slow;
   std::atomic<bool> stepped{false};
   std::thread generating([&] { EXPECT_EQ(run.complete(Slow::on_token, &slow).size(), 6u); });
   ASSERT_TRUE(comes_true([&] { return slow.tokens > 0; }));
@@ -454,6 +482,15 @@ TEST(BesideTraining, APauseHoldsBothAndRefusesTheRest) {
   trl_completions_destroy(made);
   trl_trainer_cancel(run.trainer.get());
   training.join();
+}
+
+// Nothing is held that the end of the pause would end.
+TEST(BesideTraining, AGeneratorOutlivesAPausedTrainer) {
+  NEED_MODEL();
+  Shared run("2");
+  trl_trainer_pause(run.trainer.get());
+  run.trainer.reset();
+  EXPECT_EQ(run.complete().size(), 6u);
 }
 
 // What a callback of a generator throws ends that generator's call, and not the run beside it.

@@ -233,6 +233,33 @@ TEST(Halves, AreRefusedOutOfOrder) {
   EXPECT_EQ(host::state(trainer.get())["global_step"], 1);
 }
 
+// The report of a run tells how it ended, and not of calls that were refused.
+TEST(Halves, ARefusedCallIsNotInTheReport) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const host::Dataset rows = rows_of("train_lm.jsonl");
+  const auto report = [&](const char* run) {
+    const std::filesystem::path path = std::filesystem::path(scratch / run) / "report.html";
+    return std::filesystem::exists(path) ? host::read_file(path) : "";
+  };
+  Error error;
+  const host::Trainer whole =
+      host::trainer(short_run(scratch / "whole", {{"report_to", "html"}}), rows.get());
+  train(whole.get());
+  const std::string finished = report("whole");
+  EXPECT_NE(finished.find("finished"), std::string::npos);
+  EXPECT_EQ(trl_trainer_update(whole.get(), 1, nullptr, error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_TRUE(report("whole") == finished);
+
+  const host::Trainer other = host::trainer(
+      short_run(scratch / "other",
+                {{"report_to", "html"}, {"optimizer_in_backward", "true"}, {"max_grad_norm", "0"}}),
+      rows.get());
+  ASSERT_EQ(trl_trainer_step(other.get(), nullptr, error), TRL_OK) << error.message();
+  EXPECT_EQ(trl_trainer_backward(other.get(), nullptr, error), TRL_E_UNSUPPORTED);
+  EXPECT_EQ(report("other").find("no halves"), std::string::npos);
+}
+
 TEST(Halves, AreRefusedWhereAStepHasNone) {
   NEED_MODEL();
   const host::Scratch scratch;
@@ -469,6 +496,21 @@ TEST(OtherRows, AreRefusedByName) {
     EXPECT_TRUE(error.names("evaluates completions")) << error.message();
     EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
   }
+}
+
+// The run has no reference that could say something of them.
+TEST(OtherRows, AreRefusedWithAReferenceThatWasAskedBefore) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const host::Dataset rows = rows_of("train_pref.jsonl");
+  const host::Dataset others = host::rows(R"({"prompt": "a", "chosen": "b", "rejected": "c"})");
+  const host::Trainer trainer =
+      host::trainer(short_run(scratch / "out", {{"method", "dpo"}, {"precompute_ref_log_probs", "true"}}),
+                    rows.get(), rows.get());
+  Error error;
+  EXPECT_EQ(trl_trainer_evaluate(trainer.get(), others.get(), nullptr, error), TRL_E_UNSUPPORTED);
+  EXPECT_EQ(error.key(), "precompute_ref_log_probs");
+  EXPECT_EQ(trl_trainer_evaluate(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
 }
 
 TEST(OtherRows, KeepAMemoryLimit) {

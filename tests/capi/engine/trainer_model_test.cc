@@ -1,6 +1,7 @@
 // trl_model_from_trainer: generators, scores, adapters and tensors of the model that a trainer trains.
 #include <thread>
 
+#include "engine/rewarded.h"
 #include "engine/tensors.h"
 
 namespace {
@@ -292,6 +293,26 @@ TEST(TrainerModel, GradientsAreThereBetweenTheHalvesOfAStep) {
     for (const auto& [tensor, entry] : host::tensors_of(run.model.get()))
       EXPECT_EQ(entry["gradient"], false) << tensor;
   }
+}
+
+// No row of the step goes through a backward.
+TEST(TrainerModel, AStepThatTeachesNothingHasGradientsOfZero) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  host::Rewarded run(host::grpo(scratch / "out", {{"beta", "0"}}), [](trl_rollout* rollout) {
+    for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
+      EXPECT_EQ(trl_rollout_set_reward(rollout, i, 1, nullptr), TRL_OK);
+    return int32_t{TRL_OK};
+  });
+  const host::Model model = host::model_of(run.trainer.get());
+  const trl_metrics* metrics = nullptr;
+  ASSERT_EQ(trl_trainer_backward(run.trainer.get(), &metrics, run.error), TRL_OK) << run.error.message();
+  EXPECT_EQ(host::metric(metrics, "silent_rows"), 1);
+  EXPECT_EQ(host::tensors_of(model.get()).at(kMatrix)["gradient"], true);
+  const host::ReadTensor gradient = host::read_tensor(model.get(), kMatrix, TRL_TENSOR_GRADIENT);
+  ASSERT_NE(gradient, nullptr);
+  for (const float g : host::floats(*gradient)) ASSERT_EQ(g, 0);
+  EXPECT_EQ(trl_trainer_update(run.trainer.get(), 1, nullptr, run.error), TRL_OK) << run.error.message();
 }
 
 TEST(TrainerModel, OnlyWhatIsTrainedHasAGradient) {
