@@ -32,7 +32,7 @@ int64_t checked(int64_t value) {
 }
 
 Error named(const std::string& path, const Error& error) {
-  return {error.status(), fmt::format("{}: {}", path, error.message()), error.key(), error.callback_code()};
+  return error.with(fmt::format("{}: {}", path, error.message())).at(Place::in(path));
 }
 
 }  // namespace
