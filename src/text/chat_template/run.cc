@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text/utf8.h"
+#include "text/chat_template/parser.h"
 #include "text/chat_template/python.h"
 
 namespace trl::text::jinja {
