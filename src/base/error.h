@@ -48,12 +48,16 @@ class Error : public std::exception {
   const Place& place() const { return place_; }             // in what was read; unknown: none
   const char* what() const noexcept override { return message_.c_str(); }
 
-  // Returns the same error in other words, for another key, or at another place.
+  // Returns the same error in other words, for another key, or at another place, which it gets only if it is
+  // about what was given or read: not if the call was cancelled, or memory was short.
   Error with(std::string message) const { return with(std::move(message), key_); }
   Error with(std::string message, std::string_view key) const {
     return {status_, std::move(message), std::string(key), callback_code_, place_};
   }
-  Error at(Place place) const { return {status_, message_, key_, callback_code_, std::move(place)}; }
+  Error at(Place place) const {
+    const bool given = status_ <= Status::invalid_argument && status_ >= Status::unsupported;
+    return {status_, message_, key_, callback_code_, given ? std::move(place) : place_};
+  }
 
  private:
   Status status_;
@@ -77,15 +81,13 @@ template <typename... Args>
               place_among(args...));
 }
 
-// Runs body, whose errors about what it was given have this place unless they have their own.
+// Runs body, whose errors have this place (Error::at) unless they have their own.
 template <class Body>
 decltype(auto) placed(const Place& place, Body&& body) {
   try {
     return body();
   } catch (const Error& error) {
-    const Status status = error.status();
-    const bool given = status <= Status::invalid_argument && status >= Status::unsupported;
-    if (error.place().is_known() || !given) throw;
+    if (error.place().is_known()) throw;
     throw error.at(place);
   }
 }

@@ -32,7 +32,8 @@ int64_t checked(int64_t value) {
 }
 
 Error named(const std::string& path, const Error& error) {
-  return {error.status(), fmt::format("{}: {}", path, error.message()), error.key(), error.callback_code()};
+  return {error.status(), fmt::format("{}: {}", path, error.message()), error.key(), error.callback_code(),
+          Place::in(path)};
 }
 
 }  // namespace

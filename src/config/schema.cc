@@ -25,7 +25,7 @@ Json bound(double value) {
 }
 
 // "6GiB", as parse_memory_size reads it.
-constexpr const char* kSizePattern = "^ *[0-9.eE+]+ *([TtGgMmKk][Ii]?[Bb])? *$";
+constexpr const char* kSizePattern = "^ *[0-9._eE+]+ *([TtGgMmKk][Ii]?[Bb])? *$";
 
 // Returns {"NAME": value}.
 Json keyword(const char* name, Json value) {

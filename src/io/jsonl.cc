@@ -64,7 +64,7 @@ void JsonRows::resume(const Place& place, bool in_array) {
   layout_ = in_array ? Layout::array : Layout::lines;
   closed_ = false;
   begun_ = true;
-  cut_ = INT64_MIN / 2;  // not known
+  cut_ = -1;
 }
 
 // Distinguishes lines from an array.
@@ -173,7 +173,7 @@ bool JsonRows::cut(Place& place, std::string* bytes) {
     cut_line(place, bytes);
   else
     cut_element(place, bytes);
-  ++cut_;
+  if (cut_ >= 0) ++cut_;
   return true;
 }
 

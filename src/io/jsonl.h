@@ -64,7 +64,7 @@ class JsonRows {
   Layout layout_ = Layout::unknown;
   bool closed_ = false;  // after the array
   bool begun_ = false;   // a line was cut since the start
-  int64_t cut_ = 0;      // rows since the start; below 0: not known
+  int64_t cut_ = 0;      // rows since the start; -1: not known
 };
 
 }  // namespace trl::io

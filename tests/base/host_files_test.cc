@@ -21,6 +21,7 @@ class FakeHost final : public HostFiles {
   FakeHost& operator=(const FakeHost&) = delete;
 
   Answer size(const std::string& path) noexcept override {
+    if (promised > 0) return {promised};
     return {files.count(path) != 0 ? static_cast<int64_t>(files[path].size()) : -1};
   }
   Answer read(const std::string& path, uint64_t offset, void* buffer, size_t size) noexcept override {
@@ -47,6 +48,7 @@ class FakeHost final : public HostFiles {
   std::vector<std::pair<uint64_t, uint64_t>> reads;
   std::vector<std::string> told;
   int64_t charged = 0, room = INT64_MAX;
+  int64_t promised = 0;  // the size that it says, whatever it has; 0: the file's
 };
 
 using Reads = std::vector<std::pair<uint64_t, uint64_t>>;
@@ -134,6 +136,32 @@ TEST(HostFiles, AFileThatEndsEarlyIsAnError) {
   MappedFile::need(file.bytes().substr(0, 100));
   EXPECT_THROW(MappedFile::need(file.bytes()), Error);
   EXPECT_EQ(host.charged, 100);
+}
+
+// Neither memory nor another error for what the host does not have.
+TEST(HostFiles, AFileThatPromisesTooMuchIsAnError) {
+  FakeHost host;
+  host.files[kFile] = letters(500);
+  for (const int64_t promised : {INT64_MAX, int64_t{1} << 50, int64_t{501}}) {
+    host.promised = promised;
+    for (const auto& read : {+[] { read_file(kFile); }, +[] { file_xxh3(kFile); }}) {
+      try {
+        read();
+        ADD_FAILURE() << promised;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.status(), Status::io) << error.message();
+        EXPECT_EQ(error.place().file, kFile);
+      }
+    }
+  }
+}
+
+TEST(HostFiles, LargeFilesAreReadInPieces) {
+  FakeHost host;
+  host.files[kFile] = letters((size_t{5} << 19) + 1);
+  EXPECT_EQ(read_file(kFile), host.files[kFile]);
+  EXPECT_EQ(host.reads, (Reads{{0, 1048576}, {1048576, 2097152}, {2097152, 2621441}}));
+  EXPECT_EQ(file_xxh3(kFile), xxh3_64(host.files[kFile]));
 }
 
 TEST(HostFiles, AreWrittenInPieces) {

@@ -16,6 +16,7 @@ struct Opened {
   trl_status status;
   std::string message;
   int32_t code;
+  std::string file;  // the place of the error
   host::Tokenizer tokenizer;
 };
 
@@ -23,7 +24,10 @@ Opened open_mounted(const std::string& path, trl_runtime* runtime = nullptr) {
   trl_tokenizer* made = nullptr;
   Error error;
   const trl_status status = trl_tokenizer_open(runtime, path.c_str(), nullptr, &made, error);
-  return {status, error.message(), trl_error_callback_code(error.get()), host::Tokenizer(made)};
+  const char* file = nullptr;
+  trl_error_place(error.get(), &file, nullptr, nullptr, nullptr);
+  return {status, error.message(), trl_error_callback_code(error.get()), file != nullptr ? file : "",
+          host::Tokenizer(made)};
 }
 
 size_t tokens(const trl_tokenizer* tokenizer) {
@@ -119,6 +123,7 @@ TEST(Mount, FailingReadsAreNamed) {
   const Opened failed = refused([](auto&&...) -> int64_t { return -77; });
   EXPECT_EQ(failed.status, TRL_E_CALLBACK);
   EXPECT_EQ(failed.code, -77);
+  EXPECT_EQ(failed.file, place);
   const Opened far = refused([](auto&&...) -> int64_t { return -(1LL << 40); });
   EXPECT_EQ(far.status, TRL_E_CALLBACK);
   EXPECT_EQ(far.code, INT32_MIN);

@@ -122,6 +122,8 @@ TEST(Schema, RefusesWhatAConfigurationRefuses) {
   EXPECT_FALSE(takes(all, R"({"pad_to_multiple_of": "none"})"));
   EXPECT_TRUE(takes(all, R"({"runtime.host_memory_limit": "6GiB", "dataset_cache_limit": 1000})"));
   EXPECT_FALSE(takes(all, R"({"runtime.host_memory_limit": "much"})"));
+  EXPECT_TRUE(takes(all, R"({"runtime.host_memory_limit": "1_000MiB"})"));
+  EXPECT_EQ(canonical_value(*find_option("runtime.host_memory_limit"), "", "1_000MiB"), "1048576000");
   EXPECT_FALSE(takes(all, R"({"runtime": {"threads": 2}})"));
   EXPECT_TRUE(takes(all, R"({"runtime.threads": 2, "eval_strategy": false, "report_to": ["csv", "html"]})"));
   EXPECT_FALSE(takes(all, R"({"report_to": ["paper"]})"));

@@ -8,6 +8,7 @@
 #include "io/temporary_file.h"
 #include "support/error_of.h"
 #include "support/golden.h"
+#include "support/interrupts.h"
 
 namespace trl::data {
 namespace {
@@ -190,6 +191,26 @@ TEST(Source, ARowOfAHundredMegabytes) {
 }
 
 // Every recorded file: what fails while reading there fails here, with file and line.
+// The row at which a call ends is not at fault.
+TEST(Source, ACancelledCallHasNoPlace) {
+  RowText text;
+  text.json = "{\"a\":\"" + std::string(size_t{1} << 20, 'x') + "\"}";
+  text.file = "m.jsonl";
+  text.line = 3;
+  text.column = 1;
+  text.row = 2;
+  EXPECT_EQ(parse_row(text).where.row, 2);
+  test::Stops stops;
+  const base::InterruptScope scope(&stops);
+  try {
+    parse_row(text);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::cancelled) << error.message();
+    EXPECT_FALSE(error.place().is_known());
+  }
+}
+
 TEST(Source, RecordedBadFiles) {
   TRL_NEED_GOLDEN("data/bad/index.json");
   const std::map<std::string, std::pair<int64_t, std::string>> want = {

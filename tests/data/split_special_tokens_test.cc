@@ -101,6 +101,11 @@ TEST(SplitSpecialTokens, OfPromptsAreText) {
       shop.table(R"({"messages":[{"role":"user","content":"q<e>"},{"role":"assistant","content":"<e>"}]})"),
       shop.context))[0];
   EXPECT_EQ(spelt(whole.prompt_ids) + "|" + spelt(whole.completion_ids), "u:q<e>$a:|<e>$");
+  const PromptExample named =
+      (*prepare_conversations(shop.table(R"({"prompt":"u:q<e>","messages":[{"role":"user","content":"q<e>"},)"
+                                         R"({"role":"assistant","content":"xy"}]})"),
+                              shop.context))[0];
+  EXPECT_EQ(spelt(named.prompt_ids) + "|" + spelt(named.completion_ids), "u:q<e>|$a:xy$");
 }
 
 TEST(SplitSpecialTokens, MakeAnotherFingerprint) {

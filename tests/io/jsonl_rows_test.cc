@@ -122,6 +122,28 @@ TEST(JsonRows, GoesOnAtAPlace) {
   }
 }
 
+// Which row it is, is known only from the start.
+TEST(JsonRows, AnErrorHasItsRow) {
+  const std::string bytes = "[{\"a\":1},\n{\"b\":2},\n{\"c\":3";
+  auto stream = open_raw_memory(std::make_shared<const std::string>(bytes), "f");
+  const auto error_row = [](JsonRows& rows) {
+    try {
+      for (JsonRows::Text text; rows.next(text);) {
+      }
+    } catch (const Error& error) {
+      EXPECT_EQ(error.place().line, 3);
+      return error.place().row;
+    }
+    return int64_t{-2};
+  };
+  JsonRows all(open_memory_stream(bytes, "f"));
+  EXPECT_EQ(error_row(all), 2);
+  stream->seek(10);
+  JsonRows rows(std::move(stream));
+  rows.resume({10, 2, 10}, true);
+  EXPECT_EQ(error_row(rows), -1);
+}
+
 TEST(JsonRows, LengthIsBounded) {
   for (const std::string prefix : {"{}\n", "[{},\n"}) {
     JsonRows rows(open_memory_stream(prefix + "{\"a\":\"0123456789\"}\n", "f"), 15);

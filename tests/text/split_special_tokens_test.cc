@@ -82,6 +82,20 @@ TEST(SplitSpecialTokens, OneThatReachesOutOfAGivenPartHidesNoOther) {
   EXPECT_EQ(tokenizer->encode("o<eot>h", false, {{0, 1}}), (Ids{'o', 265, 'h'}));
 }
 
+// The beginning of a given part does not make another token of the one before it.
+TEST(SplitSpecialTokens, OneThatReachesIntoAGivenPartHidesNoOther) {
+  Json json = tiny_json();
+  json["added_tokens"] = {added(265, "<eot>", "special"), added(266, "<eot>h", "special"),
+                          added(267, "<eot>h<eot>", "special")};
+  const auto tokenizer = open(json);
+  EXPECT_EQ(tokenizer->encode("<eot>h", false), (Ids{266}));
+  EXPECT_EQ(tokenizer->encode("<eot>h", false, {{5, 6}}), (Ids{265, 'h'}));
+  EXPECT_EQ(tokenizer->encode("<eot>h<eot>", false), (Ids{267}));
+  EXPECT_EQ(tokenizer->encode("<eot>h<eot>", false, {{6, 11}}).front(), 266);
+  EXPECT_EQ(tokenizer->encode("<eot>h<eot>o<eot>", false, {{5, 12}}).front(), 265);
+  EXPECT_EQ(count(*tokenizer, "<eot>h<eot>o<eot>", {{5, 12}}, 265), 2);
+}
+
 // Tokens that are found in the normalized text are given where their origin is: it is longer here.
 TEST(SplitSpecialTokens, OfANormalizedTextAreFoundByTheirOrigin) {
   Json json = tiny_json();
@@ -153,6 +167,15 @@ TEST(GivenText, IsKnownWhateverATemplateDoesWithIt) {
       {"{% set ns = namespace(t='<e>') %}{% set ns.t = ns.t + messages[0].role %}{{ ns.t }}", "<e>«user»"},
       {"{{ c | safe }}{{ c | string | length }}", "« Hi<e>\nyou »11"},
       {"{{ messages[0].role | e }}{{ '<' | e }}", "«user»&lt;"},
+      {"{% for part in c.partition('<e>') %}{{ part }}|{% endfor %}", "« Hi»|«<e>»|«\nyou »|"},
+      {"{% for part in c.rpartition('<e>') %}{{ part }}|{% endfor %}", "« Hi»|«<e>»|«\nyou »|"},
+      {"{{ 'ab'.center(4, c[1]) }}", "«H»ab«H»"},
+      {"{{ 'abcdefgh' | truncate(6, true, messages[0].role, 0) }}", "ab«user»"},
+      {"{{ 'a\\nb' | indent(messages[0].role) }}", "a\n«user»b"},
+      {"{{ ['<e>', 1] | tojson(separators=[messages[0].role, ':']) }}", "[\"<e>\"«user»1]"},
+      {"{{ [1] | tojson(indent=messages[0].role) }}", "[\n«user»1\n]"},
+      {"{{ dict(**messages[0]).keys() | join('<e>') }}", "«role»<e>«content»"},
+      {"{% macro f() %}{{ kwargs | join('<e>') }}{% endmacro %}{{ f(**messages[0]) }}", "«role»<e>«content»"},
   };
   for (const auto& [source, want] : cases) {
     EXPECT_EQ(render("{% set c = messages[0].content %}" + std::string(source), messages), want) << source;

@@ -103,6 +103,18 @@ class Descriptor {
   uint64_t device_ = 0, inode_ = 0;
 };
 
+// Calls body with a host's file, piece by piece: no memory is taken for bytes that the host only promises.
+template <class Body>
+void read_all_of_host(const std::string& path, Body&& body) {
+  const uint64_t size = need_host_file(path);
+  std::string piece;
+  for (uint64_t at = 0; at < size; at += piece.size()) {
+    piece.resize(std::min<uint64_t>(kAtOnce, size - at));
+    read_host_file(path, at, piece.data(), piece.size());
+    body(piece);
+  }
+}
+
 }  // namespace
 
 void fail_errno(const std::string& path, std::string_view what) {
@@ -134,14 +146,14 @@ bool is_directory(const std::string& path) {
 std::string read_file(const std::string& path) {
   return reading(path, [&] {
     std::string bytes;
+    const auto append = [&](std::string_view piece) { bytes.append(piece); };
     if (is_host_path(path)) {
-      bytes.resize(need_host_file(path));
-      read_host_file(path, 0, bytes.data(), bytes.size());
+      read_all_of_host(path, append);
       return bytes;
     }
     const Descriptor descriptor(path);
     bytes.reserve(descriptor.size());
-    descriptor.read_all([&](std::string_view piece) { bytes.append(piece); });
+    descriptor.read_all(append);
     return bytes;
   });
 }
@@ -164,14 +176,7 @@ std::string file_start(const std::string& path, size_t most) {
 uint64_t file_xxh3(const std::string& path) {
   Xxh3 hash;
   if (is_host_path(path)) {
-    std::vector<char> buffer(kAtOnce);
-    const uint64_t size = need_host_file(path);
-    for (uint64_t at = 0; at < size;) {
-      const size_t count = std::min<uint64_t>(buffer.size(), size - at);
-      read_host_file(path, at, buffer.data(), count);
-      hash.update({buffer.data(), count});
-      at += count;
-    }
+    read_all_of_host(path, [&](std::string_view piece) { hash.update(piece); });
     return hash.digest();
   }
   Descriptor(path).read_all([&](std::string_view piece) {

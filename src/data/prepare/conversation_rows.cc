@@ -24,12 +24,17 @@ ConversationRows::ConversationRows(RowReader reader, const Row& first)
   messages_column(row, "messages");
 }
 
-// A column `prompt` is the text of the prompt as the chat template writes it.
-GivenText ConversationRows::prompt_of(const Row& row) const {
+// A column `prompt` is the text of the prompt as the chat template writes it, with which the whole text
+// begins.
+GivenText ConversationRows::prompt_of(const Row& row, const GivenText& whole) const {
   const base::Json* const text = find_column(row, "prompt");
   if (text != nullptr) {
     if (!text->is_string()) fail_column(row, "prompt", "text, beside 'messages'");
-    return {text->get<std::string>()};
+    GivenText prompt{text->get<std::string>()};
+    if (!whole.text.starts_with(prompt.text)) return prompt;
+    prompt.given = whole.given;
+    text::cut_ranges(prompt.given, prompt.text.size());
+    return prompt;
   }
   Row before = row;
   before.value["prompt"] = messages_column(row, "messages");
@@ -54,7 +59,7 @@ void ConversationRows::examples(Row& row, std::vector<Made<PromptExample>>& out)
   made.events.set(Event::unrendered, has_own_variables(row));
   const GivenText whole = reader_.text(row, "messages", &made.events);
   std::vector<int32_t> ids = reader_.ids(whole);
-  size_t prompt = prompt_ids(prompt_of(row), whole, ids.size());
+  size_t prompt = prompt_ids(prompt_of(row, whole), whole, ids.size());
   const std::optional<int64_t> most = reader_.arguments().max_length;
   if (const size_t limit = most ? static_cast<size_t>(*most) : ids.size(); ids.size() > limit) {
     const size_t cut = ids.size() - limit;

@@ -22,7 +22,7 @@ class ConversationRows {
   size_t most_tokens(Row&) const { return reader_.limits_prompts() ? SIZE_MAX : 0; }
 
  private:
-  GivenText prompt_of(const Row& row) const;
+  GivenText prompt_of(const Row& row, const GivenText& whole) const;
   size_t prompt_ids(const GivenText& prompt, const GivenText& whole, size_t all) const;
 
   RowReader reader_;

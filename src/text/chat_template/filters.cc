@@ -147,7 +147,7 @@ Value round_(Run& run, const Value& value, const Parameters& p) {
   if (value.is_large() && p.text(1, "common") == "common" && p.integer(0, 0) >= 0) return value;
   if (!value.is_number()) run.fail("type {} doesn't define round()", type_name(value));
   const int64_t precision = p.integer(0, 0);
-  const std::string method = p.text(1, "common");
+  const std::string_view method = p.text(1, "common");
   if (method == "common") {
     if (value.is(Kind::real)) return Value::real(round_common(value.real(), precision));
     if (precision >= 0) return Value::integer(value.integer());
@@ -162,7 +162,7 @@ Value round_(Run& run, const Value& value, const Parameters& p) {
 
 Value attr(Run& run, const Value& value, const Parameters& p) {
   if (value.is_undefined()) run.fail_undefined(value);
-  return own_attribute_of(run, value, p.text(0, ""));
+  return own_attribute_of(run, value, p.text(0));
 }
 
 // Filters of strings.
@@ -217,10 +217,10 @@ Value center(Run& run, const Value& value, const Parameters& p) {
 Value indent(Run& run, const Value& value, const Parameters& p) {
   if (value.is_undefined()) run.fail_undefined(value);
   if (!value.is_text()) run.fail("indent needs a str, not {}", type_name(value));
-  const std::string indention =
-      p.given(0) && p[0].is_text()
-          ? p[0].bytes()
-          : std::string(static_cast<size_t>(std::clamp<int64_t>(p.integer(0, 4), 0, 10000)), ' ');
+  const bool own = p.given(0) && p[0].is_text();
+  const auto width = static_cast<size_t>(own ? 0 : std::clamp<int64_t>(p.integer(0, 4), 0, 10000));
+  const std::string spaces(width, ' ');
+  const std::string_view indention = own ? p[0].bytes() : spaces;
   const bool blank = p.truth(2, false);
   Writer ended(run);
   ended.append(value.bytes());
@@ -242,7 +242,7 @@ Value indent(Run& run, const Value& value, const Parameters& p) {
 
 Value truncate(Run& run, const Value& value, const Parameters& p) {
   const int64_t limit = p.integer(0, 255);
-  const std::string end = p.text(2, "...");
+  const std::string_view end = p.text(2, "...");
   const auto end_length = static_cast<int64_t>(base::count_code_points(end));
   const int64_t leeway = p.none(3) ? 5 : p.integer(3, 5);
   if (limit < end_length || leeway < 0)
@@ -293,7 +293,7 @@ Value format(Run& run, const Value& value, Arguments arguments) {
   const Value text = soft_text(run, value);
   if (arguments.named.empty()) return format_percent(run, text, run.tuple(std::move(arguments.positional)));
   Mapping named;
-  for (auto& [name, item] : arguments.named) run.set(named, Value::text(name), std::move(item));
+  for (auto& [name, item] : arguments.named) run.set(named, std::move(name), std::move(item));
   return format_percent(run, text, run.mapping(std::move(named)));
 }
 

@@ -119,7 +119,7 @@ Value sort(Run& run, const Value& value, const Parameters& p) {
 }
 
 Value dictsort(Run& run, const Value& value, const Parameters& p) {
-  const std::string by = p.text(1, "key");
+  const std::string_view by = p.text(1, "key");
   if (by != "key" && by != "value") run.fail("dictsort(): 'by' is key or value, not '{}'", by);
   if (value.is_undefined()) run.fail_undefined(value);
   if (!value.is(Kind::mapping)) run.fail("dictsort needs a dict, not {}", type_name(value));

@@ -198,7 +198,7 @@ class BraceFormatter {
       if (const Value* found = mapping_->mapping().find(field.first)) return *found;
     }
     for (const auto& [key, value] : values_.named)
-      if (key == field.first) return value;
+      if (key.bytes() == field.first) return value;
     run_.fail("the format string names '{}', which is not given", field.first);
   }
 

@@ -161,12 +161,13 @@ Value Interpreter::slice(const Expression& node, const ScopePtr& scope) {
 Arguments Interpreter::arguments(const CallArguments& nodes, const ScopePtr& scope) {
   Arguments out;
   out.positional = evaluate_all(nodes.positional, scope);
-  const auto add = [&](const std::string& name, Value value) {
-    const bool twice = std::ranges::any_of(out.named, [&](const auto& e) { return e.first == name; });
-    if (twice) fail("two values for the argument '{}'", name);
+  const auto add = [&](const Value& name, Value value) {
+    const bool twice =
+        std::ranges::any_of(out.named, [&](const auto& e) { return e.first.bytes() == name.bytes(); });
+    if (twice) fail("two values for the argument '{}'", name.bytes());
     out.named.emplace_back(name, std::move(value));
   };
-  for (const auto& [name, value] : nodes.named) add(name, evaluate(*value, scope));
+  for (const auto& [name, value] : nodes.named) add(Value::text(name), evaluate(*value, scope));
   if (nodes.star)
     for (Value& item : items_of(*this, evaluate(*nodes.star, scope)))
       out.positional.push_back(std::move(item));
@@ -175,7 +176,7 @@ Arguments Interpreter::arguments(const CallArguments& nodes, const ScopePtr& sco
     if (!given.is(Kind::mapping)) fail("argument after ** must be a mapping, not {}", type_name(given));
     for (const auto& [key, value] : given.mapping().entries) {
       if (!key.is_text()) fail("keywords must be strings");
-      add(key.bytes(), value);
+      add(key, value);
     }
   }
   return out;
@@ -190,7 +191,7 @@ Value Interpreter::call(const Expression& node, const ScopePtr& scope, Value* ca
     const Callable* method = self.is(Kind::object) ? nullptr : find_method(self, callee.text);
     if (method) {  // without an intermediate bound method
       Arguments given = arguments(node.arguments, scope);
-      if (caller) given.named.emplace_back("caller", *caller);
+      if (caller) given.named.emplace_back(Value::text("caller"), *caller);
       return invoke(*this, *method, self, std::move(given));
     }
     function = attribute_of(*this, self, callee.text);
@@ -198,7 +199,7 @@ Value Interpreter::call(const Expression& node, const ScopePtr& scope, Value* ca
     function = evaluate(callee, scope);
   }
   Arguments given = arguments(node.arguments, scope);
-  if (caller) given.named.emplace_back("caller", *caller);
+  if (caller) given.named.emplace_back(Value::text("caller"), *caller);
   return jinja::call(*this, function, std::move(given));
 }
 

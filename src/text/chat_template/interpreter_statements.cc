@@ -194,8 +194,8 @@ Value Interpreter::call_macro(const MacroDefinition& macro, const ScopePtr& oute
   const auto scope = std::make_shared<Scope>(outer);
   std::vector<bool> given(count);
   const auto take = [&](int symbol, const std::string& name) {  // a keyword argument becomes a variable
-    const auto found =
-        std::ranges::find_if(arguments.named, [&](const auto& argument) { return argument.first == name; });
+    const auto found = std::ranges::find_if(
+        arguments.named, [&](const auto& argument) { return argument.first.bytes() == name; });
     if (found == arguments.named.end()) return false;
     scope->set(symbol, std::move(found->second));
     arguments.named.erase(found);
@@ -212,10 +212,10 @@ Value Interpreter::call_macro(const MacroDefinition& macro, const ScopePtr& oute
     scope->set(program_.caller, Value::undefined("No caller defined"));
   if (macro.uses_kwargs) {
     Mapping rest;
-    for (auto& [name, value] : arguments.named) set(rest, Value::text(name), std::move(value));
+    for (auto& [name, value] : arguments.named) set(rest, std::move(name), std::move(value));
     scope->set(program_.kwargs, mapping(std::move(rest)));
   } else if (!arguments.named.empty()) {
-    fail("macro '{}' takes no keyword argument '{}'", macro.name, arguments.named.front().first);
+    fail("macro '{}' takes no keyword argument '{}'", macro.name, arguments.named.front().first.bytes());
   }
   if (macro.uses_varargs) {
     const auto taken = static_cast<std::ptrdiff_t>(std::min(count, arguments.positional.size()));

@@ -203,7 +203,7 @@ Mapping dict_entries(Run& run, std::string_view function, Arguments arguments) {
       }
     }
   }
-  for (auto& [name, value] : arguments.named) run.set(entries, Value::text(name), std::move(value));
+  for (auto& [name, value] : arguments.named) run.set(entries, std::move(name), std::move(value));
   return entries;
 }
 
@@ -268,7 +268,7 @@ Value raise_exception(Run& run, Arguments arguments) {
 
 Value strftime_now(Run& run, Arguments arguments) {
   const Parameters p(run, "strftime_now", std::move(arguments), {"format"}, 1);
-  return run.text(format_time(p.text(0, ""), run.now()));
+  return run.text(format_time(p.text(0), run.now()));
 }
 
 Value lipsum(Run& run, Arguments) { run.fail("lipsum() is random text; a chat template cannot use it"); }

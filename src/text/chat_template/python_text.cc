@@ -154,9 +154,9 @@ void write_repr(Writer& out, Run& run, const Value& value) {
 
 struct JsonStyle {
   bool ensure_ascii = false, sort_keys = false;
-  std::optional<std::string> indent;  // one level's indentation
-  std::string item_separator = ", ";
-  std::string key_separator = ": ";
+  std::optional<std::string_view> indent;  // one level's indentation
+  std::string_view item_separator = ", ";
+  std::string_view key_separator = ": ";
 };
 
 class JsonWriter {
@@ -322,15 +322,16 @@ Value to_json(Run& run, const Value& value, const Parameters& p) {
   JsonStyle style;
   style.ensure_ascii = p.truth(0, false);
   style.sort_keys = p.truth(3, false);
+  std::string spaces;
   if (!p.none(1)) {
-    if (p[1].is_text())
-      style.indent.emplace(p[1].bytes());
-    else
-      style.indent.emplace(static_cast<size_t>(std::clamp<int64_t>(p.integer(1, 0), 0, 1000)), ' ');
-    style.item_separator.resize(1);  // no blank before a line end
+    if (!p[1].is_text())
+      spaces.assign(static_cast<size_t>(std::clamp<int64_t>(p.integer(1, 0), 0, 1000)), ' ');
+    style.indent = p[1].is_text() ? p[1].bytes() : spaces;
+    style.item_separator = ",";  // no blank before a line end
   }
+  Values parts;
   if (!p.none(2)) {
-    const Values parts = items_of(run, p[2]);
+    parts = items_of(run, p[2]);
     if (parts.size() != 2 || !parts[0].is_text() || !parts[1].is_text())
       run.fail("tojson(): 'separators' is not a pair of strings");
     style.item_separator = parts[0].bytes();

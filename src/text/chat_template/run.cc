@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text/utf8.h"
+#include "text/chat_template/parser.h"
 #include "text/chat_template/python.h"
 
 namespace trl::text::jinja {
@@ -172,9 +173,9 @@ Parameters::Parameters(Run& run, std::string_view function, Arguments arguments,
     given_[i] = true;
   }
   for (auto& [name, value] : arguments.named) {
-    const auto at = static_cast<size_t>(std::ranges::find(names_, name) - names_.begin());
-    if (at == names_.size()) run.fail("{}() has no argument '{}'", function, name);
-    if (given_[at]) run.fail("{}() got two values for '{}'", function, name);
+    const auto at = static_cast<size_t>(std::ranges::find(names_, name.bytes()) - names_.begin());
+    if (at == names_.size()) run.fail("{}() has no argument '{}'", function, name.bytes());
+    if (given_[at]) run.fail("{}() got two values for '{}'", function, name.bytes());
     values_[at] = std::move(value);
     given_[at] = true;
   }
@@ -195,11 +196,8 @@ bool Parameters::truth(size_t i, bool fallback) const {
   return given_[i] ? jinja::truth(values_[i]) : fallback;
 }
 
-std::string Parameters::text(size_t i, std::string_view fallback) const {
-  return given_[i] ? std::string(text(i)) : std::string(fallback);
-}
-
-std::string_view Parameters::text(size_t i) const {
+std::string_view Parameters::text(size_t i, std::string_view fallback) const {
+  if (!given_[i]) return fallback;
   const Value& value = values_[i];
   if (value.is_undefined()) run_.fail_undefined(value);
   if (!value.is_text()) run_.fail("{}(): '{}' is {}, not str", function_, names_[i], type_name(value));

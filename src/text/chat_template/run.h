@@ -153,8 +153,7 @@ class Parameters {
   Value value(size_t i, const Value& fallback) const { return given_[i] ? values_[i] : fallback; }
   int64_t integer(size_t i, int64_t fallback) const;
   bool truth(size_t i, bool fallback) const;
-  std::string text(size_t i, std::string_view fallback) const;  // must be a string
-  std::string_view text(size_t i) const;                        // one that is given
+  std::string_view text(size_t i, std::string_view fallback = {}) const;  // must be a string
   bool none(size_t i) const { return !given_[i] || values_[i].is_none(); }
 
  private:

@@ -168,7 +168,7 @@ Window window(const Value& self, const Parameters& p, size_t first) {
 
 template <bool Last, bool Required>
 Value find_method_of(Run& run, const Value& self, const Parameters& p) {
-  const std::string sub = p.text(0, "");
+  const std::string_view sub = p.text(0);
   const Window range = window(self, p, 1);
   const std::string_view part = view(self).substr(range.begin, range.end - range.begin);
   const size_t found = range.empty ? std::string::npos
@@ -182,7 +182,7 @@ Value find_method_of(Run& run, const Value& self, const Parameters& p) {
 }
 
 Value count(Run& run, const Value& self, const Parameters& p) {
-  const std::string sub = p.text(0, "");
+  const std::string_view sub = p.text(0);
   const Window range = window(self, p, 1);
   const std::string_view part = view(self).substr(range.begin, range.end - range.begin);
   if (range.empty) return Value::integer(0);
@@ -213,7 +213,7 @@ Value affix(Run& run, const Value& self, const Parameters& p) {
 
 template <bool Suffix>
 Value remove_affix(Run& run, const Value& self, const Parameters& p) {
-  const std::string affix = p.text(0, "");
+  const std::string_view affix = p.text(0);
   std::string_view text = view(self);
   if (Suffix && text.ends_with(affix)) text.remove_suffix(affix.size());
   if (!Suffix && text.starts_with(affix)) text.remove_prefix(affix.size());
@@ -286,7 +286,7 @@ Value split(Run& run, const Value& self, const Parameters& p) {
   const int64_t limit = p.integer(1, -1);
   run.spend(static_cast<int64_t>(self.bytes().size() / 16));
   if (p.none(0)) return text_list(run, self, split_blank(self.bytes(), limit, FromRight));
-  const std::string separator = p.text(0, "");
+  const std::string_view separator = p.text(0);
   if (separator.empty()) run.fail("empty separator");
   return text_list(run, self, split_at(run, self.bytes(), separator, limit, FromRight));
 }
@@ -298,14 +298,14 @@ Value splitlines(Run& run, const Value& self, const Parameters& p) {
 
 template <bool Last>
 Value partition(Run& run, const Value& self, const Parameters& p) {
-  const std::string separator = p.text(0, "");
+  const std::string_view separator = p.text(0);
   if (separator.empty()) run.fail("empty separator");
   const std::string_view text = view(self);
   const size_t at = Last ? find_last_text(run, text, separator) : find_text(run, text, separator);
   std::string_view parts[3] = {text, {}, {}};
   if (at != std::string::npos) {
     parts[0] = text.substr(0, at);
-    parts[1] = separator;
+    parts[1] = text.substr(at, separator.size());
     parts[2] = text.substr(at + separator.size());
   } else if (Last) {
     std::swap(parts[0], parts[2]);
@@ -317,7 +317,7 @@ enum class Pad : uint8_t { left, right, both };
 
 template <Pad Where>
 Value pad(Run& run, const Value& self, const Parameters& p) {
-  const std::string fill = p.text(1, " ");
+  const std::string_view fill = p.text(1, " ");
   if (base::count_code_points(fill) != 1) run.fail("the fill character must be exactly one character long");
   const auto have = static_cast<int64_t>(self.text().length);
   const int64_t missing = std::max<int64_t>(0, p.integer(0, 0) - have);

@@ -115,7 +115,7 @@ bool same_key(const Value& a, const Value& b);
 
 struct Arguments {
   Values positional;
-  std::vector<std::pair<std::string, Value>> named;
+  std::vector<std::pair<Value, Value>> named;  // name, which is a text, and value
 };
 
 }  // namespace trl::text::jinja

@@ -1,6 +1,7 @@
 #include "text/tokenizer/added_tokens.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text/utf8.h"
@@ -196,17 +197,25 @@ void AddedTokens::split(const Piece& piece, bool normalized, const ByteRanges& g
   const StringMatcher& matcher = normalized ? normalized_ : plain_;
   const std::string_view text = piece.text;
   const auto is_given = [&](size_t at) { return is_inside(given, piece.spans ? piece.spans[at].begin : at); };
-  size_t done = 0, from = 0;
+  size_t done = 0, from = 0, stop = text.size();  // the next token is looked for between from and stop
   size_t blank_begin = 1,
          blank_end = 0;  // the last whitespace after a token, so that no character is tested twice
   StringMatcher::Match match{};
-  while (matcher.find(text, from, match)) {
+  for (;;) {
+    if (!matcher.find(text.substr(0, stop), from, match)) {
+      if (stop == text.size()) break;
+      from = std::exchange(stop, text.size());
+      continue;
+    }
     from = match.end;
     const AddedToken& added = tokens_.find(match.value)->second.token;
     if (added.special && !given.empty() && (is_given(match.begin) || is_given(match.end - 1))) {
-      // A token that follows the given part is found even if this spelling reaches into it.
-      for (size_t at = match.begin; at < match.end && from == match.end; ++at)
-        if (at > match.begin && is_given(at - 1) && !is_given(at)) from = at;
+      // A token before or behind the edge of a given part is found even if this spelling reaches into it.
+      const bool begins = is_given(match.begin);
+      size_t edge = match.begin + 1;
+      while (edge < match.end && is_given(edge) == begins) ++edge;
+      from = begins ? edge : match.begin;
+      if (!begins) stop = edge;
       continue;
     }
     if (added.single_word && ((match.begin > 0 && is_word(last_character(text.substr(0, match.begin)))) ||
