@@ -74,7 +74,7 @@ engine::HeldTensor held(const at::Tensor& values) {
 }
 
 at::Tensor view_of(const SavedTensor& tensor) {
-  if (tensor.carried != nullptr || tensor.parameter->in_file)
+  if (tensor.carried != nullptr)
     fail(Status::unsupported, "{} is not in memory, but read in its file: read a copy", tensor.name());
   if (tensor.in_blocks()) {
     fail(Status::unsupported, "{} is held as {}, so no memory has its numbers as {}: read a copy",
@@ -116,8 +116,6 @@ void check_writable(const model::Model& model, const SavedTensor& tensor) {
          "{} is held as {}, which is never changed: open the model without quantisation, or write an adapter",
          tensor.name(), tensor.parameter->encoded()->form());
   }
-  if (tensor.parameter->in_file)
-    fail(Status::unsupported, "{} cannot be written: its numbers are read in their file", tensor.name());
   if (tensor.parameter->fixed != nullptr)
     fail(Status::unsupported, "{} cannot be written: {}", tensor.name(), tensor.parameter->fixed);
   if (const model::Adapter* const merged = model.adapters().merged()) {

@@ -295,7 +295,7 @@ tensor::Parameter* Loader::add_mapped(const std::string& own, const std::string&
   at::Tensor numbers = source_.mapped(name, dtype_);
   if (!numbers.defined()) return nullptr;
   tensor::Parameter* const parameter = add(own, name, std::move(numbers));
-  parameter->in_file = true;
+  parameter->fixed = "its numbers are read in their file";
   return parameter;
 }
 

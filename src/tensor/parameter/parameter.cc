@@ -84,7 +84,6 @@ void Parameter::replace(at::Tensor values) {
   need_numbers(*this, "replaced");
   values_ = std::move(values);
   copy_ = at::Tensor();
-  in_file = false;
   ++version_;
 }
 

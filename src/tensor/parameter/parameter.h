@@ -65,7 +65,6 @@ class Parameter {
   bool embedding = false;       // its rows are looked up
   int64_t padding_row = -1;     // an embedding's row whose lookups train nothing (nn.Embedding's padding_idx)
   const char* fixed = nullptr;  // why a host must not change the values; null: it may
-  bool in_file = false;         // its values lie in the file that they are read from
 
   at::IntArrayRef shape() const { return encoded_ ? encoded_->shape() : values_.sizes(); }
   int64_t size(int64_t dimension) const { return shape().at(static_cast<size_t>(dimension)); }

@@ -119,24 +119,6 @@ TEST(Tensors, AViewIsTheWeightItself) {
   EXPECT_TRUE(host::floats(*copy) == before);
 }
 
-// Its memory would be the file's, which goes with the model.
-TEST(Tensors, ThatStayInTheirFileHaveNoView) {
-  NEED_MODEL();
-  host::Model model = host::open_model(host::golden("models/qwen2"), {{"dtype", "keep"}});
-  const std::map<std::string, host::Tensor> files =
-      host::read_safetensors(host::golden("models/qwen2/model.safetensors"));
-  const std::vector<int64_t> shape = files.at(kMatrix).shape;
-  Error error;
-  EXPECT_EQ(host::refused_read(model.get(), kMatrix, TRL_TENSOR_VIEW, error), TRL_E_UNSUPPORTED);
-  EXPECT_TRUE(error.names("read a copy")) << error.message();
-  FloatTensor given(shape);
-  EXPECT_EQ(trl_model_write_tensor(model.get(), kMatrix, given.get(), error), TRL_E_UNSUPPORTED);
-  EXPECT_TRUE(error.names("read in their file")) << error.message();
-  const host::ReadTensor copy = host::read_tensor(model.get(), kMatrix);
-  model.reset();
-  EXPECT_TRUE(host::floats(*copy) == files.at(kMatrix).values);
-}
-
 TEST(Tensors, CopiesAreCounted) {
   NEED_MODEL();
   const host::Runtime runtime = host::runtime();
