@@ -346,7 +346,8 @@ TRL_API trl_status trl_config_get_origin(const trl_config* config, const char* k
  * @param config [in] changed.
  * @param path [in] the file.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT, TRL_E_INVALID_CONFIG.
+ * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT, TRL_E_INVALID_CONFIG, TRL_E_UNSUPPORTED for a path
+ *   of the host ("host://").
  * Contract: values are copied; exclusive, also in callbacks; blocks on the file; no callbacks; after an error
  * config is unchanged.
  * @since 0.1
