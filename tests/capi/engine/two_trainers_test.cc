@@ -34,7 +34,8 @@ Ran run(const std::string& model, const char* seed) {
   Error error;
   EXPECT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
   Ran ran;
-  for (const Json& record : host::state(trainer.get())["log_history"])
+  const Json state = host::state(trainer.get());
+  for (const Json& record : state["log_history"])
     if (record.contains("loss")) ran.losses.push_back(record["loss"]);
   const host::Generator generator = host::generator_of(trainer.get());
   const char* const prompt = "The small kernel";
