@@ -54,9 +54,9 @@ class Error : public std::exception {
   Error with(std::string message, std::string_view key) const {
     return {status_, std::move(message), std::string(key), callback_code_, place_};
   }
-  Error at(Place place) const {
+  Error at(const Place& place) const {
     const bool given = status_ <= Status::invalid_argument && status_ >= Status::unsupported;
-    return {status_, message_, key_, callback_code_, given ? std::move(place) : place_};
+    return {status_, message_, key_, callback_code_, given ? place : place_};
   }
 
  private:
