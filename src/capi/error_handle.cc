@@ -26,6 +26,23 @@ trl_status report(trl_error** error, const Error& given) noexcept {
   return static_cast<trl_status>(given.status());
 }
 
+// By the negated status.
+constexpr const char* kErrors[] = {"TRL_OK",
+                                   "TRL_E_INVALID_ARGUMENT",
+                                   "TRL_E_INVALID_CONFIG",
+                                   "TRL_E_NOT_FOUND",
+                                   "TRL_E_IO",
+                                   "TRL_E_FORMAT",
+                                   "TRL_E_UNSUPPORTED",
+                                   "TRL_E_OUT_OF_MEMORY",
+                                   "TRL_E_OUT_OF_DEVICE_MEMORY",
+                                   "TRL_E_DEVICE",
+                                   "TRL_E_DISTRIBUTED",
+                                   "TRL_E_CANCELLED",
+                                   "TRL_E_BUSY",
+                                   "TRL_E_CALLBACK",
+                                   "TRL_E_INTERNAL"};
+
 bool is_error(const trl_error* error) noexcept { return error != nullptr && error->is(Tag::error); }
 
 }  // namespace
@@ -55,25 +72,12 @@ trl_status report_exception(trl_error** error) noexcept {
 using namespace trl::capi;
 
 const char* trl_status_name(trl_status status) noexcept {
-  static constexpr const char* kErrors[] = {"TRL_OK",
-                                            "TRL_E_INVALID_ARGUMENT",
-                                            "TRL_E_INVALID_CONFIG",
-                                            "TRL_E_NOT_FOUND",
-                                            "TRL_E_IO",
-                                            "TRL_E_FORMAT",
-                                            "TRL_E_UNSUPPORTED",
-                                            "TRL_E_OUT_OF_MEMORY",
-                                            "TRL_E_OUT_OF_DEVICE_MEMORY",
-                                            "TRL_E_DEVICE",
-                                            "TRL_E_DISTRIBUTED",
-                                            "TRL_E_CANCELLED",
-                                            "TRL_E_BUSY",
-                                            "TRL_E_CALLBACK",
-                                            "TRL_E_INTERNAL"};
-  if (status == TRL_END) return "TRL_END";
-  if (status == TRL_LATER) return "TRL_LATER";
-  if (status > 0) return kErrors[0];
-  return kErrors[status < TRL_E_INTERNAL ? -TRL_E_INTERNAL : -status];
+  return answer("TRL_E_INTERNAL", [&] {
+    if (status == TRL_END) return "TRL_END";
+    if (status == TRL_LATER) return "TRL_LATER";
+    if (status > 0) return kErrors[0];
+    return kErrors[status < TRL_E_INTERNAL ? -TRL_E_INTERNAL : -status];
+  });
 }
 
 trl_status trl_error_code(const trl_error* error) noexcept {

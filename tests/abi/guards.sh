@@ -12,7 +12,7 @@ for name in $(header_functions "$source/include/trl/trl.h"); do
     *"{   return guard("* | *"{   return guard<From::anywhere>("* | *"{   return guard<From::rollouts>("*) ;;
     *"{ return answer("* | *"{   return answer("* | *"{ answer("* | *"{   answer("*) ;;
     *"{ return give_text("* | *"{   return give_text("*) ;;
-    *"{ return field("* | *"{   return field("* | *"{ destroy("*) ;;
+    *"{ return field("* | *"{   return field("* | *"{   return text_in("* | *"{ destroy("*) ;;
     *) echo "$name: no guard: '$body'"; bad=1 ;;
   esac
 done
