@@ -127,7 +127,7 @@ func (m *Model) WriteTensor(name string, tensor *Tensor) error {
 			continue
 		}
 		if count != countOf(tensor.Shape) {
-			return &Error{Status: EInvalidArgument, Message: fmt.Sprintf("%s: %d numbers are no tensor of the shape %v", name, count, tensor.Shape)}
+			return &Error{Status: EInvalidArgument, Message: fmt.Sprintf("%s: %d numbers do not fill a tensor of the shape %v", name, count, tensor.Shape)}
 		}
 		var call call
 		wanted := call.text(name)

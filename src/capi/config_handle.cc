@@ -111,7 +111,7 @@ trl_status trl_config_get_schema(const char* trainer, const char** out_json, trl
     const std::string name(trainer == nullptr ? std::string_view() : text(trainer, "trainer"));
     const auto known = trl::config::trainers();
     if (trainer != nullptr && std::ranges::find(known, name, &trl::config::MethodRow::name) == known.end())
-      trl::fail(trl::Status::not_found, "trainer: '{}' is none; these are: {}", name,
+      trl::fail(trl::Status::not_found, "trainer: '{}' is not one; accepted: {}", name,
                 trl::config::trainer_names(trl::config::kAllTrainers, ", "));
     *out_json = schema_of(name);
   });

@@ -578,8 +578,7 @@ class Trainer {
   // rows: to evaluate on, which leaves no trace in the run; null: the evaluation rows of the run.
   virtual int32_t evaluate(BatchSource* rows, std::span<const Metric>* metrics,
                            ErrorSink& error) noexcept = 0;
-  // Tells the reports of the run why it ends here for now: what makes its steps was ended between two of
-  // them.
+  // Tells the reports of the run why it was stopped between two steps.
   virtual void interrupted(std::string_view why) noexcept = 0;
   // Closes the run: the train summary record, train_end, trainer_state.json in output_dir.
   virtual int32_t finish(ErrorSink& error) noexcept = 0;

@@ -49,7 +49,7 @@ case_options_shows_one_key() {
   run 2 options learning_rat; says err "did you mean learning_rate?"
 }
 case_options_writes_the_schema() {
-  run 1 options --schema nothing; says err "'nothing' is none; these are: sft, dpo"
+  run 1 options --schema nothing; says err "'nothing' is not one; accepted: sft, dpo"
   run 0 options --schema; says out '"$schema": "https://json-schema.org/draft/2020-12/schema"'; says out '"runtime.threads"'
   run 0 options --schema dpo; says out '"sigmoid_norm"'; ! grep -q '"lmbda"' out || die "a key that DPO does not have"
   python3 -c 'import jsonschema' 2>err || { echo "skipped: python3-jsonschema is not there"; return 0; }

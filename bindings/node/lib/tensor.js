@@ -44,7 +44,7 @@ function shapeOf(address, ndim) {
 export function givenTensor({ dtype, shape, data }) {
   const name = dtype ?? Object.keys(DTYPES).find((known) => data instanceof DTYPES[known][2]);
   if (!Object.hasOwn(DTYPES, name ?? ''))
-    throw new TypeError(`${dtype ?? 'this data'} is no type of a tensor; known: ${Object.keys(DTYPES).join(', ')}`);
+    throw new TypeError(`${dtype ?? 'this data'} is not a type of tensors; known: ${Object.keys(DTYPES).join(', ')}`);
   const [code, bits, Elements] = DTYPES[name];
   if (!(data instanceof Elements)) throw new TypeError(`a tensor of ${name} has its elements in a ${Elements.name}`);
   if (countOf(shape) !== data.length)

@@ -7,7 +7,7 @@ import com.sun.jna.Pointer;
 import libtrl.Constants.Status;
 
 /**
- * What a function of the library returns as an error: a class for each status. The wording of the message may change;
+ * An error that a function of the library returned, with a class for each status. The wording of the message may change;
  * act on the class, the status and the key.
  */
 public class TrlException extends RuntimeException {
