@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # usage: tests/run.sh [--slow] [--ci]
 # Installs what is missing, builds, and runs every test: the release build with the engine, then everything that opens
-# no engine under AddressSanitizer + UBSan, and what of it has threads under ThreadSanitizer, all of it with the recorded
-# numbers of tests/golden alone. Then come the tests that the whole collection of recorded numbers adds something to, where
-# there is one: in ../shared/golden, or where TRL_GOLDEN says. --slow adds what is longer: the tests labelled slow, a
-# build without SIMD, the engine under AddressSanitizer and, where threads of the host share it, under ThreadSanitizer, and
-# a build that compiles each source by itself. --ci adds the
-# format check and clang-tidy over the sources that changed, and installs the languages of the bindings, whose tests are
-# skipped where one is missing. Again it takes seconds to build.
+# no engine under AddressSanitizer + UBSan, all of it with the recorded numbers of tests/golden alone. Then come the tests
+# that the whole collection of recorded numbers adds something to, where there is one: in ../shared/golden, or where
+# TRL_GOLDEN says. --slow adds what is longer: the tests labelled slow, a build without SIMD, the engine under
+# AddressSanitizer, ThreadSanitizer over what has threads, without the engine and with it, and a build that compiles each
+# source by itself, those of bench too. --ci adds the format check and clang-tidy over the sources that changed, and
+# installs the languages of the bindings, whose tests are skipped where one is missing. Again it takes seconds to build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -90,7 +89,7 @@ suite() {
   local name=$1 build=$2 selection=$3 filter=$4 log=$2/ctest.log
   shift 4
   echo "== $name"
-  cmake -G Ninja -S . -B "$build" -DTRL_WERROR=ON "$@" >"$build.log" 2>&1 || { cat "$build.log"; return 1; }
+  cmake -G Ninja -S . -B "$build" -DTRL_WERROR=ON -DTRL_BUILD_BENCH=OFF "$@" >"$build.log" 2>&1 || { cat "$build.log"; return 1; }
   ninja -C "$build" -j"$jobs" 2>&1 | tee "$build.log" | bash examples/progress.sh "$name, building" ||
     { grep -E -A20 'FAILED|error' "$build.log" | head -n 100; return 1; }
   [ ! -d "$build/tests/results" ] || find "$build/tests/results" -type f -delete
@@ -130,9 +129,7 @@ suite release build/release "$every" '-Published*'
 plain='-L fast -LE single -E locale'
 without=-Published*:SentencePiece.Normalizes*
 suite address build/address "$plain" "$without:ChatTemplateLimits.EndlessWork*" \
-  -DTRL_ENGINE=OFF -DTRL_BUILD_CLI=OFF -DTRL_SANITIZE=address -DTRL_BUILD_BENCH=OFF
-suite thread build/thread "$plain" "$without:ChatTemplateLimits.*:TokenizerHostile.*:*HundredMegabytes*" \
-  -DTRL_ENGINE=OFF -DTRL_BUILD_CLI=OFF -DTRL_SANITIZE=thread -DTRL_BUILD_BENCH=OFF
+  -DTRL_ENGINE=OFF -DTRL_BUILD_CLI=OFF -DTRL_SANITIZE=address
 # The collection has more than tests/golden: published templates and tokenizers, and all values of large tensors.
 whole=Published*
 if [ -n "$collection" ]; then
@@ -143,11 +140,13 @@ fi
 TRL_GOLDEN=$collection suite collection build/release '-L parts' "$whole"
 if [ $slow = yes ]; then
   suite slow build/release '-L slow' '*'
-  suite scalar build/scalar "$every" '-Published*' -DTRL_CPU=scalar -DTRL_BUILD_BENCH=OFF
-  suite engine-address build/engine-address "$every" '-Published*' -DTRL_SANITIZE=address -DTRL_BUILD_BENCH=OFF
+  suite scalar build/scalar "$every" '-Published*' -DTRL_CPU=scalar
+  suite engine-address build/engine-address "$every" '-Published*' -DTRL_SANITIZE=address
+  suite thread build/thread "$plain" "$without:ChatTemplateLimits.*:TokenizerHostile.*:*HundredMegabytes*" \
+    -DTRL_ENGINE=OFF -DTRL_BUILD_CLI=OFF -DTRL_SANITIZE=thread
   suite engine-thread build/engine-thread '-L full -LE single -E locale' 'TwoTrainers.*:BesideTraining.*' \
-    -DTRL_BUILD_CLI=OFF -DTRL_SANITIZE=thread -DTRL_BUILD_BENCH=OFF
-  suite apart build/apart '-R ^config\. -LE single' '*' -DTRL_JOIN_SOURCES=OFF  # that it compiles is what counts
+    -DTRL_BUILD_CLI=OFF -DTRL_SANITIZE=thread
+  suite apart build/apart '-R ^config\. -LE single' '*' -DTRL_JOIN_SOURCES=OFF -DTRL_BUILD_BENCH=ON  # that it compiles is what counts
 fi
 [ -z "$reasons" ] || printf 'skipped:\n%s' "$reasons"
 echo "$passed passed, $failed failed, $skipped skipped"
