@@ -18,12 +18,12 @@ passed	Others.PassAtTheEnd
 R
 for together in 1 3 100; do
   if TRL_TEST_TOGETHER=$together "$program" > "$work/said"; then echo "failures are not told"; exit 1; fi
-  diff "$work/expected" "$work/results"
+  diff "$work/expected" <(cut -f 1-3 "$work/results")
   grep -q '^Ends.Crashes: the process ended: Killed$' "$work/said"
   ! grep 'of a test that passes' "$work/said" || [ "$together" -gt 1 ]
 done
 TRL_TEST_TOGETHER=100 TRL_TEST_ALONE=Ends.PassesAfterACrash:Others.FailAndSkip "$program" > "$work/said" || true
-diff "$work/expected" "$work/results"
+diff "$work/expected" <(cut -f 1-3 "$work/results")
 # A part that only passes and skips, and one without a test.
 GTEST_FILTER='*Pass*:*.Skips' "$program"
 grep -q '^skipped' "$work/results"

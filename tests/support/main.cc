@@ -1,7 +1,8 @@
 // main() of every test program. TRL_TEST_LOCALE: the locale that the process has, for C and C++, as a host's
 // may. TRL_TEST_APART: the tests run in processes that are forked from this one, which has loaded the
-// libraries once. The file of that name gets a line for each: passed, failed or skipped, a tab, the name, a
-// tab, the reason. TRL_TEST_TOGETHER: how many tests share a process; 1 if unset.
+// libraries once. The file of that name gets a line for each: passed, failed or skipped, the name, the reason
+// and the milliseconds (0 if its process ended), with tabs between. TRL_TEST_TOGETHER: how many tests share a
+// process; 1 if unset.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -28,9 +29,10 @@ struct Progress {
   size_t failed;
 };
 
-void write_result(std::FILE* results, const char* outcome, const std::string& name, std::string reason) {
+void write_result(std::FILE* results, const char* outcome, const std::string& name, std::string reason,
+                  long long milliseconds) {
   std::ranges::replace(reason, '\n', ' ');
-  std::fprintf(results, "%s\t%s\t%s\n", outcome, name.c_str(), reason.c_str());
+  std::fprintf(results, "%s\t%s\t%s\t%lld\n", outcome, name.c_str(), reason.c_str(), milliseconds);
   std::fflush(results);
 }
 
@@ -68,7 +70,7 @@ class Results : public testing::EmptyTestEventListener {
     for (int i = 0; i < result.total_part_count(); ++i)
       if (result.GetTestPartResult(i).skipped()) reason = result.GetTestPartResult(i).message();
     const char* const outcome = result.Failed() ? "failed" : result.Skipped() ? "skipped" : "passed";
-    write_result(file_, outcome, full_name(test), reason);
+    write_result(file_, outcome, full_name(test), reason, result.elapsed_time());
     progress_->failed += result.Failed() ? 1 : 0;
     ++progress_->ended;
   }
@@ -161,7 +163,7 @@ int run_apart(const char* path) {
     // The process ended in the midst of a test, or at its own end.
     const std::string& name = names[next < end ? next++ : end - 1];
     std::printf("%s: the process ended: %s\n", name.c_str(), ending(status).c_str());
-    write_result(results, "failed", name, ending(status));
+    write_result(results, "failed", name, ending(status), 0);
     ++failed;
   }
   return failed > 0 ? 1 : 0;
