@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # usage: tests/run.sh [--slow] [--ci]
-# Installs what is missing, builds, and runs every test: the release build with the engine, then everything that opens
-# no engine under AddressSanitizer + UBSan, all of it with the recorded numbers of tests/golden alone. Then come the tests
+# Installs what is missing, builds, and runs every test with the recorded numbers of tests/golden alone. Then come the tests
 # that the whole collection of recorded numbers adds something to, where there is one: in ../shared/golden, or where
-# TRL_GOLDEN says. --slow adds what is longer: the tests labelled slow, a build without SIMD, the engine under
-# AddressSanitizer, ThreadSanitizer over what has threads, without the engine and with it, and a build that compiles each
-# source by itself, those of bench too. --ci adds the format check and clang-tidy over the sources that changed, and
+# TRL_GOLDEN says. --slow adds what is longer: the tests labelled slow, a build without SIMD, all of it under
+# AddressSanitizer + UBSan, what has threads under ThreadSanitizer, both without the engine and with it, and a build that
+# compiles each source by itself, those of bench too. --ci adds the format check and clang-tidy over the sources that changed, and
 # installs the languages of the bindings, whose tests are skipped where one is missing. Again it takes seconds to build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -129,10 +128,6 @@ if [ -n "$ci" ]; then
 fi
 every='-L fast|full -LE single'  # all in parts that have parts
 suite release build/release "$every" '-Published*'
-plain='-L fast -LE single -E locale'
-without=-Published*:SentencePiece.Normalizes*
-suite address build/address "$plain" "$without:ChatTemplateLimits.EndlessWork*" \
-  -DTRL_ENGINE=OFF -DTRL_BUILD_CLI=OFF -DTRL_SANITIZE=address
 # The collection has more than tests/golden: published templates and tokenizers, and all values of large tensors.
 whole=Published*
 if [ -n "$collection" ]; then
@@ -145,7 +140,8 @@ if [ $slow = yes ]; then
   suite slow build/release '-L slow' '*'
   suite scalar build/scalar "$every" '-Published*' -DTRL_CPU=scalar
   suite engine-address build/engine-address "$every" '-Published*' -DTRL_SANITIZE=address
-  suite thread build/thread "$plain" "$without:ChatTemplateLimits.*:TokenizerHostile.*:*HundredMegabytes*" \
+  suite thread build/thread '-L fast -LE single -E locale' \
+    '-Published*:SentencePiece.Normalizes*:ChatTemplateLimits.*:TokenizerHostile.*:*HundredMegabytes*' \
     -DTRL_ENGINE=OFF -DTRL_BUILD_CLI=OFF -DTRL_SANITIZE=thread
   suite engine-thread build/engine-thread '-L full -LE single -E locale' 'TwoTrainers.*:BesideTraining.*' \
     -DTRL_BUILD_CLI=OFF -DTRL_SANITIZE=thread
