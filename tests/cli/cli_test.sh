@@ -533,6 +533,13 @@ case_grpo_prints_completions() {
   run 2 "${grpo[@]}" --log_completions_hub_repo me/c; says err "log_completions_hub_repo"; says err "uses no network"
   run 0 "${grpo[@]}" --reward_funcs think_format_reward --num_completions_to_print 3; says err "has an effect only with log_completions: true"
 }
+case_distillation_prints_completions_without_advantages() {
+  prompts
+  run 0 distillation --model_name_or_path "$model" --teacher_model_name_or_path "$data/models/qwen3" --dataset_name p.jsonl \
+    --output_dir model --bf16 false --per_device_train_batch_size 2 --max_completion_length 6 --max_steps 1 --logging_steps 1 \
+    --save_strategy no --log_completions
+  says err "completions of step 1 (train)"; says err "| Completion"; ! grep -q Advantage err || die "advantages"
+}
 case_grpo_prints_messages_and_calls() {
   for question in So? Then?; do
     echo '{"prompt":[{"role":"user","content":"1+1?"},{"role":"assistant","content":null,"tool_calls":[{"type":"function",' \

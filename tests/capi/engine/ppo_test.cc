@@ -252,6 +252,7 @@ TEST(Ppo, CompletesEvaluationRowsAsSamples) {
     EXPECT_EQ(shown[i]["rows"][0]["step"], 2 * i + 1);
     EXPECT_EQ(shown[i]["rows"][1]["prompt"], "Describe the castle:");
     EXPECT_TRUE(shown[i]["rows"][2]["points"].is_number());
+    EXPECT_FALSE(shown[i]["rows"][2].contains("advantage"));
   }
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch / "samples/completions"), {}), 2);
 }
