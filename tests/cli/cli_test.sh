@@ -20,7 +20,8 @@ run() {
   "$trl" "$@" >out 2>err || code=$?
   [ "$code" -eq "$want" ] || die "trl $*: exit code $code, expected $want"
 }
-commands=(sft dpo kto reward validate estimate rows profile template tokenize generate chat eval convert download options env completion man help version)
+trainers=(sft dpo reward kto grpo rloo distillation gkd online-dpo ppo)
+commands=("${trainers[@]}" validate estimate rows profile template tokenize generate chat eval convert download options env completion man help version)
 says() { grep -qF -- "$2" "$1" || die "$1 lacks: $2"; }
 sft=(sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir model --bf16 false
      --train_sampling_strategy sequential --per_device_train_batch_size 4 --learning_rate 2e-3 --logging_steps 1)
@@ -33,6 +34,15 @@ case_every_command_has_a_help() {
     run 0 "$command" --help; says out "usage: trl $command"; [ "$(wc -l <out)" -le 45 ] || die "$command: more than a screen"
     [ "$(wc -L <out)" -le 80 ] || die "$command: wider than 80 columns"
     mv out want; run 0 help "$command"; cmp out want
+  done
+}
+case_a_trainers_screen_has_only_its_flags() {
+  local command flag
+  for command in "${trainers[@]}"; do
+    run 0 "$command" --help-all; mv out all; run 0 "$command" --help
+    for flag in $(sed -nE 's/^  (-q, )?--([a-z0-9_]+).*/\2/p' out); do
+      grep -qE "^  (-q, )?--$flag( |\$)" all || die "$command has no --$flag"
+    done
   done
 }
 case_help_all_has_every_key_by_topic() {
