@@ -91,7 +91,7 @@ auto naming_model(Body&& body) {
 }  // namespace
 
 std::string reward_model_name(const std::string& path) {
-  const std::filesystem::path own(path);
+  const std::filesystem::path own(adapter::model_name(path));
   return (own.has_filename() ? own : own.parent_path()).filename().string();
 }
 
