@@ -2168,7 +2168,8 @@ TRL_API trl_status trl_metrics_get(const trl_metrics* metrics, const char* name,
  * Reads one text by its name: "path", the directory that was written, of TRL_ON_SAVE; "completions" of
  * TRL_ON_LOG, with `log_completions` and if there are new ones to show: a JSON object with `mode`
  * (train or eval), `rewards` and `extras` (names) and `rows`, objects with `step`, `prompt` and `completion`
- * (each a text, or a list of messages), each reward (null: none), each extra and `advantage`.
+ * (each a text, or a list of messages), each reward (null: none), each extra and, if the method learns from
+ * it, `advantage`.
  *
  * @param metrics [in] not changed.
  * @param name [in] of the text.

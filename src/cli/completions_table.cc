@@ -63,7 +63,7 @@ std::vector<Column> columns_of(const Json& all) {
   add("prompt", "Prompt", false);
   add("completion", "Completion", false);
   for (const Json& name : all["rewards"]) add(name, name, true);
-  add("advantage", "Advantage", true);
+  if (all["rows"][0].contains("advantage")) add("advantage", "Advantage", true);
   for (const Json& name : all["extras"]) add(name, name, false);
   return columns;
 }

@@ -173,6 +173,8 @@ void resolve_names(Config& config, const std::string& hub, Opens opens) {
   }
   names.model("ref_model_name_or_path", "model_revision", part);
   names.model("teacher_model_name_or_path", "teacher_model_revision", part);
+  for (const char* key : {"reward_model_name_or_path", "value_model_name_or_path"})
+    names.model(key, nullptr, part);
   names.model("adapter_name_or_path", nullptr, part);
   names.model("chat_template_path", nullptr, Want::Part::text);
   names.dataset("dataset_name");

@@ -1,6 +1,7 @@
-#include "cli/arguments.h"
-
 #include <map>
+
+#include "cli/arguments.h"
+#include "cli/keys.h"
 
 namespace trl::cli {
 
@@ -27,8 +28,8 @@ Screen trainer(const config::MethodRow& row) {
                    {"num_train_epochs", "X", "passes over the rows"},
                    {"max_steps", "N", "steps in all; -1: by epochs"},
                    {"per_device_train_batch_size", "N", "rows of a micro-batch"},
-                   {"gradient_accumulation_steps", "N", "micro-batches of a step"},
-                   kLength};
+                   {"gradient_accumulation_steps", "N", "micro-batches of a step"}};
+  if (has_key(row.name, kLength.flag)) screen.common.push_back(kLength);
   for (const config::MethodFlag& own : row.flags)
     if (own.name != nullptr) screen.common.push_back({own.name, own.value, own.text});
   screen.common.push_back({"use_peft", "", "train a LoRA adapter, not all weights"});

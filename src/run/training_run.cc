@@ -56,6 +56,16 @@ std::optional<std::string> token_of(const text::Tokenizer& tokenizer, int32_t id
   return token;
 }
 
+// A value model is trained as a whole. It is the reward model if no other was given.
+void refuse_value_adapter(const config::OnlineArguments& online) {
+  constexpr const char* kKey = "value_model_name_or_path";
+  if (online.value_model.empty() || !adapter::is_adapter(online.value_model)) return;
+  fail_key(kKey,
+           "{}: {} is an adapter, and the model of values is trained as a whole: give the directory of a "
+           "whole classifier, or value_head_on_policy: true; trl convert merges an adapter into its model",
+           kKey, online.value_model);
+}
+
 void refuse_classifier(std::string_view key, const base::NamedFiles& files) {
   if (!names_classifier(files)) return;
   const base::Json first = base::read_json_file(files, "config.json")["architectures"].front();
@@ -157,6 +167,7 @@ void check_run(Environment& environment, const config::RunOptions& options) {
   output_path(config, "record_rollouts");
   check_reward_options(arguments.online);
   for (const auto& [key, path] : models_beside(arguments)) check_other_model(key, path);
+  refuse_value_adapter(arguments.online);
   if (!asks_engine(options)) return;
   engine::ErrorCapture error;
   error.check(environment.engine().check_run(options, error));

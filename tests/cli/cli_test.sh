@@ -20,7 +20,8 @@ run() {
   "$trl" "$@" >out 2>err || code=$?
   [ "$code" -eq "$want" ] || die "trl $*: exit code $code, expected $want"
 }
-commands=(sft dpo kto reward validate estimate rows profile template tokenize generate chat eval convert download options env completion man help version)
+trainers=(sft dpo reward kto grpo rloo distillation gkd online-dpo ppo)
+commands=("${trainers[@]}" validate estimate rows profile template tokenize generate chat eval convert download options env completion man help version)
 says() { grep -qF -- "$2" "$1" || die "$1 lacks: $2"; }
 sft=(sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir model --bf16 false
      --train_sampling_strategy sequential --per_device_train_batch_size 4 --learning_rate 2e-3 --logging_steps 1)
@@ -33,6 +34,15 @@ case_every_command_has_a_help() {
     run 0 "$command" --help; says out "usage: trl $command"; [ "$(wc -l <out)" -le 45 ] || die "$command: more than a screen"
     [ "$(wc -L <out)" -le 80 ] || die "$command: wider than 80 columns"
     mv out want; run 0 help "$command"; cmp out want
+  done
+}
+case_a_trainers_screen_has_only_its_flags() {
+  local command flag
+  for command in "${trainers[@]}"; do
+    run 0 "$command" --help-all; mv out all; run 0 "$command" --help
+    for flag in $(sed -nE 's/^  (-q, )?--([a-z0-9_]+).*/\2/p' out); do
+      grep -qE "^  (-q, )?--$flag( |\$)" all || die "$command has no --$flag"
+    done
   done
 }
 case_help_all_has_every_key_by_topic() {
@@ -532,6 +542,13 @@ case_grpo_prints_completions() {
   run 0 "${grpo[@]}" --reward_funcs think_format_reward --log_completions --quiet; ! grep -q Prompt err || die "quiet"
   run 2 "${grpo[@]}" --log_completions_hub_repo me/c; says err "log_completions_hub_repo"; says err "uses no network"
   run 0 "${grpo[@]}" --reward_funcs think_format_reward --num_completions_to_print 3; says err "has an effect only with log_completions: true"
+}
+case_distillation_prints_completions_without_advantages() {
+  prompts
+  run 0 distillation --model_name_or_path "$model" --teacher_model_name_or_path "$data/models/qwen3" --dataset_name p.jsonl \
+    --output_dir model --bf16 false --per_device_train_batch_size 2 --max_completion_length 6 --max_steps 1 --logging_steps 1 \
+    --save_strategy no --log_completions
+  says err "completions of step 1 (train)"; says err "| Completion"; ! grep -q Advantage err || die "advantages"
 }
 case_grpo_prints_messages_and_calls() {
   for question in So? Then?; do

@@ -75,7 +75,7 @@ void CompletionLog::add(std::string_view mode, const Answers& answers, const eng
     row["completion"] = own.messages != nullptr ? *own.messages : base::Json(std::string(own.text));
     for (size_t f = 0; f < functions; ++f) row[rewards.names[f]] = json_of(rewards.values[i * functions + f]);
     for (const auto& [name, column] : extras) row[name] = column[i];
-    row["advantage"] = i < advantages.size() ? base::Json(advantages[i]) : base::Json();
+    if (!advantages.empty()) row["advantage"] = advantages[i];
   }
   const size_t most = options_.samples && mode == kEval ? most_samples_ : most_;
   if (table.rows.size() > most)

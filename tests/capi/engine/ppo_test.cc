@@ -218,6 +218,10 @@ TEST(Ppo, RefusesModelsThatDoNotFit) {
   EXPECT_NE(with("reward_model_name_or_path", host::golden("models/qwen2")).find("is a language model"),
             std::string::npos);
   EXPECT_NE(with("value_model_name_or_path", none).find(none), std::string::npos);
+  std::filesystem::create_directory(none);
+  host::write_file(scratch / "none/adapter_config.json", "{}");
+  EXPECT_NE(with("value_model_name_or_path", none).find("is an adapter, and the model of values"),
+            std::string::npos);
 }
 
 int32_t on_event(void* shown, int32_t, const trl_metrics* metrics) {
@@ -252,6 +256,7 @@ TEST(Ppo, CompletesEvaluationRowsAsSamples) {
     EXPECT_EQ(shown[i]["rows"][0]["step"], 2 * i + 1);
     EXPECT_EQ(shown[i]["rows"][1]["prompt"], "Describe the castle:");
     EXPECT_TRUE(shown[i]["rows"][2]["points"].is_number());
+    EXPECT_FALSE(shown[i]["rows"][2].contains("advantage"));
   }
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch / "samples/completions"), {}), 2);
 }

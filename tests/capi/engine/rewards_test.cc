@@ -543,18 +543,6 @@ TEST(StopTokens, EndACompletion) {
   }
 }
 
-TEST(RewardModels, HaveTheNameOfTheirFolder) {
-  NEED_GOLDEN("models/qwen2_rm/model.safetensors");
-  const host::Scratch scratch;
-  for (const char* end : {"", "/"}) {
-    const Settings own = {{"max_steps", "1"},
-                          {"reward_model_name_or_path", host::golden("models/qwen2_rm") + end}};
-    Rewarded run(grpo(scratch / "out", own), reward_all);
-    ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
-    EXPECT_TRUE(run.last()[0].contains("rewards/qwen2_rm/mean")) << run.last()[0];
-  }
-}
-
 TEST(FailedRewards, TheErrorNamesWhatToDoAndTheNewestCheckpoint) {
   NEED_MODEL();
   const host::Scratch scratch;

@@ -124,6 +124,31 @@ std::string refusal(const Settings& settings, const char* train) {
   return error.message();
 }
 
+int32_t keep_completions(void* shown, int32_t, const trl_metrics* metrics) {
+  if (const char* const text = trl_metrics_text(metrics, "completions"))
+    static_cast<std::vector<Json>*>(shown)->push_back(host::parse(text));
+  return 0;
+}
+
+// log_completions has the columns of TRL's DistillationTrainer, which knows no rewards.
+TEST(Teacher, CompletionsHaveNoAdvantages) {
+  NEED_MODELS();
+  const host::Scratch scratch;
+  Pupil run(learns(scratch / "out", "distillation",
+                   {{"log_completions", "true"}, {"max_steps", "1"}, {"logging_steps", "1"}}),
+            kPrompts);
+  std::vector<Json> shown;
+  ASSERT_EQ(trl_trainer_train(run.trainer.get(), keep_completions, &shown, run.error), TRL_OK)
+      << run.error.message();
+  ASSERT_EQ(shown.size(), 1u);
+  ASSERT_FALSE(shown[0]["rows"].empty());
+  for (const Json& row : shown[0]["rows"]) {
+    std::vector<std::string> names;
+    for (const auto& [name, unused] : row.items()) names.push_back(name);
+    EXPECT_EQ(names, (std::vector<std::string>{"step", "prompt", "completion"}));
+  }
+}
+
 TEST(Teacher, IsRefusedIfItCannotTeach) {
   NEED_MODELS();
   const host::Scratch scratch;

@@ -286,6 +286,19 @@ case_the_model_of_an_adapter_may_be_a_name() {
   run 0 convert --model_name_or_path model --output adapter.gguf
   run 0 convert --model_name_or_path model --save.kind merged --output merged; [ -s merged/model.safetensors ] || die "nothing was merged"
 }
+case_models_of_rewards_and_values_may_be_names() {
+  mkdir -p root/models/org/scorer/main
+  run 0 reward --output_dir scorer --bf16 false --max_steps 1 --per_device_train_batch_size 2 --save_strategy no \
+    --model_name_or_path org/tiny --dataset_name "$data/data/datasets/train_pref.jsonl"
+  cp scorer/*.json scorer/*.jinja scorer/*.safetensors root/models/org/scorer/main/
+  rm -r scorer; printf '{"prompt":"Tell me of the sea:"}\n{"prompt":"Name a planet:"}\n' >p.jsonl
+  local writes=(--model_name_or_path org/tiny --dataset_name p.jsonl --bf16 false --max_steps 1 --logging_steps 1
+                --per_device_train_batch_size 2 --save_strategy no)
+  run 0 grpo "${writes[@]}" --output_dir grpo --num_generations 2 --max_completion_length 4 --reward_model_name_or_path org/scorer
+  says out '"rewards/scorer/mean"'; says err "reward_model_name_or_path: org/scorer is $cache/models--org--scorer"
+  run 0 ppo "${writes[@]}" --output_dir ppo --response_length 4 --reward_model_path org/scorer --value_model_name_or_path org/scorer
+  says err "value_model_name_or_path: org/scorer is "
+}
 case_names_in_mixtures() {
   printf 'datasets:\n- path: org/rows\n  split: train\n' >c.yaml
   run 0 "${sft[@]}" --model_name_or_path org/tiny --config c.yaml; says out '"loss"'

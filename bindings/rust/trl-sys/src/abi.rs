@@ -766,7 +766,7 @@ extern "C" {
     /// Contract: concurrent on const; does not block; no callbacks; after an error out_value is 0.
     pub fn trl_metrics_get(metrics: *const trl_metrics, name: *const c_char, out_value: *mut f64) -> trl_status;
 
-    /// Reads one text by its name: "path", the directory that was written, of TRL_ON_SAVE; "completions" of TRL_ON_LOG, with `log_completions` and if there are new ones to show: a JSON object with `mode` (train or eval), `rewards` and `extras` (names) and `rows`, objects with `step`, `prompt` and `completion` (each a text, or a list of messages), each reward (null: none), each extra and `advantage`.
+    /// Reads one text by its name: "path", the directory that was written, of TRL_ON_SAVE; "completions" of TRL_ON_LOG, with `log_completions` and if there are new ones to show: a JSON object with `mode` (train or eval), `rewards` and `extras` (names) and `rows`, objects with `step`, `prompt` and `completion` (each a text, or a list of messages), each reward (null: none), each extra and, if the method learns from it, `advantage`.
     ///
     /// Contract: borrowed; concurrent on const; does not block; no callbacks; cannot fail.
     pub fn trl_metrics_text(metrics: *const trl_metrics, name: *const c_char) -> *const c_char;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "adapter/config_file.h"
 #include "base/error.h"
 #include "base/files/files.h"
 #include "config/model_options.h"
@@ -26,10 +27,10 @@ class RewardModel final : public reward::Reward {
         batch_(by_ids_ ? options.arguments.online.local_rollout_forward_batch_size
                        : options.arguments.per_device_train_batch_size),
         variables_(base::Json::parse(options.arguments.online.chat_template_kwargs)) {
-    const io::ModelSource source(path);
     config::Config plain;
     for (const char* key : {"dtype", "split_special_tokens"}) plain.set(key, options.config.get(key));
-    tokenizer_ = open_tokenizer(source, plain, environment.log());
+    const io::ModelSource source(base_path(path, plain));
+    tokenizer_ = open_tokenizer(tokenizer_source(source, plain), plain, environment.log());
     model_ = open_model(environment, source, plain, {.reward = true, .mapped = true, .bf16 = bf16_});
   }
 
@@ -90,7 +91,7 @@ auto naming_model(Body&& body) {
 }  // namespace
 
 std::string reward_model_name(const std::string& path) {
-  const std::filesystem::path own(path);
+  const std::filesystem::path own(adapter::model_name(path));
   return (own.has_filename() ? own : own.parent_path()).filename().string();
 }
 
@@ -98,10 +99,12 @@ void check_reward_model(const std::string& path) {
   naming_model([&] {
     if (!base::file_exists(path) && !base::is_directory(path))
       fail_key(kModelKey, "{}: {} does not exist: give a model directory", kModelKey, path);
-    const io::ModelSource source(path);
+    if (adapter::is_adapter(path)) adapter::base_model(path, kModelKey);
+    config::Config plain;
+    const io::ModelSource source(base_path(path, plain));
     if (source.form() == io::ModelForm::directory && !source.has("config.json"))
-      fail_key(kModelKey, "{}: {} has no config.json: give a model directory", kModelKey, path);
-    if (!is_reward(source, {}))
+      fail_key(kModelKey, "{}: {} has no config.json: give a model directory", kModelKey, source.name());
+    if (!is_reward(source, plain))
       fail_key(kModelKey,
                "{}: {} is a language model: give a classifier with one label, such as trl reward makes",
                kModelKey, path);
