@@ -209,6 +209,14 @@ TEST(Rollouts, AFunctionMayFinishBeforeItReturns) {
   Rewarded failed(grpo(scratch / "failed"), reward);
   EXPECT_EQ(failed.train(), TRL_E_CALLBACK);
   EXPECT_TRUE(failed.error.names("the reward points failed: out of luck")) << failed.error.message();
+  reason = "out\nof \xff";
+  Rewarded in_bytes(grpo(scratch / "in_bytes"), reward);
+  EXPECT_EQ(in_bytes.train(), TRL_E_CALLBACK);
+  EXPECT_TRUE(in_bytes.error.names("out of \xEF\xBF\xBD")) << in_bytes.error.message();
+  reason = "";
+  Rewarded without_words(grpo(scratch / "without_words"), reward);
+  EXPECT_EQ(without_words.train(), TRL_E_CALLBACK);
+  EXPECT_TRUE(without_words.error.names("the reward points failed")) << without_words.error.message();
 }
 
 TEST(Rollouts, ARewardIsFinishedOnce) {
