@@ -1884,8 +1884,8 @@ TRL_API trl_status trl_trainer_add_reward(trl_trainer* trainer, const char* name
  * The function may write them with generators of the trainer's model (trl_model_from_trainer) that were
  * created before: until it returns or, after TRL_LATER, until trl_rollout_finish, one thread at a time may
  * call trl_generator_add, _step, _extend, _cancel, _take, _generate and _release_memory, in the function or
- * elsewhere; a second one gets TRL_E_BUSY. Nothing is copied: they use the weights as they are, and keys and
- * values are given back when the generation is written, before the update. Row r of generation g (from 0,
+ * elsewhere; a second one waits for its turn. Nothing is copied: they use the weights as they are, and keys
+ * and values are given back when the generation is written, before the update. Row r of generation g (from 0,
  * all rows of one: R) gets the tokens that the trainer would write with generate.stream g * R + r,
  * generate.seed as `seed` and the other options as the trainer's; equal prompts may be one request with
  * generate.num_return_sequences.
