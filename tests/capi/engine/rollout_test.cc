@@ -205,18 +205,14 @@ TEST(Rollouts, AFunctionMayFinishBeforeItReturns) {
   };
   Rewarded run(grpo(scratch / "out"), reward);
   EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
-  reason = "out of luck";
-  Rewarded failed(grpo(scratch / "failed"), reward);
-  EXPECT_EQ(failed.train(), TRL_E_CALLBACK);
-  EXPECT_TRUE(failed.error.names("the reward points failed: out of luck")) << failed.error.message();
-  reason = "out\nof \xff";
-  Rewarded in_bytes(grpo(scratch / "in_bytes"), reward);
-  EXPECT_EQ(in_bytes.train(), TRL_E_CALLBACK);
-  EXPECT_TRUE(in_bytes.error.names("out of \xEF\xBF\xBD")) << in_bytes.error.message();
-  reason = "";
-  Rewarded without_words(grpo(scratch / "without_words"), reward);
-  EXPECT_EQ(without_words.train(), TRL_E_CALLBACK);
-  EXPECT_TRUE(without_words.error.names("the reward points failed")) << without_words.error.message();
+  const std::pair<const char*, const char*> failures[] = {
+      {"out\nof \xff", "the reward points failed: out of \xEF\xBF\xBD"}, {"", "the reward points failed"}};
+  for (const auto& [given, told] : failures) {
+    reason = given;
+    Rewarded failed(grpo(scratch / "failed"), reward);
+    EXPECT_EQ(failed.train(), TRL_E_CALLBACK);
+    EXPECT_TRUE(failed.error.names(told)) << failed.error.message();
+  }
 }
 
 TEST(Rollouts, ARewardIsFinishedOnce) {
