@@ -748,8 +748,8 @@ typedef int32_t (*trl_write_fn)(void* user_data, int32_t what, const char* file,
  * is read (trl_model_open, trl_model_add_adapter, trl_tokenizer_open, and the keys of a configuration that
  * name one: model_name_or_path, adapter_name_or_path, ref_model_name_or_path, resume_from_checkpoint ...), as
  * a GGUF file ("host://NAME/model.gguf"), and by trl_trainer_save and trl_model_save for what they write.
- * Weights are read once, into memory of their own. Other paths, such as output_dir, datasets and files of
- * options, are refused with a message.
+ * Weights are read once, into memory of their own. Other paths, such as output_dir, datasets, files of
+ * options and those of trl_model_convert, are refused with a message.
  *
  * @param runtime [in] the mount lives as long as it, and as objects that were created with it.
  * @param name [in] letters a to z, A to Z, digits, _ and -; belongs to the process while it is mounted.
