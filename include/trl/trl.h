@@ -748,8 +748,8 @@ typedef int32_t (*trl_write_fn)(void* user_data, int32_t what, const char* file,
  * is read (trl_model_open, trl_model_add_adapter, trl_tokenizer_open, and the keys of a configuration that
  * name one: model_name_or_path, adapter_name_or_path, ref_model_name_or_path, resume_from_checkpoint ...), as
  * a GGUF file ("host://NAME/model.gguf"), and by trl_trainer_save and trl_model_save for what they write.
- * Weights are read once, into memory of their own. Other paths, such as output_dir, datasets and files of
- * options, are refused with a message.
+ * Weights are read once, into memory of their own. Other paths, such as output_dir, datasets, files of
+ * options and those of trl_model_convert, are refused with a message.
  *
  * @param runtime [in] the mount lives as long as it, and as objects that were created with it.
  * @param name [in] letters a to z, A to Z, digits, _ and -; belongs to the process while it is mounted.
@@ -1884,8 +1884,8 @@ TRL_API trl_status trl_trainer_add_reward(trl_trainer* trainer, const char* name
  * The function may write them with generators of the trainer's model (trl_model_from_trainer) that were
  * created before: until it returns or, after TRL_LATER, until trl_rollout_finish, one thread at a time may
  * call trl_generator_add, _step, _extend, _cancel, _take, _generate and _release_memory, in the function or
- * elsewhere; a second one gets TRL_E_BUSY. Nothing is copied: they use the weights as they are, and keys and
- * values are given back when the generation is written, before the update. Row r of generation g (from 0,
+ * elsewhere; a second one waits for its turn. Nothing is copied: they use the weights as they are, and keys
+ * and values are given back when the generation is written, before the update. Row r of generation g (from 0,
  * all rows of one: R) gets the tokens that the trainer would write with generate.stream g * R + r,
  * generate.seed as `seed` and the other options as the trainer's; equal prompts may be one request with
  * generate.num_return_sequences.

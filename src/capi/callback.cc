@@ -2,9 +2,10 @@
 
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <memory>
+
+#include "base/text/utf8.h"
 
 namespace trl::capi {
 
@@ -96,9 +97,7 @@ void fail_thrown(std::string_view which) {
   try {
     throw;
   } catch (const std::exception& thrown) {
-    std::string what = thrown.what();
-    std::ranges::replace(what, '\n', ' ');
-    fail(Status::callback, "the host's {} callback threw: {}", which, what);
+    fail(Status::callback, "the host's {} callback threw: {}", which, base::one_line(thrown.what()));
   } catch (...) {
     fail(Status::callback, "the host's {} callback threw something that is not a std::exception", which);
   }

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/threads/polled_lock.h"
-#include "capi/handle.h"
 
 namespace trl::capi {
 
@@ -41,7 +40,12 @@ void OpenRollout::forget() {
 
 std::unique_lock<std::mutex> OpenRollout::enter() {
   if (!is_open()) return {};
-  auto right = sole_use(in_use_, "trainer");
+  base::Turn first(order_);  // so that nobody comes twice in between
+  first.wait([] {
+    base::poll();
+    return true;
+  });
+  auto right = base::polled_lock(in_use_);
   if (!is_open()) return {};  // it was closed in between
   return right;
 }

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 
+#include "base/threads/turns.h"
 #include "capi/call_interrupt.h"
 #include "run/complete/requests.h"
 #include "run/rollout/host_rollout.h"
@@ -30,8 +31,8 @@ class OpenRollout {
     bool closed_ = false;
   };
 
-  // Returns the right to use a generator, which one thread has at a time; empty: no rollout is open. Throws
-  // Error(busy) while another thread has it.
+  // Returns the right to use a generator, which one thread has at a time: waits for it. Empty: no rollout is
+  // open.
   std::unique_lock<std::mutex> enter();
   // The same, but empty too while another thread has it.
   std::unique_lock<std::mutex> try_enter();
@@ -48,6 +49,7 @@ class OpenRollout {
   mutable std::mutex mutex_;  // of rows_
   std::shared_ptr<const run::HostRollout> rows_;
   std::mutex in_use_;
+  base::Turns order_;  // of those who wait for it
   std::set<Used, std::owner_less<Used>> used_;
 };
 

@@ -202,6 +202,8 @@ trl_status trl_rollout_set_value(trl_rollout* rollout, size_t index, const char*
 
 trl_status trl_rollout_finish(trl_rollout* rollout, const char* message, trl_error** error) noexcept {
   return guard<From::anywhere>(error, [&] {
-    get(rollout, "rollout")->rows->finish(message == nullptr ? std::string() : std::string(message));
+    std::optional<std::string> failure;
+    if (message != nullptr) failure = trl::base::one_line(message);
+    get(rollout, "rollout")->rows->finish(std::move(failure));
   });
 }

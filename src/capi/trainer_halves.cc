@@ -3,7 +3,6 @@
 
 #include "capi/guard.h"
 #include "capi/trainer_handle.h"
-#include "engine/error_capture.h"
 
 namespace trl::capi {
 
@@ -14,12 +13,8 @@ bool Trainer::backward() {
         if (trainer_->complete()) return false;
         run_->check_rollouts();
         if (samples_) samples_->take_due();
-        std::span<const engine::Metric> numbers;
-        engine::ErrorCapture error;
-        const bool begun = error.check(
-            process().use_engine(Use::train, [&] { return trainer_->backward(&numbers, error); }));
-        metrics_.assign(numbers);
-        return begun;
+        return measure(Use::train,
+                       [&](auto* numbers, auto& error) { return trainer_->backward(numbers, error); });
       },
       true);
 }
@@ -28,11 +23,8 @@ void Trainer::update(bool apply) {
   exclusively(
       [&] {
         metrics_.entries.clear();
-        std::span<const engine::Metric> numbers;
-        engine::ErrorCapture error;
-        error.check(
-            process().use_engine(Use::train, [&] { return trainer_->update(apply, &numbers, error); }));
-        metrics_.assign(numbers);
+        measure(Use::train,
+                [&](auto* numbers, auto& error) { return trainer_->update(apply, numbers, error); });
         if (samples_) samples_->take_due();
       },
       true);

@@ -8,7 +8,6 @@
 #include "capi/callback.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"
-#include "engine/error_capture.h"
 #include "report/plan_report.h"
 #include "run/open_model.h"
 #include "run/plan/plan.h"
@@ -108,15 +107,13 @@ bool Trainer::step_locked() {
   if (trainer_->complete()) return false;
   run_->check_rollouts();
   if (samples_) samples_->take_due();
-  std::span<const engine::Metric> numbers;
-  engine::ErrorCapture error;
   const bool stepped =
-      error.check(process().use_engine(Use::train, [&] { return trainer_->step(&numbers, error); }));
-  metrics_.assign(numbers);
+      measure(Use::train, [&](auto* numbers, auto& error) { return trainer_->step(numbers, error); });
   if (samples_) samples_->take_due();
   if (!stepped) {
     if (samples_) samples_->take_last();
     run_->predict_what_ran();
+    engine::ErrorCapture error;
     error.check(trainer_->finish(error));
     interrupt_.answered();
     run_->tell();
@@ -165,11 +162,9 @@ void Trainer::evaluate(const Dataset* rows) {
         else if (!run_->evaluates())
           fail(Status::invalid_argument, "the trainer was created without evaluation rows");
         run_->check_rollouts();
-        std::span<const engine::Metric> numbers;
-        engine::ErrorCapture error;
-        error.check(process().use_engine(
-            Use::evaluate, [&] { return trainer_->evaluate(others.eval.get(), &numbers, error); }));
-        metrics_.assign(numbers);
+        measure(Use::evaluate, [&](auto* numbers, auto& error) {
+          return trainer_->evaluate(others.eval.get(), numbers, error);
+        });
       },
       true);
 }

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,9 +14,11 @@
 #include "capi/dataset_handle.h"
 #include "capi/metrics_handle.h"
 #include "capi/open_rollout.h"
+#include "capi/process.h"
 #include "capi/rollout_handle.h"
 #include "capi/runtime.h"
 #include "engine/engine.h"
+#include "engine/error_capture.h"
 #include "run/run.h"
 #include "trl/trl.h"
 
@@ -165,6 +168,16 @@ class Trainer {
   void drop_late_cancel() noexcept;  // a request that came after the end of the run
   void give_way();                   // to whoever waits, between two steps
   bool step_locked();
+  // Runs ask(std::span<const engine::Metric>*, engine::ErrorSink&), a call of the engine's trainer, whose
+  // numbers become those of the trainer. Returns its answer.
+  template <class Ask>
+  bool measure(Use purpose, const Ask& ask) {
+    std::span<const engine::Metric> numbers;
+    engine::ErrorCapture error;
+    const bool answer = error.check(process().use_engine(purpose, [&] { return ask(&numbers, error); }));
+    metrics_.assign(numbers);
+    return answer;
+  }
 
   const std::shared_ptr<Runtime> runtime_;
   std::set<std::string, std::less<>> added_;  // adapters that the run itself does not use

@@ -235,7 +235,7 @@ void ArrowRows::fail_stream(const char* what, int code) {
   const char* reason = stream_.get_last_error(&stream_);
   throw Error(Status::callback,
               fmt::format("the Arrow stream does not give its {}: {}", what,
-                          reason != nullptr ? reason : "no reason given"),
+                          reason != nullptr ? base::one_line(reason) : "no reason given"),
               {}, code);
 }
 

@@ -53,7 +53,18 @@ text::Rendered Tokenizer::render(const base::Json& messages, const text::RenderO
 }
 
 std::vector<int32_t> Tokenizer::encode_conversation(const base::Json& conversation) const {
-  const text::Rendered rendered = render(conversation);
+  return encode(render(conversation));
+}
+
+std::vector<int32_t> Tokenizer::encode_messages(const base::Json& messages,
+                                                const base::Json& variables) const {
+  text::RenderOptions options;
+  options.find_given = tokenizer_->splits_special_tokens();
+  options.variables = variables;
+  return encode(render(messages, options));
+}
+
+std::vector<int32_t> Tokenizer::encode(const text::Rendered& rendered) const {
   return tokenizer_->encode(rendered.text, false, rendered.given);
 }
 

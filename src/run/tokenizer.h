@@ -20,11 +20,14 @@ class Tokenizer {
   // conversation: a list of messages, or an object as trl_tokenizer_apply_chat_template takes it.
   std::string apply_chat_template(const base::Json& conversation) const { return render(conversation).text; }
   std::vector<int32_t> encode_conversation(const base::Json& conversation) const;
+  // variables: of the template, such as data::template_variables gives.
+  std::vector<int32_t> encode_messages(const base::Json& messages, const base::Json& variables) const;
   const std::string& describe() const { return described_; }
 
  private:
   text::Rendered render(const base::Json& conversation) const;
   text::Rendered render(const base::Json& messages, const text::RenderOptions& options) const;
+  std::vector<int32_t> encode(const text::Rendered& rendered) const;
   const std::unique_ptr<text::Tokenizer> tokenizer_;
   const text::ChatTemplates templates_;
   std::string described_;

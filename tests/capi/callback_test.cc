@@ -13,7 +13,7 @@ namespace {
 
 using host::Error;
 
-[[noreturn]] void throw_text() { throw std::runtime_error("the host's own words,\nin two lines"); }
+[[noreturn]] void throw_text() { throw std::runtime_error("the host's own words,\nin two lines\xff"); }
 
 struct Thrower {
   bool in_next = false, in_rewind = false, in_destroy = false, a_number = false;
@@ -60,7 +60,7 @@ TEST(CallbackThrows, RowsFailWithItsWords) {
     Error error;
     EXPECT_EQ(trl_dataset_get_row_count(rows.get(), &count, error), TRL_E_CALLBACK);
     EXPECT_EQ(error.message(), std::string("the host's ") + (rewind ? "rewind" : "next") +
-                                   " callback threw: the host's own words, in two lines");
+                                   " callback threw: the host's own words, in two lines\xEF\xBF\xBD");
     EXPECT_EQ(count, 0);
     thrower.a_number = true;
     EXPECT_EQ(trl_dataset_get_row_count(rows.get(), &count, error), TRL_E_CALLBACK);

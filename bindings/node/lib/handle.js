@@ -11,6 +11,7 @@ const INSIDE = Symbol('a constructor of this package');
  * is kept alive here, too (`_parents`): it may have functions of the host. */
 export class Handle {
   _hosts = new Map();
+  _calls = 0; // that use it
 
   _own(pointer, destroy, ...parents) {
     this._pointer = pointer;
@@ -31,11 +32,24 @@ export class Handle {
     return this._closed;
   }
 
-  /** Frees the object. Objects that were made with it continue to work. */
+  /** Frees the object, at once or when the calls that use it are over. Objects that were made with it continue to work. */
   close() {
     if (this._closed) return;
+    if (this._calls > 0) this._cancelOnce();
     this._closed = true;
     finalizers.unregister(this);
+    if (this._calls === 0) this._free();
+  }
+
+  _begin() {
+    ++this._calls;
+  }
+
+  _end() {
+    if (--this._calls === 0 && this._closed) this._free();
+  }
+
+  _free() {
     lib[this._destroy](this._pointer);
     const runtime = this._runtime;
     if (runtime?._users >= 0 && --runtime._users === 0) runtime.close();

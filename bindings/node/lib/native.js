@@ -23,7 +23,11 @@ export function textAt(address, size) {
   return size === undefined ? koffi.decode.string(address) : koffi.decode.string(address, size);
 }
 
-const terminated = (text) => Buffer.from(`${text}\0`);
+/** A text for a parameter that ends in NUL, where the library would not see what comes after one. */
+function terminated(text) {
+  if (text.includes('\0')) throw new TypeError(`a text has a NUL character: ${JSON.stringify(text)}`);
+  return Buffer.from(`${text}\0`);
+}
 
 /** A copy of what a trl_metrics has. */
 export function readMetrics(address) {

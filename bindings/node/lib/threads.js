@@ -167,6 +167,7 @@ class Call {
       throw error;
     }
     thread.call = this;
+    for (const handle of this.handles) handle._begin();
     thread.worker.ref();
     running.add(this);
     this.signal?.addEventListener('abort', this.abort, { once: true });
@@ -199,6 +200,7 @@ class Call {
 
   settle(result) {
     running.delete(this);
+    for (const handle of this.handles) handle._end();
     clearInterval(this.timer);
     this.signal?.removeEventListener('abort', this.abort);
     const error = this.error ?? (result.status === Status.E_CALLBACK ? this.hint : null);

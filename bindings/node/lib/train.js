@@ -60,7 +60,7 @@ export class Rollout {
   _finish(failure) {
     const pointer = this.#pointer;
     this.#pointer = null;
-    call('trl_rollout_finish', pointer, failure);
+    call('trl_rollout_finish', pointer, failure?.replaceAll('\0', ' '));
   }
 }
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
-from ._core import Handle, ask_json, ask_text, call, create, encode_name, encode_path
+from ._core import Handle, ask_json, ask_text, call, create, encode_name, encode_path, terminated
 from ._library import lib
 from ._options import option
 
@@ -13,7 +13,7 @@ from ._options import option
 def _text(value: object) -> bytes:
     """How a value is written: a text as it is, everything else as JSON."""
     if isinstance(value, (str, os.PathLike)):
-        return os.fsencode(value)
+        return terminated(os.fsencode(value))
     return json.dumps(value, ensure_ascii=False).encode()
 
 
@@ -26,14 +26,14 @@ class Config(Handle, MutableMapping[str, Any]):
         self.update(keys or {}, **more)
 
     def __getitem__(self, key: str) -> Any:
-        text = ask_text(lib.trl_config_get, self, key.encode())
+        text = ask_text(lib.trl_config_get, self, encode_name(key))
         return option(key).value(text)
 
     def __setitem__(self, key: str, value: Any) -> None:
-        call(lib.trl_config_set, self, key.encode(), _text(value))
+        call(lib.trl_config_set, self, encode_name(key), _text(value))
 
     def __delitem__(self, key: str) -> None:
-        call(lib.trl_config_unset, self, key.encode())
+        call(lib.trl_config_unset, self, encode_name(key))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.describe())
@@ -46,11 +46,11 @@ class Config(Handle, MutableMapping[str, Any]):
 
     def text(self, key: str) -> str:
         """The canonical text of a value, "null" when there is none."""
-        return ask_text(lib.trl_config_get, self, key.encode())
+        return ask_text(lib.trl_config_get, self, encode_name(key))
 
     def origin(self, key: str) -> str:
         """Where a value comes from: "default", "set", or the place in a file."""
-        return ask_text(lib.trl_config_get_origin, self, key.encode())
+        return ask_text(lib.trl_config_get_origin, self, encode_name(key))
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Sets every key of a YAML or JSON file."""

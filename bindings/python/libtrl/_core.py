@@ -140,12 +140,19 @@ def ask_json(function: Callable[..., int], *arguments: Any) -> Any:
     return json.loads(ask_text(function, *arguments))
 
 
+def terminated(text: bytes) -> bytes:
+    """A text for a parameter that ends in NUL, where the library would not see what comes after one."""
+    if 0 in text:
+        raise ValueError(f"a text has a NUL character: {text.decode(errors='replace')!r}")
+    return text
+
+
 def encode_name(name: str | None) -> bytes | None:
-    return None if name is None else name.encode()
+    return None if name is None else terminated(name.encode())
 
 
 def encode_path(path: str | os.PathLike[str] | None) -> bytes | None:
-    return None if path is None else os.fsencode(path)
+    return None if path is None else terminated(os.fsencode(path))
 
 
 def encode_json(value: object) -> bytes:

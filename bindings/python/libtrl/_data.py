@@ -11,7 +11,7 @@ from ._api import Status
 from ._capsule import capsule_pointer
 from ._config import Config, Options, config_of
 from ._core import (
-    Handle, ask_json, call, create, encode_json, encode_path, forget, keep, kept, number_of, text_at, trampoline,
+    Handle, ask_json, call, create, encode_json, encode_name, encode_path, forget, keep, kept, number_of, text_at, trampoline,
 )
 from ._library import lib
 from ._runtime import Runtime
@@ -53,12 +53,12 @@ def _next(host: _Reader, record: int) -> int:
     for name, value in row.items():
         if isinstance(value, str):
             data = value.encode()
-            call(lib.trl_record_set_text, record, name.encode(), data, len(data))
+            call(lib.trl_record_set_text, record, encode_name(name), data, len(data))
         elif (ids := _ids(value)) is not None:
-            call(lib.trl_record_set_ids, record, name.encode(), (ctypes.c_int32 * len(ids)).from_buffer(ids), len(ids))
+            call(lib.trl_record_set_ids, record, encode_name(name), (ctypes.c_int32 * len(ids)).from_buffer(ids), len(ids))
         else:
             data = encode_json(value)
-            call(lib.trl_record_set_json, record, name.encode(), data, len(data))
+            call(lib.trl_record_set_json, record, encode_name(name), data, len(data))
     return Status.OK
 
 
@@ -152,7 +152,7 @@ class Dataset(Handle):
     def from_buffer(cls, format: str, data: bytes, options: Options = None, *,
                     runtime: Runtime | None = None) -> Self:
         """Rows of a file in memory; format is jsonl, json, csv or text."""
-        return cls.__new__(cls)._make(lib.trl_dataset_from_buffer, runtime, format.encode(), data, len(data),
+        return cls.__new__(cls)._make(lib.trl_dataset_from_buffer, runtime, encode_name(format), data, len(data),
                                       config_of(options))
 
     @classmethod

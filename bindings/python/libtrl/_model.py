@@ -46,20 +46,20 @@ class Model(Handle):
     def read_tensor(self, name: str, what: int = TensorForm.COPY) -> Tensor:
         """A copy of a tensor, a view of its memory, whose numbers are good until they next change, or a copy of its
         gradient, between Trainer.backward and Trainer.update."""
-        return Tensor(create(lib.trl_model_read_tensor, delete, self, name.encode(), what))
+        return Tensor(create(lib.trl_model_read_tensor, delete, self, encode_name(name), what))
 
     def write_tensor(self, name: str, values: Any) -> None:
         """Writes a tensor: from any object with __dlpack__, such as an array of NumPy, a tensor of PyTorch or a Tensor, or
         from a buffer of floating-point numbers. Of the same shape; their type is converted."""
         managed, _owner = given(values)
-        call(lib.trl_model_write_tensor, self, name.encode(), ctypes.byref(managed))
+        call(lib.trl_model_write_tensor, self, encode_name(name), ctypes.byref(managed))
 
     def add_adapter(self, name: str, path: Path) -> None:
         """Adds a saved LoRA adapter, which is not used yet."""
-        call(lib.trl_model_add_adapter, self, name.encode(), encode_path(path))
+        call(lib.trl_model_add_adapter, self, encode_name(name), encode_path(path))
 
     def remove_adapter(self, name: str) -> None:
-        call(lib.trl_model_remove_adapter, self, name.encode())
+        call(lib.trl_model_remove_adapter, self, encode_name(name))
 
     def use_adapter(self, name: str | None) -> None:
         """Chooses the adapter to compute with; None: only the model."""

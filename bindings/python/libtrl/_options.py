@@ -26,7 +26,7 @@ def build_info() -> dict[str, Any]:
 
 def has_feature(name: str) -> bool:
     """Whether this build has a feature of the list `features` of build_info."""
-    return bool(lib.trl_has_feature(name.encode()))
+    return bool(lib.trl_has_feature(encode_name(name)))
 
 
 def shutdown() -> None:

@@ -76,7 +76,7 @@ class Runtime(Handle):
 
         write(what, file, offset, data) takes what is saved; what is one of WriteKind. WriteKind.DROPPED is told after an
         exception, too."""
-        call(lib.trl_runtime_mount, self, name.encode(), _read if read else no_function("trl_read_fn"),
+        call(lib.trl_runtime_mount, self, encode_name(name), _read if read else no_function("trl_read_fn"),
              _write if write else no_function("trl_write_fn"), keep(self, (read, write)), forget)
 
     def set_memory_limit(self, limit: int) -> None:

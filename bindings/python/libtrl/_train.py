@@ -53,7 +53,7 @@ class Event:
         """A text, such as the path of a save; only while the function that got the event runs."""
         if self._pointer is None:
             raise ValueError("an event has texts only while the function that got it runs")
-        return text_or_none(lib.trl_metrics_text(self._pointer, name.encode()))
+        return text_or_none(lib.trl_metrics_text(self._pointer, encode_name(name)))
 
     def __repr__(self) -> str:
         return f"<Event {self.kind!r} {self.metrics}>"
@@ -95,11 +95,11 @@ class Rollout:
              None if columns is None else encode_json(columns))
 
     def set_value(self, index: int, name: str, value: Any) -> None:
-        call(lib.trl_rollout_set_value, self._handle, index, name.encode(), encode_json(value))
+        call(lib.trl_rollout_set_value, self._handle, index, encode_name(name), encode_json(value))
 
     def log(self, name: str, value: float) -> None:
         """Adds a value to the metrics of the step."""
-        call(lib.trl_rollout_log, self._handle, name.encode(), value)
+        call(lib.trl_rollout_log, self._handle, encode_name(name), value)
 
     def finish(self, failure: str | None = None) -> None:
         """Ends a rollout whose function returned LATER, from any thread."""
@@ -179,7 +179,7 @@ class Trainer(Handle):
     def add_reward(self, name: str, function: RewardFunction) -> None:
         """Adds a function that rewards the rows of a rollout. It returns a reward for each (None: no reward), or sets
         them itself and returns None, or returns LATER and answers from another thread."""
-        call(lib.trl_trainer_add_reward, self, name.encode(), _rollout, keep(self, function), forget)
+        call(lib.trl_trainer_add_reward, self, encode_name(name), _rollout, keep(self, function), forget)
 
     def set_rollout(self, function: RolloutFunction) -> None:
         """Has function write the completions of a rollout (set_completion)."""
@@ -211,7 +211,7 @@ class Trainer(Handle):
         capacity = 8
         while True:
             values, count = (ctypes.c_int64 * capacity)(), ctypes.c_size_t()
-            call(lib.trl_trainer_get_integers, self, name.encode(), values, capacity, ctypes.byref(count))
+            call(lib.trl_trainer_get_integers, self, encode_name(name), values, capacity, ctypes.byref(count))
             if count.value <= capacity:
                 return values[: count.value]
             capacity = count.value

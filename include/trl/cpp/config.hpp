@@ -41,32 +41,27 @@ class Option {
   std::string section() const { return trl_option_section(option_); }
   std::string group() const { return trl_option_group(option_); }
   std::string origin() const { return trl_option_origin(option_); }
-  std::int32_t type() const noexcept { return trl_option_type(option_, nullptr); }  // OptionType
   bool nullable() const noexcept { return trl_option_nullable(option_) == 1; }
-  std::string default_value() const { return trl_option_default(option_, nullptr); }
-  std::string accepted() const { return trl_option_accepted(option_, nullptr); }
   std::string trainers() const { return trl_option_trainers(option_); }
   std::string aliases() const { return trl_option_aliases(option_); }
   std::string other_names() const { return trl_option_other_names(option_); }
-  std::string doc() const { return trl_option_doc(option_, nullptr); }
   std::string since() const { return trl_option_since(option_); }
   std::string unsupported_reason() const { return trl_option_unsupported_reason(option_); }
   std::string ignored_reason() const { return trl_option_ignored_reason(option_); }
   std::string taken() const { return trl_option_taken(option_); }
 
-  // In one trainer; -1 and nullptr if it does not have the option. The texts live as long as the process.
-  std::int32_t type_for(const std::string& trainer) const noexcept {
-    return trl_option_type(option_, trainer.c_str());
+  // Of the table, or with "sft", "dpo", ... in one trainer; -1 and nullptr if that does not have the option.
+  // The texts live as long as the process.
+  std::int32_t type(const char* trainer = nullptr) const noexcept {  // OptionType
+    return trl_option_type(option_, trainer);
   }
-  const char* default_for(const std::string& trainer) const noexcept {
-    return trl_option_default(option_, trainer.c_str());
+  const char* default_value(const char* trainer = nullptr) const noexcept {
+    return trl_option_default(option_, trainer);
   }
-  const char* accepted_for(const std::string& trainer) const noexcept {
-    return trl_option_accepted(option_, trainer.c_str());
+  const char* accepted(const char* trainer = nullptr) const noexcept {
+    return trl_option_accepted(option_, trainer);
   }
-  const char* doc_for(const std::string& trainer) const noexcept {
-    return trl_option_doc(option_, trainer.c_str());
-  }
+  const char* doc(const char* trainer = nullptr) const noexcept { return trl_option_doc(option_, trainer); }
 
  private:
   const trl_option* option_;
@@ -137,20 +132,22 @@ class Config : public detail::Handle<trl_config, trl_config_destroy> {
   }
 
   void set(const std::string& key, const Value& value) {
-    detail::call(trl_config_set, get(), key.c_str(), value.text().c_str());
+    detail::call(trl_config_set, get(), detail::terminated(key), detail::terminated(value.text()));
   }
-  void unset(const std::string& key) { detail::call(trl_config_unset, get(), key.c_str()); }
-  std::string value(const std::string& key) const { return detail::ask(trl_config_get, get(), key.c_str()); }
+  void unset(const std::string& key) { detail::call(trl_config_unset, get(), detail::terminated(key)); }
+  std::string value(const std::string& key) const {
+    return detail::ask(trl_config_get, get(), detail::terminated(key));
+  }
   std::string origin(const std::string& key) const {
-    return detail::ask(trl_config_get_origin, get(), key.c_str());
+    return detail::ask(trl_config_get_origin, get(), detail::terminated(key));
   }
-  void load(const std::string& path) { detail::call(trl_config_load, get(), path.c_str()); }
+  void load(const std::string& path) { detail::call(trl_config_load, get(), detail::terminated(path)); }
   void load_text(TextView text) { detail::call(trl_config_load_text, get(), text.data(), text.size()); }
   std::string describe() const { return detail::ask(trl_config_describe, get()); }
   std::string warnings() const { return detail::ask(trl_config_get_warnings, get()); }
   // The JSON schema of a configuration file: of all keys, or of those that a trainer reads.
   static std::string schema() { return schema_of(nullptr); }
-  static std::string schema(const std::string& trainer) { return schema_of(trainer.c_str()); }
+  static std::string schema(const std::string& trainer) { return schema_of(detail::terminated(trainer)); }
 
  private:
   static std::string schema_of(const char* trainer) { return detail::ask(trl_config_get_schema, trainer); }
@@ -269,13 +266,13 @@ class Runtime : public detail::Handle<trl_runtime, trl_runtime_destroy> {
     using Files = detail::Files<Read, Write>;
     const trl_read_fn reader = detail::reader_of<Files>(read);
     const trl_write_fn writer = detail::writer_of<Files>(write);
-    detail::call(trl_runtime_mount, get(), name.c_str(), reader, writer,
+    detail::call(trl_runtime_mount, get(), detail::terminated(name), reader, writer,
                  new Files{std::move(read), std::move(write)}, detail::forget<Files>);
   }
 
   void set_memory_limit(std::int64_t bytes) { detail::call(trl_runtime_set_memory_limit, get(), bytes); }
   Memory memory() const { return memory_of(nullptr); }
-  Memory memory(const std::string& kind) const { return memory_of(kind.c_str()); }
+  Memory memory(const std::string& kind) const { return memory_of(detail::terminated(kind)); }
   std::string describe() { return detail::ask(trl_runtime_describe, get()); }
   void cancel() const noexcept {
     if (get() != nullptr) trl_runtime_cancel(get());  // NULL would be the whole process

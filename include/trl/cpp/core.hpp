@@ -193,6 +193,13 @@ trl_status call(trl_status (*function)(Parameters...), Arguments... arguments) {
   throw Error(status, trl_status_name(status));
 }
 
+// A text for a parameter that ends in NUL, where the library would not see what comes after one.
+inline const char* terminated(const std::string& text) {
+  const std::size_t at = text.find('\0');
+  if (at == std::string::npos) return text.c_str();
+  throw Error(TRL_E_INVALID_ARGUMENT, "a text has a NUL after \"" + text.substr(0, at) + "\"");
+}
+
 // Copies the text that a function gives by its last parameter but one.
 template <class... Parameters, class... Arguments>
 std::string ask(trl_status (*function)(Parameters...), Arguments... arguments) {

@@ -22,7 +22,8 @@ class Tokenizer : public detail::Handle<trl_tokenizer, trl_tokenizer_destroy> {
   Tokenizer() noexcept = default;
   explicit Tokenizer(const std::string& path, const Options& options = Options(),
                      const Runtime* runtime = nullptr) {
-    detail::call(trl_tokenizer_open, detail::raw(runtime), path.c_str(), options.get(), receive());
+    detail::call(trl_tokenizer_open, detail::raw(runtime), detail::terminated(path), options.get(),
+                 receive());
   }
 
   // split_special_tokens 1: special tokens that text spells out are text; 0: they are not; below 0: as the
@@ -62,13 +63,13 @@ class Record {
  public:
   explicit Record(trl_record* record) noexcept : record_(record) {}
   void set_text(const std::string& name, TextView text) {
-    detail::call(trl_record_set_text, record_, name.c_str(), text.data(), text.size());
+    detail::call(trl_record_set_text, record_, detail::terminated(name), text.data(), text.size());
   }
   void set_ids(const std::string& name, View<std::int32_t> ids) {
-    detail::call(trl_record_set_ids, record_, name.c_str(), ids.data(), ids.size());
+    detail::call(trl_record_set_ids, record_, detail::terminated(name), ids.data(), ids.size());
   }
   void set_json(const std::string& name, TextView json) {
-    detail::call(trl_record_set_json, record_, name.c_str(), json.data(), json.size());
+    detail::call(trl_record_set_json, record_, detail::terminated(name), json.data(), json.size());
   }
 
  private:
@@ -116,7 +117,7 @@ class Dataset : public detail::Handle<trl_dataset, trl_dataset_destroy> {
   Dataset() noexcept = default;
   explicit Dataset(const std::string& path, const Options& options = Options(),
                    const Runtime* runtime = nullptr) {
-    detail::call(trl_dataset_open, detail::raw(runtime), path.c_str(), options.get(), receive());
+    detail::call(trl_dataset_open, detail::raw(runtime), detail::terminated(path), options.get(), receive());
   }
   // The rows that a configuration names, to train on and to evaluate; the second is empty if it names none.
   static std::pair<Dataset, Dataset> from_config(const Config& config, const Runtime* runtime = nullptr) {
@@ -129,8 +130,8 @@ class Dataset : public detail::Handle<trl_dataset, trl_dataset_destroy> {
   static Dataset from_buffer(const std::string& format, TextView data, const Options& options = Options(),
                              const Runtime* runtime = nullptr) {
     Dataset made;
-    detail::call(trl_dataset_from_buffer, detail::raw(runtime), format.c_str(), data.data(), data.size(),
-                 options.get(), made.receive());
+    detail::call(trl_dataset_from_buffer, detail::raw(runtime), detail::terminated(format), data.data(),
+                 data.size(), options.get(), made.receive());
     return made;
   }
   static Dataset from_arrow(ArrowArrayStream* stream, const Options& options = Options(),

@@ -239,7 +239,7 @@ class Model : public detail::Handle<trl_model, trl_model_destroy> {
   Model() noexcept = default;
   explicit Model(const std::string& path, const Options& options = Options(),
                  const Runtime* runtime = nullptr) {
-    detail::call(trl_model_open, detail::raw(runtime), path.c_str(), options.get(), receive());
+    detail::call(trl_model_open, detail::raw(runtime), detail::terminated(path), options.get(), receive());
   }
 
   std::string describe() const { return detail::ask(trl_model_describe, get()); }
@@ -248,25 +248,29 @@ class Model : public detail::Handle<trl_model, trl_model_destroy> {
   // form: a TensorForm.
   Tensor read_tensor(const std::string& name, std::int32_t form = TensorForm::copy) {
     Tensor made;
-    detail::call(trl_model_read_tensor, get(), name.c_str(), form, made.receive());
+    detail::call(trl_model_read_tensor, get(), detail::terminated(name), form, made.receive());
     return made;
   }
   void write_tensor(const std::string& name, const Tensor& tensor) {
     detail::LentTensor lent(tensor.get());
-    detail::call(trl_model_write_tensor, get(), name.c_str(), lent.get());
+    detail::call(trl_model_write_tensor, get(), detail::terminated(name), lent.get());
   }
   void add_adapter(const std::string& name, const std::string& path) {
-    detail::call(trl_model_add_adapter, get(), name.c_str(), path.c_str());
+    detail::call(trl_model_add_adapter, get(), detail::terminated(name), detail::terminated(path));
   }
   void remove_adapter(const std::string& name) {
-    detail::call(trl_model_remove_adapter, get(), name.c_str());
+    detail::call(trl_model_remove_adapter, get(), detail::terminated(name));
   }
-  void use_adapter(const std::string& name) { detail::call(trl_model_use_adapter, get(), name.c_str()); }
+  void use_adapter(const std::string& name) {
+    detail::call(trl_model_use_adapter, get(), detail::terminated(name));
+  }
   void use_adapter(std::nullptr_t) { detail::call(trl_model_use_adapter, get(), nullptr); }
-  void merge_adapter(const std::string& name) { detail::call(trl_model_merge_adapter, get(), name.c_str()); }
+  void merge_adapter(const std::string& name) {
+    detail::call(trl_model_merge_adapter, get(), detail::terminated(name));
+  }
   void merge_adapter(std::nullptr_t) { detail::call(trl_model_merge_adapter, get(), nullptr); }
   void save(const std::string& path, const Options& options = Options()) {
-    detail::call(trl_model_save, get(), path.c_str(), options.get());
+    detail::call(trl_model_save, get(), detail::terminated(path), options.get());
   }
   std::vector<float> score(const std::vector<std::string>& texts, std::int32_t form = TextForm::answer,
                            const Options& options = Options()) {
@@ -286,7 +290,8 @@ class Model : public detail::Handle<trl_model, trl_model_destroy> {
 
 inline void convert(const std::string& path, const std::string& target, const Options& options = Options(),
                     const Runtime* runtime = nullptr) {
-  detail::call(trl_model_convert, detail::raw(runtime), path.c_str(), target.c_str(), options.get());
+  detail::call(trl_model_convert, detail::raw(runtime), detail::terminated(path), detail::terminated(target),
+               options.get());
 }
 
 }  // namespace cpp

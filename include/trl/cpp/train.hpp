@@ -61,7 +61,7 @@ class Event {
   double operator[](const std::string& name) const { return metrics_[name]; }
   // A text, such as `path` of EventKind::save; empty if there is none.
   std::string text(const std::string& name) const {
-    return detail::text_or_empty(trl_metrics_text(pointer_, name.c_str()));
+    return detail::text_or_empty(trl_metrics_text(pointer_, detail::terminated(name)));
   }
 
  private:
@@ -97,17 +97,19 @@ class Rollout {
                                   std::to_string(ids.size()) + " token ids, or none");
     detail::call(trl_rollout_set_completion, rollout_, index, ids.data(), ids.size(),
                  log_probs.size() ? log_probs.data() : nullptr, written.size() ? written.data() : nullptr,
-                 columns.empty() ? nullptr : columns.c_str());
+                 columns.empty() ? nullptr : detail::terminated(columns));
   }
   void set_value(std::size_t index, const std::string& name, const std::string& json) {
-    detail::call(trl_rollout_set_value, rollout_, index, name.c_str(), json.c_str());
+    detail::call(trl_rollout_set_value, rollout_, index, detail::terminated(name), detail::terminated(json));
   }
   void log(const std::string& name, double value) {
-    detail::call(trl_rollout_log, rollout_, name.c_str(), value);
+    detail::call(trl_rollout_log, rollout_, detail::terminated(name), value);
   }
   // Ends a rollout whose function returned Status::later.
   void finish() { detail::call(trl_rollout_finish, rollout_, nullptr); }
-  void finish(const std::string& failure) { detail::call(trl_rollout_finish, rollout_, failure.c_str()); }
+  void finish(const std::string& failure) {
+    detail::call(trl_rollout_finish, rollout_, detail::terminated(failure));
+  }
 
  private:
   trl_rollout* rollout_;
@@ -170,14 +172,14 @@ class Trainer : public detail::Handle<trl_trainer, trl_trainer_destroy> {
     detail::call(trl_trainer_save, get(), nullptr, options.get());
   }
   void save(const std::string& path, const Options& options = Options()) {
-    detail::call(trl_trainer_save, get(), path.c_str(), options.get());
+    detail::call(trl_trainer_save, get(), detail::terminated(path), options.get());
   }
 
   // function(trl::Rollout rollout) rewards the rows, writes their completions, or answers tools.
   // Status::later as its result: another thread does, and calls finish.
   template <class Function>
   void add_reward(const std::string& name, Function function) {
-    detail::call(trl_trainer_add_reward, get(), name.c_str(), detail::on_rollout<Function>,
+    detail::call(trl_trainer_add_reward, get(), detail::terminated(name), detail::on_rollout<Function>,
                  new Function(std::move(function)), detail::forget<Function>);
   }
   template <class Function>
@@ -202,7 +204,7 @@ class Trainer : public detail::Handle<trl_trainer, trl_trainer_destroy> {
   std::vector<std::int64_t> integers(const std::string& name) const {
     return detail::fill<std::vector<std::int64_t>>(
         4, [&](std::int64_t* values, std::size_t capacity, std::size_t* count) {
-          detail::call(trl_trainer_get_integers, get(), name.c_str(), values, capacity, count);
+          detail::call(trl_trainer_get_integers, get(), detail::terminated(name), values, capacity, count);
         });
   }
 

@@ -115,18 +115,20 @@ class AsRead final : public BatchStream {
     };
   }
 
-  // A row's number among those of its file says nothing of the dataset if there are several files.
+  // A row's number among those of its file says nothing of the dataset if there are several files, which are
+  // read in their order unless they are shuffled.
   bool next_of(Source& shard, RowText& text) const {
     const bool whole = shards_.size() == 1;
+    const int64_t row = arguments_.shuffle_dataset ? -1 : read_;
     try {
       if (!shard.next_text(text)) return false;
     } catch (const Error& error) {
-      if (whole) throw;
+      if (whole || error.place().row < 0) throw;
       Place place = error.place();
-      place.row = -1;
+      place.row = row;
       throw error.at(std::move(place));
     }
-    if (!whole) text.row = -1;
+    if (!whole) text.row = row;
     return true;
   }
 

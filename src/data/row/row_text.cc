@@ -178,16 +178,23 @@ bool has_own_variables(const Row& row) {
   return find_column(row, "tools") != nullptr || find_column(row, "chat_template_kwargs") != nullptr;
 }
 
-Renderer::Renderer(const text::Tokenizer& tokenizer, const Row& first, std::string_view variables,
-                   OwnVariables own)
-    : templates_(tokenizer.chat_templates()), own_(own), find_given_(tokenizer.splits_special_tokens()) {
-  for (const auto& [name, token] : tokenizer.special_tokens_map()) variables_[name] = token;
-  const base::Json given = base::parse_json(variables, "chat_template_kwargs");
-  for (const auto& [name, value] : given.items()) {
+base::Json template_variables(const text::Tokenizer& tokenizer, std::string_view given) {
+  base::Json all = tokenizer.special_tokens_map();
+  const base::Json more = base::parse_json(given, "chat_template_kwargs");
+  for (const auto& [name, value] : more.items()) {
     if (std::ranges::find(kNotVariables, name) != kNotVariables.end())
       fail_key("chat_template_kwargs", "chat_template_kwargs: {} cannot be set", name);
-    variables_[name] = value;
+    all[name] = value;
   }
+  return all;
+}
+
+Renderer::Renderer(const text::Tokenizer& tokenizer, const Row& first, std::string_view variables,
+                   OwnVariables own)
+    : templates_(tokenizer.chat_templates()),
+      own_(own),
+      find_given_(tokenizer.splits_special_tokens()),
+      variables_(template_variables(tokenizer, variables)) {
   template_of(first, options_of(first).tools);
 }
 

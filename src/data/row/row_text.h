@@ -37,6 +37,10 @@ enum class OwnVariables : uint8_t { rendered, left };
 // Whether a row has such a column.
 bool has_own_variables(const Row& row);
 
+// The template variables of all rows: special tokens by name, over which go those of the option
+// chat_template_kwargs, an object. Throws Error(invalid_config) for one that cannot be set.
+base::Json template_variables(const text::Tokenizer& tokenizer, std::string_view given);
+
 // Renders messages as text by the tokenizer's chat template for such a row. Concurrent on const.
 class Renderer {
  public:
@@ -63,7 +67,7 @@ class Renderer {
   OwnVariables own_;
   bool find_given_;
   const PromptTools* tools_ = nullptr;
-  base::Json variables_ = base::Json::object();  // special tokens by name
+  base::Json variables_;
 };
 
 }  // namespace trl::data

@@ -94,11 +94,11 @@ reward::Columns HostRollout::extras() const {
   return columns;
 }
 
-void HostRollout::finish(std::string message) {
+void HostRollout::finish(std::optional<std::string> failure) {
   const std::lock_guard lock(mutex_);
   if (finished_) fail(Status::invalid_argument, "the rollout was finished before");
   finished_ = true;
-  failure_ = std::move(message);
+  failure_ = std::move(failure);
   changed_.notify_all();
 }
 
@@ -127,7 +127,7 @@ void HostRollout::wait(const std::string& which, std::optional<double> seconds) 
                   "reward_timeout");
     }
   }
-  if (!failure_.empty()) fail(Status::callback, "the {} failed: {}", which, failure_);
+  if (failure_) fail(Status::callback, "the {} failed{}{}", which, failure_->empty() ? "" : ": ", *failure_);
 }
 
 }  // namespace trl::run

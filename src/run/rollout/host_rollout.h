@@ -47,8 +47,8 @@ class HostRollout {
   void set_completion(size_t index, engine::Completion completion, const base::Json& columns);
   void log(std::string name, double value);
   void set_value(size_t index, const std::string& name, base::Json value);
-  // Ends it; message: the reason of a failure; empty: none. Throws Error(invalid_argument) the second time.
-  void finish(std::string message);
+  // Ends it; failure: it failed, and the reason. Throws Error(invalid_argument) the second time.
+  void finish(std::optional<std::string> failure);
   void close();  // ends it unless finish() has
   bool finished() const;
   // Waits for finish(), at most until that many seconds after it was made. Throws Error(callback) for a
@@ -72,7 +72,7 @@ class HostRollout {
   std::vector<HostRow> rows_;
   std::vector<std::pair<std::string, double>> metrics_;
   bool finished_ = false;
-  std::string failure_;
+  std::optional<std::string> failure_;
 };
 
 }  // namespace trl::run

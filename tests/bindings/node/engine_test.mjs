@@ -91,6 +91,15 @@ test('the event loop and the pool of libuv stay free', async () => {
   for (const run of await Promise.allSettled(runs)) assert.ok(run.reason instanceof trl.CancelledError);
 });
 
+test('a trainer that is closed while it trains is cancelled, and freed when that call is over', async () => {
+  const trainer = await trainerOf({ max_steps: 100000 });
+  const run = trainer.train(({ kind, metrics }) => {
+    if (kind === STEP && metrics.step === 2) trainer.close();
+  });
+  await assert.rejects(run, trl.CancelledError);
+  assert.ok(trainer.closed);
+});
+
 test('a signal cancels a run, which can be trained on', async () => {
   const trainer = await trainerOf({ max_steps: 100000 });
   const controller = new AbortController();

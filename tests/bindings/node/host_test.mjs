@@ -150,8 +150,17 @@ test('a closed object is refused, and classes that functions make', async () => 
   const rows = trl.Dataset.fromRows(ROWS);
   await assert.rejects(rows.example({ signal: 1 }, 0), /an object of this package is needed, and not one with the keys signal/);
   await assert.rejects(rows.example({ encode() {} }, 0), /could not be cloned/);
-  rows.close();
+  const counted = rows.rowCount();
+  rows.close(); // it is freed when that call is over
+  assert.ok(rows.closed);
+  assert.equal(await counted, 8);
   await assert.rejects(rows.rowCount(), /this Dataset is closed/);
+});
+
+test('a text that would be cut at a NUL is refused', async () => {
+  assert.throws(() => new trl.Config().set('output_dir', 'a\0b'), /a text has a NUL character: "a\\u0000b"/);
+  assert.throws(() => new trl.Config().get('seed\0'), TypeError);
+  await assert.rejects(trl.Dataset.open('/tmp/a\0b'), TypeError);
 });
 
 test('rows in memory and asked for', async () => {

@@ -147,6 +147,14 @@ class Configuration(Case):
             config["learning_rate"] = "fast"
         self.assertEqual(dict(config), {})
 
+    def test_a_text_that_would_be_cut_at_a_nul_is_refused(self):
+        config = libtrl.Config()
+        for refused in (lambda: config.load("a\0b"), lambda: config.text("seed\0"), lambda: libtrl.Dataset("a\0b"),
+                        lambda: config.__setitem__("output_dir", "a\0b"), lambda: libtrl.has_feature("sft\0")):
+            with self.assertRaisesRegex(ValueError, "NUL"):
+                refused()
+        self.assertEqual(dict(config), {})
+
     def test_every_error_has_a_class(self):
         self.assertEqual(set(CLASSES), {status for status in libtrl.Status if status < 0})
         self.assertEqual(len(set(CLASSES.values())), len(CLASSES))

@@ -67,6 +67,27 @@ TEST(ErrorPlaceOfARow, IsThatOfTheDataset) {
   }
 }
 
+// Files that are shuffled are not read in their order.
+TEST(ErrorPlaceOfARow, OfSeveralFilesThatAreStreamed) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  host::write_file(scratch / "d/a.jsonl", "{\"text\": \"a b c\"}\n{\"text\": \"d e f\"}\n");
+  for (const char* bad : {"{\"txt\": \"g\"}\n", "{\"text\": nothing}\n"}) {
+    host::write_file(scratch / "d/b.jsonl", std::string("{\"text\": \"h i\"}\n") + bad);
+    const auto rows = host::open_rows(scratch / "d");
+    for (const char* shuffled : {"false", "true"}) {
+      const auto settings = with(host::tiny(scratch / "out"), {{"per_device_train_batch_size", "1"},
+                                                               {"dataset_streaming", "true"},
+                                                               {"shuffle_dataset", shuffled},
+                                                               {"save_strategy", "no"}});
+      const Place place = place_of_run(rows.get(), settings);
+      EXPECT_EQ(place.file, (scratch / "d/b.jsonl").string()) << shuffled;
+      EXPECT_EQ(place.line, 2) << shuffled;
+      EXPECT_EQ(place.row, shuffled == std::string("true") ? -1 : 3) << bad;
+    }
+  }
+}
+
 TEST(ErrorPlaceOfARow, OfAPreferenceWithAWrongLabel) {
   NEED_MODEL();
   const host::Scratch scratch;

@@ -66,4 +66,27 @@ TEST(RewardModels, MayBeAdapters) {
   EXPECT_NE(sum, 0);
 }
 
+// Variables of the run's template are no texts of its rows, whose special tokens are split.
+TEST(RewardModels, TakeSpecialTokensInVariablesOfTheTemplate) {
+  NEED_GOLDEN("models/qwen2_rm/model.safetensors");
+  const host::Scratch scratch;
+  const std::string rows = R"({"prompt": [{"role": "user", "content": "Name a planet"}]})"
+                           "\n";
+  const auto train = [&](const std::string& mark) {
+    const std::filesystem::path model = scratch / "scorer";
+    host::copy_model("models/qwen2_rm", model);
+    host::write_file(model / "chat_template.jinja",
+                     "{% for m in messages %}" + mark + "{{ m.content }}{% endfor %}");
+    const Settings own = {{"max_steps", "1"},
+                          {"per_device_train_batch_size", "2"},
+                          {"split_special_tokens", "true"},
+                          {"chat_template_kwargs", R"({"mark": "<|im_end|>"})"},
+                          {"reward_model_name_or_path", model.string()}};
+    Rewarded run(grpo(scratch / "out", own), reward_all, rows.c_str());
+    EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+    return run.last()[0]["rewards/scorer/mean"];
+  };
+  EXPECT_EQ(train("{{ mark }}"), train("<|im_end|>"));
+}
+
 }  // namespace

@@ -205,10 +205,14 @@ TEST(Rollouts, AFunctionMayFinishBeforeItReturns) {
   };
   Rewarded run(grpo(scratch / "out"), reward);
   EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
-  reason = "out of luck";
-  Rewarded failed(grpo(scratch / "failed"), reward);
-  EXPECT_EQ(failed.train(), TRL_E_CALLBACK);
-  EXPECT_TRUE(failed.error.names("the reward points failed: out of luck")) << failed.error.message();
+  const std::pair<const char*, const char*> failures[] = {
+      {"out\nof \xff", "the reward points failed: out of \xEF\xBF\xBD"}, {"", "the reward points failed"}};
+  for (const auto& [given, told] : failures) {
+    reason = given;
+    Rewarded failed(grpo(scratch / "failed"), reward);
+    EXPECT_EQ(failed.train(), TRL_E_CALLBACK);
+    EXPECT_TRUE(failed.error.names(told)) << failed.error.message();
+  }
 }
 
 TEST(Rollouts, ARewardIsFinishedOnce) {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "config/model_options.h"
+#include "data/row/row_text.h"
 #include "engine/error_capture.h"
 #include "run/open_model.h"
 #include "run/tokenizer.h"
@@ -25,12 +26,12 @@ class RewardModel final : public reward::Reward {
         bf16_(options.arguments.bf16),
         by_ids_(options.arguments.method->episodes),
         batch_(by_ids_ ? options.arguments.online.local_rollout_forward_batch_size
-                       : options.arguments.per_device_train_batch_size),
-        variables_(base::Json::parse(options.arguments.online.chat_template_kwargs)) {
+                       : options.arguments.per_device_train_batch_size) {
     config::Config plain;
     for (const char* key : {"dtype", "split_special_tokens"}) plain.set(key, options.config.get(key));
     const io::ModelSource source(base_path(path, plain));
     tokenizer_ = open_tokenizer(tokenizer_source(source, plain), plain, environment.log());
+    variables_ = data::template_variables(tokenizer_->get(), options.arguments.online.chat_template_kwargs);
     model_ = open_model(environment, source, plain, {.reward = true, .mapped = true, .bf16 = bf16_});
   }
 
@@ -62,9 +63,7 @@ class RewardModel final : public reward::Reward {
     }
     base::Json messages = *own.prompt;
     for (const base::Json& message : *own.messages) messages.push_back(message);
-    base::Json conversation = {{"messages", messages}, {"add_generation_prompt", false}};
-    if (!variables_.empty()) conversation["chat_template_kwargs"] = variables_;
-    return tokenizer_->encode_conversation(conversation);
+    return tokenizer_->encode_messages(messages, variables_);
   }
 
   Environment& environment_;
@@ -72,8 +71,8 @@ class RewardModel final : public reward::Reward {
   const bool bf16_;
   const bool by_ids_;
   const int64_t batch_;
-  const base::Json variables_;
   std::shared_ptr<Tokenizer> tokenizer_;
+  base::Json variables_;  // of its template
   EngineObject<engine::Model> model_;
 };
 

@@ -36,12 +36,9 @@ bool begins_with(const std::vector<int32_t>& ids, const std::vector<int32_t>& be
 }  // namespace
 
 ToolTemplate::ToolTemplate(const config::OnlineArguments& arguments, const text::Tokenizer& tokenizer)
-    : tokenizer_(tokenizer) {
+    : tokenizer_(tokenizer), variables_(data::template_variables(tokenizer, arguments.chat_template_kwargs)) {
   prompts_.schemas = base::parse_json(arguments.tools, "tools");
   prompts_.environments = arguments.environments;
-  for (const auto& [name, token] : tokenizer_.special_tokens_map()) variables_[name] = token;
-  const base::Json given = base::parse_json(arguments.chat_template_kwargs, "chat_template_kwargs");
-  for (const auto& [name, value] : given.items()) variables_[name] = value;
   choose_template();
   if (prompts_.environments) {
     renderer_.emplace(tokenizer_, data::Row{base::Json::object(), {"the prompts"}},

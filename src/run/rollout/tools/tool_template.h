@@ -54,7 +54,7 @@ class ToolTemplate {
 
   const text::Tokenizer& tokenizer_;
   data::PromptTools prompts_;
-  base::Json variables_ = base::Json::object();
+  base::Json variables_;
   std::optional<text::ChatTemplate> template_;
   std::optional<data::Renderer> renderer_;      // of prompts that environments change
   std::optional<text::ResponseParser> parser_;  // none: the host parses
