@@ -20,7 +20,8 @@ std::string_view tag_name(Tag tag) {
                                          "trl_evaluator",
                                          "trl_metrics",
                                          "trl_generator",
-                                         "trl_completions"};
+                                         "trl_completions",
+                                         "trl_rollout"};
   const auto place = static_cast<uint32_t>(tag) - static_cast<uint32_t>(Tag::retired);
   return place < std::size(kNames) ? kNames[place] : "";
 }

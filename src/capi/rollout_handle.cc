@@ -126,21 +126,51 @@ class HostReward final : public reward::Reward {
 
 }  // namespace
 
+std::shared_ptr<Rollout::Open> Rollout::open() const {
+  const std::lock_guard lock(mutex_);
+  if (!open_)
+    fail(Status::invalid_argument, "the rollout is over: its function has returned, or has finished it");
+  return open_;
+}
+
+void Rollout::end() {
+  std::shared_ptr<Open> last;
+  const std::lock_guard lock(mutex_);
+  last.swap(open_);
+}
+
 void HostFunction::begin(const std::string& which, const std::shared_ptr<run::HostRollout>& rows) {
   open_.push_back(std::make_unique<trl_rollout>(std::make_shared<Rollout>(rows)));
   trl_rollout* const given = open_.back().get();
-  const int32_t answer =
-      call_host(which, [&] { return callback_.function(callback_.user_data.get(), given); });
-  if (answer < 0) fail_callback(which, answer);
+  int32_t answer = -1;
+  try {
+    answer = call_host(which, [&] { return callback_.function(callback_.user_data.get(), given); });
+    if (answer < 0) fail_callback(which, answer);
+  } catch (const Error&) {
+    end(std::prev(open_.end()));
+    throw;
+  }
   if (answer != TRL_LATER) rows->close();
 }
 
 void HostFunction::finish(const std::string& which, run::HostRollout& rows, std::optional<double> seconds) {
-  rows.wait(which, seconds);
   const auto own = std::ranges::find_if(
-      open_, [&](const auto& handle) { return get(handle.get(), "rollout")->rows.get() == &rows; });
-  (*own)->retire();
-  open_.erase(own);
+      open_, [&](const Given& given) { return given->object->open()->rows.get() == &rows; });
+  try {
+    rows.wait(which, seconds);
+  } catch (const Error&) {
+    if (rows.finished()) end(own);
+    throw;
+  }
+  end(own);
+}
+
+void HostFunction::end(std::vector<Given>::iterator given) {
+  constexpr size_t kKept = 256;
+  (*given)->object->end();
+  over_.push_back(std::move(*given));
+  open_.erase(given);
+  if (over_.size() > kKept) over_.pop_front();
 }
 
 std::unique_ptr<reward::Reward> host_reward(std::string name, std::unique_ptr<HostFunction> function,
@@ -153,28 +183,29 @@ std::unique_ptr<reward::Reward> host_reward(std::string name, std::unique_ptr<Ho
 using namespace trl::capi;
 
 size_t trl_rollout_count(const trl_rollout* rollout) noexcept {
-  return answer(size_t{0}, [&] { return get(rollout, "rollout")->rows->size(); });
+  return answer(size_t{0}, [&] { return get(rollout, "rollout")->open()->rows->size(); });
 }
 
 trl_status trl_rollout_get(const trl_rollout* rollout, size_t index, const char** out_json,
                            trl_error** error) noexcept {
   return guard<From::anywhere>(error, out_json, [&] {
     need(out_json, "out_json");
-    const auto shared = get(rollout, "rollout");
-    *out_json = shared->texts.keep(shared->rows->describe(index).dump());
+    const auto open = get(rollout, "rollout")->open();
+    *out_json = open->texts.keep(open->rows->describe(index).dump());
   });
 }
 
 trl_status trl_rollout_set_reward(trl_rollout* rollout, size_t index, double reward,
                                   trl_error** error) noexcept {
-  return guard<From::anywhere>(error, [&] { get(rollout, "rollout")->rows->set_reward(index, reward); });
+  return guard<From::anywhere>(error,
+                               [&] { get(rollout, "rollout")->open()->rows->set_reward(index, reward); });
 }
 
 trl_status trl_rollout_set_completion(trl_rollout* rollout, size_t index, const int32_t* ids, size_t count,
                                       const float* log_probs, const uint8_t* written, const char* columns,
                                       trl_error** error) noexcept {
   return guard<From::anywhere>(error, [&] {
-    const auto shared = get(rollout, "rollout");
+    const auto open = get(rollout, "rollout")->open();
     if (count > 0) need(ids, "ids");
     trl::engine::Completion completion{{ids, ids + count}};
     if (log_probs != nullptr) completion.log_probabilities.assign(log_probs, log_probs + count);
@@ -182,21 +213,21 @@ trl_status trl_rollout_set_completion(trl_rollout* rollout, size_t index, const 
     trl::base::Json extra = trl::base::Json::object();
     if (columns != nullptr) extra = trl::base::parse_json(columns, "columns");
     if (!extra.is_object()) trl::fail(trl::Status::format, "columns: give a JSON object");
-    shared->rows->set_completion(index, std::move(completion), extra);
+    open->rows->set_completion(index, std::move(completion), extra);
   });
 }
 
 trl_status trl_rollout_log(trl_rollout* rollout, const char* name, double value, trl_error** error) noexcept {
   return guard<From::anywhere>(
-      error, [&] { get(rollout, "rollout")->rows->log(std::string(text(name, "name")), value); });
+      error, [&] { get(rollout, "rollout")->open()->rows->log(std::string(text(name, "name")), value); });
 }
 
 trl_status trl_rollout_set_value(trl_rollout* rollout, size_t index, const char* name, const char* json,
                                  trl_error** error) noexcept {
   return guard<From::anywhere>(error, [&] {
-    const auto shared = get(rollout, "rollout");
+    const auto open = get(rollout, "rollout")->open();
     const std::string given(text(name, "name"));
-    shared->rows->set_value(index, given, trl::base::parse_json(text(json, "json"), "json"));
+    open->rows->set_value(index, given, trl::base::parse_json(text(json, "json"), "json"));
   });
 }
 
@@ -204,6 +235,6 @@ trl_status trl_rollout_finish(trl_rollout* rollout, const char* message, trl_err
   return guard<From::anywhere>(error, [&] {
     std::optional<std::string> failure;
     if (message != nullptr) failure = trl::base::one_line(message);
-    get(rollout, "rollout")->rows->finish(std::move(failure));
+    get(rollout, "rollout")->open()->rows->finish(std::move(failure));
   });
 }

@@ -1,6 +1,8 @@
 // Rows of a generation as a handle, and functions of the host that reward or write completions.
 #pragma once
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -12,10 +14,23 @@
 
 namespace trl::capi {
 
-struct Rollout {
-  explicit Rollout(std::shared_ptr<run::HostRollout> of) : rows(std::move(of)) {}
-  const std::shared_ptr<run::HostRollout> rows;
-  KeptTexts texts;
+// A rollout that a function of the host was given, until its call is over.
+class Rollout {
+ public:
+  struct Open {
+    explicit Open(std::shared_ptr<run::HostRollout> of) : rows(std::move(of)) {}
+    const std::shared_ptr<run::HostRollout> rows;
+    KeptTexts texts;
+  };
+
+  explicit Rollout(std::shared_ptr<run::HostRollout> rows) : open_(std::make_shared<Open>(std::move(rows))) {}
+  // Throws Error(invalid_argument) when it is over.
+  std::shared_ptr<Open> open() const;
+  void end();
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<Open> open_;
 };
 
 }  // namespace trl::capi
@@ -41,9 +56,14 @@ class HostFunction {
   }
 
  private:
+  using Given = std::unique_ptr<trl_rollout>;
+  void end(std::vector<Given>::iterator given);
+
   const Callback<trl_rollout_fn> callback_;
-  // Handles stay valid for a host that answers after its time.
-  std::vector<std::unique_ptr<trl_rollout>> open_;
+  // Handles stay valid for a host that answers after its time, and the newest ones for one that answers
+  // twice.
+  std::vector<Given> open_;
+  std::deque<Given> over_;
 };
 
 // Returns a reward of that name. seconds: reward_timeout.

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <stdexcept>
@@ -109,8 +110,18 @@ std::string Child::how_it_ended() const {
   return fmt::format("signal {} ended it", info.si_status);
 }
 
+// An answer that comes before its question, or behind another answer, would be that of the next question.
+void Child::refuse_more() {
+  pollfd end = {from_, POLLIN, 0};
+  if (poll(&end, 1, 0) > 0 && (end.revents & POLLIN) != 0) read_some(from_, read_);
+  if (!read_.empty())
+    throw std::runtime_error(
+        fmt::format("it wrote more than one line for a request: {}",
+                    std::string_view(read_).substr(0, std::min<size_t>(read_.find('\n'), 60))));
+}
+
 std::string Child::ask(std::string request) {
-  if (!read_.empty()) throw std::runtime_error("it wrote more than one line for a request");
+  refuse_more();
   request += '\n';
   std::string_view left = request;
   size_t end = 0;
@@ -123,6 +134,7 @@ std::string Child::ask(std::string request) {
   }
   const std::string answer = read_.substr(0, end);
   read_.erase(0, end + 1);
+  refuse_more();
   return answer;
 }
 

@@ -17,13 +17,14 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
   // Writes a line, and returns the next one that the program writes, both without line ends. Throws
-  // std::runtime_error, which says how it ended, or that it wrote something beforehand.
+  // std::runtime_error, which says how it ended, or what it wrote besides.
   std::string ask(std::string request);
   void stop() const;  // at once; another thread may be in ask(), which then throws
 
  private:
   bool wait(int milliseconds) const;  // true: it has ended
   std::string how_it_ended() const;
+  void refuse_more();  // throws std::runtime_error if the program has written what is nobody's answer
 
   pid_t id_ = 0;
   int to_ = -1, from_ = -1;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "cli/arguments.h"
 #include "cli/command_rewards.h"
@@ -68,15 +69,33 @@ void require(const Config& config, const char* key, const char* what) {
   if (get(config, key).empty()) throw Failure(kUsage, fmt::format("--{} is required: {}", key, what));
 }
 
-// Fails before the first step if the model could not be saved at the end.
-void make_output(const std::string& output) {
-  std::error_code error;
-  std::filesystem::create_directories(output, error);
-  if (!error && access(output.c_str(), W_OK) == 0 && std::filesystem::is_directory(output)) return;
-  throw Failure(kFailed,
-                fmt::format("output_dir: {} cannot be written: {}", output,
-                            error ? error.message() : std::string("it is not a writable directory")));
-}
+// Makes output_dir, so that a run fails before its first step if the model could not be saved at the end;
+// takes away at its own end what it has made, if nothing was written there.
+class OutputFolder {
+ public:
+  explicit OutputFolder(const std::string& path) {
+    std::error_code error;
+    for (std::filesystem::path at = path; !at.empty() && !std::filesystem::exists(at, error);
+         at = at.parent_path())
+      made_.push_back(at);
+    std::filesystem::create_directories(path, error);
+    if (!error && access(path.c_str(), W_OK) == 0 && std::filesystem::is_directory(path)) return;
+    leave();
+    throw Failure(kFailed,
+                  fmt::format("output_dir: {} cannot be written: {}", path,
+                              error ? error.message() : std::string("it is not a writable directory")));
+  }
+  ~OutputFolder() { leave(); }
+  OutputFolder(const OutputFolder&) = delete;
+  OutputFolder& operator=(const OutputFolder&) = delete;
+
+ private:
+  void leave() const {
+    for (const std::filesystem::path& folder : made_) rmdir(folder.c_str());  // an empty one alone
+  }
+
+  std::vector<std::filesystem::path> made_;  // the innermost one first
+};
 
 void warn_of_own_directory(const std::string& model, const std::string& output) {
   std::error_code error;
@@ -184,7 +203,7 @@ int run_command(const std::string& command, const std::string& method, const std
   if (get(config, "dataset_cache_dir").empty() && !cache_directory().empty())
     set(config, "dataset_cache_dir", cache_directory());
   export_environment(config);
-  make_output(get(config, "output_dir"));
+  const OutputFolder folder(get(config, "output_dir"));
   warn_of_own_directory(get(config, "model_name_or_path"), get(config, "output_dir"));
 
   Runtime runtime;

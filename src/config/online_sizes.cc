@@ -10,7 +10,8 @@ namespace trl::config {
 
 namespace {
 
-constexpr const char *kRows = "per_device_train_batch_size", *kEvalRows = "per_device_eval_batch_size";
+constexpr const char *kRows = "per_device_train_batch_size", *kEvalRows = "per_device_eval_batch_size",
+                     *kGroup = "num_generations";
 
 // Returns "4 or 6": the nearest numbers around `wanted`, from `least` on, that divide whole; empty: none
 // does.
@@ -47,21 +48,25 @@ void read_groups(const Config& config, int64_t rows, OnlineArguments& out) {
              "{}: {} and {}: {} are both given, and one follows from the other: leave one of them out",
              kBatch, *batch, kSteps, *steps);
   }
+  const int64_t group = out.num_generations, unit = std::lcm(rows, group);
   if (batch && *batch % rows != 0) {
     fail_key(kBatch, "{}: {} is not a multiple of {}, which is {}: give {}", kBatch, *batch, kRows, rows,
-             multiples_near(rows, *batch));
+             multiples_near(unit, *batch));
+  }
+  if (batch && *batch % group != 0) {
+    fail_key(kBatch, "{}: {} is not a multiple of {}, which is {}: give{} {} {}", kBatch, *batch, kGroup,
+             group, offer(kGroup, divisors_near(*batch, group, 2)), kBatch, multiples_near(unit, *batch));
   }
   out.steps_per_generation =
       batch ? *batch / rows : steps.value_or(config.get_int("gradient_accumulation_steps"));
   out.generation_batch_size = rows * out.steps_per_generation;
-  if (const int64_t group = out.num_generations; out.generation_batch_size % group != 0) {
+  if (out.generation_batch_size % group != 0) {
     fail_key(
-        "num_generations",
-        "num_generations: {} does not divide the {} completions of a generation ({} {} * {} {}): give{} {} "
-        "completions",
-        group, out.generation_batch_size, kRows, rows, kSteps, out.steps_per_generation,
-        offer("num_generations", divisors_near(out.generation_batch_size, group, 2)),
-        multiples_near(std::lcm(rows, group), out.generation_batch_size));
+        kGroup,
+        "{}: {} does not divide the {} completions of a generation ({} {} * {} {}): give{} {} completions",
+        kGroup, group, out.generation_batch_size, kRows, rows, kSteps, out.steps_per_generation,
+        offer(kGroup, divisors_near(out.generation_batch_size, group, 2)),
+        multiples_near(unit, out.generation_batch_size));
   }
 }
 

@@ -467,6 +467,7 @@ TEST(Arguments, AnotherTypeOfHandleIsRefused) {
         std::string(c.name) == "trl_trainer_create" || std::string(c.name) == "trl_evaluator_create")
       continue;
     EXPECT_EQ(c.call(good_config().get(), error), TRL_E_INVALID_ARGUMENT) << c.name;
+    EXPECT_FALSE(error.names("a  is required")) << c.name << ": " << error.message();
   }
 }
 

@@ -614,6 +614,16 @@ case_a_program_that_fails_is_named() {
   run 0 "${grpo[@]}" --overwrite_output_dir --reward_funcs "$line" --on_reward_error none; says err 'reward 3 is none: "bad"'; says out '"rewards/score.sh/mean": 2,'
   run 0 "${grpo[@]}" --overwrite_output_dir --reward_funcs "command:exit 3" think_format_reward --on_reward_error none; says err "exit counts as none for 4 completions"
 }
+case_a_run_that_was_refused_leaves_no_folder() {
+  prompts; mkdir kept
+  for output in new/and/deep kept; do
+    run 2 "${grpo[@]}" --output_dir "$output"; says err "there is no reward"
+    run 1 "${grpo[@]}" --output_dir "$output" --reward_funcs "command:exit 3"; says err "exit code 3"
+  done
+  [ ! -e new ] && [ -d kept ] || die "$(find new kept)"
+  run 0 "${grpo[@]}" --output_dir new/and/deep --reward_funcs think_format_reward --record_rollouts new/and/deep/all.jsonl
+  [ -s new/and/deep/model.safetensors ] && [ -s new/and/deep/all.jsonl ] || die "$(find new)"
+}
 case_a_program_judges_pairs() {
   prompts; scores '[1, 0.5]' '[0, 0.5]'
   local pairs=(online-dpo --model_name_or_path "$model" --dataset_name p.jsonl --output_dir model --bf16 false --max_steps 2

@@ -127,6 +127,31 @@ TEST(CommandRewards, AnIdleProgramIsAskedAgain) {
   EXPECT_EQ(third.reward, 3);  // of the same program
 }
 
+// Whether it comes with the first one or later.
+TEST(CommandRewards, ASecondAnswerIsNotThatOfTheNextQuestion) {
+  trl_rollout at_once(0), first(0), second(1), third(2);
+  {
+    Asked program("printf '[%d]\\n[8]\\n' $n");
+    Asked::ask(at_once);
+    at_once.wait();
+    EXPECT_NE(at_once.failure.find("it wrote more than one line for a request: [8]"), std::string::npos)
+        << at_once.failure;
+  }
+  Asked program("echo \"[$n]\"; sleep 0.1; echo '[9]'");
+  Asked::ask(first);
+  first.wait();
+  EXPECT_EQ(first.failure, "");
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  Asked::ask(second);
+  second.wait();
+  EXPECT_NE(second.failure.find("it wrote more than one line for a request: [9]"), std::string::npos)
+      << second.failure;
+  Asked::ask(third);
+  third.wait();
+  EXPECT_EQ(third.failure, "");
+  EXPECT_EQ(third.reward, 1);  // of a program that was started anew
+}
+
 TEST(CommandRewards, AProgramThatIsLateIsStartedAnew) {
   trl_rollout first(0), second(1);
   Asked program("case $line in *step?:0*) sleep 60; esac; echo \"[$n]\"");

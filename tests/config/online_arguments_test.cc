@@ -258,6 +258,17 @@ TEST(OnlineArguments, ContradictionsNameTheKey) {
        {{"generation_batch_size", "4"}},
        "generation_batch_size: 4 is not a multiple of per_device_train_batch_size, which is 8: give 8"},
       {"grpo",
+       {{"per_device_train_batch_size", "6"}, {"generation_batch_size", "10"}},
+       "generation_batch_size: 10 is not a multiple of per_device_train_batch_size, which is 6: give 24"},
+      {"grpo",
+       {{"per_device_train_batch_size", "4"}, {"generation_batch_size", "12"}},
+       "generation_batch_size: 12 is not a multiple of num_generations, which is 8: give num_generations 6 "
+       "or 12, or generation_batch_size 8 or 16"},
+      {"rloo",
+       {{"per_device_train_batch_size", "1"}, {"generation_batch_size", "1"}},
+       "generation_batch_size: 1 is not a multiple of num_generations, which is 2: give "
+       "generation_batch_size 2"},
+      {"grpo",
        {{"per_device_train_batch_size", "4"}, {"steps_per_generation", "3"}},
        "num_generations: 8 does not divide the 12 completions of a generation (per_device_train_batch_size 4 "
        "* "

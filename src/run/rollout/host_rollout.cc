@@ -94,17 +94,27 @@ reward::Columns HostRollout::extras() const {
   return columns;
 }
 
+double HostRollout::age() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - made_).count();
+}
+
+void HostRollout::end() {
+  if (finished_) return;
+  finished_ = true;
+  took_ = age();
+}
+
 void HostRollout::finish(std::optional<std::string> failure) {
   const std::lock_guard lock(mutex_);
   if (finished_) fail(Status::invalid_argument, "the rollout was finished before");
-  finished_ = true;
+  end();
   failure_ = std::move(failure);
   changed_.notify_all();
 }
 
 void HostRollout::close() {
   const std::lock_guard lock(mutex_);
-  finished_ = true;
+  end();
 }
 
 bool HostRollout::finished() const {
@@ -114,18 +124,17 @@ bool HostRollout::finished() const {
 
 void HostRollout::wait(const std::string& which, std::optional<double> seconds) {
   std::unique_lock lock(mutex_);
-  while (!finished_) {
+  while (!finished_ && !(seconds && age() > *seconds)) {
     changed_.wait_for(lock, std::chrono::milliseconds(10));
     if (finished_) break;
     lock.unlock();
     base::poll();
     lock.lock();
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - made_;
-    if (seconds && passed.count() > *seconds) {
-      throw Error(Status::callback,
-                  fmt::format("the {} did not answer within reward_timeout: {} seconds", which, *seconds),
-                  "reward_timeout");
-    }
+  }
+  if (seconds && (!finished_ || took_ > *seconds)) {
+    throw Error(Status::callback,
+                fmt::format("the {} did not answer within reward_timeout: {} seconds", which, *seconds),
+                "reward_timeout");
   }
   if (failure_) fail(Status::callback, "the {} failed{}{}", which, failure_->empty() ? "" : ": ", *failure_);
 }

@@ -51,8 +51,8 @@ class HostRollout {
   void finish(std::optional<std::string> failure);
   void close();  // ends it unless finish() has
   bool finished() const;
-  // Waits for finish(), at most until that many seconds after it was made. Throws Error(callback) for a
-  // failure, and for a wait that was too long; which: the host's function, for messages.
+  // Waits for the end, which must come within that many seconds. Throws Error(callback) for a failure, and
+  // for an end that came later or is still to come; which: the host's function, for messages.
   void wait(const std::string& which, std::optional<double> seconds);
   // All that was set. Call when it is finished.
   const std::vector<HostRow>& rows() const { return rows_; }
@@ -63,6 +63,8 @@ class HostRollout {
 
  private:
   HostRow& row_at(size_t index);
+  double age() const;  // in seconds
+  void end();
 
   const std::string mode_, answer_;
   const int64_t step_;
@@ -72,6 +74,7 @@ class HostRollout {
   std::vector<HostRow> rows_;
   std::vector<std::pair<std::string, double>> metrics_;
   bool finished_ = false;
+  double took_ = 0;  // seconds, once it is finished
   std::optional<std::string> failure_;
 };
 

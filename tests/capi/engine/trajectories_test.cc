@@ -41,8 +41,9 @@ std::string rows_of(const Json& recorded) {
   return chosen;
 }
 
-// A copy of the model whose texts end with the recorded ids.
-std::string with_ends(const Json& recorded, const std::filesystem::path& copy) {
+// The model, or a copy of it whose texts end with the recorded ids.
+std::string model_of(const Json& recorded, const std::filesystem::path& copy) {
+  if (!recorded.contains("eos_token_ids")) return host::golden(recorded["model"]);
   std::filesystem::copy(host::golden(recorded["model"]), copy, std::filesystem::copy_options::recursive);
   Json generation = host::parse(host::read_file(copy / "generation_config.json"));
   generation["eos_token_id"] = recorded["eos_token_ids"];
@@ -303,9 +304,8 @@ void expect_trls(const std::string& name, const Json& recorded, bool writes = fa
   const bool evaluates = recorded["eval_rows"].is_string();
   const auto eval =
       evaluates ? host::rows(rows_of(recorded["dataset"], recorded["eval_rows"])) : host::Dataset();
-  host::Settings settings = settings_of(recorded, scratch / "out");
-  if (recorded.contains("eos_token_ids"))
-    settings.emplace_back("model_name_or_path", with_ends(recorded, scratch / "model"));
+  const host::Settings settings = host::with(settings_of(recorded, scratch / "out"),
+                                             {{"model_name_or_path", model_of(recorded, scratch / "model")}});
   const auto trainer = host::trainer(settings, train.get(), eval.get());
   ASSERT_NE(trainer, nullptr);
   host::Error error;
@@ -326,7 +326,7 @@ void expect_trls_by_the_command(const std::string& name, const Json& recorded) {
   config.update(recorded["args"]);
   if (trains_adapter(recorded))
     for (const auto& [key, value] : adapter_of(recorded)) config[key] = value;
-  config["model_name_or_path"] = host::golden(recorded["model"]);
+  config["model_name_or_path"] = model_of(recorded, scratch / "model");
   config["output_dir"] = (scratch / "out").string();
   if (keeps_order(recorded)) config["shuffle_rollouts"] = false;
   if (corrects_sampling(recorded)) config["use_vllm"] = true;
@@ -372,8 +372,8 @@ INSTANTIATE_TEST_SUITE_P(Golden, Trajectory, testing::ValuesIn(trl::test::kSftTr
                            return std::string(which.param);
                          });
 
-void expect_trls_both_ways(const std::string& name, const Json& recorded) {
-  expect_trls(name, recorded);
+void expect_trls_both_ways(const std::string& name, const Json& recorded, bool writes = false) {
+  expect_trls(name, recorded, writes);
 #ifdef TRL_COMMAND
   expect_trls_by_the_command(name, recorded);
 #endif
@@ -525,7 +525,7 @@ INSTANTIATE_TEST_SUITE_P(Golden, PpoTrajectory, testing::ValuesIn(trl::test::kPp
                          });
 
 // The completions that the trainer writes itself, each after the updates before: the whole run depends on
-// every token.
+// every token. The command is given them.
 class RealTrajectory : public testing::TestWithParam<const char*> {};
 TEST_P(RealTrajectory, MatchesTrl) {
   const std::string name = GetParam();
@@ -534,7 +534,7 @@ TEST_P(RealTrajectory, MatchesTrl) {
   if (name.starts_with("ppo_")) recorded = host::recorded_ppo(recorded);
   if (recorded["generation"] == "real, greedy")
     recorded["args"]["generation_kwargs"] = {{"do_sample", false}};
-  expect_trls(name, recorded, /*writes=*/true);
+  expect_trls_both_ways(name, recorded, /*writes=*/true);
 }
 INSTANTIATE_TEST_SUITE_P(Golden, RealTrajectory, testing::ValuesIn(trl::test::kRealTrajectories),
                          [](const testing::TestParamInfo<const char*>& which) {

@@ -1,6 +1,8 @@
-// Hosts that leave completions without a reward, or prompts without a completion.
+// Hosts that leave completions without a reward, or prompts without a completion, or answer too late.
 #include <algorithm>
 #include <cmath>
+#include <thread>
+#include <utility>
 
 #include "engine/rewarded.h"
 
@@ -63,6 +65,60 @@ TEST(UnansweredPrompts, EndTheStepWhichCanBeTriedAgain) {
       << run.error.message();
   given = 4;
   EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+}
+
+// Whether its function waits for that or another thread finishes it.
+TEST(LateAnswers, EndTheStep) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  for (const bool waits : {true, false}) {
+    bool slow = true;
+    std::thread later;
+    host::Rewarded run(
+        grpo(scratch / (waits ? "waits" : "later"), {{"reward_timeout", "0.5"}, {"max_steps", "1"}}),
+        [&](trl_rollout* rollout) {
+          if (!std::exchange(slow, false)) return host::reward_all(rollout);
+          const auto answer = [rollout] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(700));
+            return host::reward_all(rollout);
+          };
+          if (waits) return answer();
+          later = std::thread([answer, rollout] {
+            answer();
+            trl_rollout_finish(rollout, nullptr, nullptr);
+          });
+          return int32_t{TRL_LATER};
+        });
+    EXPECT_EQ(run.train(), TRL_E_CALLBACK);
+    EXPECT_EQ(run.error.key(), "reward_timeout");
+    if (later.joinable()) later.join();
+    EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+  }
+}
+
+// A host that finishes a rollout once more when the next one is open.
+TEST(LateAnswers, ToARolloutThatIsOverAreRefused) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  std::vector<trl_rollout*> over;
+  bool fails = true;
+  const auto reward = [&](trl_rollout* rollout) {
+    for (trl_rollout* const old : over) {
+      Error error;
+      const char* json = nullptr;
+      EXPECT_EQ(trl_rollout_finish(old, nullptr, error), TRL_E_INVALID_ARGUMENT);
+      EXPECT_TRUE(error.names("the rollout is over")) << error.message();
+      EXPECT_EQ(trl_rollout_set_reward(old, 0, 1, error), TRL_E_INVALID_ARGUMENT);
+      EXPECT_EQ(trl_rollout_get(old, 0, &json, error), TRL_E_INVALID_ARGUMENT);
+      EXPECT_EQ(trl_rollout_count(old), 0u);
+    }
+    over.push_back(rollout);
+    return over.size() == 2 && std::exchange(fails, false) ? -1 : host::reward_all(rollout);
+  };
+  host::Rewarded run(grpo(scratch / "out"), reward);
+  EXPECT_EQ(run.train(), TRL_E_CALLBACK);
+  EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+  EXPECT_EQ(over.size(), 4u);
 }
 
 }  // namespace
