@@ -267,6 +267,14 @@ case_generate_writes_ids_and_log_probabilities() {
   run 2 "${words[@]}" --kv_cache_memory 0%; says err "more than 0%"
   run 2 "${words[@]}" --generation_dtype int5; says err "bfloat16, int8, int4"
 }
+case_generate_takes_plain_kernels_and_a_budget() {
+  local words=(generate --model_name_or_path "$model" --max_new_tokens 6 --json --token_ids --prompt Hello)
+  run 0 "${words[@]}"; mv out want
+  run 0 "${words[@]}" --fused_kernels off; cmp out want
+  run 0 "${words[@]}" --memory_budget 64GiB; cmp out want
+  run 2 "${words[@]}" --memory_budget 1MiB; says err "memory_budget: 1MiB is too little"
+  printf 'hello\n/exit\n' | "$trl" chat --model_name_or_path "$model" --max_new_tokens 4 --fused_kernels off >out 2>err || die "chat"
+}
 # To take one copies it: one take a step would be quadratic.
 case_generate_takes_a_completion_once_it_is_over() {
   [ -n "${TRL_TEST_COUNTED_TAKES:-}" ] || exit 77
