@@ -95,6 +95,8 @@ case_flags_of_other_tools_are_answered_all_at_once() {
   done
   says err "--no_such: not an option of trl sft"; [ "$(grep -c error err)" -eq 9 ] || die "nine errors"
   run 2 generate --max_tokens 3; says err "the flag for it is --max_new_tokens"
+  run 2 generate --generate.top_p 1; says err "the flag for it is --top_p"; run 2 chat --generate.seed 1; says err "the flag for it is --seed"
+  run 2 estimate --estimate.prompts 1; says err "the flag for it is --prompts"
   run 2 sft --host_memory_limit 1GB; says err "the flag for it is --runtime.host_memory_limit"
   run 2 "${sft[@]}" -e 3; says err "-e: not an option of trl sft"
   run 2 env --json; says err "--json: not an option of trl env"; run 2 man --outptu x; says err "did you mean --output?"
