@@ -115,6 +115,8 @@ std::vector<std::string> model_keys() {
           "bnb_4bit_quant_type",
           "use_bnb_nested_quant",
           "use_cpu",
+          "fused_kernels",
+          "memory_budget",
           "split_special_tokens",
           "eos_token",
           "pad_token",

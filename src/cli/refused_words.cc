@@ -43,9 +43,11 @@ std::string not_an_option(const CommandLine& line, const std::string& word,
   const std::string key = name_of(word);
   const std::string what =
       fmt::format("{}{}: not an option of trl {}", word.starts_with("--") ? "--" : "-", key, line.name);
-  for (const trl_option* o : keys_of(line))
-    if (contains(trl_option_other_names(o), key) || std::string_view(trl_option_name(o)).ends_with("." + key))
-      return fmt::format("{}; the flag for it is --{}", what, flag_name(trl_option_name(o), line.name));
+  for (const trl_option* o : keys_of(line)) {
+    const std::string_view name = trl_option_name(o);
+    if (contains(trl_option_other_names(o), key) || name == key || name.ends_with("." + key))
+      return fmt::format("{}; the flag for it is --{}", what, flag_name(std::string(name), line.name));
+  }
   if (const trl_option* o = find_key(key)) {
     if (!line.trainer.empty() && !contains(trl_option_trainers(o), line.trainer))
       return fmt::format("{}; it is one of {}", what, trl_option_trainers(o));

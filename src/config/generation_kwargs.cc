@@ -145,14 +145,15 @@ void apply_generation_kwargs(Config& out, const GenerationKwargs& from) {
   if (entries.is_null()) return;
   std::map<std::string_view, std::string_view> given;  // name by option
   for (const auto& [name, value] : entries.items()) {
-    if (value.is_null() || name == "do_sample") continue;
+    if (name == "do_sample") continue;
     const auto fixed = std::ranges::find(kFixedEntries, name, &FixedEntry::name);
     if (fixed != kFixedEntries.end()) {
-      check_fixed(from, *fixed, value);
+      if (!value.is_null()) check_fixed(from, *fixed, value);
       continue;
     }
     const auto entry = std::ranges::find(kEntries, name, &Entry::name);
     if (entry == kEntries.end()) refuse_entry(from.key, name);
+    if (value.is_null()) continue;
     const std::string key = fmt::format("generate.{}", entry->option.empty() ? entry->name : entry->option);
     if (key == kCount && !from.why_count.empty()) {
       if (as_text(value) != out.get(key)) refuse_value(from, name, value, from.why_count, out.get(key));

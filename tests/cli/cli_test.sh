@@ -105,6 +105,8 @@ case_flags_of_other_tools_are_answered_all_at_once() {
   done
   says err "--no_such: not an option of trl sft"; [ "$(grep -c error err)" -eq 9 ] || die "nine errors"
   run 2 generate --max_tokens 3; says err "the flag for it is --max_new_tokens"
+  run 2 generate --generate.top_p 1; says err "the flag for it is --top_p"; run 2 chat --generate.seed 1; says err "the flag for it is --seed"
+  run 2 estimate --estimate.prompts 1; says err "the flag for it is --prompts"
   run 2 sft --host_memory_limit 1GB; says err "the flag for it is --runtime.host_memory_limit"
   run 2 "${sft[@]}" -e 3; says err "-e: not an option of trl sft"
   run 2 env --json; says err "--json: not an option of trl env"; run 2 man --outptu x; says err "did you mean --output?"
@@ -276,6 +278,14 @@ case_generate_writes_ids_and_log_probabilities() {
   run 0 "${words[@]}" --generation_dtype int4 --kv_cache_dtype int8 --kv_cache_memory 10% --prefix_cache false
   run 2 "${words[@]}" --kv_cache_memory 0%; says err "more than 0%"
   run 2 "${words[@]}" --generation_dtype int5; says err "bfloat16, int8, int4"
+}
+case_generate_takes_plain_kernels_and_a_budget() {
+  local words=(generate --model_name_or_path "$model" --max_new_tokens 6 --json --token_ids --prompt Hello)
+  run 0 "${words[@]}"; mv out want
+  run 0 "${words[@]}" --fused_kernels off; cmp out want
+  run 0 "${words[@]}" --memory_budget 64GiB; cmp out want
+  run 2 "${words[@]}" --memory_budget 1MiB; says err "memory_budget: 1MiB is too little"
+  printf 'hello\n/exit\n' | "$trl" chat --model_name_or_path "$model" --max_new_tokens 4 --fused_kernels off >out 2>err || die "chat"
 }
 # To take one copies it: one take a step would be quadratic.
 case_generate_takes_a_completion_once_it_is_over() {

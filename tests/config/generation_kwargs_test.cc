@@ -153,6 +153,12 @@ TEST(GenerationKwargs, AreRefusedByName) {
     EXPECT_NE(unknown.find(name), std::string::npos) << unknown;
   EXPECT_NE(find_option(kKey)->doc.find("the error for an unknown name lists all"), std::string_view::npos);
   EXPECT_NE(refusal("{penalty_alpha: 0.6}").find("'penalty_alpha'"), std::string::npos);
+  // Without a value, too: in YAML this is a name, because there is no space behind the colon.
+  const std::string joined = refusal("{num_beams:4}");
+  EXPECT_NE(joined.find("'num_beams:4' is not an entry of this build; did you mean num_beams?"),
+            std::string::npos)
+      << joined;
+  EXPECT_NE(refusal("{top_q: null}").find("'top_q'"), std::string::npos);
 }
 
 }  // namespace
