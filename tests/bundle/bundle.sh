@@ -38,6 +38,9 @@ case "$way" in
       [ "$bytes" -le 212000000 ] || { ls -lS "$folder"; exit 1; }
       if readelf -dW "$folder"/*.so* | grep -E 'gfortran|quadmath'; then echo "Fortran's runtime is named"; exit 1; fi
     fi
+    for library in libcsv-dev nettle-dev; do  # linked into libtrl.so
+      grep -q "^lib/libtrl\.so\.[0-9.]*	$library " "$list" || { echo "$library is not listed"; exit 1; }
+    done
     # Every copy has its own name and nothing unique, and is no longer than what it was made of.
     for library in "$folder"/trl*.so*; do
       soname=$(readelf -dW "$library" | sed -n 's/.*Library soname: \[\(.*\)\]/\1/p')
