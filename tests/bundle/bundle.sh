@@ -76,8 +76,8 @@ case "$way" in
     # LAPACK: singular values and orthogonal factors that adapters start with.
     for start in ${command:+pissa pissa_niter_4 olora orthogonal}; do
       for prefix in "$build" "$tree"; do
-        "$prefix/bin/$command" sft --model_name_or_path "$source/tests/golden/models/qwen2" --fused_kernels off --use_peft true \
-          --dataset_name "$source/examples/c/sft/rows.jsonl" --init_lora_weights $start --max_steps 1 --output_dir "$work/$start" \
+        "$prefix/bin/$command" sft --model_name_or_path "$source/tests/golden/models/qwen2" --fused_kernels off --use_peft true --peft_config "{\"init_lora_weights\": \"$start\"}" \
+          --dataset_name "$source/examples/c/sft/rows.jsonl" --max_steps 1 --output_dir "$work/$start" \
           > "$work/said" 2>&1 || { cat "$work/said"; exit 1; }
         mv "$work/$start" "$work/$start.$(basename "$prefix")"
       done
