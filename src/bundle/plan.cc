@@ -17,6 +17,8 @@ bool answers(const Symbol& definition, const Symbol& reference) {
   return definition.version == reference.version || definition.version.empty();
 }
 
+std::string stem_of(const std::string& name) { return name.substr(0, name.find(".so")); }
+
 using Libraries = std::map<std::string, std::shared_ptr<const Library>>;
 
 // The libraries of one process, as the dynamic linker sees them.
@@ -80,18 +82,20 @@ class Process {
     throw std::runtime_error(name + ": needed, but not loaded");
   }
 
-  bool absent(const std::string& name) const {
-    return request_.absent.contains(name.substr(0, name.find(".so")));
+  // Whether the library is left out for what the user takes from it.
+  bool absent(const std::string& name, const Library& user) const {
+    const std::string stem = stem_of(name);
+    return request_.absent.contains(stem) || request_.absent.contains(stem_of(user.name) + ":" + stem);
   }
 
   // The first definition in the linker's order; one that stays goes before one that is absent.
-  const Definition* definition_of(const Symbol& reference) const {
+  const Definition* definition_of(const Symbol& reference, const Library& user) const {
     const auto found = definitions_.find(reference.name);
     if (found == definitions_.end()) return nullptr;
     const Definition* absent_one = nullptr;
     for (const Definition& definition : found->second) {
       if (!answers(*definition.symbol, reference)) continue;
-      if (!absent(definition.library->name)) return &definition;
+      if (!absent(definition.library->name, user)) return &definition;
       if (absent_one == nullptr) absent_one = &definition;
     }
     return absent_one;
@@ -101,11 +105,11 @@ class Process {
     std::set<std::string> taken;
     for (const Symbol& symbol : library.symbols) {
       if (symbol.defined) continue;
-      const Definition* definition = definition_of(symbol);
+      const Definition* definition = definition_of(symbol, library);
       if (definition == nullptr) {
         if (symbol.required)
           throw std::runtime_error(library.path + ": no library defines its symbol " + symbol.name);
-      } else if (absent(definition->library->name)) {
+      } else if (absent(definition->library->name, library)) {
         Symbol missing = *definition->symbol;
         if (missing.type == kThreadLocal)
           throw std::runtime_error(definition->library->path + ": cannot be absent, for its symbol " +
@@ -119,7 +123,7 @@ class Process {
     }
     if (&library == &root()) taken.insert(library.needs.begin(), library.needs.end());  // it was linked so
     for (const std::string& name : library.versioned_needs)  // the linker looks for their versions
-      if (!absent(name)) taken.insert(name);
+      if (!absent(name, library)) taken.insert(name);
     return taken;
   }
 

@@ -22,7 +22,8 @@ struct Request {
   std::set<std::string> system;  // libraries that every machine has: needed and not copied
   std::set<std::string>
       shared;  // copied under their own names: the host's or a plug-in's must be the same one
-  std::set<std::string> absent;  // libraries that are left out, by name up to ".so"
+  std::set<std::string>
+      absent;  // libraries that are left out, by name up to ".so", or "USER:" and such a name
 };
 
 struct Entry {

@@ -26,7 +26,8 @@ if(TRL_BUNDLE)
     list(APPEND bundled trl_command)
     set(command -DCOMMAND=$<TARGET_FILE:trl_command>)
   endif()
-  file(GLOB scripts ${CMAKE_CURRENT_SOURCE_DIR}/bundle/*.cmake ${CMAKE_CURRENT_SOURCE_DIR}/bundle/*.txt)
+  file(GLOB scripts ${CMAKE_CURRENT_SOURCE_DIR}/bundle/*.cmake ${CMAKE_CURRENT_SOURCE_DIR}/bundle/*.txt
+    ${CMAKE_CURRENT_SOURCE_DIR}/bundle/blas.cc)
   add_custom_command(OUTPUT ${TRL_BUNDLE_DIR}.made
     COMMAND ${CMAKE_COMMAND} -DTOOL=$<TARGET_FILE:trl_bundle> -DCXX=${CMAKE_CXX_COMPILER} -DFROM=${PROJECT_BINARY_DIR}/lib ${command}
       $<$<CONFIG:Release>:-DSTRIP=${CMAKE_STRIP}> -DTO=${TRL_BUNDLE_DIR} -DLIBDIR=${CMAKE_INSTALL_LIBDIR} -DDOCDIR=${CMAKE_INSTALL_DOCDIR} -P ${CMAKE_CURRENT_SOURCE_DIR}/bundle/bundle.cmake

@@ -34,6 +34,13 @@ case "$way" in
     files=$(wc -l < "$work/loaded") bytes=$(cat "$folder"/* | wc -c)
     echo "$files files are loaded for the engine; the folder has $bytes bytes"
     [ "$files" -le 30 ] || { cat "$work/loaded"; exit 1; }
+    if [ -e "$folder/trlopenblas.so.0" ]; then  # of Debian's own libtorch and OpenBLAS: the part that is used
+      [ "$bytes" -le 212000000 ] || { ls -lS "$folder"; exit 1; }
+      if readelf -dW "$folder"/*.so* | grep -E 'gfortran|quadmath'; then echo "Fortran's runtime is named"; exit 1; fi
+    fi
+    for library in libcsv-dev nettle-dev; do  # linked into libtrl.so
+      grep -q "^lib/libtrl\.so\.[0-9.]*	$library " "$list" || { echo "$library is not listed"; exit 1; }
+    done
     # Every copy has its own name and nothing unique, and is no longer than what it was made of.
     for library in "$folder"/trl*.so*; do
       soname=$(readelf -dW "$library" | sed -n 's/.*Library soname: \[\(.*\)\]/\1/p')
@@ -66,6 +73,16 @@ case "$way" in
     train "$build/lib" "$work/ordinary"
     train "$tree/lib" "$work/bundled"
     cmp "$work/ordinary/model.safetensors" "$work/bundled/model.safetensors"
+    # LAPACK: singular values and orthogonal factors that adapters start with.
+    for start in ${command:+pissa pissa_niter_4 olora orthogonal}; do
+      for prefix in "$build" "$tree"; do
+        "$prefix/bin/$command" sft --model_name_or_path "$source/tests/golden/models/qwen2" --fused_kernels off --use_peft true --peft_config "{\"init_lora_weights\": \"$start\"}" \
+          --dataset_name "$source/examples/c/sft/rows.jsonl" --max_steps 1 --output_dir "$work/$start" \
+          > "$work/said" 2>&1 || { cat "$work/said"; exit 1; }
+        mv "$work/$start" "$work/$start.$(basename "$prefix")"
+      done
+      cmp "$work/$start".*/adapter_model.safetensors
+    done
     ;;
   beside)  # EMBED OTHER_TORCH: opens and trains where the ordinary engine is refused
     "$1" beside_other_torch "$tree/lib/libtrl.so.0" "$2" "$source"

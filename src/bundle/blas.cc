@@ -1,0 +1,12 @@
+// What OpenBLAS's LAPACK, which is in Fortran, takes from the runtime of that language.
+#include <cstddef>
+
+// Joins two texts into one of `size` characters: what is missing are blanks.
+extern "C" __attribute__((visibility("hidden"))) void _gfortran_concat_string(std::size_t size, char* to,
+                                                                              std::size_t first_size,
+                                                                              const char* first,
+                                                                              std::size_t second_size,
+                                                                              const char* second) {
+  for (std::size_t i = 0; i < size; ++i)
+    to[i] = i < first_size ? first[i] : i - first_size < second_size ? second[i - first_size] : ' ';
+}

@@ -1,0 +1,46 @@
+# A BLAS of the functions that are used: Debian ships OpenBLAS as an archive, too, of the same compiled files.
+
+# Sets `lean` to a library in the folder `work` which holds of OpenBLAS what the users take from it, but for complex numbers;
+# to the library itself if there is no archive beside it, or that cannot be linked so.
+function(trl_lean_blas library work)
+  set(lean ${library} PARENT_SCOPE)
+  file(REAL_PATH ${library} real)
+  string(REGEX REPLACE "\\.so$" ".a" archive ${real})
+  get_filename_component(name ${library} NAME)
+  if(archive STREQUAL real OR NOT EXISTS ${archive})
+    return()
+  endif()
+  find_program(TRL_NM nm REQUIRED)
+  execute_process(COMMAND ${TRL_NM} -D --defined-only --format=posix ${real} OUTPUT_FILE ${work}/blas.defined)
+  execute_process(COMMAND ${TRL_NM} -D --undefined-only --format=posix ${ARGN} OUTPUT_FILE ${work}/blas.used)
+  execute_process(COMMAND ${TRL_NM} -g --undefined-only --format=posix ${archive} OUTPUT_FILE ${work}/blas.kernels ERROR_QUIET)
+  foreach(kind defined used)
+    file(STRINGS ${work}/blas.${kind} ${kind} REGEX "^[a-z0-9_]+(@[^ ]*)? ")
+    list(TRANSFORM ${kind} REPLACE "[@ ].*" "")
+    list(REMOVE_DUPLICATES ${kind})
+  endforeach()
+  set(wanted blas_thread_init blas_thread_shutdown_)  # engine/open_engine.cc and tensor/threads ask for them
+  foreach(symbol IN LISTS used)
+    string(REGEX REPLACE "^cblas_" "" routine ${symbol})
+    if(symbol IN_LIST defined AND NOT routine MATCHES "^(i?[cz]|sc(nrm2|asum)|dz(nrm2|asum))")
+      list(APPEND wanted ${symbol})
+    endif()
+  endforeach()
+  # The tables of kernels, one for each kind of processor, name those for complex numbers, too: 0 stands there.
+  file(STRINGS ${work}/blas.kernels kernels REGEX "^i?[cz][A-Za-z0-9_]*_[A-Z][A-Z0-9]+ ")
+  list(REMOVE_DUPLICATES kernels)
+  list(TRANSFORM kernels REPLACE "^([^ ]+) .*" ".globl \\1\n.set \\1,0\n")
+  list(JOIN kernels "" kernels)
+  file(WRITE ${work}/blas.s "${kernels}.section .note.GNU-stack,\"\"\n")
+  list(JOIN wanted ";\n" names)
+  file(WRITE ${work}/blas.map "{ global:\n${names};\nlocal: *; };\n")
+  list(TRANSFORM wanted PREPEND "-Wl,-u,")
+  execute_process(COMMAND ${CXX} -shared -fPIC -O1 -fopenmp -x assembler ${work}/blas.s -x c++ ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/blas.cc
+    -x none ${wanted} ${archive} -Wl,--version-script=${work}/blas.map -Wl,-soname,${name} -Wl,-z,defs -Wl,--gc-sections
+    -Wl,--as-needed -s -o ${work}/${name} RESULT_VARIABLE result OUTPUT_VARIABLE said ERROR_VARIABLE said)
+  if(result EQUAL 0)
+    set(lean ${work}/${name} PARENT_SCOPE)
+  else()
+    message(WARNING "${archive}: cannot be linked, so all of ${name} is bundled\n${said}")
+  endif()
+endfunction()
