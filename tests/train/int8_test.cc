@@ -1,5 +1,4 @@
 // Runs with frozen_compute: int8.
-#include "config/lora_config.h"
 #include "kernels/gemm/gemm_int8.h"
 #include "train/tiny_run.h"
 
