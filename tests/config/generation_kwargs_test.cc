@@ -7,10 +7,10 @@
 namespace trl::config {
 namespace {
 
-constexpr std::string_view kKey = "generate.generation_kwargs";
+constexpr std::string_view kGenerationKwargs = "generate.generation_kwargs";
 
 Config with_kwargs(std::string_view kwargs, Settings more = {}) {
-  more.emplace_back(kKey, kwargs);
+  more.emplace_back(kGenerationKwargs, kwargs);
   return with_generation_kwargs(config_with(more));
 }
 
@@ -104,7 +104,7 @@ TEST(GenerationKwargs, MaySayWhatHoldsAnyway) {
                                        "n: 1"}) {
     const Config config = with_kwargs(fmt::format("{{{}}}", entry));
     for (const Option& option : options()) {
-      if (!option.name.starts_with("generate.") || option.name == kKey) continue;
+      if (!option.name.starts_with("generate.") || option.name == kGenerationKwargs) continue;
       EXPECT_EQ(config.get(option.name), none.get(option.name)) << entry << ": " << option.name;
     }
   }
@@ -116,7 +116,7 @@ TEST(GenerationKwargs, AreRefusedByName) {
       with_kwargs(kwargs);
     } catch (const Error& error) {
       EXPECT_EQ(error.status(), Status::invalid_config);
-      EXPECT_EQ(error.key(), kKey);
+      EXPECT_EQ(error.key(), kGenerationKwargs);
       return error.message();
     }
     ADD_FAILURE() << kwargs << " is taken";
@@ -151,7 +151,8 @@ TEST(GenerationKwargs, AreRefusedByName) {
       << unknown;
   for (const char* name : {", n, ", ", max_tokens, ", ", stop_strings, ", ", do_sample, "})
     EXPECT_NE(unknown.find(name), std::string::npos) << unknown;
-  EXPECT_NE(find_option(kKey)->doc.find("the error for an unknown name lists all"), std::string_view::npos);
+  EXPECT_NE(find_option(kGenerationKwargs)->doc.find("the error for an unknown name lists all"),
+            std::string_view::npos);
   EXPECT_NE(refusal("{penalty_alpha: 0.6}").find("'penalty_alpha'"), std::string::npos);
   // Without a value, too: in YAML this is a name, because there is no space behind the colon.
   const std::string joined = refusal("{num_beams:4}");

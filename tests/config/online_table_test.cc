@@ -10,14 +10,15 @@
 namespace trl::config {
 namespace {
 
-using Names = std::set<std::pair<std::string_view, std::string_view>>;
+using OptionNames = std::set<std::pair<std::string_view, std::string_view>>;
 
 // Defaults that say here how TRL acts, where TRL's own default says something else or names a model of the
 // Hub.
-const Names& other_defaults() {
-  static const Names names = {{"gkd", "truncation_mode"},          {"gkd", "router_aux_loss_coef"},
-                              {"ppo", "sft_model_path"},           {"ppo", "reward_model_path"},
-                              {"online_dpo", "reward_model_path"}, {"grpo", "vllm_importance_sampling_cap"}};
+const OptionNames& other_defaults() {
+  static const OptionNames names = {
+      {"gkd", "truncation_mode"},          {"gkd", "router_aux_loss_coef"},
+      {"ppo", "sft_model_path"},           {"ppo", "reward_model_path"},
+      {"online_dpo", "reward_model_path"}, {"grpo", "vllm_importance_sampling_cap"}};
   return names;
 }
 
@@ -51,7 +52,7 @@ bool has_no_effect_in_ppo(std::string_view field) {
 }
 
 TEST(OnlineTable, SharesTheOtherFieldsWithSft) {
-  Names own, lacked;
+  OptionNames own, lacked;
   for (const test::TrainerField& field : test::kOnlineFields) own.insert({field.trainer, field.name});
   for (const test::TrainerField& field : test::kLackedFields) lacked.insert({field.trainer, field.name});
   int shared = 0;
@@ -74,7 +75,7 @@ TEST(OnlineTable, SharesTheOtherFieldsWithSft) {
 }
 
 TEST(OnlineTable, HasNoKeyOfTrlThatTrlDoesNotHave) {
-  Names fields;
+  OptionNames fields;
   for (const test::TrainerField& field : test::kOnlineFields)
     fields.insert({field.trainer, find_option(field.name)->name});
   for (const Option& option : options()) {

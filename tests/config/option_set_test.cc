@@ -8,19 +8,19 @@
 namespace trl::config {
 namespace {
 
-constexpr const char* kKey = "estimate.compare";
+constexpr const char* kCompare = "estimate.compare";
 
 std::string canonical(const std::string& text) {
   Config config;
-  config.set(kKey, text);
-  return config.get(kKey);
+  config.set(kCompare, text);
+  return config.get(kCompare);
 }
 
 std::vector<std::string> names(const std::string& text) {
   Config config;
-  config.set(kKey, text);
+  config.set(kCompare, text);
   std::vector<std::string> out;
-  for (const OptionSet& set : option_sets(config, kKey)) out.push_back(set.name);
+  for (const OptionSet& set : option_sets(config, kCompare)) out.push_back(set.name);
   return out;
 }
 
@@ -45,7 +45,7 @@ TEST(OptionSets, CanonicalTextIsReadAgain) {
     EXPECT_EQ(canonical(canonical(text)), canonical(text));
   Config file;
   file.load_text("estimate.compare:\n- optim=sgd max_length=64\n- {optim: sgd}\n", "file");
-  EXPECT_EQ(option_sets(file, kKey).size(), 2u);
+  EXPECT_EQ(option_sets(file, kCompare).size(), 2u);
 }
 
 TEST(OptionSets, WhatIsNoSetIsRefused) {
@@ -58,7 +58,7 @@ TEST(OptionSets, StandOverEveryNameOfTheirKeys) {
   Config config;
   config.set("max_seq_length", "64");
   config.set("optim", "sgd");
-  const OptionSet set = option_set(parse_option_set("max_length=128 use_peft=true", kKey));
+  const OptionSet set = option_set(parse_option_set("max_length=128 use_peft=true", kCompare));
   const Config changed = with_options(config, set);
   EXPECT_EQ(changed.get("max_length"), "128");
   EXPECT_EQ(changed.get("use_peft"), "true");
@@ -68,7 +68,8 @@ TEST(OptionSets, StandOverEveryNameOfTheirKeys) {
 
 TEST(OptionSets, TakeOptionsOfARunAlone) {
   const auto refused = [](const char* text) {
-    return test::error_of([&] { with_options(Config(), option_set(parse_option_set(text, kKey))); }).second;
+    return test::error_of([&] { with_options(Config(), option_set(parse_option_set(text, kCompare))); })
+        .second;
   };
   EXPECT_NE(refused("runtime.threads=2").find("runtime.threads"), std::string::npos);
   EXPECT_NE(refused("dataset_name=rows.jsonl").find("dataset_name"), std::string::npos);

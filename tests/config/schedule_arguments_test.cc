@@ -13,7 +13,7 @@ namespace {
 
 TrainingArguments read(const Settings& settings) { return training_arguments(config_with(settings)); }
 
-std::string refusal(const Settings& settings) {
+std::string schedule_refusal(const Settings& settings) {
   return refusal_of([&] { read(settings); });
 }
 
@@ -23,7 +23,8 @@ ScheduleArguments schedule(std::string_view type, std::string_view kwargs) {
 }
 
 std::string no_schedule(std::string_view type, std::string_view kwargs) {
-  return refusal({{"learning_rate", "0.5"}, {"lr_scheduler_type", type}, {"lr_scheduler_kwargs", kwargs}});
+  return schedule_refusal(
+      {{"learning_rate", "0.5"}, {"lr_scheduler_type", type}, {"lr_scheduler_kwargs", kwargs}});
 }
 
 TEST(ScheduleArguments, AreReadByTheirSchedule) {
@@ -132,21 +133,22 @@ TEST(OptimArguments, PagedStatesLieInADirectory) {
 }
 
 TEST(OptimArguments, WhatHasNoEightBitStatesIsRefusedThem) {
-  EXPECT_EQ(refusal({{"optim", "sgd"}, {"optim_8bit_embeddings", "true"}}),
+  EXPECT_EQ(schedule_refusal({{"optim", "sgd"}, {"optim_8bit_embeddings", "true"}}),
             "optim_8bit_embeddings: true is for 8-bit states, and optim sgd has none: give adamw_8bit, "
             "ademamix_8bit, lion_8bit or rmsprop_bnb_8bit, or leave it out");
   for (const std::string_view name : {"adagrad_8bit", "sgd_8bit", "adafactor_8bit"})
-    EXPECT_TRUE(refusal({{"optim", name}}).starts_with(fmt::format("optim: '{}' is not accepted", name)));
+    EXPECT_TRUE(
+        schedule_refusal({{"optim", name}}).starts_with(fmt::format("optim: '{}' is not accepted", name)));
 }
 
 // Every name of transformers' is either an optimizer here, or refused with the nearest one.
 TEST(OptimArguments, EveryNameIsBuiltOrRefusedWithTheNearest) {
   EXPECT_EQ(
-      refusal({{"optim", "adamw_torch_8bit"}}),
+      schedule_refusal({{"optim", "adamw_torch_8bit"}}),
       "optim: adamw_torch_8bit is refused: it is torchao's, which this build does not have; the nearest "
       "is adamw_8bit");
   EXPECT_EQ(
-      refusal({{"optim", "adamw_torch_4bit"}}),
+      schedule_refusal({{"optim", "adamw_torch_4bit"}}),
       "optim: adamw_torch_4bit is refused: it is torchao's, which this build does not have; the nearest "
       "is adamw_8bit");
   int refused = 0;
@@ -157,7 +159,7 @@ TEST(OptimArguments, EveryNameIsBuiltOrRefusedWithTheNearest) {
       EXPECT_NO_THROW(read({{"optim", name}})) << name;
       continue;
     }
-    const std::string message = refusal({{"optim", name}});
+    const std::string message = schedule_refusal({{"optim", name}});
     const size_t nearest = message.rfind("; the nearest is ");
     ASSERT_NE(nearest, std::string::npos) << message;
     EXPECT_NO_THROW(read({{"optim", message.substr(nearest + 17)}})) << message;
@@ -168,7 +170,7 @@ TEST(OptimArguments, EveryNameIsBuiltOrRefusedWithTheNearest) {
 
 TEST(OptimArguments, RefuseWhatTheOptimizerDoesNotTake) {
   const auto refused = [](std::string_view optim, std::string_view args) {
-    return refusal({{"optim", optim}, {"optim_args", args}});
+    return schedule_refusal({{"optim", optim}, {"optim_args", args}});
   };
   EXPECT_EQ(refused("sgd", "momentun=0.9"),
             "optim_args: 'momentun' is not an argument of optim sgd; accepted: weight_decay, momentum, "
@@ -191,7 +193,7 @@ TEST(OptimArguments, RefuseWhatTheOptimizerDoesNotTake) {
             "optim_args: t_alpha: '1.5' is not accepted; give an integer >= 0");
   EXPECT_EQ(refused("ademamix", "t_beta3=10, beta1=0"),
             "optim_args: t_beta3 needs a beta1 and a beta3 above 0");
-  EXPECT_EQ(refusal({{"adafactor", "true"}, {"optim", "sgd"}}),
+  EXPECT_EQ(schedule_refusal({{"adafactor", "true"}, {"optim", "sgd"}}),
             "adafactor: true and optim: sgd are both set: give optim alone");
 }
 

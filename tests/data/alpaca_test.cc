@@ -14,13 +14,13 @@
 namespace trl::data {
 namespace {
 
-constexpr const char* kRows = R"({"instruction":"ab","input":"c","output":"d","category":"qa"})"
-                              "\n"
-                              R"({"instruction":"ab","input":"","output":"d","category":null})"
-                              "\n"
-                              R"({"instruction":"ab","input":null,"output":"d"})"
-                              "\n"
-                              R"({"instruction":"ab","output":"d","id":3})";
+constexpr const char* kAlpacaRows = R"({"instruction":"ab","input":"c","output":"d","category":"qa"})"
+                                    "\n"
+                                    R"({"instruction":"ab","input":"","output":"d","category":null})"
+                                    "\n"
+                                    R"({"instruction":"ab","input":null,"output":"d"})"
+                                    "\n"
+                                    R"({"instruction":"ab","output":"d","id":3})";
 
 using Rows = std::vector<std::string>;
 
@@ -51,16 +51,17 @@ struct Shop : test::PreferenceShop {
 
 TEST(Alpaca, IsPromptAndCompletion) {
   Shop shop;
-  EXPECT_EQ(shop.rows(kRows), (Rows{"^ab\nc[d][$]", "^ab[d][$]", "^ab[d][$]", "^ab[d][$]"}));
+  EXPECT_EQ(shop.rows(kAlpacaRows), (Rows{"^ab\nc[d][$]", "^ab[d][$]", "^ab[d][$]", "^ab[d][$]"}));
   EXPECT_TRUE(shop.log.lines.empty());
 }
 
 TEST(Alpaca, IsMessagesForAModelWithAChatTemplate) {
   Shop shop(test::kPlainTemplate);
-  EXPECT_EQ(shop.rows(kRows), (Rows{"u:ab\nc$a:[d][$]", "u:ab$a:[d][$]", "u:ab$a:[d][$]", "u:ab$a:[d][$]"}));
+  EXPECT_EQ(shop.rows(kAlpacaRows),
+            (Rows{"u:ab\nc$a:[d][$]", "u:ab$a:[d][$]", "u:ab$a:[d][$]", "u:ab$a:[d][$]"}));
   Shop marked(test::kMarkedTemplate);
   marked.arguments.assistant_only_loss = true;
-  EXPECT_EQ(marked.rows(kRows).front(), "u:ab\nc$a:[d][$]");
+  EXPECT_EQ(marked.rows(kAlpacaRows).front(), "u:ab\nc$a:[d][$]");
 }
 
 TEST(Alpaca, OtherColumnsComeFirst) {
@@ -101,7 +102,7 @@ TEST(Alpaca, NamesWhatIsWrong) {
       "t.jsonl:1: column 'input' is a number, but text is expected; the row's columns: instruction, input, "
       "output");
   EXPECT_NE(
-      shop.error(std::string(kRows) + "\n" + R"({"text":"t"})")
+      shop.error(std::string(kAlpacaRows) + "\n" + R"({"text":"t"})")
           .find(
               "t.jsonl:5: the row's format is text, but that of t.jsonl:1 is prompt and completion as text"),
       std::string::npos);
@@ -109,7 +110,7 @@ TEST(Alpaca, NamesWhatIsWrong) {
 
 TEST(Alpaca, IsMeasuredAsItIsTrainedOn) {
   Shop shop;
-  const auto table = shop.table(kRows);
+  const auto table = shop.table(kAlpacaRows);
   RowMeasurer measurer(shop.context, first_row(*table));
   EXPECT_EQ(measurer.format(), "prompt and completion as text");
   Row row = first_row(*table);

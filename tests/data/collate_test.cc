@@ -26,14 +26,6 @@ std::vector<Example> examples_of(const base::Json& rows) {
   return out;
 }
 
-std::vector<int32_t> flat(const base::Json& rows) {
-  std::vector<int32_t> out;
-  for (const base::Json& row : rows) {
-    for (const base::Json& value : row) out.push_back(value);
-  }
-  return out;
-}
-
 TEST(Collate, EqualsTrlsCollator) {
   TRL_NEED_GOLDEN("data/prepared/collators.json");
   int padded = 0, padding_free = 0;

@@ -1,23 +1,18 @@
 // Conversations as prompts with their completions, with a tokenizer of one token a byte.
 #include <gtest/gtest.h>
 
-#include "preference_shop.h"
-#include "support/letter_tokenizer.h"
+#include "letter_shop.h"
 
 namespace trl::data {
 namespace {
 
-constexpr const char* kTurnsTemplate =
+using test::spelt;
+
+constexpr const char* kConversationTemplate =
     "{% for m in messages %}{{ m['role'][0] }}:{{ m['content'] }}{{ eos_token }}{% endfor %}"
     "{% if add_generation_prompt %}a:{% endif %}";
 
 using Lines = std::vector<std::string>;
-
-std::string spelt(const std::vector<int32_t>& ids) {
-  std::string out;
-  for (const int32_t id : ids) out.push_back(id == test::kEos ? '$' : static_cast<char>(id));
-  return out;
-}
 
 Lines conversations(test::PreferenceShop& shop, const std::string& jsonl) {
   const auto list = prepare_conversations(shop.table(jsonl), shop.context);
@@ -34,7 +29,7 @@ constexpr const char* kTurns =
 
 // The last message is the completion, and a column prompt is the text of the prompt as it is.
 TEST(ConversationRows, EndWithTheCompletion) {
-  test::PreferenceShop shop(std::make_unique<test::LetterTokenizer>(kTurnsTemplate));
+  test::PreferenceShop shop(std::make_unique<test::LetterTokenizer>(kConversationTemplate));
   EXPECT_EQ(conversations(shop, kTurns), (Lines{"0 u:q$a:|xy$"}));
   EXPECT_EQ(
       conversations(
@@ -46,7 +41,7 @@ TEST(ConversationRows, EndWithTheCompletion) {
 // Without tools of their row, as in TRL's DataCollatorForChatML.
 TEST(ConversationRows, AreNotRenderedWithColumnsOfTheirRow) {
   test::PreferenceShop shop(std::make_unique<test::LetterTokenizer>(
-      std::string("{% if tools %}T{% endif %}{% if mood %}M{% endif %}") + kTurnsTemplate));
+      std::string("{% if tools %}T{% endif %}{% if mood %}M{% endif %}") + kConversationTemplate));
   EXPECT_EQ(conversations(
                 shop, R"({"tools":[{"name":"f"}],"chat_template_kwargs":{"mood":"mild"},)"
                       R"("messages":[{"role":"user","content":"q"},{"role":"assistant","content":"xy"}]})"),
@@ -54,7 +49,7 @@ TEST(ConversationRows, AreNotRenderedWithColumnsOfTheirRow) {
 }
 
 TEST(ConversationRows, LoseTheirStart) {
-  test::PreferenceShop shop(std::make_unique<test::LetterTokenizer>(kTurnsTemplate));
+  test::PreferenceShop shop(std::make_unique<test::LetterTokenizer>(kConversationTemplate));
   shop.arguments.max_length = 5;
   EXPECT_EQ(conversations(shop, kTurns), (Lines{"0 a:|xy$"}));
   shop.arguments.max_length = 3;
@@ -63,7 +58,7 @@ TEST(ConversationRows, LoseTheirStart) {
 }
 
 TEST(ConversationRows, NeedAPromptAndACompletion) {
-  test::PreferenceShop shop(std::make_unique<test::LetterTokenizer>(kTurnsTemplate));
+  test::PreferenceShop shop(std::make_unique<test::LetterTokenizer>(kConversationTemplate));
   EXPECT_NE(test::message_of([&] {
               conversations(shop, R"({"messages":[{"role":"assistant","content":"xy"}]})");
             }).find("at least two messages"),

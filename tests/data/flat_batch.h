@@ -19,6 +19,15 @@ inline int64_t longest_segment(const Batch& batch) {
   return longest;
 }
 
+// The values of all rows, one row behind the other.
+inline std::vector<int32_t> flat(const base::Json& rows) {
+  std::vector<int32_t> out;
+  for (const base::Json& row : rows) {
+    for (const base::Json& value : row) out.push_back(value);
+  }
+  return out;
+}
+
 inline void expect_flat(const Batch& batch, int32_t pad_id, const base::Json& want) {
   std::vector<int32_t> ids = batch.input_ids, labels = batch.labels, positions = batch.position_ids;
   std::vector<int32_t> borders = batch.cu_seqlens, documents;

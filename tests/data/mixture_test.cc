@@ -18,14 +18,14 @@ namespace trl::data {
 namespace {
 
 using base::Json;
-using Ids = std::vector<std::string>;
+using RowNames = std::vector<std::string>;
 
 class LogLines final : public base::LogSink {
  public:
   void write(base::LogLevel, std::string_view, std::string_view text) noexcept override {
     lines.emplace_back(text);
   }
-  Ids lines;
+  RowNames lines;
 };
 
 class Mixtures : public testing::Test {
@@ -46,19 +46,19 @@ class Mixtures : public testing::Test {
       config.set(key, value.is_string() ? value.get<std::string>() : value.dump());
     return open_rows(config::dataset_arguments(config), log_);
   }
-  static Ids ids(const Origin& origin) {
+  static RowNames ids(const Origin& origin) {
     const auto table = origin.table({});
     EXPECT_EQ(origin.table({}), table);
     std::vector<int64_t> rows(static_cast<size_t>(table->size()));
     std::iota(rows.begin(), rows.end(), 0);
     std::vector<RowText> texts;
     table->fetch(rows, texts);
-    Ids out;
+    RowNames out;
     for (const RowText& text : texts) out.push_back(parse_row(text).value["id"]);
     return out;
   }
-  static Ids streamed(const Origin& origin) {
-    Ids out;
+  static RowNames streamed(const Origin& origin) {
+    RowNames out;
     const auto source = origin.source();
     for (Row row; source->next(row);) out.push_back(row.value["id"]);
     return out;
@@ -76,10 +76,10 @@ TEST_F(Mixtures, FractionsOfTrl) {
     for (const Json& part : item["fractions"])
       datasets.push_back({{"path", "json"}, {"data_files", path(part[0])}, {"fraction", part[1]}});
     const OpenedRows opened = open({{"datasets", datasets}});
-    EXPECT_EQ(ids(*opened.train), item["rows"].get<Ids>()) << item["fractions"];
+    EXPECT_EQ(ids(*opened.train), item["rows"].get<RowNames>()) << item["fractions"];
     EXPECT_EQ(opened.eval, nullptr);
     if (item["fractions"][0][1].is_null()) {
-      EXPECT_EQ(streamed(*opened.train), item["rows"].get<Ids>());
+      EXPECT_EQ(streamed(*opened.train), item["rows"].get<RowNames>());
     } else {
       EXPECT_EQ(opened.train->source(), nullptr);
       EXPECT_TRUE(opened.train->shards().empty());
@@ -98,8 +98,8 @@ TEST_F(Mixtures, SplitsOfDatasets) {
       EXPECT_NE(error.second.find("leaves none to train on"), std::string::npos) << error.second;
       continue;
     }
-    EXPECT_EQ(ids(*opened.train), item["train"].get<Ids>()) << item;
-    EXPECT_EQ(ids(*opened.eval), item["test"].get<Ids>()) << item;
+    EXPECT_EQ(ids(*opened.train), item["train"].get<RowNames>()) << item;
+    EXPECT_EQ(ids(*opened.eval), item["test"].get<RowNames>()) << item;
   }
 }
 
@@ -111,10 +111,10 @@ TEST_F(Mixtures, MixturesOfOpenR1) {
     for (const Json& part : item["entries"])
       mixture["datasets"].push_back({{"id", path(part[0])}, {"weight", part[1]}, {"columns", {"id"}}});
     const OpenedRows opened = open({{"dataset_mixture", mixture}});
-    EXPECT_EQ(ids(*opened.train), item["train"].get<Ids>()) << item;
+    EXPECT_EQ(ids(*opened.train), item["train"].get<RowNames>()) << item;
     ASSERT_EQ(opened.eval != nullptr, item.contains("test"));
     if (opened.eval != nullptr) {
-      EXPECT_EQ(ids(*opened.eval), item["test"].get<Ids>()) << item;
+      EXPECT_EQ(ids(*opened.eval), item["test"].get<RowNames>()) << item;
     }
     std::vector<RowText> texts;
     opened.train->table({})->fetch(std::vector<int64_t>{0}, texts);
@@ -127,22 +127,22 @@ TEST_F(Mixtures, MixersOfAlignmentHandbook) {
   for (const Json& item : cases_["mixers"]) {
     Json mixer = Json::object();
     for (const Json& part : item["entries"]) mixer[path(part[0])] = part[1];
-    EXPECT_EQ(ids(*open({{"dataset_mixer", mixer}}).train), item["train"].get<Ids>()) << item;
+    EXPECT_EQ(ids(*open({{"dataset_mixer", mixer}}).train), item["train"].get<RowNames>()) << item;
   }
 }
 
 TEST_F(Mixtures, EvaluationRows) {
   const OpenedRows named = open({{"dataset_name", path("a")}, {"eval_dataset_name", path("d")}});
   EXPECT_EQ(ids(*named.train).size(), 7u);
-  EXPECT_EQ(ids(*named.eval), Ids{"d0"});
-  EXPECT_EQ(streamed(*named.eval), Ids{"d0"});
+  EXPECT_EQ(ids(*named.eval), RowNames{"d0"});
+  EXPECT_EQ(streamed(*named.eval), RowNames{"d0"});
 
   base::make_directories(directory_.file("splits"));
   directory_.write("splits/train.jsonl", "{\"id\": \"r\"}\n");
   directory_.write("splits/test.jsonl", "{\"id\": \"s\"}\n");
   const OpenedRows splits = open({{"dataset_name", directory_.file("splits")}, {"eval_strategy", "epoch"}});
-  EXPECT_EQ(ids(*splits.train), Ids{"r"});
-  EXPECT_EQ(ids(*splits.eval), Ids{"s"});
+  EXPECT_EQ(ids(*splits.train), RowNames{"r"});
+  EXPECT_EQ(ids(*splits.eval), RowNames{"s"});
   const auto named_split = [&](const char* key, const std::string& path) {
     return test::error_of([&] {
              open({{"dataset_name", path}, {"eval_strategy", "epoch"}, {key, "validation"}});
@@ -161,7 +161,7 @@ TEST_F(Mixtures, EvaluationRows) {
   EXPECT_EQ(open({{"dataset_name", directory_.file("splits")}}).eval, nullptr);
   const OpenedRows whole =
       open({{"dataset_name", directory_.file("splits") + "/*"}, {"dataset_streaming", "true"}});
-  EXPECT_EQ(streamed(*whole.train), (Ids{"s", "r"}));
+  EXPECT_EQ(streamed(*whole.train), (RowNames{"s", "r"}));
   EXPECT_EQ(whole.eval, nullptr);
   EXPECT_TRUE(log_.lines.empty());
 }
@@ -171,12 +171,13 @@ TEST_F(Mixtures, PathsAreJoinedAsDatasetsDoes) {
   directory_.write("d/e/x.txt", "{\"id\": \"x\"}\n");
   directory_.write("d/e/y.txt", "{\"id\": \"y\"}\n");
   const auto rows = [&](const Json& entry) { return ids(*open({{"datasets", Json::array({entry})}}).train); };
-  EXPECT_EQ(rows({{"path", "json"}, {"data_dir", directory_.file("d")}}), (Ids{"x", "y"}));
+  EXPECT_EQ(rows({{"path", "json"}, {"data_dir", directory_.file("d")}}), (RowNames{"x", "y"}));
   EXPECT_EQ(rows({{"path", "json"}, {"data_dir", directory_.file("d")}, {"data_files", "e/y.txt"}}),
-            Ids{"y"});
-  EXPECT_EQ(rows({{"path", "json"}, {"data_files", directory_.file("d/*/[x].txt")}}), Ids{"x"});
+            RowNames{"y"});
+  EXPECT_EQ(rows({{"path", "json"}, {"data_files", directory_.file("d/*/[x].txt")}}), RowNames{"x"});
   directory_.write("d/e/z.jsonl", "{\"id\": \"z\"}\n");
-  EXPECT_EQ(rows({{"path", directory_.file("d")}, {"data_dir", "e"}, {"data_files", {"z.jsonl"}}}), Ids{"z"});
+  EXPECT_EQ(rows({{"path", directory_.file("d")}, {"data_dir", "e"}, {"data_files", {"z.jsonl"}}}),
+            RowNames{"z"});
   const auto error = [&](const Json& entry) { return test::error_of([&] { rows(entry); }).second; };
   EXPECT_EQ(error({{"path", "json"}}), "datasets: json is a loader, which needs data_files or data_dir");
   EXPECT_EQ(error({{"path", "owner/name"}}),
@@ -210,11 +211,12 @@ TEST_F(Mixtures, CardsNameConfigurationsAndSplits) {
   const auto error = [&](const std::string& config, const std::string& split) {
     return test::error_of([&] { rows(config, split); }).second;
   };
-  EXPECT_EQ(rows("first", "train"), (Ids{"ax1", "ax2"}));
-  EXPECT_EQ(rows("first", "held_out"), (Ids{"aheld", "bheld"}));
-  EXPECT_EQ(rows("first", "train[1:]+held_out[:1]"), (Ids{"ax2", "aheld"}));
-  EXPECT_EQ(rows("second", "train"), Ids{"bx1"});
-  EXPECT_EQ(rows("a", "train"), (Ids{"aheld", "ax1", "ax2"}));  // a folder, which no configuration is called
+  EXPECT_EQ(rows("first", "train"), (RowNames{"ax1", "ax2"}));
+  EXPECT_EQ(rows("first", "held_out"), (RowNames{"aheld", "bheld"}));
+  EXPECT_EQ(rows("first", "train[1:]+held_out[:1]"), (RowNames{"ax2", "aheld"}));
+  EXPECT_EQ(rows("second", "train"), RowNames{"bx1"});
+  EXPECT_EQ(rows("a", "train"),
+            (RowNames{"aheld", "ax1", "ax2"}));  // a folder, which no configuration is called
   EXPECT_EQ(error("first", "test"),
             "dataset_train_split: 'test': " + folder + " has the splits held_out, train (by its README.md)");
   EXPECT_EQ(error("third", "train"),
@@ -230,7 +232,7 @@ TEST_F(Mixtures, CardsNameConfigurationsAndSplits) {
                                      {"dataset_config", "first"},
                                      {"dataset_test_split", "held_out"},
                                      {"eval_strategy", "epoch"}});
-  EXPECT_EQ(ids(*evaluated.eval), (Ids{"aheld", "bheld"}));
+  EXPECT_EQ(ids(*evaluated.eval), (RowNames{"aheld", "bheld"}));
   EXPECT_EQ(open({{"dataset_name", folder}, {"dataset_config", "first"}, {"eval_strategy", "epoch"}}).eval,
             nullptr);
   EXPECT_EQ(
@@ -244,9 +246,9 @@ TEST_F(Mixtures, CardsNameConfigurationsAndSplits) {
 
   directory_.write("card/README.md",
                    "---\nconfigs:\n- config_name: only\n  data_files: \"**/x1.jsonl\"\n---\n");
-  EXPECT_EQ(ids(*open({{"dataset_name", folder}}).train), (Ids{"ax1", "bx1"}));
+  EXPECT_EQ(ids(*open({{"dataset_name", folder}}).train), (RowNames{"ax1", "bx1"}));
   directory_.write("card/README.md", "---\nconfigs:\n- config_name: only\n  data_dir: b\n---\n");
-  EXPECT_EQ(ids(*open({{"dataset_name", folder}}).train), (Ids{"bheld", "bx1", "bx2"}));
+  EXPECT_EQ(ids(*open({{"dataset_name", folder}}).train), (RowNames{"bheld", "bx1", "bx2"}));
   directory_.write("card/README.md", "# Rows without a header\n");
   EXPECT_EQ(ids(*open({{"dataset_name", folder}}).train).size(), 6u);
   directory_.write("card/README.md", "---\nconfigs: [\n---\n");
@@ -304,10 +306,10 @@ TEST_F(Mixtures, APipeIsReadOnce) {
                                   {"dataset_train_split", "train[:5]"},
                                   {"dataset_test_split", "train[5:]"},
                                   {"eval_strategy", "epoch"}});
-  const Ids all = ids(*open({{"dataset_name", path("a")}}).train);
-  EXPECT_EQ(ids(*opened.train), Ids(all.begin(), all.begin() + 5));
+  const RowNames all = ids(*open({{"dataset_name", path("a")}}).train);
+  EXPECT_EQ(ids(*opened.train), RowNames(all.begin(), all.begin() + 5));
   writer.join();
-  EXPECT_EQ(ids(*opened.eval), Ids(all.begin() + 5, all.end()));
+  EXPECT_EQ(ids(*opened.eval), RowNames(all.begin() + 5, all.end()));
   EXPECT_EQ(ids(*opened.train).size(), 5u);
 }
 
@@ -324,9 +326,9 @@ TEST_F(Mixtures, PartsOfSplits) {
     const Json entry = {{"path", folder}, {"split", split}};
     return ids(*open({{"datasets", Json::array({entry})}}).train);
   };
-  EXPECT_EQ(rows("train[10%:20%]"), (Ids{"r4", "r5", "r6"}));
-  EXPECT_EQ(rows("train[-2:]+test[:2]"), (Ids{"r35", "r36", "e0", "e1"}));
-  EXPECT_EQ(rows("train[10%:5]+test[9:]"), Ids{"e9"});
+  EXPECT_EQ(rows("train[10%:20%]"), (RowNames{"r4", "r5", "r6"}));
+  EXPECT_EQ(rows("train[-2:]+test[:2]"), (RowNames{"r35", "r36", "e0", "e1"}));
+  EXPECT_EQ(rows("train[10%:5]+test[9:]"), RowNames{"e9"});
   EXPECT_EQ(rows("train+test").size(), 47u);
   const OpenedRows sum = open({{"dataset_name", folder}, {"dataset_train_split", "train+test"}});
   EXPECT_EQ(streamed(*sum.train), ids(*sum.train));
@@ -341,10 +343,10 @@ TEST_F(Mixtures, PartsOfSplits) {
   // A mixture takes its shares of what the splits keep.
   const Json shares = Json::array({{{"path", folder}, {"split", "train[30:]"}, {"fraction", 0.5}},
                                    {{"path", folder}, {"split", "test[:2]"}, {"fraction", 0.5}}});
-  EXPECT_EQ(ids(*open({{"datasets", shares}}).train), (Ids{"r30", "r31", "e0", "e1"}));
+  EXPECT_EQ(ids(*open({{"datasets", shares}}).train), (RowNames{"r30", "r31", "e0", "e1"}));
   const Json files = {{"train", folder + "/train.jsonl"}, {"test", folder + "/test.jsonl"}};
   const Json named = {{"path", "json"}, {"data_files", files}, {"split", "test[8:]+train[:1]"}};
-  EXPECT_EQ(ids(*open({{"datasets", Json::array({named})}}).train), (Ids{"e8", "e9", "r0"}));
+  EXPECT_EQ(ids(*open({{"datasets", Json::array({named})}}).train), (RowNames{"e8", "e9", "r0"}));
 }
 
 // One file is the split train, and may be trained and evaluated on in parts.
@@ -355,12 +357,12 @@ TEST_F(Mixtures, PartsOfOneFile) {
                  {"dataset_test_split", test},
                  {"eval_strategy", "epoch"}});
   };
-  const Ids all = ids(*open({{"dataset_name", path("a")}}).train);
+  const RowNames all = ids(*open({{"dataset_name", path("a")}}).train);
   const OpenedRows opened = parts("train[:80%]", "train[80%:]");
-  const Ids train = ids(*opened.train), test = ids(*opened.eval);
+  const RowNames train = ids(*opened.train), test = ids(*opened.eval);
   const auto cut = all.begin() + static_cast<std::ptrdiff_t>(train.size());
-  EXPECT_EQ(train, Ids(all.begin(), cut));
-  EXPECT_EQ(test, Ids(cut, all.end()));
+  EXPECT_EQ(train, RowNames(all.begin(), cut));
+  EXPECT_EQ(test, RowNames(cut, all.end()));
   EXPECT_GE(test.size(), 1u);
   EXPECT_EQ(parts("train", "test").eval, nullptr);
   EXPECT_EQ(test::error_of([&] { parts("train", "dev[:5]"); }).second,
@@ -380,13 +382,13 @@ TEST_F(Mixtures, SplitsOfADatasetMixer) {
   const auto splits = [&](const Json& names) {
     return open({{"dataset_mixer", mixer}, {"dataset_splits", names}, {"eval_strategy", "epoch"}});
   };
-  const auto sorted = [](Ids ids) {
+  const auto sorted = [](RowNames ids) {
     std::sort(ids.begin(), ids.end());
     return ids;
   };
-  EXPECT_EQ(ids(*splits({"train_sft", "test_sft"}).train), Ids{"train_sft1"});
-  EXPECT_EQ(sorted(ids(*splits({"train_sft", "test_sft"}).eval)), (Ids{"test_sft1", "test_sft2"}));
-  EXPECT_EQ(sorted(ids(*splits({"train_gen", "train_sft"}).train)), (Ids{"train_gen1", "train_sft1"}));
+  EXPECT_EQ(ids(*splits({"train_sft", "test_sft"}).train), RowNames{"train_sft1"});
+  EXPECT_EQ(sorted(ids(*splits({"train_sft", "test_sft"}).eval)), (RowNames{"test_sft1", "test_sft2"}));
+  EXPECT_EQ(sorted(ids(*splits({"train_gen", "train_sft"}).train)), (RowNames{"train_gen1", "train_sft1"}));
   EXPECT_EQ(splits({"train_gen"}).eval, nullptr);
   EXPECT_EQ(open({{"dataset_mixer", mixer}, {"dataset_splits", {"train_sft", "test_nope"}}}).eval, nullptr);
   const auto error = [&](const Json& names) { return test::error_of([&] { splits(names); }).second; };
@@ -412,16 +414,17 @@ TEST_F(Mixtures, AConfigurationIsAFolder) {
   }
   const std::string c = directory_.file("c");
   const OpenedRows en = open({{"dataset_name", c}, {"dataset_config", "en"}, {"eval_strategy", "epoch"}});
-  EXPECT_EQ(ids(*en.train), Ids{"en"});
-  EXPECT_EQ(ids(*en.eval), Ids{"en test"});
+  EXPECT_EQ(ids(*en.train), RowNames{"en"});
+  EXPECT_EQ(ids(*en.eval), RowNames{"en test"});
   const Json named = Json::array({Json{{"path", c}, {"name", "de"}}});
-  EXPECT_EQ(ids(*open({{"datasets", named}}).train), Ids{"de"});
-  EXPECT_EQ(ids(*open({{"dataset_mixer", Json{{c, 1}}}, {"dataset_configs", Json{"de"}}}).train), Ids{"de"});
-  EXPECT_EQ(ids(*open({{"dataset_name", c}, {"dataset_config", "default"}}).train), (Ids{"de", "en"}));
+  EXPECT_EQ(ids(*open({{"datasets", named}}).train), RowNames{"de"});
+  EXPECT_EQ(ids(*open({{"dataset_mixer", Json{{c, 1}}}, {"dataset_configs", Json{"de"}}}).train),
+            RowNames{"de"});
+  EXPECT_EQ(ids(*open({{"dataset_name", c}, {"dataset_config", "default"}}).train), (RowNames{"de", "en"}));
   EXPECT_TRUE(log_.lines.empty());
   open({{"dataset_name", c}, {"dataset_config", "fr"}});
-  EXPECT_EQ(log_.lines, Ids{"dataset_name: the configuration 'fr' selects nothing of " + c +
-                            ", which does not have a folder of that name"});
+  EXPECT_EQ(log_.lines, RowNames{"dataset_name: the configuration 'fr' selects nothing of " + c +
+                                 ", which does not have a folder of that name"});
 }
 
 TEST_F(Mixtures, DatasetsThatGiveNoRowAreNamed) {
@@ -431,8 +434,8 @@ TEST_F(Mixtures, DatasetsThatGiveNoRowAreNamed) {
         Json::array({Json{{"id", a}, {"weight", weight}}, Json{{"id", other}, {"weight", 1}}});
     return open({{"dataset_mixture", Json{{"datasets", entries}}}});
   };
-  EXPECT_EQ(ids(*mixture(0.01, path("d")).train), Ids{"d0"});
-  EXPECT_EQ(log_.lines, Ids{"dataset_mixture: " + a + ": weight 0.01 of 7 rows keeps none"});
+  EXPECT_EQ(ids(*mixture(0.01, path("d")).train), RowNames{"d0"});
+  EXPECT_EQ(log_.lines, RowNames{"dataset_mixture: " + a + ": weight 0.01 of 7 rows keeps none"});
   ids(*mixture(1, none).train);
   EXPECT_EQ(log_.lines.at(1), "dataset_mixture: " + none + " holds no rows");
   const auto error = test::error_of([&] { ids(*mixture(0.01, none).train); });
@@ -446,7 +449,7 @@ TEST_F(Mixtures, ATableIsMadeAnewWhenAFileChanges) {
   const auto before = opened.train->table({});
   EXPECT_EQ(opened.train->table({}), before);
   directory_.write("d.jsonl", "{\"id\": \"e0\"}\n{\"id\": \"e1\"}\n");
-  EXPECT_EQ(ids(*opened.train), (Ids{"e0", "e1"}));
+  EXPECT_EQ(ids(*opened.train), (RowNames{"e0", "e1"}));
   EXPECT_NE(opened.train->table({}), before);
 }
 

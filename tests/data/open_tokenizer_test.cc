@@ -10,7 +10,6 @@
 namespace trl::data {
 namespace {
 
-using text::tiny::error_of;
 using TinyIds = text::tiny::Ids;
 
 // Without one of its keys.
@@ -38,7 +37,7 @@ TEST(OpenTokenizer, TellsWhatAGgufFileLacks) {
   };
   EXPECT_EQ(open("")->encode("the<s>", false), (TinyIds{116, 256, 265}));
   EXPECT_TRUE(log.lines.empty());
-  const Error none = error_of([&] { open("merges"); });
+  const Error none = text::tiny::error_of([&] { open("merges"); });
   EXPECT_EQ(none.status(), Status::format);
   EXPECT_NE(none.message().find("m.gguf: tokenizer.ggml.merges is missing"), std::string::npos)
       << none.message();
@@ -65,7 +64,7 @@ TEST(OpenTokenizer, KnowsAGitLfsPointer) {
   const test::TemporaryDirectory directory;
   const std::string path =
       directory.write("m.gguf", "version https://git-lfs.github.com/spec/v1\noid sha256:00\n");
-  EXPECT_EQ(error_of([&] { open_tokenizer(path); }).message(),
+  EXPECT_EQ(text::tiny::error_of([&] { open_tokenizer(path); }).message(),
             path + ": it is a Git LFS pointer, not the file itself: fetch it with git lfs pull");
 }
 

@@ -22,7 +22,7 @@
 namespace trl::data {
 namespace {
 
-constexpr int64_t kRows = 7700;  // 1.6 MB: more than is prepared before the first batch
+constexpr int64_t kPreparedRows = 7700;  // 1.6 MB: more than is prepared before the first batch
 
 struct PreparationShop {
   explicit PreparationShop(int threads = 2) : pool(threads) {
@@ -46,11 +46,11 @@ struct PreparationShop {
 // Every seventh prompt is longer than max_length 300.
 std::string rows_file(const test::Scratch& scratch, const std::string& bad_line = "") {
   std::string text;
-  for (int64_t i = 0; i < kRows; ++i) {
+  for (int64_t i = 0; i < kPreparedRows; ++i) {
     const auto prompt = static_cast<size_t>(i % 7 == 3 ? 320 + i % 50 : 20 + i % 200);
     text += fmt::format("{{\"prompt\": \"{} {}\", \"completion\": \"{}\"}}\n", i, std::string(prompt, 'p'),
                         std::string(static_cast<size_t>(1 + i % 90), 'c'));
-    if (i == kRows - 100 && !bad_line.empty()) text += bad_line + "\n";
+    if (i == kPreparedRows - 100 && !bad_line.empty()) text += bad_line + "\n";
   }
   base::write_file(scratch / "rows.jsonl", text);
   return scratch / "rows.jsonl";
@@ -71,7 +71,7 @@ TEST(Preparation, RowsReadEarlyAreThoseReadLate) {
     shop.arguments.shuffle_dataset = shuffle;
     const auto early = shop.prepare(path);
     const int64_t rows = early->size();
-    EXPECT_EQ(rows, kRows - kRows / 7);
+    EXPECT_EQ(rows, kPreparedRows - kPreparedRows / 7);
     std::vector<std::string> got(static_cast<size_t>(rows));
     for (int64_t i = 0; i < rows; ++i) {
       const int64_t row = (i * 1009 + rows - 1) % rows;
@@ -86,8 +86,8 @@ TEST(Preparation, RowsReadEarlyAreThoseReadLate) {
     EXPECT_EQ(early->total_tokens(), late->total_tokens());
     EXPECT_EQ(shop.log.lines, late_shop.log.lines);
     ASSERT_EQ(shop.log.lines.size(), 1u);
-    EXPECT_TRUE(shop.log.lines[0].find(fmt::format("{} of {} rows dropped", kRows - rows, kRows)) !=
-                std::string::npos)
+    EXPECT_TRUE(shop.log.lines[0].find(fmt::format("{} of {} rows dropped", kPreparedRows - rows,
+                                                   kPreparedRows)) != std::string::npos)
         << shop.log.lines[0];
   }
 }
@@ -101,13 +101,15 @@ TEST(Preparation, ARunThatEndsEarlyIsToldWhatItMet) {
   examples->rows().tell();
   examples->rows().tell();
   ASSERT_EQ(shop.log.lines.size(), 1u);
-  EXPECT_NE(shop.log.lines[0].find(fmt::format("{} of ", kRows / 7)), std::string::npos) << shop.log.lines[0];
+  EXPECT_NE(shop.log.lines[0].find(fmt::format("{} of ", kPreparedRows / 7)), std::string::npos)
+      << shop.log.lines[0];
 }
 
 TEST(Preparation, ABadRowIsTheSameErrorWheneverItIsMet) {
   const test::Scratch scratch;
   const std::string path = rows_file(scratch, R"({"prompt": 5, "completion": "x"})");
-  const std::string want = fmt::format("{}:{}: column 'prompt' is a number, but t", path, kRows - 100 + 2);
+  const std::string want =
+      fmt::format("{}:{}: column 'prompt' is a number, but t", path, kPreparedRows - 100 + 2);
   PreparationShop early;
   early.arguments.max_length = std::nullopt;
   EXPECT_EQ(test::error_of([&] {

@@ -73,14 +73,6 @@ struct Workshop {
   PrepareContext context;
 };
 
-std::vector<int32_t> flat(const base::Json& rows) {
-  std::vector<int32_t> out;
-  for (const base::Json& row : rows) {
-    for (const base::Json& value : row) out.push_back(value);
-  }
-  return out;
-}
-
 void expect_padded(const PaddedBatch& got, const base::Json& want) {
   EXPECT_EQ(got.rows, static_cast<int64_t>(want["input_ids"].size()));
   EXPECT_EQ(got.input_ids, flat(want["input_ids"]));

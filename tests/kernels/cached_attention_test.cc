@@ -9,7 +9,7 @@ namespace {
 using test::random;
 using test::same_bits;
 
-struct Shape {
+struct AttendedShape {
   std::vector<int64_t> lengths;  // of the sequences
   int64_t heads, kv_heads, width, window = 0;
   double softcap = 0;
@@ -18,7 +18,7 @@ struct Shape {
 // Sequences that are extended together, by so many rows each at a time.
 class Sequences {
  public:
-  Sequences(const Shape& shape, at::ScalarType type, bool int8 = false)
+  Sequences(const AttendedShape& shape, at::ScalarType type, bool int8 = false)
       : shape_(shape), cache_{shape.kv_heads, shape.width, type, int8} {
     int64_t seed = 1;
     for (const int64_t length : shape.lengths) {
@@ -76,7 +76,7 @@ class Sequences {
     return true;
   }
 
-  const Shape shape_;
+  const AttendedShape shape_;
   const CacheShape cache_;
   std::vector<at::Tensor> q_, k_, v_;
   AttentionOptions options_;
@@ -84,7 +84,7 @@ class Sequences {
   std::vector<std::vector<at::Tensor>> blocks_, rows_;
 };
 
-const Shape kShapes[] = {
+const AttendedShape kAttendedShapes[] = {
     {{33}, 6, 2, 20},          {{33, 1, 130}, 9, 3, 64},   {{200, 64}, 14, 2, 64},
     {{150}, 4, 4, 33},         {{1, 2, 65}, 2, 1, 128},    {{129, 5}, 3, 3, 15},
     {{300, 9}, 4, 2, 64, 8},   {{200, 140}, 2, 1, 32, 70}, {{40, 128}, 2, 2, 16, 1},
@@ -92,7 +92,7 @@ const Shape kShapes[] = {
 };
 
 // Checks that a row has the bits of `want` however rows are cut into calls.
-void expect_in_all_cuts(const Shape& shape, at::ScalarType type, bool int8,
+void expect_in_all_cuts(const AttendedShape& shape, at::ScalarType type, bool int8,
                         const std::vector<at::Tensor>& want) {
   const auto expect = [&](const char* what, const auto& step) {
     const std::vector<at::Tensor> got = Sequences(shape, type, int8).extended(step);
@@ -110,7 +110,7 @@ void expect_in_all_cuts(const Shape& shape, at::ScalarType type, bool int8,
 template <typename Body>
 void each_shape(const Body& body) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    for (const Shape& shape : kShapes) {
+    for (const AttendedShape& shape : kAttendedShapes) {
       SCOPED_TRACE(testing::Message()
                    << "width " << shape.width << " window " << shape.window << " " << type);
       body(shape, type);
@@ -119,7 +119,7 @@ void each_shape(const Body& body) {
 }
 
 TEST(CachedAttention, HasTheBitsOfAttention) {
-  each_shape([](const Shape& shape, at::ScalarType type) {
+  each_shape([](const AttendedShape& shape, at::ScalarType type) {
     test::each_table([&] { expect_in_all_cuts(shape, type, false, Sequences(shape, type).whole()); });
   });
 }
@@ -127,7 +127,7 @@ TEST(CachedAttention, HasTheBitsOfAttention) {
 int64_t some_rows(size_t i, int64_t at) { return at == 0 ? 20 + static_cast<int64_t>(i) : 1 + at % 50; }
 
 TEST(CachedAttention, PlainIsTheSame) {
-  each_shape([](const Shape& shape, at::ScalarType type) {
+  each_shape([](const AttendedShape& shape, at::ScalarType type) {
     const std::vector<at::Tensor> want = Sequences(shape, type).extended(some_rows);
     const test::PathScope scope(test::Path::plain);
     const std::vector<at::Tensor> got = Sequences(shape, type).extended(some_rows);
@@ -138,7 +138,7 @@ TEST(CachedAttention, PlainIsTheSame) {
 
 // A row has the same bits in all cuts, and those of the plain path to rounding.
 TEST(CachedAttention, IntegersDoNotDependOnTheCut) {
-  each_shape([](const Shape& shape, at::ScalarType type) {
+  each_shape([](const AttendedShape& shape, at::ScalarType type) {
     std::vector<at::Tensor> plain;
     {
       const test::PathScope scope(test::Path::plain);
@@ -159,7 +159,7 @@ double norm_of_difference(const at::Tensor& a, const at::Tensor& b) {
 
 // Rounding a row to 127 steps of its largest element moves an output by about a hundredth of its size.
 TEST(CachedAttention, IntegersAreAHundredthAway) {
-  each_shape([](const Shape& shape, at::ScalarType type) {
+  each_shape([](const AttendedShape& shape, at::ScalarType type) {
     const std::vector<at::Tensor> exact = Sequences(shape, type).whole();
     const std::vector<at::Tensor> got = Sequences(shape, type, true).extended(some_rows);
     for (size_t i = 0; i < exact.size(); ++i) {

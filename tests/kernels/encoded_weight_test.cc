@@ -121,7 +121,7 @@ TEST(EncodedWeight, DecodesAnyPartOfAMatrix) {
   }
 }
 
-struct Shape {
+struct WeightShape {
   int64_t out, in;
 };
 
@@ -143,8 +143,8 @@ void expect_same_products(const EncodedPtr& w, int64_t tokens, at::ScalarType co
 }
 
 TEST(EncodedWeight, ProductsAreThoseWithTheDecodedWeight) {
-  const Shape shapes[] = {{7, 13},     {96, 200},   {576, 576}, {192, 576},
-                          {1536, 576}, {576, 1536}, {128, 896}, {300, 4864}};
+  const WeightShape shapes[] = {{7, 13},     {96, 200},   {576, 576}, {192, 576},
+                                {1536, 576}, {576, 1536}, {128, 896}, {300, 4864}};
   for (const auto& [out, in] : shapes) {
     const at::Tensor w = random({out, in}, out + in) * 0.05;
     for (const Form& form : kForms) {
@@ -161,7 +161,7 @@ TEST(EncodedWeight, ProductsAreThoseWithTheDecodedWeight) {
 
 TEST(EncodedWeight, ProductsOfOneRowAreThoseWithTheDecodedWeightOnEveryInstructionSet) {
   const CpuKernels& best = cpu();
-  for (const auto& [out, in] : {Shape{7, 64}, Shape{66, 576}, Shape{40, 200}}) {
+  for (const auto& [out, in] : {WeightShape{7, 64}, WeightShape{66, 576}, WeightShape{40, 200}}) {
     for (const Form& form : kForms) {
       const EncodedPtr encoded = form.encode(random({out, in}, in));
       for (const CpuKernels* const* v = cpu_variants(); *v != nullptr; ++v) {
@@ -176,7 +176,7 @@ TEST(EncodedWeight, ProductsOfOneRowAreThoseWithTheDecodedWeightOnEveryInstructi
 }
 
 TEST(EncodedWeight, ProductsOfManyRowsAreThoseWithTheDecodedWeight) {
-  for (const auto& [out, in] : {Shape{576, 576}, Shape{4864, 896}, Shape{896, 4864}}) {
+  for (const auto& [out, in] : {WeightShape{576, 576}, WeightShape{4864, 896}, WeightShape{896, 4864}}) {
     const EncodedPtr encoded = kForms[0].encode(random({out, in}, 3) * 0.05);
     for (const int64_t tokens : {1030, 2048, 2500}) {
       if (tokens > 1030 && out > 576 && !test::model_shapes()) continue;

@@ -14,11 +14,11 @@ using test::same_bits;
     GTEST_SKIP() << "this processor has no products in 8-bit integers (AVX512-VNNI, AMX)"; \
   }
 
-struct Shape {
+struct ProductShape {
   int64_t tokens, out, in;
 };
-constexpr Shape kShapes[] = {{1, 70, 33},    {3, 1, 7},        {64, 5, 4},
-                             {65, 192, 576}, {300, 1300, 577}, {20, 896, 4864}};
+constexpr ProductShape kProductShapes[] = {{1, 70, 33},    {3, 1, 7},        {64, 5, 4},
+                                           {65, 192, 576}, {300, 1300, 577}, {20, 896, 4864}};
 
 // What codes stand for, in double: each row rounded to 127 steps of its largest value.
 struct Rounded {
@@ -59,7 +59,7 @@ void expect_near(const at::Tensor& got, const Expected& want, const std::string&
 TEST(Int8Products, AreThoseOfTheCodes) {
   TRL_NEED_INT8();
   test::each_table([] {
-    for (const auto& [tokens, out, in] : kShapes) {
+    for (const auto& [tokens, out, in] : kProductShapes) {
       for (const at::ScalarType stream : {at::kBFloat16, at::kFloat}) {
         const std::string what =
             fmt::format("{} tokens, {} x {}, {}", tokens, out, in, c10::toString(stream));
@@ -117,7 +117,7 @@ TEST(Int8Products, TakeBiasesAndSeveralProjections) {
 // Terms that an adapter adds are in bfloat16, and rounded together with the product.
 TEST(Int8Products, TakeLowRankTermsIntoTheSum) {
   TRL_NEED_INT8();
-  for (const auto& [tokens, out, in] : {Shape{1, 70, 33}, {65, 192, 576}, {300, 1300, 96}}) {
+  for (const auto& [tokens, out, in] : {ProductShape{1, 70, 33}, {65, 192, 576}, {300, 1300, 96}}) {
     SCOPED_TRACE(fmt::format("{} tokens, {} x {}", tokens, out, in));
     const at::Tensor x = random({tokens, in}, 1).to(at::kBFloat16),
                      dy = random({tokens, out}, 2).to(at::kBFloat16);

@@ -180,13 +180,13 @@ TEST(Gemm, EmptyAndWrongShapes) {
   EXPECT_THROW(gemm(at::ones({2, 4}), false, at::ones({3, 3}), false, c), Error);
 }
 
-struct Types {
+struct LinearTypes {
   at::ScalarType x, w, grad, compute;
 };
 
 at::Tensor rounded(const at::Tensor& x, at::ScalarType type) { return x.to(type).to(at::kDouble); }
 
-void check_linear(const Types& t, int64_t tokens, int64_t in, int64_t out, bool bias) {
+void check_linear(const LinearTypes& t, int64_t tokens, int64_t in, int64_t out, bool bias) {
   const at::Tensor x = leaf(random({tokens, in}, 1, t.x));
   Parameter w = parameter(random({out, in}, 2, t.w) * 0.1, t.grad),
             b = parameter(random({out}, 3, t.w), t.grad);
@@ -212,12 +212,12 @@ void check_linear(const Types& t, int64_t tokens, int64_t in, int64_t out, bool 
 }
 
 TEST(Linear, ForwardAndBackwardOfEveryMixOfTypes) {
-  const Types mixes[] = {{at::kFloat, at::kFloat, at::kFloat, at::kFloat},
-                         {at::kFloat, at::kFloat, at::kFloat, at::kBFloat16},
-                         {at::kBFloat16, at::kFloat, at::kFloat, at::kBFloat16},
-                         {at::kBFloat16, at::kBFloat16, at::kBFloat16, at::kBFloat16},
-                         {at::kBFloat16, at::kBFloat16, at::kFloat, at::kBFloat16}};
-  for (const Types& t : mixes) {
+  const LinearTypes mixes[] = {{at::kFloat, at::kFloat, at::kFloat, at::kFloat},
+                               {at::kFloat, at::kFloat, at::kFloat, at::kBFloat16},
+                               {at::kBFloat16, at::kFloat, at::kFloat, at::kBFloat16},
+                               {at::kBFloat16, at::kBFloat16, at::kBFloat16, at::kBFloat16},
+                               {at::kBFloat16, at::kBFloat16, at::kFloat, at::kBFloat16}};
+  for (const LinearTypes& t : mixes) {
     for (const bool bias : {false, true}) {
       check_linear(t, 40, 96, 50, bias);
       check_linear(t, 1, 33, 7, bias);

@@ -18,7 +18,7 @@ using test::parameter;
 using test::random;
 using test::same_bits;
 
-constexpr NarrowType kTypes[] = {NarrowType::bfloat16, NarrowType::int8, NarrowType::int4};
+constexpr NarrowType kNarrowTypes[] = {NarrowType::bfloat16, NarrowType::int8, NarrowType::int4};
 constexpr NarrowType kCodeTypes[] = {NarrowType::int8, NarrowType::int4};
 
 std::string name_of(NarrowType type) {
@@ -94,7 +94,7 @@ TEST(NarrowWeight, OfAnEncodedOrTransposedWeightIsThatOfItsNumbers) {
     Parameter encoded("w", four_bit_weight({70, 128}, four), stored);
     Parameter decoded = frozen(*encoded.read());
     Parameter transposed = frozen(encoded.read()->t());
-    for (const NarrowType type : kTypes) {
+    for (const NarrowType type : kNarrowTypes) {
       const NarrowWeight copy(decoded, false, type);
       EXPECT_TRUE(same_bits(NarrowWeight(encoded, false, type).values(), copy.values())) << name_of(type);
       EXPECT_TRUE(same_bits(NarrowWeight(transposed, true, type).values(), copy.values())) << name_of(type);
@@ -103,7 +103,7 @@ TEST(NarrowWeight, OfAnEncodedOrTransposedWeightIsThatOfItsNumbers) {
 }
 
 TEST(NarrowWeight, IsCopiedAgainOnlyAfterAChange) {
-  for (const NarrowType type : kTypes) {
+  for (const NarrowType type : kNarrowTypes) {
     Parameter w = frozen(random({70, 100}, 3));
     NarrowWeight copy(w, false, type);
     const at::Tensor before = copy.numbers();
@@ -159,7 +159,7 @@ TEST(NarrowProducts, OfTheLargestCodesAreExact) {
 }
 
 TEST(NarrowProducts, AreThoseOfThePlainPath) {
-  for (const NarrowType type : kTypes) {
+  for (const NarrowType type : kNarrowTypes) {
     for (const at::ScalarType x_type : {at::kFloat, at::kBFloat16}) {
       for (const auto& [rows, in, out] : {std::tuple{70, 100, 37}, {1, 64, 32}, {9, 17, 5}, {3, 1100, 100}}) {
         SCOPED_TRACE(testing::Message()
@@ -193,7 +193,7 @@ TEST(NarrowProducts, AreNearThoseOfTheWeight) {
 }
 
 TEST(NarrowProducts, HaveTheSameBitsBesideAnyRows) {
-  for (const NarrowType type : kTypes) {
+  for (const NarrowType type : kNarrowTypes) {
     for (const at::ScalarType x_type : {at::kFloat, at::kBFloat16}) {
       Parameter w = frozen(random({100, 1100}, 3)), bias = frozen(random({100}, 4));
       const at::Tensor x = random({70, 1100}, 1, x_type);
@@ -233,7 +233,7 @@ TEST(NarrowProducts, LowRankTermsAreAddedAsTheyAre) {
   const at::NoGradGuard no_grad;
   Parameter w = frozen(random({40, 96}, 3)), a = frozen(random({4, 96}, 4)), b = frozen(random({40, 4}, 5));
   const at::Tensor x = random({5, 96}, 1);
-  for (const NarrowType type : kTypes) {
+  for (const NarrowType type : kNarrowTypes) {
     const NarrowWeight copy(w, false, type);
     Projection p{&w, nullptr, false, {&a, &b, 0.5}};
     p.narrow = &copy;
@@ -247,7 +247,7 @@ TEST(NarrowProducts, OfExpertsAreNearThoseOfTheNumbersOfTheirCopies) {
   Parameter gate_up = frozen(random({6, 64, 96}, 3) * 0.1), down = frozen(random({6, 96, 32}, 4) * 0.1);
   const at::Tensor x = random({40, 96}, 1);
   const Routing routing = route(random({40, 6}, 2), 2, true);
-  for (const NarrowType type : kTypes) {
+  for (const NarrowType type : kNarrowTypes) {
     test::each_table([&] {
       const NarrowWeight of_gate_up(gate_up, false, type), of_down(down, false, type);
       Parameter own_gate_up = frozen(of_gate_up.numbers().view({6, 64, 96})),
@@ -270,7 +270,7 @@ TEST(NarrowProducts, OfExpertsAreNearThoseOfTheNumbersOfTheirCopies) {
 TEST(NarrowProducts, AValueThatIsNotFiniteSpoilsItsRowAlone) {
   Parameter w = frozen(random({40, 96}, 3));
   const at::Tensor x = random({5, 96}, 1);
-  for (const NarrowType type : kTypes) {
+  for (const NarrowType type : kNarrowTypes) {
     test::each_table([&] {
       const NarrowWeight copy(w, false, type);
       const at::Tensor want = projected(x, w, copy);
@@ -290,7 +290,7 @@ TEST(NarrowProducts, AWeightThatIsNotFiniteSpoilsItsOutputAlone) {
   Parameter good = frozen(random({40, 96}, 3)), bad = frozen(good.read()->clone());
   bad.write()->operator[](7)[50] = std::numeric_limits<float>::quiet_NaN();
   const at::Tensor x = random({5, 96}, 1);
-  for (const NarrowType type : kTypes) {
+  for (const NarrowType type : kNarrowTypes) {
     test::each_table([&] {
       const at::Tensor want = projected(x, good, NarrowWeight(good, false, type));
       const at::Tensor got = projected(x, bad, NarrowWeight(bad, false, type));
@@ -304,7 +304,7 @@ TEST(NarrowProducts, MakeTheLogitsOfAHeadAndNotThoseOfItsOwnRows) {
   Parameter head = frozen(random({300, 100}, 3)), rows = frozen(random({2, 100}, 4));
   const OwnRows own{&rows, {5, 299}};
   const at::Tensor x = random({20, 100}, 1);
-  for (const NarrowType type : kTypes) {
+  for (const NarrowType type : kNarrowTypes) {
     const NarrowWeight copy(head, false, type);
     HeadOptions options{.scale = 0.5, .softcap = 20};
     options.narrow = &copy;

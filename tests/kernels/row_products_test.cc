@@ -13,16 +13,17 @@ using test::parameter;
 using test::random;
 using test::same_bits;
 
-struct Types {
+struct ProjectionTypes {
   at::ScalarType x, w, factors, compute;
 };
 constexpr auto kF = at::kFloat, kB = at::kBFloat16;
-constexpr Types kTypes[] = {{kF, kF, kF, kF}, {kF, kF, kF, kB}, {kB, kB, kF, kB}, {kB, kB, kB, kB}};
+constexpr ProjectionTypes kProjectionTypes[] = {
+    {kF, kF, kF, kF}, {kF, kF, kF, kB}, {kB, kB, kF, kB}, {kB, kB, kB, kB}};
 
 // A projection with a bias and low-rank terms, one without either, and one whose weight is [in, out].
 class Projections {
  public:
-  Projections(int64_t in, int64_t out, const Types& types) {
+  Projections(int64_t in, int64_t out, const ProjectionTypes& types) {
     const auto add = [&](std::vector<int64_t> sizes, at::ScalarType type) {
       all_.push_back(parameter(random(sizes, std::ssize(all_) + 5, type) * 0.3, kF));
       all_.back().trainable = false;
@@ -66,7 +67,7 @@ void expect_independent(const at::Tensor& x, const Product& product, double limi
 TEST(RowProducts, OfProjectionsHaveTheSameBitsBesideAnyRows) {
   for (const auto& [rows, in, out] :
        {std::tuple{70, 96, 64}, {33, 100, 37}, {5, 17, 5}, {130, 576, 192}, {18, 1100, 37}, {4, 8300, 35}}) {
-    for (const Types& types : kTypes) {
+    for (const ProjectionTypes& types : kProjectionTypes) {
       SCOPED_TRACE(testing::Message()
                    << rows << " x " << in << " x " << out << " " << types.w << " " << types.compute);
       Projections projections(in, out, types);
@@ -124,7 +125,7 @@ TEST(RowProducts, OfBlocksOfFilesHaveTheSameBitsBesideAnyRows) {
 }
 
 TEST(RowProducts, OfAHeadHaveTheSameBitsBesideAnyRows) {
-  for (const Types& types : kTypes) {
+  for (const ProjectionTypes& types : kProjectionTypes) {
     Parameter head = parameter(random({300, 100}, 3, types.w), kF);
     test::each_table([&] {
       const auto logits = [&](const at::Tensor& x) {

@@ -32,12 +32,12 @@ std::unique_ptr<Model> open_changed(const std::string& family, const Json& chang
   return Model::open(directory.path(), "float32");
 }
 
-struct Rows {
+struct TwoRows {
   ForwardInput input;
   at::Tensor targets;
 };
 
-Rows rows_of(int32_t vocab) {
+TwoRows rows_of(int32_t vocab) {
   std::vector<std::vector<int32_t>> rows(2);
   std::vector<int32_t> targets;
   for (int32_t row = 0; row < 2; ++row) {
@@ -49,7 +49,7 @@ Rows rows_of(int32_t vocab) {
   return {test::forward_input(rows), test::int_tensor(targets)};
 }
 
-double step(Model& model, const Rows& rows) {
+double step(Model& model, const TwoRows& rows) {
   for (Parameter* parameter : model.adapters().trained()->parameters())
     at::Tensor(parameter->gradient()).zero_();
   const Output output = model.forward(rows.input, {});
@@ -79,7 +79,7 @@ void expect_steps(const Json& one, const Json& recorded) {
   for (Parameter* p : model->all_parameters())
     p->begin_training(p->trainable ? at::zeros(p->shape()) : at::Tensor());
   EXPECT_EQ(adapter.parameters().size(), one["norms"].size());
-  const Rows rows = rows_of(static_cast<int32_t>(model->config().vocab_size));
+  const TwoRows rows = rows_of(static_cast<int32_t>(model->config().vocab_size));
   for (size_t i = 0; i < one["losses"].size(); ++i) {
     const double want = one["losses"][i], got = step(*model, rows);
     EXPECT_NEAR(got, want, 2e-5 * want) << "step " << i;
@@ -124,7 +124,7 @@ TEST(AdapterSteps, AForwardWithAnotherAdapterChangesNothingOfAnEarlierOne) {
   model->train_only(own);
   for (Parameter* p : model->all_parameters())
     p->begin_training(p->trainable ? at::zeros(p->shape()) : at::Tensor());
-  const Rows rows = rows_of(static_cast<int32_t>(model->config().vocab_size));
+  const TwoRows rows = rows_of(static_cast<int32_t>(model->config().vocab_size));
   const auto gradients = [&](bool between) {
     for (Parameter* p : own.parameters()) at::Tensor(p->gradient()).zero_();
     const Output output = model->forward(rows.input, {.recompute = {config::Recomputed::layers}});
@@ -195,7 +195,7 @@ TEST(AdapterSteps, MergedAndSavedModelsGiveTheSame) {
         "default", config::read_lora_config(one["config"], "test", Status::format), at::kFloat);
     adapter.start(1);
     for (Parameter* p : adapter.parameters()) p->write()->add_(at::ones(p->shape()) * 0.01);
-    const Rows rows = rows_of(static_cast<int32_t>(model->config().vocab_size));
+    const TwoRows rows = rows_of(static_cast<int32_t>(model->config().vocab_size));
     const auto logits = [&](Model& of, std::optional<Adapter*> with) {
       const at::NoGradGuard no_grad;
       return of.logits(of.forward(rows.input, {.adapter = with}), at::kFloat).clone();

@@ -17,7 +17,7 @@
 namespace trl::model {
 namespace {
 
-struct Case {
+struct TableCase {
   const char* base;
   int64_t rows;
   std::map<std::string, int64_t> tables;  // names, and what their numbers are made by
@@ -26,10 +26,10 @@ struct Case {
 };
 
 const std::string kEmbedding = "model.embed_tokens.weight", kHead = "lm_head.weight",
-                  kInner = "model.embed_tokens.base_layer.weight";
+                  kInnerEmbedding = "model.embed_tokens.base_layer.weight";
 
-const std::vector<Case>& cases() {
-  static const std::vector<Case> all = {
+const std::vector<TableCase>& cases() {
+  static const std::vector<TableCase> all = {
       {"llama3",
        448,
        {{kEmbedding, 7}, {kHead, 5}},
@@ -42,7 +42,7 @@ const std::vector<Case>& cases() {
        {-1.252647, -0.056248, 1.022622, -0.076406, -0.105404, -1.45826}},
       {"llama3",
        448,
-       {{kInner, 7}, {kHead, 5}},
+       {{kInnerEmbedding, 7}, {kHead, 5}},
        true,
        {-0.953966, -0.17329, 1.059, -0.098964, -0.354015, -1.332453}},
       // Tied models. Of two that differ, PEFT sets the head's last.
@@ -61,7 +61,11 @@ const std::vector<Case>& cases() {
        {{kEmbedding, 7}, {kHead, 5}},
        false,
        {0.531183, 2.019804, -1.408798, -0.145979, -0.004061, 0.066424}},
-      {"qwen2", 512, {{kInner, 7}}, true, {-0.25901, 0.26588, -1.375905, 0.533806, -1.554968, 1.619765}}};
+      {"qwen2",
+       512,
+       {{kInnerEmbedding, 7}},
+       true,
+       {-0.25901, 0.26588, -1.375905, 0.533806, -1.554968, 1.619765}}};
   return all;
 }
 
@@ -70,7 +74,7 @@ at::Tensor made(int64_t rows, int64_t columns, int64_t factor, int64_t modulus =
   return ((places % modulus - modulus / 2).to(at::kFloat) / divisor).contiguous();
 }
 
-void write_files(const test::Scratch& directory, const Case& one) {
+void write_files(const test::Scratch& directory, const TableCase& one) {
   std::map<std::string, at::Tensor> values;
   const std::string prefix = "base_model.model.";
   for (const int layer : {0, 1}) {
@@ -96,7 +100,7 @@ void write_files(const test::Scratch& directory, const Case& one) {
   io::write_safetensors(directory / "adapter_model.safetensors", named);
 }
 
-std::unique_ptr<Model> model_for(const test::Scratch& adapter, const Case& one) {
+std::unique_ptr<Model> model_for(const test::Scratch& adapter, const TableCase& one) {
   auto model = Model::open(test::golden_path(std::string("models/") + one.base), "float32");
   EXPECT_EQ(adapter::embedding_rows(adapter.path()), one.rows);
   if (model->config().vocab_size != one.rows) model->resize_embeddings(one.rows);
@@ -111,7 +115,7 @@ at::Tensor logits(Model& model, Adapter* with) {
 
 TEST(AdapterTables, AreThoseOfTheAdapter) {
   TRL_NEED_GOLDEN("models/qwen2");
-  for (const Case& one : cases()) {
+  for (const TableCase& one : cases()) {
     SCOPED_TRACE(fmt::format("{} {} {}", one.base, one.rows, one.tables.begin()->first));
     const test::Scratch directory, again;
     write_files(directory, one);
@@ -140,7 +144,7 @@ TEST(AdapterTables, AreThoseOfTheAdapter) {
 // What a generator has computed with a table is computed anew when the table is written.
 TEST(AdapterTables, CountInTheVersion) {
   TRL_NEED_GOLDEN("models/qwen2");
-  const Case one = cases().front();
+  const TableCase one = cases().front();
   const test::Scratch directory;
   write_files(directory, one);
   const auto model = model_for(directory, one);

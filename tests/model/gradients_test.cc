@@ -111,8 +111,8 @@ TEST(Gradients, OfOtherFamiliesAsRecorded) {
 }
 
 using config::Recomputed;
-constexpr Recomputed kForms[] = {Recomputed::nothing, Recomputed::layers, Recomputed::selective,
-                                 Recomputed::products};
+constexpr Recomputed kRecomputedForms[] = {Recomputed::nothing, Recomputed::layers, Recomputed::selective,
+                                           Recomputed::products};
 
 TEST(Gradients, RecomputingChangesNoBit) {
   TRL_NEED_GOLDEN("grads/qwen3/case.json");
@@ -175,7 +175,7 @@ TEST(Gradients, SayOnceInEachBackwardThatTheyAreComplete) {
     const GoldenBatch batch = test::golden_batch(json["input_ids"], json["attention_mask"]);
     const at::Tensor targets = targets_of(json["labels"], batch);
     for (const kernels::Path path : {kernels::Path::fused, kernels::Path::plain}) {
-      for (const Recomputed form : kForms) {
+      for (const Recomputed form : kRecomputedForms) {
         SCOPED_TRACE(
             fmt::format("{} plain {} form {}", name, path == kernels::Path::plain, static_cast<int>(form)));
         const kernels::PathScope scope(path);
@@ -206,7 +206,7 @@ TEST(Gradients, AreCompleteWhenEveryGraphHasAdded) {
   TRL_NEED_GOLDEN("grads/qwen3/case.json");
   const Json json = test::golden_json("grads/qwen3/case.json");
   const GoldenBatch batch = test::golden_batch(json["input_ids"], json["attention_mask"]);
-  for (const Recomputed form : kForms) {
+  for (const Recomputed form : kRecomputedForms) {
     const auto model = Model::open(test::golden_path("models/qwen3"), "float32");
     make_gradients(*model);
     std::map<std::string, std::vector<at::Tensor>> seen;

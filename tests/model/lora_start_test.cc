@@ -26,14 +26,14 @@ at::Tensor weight_of(const std::string& name, int64_t in, int64_t out) {
   return tensor_of(recorded()["weights"][name], {out, in});
 }
 
-struct Case {
+struct StartedAdapter {
   base::Json config;
   std::map<std::string, LoraFactors> got, want;
 };
 
 // Three modules in the order in which the recorded model has them.
-Case run(const base::Json& one) {
-  Case out{one["config"], {}, {}};
+StartedAdapter run(const base::Json& one) {
+  StartedAdapter out{one["config"], {}, {}};
   const config::LoraConfig config = read(one["config"]);
   const double scaling = config.scaling(config.r, config.lora_alpha);
   LoraStart start(config, at::detail::createCPUGenerator(recorded()["seed"].get<uint64_t>()));
@@ -58,7 +58,7 @@ TEST(LoraStart, UniformValuesAreThoseOfPeftBitForBit) {
   int compared = 0;
   for (const base::Json& one : recorded()["cases"]) {
     if (!one["config"]["init_lora_weights"].is_boolean()) continue;
-    const Case result = run(one);
+    const StartedAdapter result = run(one);
     for (const auto& [name, want] : result.want) {
       if (name == "table") continue;
       const LoraFactors& got = result.got.at(name);
@@ -77,7 +77,7 @@ TEST(LoraStart, UniformValuesAreThoseOfPeftBitForBit) {
 TEST(LoraStart, EveryOtherInitIsPefts) {
   int principal = 0;
   for (const base::Json& one : recorded()["cases"]) {
-    const Case result = run(one);
+    const StartedAdapter result = run(one);
     const bool pissa = one["config"]["init_lora_weights"].dump().find("pissa") != std::string::npos;
     for (const auto& [name, want] : result.want) {
       const LoraFactors& got = result.got.at(name);

@@ -14,7 +14,7 @@ namespace {
 using base::MemoryKind;
 using config::WeightForm;
 
-struct Case {
+struct MergeCase {
   std::string adapter;
   std::string dtype = "float32";
   config::Quantization form = {};
@@ -26,7 +26,7 @@ struct Bytes {
   int64_t merged = 0, saving = 0, most = 0;
 };
 
-std::unique_ptr<Model> opened(const Case& of) {
+std::unique_ptr<Model> opened(const MergeCase& of) {
   auto model =
       Model::open(test::golden_path("models/qwen2"), of.dtype, nullptr, at::kCPU, Head::language, of.form);
   const base::Json config = base::parse_json(of.adapter, "test");
@@ -54,7 +54,7 @@ Bytes merged(Model& model, const Taken& taken) {
   return bytes;
 }
 
-Bytes measured(const Case& of) {
+Bytes measured(const MergeCase& of) {
   test::CountingHost host;
   tensor::trim();
   tensor::set_host(&host);
@@ -72,7 +72,7 @@ Bytes measured(const Case& of) {
   return bytes;
 }
 
-Bytes rehearsed(const Case& of) {
+Bytes rehearsed(const MergeCase& of) {
   const tensor::Rehearsal rehearsal;
   const auto model = opened(of);
   const auto first = static_cast<size_t>(std::ssize(rehearsal.taken()));
@@ -93,7 +93,7 @@ Bytes rehearsed(const Case& of) {
 }
 
 // The bytes of the numbers of all projections, in the type of the case.
-int64_t numbers_of_projections(const Case& of) {
+int64_t numbers_of_projections(const MergeCase& of) {
   int64_t count = 0;
   const auto model = Model::open(test::golden_path("models/qwen2"), "float32");
   for (const Parameter* parameter : model->parameters())
@@ -101,7 +101,7 @@ int64_t numbers_of_projections(const Case& of) {
   return count * (of.dtype == "bfloat16" ? 2 : 4);
 }
 
-void expect_as_rehearsed(const Case& of) {
+void expect_as_rehearsed(const MergeCase& of) {
   const Bytes real = measured(of), rehearsal = rehearsed(of);
   EXPECT_EQ(rehearsal.merged, real.merged);
   EXPECT_EQ(rehearsal.saving, real.saving);
@@ -118,7 +118,7 @@ TEST(MergedMemory, IsThatOfTheWeightsThatChange) {
   for (const char* adapter : {kLora, kDora}) {
     for (const char* dtype : {"float32", "bfloat16"}) {
       SCOPED_TRACE(std::string(adapter) + dtype);
-      const Case of{adapter, dtype};
+      const MergeCase of{adapter, dtype};
       expect_as_rehearsed(of);
       const Bytes real = measured(of);
       EXPECT_EQ(real.merged, real.saving);
@@ -147,7 +147,7 @@ TEST(MergedMemory, OfWeightsInBlocks) {
   for (const char* adapter : {kLora, kDora}) {
     for (const char* dtype : {"float32", "bfloat16"}) {
       SCOPED_TRACE(std::string(adapter) + dtype);
-      const Case of{adapter, dtype, {WeightForm::nf4}};
+      const MergeCase of{adapter, dtype, {WeightForm::nf4}};
       expect_as_rehearsed(of);
       const Bytes real = measured(of);
       EXPECT_GE(real.merged, numbers_of_projections(of));

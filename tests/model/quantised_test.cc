@@ -28,10 +28,10 @@ struct Form {
   const char* name;
   Quantization quantization;
 };
-const Form kForms[] = {{"NF4", {WeightForm::nf4}},
-                       {"NF4", {WeightForm::nf4, true}},
-                       {"FP4", {WeightForm::fp4}},
-                       {"int8", {WeightForm::int8}}};
+const Form kWeightForms[] = {{"NF4", {WeightForm::nf4}},
+                             {"NF4", {WeightForm::nf4, true}},
+                             {"FP4", {WeightForm::fp4}},
+                             {"int8", {WeightForm::int8}}};
 
 std::unique_ptr<Model> open_quantised(const std::string& path, const Quantization& form,
                                       const std::string& dtype = "float32") {
@@ -77,7 +77,7 @@ TEST(Quantised, LinearLayersAreAndTheHeadIsNot) {
   for (const char* name : {"qwen2", "llama3", "qwen3_moe"}) {
     if (!test::has_golden(std::string("models/") + name + "/config.json")) continue;
     const auto model =
-        open_quantised(test::golden_path(std::string("models/") + name), kForms[0].quantization);
+        open_quantised(test::golden_path(std::string("models/") + name), kWeightForms[0].quantization);
     int64_t count = 0;
     for (const Parameter* parameter : model->parameters()) {
       const std::string& own = parameter->name;
@@ -98,7 +98,7 @@ TEST(Quantised, GivesWhatTheWeightsThatItStandsForGive) {
     const TemporaryDirectory models;
     const std::string path = models.file(name);
     copy_without_choice(test::golden_path(std::string("models/") + name), path);
-    for (const Form& form : kForms) {
+    for (const Form& form : kWeightForms) {
       for (const char* dtype : {"float32", "bfloat16"}) {
         SCOPED_TRACE(
             fmt::format("{} {}{} {}", name, form.name, form.quantization.nested ? " nested" : "", dtype));
@@ -133,7 +133,7 @@ TEST(Quantised, GivesWhatTheWeightsThatItStandsForGive) {
 // Even if transformers 5 holds gate and up, and all experts, in one parameter.
 TEST(Quantised, EachMatrixOfAnExpertIsByItself) {
   const test::SeededModel seeded("mixtral");
-  for (const Form& form : kForms) {
+  for (const Form& form : kWeightForms) {
     const auto model = open_quantised(seeded.directory.path(), form.quantization);
     for (const test::SeededTensor& tensor : seeded.tensors) {
       const std::string start = "model.layers.1.block_sparse_moe.experts.2.";
@@ -174,7 +174,7 @@ TEST(Quantised, NamesTheValueThatAFormCannotHold) {
   }
   io::write_safetensors(directory.file("model.safetensors"), tensors);
   try {
-    open_quantised(directory.path(), kForms[3].quantization);
+    open_quantised(directory.path(), kWeightForms[3].quantization);
     FAIL() << "opened";
   } catch (const Error& error) {
     EXPECT_EQ(error.status(), Status::format);
@@ -191,7 +191,7 @@ TEST(Quantised, OfEveryFamily) {
     SCOPED_TRACE(name);
     const test::SeededModel seeded(name);
     const std::string path = seeded.directory.path();
-    for (const Form& form : {kForms[1], kForms[3]}) {
+    for (const Form& form : {kWeightForms[1], kWeightForms[3]}) {
       const auto quantised = open_quantised(path, form.quantization);
       const TemporaryDirectory directory;
       checkpoint::save_model(directory.file("numbers"), *quantised, {});

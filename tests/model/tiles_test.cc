@@ -16,13 +16,13 @@ namespace {
 
 constexpr int64_t kNever = int64_t{1} << 40;
 
-struct Rows {
+struct ManyRows {
   ForwardInput input;
   at::Tensor targets;
 };
 
 // Two tiles and a rest, in documents of 60 tokens.
-Rows many_rows(int32_t vocab, int64_t tokens = 2 * kernels::kSumPiece + 276) {
+ManyRows many_rows(int32_t vocab, int64_t tokens = 2 * kernels::kSumPiece + 276) {
   std::vector<std::vector<int32_t>> rows(static_cast<size_t>(tokens / 60));
   std::vector<int32_t> targets;
   for (size_t row = 0; row < rows.size(); ++row) {
@@ -36,7 +36,7 @@ Rows many_rows(int32_t vocab, int64_t tokens = 2 * kernels::kSumPiece + 276) {
 
 // Hidden states and gradients.
 std::vector<at::Tensor> results(Model& model, const ForwardOptions& options) {
-  const Rows rows = many_rows(static_cast<int32_t>(model.config().vocab_size));
+  const ManyRows rows = many_rows(static_cast<int32_t>(model.config().vocab_size));
   for (Parameter* p : model.all_parameters())
     p->begin_training(p->trainable ? at::zeros(p->shape(), p->dtype()) : at::Tensor());
   const Output output = model.forward(rows.input, options);
@@ -132,7 +132,7 @@ TEST(Tiles, BoundWhatIsAsWideAsTheFeedForwardPart) {
     test::CountingHost host;
     tensor::set_host(&host);
     {
-      const Rows rows = many_rows(static_cast<int32_t>(model->config().vocab_size), tokens);
+      const ManyRows rows = many_rows(static_cast<int32_t>(model->config().vocab_size), tokens);
       const at::Tensor hidden = model->forward(rows.input, options).hidden;
       kernels::HeadOptions head = model->head_options(at::kBFloat16);
       head.tile_rows = 64;

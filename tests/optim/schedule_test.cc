@@ -6,7 +6,7 @@
 namespace trl::optim {
 namespace {
 
-config::TrainingArguments arguments_of(const base::Json& c) {
+config::TrainingArguments schedule_of(const base::Json& c) {
   config::Config config;
   config.set("learning_rate", "1");  // so that min_lr and lr_end are factors
   config.set("lr_scheduler_type", c["name"].get<std::string>());
@@ -20,7 +20,7 @@ TEST(Schedule, golden) {
   int cases = 0;
   for (const base::Json& c : test::golden_json("optim/schedules.json")["cases"]) {
     ++cases;
-    const config::TrainingArguments arguments = arguments_of(c);
+    const config::TrainingArguments arguments = schedule_of(c);
     const Schedule schedule(arguments, c["training_steps"]);
     const base::Json& factors = c["lr_factor_per_step"];
     for (size_t i = 0; i < factors.size(); ++i) {

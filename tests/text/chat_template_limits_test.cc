@@ -5,15 +5,10 @@
 #include "support/golden.h"
 #include "support/interrupts.h"
 #include "text/chat_template/chat_template.h"
+#include "text/texts.h"
 
 namespace trl::text {
 namespace {
-
-std::string repeated(const std::string& text, int count) {
-  std::string out;
-  for (int i = 0; i < count; ++i) out += text;
-  return out;
-}
 
 // The message of the error that a template ends in.
 std::string failure(const std::string& source, const base::Json& variables = base::Json::object()) {

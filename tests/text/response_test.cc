@@ -36,14 +36,14 @@ std::optional<base::Json> parsed(const std::string& form, const std::string& pro
   return ResponseParser(*found).parse(text, prompt, schemas());
 }
 
-struct Case {
+struct ResponseCase {
   const char* form;
   std::string prompt, text;
   const char* message;  // empty: the text is not in the form
 };
 
 TEST(Response, IsReadAsTransformersDoes) {
-  const Case cases[] = {
+  const ResponseCase cases[] = {
       {"json", kIm, R"x(Fine.<|im_end|>)x", R"x({"role": "assistant", "content": "Fine."})x"},
       {"json", kIm, R"x(<think>
 hm
@@ -117,7 +117,7 @@ not
        R"x({"role": "assistant", "content": "Bye."})x"},
       {"gpt-oss", kOss, R"x(noise)x", R"x({"role": "assistant", "content": ""})x"},
   };
-  for (const Case& one : cases) {
+  for (const ResponseCase& one : cases) {
     const auto got = parsed(one.form, one.prompt, one.text);
     EXPECT_EQ(got ? got->dump() : "",
               *one.message == '\0' ? "" : base::parse_json(one.message, "message").dump())

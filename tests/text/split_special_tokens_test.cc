@@ -6,6 +6,7 @@
 
 #include "support/golden.h"
 #include "text/chat_template/chat_template.h"
+#include "text/texts.h"
 #include "text/tokenizer_tiny.h"
 
 namespace trl::text {
@@ -110,18 +111,6 @@ TEST(SplitSpecialTokens, OfANormalizedTextAreFoundByTheirOrigin) {
   EXPECT_EQ(count(*tokenizer, text, {{0, 9}}, 265), 0);
 }
 
-// A text with its given parts between guillemets.
-std::string marked(const Rendered& rendered) {
-  std::string out;
-  size_t at = 0;
-  for (const auto& [begin, end] : rendered.given) {
-    out += rendered.text.substr(at, begin - at) + "\xC2\xAB" + rendered.text.substr(begin, end - begin) +
-           "\xC2\xBB";
-    at = end;
-  }
-  return out + rendered.text.substr(at);
-}
-
 std::string render(std::string_view source, const Json& messages, RenderOptions options = {}) {
   options.variables["eos_token"] = "<e>";
   const ChatTemplate chat(source);
@@ -131,7 +120,7 @@ std::string render(std::string_view source, const Json& messages, RenderOptions 
   const Rendered rendered = chat.render(messages, options);
   EXPECT_EQ(rendered.text, plain.text) << source;
   EXPECT_EQ(rendered.generation, plain.generation) << source;
-  return marked(rendered);
+  return marked(rendered.text, rendered.given);
 }
 
 TEST(GivenText, IsKnownWhateverATemplateDoesWithIt) {

@@ -4,17 +4,12 @@
 #include "base/text/utf8.h"
 #include "support/golden.h"
 #include "support/interrupts.h"
+#include "text/texts.h"
 #include "text/tokenizer_tiny.h"
 
 namespace trl::text {
 namespace {
 using namespace tiny;
-
-std::string repeated(const std::string& part, int count) {
-  std::string text;
-  for (int i = 0; i < count; ++i) text += part;
-  return text;
-}
 
 // The rules of tests/parity/text_sample.py.
 std::map<std::string, std::string> long_words() {

@@ -10,22 +10,12 @@
 #include "base/files/hash.h"
 #include "base/text/utf8.h"
 #include "support/golden.h"
+#include "text/texts.h"
 
 namespace trl::text {
 namespace {
 
 constexpr int kTemplates = 31;
-
-// The text with what is trained between guillemets.
-std::string marked(const Rendered& rendered) {
-  std::string out;
-  size_t at = 0;
-  for (const auto& [begin, end] : rendered.generation) {
-    out += rendered.text.substr(at, begin - at) + "«" + rendered.text.substr(begin, end - begin) + "»";
-    at = end;
-  }
-  return out + rendered.text.substr(at);
-}
 
 base::Json turns(std::initializer_list<std::pair<const char*, const char*>> given) {
   base::Json messages = base::Json::array();
@@ -39,7 +29,8 @@ std::string trained(const char* variant, const std::string& source, const base::
   options.variables = variables;
   const TrainingVariant* found = find_training_variant(variant);
   if (found == nullptr) return std::string("no variant is named ") + variant;
-  return marked(ChatTemplate(apply_training_variant(*found, source)).render(messages, options));
+  const Rendered rendered = ChatTemplate(apply_training_variant(*found, source)).render(messages, options);
+  return marked(rendered.text, rendered.generation);
 }
 
 TEST(TrainingTemplate, AnEndThatNamesTheNextSpeakerIsTheModels) {

@@ -16,6 +16,8 @@
 namespace trl::train {
 namespace {
 
+using test::start_adapter;
+
 // A recorded run, begun from the recorded adapter or (by_seed) from the seed alone. apart: in the name of a
 // module of which one value of lora_B and one row of lora_A are not compared.
 void expect_peft(const std::string& name, const test::Settings& settings, bool by_seed,
@@ -198,21 +200,11 @@ TEST(QuantisedTrajectory, OfDpoIsTrls) {
 
 constexpr const char* kQv = R"({"r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj"]})";
 
-// Begun from PEFT's values for seed 7.
-Trainer& start_adapter(test::SftRun& run, const char* text = kQv) {
-  const config::LoraConfig config =
-      config::read_lora_config(base::parse_json(text, "test"), "test", Status::format);
-  model::Adapter& adapter = run.model().adapters().add("default", config, at::kFloat);
-  adapter.start(7);
-  run.model().train_only(adapter);
-  return run.start();
-}
-
 // Only the adapter has gradients and states, and nothing is kept for a layer below the first that it changes.
 TEST(AdapterRun, TheModelIsFrozenAndCostsNothing) {
   TRL_NEED_TINY_RUN();
   test::SftRun run = test::tiny_run({{"max_steps", "2"}});
-  Trainer& trainer = start_adapter(run);
+  Trainer& trainer = start_adapter(run, kQv);
   int64_t trained = 0, parameters = 0;
   for (const tensor::Parameter* p : run.model().parameters()) EXPECT_FALSE(p->has_gradient()) << p->name;
   for (const tensor::Parameter* p : run.model().adapters().get("default").parameters()) {

@@ -10,16 +10,16 @@ using test::tiny_run;
 
 constexpr int64_t kAmple = int64_t{1} << 40;
 
-struct Outcome {
+struct CopiesOutcome {
   std::vector<at::Tensor> weights;
   int64_t copies = 0, peak = 0;  // bytes
 };
 
 // limits: of each step
-Outcome outcome(const test::Settings& settings, const std::vector<int64_t>& limits) {
+CopiesOutcome outcome(const test::Settings& settings, const std::vector<int64_t>& limits) {
   test::SftRun run = tiny_run(settings);
   const int64_t before = test::memory().now(MemoryKind::weights);
-  Outcome result;
+  CopiesOutcome result;
   Trainer& trainer = run.start();
   for (const int64_t limit : limits) {
     test::memory().set_limit(limit);
@@ -36,7 +36,7 @@ Outcome outcome(const test::Settings& settings, const std::vector<int64_t>& limi
   return result;
 }
 
-void expect_same(const Outcome& got, const Outcome& want) {
+void expect_same(const CopiesOutcome& got, const CopiesOutcome& want) {
   for (size_t i = 0; i < want.weights.size(); ++i)
     EXPECT_TRUE(at::equal(got.weights[i], want.weights[i])) << i;
 }
@@ -46,18 +46,18 @@ TEST(Copies, AreKeptWithoutAMemoryLimitAndChangeNoBit) {
   for (const char* checkpointing : {"false", "true"}) {
     const test::Settings autocast = {
         {"max_steps", "3"}, {"bf16", "true"}, {"gradient_checkpointing", checkpointing}};
-    const Outcome free = outcome(autocast, {0, 0, 0});
+    const CopiesOutcome free = outcome(autocast, {0, 0, 0});
     int64_t matrices = 0, rest = 0;
     for (const at::Tensor& weight : free.weights) (weight.dim() == 2 ? matrices : rest) += weight.numel();
     const int64_t padding = std::ssize(free.weights) * 4096;
     EXPECT_GE(free.copies, 2 * matrices);
     EXPECT_LE(free.copies, 2 * (matrices + rest) + padding);
-    const Outcome limited = outcome(autocast, {kAmple, kAmple, kAmple});
+    const CopiesOutcome limited = outcome(autocast, {kAmple, kAmple, kAmple});
     EXPECT_EQ(limited.copies, 0);
     EXPECT_LE(free.peak, limited.peak + free.copies);
     expect_same(free, limited);
     // A limit that comes later, and one that goes.
-    const Outcome then = outcome(autocast, {0, 0, kAmple}), first = outcome(autocast, {kAmple, 0, 0});
+    const CopiesOutcome then = outcome(autocast, {0, 0, kAmple}), first = outcome(autocast, {kAmple, 0, 0});
     EXPECT_EQ(then.copies, 0);
     EXPECT_EQ(first.copies, free.copies);
     expect_same(then, free);
@@ -76,7 +76,7 @@ TEST(Copies, AreBriefWhereALayerIsComputedAgainForManyTokens) {
                     {"per_device_train_batch_size", rows}},
                    {0, 0});
   };
-  const Outcome many = of_rows("64"), few = of_rows("4");
+  const CopiesOutcome many = of_rows("64"), few = of_rows("4");
   EXPECT_GT(many.copies, 0);
   EXPECT_LT(many.copies, few.copies * 3 / 4);
 }

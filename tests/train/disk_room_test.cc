@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "support/warnings.h"
 
 namespace trl::train {
 namespace {
@@ -89,22 +90,13 @@ TEST(DiskRoom, CountsWhatLeavesMemory) {
       << away;
 }
 
-class Warnings final : public base::LogSink {
- public:
-  void write(base::LogLevel level, std::string_view, std::string_view text) noexcept override {
-    EXPECT_EQ(level, base::LogLevel::warning);
-    lines.emplace_back(text);
-  }
-  std::vector<std::string> lines;
-};
-
 // Nobody knows before how small they become.
 TEST(DiskRoom, WarnsOfActivationsThatAreCompressed) {
   config::TrainingArguments arguments;
   arguments.output_dir = "/no_such_folder/below";
   arguments.offload.emplace().zstd = true;
   arguments.offload->directory = "/";
-  Warnings log;
+  test::Warnings log;
   need_room(arguments, {.model_bytes = 7, .activation_bytes = 5}, &log);
   EXPECT_TRUE(log.lines.empty());
   need_room(arguments, {.model_bytes = 7, .activation_bytes = kTooMuch}, &log);

@@ -46,10 +46,10 @@ void spoil_lower_layer(model::Model& model) {
   }
 }
 
-struct Outcome {
+struct UpperOutcome {
   std::vector<double> losses;
   std::vector<at::Tensor> weights;
-  bool operator==(const Outcome& other) const {
+  bool operator==(const UpperOutcome& other) const {
     if (losses != other.losses || weights.size() != other.weights.size()) return false;
     for (size_t i = 0; i < weights.size(); ++i) {
       if (!at::equal(weights[i], other.weights[i])) return false;
@@ -59,14 +59,14 @@ struct Outcome {
 };
 
 // spoil_after: steps.
-Outcome outcome_of(test::SftRun&& run, int64_t spoil_after = -1, const char* adapter = kUpper) {
+UpperOutcome outcome_of(test::SftRun&& run, int64_t spoil_after = -1, const char* adapter = kUpper) {
   add_upper(run, adapter);
   Trainer& trainer = run.start();
   if (spoil_after == 0) spoil_lower_layer(run.model());
   while (trainer.step()) {
     if (trainer.state().global_step == spoil_after) spoil_lower_layer(run.model());
   }
-  Outcome out;
+  UpperOutcome out;
   for (const telemetry::Record& record : trainer.state().log_history) {
     for (const char* name : {"loss", "eval_loss", "grad_norm"}) {
       if (const double logged = test::value(record, name); logged != -1) out.losses.push_back(logged);
@@ -103,7 +103,7 @@ TEST(FrozenLayers, TheSameBitsWithoutComputingThemAgain) {
     test::SftRun probe = upper_run(settings);
     add_upper(probe);
     const int64_t epoch = probe.start().max_steps() / 2;
-    const Outcome want = outcome_of(upper_run(settings));
+    const UpperOutcome want = outcome_of(upper_run(settings));
     ASSERT_GT(want.losses.size(), 4u);
     EXPECT_TRUE(outcome_of(upper_run(settings, scratch / "cache"), epoch) == want);
     EXPECT_TRUE(outcome_of(upper_run(settings, scratch / "cache"), 0) == want);
@@ -120,7 +120,7 @@ TEST(FrozenLayers, ThoseOfInt8AreOthers) {
   const test::Scratch scratch;
   const std::string cache = scratch / "cache", of_wide = scratch / "of_wide";
   const test::Settings wide = {{"bf16", "true"}}, narrow = {{"bf16", "true"}, {"frozen_compute", "int8"}};
-  const Outcome want = outcome_of(upper_run(narrow));
+  const UpperOutcome want = outcome_of(upper_run(narrow));
   EXPECT_FALSE(want == outcome_of(upper_run(wide, of_wide))) << "int8 has changed nothing";
   EXPECT_TRUE(outcome_of(upper_run(narrow, cache)) == want);
   EXPECT_TRUE(outcome_of(upper_run(narrow, cache), 0) == want);
@@ -139,7 +139,7 @@ TEST(FrozenLayers, ServeOtherRunsOverTheSameRows) {
   const test::Settings other = {{"seed", "5"}, {"per_device_train_batch_size", "3"}};
   constexpr const char* kDropping =
       R"({"r": 2, "lora_dropout": 0.3, "target_modules": ["v_proj"], "layers_to_transform": [1]})";
-  const Outcome want = outcome_of(upper_run(other), -1, kDropping);
+  const UpperOutcome want = outcome_of(upper_run(other), -1, kDropping);
   EXPECT_TRUE(outcome_of(upper_run(other, cache), 0, kDropping) == want);
 }
 
@@ -148,7 +148,7 @@ TEST(FrozenLayers, CompressedFilesAreSmallerAndReadAlike) {
   const test::Scratch scratch;
   const std::string plain = scratch / "plain", packed = scratch / "packed";
   const test::Settings zstd = {{"cache_frozen_layers_zstd", "true"}};
-  const Outcome want = outcome_of(upper_run({}));
+  const UpperOutcome want = outcome_of(upper_run({}));
   EXPECT_TRUE(outcome_of(upper_run({}, plain)) == want);
   EXPECT_TRUE(outcome_of(upper_run(zstd, packed)) == want);
   EXPECT_TRUE(outcome_of(upper_run({}, packed), 0) == want);
@@ -167,7 +167,7 @@ TEST(FrozenLayers, AResumedRunIsTheWholeOne) {
   const std::string output = scratch / "output", cache = scratch / "cache";
   const test::Settings saving = {
       {"save_strategy", "steps"}, {"save_steps", "3"}, {"output_dir", output.c_str()}};
-  const Outcome want = outcome_of(upper_run(saving, cache));
+  const UpperOutcome want = outcome_of(upper_run(saving, cache));
   for (const std::string& directory : {cache, scratch / "empty", std::string()}) {
     test::SftRun run = upper_run({}, directory);
     add_upper(run);
@@ -184,7 +184,7 @@ TEST(FrozenLayers, DamagedFilesAreNamedAndWrittenAnew) {
   TRL_NEED_TINY_RUN();
   const test::Scratch scratch;
   const std::string cache = scratch / "cache";
-  const Outcome want = outcome_of(upper_run({}, cache));
+  const UpperOutcome want = outcome_of(upper_run({}, cache));
   const std::vector<std::string> files = state_files(cache);
   ASSERT_GE(files.size(), 5u);
   const std::vector<std::string> damaged(files.begin(), files.begin() + 5);
@@ -219,7 +219,7 @@ TEST(FrozenLayers, DamagedFilesAreNamedAndWrittenAnew) {
 TEST(FrozenLayers, AFullDiskEndsTheKeepingAndNotTheRun) {
   TRL_NEED_TINY_RUN();
   const test::Scratch scratch;
-  const Outcome want = outcome_of(upper_run({}));
+  const UpperOutcome want = outcome_of(upper_run({}));
   test::SftRun run = upper_run({}, scratch / "cache");
   test::Warnings log;
   int writes = 0;
@@ -325,7 +325,7 @@ TEST(FrozenLayers, DISABLED_child) {
 
 TEST(FrozenLayers, AKilledRunLeavesOnlyWholeFiles) {
   TRL_NEED_TINY_RUN();
-  const Outcome want = outcome_of(upper_run({}));
+  const UpperOutcome want = outcome_of(upper_run({}));
   const test::Scratch scratch;
   for (const char* at : {"1", "4", "9", "14"}) {
     const std::string cache = scratch / at, temporary = cache + "-temporary";

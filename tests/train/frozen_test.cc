@@ -4,9 +4,10 @@
 namespace trl::train {
 namespace {
 
+using test::joined;
 using test::tiny_run;
 
-const test::Settings kSteps = {{"max_steps", "3"}, {"weight_decay", "0.1"}};
+const test::Settings kFrozenSteps = {{"max_steps", "3"}, {"weight_decay", "0.1"}};
 
 bool is_frozen(std::string_view name) {
   return name == "model.embed_tokens.weight" || name.find("layers.0.self_attn") != std::string_view::npos ||
@@ -18,18 +19,13 @@ Trainer& start_frozen(test::SftRun& run) {
   return run.start();
 }
 
-test::Settings with(test::Settings settings, const test::Settings& more) {
-  settings.insert(settings.end(), more.begin(), more.end());
-  return settings;
-}
-
 TEST(Frozen, KeepTheirValuesAndCostNothing) {
   TRL_NEED_TINY_RUN();
   for (const test::Settings& more : {test::Settings{},
                                      {{"bf16", "true"}, {"gradient_checkpointing", "true"}},
                                      {{"fused_kernels", "off"}},
                                      {{"optim", "adafactor"}}}) {
-    test::SftRun run = tiny_run(with(kSteps, more));
+    test::SftRun run = tiny_run(joined(kFrozenSteps, more));
     const std::vector<at::Tensor> before = run.weights();
     Trainer& trainer = start_frozen(run);
     int64_t trained = 0, parameters = 0;
@@ -59,7 +55,8 @@ TEST(Frozen, AreNoPartOfTheNormThatClips) {
   TRL_NEED_TINY_RUN();
   const test::Scratch scratch;
   const std::string output = scratch / "output";
-  test::SftRun all = tiny_run(kSteps), some = tiny_run(with(kSteps, {{"output_dir", output.c_str()}}));
+  test::SftRun all = tiny_run(kFrozenSteps),
+               some = tiny_run(joined(kFrozenSteps, {{"output_dir", output.c_str()}}));
   Trainer &full = all.start(), &part = start_frozen(some);
   std::map<const tensor::Parameter*, at::Tensor> seen;
   for (test::SftRun* run : {&all, &some}) {
@@ -86,7 +83,7 @@ TEST(Frozen, AreNoPartOfTheNormThatClips) {
 TEST(Frozen, HaveNoStateInACheckpointThatResumes) {
   TRL_NEED_TINY_RUN();
   const test::Scratch scratch;
-  test::SftRun whole = tiny_run(kSteps);
+  test::SftRun whole = tiny_run(kFrozenSteps);
   Trainer& trainer = start_frozen(whole);
   ASSERT_TRUE(trainer.step());
   trainer.save_checkpoint(scratch / "checkpoint");
@@ -98,7 +95,7 @@ TEST(Frozen, HaveNoStateInACheckpointThatResumes) {
   EXPECT_FALSE(states.tensors().empty());
   for (const auto& [name, tensor] : states.tensors())
     EXPECT_FALSE(is_frozen(name.substr(0, name.rfind('.'))));
-  test::SftRun resumed = tiny_run(kSteps);
+  test::SftRun resumed = tiny_run(kFrozenSteps);
   Trainer& rest = start_frozen(resumed);
   rest.resume(scratch / "checkpoint");
   while (rest.step()) {

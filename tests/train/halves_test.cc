@@ -10,6 +10,8 @@ namespace trl::train::halves_test {
 namespace {
 
 using test::error_of;
+using test::expect_same;
+using test::history;
 using test::Settings;
 using test::SftRun;
 using test::TemporaryDirectory;
@@ -21,29 +23,10 @@ struct Outcome {
   std::vector<at::Tensor> weights;
 };
 
-// Records as text, with names sorted and without timings.
-std::vector<std::string> history(const telemetry::TrainerState& state) {
-  std::vector<std::string> lines;
-  for (const telemetry::Record& record : state.log_history) {
-    std::map<std::string, std::string> entries;
-    for (const telemetry::Entry& entry : record.entries())
-      if (!entry.name.ends_with("_runtime") && !entry.name.ends_with("_per_second"))
-        entries[entry.name] = telemetry::to_text(entry);
-    std::string& line = lines.emplace_back();
-    for (const auto& [name, text] : entries) line += name + "=" + text + " ";
-  }
-  return lines;
-}
-
 Outcome finished(SftRun& run, Trainer& trainer) {
   while (trainer.step()) continue;
   trainer.finish();
   return {history(trainer.state()), run.weights()};
-}
-
-void expect_same(const std::vector<at::Tensor>& got, const std::vector<at::Tensor>& want) {
-  ASSERT_EQ(got.size(), want.size());
-  for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(at::equal(got[i], want[i])) << "weight " << i;
 }
 
 void expect_same(const Outcome& got, const Outcome& want) {

@@ -1,5 +1,4 @@
 // Runs with frozen_compute: int8.
-#include "config/lora_config.h"
 #include "kernels/gemm/gemm_int8.h"
 #include "train/tiny_run.h"
 
@@ -7,6 +6,7 @@ namespace trl::train {
 namespace {
 
 using test::Settings;
+using test::start_adapter;
 
 constexpr const char* kAdapter =
     R"({"r": 4, "lora_alpha": 8, "lora_dropout": 0.1, "target_modules": "all-linear"})";
@@ -18,18 +18,9 @@ Settings with(Settings settings, const char* frozen_compute = "int8") {
   return settings;
 }
 
-Trainer& start_adapter(test::SftRun& run) {
-  const config::LoraConfig config =
-      config::read_lora_config(base::parse_json(kAdapter, "test"), "test", Status::format);
-  model::Adapter& adapter = run.model().adapters().add("default", config, at::kFloat);
-  adapter.start(7);
-  run.model().train_only(adapter);
-  return run.start();
-}
-
 std::vector<double> losses_of(const Settings& settings) {
   test::SftRun run = test::tiny_run(settings);
-  Trainer& trainer = start_adapter(run);
+  Trainer& trainer = start_adapter(run, kAdapter);
   std::vector<double> losses;
   while (trainer.step()) losses.push_back(test::value(trainer.metrics(), "loss"));
   return losses;
@@ -67,10 +58,10 @@ TEST(Int8Run, ResumesAndRecomputesToTheSameBits) {
                                   {"output_dir", directory.c_str()}}));
     };
     test::SftRun whole = run_in(output), again = run_in(other);
-    Trainer& trainer = start_adapter(whole);
+    Trainer& trainer = start_adapter(whole, kAdapter);
     while (trainer.step()) {
     }
-    Trainer& resumed = start_adapter(again);
+    Trainer& resumed = start_adapter(again, kAdapter);
     resumed.resume(output + "/checkpoint-2");
     while (resumed.step()) {
     }
@@ -94,7 +85,7 @@ TEST(Int8Run, ItsBytesAreCountedAndGo) {
   ASSERT_GT(elements, 0);
   const auto weights = [] { return test::memory().now(base::MemoryKind::weights); };
   const int64_t before = weights();
-  Trainer& trainer = start_adapter(run);
+  Trainer& trainer = start_adapter(run, kAdapter);
   int64_t adapter = 0;
   for (const tensor::Parameter* p : run.model().adapters().get("default").parameters())
     adapter += 4 * p->count();
@@ -107,7 +98,7 @@ TEST(Int8Run, ItsBytesAreCountedAndGo) {
 
 std::string refusal(test::SftRun& run) {
   try {
-    start_adapter(run);
+    start_adapter(run, kAdapter);
   } catch (const Error& error) {
     EXPECT_EQ(error.key(), "frozen_compute");
     return error.message();

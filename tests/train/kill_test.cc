@@ -178,14 +178,14 @@ TEST_P(KilledRun, ends_as_if_it_had_not_been_killed) {
   }
 }
 
-std::string name_of(const testing::TestParamInfo<KilledRun::ParamType>& run) {
+std::string killed_name(const testing::TestParamInfo<KilledRun::ParamType>& run) {
   return fmt::format("{}_{}", std::get<0>(run.param), std::get<1>(run.param));
 }
 INSTANTIATE_TEST_SUITE_P(Threads, KilledRun,
-                         testing::Combine(testing::Values("model"), testing::Values(1, 2)), name_of);
+                         testing::Combine(testing::Values("model"), testing::Values(1, 2)), killed_name);
 INSTANTIATE_TEST_SUITE_P(Adapters, KilledRun,
                          testing::Combine(testing::Values("lora", "dora", "qlora"), testing::Values(2)),
-                         name_of);
+                         killed_name);
 
 }  // namespace
 }  // namespace trl::train

@@ -9,6 +9,7 @@
 namespace trl::train {
 namespace {
 
+using test::expect_same;
 using test::tiny_run;
 using test::value;
 
@@ -38,8 +39,8 @@ Numbers numbers(const telemetry::Record& record) {
 }
 
 // One weight is not a number during the second step.
-struct Outcome {
-  explicit Outcome(test::Settings more, bool poisoned = true, int64_t left_out = -1) {
+struct NonfiniteRun {
+  explicit NonfiniteRun(test::Settings more, bool poisoned = true, int64_t left_out = -1) {
     more.push_back({"logging_steps", "2"});
     test::SftRun run = tiny_run(more);
     run.setup.log = &log_lines;
@@ -69,21 +70,16 @@ struct Outcome {
   test::Warnings log_lines;
 };
 
-void expect_same(const std::vector<at::Tensor>& got, const std::vector<at::Tensor>& want) {
-  ASSERT_EQ(got.size(), want.size());
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(at::equal(got[i], want[i])) << "tensor " << i;
-}
-
 const test::Settings kSkip = {
     {"on_nonfinite", "skip"}, {"max_steps", "4"}, {"lr_scheduler_type", "constant"}};
 
 // The run is then that of the other batches: AdamW and the weights have not seen the step.
 TEST(Nonfinite, skip_leaves_the_step_out) {
   TRL_NEED_TINY_RUN();
-  const Outcome got(kSkip);
+  const NonfiniteRun got(kSkip);
   test::Settings three = kSkip;
   three[1] = {"max_steps", "3"};
-  const Outcome others(three, false, 1);
+  const NonfiniteRun others(three, false, 1);
   expect_same(got.weights, others.weights);
   EXPECT_EQ(got.skipped, std::vector<int64_t>{2});
   ASSERT_EQ(got.steps.size(), 4u);
@@ -100,7 +96,7 @@ TEST(Nonfinite, skip_leaves_the_step_out) {
 
 TEST(Nonfinite, skip_in_what_is_logged) {
   TRL_NEED_TINY_RUN();
-  const Outcome got(kSkip), usual(kSkip, false);
+  const NonfiniteRun got(kSkip), usual(kSkip, false);
   ASSERT_EQ(got.log.size(), 3u);
   EXPECT_EQ(value(got.log[0], "loss"), got.steps[0].loss);
   EXPECT_EQ(value(got.log[0], "skipped_steps"), 1);
@@ -116,7 +112,7 @@ TEST(Nonfinite, skip_keeps_the_schedule) {
   TRL_NEED_TINY_RUN();
   test::Settings linear = kSkip;
   linear[2] = {"lr_scheduler_type", "linear"};
-  const Outcome got(linear), usual(linear, false);
+  const NonfiniteRun got(linear), usual(linear, false);
   for (size_t i = 0; i < 4; ++i) EXPECT_EQ(got.steps[i].learning_rate, usual.steps[i].learning_rate) << i;
 }
 
@@ -124,7 +120,7 @@ TEST(Nonfinite, a_log_of_skipped_steps_alone_has_no_loss) {
   TRL_NEED_TINY_RUN();
   test::Settings settings = kSkip;
   settings.push_back({"logging_first_step", "true"});
-  const Outcome got(settings);
+  const NonfiniteRun got(settings);
   ASSERT_EQ(got.log.size(), 4u);
   EXPECT_EQ(value(got.log[1], "step"), 2);
   EXPECT_EQ(value(got.log[1], "skipped_steps"), 1);
@@ -136,7 +132,7 @@ TEST(Nonfinite, a_log_of_skipped_steps_alone_has_no_loss) {
 TEST(Nonfinite, continue_is_trainers) {
   TRL_NEED_TINY_RUN();
   const test::Settings settings = {{"on_nonfinite", "continue"}, {"max_steps", "3"}};
-  const Outcome got(settings);
+  const NonfiniteRun got(settings);
   const float first = static_cast<float>(got.steps[0].loss);
   EXPECT_EQ(value(got.log[0], "loss"), static_cast<double>(first + first / 2.0f) / 2);
   EXPECT_TRUE(std::isnan(value(got.log[0], "grad_norm")));
@@ -145,7 +141,7 @@ TEST(Nonfinite, continue_is_trainers) {
   EXPECT_TRUE(got.log_lines.lines.empty());
   test::Settings unfiltered = settings;
   unfiltered.push_back({"logging_nan_inf_filter", "false"});
-  EXPECT_TRUE(std::isnan(value(Outcome(unfiltered).log[0], "loss")));
+  EXPECT_TRUE(std::isnan(value(NonfiniteRun(unfiltered).log[0], "loss")));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 namespace trl::train::offload_test {
 namespace {
 
+using test::joined;
 using test::Settings;
 
 // A disk, which the directory of temporary files may not be.
@@ -42,11 +43,6 @@ void expect_same(const Outcome& got, const Outcome& want) {
   ASSERT_EQ(got.weights.size(), want.weights.size());
   for (size_t i = 0; i < got.weights.size(); ++i)
     EXPECT_TRUE(at::equal(got.weights[i], want.weights[i])) << i;
-}
-
-Settings joined(Settings all, const Settings& more) {
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
 }
 
 const Settings kShort = {{"max_steps", "3"}, {"gradient_accumulation_steps", "2"}, {"offload_dir", kDisk}};

@@ -9,13 +9,9 @@ namespace trl::train::parts_run_test {
 namespace {
 
 using base::MemoryKind;
+using test::joined;
 using test::Settings;
 using test::value;
-
-Settings joined(Settings all, const Settings& more) {
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
-}
 
 std::string text_of(const Settings& settings) {
   std::string text;
@@ -28,7 +24,7 @@ test::SftRun run_of(const Settings& settings, const std::string& model) {
                       test::golden_path("data/datasets/train_lm.jsonl"), {0, 15}, test::Rows{0, 15});
 }
 
-Trainer& start_adapter(test::SftRun& run, const char* text) {
+Trainer& start_moved_adapter(test::SftRun& run, const char* text) {
   const config::LoraConfig config =
       config::read_lora_config(base::parse_json(text, "test"), "test", Status::format);
   model::Adapter& adapter = run.model().adapters().add("default", config, at::kFloat);
@@ -47,7 +43,7 @@ struct Step {
 
 Step first_step(const Settings& settings, const std::string& model, const char* adapter = nullptr) {
   test::SftRun run = run_of(settings, model);
-  Trainer& trainer = adapter != nullptr ? start_adapter(run, adapter) : run.start();
+  Trainer& trainer = adapter != nullptr ? start_moved_adapter(run, adapter) : run.start();
   Step step;
   for (tensor::Parameter* p : run.model().all_parameters()) {
     if (!p->has_gradient()) continue;
@@ -167,7 +163,7 @@ Outcome finished(test::SftRun& run, Trainer& trainer) {
 }
 Outcome outcome(const Settings& settings, const char* adapter = nullptr) {
   test::SftRun run = run_of(joined({{"max_steps", "2"}}, settings), test::golden_path("models/qwen2"));
-  return finished(run, adapter != nullptr ? start_adapter(run, adapter) : run.start());
+  return finished(run, adapter != nullptr ? start_moved_adapter(run, adapter) : run.start());
 }
 void expect_same(const Outcome& got, const Outcome& want) {
   EXPECT_EQ(got.losses, want.losses);

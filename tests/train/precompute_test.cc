@@ -12,12 +12,9 @@
 namespace trl::train::precompute_test {
 namespace {
 
+using test::is_timing;
+using test::joined;
 using test::Settings;
-
-Settings joined(Settings all, const Settings& more) {
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
-}
 
 std::string rows_of(const Settings& settings) {
   const bool pairs = std::string_view(settings.front().second) == "dpo";
@@ -43,10 +40,6 @@ Records finish(Trainer& trainer) {
 Settings precomputed(const Settings& settings, const std::string& directory) {
   return joined(settings,
                 {{"precompute_ref_log_probs", "true"}, {"ref_logprobs_cache_dir", directory.c_str()}});
-}
-
-bool is_timing(const std::string& name) {
-  return name.ends_with("_runtime") || name.ends_with("_per_second");
 }
 
 void expect_near(const Records& got, const Records& want) {

@@ -8,6 +8,7 @@
 namespace trl::train::resume_levers_test {
 namespace {
 
+using test::joined;
 using test::Settings;
 
 constexpr int64_t kHalf = 3;
@@ -21,15 +22,11 @@ struct Lever {
 
 const Settings kAgain = {{"gradient_checkpointing", "true"}, {"bf16", "true"}};
 
-Settings with(Settings all, const Settings& more) {
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
-}
-Settings again(const char* how) { return with(kAgain, {{"gradient_checkpointing_kwargs", how}}); }
+Settings again(const char* how) { return joined(kAgain, {{"gradient_checkpointing_kwargs", how}}); }
 Settings optim(const char* name) { return {{"optim", name}, {"optim_args", "t_alpha=4,t_beta3=6"}}; }
 Settings coded(const char* name) { return {{"optim", name}, {"optim_8bit_embeddings", "true"}}; }
 Settings inside(const Settings& more) {
-  return with(more, {{"optimizer_in_backward", "true"}, {"max_grad_norm", "0"}});
+  return joined(more, {{"optimizer_in_backward", "true"}, {"max_grad_norm", "0"}});
 }
 
 const Lever kLevers[] = {
@@ -37,7 +34,7 @@ const Lever kLevers[] = {
     {"selective", again("{selective: true}")},
     {"every_second_layer", again("{every_n_layers: 2}")},
     {"inputs_of_layers_leave", again("{offload: true}")},
-    {"products_are_kept", with(kAgain, {{"recompute", "products"}})},
+    {"products_are_kept", joined(kAgain, {{"recompute", "products"}})},
     {"activations_leave", {{"activation_offloading", "true"}}},
     {"compressed_activations_leave",
      {{"activation_offloading", "true"}, {"activation_offloading_zstd", "true"}, {"dtype", "bfloat16"}}},
@@ -46,7 +43,7 @@ const Lever kLevers[] = {
     {"lion_8bit", coded("lion_8bit")},
     {"rmsprop_8bit", coded("rmsprop_bnb_8bit")},
     {"ademamix", optim("ademamix")},
-    {"ademamix_8bit", with(optim("ademamix_8bit"), {{"optim_8bit_embeddings", "true"}})},
+    {"ademamix_8bit", joined(optim("ademamix_8bit"), {{"optim_8bit_embeddings", "true"}})},
     {"paged_adamw_32bit", {{"optim", "paged_adamw_32bit"}}},
     {"paged_adamw_8bit", coded("paged_adamw_8bit")},
     {"paged_lion_32bit", {{"optim", "paged_lion_32bit"}}},
@@ -59,10 +56,10 @@ const Lever kLevers[] = {
     {"tiles", kAgain, false, true},
     {"parts", {{"max_tokens_per_pass", "1"}, {"gradient_dtype", "bfloat16"}, {"dtype", "bfloat16"}}},
     {"lora", again("{selective: true, offload: true}"), true},
-    {"lora_8bit", with(kAgain, {{"optim", "adamw_8bit"}, {"gradient_dtype", "bfloat16"}}), true},
+    {"lora_8bit", joined(kAgain, {{"optim", "adamw_8bit"}, {"gradient_dtype", "bfloat16"}}), true},
     {"lora_paged", {{"optim", "paged_lion_32bit"}, {"activation_offloading", "true"}}, true},
     {"lora_inside_backward", inside(optim("ademamix")), true},
-    {"lora_parts_in_tiles", with(kAgain, {{"max_tokens_per_pass", "1"}}), true, true},
+    {"lora_parts_in_tiles", joined(kAgain, {{"max_tokens_per_pass", "1"}}), true, true},
     {"dpo", {{"method", "dpo"}, {"share_prefix_window", "2"}}},
     {"dpo_reference_that_follows",
      {{"method", "dpo"}, {"sync_ref_model", "true"}, {"ref_model_sync_steps", "2"}}},
@@ -101,7 +98,7 @@ TEST_P(ResumeUnder, has_the_same_weights_and_states) {
   const Settings usual = {
       {"max_steps", "6"}, {"offload_dir", TRL_BINARY_DIR}, {"output_dir", output.c_str()}};
   const auto run_to = [&](const char* from, int64_t steps, const char* to) {
-    test::SftRun run = run_of(with(usual, lever.settings));
+    test::SftRun run = run_of(joined(usual, lever.settings));
     Trainer& trainer = start(run, lever);
     if (from != nullptr) trainer.resume(scratch / from);
     for (int64_t step = 0; step < steps; ++step) ASSERT_TRUE(trainer.step());

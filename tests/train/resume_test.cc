@@ -10,29 +10,11 @@
 namespace trl::train {
 namespace {
 
+using test::history;
 using test::Settings;
 using test::SftRun;
 using test::TemporaryDirectory;
 using test::tiny_run;
-
-bool is_timing(const std::string& name) {
-  return name.ends_with("_runtime") || name.ends_with("_per_second");
-}
-
-// Records as text, with names sorted and without timings.
-std::vector<std::string> history(const telemetry::TrainerState& state) {
-  std::vector<std::string> lines;
-  for (const telemetry::Record& record : state.log_history) {
-    std::map<std::string, std::string> entries;
-    for (const telemetry::Entry& entry : record.entries()) {
-      if (!is_timing(entry.name)) entries[entry.name] = telemetry::to_text(entry);
-    }
-    std::string line;
-    for (const auto& [name, value] : entries) line += name + "=" + value + " ";
-    lines.push_back(line);
-  }
-  return lines;
-}
 
 struct RunOutcome {
   std::vector<std::string> history;

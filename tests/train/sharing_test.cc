@@ -12,13 +12,9 @@
 namespace trl::train::sharing_test {
 namespace {
 
+using test::joined;
 using test::Settings;
 using test::value;
-
-Settings joined(Settings all, const Settings& more) {
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
-}
 
 // Documents that fork at random, up to four times, laid out as data/batch/collate.h does it: four for each
 // batch and more, of which some are equal and some the beginning of others. Of pairs, the second half is

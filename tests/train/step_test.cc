@@ -12,12 +12,8 @@
 namespace trl::train {
 namespace {
 
+using test::expect_same;
 using test::tiny_run;
-
-void expect_same(const std::vector<at::Tensor>& got, const std::vector<at::Tensor>& want) {
-  ASSERT_EQ(got.size(), want.size());
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(at::equal(got[i], want[i])) << "tensor " << i;
-}
 
 Status status_of(const std::function<void()>& body, std::string* message = nullptr) {
   try {
@@ -29,14 +25,14 @@ Status status_of(const std::function<void()>& body, std::string* message = nullp
   return Status::ok;
 }
 
-struct Outcome {
+struct UndisturbedRun {
   std::vector<at::Tensor> weights;
   std::vector<telemetry::Record> log;
 };
 
 const test::Settings kThreeSteps = {{"max_steps", "3"}, {"gradient_accumulation_steps", "2"}};
 
-Outcome undisturbed(const test::Settings& settings) {
+UndisturbedRun undisturbed(const test::Settings& settings) {
   test::SftRun run = tiny_run(settings);
   Trainer& trainer = run.start();
   while (trainer.step()) {
@@ -77,7 +73,7 @@ TEST(Step, kernels_of_the_cpu_are_refused_with_a_model_elsewhere) {
 
 TEST(Step, cancelled_anywhere_goes_on) {
   TRL_NEED_TINY_RUN();
-  const Outcome want = undisturbed(kThreeSteps);
+  const UndisturbedRun want = undisturbed(kThreeSteps);
   int64_t polls = 0;
   {
     test::StopsAt count;
@@ -118,7 +114,7 @@ TEST(Step, cancelled_anywhere_goes_on) {
 TEST(Step, out_of_memory_anywhere_goes_on) {
   TRL_NEED_TINY_RUN();
   base::MemoryCounter& memory = test::memory();
-  const Outcome want = undisturbed(kThreeSteps);
+  const UndisturbedRun want = undisturbed(kThreeSteps);
   test::SftRun run = tiny_run(kThreeSteps);
   Trainer& trainer = run.start();
   int refused = 0;
@@ -188,7 +184,7 @@ TEST(Step, every_allocation_may_fail) {
   TRL_NEED_TINY_RUN();
   const test::Settings settings = {
       {"max_steps", "2"}, {"per_device_train_batch_size", "2"}, {"gradient_checkpointing", "true"}};
-  const Outcome want = undisturbed(settings);
+  const UndisturbedRun want = undisturbed(settings);
   test::CountingHost& host = test::host();
   test::SftRun run = tiny_run(settings, {0, 63}, test::Rows{0, 1});
   Trainer& trainer = run.start();
@@ -217,7 +213,7 @@ TEST(Step, every_allocation_may_fail) {
 
 TEST(Step, failing_source_goes_on_at_the_same_batch) {
   TRL_NEED_TINY_RUN();
-  const Outcome want = undisturbed(kThreeSteps);
+  const UndisturbedRun want = undisturbed(kThreeSteps);
   for (int64_t at = 0; at < 6; ++at) {
     test::SftRun run = tiny_run(kThreeSteps);
     run.train_stream().fail_at = at;
@@ -239,7 +235,7 @@ TEST(Step, failing_source_goes_on_at_the_same_batch) {
 
 TEST(Step, non_finite_names_step_and_rows) {
   TRL_NEED_TINY_RUN();
-  const Outcome want = undisturbed(kThreeSteps);
+  const UndisturbedRun want = undisturbed(kThreeSteps);
   test::SftRun run = tiny_run(kThreeSteps);
   Trainer& trainer = run.start();
   ASSERT_TRUE(trainer.step());
@@ -265,7 +261,7 @@ TEST(Step, checkpointing_and_threads_change_no_bit) {
       {"dtype", "float32"}, {"bf16", "true"}, {"dtype", "bfloat16"}};
   int runs = 0;
   for (const auto& precision : precisions) {
-    std::optional<Outcome> want;
+    std::optional<UndisturbedRun> want;
     for (const int threads : {1, 2, 2, 1}) {
       for (const char* checkpointing : {"false", "true"}) {
         SCOPED_TRACE(fmt::format("{}={} threads {} checkpointing {}", precision.first, precision.second,
@@ -274,7 +270,7 @@ TEST(Step, checkpointing_and_threads_change_no_bit) {
         settings.push_back(precision);
         settings.push_back({"gradient_checkpointing", checkpointing});
         tensor::set_threads(threads);
-        Outcome got = undisturbed(settings);
+        UndisturbedRun got = undisturbed(settings);
         if (want) {
           expect_same(got.weights, want->weights);
           expect_same(got.log, want->log);

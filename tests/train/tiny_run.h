@@ -1,8 +1,10 @@
 // Small runs of the recorded qwen2 model on the language-modeling rows.
 #pragma once
+#include <map>
 #include <utility>
 #include <vector>
 
+#include "config/lora_config.h"
 #include "support/interrupts.h"
 #include "support/scratch.h"
 #include "train/sft_run.h"
@@ -37,6 +39,45 @@ inline double value(const telemetry::Record& record, std::string_view name) {
 inline SftRun tiny_run(const Settings& settings, Rows rows = {0, 63}, std::optional<Rows> eval_rows = {}) {
   const std::string model = golden_path("models/qwen2");
   return SftRun(tiny_config(settings), model, golden_path("data/datasets/train_lm.jsonl"), rows, eval_rows);
+}
+
+inline Settings joined(Settings all, const Settings& more) {
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+// Trains an adapter alone, which begins from PEFT's values for seed 7.
+inline train::Trainer& start_adapter(SftRun& run, const char* text) {
+  const config::LoraConfig config =
+      config::read_lora_config(base::parse_json(text, "test"), "test", Status::format);
+  model::Adapter& adapter = run.model().adapters().add("default", config, at::kFloat);
+  adapter.start(7);
+  run.model().train_only(adapter);
+  return run.start();
+}
+
+inline bool is_timing(const std::string& name) {
+  return name.ends_with("_runtime") || name.ends_with("_per_second");
+}
+
+// Records as text, with names sorted and without timings.
+inline std::vector<std::string> history(const telemetry::TrainerState& state) {
+  std::vector<std::string> lines;
+  for (const telemetry::Record& record : state.log_history) {
+    std::map<std::string, std::string> entries;
+    for (const telemetry::Entry& entry : record.entries()) {
+      if (!is_timing(entry.name)) entries[entry.name] = telemetry::to_text(entry);
+    }
+    std::string line;
+    for (const auto& [name, value] : entries) line += name + "=" + value + " ";
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+inline void expect_same(const std::vector<at::Tensor>& got, const std::vector<at::Tensor>& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(at::equal(got[i], want[i])) << "tensor " << i;
 }
 
 }  // namespace trl::test

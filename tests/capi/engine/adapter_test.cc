@@ -7,6 +7,7 @@
 namespace {
 
 using host::Error;
+using host::greedy;
 using host::Json;
 
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
@@ -31,30 +32,6 @@ struct AdapterRun {
                  {{"use_peft", "true"}, {"lora_r", "4"}, {"lora_dropout", "0"}, {"learning_rate", "0.05"}}),
       rows.get());
 };
-
-// adapter: nullable. Nothing after an error.
-Ids greedy(trl_generator* generator, const char* adapter) {
-  host::Settings settings = {{"generate.max_new_tokens", "12"}};
-  if (adapter != nullptr) settings.emplace_back("generate.adapter", adapter);
-  const char* prompt = "The quick";
-  trl_completions* completions = nullptr;
-  const trl_status status = trl_generator_generate(
-      generator, &prompt, nullptr, 1, host::config(settings).get(), nullptr, nullptr, &completions, nullptr);
-  if (status != TRL_OK) return {};
-  const host::Completions held(completions);
-  size_t count = 0;
-  const int32_t* ids = trl_completions_tokens(held.get(), 0, &count);
-  return {ids, ids + count};
-}
-
-Ids greedy(trl_model* model) {
-  trl_generator* made = nullptr;
-  EXPECT_EQ(trl_generator_create(model, nullptr, &made, nullptr), TRL_OK);
-  const host::Generator generator(made);
-  const Ids ids = greedy(generator.get(), nullptr);
-  EXPECT_FALSE(ids.empty());
-  return ids;
-}
 
 TEST(Adapter, AConversionMergesIt) {
   NEED_MODEL();

@@ -12,13 +12,13 @@ using host::Json;
 std::string plugin(const std::string& name) { return "plugin:" TRL_TEST_PLUGINS "/" + name + ".so"; }
 std::string plugin_file(const std::string& name) { return plugin(name).substr(7); }
 
-constexpr const char* kRows = "{\"text\": \"It opens at dawn\"}\n{\"text\": \"and shuts at dusk\"}\n";
+constexpr const char* kDawnAndDusk = "{\"text\": \"It opens at dawn\"}\n{\"text\": \"and shuts at dusk\"}\n";
 
-struct Log {
+struct ComponentLog {
   std::string_view component;
   std::vector<std::string> lines;
   static void on_log(void* user_data, int32_t, const char* component, const char* text, size_t size) {
-    auto* const log = static_cast<Log*>(user_data);
+    auto* const log = static_cast<ComponentLog*>(user_data);
     if (component == log->component) log->lines.emplace_back(text, size);
   }
 };
@@ -27,10 +27,10 @@ struct Log {
 std::vector<std::string> said(const host::Settings& more, std::string_view component = "attention") {
   const host::Scratch scratch;
   const auto runtime = host::runtime();
-  Log log{component, {}};
+  ComponentLog log{component, {}};
   Error error;
-  EXPECT_EQ(trl_runtime_set_log(runtime.get(), Log::on_log, &log, nullptr, error), TRL_OK);
-  const auto rows = host::rows(kRows);
+  EXPECT_EQ(trl_runtime_set_log(runtime.get(), ComponentLog::on_log, &log, nullptr, error), TRL_OK);
+  const auto rows = host::rows(kDawnAndDusk);
   const auto trainer =
       host::trainer(host::with(host::tiny(scratch / "out"), more), rows.get(), nullptr, runtime.get());
   EXPECT_NE(trainer, nullptr);
@@ -72,7 +72,7 @@ struct Outcome {
 
 Outcome outcome(const std::string& attention, const host::Settings& more = {}) {
   const host::Scratch scratch;
-  const auto rows = host::rows(kRows);
+  const auto rows = host::rows(kDawnAndDusk);
   const auto settings = host::with(
       host::with(host::tiny(scratch / "out"), {{"attn_implementation", attention}, {"max_steps", "4"}}),
       more);

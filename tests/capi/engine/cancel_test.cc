@@ -187,12 +187,12 @@ TEST(Cancel, EndsAGenerationOfItsOwnRuntimeAlone) {
   EXPECT_GT(none.tokens, 3);
 }
 
-struct Training {
+struct CancelledTraining {
   host::Scratch scratch;
   host::Runtime runtime = host::runtime();
   host::Dataset rows = host::rows(host::read_file(host::golden("data/datasets/train_lm.jsonl")));
   host::Trainer trainer;
-  Training()
+  CancelledTraining()
       : trainer(host::trainer(
             host::with(host::tiny(scratch / "out"), {{"save_strategy", "no"}, {"report_to", "none"}}),
             rows.get(), nullptr, runtime.get())) {}
@@ -204,7 +204,7 @@ struct Training {
 
 TEST(Cancel, EndsATrainingThatContinuesAsIfItHadNot) {
   NEED_MODEL();
-  Training run, whole;
+  CancelledTraining run, whole;
   ASSERT_EQ(trl_trainer_train(whole.trainer.get(), nullptr, nullptr, nullptr), TRL_OK);
   const auto on_event = [](void* data, int32_t kind, const trl_metrics* metrics) -> int32_t {
     if (kind == TRL_ON_STEP && host::metric(metrics, "step") == 3)
@@ -221,7 +221,7 @@ TEST(Cancel, EndsATrainingThatContinuesAsIfItHadNot) {
 
 TEST(Cancel, EndsAHeldCall) {
   NEED_MODEL();
-  Training run;
+  CancelledTraining run;
   trl_trainer_pause(run.trainer.get());
   std::atomic<bool> over{false};
   std::thread other([&] {

@@ -12,7 +12,7 @@ using host::with;
 
 std::string lm_rows() { return host::golden("data/datasets/train_lm.jsonl"); }
 
-std::vector<double> losses(trl_trainer* trainer) {
+std::vector<double> trained_losses(trl_trainer* trainer) {
   std::vector<double> out;
   Error error;
   EXPECT_EQ(trl_trainer_train(trainer, nullptr, nullptr, error), TRL_OK) << error.message();
@@ -34,9 +34,11 @@ TEST(Streaming, TrainsAsTheSameRowsInTheirOrder) {
                        {"per_device_train_batch_size", "2"},
                        {"save_strategy", "no"}}}) {
     const auto settings = with(host::tiny(scratch / "out"), more);
-    const auto want = losses(host::trainer(settings, rows.get()).get());
+    const auto want = trained_losses(host::trainer(settings, rows.get()).get());
     EXPECT_FALSE(want.empty());
-    EXPECT_EQ(losses(host::trainer(with(settings, {{"dataset_streaming", "true"}}), rows.get()).get()), want);
+    EXPECT_EQ(
+        trained_losses(host::trainer(with(settings, {{"dataset_streaming", "true"}}), rows.get()).get()),
+        want);
   }
 }
 
@@ -49,9 +51,11 @@ TEST(Streaming, TrainsOnPreferencesAsOnTheSameRowsInTheirOrder) {
                                                              {"train_sampling_strategy", "sequential"},
                                                              {"max_steps", "20"},
                                                              {"save_strategy", "no"}});
-    const auto want = losses(host::trainer(settings, rows.get()).get());
+    const auto want = trained_losses(host::trainer(settings, rows.get()).get());
     EXPECT_EQ(want.size(), 20u);
-    EXPECT_EQ(losses(host::trainer(with(settings, {{"dataset_streaming", "true"}}), rows.get()).get()), want)
+    EXPECT_EQ(
+        trained_losses(host::trainer(with(settings, {{"dataset_streaming", "true"}}), rows.get()).get()),
+        want)
         << method;
   }
 }
@@ -70,10 +74,10 @@ TEST(Streaming, GoesOnFromACheckpoint) {
                                                  {"packing_strategy", "wrapped"},
                                                  {"max_length", "48"},
                                                  {"max_steps", "12"}});
-    const auto want = losses(host::trainer(settings, rows.get()).get());
+    const auto want = trained_losses(host::trainer(settings, rows.get()).get());
     EXPECT_NE(want, std::exchange(unshuffled, want));
     const auto resumed = with(settings, {{"resume_from_checkpoint", (out / "checkpoint-5").string()}});
-    EXPECT_EQ(losses(host::trainer(resumed, rows.get()).get()), want);
+    EXPECT_EQ(trained_losses(host::trainer(resumed, rows.get()).get()), want);
   }
 }
 
@@ -132,12 +136,12 @@ TEST(Cache, KeepsPreparedRowsForTheNextRun) {
                                          {"save_strategy", "no"},
                                          {"packing", "true"},
                                          {"max_length", "64"}});
-  const auto want = losses(host::trainer(settings, rows.get()).get());
+  const auto want = trained_losses(host::trainer(settings, rows.get()).get());
   const auto files = [&] {
     return std::distance(std::filesystem::directory_iterator(scratch / "cache"), {});
   };
   EXPECT_EQ(files(), 1);
-  EXPECT_EQ(losses(host::trainer(settings, rows.get()).get()), want);
+  EXPECT_EQ(trained_losses(host::trainer(settings, rows.get()).get()), want);
   EXPECT_EQ(files(), 1);
 }
 

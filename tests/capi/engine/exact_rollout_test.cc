@@ -21,7 +21,7 @@ int32_t reward_none(trl_rollout* rollout) {
 }
 
 // The first two are equal, and of one prompt, so that they teach nothing.
-int32_t reward_some(trl_rollout* rollout) {
+int32_t reward_two_alike(trl_rollout* rollout) {
   host::Error error;
   for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
     EXPECT_EQ(trl_rollout_set_reward(rollout, i, i < 2 ? 1 : host::points(host::row_of(rollout, i)), error),
@@ -160,9 +160,9 @@ TEST(ExactRollout, RowsWithoutAnythingToTeachTakeTheirValuesFromGeneration) {
   for (const char* const method : {"grpo", "rloo"}) {
     Json steps, all;
     const Settings own = {{"method", method}, {"beta", "0"}};
-    const auto weights = trained(scratch / "skips", own, reward_some, steps);
-    const auto others =
-        trained(scratch / "computes", host::with(own, {{"skip_silent_rows", "false"}}), reward_some, all);
+    const auto weights = trained(scratch / "skips", own, reward_two_alike, steps);
+    const auto others = trained(scratch / "computes", host::with(own, {{"skip_silent_rows", "false"}}),
+                                reward_two_alike, all);
     ASSERT_EQ(weights.size(), others.size());
     for (size_t i = 0; i < 3; ++i) {
       EXPECT_GT(steps[i]["silent_rows"], 0.0) << method << steps[i];
@@ -192,8 +192,8 @@ TEST(ExactRollout, LaterUpdatesComputeTheirOwn) {
   const host::Scratch scratch;
   Json steps, all;
   const Settings own = {{"num_iterations", "2"}, {"max_steps", "4"}};
-  trained(scratch / "skips", own, reward_some, steps);
-  trained(scratch / "computes", host::with(own, {{"skip_silent_rows", "false"}}), reward_some, all);
+  trained(scratch / "skips", own, reward_two_alike, steps);
+  trained(scratch / "computes", host::with(own, {{"skip_silent_rows", "false"}}), reward_two_alike, all);
   for (size_t i = 0; i < 4; ++i)
     EXPECT_NEAR(steps[i]["entropy"], all[i]["entropy"], 1e-5 * std::abs(all[i]["entropy"].get<double>()))
         << i;

@@ -11,7 +11,7 @@ using host::Error;
 
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
 
-host::Model open(const host::Settings& options = {}) {
+host::Model open_qwen2(const host::Settings& options = {}) {
   return host::open_model(host::golden("models/qwen2"), options);
 }
 
@@ -64,7 +64,7 @@ std::string text(const host::Completions& completions, size_t index) {
 
 TEST(Generate, GreedyIsRepeatableAndIndependentOfTheBatch) {
   NEED_MODEL();
-  const auto model = open();
+  const auto model = open_qwen2();
   const auto g = generator(model.get());
   const host::Settings few = {{"generate.max_new_tokens", "12"}};
   const auto both = run(g.get(), {"The small kernel", "A"}, few);
@@ -81,7 +81,7 @@ TEST(Generate, GreedyIsRepeatableAndIndependentOfTheBatch) {
 
 TEST(Generate, TheStreamAddsUpToTheText) {
   NEED_MODEL();
-  const auto model = open();
+  const auto model = open_qwen2();
   const auto g = generator(model.get());
   Stream stream;
   const auto all = run(g.get(), {"row 3", "What does the"}, {{"generate.max_new_tokens", "20"}}, &stream);
@@ -105,7 +105,7 @@ TEST(Generate, TheStreamAddsUpToTheText) {
 
 TEST(Generate, ACompletionEndsWithAnEndToken) {
   NEED_MODEL();
-  const auto free = run(generator(open().get()).get(), {"row 3"}, {{"generate.max_new_tokens", "20"}});
+  const auto free = run(generator(open_qwen2().get()).get(), {"row 3"}, {{"generate.max_new_tokens", "20"}});
   ASSERT_EQ(tokens(free, 0).size(), 20u);
   trl_tokenizer* made = nullptr;
   ASSERT_EQ(trl_tokenizer_open(nullptr, host::golden("models/qwen2").c_str(), nullptr, &made, nullptr),
@@ -124,7 +124,7 @@ TEST(Generate, ACompletionEndsWithAnEndToken) {
             TRL_OK)
       << error.message();
   const host::Tokenizer with_end(other);
-  const auto model = open();
+  const auto model = open_qwen2();
   ASSERT_EQ(trl_generator_create(model.get(), other, &ending, nullptr), TRL_OK);
   const host::Generator g(ending);
   const auto ended = run(g.get(), {"row 3"}, {{"generate.max_new_tokens", "20"}});
@@ -136,15 +136,15 @@ TEST(Generate, AQuantisedModelAnswersToo) {
   NEED_MODEL();
   const host::Settings some = {{"generate.max_new_tokens", "32"}};
   const std::vector<int32_t> plain =
-      tokens(run(generator(open().get()).get(), {"The small kernel"}, some), 0);
+      tokens(run(generator(open_qwen2().get()).get(), {"The small kernel"}, some), 0);
   std::set<std::vector<int32_t>> answers = {plain};
   for (const host::Settings& form : std::vector<host::Settings>{
            {{"load_in_4bit", "true"}}, {{"load_in_4bit", "true"}, {"bnb_4bit_quant_type", "fp4"}}}) {
-    const auto model = open(form);
+    const auto model = open_qwen2(form);
     answers.insert(tokens(run(generator(model.get()).get(), {"The small kernel"}, some), 0));
   }
   EXPECT_EQ(answers.size(), 3u);  // of a random model they differ soon
-  const auto eight = open({{"load_in_8bit", "true"}});
+  const auto eight = open_qwen2({{"load_in_8bit", "true"}});
   EXPECT_FALSE(tokens(run(generator(eight.get()).get(), {"The small kernel"}, some), 0).empty());
   trl_model* made = nullptr;
   Error error;
@@ -157,7 +157,7 @@ TEST(Generate, AQuantisedModelAnswersToo) {
 
 TEST(Generate, SamplingFollowsItsSeed) {
   NEED_MODEL();
-  const auto model = open();
+  const auto model = open_qwen2();
   const auto g = generator(model.get());
   const auto sample = [&](const char* seed) {
     return tokens(
@@ -171,7 +171,7 @@ TEST(Generate, SamplingFollowsItsSeed) {
 
 TEST(Generate, AStopTextEndsBeforeItself) {
   NEED_MODEL();
-  const auto model = open();
+  const auto model = open_qwen2();
   const auto g = generator(model.get());
   const auto whole = text(run(g.get(), {"row 3"}, {{"generate.max_new_tokens", "20"}}), 0);
   ASSERT_GT(whole.size(), 6u);
@@ -195,7 +195,7 @@ host::Json json_of(const host::Completions& completions, size_t index) {
 
 TEST(Generate, OptionsDecideWhatIsChosen) {
   NEED_MODEL();
-  const auto model = open();
+  const auto model = open_qwen2();
   const auto g = generator(model.get());
   const auto generated = [&](const host::Settings& options) {
     return run(g.get(), {"row 3"}, host::with({{"generate.max_new_tokens", "12"}}, options));
@@ -239,7 +239,7 @@ TEST(Generate, OptionsDecideWhatIsChosen) {
 
 TEST(Generate, OptionsDecideWhatEndsACompletion) {
   NEED_MODEL();
-  const auto model = open();
+  const auto model = open_qwen2();
   const auto g = generator(model.get());
   const auto generated = [&](const host::Settings& options) {
     return run(g.get(), {"row 3"}, host::with({{"generate.max_new_tokens", "12"}}, options));
@@ -262,7 +262,7 @@ TEST(Generate, OptionsDecideWhatEndsACompletion) {
 
 TEST(Generate, BadWordsAreTexts) {
   NEED_MODEL();
-  const auto model = open();
+  const auto model = open_qwen2();
   const auto g = generator(model.get());
   const host::Settings few = {{"generate.max_new_tokens", "12"}};
   const std::string whole = text(run(g.get(), {"row 3"}, few), 0);
@@ -284,7 +284,7 @@ TEST(Generate, BadWordsAreTexts) {
 
 TEST(Generate, LogProbabilitiesAreInTheJson) {
   NEED_MODEL();
-  const auto model = open();
+  const auto model = open_qwen2();
   const auto g = generator(model.get());
   const host::Settings few = {
       {"generate.max_new_tokens", "5"}, {"generate.temperature", "1.5"}, {"generate.top_k", "3"}};
@@ -324,7 +324,7 @@ TEST(Generate, LogProbabilitiesAreInTheJson) {
 
 TEST(Generate, GenerationKwargsGoOverTheOptions) {
   NEED_MODEL();
-  const auto model = open();
+  const auto model = open_qwen2();
   const auto g = generator(model.get());
   const auto ids = [&](const char* kwargs, const char* temperature) {
     return tokens(run(g.get(), {"row 3"},
@@ -341,7 +341,7 @@ TEST(Generate, GenerationKwargsGoOverTheOptions) {
 
 TEST(Generate, OptionsThatCannotBeMeantAreRefusedByKey) {
   NEED_MODEL();
-  const auto model = open();
+  const auto model = open_qwen2();
   const auto g = generator(model.get());
   const char* const prompt = "row 3";
   const auto refused = [&](const host::Settings& options) {
@@ -411,7 +411,7 @@ std::string rendered(const std::string& messages) {
 
 TEST(Generate, ChatIsOneUserMessage) {
   NEED_MODEL();
-  const auto model = open();
+  const auto model = open_qwen2();
   const auto g = generator(model.get());
   const host::Settings few = {{"generate.max_new_tokens", "8"}};
   const auto chat = run(g.get(), {"Hello"}, host::with(few, {{"generate.chat", "true"}}));
@@ -438,7 +438,7 @@ TEST(Generate, ARowKeepsTheVariablesOfItsTemplate) {
 
 TEST(Generate, ASystemMessageComesFirst) {
   NEED_MODEL();
-  const auto model = open();
+  const auto model = open_qwen2();
   const auto g = generator(model.get());
   const host::Settings few = {{"generate.max_new_tokens", "8"}, {"generate.system", "Be brief."}};
   const auto chat = run(g.get(), {"Hello"}, host::with(few, {{"generate.chat", "true"}}));
@@ -455,7 +455,7 @@ TEST(Generate, ASystemMessageComesFirst) {
 
 TEST(Generate, AConversationWhoseMessagesHaveNoRoleIsRefused) {
   NEED_MODEL();
-  const auto model = open();
+  const auto model = open_qwen2();
   const auto g = generator(model.get());
   const auto options = host::config({{"generate.chat", "true"}, {"generate.system", "Be brief."}});
   for (const char* const prompt : {R"([{"role": 5, "content": "Hello"}])", R"([{"role": "user"}, "Hello"])",
@@ -471,7 +471,7 @@ TEST(Generate, AConversationWhoseMessagesHaveNoRoleIsRefused) {
 
 TEST(Generate, SeveralCompletionsOfAPromptFollowEachOther) {
   NEED_MODEL();
-  const auto model = open();
+  const auto model = open_qwen2();
   const auto g = generator(model.get());
   const host::Settings one = {{"generate.max_new_tokens", "12"}, {"generate.temperature", "1.5"}};
   const host::Settings three = host::with(one, {{"generate.num_return_sequences", "3"}});
@@ -500,7 +500,7 @@ TEST(Generate, SeveralCompletionsOfAPromptFollowEachOther) {
 
 TEST(Generate, BadPromptsAreRefused) {
   NEED_MODEL();
-  const auto model = open();
+  const auto model = open_qwen2();
   const auto g = generator(model.get());
   Error error;
   trl_completions* completions = nullptr;
@@ -522,7 +522,7 @@ TEST(Generate, BadPromptsAreRefused) {
 
 TEST(Model, DescribesItself) {
   NEED_MODEL();
-  const auto model = open();
+  const auto model = open_qwen2();
   const char* json = nullptr;
   ASSERT_EQ(trl_model_describe(model.get(), &json, nullptr), TRL_OK);
   const auto about = host::parse(json);

@@ -76,7 +76,7 @@ TEST(LateRewards, TheFirstForwardDoesNotWaitForThem) {
 }
 
 // Those of odd targets are equal, so that their rows teach nothing.
-int32_t reward_some(trl_rollout* rollout) {
+int32_t reward_odd_targets_alike(trl_rollout* rollout) {
   Error error;
   for (size_t i = 0; i < trl_rollout_count(rollout); ++i) {
     const Json row = host::row_of(rollout, i);
@@ -125,7 +125,7 @@ TEST_P(LateRewardsOf, ChangeNothing) {
 INSTANTIATE_TEST_SUITE_P(
     , LateRewardsOf,
     testing::Values(
-        LateCase{"grpo", {}}, LateCase{"rows_that_teach_nothing", {}, reward_some},
+        LateCase{"grpo", {}}, LateCase{"rows_that_teach_nothing", {}, reward_odd_targets_alike},
         LateCase{"rloo", {{"method", "rloo"}}}, LateCase{"of_pairs", {}, reward_all, online_dpo},
         LateCase{"ppo", {}, reward_all, host::ppo},
         LateCase{"a_judge", {{"judge", "points"}}, judge, online_dpo},

@@ -9,29 +9,13 @@
 namespace {
 
 using host::Error;
+using host::files_of;
+using host::greedy;
 using host::Json;
 using host::Mounted;
 using host::Settings;
 
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
-
-std::vector<int32_t> greedy(trl_model* model) {
-  trl_generator* made = nullptr;
-  Error error;
-  EXPECT_EQ(trl_generator_create(model, nullptr, &made, error), TRL_OK) << error.message();
-  const host::Generator generator(made);
-  const char* prompt = "The quick";
-  trl_completions* completions = nullptr;
-  EXPECT_EQ(trl_generator_generate(generator.get(), &prompt, nullptr, 1,
-                                   host::config({{"generate.max_new_tokens", "12"}}).get(), nullptr, nullptr,
-                                   &completions, error),
-            TRL_OK)
-      << error.message();
-  const host::Completions held(completions);
-  size_t count = 0;
-  const int32_t* ids = trl_completions_tokens(held.get(), 0, &count);
-  return {ids, ids + count};
-}
 
 std::string description(const trl_model* model) {
   const char* json = nullptr;
@@ -55,7 +39,7 @@ Settings of(const std::string& output, const std::string& model, const Settings&
                     more);
 }
 
-const Settings kLora = {{"use_peft", "true"}, {"lora_r", "4"}, {"lora_dropout", "0"}};
+const Settings kMountedLora = {{"use_peft", "true"}, {"lora_r", "4"}, {"lora_dropout", "0"}};
 
 void train(trl_trainer* trainer) {
   Error error;
@@ -76,14 +60,6 @@ std::vector<double> losses(trl_trainer* trainer) {
     if (entry.contains("loss")) all.push_back(entry["loss"].get<double>());
   EXPECT_EQ(all.size(), 2u);
   return all;
-}
-
-std::map<std::string, std::string> files_of(const std::filesystem::path& directory) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory))
-    if (entry.is_regular_file())
-      files[std::filesystem::relative(entry.path(), directory)] = host::read_file(entry.path());
-  return files;
 }
 
 void expect_same(const std::map<std::string, std::string>& got,
@@ -267,7 +243,7 @@ TEST(MountedRun, LearnsAsFromTheDirectory) {
   ASSERT_EQ(files.mount(runtime.get()), TRL_OK);
   {
     const auto lm = rows();
-    const host::Trainer first = host::trainer(of(scratch / "first", model, kLora), lm.get());
+    const host::Trainer first = host::trainer(of(scratch / "first", model, kMountedLora), lm.get());
     train(first.get());
     save(first.get(), adapter);
   }
@@ -324,7 +300,7 @@ TEST(MountedRun, SavesWhatADirectoryGets) {
     compare(gguf.get(), "model", "gguf");
   }
   {
-    const host::Trainer adapter = host::trainer(of(scratch / "adapter_out", model, kLora), lm.get());
+    const host::Trainer adapter = host::trainer(of(scratch / "adapter_out", model, kMountedLora), lm.get());
     train(adapter.get());
     compare(adapter.get(), "model", "adapter");
     compare(adapter.get(), "merged", "merged");
@@ -349,7 +325,8 @@ TEST(MountedRun, AnAdapterNamesItsMountedModel) {
   const auto runtime = host::runtime();
   ASSERT_EQ(files.mount(runtime.get()), TRL_OK);
   const auto lm = rows();
-  const host::Trainer trainer = host::trainer(of(scratch / "out", files.path("model"), kLora), lm.get());
+  const host::Trainer trainer =
+      host::trainer(of(scratch / "out", files.path("model"), kMountedLora), lm.get());
   train(trainer.get());
   save(trainer.get(), files.path("adapter"));
   save(trainer.get(), (scratch / "adapter").string());
@@ -379,7 +356,8 @@ TEST(MountedRun, ResumesBitByBit) {
               host::with(more, {{"max_steps", "4"}, {"resume_from_checkpoint", files.path(name + "/cut")}}));
   };
   Error error;
-  for (const auto& [name, more] : {std::pair<std::string, Settings>("model", {}), {"adapter", kLora}}) {
+  for (const auto& [name, more] :
+       {std::pair<std::string, Settings>("model", {}), {"adapter", kMountedLora}}) {
     SCOPED_TRACE(name);
     const host::Trainer whole = host::trainer(
         of(scratch / (name + "_whole"), model, host::with(more, {{"max_steps", "4"}})), lm.get());
@@ -399,8 +377,8 @@ TEST(MountedRun, ResumesBitByBit) {
   states[states.size() / 2] ^= 1;
   files.put(damaged, states);
   trl_trainer* trainer = nullptr;
-  EXPECT_EQ(trl_trainer_create(nullptr, host::config(resumed(kLora, "adapter")).get(), lm.get(), nullptr,
-                               &trainer, error),
+  EXPECT_EQ(trl_trainer_create(nullptr, host::config(resumed(kMountedLora, "adapter")).get(), lm.get(),
+                               nullptr, &trainer, error),
             TRL_E_FORMAT);
   EXPECT_TRUE(error.names(files.path(damaged))) << error.message();
 }
@@ -486,7 +464,7 @@ TEST(Descriptors, ArePathsOfModelsAndAdapters) {
   const std::string model = host::golden("models/qwen2"), adapter = scratch / "adapter";
   const auto lm = rows();
   {
-    const host::Trainer trainer = host::trainer(of(scratch / "out", model, kLora), lm.get());
+    const host::Trainer trainer = host::trainer(of(scratch / "out", model, kMountedLora), lm.get());
     train(trainer.get());
     save(trainer.get(), adapter);
   }

@@ -7,25 +7,25 @@ namespace {
 
 using host::Error;
 
-constexpr std::string_view kRows =
+constexpr std::string_view kPlacedRows =
     "{\"text\": \"one two three\"}\n{\"text\": \"four five six\"}\n{\"text\": \"seven\"}\n{\"text\": "
     "\"eight\"}\n";
 
 TEST(Place, AnOutputDirectoryThatCannotBeWrittenIsToldBeforeARowIsRead) {
   const host::Scratch scratch;
   host::write_file(scratch / "file", "");
-  struct Rows {
+  struct UnreadRows {
     int read = 0;
     static int32_t next(void* data, trl_record*) {
-      ++static_cast<Rows*>(data)->read;
+      ++static_cast<UnreadRows*>(data)->read;
       return TRL_END;
     }
     static int32_t rewind(void*) { return 0; }
   } rows;
   trl_dataset* made = nullptr;
-  ASSERT_EQ(
-      trl_dataset_from_callback(nullptr, Rows::next, Rows::rewind, &rows, nullptr, nullptr, &made, nullptr),
-      TRL_OK);
+  ASSERT_EQ(trl_dataset_from_callback(nullptr, UnreadRows::next, UnreadRows::rewind, &rows, nullptr, nullptr,
+                                      &made, nullptr),
+            TRL_OK);
   const host::Dataset dataset(made);
   for (const char* strategy : {"no", "steps"}) {
     const auto config = host::config(
@@ -44,7 +44,7 @@ TEST(Place, AnOutputDirectoryThatCannotBeWrittenIsToldBeforeARowIsRead) {
 TEST(Place, StaysWhenTheHostChangesItsFolder) {
   const host::Scratch scratch;
   const auto before = std::filesystem::current_path();
-  host::write_file(scratch / "first" / "rows.jsonl", kRows);
+  host::write_file(scratch / "first" / "rows.jsonl", kPlacedRows);
   std::filesystem::create_directories(scratch / "second");
   std::filesystem::current_path(scratch / "first");
   const auto rows = host::open_rows("rows.jsonl");

@@ -187,7 +187,7 @@ TEST(Ppo, PadsCompletionsOfTheHost) {
             run_with("padded", {{5, kPad, kPad}, {6, 7, kPad}, {8, 9, 10}, {kPad, kPad, kPad}}));
 }
 
-std::string refusal(const Settings& settings, const char* key) {
+std::string ppo_refusal(const Settings& settings, const char* key) {
   const host::Dataset rows = host::rows(host::kPrompts);
   trl_trainer* made = nullptr;
   Error error;
@@ -210,7 +210,7 @@ TEST(Ppo, RefusesModelsThatDoNotFit) {
   host::edit_config(scorer,
                     [](Json& config) { config["architectures"] = {"LlamaForSequenceClassification"}; });
   const auto with = [&](const char* key, const std::string& value) {
-    return refusal(ppo(scratch / "out", {{key, value}}), key);
+    return ppo_refusal(ppo(scratch / "out", {{key, value}}), key);
   };
   constexpr const char* kOther = "has another vocabulary than the model that is trained (token ";
   EXPECT_NE(with("reward_model_name_or_path", scorer).find(kOther), std::string::npos);
@@ -224,7 +224,7 @@ TEST(Ppo, RefusesModelsThatDoNotFit) {
             std::string::npos);
 }
 
-int32_t on_event(void* shown, int32_t, const trl_metrics* metrics) {
+int32_t keep_completions(void* shown, int32_t, const trl_metrics* metrics) {
   if (const char* const text = trl_metrics_text(metrics, "completions"))
     static_cast<std::vector<Json>*>(shown)->push_back(host::parse(text));
   return 0;
@@ -241,7 +241,7 @@ TEST(Ppo, CompletesEvaluationRowsAsSamples) {
                                                 more.empty() ? nullptr : few.get());
     Error error;
     EXPECT_EQ(trl_trainer_add_reward(trainer.get(), "points", host::call, &reward, nullptr, error), TRL_OK);
-    EXPECT_EQ(trl_trainer_train(trainer.get(), on_event, &shown, error), TRL_OK) << error.message();
+    EXPECT_EQ(trl_trainer_train(trainer.get(), keep_completions, &shown, error), TRL_OK) << error.message();
     EXPECT_EQ(trl_trainer_save(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
     return weights_in(scratch / folder);
   };
@@ -282,7 +282,7 @@ TEST(Ppo, SamplesOfAStoppedRunComeInTheResumedOne) {
   const auto shown_by = [](const host::Trainer& run) {
     std::vector<Json> shown;
     Error error;
-    EXPECT_EQ(trl_trainer_train(run.get(), on_event, &shown, error), TRL_OK) << error.message();
+    EXPECT_EQ(trl_trainer_train(run.get(), keep_completions, &shown, error), TRL_OK) << error.message();
     return shown;
   };
   host::Function reward = host::reward_all;
@@ -323,12 +323,13 @@ TEST(Ppo, RefusesRowsThatItHasNoUseFor) {
 TEST(Ppo, RefusesWhatItCannotDo) {
   NEED_MODEL();
   const host::Scratch scratch;
-  EXPECT_TRUE(refusal(ppo(scratch / "out"), "reward_funcs").find("there is no reward") != std::string::npos);
-  EXPECT_NE(
-      refusal(ppo(scratch / "out", {{"optimizer_in_backward", "true"}, {"gradient_accumulation_steps", "1"}}),
-              "optimizer_in_backward")
-          .find("trains two models"),
-      std::string::npos);
+  EXPECT_TRUE(ppo_refusal(ppo(scratch / "out"), "reward_funcs").find("there is no reward") !=
+              std::string::npos);
+  EXPECT_NE(ppo_refusal(ppo(scratch / "out",
+                            {{"optimizer_in_backward", "true"}, {"gradient_accumulation_steps", "1"}}),
+                        "optimizer_in_backward")
+                .find("trains two models"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ struct Warnings {
 };
 
 // Without shared_tokens, which TRL does not have.
-std::vector<std::string> names_of(const Json& record) {
+std::vector<std::string> metric_names(const Json& record) {
   std::vector<std::string> names;
   for (const auto& [name, value] : record.items()) {
     if (name != "step" && name != "epoch" && name != "shared_tokens" && !name.starts_with("silent_rows"))
@@ -59,7 +59,7 @@ void expect_records(const Json& state, const Json& want) {
   for (size_t i = 0; i < history.size(); ++i) {
     const Json& record = want["records"][i];
     EXPECT_EQ(history[i]["step"], record["step"]);
-    EXPECT_EQ(names_of(history[i]), record["names"].get<std::vector<std::string>>());
+    EXPECT_EQ(metric_names(history[i]), record["names"].get<std::vector<std::string>>());
     EXPECT_EQ(history[i].value("num_input_tokens_seen", -1), record.value("num_input_tokens_seen", -1));
   }
 }
@@ -133,8 +133,8 @@ TEST(RecordedLogs, AnEvaluationWithoutRowsHasItsTimeAlone) {
       if (record.contains("loss")) losses.push_back(record["loss"]);
       if (!record.contains("eval_runtime")) continue;
       ++evaluations;
-      EXPECT_EQ(names_of(record), (std::vector<std::string>{"eval_runtime", "eval_samples_per_second",
-                                                            "eval_steps_per_second"}));
+      EXPECT_EQ(metric_names(record), (std::vector<std::string>{"eval_runtime", "eval_samples_per_second",
+                                                                "eval_steps_per_second"}));
     }
     EXPECT_EQ(evaluations, 2);
     EXPECT_EQ(losses.size(), 3u);

@@ -12,12 +12,12 @@ using host::Json;
 
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
 
-std::string lines() { return host::read_file(host::golden("data/datasets/train_lm.jsonl")); }
+std::string train_lm() { return host::read_file(host::golden("data/datasets/train_lm.jsonl")); }
 
-struct Log {
+struct RunLog {
   std::vector<std::string> warnings, info;
   static void write(void* data, int32_t level, const char*, const char* text, size_t size) {
-    auto* self = static_cast<Log*>(data);
+    auto* self = static_cast<RunLog*>(data);
     if (level == 2) self->warnings.emplace_back(text, size);
     if (level == 1) self->info.emplace_back(text, size);
   }
@@ -29,10 +29,10 @@ struct Log {
 TEST(Records, EveryWriterHasTheWholeRun) {
   NEED_MODEL();
   const host::Scratch scratch;
-  const auto rows = host::rows(lines());
+  const auto rows = host::rows(train_lm());
   const auto runtime = host::runtime();
-  Log log;
-  ASSERT_EQ(trl_runtime_set_log(runtime.get(), Log::write, &log, nullptr, nullptr), TRL_OK);
+  RunLog log;
+  ASSERT_EQ(trl_runtime_set_log(runtime.get(), RunLog::write, &log, nullptr, nullptr), TRL_OK);
   const auto trainer = host::trainer(
       host::with(host::tiny(scratch / "out"),
                  {{"report_to", "[wandb, tensorboard, csv, jsonl, html]"}, {"save_strategy", "no"}}),
@@ -62,7 +62,7 @@ TEST(Records, EveryWriterHasTheWholeRun) {
 TEST(Records, AnInterruptedRunHasItsReport) {
   NEED_MODEL();
   const host::Scratch scratch;
-  const auto rows = host::rows(lines());
+  const auto rows = host::rows(train_lm());
   const auto trainer =
       host::trainer(host::with(host::tiny(scratch / "out"), {{"report_to", "html"}}), rows.get());
   ASSERT_EQ(trl_trainer_step(trainer.get(), nullptr, nullptr), TRL_OK);
@@ -83,7 +83,7 @@ TEST(Memory, RoundsOfTrainersLeaveNothingBehind) {
   NEED_MODEL();
   const host::Scratch scratch;
   const auto runtime = host::runtime();
-  const std::string text = lines();
+  const std::string text = train_lm();
   int64_t counted = 0, first = 0;
   for (int round = 0; round < 20; ++round) {
     const auto rows = host::rows(text);
@@ -104,7 +104,7 @@ TEST(Memory, RoundsOfTrainersLeaveNothingBehind) {
 TEST(Memory, AtEveryLimitTheTrainerCanBeSavedAndSteppedOn) {
   NEED_MODEL();
   const host::Scratch scratch;
-  const auto rows = host::rows(lines());
+  const auto rows = host::rows(train_lm());
   const auto runtime = host::runtime();
   const host::Settings settings = {{"max_steps", "2"}};
   const auto run =

@@ -14,8 +14,8 @@ using host::taken;
 
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
 
-const host::Settings kPlain = {{"generate.max_new_tokens", "12"}, {"generate.ignore_eos", "true"}};
-const host::Settings kChat = host::with(kPlain, {{"generate.chat", "true"}});
+const host::Settings kTwelveTokens = {{"generate.max_new_tokens", "12"}, {"generate.ignore_eos", "true"}};
+const host::Settings kChat = host::with(kTwelveTokens, {{"generate.chat", "true"}});
 
 host::Tokenizer tokenizer_of_the_model() {
   trl_tokenizer* made = nullptr;
@@ -66,7 +66,7 @@ TEST(RequestChats, RowsHaveTheirTools) {
   const auto row = [&](const char* column, const host::Json& given) {
     return host::Json{{column, messages}, {"tools", given}}.dump();
   };
-  const size_t with_text = add(g.get(), in_template(messages, tools), kPlain);
+  const size_t with_text = add(g.get(), in_template(messages, tools), kTwelveTokens);
   const std::vector<size_t> rows = {add(g.get(), row("messages", tools), kChat),
                                     add(g.get(), row("prompt", tools), kChat),
                                     add(g.get(), row("messages", tools.dump()), kChat)};
@@ -93,7 +93,7 @@ TEST(RequestChats, TheNextTurnFollowsTheTemplate) {
   EXPECT_EQ(rest, "<|im_end|>\n<|im_start|>user\nSince when?<|im_end|>\n<|im_start|>assistant\n");
   Error error;
   ASSERT_EQ(trl_generator_extend(g.get(), number, rest.data(), rest.size(), nullptr, 0,
-                                 host::config(kPlain).get(), error),
+                                 host::config(kTwelveTokens).get(), error),
             TRL_OK)
       << error.message();
   finish(g.get());
@@ -103,8 +103,8 @@ TEST(RequestChats, TheNextTurnFollowsTheTemplate) {
   for (const int32_t id : first["token_ids"]) ids.push_back(id);
   for (const int32_t id : ids_of(rest)) ids.push_back(id);
   size_t whole = 0;
-  ASSERT_EQ(trl_generator_add(g.get(), nullptr, 0, ids.data(), ids.size(), host::config(kPlain).get(), &whole,
-                              error),
+  ASSERT_EQ(trl_generator_add(g.get(), nullptr, 0, ids.data(), ids.size(), host::config(kTwelveTokens).get(),
+                              &whole, error),
             TRL_OK)
       << error.message();
   finish(g.get());

@@ -9,8 +9,8 @@ using host::Settings;
 
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
 
-struct Session {
-  explicit Session(const std::string& output, const Settings& more = {})
+struct SavedSession {
+  explicit SavedSession(const std::string& output, const Settings& more = {})
       : trainer(host::trainer(host::with(host::tiny(output), more), rows.get())) {}
   void train() {
     Error error;
@@ -34,9 +34,9 @@ TEST(Resume, ACheckpointByHandGoesOnBitByBit) {
   NEED_MODEL();
   const host::Scratch scratch;
   const Settings no = {{"save_strategy", "no"}};
-  Session whole(scratch / "whole", no);
+  SavedSession whole(scratch / "whole", no);
   whole.train();
-  Session cut(scratch / "cut", no);
+  SavedSession cut(scratch / "cut", no);
   cut.steps(3);
   trl_trainer_cancel(cut.trainer.get());
   Error error;
@@ -52,7 +52,7 @@ TEST(Resume, ACheckpointByHandGoesOnBitByBit) {
   EXPECT_EQ(weights(named), weights(checkpoint));
 
   for (const std::string& from : {checkpoint.string(), named.string(), std::string("true")}) {
-    Session again(scratch / "cut", host::with(no, {{"resume_from_checkpoint", from}}));
+    SavedSession again(scratch / "cut", host::with(no, {{"resume_from_checkpoint", from}}));
     EXPECT_EQ(host::state(again.trainer.get())["global_step"], 3);
     again.train();
     EXPECT_EQ(weights(scratch / "cut"), weights(scratch / "whole"));
@@ -66,7 +66,7 @@ TEST(Resume, ACheckpointByHandGoesOnBitByBit) {
 TEST(Resume, ADamagedCheckpointIsRefusedByName) {
   NEED_MODEL();
   const host::Scratch scratch;
-  Session run(scratch / "out", {{"max_steps", "2"}});
+  SavedSession run(scratch / "out", {{"max_steps", "2"}});
   run.train();
   const auto file = scratch / "out" / "checkpoint-2" / "optimizer.safetensors";
   std::string bytes = host::read_file(file);

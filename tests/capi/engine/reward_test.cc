@@ -23,7 +23,7 @@ std::string repeated(const std::string& row, int times) {
 
 constexpr const char* kPair = R"({"prompt": "one two", "chosen": " three four", "rejected": " five"})";
 
-std::string refusal(const host::Settings& settings, const std::string& rows) {
+std::string reward_refusal(const host::Settings& settings, const std::string& rows) {
   trl_trainer* made = nullptr;
   Error error;
   const host::Dataset dataset = host::rows(rows);
@@ -137,16 +137,16 @@ TEST(Reward, AdaptersTrainTheHead) {
 TEST(Reward, BadInputIsRefused) {
   NEED_MODEL();
   const host::Scratch scratch;
-  EXPECT_NE(
-      refusal(reward(scratch, {{"max_length", "2"}}), repeated(kPair, 3)).find("nothing is left to train"),
-      std::string::npos);
-  EXPECT_NE(
-      refusal(reward(scratch), R"({"chosen": "a", "rejected": "b", "margin": "wide"})").find("'margin'"),
-      std::string::npos);
-  EXPECT_NE(refusal(reward(scratch), R"({"chosen": "a"})").find("'rejected'"), std::string::npos);
-  EXPECT_NE(
-      refusal(reward(scratch, {{"save_format", "gguf"}}), repeated(kPair, 3)).find("it is a classifier"),
-      std::string::npos);
+  EXPECT_NE(reward_refusal(reward(scratch, {{"max_length", "2"}}), repeated(kPair, 3))
+                .find("nothing is left to train"),
+            std::string::npos);
+  EXPECT_NE(reward_refusal(reward(scratch), R"({"chosen": "a", "rejected": "b", "margin": "wide"})")
+                .find("'margin'"),
+            std::string::npos);
+  EXPECT_NE(reward_refusal(reward(scratch), R"({"chosen": "a"})").find("'rejected'"), std::string::npos);
+  EXPECT_NE(reward_refusal(reward(scratch, {{"save_format", "gguf"}}), repeated(kPair, 3))
+                .find("it is a classifier"),
+            std::string::npos);
 }
 
 TEST(Reward, DoubtfulRowsAreCounted) {

@@ -254,7 +254,7 @@ TEST(Judge, TakesThePlaceOfRewards) {
 }
 
 // Prompts with an odd target have equal rewards.
-int32_t reward_some(trl_rollout* rollout) {
+int32_t reward_even_targets(trl_rollout* rollout) {
   Error error;
   for (size_t i = 0; i < trl_rollout_count(rollout); ++i) {
     const Json row = row_of(rollout, i);
@@ -272,7 +272,7 @@ TEST(Resampling, GivesGroupsWithoutSpreadOtherPrompts) {
   const Settings settings = {{"resample_zero_std", "true"}, {"record_rollouts", scratch / "rows.jsonl"}};
   Rewarded run(grpo(scratch / "out", settings), [&](trl_rollout* rollout) {
     ++calls;
-    return reward_some(rollout);
+    return reward_even_targets(rollout);
   });
   ASSERT_EQ(run.train(), TRL_OK) << run.error.message();
   const Json records = run.last();
@@ -338,13 +338,14 @@ TEST(Resampling, IsTheSameAfterAResume) {
     EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
     EXPECT_EQ(trl_trainer_save(run.trainer.get(), nullptr, nullptr, run.error), TRL_OK);
   };
-  Rewarded whole(grpo(scratch / "whole", own), reward_some);
+  Rewarded whole(grpo(scratch / "whole", own), reward_even_targets);
   finish(whole);
-  Rewarded part(grpo(scratch / "parts", own), reward_some);
+  Rewarded part(grpo(scratch / "parts", own), reward_even_targets);
   for (int step = 0; step < 3; ++step)
     ASSERT_EQ(trl_trainer_step(part.trainer.get(), nullptr, part.error), TRL_OK) << part.error.message();
   part.trainer.reset();
-  Rewarded rest(host::with(grpo(scratch / "parts", own), {{"resume_from_checkpoint", "true"}}), reward_some);
+  Rewarded rest(host::with(grpo(scratch / "parts", own), {{"resume_from_checkpoint", "true"}}),
+                reward_even_targets);
   finish(rest);
   EXPECT_EQ(weights("parts"), weights("whole"));
 }
@@ -363,7 +364,7 @@ TEST(Resampling, IsReplayedAsItWasRecorded) {
                      [&](trl_rollout* rollout) {
                        for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
                          seen.push_back(row_of(rollout, i)["columns"]["target"]);
-                       return reward_some(rollout);
+                       return reward_even_targets(rollout);
                      });
     EXPECT_EQ(trained.train(), TRL_OK) << trained.error.message();
     EXPECT_EQ(trl_trainer_save(trained.trainer.get(), nullptr, nullptr, trained.error), TRL_OK);
@@ -385,7 +386,7 @@ TEST(Resampling, IsReplayedAsItWasRecorded) {
                                           {"max_steps", "4"},
                                           {"replay_rollouts", file},
                                           {"record_rollouts", copy}}),
-                 reward_some);
+                 reward_even_targets);
   EXPECT_EQ(again.train(), TRL_OK) << again.error.message();
   double copied = 0;
   std::istringstream copies(host::read_file(copy));
@@ -416,14 +417,15 @@ TEST(Resampling, AReplayNeedsTheRowsOfItsFile) {
   const host::Scratch scratch;
   const std::string file = scratch / "rollouts.jsonl";
   const Settings once = {{"resample_zero_std", "true"}, {"max_steps", "1"}};
-  Rewarded recorded(grpo(scratch / "recorded", host::with(once, {{"record_rollouts", file}})), reward_some);
+  Rewarded recorded(grpo(scratch / "recorded", host::with(once, {{"record_rollouts", file}})),
+                    reward_even_targets);
   ASSERT_EQ(recorded.train(), TRL_OK) << recorded.error.message();
   std::string lines = host::read_file(file);
   const size_t row = lines.find("\"row\":");
   ASSERT_NE(row, std::string::npos);
   lines.replace(row, 7, "\"row\":9");
   host::write_file(file, lines);
-  Rewarded run(grpo(scratch / "out", host::with(once, {{"replay_rollouts", file}})), reward_some);
+  Rewarded run(grpo(scratch / "out", host::with(once, {{"replay_rollouts", file}})), reward_even_targets);
   EXPECT_EQ(run.train(), TRL_E_INVALID_CONFIG);
   EXPECT_TRUE(run.error.names("and the dataset has no prompt there")) << run.error.message();
 }

@@ -96,4 +96,49 @@ struct Tensor {
 // The tensors of a safetensors file as float32, by name.
 std::map<std::string, Tensor> read_safetensors(const std::filesystem::path& path);
 
+// The bytes of each file below a directory, by its path from there.
+inline std::map<std::string, std::string> files_of(const std::filesystem::path& directory) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory))
+    if (entry.is_regular_file())
+      files[std::filesystem::relative(entry.path(), directory)] = read_file(entry.path());
+  return files;
+}
+
+// The ids of a completion, or nothing after an error. adapter: nullable.
+inline std::vector<int32_t> greedy(trl_generator* generator, const char* adapter) {
+  Settings settings = {{"generate.max_new_tokens", "12"}};
+  if (adapter != nullptr) settings.emplace_back("generate.adapter", adapter);
+  const char* prompt = "The quick";
+  trl_completions* completions = nullptr;
+  const trl_status status = trl_generator_generate(generator, &prompt, nullptr, 1, config(settings).get(),
+                                                   nullptr, nullptr, &completions, nullptr);
+  if (status != TRL_OK) return {};
+  const Completions held(completions);
+  size_t count = 0;
+  const int32_t* ids = trl_completions_tokens(held.get(), 0, &count);
+  return {ids, ids + count};
+}
+
+inline std::vector<int32_t> greedy(trl_model* model) {
+  trl_generator* made = nullptr;
+  EXPECT_EQ(trl_generator_create(model, nullptr, &made, nullptr), TRL_OK);
+  const Generator generator(made);
+  const std::vector<int32_t> ids = greedy(generator.get(), nullptr);
+  EXPECT_FALSE(ids.empty());
+  return ids;
+}
+
+// text: nullable; the lines that people read.
+inline Json plan(const Settings& settings, const trl_dataset* rows = nullptr, std::string* text = nullptr) {
+  const Runtime context = runtime();
+  const char* json = nullptr;
+  const char* lines = nullptr;
+  Error error;
+  EXPECT_EQ(trl_trainer_plan(context.get(), config(settings).get(), rows, &json, &lines, error), TRL_OK)
+      << error.message();
+  if (text != nullptr && lines != nullptr) *text = lines;
+  return json != nullptr ? parse(json) : Json();
+}
+
 }  // namespace host

@@ -8,6 +8,7 @@
 namespace {
 
 using host::Error;
+using host::files_of;
 using host::Json;
 
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
@@ -17,15 +18,6 @@ struct SavedRun {
   host::Dataset rows = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
   host::Trainer trainer = host::trainer(host::tiny(scratch / "out"), rows.get());
 };
-
-std::map<std::string, std::string> files_of(const std::filesystem::path& directory) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
-    if (entry.is_regular_file())
-      files[std::filesystem::relative(entry.path(), directory)] = host::read_file(entry.path());
-  }
-  return files;
-}
 
 // No file may grow beyond so many bytes while this lives; writing more fails as a full disk does.
 class FullDisk {

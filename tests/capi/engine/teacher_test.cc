@@ -13,7 +13,7 @@ using host::Settings;
   NEED_GOLDEN("models/qwen2/model.safetensors"); \
   NEED_GOLDEN("models/qwen3/model.safetensors")
 
-constexpr const char* kPrompts = R"({"prompt": "Tell me of the sea:"}
+constexpr const char* kTaughtPrompts = R"({"prompt": "Tell me of the sea:"}
 {"prompt": "Describe the castle:"}
 {"prompt": "What is a tensor?"}
 {"prompt": "Name a planet:"}
@@ -57,7 +57,7 @@ TEST(Teacher, TheModelItselfHasNothingToTeach) {
   const Settings itself = {{"teacher_model_name_or_path", host::golden("models/qwen2")},
                            {"learning_rate", "0"}};
   for (const char* beta : {"0", "0.5", "1"}) {
-    Pupil run(learns(scratch / beta, "distillation", host::with(itself, {{"beta", beta}})), kPrompts);
+    Pupil run(learns(scratch / beta, "distillation", host::with(itself, {{"beta", beta}})), kTaughtPrompts);
     run.finish();
     for (const Json& record : run.records()) {
       if (!record.contains("loss")) continue;
@@ -69,7 +69,7 @@ TEST(Teacher, TheModelItselfHasNothingToTeach) {
 TEST(Teacher, IsLearnedFrom) {
   NEED_MODELS();
   const host::Scratch scratch;
-  for (const auto& [method, rows] : {std::pair("distillation", kPrompts), std::pair("gkd", kChats)}) {
+  for (const auto& [method, rows] : {std::pair("distillation", kTaughtPrompts), std::pair("gkd", kChats)}) {
     Pupil run(learns(scratch / method, method, {{"max_steps", "20"}, {"logging_steps", "1"}}), rows);
     run.finish();
     const Json records = run.records();
@@ -87,7 +87,7 @@ TEST(Teacher, IsLearnedFrom) {
 TEST(Teacher, AReplayedAndAResumedRunAreTheSame) {
   NEED_MODELS();
   const Settings accumulates = {{"gradient_accumulation_steps", "2"}, {"per_device_train_batch_size", "1"}};
-  for (const auto& [method, rows] : {std::pair("distillation", kPrompts), std::pair("gkd", kChats)}) {
+  for (const auto& [method, rows] : {std::pair("distillation", kTaughtPrompts), std::pair("gkd", kChats)}) {
     const host::Scratch scratch;
     Settings own = accumulates;
     if (method == std::string("gkd")) own.emplace_back("seq_kd", "true");
@@ -112,7 +112,7 @@ TEST(Teacher, AReplayedAndAResumedRunAreTheSame) {
   }
 }
 
-std::string refusal(const Settings& settings, const char* train) {
+std::string teacher_refusal(const Settings& settings, const char* train) {
   const host::Dataset rows = host::rows(train);
   const host::Config config = host::config(settings);
   Error error;
@@ -153,21 +153,21 @@ TEST(Teacher, IsRefusedIfItCannotTeach) {
   NEED_MODELS();
   const host::Scratch scratch;
   const auto said = [&](const char* method, const Settings& more, const char* rows) {
-    return refusal(learns(scratch / "out", method, more), rows);
+    return teacher_refusal(learns(scratch / "out", method, more), rows);
   };
   const auto teacher = [](const std::string& path) { return Settings{{"teacher_model_name_or_path", path}}; };
-  EXPECT_NE(said("distillation", teacher("null"), kPrompts).find("needs a teacher"), std::string::npos);
+  EXPECT_NE(said("distillation", teacher("null"), kTaughtPrompts).find("needs a teacher"), std::string::npos);
   EXPECT_NE(said("gkd", teacher(scratch / "none"), kChats).find("does not exist"), std::string::npos);
   EXPECT_NE(said("gkd", teacher(host::golden("models/llama")), kChats).find("vocabulary"), std::string::npos);
   EXPECT_NE(said("gkd", {{"max_length", "8"}}, kChats).find("leaves no token of the prompt"),
             std::string::npos);
-  EXPECT_NE(said("gkd", {}, kPrompts).find("'messages'"), std::string::npos);
+  EXPECT_NE(said("gkd", {}, kTaughtPrompts).find("'messages'"), std::string::npos);
 }
 
 TEST(Teacher, GivesNoRewards) {
   NEED_MODELS();
   const host::Scratch scratch;
-  Pupil run(learns(scratch / "out", "distillation"), kPrompts);
+  Pupil run(learns(scratch / "out", "distillation"), kTaughtPrompts);
   const auto reward = [](void*, trl_rollout*) -> int32_t { return TRL_OK; };
   ASSERT_EQ(trl_trainer_add_reward(run.trainer.get(), "points", reward, nullptr, nullptr, run.error), TRL_OK);
   EXPECT_NE(trl_trainer_train(run.trainer.get(), nullptr, nullptr, run.error), TRL_OK);

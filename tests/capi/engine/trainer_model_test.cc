@@ -13,7 +13,7 @@ using host::Settings;
 
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
 
-constexpr const char* kMatrix = "model.layers.0.mlp.down_proj.weight";
+constexpr const char* kTrainedMatrix = "model.layers.0.mlp.down_proj.weight";
 
 struct Training {
   explicit Training(const Settings& more = {}, const std::string& of = "models/qwen2")
@@ -54,10 +54,10 @@ TEST(TrainerModel, HasTheWeightsOfEveryStep) {
   const host::Model base = host::open_model(host::golden("models/qwen2"));
   ASSERT_EQ(trl_model_describe(base.get(), &opened, error), TRL_OK);
   EXPECT_EQ(host::parse(described), host::parse(opened));
-  const std::vector<float> before = host::values_of(run.model.get(), kMatrix);
-  EXPECT_TRUE(before == host::values_of(base.get(), kMatrix));
+  const std::vector<float> before = host::values_of(run.model.get(), kTrainedMatrix);
+  EXPECT_TRUE(before == host::values_of(base.get(), kTrainedMatrix));
   run.step();
-  EXPECT_FALSE(host::values_of(run.model.get(), kMatrix) == before);
+  EXPECT_FALSE(host::values_of(run.model.get(), kTrainedMatrix) == before);
   const std::map<std::string, host::Tensor> saved =
       host::read_safetensors(run.save("saved") / "model.safetensors");
   const std::map<std::string, Json> list = host::tensors_of(run.model.get());
@@ -76,18 +76,18 @@ TEST(TrainerModel, IsMadeInACallbackAndBusyThere) {
     Training& run;
     FloatTensor given;
     bool made = false;
-  } seen{run, FloatTensor(host::shape_of(*host::read_tensor(run.model.get(), kMatrix)))};
+  } seen{run, FloatTensor(host::shape_of(*host::read_tensor(run.model.get(), kTrainedMatrix)))};
   const auto on_event = [](void* data, int32_t event, const trl_metrics*) -> int32_t {
     auto& all = *static_cast<Seen*>(data);
     if (event != TRL_ON_STEP) return 0;
     const host::Model model = host::model_of(all.run.trainer.get());
     all.made = model != nullptr;
     Error error;
-    EXPECT_EQ(host::refused_read(model.get(), kMatrix, TRL_TENSOR_COPY, error), TRL_E_BUSY);
-    EXPECT_EQ(trl_model_write_tensor(model.get(), kMatrix, all.given.get(), error), TRL_E_BUSY);
+    EXPECT_EQ(host::refused_read(model.get(), kTrainedMatrix, TRL_TENSOR_COPY, error), TRL_E_BUSY);
+    EXPECT_EQ(trl_model_write_tensor(model.get(), kTrainedMatrix, all.given.get(), error), TRL_E_BUSY);
     std::thread([&] {
-      EXPECT_EQ(host::refused_read(model.get(), kMatrix, TRL_TENSOR_COPY, error), TRL_E_BUSY);
-      EXPECT_EQ(trl_model_write_tensor(model.get(), kMatrix, all.given.get(), error), TRL_E_BUSY);
+      EXPECT_EQ(host::refused_read(model.get(), kTrainedMatrix, TRL_TENSOR_COPY, error), TRL_E_BUSY);
+      EXPECT_EQ(trl_model_write_tensor(model.get(), kTrainedMatrix, all.given.get(), error), TRL_E_BUSY);
     }).join();
     return 0;
   };
@@ -95,7 +95,7 @@ TEST(TrainerModel, IsMadeInACallbackAndBusyThere) {
   ASSERT_EQ(trl_trainer_train(run.trainer.get(), on_event, &seen, error), TRL_OK) << error.message();
   EXPECT_TRUE(seen.made);
   EXPECT_EQ(seen.given.deleted(), 0);  // it is still the host's
-  EXPECT_EQ(trl_model_write_tensor(run.model.get(), kMatrix, seen.given.get(), error), TRL_OK);
+  EXPECT_EQ(trl_model_write_tensor(run.model.get(), kTrainedMatrix, seen.given.get(), error), TRL_OK);
   EXPECT_EQ(seen.given.deleted(), 1);
 }
 
@@ -200,10 +200,10 @@ TEST(TrainerModel, RefusesToChangeWhatARunHasKeptSomethingOf) {
   const host::Scratch cache;
   Training run(host::with(
       kLora, {{"cache_frozen_layers", cache / "states"}, {"peft_config", "{layers_to_transform: [1]}"}}));
-  const std::vector<int64_t> shape = host::shape_of(*host::read_tensor(run.model.get(), kMatrix));
+  const std::vector<int64_t> shape = host::shape_of(*host::read_tensor(run.model.get(), kTrainedMatrix));
   FloatTensor given(shape);
   Error error;
-  EXPECT_EQ(trl_model_write_tensor(run.model.get(), kMatrix, given.get(), error), TRL_E_UNSUPPORTED);
+  EXPECT_EQ(trl_model_write_tensor(run.model.get(), kTrainedMatrix, given.get(), error), TRL_E_UNSUPPORTED);
   EXPECT_TRUE(error.names("cache_frozen_layers keeps")) << error.message();
   const std::string above = "model.layers.1.mlp.down_proj.weight";
   host::write_tensor(run.model.get(), above, {shape, std::vector<float>(host::count_of(shape))});
@@ -216,12 +216,12 @@ TEST(TrainerModel, TensorsOutliveIt) {
   {
     Training run;
     run.step();
-    copy = host::read_tensor(run.model.get(), kMatrix);
-    view = host::read_tensor(run.model.get(), kMatrix, TRL_TENSOR_VIEW);
+    copy = host::read_tensor(run.model.get(), kTrainedMatrix);
+    view = host::read_tensor(run.model.get(), kTrainedMatrix, TRL_TENSOR_VIEW);
     before = host::floats(*copy);
     EXPECT_TRUE(host::floats(*view) == before);
     run.trainer.reset();  // the model keeps it
-    EXPECT_TRUE(host::values_of(run.model.get(), kMatrix) == before);
+    EXPECT_TRUE(host::values_of(run.model.get(), kTrainedMatrix) == before);
   }
   EXPECT_TRUE(host::floats(*copy) == before);
   EXPECT_EQ(host::floats(*view).size(), before.size());
@@ -268,7 +268,8 @@ TEST(TrainerModel, GradientsAreThereBetweenTheHalvesOfAStep) {
                           {"weight_decay", "0"}},
                  "models/" + name);
     Error error;
-    EXPECT_EQ(host::refused_read(run.model.get(), kMatrix, TRL_TENSOR_GRADIENT, error), TRL_E_NOT_FOUND);
+    EXPECT_EQ(host::refused_read(run.model.get(), kTrainedMatrix, TRL_TENSOR_GRADIENT, error),
+              TRL_E_NOT_FOUND);
     ASSERT_EQ(trl_trainer_backward(run.trainer.get(), nullptr, error), TRL_OK) << error.message();
     std::map<std::string, std::vector<float>> weights, gradients;
     bool any = false;
@@ -308,8 +309,8 @@ TEST(TrainerModel, AStepThatTeachesNothingHasGradientsOfZero) {
   const trl_metrics* metrics = nullptr;
   ASSERT_EQ(trl_trainer_backward(run.trainer.get(), &metrics, run.error), TRL_OK) << run.error.message();
   EXPECT_EQ(host::metric(metrics, "silent_rows"), 1);
-  EXPECT_EQ(host::tensors_of(model.get()).at(kMatrix)["gradient"], true);
-  const host::ReadTensor gradient = host::read_tensor(model.get(), kMatrix, TRL_TENSOR_GRADIENT);
+  EXPECT_EQ(host::tensors_of(model.get()).at(kTrainedMatrix)["gradient"], true);
+  const host::ReadTensor gradient = host::read_tensor(model.get(), kTrainedMatrix, TRL_TENSOR_GRADIENT);
   ASSERT_NE(gradient, nullptr);
   for (const float g : host::floats(*gradient)) ASSERT_EQ(g, 0);
   EXPECT_EQ(trl_trainer_update(run.trainer.get(), 1, nullptr, run.error), TRL_OK) << run.error.message();
@@ -322,7 +323,7 @@ TEST(TrainerModel, OnlyWhatIsTrainedHasAGradient) {
   ASSERT_EQ(trl_trainer_backward(run.trainer.get(), nullptr, error), TRL_OK) << error.message();
   for (const auto& [name, entry] : host::tensors_of(run.model.get()))
     EXPECT_EQ(entry["gradient"], name.find(".lora_") != std::string::npos) << name;
-  EXPECT_EQ(host::refused_read(run.model.get(), kMatrix, TRL_TENSOR_GRADIENT, error), TRL_E_NOT_FOUND);
+  EXPECT_EQ(host::refused_read(run.model.get(), kTrainedMatrix, TRL_TENSOR_GRADIENT, error), TRL_E_NOT_FOUND);
   EXPECT_TRUE(error.names("is not trained")) << error.message();
   EXPECT_EQ(trl_trainer_update(run.trainer.get(), 0, nullptr, error), TRL_OK) << error.message();
 }

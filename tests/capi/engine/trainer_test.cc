@@ -398,17 +398,17 @@ TEST(Config, IsASnapshot) {
   EXPECT_TRUE(std::filesystem::exists(scratch / "out" / "config.json"));
 }
 
-struct Rows {
+struct TextRows {
   std::vector<std::string> texts;
   size_t at = 0;
   static int32_t next(void* data, trl_record* record) {
-    auto* self = static_cast<Rows*>(data);
+    auto* self = static_cast<TextRows*>(data);
     if (self->at == self->texts.size()) return TRL_END;
     const std::string& text = self->texts[self->at++];
     return trl_record_set_text(record, "text", text.data(), text.size(), nullptr);
   }
   static int32_t rewind(void* data) {
-    static_cast<Rows*>(data)->at = 0;
+    static_cast<TextRows*>(data)->at = 0;
     return 0;
   }
 };
@@ -416,13 +416,13 @@ struct Rows {
 TEST(Datasets, WhateverTheyComeFromTheyTrainAlike) {
   NEED_MODEL();
   const host::Scratch scratch;
-  Rows rows;
+  TextRows rows;
   std::istringstream stream(lines());
   for (std::string line; std::getline(stream, line);) rows.texts.push_back(host::parse(line)["text"]);
   trl_dataset* made = nullptr;
-  ASSERT_EQ(
-      trl_dataset_from_callback(nullptr, Rows::next, Rows::rewind, &rows, nullptr, nullptr, &made, nullptr),
-      TRL_OK);
+  ASSERT_EQ(trl_dataset_from_callback(nullptr, TextRows::next, TextRows::rewind, &rows, nullptr, nullptr,
+                                      &made, nullptr),
+            TRL_OK);
   std::vector<host::Dataset> datasets;
   datasets.emplace_back(made);
   datasets.push_back(host::open_rows(host::golden("data/datasets/train_lm.jsonl")));

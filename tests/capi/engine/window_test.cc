@@ -33,7 +33,7 @@ struct Run {
   double silent = 0, shared = 0;
 };
 
-Run run_of(const std::string& folder, const std::string& file, const Settings& more) {
+Run windowed_run(const std::string& folder, const std::string& file, const Settings& more) {
   const Settings own = {{"gradient_accumulation_steps", "4"},
                         {"per_device_train_batch_size", "2"},
                         {"num_generations", "4"},
@@ -73,7 +73,7 @@ void expect_the_same(const Settings& more) {
   const host::Scratch scratch;
   const std::string file = scratch / "rollouts.jsonl";
   const auto run = [&](const char* name, const Settings& own) {
-    return run_of(scratch / name, file, host::with(more, own));
+    return windowed_run(scratch / name, file, host::with(more, own));
   };
   const Run apart = run("apart", {{"share_prefix", "false"}, {"skip_silent_rows", "false"}});
   EXPECT_EQ(apart.silent, 0);
@@ -181,13 +181,13 @@ TEST(Windows, GroupsStayWhole) {
   NEED_MODEL();
   const host::Scratch scratch;
   const std::string file = scratch / "rollouts.jsonl";
-  const auto run = run_of(scratch / "out", file,
-                          {{"per_device_train_batch_size", "1"},
-                           {"gradient_accumulation_steps", "4"},
-                           {"max_completion_length", "1"},
-                           {"num_iterations", "1"},
-                           {"skip_silent_rows", "false"},
-                           {"share_prefix", "true"}});
+  const auto run = windowed_run(scratch / "out", file,
+                                {{"per_device_train_batch_size", "1"},
+                                 {"gradient_accumulation_steps", "4"},
+                                 {"max_completion_length", "1"},
+                                 {"num_iterations", "1"},
+                                 {"skip_silent_rows", "false"},
+                                 {"share_prefix", "true"}});
   double prompts = 0;
   std::ifstream rows(file);
   for (std::string line; std::getline(rows, line);)
@@ -199,7 +199,7 @@ TEST(Windows, GroupsStayWhole) {
 TEST(Windows, NoRowIsSilentWithAReference) {
   NEED_MODEL();
   const host::Scratch scratch;
-  EXPECT_EQ(run_of(scratch / "out", scratch / "rollouts.jsonl", {{"beta", "0.1"}}).silent, 0);
+  EXPECT_EQ(windowed_run(scratch / "out", scratch / "rollouts.jsonl", {{"beta", "0.1"}}).silent, 0);
 }
 
 // A generation in which no row teaches is a step with a gradient of 0.

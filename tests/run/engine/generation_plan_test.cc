@@ -5,6 +5,7 @@ namespace {
 
 using host::Error;
 using host::Json;
+using host::plan;
 using host::Settings;
 
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
@@ -16,16 +17,6 @@ Settings small(const host::Scratch& scratch, const Settings& more = {}) {
                         {"save_strategy", "no"},
                         {"estimate.compare", "[]"}};
   return host::with(host::tiny(scratch / "out"), host::with(own, more));
-}
-
-Json plan(const Settings& settings, std::string* text = nullptr, trl_dataset* rows = nullptr) {
-  const auto runtime = host::runtime();
-  const char *json = nullptr, *lines = nullptr;
-  Error error;
-  EXPECT_EQ(trl_trainer_plan(runtime.get(), host::config(settings).get(), rows, &json, &lines, error), TRL_OK)
-      << error.message();
-  if (text != nullptr && lines != nullptr) *text = lines;
-  return json != nullptr ? host::parse(json) : Json();
 }
 
 void refused(const Settings& settings, const char* key, const char* why, trl_dataset* rows = nullptr) {
@@ -49,7 +40,7 @@ TEST(GenerationPlan, CountsAPromptOnceForItsCompletions) {
                                          {"generate.num_return_sequences", "4"},
                                          {"generate.max_new_tokens", "30"},
                                          {"kv_cache_memory", "5MB"}});
-  const Json all = plan(asked, &text).at("generation");
+  const Json all = plan(asked, nullptr, &text).at("generation");
   const int64_t block = all.at("kv_block_bytes");
   EXPECT_EQ(all.at("kv_blocks"), 3 * (2 + 4));  // two full blocks of a prompt, one of each completion
   EXPECT_EQ(all.at("kv_limit_bytes"), 5'000'000 / block * block);
@@ -162,7 +153,7 @@ TEST(GenerationPlan, CountsTheCopiesDuringAnUpdate) {
                           {"save_strategy", "no"},
                           {"kv_cache_memory", "1MB"},
                           {"estimate.compare", "[]"}};
-    return plan(host::with(host::tiny(scratch / "out"), host::with(own, more)), nullptr, prompts.get())
+    return plan(host::with(host::tiny(scratch / "out"), host::with(own, more)), prompts.get())
         .at("counted_bytes")
         .get<int64_t>();
   };
@@ -186,7 +177,7 @@ TEST(GenerationPlan, LetsGoOfTheKeysOfCompletionsBeforeSamples) {
                           {"kv_cache_memory", "8MB"},
                           {"estimate.compare", "[]"}};
     return plan(host::with(host::tiny(scratch / "out"), host::with(host::with(own, many_samples()), more)),
-                nullptr, prompts.get());
+                prompts.get());
   };
   const Json kept = planned({}), slept = planned({{"vllm_enable_sleep_mode", "true"}});
   const Json& samples = kept.at("samples");
@@ -212,7 +203,7 @@ TEST(GenerationPlan, CountsTheCopiesOfATeacherThatWrites) {
         {"seq_kd", teacher_writes}, {"max_new_tokens", "64"},
         {"save_strategy", "no"},    {"kv_cache_memory", "4MB"},
         {"estimate.compare", "[]"}};
-    return plan(host::with(host::tiny(scratch / "out"), host::with(own, more)), nullptr, rows.get())
+    return plan(host::with(host::tiny(scratch / "out"), host::with(own, more)), rows.get())
         .at("counted_bytes")
         .get<int64_t>();
   };

@@ -9,19 +9,9 @@ namespace {
 
 using host::Error;
 using host::Json;
+using host::plan;
 
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
-
-Json plan(const host::Settings& settings, const trl_dataset* rows = nullptr, std::string* text = nullptr) {
-  const auto runtime = host::runtime();
-  const char* json = nullptr;
-  const char* lines = nullptr;
-  Error error;
-  EXPECT_EQ(trl_trainer_plan(runtime.get(), host::config(settings).get(), rows, &json, &lines, error), TRL_OK)
-      << error.message();
-  if (text != nullptr && lines != nullptr) *text = lines;
-  return json != nullptr ? host::parse(json) : Json();
-}
 
 double bytes(const Json& plan, const std::string& term) {
   for (const Json& of : plan.at("terms")) {
