@@ -136,7 +136,7 @@ TEST(Teacher, CompletionsHaveNoAdvantages) {
   const host::Scratch scratch;
   Pupil run(learns(scratch / "out", "distillation",
                    {{"log_completions", "true"}, {"max_steps", "1"}, {"logging_steps", "1"}}),
-            kPrompts);
+            kTaughtPrompts);
   std::vector<Json> shown;
   ASSERT_EQ(trl_trainer_train(run.trainer.get(), keep_completions, &shown, run.error), TRL_OK)
       << run.error.message();
