@@ -132,7 +132,7 @@ suite release build/release "$every" '-Published*'
 whole=Published*
 if [ -n "$collection" ]; then
   whole+=':*TokenizerText*:Tokenizer.Recorded*:SentencePiece.Normalizes*:*Recorded.PreparedDatasets*:Forward.*:Gradients.*'
-  whole+=':Classifier.*:Divergence.*:*OnlineTrajectory.*:*PpoTrajector*:*Trajectory.*sft_plain*:*Trajectory.*dpo_sigmoid*'
+  whole+=':Classifier.*:Divergence.*:*OnlineTrajectory.*:*RealTrajectory.*:*PpoTrajector*:*Trajectory.*sft_plain*:*Trajectory.*dpo_sigmoid*'
   whole+=':FamilyTrajectories.*:AdapterTrajectories.*:Peft.*:Quantised.*:EightBitStates.ArePublished*:Plan.RowsAreNoLonger*'
 fi
 TRL_GOLDEN=$collection suite collection build/release '-L parts' "$whole"
