@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "config/config.h"
 #include "io/model_source.h"
+#include "run/complete/constraints.h"
 #include "text/chat_template/chat_template.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -21,6 +22,7 @@ class Tokenizer {
   std::string apply_chat_template(const base::Json& conversation) const { return render(conversation).text; }
   std::vector<int32_t> encode_conversation(const base::Json& conversation) const;
   const std::string& describe() const { return described_; }
+  Constraints& constraints() const { return constraints_; }  // of requests
 
  private:
   text::Rendered render(const base::Json& conversation) const;
@@ -28,6 +30,7 @@ class Tokenizer {
   const std::unique_ptr<text::Tokenizer> tokenizer_;
   const text::ChatTemplates templates_;
   std::string described_;
+  mutable Constraints constraints_;
 };
 
 // Decodes ids; leaves out those that an embedding has beyond the tokenizer's tokens.

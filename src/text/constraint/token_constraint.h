@@ -15,7 +15,7 @@ class TokenConstraint final : public Constraint {
  public:
   // Bounds: bytes of states and of what may follow them, which are dropped and made again beyond, and places
   // looked at for the tokens after one text.
-  static constexpr size_t kMostBytes = size_t{64} << 20;
+  static constexpr size_t kMostBytes = size_t{32} << 20;
   static constexpr uint64_t kMostWork = 20'000'000;
 
   // Throws what Automaton throws.
