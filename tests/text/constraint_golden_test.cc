@@ -64,8 +64,8 @@ TEST(ConstraintGolden, RefusesTheRecordedPatterns) {
 }
 
 // Walks at random, and compares what may follow with each token's bytes through an automaton of its own.
-void expect_walks(const std::string& folder, const std::string& pattern, std::mt19937& random) {
-  const auto trie = trie_of(folder);
+void expect_walks(const std::shared_ptr<const TokenTrie>& trie, const std::string& pattern,
+                  std::mt19937& random) {
   TokenConstraint constraint = constraint_of(pattern, trie);
   LazyDfa dfa(Automaton(parse_pattern(pattern, ""), ""));
   Constraint::Place place = constraint.start();
@@ -97,8 +97,15 @@ TEST(ConstraintGolden, WalksOfTheTrieAreThoseOfSingleTokensInEveryKindOfTokenize
        {"tokenizers/bpe_qwen2", "tokenizers/bpe_llama3", "tokenizers/spm_style_bpe",
         "tokenizers/sentencepiece_unigram", "models/gpt2"}) {
     if (test::golden_path(folder).empty()) GTEST_SKIP() << "no recorded tokenizer: " << folder;
+    std::shared_ptr<const TokenTrie> trie;
+    try {
+      trie = trie_of(folder);
+    } catch (const Error& error) {  // a build without SentencePiece
+      ASSERT_EQ(error.status(), Status::unsupported) << error.message();
+      continue;
+    }
     for (const char* const pattern : {"[a-z ]+", "\\w{2,9}", "[^\"]*", "(yes|no)+\\.", "\\d+(,\\d{3})*"})
-      expect_walks(folder, pattern, random);
+      expect_walks(trie, pattern, random);
   }
 }
 

@@ -158,7 +158,7 @@ TEST(Constraint, PlacesOutliveWhatIsDropped) {
   const Constraint::Place kept = constraint.after(place, 'a');
   uint32_t bits = 12345;
   std::string_view why;
-  for (int i = 0; i < 60000; ++i) {
+  for (int i = 0; i < 30000; ++i) {
     bits = bits * 1664525 + 1013904223;
     place = constraint.after(place, (bits >> 24 & 1) != 0 ? 'a' : 'b');
     ASSERT_NE(place, nullptr);
@@ -214,7 +214,7 @@ TEST(Constraint, WhatASchemaSaysAndIsNotKeptIsRefusedByName) {
       {R"({"$ref": "http://x"})", "only places in the schema itself"},
       {R"({"allOf": [{}, {}]})", "several schemas that all hold"},
       {R"({"type": "string", "format": "hostname"})", "supported are date, time"},
-      {R"({"type": "string", "pattern": "(?=a)"})", "at #/pattern: character 1"},
+      {R"j({"type": "string", "pattern": "(?=a)"})j", "at #/pattern: character 1"},
       {R"({"type": "string", "pattern": "a", "minLength": 2})", "not supported together"},
       {R"({"type": "text"})", "at #/type: 'text' is no type"},
       {R"({"type": "array", "minItems": 3, "maxItems": 2})", "minItems is above maxItems"},

@@ -49,18 +49,24 @@ ByteSteps::ByteSteps(const CharacterSet& set) {
 
 // The place after which `bytes` more lead to the characters from `first` on.
 uint16_t ByteSteps::rest(const std::vector<Range>& ranges, char32_t first, int bytes) {
-  const char32_t each = char32_t{1} << (6 * (bytes - 1));
-  const std::vector<Range> here = common(ranges, {first, first + 64 * each - 1});
+  const char32_t each = char32_t{1} << (6 * (bytes - 1)), last = first + 64 * each - 1;
+  const std::vector<Range> here = common(ranges, {first, last});
   if (here.empty()) return kNone;
+  if (here[0].first == first && here[0].last == last) return all(bytes);
   Row row;
   row.fill(kNone);
-  for (char32_t i = 0; i < 64; ++i) {
-    const char32_t begin = first + i * each;
-    if (bytes > 1)
-      row[0x80 + i] = rest(here, begin, bytes - 1);
-    else if (!common(here, {begin, begin}).empty())
-      row[0x80 + i] = kDone;
+  for (const Range& range : here) {
+    for (char32_t i = (range.first - first) / each; i <= (range.last - first) / each; ++i)
+      row[0x80 + i] = bytes > 1 ? rest(here, first + i * each, bytes - 1) : kDone;
   }
+  return place_of(row);
+}
+
+uint16_t ByteSteps::all(int bytes) {
+  Row row;
+  row.fill(kNone);
+  const uint16_t next = bytes > 1 ? all(bytes - 1) : kDone;
+  std::fill(row.begin() + 0x80, row.begin() + 0xC0, next);
   return place_of(row);
 }
 

@@ -23,6 +23,7 @@ class ByteSteps {
  private:
   using Row = std::array<uint16_t, 256>;
   uint16_t rest(const std::vector<CharacterSet::Range>& ranges, char32_t first, int bytes);
+  uint16_t all(int bytes);
   uint16_t place_of(const Row& row);
 
   std::vector<Row> rows_;

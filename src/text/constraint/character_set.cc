@@ -11,48 +11,47 @@ namespace trl::text {
 
 namespace {
 
-utf8proc_category_t category_of(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
+// The planes in between have no characters of any class.
+constexpr CharacterSet::Range kAssigned[] = {{0, 0x33FFF}, {0xE0000, 0xE0FFF}};
 
 template <class Has>
 CharacterSet set_of(const Has& has) {
   CharacterSet set;
-  for (char32_t c = 0; c <= CharacterSet::kLast; ++c) {
-    if (!has(c)) continue;
-    const char32_t first = c;
-    while (c < CharacterSet::kLast && has(c + 1)) ++c;
-    set.add(first, c);
+  for (const auto& [first, last] : kAssigned) {
+    for (char32_t c = first; c <= last; ++c) {
+      if (!has(c)) continue;
+      const char32_t begin = c;
+      while (c < last && has(c + 1)) ++c;
+      set.add(begin, c);
+    }
   }
   return set;
 }
 
-// \w of Python's re.
-bool is_word_of_re(char32_t c) {
-  const utf8proc_category_t k = category_of(c);
-  return c == '_' || (k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_LO) ||
-         (k >= UTF8PROC_CATEGORY_ND && k <= UTF8PROC_CATEGORY_NO);
+bool is_digit(char32_t c) {
+  return utf8proc_category(static_cast<utf8proc_int32_t>(c)) == UTF8PROC_CATEGORY_ND;
 }
 
-bool is_digit(char32_t c) { return category_of(c) == UTF8PROC_CATEGORY_ND; }
-bool is_space_of_re(char32_t c) { return is_whitespace(c) || (c >= 0x1C && c <= 0x1F); }
-
 struct Classes {
-  CharacterSet word = set_of([](char32_t c) { return is_word_of_re(c) && is_word(c); });
-  CharacterSet no_word = set_of([](char32_t c) { return !is_word_of_re(c) && !is_word(c); });
-  CharacterSet digit = set_of(is_digit);
-  CharacterSet no_digit = digit.complement();
-  CharacterSet space = set_of(is_whitespace);
-  CharacterSet no_space = set_of([](char32_t c) { return !is_space_of_re(c); });
+  CharacterSet word = set_of(is_word), no_word = word.complement();
+  CharacterSet digit = set_of(is_digit), no_digit = digit.complement();
+  CharacterSet space = set_of(is_whitespace), no_space = space.complement();
 };
 
-// Characters that have others of another case, by what they have in common.
-const std::map<char32_t, std::vector<char32_t>>& cases() {
+char32_t case_key(char32_t c) {
+  return to_lower(static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c))));
+}
+
+// Characters that differ only by their case, by what they have in common.
+const std::map<char32_t, CharacterSet>& cases() {
   static const auto all = [] {
-    std::map<char32_t, std::vector<char32_t>> groups;
+    std::map<char32_t, CharacterSet> groups;
     for (char32_t c = 0; c < 0x1E944; ++c) {
-      const auto upper = static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c)));
-      groups[to_lower(upper)].push_back(c);
+      const char32_t key = case_key(c);
+      if (key == c) continue;
+      groups[key].add(c, c);
+      groups[key].add(key, key);
     }
-    std::erase_if(groups, [](const auto& group) { return group.second.size() == 1; });
     return groups;
   }();
   return all;
@@ -124,13 +123,22 @@ const CharacterSet& named_class(char name) {
 }
 
 CharacterSet with_both_cases(const CharacterSet& set) {
-  CharacterSet more;
-  for (const auto& [key, group] : cases()) {
-    if (std::ranges::none_of(group, [&](char32_t c) { return set.contains(c); })) continue;
-    for (const char32_t c : group) more.add(c, c);
+  CharacterSet more = set;
+  if (set.ranges().size() == 1 && set.ranges()[0].first == set.ranges()[0].last) {
+    const auto group = cases().find(case_key(set.ranges()[0].first));
+    if (group != cases().end()) more.add(group->second);
+    return more;
   }
-  more.add(set);
-  return more;
+  std::vector<CharacterSet::Range> found = set.ranges();
+  for (const auto& [key, group] : cases()) {
+    const bool some = std::ranges::any_of(group.ranges(), [&](const CharacterSet::Range& range) {
+      for (char32_t c = range.first; c <= range.last; ++c)
+        if (set.contains(c)) return true;
+      return false;
+    });
+    if (some) found.insert(found.end(), group.ranges().begin(), group.ranges().end());
+  }
+  return CharacterSet(std::move(found));
 }
 
 }  // namespace trl::text

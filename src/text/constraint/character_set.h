@@ -1,5 +1,6 @@
 // Sets of Unicode characters, and the classes that patterns name.
 #pragma once
+#include <utility>
 #include <vector>
 
 namespace trl::text {
@@ -16,6 +17,7 @@ class CharacterSet {
 
   CharacterSet() = default;
   CharacterSet(char32_t first, char32_t last) { add(first, last); }
+  explicit CharacterSet(std::vector<Range> ranges) : ranges_(std::move(ranges)) { join(); }  // in any order
   void add(char32_t first, char32_t last);
   void add(const CharacterSet& other);
   CharacterSet complement() const;
@@ -30,9 +32,8 @@ class CharacterSet {
   std::vector<Range> ranges_;
 };
 
-// What \w, \d, \s and their complements \W, \D, \S stand for. Python's modules re and regex differ in a few
-// characters (marks and ties among \w, the separators U+001C to U+001F among \s): neither class has these, so
-// that a text matches by both.
+// What \w, \d, \s and their complements \W, \D, \S stand for in Unicode, as in Python's module regex: its re
+// has no marks and ties among \w, and the separators U+001C to U+001F among \s.
 const CharacterSet& named_class(char name);
 
 // Adds the characters that differ from those of the set only by their case, as Python's IGNORECASE.
