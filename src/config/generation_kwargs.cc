@@ -92,9 +92,9 @@ constexpr std::array kFixedEntries = {
 constexpr std::string_view kStructures = "structured_outputs";
 
 // The forms of structured_outputs, by vLLM's names.
-constexpr std::array kForms = {Entry{"regex", "generate.regex"}, Entry{"choice", "generate.choice"},
-                               Entry{"json", "generate.json_schema"},
-                               Entry{"json_object", "generate.json_schema"}};
+constexpr std::array kStructureForms = {Entry{"regex", "generate.regex"}, Entry{"choice", "generate.choice"},
+                                        Entry{"json", "generate.json_schema"},
+                                        Entry{"json_object", "generate.json_schema"}};
 
 [[noreturn]] void refuse_entry(std::string_view key, std::string_view name) {
   std::vector<std::string_view> names = {"do_sample"};
@@ -143,8 +143,8 @@ void take_structures_entry(Config& out, std::string_view key, const base::Json& 
   std::string_view taken;
   for (const auto& [name, form] : value.items()) {
     if (form.is_null() || form == false) continue;
-    const auto entry = std::ranges::find(kForms, name, &Entry::name);
-    if (entry == kForms.end()) refuse(shown(name) + " is not supported");
+    const auto entry = std::ranges::find(kStructureForms, name, &Entry::name);
+    if (entry == kStructureForms.end()) refuse(shown(name) + " is not supported");
     if (!taken.empty()) refuse(fmt::format("{} and {} are not kept together", taken, name));
     taken = entry->name;
     const bool any = taken == "json_object";

@@ -28,13 +28,13 @@ CharacterSet set_of(const Has& has) {
   return set;
 }
 
-bool is_digit(char32_t c) {
+bool is_decimal_digit(char32_t c) {
   return utf8proc_category(static_cast<utf8proc_int32_t>(c)) == UTF8PROC_CATEGORY_ND;
 }
 
 struct Classes {
   CharacterSet word = set_of(is_word), no_word = word.complement();
-  CharacterSet digit = set_of(is_digit), no_digit = digit.complement();
+  CharacterSet digit = set_of(is_decimal_digit), no_digit = digit.complement();
   CharacterSet space = set_of(is_whitespace), no_space = space.complement();
 };
 

@@ -8,7 +8,9 @@ namespace {
 
 constexpr uint32_t kAny = PatternTree::kUnlimited;
 
-PatternTree digits(uint32_t least) { return PatternTree::repeat(PatternTree::of({U'0', U'9'}), least, kAny); }
+PatternTree json_digits(uint32_t least) {
+  return PatternTree::repeat(PatternTree::of({U'0', U'9'}), least, kAny);
+}
 PatternTree one_of(std::u32string_view characters) {
   CharacterSet set;
   for (const char32_t c : characters) set.add(c, c);
@@ -93,13 +95,13 @@ PatternTree json_string_of(PatternTree value) {
 PatternTree json_integer() {
   std::vector<PatternTree> forms;
   forms.push_back(PatternTree::literal("0"));
-  forms.push_back(joined(PatternTree::of({U'1', U'9'}), digits(0)));
+  forms.push_back(joined(PatternTree::of({U'1', U'9'}), json_digits(0)));
   return joined(maybe(PatternTree::literal("-")), PatternTree::choice(std::move(forms)));
 }
 
 PatternTree json_number() {
-  PatternTree fraction = maybe(joined(PatternTree::literal("."), digits(1)));
-  PatternTree exponent = maybe(joined(joined(one_of(U"eE"), maybe(one_of(U"+-"))), digits(1)));
+  PatternTree fraction = maybe(joined(PatternTree::literal("."), json_digits(1)));
+  PatternTree exponent = maybe(joined(joined(one_of(U"eE"), maybe(one_of(U"+-"))), json_digits(1)));
   return joined(json_integer(), joined(std::move(fraction), std::move(exponent)));
 }
 

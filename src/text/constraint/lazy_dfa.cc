@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kPlaceBits = 16;
 
-LazyDfa::Item item_of(uint32_t node, uint16_t place) { return uint64_t{node} << kPlaceBits | place; }
+LazyDfa::Item item_at(uint32_t node, uint16_t place) { return uint64_t{node} << kPlaceBits | place; }
 
 uint64_t hash_of(const std::vector<LazyDfa::Item>& items, bool first) {
   uint64_t hash = first ? 0x9E3779B97F4A7C15u : 0xCBF29CE484222325u;
@@ -43,7 +43,7 @@ void LazyDfa::enter(uint32_t node) {
     ++work_;
     const Automaton::Node& one = automaton_.node(here);
     if (!one.split) {
-      found_.push_back(item_of(here, 0));
+      found_.push_back(item_at(here, 0));
       continue;
     }
     open_.push_back(one.other);
@@ -59,7 +59,7 @@ uint32_t LazyDfa::find_or_add(std::vector<Item> items, bool first) {
     if (state.first == first && state.items == items) return one->second;
   }
   const auto made = std::make_shared<State>();
-  made->matches = std::ranges::binary_search(items, item_of(Automaton::kMatch, 0));
+  made->matches = std::ranges::binary_search(items, item_at(Automaton::kMatch, 0));
   made->items = std::move(items);
   made->first = first;
   made->table = table_;
@@ -96,7 +96,7 @@ uint32_t LazyDfa::compute(uint32_t number, uint8_t byte) {
     if (place == ByteSteps::kDone)
       enter(one.next);
     else if (place != ByteSteps::kNone)
-      found_.push_back(item_of(node, place));
+      found_.push_back(item_at(node, place));
   }
   std::ranges::sort(found_);
   const uint32_t next = found_.empty() ? kDead : find_or_add(found_, false);

@@ -11,7 +11,7 @@ namespace trl::text {
 
 namespace {
 
-using Kind = PatternTree::Kind;
+using TreeKind = PatternTree::Kind;
 
 constexpr size_t kMostBytes = 64 * 1024;
 constexpr int kMostDepth = 200;
@@ -127,9 +127,9 @@ class PatternParser {
         return PatternTree::of(flags_.dot_all ? CharacterSet(0, CharacterSet::kLast)
                                               : CharacterSet(U'\n', U'\n').complement());
       case '^':
-        return PatternTree{.kind = Kind::begin};
+        return PatternTree{.kind = TreeKind::begin};
       case '$':
-        return PatternTree{.kind = Kind::end};
+        return PatternTree{.kind = TreeKind::end};
       case '*':
       case '+':
       case '?':
@@ -228,7 +228,8 @@ class PatternParser {
     const size_t at = at_;
     const std::optional<Count> count = quantifier();
     if (!count) return part;
-    if (part.kind == Kind::begin || part.kind == Kind::end) refuse("an anchor cannot be repeated", begin);
+    if (part.kind == TreeKind::begin || part.kind == TreeKind::end)
+      refuse("an anchor cannot be repeated", begin);
     if (is_next('+')) refuse("possessive quantifiers are not supported", at);
     take(U'?');  // matches the same texts
     const size_t next = at_;
@@ -243,10 +244,10 @@ class PatternParser {
     switch (c) {
       case 'A':
         ++at_;
-        return {.kind = Kind::begin};
+        return {.kind = TreeKind::begin};
       case 'Z':
         ++at_;
-        return {.kind = Kind::end};
+        return {.kind = TreeKind::end};
       case 'b':
       case 'B':
         refuse("borders of words, \\b and \\B, are not supported", begin);
@@ -347,7 +348,7 @@ class PatternParser {
   Flags flags_;
 };
 
-bool is_anchor(const PatternTree& tree) { return tree.kind == Kind::begin || tree.kind == Kind::end; }
+bool is_anchor(const PatternTree& tree) { return tree.kind == TreeKind::begin || tree.kind == TreeKind::end; }
 
 // Removes anchors that hold wherever a match of the whole text is. at_begin, at_end: nothing lies before or
 // behind the tree.
@@ -356,19 +357,19 @@ void remove_anchors(PatternTree& tree, bool at_begin, bool at_end, std::string_v
     fail_key(key, "{}: {} is accepted only at the {} of the pattern or of an alternative there", key, mark,
              where);
   };
-  if (tree.kind == Kind::begin && !at_begin) refuse("^", "beginning");
-  if (tree.kind == Kind::end && !at_end) refuse("$", "end");
+  if (tree.kind == TreeKind::begin && !at_begin) refuse("^", "beginning");
+  if (tree.kind == TreeKind::end && !at_end) refuse("$", "end");
   if (is_anchor(tree)) tree = PatternTree();
-  if (tree.kind == Kind::repeat) at_begin = at_end = false;
-  if (tree.kind != Kind::sequence) {
+  if (tree.kind == TreeKind::repeat) at_begin = at_end = false;
+  if (tree.kind != TreeKind::sequence) {
     for (PatternTree& part : tree.parts) remove_anchors(part, at_begin, at_end, key);
     return;
   }
-  const auto first =
-      std::ranges::find_if_not(tree.parts, [](const PatternTree& part) { return part.kind == Kind::begin; });
+  const auto first = std::ranges::find_if_not(
+      tree.parts, [](const PatternTree& part) { return part.kind == TreeKind::begin; });
   const auto begun = static_cast<size_t>(first - tree.parts.begin());
   size_t ended = tree.parts.size();
-  while (ended > 0 && tree.parts[ended - 1].kind == Kind::end) --ended;
+  while (ended > 0 && tree.parts[ended - 1].kind == TreeKind::end) --ended;
   for (size_t i = 0; i < tree.parts.size(); ++i)
     remove_anchors(tree.parts[i], at_begin && i <= begun, at_end && i + 1 >= ended, key);
 }
@@ -379,14 +380,14 @@ PatternTree anything() {
 
 // Puts any text before and behind each alternative that has no anchor there.
 PatternTree with_surroundings(PatternTree tree, std::string_view key) {
-  if (tree.kind == Kind::choice) {
+  if (tree.kind == TreeKind::choice) {
     for (PatternTree& part : tree.parts) part = with_surroundings(std::move(part), key);
     return tree;
   }
   const auto& parts = tree.parts;
-  const bool several = tree.kind == Kind::sequence && !parts.empty();
-  const bool begins = (several ? parts.front() : tree).kind == Kind::begin;
-  const bool ends = (several ? parts.back() : tree).kind == Kind::end;
+  const bool several = tree.kind == TreeKind::sequence && !parts.empty();
+  const bool begins = (several ? parts.front() : tree).kind == TreeKind::begin;
+  const bool ends = (several ? parts.back() : tree).kind == TreeKind::end;
   remove_anchors(tree, true, true, key);
   std::vector<PatternTree> all;
   if (!begins) all.push_back(anything());

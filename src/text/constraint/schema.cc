@@ -16,9 +16,9 @@ namespace {
 
 using base::Json;
 
-constexpr uint32_t kAny = PatternTree::kUnlimited;
-constexpr int kMostNested = 32;  // schemas in schemas
-constexpr int kAnyNested = 4;    // values without a schema
+constexpr uint32_t kNoLimit = PatternTree::kUnlimited;
+constexpr int kMostNestedSchemas = 32;  // schemas in schemas
+constexpr int kAnyNested = 4;           // values without a schema
 constexpr int64_t kMostCount = 10000;
 constexpr size_t kMostParts = 200000;
 
@@ -55,7 +55,8 @@ class SchemaParser {
   PatternTree parse(const Json& schema, const std::string& path) {
     if (schema.is_boolean() && schema.get<bool>()) return any(kAnyNested, path);
     if (!schema.is_object()) refuse(path, "a schema is an object, or true");
-    if (++nested_ > kMostNested) refuse(path, fmt::format("schemas are nested deeper than {}", kMostNested));
+    if (++nested_ > kMostNestedSchemas)
+      refuse(path, fmt::format("schemas are nested deeper than {}", kMostNestedSchemas));
     for (const auto& [name, value] : schema.items()) check_name(name, path);
     PatternTree tree = choose(schema, path);
     charge(size_of(tree), path);
@@ -217,14 +218,14 @@ class SchemaParser {
     uint32_t least, most;
   };
   Counts counts(const Json& schema, const char* least, const char* most, const std::string& path) const {
-    const Counts both{count(schema, least, path).value_or(0), count(schema, most, path).value_or(kAny)};
+    const Counts both{count(schema, least, path).value_or(0), count(schema, most, path).value_or(kNoLimit)};
     if (both.least > both.most) refuse(path, fmt::format("{} is above {}", least, most));
     return both;
   }
 
   PatternTree string(const Json& schema, const std::string& path) {
     const auto [least, most] = counts(schema, "minLength", "maxLength", path);
-    const bool bounded = least > 0 || most != kAny;
+    const bool bounded = least > 0 || most != kNoLimit;
     const Json* const pattern = find(schema, "pattern");
     const Json* const format = find(schema, "format");
     if ((bounded && (pattern || format)) || (pattern && format))
@@ -303,7 +304,7 @@ class SchemaParser {
     if (open)
       refuse(path + "/additionalProperties",
              "beside properties only false is supported: no others are written");
-    if (least > 0 || most != kAny)
+    if (least > 0 || most != kNoLimit)
       refuse(path, "minProperties and maxProperties beside properties are not supported");
     for (const std::string& name : required)
       if (!properties->contains(name))
