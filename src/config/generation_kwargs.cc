@@ -89,10 +89,18 @@ constexpr std::array kFixedEntries = {
     FixedEntry{"use_cache", "", ""},
 };
 
+constexpr std::string_view kStructures = "structured_outputs";
+
+// The forms of structured_outputs, by vLLM's names.
+constexpr std::array kStructureForms = {Entry{"regex", "generate.regex"}, Entry{"choice", "generate.choice"},
+                                        Entry{"json", "generate.json_schema"},
+                                        Entry{"json_object", "generate.json_schema"}};
+
 [[noreturn]] void refuse_entry(std::string_view key, std::string_view name) {
   std::vector<std::string_view> names = {"do_sample"};
   for (const Entry& entry : kEntries) names.push_back(entry.name);
   for (const FixedEntry& entry : kFixedEntries) names.push_back(entry.name);
+  names.push_back(kStructures);
   std::ranges::sort(names);
   const std::string_view near = base::nearest(name, names);
   fail_key(key, "{}: {} is not an entry of this build{}; accepted: {}", key, shown(name),
@@ -125,6 +133,32 @@ void check_fixed(const GenerationKwargs& from, const FixedEntry& entry, const ba
   refuse_value(from, entry.name, value, entry.why, entry.only);
 }
 
+// Takes one of vLLM's structured outputs.
+void take_structures_entry(Config& out, std::string_view key, const base::Json& value) {
+  const auto refuse = [&](std::string_view what) {
+    fail_key(key, "{}: {}: {}; give a mapping with one of regex, choice, json, json_object", key, kStructures,
+             what);
+  };
+  if (!value.is_object()) refuse(shown(as_text(value)) + " is no mapping");
+  std::string_view taken;
+  for (const auto& [name, form] : value.items()) {
+    if (form.is_null() || form == false) continue;
+    const auto entry = std::ranges::find(kStructureForms, name, &Entry::name);
+    if (entry == kStructureForms.end()) refuse(shown(name) + " is not supported");
+    if (!taken.empty()) refuse(fmt::format("{} and {} are not kept together", taken, name));
+    taken = entry->name;
+    const bool any = taken == "json_object";
+    if (any && form != true) refuse("json_object is true or false");
+    const Option& option = *find_option(entry->option);
+    const std::string label = fmt::format("{}: {}: {}", key, kStructures, name);
+    try {
+      out.set(option.name, canonical_value(option, label, any ? R"({"type": "object"})" : as_text(form)));
+    } catch (const Error& error) {
+      throw error.with(error.message(), key);
+    }
+  }
+}
+
 // Without a temperature, transformers samples at 1.
 void take_do_sample(Config& config, std::string_view key, const base::Json& entries) {
   constexpr std::string_view kTemperature = "generate.temperature";
@@ -146,6 +180,10 @@ void apply_generation_kwargs(Config& out, const GenerationKwargs& from) {
   std::map<std::string_view, std::string_view> given;  // name by option
   for (const auto& [name, value] : entries.items()) {
     if (name == "do_sample") continue;
+    if (name == kStructures) {
+      if (!value.is_null()) take_structures_entry(out, from.key, value);
+      continue;
+    }
     const auto fixed = std::ranges::find(kFixedEntries, name, &FixedEntry::name);
     if (fixed != kFixedEntries.end()) {
       if (!value.is_null()) check_fixed(from, *fixed, value);
@@ -172,6 +210,11 @@ void apply_generation_kwargs(Config& out, const GenerationKwargs& from) {
     }
   }
   take_do_sample(out, from.key, entries);
+}
+
+bool has_structured_outputs(const Config& config, std::string_view key) {
+  const base::Json entries = base::Json::parse(config.get(key));
+  return find_entry(entries, kStructures) != nullptr;
 }
 
 Config with_generation_kwargs(const Config& config) {

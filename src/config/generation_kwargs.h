@@ -18,6 +18,9 @@ struct GenerationKwargs {
 // entries that contradict each other.
 void apply_generation_kwargs(Config& out, const GenerationKwargs& from);
 
+// Returns whether the entries of a key have vLLM's structured_outputs.
+bool has_structured_outputs(const Config& config, std::string_view key);
+
 // Returns the configuration with the entries of generate.generation_kwargs. Throws the same errors, and one
 // for a key that is set, is not the method's, and has the name of an option of the group (temperature).
 Config with_generation_kwargs(const Config& config);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "config/generation_kwargs.h"
 #include "config/online_parts.h"
 #include "config/trainer_generation.h"
 
@@ -50,6 +51,7 @@ void add_idle(const Config& config, const OnlineArguments& a, std::vector<std::s
       OnlineNeeds{"max_tool_calling_iterations", !a.tools.empty(), "tools or environments"},
       OnlineNeeds{"tool_call_parser", !a.tools.empty(), "tools or environments"},
       OnlineNeeds{"eval_pass_reward", !config.get_list("eval_pass_at_k").empty(), "eval_pass_at_k"},
+      OnlineNeeds{"vllm_structured_outputs_regex", vllm, "use_vllm: true"},
       OnlineNeeds{"vllm_importance_sampling_correction", vllm, "use_vllm: true"},
       OnlineNeeds{"vllm_importance_sampling_mode", a.corrects_sampling,
                   "use_vllm: true and vllm_importance_sampling_correction: true"},
@@ -116,6 +118,13 @@ void add_equal(const Config& config, std::vector<std::string>& lines) {
       "generation_kwargs: the {} completions of each prompt are greedy, and therefore equal", count));
 }
 
+void add_structures(const Config& config, std::vector<std::string>& lines) {
+  if (structures_of(config) == Structures::by_regex && has_structured_outputs(config, "generation_kwargs"))
+    lines.emplace_back(
+        "generation_kwargs: structured_outputs has no effect beside vllm_structured_outputs_regex, which "
+        "replaces it");
+}
+
 // Adds lines about keys of the order of rows that prompts do not follow.
 void add_order(const Config& config, std::vector<std::string>& lines) {
   if (!config.has("shuffle_rollouts")) return;
@@ -141,6 +150,7 @@ void add_online_statements(const Config& config, std::vector<std::string>& lines
   add_filters(config, a, lines);
   add_equal(config, lines);
   add_order(config, lines);
+  add_structures(config, lines);
   // prompts that are compared with a reference are cut
   const std::optional<int64_t> length = config.get_optional_int("max_length");
   if (config.has("max_length") && a.compares && length && a.max_new_tokens >= *length) {

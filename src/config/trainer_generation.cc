@@ -8,7 +8,8 @@ namespace trl::config {
 
 namespace {
 
-constexpr std::string_view kTemperature = "generate.temperature";
+constexpr std::string_view kTemperature = "generate.temperature",
+                           kStructuresRegex = "vllm_structured_outputs_regex";
 
 void take_length(const Config& config, Config& out) {
   const std::string_view key = length_key(config);
@@ -28,6 +29,12 @@ void take_sampling(const Config& config, Config& out) {
   for (const char* name : {"top_p", "top_k", "min_p", "repetition_penalty"})
     take(config, name, out, std::string("generate.") + name);
   if (config.has("use_vllm") && config.get_bool("use_vllm")) out.set("generate.sampling_order", "vllm");
+}
+
+void take_structures(const Config& config, Config& out) {
+  if (structures_of(config) != Structures::by_regex) return;
+  for (const char* const name : {"generate.choice", "generate.json_schema"}) out.unset(name);
+  take(config, kStructuresRegex, out, "generate.regex");
 }
 
 // A response ends only at its stop token: without one it has its full length. The id of the tokenizer's end
@@ -73,6 +80,12 @@ int64_t completions_of_prompt(const Config& config, Completions which) {
   return config.get_int("num_generations");
 }
 
+Structures structures_of(const Config& config) {
+  const bool vllm = config.has("use_vllm") && config.get_bool("use_vllm");
+  if (vllm && config.has(kStructuresRegex) && config.get_text(kStructuresRegex)) return Structures::by_regex;
+  return has_structured_outputs(config, "generation_kwargs") ? Structures::by_kwargs : Structures::none;
+}
+
 double trainer_temperature(const Config& config) {
   const double temperature = config.get_double("temperature");
   return config.has("response_length") ? temperature + 1e-7 : temperature;  // as TRL's PPOTrainer
@@ -91,6 +104,7 @@ Config trainer_generation(const Config& config, Completions which) {
                           {"generation_kwargs", config.has("num_generations")
                                                     ? "num_generations is the number of completions"
                                                     : "the trainer determines the number of completions"});
+  take_structures(config, out);
   if (which == Completions::of_evaluation) take_evaluation(config, out);
   return out;
 }

@@ -23,6 +23,7 @@
 #include "data/batch/batch.h"
 #include "io/model_source.h"
 #include "io/safetensors.h"
+#include "text/constraint/constraint.h"
 
 namespace trl::config {
 struct RunOptions;
@@ -33,7 +34,7 @@ struct RunPlan;
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 25;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 26;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -175,11 +176,18 @@ inline constexpr std::string_view kNoAdapter = "none";
 // epsilon_cutoff, eta_cutoff), or vLLM's, with min_p before top_k.
 enum class SamplingOrder : int32_t { transformers, vllm };
 
+// What the text of a completion may be; made by libtrl.so.
+using Constraint = text::Constraint;
+using AllowedIds = text::AllowedIds;
+
 // The options of one request, by the names of transformers and vLLM. Everything up to the temperature changes
 // logits of greedy choices, too.
 struct Sampling {
   int64_t max_new_tokens = 20;
-  int64_t min_new_tokens = 0;            // no stop id before
+  int64_t min_new_tokens = 0;  // no stop id before
+  // Removes tokens before anything else does: those after which the text can no longer become a match, and
+  // ids that end it, unless it is one. null: none. Each continuation of a sequence begins anew.
+  std::shared_ptr<Constraint> constraint = nullptr;
   std::vector<int32_t> allowed_ids;      // empty: all
   std::vector<int32_t> suppress_tokens;  // never chosen
   // Ids, or sequences of ids whose last one is not chosen after the others.

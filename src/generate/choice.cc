@@ -67,21 +67,37 @@ void choose_left(std::vector<Candidate> tokens, const engine::Sampling& s, doubl
   if (s.best > 0) token.best = best_of(std::move(tokens), s.best, log_probability);
 }
 
+// Says why a constraint and the other options leave no token.
+std::string_view why_none(const engine::AllowedIds& allowed) {
+  if (!allowed.empty())
+    return "the other options of the request remove all tokens that its regex, choice or json_schema allows "
+           "here";
+  if (allowed.end)
+    return "the text is a whole match of its regex, choice or json_schema, and another option of the request "
+           "forbids the ids that end it (min_new_tokens, allowed_token_ids, suppress_tokens, bad_words)";
+  return "no token of the vocabulary goes on as its regex, choice or json_schema wants";
+}
+
 }  // namespace
 
 std::string_view choose_token(std::span<const float> logits, std::span<const int32_t> ids, size_t prompt,
-                              const engine::Sampling& s, double draw, engine::Token& token) {
+                              const engine::Sampling& s, double draw, engine::Token& token,
+                              const engine::AllowedIds* allowed) {
   const LogitRow given(logits);
   if (!std::isfinite(given.top())) return "the model's output is not a number";
   std::vector<float> changed;
   std::optional<LogitRow> processed;
-  if (changes_logits(s)) {
-    changed.assign(logits.begin(), logits.end());
+  if (allowed != nullptr || changes_logits(s)) {
+    if (allowed != nullptr)
+      changed = allowed_logits(logits, *allowed, s);
+    else
+      changed.assign(logits.begin(), logits.end());
     process_logits(changed, ids, prompt, s);
     processed.emplace(changed);
   }
   const LogitRow& row = processed ? *processed : given;
   if (!(row.top() < INFINITY)) return "logit_bias or a penalty makes a logit infinite";
+  if (row.top() == kRemoved && allowed != nullptr) return why_none(*allowed);
   if (row.top() == kRemoved) return "the options of the request leave no token that could be chosen";
   const bool greedy = s.temperature == 0;
   const double temperature = greedy ? 1 : s.temperature;

@@ -1,6 +1,7 @@
 #include "generate/generator.h"
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <new>
 
@@ -26,6 +27,14 @@ Limits with_ropes(Limits limits, const model::Model& model) {
   limits.common_length = rope.common_positions();
   limits.recompute_longer = rope.type == "longrope";
   return limits;
+}
+
+// The place of a completion without tokens; null without a constraint.
+engine::Constraint::Place start_of(const engine::Sampling& sampling) {
+  if (sampling.constraint == nullptr) return nullptr;
+  engine::Constraint::Place place = sampling.constraint->start();
+  if (place == nullptr) throw std::bad_alloc();
+  return place;
 }
 
 }  // namespace
@@ -92,7 +101,8 @@ int64_t Generator::add(Request request) {
     added[i] = {.request = shared,
                 .stream = shared->stream + static_cast<uint64_t>(i) * shared->stride,
                 .begin = std::ssize(shared->ids),
-                .left = shared->sampling.max_new_tokens};
+                .left = shared->sampling.max_new_tokens,
+                .place = start_of(shared->sampling)};
   }
   const uint64_t apart = cache_->number_of(shared->adapter);
   int64_t& users = cache_->count_of_users(shared->adapter);
@@ -112,12 +122,14 @@ void Generator::extend(int64_t sequence, std::span<const int32_t> ids, int64_t m
   if (max_new_tokens < 1)
     fail_key("max_new_tokens", "max_new_tokens is {}; expected at least 1", max_new_tokens);
   check_ids(ids, std::ssize(scheduler_->ids(sequence)));
+  State& state = found->second;
+  engine::Constraint::Place place = start_of(state.request->sampling);
   const std::lock_guard lock(cache_->in_use);
   scheduler_->extend(sequence, ids);
-  State& state = found->second;
   state.begin = std::ssize(scheduler_->ids(sequence));
   state.left = max_new_tokens;
   state.ended = false;
+  state.place = std::move(place);
   if (counted) state.drawn += std::ssize(ids);
 }
 
@@ -361,8 +373,13 @@ void Generator::choose(Choice& choice, const at::Tensor& row) const {
   const engine::Sampling& sampling = state.request->sampling;
   const std::span<const float> logits(row.data_ptr<float>(), static_cast<size_t>(row.numel()));
   const double draw = uniform(sampling.seed, state.stream, static_cast<uint64_t>(state.drawn));
+  std::shared_ptr<const engine::AllowedIds> allowed;
+  if (sampling.constraint != nullptr) {
+    allowed = sampling.constraint->allowed(state.place, choice.problem);
+    if (allowed == nullptr) return;
+  }
   choice.problem = choose_token(logits, scheduler_->ids(choice.sequence), static_cast<size_t>(state.begin),
-                                sampling, draw, choice.token);
+                                sampling, draw, choice.token, allowed.get());
 }
 
 void Generator::pass_on(const Choice& choice, engine::GenerationSink& sink) {
@@ -376,7 +393,7 @@ void Generator::pass_on(const Choice& choice, engine::GenerationSink& sink) {
   ++state.drawn;
   --state.left;
   engine::Token token = choice.token;
-  const Finish how = end_of(choice.sequence, token.id);
+  const Finish how = follow(state, token.id, end_of(choice.sequence, token.id));
   token.last = how != Finish::none;
   bool goes_on = false;
   unlocked([&] { goes_on = sink.on_token(choice.sequence, token); });
@@ -385,6 +402,22 @@ void Generator::pass_on(const Choice& choice, engine::GenerationSink& sink) {
   } else if (how != Finish::none || !goes_on) {
     finish(choice.sequence, goes_on || how == Finish::stop_id ? how : Finish::refused, sink);
   }
+}
+
+bool Generator::has_end(const engine::Sampling& sampling) const {
+  const auto known = [&](int32_t id) { return id >= 0 && id < model_.config().vocab_size; };
+  return std::ranges::any_of(std::array{&sampling.stop_ids, &sampling.eos_ids, &sampling.own_end_ids},
+                             [&](const auto* ids) { return std::ranges::any_of(*ids, known); });
+}
+
+// Takes the newest token into the place of the constraint. A text that must end, without an id to end it,
+// ends.
+engine::Finish Generator::follow(State& state, int32_t id, engine::Finish how) const {
+  const engine::Sampling& sampling = state.request->sampling;
+  if (sampling.constraint == nullptr || how == engine::Finish::stop_id) return how;
+  state.place = sampling.constraint->after(state.place, id);
+  const bool over = sampling.constraint->is_over(state.place) && !has_end(sampling);
+  return over ? engine::Finish::stop_id : how;
 }
 
 // Returns how a sequence ends with its newest token.

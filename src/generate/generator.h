@@ -71,6 +71,7 @@ class Generator {
     int64_t drawn = 0;  // tokens, of all completions
     int64_t left = 0;   // of this completion
     bool ended = false;
+    engine::Constraint::Place place = nullptr;  // of the request's constraint
   };
   // Steps that a rehearsal has computed: it leaves out those that take no more memory.
   struct Rehearsed {
@@ -102,6 +103,8 @@ class Generator {
   void check(const Request& request) const;
   void check_ids(std::span<const int32_t> ids, int64_t before) const;
   engine::Finish end_of(int64_t sequence, int32_t id) const;
+  bool has_end(const engine::Sampling& sampling) const;
+  engine::Finish follow(State& state, int32_t id, engine::Finish how) const;
   void forget(int64_t sequence);  // if there is such a one
   void pass_on(const Choice& choice, engine::GenerationSink& sink);
   void finish(int64_t sequence, engine::Finish how, engine::GenerationSink& sink,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <vector>
 
 #include "engine/engine.h"
 
@@ -11,6 +12,11 @@ namespace trl::generate {
 
 // The logit of a token that is not chosen.
 inline constexpr float kRemoved = -std::numeric_limits<float>::infinity();
+
+// Returns the logits without those of ids that a constraint does not allow. An id that ends a completion
+// stays where the text may end.
+std::vector<float> allowed_logits(std::span<const float> logits, const engine::AllowedIds& allowed,
+                                  const engine::Sampling& sampling);
 
 // Returns whether process_logits() can change anything.
 bool changes_logits(const engine::Sampling& sampling);

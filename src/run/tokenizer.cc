@@ -44,7 +44,8 @@ bool flag(const base::Json& conversation, const char* name) {
 Tokenizer::Tokenizer(std::unique_ptr<text::Tokenizer> tokenizer)
     : tokenizer_(std::move(tokenizer)),
       templates_(tokenizer_->chat_templates()),
-      described_(describe_tokenizer(*tokenizer_).dump()) {}
+      described_(describe_tokenizer(*tokenizer_).dump()),
+      constraints_(*tokenizer_) {}
 
 text::Rendered Tokenizer::render(const base::Json& messages, const text::RenderOptions& options) const {
   if (const text::ChatTemplate* chosen = templates_.find(options.tools))

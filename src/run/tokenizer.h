@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "config/config.h"
 #include "io/model_source.h"
+#include "run/complete/constraints.h"
 #include "text/chat_template/chat_template.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -23,6 +24,7 @@ class Tokenizer {
   // variables: of the template, such as data::template_variables gives.
   std::vector<int32_t> encode_messages(const base::Json& messages, const base::Json& variables) const;
   const std::string& describe() const { return described_; }
+  Constraints& constraints() const { return constraints_; }  // of requests
 
  private:
   text::Rendered render(const base::Json& conversation) const;
@@ -31,6 +33,7 @@ class Tokenizer {
   const std::unique_ptr<text::Tokenizer> tokenizer_;
   const text::ChatTemplates templates_;
   std::string described_;
+  mutable Constraints constraints_;
 };
 
 // Decodes ids; leaves out those that an embedding has beyond the tokenizer's tokens.

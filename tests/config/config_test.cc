@@ -327,7 +327,6 @@ TEST(Config, RefusesWhatThisBuildDoesNotHave) {
       {"deepspeed_config", "{zero_stage: 3}"},
       {"local_rank", "1"},
       {"vllm_mode", "server"},
-      {"vllm_structured_outputs_regex", "a+"},
       {"vllm_tensor_parallel_size", "2"},
       {"log_completions_hub_repo", "me/completions"},
       {"ref_adapter_name", "other"},

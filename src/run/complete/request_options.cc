@@ -102,6 +102,23 @@ engine::Sampling sampling_of(const config::Config& options, const Tokenizer& tok
   return sampling;
 }
 
+// Reports an error about a constraint under the key that the trainer has for it.
+template <class Body>
+RequestOptions with_trainer_names(const config::Config& options, const Body& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    const bool constraint = error.key() == "generate.regex" || error.key() == "generate.choice" ||
+                            error.key() == "generate.json_schema";
+    if (!constraint) throw;
+    const std::string name(config::structures_of(options) == config::Structures::by_regex
+                               ? "vllm_structured_outputs_regex"
+                               : "generation_kwargs");
+    const std::string rest = error.message().substr(error.key().size());
+    throw error.with(name + (name == "generation_kwargs" ? ": structured_outputs" : "") + rest, name);
+  }
+}
+
 }  // namespace
 
 int64_t completions_of(const config::Config& options) {
@@ -116,6 +133,7 @@ int64_t completions_of(const config::Config& options) {
 RequestOptions request_options(const config::Config& options, const Tokenizer& tokenizer) {
   RequestOptions request;
   request.sampling = sampling_of(options, tokenizer);
+  request.sampling.constraint = tokenizer.constraints().of(options);
   constexpr std::string_view kEnds = "generate.eos_token_id";
   const bool ends = !options.get_bool("generate.ignore_eos"), own = options.get(kEnds) == "null";
   request.own_ends = ends && own;
@@ -129,7 +147,8 @@ RequestOptions request_options(const config::Config& options, const Tokenizer& t
 RequestOptions trainer_request(const config::Config& options, const Tokenizer& tokenizer,
                                config::Completions which) {
   const config::Config generation = config::trainer_generation(options, which);
-  RequestOptions request = request_options(generation, tokenizer);
+  RequestOptions request =
+      with_trainer_names(options, [&] { return request_options(generation, tokenizer); });
   request.count = generation.get_int("generate.num_return_sequences");
   request.sampling.log_probabilities = which == config::Completions::of_training;
   if (options.get("stop_token") != "eos") return request;

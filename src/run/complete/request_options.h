@@ -17,8 +17,8 @@ namespace trl::run {
 int64_t completions_of(const config::Config& options);
 
 // Reads how tokens are chosen and what ends a completion. The count stays 1. Throws Error(invalid_config) for
-// values that are not token ids or not numbers, for bad words that the tokenizer gives no token, and for stop
-// texts without characters.
+// values that are not token ids or not numbers, for bad words that the tokenizer gives no token, for stop
+// texts without characters, and what Constraints::of throws.
 RequestOptions request_options(const config::Config& options, const Tokenizer& tokenizer);
 
 // Does the same with the keys of the configuration's method (config::trainer_generation), for all completions

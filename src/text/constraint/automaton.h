@@ -1,0 +1,48 @@
+// A pattern as an automaton over bytes with several places at once (Thompson 1968).
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "text/constraint/byte_steps.h"
+#include "text/constraint/pattern_tree.h"
+
+namespace trl::text {
+
+class Automaton {
+ public:
+  static constexpr uint32_t kMostNodes = 50000;
+  static constexpr uint32_t kNone = UINT32_MAX;
+  static constexpr uint32_t kMatch = 0;  // the node where a match ends
+
+  // split: goes on at both nodes without a byte. characters: a character of the set, then `next`.
+  struct Node {
+    bool split = false;
+    uint32_t next = kNone, other = kNone;
+    uint32_t set = 0;
+  };
+
+  // From every node a match can be reached. Throws Error(invalid_config) of the key for a pattern that is too
+  // large, or that no text matches.
+  Automaton(const PatternTree& tree, std::string_view key);
+  uint32_t start() const { return start_; }
+  const Node& node(uint32_t i) const { return nodes_[i]; }
+  const ByteSteps& set(uint32_t i) const { return sets_[i]; }
+
+ private:
+  uint32_t add(const Node& node);
+  uint32_t compile(const PatternTree& tree, uint32_t next);
+  uint32_t repeat(const PatternTree& tree, uint32_t next);
+  uint32_t number_of(const CharacterSet& set);
+  void count_step();
+
+  std::string_view key_;  // while it is made
+  uint32_t steps_ = 0;
+  std::map<CharacterSet, uint32_t> numbers_;
+  std::vector<Node> nodes_;
+  std::vector<ByteSteps> sets_;
+  uint32_t start_;
+};
+
+}  // namespace trl::text

@@ -1,0 +1,144 @@
+#include "text/constraint/character_set.h"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <map>
+
+#include "text/tokenizer/characters.h"
+
+namespace trl::text {
+
+namespace {
+
+// The planes in between have no characters of any class.
+constexpr CharacterSet::Range kAssigned[] = {{0, 0x33FFF}, {0xE0000, 0xE0FFF}};
+
+template <class Has>
+CharacterSet set_of(const Has& has) {
+  CharacterSet set;
+  for (const auto& [first, last] : kAssigned) {
+    for (char32_t c = first; c <= last; ++c) {
+      if (!has(c)) continue;
+      const char32_t begin = c;
+      while (c < last && has(c + 1)) ++c;
+      set.add(begin, c);
+    }
+  }
+  return set;
+}
+
+bool is_decimal_digit(char32_t c) {
+  return utf8proc_category(static_cast<utf8proc_int32_t>(c)) == UTF8PROC_CATEGORY_ND;
+}
+
+struct Classes {
+  CharacterSet word = set_of(is_word), no_word = word.complement();
+  CharacterSet digit = set_of(is_decimal_digit), no_digit = digit.complement();
+  CharacterSet space = set_of(is_whitespace), no_space = space.complement();
+};
+
+char32_t case_key(char32_t c) {
+  return to_lower(static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c))));
+}
+
+// Characters that differ only by their case, by what they have in common.
+const std::map<char32_t, CharacterSet>& cases() {
+  static const auto all = [] {
+    std::map<char32_t, CharacterSet> groups;
+    for (char32_t c = 0; c < 0x1E944; ++c) {
+      const char32_t key = case_key(c);
+      if (key == c) continue;
+      groups[key].add(c, c);
+      groups[key].add(key, key);
+    }
+    return groups;
+  }();
+  return all;
+}
+
+}  // namespace
+
+void CharacterSet::join() {
+  std::ranges::sort(ranges_);
+  size_t kept = 0;
+  for (const Range& range : ranges_) {
+    if (kept > 0 && range.first <= ranges_[kept - 1].last + 1)
+      ranges_[kept - 1].last = std::max(ranges_[kept - 1].last, range.last);
+    else
+      ranges_[kept++] = range;
+  }
+  ranges_.resize(kept);
+}
+
+void CharacterSet::add(char32_t first, char32_t last) {
+  const bool follows = ranges_.empty() || first > ranges_.back().last + 1;
+  ranges_.push_back({first, last});
+  if (!follows) join();
+}
+
+void CharacterSet::add(const CharacterSet& other) {
+  ranges_.insert(ranges_.end(), other.ranges_.begin(), other.ranges_.end());
+  join();
+}
+
+CharacterSet CharacterSet::complement() const {
+  CharacterSet others;
+  char32_t next = 0;
+  for (const Range& range : ranges_) {
+    if (range.first > next) others.add(next, range.first - 1);
+    next = range.last + 1;
+  }
+  if (next <= kLast) others.add(next, kLast);
+  return others;
+}
+
+CharacterSet CharacterSet::without(const CharacterSet& other) const {
+  CharacterSet rest = complement();
+  rest.add(other);
+  return rest.complement();
+}
+
+bool CharacterSet::contains(char32_t c) const {
+  const auto range = std::ranges::lower_bound(ranges_, c, {}, &Range::last);
+  return range != ranges_.end() && range->first <= c;
+}
+
+const CharacterSet& named_class(char name) {
+  static const Classes all;
+  switch (name) {
+    case 'w':
+      return all.word;
+    case 'W':
+      return all.no_word;
+    case 'd':
+      return all.digit;
+    case 'D':
+      return all.no_digit;
+    case 's':
+      return all.space;
+    default:
+      return all.no_space;
+  }
+}
+
+CharacterSet with_both_cases(const CharacterSet& set) {
+  CharacterSet more = set;
+  if (set.ranges().size() == 1 && set.ranges()[0].first == set.ranges()[0].last) {
+    const auto group = cases().find(case_key(set.ranges()[0].first));
+    if (group != cases().end()) more.add(group->second);
+    return more;
+  }
+  std::vector<CharacterSet::Range> found = set.ranges();
+  for (const auto& [key, group] : cases()) {
+    const bool some = std::ranges::any_of(group.ranges(), [&](const CharacterSet::Range& range) {
+      for (char32_t c = range.first; c <= range.last; ++c)
+        if (set.contains(c)) return true;
+      return false;
+    });
+    if (some) found.insert(found.end(), group.ranges().begin(), group.ranges().end());
+  }
+  return CharacterSet(std::move(found));
+}
+
+}  // namespace trl::text

@@ -1,0 +1,34 @@
+// JSON texts as patterns: what the types of a schema are made of.
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "base/json/json.h"
+#include "text/constraint/pattern_tree.h"
+
+namespace trl::text {
+
+// Between the parts of lists and objects: the mark, and a space or none.
+PatternTree json_mark(char mark);
+// A string of characters, each as itself or as a short escape.
+PatternTree json_string(uint32_t least, uint32_t most);
+// A string whose value the tree matches.
+PatternTree json_string_of(PatternTree value);
+PatternTree json_integer();
+PatternTree json_number();
+PatternTree json_boolean();
+// The value itself.
+PatternTree json_value(const base::Json& value);
+// Any value, nested at most so deep.
+PatternTree json_any(int depth);
+PatternTree json_map(const PatternTree& value, uint32_t least, uint32_t most);  // of any names
+PatternTree json_list(const PatternTree& value, uint32_t least, uint32_t most);
+
+struct JsonMember {
+  PatternTree tree;  // with its name
+  bool required;
+};
+// Members in this order; those that are not required may be missing.
+PatternTree json_object(std::vector<JsonMember> members);
+
+}  // namespace trl::text

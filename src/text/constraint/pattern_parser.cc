@@ -1,0 +1,411 @@
+#include "text/constraint/pattern_parser.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "base/text/utf8.h"
+
+namespace trl::text {
+
+namespace {
+
+using TreeKind = PatternTree::Kind;
+
+constexpr size_t kMostBytes = 64 * 1024;
+constexpr int kMostDepth = 200;
+constexpr uint32_t kMostRepeats = 50000;
+constexpr std::string_view kPatternForms =
+    "literals, . and classes as [a-z], \\w \\d \\s, groups, |, * + ? {m,n}, (?i) and (?s)";
+
+bool is_ascii_digit(char32_t c) { return c >= '0' && c <= '9'; }
+bool is_ascii_letter(char32_t c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+class PatternParser {
+ public:
+  PatternParser(std::string_view pattern, std::string_view key) : pattern_(pattern), key_(key) {
+    if (pattern.size() > kMostBytes)
+      fail_key(key, "{}: the pattern has {} bytes; at most {} are accepted", key, pattern.size(), kMostBytes);
+    if (const size_t bad = base::find_invalid_utf8(pattern); bad != base::kValid)
+      fail_key(key, "{}: byte {} of the pattern is not UTF-8", key, bad);
+    for (size_t at = 0; at < pattern.size();) text_.push_back(base::next_code_point(pattern, at));
+  }
+
+  PatternTree parse() {
+    read_flags();
+    PatternTree tree = alternatives(0);
+    if (at_ < text_.size()) refuse("')' closes no group", at_);
+    return tree;
+  }
+
+ private:
+  struct Flags {
+    bool ignore_case = false, dot_all = false;
+  };
+
+  [[noreturn]] void refuse(std::string_view what, size_t at) const {
+    fail_key(key_, "{}: character {} of the pattern {}: {}; accepted are {}", key_, at + 1, shown(), what,
+             kPatternForms);
+  }
+  std::string shown() const {
+    constexpr size_t kShown = 60;
+    std::string text(pattern_.substr(0, kShown));
+    return "'" + base::one_line(text) + (pattern_.size() > kShown ? "...'" : "'");
+  }
+  bool is_next(char32_t c) const { return at_ < text_.size() && text_[at_] == c; }
+  bool take(char32_t c) {
+    if (!is_next(c)) return false;
+    ++at_;
+    return true;
+  }
+  bool take(std::u32string_view word) {
+    if (!std::u32string_view(text_).substr(at_).starts_with(word)) return false;
+    at_ += word.size();
+    return true;
+  }
+
+  // (?i), (?s) or both, at the beginning.
+  void read_flags() {
+    while (is_next('(') && at_ + 2 < text_.size() && text_[at_ + 1] == '?' &&
+           is_ascii_letter(text_[at_ + 2]) && text_[at_ + 2] != 'P') {
+      const size_t begin = at_;
+      at_ += 2;
+      const Flags flags = flag_letters();
+      if (!take(U')')) {
+        at_ = begin;  // a group with flags of its own
+        return;
+      }
+      flags_ = flags;
+    }
+  }
+
+  Flags flag_letters() {
+    Flags flags = flags_;
+    for (; at_ < text_.size() && is_ascii_letter(text_[at_]); ++at_) {
+      if (text_[at_] == 'i')
+        flags.ignore_case = true;
+      else if (text_[at_] == 's')
+        flags.dot_all = true;
+      else
+        refuse(fmt::format("the flag (?{}) is not supported", static_cast<char>(text_[at_])), at_);
+    }
+    return flags;
+  }
+
+  PatternTree alternatives(int depth) {
+    if (depth > kMostDepth) refuse(fmt::format("groups are nested deeper than {}", kMostDepth), at_);
+    std::vector<PatternTree> all;
+    do all.push_back(terms(depth));
+    while (take(U'|'));
+    return all.size() == 1 ? std::move(all[0]) : PatternTree::choice(std::move(all));
+  }
+
+  PatternTree terms(int depth) {
+    std::vector<PatternTree> parts;
+    while (at_ < text_.size() && text_[at_] != '|' && text_[at_] != ')') {
+      const size_t begin = at_;
+      std::optional<PatternTree> part = atom(depth);
+      if (!part) continue;
+      parts.push_back(repeated(std::move(*part), begin));
+    }
+    return parts.size() == 1 ? std::move(parts[0]) : PatternTree::sequence(std::move(parts));
+  }
+
+  // nullopt: a comment.
+  std::optional<PatternTree> atom(int depth) {
+    const size_t begin = at_;
+    const char32_t c = text_[at_++];
+    switch (c) {
+      case '(':
+        return group(begin, depth);
+      case '[':
+        return set(begin);
+      case '\\':
+        return escape(begin);
+      case '.':
+        return PatternTree::of(flags_.dot_all ? CharacterSet(0, CharacterSet::kLast)
+                                              : CharacterSet(U'\n', U'\n').complement());
+      case '^':
+        return PatternTree{.kind = TreeKind::begin};
+      case '$':
+        return PatternTree{.kind = TreeKind::end};
+      case '*':
+      case '+':
+      case '?':
+        refuse("there is nothing to repeat", begin);
+      case '{':
+        at_ = begin;
+        if (quantifier()) refuse("there is nothing to repeat", begin);
+        at_ = begin + 1;
+        return one(c);
+      default:
+        return one(c);
+    }
+  }
+
+  PatternTree one(char32_t c) const {
+    const CharacterSet set(c, c);
+    return PatternTree::of(flags_.ignore_case ? with_both_cases(set) : set);
+  }
+
+  std::optional<PatternTree> group(size_t begin, int depth) {
+    const Flags outside = flags_;
+    if (take(U'?')) {
+      if (take(U"#")) {
+        while (at_ < text_.size() && text_[at_] != ')') ++at_;
+        close(begin);
+        return std::nullopt;
+      }
+      open_special(begin);
+    }
+    PatternTree inside = alternatives(depth + 1);
+    close(begin);
+    flags_ = outside;
+    return inside;
+  }
+
+  void close(size_t begin) {
+    if (!take(U')')) refuse("the group is not closed", begin);
+  }
+
+  // After "(?".
+  void open_special(size_t begin) {
+    if (take(U':')) return;
+    if (take(U"=") || take(U"!") || take(U"<=") || take(U"<!"))
+      refuse("look-around, (?=, (?!, (?<= and (?<!, is not supported", begin);
+    if (take(U"P=")) refuse("back-references are not supported: they are not regular", begin);
+    if (take(U">")) refuse("atomic groups, (?>, are not supported", begin);
+    if (take(U"(")) refuse("conditions, (?(1), are not supported", begin);
+    if (take(U"P<") || take(U"<")) {
+      const size_t name = at_;
+      while (at_ < text_.size() && text_[at_] != '>') ++at_;
+      if (at_ == name || !take(U'>')) refuse("the name of a group is missing", begin);
+      return;
+    }
+    if (is_next('-') || (at_ < text_.size() && is_ascii_letter(text_[at_]))) {
+      flags_ = flag_letters();
+      if (take(U':')) return;
+      if (is_next(')')) refuse("flags of the whole pattern stand at its beginning", begin);
+    }
+    refuse("the group is of an unknown kind", begin);
+  }
+
+  struct Count {
+    uint32_t least, most;
+  };
+
+  std::optional<uint32_t> number() {
+    if (at_ == text_.size() || !is_ascii_digit(text_[at_])) return std::nullopt;
+    uint32_t value = 0;
+    for (; at_ < text_.size() && is_ascii_digit(text_[at_]); ++at_) {
+      value = value * 10 + static_cast<uint32_t>(text_[at_] - '0');
+      if (value > kMostRepeats) refuse(fmt::format("at most {} repetitions are accepted", kMostRepeats), at_);
+    }
+    return value;
+  }
+
+  // nullopt: the text is none, and nothing of it is taken.
+  std::optional<Count> quantifier() {
+    const size_t begin = at_;
+    if (take(U'*')) return Count{0, PatternTree::kUnlimited};
+    if (take(U'+')) return Count{1, PatternTree::kUnlimited};
+    if (take(U'?')) return Count{0, 1};
+    if (!take(U'{')) return std::nullopt;
+    const std::optional<uint32_t> least = number();
+    const bool range = take(U',');
+    const std::optional<uint32_t> most = range ? number() : least;
+    if ((!least && !range) || !take(U'}')) {
+      at_ = begin;
+      return std::nullopt;
+    }
+    const Count count{least.value_or(0), most.value_or(PatternTree::kUnlimited)};
+    if (count.least > count.most) refuse("the least number of repetitions is above the most", begin);
+    return count;
+  }
+
+  PatternTree repeated(PatternTree part, size_t begin) {
+    const size_t at = at_;
+    const std::optional<Count> count = quantifier();
+    if (!count) return part;
+    if (part.kind == TreeKind::begin || part.kind == TreeKind::end)
+      refuse("an anchor cannot be repeated", begin);
+    if (is_next('+')) refuse("possessive quantifiers are not supported", at);
+    take(U'?');  // matches the same texts
+    const size_t next = at_;
+    if (quantifier()) refuse("a quantifier follows another; put a group between them", next);
+    return PatternTree::repeat(std::move(part), count->least, count->most);
+  }
+
+  // After "\".
+  PatternTree escape(size_t begin) {
+    if (at_ == text_.size()) refuse("the pattern ends with a backslash", begin);
+    const char32_t c = text_[at_];
+    switch (c) {
+      case 'A':
+        ++at_;
+        return {.kind = TreeKind::begin};
+      case 'Z':
+        ++at_;
+        return {.kind = TreeKind::end};
+      case 'b':
+      case 'B':
+        refuse("borders of words, \\b and \\B, are not supported", begin);
+      default:
+        break;
+    }
+    const bool octal =
+        at_ + 2 < text_.size() && c <= '3' &&
+        std::ranges::all_of(text_.substr(at_, 3), [](char32_t d) { return d >= '0' && d <= '7'; });
+    if (c >= '1' && c <= '9' && !octal)
+      refuse("back-references are not supported: they are not regular", begin);
+    CharacterSet set = escaped(begin);
+    return PatternTree::of(flags_.ignore_case ? with_both_cases(set) : std::move(set));
+  }
+
+  // After "\": a class or one character.
+  CharacterSet escaped(size_t begin) {
+    if (at_ == text_.size()) refuse("the pattern ends with a backslash", begin);
+    const char32_t c = text_[at_++];
+    constexpr std::u32string_view kLetters = U"afnrtv";
+    constexpr std::u32string_view kMeanings = U"\a\f\n\r\t\v";
+    if (const size_t at = kLetters.find(c); at != kLetters.npos) return {kMeanings[at], kMeanings[at]};
+    constexpr std::u32string_view kClasses = U"wWdDsS";
+    if (kClasses.find(c) != kClasses.npos) return named_class(static_cast<char>(c));
+    char32_t code = c;
+    if (c == 'x' || c == 'u' || c == 'U')
+      code = hexadecimal(c == 'x' ? 2 : c == 'u' ? 4 : 8, begin);
+    else if (is_ascii_digit(c))
+      code = octal_from(begin);
+    else if (is_ascii_letter(c))
+      refuse(fmt::format("\\{} is no escape", static_cast<char>(c)), begin);
+    return {code, code};
+  }
+
+  char32_t hexadecimal(size_t digits, size_t begin) {
+    char32_t code = 0;
+    for (size_t i = 0; i < digits; ++i, ++at_) {
+      const char32_t c = at_ < text_.size() ? text_[at_] | 0x20 : 0;
+      const bool letter = c >= 'a' && c <= 'f';
+      if (at_ >= text_.size() || !(letter || is_ascii_digit(text_[at_])))
+        refuse(fmt::format("{} hexadecimal digits are needed", digits), begin);
+      code = code * 16 + (letter ? c - 'a' + 10 : text_[at_] - '0');
+    }
+    if (code > CharacterSet::kLast || (code >= 0xD800 && code < 0xE000))
+      refuse("there is no such character", begin);
+    return code;
+  }
+
+  // A digit was read: \0, \01, \012 or \123.
+  char32_t octal_from(size_t begin) {
+    --at_;
+    char32_t code = 0;
+    for (size_t i = 0; i < 3 && at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '7'; ++i)
+      code = code * 8 + (text_[at_++] - '0');
+    if (code > 0377 || text_[begin + 1] > '7') refuse("there is no such character", begin);
+    return code;
+  }
+
+  // After "[".
+  PatternTree set(size_t begin) {
+    const bool others = take(U'^');
+    CharacterSet all;
+    for (bool first = true; first || !is_next(']'); first = false) {
+      if (at_ == text_.size()) refuse("the class is not closed", begin);
+      if (take(U"[:")) refuse("classes as [:alpha:] are not supported", at_ - 2);
+      const size_t place = at_;
+      bool is_class = false;
+      const CharacterSet low = member(is_class);
+      if (!is_next('-') || at_ + 1 >= text_.size() || text_[at_ + 1] == ']') {
+        all.add(low);
+        continue;
+      }
+      ++at_;
+      bool is_high_class = false;
+      const CharacterSet high = member(is_high_class);
+      if (is_class || is_high_class) refuse("a class cannot begin or end a range", place);
+      if (low.ranges()[0].first > high.ranges()[0].first) refuse("the range is reversed", place);
+      all.add(low.ranges()[0].first, high.ranges()[0].first);
+    }
+    ++at_;
+    if (flags_.ignore_case) all = with_both_cases(all);
+    return PatternTree::of(others ? all.complement() : std::move(all));
+  }
+
+  CharacterSet member(bool& is_class) {
+    const size_t begin = at_;
+    const char32_t c = text_[at_++];
+    if (c != '\\') return {c, c};
+    if (take(U'b')) return {U'\b', U'\b'};
+    const CharacterSet set = escaped(begin);
+    is_class = std::u32string_view(U"wWdDsS").find(text_[begin + 1]) != std::u32string_view::npos;
+    return set;
+  }
+
+  std::string_view pattern_, key_;
+  std::u32string text_;
+  size_t at_ = 0;
+  Flags flags_;
+};
+
+bool is_anchor(const PatternTree& tree) { return tree.kind == TreeKind::begin || tree.kind == TreeKind::end; }
+
+// Removes anchors that hold wherever a match of the whole text is. at_begin, at_end: nothing lies before or
+// behind the tree.
+void remove_anchors(PatternTree& tree, bool at_begin, bool at_end, std::string_view key) {
+  const auto refuse = [&](std::string_view mark, std::string_view where) {
+    fail_key(key, "{}: {} is accepted only at the {} of the pattern or of an alternative there", key, mark,
+             where);
+  };
+  if (tree.kind == TreeKind::begin && !at_begin) refuse("^", "beginning");
+  if (tree.kind == TreeKind::end && !at_end) refuse("$", "end");
+  if (is_anchor(tree)) tree = PatternTree();
+  if (tree.kind == TreeKind::repeat) at_begin = at_end = false;
+  if (tree.kind != TreeKind::sequence) {
+    for (PatternTree& part : tree.parts) remove_anchors(part, at_begin, at_end, key);
+    return;
+  }
+  const auto first = std::ranges::find_if_not(
+      tree.parts, [](const PatternTree& part) { return part.kind == TreeKind::begin; });
+  const auto begun = static_cast<size_t>(first - tree.parts.begin());
+  size_t ended = tree.parts.size();
+  while (ended > 0 && tree.parts[ended - 1].kind == TreeKind::end) --ended;
+  for (size_t i = 0; i < tree.parts.size(); ++i)
+    remove_anchors(tree.parts[i], at_begin && i <= begun, at_end && i + 1 >= ended, key);
+}
+
+PatternTree anything() {
+  return PatternTree::repeat(PatternTree::of({0, CharacterSet::kLast}), 0, PatternTree::kUnlimited);
+}
+
+// Puts any text before and behind each alternative that has no anchor there.
+PatternTree with_surroundings(PatternTree tree, std::string_view key) {
+  if (tree.kind == TreeKind::choice) {
+    for (PatternTree& part : tree.parts) part = with_surroundings(std::move(part), key);
+    return tree;
+  }
+  const auto& parts = tree.parts;
+  const bool several = tree.kind == TreeKind::sequence && !parts.empty();
+  const bool begins = (several ? parts.front() : tree).kind == TreeKind::begin;
+  const bool ends = (several ? parts.back() : tree).kind == TreeKind::end;
+  remove_anchors(tree, true, true, key);
+  std::vector<PatternTree> all;
+  if (!begins) all.push_back(anything());
+  all.push_back(std::move(tree));
+  if (!ends) all.push_back(anything());
+  return PatternTree::sequence(std::move(all));
+}
+
+}  // namespace
+
+PatternTree parse_pattern(std::string_view pattern, std::string_view key) {
+  PatternTree tree = PatternParser(pattern, key).parse();
+  remove_anchors(tree, true, true, key);
+  return tree;
+}
+
+PatternTree parse_part_pattern(std::string_view pattern, std::string_view key) {
+  return with_surroundings(PatternParser(pattern, key).parse(), key);
+}
+
+}  // namespace trl::text

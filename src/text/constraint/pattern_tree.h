@@ -1,0 +1,31 @@
+// A regular expression as a tree: what the parsers of patterns and of JSON schemas make, and the automaton
+// reads.
+#pragma once
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "text/constraint/character_set.h"
+
+namespace trl::text {
+
+struct PatternTree {
+  // sequence: of its parts; without any, the empty text. choice: one of them. begin, end: anchors, which only
+  // a parser's own tree has.
+  enum class Kind : uint8_t { characters, sequence, choice, repeat, begin, end };
+  static constexpr uint32_t kUnlimited = UINT32_MAX;
+
+  Kind kind = Kind::sequence;
+  CharacterSet characters = {};
+  std::vector<PatternTree> parts = {};
+  uint32_t least = 0, most = 0;  // of a repeat
+
+  static PatternTree of(CharacterSet set) { return {.kind = Kind::characters, .characters = std::move(set)}; }
+  static PatternTree literal(std::string_view text);  // valid UTF-8
+  static PatternTree sequence(std::vector<PatternTree> parts);
+  static PatternTree choice(std::vector<PatternTree> parts);
+  static PatternTree repeat(PatternTree part, uint32_t least, uint32_t most);
+};
+
+}  // namespace trl::text

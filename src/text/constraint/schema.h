@@ -1,0 +1,15 @@
+// JSON schemas as patterns.
+#pragma once
+#include <string_view>
+
+#include "base/json/json.h"
+#include "text/constraint/pattern_tree.h"
+
+namespace trl::text {
+
+// JSON texts that are valid under the schema: properties in its order and no others, one space or none after
+// commas and colons, values without a schema nested at most 4 deep. Throws Error(invalid_config) of the key
+// for what the schema says and this cannot keep, by its name and path.
+PatternTree parse_schema(const base::Json& schema, std::string_view key);
+
+}  // namespace trl::text

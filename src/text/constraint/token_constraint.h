@@ -1,0 +1,40 @@
+// A constraint by a pattern, on the tokens of a vocabulary.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "text/constraint/constraint.h"
+#include "text/constraint/lazy_dfa.h"
+#include "text/constraint/token_trie.h"
+
+namespace trl::text {
+
+class TokenConstraint final : public Constraint {
+ public:
+  // Bounds: bytes of states and of what may follow them, which are dropped and made again beyond, and places
+  // looked at for the tokens after one text.
+  static constexpr size_t kMostBytes = size_t{32} << 20;
+  static constexpr uint64_t kMostWork = 20'000'000;
+
+  // Throws what Automaton throws.
+  TokenConstraint(const PatternTree& tree, std::string_view key, std::shared_ptr<const TokenTrie> trie);
+
+  Place start() noexcept override;
+  std::shared_ptr<const AllowedIds> allowed(const Place& place, std::string_view& why) noexcept override;
+  Place after(const Place& place, int32_t id) noexcept override;
+  bool is_over(const Place& place) noexcept override;
+
+ private:
+  using State = LazyDfa::State;
+  static const State& state_of(const Place& place) { return *static_cast<const State*>(place.get()); }
+  std::shared_ptr<const AllowedIds> walk(const State& state, std::string_view& why);
+
+  std::mutex mutex_;  // of all below
+  LazyDfa dfa_;
+  const std::shared_ptr<const TokenTrie> trie_;
+  std::vector<uint32_t> stack_;  // states along a branch of the trie
+};
+
+}  // namespace trl::text

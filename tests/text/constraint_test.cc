@@ -1,0 +1,254 @@
+// Patterns as constraints: their language, errors, bounds, and places that outlive what is known of them.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "support/letter_tokenizer.h"
+#include "text/constraint/pattern_parser.h"
+#include "text/constraint/schema.h"
+#include "text/constraint/token_constraint.h"
+
+namespace trl::text {
+namespace {
+
+std::shared_ptr<const TokenTrie> letters() {
+  static const auto trie = std::make_shared<const TokenTrie>(test::LetterTokenizer());
+  return trie;
+}
+
+// One token a byte: whether the whole text matches.
+bool matches(const PatternTree& tree, std::string_view text) {
+  TokenConstraint constraint(tree, "generate.regex", letters());
+  Constraint::Place place = constraint.start();
+  for (const char byte : text) {
+    place = constraint.after(place, static_cast<unsigned char>(byte));
+    if (place == nullptr) return false;
+  }
+  std::string_view why;
+  const auto allowed = constraint.allowed(place, why);
+  EXPECT_NE(allowed, nullptr) << why;
+  return allowed != nullptr && allowed->end;
+}
+
+bool matches(std::string_view pattern, std::string_view text) {
+  return matches(parse_pattern(pattern, "generate.regex"), text);
+}
+
+std::string refusal(std::string_view pattern) {
+  try {
+    const PatternTree tree = parse_pattern(pattern, "generate.regex");
+    const Automaton automaton(tree, "generate.regex");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.key(), "generate.regex");
+    return error.message();
+  }
+  return "";
+}
+
+TEST(Constraint, PatternsMeanWhatTheyDoInPython) {
+  struct Row {
+    const char *pattern, *text;
+    bool match;
+  };
+  constexpr Row kRows[] = {
+      {"a{2}", "aa", true},
+      {"a{2}", "a", false},
+      {"a{,2}", "", true},
+      {"a{2,}", "aaaa", true},
+      {"a{", "a{", true},
+      {"a{x}", "a{x}", true},
+      {"a+?b*?", "aab", true},
+      {"(?:ab)+", "abab", true},
+      {"(?P<n>a)b", "ab", true},
+      {"(?i)straße", "STRAßE", true},
+      {"(?i)[a-c]+", "aBC", true},
+      {"(?i)k", "\u212a", true},
+      {"(?i:a)b", "Ab", true},
+      {"(?i:a)b", "AB", false},
+      {"(?s).", "\n", true},
+      {".", "\n", false},
+      {"[^a]", "\n", true},
+      {"[]a]+", "]a", true},
+      {"[a-]+", "a-", true},
+      {"[\\w-]+", "x-1", true},
+      {"\\x41\\u00e9", "A\u00e9", true},
+      {"\\101\\0", "A", false},
+      {"^a$|^b", "b", true},
+      {"\\Aab\\Z", "ab", true},
+      {"(a*)*b", "aab", true},
+      {"(|a)+", "aa", true},
+      {"()", "", true},
+      {"a(?#note)b", "ab", true},
+      {"\\w", "\u00e9", true},
+      {"\\W", "-", true},
+      {"\\S\\D\\s", "ab ", true},
+      {"[\\d.]+", "1.5", true},
+      {"\\.\\*\\-", ".*-", true},
+      {"\U0001F600{2}", "\U0001F600\U0001F600", true},
+      {"[\u00e9-\u00fc]", "\u00f0", true},
+      {"x*", "", true},
+      {"}", "}", true},
+      {"]", "]", true},
+  };
+  for (const Row& row : kRows) EXPECT_EQ(matches(row.pattern, row.text), row.match) << row.pattern;
+}
+
+TEST(Constraint, EachThingThatIsRefusedIsNamedWithItsPlace) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"ab\\1", "character 3 of the pattern 'ab\\1': back-references are not supported"},
+      {"(?P=n)", "back-references"},
+      {"a(?=b)", "character 2 of the pattern 'a(?=b)': look-around"},
+      {"(?<!x)y", "look-around"},
+      {"\\bx", "borders of words"},
+      {"(a", "character 1 of the pattern '(a': the group is not closed"},
+      {"a)", "')' closes no group"},
+      {"[a", "the class is not closed"},
+      {"[z-a]", "character 2 of the pattern '[z-a]': the range is reversed"},
+      {"[\\d-z]", "a class cannot begin or end a range"},
+      {"*a", "there is nothing to repeat"},
+      {"a**", "a quantifier follows another"},
+      {"a++", "possessive quantifiers"},
+      {"(?>a)", "atomic groups"},
+      {"(?m)a", "the flag (?m) is not supported"},
+      {"a(?i)b", "flags of the whole pattern"},
+      {"a{3,2}", "above the most"},
+      {"\\q", "\\q is no escape"},
+      {"\\p{L}", "\\p is no escape"},
+      {"a\\", "ends with a backslash"},
+      {"\\x4", "2 hexadecimal digits"},
+      {"\\ud800", "no such character"},
+      {"[[:alpha:]]", "[:alpha:]"},
+      {"a^b", "^ is accepted only at the beginning"},
+      {"(a$)b", "$ is accepted only at the end"},
+      {"^*", "an anchor cannot be repeated"},
+      {"((a{1000}){1000}){1000}", "too large: with all repetitions it has more than 50000 parts"},
+      {"((){40000}){40000}", "too large"},
+      {"a{99999999999}", "at most 50000 repetitions"},
+      {"[^\\s\\S]", "no text matches the pattern"},
+      {"(?(1)a|b)", "conditions"},
+  };
+  for (const auto& [pattern, text] : rows)
+    EXPECT_NE(refusal(pattern).find(text), std::string::npos) << pattern << ": " << refusal(pattern);
+  EXPECT_NE(refusal(std::string(201, '(') + std::string(201, ')')).find("nested deeper"), std::string::npos);
+  EXPECT_NE(refusal(std::string(70000, 'a')).find("70000 bytes; at most 65536"), std::string::npos);
+  EXPECT_NE(refusal("a\xff").find("byte 1 of the pattern is not UTF-8"), std::string::npos);
+}
+
+TEST(Constraint, ATextMayEndOnlyWhereItMatches) {
+  TokenConstraint constraint(parse_pattern("ab?", ""), "", letters());
+  std::string_view why;
+  const auto start = constraint.start();
+  EXPECT_FALSE(constraint.allowed(start, why)->end);
+  const auto a = constraint.after(start, 'a');
+  EXPECT_TRUE(constraint.allowed(a, why)->end);
+  EXPECT_FALSE(constraint.is_over(a));
+  EXPECT_EQ(constraint.allowed(a, why)->few, std::vector<int32_t>{'b'});
+  const auto b = constraint.after(a, 'b');
+  EXPECT_TRUE(constraint.is_over(b));
+  EXPECT_TRUE(constraint.allowed(b, why)->empty());
+  EXPECT_EQ(constraint.after(b, 'b'), nullptr);
+  EXPECT_EQ(constraint.after(a, test::kEos), nullptr);
+  EXPECT_EQ(constraint.after(a, -1), nullptr);
+  EXPECT_EQ(constraint.after(a, 1 << 30), nullptr);
+}
+
+// 2^16 states of 2 KB are more than may be kept: they are dropped on the way, and places go on.
+TEST(Constraint, PlacesOutliveWhatIsDropped) {
+  TokenConstraint constraint(parse_pattern("(a|b)*a(a|b){16}", ""), "", letters());
+  Constraint::Place place = constraint.start();
+  const Constraint::Place kept = constraint.after(place, 'a');
+  uint32_t bits = 12345;
+  std::string_view why;
+  for (int i = 0; i < 30000; ++i) {
+    bits = bits * 1664525 + 1013904223;
+    place = constraint.after(place, (bits >> 24 & 1) != 0 ? 'a' : 'b');
+    ASSERT_NE(place, nullptr);
+    const auto allowed = constraint.allowed(place, why);
+    ASSERT_NE(allowed, nullptr) << why;
+    ASSERT_EQ(allowed->few, (std::vector<int32_t>{'a', 'b'}));
+  }
+  EXPECT_EQ(constraint.allowed(kept, why)->few, (std::vector<int32_t>{'a', 'b'}));
+}
+
+bool valid(const char* schema, std::string_view text) {
+  return matches(parse_schema(base::Json::parse(schema), "generate.json_schema"), text);
+}
+
+TEST(Constraint, SchemasAreKept) {
+  constexpr const char* kPerson =
+      R"({"type": "object", "properties": {"name": {"type": "string", "minLength": 1, "maxLength": 5},
+          "age": {"type": "integer"}, "tags": {"type": "array", "items": {"enum": ["a", 1, null]}, "maxItems": 2}},
+          "required": ["age"], "title": "P"})";
+  EXPECT_TRUE(valid(kPerson, R"({"name": "Ada", "age": 36})"));
+  EXPECT_TRUE(valid(kPerson, R"({"age":-7,"tags":["a", 1]})"));
+  EXPECT_TRUE(valid(kPerson, R"({"name":"\n\"é","age":0,"tags":[]})"));
+  EXPECT_FALSE(valid(kPerson, R"({"name": "Ada"})"));
+  EXPECT_FALSE(valid(kPerson, R"({"name": "", "age": 1})"));
+  EXPECT_FALSE(valid(kPerson, R"({"name": "abcdef", "age": 1})"));
+  EXPECT_FALSE(valid(kPerson, R"({"age": 01})"));
+  EXPECT_FALSE(valid(kPerson, R"({"age": 1, "name": "A"})"));
+  EXPECT_FALSE(valid(kPerson, R"({"age": 1, "tags": ["a", "a", "a"]})"));
+  constexpr const char* kOptional =
+      R"({"properties": {"a": {"const": 1}, "b": {"type": ["null", "boolean"]}}})";
+  for (const char* const text : {"{}", R"({"a": 1})", R"({"b":null})", R"({"a":1,"b":true})"})
+    EXPECT_TRUE(valid(kOptional, text)) << text;
+  EXPECT_FALSE(valid(kOptional, R"({"a":1,})"));
+  EXPECT_TRUE(valid(R"({"$ref": "#/$defs/n", "$defs": {"n": {"type": "number"}}})", "-1.5e+3"));
+  EXPECT_TRUE(
+      valid(R"({"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]})", R"("2024-02-29")"));
+  EXPECT_FALSE(valid(R"({"type": "string", "format": "date"})", R"("2024-13-01")"));
+  EXPECT_TRUE(valid(R"({"type": "string", "pattern": "b"})", R"("a\"bc")"));
+  EXPECT_FALSE(valid(R"({"type": "string", "pattern": "^b"})", R"("ab")"));
+  EXPECT_TRUE(valid(R"({"type": "string", "pattern": "^a[^b]$"})", R"("a\\")"));
+  EXPECT_TRUE(valid(R"({"type": "object"})", R"({"x": [1, {"y": "z"}], "w": null})"));
+  EXPECT_TRUE(
+      valid(R"({"type": "array", "prefixItems": [{"type": "integer"}, {"type": "boolean"}]})", "[3, true]"));
+  EXPECT_TRUE(valid(R"({"additionalProperties": {"type": "integer"}})", R"({"x": 1, "y": 2})"));
+}
+
+TEST(Constraint, WhatASchemaSaysAndIsNotKeptIsRefusedByName) {
+  const std::pair<const char*, const char*> rows[] = {
+      {R"({"type": "integer", "minimum": 3})", "at #: 'minimum' is not supported; supported are type, enum"},
+      {R"({"properties": {"a": {"not": {}}}})", "at #/properties/a: 'not' is not supported"},
+      {R"({"$ref": "#/$defs/a", "$defs": {"a": {"items": {"$ref": "#/$defs/a"}}}})", "recursive schemas"},
+      {R"({"$ref": "#/x"})", "$ref: #/x is not in the schema"},
+      {R"({"$ref": "http://x"})", "only places in the schema itself"},
+      {R"({"allOf": [{}, {}]})", "several schemas that all hold"},
+      {R"({"type": "string", "format": "hostname"})", "supported are date, time"},
+      {R"j({"type": "string", "pattern": "(?=a)"})j", "at #/pattern: character 1"},
+      {R"({"type": "string", "pattern": "a", "minLength": 2})", "not supported together"},
+      {R"({"type": "text"})", "at #/type: 'text' is no type"},
+      {R"({"type": "array", "minItems": 3, "maxItems": 2})", "minItems is above maxItems"},
+      {R"({"type": "array", "minItems": -1})", "an integer from 0 to 10000"},
+      {R"({"properties": {"a": {}}, "additionalProperties": true})", "beside properties only false"},
+      {R"({"properties": {"a": {}}, "required": ["b"]})", "'b' is not among the properties"},
+      {R"({"enum": []})", "a list of values is needed"},
+      {R"({"enum": [1], "minLength": 2})", "'minLength' beside 'enum'"},
+      {R"(false)", "a schema is an object, or true"},
+  };
+  for (const auto& [schema, text] : rows) {
+    try {
+      parse_schema(base::Json::parse(schema), "generate.json_schema");
+      FAIL() << schema;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.key(), "generate.json_schema");
+      EXPECT_NE(error.message().find(text), std::string::npos) << error.message();
+    }
+  }
+}
+
+TEST(Constraint, SchemasThatGrowAreRefusedBeforeTheyDo) {
+  base::Json definitions = base::Json::object();
+  for (int i = 0; i < 30; ++i) {
+    const base::Json next = {{"$ref", fmt::format("#/$defs/n{}", i + 1)}};
+    definitions[fmt::format("n{}", i)] = {{"anyOf", base::Json::array({next, next})}};
+  }
+  definitions["n30"] = {{"type", "null"}};
+  const base::Json schema = {{"$ref", "#/$defs/n0"}, {"$defs", definitions}};
+  EXPECT_THROW(parse_schema(schema, "generate.json_schema"), Error);
+  base::Json nested = {{"type", "integer"}};
+  for (int i = 0; i < 30; ++i) nested = {{"type", "array"}, {"items", nested}};
+  EXPECT_THROW(parse_schema(nested, "generate.json_schema"), Error);
+}
+
+}  // namespace
+}  // namespace trl::text
