@@ -45,6 +45,7 @@ constexpr std::array kEntries = {
     Entry{"presence_penalty", ""},
     Entry{"repetition_penalty", ""},
     Entry{"seed", ""},
+    Entry{"speculative_config", ""},
     Entry{"stop", ""},
     Entry{"stop_strings", "stop"},
     Entry{"stop_token_ids", ""},

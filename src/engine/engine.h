@@ -180,6 +180,14 @@ enum class SamplingOrder : int32_t { transformers, vllm };
 using Constraint = text::Constraint;
 using AllowedIds = text::AllowedIds;
 
+// Prompt lookup: ids are proposed because they followed the same ids before, in the text or in other
+// completions of its prompt, and computed together. Tokens and their draws are the same as without.
+struct Speculation {
+  int64_t tokens = 0;                       // at most proposed at once, up to kMostTokens; 0: off
+  int64_t most_ngram = 5, least_ngram = 5;  // ids that must be the same: as many as possible of this range
+  static constexpr int64_t kMostTokens = 32, kMostNgram = 64;
+};
+
 // The options of one request, by the names of transformers and vLLM. Everything up to the temperature changes
 // logits of greedy choices, too.
 struct Sampling {
@@ -210,6 +218,7 @@ struct Sampling {
   std::string adapter;             // empty: the adapter in use; kNoAdapter: the model without adapters
   bool log_probabilities = false;  // costs exponentials of the whole vocabulary for each token
   int64_t best = 0;                // the number of most likely tokens that have log-probabilities too
+  Speculation speculation;
 };
 
 struct GenerationRequest {
@@ -280,6 +289,7 @@ struct GenerationUse {
   int64_t blocks_kept = 0;               // others, whose contents prompts may begin with
   int64_t bytes = 0;                     // allocated
   int64_t waiting = 0, running = 0;      // sequences of this generator
+  int64_t proposed = 0, accepted = 0;    // ids that prompt lookup had computed, and that were right
 };
 
 // Completes many requests at once, on the model's weights as they are at each step. exclusive, with the model

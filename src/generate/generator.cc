@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <exception>
 #include <new>
 
@@ -19,8 +20,11 @@ namespace trl::generate {
 
 namespace {
 
-// Rows whose logits exist at once.
+using Clock = std::chrono::steady_clock;
+
+// Rows whose logits exist at once; those of a sequence do.
 constexpr int64_t kLogitRows = 64;
+static_assert(engine::Speculation::kMostTokens < kLogitRows);
 
 Limits with_ropes(Limits limits, const model::Model& model) {
   const model::RopeConfig& rope = model.config().rope;
@@ -96,6 +100,9 @@ int64_t Generator::add(Request request) {
   const std::lock_guard lock(cache_->in_use);
   check(request);
   const auto shared = std::make_shared<const Request>(std::move(request));
+  const engine::Speculation& speculation = shared->sampling.speculation;
+  std::shared_ptr<Lookup> lookup;
+  if (speculation.tokens > 0) lookup = std::make_shared<Lookup>(shared->ids, shared->count, speculation);
   std::map<int64_t, State> added;
   for (int64_t i = 0; i < shared->count; ++i) {
     added[i] = {.request = shared,
@@ -103,6 +110,7 @@ int64_t Generator::add(Request request) {
                 .begin = std::ssize(shared->ids),
                 .left = shared->sampling.max_new_tokens,
                 .place = start_of(shared->sampling)};
+    if (lookup != nullptr) added[i].draft.emplace(lookup, i, right_);
   }
   const uint64_t apart = cache_->number_of(shared->adapter);
   int64_t& users = cache_->count_of_users(shared->adapter);
@@ -131,6 +139,7 @@ void Generator::extend(int64_t sequence, std::span<const int32_t> ids, int64_t m
   state.ended = false;
   state.place = std::move(place);
   if (counted) state.drawn += std::ssize(ids);
+  if (state.draft) state.draft->skip(ids);
 }
 
 void Generator::end(int64_t sequence) {
@@ -170,7 +179,9 @@ engine::GenerationUse Generator::use() const {
           .blocks_kept = pool.known(),
           .bytes = cache_->memory.bytes(),
           .waiting = scheduler_->waiting(),
-          .running = scheduler_->running()};
+          .running = scheduler_->running(),
+          .proposed = proposed_,
+          .accepted = accepted_};
 }
 
 // Sequences are computed together, in the order of their adapters, unless these change more than projections.
@@ -180,7 +191,9 @@ bool Generator::step(engine::GenerationSink& sink) {
   const std::lock_guard lock(cache_->in_use);
   cache_->follow_weights();
   const size_t all = states_.size();
+  const bool looks_up = propose();
   const Scheduler::Step step = next_step(sink);
+  const auto begin = Clock::now();
   if (step.empty()) return !idle() || states_.size() < all;
   for (const auto& [from, to] : step.copies) tensor::copy(block(from), block(to));
   std::map<const model::Adapter*, std::vector<const Scheduler::Work*>> groups;
@@ -196,6 +209,7 @@ bool Generator::step(engine::GenerationSink& sink) {
     choices.insert(choices.end(), made.begin(), made.end());
   }
   scheduler_->done(step);
+  if (looks_up) count(step, choices, std::chrono::duration<double>(Clock::now() - begin).count());
   std::ranges::sort(choices, {}, &Choice::sequence);
   for (const Choice& choice : choices) {
     try {
@@ -206,6 +220,56 @@ bool Generator::step(engine::GenerationSink& sink) {
   }
   if (states_.size() < all) cache_->shrink();
   return true;
+}
+
+// The ids of a proposal that a sequence could take, before its last token.
+int64_t Generator::most_proposed(int64_t sequence) const {
+  const State& state = states_.at(sequence);
+  const int64_t most = std::min(state.request->sampling.speculation.tokens, state.left - 1),
+                positions = model_.config().learned_positions();
+  return positions == 0 ? most : std::min(most, positions - std::ssize(scheduler_->ids(sequence)));
+}
+
+// Gives the scheduler ids that may follow, as many as gain. A rehearsal computes the most there can be.
+// Returns whether there are sequences with drafts.
+bool Generator::propose() {
+  const bool rehearses = tensor::Rehearsal::current() != nullptr;
+  bool some = false;
+  std::vector<std::pair<int64_t, std::vector<int32_t>>> drafts;
+  std::vector<Pace::Proposal> proposals;
+  for (auto& [sequence, state] : states_) {
+    if (!state.draft) continue;
+    some = true;
+    if (!scheduler_->decodes(sequence)) continue;
+    const int64_t most = std::max<int64_t>(0, most_proposed(sequence));
+    const std::span<const int32_t> ids = state.draft->next(most);
+    drafts.emplace_back(sequence, std::vector(ids.begin(), ids.end()));
+    if (rehearses) drafts.back().second.assign(static_cast<size_t>(most), 0);
+    proposals.push_back({std::ssize(drafts.back().second), state.draft->right()});
+  }
+  if (drafts.empty()) return some;
+  const int64_t rows = std::min(scheduler_->running(), scheduler_->limits().step_sequences);
+  const std::vector<int64_t> worth = pace_.worth(rows, proposals);
+  for (size_t i = 0; i < drafts.size(); ++i) {
+    const auto& [sequence, ids] = drafts[i];
+    const int64_t count = rehearses ? std::ssize(ids) : worth[i];
+    scheduler_->propose(sequence, std::span(ids).first(static_cast<size_t>(count)));
+  }
+  return some;
+}
+
+// Remembers what a step without prompts took, and what proposals gave.
+void Generator::count(const Scheduler::Step& step, const std::vector<Choice>& choices, double seconds) {
+  int64_t rows = 0;
+  bool has_prompt = false;
+  for (const Scheduler::Work& work : step.work) {
+    rows += work.count;
+    proposed_ += work.tentative;
+    has_prompt |= work.count - work.tentative > 1;
+  }
+  if (!has_prompt) pace_.record(rows, seconds);
+  for (const Choice& choice : choices)
+    if (choice.rows > 1) accepted_ += std::min(std::ssize(choice.tokens), choice.rows) - 1;
 }
 
 // Chooses a step whose blocks have memory. If no more memory can be allocated, sequences reuse the blocks
@@ -304,7 +368,9 @@ bool Generator::is_left_out(const model::SequenceRows& rows, const std::vector<C
 void Generator::add_rows(const Scheduler::Work& work, model::SequenceRows& rows) {
   const std::span<const int32_t> ids =
       scheduler_->ids(work.sequence).subspan(static_cast<size_t>(work.first));
-  rows.ids.insert(rows.ids.end(), ids.begin(), ids.begin() + work.count);
+  rows.ids.insert(rows.ids.end(), ids.begin(), ids.begin() + work.count - work.tentative);
+  const auto tentative = scheduler_->tentative(work.sequence).first(static_cast<size_t>(work.tentative));
+  rows.ids.insert(rows.ids.end(), tentative.begin(), tentative.end());
   std::vector<at::Tensor> blocks;
   for (const int32_t id : scheduler_->blocks(work.sequence)) blocks.push_back(block(id));
   // Rows whose keys were computed in different calls, if that matters, are runs of their own.
@@ -328,25 +394,29 @@ std::vector<Generator::Choice> Generator::compute(const std::vector<const Schedu
   for (const Scheduler::Work* work : all) {
     add_rows(*work, rows);
     if (work->ready.empty()) continue;
+    const int64_t count = 1 + work->tentative;
     for (const int64_t sequence : work->ready) {
-      choices.push_back({sequence, std::ssize(rows.wanted)});
-      choices.back().token.id = static_cast<int32_t>(sequence % 2);  // chosen by a rehearsal
+      choices.push_back({sequence, std::ssize(rows.wanted), count});
+      choices.back().tokens.push_back({.id = static_cast<int32_t>(sequence % 2)});  // chosen by a rehearsal
     }
-    rows.wanted.push_back(std::ssize(rows.ids) - 1);
+    for (int64_t row = std::ssize(rows.ids) - count; row < std::ssize(rows.ids); ++row)
+      rows.wanted.push_back(row);
   }
   if (is_left_out(rows, choices)) return choices;
   const kernels::IndependentRows independent;
   const model::Output output = model_.extend(rows, cache_->kind.compute, cache_->narrow());
-  size_t done = 0;
-  for (int64_t row = 0, count; row < std::ssize(rows.wanted); row += count) {
-    count = std::min(kLogitRows, std::ssize(rows.wanted) - row);
+  for (size_t done = 0, end; done < choices.size(); done = end) {
+    const int64_t row = choices[done].row;
+    int64_t count = 0;
+    for (end = done; end < choices.size(); ++end) {
+      const int64_t with = choices[end].row + choices[end].rows - row;
+      if (with > kLogitRows) break;
+      count = with;
+    }
     const model::Output part{output.hidden.narrow(0, row, count), {}, output.head};
     const tensor::Stage stage(kLogitsStage);
     const at::Tensor logits = tensor::on_host(model_.logits(part, cache_->kind.compute));
-    size_t end = done;
-    while (end < choices.size() && choices[end].row < row + count) ++end;
     choose_all(std::span(choices).subspan(done, end - done), row, logits);
-    done = end;
   }
   return choices;
 }
@@ -358,7 +428,7 @@ void Generator::choose_all(std::span<Choice> choices, int64_t first, const at::T
   tensor::parallel_for(std::ssize(choices), 1, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       try {
-        choose(choices[i], logits[choices[i].row - first]);
+        choose(choices[i], logits.narrow(0, choices[i].row - first, choices[i].rows));
       } catch (...) {
         failures[i] = std::current_exception();
       }
@@ -368,40 +438,69 @@ void Generator::choose_all(std::span<Choice> choices, int64_t first, const at::T
     if (failure != nullptr) std::rethrow_exception(failure);
 }
 
-void Generator::choose(Choice& choice, const at::Tensor& row) const {
+// Each token is chosen as if it were the only one of its step.
+void Generator::choose(Choice& choice, const at::Tensor& rows) const {
   const State& state = states_.at(choice.sequence);
   const engine::Sampling& sampling = state.request->sampling;
-  const std::span<const float> logits(row.data_ptr<float>(), static_cast<size_t>(row.numel()));
-  const double draw = uniform(sampling.seed, state.stream, static_cast<uint64_t>(state.drawn));
-  std::shared_ptr<const engine::AllowedIds> allowed;
-  if (sampling.constraint != nullptr) {
-    allowed = sampling.constraint->allowed(state.place, choice.problem);
-    if (allowed == nullptr) return;
+  const std::span<const int32_t> tentative = scheduler_->tentative(choice.sequence);
+  std::span<const int32_t> ids = scheduler_->ids(choice.sequence);
+  engine::Constraint::Place place = state.place;
+  std::vector<int32_t> longer;
+  choice.tokens.clear();
+  for (int64_t i = 0; i < choice.rows; ++i) {
+    const at::Tensor row = rows[i];
+    const std::span<const float> logits(row.data_ptr<float>(), static_cast<size_t>(row.numel()));
+    const double draw = uniform(sampling.seed, state.stream, static_cast<uint64_t>(state.drawn + i));
+    std::shared_ptr<const engine::AllowedIds> allowed;
+    if (sampling.constraint != nullptr) {
+      allowed = sampling.constraint->allowed(place, choice.problem);
+      if (allowed == nullptr) return;
+    }
+    engine::Token token;
+    choice.problem =
+        choose_token(logits, ids, static_cast<size_t>(state.begin), sampling, draw, token, allowed.get());
+    if (!choice.problem.empty()) return;
+    choice.tokens.push_back(token);
+    if (i + 1 == choice.rows || token.id != tentative[static_cast<size_t>(i)]) return;
+    if (sampling.constraint != nullptr) {
+      place = sampling.constraint->after(place, token.id);
+      if (place == nullptr) return;  // the text ends
+    }
+    if (longer.empty()) longer.assign(ids.begin(), ids.end());
+    longer.push_back(token.id);
+    ids = longer;
   }
-  choice.problem = choose_token(logits, scheduler_->ids(choice.sequence), static_cast<size_t>(state.begin),
-                                sampling, draw, choice.token, allowed.get());
 }
 
 void Generator::pass_on(const Choice& choice, engine::GenerationSink& sink) {
+  for (const engine::Token& token : choice.tokens)
+    if (!pass_on(choice.sequence, token, sink)) return;
+  if (choice.problem.empty()) return;
+  finish(choice.sequence, engine::Finish::failed, sink,
+         fmt::format("token {}: {}", states_.at(choice.sequence).drawn, choice.problem));
+}
+
+// Returns whether the sequence goes on.
+bool Generator::pass_on(int64_t sequence, engine::Token token, engine::GenerationSink& sink) {
   using engine::Finish;
-  State& state = states_.at(choice.sequence);
-  if (!choice.problem.empty()) {
-    return finish(choice.sequence, Finish::failed, sink,
-                  fmt::format("token {}: {}", state.drawn, choice.problem));
-  }
-  scheduler_->append(choice.sequence, choice.token.id);
+  State& state = states_.at(sequence);
+  scheduler_->append(sequence, token.id);
   ++state.drawn;
   --state.left;
-  engine::Token token = choice.token;
-  const Finish how = follow(state, token.id, end_of(choice.sequence, token.id));
+  if (state.draft) {
+    state.draft->follow(token.id);
+    right_ += (state.draft->right() - right_) / 64;
+  }
+  const Finish how = follow(state, token.id, end_of(sequence, token.id));
   token.last = how != Finish::none;
   bool goes_on = false;
-  unlocked([&] { goes_on = sink.on_token(choice.sequence, token); });
-  if (how == Finish::failed) {
-    finish(choice.sequence, how, sink, what_is_allowed(choice.sequence));
-  } else if (how != Finish::none || !goes_on) {
-    finish(choice.sequence, goes_on || how == Finish::stop_id ? how : Finish::refused, sink);
-  }
+  unlocked([&] { goes_on = sink.on_token(sequence, token); });
+  if (how == Finish::none && goes_on) return true;
+  if (how == Finish::failed)
+    finish(sequence, how, sink, what_is_allowed(sequence));
+  else
+    finish(sequence, goes_on || how == Finish::stop_id ? how : Finish::refused, sink);
+  return false;
 }
 
 bool Generator::has_end(const engine::Sampling& sampling) const {

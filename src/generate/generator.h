@@ -5,12 +5,15 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "engine/engine.h"
 #include "generate/cache.h"
+#include "generate/draft.h"
+#include "generate/pace.h"
 #include "generate/scheduler.h"
 #include "model/model.h"
 
@@ -72,6 +75,7 @@ class Generator {
     int64_t left = 0;   // of this completion
     bool ended = false;
     engine::Constraint::Place place = nullptr;  // of the request's constraint
+    std::optional<Draft> draft = {};            // with prompt lookup
   };
   // Steps that a rehearsal has computed: it leaves out those that take no more memory.
   struct Rehearsed {
@@ -81,14 +85,18 @@ class Generator {
     std::vector<Size> sizes;
     int64_t key_bytes = 0;
   };
+  // The tokens of a sequence: one from each of its rows, as long as the next row is of that token.
   struct Choice {
-    int64_t sequence, row;
-    engine::Token token = {};
-    std::string_view problem = {};  // why there is no token
+    int64_t sequence, row, rows = 1;
+    std::vector<engine::Token> tokens = {};
+    std::string_view problem = {};  // why there is no other token
   };
   const model::Adapter* adapter_of(const Scheduler::Work& work) const {
     return states_.at(work.sequence).request->adapter;
   }
+  bool propose();
+  int64_t most_proposed(int64_t sequence) const;
+  void count(const Scheduler::Step& step, const std::vector<Choice>& choices, double seconds);
   Scheduler::Step next_step(engine::GenerationSink& sink);
   void allocate(const Scheduler::Step& step);
   bool cannot_go_on(int64_t sequence) const;
@@ -107,6 +115,7 @@ class Generator {
   engine::Finish follow(State& state, int32_t id, engine::Finish how) const;
   void forget(int64_t sequence);  // if there is such a one
   void pass_on(const Choice& choice, engine::GenerationSink& sink);
+  bool pass_on(int64_t sequence, engine::Token token, engine::GenerationSink& sink);
   void finish(int64_t sequence, engine::Finish how, engine::GenerationSink& sink,
               const std::string& error = "");
   template <class Call>
@@ -118,6 +127,9 @@ class Generator {
   std::unique_ptr<Scheduler> scheduler_;
   std::map<int64_t, State> states_;
   Rehearsed rehearsed_;
+  Pace pace_;
+  double right_ = 0.7;  // of the ids that drafts gave, lately
+  int64_t proposed_ = 0, accepted_ = 0;
 };
 
 }  // namespace trl::generate

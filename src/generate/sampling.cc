@@ -40,6 +40,18 @@ void check_counts(const engine::Sampling& s) {
              s.min_new_tokens, s.max_new_tokens);
 }
 
+void check_speculation(const engine::Speculation& s) {
+  const auto within = [](std::string_view name, int64_t value, int64_t least, int64_t most) {
+    if (value < least || value > most)
+      fail_key("speculative_config", "speculative_config: {} is {}; expected {} to {}", name, value, least,
+               most);
+  };
+  if (s.tokens == 0) return;
+  within("num_speculative_tokens", s.tokens, 1, engine::Speculation::kMostTokens);
+  within("prompt_lookup_max", s.most_ngram, 1, engine::Speculation::kMostNgram);
+  within("prompt_lookup_min", s.least_ngram, 1, s.most_ngram);
+}
+
 void check_ids(const engine::Sampling& s, int64_t vocabulary) {
   const auto check = [&](std::string_view key, int32_t id) {
     if (id < 0 || id >= vocabulary)
@@ -66,6 +78,7 @@ void check_ids(const engine::Sampling& s, int64_t vocabulary) {
 
 void check_sampling(const engine::Sampling& sampling, int64_t vocabulary) {
   check_counts(sampling);
+  check_speculation(sampling.speculation);
   check_probabilities(sampling);
   check_ids(sampling, vocabulary);
 }

@@ -82,6 +82,7 @@ void Scheduler::choose(Turn& turn) {
     next = running_.upper_bound(number);
   }
   admit(INT64_MAX, turn);
+  if (!turn.has_chunk) add_tentative(turn);
   if (turn.step.empty() && !idle()) steal();
   turn.step.copies = copies_;
 }
@@ -161,6 +162,22 @@ void Scheduler::admit(int64_t before, Turn& turn) {
     running_.insert(waiting_.extract(next));
     keep_rows(number, turn);
     give_rows(number, room(turn), turn);
+  }
+}
+
+// Gives the rows that are left to tentative ids, in equal shares.
+void Scheduler::add_tentative(Turn& turn) {
+  const auto has_some = [&](const Work& work) { return !at(work.sequence).tentative.empty(); };
+  int64_t others = std::ranges::count_if(turn.step.work, has_some);
+  for (Work& work : turn.step.work) {
+    if (!has_some(work)) continue;
+    Sequence& sequence = at(work.sequence);
+    int64_t rows = std::min(std::ssize(sequence.tentative), turn.rows / others--);
+    if (rows > 0 && !reserve(sequence, sequence.computed + 1 + rows))
+      rows = std::min(rows, std::ssize(sequence.blocks) * kCacheRows - sequence.computed - 1);
+    work.tentative = rows;
+    work.count += rows;
+    turn.rows -= rows;
   }
 }
 
@@ -276,7 +293,8 @@ void Scheduler::release(Sequence& sequence) {
   std::erase_if(copies_, [&](const Copy& copy) { return holds(sequence.blocks, copy.to); });
   // The last block first: the beginning of a prefix is of use without its end.
   for (; !sequence.blocks.empty(); sequence.blocks.pop_back()) pool_->drop(sequence.blocks.back());
-  sequence.computed = sequence.known = 0;
+  sequence.tentative.clear();
+  sequence.computed = sequence.known = sequence.checked = 0;
   sequence.content = sequence.apart;
 }
 
@@ -319,7 +337,8 @@ void Scheduler::done(const Step& step) {
   pool_->count_step();
   for (const Work& work : step.work) {
     Sequence& sequence = at(work.sequence);
-    sequence.computed = work.first + work.count;
+    sequence.checked = work.tentative;
+    sequence.computed = work.first + work.count - work.tentative;
     learn(sequence);
     if (!work.ready.empty()) follow(sequence);
   }
@@ -340,12 +359,42 @@ void Scheduler::follow(Sequence& leader) {
   running_.merge(group->followers);
 }
 
+bool Scheduler::decodes(int64_t number) const {
+  return running_.contains(number) && rows_left(number) == 1 && at(number).group == nullptr;
+}
+
+// Their rows do not depend on the length of the sequence as long as that is common.
+void Scheduler::propose(int64_t number, std::span<const int32_t> ids) {
+  Sequence& sequence = at(number);
+  const int64_t most = std::max<int64_t>(0, limits_.common_length - std::ssize(sequence.ids));
+  const auto count = static_cast<size_t>(std::min(most, std::ssize(ids)));
+  sequence.tentative.assign(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
 void Scheduler::append(int64_t number, int32_t id) {
-  at(number).ids.push_back(id);
-  lengthened(number, std::ssize(at(number).ids) - 1);
+  Sequence& sequence = at(number);
+  sequence.ids.push_back(id);
+  if (sequence.checked > 0 && sequence.tentative.front() == id) {
+    sequence.tentative.erase(sequence.tentative.begin());
+    --sequence.checked;
+    ++sequence.computed;
+    learn(sequence);
+  } else {
+    drop_tentative(sequence);
+  }
+  lengthened(number, std::ssize(sequence.ids) - 1);
+}
+
+// What was computed of them is overwritten, except for whole blocks, which go back.
+void Scheduler::drop_tentative(Sequence& sequence) {
+  sequence.tentative.clear();
+  if (std::exchange(sequence.checked, 0) == 0) return;
+  std::vector<int32_t>& blocks = sequence.blocks;
+  for (; std::ssize(blocks) > blocks_of(sequence.computed); blocks.pop_back()) pool_->drop(blocks.back());
 }
 
 void Scheduler::pause(int64_t number) {
+  drop_tentative(at(number));
   auto node = running_.extract(number);
   if (node.empty()) node = waiting_.extract(number);  // its last token made it too long for its keys
   paused_.insert(std::move(node));

@@ -1,7 +1,8 @@
 // Which rows of which sequences are computed next, in which blocks: continuous batching (Yu et al. 2022,
 // "Orca") over blocks (Kwon et al. 2023, "PagedAttention"). Without tensors. First come, first served, by all
 // schedulers that share a pool: if blocks run out, the youngest sequence gives its own back, and is computed
-// again later. Two exceptions:
+// again later. Sequences that decode may have tentative ids, whose rows are computed where a step has room
+// for them; those that turn out to be right save a step each. Two exceptions to the order:
 // - A sequence whose next whole block is being computed by another one waits for it while younger ones begin.
 // - Sequences with one row to compute, such as those that decode, go on beside a chunk of an older one, which
 //   leaves them up to half of the rows.
@@ -50,6 +51,9 @@ class Scheduler final : public BlockHolder {
   struct Work {
     int64_t sequence;
     int64_t first, count;  // positions
+    // Of these, the last ones, whose ids are tentative: the sequence continues from each of them, too, if all
+    // up to it turn out to be right.
+    int64_t tentative = 0;
     // Those that continue from the last of these positions: this sequence, and others of one prompt. Empty:
     // more of its ids follow.
     std::vector<int64_t> ready;
@@ -71,7 +75,13 @@ class Scheduler final : public BlockHolder {
   void drop_missing();
 
   // The following functions take sequences that are not over.
-  void append(int64_t sequence, int32_t id);  // one that is ready; it goes on
+  // Whether the sequence has one row to compute, and may have tentative ids.
+  bool decodes(int64_t sequence) const;
+  // Ids that may follow in a sequence that decodes, in place of those it had: their rows are computed in the
+  // next step if it computes no prompt, has rows left for them, and blocks that nobody else has.
+  void propose(int64_t sequence, std::span<const int32_t> ids);
+  // One that is ready; it goes on. If the id is a tentative one whose row was computed, it is ready again.
+  void append(int64_t sequence, int32_t id);
   void pause(int64_t sequence);  // one that is ready; it keeps its blocks while nobody needs them
   void extend(int64_t sequence, std::span<const int32_t> ids);  // a paused one; it goes on
   void end(int64_t sequence);                                   // any; its blocks are given back
@@ -84,6 +94,7 @@ class Scheduler final : public BlockHolder {
 
   bool idle() const { return waiting_.empty() && running_.empty(); }
   std::span<const int32_t> ids(int64_t sequence) const { return at(sequence).ids; }
+  std::span<const int32_t> tentative(int64_t sequence) const { return at(sequence).tentative; }
   std::span<const int32_t> blocks(int64_t sequence) const { return at(sequence).blocks; }
   // The number of positions that counted when the keys of a position were first computed: those of the ids
   // that were given together, or those up to its own.
@@ -115,6 +126,9 @@ class Scheduler final : public BlockHolder {
     // The sequence that computes what this one continues with, and the whole blocks that both begin with; -1:
     // nothing is known of such a one.
     int64_t awaits = -1, awaited = 0;
+    // Ids that may follow, and how many of them have been computed, in rows after `computed`.
+    std::vector<int32_t> tentative;
+    int64_t checked = 0;
   };
   // A step while it is chosen.
   struct Turn {
@@ -137,6 +151,8 @@ class Scheduler final : public BlockHolder {
   void go_on(int64_t number, Turn& turn);
   void give_rows(int64_t number, int64_t most, Turn& turn);
   void admit(int64_t before, Turn& turn);
+  void add_tentative(Turn& turn);
+  void drop_tentative(Sequence& sequence);
   bool is_deferred(Sequence& sequence);
   void find_computing(Sequence& sequence);
   bool reserve(Sequence& sequence, int64_t end);

@@ -70,7 +70,7 @@ class History {
   struct Counts {
     int64_t steps = 0, rows = 0, finished = 0, cancelled = 0, preempted = 0, copies = 0, found = 0;
     int64_t failed = 0, extended = 0, taken_back = 0, crossed = 0, stolen = 0, deferred = 0, passed = 0;
-    int64_t refused = 0, beside = 0, taken = 0;
+    int64_t refused = 0, beside = 0, taken = 0, tentative = 0, accepted = 0;
   };
 
   // limits.blocks is that of the store.
@@ -269,7 +269,24 @@ class History {
       if (!store_.pool->in_use(static_cast<int32_t>(id))) store_.allocated[id] = false;
     store_.pool->lift();
   }
+  // Gives some that decode tentative ids, of which none, some or all are right.
+  void propose() {
+    if (!proposes_) return;
+    for (const auto& [number, life] : lives_) {
+      if (!scheduler_.decodes(number) || one_in(3)) continue;
+      std::vector<int32_t> ids;
+      uint64_t key = life.keys.back();
+      for (int64_t right = any(6); right > 0; --right) {
+        ids.push_back(id_after(key, number));
+        key = mixed(key, static_cast<uint64_t>(ids.back()));
+      }
+      const std::vector<int32_t> wrong = some_ids(any(4));
+      ids.insert(ids.end(), wrong.begin(), wrong.end());
+      scheduler_.propose(number, ids);
+    }
+  }
   Scheduler::Step choose() {
+    propose();
     for (auto& [number, life] : lives_) {
       life.held = !scheduler_.blocks(number).empty();
       life.works = false;
@@ -351,36 +368,65 @@ class History {
       const Life& life = lives_.at(work.sequence);
       for (int64_t p = work.first; p < work.first + work.count; ++p) {
         EXPECT_EQ(scheduler_.pool().users(block(work.sequence, p)), 1) << "a shared block is written";
-        cell(work.sequence, p) = life.keys[static_cast<size_t>(p)];
+        cell(work.sequence, p) = key_at(work.sequence, life, p);
       }
     }
-    for (const Scheduler::Work& work : step.work) check_keys(work.sequence, work.first + work.count);
+    for (const Scheduler::Work& work : step.work)
+      check_keys(work.sequence, work.first + work.count - work.tentative);
     scheduler_.done(step);
     ++n_.steps;
     for (const Scheduler::Work& work : step.work) {
-      lives_.at(work.sequence).computed = work.first + work.count;
+      const int64_t computed = work.first + work.count - work.tentative;
+      lives_.at(work.sequence).computed = computed;
       n_.rows += work.count;
+      n_.tentative += work.tentative;
+      const auto ids = scheduler_.tentative(work.sequence).first(static_cast<size_t>(work.tentative));
+      const std::vector<int32_t> tentative(ids.begin(), ids.end());
       for (const int64_t number : work.ready) {
         Life& life = lives_.at(number);
-        life.computed = work.first + work.count;
+        life.computed = computed;
         life.follows = false;
-        check_keys(number, *life.computed);
-        go_on(number, life);
+        check_keys(number, computed);
+        go_on(number, life, tentative);
       }
     }
+  }
+  // The key of a position, which may be one of a tentative id.
+  uint64_t key_at(int64_t number, const Life& life, int64_t position) const {
+    const int64_t length = std::ssize(life.ids);
+    if (position < length) return life.keys[static_cast<size_t>(position)];
+    uint64_t key = life.keys.back();
+    for (const int32_t id : scheduler_.tentative(number).first(static_cast<size_t>(position + 1 - length)))
+      key = mixed(key, static_cast<uint64_t>(id));
+    return key;
   }
   void copy(const Scheduler::Step& step) {
     for (const Scheduler::Copy& copy : step.copies)
       store_.memory[static_cast<size_t>(copy.to)] = store_.memory[static_cast<size_t>(copy.from)];
     n_.copies += std::ssize(step.copies);
   }
-  // A sequence that is ready gets a token.
-  void go_on(int64_t number, Life& life) {
-    const auto id = static_cast<int32_t>(mixed(life.keys.back(), static_cast<uint64_t>(number)) % 1000);
+  static int32_t id_after(uint64_t key, int64_t number) {
+    return static_cast<int32_t>(mixed(key, static_cast<uint64_t>(number)) % 1000);
+  }
+  // A sequence that is ready gets a token, and another one for each tentative id that was right.
+  void go_on(int64_t number, Life& life, const std::vector<int32_t>& tentative) {
+    for (const int32_t guess : tentative) {
+      const int64_t computed = *life.computed;
+      const bool right = guess == id_after(life.keys.back(), number);
+      if (!add_token(number, life) || !right) return;
+      ++n_.accepted;
+      life.computed = computed + 1;
+      check_keys(number, *life.computed);
+    }
+    add_token(number, life);
+  }
+  // Returns whether the sequence goes on.
+  bool add_token(int64_t number, Life& life) {
+    const int32_t id = id_after(life.keys.back(), number);
     life.ids.push_back(id);
     scheduler_.append(number, id);
     lengthened(life, std::ssize(life.ids) - 1);
-    if (--life.left > 0) return;
+    if (--life.left > 0) return true;
     ++n_.finished;
     if (life.pauses > 0) {
       life.paused = true;
@@ -389,6 +435,7 @@ class History {
       scheduler_.end(number);
       lives_.erase(number);
     }
+    return false;
   }
 
   int32_t block(int64_t number, int64_t position) const {
@@ -428,19 +475,27 @@ class History {
   // Each row of a step is the next one of its sequence.
   void check_rows(const Scheduler::Step& step) {
     int64_t rows = 0;
+    bool has_tentative = false, has_chunk = false;
     for (const Scheduler::Work& work : step.work) {
-      const int64_t number = work.sequence, end = work.first + work.count;
+      const int64_t number = work.sequence, end = work.first + work.count - work.tentative;
       Life& life = lives_.at(number);
       EXPECT_FALSE(life.paused || life.works);
       life.works = true;
       life.next = work.first;
-      life.rows = work.count;
-      EXPECT_GT(work.count, 0);
+      life.rows = work.count - work.tentative;
+      EXPECT_GT(life.rows, 0);
       rows += work.count;
+      has_tentative |= work.tentative > 0;
+      has_chunk |= life.rows > 1;
       const auto ids = scheduler_.ids(number);
       EXPECT_TRUE(std::ranges::equal(ids, life.ids));
       ASSERT_LE(end, std::ssize(ids));
-      ASSERT_GE(std::ssize(scheduler_.blocks(number)), Scheduler::blocks_of(end));
+      ASSERT_GE(std::ssize(scheduler_.blocks(number)), Scheduler::blocks_of(end + work.tentative));
+      ASSERT_LE(work.tentative, std::ssize(scheduler_.tentative(number)));
+      if (work.tentative > 0) {
+        EXPECT_EQ(life.rows, 1);
+        EXPECT_LE(end + work.tentative, limits_.common_length);
+      }
       EXPECT_EQ(scheduler_.reach(number, work.first), reach_of(life, work.first));
       if (!life.computed) {
         EXPECT_EQ(work.first % kCacheRows, 0);
@@ -451,6 +506,7 @@ class History {
       }
       check_ready(work, life, end == std::ssize(ids));
     }
+    EXPECT_FALSE(has_tentative && has_chunk);
     EXPECT_LE(rows, limits_.step_tokens);
     EXPECT_LE(std::ssize(step.work), limits_.step_sequences);
   }
@@ -620,6 +676,7 @@ class History {
   std::mt19937 random_;
   Counts& n_;
   int64_t failures_ = one_in(4) ? 3 : 15;  // one in this many steps
+  bool proposes_ = one_in(2);
   std::array<std::vector<int32_t>, 3> beginnings_;
   std::map<int64_t, Life> lives_;
 };

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text/number.h"
 #include "config/option_value.h"
+#include "run/complete/speculation.h"
 
 namespace trl::run {
 
@@ -99,6 +100,7 @@ engine::Sampling sampling_of(const config::Config& options, const Tokenizer& tok
   const std::optional<int64_t> best = options.get_optional_int("generate.logprobs");
   sampling.log_probabilities = best.has_value();
   sampling.best = best.value_or(0);
+  sampling.speculation = speculation_of(options);
   return sampling;
 }
 

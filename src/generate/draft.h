@@ -1,0 +1,33 @@
+// What a sequence is expected to go on with, and how often that was right, whether it was computed or not.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "generate/lookup.h"
+
+namespace trl::generate {
+
+class Draft {
+ public:
+  // right: the share of ids that is taken to be right at the beginning.
+  Draft(std::shared_ptr<Lookup> lookup, int64_t completion, double right);
+
+  // Returns at most that many ids that may follow; valid until the next call of a function.
+  std::span<const int32_t> next(int64_t most);
+  // The sequence goes on with a token of its own.
+  void follow(int32_t id);
+  // The sequence goes on with ids that were given.
+  void skip(std::span<const int32_t> ids);
+  // The share of ids, lately, that was right after right ones.
+  double right() const { return right_; }
+
+ private:
+  std::shared_ptr<Lookup> lookup_;
+  int64_t completion_;
+  std::vector<int32_t> expected_;
+  double right_;
+};
+
+}  // namespace trl::generate

@@ -1,0 +1,37 @@
+// How many proposed ids are worth their rows, by what steps of so many rows take and how often proposals are
+// right. Without tensors. Its answers change no token, only when it comes.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+namespace trl::generate {
+
+class Pace {
+ public:
+  // A step of so many rows of sequences that decode took so long.
+  void record(int64_t rows, double seconds);
+
+  struct Proposal {
+    int64_t ids = 0;
+    double right = 0;  // the probability that an id is right after right ones
+  };
+  // Returns how many ids of each proposal to compute beside so many rows: those that give the most tokens a
+  // second, by what was recorded lately. None where that is not clearly more than without, or where it is not
+  // known what a step without takes.
+  std::vector<int64_t> worth(int64_t rows, std::span<const Proposal> proposals) const;
+
+ private:
+  struct Mean {
+    double seconds = 0;
+    int64_t step = 0;  // the last one that it is of
+  };
+  bool knows(int64_t rows) const;
+  double seconds(int64_t rows) const;
+
+  std::map<int64_t, Mean> by_rows_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace trl::generate
