@@ -167,7 +167,7 @@ void check_run(Environment& environment, const config::RunOptions& options) {
   output_path(config, "record_rollouts");
   check_reward_options(arguments.online);
   for (const auto& [key, path] : models_beside(arguments)) check_other_model(key, path);
-  refuse_value_adapter(arguments.online);
+  if (arguments.method->episodes) refuse_value_adapter(arguments.online);
   if (!asks_engine(options)) return;
   engine::ErrorCapture error;
   error.check(environment.engine().check_run(options, error));
