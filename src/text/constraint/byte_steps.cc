@@ -57,7 +57,8 @@ uint16_t ByteSteps::rest(const std::vector<Range>& ranges, char32_t first, int b
   row.fill(kNone);
   for (const Range& range : here) {
     for (char32_t i = (range.first - first) / each; i <= (range.last - first) / each; ++i)
-      row[0x80 + i] = bytes > 1 ? rest(here, first + i * each, bytes - 1) : kDone;
+      if (row[0x80 + i] == kNone)  // not by a range before
+        row[0x80 + i] = bytes > 1 ? rest(here, first + i * each, bytes - 1) : kDone;
   }
   return place_of(row);
 }

@@ -28,8 +28,11 @@ CharacterSet set_of(const Has& has) {
   return set;
 }
 
+// Of the numbers that utf8proc does not know yet all but three are digits.
 bool is_decimal_digit(char32_t c) {
-  return utf8proc_category(static_cast<utf8proc_int32_t>(c)) == UTF8PROC_CATEGORY_ND;
+  const utf8proc_category_t k = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+  if (k == UTF8PROC_CATEGORY_ND) return true;
+  return k == UTF8PROC_CATEGORY_CN && is_numeric(c) && (c < 0x16FF4 || c > 0x16FF6);
 }
 
 struct Classes {
