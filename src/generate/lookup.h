@@ -1,5 +1,5 @@
-// Prompt lookup (Saxena 2023): ids that may follow in a text because they followed the same ids before, in the
-// text itself or in other completions of its prompt. Without tensors.
+// Prompt lookup (Saxena 2023): ids that may follow in a text because they followed the same ids before, in
+// the text itself or in other completions of its prompt. Without tensors.
 #pragma once
 #include <cstdint>
 #include <span>
