@@ -2,8 +2,8 @@
 //   [--llama PYTHON] ...
 // Measures generation in one run and prints JSON lines: the speeds of the machine; whole steps of decoding as
 // a share of the least time that the machine allows; a group of completions beside one; the release of
-// all keys and values; steps of training with generation_exact; the same texts by transformers, and the same
-// steps by llama.cpp.
+// all keys and values; prompt lookup beside the same texts without it; steps of training with
+// generation_exact; the same texts by transformers, and the same steps by llama.cpp.
 #include "generate/child.h"
 #include "generate/compare.h"
 #include "generate/local.h"
@@ -25,12 +25,13 @@ void measure_here(const GenerateSettings& s, Prompts& prompts) {
     print(line_of(machine));
   }
   for (const std::string& name : s.forms) {
-    if (!s.wants("steps") && !s.wants("group") && !s.wants("release")) break;
+    if (!s.wants("steps") && !s.wants("group") && !s.wants("release") && !s.wants("lookup")) break;
     const Form form = form_of(name);
     const auto model = trl::model::Model::open(s.model, form.dtype);
     if (s.wants("steps")) measure_steps(s, machine, *model, form, prompts);
     if (s.wants("group")) measure_group(s, *model, form, prompts);
     if (s.wants("release")) measure_release(s, *model, form, prompts);
+    if (s.wants("lookup")) measure_lookup(s, *model, form, prompts);
   }
 }
 
@@ -39,7 +40,7 @@ void add_options(CLI::App& app, GenerateSettings& s) {
   app.add_option("--tokenizer", s.tokenizer, "for a random model: a directory with its tokenizer's files");
   app.add_option("--text", s.text, "a file whose tokens are the prompts (default: random ids)");
   app.add_option("--only", s.only, "parts of the bench (default: all that can be)")
-      ->check(CLI::IsMember({"steps", "group", "release", "exact", "batch", "texts", "llama"}));
+      ->check(CLI::IsMember({"steps", "group", "release", "lookup", "exact", "batch", "texts", "llama"}));
   app.add_option("--forms", s.forms, "of the weights")->check(CLI::IsMember({"f32", "bf16", "int8", "int4"}));
   app.add_flag("--int8-cache", s.int8_cache, "keys and values as integers, in steps and groups");
   app.add_option("--sequences", s.sequences, "of a step")->check(CLI::PositiveNumber);

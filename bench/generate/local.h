@@ -15,6 +15,9 @@ void measure_group(const GenerateSettings& s, model::Model& model, const Form& f
 // The release of keys and values that fill their pool, and what is resident before it, after it and after
 // another step.
 void measure_release(const GenerateSettings& s, model::Model& model, const Form& form, Prompts& prompts);
+// Prompt lookup beside the same texts without it: one completion that copies its prompt, and 8 that are drawn
+// freely.
+void measure_lookup(const GenerateSettings& s, model::Model& model, const Form& form, Prompts& prompts);
 // Steps of training on 8 rows, with generation_exact and without, by turns.
 void measure_exact(const GenerateSettings& s, const Form& form, Prompts& prompts);
 

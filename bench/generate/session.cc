@@ -20,7 +20,11 @@ int64_t Session::add(std::vector<int32_t> ids, int64_t new_tokens, int64_t count
   request.ids = std::move(ids);
   request.sampling.max_new_tokens = new_tokens;
   request.count = count;
-  const int64_t first = generator_.add(std::move(request));
+  return add(std::move(request));
+}
+
+int64_t Session::add(generate::Request request) {
+  const int64_t count = request.count, first = generator_.add(std::move(request));
   for (int64_t i = 0; i < count; ++i) texts_[first + i];
   waiting_ += count;
   return first;

@@ -19,6 +19,7 @@ class Session final : public engine::GenerationSink {
 
   // Greedy; no id ends the text. Returns the first sequence of `count`.
   int64_t add(std::vector<int32_t> ids, int64_t new_tokens, int64_t count = 1);
+  int64_t add(generate::Request request);
   bool step();  // throws what ended a sequence early
   void run_until_all_began();
   void run();

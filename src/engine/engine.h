@@ -185,6 +185,7 @@ using AllowedIds = text::AllowedIds;
 struct Speculation {
   int64_t tokens = 0;                       // at most proposed at once, up to kMostTokens; 0: off
   int64_t most_ngram = 5, least_ngram = 5;  // ids that must be the same: as many as possible of this range
+  bool always = false;                      // computes all that are proposed, even where that is slower
   static constexpr int64_t kMostTokens = 32, kMostNgram = 64;
 };
 

@@ -252,7 +252,8 @@ bool Generator::propose() {
   const std::vector<int64_t> worth = pace_.worth(rows, proposals);
   for (size_t i = 0; i < drafts.size(); ++i) {
     const auto& [sequence, ids] = drafts[i];
-    const int64_t count = rehearses ? std::ssize(ids) : worth[i];
+    const bool whole = rehearses || states_.at(sequence).request->sampling.speculation.always;
+    const int64_t count = whole ? std::ssize(ids) : worth[i];
     scheduler_->propose(sequence, std::span(ids).first(static_cast<size_t>(count)));
   }
   return some;

@@ -38,6 +38,7 @@ TEST(GenerationKwargs, AreTheOptionsByBothLibrariesNames) {
       {"allowed_token_ids", "[4]", "allowed_token_ids", R"(["4"])"},
       {"logit_bias", "{4: 1.5}", "logit_bias", R"({"4":1.5})"},
       {"seed", "9", "seed", "9"},
+      {"speculative_config", "{method: ngram}", "speculative_config", R"({"method":"ngram"})"},
       {"stop", "\"a b\"", "stop", R"(["a b"])"},
       {"stop_strings", "[\"a b\", c]", "stop", R"(["a b","c"])"},
       {"stop_token_ids", "[4]", "stop_token_ids", R"(["4"])"},

@@ -1,5 +1,6 @@
 // Completions of every family are the same bits whatever is generated beside them, in whichever chunks their
-// prompts are computed, with any number of threads, and again after their blocks were given back.
+// prompts are computed, with any number of threads, again after their blocks were given back, and with prompt
+// lookup.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -30,6 +31,32 @@ std::vector<Request> some_requests(int64_t longest) {
   return all;
 }
 
+// They repeat themselves, so that lookup finds ids that turn out to be right, and wrong ones. Some end early:
+// at a stop id, where no token is left, or at the last position that the model has.
+std::vector<Request> repeating_requests(int64_t longest) {
+  std::vector<Request> all = some_requests(longest);
+  for (size_t p = 0; p < all.size(); ++p) {
+    engine::Sampling& sampling = all[p].sampling;
+    for (size_t i = 0; i < all[p].ids.size(); ++i) all[p].ids[i] = static_cast<int32_t>(i % 3 + 5);
+    sampling.allowed_ids = {5, 6, 7};
+    sampling.max_new_tokens = 20;
+    sampling.best = 2;
+    if (p % 4 == 1) sampling.repetition_penalty = 1.3, sampling.frequency_penalty = 0.2;
+    if (p % 4 == 2) sampling.no_repeat_ngram_size = 4, sampling.top_p = 0.9;
+    if (p % 4 == 3) sampling.stop_ids = {7}, sampling.min_new_tokens = 3, sampling.logit_bias = {{5, 0.5f}};
+  }
+  return all;
+}
+
+std::vector<Request> with_lookup(std::vector<Request> requests) {
+  for (size_t p = 0; p < requests.size(); ++p)
+    requests[p].sampling.speculation = {.tokens = 1 + static_cast<int64_t>(p) * 3 % 8,
+                                        .most_ngram = 3,
+                                        .least_ngram = 1 + static_cast<int64_t>(p % 2),
+                                        .always = p % 3 != 1};
+  return requests;
+}
+
 std::vector<std::vector<Completion>> each_alone(const model::Model& model, const CacheKind& kind,
                                                 const std::vector<Request>& requests) {
   std::vector<std::vector<Completion>> all;
@@ -38,9 +65,9 @@ std::vector<std::vector<Completion>> each_alone(const model::Model& model, const
 }
 
 // Adds all requests in random order at random times, beside others that are cancelled; twice, so that the
-// second time finds what prompts begin with.
-void expect_same(const model::Model& model, const CacheKind& kind, const Limits& limits,
-                 const std::vector<Request>& requests, const std::vector<std::vector<Completion>>& want) {
+// second time finds what prompts begin with. Returns the ids that lookup had right.
+int64_t expect_same(const model::Model& model, const CacheKind& kind, const Limits& limits,
+                    const std::vector<Request>& requests, const std::vector<std::vector<Completion>>& want) {
   std::mt19937 random(3);
   Generator generator(model, limits, test::cache_of(model, kind, limits.blocks));
   Completions got;
@@ -60,6 +87,21 @@ void expect_same(const model::Model& model, const CacheKind& kind, const Limits&
   for (const auto& [first, i] : which)
     for (size_t c = 0; c < want[i].size(); ++c)
       EXPECT_EQ(got.all[first + static_cast<int64_t>(c)], want[i][c]) << "request " << i << "." << c;
+  const engine::GenerationUse use = generator.use();
+  EXPECT_LE(use.accepted, use.proposed);
+  return use.accepted;
+}
+
+// Of requests that repeat themselves, with prompt lookup.
+void expect_lookup_invariance(const model::Model& model, const CacheKind& kind, int64_t longest) {
+  const std::vector<Request> requests = repeating_requests(longest);
+  const auto want = each_alone(model, kind, requests);
+  for (const Limits& limits : {Limits{.blocks = 4, .step_tokens = 61},
+                               {.blocks = 30, .step_tokens = 16, .step_sequences = 5},
+                               {.blocks = 200, .step_tokens = 1000, .prefix_cache = false}}) {
+    SCOPED_TRACE(limits.blocks);
+    EXPECT_GT(expect_same(model, kind, limits, with_lookup(requests), want), 0);
+  }
 }
 
 void expect_invariance(const model::Model& model, const CacheKind& kind,
@@ -94,6 +136,16 @@ TEST_P(Invariance, CompletionsAreTheSameBits) {
   }
 }
 
+TEST_P(Invariance, PromptLookupChangesNoBit) {
+  const test::SeededModel seeded(GetParam());
+  const auto model = model::Model::open(seeded.directory.path(), "float32");
+  const int64_t longest = GetParam().starts_with("gpt2") ? 48 : 130;
+  for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+    SCOPED_TRACE(c10::toString(compute));
+    expect_lookup_invariance(*model, {compute}, longest);
+  }
+}
+
 // With keys and values in integers, with copies of the weights, and with weights in blocks.
 TEST(InvarianceOfNumbers, CompletionsAreTheSameBits) {
   struct Numbers {
@@ -116,6 +168,7 @@ TEST(InvarianceOfNumbers, CompletionsAreTheSameBits) {
       CacheKind own = kind;
       own.compute = compute;
       expect_invariance(*model, own, some_requests(130));
+      expect_lookup_invariance(*model, own, 130);
     }
   }
 }

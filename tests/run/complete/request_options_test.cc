@@ -65,5 +65,20 @@ TEST(TrainerRequest, AResponseEndsAtItsStopTokenAlone) {
   EXPECT_EQ(request("ppo", {{"stop_token", "eos"}}).sampling.stop_ids, std::vector<int32_t>{end});
 }
 
+TEST(TrainerRequest, PromptLookupHasVllmsDefaults) {
+  TRL_NEED_GOLDEN("models/qwen2/tokenizer.json");
+  const auto made = [](const std::string& more) {
+    const std::string kwargs =
+        "{speculative_config: {method: ngram, num_speculative_tokens: 4" + more + "}}";
+    const engine::Speculation s = request("rloo", {{"generation_kwargs", kwargs}}).sampling.speculation;
+    return std::vector<int64_t>{s.tokens, s.most_ngram, s.least_ngram};
+  };
+  EXPECT_EQ(request("rloo", {}).sampling.speculation.tokens, 0);
+  EXPECT_EQ(made(""), (std::vector<int64_t>{4, 5, 5}));
+  EXPECT_EQ(made(", prompt_lookup_max: 3"), (std::vector<int64_t>{4, 3, 3}));
+  EXPECT_EQ(made(", prompt_lookup_min: 2"), (std::vector<int64_t>{4, 2, 2}));
+  EXPECT_EQ(made(", prompt_lookup_max: 6, prompt_lookup_min: 2"), (std::vector<int64_t>{4, 6, 2}));
+}
+
 }  // namespace
 }  // namespace trl::run
