@@ -20,7 +20,7 @@ run() {
   "$trl" "$@" >out 2>err || code=$?
   [ "$code" -eq "$want" ] || die "trl $*: exit code $code, expected $want"
 }
-commands=(sft dpo kto reward validate estimate rows profile template tokenize generate chat eval convert download options env completion man help version)
+commands=(sft dpo kto reward validate estimate rows profile template tokenize generate chat vllm-serve eval convert download options env completion man help version)
 says() { grep -qF -- "$2" "$1" || die "$1 lacks: $2"; }
 sft=(sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir model --bf16 false
      --train_sampling_strategy sequential --per_device_train_batch_size 4 --learning_rate 2e-3 --logging_steps 1)

@@ -8,8 +8,6 @@ namespace trl::serve {
 
 namespace {
 
-constexpr int64_t kMaxTokens = 16;
-
 // Returns the body as one of /v1/completions: generation_kwargs go over the fields.
 base::Json with_kwargs(const base::Json& body) {
   base::Json all = body;
@@ -66,7 +64,7 @@ void trl_generate(Context& context, const std::shared_ptr<Exchange>& exchange) {
   set_logprobs(sampling, "logprobs", absent ? std::optional<int64_t>(0) : fields.integer("logprobs"), limits);
   std::vector<Ids> prompts = read_prompts(fields.find("prompts"), "prompts", model, true, limits);
   const std::optional<int64_t> given = fields.integer("max_tokens", {1});
-  const int64_t room = room_for(prompts, given.value_or(kMaxTokens), model, "max_tokens");
+  const int64_t room = room_for(prompts, given.value_or(kDefaultTokens), model, "max_tokens");
   note_unread(context, fields);
   JobRequest job{prompts, sampling, room, false};
   auto sink = std::make_shared<WholeSink>(

@@ -27,6 +27,8 @@ class Loop {
 };
 
 struct Shared {  // by all connections of a listener
+  Shared(const ServerOptions& all, Service& answers, ListenerCounts counted)
+      : options(all), service(answers), counts(counted) {}
   Loop loop;
   const ServerOptions& options;
   Service& service;

@@ -112,8 +112,7 @@ struct Listener::Core {
 };
 
 Listener::Listener(const ServerOptions& options, Service& service, ListenerCounts counts)
-    : core_(std::make_shared<Core>(std::make_shared<Shared>(
-          Shared{.loop = {}, .options = options, .service = service, .counts = counts, .on_closed = {}}))) {
+    : core_(std::make_shared<Core>(std::make_shared<Shared>(options, service, counts))) {
   core_->shared->on_closed = [core = core_.get()] { core->on_closed(); };
 }
 
