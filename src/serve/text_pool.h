@@ -17,7 +17,7 @@ class TextPool {
   // begin: called first on each thread.
   void start(int threads, const Task& begin);
   void stop();  // runs what waits, then ends the threads
-  void post(Task task);
+  void post(Task task);  // dropped once it stops
 
  private:
   void work();

@@ -38,7 +38,7 @@ void Loop::close() {
 }
 
 Connection::Connection(tcp::socket socket, std::shared_ptr<Shared> shared)
-    : socket_(std::move(socket)), timer_(socket_.get_executor()), shared_(std::move(shared)) {
+    : shared_(std::move(shared)), socket_(std::move(socket)), timer_(socket_.get_executor()) {
   ++shared_->counts.connections;
 }
 
