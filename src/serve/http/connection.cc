@@ -105,6 +105,7 @@ void Connection::wait_for_request() {
   request_ = {};
   out_ = {};
   writing_ = {};
+  written_ = 0;
   expire_after(shared_->options.idle_timeout);
   if (watching_) return;  // on_readable() goes on
   socket_.async_wait(tcp::socket::wait_read, [me = shared_from_this()](beast::error_code error) {
