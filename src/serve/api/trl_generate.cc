@@ -64,7 +64,7 @@ void trl_generate(Context& context, const std::shared_ptr<Exchange>& exchange) {
   set_logprobs(sampling, "logprobs", absent ? std::optional<int64_t>(0) : fields.integer("logprobs"), limits);
   std::vector<Ids> prompts = read_prompts(fields.find("prompts"), "prompts", model, true, limits);
   const std::optional<int64_t> given = fields.integer("max_tokens", {1});
-  const int64_t room = room_for(prompts, given.value_or(kDefaultTokens), model, "max_tokens");
+  const int64_t room = room_for(prompts, given.value_or(model.options().max_tokens), model, "max_tokens");
   note_unread(context, fields);
   JobRequest job{prompts, sampling, room, false};
   auto sink = std::make_shared<WholeSink>(
