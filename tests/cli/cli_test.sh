@@ -80,7 +80,6 @@ case_help_and_version_have_several_names() {
 case_misspelt_words_are_answered() {
   run 2 stf; says err "did you mean sft?"; [ "$(wc -l <err)" -eq 1 ] || die "more than a line"
   run 2 xyzzy; says err "trl help"
-  run 2 vllm-serve; says err "trl vllm-serve: this command is not in this version of libtrl yet"
   run 2 "${sft[@]}" --lr_scheduler_type cosin; says err "did you mean cosine?"
   run 2 "${sft[@]}" --report_to jsnl; says err "did you mean jsonl?"
   run 2 "${sft[@]}" --beta 0.1; says err "--beta: not an option of trl sft; it is one of"
