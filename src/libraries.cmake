@@ -41,6 +41,26 @@ if(TRL_ENGINE)
   add_dependencies(trl trl_engine_library)
 endif()
 
+# The server: it reaches models through the C API, and has its own copies of what it takes from other rooms.
+if(TRL_SERVE)
+  file(GLOB response CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/text/response/*.cc)
+  trl_objects(serve_objects trl_serve trl_base)
+  list(APPEND response ${CMAKE_CURRENT_SOURCE_DIR}/text/chat_template/unicode.cc)
+  add_library(trl_serve_library SHARED ${serve_objects} ${response})
+  set_property(TARGET trl_serve_library PROPERTY SOURCES_OF_OTHER_ROOMS ${response})  # tests link them, too
+  add_library(trl::serve ALIAS trl_serve_library)
+  target_include_directories(trl_serve_library INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(trl_serve_library PRIVATE trl_torch_free INTERFACE trl)
+  target_link_libraries(trl_serve_library PRIVATE trl)
+  trl_export(trl_serve_library serve/serve.map)
+  if(NOT TRL_SANITIZE)
+    target_link_options(trl_serve_library PRIVATE -Wl,-z,defs)
+  endif()
+  set_target_properties(trl_serve_library PROPERTIES OUTPUT_NAME trl_serve EXPORT_NAME serve VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR} INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON)
+endif()
+
 # SentencePiece's library brings Protocol Buffers whose names collide with those that libtorch loads: it lies in a module of
 # its own, which is opened when a tokenizer.model is read.
 pkg_check_modules(SENTENCEPIECE IMPORTED_TARGET sentencepiece)
@@ -77,6 +97,10 @@ if(TRL_BUILD_CLI AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cc)
     PkgConfig::LIBEDIT yaml-cpp)
   if(TRL_HUB)
     target_link_libraries(trl_command PRIVATE PkgConfig::CURL PkgConfig::NETTLE)
+  endif()
+  if(TRL_SERVE)
+    target_link_libraries(trl_command PRIVATE trl_serve_library)
+    target_compile_definitions(trl_command PRIVATE TRL_SERVE)
   endif()
   # -O1 takes the compiler a third of the time, and the command has no loop that matters.
   target_compile_options(trl_command PRIVATE $<$<CONFIG:Release>:-O1>)

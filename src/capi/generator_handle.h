@@ -52,6 +52,7 @@ class Generator {
   void cancel(int64_t first, int64_t count);
   std::vector<run::Completion> take(int64_t first, int64_t count);
   void release_memory();
+  const std::shared_ptr<Model>& model() const { return model_; }
 
  private:
   // Runs body with the requests, while no other call uses the model; a call that trains it may wait meanwhile

@@ -21,6 +21,7 @@ struct ThreadState {
   int callbacks = 0;
   int rollout = 0;  // the number of callbacks within the function that RolloutScope marks, itself included
   RuntimeLog* log = nullptr;
+  bool own = false;
   std::exception_ptr failure;
 };
 
@@ -289,7 +290,7 @@ LogScope::LogScope(std::shared_ptr<RuntimeLog> log) noexcept
 }
 LogScope::~LogScope() {
   process().hand_over(*log_);
-  log_->drain();
+  if (!on_own_thread()) log_->drain();
   thread_state().log = before_;
 }
 
@@ -312,6 +313,8 @@ ReportingInterrupt* own_interrupt() noexcept {
 
 bool has_call() noexcept { return thread_state().call != nullptr; }
 bool inside_call() noexcept { return thread_state().call != nullptr && thread_state().callbacks == 0; }
+void mark_own_thread() noexcept { thread_state().own = true; }
+bool on_own_thread() noexcept { return thread_state().own; }
 RuntimeLog* current_log() noexcept { return thread_state().log; }
 
 void Process::hand_over(RuntimeLog& log) noexcept { host_->hand_over(log); }

@@ -55,7 +55,7 @@ void RuntimeLog::write(base::LogLevel level, std::string_view component, std::st
       if (!callback_) return;
       waiting_.push_back({level, std::string(component), std::string(text)});
     }
-    if (inside_call()) drain();
+    if (inside_call() && !on_own_thread()) drain();
   } catch (...) {
     return;  // a line is lost if no memory is left for it
   }
@@ -103,7 +103,7 @@ RuntimeScope::RuntimeScope(const Runtime& runtime) : log_(runtime.shared_log()) 
   ReportingInterrupt* const call = own_interrupt();
   if (call == nullptr) return;
   call->works_for(&runtime);
-  call->report_to(runtime.progress());
+  if (!on_own_thread()) call->report_to(runtime.progress());
 }
 
 std::shared_ptr<Runtime> runtime_of(const trl_runtime* runtime) {

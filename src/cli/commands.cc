@@ -18,15 +18,13 @@ std::string replaced(std::string text, char from, char to) {
   return text;
 }
 
-// Names commands of TRL that a later version may have; the empty text: none.
+// Says why a command of TRL is not here; the empty text: it is none.
 std::string to_come(const std::string& name) {
   const std::string plain = replaced(name, '-', '_');
-  for (const auto& [later, instead] : config::later_commands()) {
-    if (later != plain) continue;
-    if (!instead.empty())
-      return fmt::format("this command is not in this version of libtrl yet; {}", instead);
-    return "this trainer is not in this version of libtrl yet; the trainers are " + all_trainers("and");
-  }
+  if (plain == "vllm_serve") return "this build has no server (TRL_SERVE)";
+  for (const config::MethodRow& row : config::trainers())
+    if (!row.built && row.name == plain)
+      return "this trainer is not in this version of libtrl yet; the trainers are " + all_trainers("and");
   return "";
 }
 
@@ -53,6 +51,9 @@ const std::vector<Command>& commands() {
         {"tokenize", tokenize, "print the tokens of a text"},
         {"generate", generate, "complete prompts with a model"},
         {"chat", chat, "talk with a model on the terminal"},
+#ifdef TRL_SERVE
+        {"vllm-serve", vllm_serve, "answer requests to a model over HTTP"},
+#endif
         {"eval", eval, "measure a model on rows: loss, perplexity, accuracy"},
         {"convert", convert, "turn a model directory into a GGUF file, or back"},
         {"download", download, "bring a model or a dataset of the hub to this machine"},

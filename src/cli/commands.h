@@ -24,6 +24,7 @@ int eval(const Words& words);
 int rows(const Words& words);
 int validate(const Words& words);
 int chat(const Words& words);
+int vllm_serve(const Words& words);
 int completion(const Words& words);
 int man(const Words& words);
 int help_command(const Words& words);

@@ -3,9 +3,10 @@
 #pragma once
 #include <trl.h>
 
-#include <memory>
 #include <stdexcept>
 #include <string>
+
+#include "base/c_handle.h"
 
 namespace trl::cli {
 
@@ -19,18 +20,7 @@ struct Failure : std::runtime_error {
 };
 
 template <typename T, void (*kDestroy)(T*)>
-class Handle {
- public:
-  Handle() = default;
-  ~Handle() { kDestroy(value_); }
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-  T** out() { return &value_; }
-  T* get() const { return value_; }
-
- private:
-  T* value_ = nullptr;
-};
+using Handle = base::CHandle<T, kDestroy>;
 
 using Error = Handle<trl_error, trl_error_destroy>;
 using Runtime = Handle<trl_runtime, trl_runtime_destroy>;

@@ -94,7 +94,8 @@ bool has_key(std::string_view trainer, std::string_view name) {
 }
 
 std::string flag_name(std::string name, const std::string& command) {
-  const std::string group = (command == "chat" ? "generate" : command) + ".";  // a chat generates, too
+  const bool generates = command == "chat", serves = command == "vllm-serve";
+  const std::string group = (generates ? "generate" : serves ? "serve" : command) + ".";
   if (name.starts_with(group)) name.erase(0, group.size());
   return name;
 }

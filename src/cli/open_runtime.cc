@@ -45,7 +45,8 @@ spdlog::level::level_enum level_of(const Config& config) {
 }
 
 // A signal handler can reach its data only through globals. Lock-free atomics are safe there.
-std::atomic<trl_trainer*> g_trainer{nullptr};
+std::atomic<void (*)(void*)> g_stop{nullptr};
+std::atomic<void*> g_object{nullptr};  // of g_stop
 std::atomic<bool> g_polled{false};
 std::atomic<const char*> g_last_words{nullptr};
 std::atomic<int> g_signal{0};
@@ -63,15 +64,15 @@ void on_signal(int number) {
     if (number == SIGHUP) return;  // a terminal that goes away and its shell both send it
     _exit(128 + number);
   }
-  trl_trainer* const trainer = g_trainer.load();
-  if (trainer == nullptr && !g_polled) {
+  void (*const stop)(void*) = g_stop.load();
+  if (stop == nullptr && !g_polled) {
     say("\ntrl: ");
     say(g_last_words.load());
     say("\n");
     _exit(128 + number);
   }
   say("\ntrl: stopping at the next safe point; press Ctrl-C again to quit now\n");
-  if (trainer != nullptr) trl_trainer_cancel(trainer);
+  if (stop != nullptr) stop(g_object.load());
   errno = before;
 }
 
@@ -162,11 +163,19 @@ Interrupt::Interrupt(const char* last_words) {
 
 Interrupt::~Interrupt() {
   for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &g_before[i], nullptr);
-  g_trainer = nullptr;
+  g_stop = nullptr;
   g_polled = false;
 }
 
-void Interrupt::watch(trl_trainer* trainer) { g_trainer = trainer; }
+void Interrupt::watch(trl_trainer* trainer) {
+  watch([](void* running) { trl_trainer_cancel(static_cast<trl_trainer*>(running)); }, trainer);
+}
+
+void Interrupt::watch(void (*stop)(void*), void* object) {
+  g_stop = nullptr;
+  g_object = object;
+  g_stop = stop;
+}
 
 void Interrupt::watch_calls(trl_runtime* runtime) {
   const auto stop = [](void*, const char*, int64_t, int64_t) -> int32_t {

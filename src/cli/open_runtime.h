@@ -20,7 +20,9 @@ class Interrupt {
   ~Interrupt();  // restores the earlier handlers
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
-  void watch(trl_trainer* trainer);        // must outlive this object
+  void watch(trl_trainer* trainer);  // must outlive this object
+  // stop: safe in a signal handler; null: nothing any more.
+  void watch(void (*stop)(void* object), void* object);
   void watch_calls(trl_runtime* runtime);  // cancels calls that make something for it
   static int signal_number();              // the first signal received, or 0
 };

@@ -106,6 +106,20 @@ std::map<std::string, Screen> made() {
                       kQuiet},
                      {"trl chat --model_name_or_path out",
                       "trl chat --model_name_or_path out --system \"Be brief.\" --temperature 0.7"}};
+  screens["vllm-serve"] = {
+      "",
+      {{"model_name_or_path", "PATH", "the model: a directory, an adapter's, or a GGUF file"}},
+      {{"host", "ADDRESS", "where to listen [127.0.0.1]; 0.0.0.0: everywhere"},
+       {"port", "N", "the port [8000]; 0: any"},
+       {"api_key", "KEY ...", "keys that requests need"},
+       {"model_names", "NAME ...", "names of the model in requests"},
+       {"max_model_len", "N", "tokens of a prompt with its completion"},
+       {"max_num_seqs", "N", "completions at once"},
+       {"dtype", "WORD", "bfloat16, float32 ... [auto]"},
+       {"load_in_4bit", "", "quantise the weights while loading"},
+       kQuiet},
+      {"trl vllm-serve --model out",
+       "trl vllm-serve --model out --host 0.0.0.0 --api_key secret --max_num_seqs 16"}};
   screens["eval"] = {
       "",
       {{"model_name_or_path", "PATH", "the model: a directory, an adapter's, or a GGUF file"}, kRows},

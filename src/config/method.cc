@@ -10,12 +10,6 @@ constexpr MethodRow kMethodRows[] = {
 #include "config/methods.def"
 };
 
-constexpr LaterCommand kLaterCommands[] = {
-#define TRL_LATER(bit, word, ...) {#word, ""},
-#define TRL_LATER_COMMAND(name, instead) {name, instead},
-#include "config/methods.def"
-};
-
 constexpr size_t built_count() {
   size_t count = 0;
   while (count < std::size(kMethodRows) && kMethodRows[count].built) ++count;
@@ -26,7 +20,6 @@ constexpr size_t built_count() {
 
 std::span<const MethodRow> trainers() { return kMethodRows; }
 std::span<const MethodRow> methods() { return trainers().first(built_count()); }
-std::span<const LaterCommand> later_commands() { return kLaterCommands; }
 
 const MethodRow* find_method(std::string_view name) {
   for (const MethodRow& row : methods())

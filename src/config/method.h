@@ -58,10 +58,4 @@ std::span<const MethodRow> methods();   // of this version; the first is the def
 std::span<const MethodRow> trainers();  // these, and TRL's others; the bit of each is 1 << its place
 const MethodRow* find_method(std::string_view name);  // among methods(); null: none
 
-// A command of TRL that this version does not have: a trainer, unless `instead` says what to use.
-struct LaterCommand {
-  std::string_view name, instead;
-};
-std::span<const LaterCommand> later_commands();
-
 }  // namespace trl::config

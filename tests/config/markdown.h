@@ -1,4 +1,4 @@
-// include/CONFIGURATION.md, rendered from the option table.
+// include/CONFIGURATION.md and include/CONFIGURATION_SERVE.md, rendered from the option table.
 #pragma once
 #include <fmt/format.h>
 
@@ -15,11 +15,11 @@ namespace {
 constexpr std::string_view kHead = R"(# Configuration
 
 Every key that a configuration takes, in a file (`trl sft --config FILE`, YAML or JSON), as a flag of the command and
-through the C API; [trainers that write completions](CONFIGURATION_ONLINE.md) have more. Generated from
-`src/config/options.def`: do not edit.
+through the C API; [trainers that write completions](CONFIGURATION_ONLINE.md) have more, and so have
+[generating and serving](CONFIGURATION_SERVE.md). Generated from `src/config/options.def`: do not edit.
 
-- Names, defaults and meanings are those of TRL 1.16, except in the sections *Own keys*, *runtime*, *generate*, *save*,
-  *convert*, *estimate* and *profile*.
+- Names, defaults and meanings are those of TRL 1.16, except in the sections *Own keys*, *runtime*, *save*, *convert*,
+  *estimate* and *profile*.
 - An entry has the key, the trainers that have it if not all do, the default, other accepted values (with `true` or
   `false`: the other) and the meaning; *Also* names it in earlier releases. Dashes and underscores are the same.
 - A key whose default is `null` accepts null: `null`, `none` (unless it is a value of the key) or an empty value.
@@ -32,6 +32,12 @@ through the C API; [trainers that write completions](CONFIGURATION_ONLINE.md) ha
   LLaMA-Factory or others use (`lr`, `cutoff_len`).
 
 ## Values with another name now
+)";
+
+constexpr std::string_view kServeHead = R"(# Configuration of generation and of the server
+
+The keys of `trl generate`, `trl chat`, `trl vllm-serve`, of generators and of servers. [CONFIGURATION.md](CONFIGURATION.md)
+says how entries are written. Generated from `src/config/options.def`: do not edit.
 )";
 
 constexpr std::string_view kAppendix = R"(
@@ -89,7 +95,19 @@ uint32_t online() {
   return bits;
 }
 
-bool is_online(const Option& option) { return (option.trainers & ~online()) == 0; }
+// The pages: of all trainers, of those whose steps write completions, of generation and the server.
+enum class Page : uint8_t { common, online, serve };
+
+Page page_of(const Option& option) {
+  if (option.section == "generate" || option.section == "serve") return Page::serve;
+  return (option.trainers & ~online()) == 0 ? Page::online : Page::common;
+}
+
+// Returns the bits of the trainers that the page is about.
+uint32_t trainers_on(Page page) {
+  if (page == Page::online) return online();
+  return page == Page::serve ? uint32_t{kAllTrainers} : kAllTrainers & ~online();
+}
 
 bool has_limits(const Option& option) { return !option.unsupported.empty() || !option.warning.empty(); }
 
@@ -156,7 +174,8 @@ std::string some_trainers(const Option& option, uint32_t page) {
   return having == page ? "" : fmt::format(" ({})", trainer_names(having, ", "));
 }
 
-std::string entry(const Option& option, uint32_t page) {
+std::string entry(const Option& option, Page of) {
+  const uint32_t page = trainers_on(of);
   std::string text = fmt::format("- {}{} = {}{}: {}{}{}", code(option.name), some_trainers(option, page),
                                  code(option.default_value), accepted(option), option.doc,
                                  by_trainer(option, page), limits(option));
@@ -171,10 +190,10 @@ std::string outcome(const Option& option) {
 }
 
 // Writes a row for each outcome; keys that differ only in their names are listed together.
-std::string appendix(uint32_t page) {
+std::string appendix(Page page) {
   std::map<std::string, std::map<std::string, std::string>> outcomes;  // outcome, form, keys
   for (const Option& option : options()) {
-    if (option.works || is_online(option) != (page == online())) continue;
+    if (option.works || page_of(option) != page) continue;
     const bool boolean = option.type == OptionType::boolean && option.default_value != "null";
     const std::vector<std::string_view> words = choices(option);
     const std::string type =
@@ -182,7 +201,7 @@ std::string appendix(uint32_t page) {
     std::string& keys = outcomes[outcome(option)][(boolean ? "" : type + " ") + codes(taken(option))];
     keys += (keys.empty() ? "" : ", ") + std::string(option.name);
     for (const std::string_view alias : alias_list(option)) keys += fmt::format(" or {}", alias);
-    keys += some_trainers(option, page);
+    keys += some_trainers(option, trainers_on(page));
   }
   std::string out;
   for (const auto& [outcome, forms] : outcomes) {
@@ -195,12 +214,10 @@ std::string appendix(uint32_t page) {
 }
 
 // Returns whether the option's entry is on the page.
-bool has_entry(const Option& option, uint32_t page) {
-  return option.works && is_online(option) == (page == online());
-}
+bool has_entry(const Option& option, Page page) { return option.works && page_of(option) == page; }
 
 // Returns whether keys of the section that work have different subjects.
-bool has_groups(std::string_view section, uint32_t page) {
+bool has_groups(std::string_view section, Page page) {
   std::string_view group;
   return std::any_of(options().begin(), options().end(), [&](const Option& option) {
     if (!has_entry(option, page) || option.section != section) return false;
@@ -210,7 +227,7 @@ bool has_groups(std::string_view section, uint32_t page) {
 }
 
 // Returns the entries of the page, by section and subject.
-std::string entries(uint32_t page) {
+std::string entries(Page page) {
   std::string out;
   std::string_view section, group;
   for (const Option& option : options()) {
@@ -226,11 +243,11 @@ std::string entries(uint32_t page) {
 }
 
 // Returns a line for each key of the page with values that have another name now.
-std::string renamed(uint32_t page) {
+std::string renamed(Page page) {
   std::string out;
   std::string_view name;
   for (const OldValue& old : old_values()) {
-    if (is_online(*find_option(old.name)) != (page == online())) continue;
+    if (page_of(*find_option(old.name)) != page) continue;
     out += old.name == name ? ", " : fmt::format("\n- {}: ", code(name = old.name));
     out += fmt::format("{} is {}", code(old.written), code(old.meaning));
   }
@@ -241,8 +258,10 @@ std::string renamed(uint32_t page) {
 
 inline std::string configuration_markdown() {
   std::string out(kHead);
-  const uint32_t page = kAllTrainers & ~online();
+  const Page page = Page::common;
   return out.append(renamed(page)).append(entries(page)).append(kAppendix) + appendix(page);
 }
+
+inline std::string serve_markdown() { return std::string(kServeHead) + entries(Page::serve); }
 
 }  // namespace trl::config::page

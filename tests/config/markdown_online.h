@@ -34,7 +34,7 @@ std::string online_names(bool built) {
 std::string lacking(uint32_t trainers, bool all) {
   std::vector<std::string_view> keys;
   for (const Option& option : options()) {
-    if (is_online(option)) continue;
+    if (page_of(option) != Page::common) continue;
     const uint32_t having = option.trainers & online();
     if (all ? having == 0 : having != 0 && (having & trainers) == 0) keys.push_back(option.name);
   }
@@ -48,7 +48,7 @@ inline std::string online_markdown() {
   std::string out = fmt::format(kOnlineHead, trainer_names(online(), ", "),
                                 later.empty() ? "" : fmt::format("\nNot in this version yet: {}.\n", later));
   for (const Option& option : options()) {
-    if (is_online(option)) continue;
+    if (page_of(option) != Page::common) continue;
     if (const std::string text = by_trainer(option, online()); !text.empty())
       out += fmt::format("- {}:{}\n", code(option.name), text);
   }
@@ -57,8 +57,8 @@ inline std::string online_markdown() {
     const std::string keys = lacking(1u << i, false);
     if (trainers()[i].generates && !keys.empty()) out += fmt::format("- {}: {}\n", trainers()[i].name, keys);
   }
-  out += "\n## Values with another name now\n" + renamed(online());
-  return out.append(entries(online())).append(kAppendix) + appendix(online());
+  out += "\n## Values with another name now\n" + renamed(Page::online);
+  return out.append(entries(Page::online)).append(kAppendix) + appendix(Page::online);
 }
 
 }  // namespace trl::config::page

@@ -74,14 +74,5 @@ TEST(MethodTable, CountsTheSequencesOfARow) {
   EXPECT_EQ(sequences({{"method", "kto"}, {"loss_type", "apo_zero_unpaired"}}), 1);
 }
 
-TEST(MethodTable, KnowsTheCommandsOfLaterVersions) {
-  const auto known = [](std::string_view name) {
-    return std::any_of(later_commands().begin(), later_commands().end(),
-                       [&](const LaterCommand& one) { return one.name == name; });
-  };
-  for (const MethodRow& row : trainers()) EXPECT_EQ(known(row.name), !row.built) << row.name;
-  EXPECT_TRUE(known("vllm_serve"));
-}
-
 }  // namespace
 }  // namespace trl::config

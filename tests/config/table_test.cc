@@ -89,13 +89,15 @@ TEST(OptionTable, TellsKeysThatWorkFromOthers) {
 }
 
 // Checks that a page has an entry for each of its keys that work, and the others in its appendix.
-void check_page(const std::string& page, std::string_view begin, bool online, size_t most_bytes) {
-  const size_t first = page.find(begin), appendix = page.find("## Appendix");
-  ASSERT_LT(first, appendix);
-  ASSERT_NE(appendix, page.npos);
+void check_page(const std::string& page, std::string_view begin, page::Page which, size_t most_bytes) {
+  const size_t first = page.find(begin);
+  size_t appendix = page.find("## Appendix");
+  ASSERT_LT(first, page.size());
+  ASSERT_EQ(appendix == page.npos, which == page::Page::serve);  // all keys there have an effect
+  appendix = std::min(appendix, page.size());
   EXPECT_LE(page.size(), most_bytes);
   for (const Option& option : options()) {
-    if (page::is_online(option) != online) continue;
+    if (page::page_of(option) != which) continue;
     const size_t entry = page.find(fmt::format("\n- `{}`", option.name), first);
     EXPECT_EQ(entry < appendix, option.works) << option.name;
     const bool listed = std::regex_search(page.begin() + static_cast<std::ptrdiff_t>(appendix), page.end(),
@@ -105,8 +107,9 @@ void check_page(const std::string& page, std::string_view begin, bool online, si
 }
 
 TEST(OptionTable, ThePagesHaveEachKeyOnce) {
-  check_page(page::configuration_markdown(), "## SFTConfig", false, 65000);
-  check_page(page::online_markdown(), "## GRPOConfig", true, 30000);
+  check_page(page::configuration_markdown(), "## SFTConfig", page::Page::common, 65000);
+  check_page(page::online_markdown(), "## GRPOConfig", page::Page::online, 30000);
+  check_page(page::serve_markdown(), "## generate", page::Page::serve, 30000);
 }
 
 TEST(OptionTable, OldValuesMeanLegalValues) {
@@ -223,6 +226,7 @@ void check_current(const std::string& name, const std::string& wanted) {
 TEST(OptionTable, ConfigurationPagesAreCurrent) {
   check_current("CONFIGURATION.md", page::configuration_markdown());
   check_current("CONFIGURATION_ONLINE.md", page::online_markdown());
+  check_current("CONFIGURATION_SERVE.md", page::serve_markdown());
 }
 
 }  // namespace

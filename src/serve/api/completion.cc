@@ -1,0 +1,63 @@
+#include "serve/api/completion.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+namespace trl::serve {
+
+namespace {
+
+double number_of(const base::Json& value) { return value.is_number() ? value.get<double>() : NAN; }
+
+// The library's reasons by the names that clients know.
+std::string finish_of(const base::Json& reason) {
+  if (!reason.is_string()) return {};
+  const std::string name = reason.get<std::string>();
+  if (name == "stop_string") return "stop";
+  return name == "cancelled" ? "abort" : name;
+}
+
+}  // namespace
+
+Completion read_completion(const std::string& json, bool whole) {
+  const base::Json from = base::parse_json(json, "completion");
+  Completion out{.text = from.value("text", ""),
+                 .ids = from.value("token_ids", std::vector<int32_t>()),
+                 .finish = finish_of(from.value("finish_reason", base::Json())),
+                 .stop_reason = from.value("stop_reason", base::Json()),
+                 .error = from.value("error", ""),
+                 .logprobs = {}};
+  const char* const of = whole ? "logprobs" : "sampling_logprobs";
+  const char* const best = whole ? "top_logprobs" : "sampling_top_logprobs";
+  const auto values = from.find(of), tops = from.find(best);
+  if (values == from.end()) return out;
+  for (size_t i = 0; i < values->size() && i < out.ids.size(); ++i) {
+    TokenLogprob& token = out.logprobs.emplace_back();
+    token.id = out.ids[i];
+    token.value = number_of((*values)[i]);
+    if (tops == from.end() || i >= tops->size()) continue;
+    for (const base::Json& pair : (*tops)[i])
+      if (pair.is_array() && pair.size() == 2)
+        token.best.emplace_back(pair[0].get<int32_t>(), number_of(pair[1]));
+  }
+  return out;
+}
+
+std::vector<std::pair<int32_t, double>> ranked(const TokenLogprob& token) {
+  std::vector<std::pair<int32_t, double>> all = token.best;
+  const bool has = std::ranges::any_of(all, [&](const auto& pair) { return pair.first == token.id; });
+  if (!has) all.emplace_back(token.id, token.value);
+  return all;
+}
+
+base::Json number_or_null(double value) { return std::isfinite(value) ? base::Json(value) : base::Json(); }
+
+std::string random_id(std::string_view prefix) {
+  std::random_device device;
+  return fmt::format("{}{:08x}{:08x}{:08x}{:08x}", prefix, device(), device(), device(), device());
+}
+
+}  // namespace trl::serve

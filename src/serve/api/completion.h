@@ -1,0 +1,36 @@
+// A completion of the library, read from its JSON, and the tokens and probabilities of answers.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json/json.h"
+
+namespace trl::serve {
+
+struct TokenLogprob {
+  int32_t id = 0;
+  double value = 0;                              // NaN: unknown
+  std::vector<std::pair<int32_t, double>> best;  // by rank
+};
+
+struct Completion {
+  std::string text;
+  std::vector<int32_t> ids;
+  std::string finish;      // "stop", "length", "abort"; empty: it goes on
+  base::Json stop_reason;  // the text or the id that ended it; null: an end token, or something else
+  std::string error;       // why it was aborted
+  std::vector<TokenLogprob> logprobs;
+};
+
+// whole: log-probabilities of the whole distribution, not of the one that tokens are drawn from.
+Completion read_completion(const std::string& json, bool whole);
+
+// Returns the tokens of one place by rank, with the chosen one among them.
+std::vector<std::pair<int32_t, double>> ranked(const TokenLogprob& token);
+base::Json number_or_null(double value);  // NaN and infinities are null
+
+std::string random_id(std::string_view prefix);  // prefix and 32 hexadecimal digits
+
+}  // namespace trl::serve

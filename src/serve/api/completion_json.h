@@ -1,0 +1,27 @@
+// Answers and events of /v1/completions.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "serve/api/sinks.h"
+
+namespace trl::serve {
+
+struct CompletionsRequest {
+  std::string id, model;
+  int64_t created = 0;
+  std::vector<Ids> prompts;
+  Sampling sampling;
+  bool usage = false, usage_always = false;  // of streams: in a last event; in each
+};
+
+base::Json usage_json(size_t prompt_tokens, size_t completion_tokens);
+Answer completions_answer(const CompletionsRequest& request, const ServedModel& model,
+                          const std::vector<Completion>& completions);
+std::unique_ptr<StreamFormat> completions_format(CompletionsRequest request, const ServedModel& model);
+
+// The text of a token in lists of log-probabilities: its own, or "token_id:5".
+std::string token_text(int32_t id, const Sampling& sampling, const ServedModel& model);
+
+}  // namespace trl::serve

@@ -1,0 +1,34 @@
+// How requests are refused: vLLM's error object with its status.
+#pragma once
+#include <exception>
+#include <string>
+#include <string_view>
+
+#include "serve/http/message.h"
+#include "trl/trl.h"
+
+namespace trl::serve {
+
+// message: one sentence that says what to change; param: the field at fault, or empty.
+class Refusal final : public std::exception {
+ public:
+  Refusal(int http_status, std::string text, std::string field = {})
+      : status(http_status), message(std::move(text)), param(std::move(field)) {}
+  const char* what() const noexcept override { return message.c_str(); }
+  int status;
+  std::string message, param;
+};
+
+std::string error_json(const Refusal& refusal);  // {"error": {message, type, param, code}}
+Answer answer_of(const Refusal& refusal);
+// TRL's old routes: FastAPI's 422 for a wrong body, and plain text for a wrong value within a handler.
+Answer old_answer_of(const Refusal& refusal);
+
+// Returns what a failed call of the library means for a request. key: of the configuration, or empty; the
+// field of a request that it stands for is named instead.
+Refusal refusal_of(trl_status status, std::string_view message, std::string_view key);
+Refusal refusal_of(const trl_error* error);
+// The same for the exception in flight.
+Refusal current_refusal() noexcept;
+
+}  // namespace trl::serve

@@ -1,0 +1,34 @@
+// The fields that /v1/completions, /v1/chat/completions and TRL's routes share: how tokens are chosen, as the
+// options generate.*.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "serve/api/fields.h"
+#include "serve/options.h"
+
+namespace trl::serve {
+
+struct Sampling {
+  std::map<std::string, std::string> options;  // generate.* by key, over those of the model
+  int64_t n = 1;
+  bool greedy = false;                // all n are equal: one is computed
+  std::optional<int64_t> max_tokens;  // nullopt: what the context leaves
+  int64_t stream = 0;                 // number of the first completion's draws
+  std::optional<int64_t> logprobs;    // so many most likely tokens; 0: the chosen one alone
+  bool whole_logprobs = false;        // of the whole distribution, not of the one that tokens are drawn from
+  bool token_ids = false;             // ids beside texts
+  bool tokens_as_ids = false;         // "token_id:5" in place of a token's text
+};
+
+// Reads all shared fields but max_tokens and logprobs. model: what holds where a request says nothing.
+// Throws Refusal(400).
+Sampling read_sampling(Fields& fields, const Limits& limits, const ModelOptions& model);
+
+// Sets a number of most likely tokens, -1 for as many as there may be. name: of the field, for messages.
+void set_logprobs(Sampling& sampling, std::string_view name, std::optional<int64_t> count,
+                  const Limits& limits);
+
+}  // namespace trl::serve

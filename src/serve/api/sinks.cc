@@ -1,0 +1,135 @@
+#include "serve/api/sinks.h"
+
+#include <algorithm>
+
+namespace trl::serve {
+
+void submit(ServedModel& model, const Exchange& exchange, JobRequest request, std::shared_ptr<JobSink> sink) {
+  auto job = std::make_shared<Job>();
+  const Sampling& sampling = request.sampling;
+  std::map<std::string, std::string> options = sampling.options;
+  job->n = sampling.greedy ? 1 : sampling.n;
+  options["generate.num_return_sequences"] = std::to_string(job->n);
+  options["generate.max_new_tokens"] = std::to_string(request.max_tokens);
+  job->options = job_options({options.begin(), options.end()});
+  job->prompts = std::move(request.prompts);
+  job->stream = sampling.stream;
+  job->max_tokens = request.max_tokens;
+  job->streams = request.streams;
+  job->logprobs = sampling.logprobs.has_value();
+  job->peer = exchange.request.peer;
+  job->sink = std::move(sink);
+  exchange.reply->on_gone([weak = std::weak_ptr<Job>(job), &worker = model.worker()] {
+    if (const std::shared_ptr<Job> gone = weak.lock()) worker.cancel(*gone);
+  });
+  model.worker().submit(std::move(job));
+}
+
+void WholeSink::got(std::vector<Part> parts) noexcept {
+  for (Part& part : parts) {
+    if (json_.size() <= part.completion) json_.resize(part.completion + 1);
+    json_[part.completion] = std::move(part.json);
+  }
+}
+
+void WholeSink::over() noexcept {
+  texts_.post([me = shared_from_this()] {
+    try {
+      std::vector<Completion> all;
+      for (const std::string& json : me->json_)
+        for (int64_t i = 0; i < me->copies_; ++i) all.push_back(read_completion(json, me->whole_));
+      me->reply_->send(me->make_(std::move(all)));
+    } catch (...) {
+      me->reply_->send(me->refuse_(current_refusal()));
+    }
+  });
+}
+
+void WholeSink::failed(Refusal refusal) noexcept { reply_->send(refuse_(refusal)); }
+
+std::string event_of(std::string_view json) { return std::string("data: ").append(json).append("\n\n"); }
+
+void StreamSink::got(std::vector<Part> parts) noexcept {
+  strand_->post([me = shared_from_this(), parts = std::move(parts)] {
+    try {
+      for (const Part& part : parts) me->add(part);
+      me->write(false);
+    } catch (...) {
+      me->failed(current_refusal());
+    }
+  });
+}
+
+// Notes what a part adds to what its completion has told.
+void StreamSink::add(const Part& part) {
+  if (states_.size() <= part.completion) states_.resize(part.completion + 1);
+  State& state = states_[part.completion];
+  Delta& delta = state.waiting;
+  delta.text += part.text;
+  delta.ids.insert(delta.ids.end(), part.ids.begin(), part.ids.end());
+  state.text += part.text.size();
+  state.ids += part.ids.size();
+  if (part.json.empty()) return;
+  const Completion all = read_completion(part.json, whole_);
+  delta.text += all.text.substr(std::min(state.text, all.text.size()));
+  delta.ids.insert(delta.ids.end(),
+                   all.ids.begin() + static_cast<std::ptrdiff_t>(std::min(state.ids, all.ids.size())),
+                   all.ids.end());
+  for (size_t i = state.ids; i < all.logprobs.size(); ++i) delta.logprobs.push_back(all.logprobs[i]);
+  state.text = std::max(state.text, all.text.size());
+  state.ids = std::max(state.ids, all.ids.size());
+  delta.finish = all.finish;
+  delta.stop_reason = all.stop_reason;
+}
+
+void StreamSink::begin() {
+  if (begun_) return;
+  begun_ = true;
+  Answer head;
+  head.type = "text/event-stream; charset=utf-8";
+  head.fields.emplace_back("Cache-Control", "no-store");
+  reply_->begin(std::move(head));
+}
+
+// Writes what waits; unless `all`, only while the client keeps up.
+void StreamSink::write(bool all) {
+  if (!all && reply_->waiting() > most_waiting_) return;
+  begin();
+  std::string events;
+  for (size_t i = 0; i < states_.size(); ++i) {
+    State& state = states_[i];
+    Delta delta = std::exchange(state.waiting, {});
+    if (delta.text.empty() && delta.ids.empty() && delta.finish.empty()) continue;
+    delta.first = !std::exchange(state.begun, true);
+    for (size_t copy = 0; copy < copies_; ++copy) {
+      delta.choice = i * copies_ + copy;
+      if (const std::string json = format_->event(delta); !json.empty()) events += event_of(json);
+    }
+  }
+  if (!events.empty()) reply_->add(std::move(events));
+}
+
+void StreamSink::over() noexcept {
+  strand_->post([me = shared_from_this()] {
+    try {
+      me->write(true);
+      std::vector<size_t> tokens;
+      for (const State& state : me->states_) tokens.insert(tokens.end(), me->copies_, state.ids);
+      if (const std::string json = me->format_->last(tokens); !json.empty()) me->reply_->add(event_of(json));
+      me->reply_->add(event_of("[DONE]"));
+      me->reply_->end();
+    } catch (...) {
+      me->failed(current_refusal());
+    }
+  });
+}
+
+void StreamSink::failed(Refusal refusal) noexcept {
+  strand_->post([me = shared_from_this(), refusal = std::move(refusal)] {
+    if (!me->begun_) return me->reply_->send(answer_of(refusal));
+    me->reply_->add(event_of(error_json(refusal)) + event_of("[DONE]"));
+    me->reply_->end();
+  });
+}
+
+}  // namespace trl::serve

@@ -1,0 +1,109 @@
+// The two ways in which completions become an answer: all at once, or as events while they are written.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "serve/api/completion.h"
+#include "serve/api/sampling.h"
+#include "serve/context.h"
+#include "serve/http/reply.h"
+
+namespace trl::serve {
+
+using Ids = std::vector<int32_t>;
+
+// Makes a job of the prompts and gives it to the model; it is cancelled if the client goes. Equal completions
+// of a prompt (Sampling::greedy) are computed once. Throws Refusal.
+struct JobRequest {
+  std::vector<Ids> prompts;
+  Sampling sampling;
+  int64_t max_tokens = 0;
+  bool streams = false;
+};
+void submit(ServedModel& model, const Exchange& exchange, JobRequest request, std::shared_ptr<JobSink> sink);
+
+// Collects completions, and sends what `make` makes of them, by prompts: n of each. refuse: how refusals are
+// written.
+class WholeSink final : public JobSink, public std::enable_shared_from_this<WholeSink> {
+ public:
+  using Make = std::function<Answer(std::vector<Completion> completions)>;
+  using Refuse = Answer (*)(const Refusal&);
+  WholeSink(TextPool& texts, std::shared_ptr<Reply> reply, const Sampling& sampling, Make make,
+            Refuse refuse = answer_of)
+      : texts_(texts),
+        reply_(std::move(reply)),
+        copies_(sampling.greedy ? sampling.n : 1),
+        whole_(sampling.whole_logprobs),
+        make_(std::move(make)),
+        refuse_(refuse) {}
+  void got(std::vector<Part> parts) noexcept override;
+  void over() noexcept override;
+  void failed(Refusal refusal) noexcept override;
+
+ private:
+  TextPool& texts_;
+  const std::shared_ptr<Reply> reply_;
+  const int64_t copies_;
+  const bool whole_;
+  const Make make_;
+  const Refuse refuse_;
+  std::vector<std::string> json_;
+};
+
+// What a completion has got since the last event of its stream.
+struct Delta {
+  size_t choice = 0;  // prompt * n + place
+  bool first = false;
+  std::string text;
+  Ids ids;
+  std::vector<TokenLogprob> logprobs;
+  std::string finish;  // empty: it goes on
+  base::Json stop_reason;
+};
+
+// Writes events of one protocol.
+class StreamFormat {
+ public:
+  virtual ~StreamFormat() = default;
+  virtual std::string event(const Delta& delta) = 0;                // JSON; empty: none
+  virtual std::string last(const std::vector<size_t>& tokens) = 0;  // after all, by choices; empty: none
+};
+
+class StreamSink final : public JobSink, public std::enable_shared_from_this<StreamSink> {
+ public:
+  StreamSink(TextPool& texts, std::shared_ptr<Reply> reply, size_t most_waiting, const Sampling& sampling,
+             std::unique_ptr<StreamFormat> format)
+      : strand_(std::make_shared<Strand>(texts)),
+        reply_(std::move(reply)),
+        most_waiting_(most_waiting),
+        copies_(sampling.greedy ? static_cast<size_t>(sampling.n) : 1),
+        whole_(sampling.whole_logprobs),
+        format_(std::move(format)) {}
+  void got(std::vector<Part> parts) noexcept override;
+  void over() noexcept override;
+  void failed(Refusal refusal) noexcept override;
+
+ private:
+  struct State {               // of a completion
+    size_t text = 0, ids = 0;  // told so far
+    bool begun = false;
+    Delta waiting;
+  };
+  void add(const Part& part);
+  void write(bool all);
+  void begin();
+  const std::shared_ptr<Strand> strand_;
+  const std::shared_ptr<Reply> reply_;
+  const size_t most_waiting_, copies_;
+  const bool whole_;
+  // Of the strand alone.
+  const std::unique_ptr<StreamFormat> format_;
+  std::vector<State> states_;
+  bool begun_ = false;
+};
+
+std::string event_of(std::string_view json);  // "data: JSON\n\n"
+
+}  // namespace trl::serve

@@ -1,0 +1,86 @@
+#include "serve/api/state.h"
+
+#include "serve/api/fields.h"
+
+namespace trl::serve {
+
+namespace {
+
+void send(const Exchange& exchange, const base::Json& json) { exchange.reply->send({200, json_text(json)}); }
+
+// Throws Refusal(503) if requests are not answered.
+void check_health(const Context& context) {
+  if (context.draining) throw Refusal(503, "the server is stopping");
+  for (const auto& model : context.models)
+    if (const std::string failure = model->worker().failure(); !failure.empty()) throw Refusal(503, failure);
+}
+
+base::Json one_of(const char* name, base::Json value) {
+  base::Json out = base::Json::object();
+  out[name] = std::move(value);
+  return out;
+}
+
+void reset(Context& context) {
+  for (const auto& model : context.models)
+    model->worker().between_steps([](trl_generator* generator) {
+      ErrorHandle error;
+      check(trl_generator_release_memory(generator, error.out()), error);
+    });
+}
+
+}  // namespace
+
+void health(Context& context, const std::shared_ptr<Exchange>& exchange) {
+  check_health(context);
+  exchange->reply->send({200, ""});
+}
+
+void old_health(Context& context, const std::shared_ptr<Exchange>& exchange) {
+  check_health(context);
+  send(*exchange, one_of("status", "ok"));
+}
+
+void version(Context&, const std::shared_ptr<Exchange>& exchange) {
+  send(*exchange, one_of("version", trl_version_string()));
+}
+
+void server_info(Context& context, const std::shared_ptr<Exchange>& exchange) {
+  const ServedModel& model = *context.models.front();
+  base::Json of_model = base::Json::object();
+  of_model["model"] = model.name();
+  of_model["logprobs_mode"] = "processed_logprobs";
+  of_model["max_model_len"] = model.max_length() ? base::Json(*model.max_length()) : base::Json();
+  of_model["dtype"] = model.dtype();
+  base::Json config = base::Json::object();
+  config["model_config"] = std::move(of_model);
+  config["weight_transfer_config"] = nullptr;
+  config["parallel_config"] = {{"tensor_parallel_size", 1}, {"data_parallel_size", 1}, {"world_size", 1}};
+  base::Json ours = base::Json::object();
+  ours["version"] = trl_version_string();
+  ours["weights"] = base::Json::array();
+  base::Json out = base::Json::object();
+  out["vllm_config"] = std::move(config);
+  out["libtrl"] = std::move(ours);
+  send(*exchange, out);
+}
+
+void world_size(Context&, const std::shared_ptr<Exchange>& exchange) {
+  send(*exchange, one_of("world_size", 1));
+}
+
+void tensor_parallel_size(Context&, const std::shared_ptr<Exchange>& exchange) {
+  send(*exchange, one_of("tensor_parallel_size", 1));
+}
+
+void reset_prefix_cache(Context& context, const std::shared_ptr<Exchange>& exchange) {
+  reset(context);
+  send(*exchange, one_of("success", true));
+}
+
+void old_reset_prefix_cache(Context& context, const std::shared_ptr<Exchange>& exchange) {
+  reset(context);
+  send(*exchange, one_of("message", "Request received, resetting prefix cache status: True"));
+}
+
+}  // namespace trl::serve

@@ -1,0 +1,79 @@
+#include "serve/api/trl_generate.h"
+
+#include "serve/api/completions.h"
+#include "serve/api/prompt.h"
+#include "serve/api/sinks.h"
+
+namespace trl::serve {
+
+namespace {
+
+// Returns the body as one of /v1/completions: generation_kwargs go over the fields.
+base::Json with_kwargs(const base::Json& body) {
+  base::Json all = body;
+  const auto kwargs = body.find("generation_kwargs");
+  if (kwargs == body.end() || kwargs->is_null()) return all;
+  if (!kwargs->is_object()) refuse_value("generation_kwargs", *kwargs, "an object");
+  for (const auto& [name, value] : kwargs->items()) all[name] = value;
+  all.erase("generation_kwargs");
+  return all;
+}
+
+// vLLM's most likely tokens of each place: by rank, the chosen one always among them.
+base::Json logprobs_of(const Completion& completion, bool values) {
+  base::Json places = base::Json::array();
+  for (const TokenLogprob& token : completion.logprobs) {
+    base::Json place = base::Json::array();
+    for (const auto& [id, value] : ranked(token))
+      place.push_back(values ? number_or_null(value) : base::Json(id));
+    places.push_back(std::move(place));
+  }
+  return places;
+}
+
+Answer answer(const std::vector<Ids>& prompts, bool logprobs, const std::vector<Completion>& completions) {
+  base::Json ids = base::Json::array(), values = base::Json::array(), tokens = base::Json::array();
+  for (const Completion& completion : completions) {
+    if (!completion.error.empty()) throw Refusal(500, completion.error);
+    ids.push_back(completion.ids);
+    values.push_back(logprobs_of(completion, true));
+    tokens.push_back(logprobs_of(completion, false));
+  }
+  base::Json out = base::Json::object();
+  out["prompt_ids"] = prompts;
+  out["completion_ids"] = std::move(ids);
+  out["logprobs"] = logprobs ? std::move(values) : base::Json();
+  out["logprob_token_ids"] = logprobs ? std::move(tokens) : base::Json();
+  return {200, json_text(out)};
+}
+
+}  // namespace
+
+void trl_generate(Context& context, const std::shared_ptr<Exchange>& exchange) {
+  const base::Json body = with_kwargs(parse_body(std::exchange(exchange->request.body, {})));
+  Fields fields(body);
+  ServedModel& model = *context.models.front();
+  const Limits& limits = context.options.limits;
+  const base::Json* const images = fields.find("images");
+  if (images != nullptr && !images->empty())
+    throw Refusal(400, "images: this version has no images", "images");
+  for (const char* name : {"structured_outputs_regex", "guided_decoding_regex"})
+    fields.refuse(name, nullptr, "this version does not have it");
+  Sampling sampling = read_sampling(fields, limits, model.options());
+  const bool absent = !body.contains("logprobs");
+  set_logprobs(sampling, "logprobs", absent ? std::optional<int64_t>(0) : fields.integer("logprobs"), limits);
+  std::vector<Ids> prompts = read_prompts(fields.find("prompts"), "prompts", model, true, limits);
+  const std::optional<int64_t> given = fields.integer("max_tokens", {1});
+  const int64_t room = room_for(prompts, given.value_or(model.options().max_tokens), model, "max_tokens");
+  note_unread(context, fields);
+  JobRequest job{prompts, sampling, room, false};
+  auto sink = std::make_shared<WholeSink>(
+      context.texts, exchange->reply, sampling,
+      [prompts = std::move(prompts), logprobs = sampling.logprobs.has_value()](std::vector<Completion> all) {
+        return answer(prompts, logprobs, all);
+      },
+      old_answer_of);
+  submit(model, *exchange, std::move(job), std::move(sink));
+}
+
+}  // namespace trl::serve

@@ -1,0 +1,12 @@
+// POST /generate/ of TRL's own protocol (TRL 1.10 and before).
+#pragma once
+#include <memory>
+
+#include "serve/context.h"
+#include "serve/http/reply.h"
+
+namespace trl::serve {
+
+void trl_generate(Context& context, const std::shared_ptr<Exchange>& exchange);
+
+}  // namespace trl::serve

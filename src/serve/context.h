@@ -1,0 +1,29 @@
+// What the handlers of routes work with.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "serve/engine/model.h"
+#include "serve/options.h"
+#include "serve/text_pool.h"
+
+namespace trl::serve {
+
+struct Context {
+  const capi::ServeTable& table;
+  trl_runtime* runtime = nullptr;  // of the log
+  ServerOptions options;
+  TextPool texts;
+  std::vector<std::unique_ptr<ServedModel>> models;
+  std::atomic<bool> draining{false};
+  std::atomic<int64_t> connections{0}, slow_readers{0};
+
+  // Returns the model of a name; without one the first. Throws Refusal(404).
+  ServedModel& model_named(const std::optional<std::string>& name) const;
+  void debug(const std::string& text) const;  // into the log
+};
+
+}  // namespace trl::serve

@@ -1,0 +1,40 @@
+// What a model's thread counts, for /metrics and trl_server_describe.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+
+namespace trl::serve {
+
+// Counts of values by upper bounds, and their sum, as Prometheus has them.
+template <size_t kBounds>
+struct Histogram {
+  std::array<double, kBounds> bounds;
+  std::array<int64_t, kBounds + 1> counts{};
+  double sum = 0;
+  int64_t count = 0;
+  void add(double value, int64_t times = 1) {
+    size_t place = 0;
+    while (place < kBounds && value > bounds[place]) ++place;
+    counts[place] += times;
+    sum += value * static_cast<double>(times);
+    count += times;
+  }
+};
+
+struct Counters {
+  int64_t waiting = 0, running = 0;  // completions now; waiting: requests
+  int64_t requests = 0, prompt_tokens = 0, generation_tokens = 0;
+  std::map<std::string, int64_t> ended;  // by the reason
+  Histogram<14> first_token{{.001, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75, 1, 2.5, 10}};
+  Histogram<14> between_tokens{{.01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 10}};
+  Histogram<12> whole{{.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 20, 60, 600}};
+  Histogram<12> queued{{.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 20, 60, 600}};
+  Histogram<12> prompt_size{{1, 10, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 50000, 100000}};
+  Histogram<12> generation_size{{1, 10, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 50000, 100000}};
+  Histogram<8> step_tokens{{1, 8, 16, 32, 64, 128, 256, 1024}};
+};
+
+}  // namespace trl::serve

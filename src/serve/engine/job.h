@@ -1,0 +1,50 @@
+// One request to a model: its prompts, how their tokens are chosen, and who gets the completions.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "serve/api/error.h"
+#include "serve/handles.h"
+
+namespace trl::serve {
+
+// What a completion has got: some tokens, or all of it at its end.
+struct Part {
+  size_t completion = 0;     // prompt * n + place among the prompt's
+  std::string text;          // of streams: new whole characters
+  std::vector<int32_t> ids;  // of streams: new tokens
+  std::string json;  // as trl_completions_json: of one that is over, and of streams with log-probabilities
+  bool over = false;
+};
+
+// Receives the completions of a job, on the model's thread: must not wait.
+class JobSink {
+ public:
+  virtual ~JobSink() = default;
+  virtual void got(std::vector<Part> parts) noexcept = 0;  // of one step
+  virtual void over() noexcept = 0;                        // after the last part
+  virtual void failed(Refusal refusal) noexcept = 0;       // instead of over()
+};
+
+struct Job {
+  std::vector<std::vector<int32_t>> prompts;
+  std::unique_ptr<ConfigHandle> options;  // generate.*; the worker sets generate.stream
+  int64_t n = 1;                          // completions of each prompt that are computed
+  int64_t stream = 0;                     // number of the first completion's draws
+  int64_t max_tokens = 0;
+  bool streams = false;   // parts come as they are computed
+  bool logprobs = false;  // with log-probabilities
+  std::string peer;       // whose turn it is
+  std::shared_ptr<JobSink> sink;
+  std::chrono::steady_clock::time_point came = std::chrono::steady_clock::now();
+  std::atomic<bool> cancelled{false};  // by its client: nobody waits for it
+};
+
+// Returns the options as a handle; values: by key, JSON.
+std::unique_ptr<ConfigHandle> job_options(const std::vector<std::pair<std::string, std::string>>& values);
+
+}  // namespace trl::serve

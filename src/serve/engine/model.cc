@@ -1,0 +1,73 @@
+#include "serve/engine/model.h"
+
+#include <ctime>
+
+namespace trl::serve {
+
+namespace {
+
+base::Json description(const trl_model* model) {
+  ErrorHandle error;
+  const char* json = nullptr;
+  check(trl_model_describe(model, &json, error.out()), error);
+  return base::parse_json(json, "model");
+}
+
+// Returns the number of positions that config.json names, at its top or within the text model's part.
+std::optional<int64_t> positions_of(const base::Json& config) {
+  for (const char* name : {"max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length"}) {
+    const auto found = config.find(name);
+    if (found != config.end() && found->is_number_integer() && *found > 0) return found->get<int64_t>();
+  }
+  const auto part = config.find("text_config");
+  return part != config.end() && part->is_object() ? positions_of(*part) : std::nullopt;
+}
+
+}  // namespace
+
+ServedModel::ServedModel(const capi::ServeTable& table, std::vector<std::string> names, ModelOptions options,
+                         std::unique_ptr<ModelHandle> model, std::unique_ptr<GeneratorHandle> generator,
+                         std::unique_ptr<TokenizerHandle> tokenizer)
+    : names_(std::move(names)),
+      options_(std::move(options)),
+      model_(std::move(model)),
+      generator_(std::move(generator)),
+      tokenizer_(std::move(tokenizer)),
+      created_(static_cast<int64_t>(std::time(nullptr))),
+      worker_(table, generator_->get(), options_) {
+  const base::Json described = description(model_->get());
+  const base::Json config = described.value("config", base::Json::object());
+  max_length_ = positions_of(config);
+  if (options_.max_model_len && (!max_length_ || *options_.max_model_len < *max_length_))
+    max_length_ = options_.max_model_len;
+  const base::Json dtype = config.value("torch_dtype", config.value("dtype", base::Json()));
+  dtype_ = dtype.is_string() ? dtype.get<std::string>() : "float32";
+  ErrorHandle error;
+  const char* json = nullptr;
+  check(trl_tokenizer_describe(tokenizer_->get(), &json, error.out()), error);
+  vocab_size_ = base::parse_json(json, "tokenizer").value("vocab_size", int64_t{0});
+}
+
+std::vector<int32_t> ServedModel::encode(std::string_view text, bool add_special_tokens) const {
+  return filled<std::vector<int32_t>>([&](int32_t* ids, size_t capacity, size_t* count, trl_error** error) {
+    return trl_tokenizer_encode(tokenizer_->get(), text.data(), text.size(), add_special_tokens ? 1 : 0, -1,
+                                ids, capacity, count, error);
+  });
+}
+
+std::string ServedModel::decode(std::span<const int32_t> ids, bool skip_special_tokens) const {
+  return filled<std::string>([&](char* text, size_t capacity, size_t* size, trl_error** error) {
+    return trl_tokenizer_decode(tokenizer_->get(), ids.data(), ids.size(), skip_special_tokens ? 1 : 0, text,
+                                capacity, size, error);
+  });
+}
+
+std::string ServedModel::render(const base::Json& conversation) const {
+  const std::string json = conversation.dump(-1, ' ', false, base::Json::error_handler_t::replace);
+  return filled<std::string>([&](char* text, size_t capacity, size_t* size, trl_error** error) {
+    return trl_tokenizer_apply_chat_template(tokenizer_->get(), json.data(), json.size(), text, capacity,
+                                             size, error);
+  });
+}
+
+}  // namespace trl::serve

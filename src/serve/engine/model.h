@@ -1,0 +1,52 @@
+// A model that is served: its names, tokenizer, positions and thread.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json/json.h"
+#include "serve/engine/worker.h"
+#include "serve/handles.h"
+#include "serve/options.h"
+
+namespace trl::serve {
+
+class ServedModel {
+ public:
+  // names: the first is the one in answers.
+  ServedModel(const capi::ServeTable& table, std::vector<std::string> names, ModelOptions options,
+              std::unique_ptr<ModelHandle> model, std::unique_ptr<GeneratorHandle> generator,
+              std::unique_ptr<TokenizerHandle> tokenizer);
+  const std::string& name() const { return names_.front(); }
+  const std::vector<std::string>& names() const { return names_; }
+  const ModelOptions& options() const { return options_; }
+  Worker& worker() { return worker_; }
+  const Worker& worker() const { return worker_; }
+  std::optional<int64_t> max_length() const { return max_length_; }  // tokens of a prompt with its completion
+  int64_t created() const { return created_; }                       // seconds since 1970
+  std::string dtype() const { return dtype_; }
+  int64_t vocab_size() const { return vocab_size_; }
+
+  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const;
+  std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
+  // conversation: as trl_tokenizer_apply_chat_template takes it.
+  std::string render(const base::Json& conversation) const;
+  const trl_tokenizer* tokenizer() const { return tokenizer_->get(); }
+
+ private:
+  const std::vector<std::string> names_;
+  ModelOptions options_;
+  const std::unique_ptr<ModelHandle> model_;
+  const std::unique_ptr<GeneratorHandle> generator_;
+  const std::unique_ptr<TokenizerHandle> tokenizer_;
+  std::optional<int64_t> max_length_;
+  int64_t created_ = 0, vocab_size_ = 0;
+  std::string dtype_;
+  Worker worker_;
+};
+
+}  // namespace trl::serve

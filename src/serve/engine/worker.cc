@@ -1,0 +1,397 @@
+#include "serve/engine/worker.h"
+
+#include <algorithm>
+#include <future>
+
+#include "base/json/json.h"
+#include "base/threads/thread_pool.h"
+
+namespace trl::serve {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kBusy{2};  // until a call that found the model in use is repeated
+
+double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+int64_t tokens_of(const Job& job) {
+  int64_t tokens = 0;
+  for (const auto& prompt : job.prompts) tokens += static_cast<int64_t>(prompt.size());
+  return tokens;
+}
+
+Refusal stopping() { return {503, "the server is stopping; send the request to another one"}; }
+
+}  // namespace
+
+std::unique_ptr<ConfigHandle> job_options(const std::vector<std::pair<std::string, std::string>>& values) {
+  auto config = std::make_unique<ConfigHandle>();
+  ErrorHandle error;
+  check(trl_config_create(config->out(), error.out()), error);
+  for (const auto& [key, value] : values)
+    check(trl_config_set(config->get(), key.c_str(), value.c_str(), error.out()), error);
+  return config;
+}
+
+void Worker::start(const std::string& name) {
+  drains_ = stops_ = false;
+  failure_.clear();
+  thread_ = base::quiet_thread(("trl-serve-" + name).substr(0, 15), [this] { work(); });
+}
+
+void Worker::drain() {
+  const std::lock_guard lock(mutex_);
+  drains_ = true;
+}
+
+void Worker::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    drains_ = stops_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Worker::submit(std::shared_ptr<Job> job) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (drains_ || stops_) throw stopping();
+    if (!failure_.empty()) throw Refusal(503, failure_);
+    const int64_t tokens = tokens_of(*job);
+    if (static_cast<int64_t>(jobs_.size()) >= options_.max_queue)
+      throw Refusal(429, "too many requests wait (" + std::to_string(jobs_.size()) + "); try again later");
+    if (!jobs_.empty() && queued_tokens_ + tokens > options_.max_queue_tokens)
+      throw Refusal(429, "requests with too many prompt tokens wait (" + std::to_string(queued_tokens_) +
+                             "); try again later");
+    queued_tokens_ += tokens;
+    ++counters_.requests;
+    counters_.prompt_tokens += tokens;
+    for (const auto& prompt : job->prompts) counters_.prompt_size.add(static_cast<double>(prompt.size()));
+    jobs_.push_back(std::move(job));
+  }
+  wake_.notify_all();
+}
+
+void Worker::cancel(Job& job) {
+  job.cancelled = true;
+  wake_.notify_all();
+}
+
+void Worker::between_steps(const std::function<void(trl_generator*)>& body) {
+  auto task = std::make_shared<std::packaged_task<void()>>([&] { body(generator_); });
+  std::future<void> result = task->get_future();
+  {
+    const std::lock_guard lock(mutex_);
+    if (stops_) throw stopping();
+    if (!failure_.empty()) throw Refusal(503, failure_);
+    commands_.push_back([task] { (*task)(); });
+  }
+  task.reset();
+  wake_.notify_all();
+  try {
+    result.get();
+  } catch (const std::future_error&) {
+    throw stopping();
+  }
+}
+
+Counters Worker::counters() const {
+  const std::lock_guard lock(mutex_);
+  return counters_;
+}
+
+bool Worker::idle() const {
+  const std::lock_guard lock(mutex_);
+  return jobs_.empty();
+}
+
+std::string Worker::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void Worker::work() {
+  table_.own_thread();
+  std::string failure;
+  try {
+    std::unique_lock lock(mutex_);
+    while (turn(lock)) {
+    }
+  } catch (...) {
+    failure = current_refusal().message;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    failure_ = failure;
+    commands_.clear();
+  }
+  fail_all(failure.empty() ? stopping() : Refusal(500, failure));
+}
+
+// Does what there is to do, or waits for it. false: the thread ends.
+bool Worker::turn(std::unique_lock<std::mutex>& lock) {
+  wake_.wait(lock, [this] { return stops_ || !commands_.empty() || !jobs_.empty(); });
+  if (stops_) return false;
+  const auto commands = std::exchange(commands_, {});
+  const std::vector<std::shared_ptr<Job>> jobs = jobs_;
+  lock.unlock();
+  ended_.clear();
+  busy_ = false;
+  for (const auto& command : commands) command();
+  drop_lost(jobs);
+  take_in(jobs);
+  step();
+  collect();
+  give();
+  lock.lock();
+  counters_.running = static_cast<int64_t>(running_.size());
+  counters_.waiting = std::ranges::count_if(jobs_, [this](const auto& job) {
+    const auto found = entries_.find(job.get());
+    return found == entries_.end() || !found->second.begun;
+  });
+  return true;
+}
+
+// Ends jobs that no client waits for any more, and those whose time is over.
+void Worker::drop_lost(const std::vector<std::shared_ptr<Job>>& jobs) {
+  const auto now = Clock::now();
+  for (const std::shared_ptr<Job>& job : jobs) {
+    if (job->cancelled) {
+      cancel_completions(*job, nullptr);
+      remove(*job);
+    } else if (seconds(now - job->came) > options_.request_timeout) {
+      Entry& entry = entries_[job.get()];
+      if (!entry.begun || entry.next_prompt < job->prompts.size()) {
+        end_job(*job, {503, "the request has waited too long (serve.request_timeout); try again later"});
+      } else {
+        cancel_completions(*job, &entry.parts);
+      }
+    }
+  }
+}
+
+// Returns the job whose prompt comes next: of the peer, and then the job, with the fewest completions that
+// run; the older one of equals.
+std::shared_ptr<Job> Worker::next_job(const std::vector<std::shared_ptr<Job>>& jobs) {
+  std::map<std::string_view, size_t> of_peer;
+  for (const auto& [number, running] : running_) ++of_peer[running.job->peer];
+  std::shared_ptr<Job> best;
+  std::pair<size_t, size_t> least;
+  for (const std::shared_ptr<Job>& job : jobs) {
+    const auto found = entries_.find(job.get());
+    const bool known = found != entries_.end();
+    if (job->cancelled || ended_.contains(job.get())) continue;
+    if (known && found->second.next_prompt >= job->prompts.size()) continue;
+    const std::pair<size_t, size_t> load{of_peer[job->peer], known ? found->second.running : 0};
+    if (best && load >= least) continue;
+    best = job;
+    least = load;
+  }
+  return best;
+}
+
+void Worker::take_in(const std::vector<std::shared_ptr<Job>>& jobs) {
+  const auto most = static_cast<size_t>(options_.max_num_seqs);
+  while (!busy_) {
+    if (running_.size() >= most) return;
+    const std::shared_ptr<Job> job = next_job(jobs);
+    if (!job) return;
+    const bool fits = running_.size() + static_cast<size_t>(job->n) <= most || running_.empty();
+    if (!fits) return;  // so that many small ones do not keep it out
+    add_prompt(job);
+  }
+}
+
+void Worker::add_prompt(const std::shared_ptr<Job>& job) {
+  Entry& entry = entries_[job.get()];
+  const std::vector<int32_t>& ids = job->prompts[entry.next_prompt];
+  const auto number = static_cast<int64_t>(entry.next_prompt);
+  ErrorHandle error;
+  size_t first = 0;
+  trl_status status = trl_config_set(job->options->get(), "generate.stream",
+                                     std::to_string(job->stream + number * job->n).c_str(), error.out());
+  if (status == TRL_OK)
+    status = trl_generator_add(generator_, nullptr, 0, ids.data(), ids.size(), job->options->get(), &first,
+                               error.out());
+  if (status == TRL_E_BUSY || status == TRL_E_CANCELLED) {
+    wait_for_model(status);
+    return;
+  }
+  if (status != TRL_OK) {
+    end_job(*job, refusal_of(error.get()));
+    return;
+  }
+  const auto now = Clock::now();
+  if (!entry.begun) {
+    entry.begun = true;
+    const std::lock_guard lock(mutex_);
+    counters_.queued.add(seconds(now - job->came));
+  }
+  ++entry.next_prompt;
+  for (int64_t i = 0; i < job->n; ++i) {
+    Running& running = running_[first + static_cast<size_t>(i)];
+    running.job = job;
+    running.completion = static_cast<size_t>(number * job->n + i);
+    running.last = job->came;
+    ++entry.running;
+  }
+}
+
+// Waits a little for a call of the host that uses the model. Throws if the process ends.
+void Worker::wait_for_model(trl_status status) {
+  if (status == TRL_E_CANCELLED && table_.ending() != 0) throw stopping();
+  busy_ = true;
+  std::this_thread::sleep_for(kBusy);
+}
+
+int32_t Worker::on_token(void* any, size_t number, int32_t id, const char* text, size_t size,
+                         double) noexcept {
+  try {
+    Worker& worker = *static_cast<Worker*>(any);
+    const auto found = worker.running_.find(number);
+    if (found == worker.running_.end()) return 1;
+    Running& running = found->second;
+    ++running.tokens;
+    running.grew = true;
+    running.may_be_over = running.tokens >= running.job->max_tokens || worker.ends_.contains(id);
+    if (!running.job->streams || running.job->logprobs) return 0;
+    running.part.text.append(text, size);
+    running.part.ids.push_back(id);
+    return 0;
+  } catch (...) {
+    return 1;  // no memory: the completion ends
+  }
+}
+
+void Worker::step() {
+  if (running_.empty() || busy_) return;
+  ErrorHandle error;
+  const trl_status status = trl_generator_step(generator_, on_token, this, error.out());
+  if (status >= 0) return;
+  if (status == TRL_E_BUSY || status == TRL_E_CANCELLED) return wait_for_model(status);
+  fail_all(refusal_of(error.get()));
+}
+
+// Looks at the completions that may be over, and notes times.
+void Worker::collect() {
+  if (busy_) return;
+  const auto now = Clock::now();
+  int64_t tokens = 0;
+  std::vector<std::pair<double, bool>> times;
+  std::vector<size_t> over;
+  for (auto& [number, running] : running_) {
+    if (running.grew) {
+      ++tokens;
+      times.emplace_back(seconds(now - running.last), running.tokens == 1);
+      running.last = now;
+    }
+    const bool tells = running.job->streams && running.job->logprobs &&
+                       running.tokens - running.told >= std::max<int64_t>(1, running.tokens / 8);
+    if ((!running.grew || running.may_be_over || tells) && take(number, running)) over.push_back(number);
+    running.grew = running.may_be_over = false;
+    running.part.completion = running.completion;
+    if (!running.part.over && running.part.ids.empty() && running.part.json.empty()) continue;
+    entries_[running.job.get()].parts.push_back(std::exchange(running.part, {}));
+  }
+  for (const size_t number : over) {
+    --entries_[running_[number].job.get()].running;
+    running_.erase(number);
+  }
+  const std::lock_guard lock(mutex_);
+  counters_.generation_tokens += tokens;
+  if (tokens > 0) counters_.step_tokens.add(static_cast<double>(tokens));
+  for (const auto& [time, first] : times)
+    first ? counters_.first_token.add(time) : counters_.between_tokens.add(time);
+}
+
+// Takes a completion as it is; returns whether it is over.
+bool Worker::take(size_t number, Running& running) {
+  ErrorHandle error;
+  CompletionsHandle completions;
+  const trl_status status = trl_generator_take(generator_, number, 1, completions.out(), error.out());
+  if (status == TRL_E_BUSY) return false;
+  check(status, error);
+  const char* const reason = trl_completions_finish_reason(completions.get(), 0);
+  if (reason == nullptr &&
+      (!running.job->streams || !running.job->logprobs || running.tokens == running.told))
+    return false;
+  running.part.json = trl_completions_json(completions.get(), 0, nullptr);
+  running.told = running.tokens;
+  if (reason == nullptr) return false;
+  running.part.over = true;
+  size_t ids = 0;
+  const int32_t* const all = trl_completions_tokens(completions.get(), 0, &ids);
+  if (std::string_view(reason) == "stop" && ids > 0) ends_.insert(all[ids - 1]);
+  const std::lock_guard lock(mutex_);
+  ++counters_.ended[reason];
+  counters_.generation_size.add(static_cast<double>(ids));
+  return true;
+}
+
+// Gives each job what it has got, and ends those that have all.
+void Worker::give() {
+  std::vector<std::shared_ptr<Job>> over;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const std::shared_ptr<Job>& job : jobs_)
+      if (entries_.contains(job.get())) over.push_back(job);
+  }
+  for (const std::shared_ptr<Job>& job : over) {
+    Entry& entry = entries_[job.get()];
+    if (!entry.parts.empty()) job->sink->got(std::exchange(entry.parts, {}));
+    if (entry.running > 0 || entry.next_prompt < job->prompts.size()) continue;
+    job->sink->over();
+    remove(*job);
+  }
+}
+
+// Cancels what runs of a job. parts: gets the completions as they are; null: nobody wants them.
+void Worker::cancel_completions(const Job& job, std::vector<Part>* parts) {
+  for (auto place = running_.begin(); place != running_.end();) {
+    auto& [number, running] = *place;
+    if (running.job.get() != &job) {
+      ++place;
+      continue;
+    }
+    ErrorHandle error;
+    trl_generator_cancel(generator_, number, 1, error.out());
+    try {
+      if (take(number, running) && parts != nullptr) {
+        running.part.completion = running.completion;
+        parts->push_back(std::move(running.part));
+      }
+    } catch (...) {  // the library does not give it: then nobody gets it
+    }
+    --entries_[running.job.get()].running;
+    place = running_.erase(place);
+  }
+}
+
+void Worker::end_job(Job& job, const Refusal& refusal) {
+  cancel_completions(job, nullptr);
+  job.sink->failed(refusal);
+  remove(job);
+}
+
+void Worker::remove(Job& job) {
+  ended_.insert(&job);
+  entries_.erase(&job);
+  const std::lock_guard lock(mutex_);
+  const double time = seconds(Clock::now() - job.came);
+  counters_.whole.add(time);
+  queued_tokens_ -= tokens_of(job);
+  std::erase_if(jobs_, [&](const auto& other) { return other.get() == &job; });
+}
+
+void Worker::fail_all(const Refusal& refusal) {
+  std::vector<std::shared_ptr<Job>> jobs;
+  {
+    const std::lock_guard lock(mutex_);
+    jobs = jobs_;
+  }
+  for (const std::shared_ptr<Job>& job : jobs) end_job(*job, refusal);
+}
+
+}  // namespace trl::serve

@@ -1,0 +1,94 @@
+// The thread of one model: takes jobs by turns of their peers, computes steps, gives completions to their
+// sinks. The only caller of the generator.
+#pragma once
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "capi/serve_table.h"
+#include "serve/engine/counters.h"
+#include "serve/engine/job.h"
+#include "serve/options.h"
+
+namespace trl::serve {
+
+class Worker {
+ public:
+  // The arguments outlive this.
+  Worker(const capi::ServeTable& table, trl_generator* generator, const ModelOptions& options)
+      : table_(table), generator_(generator), options_(options) {}
+  void start(const std::string& name);
+  void drain();  // submit() refuses from now on
+  void stop();   // cancels what runs, and ends the thread
+  // Throws Refusal(429, 503).
+  void submit(std::shared_ptr<Job> job);
+  void cancel(Job& job);  // any thread; its sink hears no more
+  // Runs body on the model's thread between two steps, and waits for it. Passes on what it throws.
+  void between_steps(const std::function<void(trl_generator*)>& body);
+  Counters counters() const;
+  bool idle() const;            // no job waits or runs
+  std::string failure() const;  // why the thread has ended; empty: it runs
+
+ private:
+  using Jobs = std::vector<std::shared_ptr<Job>>;
+  struct Running {
+    std::shared_ptr<Job> job;
+    size_t completion = 0;
+    int64_t tokens = 0, told = 0;  // tokens so far, and of streams with log-probabilities those told
+    bool grew = false, may_be_over = false;
+    Part part;  // of this step
+    std::chrono::steady_clock::time_point last{};
+  };
+  struct Entry {  // a job that waits or runs
+    size_t next_prompt = 0;
+    size_t running = 0;
+    std::vector<Part> parts;
+    bool begun = false;
+  };
+
+  void work();
+  bool turn(std::unique_lock<std::mutex>& lock);
+  void drop_lost(const Jobs& jobs);
+  std::shared_ptr<Job> next_job(const Jobs& jobs);
+  void take_in(const Jobs& jobs);
+  void add_prompt(const std::shared_ptr<Job>& job);
+  void wait_for_model(trl_status status);
+  static int32_t on_token(void* any, size_t number, int32_t id, const char* text, size_t size,
+                          double) noexcept;
+  void step();
+  void collect();
+  bool take(size_t number, Running& running);
+  void give();
+  void cancel_completions(const Job& job, std::vector<Part>* parts);
+  void end_job(Job& job, const Refusal& refusal);
+  void remove(Job& job);
+  void fail_all(const Refusal& refusal);
+
+  const capi::ServeTable& table_;
+  trl_generator* const generator_;
+  const ModelOptions& options_;
+  std::thread thread_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  // Under the lock.
+  Jobs jobs_;  // in the order in which they came
+  std::vector<std::function<void()>> commands_;
+  int64_t queued_tokens_ = 0;
+  bool drains_ = false, stops_ = false;
+  std::string failure_;
+  Counters counters_;
+  // Of the thread alone.
+  std::map<const Job*, Entry> entries_;
+  std::map<size_t, Running> running_;  // by the generator's numbers
+  std::set<int32_t> ends_;             // ids that have ended a completion
+  std::set<const Job*> ended_;         // in this turn
+  bool busy_ = false;                  // a call of the host uses the model
+};
+
+}  // namespace trl::serve

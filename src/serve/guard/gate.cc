@@ -1,0 +1,51 @@
+#include "serve/guard/gate.h"
+
+#include <fmt/format.h>
+
+#include "serve/guard/origin.h"
+#include "serve/routes.h"
+
+namespace trl::serve {
+
+namespace {
+
+// Returns whether a body may be JSON by its type; clients like curl send none of their own accord.
+bool is_json(std::string_view type) {
+  const std::string_view name = type.substr(0, type.find(';'));
+  return name.empty() || name.starts_with("application/json");
+}
+
+}  // namespace
+
+std::optional<Answer> Gate::look(const Request& head, std::optional<uint64_t> length) const {
+  std::string allow;
+  try {
+    if (!address_.empty() && !is_known_host(head.field("host"), address_, options_.hosts))
+      throw Refusal(
+          403, fmt::format("Host: {} is not a name of this server; see serve.hosts", head.field("host")));
+    if (head.method == "OPTIONS") {
+      Answer answer{204, ""};
+      if (cors_fields(head, options_.origins).empty())
+        throw Refusal(403, "Origin: not one of serve.cors_origins");
+      return answer;
+    }
+    const bool open = head.path == "/health" || head.path == "/health/";
+    if (!open && keys_.any() && !keys_.accept(head.field("authorization")))
+      throw Refusal(401, "Authorization: a key is needed, as in `Authorization: Bearer KEY`");
+    const Route& route = find_route(head.method, head.path, allow);
+    const bool body = length.value_or(0) > 0 || !head.field("transfer-encoding").empty();
+    if (route.method == "POST" && body && !is_json(head.field("content-type")))
+      throw Refusal(415, fmt::format("Content-Type: {} is not accepted; send application/json",
+                                     head.field("content-type")));
+    if (length.value_or(0) > options_.max_body_bytes)
+      throw Refusal(413, fmt::format("the body has {} bytes; send at most {} (serve.max_body_bytes)", *length,
+                                     options_.max_body_bytes));
+    return std::nullopt;
+  } catch (const Refusal& refusal) {
+    Answer answer = answer_of(refusal);
+    if (!allow.empty() && refusal.status == 405) answer.fields.emplace_back("Allow", allow);
+    return answer;
+  }
+}
+
+}  // namespace trl::serve

@@ -1,0 +1,4 @@
+#include "serve/http/boost.h"
+
+#include <boost/asio/impl/src.hpp>
+#include <boost/beast/src.hpp>

@@ -1,0 +1,385 @@
+#include "serve/http/connection.h"
+
+#include <fmt/format.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "serve/api/error.h"
+#include "serve/http/head.h"
+
+namespace trl::serve {
+
+namespace {
+
+constexpr size_t kPiece = 65536;  // bytes of a body that are read at once
+constexpr size_t kMostLingering = 65536;
+constexpr double kLinger = 2;        // seconds
+constexpr int kUserTimeout = 30000;  // milliseconds until a peer that vanished without a word is given up
+
+void set_options(tcp::socket& socket) {
+  beast::error_code ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+  socket.set_option(net::socket_base::keep_alive(true), ignored);
+  ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &kUserTimeout, sizeof kUserTimeout);
+}
+
+}  // namespace
+
+void Loop::post(std::function<void()> body) {
+  const std::lock_guard lock(mutex_);
+  if (!closed_) net::post(io_, std::move(body));
+}
+
+void Loop::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+}
+
+Connection::Connection(tcp::socket socket, std::shared_ptr<Shared> shared)
+    : shared_(std::move(shared)), socket_(std::move(socket)), timer_(socket_.get_executor()) {
+  ++shared_->counts.connections;
+}
+
+Connection::~Connection() { --shared_->counts.connections; }
+
+void Connection::start() {
+  set_options(socket_);
+  beast::error_code error;
+  const tcp::endpoint peer = socket_.remote_endpoint(error);
+  if (error) return close();
+  peer_ = peer.address().to_string();
+  wait_for_request();
+}
+
+void Connection::close() {
+  if (phase_ == Phase::closed) return;
+  phase_ = Phase::closed;
+  ++timer_turn_;
+  timer_.cancel();
+  client_gone();
+  beast::error_code ignored;
+  socket_.close(ignored);
+  shared_->on_closed();
+}
+
+void Connection::close_when_done() {
+  last_ = true;
+  keep_ = false;
+  if (phase_ == Phase::idle) close();
+}
+
+void Connection::client_gone() {
+  if (const auto reply = std::exchange(reply_, nullptr)) reply->client_gone();
+}
+
+void Connection::expire_after(double seconds) {
+  const uint64_t turn = ++timer_turn_;
+  timer_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+      std::chrono::duration<double>(seconds)));
+  timer_.async_wait([me = shared_from_this(), turn](beast::error_code error) {
+    if (!error && turn == me->timer_turn_) me->on_expired();
+  });
+}
+
+void Connection::on_expired() {
+  switch (phase_) {
+    case Phase::header:
+    case Phase::body:
+      return refuse(answer_of({408, "the request did not come in time; send it again"}));
+    case Phase::answering:
+      if (is_writing_) ++shared_->counts.slow_readers;
+      return close();
+    default:
+      return close();
+  }
+}
+
+void Connection::wait_for_request() {
+  phase_ = Phase::idle;
+  if (buffer_ && buffer_->size() > 0) return read_header();
+  buffer_.reset();
+  parser_.reset();
+  body_ = {};
+  request_ = {};
+  out_ = {};
+  writing_ = {};
+  written_ = 0;
+  expire_after(shared_->options.idle_timeout);
+  if (watching_) return;  // on_readable() goes on
+  socket_.async_wait(tcp::socket::wait_read, [me = shared_from_this()](beast::error_code error) {
+    if (me->phase_ != Phase::idle) return;
+    if (error) return me->close();
+    me->read_header();
+  });
+}
+
+void Connection::read_header() {
+  phase_ = Phase::header;
+  expire_after(shared_->options.header_timeout);
+  if (!buffer_) buffer_.emplace(shared_->options.max_header_bytes + kPiece);
+  parser_.emplace();
+  parser_->header_limit(static_cast<uint32_t>(shared_->options.max_header_bytes));
+  parser_->body_limit(uint64_t{1} << 62);  // counted here
+  http::async_read_header(
+      socket_, *buffer_, *parser_,
+      [me = shared_from_this()](beast::error_code error, size_t) { me->on_header(error); });
+}
+
+void Connection::on_header(beast::error_code error) {
+  if (phase_ != Phase::header) return;
+  if (error) {
+    const std::optional<Refusal> refusal = refusal_of_head(error);
+    return refusal ? refuse(answer_of(*refusal)) : close();
+  }
+  const auto& head = parser_->get();
+  keep_ = head.keep_alive() && !last_;
+  chunked_ = head.version() >= 11;
+  head_only_ = head.method() == http::verb::head;
+  try {
+    request_ = request_of(head);
+  } catch (const Refusal& refusal) {
+    return refuse(answer_of(refusal));
+  }
+  request_.peer = peer_;
+  std::optional<uint64_t> length;
+  if (const auto told = parser_->content_length()) length = *told;
+  if (const std::optional<Answer> refused = shared_->service.refuse(request_, length)) {
+    return parser_->is_done() || length.value_or(1) == 0 ? send(*refused) : refuse(*refused);
+  }
+  phase_ = Phase::body;
+  read_ = 0;
+  body_.clear();
+  if (beast::iequals(head[http::field::expect], "100-continue") && !parser_->is_done()) {
+    out_ = "HTTP/1.1 100 Continue\r\n\r\n";
+    write();
+  }
+  read_body();
+}
+
+void Connection::read_body() {
+  if (parser_->is_done()) return answer_request();
+  expire_after(shared_->options.body_timeout);
+  if (body_.size() < read_ + kPiece) body_.resize(read_ + kPiece);
+  parser_->get().body().data = body_.data() + read_;
+  parser_->get().body().size = body_.size() - read_;
+  http::async_read_some(
+      socket_, *buffer_, *parser_, [me = shared_from_this()](beast::error_code error, size_t) {
+        if (me->phase_ != Phase::body) return;
+        if (error == http::error::need_buffer) error = {};
+        if (error) {
+          const std::optional<Refusal> refusal = refusal_of_head(error);
+          return refusal ? me->refuse(answer_of(*refusal)) : me->close();
+        }
+        me->read_ = me->body_.size() - me->parser_->get().body().size;
+        if (me->read_ > me->shared_->options.max_body_bytes)
+          return me->refuse(answer_of(too_large(me->read_, me->shared_->options.max_body_bytes)));
+        me->read_body();
+      });
+}
+
+void Connection::answer_request() {
+  phase_ = Phase::answering;
+  ++timer_turn_;
+  timer_.cancel();
+  body_.resize(read_);
+  body_.shrink_to_fit();
+  parser_.reset();
+  auto exchange = std::make_shared<Exchange>();
+  exchange->request = request_;
+  exchange->request.body = std::exchange(body_, {});
+  reply_ = std::make_shared<ConnectionReply>(weak_from_this(), shared_);
+  exchange->reply = reply_;
+  ended_ = false;
+  watch();
+  shared_->service.serve(std::move(exchange));
+}
+
+// Answers before the whole request was read, and closes when the client has had time to read the answer.
+void Connection::refuse(const Answer& answer) {
+  phase_ = Phase::answering;
+  keep_ = false;
+  lingers_ = true;
+  reply_ = std::make_shared<ConnectionReply>(weak_from_this(), shared_);
+  send(answer);
+}
+
+// Looks whether the client goes while its answer is made.
+void Connection::watch() {
+  if (watching_) return;
+  watching_ = true;
+  socket_.async_wait(tcp::socket::wait_read, [me = shared_from_this()](beast::error_code error) {
+    me->watching_ = false;
+    if (error || me->phase_ == Phase::closed) return;
+    me->on_readable();
+  });
+}
+
+void Connection::on_readable() {
+  if (phase_ == Phase::idle) return read_header();
+  if (phase_ != Phase::answering) return;
+  char byte = 0;
+  const ssize_t got = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  const bool gone = got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+  if (gone) return close();
+  // A next request waits: it is read after the answer, and until then only a failed write tells.
+}
+
+std::string Connection::head_of(const Answer& answer, std::optional<size_t> length) {
+  std::string head = fmt::format("HTTP/1.1 {} {}\r\n", answer.status, reason_of(answer.status));
+  if (!answer.body.empty() || !length) head += fmt::format("Content-Type: {}\r\n", answer.type);
+  if (length) head += fmt::format("Content-Length: {}\r\n", *length);
+  if (!length && chunked_) head += "Transfer-Encoding: chunked\r\n";
+  if (!length && !chunked_) keep_ = false;
+  head += keep_ ? (chunked_ ? "" : "Connection: keep-alive\r\n") : "Connection: close\r\n";
+  for (const auto& [name, value] : answer.fields) head += fmt::format("{}: {}\r\n", name, value);
+  for (const auto& [name, value] : shared_->service.fields_for(request_))
+    head += fmt::format("{}: {}\r\n", name, value);
+  return head + "\r\n";
+}
+
+void Connection::send(const Answer& answer) {
+  if (phase_ != Phase::answering) phase_ = Phase::answering;
+  out_ += head_of(answer, answer.body.size());
+  if (!head_only_) out_ += answer.body;
+  ended_ = true;
+  write();
+}
+
+void Connection::begin(const Answer& head) {
+  out_ += head_of(head, std::nullopt);
+  if (!head.body.empty()) add(head.body);
+  write();
+}
+
+void Connection::add(const std::string& piece) {
+  if (head_only_ || piece.empty()) return;
+  if (chunked_)
+    out_ += fmt::format("{:x}\r\n{}\r\n", piece.size(), piece);
+  else
+    out_ += piece;
+  write();
+}
+
+void Connection::end() {
+  if (chunked_ && !head_only_) out_ += "0\r\n\r\n";
+  ended_ = true;
+  write();
+}
+
+void Connection::write() {
+  if (is_writing_ || phase_ == Phase::closed) return;
+  if (writing_.size() == written_) {
+    if (out_.empty()) return ended_ && phase_ == Phase::answering ? finish() : void();
+    writing_ = std::exchange(out_, {});
+    written_ = 0;
+  }
+  is_writing_ = true;
+  if (phase_ == Phase::answering) expire_after(shared_->options.write_timeout);
+  socket_.async_write_some(net::buffer(writing_.data() + written_, writing_.size() - written_),
+                           [me = shared_from_this()](beast::error_code error, size_t bytes) {
+                             me->is_writing_ = false;
+                             if (me->phase_ == Phase::closed) return;
+                             if (error) return me->close();
+                             me->on_written(bytes);
+                           });
+}
+
+void Connection::on_written(size_t bytes) {
+  written_ += bytes;
+  if (reply_) reply_->written(bytes);
+  if (phase_ == Phase::answering) {
+    ++timer_turn_;
+    timer_.cancel();
+  }
+  write();
+}
+
+// The answer is written: the next request, or the end.
+void Connection::finish() {
+  if (const auto reply = std::exchange(reply_, nullptr)) reply->forget();
+  ended_ = false;
+  ++timer_turn_;
+  timer_.cancel();
+  if (lingers_) return linger();
+  if (!keep_) {
+    beast::error_code ignored;
+    socket_.shutdown(tcp::socket::shutdown_send, ignored);
+    return close();
+  }
+  parser_.reset();
+  wait_for_request();
+}
+
+// Reads away what the client still sends, so that it sees the answer and not a reset.
+void Connection::linger() {
+  beast::error_code ignored;
+  if (phase_ != Phase::lingering) {
+    phase_ = Phase::lingering;
+    read_ = 0;
+    socket_.shutdown(tcp::socket::shutdown_send, ignored);
+    expire_after(kLinger);
+    body_.resize(kPiece);
+  }
+  socket_.async_read_some(net::buffer(body_),
+                          [me = shared_from_this()](beast::error_code error, size_t bytes) {
+                            me->read_ += bytes;
+                            if (me->phase_ != Phase::lingering) return;
+                            if (error || me->read_ > kMostLingering) return me->close();
+                            me->linger();
+                          });
+}
+
+template <class Body>
+void ConnectionReply::on_connection(Body body) {
+  shared_->loop.post([weak = connection_, me = shared_from_this(), body = std::move(body)] {
+    const std::shared_ptr<Connection> connection = weak.lock();
+    if (connection && connection->reply_ == me) body(*connection);
+  });
+}
+
+void ConnectionReply::send(Answer answer) {
+  on_connection([answer = std::move(answer)](Connection& connection) { connection.send(answer); });
+}
+
+void ConnectionReply::begin(Answer head) {
+  on_connection([head = std::move(head)](Connection& connection) { connection.begin(head); });
+}
+
+void ConnectionReply::add(std::string piece) {
+  waiting_ += piece.size();
+  on_connection([piece = std::move(piece)](Connection& connection) { connection.add(piece); });
+}
+
+void ConnectionReply::end() {
+  on_connection([](Connection& connection) { connection.end(); });
+}
+
+void ConnectionReply::on_gone(std::function<void()> call) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!gone_) {
+      on_gone_ = std::move(call);
+      return;
+    }
+  }
+  call();
+}
+
+void ConnectionReply::client_gone() {
+  std::function<void()> call;
+  {
+    const std::lock_guard lock(mutex_);
+    gone_ = true;
+    call = std::exchange(on_gone_, nullptr);
+  }
+  if (call) call();
+}
+
+void ConnectionReply::forget() {
+  const std::lock_guard lock(mutex_);
+  on_gone_ = nullptr;
+}
+
+}  // namespace trl::serve

@@ -1,0 +1,121 @@
+// One connection: reads a request, waits for its answer while it watches whether the client is still there,
+// writes it, and begins anew.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "serve/http/boost.h"
+#include "serve/http/listener.h"
+
+namespace trl::serve {
+
+// Runs functions on the listener's thread, until it has ended.
+class Loop {
+ public:
+  net::io_context& io() { return io_; }
+  void post(std::function<void()> body);  // any thread; dropped after close()
+  void close();
+
+ private:
+  net::io_context io_{1};
+  std::mutex mutex_;
+  bool closed_ = false;
+};
+
+struct Shared {  // by all connections of a listener
+  Shared(const ServerOptions& all, Service& answers, ListenerCounts counted)
+      : options(all), service(answers), counts(counted) {}
+  Loop loop;
+  const ServerOptions& options;
+  Service& service;
+  ListenerCounts counts;
+  std::function<void()> on_closed;  // a connection is gone
+};
+
+class ConnectionReply;
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(tcp::socket socket, std::shared_ptr<Shared> shared);
+  ~Connection();
+  void start();
+  void close();  // on the listener's thread, as all others
+  bool is_closed() const { return phase_ == Phase::closed; }
+  void close_when_done();  // after the answer that is being made
+
+ private:
+  friend class ConnectionReply;
+  using Parser = http::request_parser<http::buffer_body>;
+  void wait_for_request();
+  void read_header();
+  void on_header(beast::error_code error);
+  void read_body();
+  void answer_request();
+  void refuse(const Answer& answer);  // and close: more of the request may come
+  void watch();
+  void on_readable();
+  void send(const Answer& answer);
+  void begin(const Answer& head);
+  void add(const std::string& piece);
+  void end();
+  std::string head_of(const Answer& answer, std::optional<size_t> length);
+  void write();
+  void on_written(size_t bytes);
+  void finish();
+  void linger();
+  void client_gone();
+  void expire_after(double seconds);
+  void on_expired();
+
+  enum class Phase : uint8_t { idle, header, body, answering, lingering, closed };
+  const std::shared_ptr<Shared> shared_;  // outlives the socket
+  tcp::socket socket_;
+  net::steady_timer timer_;
+  Phase phase_ = Phase::idle;
+  uint64_t timer_turn_ = 0;
+  std::optional<beast::flat_buffer> buffer_;
+  std::optional<Parser> parser_;
+  Request request_;
+  std::string body_;
+  size_t read_ = 0;  // bytes of the body
+  std::string peer_;
+  std::shared_ptr<ConnectionReply> reply_;
+  std::string out_, writing_;  // what waits, and what is being written
+  size_t written_ = 0;         // of writing_
+  bool is_writing_ = false, watching_ = false;
+  bool keep_ = false, last_ = false, chunked_ = false, head_only_ = false, ended_ = false, lingers_ = false;
+};
+
+// The answer of one request. Its functions are for any thread.
+class ConnectionReply final : public Reply, public std::enable_shared_from_this<ConnectionReply> {
+ public:
+  ConnectionReply(std::weak_ptr<Connection> connection, std::shared_ptr<Shared> shared)
+      : connection_(std::move(connection)), shared_(std::move(shared)) {}
+  void send(Answer answer) override;
+  void begin(Answer head) override;
+  void add(std::string piece) override;
+  void end() override;
+  size_t waiting() const override { return waiting_; }
+  bool gone() const override { return gone_; }
+  void on_gone(std::function<void()> call) override;
+
+  void written(size_t bytes) { waiting_ -= std::min<size_t>(bytes, waiting_); }
+  void client_gone();
+  void forget();  // the answer is written: nobody is told any more
+
+ private:
+  template <class Body>
+  void on_connection(Body body);
+  const std::weak_ptr<Connection> connection_;
+  const std::shared_ptr<Shared> shared_;
+  std::atomic<size_t> waiting_{0};
+  std::atomic<bool> gone_{false};
+  std::mutex mutex_;
+  std::function<void()> on_gone_;
+};
+
+}  // namespace trl::serve

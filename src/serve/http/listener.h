@@ -1,0 +1,54 @@
+// Accepts connections, reads requests and writes answers, on one thread.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "serve/http/reply.h"
+#include "serve/options.h"
+
+namespace trl::serve {
+
+// What becomes of requests. Its functions run on the listener's thread and must not wait.
+class Service {
+ public:
+  virtual ~Service() = default;
+  // Looks at a request before its body is read; length: of the body, if the client tells. Returns the answer
+  // of one that is refused.
+  virtual std::optional<Answer> refuse(const Request& head, std::optional<uint64_t> length) noexcept = 0;
+  virtual void serve(std::shared_ptr<Exchange> exchange) noexcept = 0;
+  // Header fields of every answer to the request.
+  virtual HeaderFields fields_for(const Request& head) noexcept = 0;
+};
+
+struct ListenerCounts {
+  std::atomic<int64_t>& connections;
+  std::atomic<int64_t>& slow_readers;
+};
+
+class Listener {
+ public:
+  // The arguments outlive this.
+  Listener(const ServerOptions& options, Service& service, ListenerCounts counts);
+  ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  // Binds and listens. Throws Error(io) with the address and the reason.
+  void open();
+  // Starts the thread. begin: called first on it; on_wake: called on it when wake_fd becomes readable.
+  void start(const std::function<void()>& begin, int wake_fd, std::function<void()> on_wake);
+  void stop(double seconds);    // lets answers be read for so long, closes everything and ends the thread
+  std::string address() const;  // "127.0.0.1:8000", "[::1]:8000"
+  int port() const;
+  bool is_loopback() const;
+
+ private:
+  struct Core;
+  std::shared_ptr<Core> core_;
+};
+
+}  // namespace trl::serve

@@ -1,0 +1,120 @@
+#include "serve/options.h"
+
+#include "base/error.h"
+#include "base/json/json.h"
+#include "base/text/number.h"
+#include "serve/handles.h"
+
+namespace trl::serve {
+
+namespace {
+
+constexpr int64_t kDefaultTokens = 16;   // of a completion, as OpenAI's
+constexpr int64_t kMostLogprobs = 1000;  // of the key generate.logprobs
+
+// Calls body(name) for each key of the two groups.
+template <class Body>
+void each_key(const Body& body) {
+  for (const trl_option* option = trl_option_next(nullptr); option != nullptr;
+       option = trl_option_next(option)) {
+    const std::string_view section = trl_option_section(option);
+    if (section == "serve" || section == "generate") body(std::string(trl_option_name(option)));
+  }
+}
+
+std::string value_of(const trl_config* config, const std::string& key) {
+  ErrorHandle error;
+  const char* value = nullptr;
+  check(trl_config_get(config, key.c_str(), &value, error.out()), error);
+  return value;
+}
+
+bool is_set(const trl_config* config, const std::string& key) {
+  ErrorHandle error;
+  const char* origin = nullptr;
+  check(trl_config_get_origin(config, key.c_str(), &origin, error.out()), error);
+  return std::string_view(origin) != "default";
+}
+
+// Refuses keys that each request says for itself.
+void check_generation(const std::map<std::string, std::string>& generation) {
+  for (const char* key : {"generate.chat", "generate.system", "generate.keep", "generate.stream",
+                          "generate.num_return_sequences", "generate.logprobs"})
+    if (generation.contains(key))
+      fail_key(key, "{}: requests to a server say it themselves; leave it out", key);
+}
+
+}  // namespace
+
+Settings::Settings(const trl_config* config, const Settings* below) {
+  ConfigHandle defaults;
+  ErrorHandle error;
+  check(trl_config_create(defaults.out(), error.out()), error);
+  if (below != nullptr) *this = *below;
+  each_key([&](const std::string& key) {
+    const bool set = config != nullptr && is_set(config, key);
+    if (!set && below != nullptr) return;
+    const std::string value = value_of(set ? config : defaults.get(), key);
+    values_[key] = value;
+    if (set && key.starts_with("generate.")) generation_[key] = value;
+  });
+}
+
+std::string Settings::text(std::string_view key) const {
+  const auto found = values_.find(key);
+  if (found == values_.end()) fail(Status::internal, "{}: no such key", key);
+  return found->second;
+}
+
+std::optional<int64_t> Settings::optional_integer(std::string_view key) const {
+  return base::parse_int64(text(key));
+}
+int64_t Settings::integer(std::string_view key) const { return optional_integer(key).value_or(0); }
+double Settings::number(std::string_view key) const { return base::parse_double(text(key)).value_or(0); }
+
+std::vector<std::string> Settings::list(std::string_view key) const {
+  const std::string value = text(key);
+  std::vector<std::string> items;
+  if (value == "null") return items;
+  for (const base::Json& item : base::parse_json(value, key))
+    items.push_back(item.is_string() ? item.get<std::string>() : item.dump());
+  return items;
+}
+
+ServerOptions server_options(const Settings& settings) {
+  const auto size = [&](std::string_view key) { return static_cast<size_t>(settings.integer(key)); };
+  const int64_t logprobs = settings.integer("serve.max_logprobs");
+  return {.host = settings.text("serve.host"),
+          .port = static_cast<int>(settings.integer("serve.port")),
+          .keys = settings.list("serve.api_key"),
+          .hosts = settings.list("serve.hosts"),
+          .origins = settings.list("serve.cors_origins"),
+          .max_connections = size("serve.max_connections"),
+          .max_header_bytes = size("serve.max_header_bytes"),
+          .max_body_bytes = size("serve.max_body_bytes"),
+          .stream_buffer = size("serve.stream_buffer"),
+          .header_timeout = settings.number("serve.header_timeout"),
+          .body_timeout = settings.number("serve.body_timeout"),
+          .write_timeout = settings.number("serve.write_timeout"),
+          .idle_timeout = settings.number("serve.idle_timeout"),
+          .drain_timeout = settings.number("serve.drain_timeout"),
+          .limits = {.max_prompts = settings.integer("serve.max_prompts"),
+                     .max_n = settings.integer("serve.max_n"),
+                     .max_stops = settings.integer("serve.max_stops"),
+                     .max_logprobs = logprobs < 0 ? kMostLogprobs : logprobs}};
+}
+
+ModelOptions model_options(const Settings& settings) {
+  check_generation(settings.generation());
+  return {.max_model_len = settings.optional_integer("serve.max_model_len"),
+          .max_num_seqs = settings.integer("serve.max_num_seqs"),
+          .max_queue = settings.integer("serve.max_queue"),
+          .max_queue_tokens = settings.integer("serve.max_queue_tokens"),
+          .request_timeout = settings.number("serve.request_timeout"),
+          .max_tokens = settings.generation().contains("generate.max_new_tokens")
+                            ? settings.integer("generate.max_new_tokens")
+                            : kDefaultTokens,
+          .generation = settings.generation()};
+}
+
+}  // namespace trl::serve

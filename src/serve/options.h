@@ -1,0 +1,58 @@
+// The groups serve and generate of a trl_config as plain values.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trl/trl.h"
+
+namespace trl::serve {
+
+// The canonical values of both groups' keys. A key that a configuration does not set has that of the one
+// below.
+class Settings {
+ public:
+  // config: or null. below: what holds where config says nothing, or null. Throws Error.
+  Settings(const trl_config* config, const Settings* below);
+  int64_t integer(std::string_view key) const;
+  std::optional<int64_t> optional_integer(std::string_view key) const;
+  double number(std::string_view key) const;
+  std::string text(std::string_view key) const;
+  std::vector<std::string> list(std::string_view key) const;
+  // Returns the keys generate.* that were set.
+  const std::map<std::string, std::string>& generation() const { return generation_; }
+
+ private:
+  std::map<std::string, std::string, std::less<>> values_;
+  std::map<std::string, std::string> generation_;
+};
+
+// Limits of what a request may ask for.
+struct Limits {
+  int64_t max_prompts, max_n, max_stops, max_logprobs;
+};
+
+struct ServerOptions {
+  std::string host;
+  int port;
+  std::vector<std::string> keys, hosts, origins;
+  size_t max_connections, max_header_bytes, max_body_bytes, stream_buffer;
+  double header_timeout, body_timeout, write_timeout, idle_timeout, drain_timeout;
+  Limits limits;
+};
+
+struct ModelOptions {
+  std::optional<int64_t> max_model_len;
+  int64_t max_num_seqs, max_queue, max_queue_tokens;
+  double request_timeout;
+  int64_t max_tokens;  // of a completion, where a request says nothing
+  std::map<std::string, std::string> generation;
+};
+
+ServerOptions server_options(const Settings& settings);
+ModelOptions model_options(const Settings& settings);
+
+}  // namespace trl::serve

@@ -1,0 +1,27 @@
+// The table of routes: which handler answers a method and a path, and what it needs.
+#pragma once
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "serve/api/error.h"
+#include "serve/context.h"
+#include "serve/http/reply.h"
+
+namespace trl::serve {
+
+using Handler = void (*)(Context& context, const std::shared_ptr<Exchange>& exchange);  // may throw
+
+struct Route {
+  std::string_view method, path;
+  Handler handler;
+  Answer (*refuse)(const Refusal&) = answer_of;
+};
+
+std::span<const Route> routes();
+
+// Returns the route of a request. Throws Refusal(404, 405); a trailing slash counts only where both exist.
+// allow: gets the methods of the path for a 405.
+const Route& find_route(std::string_view method, std::string_view path, std::string& allow);
+
+}  // namespace trl::serve

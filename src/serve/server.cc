@@ -1,0 +1,276 @@
+#include "serve/server.h"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "serve/api/fields.h"
+#include "serve/guard/origin.h"
+#include "serve/routes.h"
+
+namespace trl::serve {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kTextThreads = 2;
+constexpr size_t kNameBytes = 256;
+constexpr double kLastAnswers = 1;  // seconds in which answers that are ready are still written
+constexpr auto kLook = std::chrono::milliseconds(20);
+
+std::chrono::nanoseconds time_of(double seconds) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
+}
+
+int eventfd_or_fail() {
+  const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (fd < 0) fail(Status::io, "eventfd: {}", std::strerror(errno));
+  return fd;
+}
+
+template <class H, class T, class From>
+std::unique_ptr<H> shared(T* (*share)(const From*, trl_error**) noexcept, const From* from) {
+  ErrorHandle error;
+  auto handle = std::make_unique<H>(share(from, error.out()));
+  if (handle->get() == nullptr) check(trl_error_code(error.get()), error);
+  return handle;
+}
+
+}  // namespace
+
+Server::Server(const capi::ServeTable& table, trl_runtime* runtime, const trl_config* options)
+    : table_(table),
+      runtime_(runtime),
+      settings_(options, nullptr),
+      context_{.table = table,
+               .runtime = runtime,
+               .options = server_options(settings_),
+               .texts = {},
+               .models = {}},
+      gate_(context_.options),
+      wake_(eventfd_or_fail()) {}
+
+Server::~Server() {
+  end_threads();
+  ::close(wake_);
+}
+
+void Server::check_stopped() const {
+  const std::lock_guard lock(mutex_);
+  if (state_ != State::stopped) fail(Status::invalid_argument, "server: it has started; stop it first");
+}
+
+void Server::add(const std::string& name, std::unique_ptr<ModelHandle> model,
+                 std::unique_ptr<GeneratorHandle> generator, std::unique_ptr<TokenizerHandle> tokenizer,
+                 const trl_config* options) {
+  check_stopped();
+  if (name.empty() || name.size() > kNameBytes)
+    fail(Status::invalid_argument, "name: {} bytes; give 1 to {}", name.size(), kNameBytes);
+  const Settings own(options, &settings_);
+  std::vector<std::string> names =
+      context_.models.empty() ? own.list("serve.model_names") : std::vector<std::string>();
+  if (names.empty()) names.push_back(name);
+  for (const auto& other : context_.models)
+    for (const std::string& taken : other->names())
+      if (std::ranges::find(names, taken) != names.end())
+        fail(Status::invalid_argument, "name: '{}' is another model's; choose another", taken);
+  context_.models.push_back(std::make_unique<ServedModel>(table_, std::move(names), model_options(own),
+                                                          std::move(model), std::move(generator),
+                                                          std::move(tokenizer)));
+}
+
+void Server::add_model(const std::string& name, const trl_model* model, const trl_tokenizer* tokenizer,
+                       const trl_config* options) {
+  auto own_model = shared<ModelHandle>(table_.share_model, model);
+  auto own_tokenizer = tokenizer == nullptr ? shared<TokenizerHandle>(table_.tokenizer_of_model, model)
+                                            : shared<TokenizerHandle>(table_.share_tokenizer, tokenizer);
+  ErrorHandle error;
+  auto generator = std::make_unique<GeneratorHandle>();
+  check(trl_generator_create(own_model->get(), own_tokenizer->get(), generator->out(), error.out()), error);
+  add(name, std::move(own_model), std::move(generator), std::move(own_tokenizer), options);
+}
+
+void Server::add_generator(const std::string& name, const trl_generator* generator,
+                           const trl_tokenizer* tokenizer, const trl_config* options) {
+  auto own_tokenizer = shared<TokenizerHandle>(table_.share_tokenizer, tokenizer);
+  auto own_generator = shared<GeneratorHandle>(table_.share_generator, generator);
+  ErrorHandle error;
+  auto model = std::make_unique<ModelHandle>(table_.model_of_generator(own_generator->get(), error.out()));
+  if (model->get() == nullptr) check(trl_error_code(error.get()), error);
+  add(name, std::move(model), std::move(own_generator), std::move(own_tokenizer), options);
+}
+
+void Server::start() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (state_ != State::stopped || stopping_) fail(Status::busy, "server: it runs already");
+    if (context_.models.empty())
+      fail(Status::invalid_argument, "server: it has no model; call trl_server_add_model first");
+  }
+  listener_ = std::make_unique<Listener>(context_.options, *this,
+                                         ListenerCounts{context_.connections, context_.slow_readers});
+  try {
+    listener_->open();
+    gate_.listens_on(listener_->is_loopback() ? listener_->address() : std::string());
+    context_.draining = false;
+    cancels_ = 0;
+    uint64_t count = 0;
+    [[maybe_unused]] const ssize_t got = ::read(wake_, &count, sizeof count);
+    const auto begin = [this] { table_.own_thread(); };
+    context_.texts.start(kTextThreads, begin);
+    for (size_t i = 0; i < context_.models.size(); ++i) context_.models[i]->worker().start(std::to_string(i));
+    listener_->start(begin, wake_, [this] {
+      ++cancels_;
+      context_.draining = true;
+      const std::lock_guard lock(mutex_);
+      changed_.notify_all();
+    });
+  } catch (...) {
+    end_threads();
+    throw;
+  }
+  const std::lock_guard lock(mutex_);
+  state_ = State::running;
+  tell_where();
+}
+
+void Server::tell_where() const {
+  const std::string models = context_.models.front()->name();
+  log(static_cast<int32_t>(base::LogLevel::info),
+      fmt::format("serving {} at http://{} ({})", models, listener_->address(),
+                  gate_.has_keys() ? "with a key" : "no key"));
+  if (listener_->is_loopback() || gate_.has_keys()) return;
+  log(static_cast<int32_t>(base::LogLevel::warning),
+      fmt::format("serve.host: whoever reaches {} can use the models, since there is no serve.api_key",
+                  listener_->address()));
+}
+
+void Server::log(int32_t level, const std::string& text) const {
+  table_.log(runtime_.get(), level, "serve", text.c_str());
+}
+
+bool Server::idle() const {
+  return std::ranges::all_of(context_.models, [](const auto& model) { return model->worker().idle(); });
+}
+
+// Ends what runs. Connections go last, so that answers that are ready are still written.
+void Server::end_threads() {
+  for (const auto& model : context_.models) model->worker().stop();
+  context_.texts.stop();
+  std::unique_ptr<Listener> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    ended = std::move(listener_);
+  }
+  if (ended) ended->stop(kLastAnswers);
+}
+
+void Server::stop(double seconds) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) fail(Status::busy, "server: another thread stops it");
+    if (state_ == State::stopped) return;
+    stopping_ = true;
+    state_ = State::draining;
+  }
+  context_.draining = true;
+  const int before = cancels_;
+  const auto end = Clock::now() + time_of(seconds < 0 ? context_.options.drain_timeout : seconds);
+  for (const auto& model : context_.models) model->worker().drain();
+  while (!idle() && Clock::now() < end && cancels_ <= std::max(1, before)) std::this_thread::sleep_for(kLook);
+  end_threads();
+  const std::lock_guard lock(mutex_);
+  state_ = State::stopped;
+  stopping_ = false;
+  changed_.notify_all();
+}
+
+bool Server::wait(double seconds) {
+  const auto end = Clock::now() + time_of(seconds);
+  std::unique_lock lock(mutex_);
+  while (state_ != State::stopped) {
+    if (cancels_ > 0 && !stopping_) {
+      lock.unlock();
+      stop(-1);
+      return true;
+    }
+    for (const auto& model : context_.models)
+      if (const std::string why = model->worker().failure(); !why.empty())
+        fail(Status::internal, "server: {}", why);
+    if (seconds >= 0 && Clock::now() >= end) return false;
+    changed_.wait_for(lock, kLook);
+    lock.unlock();
+    table_.deliver_log(runtime_.get());
+    lock.lock();
+  }
+  return true;
+}
+
+void Server::cancel() noexcept {
+  const uint64_t one = 1;
+  const int before = errno;
+  [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof one);
+  errno = before;
+}
+
+std::string Server::describe() const {
+  const std::lock_guard lock(mutex_);
+  base::Json models = base::Json::array();
+  for (const auto& model : context_.models) {
+    const Counters counters = model->worker().counters();
+    base::Json one = base::Json::object();
+    one["name"] = model->name();
+    one["waiting"] = counters.waiting;
+    one["running"] = counters.running;
+    one["requests"] = counters.requests;
+    one["tokens"] = counters.generation_tokens;
+    models.push_back(std::move(one));
+  }
+  constexpr const char* kStates[] = {"stopped", "running", "draining"};
+  base::Json out = base::Json::object();
+  out["state"] = kStates[static_cast<size_t>(state_)];
+  out["address"] = listener_ ? base::Json(listener_->address()) : base::Json();
+  out["port"] = listener_ ? base::Json(listener_->port()) : base::Json();
+  out["connections"] = context_.connections.load();
+  out["models"] = std::move(models);
+  return json_text(out);
+}
+
+std::optional<Answer> Server::refuse(const Request& head, std::optional<uint64_t> length) noexcept {
+  try {
+    return gate_.look(head, length);
+  } catch (...) {
+    return answer_of(current_refusal());
+  }
+}
+
+HeaderFields Server::fields_for(const Request& head) noexcept {
+  try {
+    return cors_fields(head, context_.options.origins);
+  } catch (...) {
+    return {};
+  }
+}
+
+void Server::serve(std::shared_ptr<Exchange> exchange) noexcept {
+  context_.texts.post([this, exchange = std::move(exchange)] {
+    std::string allow;
+    Answer (*refusing)(const Refusal&) = answer_of;
+    try {
+      const Route& route = find_route(exchange->request.method, exchange->request.path, allow);
+      refusing = route.refuse;
+      if (context_.draining && route.method == "POST") throw Refusal(503, "the server is stopping");
+      route.handler(context_, exchange);
+    } catch (...) {
+      exchange->reply->send(refusing(current_refusal()));
+    }
+  });
+}
+
+}  // namespace trl::serve

@@ -1,0 +1,375 @@
+#include "fake_library.h"
+
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "capi/serve_table.h"
+#include "trl/trl.h"
+
+namespace trl::serve::test {
+
+struct Key {
+  const char *name, *value;
+};
+
+struct State {
+  std::string text;
+  std::vector<int32_t> ids;
+  int64_t most = 0;
+  int64_t place = 0;
+  bool logprobs = false, stops = true;
+  std::string stop;
+  const char* finish = nullptr;
+};
+
+}  // namespace trl::serve::test
+
+namespace {
+
+using trl::serve::test::Key;
+using trl::serve::test::State;
+using Json = nlohmann::ordered_json;
+using trl::serve::test::fake;
+
+constexpr int kVocabulary = 256;
+constexpr int kEnd = 0;  // the end token
+
+// The keys that the server reads, with their defaults.
+constexpr Key kKeys[] = {{"serve.host", "127.0.0.1"},
+                         {"serve.port", "0"},
+                         {"serve.api_key", "[]"},
+                         {"serve.model_names", "[]"},
+                         {"serve.max_model_len", "null"},
+                         {"serve.max_num_seqs", "8"},
+                         {"serve.max_connections", "64"},
+                         {"serve.max_queue", "16"},
+                         {"serve.max_queue_tokens", "1000"},
+                         {"serve.max_header_bytes", "2048"},
+                         {"serve.max_body_bytes", "10000"},
+                         {"serve.max_prompts", "16"},
+                         {"serve.max_n", "8"},
+                         {"serve.max_stops", "4"},
+                         {"serve.max_logprobs", "5"},
+                         {"serve.stream_buffer", "1024"},
+                         {"serve.header_timeout", "1"},
+                         {"serve.body_timeout", "1"},
+                         {"serve.request_timeout", "20"},
+                         {"serve.write_timeout", "1"},
+                         {"serve.idle_timeout", "5"},
+                         {"serve.drain_timeout", "5"},
+                         {"serve.hosts", "[]"},
+                         {"serve.cors_origins", "[]"},
+                         {"generate.max_new_tokens", "256"},
+                         {"generate.temperature", "0"},
+                         {"generate.seed", "42"},
+                         {"generate.stop", "[]"},
+                         {"generate.logprobs", "null"},
+                         {"generate.num_return_sequences", "1"},
+                         {"generate.stream", "0"},
+                         {"generate.ignore_eos", "false"}};
+
+}  // namespace
+
+struct trl_error {
+  trl_status code;
+  std::string message, key;
+};
+struct trl_config {
+  std::map<std::string, std::string> values;
+};
+struct trl_option {
+  trl::serve::test::Key key;
+};
+struct trl_runtime {};
+struct trl_model {};
+struct trl_tokenizer {};
+
+namespace {
+
+trl_status fails(trl_error** error, trl_status code, const std::string& message,
+                 const std::string& key = "") {
+  if (error != nullptr) *error = new trl_error{code, message, key};
+  return code;
+}
+
+trl_option* all_options() {
+  static std::vector<trl_option> options = [] {
+    std::vector<trl_option> all;
+    for (const Key& key : kKeys) all.push_back({key});
+    return all;
+  }();
+  return options.data();
+}
+
+template <class T>
+trl_status copy(const std::vector<T>& from, T* to, size_t capacity, size_t* count) {
+  *count = from.size();
+  std::copy_n(from.begin(), std::min(capacity, from.size()), to);
+  return TRL_OK;
+}
+
+trl_status make_error(trl_status code, const char* key, const char* message, trl_error** out) noexcept {
+  return fails(out, code, message, key == nullptr ? "" : key);
+}
+void log(trl_runtime*, int32_t, const char*, const char*) noexcept {}
+void deliver(trl_runtime*) noexcept {}
+void own_thread() noexcept {}
+int32_t usable() noexcept { return 1; }
+int32_t ending() noexcept { return 0; }
+template <class T>
+T* another(const T*, trl_error**) noexcept {
+  return new T();
+}
+trl_tokenizer* tokenizer_of(const trl_model*, trl_error**) noexcept { return new trl_tokenizer(); }
+
+}  // namespace
+
+struct trl_generator {
+  std::map<size_t, trl::serve::test::State> states;
+  size_t next = 0;
+};
+struct trl_completions {
+  trl::serve::test::State state;
+  std::string json;
+};
+
+namespace {
+
+trl_model* model_of(const trl_generator*, trl_error**) noexcept { return new trl_model(); }
+trl_generator* another_generator(const trl_generator*, trl_error**) noexcept { return new trl_generator(); }
+
+constexpr trl::capi::ServeTable kTable = {trl::capi::kServeTable,
+                                          make_error,
+                                          log,
+                                          deliver,
+                                          own_thread,
+                                          usable,
+                                          ending,
+                                          another<trl_runtime>,
+                                          another<trl_model>,
+                                          another_generator,
+                                          another<trl_tokenizer>,
+                                          tokenizer_of,
+                                          model_of};
+
+}  // namespace
+
+trl::serve::test::FakeLibrary& trl::serve::test::fake() {
+  static FakeLibrary library;
+  return library;
+}
+
+extern "C" {
+
+const trl::capi::ServeTable* trl_private_serve(uint32_t version) noexcept {
+  return version == kTable.version ? &kTable : nullptr;
+}
+const char* trl_version_string(void) noexcept { return "0.1.0"; }
+
+trl_status trl_error_code(const trl_error* error) noexcept { return error == nullptr ? TRL_OK : error->code; }
+const char* trl_error_message(const trl_error* error) noexcept {
+  return error == nullptr ? "" : error->message.c_str();
+}
+const char* trl_error_key(const trl_error* error) noexcept {
+  return error == nullptr || error->key.empty() ? nullptr : error->key.c_str();
+}
+void trl_error_destroy(trl_error* error) noexcept { delete error; }
+
+const trl_option* trl_option_next(const trl_option* option) noexcept {
+  const trl_option* const first = all_options();
+  if (option == nullptr) return first;
+  return option + 1 == first + std::size(kKeys) ? nullptr : option + 1;
+}
+const char* trl_option_name(const trl_option* option) noexcept { return option->key.name; }
+const char* trl_option_section(const trl_option* option) noexcept {
+  return std::string_view(option->key.name).starts_with("serve.") ? "serve" : "generate";
+}
+
+trl_status trl_config_create(trl_config** out, trl_error** error) noexcept {
+  if (error != nullptr) *error = nullptr;
+  *out = new trl_config();
+  return TRL_OK;
+}
+trl_status trl_config_set(trl_config* config, const char* key, const char* value,
+                          trl_error** error) noexcept {
+  if (std::string_view(key) == "generate.top_p" && std::string_view(value) == "0.123")
+    return fails(error, TRL_E_INVALID_CONFIG, "generate.top_p: 0.123 is not accepted", key);
+  config->values[key] = value;
+  return TRL_OK;
+}
+trl_status trl_config_get(const trl_config* config, const char* key, const char** value,
+                          trl_error**) noexcept {
+  const auto found = config->values.find(key);
+  if (found != config->values.end()) {
+    *value = found->second.c_str();
+    return TRL_OK;
+  }
+  for (const Key& known : kKeys)
+    if (std::string_view(known.name) == key) *value = known.value;
+  return TRL_OK;
+}
+trl_status trl_config_get_origin(const trl_config* config, const char* key, const char** origin,
+                                 trl_error**) noexcept {
+  *origin = config->values.contains(key) ? "set" : "default";
+  return TRL_OK;
+}
+void trl_config_destroy(trl_config* config) noexcept { delete config; }
+void trl_runtime_destroy(trl_runtime* runtime) noexcept { delete runtime; }
+void trl_model_destroy(trl_model* model) noexcept { delete model; }
+trl_status trl_model_describe(const trl_model*, const char** json, trl_error**) noexcept {
+  *json = R"({"parameters": 1, "config": {"max_position_embeddings": 200, "dtype": "float32"}})";
+  return TRL_OK;
+}
+
+trl_status trl_tokenizer_describe(const trl_tokenizer*, const char** json, trl_error**) noexcept {
+  *json = R"({"vocab_size": 256, "eos_token_id": 0})";
+  return TRL_OK;
+}
+trl_status trl_tokenizer_encode(const trl_tokenizer*, const char* text, size_t size, int32_t, int32_t,
+                                int32_t* ids, size_t capacity, size_t* count, trl_error**) noexcept {
+  std::vector<int32_t> all;
+  for (size_t i = 0; i < size; ++i) all.push_back(static_cast<unsigned char>(text[i]));
+  return copy(all, ids, capacity, count);
+}
+trl_status trl_tokenizer_decode(const trl_tokenizer*, const int32_t* ids, size_t count, int32_t, char* text,
+                                size_t capacity, size_t* size, trl_error** error) noexcept {
+  std::vector<char> all;
+  for (size_t i = 0; i < count; ++i) {
+    if (ids[i] < 0 || ids[i] >= kVocabulary)
+      return fails(error, TRL_E_INVALID_ARGUMENT, "ids: outside the vocabulary of 256");
+    all.push_back(static_cast<char>(ids[i]));
+  }
+  return copy(all, text, capacity, size);
+}
+trl_status trl_tokenizer_get_piece(const trl_tokenizer*, int32_t id, char* piece, size_t capacity,
+                                   size_t* size, trl_error**) noexcept {
+  return copy(std::vector<char>{static_cast<char>(id)}, piece, capacity, size);
+}
+trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer*, const char* json, size_t size, char* text,
+                                             size_t capacity, size_t* count, trl_error** error) noexcept {
+  const Json given = Json::parse(json, json + size, nullptr, false);
+  std::string all;
+  for (const Json& message : given["messages"]) {
+    if (!message.is_object() || !message.contains("role"))
+      return fails(error, TRL_E_FORMAT, "json: a message has no role");
+    all += message.value("role", "") + ":" + message.value("content", "") + "\n";
+  }
+  return copy(std::vector<char>(all.begin(), all.end()), text, capacity, count);
+}
+void trl_tokenizer_destroy(trl_tokenizer* tokenizer) noexcept { delete tokenizer; }
+
+trl_status trl_generator_create(trl_model*, trl_tokenizer*, trl_generator** out, trl_error**) noexcept {
+  *out = new trl_generator();
+  return TRL_OK;
+}
+
+trl_status trl_generator_add(trl_generator* generator, const char*, size_t, const int32_t* ids, size_t count,
+                             const trl_config* options, size_t* out_first, trl_error** error) noexcept {
+  if (error != nullptr) *error = nullptr;
+  for (size_t i = 0; i < count; ++i)
+    if (ids[i] < 0 || ids[i] >= kVocabulary)
+      return fails(error, TRL_E_INVALID_ARGUMENT,
+                   "id " + std::to_string(ids[i]) + " is outside the vocabulary");
+  const auto value = [&](const char* key) {
+    const char* text = nullptr;
+    trl_config_get(options, key, &text, nullptr);
+    return std::string(text);
+  };
+  *out_first = generator->next;
+  const int n = std::stoi(value("generate.num_return_sequences"));
+  for (int i = 0; i < n; ++i) {
+    State& state = generator->states[generator->next++];
+    state.most = std::stoll(value("generate.max_new_tokens"));
+    state.logprobs = value("generate.logprobs") != "null";
+    state.place = std::stoll(value("generate.stream")) + i;
+    const Json stops = Json::parse(value("generate.stop"));
+    if (!stops.empty()) state.stop = stops[0].get<std::string>();
+    ++fake().open_completions;
+  }
+  ++fake().added;
+  return TRL_OK;
+}
+
+trl_status trl_generator_step(trl_generator* generator, trl_token_fn on_token, void* user_data,
+                              trl_error** error) noexcept {
+  if (error != nullptr) *error = nullptr;
+  const int step = fake().steps++;
+  if (step == fake().fails_at_step) return fails(error, TRL_E_INTERNAL, "the step failed");
+  if (fake().step_milliseconds > 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(fake().step_milliseconds));
+  bool any = false;
+  for (auto& [number, state] : generator->states) {
+    if (state.finish != nullptr) continue;
+    any = true;
+    const char letter = static_cast<char>('a' + (state.place + static_cast<int64_t>(state.ids.size())) % 26);
+    state.ids.push_back(letter);
+    state.text += letter;
+    const size_t stop = state.stop.empty() ? state.text.npos : state.text.find(state.stop);
+    if (stop != state.text.npos) {
+      state.text.resize(stop);
+      state.finish = "stop_string";
+    } else if (static_cast<int64_t>(state.ids.size()) >= state.most) {
+      state.finish = "length";
+    }
+    if (on_token(user_data, number, letter, &letter, stop != state.text.npos ? 0 : 1, -0.5) != 0 &&
+        state.finish == nullptr)
+      state.finish = "cancelled";
+  }
+  return any ? TRL_OK : TRL_END;
+}
+
+trl_status trl_generator_cancel(trl_generator* generator, size_t first, size_t count, trl_error**) noexcept {
+  for (size_t i = first; i < first + count; ++i) {
+    const auto found = generator->states.find(i);
+    if (found == generator->states.end() || found->second.finish != nullptr) continue;
+    found->second.finish = "cancelled";
+    ++fake().cancelled;
+  }
+  return TRL_OK;
+}
+
+trl_status trl_generator_take(trl_generator* generator, size_t first, size_t, trl_completions** out,
+                              trl_error** error) noexcept {
+  const auto found = generator->states.find(first);
+  if (found == generator->states.end()) return fails(error, TRL_E_NOT_FOUND, "no such completion");
+  const State& state = found->second;
+  Json json = {{"text", state.text},
+               {"token_ids", state.ids},
+               {"finish_reason", state.finish == nullptr ? Json() : Json(state.finish)}};
+  for (const int32_t id : state.logprobs ? state.ids : std::vector<int32_t>()) {
+    json["logprobs"].push_back(-1.5);
+    json["sampling_logprobs"].push_back(-0.5);
+    json["top_logprobs"].push_back(Json::array({Json::array({id + 1, -0.25}), Json::array({id + 2, -3.0})}));
+    json["sampling_top_logprobs"].push_back(
+        Json::array({Json::array({id + 1, -0.25}), Json::array({id, -0.5})}));
+  }
+  *out = new trl_completions{state, json.dump()};
+  if (state.finish != nullptr) {
+    generator->states.erase(found);
+    --fake().open_completions;
+  }
+  return TRL_OK;
+}
+
+trl_status trl_generator_release_memory(trl_generator*, trl_error**) noexcept { return TRL_OK; }
+void trl_generator_destroy(trl_generator* generator) noexcept { delete generator; }
+
+const char* trl_completions_json(const trl_completions* completions, size_t, size_t*) noexcept {
+  return completions->json.c_str();
+}
+const char* trl_completions_finish_reason(const trl_completions* completions, size_t) noexcept {
+  return completions->state.finish;
+}
+const int32_t* trl_completions_tokens(const trl_completions* completions, size_t, size_t* count) noexcept {
+  *count = completions->state.ids.size();
+  return completions->state.ids.data();
+}
+void trl_completions_destroy(trl_completions* completions) noexcept { delete completions; }
+
+}  // extern "C"
