@@ -81,6 +81,7 @@ bool compare_steps(const OnlineSettings& s, const Scratch& scratch, bool writes)
   Json line = {{"method", s.method},
                {"part", part},
                {"step_seconds", seconds},
+               {"waiting_seconds", warm_median(own, "waiting")},
                {"tokens", warm_median(own, "tokens")}};
   if (s.has_groups()) add_shares(s, own, line);
   for (const char* name : {"generate", "reward", "old", "reference", "update", "gemm", "attention",

@@ -1,6 +1,8 @@
 #include "train/sft_run.h"
 
+#include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -17,6 +19,16 @@ double metric(const trl_metrics* metrics, const char* name) {
   double value = 0;
   trl_metrics_get(metrics, name, &value);
   return value;
+}
+
+// The seconds in which this thread has run, or was ready to while others ran. What is missing in a time, it
+// has waited: for a lock, another thread, a disk or a reward.
+double busy_seconds() {
+  timespec run{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &run);
+  double on_processor = 0, ready = 0;  // nanoseconds; 0: the system does not tell them
+  std::ifstream("/proc/thread-self/schedstat") >> on_processor >> ready;
+  return static_cast<double>(run.tv_sec) + (static_cast<double>(run.tv_nsec) + ready) / 1e9;
 }
 
 void add_profile(const trl_metrics* metrics, Json& profile) {
@@ -74,9 +86,10 @@ Json train(const Json& work) {
   double before = 0;
   for (int step = 0; step < steps; ++step) {
     const trl_metrics* metrics = nullptr;
-    const double begin = now();
+    const double begin = now(), busy = busy_seconds();
     TRL_CHECK(trl_trainer_step(trainer, &metrics, &error));
     const double end = now();
+    out["waiting"].push_back(std::max(0.0, end - begin - (busy_seconds() - busy)));
     const double tokens = metric(metrics, "num_tokens");
     out["tokens"].push_back(tokens - before);
     out["seconds"].push_back(end - begin);

@@ -1284,8 +1284,11 @@ TRL_API void trl_tokenizer_destroy(trl_tokenizer* tokenizer) TRL_NOEXCEPT;
  * @param runtime [in] nullable.
  * @param path [in] the directory or file, also by its descriptor (/proc/self/fd/N) or from a mount
  * (trl_runtime_mount).
- * @param options [in] nullable; reads `dtype` and the tokenizer's keys of trl_tokenizer_open. Keys that do
- * not concern a model are not read.
+ * @param options [in] nullable. Of the weights: `dtype`, `model_init_kwargs`, `load_in_4bit`, `load_in_8bit`,
+ * `bnb_4bit_quant_type`, `use_bnb_nested_quant`, `adapter_name_or_path`, `use_cpu`, `fused_kernels`, `seed`.
+ * Of generators that are made for the model: `kv_cache_memory`, `kv_cache_dtype`, `prefix_cache`,
+ * `generation_dtype`, `generation_dtype_head`, `memory_budget`. And the tokenizer's keys of
+ * trl_tokenizer_open. Keys that do not concern a model are not read.
  * @param out_model [out] owned by the caller, freed by trl_model_destroy.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_IO, TRL_E_FORMAT, TRL_E_UNSUPPORTED, TRL_E_OUT_OF_MEMORY.

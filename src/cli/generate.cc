@@ -22,7 +22,8 @@ struct Output {
 
 // Completes all prompts together, and writes the completions on stdout in the order of the prompts, the first
 // one that is not over as it is generated: text, under numbers if there are several, or JSON. One that fails
-// is a line of JSON with its error, or a message on stderr; the others go on.
+// is a line of JSON with its error, or a message on stderr; the others go on. If a step fails, so do those
+// that are not over.
 class Batch {
  public:
   Batch(const Config& config, const Generator& generator, std::vector<Prompt> prompts, Output output)
@@ -41,7 +42,8 @@ class Batch {
     for (trl_status status = TRL_OK; status == TRL_OK && writes_;) {
       grew_ = false;
       status = trl_generator_step(generator_.get(), on_token, this, error.out());
-      while ((status != TRL_OK || !grew_) && writes_ && done_ < pieces_.size() && finish()) {
+      const std::string failure = status < 0 ? trl_error_message(error.get()) : "";
+      while ((status != TRL_OK || !grew_) && writes_ && done_ < pieces_.size() && finish(failure)) {
       }
       check(status, error);
     }
@@ -102,9 +104,9 @@ class Batch {
     if (writes_) writes_ = print(text);
   }
 
-  // Writes the first completion that is not written, if it is over. Copies all of it: while it grows, run()
-  // does not ask.
-  bool finish() {
+  // Writes the first completion that is not written, if it is over or there is a failure. Copies all of it:
+  // while it grows, run() does not ask.
+  bool finish(const std::string& failure) {
     const Request& request = requests_[done_ / times_];
     if (!request.refused.empty()) {
       put({{"text", ""},
@@ -119,8 +121,14 @@ class Batch {
     check(trl_generator_take(generator_.get(), request.first + done_ % times_, 1, completions.out(),
                              error.out()),
           error);
-    if (trl_completions_finish_reason(completions.get(), 0) == nullptr) return false;
-    put(nlohmann::ordered_json::parse(trl_completions_json(completions.get(), 0, nullptr)));
+    const bool over = trl_completions_finish_reason(completions.get(), 0) != nullptr;
+    if (!over && failure.empty()) return false;
+    auto completion = nlohmann::ordered_json::parse(trl_completions_json(completions.get(), 0, nullptr));
+    if (!over) {
+      completion["finish_reason"] = "abort";
+      completion["error"] = failure;
+    }
+    put(std::move(completion));
     ++done_;
     return true;
   }

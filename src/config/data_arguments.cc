@@ -137,7 +137,8 @@ DataArguments data_arguments(const Config& config) {
   if (out.bare_prompts) out.row_options += " bare_prompts";
   out.dataset_text_field = config.get("dataset_text_field");
   out.max_length = config.get_optional_int("max_length");
-  out.truncation_keep_end = config.get("truncation_mode") == "keep_end";
+  out.truncation_keep_end =
+      config.get("truncation_mode") == "keep_end" || config.method().rows == RowForm::conversations;
   out.completion_only_loss = config.get_optional_bool("completion_only_loss");
   out.assistant_only_loss = config.get_bool("assistant_only_loss");
   out.shuffle_dataset = config.get_bool("shuffle_dataset");

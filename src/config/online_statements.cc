@@ -140,6 +140,15 @@ void add_order(const Config& config, std::vector<std::string>& lines) {
         method.name));
 }
 
+// Adds a line about the end of a conversation that is cut: TRL's GKD does not read the key either.
+void add_truncation(const Config& config, std::vector<std::string>& lines) {
+  if (config.method().rows == RowForm::conversations && config.get("truncation_mode") == "keep_start")
+    lines.push_back(
+        fmt::format("truncation_mode: keep_start has no effect with method {}, which keeps the "
+                    "end of a conversation that is too long, as in TRL",
+                    config.method().name));
+}
+
 }  // namespace
 
 void add_online_statements(const Config& config, std::vector<std::string>& lines) {
@@ -151,6 +160,7 @@ void add_online_statements(const Config& config, std::vector<std::string>& lines
   add_equal(config, lines);
   add_order(config, lines);
   add_structures(config, lines);
+  add_truncation(config, lines);
   // prompts that are compared with a reference are cut
   const std::optional<int64_t> length = config.get_optional_int("max_length");
   if (config.has("max_length") && a.compares && length && a.max_new_tokens >= *length) {

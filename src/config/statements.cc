@@ -191,7 +191,7 @@ std::vector<std::string> run_notes(const Config& config) {
   if (config.get("save_strategy") == "no")
     notes.push_back("save_strategy no: no checkpoints are written, only the final model");
   if (config.get("loss_type") == "chunked_nll") notes.push_back("loss_type chunked_nll is now called nll");
-  if (config.get("truncation_mode") == "keep_end")
+  if (config.get("truncation_mode") == "keep_end" && config.method().rows != RowForm::conversations)
     notes.push_back("truncation_mode keep_end: it is deprecated in TRL, whose version 2 will remove it");
   return notes;
 }

@@ -286,6 +286,21 @@ case_generate_takes_plain_kernels_and_a_budget() {
   run 2 "${words[@]}" --memory_budget 1MiB; says err "memory_budget: 1MiB is too little"
   printf 'hello\n/exit\n' | "$trl" chat --model_name_or_path "$model" --max_new_tokens 4 --fused_kernels off >out 2>err || die "chat"
 }
+# The first prompt is not over when the step fails, of the third the second token is an end.
+case_generate_writes_what_is_over_if_a_step_fails() {
+  [ -n "${TRL_TEST_FAILING_STEP:-}" ] || exit 77
+  local words=(generate --model_name_or_path "$model" --json --ignore_eos) long id
+  long=$(printf '7%.0s' {1..300})
+  run 0 "${words[@]}" --max_new_tokens 2 --prompt Once --token_ids
+  id=$(sed 's/.*"token_ids":\[[0-9]*,\([0-9]*\)\].*/\1/' out)
+  words+=(--max_new_tokens 40 --stop_token_ids "[$id]")
+  run 0 "${words[@]}" --prompt Once; mv out want
+  LD_PRELOAD=$TRL_TEST_FAILING_STEP run 1 "${words[@]}" --prompt "It opens" "$long" Once
+  [ "$(wc -l <out)" -eq 3 ] || die "a line for each"; says err "no-more-memory"
+  sed -n 1p out >first; says first '"error":"prompt 1: '; says first "no-more-memory"
+  sed -n 2p out >second; says second '"error":"prompt 2: the prompt has 300 tokens'
+  sed -n 3p out | cmp - want || die "the one that is over"
+}
 # To take one copies it: one take a step would be quadratic.
 case_generate_takes_a_completion_once_it_is_over() {
   [ -n "${TRL_TEST_COUNTED_TAKES:-}" ] || exit 77

@@ -54,6 +54,22 @@ TEST(OnlineArguments, GenerationKwargsLeaveTheLengthThatTheLossDividesBy) {
   EXPECT_EQ(ppo.longest_completion(), 60);
 }
 
+// TRL's class for GKD inherits keep_start, which its trainer does not read.
+TEST(OnlineArguments, GkdKeepsTheEndOfConversationsWhateverTruncationModeSays) {
+  for (const Settings& own :
+       {Settings{}, Settings{{"truncation_mode", "keep_end"}}, Settings{{"truncation_mode", "keep_start"}}}) {
+    const Config config = config_of("gkd", own);
+    EXPECT_TRUE(data_arguments(config).truncation_keep_end);
+    EXPECT_TRUE(std::ranges::none_of(
+        run_notes(config), [](const std::string& note) { return note.starts_with("truncation_mode"); }));
+    const std::vector<std::string> lines = idle_options(config);
+    const bool told = std::ranges::any_of(lines, [](const std::string& line) {
+      return line.starts_with("truncation_mode: keep_start has no effect with method gkd");
+    });
+    EXPECT_EQ(told, config.get("truncation_mode") == "keep_start");
+  }
+}
+
 TEST(OnlineArguments, HaveTrlsDefaults) {
   const OnlineArguments grpo = online("grpo");
   EXPECT_EQ(grpo.num_generations, 8);

@@ -3,20 +3,14 @@
 #include <fstream>
 #include <random>
 
+#include "support/resident.h"
 #include "train/tiny_run.h"
 
 namespace trl::train::growth_test {
 namespace {
 
+using test::resident;
 using test::Settings;
-
-// In bytes; key: of /proc/self/status.
-int64_t resident(const std::string& key) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with(key + ":")) return std::stoll(line.substr(key.size() + 1)) * 1024;
-  return 0;
-}
 
 constexpr int64_t kBatch = 4, kLongest = 700;
 // oneDNN's primitives of new lengths, of which half of the steps do not make all that are kept, take some 4
@@ -56,7 +50,7 @@ void expect_no_growth(const Settings& settings) {
   test::SftRun run = run_of(scratch, steps, settings);
   Trainer& trainer = run.start();
   ASSERT_TRUE(trainer.step());
-  ASSERT_TRUE((std::ofstream("/proc/self/clear_refs") << 5).flush());  // VmHWM begins again
+  ASSERT_TRUE(test::reset_most_resident());
   int64_t warm = 0, done = 1;
   while (trainer.step()) {
     if (++done == steps / 2) warm = resident("VmHWM");

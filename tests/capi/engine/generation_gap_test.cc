@@ -1,5 +1,7 @@
 // What copies of weights for generation cost a run: the seconds of making them anew, and the gap between the
 // log-probabilities of generation and those of training.
+#include <cstdlib>
+
 #include "engine/rewarded.h"
 
 namespace generation_gap_test {
@@ -173,6 +175,38 @@ TEST(GenerationGap, IsNoneInAReplayThatIsExact) {
   const std::string file = scratch / "rollouts.jsonl";
   for (const char* key : {"record_rollouts", "replay_rollouts"})
     for (const Json& record : gaps_of(exact, key, file)) EXPECT_TRUE(record.empty()) << record;
+}
+
+// The replayed run computes its own log-probabilities and compares them with the file's, which are those of
+// generation.
+TEST(GenerationGap, IsZeroInEachStepIfGenerationIsExact) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const char* const asked = std::getenv("TRL_TEST_EXACT_STEPS");
+  const std::string steps = asked != nullptr ? asked : "8";
+  const std::map<std::string, Settings> runs = {{"full", {}},
+                                                {"lora", {{"use_peft", "true"}, {"lora_r", "4"}}}};
+  for (const auto& [name, own] : runs) {
+    SCOPED_TRACE(name);
+    const std::string file = scratch / (name + ".jsonl");
+    const auto run = [&](const char* key) {
+      const Settings exact = {{"generation_exact", "true"},
+                              {"use_vllm", "true"},
+                              {"learning_rate", "0.001"},
+                              {"max_steps", steps},
+                              {key, file}};
+      return trained(grpo(scratch / (name + key), host::with(own, exact)));
+    };
+    run("record_rollouts");
+    const Json records = run("replay_rollouts");
+    ASSERT_EQ(records.size(), std::stoul(steps));
+    int learned = 0;
+    for (const Json& record : records) {
+      EXPECT_EQ(record.at(kMost), 0.0) << record;
+      learned += record.at("grad_norm") > 0 ? 1 : 0;
+    }
+    EXPECT_GT(learned, 1);
+  }
 }
 
 // Records have only TRL's names unless more was asked for, and nothing is compared that is the same.
