@@ -21,6 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int kTextThreads = 2;
 constexpr size_t kNameBytes = 256;
+constexpr double kLastAnswers = 1;  // seconds in which answers that are ready are still written
 constexpr auto kLook = std::chrono::milliseconds(20);
 
 std::chrono::nanoseconds time_of(double seconds) {
@@ -162,8 +163,12 @@ bool Server::idle() const {
 void Server::end_threads() {
   for (const auto& model : context_.models) model->worker().stop();
   context_.texts.stop();
-  if (listener_) listener_->stop();
-  listener_.reset();
+  std::unique_ptr<Listener> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    ended = std::move(listener_);
+  }
+  if (ended) ended->stop(kLastAnswers);
 }
 
 void Server::stop(double seconds) {

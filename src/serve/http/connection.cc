@@ -64,6 +64,12 @@ void Connection::close() {
   shared_->on_closed();
 }
 
+void Connection::close_when_done() {
+  last_ = true;
+  keep_ = false;
+  if (phase_ == Phase::idle) close();
+}
+
 void Connection::client_gone() {
   if (const auto reply = std::exchange(reply_, nullptr)) reply->client_gone();
 }
@@ -127,7 +133,7 @@ void Connection::on_header(beast::error_code error) {
     return refusal ? refuse(answer_of(*refusal)) : close();
   }
   const auto& head = parser_->get();
-  keep_ = head.keep_alive();
+  keep_ = head.keep_alive() && !last_;
   chunked_ = head.version() >= 11;
   head_only_ = head.method() == http::verb::head;
   try {

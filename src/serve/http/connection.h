@@ -44,6 +44,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   ~Connection();
   void start();
   void close();  // on the listener's thread, as all others
+  bool is_closed() const { return phase_ == Phase::closed; }
+  void close_when_done();  // after the answer that is being made
 
  private:
   friend class ConnectionReply;
@@ -85,7 +87,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string out_, writing_;  // what waits, and what is being written
   size_t written_ = 0;         // of writing_
   bool is_writing_ = false, watching_ = false;
-  bool keep_ = false, chunked_ = false, head_only_ = false, ended_ = false, lingers_ = false;
+  bool keep_ = false, last_ = false, chunked_ = false, head_only_ = false, ended_ = false, lingers_ = false;
 };
 
 // The answer of one request. Its functions are for any thread.

@@ -16,6 +16,7 @@ namespace trl::serve {
 namespace {
 
 constexpr int kBacklog = 1024;
+constexpr auto kLook = std::chrono::milliseconds(2);
 constexpr auto kAfterFailure = std::chrono::milliseconds(100);  // no descriptor, no memory: accept again then
 
 net::ip::address address_of(const std::string& host) {
@@ -84,9 +85,15 @@ struct Listener::Core {
   // Forgets connections that have been closed, outside of their own calls.
   void on_closed() {
     shared->loop.post([this] {
-      std::erase_if(connections, [](const auto& connection) { return connection.use_count() == 1; });
+      std::erase_if(connections, [](const auto& connection) { return connection->is_closed(); });
       accept();
     });
+  }
+
+  void close_when_done() {
+    beast::error_code ignored;
+    acceptor.close(ignored);
+    for (const auto& connection : std::set(connections)) connection->close_when_done();
   }
 
   void close() {
@@ -116,7 +123,7 @@ Listener::Listener(const ServerOptions& options, Service& service, ListenerCount
   core_->shared->on_closed = [core = core_.get()] { core->on_closed(); };
 }
 
-Listener::~Listener() { stop(); }
+Listener::~Listener() { stop(0); }
 
 void Listener::open() {
   Core& core = *core_;
@@ -159,9 +166,13 @@ void Listener::start(const std::function<void()>& begin, int wake_fd, std::funct
   });
 }
 
-void Listener::stop() {
+void Listener::stop(double seconds) {
   Core& core = *core_;
   if (core.thread.joinable()) {
+    core.shared->loop.post([&core] { core.close_when_done(); });
+    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+    while (core.shared->counts.connections > 0 && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(kLook);
     core.shared->loop.post([&core] { core.close(); });
     core.thread.join();
   } else {

@@ -41,7 +41,7 @@ class Listener {
   void open();
   // Starts the thread. begin: called first on it; on_wake: called on it when wake_fd becomes readable.
   void start(const std::function<void()>& begin, int wake_fd, std::function<void()> on_wake);
-  void stop();                  // closes everything and ends the thread
+  void stop(double seconds);    // lets answers be read for so long, closes everything and ends the thread
   std::string address() const;  // "127.0.0.1:8000", "[::1]:8000"
   int port() const;
   bool is_loopback() const;
