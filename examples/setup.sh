@@ -31,7 +31,7 @@ packages=(
   libtorch-dev libdnnl-dev libopenblas-dev
   libzstd-dev zlib1g-dev libxxhash-dev nettle-dev
   nlohmann-json3-dev libyaml-cpp-dev libspdlog-dev libcli11-dev libedit-dev
-  libcurl4-openssl-dev ca-certificates
+  libcurl4-openssl-dev ca-certificates libboost-dev
   libpcre2-dev libutf8proc-dev libsentencepiece-dev libcsv-dev
   libgtest-dev
   "$@"

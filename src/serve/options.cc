@@ -9,6 +9,7 @@ namespace trl::serve {
 
 namespace {
 
+constexpr int64_t kDefaultTokens = 16;   // of a completion, as OpenAI's
 constexpr int64_t kMostLogprobs = 1000;  // of the key generate.logprobs
 
 // Calls body(name) for each key of the two groups.
@@ -33,6 +34,14 @@ bool is_set(const trl_config* config, const std::string& key) {
   const char* origin = nullptr;
   check(trl_config_get_origin(config, key.c_str(), &origin, error.out()), error);
   return std::string_view(origin) != "default";
+}
+
+// Refuses keys that each request says for itself.
+void check_generation(const std::map<std::string, std::string>& generation) {
+  for (const char* key : {"generate.chat", "generate.system", "generate.keep", "generate.stream",
+                          "generate.num_return_sequences", "generate.logprobs"})
+    if (generation.contains(key))
+      fail_key(key, "{}: requests to a server say it themselves; leave it out", key);
 }
 
 }  // namespace
@@ -97,11 +106,15 @@ ServerOptions server_options(const Settings& settings) {
 }
 
 ModelOptions model_options(const Settings& settings) {
+  check_generation(settings.generation());
   return {.max_model_len = settings.optional_integer("serve.max_model_len"),
           .max_num_seqs = settings.integer("serve.max_num_seqs"),
           .max_queue = settings.integer("serve.max_queue"),
           .max_queue_tokens = settings.integer("serve.max_queue_tokens"),
           .request_timeout = settings.number("serve.request_timeout"),
+          .max_tokens = settings.generation().contains("generate.max_new_tokens")
+                            ? settings.integer("generate.max_new_tokens")
+                            : kDefaultTokens,
           .generation = settings.generation()};
 }
 

@@ -49,6 +49,7 @@ struct ModelOptions {
   std::optional<int64_t> max_model_len;
   int64_t max_num_seqs, max_queue, max_queue_tokens;
   double request_timeout;
+  int64_t max_tokens;  // of a completion, where a request says nothing
   std::map<std::string, std::string> generation;
 };
 

@@ -27,6 +27,7 @@ void TextPool::stop() {
 void TextPool::post(Task task) {
   {
     const std::lock_guard lock(mutex_);
+    if (stops_) return;
     tasks_.push_back(std::move(task));
   }
   wake_.notify_one();

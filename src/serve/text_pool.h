@@ -16,8 +16,8 @@ class TextPool {
   using Task = std::function<void()>;  // throws nothing
   // begin: called first on each thread.
   void start(int threads, const Task& begin);
-  void stop();  // runs what waits, then ends the threads
-  void post(Task task);
+  void stop();           // runs what waits, then ends the threads
+  void post(Task task);  // dropped once it stops
 
  private:
   void work();

@@ -29,7 +29,7 @@ awk '
     }
   }
   END { print seen " functions documented"; exit bad || seen < 60 }
-' "$source/include/trl/trl.h"
+' "$source/include/trl/trl.h" "$source/include/trl/serve.h"
 while read -r name since rest; do
   case "$name" in '#'*) continue ;; esac
   [ "$since" = 0.1 ] || { echo "$name: since $since is not a version"; exit 1; }

@@ -4,7 +4,7 @@ set -euo pipefail
 source=$1 cc=$2 cxx=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-printf '#include <trl.h>\n#include <trl.h>\n#include <trl/trl.h>\n#include <trl/kernel.h>\n#include <trl/kernel.h>\nint use(void);\nint use(void) { return (int)trl_version(); }\n' > "$work/once.c"
+printf '#include <trl.h>\n#include <trl.h>\n#include <trl/trl.h>\n#include <trl/kernel.h>\n#include <trl/kernel.h>\n#include <trl/serve.h>\n#include <trl/serve.h>\nint use(void);\nint use(void) { return (int)trl_version(); }\n' > "$work/once.c"
 cp "$work/once.c" "$work/once.cc"
 flags="-I$source/include -Wall -Wextra -pedantic -Werror -fsyntax-only"
 modes=0
@@ -31,7 +31,8 @@ for mode in c++11 c++14 c++17 c++20 c++23; do
 done
 printf '#include <trl/kernel.h>\nint alone(uint32_t);\nint alone(uint32_t version) { return trl_kernel_attention(version) != 0; }\n' > "$work/kernel.c"
 "$cc" -std=c89 $flags "$work/kernel.c"
-if grep -nE '(^|[^:])//' "$source/include/trl/trl.h" "$source/include/trl/kernel.h"; then echo "a // comment"; exit 1; fi
+if grep -nE '(^|[^:])//' "$source/include/trl/trl.h" "$source/include/trl/kernel.h" "$source/include/trl/serve.h"; then echo "a // comment"; exit 1; fi
 [ "$(grep -h '^#include' "$source/include/trl/trl.h" | sort | tr -d '\n')" = '#include <stddef.h>#include <stdint.h>' ]
 [ "$(grep -h '^#include' "$source/include/trl/kernel.h")" = '#include <stdint.h>' ]
+[ "$(grep -h '^#include' "$source/include/trl/serve.h")" = '#include <trl/trl.h>' ]
 echo "$modes language modes, $cpp_modes of the classes of C++"

@@ -12,8 +12,28 @@
 #include "capi/serve_table.h"
 #include "trl/trl.h"
 
+namespace trl::serve::test {
+
+struct Key {
+  const char *name, *value;
+};
+
+struct State {
+  std::string text;
+  std::vector<int32_t> ids;
+  int64_t most = 0;
+  int64_t place = 0;
+  bool logprobs = false, stops = true;
+  std::string stop;
+  const char* finish = nullptr;
+};
+
+}  // namespace trl::serve::test
+
 namespace {
 
+using trl::serve::test::Key;
+using trl::serve::test::State;
 using Json = nlohmann::ordered_json;
 using trl::serve::test::fake;
 
@@ -21,9 +41,6 @@ constexpr int kVocabulary = 256;
 constexpr int kEnd = 0;  // the end token
 constexpr char kEndText[] = "<|im_end|>";
 
-struct Key {
-  const char *name, *value;
-};
 // The keys that the server reads, with their defaults.
 constexpr Key kKeys[] = {{"serve.host", "127.0.0.1"},
                          {"serve.port", "0"},
@@ -69,23 +86,13 @@ struct trl_config {
   std::map<std::string, std::string> values;
 };
 struct trl_option {
-  Key key;
+  trl::serve::test::Key key;
 };
 struct trl_runtime {};
 struct trl_model {};
 struct trl_tokenizer {};
 
 namespace {
-
-struct State {
-  std::string text;
-  std::vector<int32_t> ids;
-  int64_t most = 0;
-  int64_t place = 0;
-  bool logprobs = false, stops = true;
-  std::string stop;
-  const char* finish = nullptr;
-};
 
 trl_status fails(trl_error** error, trl_status code, const std::string& message,
                  const std::string& key = "") {
@@ -126,11 +133,11 @@ trl_tokenizer* tokenizer_of(const trl_model*, trl_error**) noexcept { return new
 }  // namespace
 
 struct trl_generator {
-  std::map<size_t, State> states;
+  std::map<size_t, trl::serve::test::State> states;
   size_t next = 0;
 };
 struct trl_completions {
-  State state;
+  trl::serve::test::State state;
   std::string json;
 };
 

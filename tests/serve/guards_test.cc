@@ -209,7 +209,9 @@ TEST(GoneClient, CancelsItsRequest) {
       client->send(request("POST", "/v1/completions",
                            fmt::format(R"({{"prompt": "Hi", "max_tokens": 190, "stream": {}}})", stream)));
       ASSERT_TRUE(soon([&] { return server.describe()["models"][0]["running"] == 1; }));
-      if (stream) EXPECT_TRUE(client->read_until("data: "));
+      if (stream) {
+        EXPECT_TRUE(client->read_until("data: "));
+      }
       if (reset) client->reset();
       client.reset();
       EXPECT_TRUE(soon([&] { return fake().cancelled == before + 1; })) << stream << reset;

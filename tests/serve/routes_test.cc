@@ -195,7 +195,9 @@ TEST(Streams, JoinToTheWhole) {
     EXPECT_TRUE(event["usage"].is_null());
     const Json& choice = event["choices"][0];
     const int index = choice["index"].get<int>();
-    if (texts[index].empty()) EXPECT_FALSE(choice["prompt_token_ids"].is_null());
+    if (texts[index].empty()) {
+      EXPECT_FALSE(choice["prompt_token_ids"].is_null());
+    }
     texts[index] += choice["text"].get<std::string>();
     ids[index] += choice["token_ids"].size();
     values[index] += choice["logprobs"]["tokens"].size();

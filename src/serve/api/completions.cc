@@ -48,7 +48,7 @@ void completions(Context& context, const std::shared_ptr<Exchange>& exchange) {
                                  fields.boolean("add_special_tokens").value_or(true), limits);
   const std::optional<int64_t> given = fields.integer("max_tokens", {1});
   const int64_t room = room_for(request.prompts, given, model, "max_tokens");
-  const int64_t max_tokens = given ? room : std::min(room, kDefaultTokens);
+  const int64_t max_tokens = given ? room : std::min(room, model.options().max_tokens);
   note_unread(context, fields);
 
   JobRequest job{request.prompts, request.sampling, max_tokens, stream.stream};

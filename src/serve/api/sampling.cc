@@ -137,9 +137,6 @@ Sampling read_sampling(Fields& fields, const Limits& limits, const ModelOptions&
   out.whole_logprobs = fields.boolean("trl_whole_logprobs").value_or(false);
   out.token_ids = fields.boolean("return_token_ids").value_or(false);
   out.tokens_as_ids = fields.boolean("return_tokens_as_token_ids").value_or(false);
-  out.options.erase("generate.num_return_sequences");
-  out.options.erase("generate.stream");
-  out.options.erase("generate.logprobs");
   return out;
 }
 

@@ -11,8 +11,6 @@
 
 namespace trl::serve {
 
-inline constexpr int64_t kDefaultTokens = 16;  // of a completion, where a request says nothing
-
 struct Sampling {
   std::map<std::string, std::string> options;  // generate.* by key, over those of the model
   int64_t n = 1;

@@ -64,7 +64,7 @@ void write(Context& context, const std::shared_ptr<Exchange>& exchange, Prompts 
   set_logprobs(sampling, "logprobs", absent ? std::optional<int64_t>(0) : fields.integer("logprobs"), limits);
   std::vector<Ids> prompts = read(fields, model);
   const std::optional<int64_t> given = fields.integer("max_tokens", {1});
-  const int64_t room = room_for(prompts, given.value_or(kMaxTokens), model, "max_tokens");
+  const int64_t room = room_for(prompts, given.value_or(model.options().max_tokens), model, "max_tokens");
   note_unread(context, fields);
   JobRequest job{prompts, sampling, room, false};
   auto sink = std::make_shared<WholeSink>(

@@ -122,10 +122,12 @@ void Worker::work() {
   } catch (...) {
     failure = current_refusal().message;
   }
+  {
+    const std::lock_guard lock(mutex_);
+    failure_ = failure;
+    commands_.clear();
+  }
   fail_all(failure.empty() ? stopping() : Refusal(500, failure));
-  const std::lock_guard lock(mutex_);
-  failure_ = failure;
-  commands_.clear();
 }
 
 // Does what there is to do, or waits for it. false: the thread ends.
@@ -355,9 +357,12 @@ void Worker::cancel_completions(const Job& job, std::vector<Part>* parts) {
     }
     ErrorHandle error;
     trl_generator_cancel(generator_, number, 1, error.out());
-    if (take(number, running) && parts != nullptr) {
-      running.part.completion = running.completion;
-      parts->push_back(std::move(running.part));
+    try {
+      if (take(number, running) && parts != nullptr) {
+        running.part.completion = running.completion;
+        parts->push_back(std::move(running.part));
+      }
+    } catch (...) {  // the library does not give it: then nobody gets it
     }
     --entries_[running.job.get()].running;
     place = running_.erase(place);

@@ -38,7 +38,7 @@ void Loop::close() {
 }
 
 Connection::Connection(tcp::socket socket, std::shared_ptr<Shared> shared)
-    : socket_(std::move(socket)), timer_(socket_.get_executor()), shared_(std::move(shared)) {
+    : shared_(std::move(shared)), socket_(std::move(socket)), timer_(socket_.get_executor()) {
   ++shared_->counts.connections;
 }
 
@@ -105,6 +105,7 @@ void Connection::wait_for_request() {
   request_ = {};
   out_ = {};
   writing_ = {};
+  written_ = 0;
   expire_after(shared_->options.idle_timeout);
   if (watching_) return;  // on_readable() goes on
   socket_.async_wait(tcp::socket::wait_read, [me = shared_from_this()](beast::error_code error) {

@@ -72,9 +72,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_expired();
 
   enum class Phase : uint8_t { idle, header, body, answering, lingering, closed };
+  const std::shared_ptr<Shared> shared_;  // outlives the socket
   tcp::socket socket_;
   net::steady_timer timer_;
-  const std::shared_ptr<Shared> shared_;
   Phase phase_ = Phase::idle;
   uint64_t timer_turn_ = 0;
   std::optional<beast::flat_buffer> buffer_;
