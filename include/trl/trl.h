@@ -1231,8 +1231,8 @@ TRL_API trl_status trl_tokenizer_get_piece(const trl_tokenizer* tokenizer, int32
  *
  * @param tokenizer [in] not changed.
  * @param json [in] a list of messages, or an object with `messages` and, if wanted, `tools`,
- *   `add_generation_prompt`, `continue_final_message` and `chat_template_kwargs` (more variables of the
- * template).
+ *   `add_generation_prompt`, `continue_final_message`, `chat_template_kwargs` (more variables of the
+ *   template) and `chat_template` (in place of the tokenizer's).
  * @param size [in] bytes in json.
  * @param text [out] receives the first `capacity` bytes, and a NUL when there is room; nullable when capacity
  * is 0.

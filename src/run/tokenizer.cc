@@ -53,6 +53,22 @@ text::Rendered Tokenizer::render(const base::Json& messages, const text::RenderO
   fail(Status::not_found, "{}; give one with chat_template or chat_template_path", templates_.why_none());
 }
 
+std::shared_ptr<const text::ChatTemplate> Tokenizer::compiled(const std::string& source) const {
+  constexpr size_t kMost = 8;
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(compiled_, source, [](const auto& one) { return one->source(); });
+  std::shared_ptr<const text::ChatTemplate> chosen;
+  if (found != compiled_.end()) {
+    chosen = *found;
+    compiled_.erase(found);
+  } else {
+    chosen = std::make_shared<const text::ChatTemplate>(source);
+    if (compiled_.size() == kMost) compiled_.pop_back();
+  }
+  compiled_.push_front(chosen);
+  return chosen;
+}
+
 std::vector<int32_t> Tokenizer::encode_conversation(const base::Json& conversation) const {
   return encode(render(conversation));
 }
@@ -78,13 +94,17 @@ text::Rendered Tokenizer::render(const base::Json& conversation) const {
     fail(Status::format, "json: a list of messages or an object with messages is needed, not a {}",
          base::json_type(conversation));
   }
-  static constexpr std::array<std::string_view, 5> kKnown = {
-      "messages", "tools", "add_generation_prompt", "continue_final_message", "chat_template_kwargs"};
+  static constexpr std::array<std::string_view, 6> kKnown = {"messages",
+                                                             "tools",
+                                                             "add_generation_prompt",
+                                                             "continue_final_message",
+                                                             "chat_template",
+                                                             "chat_template_kwargs"};
   for (const auto& [name, value] : conversation.items()) {
     if (std::ranges::find(kKnown, name) == kKnown.end()) {
       fail(Status::format,
            "json: '{}' is not one of messages, tools, add_generation_prompt, continue_final_message, "
-           "chat_template_kwargs",
+           "chat_template, chat_template_kwargs",
            name);
     }
   }
@@ -95,6 +115,11 @@ text::Rendered Tokenizer::render(const base::Json& conversation) const {
       given != conversation.end() && !given->is_null()) {
     if (!given->is_object()) fail(Status::format, "json: chat_template_kwargs must be an object");
     options.row_variables = *given;
+  }
+  if (const auto source = conversation.find("chat_template");
+      source != conversation.end() && !source->is_null()) {
+    if (!source->is_string()) fail(Status::format, "json: chat_template must be a text");
+    return compiled(source->get<std::string>())->render(conversation["messages"], options);
   }
   return render(conversation["messages"], options);
 }

@@ -1,6 +1,8 @@
 // A tokenizer with its parsed chat templates.
 #pragma once
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -30,10 +32,13 @@ class Tokenizer {
   text::Rendered render(const base::Json& conversation) const;
   text::Rendered render(const base::Json& messages, const text::RenderOptions& options) const;
   std::vector<int32_t> encode(const text::Rendered& rendered) const;
+  std::shared_ptr<const text::ChatTemplate> compiled(const std::string& source) const;
   const std::unique_ptr<text::Tokenizer> tokenizer_;
   const text::ChatTemplates templates_;
   std::string described_;
   mutable Constraints constraints_;
+  mutable std::mutex mutex_;
+  mutable std::deque<std::shared_ptr<const text::ChatTemplate>> compiled_;  // of conversations, newest first
 };
 
 // Decodes ids; leaves out those that an embedding has beyond the tokenizer's tokens.

@@ -89,6 +89,7 @@ ServerOptions server_options(const Settings& settings) {
           .keys = settings.list("serve.api_key"),
           .hosts = settings.list("serve.hosts"),
           .origins = settings.list("serve.cors_origins"),
+          .request_templates = settings.text("serve.request_chat_template") == "true",
           .max_connections = size("serve.max_connections"),
           .max_header_bytes = size("serve.max_header_bytes"),
           .max_body_bytes = size("serve.max_body_bytes"),

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "serve/api/chat.h"
 #include "serve/api/completions.h"
 #include "serve/api/metrics.h"
 #include "serve/api/models.h"
@@ -26,9 +27,11 @@ constexpr Route kRoutes[] = {
     {"GET", "/metrics", metrics},
     {"GET", "/v1/models", models},
     {"POST", "/v1/completions", completions},
+    {"POST", "/v1/chat/completions", chat_completions},
     {"POST", "/tokenize", tokenize},
     {"POST", "/detokenize", detokenize},
     {"POST", "/generate/", trl_generate, old_answer_of},
+    {"POST", "/chat/", trl_chat, old_answer_of},
 };
 
 // Paths of OpenAI's and vLLM's servers that this one does not have.
@@ -54,9 +57,7 @@ constexpr std::string_view kOthers[] = {"/v1/embeddings",
                                         "/init_communicator/",
                                         "/update_named_param/",
                                         "/close_communicator/",
-                                        "/get_sequence_logprobs/",
-                                        "/chat/",
-                                        "/v1/chat/completions"};
+                                        "/get_sequence_logprobs/"};
 
 bool same_but_slash(std::string_view a, std::string_view b) {
   const auto plain = [](std::string_view path) {

@@ -39,6 +39,7 @@ using trl::serve::test::fake;
 
 constexpr int kVocabulary = 256;
 constexpr int kEnd = 0;  // the end token
+constexpr char kEndText[] = "<|im_end|>";
 
 // The keys that the server reads, with their defaults.
 constexpr Key kKeys[] = {{"serve.host", "127.0.0.1"},
@@ -65,6 +66,7 @@ constexpr Key kKeys[] = {{"serve.host", "127.0.0.1"},
                          {"serve.drain_timeout", "5"},
                          {"serve.hosts", "[]"},
                          {"serve.cors_origins", "[]"},
+                         {"serve.request_chat_template", "true"},
                          {"generate.max_new_tokens", "256"},
                          {"generate.temperature", "0"},
                          {"generate.seed", "42"},
@@ -223,12 +225,17 @@ void trl_config_destroy(trl_config* config) noexcept { delete config; }
 void trl_runtime_destroy(trl_runtime* runtime) noexcept { delete runtime; }
 void trl_model_destroy(trl_model* model) noexcept { delete model; }
 trl_status trl_model_describe(const trl_model*, const char** json, trl_error**) noexcept {
-  *json = R"({"parameters": 1, "config": {"max_position_embeddings": 200, "dtype": "float32"}})";
+  thread_local std::string text;
+  const Json config = {{"max_position_embeddings", fake().positions.load()}, {"dtype", "float32"}};
+  text = Json({{"parameters", 1}, {"config", config}}).dump();
+  *json = text.c_str();
   return TRL_OK;
 }
 
 trl_status trl_tokenizer_describe(const trl_tokenizer*, const char** json, trl_error**) noexcept {
-  *json = R"({"vocab_size": 256, "eos_token_id": 0})";
+  thread_local std::string text;
+  text = Json({{"vocab_size", 256}, {"eos_token_id", 0}, {"chat_template", fake().chat_template}}).dump();
+  *json = text.c_str();
   return TRL_OK;
 }
 trl_status trl_tokenizer_encode(const trl_tokenizer*, const char* text, size_t size, int32_t, int32_t,
@@ -237,13 +244,16 @@ trl_status trl_tokenizer_encode(const trl_tokenizer*, const char* text, size_t s
   for (size_t i = 0; i < size; ++i) all.push_back(static_cast<unsigned char>(text[i]));
   return copy(all, ids, capacity, count);
 }
-trl_status trl_tokenizer_decode(const trl_tokenizer*, const int32_t* ids, size_t count, int32_t, char* text,
-                                size_t capacity, size_t* size, trl_error** error) noexcept {
+trl_status trl_tokenizer_decode(const trl_tokenizer*, const int32_t* ids, size_t count,
+                                int32_t skip_special_tokens, char* text, size_t capacity, size_t* size,
+                                trl_error** error) noexcept {
   std::vector<char> all;
   for (size_t i = 0; i < count; ++i) {
     if (ids[i] < 0 || ids[i] >= kVocabulary)
       return fails(error, TRL_E_INVALID_ARGUMENT, "ids: outside the vocabulary of 256");
-    all.push_back(static_cast<char>(ids[i]));
+    if (ids[i] != kEnd) all.push_back(static_cast<char>(ids[i]));
+    if (ids[i] == kEnd && skip_special_tokens == 0)
+      all.insert(all.end(), std::begin(kEndText), std::end(kEndText) - 1);
   }
   return copy(all, text, capacity, size);
 }
@@ -254,12 +264,18 @@ trl_status trl_tokenizer_get_piece(const trl_tokenizer*, int32_t id, char* piece
 trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer*, const char* json, size_t size, char* text,
                                              size_t capacity, size_t* count, trl_error** error) noexcept {
   const Json given = Json::parse(json, json + size, nullptr, false);
-  std::string all;
+  std::string all = given.contains("chat_template") ? "own:" + given["chat_template"].get<std::string>() : "";
+  if (given.contains("tools")) all += given["tools"].dump() + "\n";
+  if (given.value("chat_template_kwargs", Json::object()).contains("shown"))
+    all += given["chat_template_kwargs"]["shown"].dump() + "\n";
   for (const Json& message : given["messages"]) {
     if (!message.is_object() || !message.contains("role"))
       return fails(error, TRL_E_FORMAT, "json: a message has no role");
     all += message.value("role", "") + ":" + message.value("content", "") + "\n";
+    if (message.contains("tool_calls")) all += message["tool_calls"].dump() + "\n";
   }
+  if (given.value("continue_final_message", false)) all.pop_back();
+  if (given.value("add_generation_prompt", false)) all += "<|im_start|>assistant\n";
   return copy(std::vector<char>(all.begin(), all.end()), text, capacity, count);
 }
 void trl_tokenizer_destroy(trl_tokenizer* tokenizer) noexcept { delete tokenizer; }
@@ -307,9 +323,13 @@ trl_status trl_generator_step(trl_generator* generator, trl_token_fn on_token, v
   for (auto& [number, state] : generator->states) {
     if (state.finish != nullptr) continue;
     any = true;
-    const char letter = static_cast<char>('a' + (state.place + static_cast<int64_t>(state.ids.size())) % 26);
-    state.ids.push_back(letter);
-    state.text += letter;
+    const std::string& answer = fake().answer;
+    const size_t place = state.ids.size();
+    char letter = static_cast<char>('a' + (state.place + static_cast<int64_t>(place)) % 26);
+    if (!answer.empty()) letter = place < answer.size() ? answer[place] : static_cast<char>(kEnd);
+    const bool ends = letter == kEnd;
+    state.ids.push_back(static_cast<unsigned char>(letter));
+    if (!ends) state.text += letter;
     const size_t stop = state.stop.empty() ? state.text.npos : state.text.find(state.stop);
     if (stop != state.text.npos) {
       state.text.resize(stop);
@@ -317,8 +337,9 @@ trl_status trl_generator_step(trl_generator* generator, trl_token_fn on_token, v
     } else if (static_cast<int64_t>(state.ids.size()) >= state.most) {
       state.finish = "length";
     }
-    if (on_token(user_data, number, letter, &letter, stop != state.text.npos ? 0 : 1, -0.5) != 0 &&
-        state.finish == nullptr)
+    if (ends) state.finish = "stop";
+    const size_t size = ends || stop != state.text.npos ? 0 : 1;
+    if (on_token(user_data, number, state.ids.back(), &letter, size, -0.5) != 0 && state.finish == nullptr)
       state.finish = "cancelled";
   }
   return any ? TRL_OK : TRL_END;

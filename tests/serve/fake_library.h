@@ -1,7 +1,9 @@
 // A library in place of libtrl.so: the functions of trl.h that the server calls, with a model whose tokens
-// are bytes and which writes "abcdefgh..." after each prompt.
+// are bytes and which writes "abcdefgh..." after each prompt. Its end token is 0, which is "<|im_end|>" as a
+// text.
 #pragma once
 #include <atomic>
+#include <string>
 
 namespace trl::serve::test {
 
@@ -9,6 +11,10 @@ struct FakeLibrary {
   std::atomic<int> steps{0}, added{0}, cancelled{0}, open_completions{0};
   std::atomic<int> step_milliseconds{0};  // how long a step takes
   std::atomic<int> fails_at_step{-1};     // a step that fails with an internal error
+  std::atomic<int> positions{200};        // of a server's model
+  // Set while no server runs.
+  std::string answer;         // what the model writes, and then its end token; empty: letters
+  std::string chat_template;  // of the tokenizer; conversations are written in a form of its own
 };
 FakeLibrary& fake();  // reset by each test
 

@@ -63,7 +63,7 @@ class Format final : public StreamFormat {
         offsets_(request_.prompts.size() * static_cast<size_t>(request_.sampling.n)),
         tokens_(offsets_.size()) {}
 
-  std::string event(const Delta& delta) override {
+  std::vector<std::string> events(const Delta& delta) override {
     const Sampling& sampling = request_.sampling;
     const size_t prompt = delta.choice / static_cast<size_t>(sampling.n);
     tokens_[delta.choice] += delta.ids.size();
@@ -84,7 +84,7 @@ class Format final : public StreamFormat {
       out["usage"] = usage_json(request_.prompts[prompt].size(), tokens_[delta.choice]);
     else
       out["usage"] = nullptr;
-    return json_text(out);
+    return {json_text(out)};
   }
 
   std::string last(const std::vector<size_t>& tokens) override {
@@ -107,7 +107,8 @@ class Format final : public StreamFormat {
 
 std::string token_text(int32_t id, const Sampling& sampling, const ServedModel& model) {
   if (sampling.tokens_as_ids) return fmt::format("token_id:{}", id);
-  return model.decode({&id, 1}, false);
+  // A model may have ids beyond those of its tokenizer.
+  return id < model.vocab_size() ? model.decode({&id, 1}, false) : std::string();
 }
 
 base::Json usage_json(size_t prompt_tokens, size_t completion_tokens) {

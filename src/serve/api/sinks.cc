@@ -89,6 +89,7 @@ void StreamSink::begin() {
   head.type = "text/event-stream; charset=utf-8";
   head.fields.emplace_back("Cache-Control", "no-store");
   reply_->begin(std::move(head));
+  for (const std::string& json : format_->first()) reply_->add(event_of(json));
 }
 
 // Writes what waits; unless `all`, only while the client keeps up.
@@ -103,7 +104,7 @@ void StreamSink::write(bool all) {
     delta.first = !std::exchange(state.begun, true);
     for (size_t copy = 0; copy < copies_; ++copy) {
       delta.choice = i * copies_ + copy;
-      if (const std::string json = format_->event(delta); !json.empty()) events += event_of(json);
+      for (const std::string& json : format_->events(delta)) events += event_of(json);
     }
   }
   if (!events.empty()) reply_->add(std::move(events));

@@ -67,7 +67,9 @@ struct Delta {
 class StreamFormat {
  public:
   virtual ~StreamFormat() = default;
-  virtual std::string event(const Delta& delta) = 0;                // JSON; empty: none
+  // Return JSON.
+  virtual std::vector<std::string> first() { return {}; }  // before all others
+  virtual std::vector<std::string> events(const Delta& delta) = 0;
   virtual std::string last(const std::vector<size_t>& tokens) = 0;  // after all, by choices; empty: none
 };
 

@@ -1,25 +1,12 @@
 #include "serve/api/tokenize.h"
 
 #include "serve/api/completions.h"
+#include "serve/api/conversation.h"
 #include "serve/api/fields.h"
 
 namespace trl::serve {
 
 namespace {
-
-// Returns the conversation of a request as the chat template takes it.
-base::Json conversation_of(Fields& fields, const base::Json& messages) {
-  base::Json out = base::Json::object();
-  out["messages"] = messages;
-  if (const base::Json* const tools = fields.find("tools")) out["tools"] = *tools;
-  if (const base::Json* const kwargs = fields.object("chat_template_kwargs"))
-    out["chat_template_kwargs"] = *kwargs;
-  const bool continues = fields.boolean("continue_final_message").value_or(false);
-  out["continue_final_message"] = continues;
-  out["add_generation_prompt"] = fields.boolean("add_generation_prompt").value_or(!continues);
-  fields.refuse("chat_template", nullptr, "the model's own is used");
-  return out;
-}
 
 std::string piece_of(const ServedModel& model, int32_t id) {
   return filled<std::string>([&](char* piece, size_t capacity, size_t* size, trl_error** error) {
@@ -37,9 +24,11 @@ void tokenize(Context& context, const std::shared_ptr<Exchange>& exchange) {
   const base::Json* const messages = fields.find("messages");
   if (prompt.has_value() == (messages != nullptr))
     throw Refusal(400, "prompt: give either prompt or messages", "prompt");
-  const bool special = fields.boolean("add_special_tokens").value_or(prompt.has_value());
   const std::vector<int32_t> ids =
-      model.encode(prompt ? *prompt : model.render(conversation_of(fields, *messages)), special);
+      prompt ? model.encode(*prompt, fields.boolean("add_special_tokens").value_or(true))
+             : render_prompt(read_messages(messages, "messages"),
+                             read_template_fields(fields, context.options), model)
+                   .ids;
   base::Json pieces;
   if (fields.boolean("return_token_strs").value_or(false)) {
     pieces = base::Json::array();

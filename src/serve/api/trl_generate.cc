@@ -1,6 +1,9 @@
 #include "serve/api/trl_generate.h"
 
+#include <fmt/format.h>
+
 #include "serve/api/completions.h"
+#include "serve/api/conversation.h"
 #include "serve/api/prompt.h"
 #include "serve/api/sinks.h"
 
@@ -47,22 +50,19 @@ Answer answer(const std::vector<Ids>& prompts, bool logprobs, const std::vector<
   return {200, json_text(out)};
 }
 
-}  // namespace
-
-void trl_generate(Context& context, const std::shared_ptr<Exchange>& exchange) {
+// A request of either route: its prompts come from ids, texts or conversations.
+template <class Prompts>
+void write(Context& context, const std::shared_ptr<Exchange>& exchange, Prompts read) {
   const base::Json body = with_kwargs(parse_body(std::exchange(exchange->request.body, {})));
   Fields fields(body);
   ServedModel& model = *context.models.front();
   const Limits& limits = context.options.limits;
-  const base::Json* const images = fields.find("images");
-  if (images != nullptr && !images->empty())
-    throw Refusal(400, "images: this version has no images", "images");
   for (const char* name : {"structured_outputs_regex", "guided_decoding_regex"})
     fields.refuse(name, nullptr, "this version does not have it");
   Sampling sampling = read_sampling(fields, limits, model.options());
   const bool absent = !body.contains("logprobs");
   set_logprobs(sampling, "logprobs", absent ? std::optional<int64_t>(0) : fields.integer("logprobs"), limits);
-  std::vector<Ids> prompts = read_prompts(fields.find("prompts"), "prompts", model, true, limits);
+  std::vector<Ids> prompts = read(fields, model);
   const std::optional<int64_t> given = fields.integer("max_tokens", {1});
   const int64_t room = room_for(prompts, given.value_or(model.options().max_tokens), model, "max_tokens");
   note_unread(context, fields);
@@ -74,6 +74,37 @@ void trl_generate(Context& context, const std::shared_ptr<Exchange>& exchange) {
       },
       old_answer_of);
   submit(model, *exchange, std::move(job), std::move(sink));
+}
+
+}  // namespace
+
+void trl_generate(Context& context, const std::shared_ptr<Exchange>& exchange) {
+  write(context, exchange, [&](Fields& fields, const ServedModel& model) {
+    const base::Json* const images = fields.find("images");
+    if (images != nullptr && !images->empty())
+      throw Refusal(400, "images: this version has no images", "images");
+    return read_prompts(fields.find("prompts"), "prompts", model, true, context.options.limits);
+  });
+}
+
+void trl_chat(Context& context, const std::shared_ptr<Exchange>& exchange) {
+  write(context, exchange, [&](Fields& fields, const ServedModel& model) {
+    const base::Json* const all = fields.find("messages");
+    constexpr std::string_view kAccepted = "a list of conversations, each a list of messages";
+    if (all == nullptr) throw Refusal(400, fmt::format("messages: missing; give {}", kAccepted), "messages");
+    if (!all->is_array() || all->empty()) refuse_value("messages", *all, kAccepted);
+    const auto most = static_cast<size_t>(context.options.limits.max_prompts);
+    if (all->size() > most)
+      throw Refusal(400, fmt::format("messages: {} conversations; give at most {}", all->size(), most),
+                    "messages");
+    const TemplateFields conversation = read_template_fields(fields, context.options);
+    std::vector<Ids> prompts;
+    for (size_t i = 0; i < all->size(); ++i) {
+      const base::Json messages = read_messages(&(*all)[i], fmt::format("messages[{}]", i));
+      prompts.push_back(render_prompt(messages, conversation, model).ids);
+    }
+    return prompts;
+  });
 }
 
 }  // namespace trl::serve

@@ -1,4 +1,4 @@
-// POST /generate/ of TRL's own protocol (TRL 1.10 and before).
+// POST /generate/ and /chat/ of TRL's own protocol (TRL 1.10 and before).
 #pragma once
 #include <memory>
 
@@ -8,5 +8,6 @@
 namespace trl::serve {
 
 void trl_generate(Context& context, const std::shared_ptr<Exchange>& exchange);
+void trl_chat(Context& context, const std::shared_ptr<Exchange>& exchange);
 
 }  // namespace trl::serve

@@ -45,7 +45,15 @@ ServedModel::ServedModel(const capi::ServeTable& table, std::vector<std::string>
   ErrorHandle error;
   const char* json = nullptr;
   check(trl_tokenizer_describe(tokenizer_->get(), &json, error.out()), error);
-  vocab_size_ = base::parse_json(json, "tokenizer").value("vocab_size", int64_t{0});
+  const base::Json tokens = base::parse_json(json, "tokenizer");
+  vocab_size_ = tokens.value("vocab_size", int64_t{0});
+  const base::Json templates = tokens.value("chat_template", base::Json());
+  for (const bool tools : {false, true}) {
+    if (templates.is_string()) templates_[tools] = templates.get<std::string>();
+    if (!templates.is_object()) continue;
+    const std::string own = templates.value("default", "");
+    templates_[tools] = tools ? templates.value("tool_use", own) : own;
+  }
 }
 
 std::vector<int32_t> ServedModel::encode(std::string_view text, bool add_special_tokens) const {

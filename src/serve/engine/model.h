@@ -1,5 +1,6 @@
 // A model that is served: its names, tokenizer, positions and thread.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -36,6 +37,8 @@ class ServedModel {
   // conversation: as trl_tokenizer_apply_chat_template takes it.
   std::string render(const base::Json& conversation) const;
   const trl_tokenizer* tokenizer() const { return tokenizer_->get(); }
+  // Returns the text of the chat template of conversations with or without tools; empty: there is none.
+  const std::string& chat_template(bool tools) const { return templates_[tools ? 1 : 0]; }
 
  private:
   const std::vector<std::string> names_;
@@ -46,6 +49,7 @@ class ServedModel {
   std::optional<int64_t> max_length_;
   int64_t created_ = 0, vocab_size_ = 0;
   std::string dtype_;
+  std::array<std::string, 2> templates_;
   Worker worker_;
 };
 

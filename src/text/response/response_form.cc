@@ -11,24 +11,26 @@ using enum FieldContent;
 constexpr std::string_view kToolCalls = "tool_calls", kContent = "content";
 constexpr std::string_view kImAnchor = R"(<\|im_start\|>assistant\n)", kImEnd = R"(<\|im_end\|>\s*)";
 constexpr std::string_view kCallEnd = R"(</tool_call>\s*)";
-constexpr ResponseField kReasoning = {"reasoning_content", "<think>", R"(</think>\s*)"};
+constexpr ResponseField kReasoning = {"reasoning_content", "<think>", R"(</think>\s*)", text, "",
+                                      "<think>",           "</think>"};
 
 constexpr ResponseField kJsonFields[] = {
-    kReasoning, {kToolCalls, "<tool_call>", kCallEnd, call}, {kContent, "", kImEnd}};
+    kReasoning, {kToolCalls, "<tool_call>", kCallEnd, call, "", "<tool_call>"}, {kContent, "", kImEnd}};
 
 constexpr ResponseField kTagFields[] = {kReasoning,
                                         {kToolCalls, R"(<tool_call>\s*<function=([^\n>]+)>)", kCallEnd, tags,
-                                         R"(<parameter=([^>\n]+)>\s*(.*?)\s*</parameter>)"},
+                                         R"(<parameter=([^>\n]+)>\s*(.*?)\s*</parameter>)", "<tool_call>"},
                                         {kContent, "", kImEnd}};
 
-constexpr ResponseField kGlmFields[] = {kReasoning,
-                                        {kToolCalls, R"(<tool_call>(\S+)\n?)", kCallEnd, tags,
-                                         R"(<arg_key>([^<]+)</arg_key>\s*\n<arg_value>(.*?)</arg_value>)"},
-                                        {kContent, "", R"(<\|(?:user|observation)\|>\s*|$)"}};
+constexpr ResponseField kGlmFields[] = {
+    kReasoning,
+    {kToolCalls, R"(<tool_call>(\S+)\n?)", kCallEnd, tags,
+     R"(<arg_key>([^<]+)</arg_key>\s*\n<arg_value>(.*?)</arg_value>)", "<tool_call>"},
+    {kContent, "", R"(<\|(?:user|observation)\|>\s*|$)"}};
 
-constexpr ResponseField kLlamaFields[] = {
-    {kToolCalls, R"re(\{"name":\s*"([^"]+)",\s*"parameters":\s*)re", R"(\}<\|eot_id\|>\s*)", arguments},
-    {kContent, "", R"(<\|eot_id\|>\s*)"}};
+constexpr ResponseField kLlamaFields[] = {{kToolCalls, R"re(\{"name":\s*"([^"]+)",\s*"parameters":\s*)re",
+                                           R"(\}<\|eot_id\|>\s*)", arguments, "", R"({"name":)"},
+                                          {kContent, "", R"(<\|eot_id\|>\s*)"}};
 
 constexpr ResponseField kGptOssFields[] = {
     {"thinking", R"(<\|channel\|>analysis<\|message\|>)", R"(<\|end\|>\s*)"},
@@ -40,7 +42,7 @@ constexpr ResponseField kDeepSeekFields[] = {
     kReasoning,
     {kToolCalls,
      R"((?:<｜tool▁calls▁begin｜>)?<｜tool▁call▁begin｜>function<｜tool▁sep｜>([^\n]+)\n```json\n)",
-     R"(\n```<｜tool▁call▁end｜>\s*(?:<｜tool▁calls▁end｜>)?)", arguments},
+     R"(\n```<｜tool▁call▁end｜>\s*(?:<｜tool▁calls▁end｜>)?)", arguments, "", "<｜tool▁call"},
     {kContent, "", R"(<｜end▁of▁sentence｜>\s*)"}};
 
 constexpr std::string_view kTagMarks[] = {"<tool_call>", "<function=", "<|im_start|>"};

@@ -20,6 +20,9 @@ struct ResponseField {
   std::string_view close;
   FieldContent content = FieldContent::text;
   std::string_view tag = {};  // its groups are the name of an argument and its value
+  // Plain texts that the marks contain and begin with, for reading a text while it is written; empty: the
+  // field is known at its end alone.
+  std::string_view begin = {}, end = {};
 };
 
 struct ResponseForm {

@@ -23,13 +23,14 @@ class ResponseParser {
   // text is not in the form, such as a call whose JSON is broken.
   std::optional<base::Json> parse(std::string_view text, std::string_view prompt,
                                   const base::Json& tools) const;
+  // Returns what a prompt has written of the message already.
+  std::string_view after_anchor(std::string_view prompt) const;
 
  private:
   struct Marks {
     std::optional<CapturePattern> open, close, tag;
   };
   struct Reading;
-  std::string_view after_anchor(std::string_view prompt) const;
   base::Json value_of(size_t field, std::string_view body, const std::string& name) const;
 
   const ResponseForm& form_;
