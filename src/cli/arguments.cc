@@ -141,8 +141,8 @@ class Flags {
   void add_flag(const trl_option* o, const std::string& key, const std::string& names, int32_t type,
                 bool negated) {
     const std::string_view name = trl_option_name(o);
-    const bool of_texts =
-        name == "generate.stop" || name == "generate.bad_words" || name == "generate.choice";
+    const bool of_texts = name == "generate.stop" || name == "generate.bad_words" ||
+                          name == "generate.choice" || name == "serve.lora_modules";
     Flag& flag = flags_.emplace_back(Flag{key, type, negated, of_texts, {}, nullptr});
     flag.option = app_.add_option(names, flag.values);
     if (type == TRL_TYPE_LIST && !negated) {

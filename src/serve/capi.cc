@@ -72,6 +72,10 @@ std::string text(const char* value, const char* name) {
   return value;
 }
 
+std::string text_or_none(const char* value, const char* name) {
+  return value == nullptr ? std::string() : text(value, name);
+}
+
 // Gives the host the lines that wait, when a call of its ends.
 class Delivery {
  public:
@@ -162,6 +166,32 @@ trl_status trl_server_describe(trl_server* server, const char** out_json, trl_er
     std::string json = server->server.describe();
     const std::lock_guard lock(server->mutex);
     *out_json = (server->described[std::this_thread::get_id()] = std::move(json)).c_str();
+  });
+}
+
+trl_status trl_server_set_adapter(trl_server* server, const char* model, const char* name, const char* path,
+                                  trl_error** error) noexcept {
+  return guard(error, [&](const trl::capi::ServeTable& shared) {
+    need(server, "server");
+    const Delivery delivery(shared, *server);
+    if (path != nullptr && *path == '\0') trl::fail(trl::Status::invalid_argument, "path is empty");
+    server->server.set_adapter(text_or_none(model, "model"), text(name, "name"), text_or_none(path, "path"));
+  });
+}
+
+trl_status trl_server_sleep(trl_server* server, const char* model, int32_t level, const char* mode,
+                            trl_error** error) noexcept {
+  return guard(error, [&](const trl::capi::ServeTable&) {
+    need(server, "server");
+    server->server.sleep(text_or_none(model, "model"), level, mode == nullptr ? "abort" : text(mode, "mode"));
+  });
+}
+
+trl_status trl_server_wake_up(trl_server* server, const char* model, const char* tags,
+                              trl_error** error) noexcept {
+  return guard(error, [&](const trl::capi::ServeTable&) {
+    need(server, "server");
+    server->server.wake_up(text_or_none(model, "model"), text_or_none(tags, "tags"));
   });
 }
 

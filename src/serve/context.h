@@ -23,6 +23,8 @@ struct Context {
 
   // Returns the model of a name; without one the first. Throws Refusal(404).
   ServedModel& model_named(const std::optional<std::string>& name) const;
+  // Loads an adapter whose directory may be anywhere; replace: one of that name. Throws Refusal, Error.
+  void load_adapter(ServedModel& model, const std::string& name, const std::string& path, bool replace) const;
   void debug(const std::string& text) const;  // into the log
 };
 

@@ -72,6 +72,12 @@ std::optional<int64_t> Settings::optional_integer(std::string_view key) const {
 int64_t Settings::integer(std::string_view key) const { return optional_integer(key).value_or(0); }
 double Settings::number(std::string_view key) const { return base::parse_double(text(key)).value_or(0); }
 
+std::optional<std::string> Settings::optional_text(std::string_view key) const {
+  std::string value = text(key);
+  return value == "null" ? std::nullopt : std::optional(std::move(value));
+}
+bool Settings::boolean(std::string_view key) const { return text(key) == "true"; }
+
 std::vector<std::string> Settings::list(std::string_view key) const {
   const std::string value = text(key);
   std::vector<std::string> items;
@@ -111,6 +117,11 @@ ModelOptions model_options(const Settings& settings) {
           .max_num_seqs = settings.integer("serve.max_num_seqs"),
           .max_queue = settings.integer("serve.max_queue"),
           .max_queue_tokens = settings.integer("serve.max_queue_tokens"),
+          .max_loras = settings.integer("serve.max_loras"),
+          .max_lora_rank = settings.integer("serve.max_lora_rank"),
+          .enable_lora = settings.boolean("serve.enable_lora"),
+          .enable_sleep_mode = settings.boolean("serve.enable_sleep_mode"),
+          .adapter_dir = settings.optional_text("serve.adapter_dir"),
           .request_timeout = settings.number("serve.request_timeout"),
           .max_tokens = settings.generation().contains("generate.max_new_tokens")
                             ? settings.integer("generate.max_new_tokens")

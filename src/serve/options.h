@@ -21,6 +21,8 @@ class Settings {
   std::optional<int64_t> optional_integer(std::string_view key) const;
   double number(std::string_view key) const;
   std::string text(std::string_view key) const;
+  std::optional<std::string> optional_text(std::string_view key) const;
+  bool boolean(std::string_view key) const;
   std::vector<std::string> list(std::string_view key) const;
   // Returns the keys generate.* that were set.
   const std::map<std::string, std::string>& generation() const { return generation_; }
@@ -47,7 +49,10 @@ struct ServerOptions {
 
 struct ModelOptions {
   std::optional<int64_t> max_model_len;
-  int64_t max_num_seqs, max_queue, max_queue_tokens;
+  int64_t max_num_seqs, max_queue, max_queue_tokens, max_loras, max_lora_rank;
+  bool enable_lora;                        // by requests
+  bool enable_sleep_mode;                  // by requests
+  std::optional<std::string> adapter_dir;  // of adapters that requests name
   double request_timeout;
   int64_t max_tokens;  // of a completion, where a request says nothing
   std::map<std::string, std::string> generation;

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "serve/api/adapters.h"
 #include "serve/api/chat.h"
 #include "serve/api/completions.h"
 #include "serve/api/metrics.h"
 #include "serve/api/models.h"
+#include "serve/api/sleep.h"
 #include "serve/api/state.h"
 #include "serve/api/tokenize.h"
 #include "serve/api/trl_generate.h"
@@ -32,6 +34,11 @@ constexpr Route kRoutes[] = {
     {"POST", "/detokenize", detokenize},
     {"POST", "/generate/", trl_generate, old_answer_of},
     {"POST", "/chat/", trl_chat, old_answer_of},
+    {"POST", "/v1/load_lora_adapter", load_lora_adapter},
+    {"POST", "/v1/unload_lora_adapter", unload_lora_adapter},
+    {"POST", "/sleep", sleep_model},
+    {"POST", "/wake_up", wake_up_model},
+    {"GET", "/is_sleeping", is_sleeping},
 };
 
 // Paths of OpenAI's and vLLM's servers that this one does not have.
@@ -45,11 +52,6 @@ constexpr std::string_view kOthers[] = {"/v1/embeddings",
                                         "/rerank",
                                         "/pooling",
                                         "/classify",
-                                        "/v1/load_lora_adapter",
-                                        "/v1/unload_lora_adapter",
-                                        "/sleep",
-                                        "/wake_up",
-                                        "/is_sleeping",
                                         "/init_weight_transfer_engine",
                                         "/start_weight_update",
                                         "/update_weights",

@@ -68,7 +68,7 @@ void Server::check_stopped() const {
 
 void Server::add(const std::string& name, std::unique_ptr<ModelHandle> model,
                  std::unique_ptr<GeneratorHandle> generator, std::unique_ptr<TokenizerHandle> tokenizer,
-                 const trl_config* options) {
+                 const trl_config* options, bool adapts) {
   check_stopped();
   if (name.empty() || name.size() > kNameBytes)
     fail(Status::invalid_argument, "name: {} bytes; give 1 to {}", name.size(), kNameBytes);
@@ -77,12 +77,20 @@ void Server::add(const std::string& name, std::unique_ptr<ModelHandle> model,
       context_.models.empty() ? own.list("serve.model_names") : std::vector<std::string>();
   if (names.empty()) names.push_back(name);
   for (const auto& other : context_.models)
-    for (const std::string& taken : other->names())
-      if (std::ranges::find(names, taken) != names.end())
-        fail(Status::invalid_argument, "name: '{}' is another model's; choose another", taken);
+    for (const std::string& wanted : names)
+      if (other->has(wanted))
+        fail(Status::invalid_argument, "name: '{}' is another model's; choose another", wanted);
+  const bool first = context_.models.empty();
   context_.models.push_back(std::make_unique<ServedModel>(table_, std::move(names), model_options(own),
                                                           std::move(model), std::move(generator),
-                                                          std::move(tokenizer)));
+                                                          std::move(tokenizer), adapts));
+  if (!first) return;
+  try {
+    load_adapters(own.list("serve.lora_modules"));
+  } catch (...) {
+    context_.models.pop_back();
+    throw;
+  }
 }
 
 void Server::add_model(const std::string& name, const trl_model* model, const trl_tokenizer* tokenizer,
@@ -93,7 +101,7 @@ void Server::add_model(const std::string& name, const trl_model* model, const tr
   ErrorHandle error;
   auto generator = std::make_unique<GeneratorHandle>();
   check(trl_generator_create(own_model->get(), own_tokenizer->get(), generator->out(), error.out()), error);
-  add(name, std::move(own_model), std::move(generator), std::move(own_tokenizer), options);
+  add(name, std::move(own_model), std::move(generator), std::move(own_tokenizer), options, true);
 }
 
 void Server::add_generator(const std::string& name, const trl_generator* generator,
@@ -103,7 +111,7 @@ void Server::add_generator(const std::string& name, const trl_generator* generat
   ErrorHandle error;
   auto model = std::make_unique<ModelHandle>(table_.model_of_generator(own_generator->get(), error.out()));
   if (model->get() == nullptr) check(trl_error_code(error.get()), error);
-  add(name, std::move(model), std::move(own_generator), std::move(own_tokenizer), options);
+  add(name, std::move(model), std::move(own_generator), std::move(own_tokenizer), options, false);
 }
 
 void Server::start() {
@@ -226,6 +234,11 @@ std::string Server::describe() const {
     const Counters counters = model->worker().counters();
     base::Json one = base::Json::object();
     one["name"] = model->name();
+    one["state"] = model->worker().awake() ? "awake" : "asleep";
+    one["weights_version"] = model->adapters().version();
+    one["adapters"] = base::Json::array();
+    for (const auto& adapter : model->adapters().all())
+      one["adapters"].push_back({{"name", adapter->name}, {"version", adapter->version}});
     one["waiting"] = counters.waiting;
     one["running"] = counters.running;
     one["requests"] = counters.requests;

@@ -29,6 +29,10 @@ class Server final : public Service {
   bool wait(double seconds);
   void cancel() noexcept;  // signal-safe
   std::string describe() const;
+  // model: empty: the first. path: empty: the adapter is removed.
+  void set_adapter(const std::string& model, const std::string& name, const std::string& path);
+  void sleep(const std::string& model, int64_t level, const std::string& mode);
+  void wake_up(const std::string& model, const std::string& tags);
   trl_runtime* runtime() const { return runtime_.get(); }
 
  private:
@@ -37,7 +41,9 @@ class Server final : public Service {
   HeaderFields fields_for(const Request& head) noexcept override;
   void add(const std::string& name, std::unique_ptr<ModelHandle> model,
            std::unique_ptr<GeneratorHandle> generator, std::unique_ptr<TokenizerHandle> tokenizer,
-           const trl_config* options);
+           const trl_config* options, bool adapts);
+  void load_adapters(const std::vector<std::string>& modules);
+  ServedModel& named(const std::string& model) const;
   void check_stopped() const;
   bool idle() const;
   void end_threads();

@@ -24,7 +24,7 @@ struct State {
   int64_t most = 0;
   int64_t place = 0;
   bool logprobs = false, stops = true;
-  std::string stop;
+  std::string stop, adapter;
   const char* finish = nullptr;
 };
 
@@ -48,6 +48,12 @@ constexpr Key kKeys[] = {{"serve.host", "127.0.0.1"},
                          {"serve.model_names", "[]"},
                          {"serve.max_model_len", "null"},
                          {"serve.max_num_seqs", "8"},
+                         {"serve.enable_lora", "false"},
+                         {"serve.adapter_dir", "null"},
+                         {"serve.lora_modules", "[]"},
+                         {"serve.max_loras", "3"},
+                         {"serve.max_lora_rank", "16"},
+                         {"serve.enable_sleep_mode", "true"},
                          {"serve.max_connections", "64"},
                          {"serve.max_queue", "16"},
                          {"serve.max_queue_tokens", "1000"},
@@ -74,6 +80,7 @@ constexpr Key kKeys[] = {{"serve.host", "127.0.0.1"},
                          {"generate.logprobs", "null"},
                          {"generate.num_return_sequences", "1"},
                          {"generate.stream", "0"},
+                         {"generate.adapter", "null"},
                          {"generate.ignore_eos", "false"}};
 
 }  // namespace
@@ -224,6 +231,24 @@ trl_status trl_config_get_origin(const trl_config* config, const char* key, cons
 void trl_config_destroy(trl_config* config) noexcept { delete config; }
 void trl_runtime_destroy(trl_runtime* runtime) noexcept { delete runtime; }
 void trl_model_destroy(trl_model* model) noexcept { delete model; }
+trl_status trl_model_add_adapter(trl_model*, const char* name, const char* path, trl_error** error) noexcept {
+  if (error != nullptr) *error = nullptr;
+  if (std::string_view(path).ends_with("/Wrong"))
+    return fails(error, TRL_E_FORMAT, "adapter_model.safetensors: a tensor is not of this model");
+  const std::lock_guard lock(fake().mutex);
+  if (!fake().adapters.try_emplace(name, trl::serve::test::FakeLibrary::Adapter{path, 0}).second)
+    return fails(error, TRL_E_INVALID_ARGUMENT, "the model has an adapter of that name");
+  return TRL_OK;
+}
+trl_status trl_model_remove_adapter(trl_model*, const char* name, trl_error** error) noexcept {
+  if (error != nullptr) *error = nullptr;
+  const std::lock_guard lock(fake().mutex);
+  const auto found = fake().adapters.find(name);
+  if (found == fake().adapters.end()) return fails(error, TRL_E_NOT_FOUND, "no such adapter");
+  if (found->second.users > 0) return fails(error, TRL_E_BUSY, "the adapter is in use");
+  fake().adapters.erase(found);
+  return TRL_OK;
+}
 trl_status trl_model_describe(const trl_model*, const char** json, trl_error**) noexcept {
   thread_local std::string text;
   const Json config = {{"max_position_embeddings", fake().positions.load()}, {"dtype", "float32"}};
@@ -297,6 +322,7 @@ trl_status trl_generator_add(trl_generator* generator, const char*, size_t, cons
     trl_config_get(options, key, &text, nullptr);
     return std::string(text);
   };
+  const std::string adapter = value("generate.adapter") == "null" ? "" : value("generate.adapter");
   *out_first = generator->next;
   const int n = std::stoi(value("generate.num_return_sequences"));
   for (int i = 0; i < n; ++i) {
@@ -306,7 +332,10 @@ trl_status trl_generator_add(trl_generator* generator, const char*, size_t, cons
     state.place = std::stoll(value("generate.stream")) + i;
     const Json stops = Json::parse(value("generate.stop"));
     if (!stops.empty()) state.stop = stops[0].get<std::string>();
+    state.adapter = adapter;
     ++fake().open_completions;
+    const std::lock_guard lock(fake().mutex);
+    if (!adapter.empty()) ++fake().adapters.at(adapter).users;
   }
   ++fake().added;
   return TRL_OK;
@@ -326,6 +355,11 @@ trl_status trl_generator_step(trl_generator* generator, trl_token_fn on_token, v
     const std::string& answer = fake().answer;
     const size_t place = state.ids.size();
     char letter = static_cast<char>('a' + (state.place + static_cast<int64_t>(place)) % 26);
+    if (!state.adapter.empty()) {
+      const std::lock_guard lock(fake().mutex);
+      const std::string& path = fake().adapters.at(state.adapter).path;
+      letter = path[path.rfind('/') + 1];
+    }
     if (!answer.empty()) letter = place < answer.size() ? answer[place] : static_cast<char>(kEnd);
     const bool ends = letter == kEnd;
     state.ids.push_back(static_cast<unsigned char>(letter));
@@ -372,13 +406,18 @@ trl_status trl_generator_take(trl_generator* generator, size_t first, size_t, tr
   }
   *out = new trl_completions{state, json.dump()};
   if (state.finish != nullptr) {
+    if (const std::lock_guard lock(fake().mutex); !state.adapter.empty())
+      --fake().adapters.at(state.adapter).users;
     generator->states.erase(found);
     --fake().open_completions;
   }
   return TRL_OK;
 }
 
-trl_status trl_generator_release_memory(trl_generator*, trl_error**) noexcept { return TRL_OK; }
+trl_status trl_generator_release_memory(trl_generator*, trl_error**) noexcept {
+  ++fake().released;
+  return TRL_OK;
+}
 void trl_generator_destroy(trl_generator* generator) noexcept { delete generator; }
 
 const char* trl_completions_json(const trl_completions* completions, size_t, size_t*) noexcept {

@@ -3,6 +3,8 @@
 // text.
 #pragma once
 #include <atomic>
+#include <map>
+#include <mutex>
 #include <string>
 
 namespace trl::serve::test {
@@ -13,8 +15,20 @@ struct FakeLibrary {
   std::atomic<int> fails_at_step{-1};     // a step that fails with an internal error
   std::atomic<int> positions{200};        // of a server's model
   // Set while no server runs.
-  std::string answer;         // what the model writes, and then its end token; empty: letters
-  std::string chat_template;  // of the tokenizer; conversations are written in a form of its own
+  std::string answer;            // what the model writes, and then its end token; empty: letters
+  std::string chat_template;     // of the tokenizer; conversations are written in a form of its own
+  std::atomic<int> released{0};  // calls that give memory back
+  // Completions with an adapter repeat the first letter of its directory's name.
+  struct Adapter {
+    std::string path;
+    int users = 0;
+  };
+  std::mutex mutex;
+  std::map<std::string, Adapter> adapters;  // by name in the model
+  size_t adapter_count() {
+    const std::lock_guard lock(mutex);
+    return adapters.size();
+  }
 };
 FakeLibrary& fake();  // reset by each test
 

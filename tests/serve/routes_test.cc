@@ -47,7 +47,7 @@ TEST(Routes, OthersAreRefusedByName) {
   EXPECT_EQ(method.status, 405);
   EXPECT_EQ(method.fields.at("allow"), "POST");
   EXPECT_EQ(server.post("/v1/embeddings", "{}").status, 501);
-  EXPECT_EQ(server.post("/sleep", "{}").status, 501);
+  EXPECT_EQ(server.post("/update_weights", "{}").status, 501);
 }
 
 TEST(Routes, MetricsCountWhatWasDone) {

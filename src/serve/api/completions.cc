@@ -33,7 +33,7 @@ void completions(Context& context, const std::shared_ptr<Exchange>& exchange) {
   ServedModel& model = context.model_named(fields.text("model"));
   const Limits& limits = context.options.limits;
   CompletionsRequest request{.id = random_id("cmpl-"),
-                             .model = model.name(),
+                             .model = model.name_in_answers(fields.text("model")),
                              .created = static_cast<int64_t>(std::time(nullptr)),
                              .prompts = {},
                              .sampling = read_sampling(fields, limits, model.options())};

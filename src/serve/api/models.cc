@@ -4,19 +4,33 @@
 
 namespace trl::serve {
 
+namespace {
+
+base::Json model_json(const ServedModel& model, const std::string& name, int64_t created) {
+  base::Json one = base::Json::object();
+  one["id"] = name;
+  one["object"] = "model";
+  one["created"] = created;
+  one["owned_by"] = "libtrl";
+  one["root"] = model.name();
+  one["parent"] = nullptr;
+  one["max_model_len"] = model.max_length() ? base::Json(*model.max_length()) : base::Json();
+  one["permission"] = base::Json::array();
+  return one;
+}
+
+}  // namespace
+
 void models(Context& context, const std::shared_ptr<Exchange>& exchange) {
   base::Json data = base::Json::array();
   for (const auto& model : context.models) {
-    for (const std::string& name : model->names()) {
-      base::Json one = base::Json::object();
-      one["id"] = name;
-      one["object"] = "model";
-      one["created"] = model->created();
-      one["owned_by"] = "libtrl";
-      one["root"] = model->name();
-      one["parent"] = nullptr;
-      one["max_model_len"] = model->max_length() ? base::Json(*model->max_length()) : base::Json();
-      one["permission"] = base::Json::array();
+    for (const std::string& name : model->names()) data.push_back(model_json(*model, name, model->created()));
+  }
+  for (const auto& model : context.models) {
+    for (const auto& adapter : model->adapters().all()) {
+      base::Json one = model_json(*model, adapter->name, adapter->created);
+      one["root"] = adapter->path;
+      one["parent"] = model->name();
       data.push_back(std::move(one));
     }
   }

@@ -106,6 +106,7 @@ void refuse_others(Fields& fields) {
 
 Sampling read_sampling(Fields& fields, const Limits& limits, const ModelOptions& model) {
   Sampling out;
+  out.model = fields.text("model");
   out.options = model.generation;
   Options options(fields, out.options);
   const auto has = [&](const char* option) {

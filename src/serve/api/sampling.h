@@ -12,6 +12,7 @@
 namespace trl::serve {
 
 struct Sampling {
+  std::optional<std::string> model;            // the name that was asked for: a model's or an adapter's
   std::map<std::string, std::string> options;  // generate.* by key, over those of the model
   int64_t n = 1;
   bool greedy = false;                // all n are equal: one is computed

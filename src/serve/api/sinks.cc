@@ -1,8 +1,22 @@
 #include "serve/api/sinks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace trl::serve {
+
+namespace {
+
+// Has the job computed with the adapter of that name, in the version that it has now.
+void choose_adapter(const ServedModel& model, const std::string& name, Job& job) {
+  if (std::ranges::find(model.names(), name) != model.names().end()) return;
+  job.adapter = model.adapters().find(name);
+  if (job.adapter == nullptr)
+    throw Refusal(404, fmt::format("The model `{}` does not exist.", name), "model");
+}
+
+}  // namespace
 
 void submit(ServedModel& model, const Exchange& exchange, JobRequest request, std::shared_ptr<JobSink> sink) {
   auto job = std::make_shared<Job>();
@@ -11,6 +25,9 @@ void submit(ServedModel& model, const Exchange& exchange, JobRequest request, st
   job->n = sampling.greedy ? 1 : sampling.n;
   options["generate.num_return_sequences"] = std::to_string(job->n);
   options["generate.max_new_tokens"] = std::to_string(request.max_tokens);
+  if (sampling.model && !sampling.model->empty()) choose_adapter(model, *sampling.model, *job);
+  if (job->adapter) options["generate.adapter"] = job->adapter->key;
+  exchange.reply->note("X-TRL-Weights-Version", std::to_string(job->adapter ? job->adapter->version : 0));
   job->options = job_options({options.begin(), options.end()});
   job->prompts = std::move(request.prompts);
   job->stream = sampling.stream;

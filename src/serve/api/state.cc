@@ -59,6 +59,7 @@ void server_info(Context& context, const std::shared_ptr<Exchange>& exchange) {
   base::Json ours = base::Json::object();
   ours["version"] = trl_version_string();
   ours["weights"] = base::Json::array();
+  if (model.options().enable_lora) ours["weights"].push_back("adapter");
   base::Json out = base::Json::object();
   out["vllm_config"] = std::move(config);
   out["libtrl"] = std::move(ours);

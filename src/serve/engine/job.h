@@ -9,6 +9,7 @@
 
 #include "serve/api/error.h"
 #include "serve/handles.h"
+#include "serve/weights/adapters.h"
 
 namespace trl::serve {
 
@@ -36,9 +37,10 @@ struct Job {
   int64_t n = 1;                          // completions of each prompt that are computed
   int64_t stream = 0;                     // number of the first completion's draws
   int64_t max_tokens = 0;
-  bool streams = false;   // parts come as they are computed
-  bool logprobs = false;  // with log-probabilities
-  std::string peer;       // whose turn it is
+  bool streams = false;                           // parts come as they are computed
+  bool logprobs = false;                          // with log-probabilities
+  std::string peer;                               // whose turn it is
+  std::shared_ptr<const AdapterVersion> adapter;  // held so that it stays; null: the model alone
   std::shared_ptr<JobSink> sink;
   std::chrono::steady_clock::time_point came = std::chrono::steady_clock::now();
   std::atomic<bool> cancelled{false};  // by its client: nobody waits for it

@@ -1,5 +1,6 @@
 #include "serve/engine/model.h"
 
+#include <algorithm>
 #include <ctime>
 
 namespace trl::serve {
@@ -27,14 +28,16 @@ std::optional<int64_t> positions_of(const base::Json& config) {
 
 ServedModel::ServedModel(const capi::ServeTable& table, std::vector<std::string> names, ModelOptions options,
                          std::unique_ptr<ModelHandle> model, std::unique_ptr<GeneratorHandle> generator,
-                         std::unique_ptr<TokenizerHandle> tokenizer)
+                         std::unique_ptr<TokenizerHandle> tokenizer, bool adapts)
     : names_(std::move(names)),
       options_(std::move(options)),
       model_(std::move(model)),
       generator_(std::move(generator)),
       tokenizer_(std::move(tokenizer)),
       created_(static_cast<int64_t>(std::time(nullptr))),
-      worker_(table, generator_->get(), options_) {
+      worker_(table, generator_->get(), options_),
+      adapters_(adapts ? model_->get() : nullptr, worker_, options_.max_loras) {
+  worker_.before_work([this] { return adapters_.sweep(); });
   const base::Json described = description(model_->get());
   const base::Json config = described.value("config", base::Json::object());
   max_length_ = positions_of(config);
@@ -54,6 +57,15 @@ ServedModel::ServedModel(const capi::ServeTable& table, std::vector<std::string>
     const std::string own = templates.value("default", "");
     templates_[tools] = tools ? templates.value("tool_use", own) : own;
   }
+}
+
+bool ServedModel::has(std::string_view name) const {
+  return std::ranges::find(names_, name) != names_.end() || adapters_.find(name) != nullptr;
+}
+
+std::string ServedModel::name_in_answers(const std::optional<std::string>& name) const {
+  if (!name || name->empty() || std::ranges::find(names_, *name) != names_.end()) return names_.front();
+  return *name;
 }
 
 std::vector<int32_t> ServedModel::encode(std::string_view text, bool add_special_tokens) const {

@@ -13,20 +13,27 @@
 #include "serve/engine/worker.h"
 #include "serve/handles.h"
 #include "serve/options.h"
+#include "serve/weights/adapters.h"
 
 namespace trl::serve {
 
 class ServedModel {
  public:
-  // names: the first is the one in answers.
+  // names: the first is the one in answers. adapts: the model takes adapters.
   ServedModel(const capi::ServeTable& table, std::vector<std::string> names, ModelOptions options,
               std::unique_ptr<ModelHandle> model, std::unique_ptr<GeneratorHandle> generator,
-              std::unique_ptr<TokenizerHandle> tokenizer);
+              std::unique_ptr<TokenizerHandle> tokenizer, bool adapts);
   const std::string& name() const { return names_.front(); }
   const std::vector<std::string>& names() const { return names_; }
   const ModelOptions& options() const { return options_; }
   Worker& worker() { return worker_; }
   const Worker& worker() const { return worker_; }
+  Adapters& adapters() { return adapters_; }
+  const Adapters& adapters() const { return adapters_; }
+  // Returns whether requests may give this name: the model's, or an adapter's.
+  bool has(std::string_view name) const;
+  // The name in answers to requests that give this one: the adapter's, or the model's first.
+  std::string name_in_answers(const std::optional<std::string>& name) const;
   std::optional<int64_t> max_length() const { return max_length_; }  // tokens of a prompt with its completion
   int64_t created() const { return created_; }                       // seconds since 1970
   std::string dtype() const { return dtype_; }
@@ -51,6 +58,7 @@ class ServedModel {
   std::string dtype_;
   std::array<std::string, 2> templates_;
   Worker worker_;
+  Adapters adapters_;
 };
 
 }  // namespace trl::serve

@@ -11,6 +11,7 @@ namespace trl::serve {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kHeld{20};
 constexpr std::chrono::milliseconds kBusy{2};  // until a call that found the model in use is repeated
 
 double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
@@ -35,9 +36,11 @@ std::unique_ptr<ConfigHandle> job_options(const std::vector<std::pair<std::strin
 }
 
 void Worker::start(const std::string& name) {
+  const std::lock_guard lock(mutex_);
   drains_ = stops_ = false;
   failure_.clear();
   thread_ = base::quiet_thread(("trl-serve-" + name).substr(0, 15), [this] { work(); });
+  has_thread_ = true;
 }
 
 void Worker::drain() {
@@ -52,6 +55,8 @@ void Worker::stop() {
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
+  const std::lock_guard lock(mutex_);
+  has_thread_ = false;
 }
 
 void Worker::submit(std::shared_ptr<Job> job) {
@@ -59,6 +64,7 @@ void Worker::submit(std::shared_ptr<Job> job) {
     const std::lock_guard lock(mutex_);
     if (drains_ || stops_) throw stopping();
     if (!failure_.empty()) throw Refusal(503, failure_);
+    if (!sleep_.awake()) throw Refusal(503, sleep_.refusal());
     const int64_t tokens = tokens_of(*job);
     if (static_cast<int64_t>(jobs_.size()) >= options_.max_queue)
       throw Refusal(429, "too many requests wait (" + std::to_string(jobs_.size()) + "); try again later");
@@ -83,7 +89,14 @@ void Worker::between_steps(const std::function<void(trl_generator*)>& body) {
   auto task = std::make_shared<std::packaged_task<void()>>([&] { body(generator_); });
   std::future<void> result = task->get_future();
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    if (!has_thread_) {
+      lock.unlock();
+      const std::lock_guard alone(alone_);
+      body(generator_);
+      if (before_work_) before_work_();
+      return;
+    }
     if (stops_) throw stopping();
     if (!failure_.empty()) throw Refusal(503, failure_);
     commands_.push_back([task] { (*task)(); });
@@ -128,11 +141,36 @@ void Worker::work() {
     commands_.clear();
   }
   fail_all(failure.empty() ? stopping() : Refusal(500, failure));
+  falling_.clear();
+  ends_jobs_ = false;
+}
+
+Worker::Jobs Worker::jobs_now() const {
+  const std::lock_guard lock(mutex_);
+  return jobs_;
+}
+
+// Returns whether jobs go on: they are held while the model sleeps.
+bool Worker::computes() const { return ends_jobs_ || awake(); }
+
+// soon: something has to be looked at again in a little while.
+void Worker::wait_for_work(std::unique_lock<std::mutex>& lock, bool soon) {
+  const bool held = !ends_jobs_ && !sleep_.awake();
+  const auto ready = [&] {
+    return stops_ || !commands_.empty() || !falling_.empty() || (!jobs_.empty() && !held);
+  };
+  if (soon || (held && !jobs_.empty()))
+    wake_.wait_for(lock, kHeld, ready);
+  else
+    wake_.wait(lock, ready);
 }
 
 // Does what there is to do, or waits for it. false: the thread ends.
 bool Worker::turn(std::unique_lock<std::mutex>& lock) {
-  wake_.wait(lock, [this] { return stops_ || !commands_.empty() || !jobs_.empty(); });
+  lock.unlock();
+  const bool soon = before_work_ && before_work_();
+  lock.lock();
+  wait_for_work(lock, soon);
   if (stops_) return false;
   const auto commands = std::exchange(commands_, {});
   const std::vector<std::shared_ptr<Job>> jobs = jobs_;
@@ -141,10 +179,13 @@ bool Worker::turn(std::unique_lock<std::mutex>& lock) {
   busy_ = false;
   for (const auto& command : commands) command();
   drop_lost(jobs);
-  take_in(jobs);
-  step();
-  collect();
+  if (computes()) {
+    take_in(jobs);
+    step();
+    collect();
+  }
   give();
+  fall_asleep();
   lock.lock();
   counters_.running = static_cast<int64_t>(running_.size());
   counters_.waiting = std::ranges::count_if(jobs_, [this](const auto& job) {
@@ -158,18 +199,23 @@ bool Worker::turn(std::unique_lock<std::mutex>& lock) {
 void Worker::drop_lost(const std::vector<std::shared_ptr<Job>>& jobs) {
   const auto now = Clock::now();
   for (const std::shared_ptr<Job>& job : jobs) {
+    if (ended_.contains(job.get())) continue;
     if (job->cancelled) {
       cancel_completions(*job, nullptr);
       remove(*job);
     } else if (seconds(now - job->came) > options_.request_timeout) {
-      Entry& entry = entries_[job.get()];
-      if (!entry.begun || entry.next_prompt < job->prompts.size()) {
-        end_job(*job, {503, "the request has waited too long (serve.request_timeout); try again later"});
-      } else {
-        cancel_completions(*job, &entry.parts);
-      }
+      abort_job(job, {503, "the request has waited too long (serve.request_timeout); try again later"});
     }
   }
+}
+
+// Ends a job with the completions as they are; one with prompts that have not begun is refused.
+void Worker::abort_job(const std::shared_ptr<Job>& job, const Refusal& refusal) {
+  Entry& entry = entries_[job.get()];
+  if (!entry.begun || entry.next_prompt < job->prompts.size())
+    end_job(*job, refusal);
+  else
+    cancel_completions(*job, &entry.parts);
 }
 
 // Returns the job whose prompt comes next: of the peer, and then the job, with the fewest completions that
@@ -386,12 +432,7 @@ void Worker::remove(Job& job) {
 }
 
 void Worker::fail_all(const Refusal& refusal) {
-  std::vector<std::shared_ptr<Job>> jobs;
-  {
-    const std::lock_guard lock(mutex_);
-    jobs = jobs_;
-  }
-  for (const std::shared_ptr<Job>& job : jobs) end_job(*job, refusal);
+  for (const std::shared_ptr<Job>& job : jobs_now()) end_job(*job, refusal);
 }
 
 }  // namespace trl::serve

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "capi/serve_table.h"
 #include "serve/engine/counters.h"
 #include "serve/engine/job.h"
+#include "serve/engine/sleep.h"
 #include "serve/options.h"
 
 namespace trl::serve {
@@ -29,8 +31,19 @@ class Worker {
   // Throws Refusal(429, 503).
   void submit(std::shared_ptr<Job> job);
   void cancel(Job& job);  // any thread; its sink hears no more
-  // Runs body on the model's thread between two steps, and waits for it. Passes on what it throws.
+  // Runs body on the model's thread between two steps, and waits for it; without a thread here. Passes on
+  // what it throws.
   void between_steps(const std::function<void(trl_generator*)>& body);
+  // Has a function called on the model's thread before it looks for work; it returns whether it wants another
+  // call soon. Before start().
+  void before_work(std::function<bool()> call) { before_work_ = std::move(call); }
+
+  // Puts the model to sleep. Calls done once, on any thread: when it sleeps, or with why it does not. Throws
+  // Refusal(400).
+  using Done = std::function<void(const std::optional<Refusal>& why)>;
+  void sleep(int64_t level, SleepMode mode, Done done);
+  void wake_up(WakeTags tags);
+  bool awake() const;
   Counters counters() const;
   bool idle() const;            // no job waits or runs
   std::string failure() const;  // why the thread has ended; empty: it runs
@@ -69,6 +82,13 @@ class Worker {
   void end_job(Job& job, const Refusal& refusal);
   void remove(Job& job);
   void fail_all(const Refusal& refusal);
+  Jobs jobs_now() const;
+  bool computes() const;
+  void wait_for_work(std::unique_lock<std::mutex>& lock, bool soon);
+  void abort_job(const std::shared_ptr<Job>& job, const Refusal& refusal);
+  struct Falling;
+  void begin_to_fall(int64_t level, SleepMode mode, std::shared_ptr<Falling> call);
+  void fall_asleep();
 
   const capi::ServeTable& table_;
   trl_generator* const generator_;
@@ -80,15 +100,20 @@ class Worker {
   Jobs jobs_;  // in the order in which they came
   std::vector<std::function<void()>> commands_;
   int64_t queued_tokens_ = 0;
-  bool drains_ = false, stops_ = false;
+  bool drains_ = false, stops_ = false, has_thread_ = false;
+  SleepState sleep_;
   std::string failure_;
   Counters counters_;
   // Of the thread alone.
   std::map<const Job*, Entry> entries_;
-  std::map<size_t, Running> running_;  // by the generator's numbers
-  std::set<int32_t> ends_;             // ids that have ended a completion
-  std::set<const Job*> ended_;         // in this turn
-  bool busy_ = false;                  // a call of the host uses the model
+  std::map<size_t, Running> running_;              // by the generator's numbers
+  std::set<int32_t> ends_;                         // ids that have ended a completion
+  std::set<const Job*> ended_;                     // in this turn
+  bool busy_ = false;                              // a call of the host uses the model
+  bool ends_jobs_ = false;                         // jobs go on to their end, before the model sleeps
+  std::vector<std::shared_ptr<Falling>> falling_;  // calls that put it to sleep
+  std::function<bool()> before_work_;
+  std::mutex alone_;  // of calls without a thread
 };
 
 }  // namespace trl::serve

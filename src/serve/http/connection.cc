@@ -234,6 +234,8 @@ std::string Connection::head_of(const Answer& answer, std::optional<size_t> leng
   if (!length && !chunked_) keep_ = false;
   head += keep_ ? (chunked_ ? "" : "Connection: keep-alive\r\n") : "Connection: close\r\n";
   for (const auto& [name, value] : answer.fields) head += fmt::format("{}: {}\r\n", name, value);
+  if (reply_)
+    for (const auto& [name, value] : reply_->fields_) head += fmt::format("{}: {}\r\n", name, value);
   for (const auto& [name, value] : shared_->service.fields_for(request_))
     head += fmt::format("{}: {}\r\n", name, value);
   return head + "\r\n";
@@ -336,6 +338,12 @@ void ConnectionReply::on_connection(Body body) {
   shared_->loop.post([weak = connection_, me = shared_from_this(), body = std::move(body)] {
     const std::shared_ptr<Connection> connection = weak.lock();
     if (connection && connection->reply_ == me) body(*connection);
+  });
+}
+
+void ConnectionReply::note(std::string field, std::string value) {
+  on_connection([me = this, field = std::move(field), value = std::move(value)](Connection&) {
+    me->fields_.emplace_back(field, value);
   });
 }
 

@@ -95,6 +95,7 @@ class ConnectionReply final : public Reply, public std::enable_shared_from_this<
  public:
   ConnectionReply(std::weak_ptr<Connection> connection, std::shared_ptr<Shared> shared)
       : connection_(std::move(connection)), shared_(std::move(shared)) {}
+  void note(std::string field, std::string value) override;
   void send(Answer answer) override;
   void begin(Answer head) override;
   void add(std::string piece) override;
@@ -108,6 +109,7 @@ class ConnectionReply final : public Reply, public std::enable_shared_from_this<
   void forget();  // the answer is written: nobody is told any more
 
  private:
+  friend class Connection;
   template <class Body>
   void on_connection(Body body);
   const std::weak_ptr<Connection> connection_;
@@ -116,6 +118,7 @@ class ConnectionReply final : public Reply, public std::enable_shared_from_this<
   std::atomic<bool> gone_{false};
   std::mutex mutex_;
   std::function<void()> on_gone_;
+  HeaderFields fields_;  // of the connection's thread
 };
 
 }  // namespace trl::serve

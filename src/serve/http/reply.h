@@ -13,8 +13,9 @@ namespace trl::serve {
 class Reply {
  public:
   virtual ~Reply() = default;
-  virtual void send(Answer answer) = 0;  // once, instead of a stream
-  virtual void begin(Answer head) = 0;   // a stream, whose body comes in pieces; its own is the first
+  virtual void note(std::string field, std::string value) = 0;  // a header field of whichever answer comes
+  virtual void send(Answer answer) = 0;                         // once, instead of a stream
+  virtual void begin(Answer head) = 0;  // a stream, whose body comes in pieces; its own is the first
   virtual void add(std::string piece) = 0;
   virtual void end() = 0;
   virtual size_t waiting() const = 0;  // bytes of a stream that the client has not taken

@@ -1,0 +1,15 @@
+// Directories of adapters that requests name: they are below one folder, and of a rank that is accepted.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace trl::serve {
+
+// Returns where path is, which counts from folder unless it is absolute. Throws Refusal(404) if there is no
+// such directory, and 403 if it, or a file of the adapter, is not below the folder once links are followed.
+std::string adapter_below(const std::string& folder, const std::string& path);
+
+// Throws Refusal(400) for a rank above the limit, and Error for what is no adapter's directory.
+void check_rank(const std::string& directory, int64_t most);
+
+}  // namespace trl::serve

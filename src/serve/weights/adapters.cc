@@ -1,0 +1,121 @@
+#include "serve/weights/adapters.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <ctime>
+#include <thread>
+
+#include "serve/engine/worker.h"
+
+namespace trl::serve {
+
+namespace {
+
+constexpr size_t kAdapterNameBytes = 256;
+constexpr std::chrono::milliseconds kInUsePause{2};  // until a call that found the model in use is repeated
+constexpr std::chrono::seconds kInUsePatience{10};
+
+}  // namespace
+
+Adapters::Adapters(trl_model* model, Worker& worker, int64_t most)
+    : model_(model), worker_(worker), most_(static_cast<size_t>(most)) {}
+
+Adapters::~Adapters() {
+  for (auto& [name, version] : versions_) retired_.push_back(std::move(version));
+  versions_.clear();
+  sweep();
+}
+
+// Throws Refusal(503) if the host uses the model for too long.
+void Adapters::add_to_model(const AdapterVersion& version) {
+  const auto end = std::chrono::steady_clock::now() + kInUsePatience;
+  while (true) {
+    trl_status status = TRL_OK;
+    worker_.between_steps([&](trl_generator*) {
+      ErrorHandle error;
+      status = trl_model_add_adapter(model_, version.key.c_str(), version.path.c_str(), error.out());
+      if (status != TRL_E_BUSY) check(status, error);
+    });
+    if (status != TRL_E_BUSY) return;
+    if (std::chrono::steady_clock::now() > end) throw Refusal(503, "the model is in use; try again later");
+    std::this_thread::sleep_for(kInUsePause);
+  }
+}
+
+void Adapters::load(const std::string& name, const std::string& path, bool replace) {
+  if (model_ == nullptr)
+    throw Refusal(400, "adapters cannot be loaded: the server was given a generator, not its model");
+  if (name.empty() || name.size() > kAdapterNameBytes)
+    throw Refusal(400, fmt::format("lora_name: {} bytes; give 1 to {}", name.size(), kAdapterNameBytes),
+                  "lora_name");
+  const std::lock_guard changing(changing_);
+  auto made = std::make_shared<AdapterVersion>();
+  {
+    const std::lock_guard lock(mutex_);
+    const bool known = versions_.contains(name);
+    if (known && !replace)
+      throw Refusal(
+          400,
+          fmt::format("The lora adapter '{}' has already been loaded. If you want to load the adapter "
+                      "in place, set 'load_inplace' to True.",
+                      name),
+          "lora_name");
+    if (!known && versions_.size() >= most_)
+      throw Refusal(400, fmt::format("{} adapters are loaded; unload one first (serve.max_loras)", most_),
+                    "lora_name");
+    // Other servers of this model have other keys.
+    *made = {name, path, fmt::format("serve-{:x}-{}", reinterpret_cast<uintptr_t>(this), ++keys_), 0,
+             static_cast<int64_t>(std::time(nullptr))};
+  }
+  add_to_model(*made);
+  const std::lock_guard lock(mutex_);
+  made->version = ++version_;
+  Version& place = versions_[name];
+  if (place != nullptr) retired_.push_back(std::move(place));
+  place = std::move(made);
+}
+
+void Adapters::unload(std::string_view name) {
+  const std::lock_guard changing(changing_);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = versions_.find(name);
+    if (found == versions_.end())
+      throw Refusal(404, fmt::format("The lora adapter '{}' cannot be found.", name), "lora_name");
+    retired_.push_back(std::move(found->second));
+    versions_.erase(found);
+    ++version_;
+  }
+  worker_.between_steps([](trl_generator*) {});  // it is swept now if no job holds it
+}
+
+std::shared_ptr<const AdapterVersion> Adapters::find(std::string_view name) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = versions_.find(name);
+  return found == versions_.end() ? nullptr : found->second;
+}
+
+std::vector<std::shared_ptr<const AdapterVersion>> Adapters::all() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Version> out;
+  for (const auto& [name, version] : versions_) out.push_back(version);
+  return out;
+}
+
+int64_t Adapters::version() const {
+  const std::lock_guard lock(mutex_);
+  return version_;
+}
+
+bool Adapters::sweep() noexcept {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(retired_, [this](const Version& version) {
+    if (version.use_count() > 1) return false;
+    ErrorHandle error;
+    return trl_model_remove_adapter(model_, version->key.c_str(), error.out()) != TRL_E_BUSY;
+  });
+  return !retired_.empty();
+}
+
+}  // namespace trl::serve
