@@ -1,4 +1,4 @@
-// What OpenBLAS's LAPACK, which is in Fortran, takes from the runtime of that language.
+// Stands in for the runtime of Fortran, of which OpenBLAS's LAPACK takes one function.
 #include <cstddef>
 
 // Joins two texts into one of `size` characters: what is missing are blanks.

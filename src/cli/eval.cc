@@ -142,7 +142,7 @@ int eval(const Words& words) {
   // a recipe may ask for evaluation rows
   for (const char* key : {"eval_strategy", "save_strategy", "load_best_model_at_end"}) set(config, key, "no");
   for (const char* key : {"lr_scheduler_type", "lr_scheduler_kwargs"})  // some need evaluations in a run
-    check(trl_config_unset(config.get(), key, error.out()), error);
+    unset(config, key);
   Runtime runtime;
   open_runtime(config, runtime);
   Interrupt interrupt("stopped");

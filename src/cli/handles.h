@@ -64,6 +64,11 @@ inline void set(const Config& config, const char* key, const std::string& value)
   check(trl_config_set(config.get(), key, value.c_str(), error.out()), error);
 }
 
+inline void unset(const Config& config, const char* key) {
+  Error error;
+  check(trl_config_unset(config.get(), key, error.out()), error);
+}
+
 // Returns "default", "set" for a flag, or the place in a file.
 inline std::string origin_of(const Config& config, const char* key) {
   Error error;

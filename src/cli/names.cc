@@ -50,7 +50,9 @@ class Names {
     const std::string revision =
         revision_key != nullptr && !named->has_revision ? get(config_, revision_key) : "";
     if (!revision.empty()) repo.revision = revision;
-    set(config_, key, resolved(key, name, repo, want));
+    const std::string directory = resolved(key, name, repo, want);
+    unset(config_, key);  // it may have been given by another name
+    set(config_, key, directory);
     if (!revision.empty() && revision != "main") revised_.push_back(revision_key);
   }
 

@@ -50,8 +50,8 @@ class Option {
   std::string ignored_reason() const { return trl_option_ignored_reason(option_); }
   std::string taken() const { return trl_option_taken(option_); }
 
-  // Of the table, or with "sft", "dpo", ... in one trainer; -1 and nullptr if that does not have the option.
-  // The texts live as long as the process.
+  // As the table says, or with "sft", "dpo", ... in one trainer; -1 and nullptr if that does not have the
+  // option. The texts live as long as the process.
   std::int32_t type(const char* trainer = nullptr) const noexcept {  // OptionType
     return trl_option_type(option_, trainer);
   }

@@ -162,7 +162,7 @@ class Trainer : public detail::Handle<trl_trainer, trl_trainer_destroy> {
   // The halves of a step: gradients, which can then be read, and the update of weights or its omission.
   Metrics backward() { return detail::measure(trl_trainer_backward, get()); }
   Metrics update(bool apply = true) { return detail::measure(trl_trainer_update, get(), apply); }
-  // Of the next steps, from any thread. NaN: as the schedule says again.
+  // Takes effect from the next step, from any thread. NaN: as the schedule says again.
   void set_learning_rate(double rate) { detail::call(trl_trainer_set_learning_rate, get(), rate); }
   // On the trainer's evaluation rows, or on others.
   Metrics evaluate() { return detail::measure(trl_trainer_evaluate, get(), nullptr); }

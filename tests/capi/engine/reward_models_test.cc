@@ -66,7 +66,7 @@ TEST(RewardModels, MayBeAdapters) {
   EXPECT_NE(sum, 0);
 }
 
-// Variables of the run's template are no texts of its rows, whose special tokens are split.
+// Splits the special tokens of rows, and not those of the template's variables.
 TEST(RewardModels, TakeSpecialTokensInVariablesOfTheTemplate) {
   NEED_GOLDEN("models/qwen2_rm/model.safetensors");
   const host::Scratch scratch;
