@@ -103,6 +103,29 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
 }
 
 bool Trainer::step_locked() {
+  try {
+    return take_step();
+  } catch (const Error& error) {
+    if (error.status() != Status::io || error.key() != run::kServerKey) throw;
+    throw saved_without_server(error);
+  }
+}
+
+Error Trainer::saved_without_server(const Error& why) {
+  const int64_t step = trainer_->global_step();
+  if (step == 0) return why;  // nothing was learned
+  try {
+    engine::ErrorCapture error;
+    error.check(process().use_engine(
+        Use::save, [&] { return trainer_->save("", engine::SaveKind::checkpoint, error); }));
+  } catch (const Error& error) {
+    return why.with(fmt::format("{}; the run cannot be saved: {}", why.message(), error.message()));
+  }
+  return why.with(fmt::format("{}; the run is saved in {}/checkpoint-{}: start a server and resume from it",
+                              why.message(), options().get("output_dir"), step));
+}
+
+bool Trainer::take_step() {
   metrics_.entries.clear();
   if (trainer_->complete()) return false;
   run_->check_rollouts();

@@ -178,6 +178,9 @@ class Trainer {
     metrics_.assign(numbers);
     return answer;
   }
+  bool take_step();  // the same, but leaves a run without its server as it is
+  // Saves a run that has lost the server of its completions; returns the error with what has become of it.
+  Error saved_without_server(const Error& why);
 
   const std::shared_ptr<Runtime> runtime_;
   std::set<std::string, std::less<>> added_;  // adapters that the run itself does not use

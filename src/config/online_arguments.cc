@@ -101,6 +101,7 @@ OnlineArguments online_arguments(const Config& config) {
   read_online_tools(config, out);
   read_beta(config, out);
   read_online_policy(config, out);
+  read_online_server(config, out);
   read_distillation(config, out);
   if (config.get("loss_type") == "ipo") out.pair_loss = PairLoss::ipo;
   // GKD cuts rows by it, and no completion.

@@ -22,6 +22,15 @@ enum class CorrectionMode : uint8_t { token_truncate, token_mask, sequence_trunc
 enum class KlEstimator : uint8_t { k1, k3 };
 enum class OnRewardError : uint8_t { error, none };  // none: the reward is none, as one that is not known
 
+// vllm_mode: server.
+struct ServerArguments {
+  std::string url;             // without a slash at its end
+  double timeout = 240;        // seconds to wait for it
+  bool sends_adapter = false;  // else it keeps its weights
+  std::string adapter_dir;     // empty: in output_dir
+  std::string api_key_file;    // empty: none
+};
+
 struct OnlineArguments : ReferenceArguments {
   // Sizes. A row is a completion; a generation is all rows that are written at once.
   int64_t num_generations = 1;       // rows of a prompt; Online DPO: 2
@@ -88,7 +97,8 @@ struct OnlineArguments : ReferenceArguments {
   // Corrects for the difference between the log-probabilities of generation and of training: use_vllm and
   // vllm_importance_sampling_correction.
   bool corrects_sampling = false;
-  bool use_vllm = false;  // the log-probabilities of generation count as vLLM's
+  bool use_vllm = false;                  // the log-probabilities of generation count as vLLM's
+  std::optional<ServerArguments> server;  // that writes the completions; none: the engine does
   CorrectionMode correction_mode = CorrectionMode::sequence_mask;
   std::optional<double> correction_max, correction_min;  // vllm_importance_sampling_clip_...; none: no bound
 

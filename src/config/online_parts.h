@@ -22,6 +22,9 @@ void read_online_tools(const Config& config, OnlineArguments& out);
 // Reads the loss of GRPO and RLOO; the sizes must have been read.
 void read_online_policy(const Config& config, OnlineArguments& out);
 
+// Reads vllm_mode: server; the loss and the tools must have been read.
+void read_online_server(const Config& config, OnlineArguments& out);
+
 // Adds lines for the log at the start of a run.
 void add_online_statements(const Config& config, std::vector<std::string>& lines);
 

@@ -28,7 +28,8 @@ struct OnlineNeeds {
 void add_idle(const Config& config, const OnlineArguments& a, std::vector<std::string>& lines) {
   const PolicyLoss loss = a.policy_loss;
   const bool clips = is_one_of(loss, {grpo, bnpo, dr_grpo, dapo, luspo}), vllm = config.get_bool("use_vllm");
-  const bool logs = config.get_bool("log_completions");
+  const bool logs = config.get_bool("log_completions"), served = a.server.has_value();
+  constexpr const char* kServed = "use_vllm: true and vllm_mode: server";
   const std::array all = {
       OnlineNeeds{"delta", clips, "loss_type grpo, bnpo, dr_grpo, dapo or luspo"},
       OnlineNeeds{"epsilon", clips || (loss == cispo && !config.is_set("epsilon_high")),
@@ -52,6 +53,18 @@ void add_idle(const Config& config, const OnlineArguments& a, std::vector<std::s
       OnlineNeeds{"tool_call_parser", !a.tools.empty(), "tools or environments"},
       OnlineNeeds{"eval_pass_reward", !config.get_list("eval_pass_at_k").empty(), "eval_pass_at_k"},
       OnlineNeeds{"vllm_structured_outputs_regex", vllm, "use_vllm: true"},
+      OnlineNeeds{"vllm_mode", vllm, "use_vllm: true"},
+      OnlineNeeds{"vllm_server_base_url", served, kServed},
+      OnlineNeeds{"vllm_server_host", served && !config.is_set("vllm_server_base_url"),
+                  "use_vllm: true and vllm_mode: server, and without vllm_server_base_url"},
+      OnlineNeeds{"vllm_server_port", served && !config.is_set("vllm_server_base_url"),
+                  "use_vllm: true and vllm_mode: server, and without vllm_server_base_url"},
+      OnlineNeeds{"vllm_server_timeout", served, kServed},
+      OnlineNeeds{"vllm_server_weights", served, kServed},
+      OnlineNeeds{"vllm_server_api_key_file", served, kServed},
+      OnlineNeeds{"vllm_server_adapter_dir", served && a.server->sends_adapter,
+                  "vllm_server_weights: adapter"},
+      OnlineNeeds{"vllm_enable_sleep_mode", !served, "vllm_mode: colocate"},
       OnlineNeeds{"vllm_importance_sampling_correction", vllm, "use_vllm: true"},
       OnlineNeeds{"vllm_importance_sampling_mode", a.corrects_sampling,
                   "use_vllm: true and vllm_importance_sampling_correction: true"},

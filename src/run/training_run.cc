@@ -15,6 +15,7 @@
 #include "io/gguf.h"
 #include "run/complete/samples.h"
 #include "run/rollout/rewards/rewards.h"
+#include "run/server/http_module.h"
 
 namespace trl::run {
 
@@ -117,7 +118,7 @@ config::Config with_absolute_paths(config::Config config) {
   for (const std::string_view key :
        {"ref_model_name_or_path", "teacher_model_name_or_path", "adapter_name_or_path", "output_dir",
         "logging_dir", "offload_dir", "dataset_cache_dir", "cache_frozen_layers", "ref_logprobs_cache_dir",
-        "record_rollouts", "replay_rollouts"}) {
+        "record_rollouts", "replay_rollouts", "vllm_server_adapter_dir", "vllm_server_api_key_file"}) {
     const auto path = config.get_text(key);
     if (!path || path->empty() || path->starts_with('~')) continue;
     config.set(key, base::absolute_path(*path));
@@ -165,6 +166,7 @@ void check_run(Environment& environment, const config::RunOptions& options) {
   refuse_combinations(config, arguments);
   check_folders(arguments);
   output_path(config, "record_rollouts");
+  if (arguments.online.server) http_module();
   check_reward_options(arguments.online);
   for (const auto& [key, path] : models_beside(arguments)) check_other_model(key, path);
   if (arguments.method->episodes) refuse_value_adapter(arguments.online);

@@ -38,6 +38,48 @@ TEST(OnlineArguments, ToolsAreListsByEnvironment) {
   EXPECT_EQ(refused({{"environments", "{}"}}), "environments: there is none: name one, or leave the key out");
 }
 
+TEST(OnlineArguments, AServerIsOneOfUseVllm) {
+  const Settings served = {{"use_vllm", "true"}, {"vllm_mode", "server"}};
+  const auto with = [&](Settings more) {
+    more.insert(more.end(), served.begin(), served.end());
+    return more;
+  };
+  for (const char* trainer : {"grpo", "rloo", "distillation", "online_dpo"}) {
+    EXPECT_FALSE(online(trainer, {{"use_vllm", "true"}}).server);
+    EXPECT_FALSE(online(trainer, {{"vllm_mode", "server"}}).server);
+    const OnlineArguments own = online(trainer, with({{"use_peft", "true"}, {"vllm_server_port", "8001"}}));
+    ASSERT_TRUE(own.server) << trainer;
+    EXPECT_EQ(own.server->url, "http://0.0.0.0:8001");
+    EXPECT_EQ(own.server->timeout, 240);
+    EXPECT_TRUE(own.server->sends_adapter);
+  }
+  const auto kept = online("grpo", with({{"vllm_server_weights", "none"},
+                                         {"vllm_server_base_url", "https://host/vllm/"},
+                                         {"vllm_server_api_key_file", "key"},
+                                         {"vllm_server_timeout", "3"}}))
+                        .server;
+  EXPECT_EQ(kept->url, "https://host/vllm");
+  EXPECT_EQ(kept->api_key_file, "key");
+  EXPECT_EQ(kept->timeout, 3);
+  EXPECT_FALSE(kept->sends_adapter);
+  const auto refused = [&](const Settings& more) { return refusal_of([&] { online("grpo", with(more)); }); };
+  EXPECT_EQ(
+      refused({}),
+      "vllm_server_weights: auto is refused without use_peft: this build sends a server adapters, and no "
+      "other weights: give use_peft: true, or none, so that the server keeps its weights");
+  EXPECT_TRUE(refused({{"vllm_server_weights", "adapter"}}).starts_with("vllm_server_weights: adapter is"));
+  const auto of_adapter = [&](Settings more) {
+    more.emplace_back("use_peft", "true");
+    return refused(more);
+  };
+  EXPECT_EQ(of_adapter({{"vllm_server_base_url", "host:8000"}}),
+            "vllm_server_base_url: 'host:8000' is not accepted: give a URL of http or https");
+  EXPECT_TRUE(of_adapter({{"tools", "[{name: f}]"}}).starts_with("tools: refused with vllm_mode: server"));
+  EXPECT_TRUE(of_adapter({{"replay_rollouts", "r"}}).starts_with("replay_rollouts: r is refused with"));
+  EXPECT_TRUE(of_adapter({{"generation_exact", "true"}}).starts_with("generation_exact: true is refused"));
+  EXPECT_TRUE(of_adapter({{"vllm_server_adapter_dir", "~/a"}}).starts_with("vllm_server_adapter_dir: '~/a'"));
+}
+
 TEST(OnlineArguments, GenerationKwargsLeaveTheLengthThatTheLossDividesBy) {
   const Settings own = {{"max_completion_length", "20"}, {"generation_kwargs", "{max_tokens: 5}"}};
   const OnlineArguments grpo = online("grpo", own);
@@ -452,6 +494,16 @@ TEST(OnlineArguments, WarningsTellOfValuesThatActOtherwise) {
        {{"data_seed", "5"}},
        "data_seed: it has no effect with method ppo, where the order of prompts"},
       {"grpo", {{"eval_pass_reward", "r"}}, "eval_pass_reward: it has an effect only with eval_pass_at_k"},
+      {"grpo", {{"vllm_mode", "server"}}, "vllm_mode: it has an effect only with use_vllm: true"},
+      {"rloo",
+       {{"use_vllm", "true"}, {"vllm_server_base_url", "http://a"}},
+       "vllm_server_base_url: it has an effect only with use_vllm: true and vllm_mode: server"},
+      {"online_dpo",
+       {{"use_vllm", "true"},
+        {"vllm_mode", "server"},
+        {"vllm_server_weights", "none"},
+        {"vllm_enable_sleep_mode", "true"}},
+       "vllm_enable_sleep_mode: it has an effect only with vllm_mode: colocate"},
       {"grpo",
        {{"reward_by_group", "true"}, {"tools", "[{name: f}]"}},
        "reward_by_group: it has no effect with tools and environments"},

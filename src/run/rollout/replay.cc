@@ -216,4 +216,17 @@ std::vector<ReplayedRow> Replay::take(std::string_view mode, int64_t generation,
   return rows;
 }
 
+std::vector<engine::Completion> ReplayedCompletions::write(const WantedCompletions& wanted) {
+  rows_ = replay_->take(wanted.mode, wanted.generation, wanted.prompts);
+  std::vector<engine::Completion> completions;
+  for (const ReplayedRow& row : rows_) completions.push_back(row.completion);
+  return completions;
+}
+
+std::vector<int64_t> ReplayedCompletions::resampled() const {
+  std::vector<int64_t> draws;
+  for (const ReplayedRow& row : rows_) draws.push_back(row.resampled);
+  return draws;
+}
+
 }  // namespace trl::run

@@ -12,6 +12,7 @@
 #include "base/json/json.h"
 #include "data/source/table.h"
 #include "engine/engine.h"
+#include "run/rollout/completion_source.h"
 
 namespace trl::run {
 
@@ -73,6 +74,22 @@ class Replay {
   int64_t next_ = 0;
   int32_t largest_id_ = -1;
   Place place_of_largest_;  // file and line
+};
+
+// The completions of a file as those of a run. Keeps the lines of the last generation.
+class ReplayedCompletions final : public CompletionSource {
+ public:
+  explicit ReplayedCompletions(Replay* replay) : replay_(replay) {}  // null: there are none
+  std::vector<engine::Completion> write(const WantedCompletions& wanted) override;
+  std::string_view name() const override { return key(); }
+  std::string_view key() const override { return "replay_rollouts"; }
+  const std::vector<ReplayedRow>& rows() const { return rows_; }
+  std::vector<int64_t> resampled() const;  // by row
+  void clear() { rows_.clear(); }
+
+ private:
+  Replay* const replay_;
+  std::vector<ReplayedRow> rows_;
 };
 
 }  // namespace trl::run

@@ -25,7 +25,11 @@ std::vector<engine::Completion> padded(std::span<const engine::Completion> compl
 }  // namespace
 
 RolloutRows::RolloutRows(std::string_view mode, std::shared_ptr<Prompts> prompts, RolloutParts& parts)
-    : mode_(mode), prompts_(std::move(prompts)), parts_(parts) {}
+    : mode_(mode),
+      prompts_(std::move(prompts)),
+      parts_(parts),
+      replayed_(parts.replay.get()),
+      written_(parts.host, parts.tools.get()) {}
 
 int32_t RolloutRows::start_epoch(int64_t epoch, int64_t generation, engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
@@ -83,37 +87,32 @@ int32_t RolloutRows::next(int64_t step, const engine::PromptRows** prompts,
   });
 }
 
-int32_t RolloutRows::complete(std::vector<engine::Completion>* completions,
+CompletionSource* RolloutRows::writer() {
+  if (parts_.replay) return &replayed_;
+  if (parts_.host.function) return &written_;
+  return parts_.server.get();
+}
+
+int32_t RolloutRows::complete(uint64_t first_stream, std::vector<engine::Completion>* completions,
                               engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
     written_.clear();
+    replayed_.clear();
     finished_ = 0;
     left_.assign(parts_.apart ? written_prompts().ids.size() / parts_.group : 0, parts_.group);
     texts_.clear();
     if (!parts_.stops[mode_].empty()) texts_.assign(written_prompts().ids.size(), new_text());
     if (by_ == AnswersOf::rows) {
-      replayed_.clear();
       completions->clear();
       for (const std::vector<int32_t>& answer : prompts_->answers()) completions->push_back({answer});
       return Status::ok;
     }
-    if (parts_.host && !parts_.replay) {
-      *completions = written_.write({mode_, step_, &rows_, &columns_}, {parts_.host, parts_.vocabulary},
-                                    parts_.tools.get(), columns_);
-      if (parts_.host_has_written) parts_.host_has_written();
-      check_lengths(*completions);
-      find_stops(*completions);
-      return Status::ok;
-    }
-    if (!parts_.replay) return Status::end;
-    replayed_ = parts_.replay->take(mode_, parts_.made[mode_], rows_);
-    completions->clear();
-    draws_.clear();
-    for (const ReplayedRow& row : replayed_) {
-      completions->push_back(row.completion);
-      if (replays_resampled()) draws_.push_back(row.resampled);
-    }
-    check_lengths(*completions);
+    CompletionSource* const own = writer();
+    if (own == nullptr) return Status::end;
+    *completions =
+        own->write({mode_, step_, parts_.made[mode_], first_stream, written_prompts(), written_columns()});
+    if (replays_resampled()) draws_ = replayed_.resampled();
+    check_lengths(*completions, *own);
     find_stops(*completions);
     return Status::ok;
   });
@@ -129,19 +128,20 @@ void RolloutRows::find_stops(std::vector<engine::Completion>& completions) {
   }
 }
 
-// Refuses completions that another program wrote beyond the positions of the model.
-void RolloutRows::check_lengths(std::span<const engine::Completion> completions) const {
+void RolloutRows::check_lengths(std::span<const engine::Completion> completions,
+                                const CompletionSource& from) const {
+  const engine::PromptRows& prompts = written_prompts();
   for (size_t i = 0; i < completions.size() && parts_.positions > 0; ++i) {
-    const int64_t length = std::ssize(rows_.ids[i]) + std::ssize(completions[i].ids);
+    const int64_t length = std::ssize(prompts.ids[i]) + std::ssize(completions[i].ids);
     if (length <= parts_.positions) continue;
-    const Place place = Place::of_row(rows_.row_ids[i]);
+    const Place place = Place::of_row(prompts.row_ids[i]);
     const std::string message = fmt::format(
-        "completion {} of {} and its prompt, {}, have {} tokens, and the model has learned {} "
+        "{}: completion {} of {} and its prompt, {}, have {} tokens, and the model has learned {} "
         "positions: give shorter completions",
-        i, completions.size(), place, length, parts_.positions);
+        from.name(), i, completions.size(), place, length, parts_.positions);
     placed(place, [&] {
-      if (parts_.replay) fail_key("replay_rollouts", "replay_rollouts: {}", message);
-      fail(Status::invalid_argument, "the host's rollout: {}", message);
+      if (!from.key().empty()) fail_key(from.key(), "{}", message);
+      fail(Status::invalid_argument, "{}", message);
     });
   }
 }
@@ -212,7 +212,7 @@ void RolloutRows::begin_rewards(std::span<const engine::Completion> completions,
   if (parts_.pad) own = padded(own, *parts_.pad, distance(own.size()));
   const Answers answers(reward::Moment{mode_, step_}, prompts, columns, own, *parts_.tokenizer,
                         conversations);
-  parts_.rewards->begin(answers, rows, replayed_);
+  parts_.rewards->begin(answers, rows, replayed_.rows());
 }
 
 int32_t RolloutRows::reward(std::span<const engine::Completion> completions, engine::Rewards* rewards,
@@ -222,7 +222,7 @@ int32_t RolloutRows::reward(std::span<const engine::Completion> completions, eng
     answers_.emplace(reward::Moment{mode_, step_}, written_prompts(), written_columns(), completions,
                      *parts_.tokenizer,
                      parts_.tools ? parts_.tools->conversations() : std::span<const base::Json>());
-    *rewards = parts_.rewards->score(*answers_, replayed_);
+    *rewards = parts_.rewards->score(*answers_, replayed_.rows());
     keep_extras();
     if (const int64_t batches = prompts_->generations(); mode_ == "eval")
       parts_.passes->add(*rewards, batches, prompts_->completions(0, batches));

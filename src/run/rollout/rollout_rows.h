@@ -11,12 +11,15 @@
 #include "engine/engine.h"
 #include "run/rollout/answer_choice.h"
 #include "run/rollout/completion_log.h"
+#include "run/rollout/completion_source.h"
 #include "run/rollout/host_writer.h"
 #include "run/rollout/pass_at_k.h"
 #include "run/rollout/prompts.h"
 #include "run/rollout/record.h"
+#include "run/rollout/replay.h"
 #include "run/rollout/rewards/rewards.h"
 #include "run/rollout/tools/tool_turns.h"
+#include "run/server/server_writer.h"
 #include "text/tokenizer/completion_text.h"
 
 namespace trl::run {
@@ -41,11 +44,9 @@ struct RolloutParts {
   bool apart = false;                  // they lie apart: all first ones come before all second ones
   std::map<std::string, std::vector<std::string>> stops = {};  // texts that end a completion, by mode
   std::map<std::string, int64_t> made = {};                    // generations so far, by mode
-  int64_t vocabulary = 0;                                      // ids of the model
   int64_t positions = 0;  // that the model has learned; 0: rows may have any length
-  // Has the host write the completions; empty: it does not. Throws Error(callback).
-  HostWriter::Function host = {};
-  std::function<void()> host_has_written = {};  // called after each generation that it has written
+  HostWriter::Host host = {};
+  std::unique_ptr<ServerWriter> server = {};  // or null
 };
 
 class RolloutRows final : public engine::RolloutSource {
@@ -59,7 +60,8 @@ class RolloutRows final : public engine::RolloutSource {
   int32_t start_epoch(int64_t epoch, int64_t generation, engine::ErrorSink& error) noexcept override;
   int32_t check_run(const engine::RunAhead& run, engine::ErrorSink& error) noexcept override;
   int32_t next(int64_t step, const engine::PromptRows** prompts, engine::ErrorSink& error) noexcept override;
-  int32_t complete(std::vector<engine::Completion>* completions, engine::ErrorSink& error) noexcept override;
+  int32_t complete(uint64_t first_stream, std::vector<engine::Completion>* completions,
+                   engine::ErrorSink& error) noexcept override;
   int32_t go_on(std::span<const engine::Completion> completions, std::vector<engine::Continuation>* more,
                 engine::ErrorSink& error) noexcept override;
   bool stops(size_t row, int32_t id) noexcept override;
@@ -76,12 +78,15 @@ class RolloutRows final : public engine::RolloutSource {
   int32_t load_state(std::string_view bytes, engine::ErrorSink& error) noexcept override;
 
  private:
-  void check_lengths(std::span<const engine::Completion> completions) const;
+  // Returns what writes the completions; null: the engine does.
+  CompletionSource* writer();
+  // Refuses completions from elsewhere that go beyond the positions of the model.
+  void check_lengths(std::span<const engine::Completion> completions, const CompletionSource& from) const;
 
   const std::string mode_;
   const std::shared_ptr<Prompts> prompts_;
   RolloutParts& parts_;
-  bool asks_by_group() const { return parts_.reward_by_group && !parts_.tools && replayed_.empty(); }
+  bool asks_by_group() const { return parts_.reward_by_group && !parts_.tools && replayed_.rows().empty(); }
   // Returns how far apart the rows of a group are, if rewards see this many rows by group; else 1.
   size_t distance(size_t rows) const { return asks_by_group() && parts_.apart ? rows / parts_.group : 1; }
   // Returns the rows of the groups that are whole now that these are finished.
@@ -94,7 +99,7 @@ class RolloutRows final : public engine::RolloutSource {
   void keep_extras();
   // The rows that are written now: those that were drawn anew, or all.
   const engine::PromptRows& written_prompts() const { return redrawn_.empty() ? rows_ : redrawn_prompts_; }
-  const RowColumns& written_columns() const { return redrawn_.empty() ? columns_ : redrawn_columns_; }
+  RowColumns& written_columns() { return redrawn_.empty() ? columns_ : redrawn_columns_; }
   text::CompletionText new_text();
   bool replays_resampled() const { return parts_.replay && parts_.resamples && mode_ == "train"; }
   void take_recorded_prompts();
@@ -110,8 +115,8 @@ class RolloutRows final : public engine::RolloutSource {
   size_t finished_ = 0;                      // rows, of those that are written now
   std::vector<size_t> left_;                 // rows of each group that are not, if they lie apart
   reward::Columns extras_;                   // of all rows
-  HostWriter written_;                       // what the host has written of this generation
-  std::vector<ReplayedRow> replayed_;
+  ReplayedCompletions replayed_;             // those of this generation
+  HostWriter written_;                       // what the host has written of it
   AnswersOf by_ = AnswersOf::model;
   std::vector<engine::Completion> padded_;  // that rewards see
   std::optional<Answers> answers_;          // from reward() to scored()

@@ -47,11 +47,14 @@ Rollouts::Rollouts(Environment& environment, const config::RunOptions& options, 
 }
 
 void Rollouts::write_by(HostWriter::Function host, std::function<void()> written) {
+  if (options_.arguments.online.server)
+    fail_key("vllm_mode",
+             "vllm_mode: server is refused, because a function of the host writes the completions");
   if (options_.arguments.online.resample_zero_std)
     fail_key("resample_zero_std",
              "resample_zero_std: true is refused, because a function of the host writes the completions");
-  parts_.host = std::move(host);
-  parts_.host_has_written = std::move(written);
+  parts_.host.function = std::move(host);
+  parts_.host.has_written = std::move(written);
 }
 
 void Rollouts::call_tools_by(ToolHost::Function host) {
@@ -65,24 +68,28 @@ void Rollouts::check() const {
   parts_.rewards->check();
   parts_.passes->check(parts_.rewards->names());
   if (parts_.tools) parts_.tools->host().check(parts_.replay != nullptr);
+  if (parts_.server) parts_.server->connect();
 }
 
 const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Model& model) {
   const config::OnlineArguments& online = options_.arguments.online;
-  parts_.vocabulary = embedding_rows(base::parse_json(model.config_json(), "config.json"), "config.json");
-  if (parts_.replay) parts_.replay->check_ids(parts_.vocabulary);
+  parts_.host.vocabulary =
+      embedding_rows(base::parse_json(model.config_json(), "config.json"), "config.json");
+  if (parts_.replay) parts_.replay->check_ids(parts_.host.vocabulary);
   const int64_t positions = model.learned_positions();
   const bool cut = online.max_length && *online.max_length <= positions;  // before the model sees them
   parts_.positions = cut ? 0 : positions;
-  if (online.stop_token_id && *online.stop_token_id >= parts_.vocabulary) {
+  if (online.stop_token_id && *online.stop_token_id >= parts_.host.vocabulary) {
     fail_key("stop_token_id", "stop_token_id: {} is not a token of the model: give an id from 0 to {}",
-             *online.stop_token_id, parts_.vocabulary - 1);
+             *online.stop_token_id, parts_.host.vocabulary - 1);
   }
   const std::span<const int32_t> of_model = model.end_ids();
   const std::vector<int32_t> ends = options_.arguments.method->ends_of_model
                                         ? std::vector<int32_t>(of_model.begin(), of_model.end())
                                         : end_tokens(model, parts_.tokenizer->get());
   spec_.generator = training_generator_spec(environment, options_.config);
+  if (online.server)
+    parts_.server = std::make_unique<ServerWriter>(environment, options_, model, parts_.host.vocabulary);
   // A loss that compares tokens tells how far generation with rounded values is from training.
   const bool tells_gap = !options_.arguments.method->compares_distributions &&
                          (!spec_.generator.weights.empty() || spec_.generator.int8_cache);
@@ -94,6 +101,11 @@ const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Mode
                             (online.use_vllm && online.off_policy_mask_threshold) ||
                             options_.arguments.generation_exact || tells_gap;
     if (request.own_ends) own.own_end_ids = ends;
+    if (parts_.server) {
+      const auto n = static_cast<size_t>(config::completions_of_prompt(options_.config, which));
+      const bool trains = which == config::Completions::of_training;
+      parts_.server->set(trains ? "train" : "eval", {request, n, parts_.apart});
+    }
     return own;
   };
   spec_.train = &train_;

@@ -248,7 +248,7 @@ std::vector<engine::Completion> RolloutBatches::completions_of(const engine::Pro
     if (!setup_.arguments.method->episodes) tell_finished(completions, rows);
   };
   std::vector<engine::Completion> completions;
-  if (!error.check(source_.complete(&completions, error))) {
+  if (!error.check(source_.complete(first_stream, &completions, error))) {
     CompletionWriter& writer = prompts.for_teacher ? *setup_.writers.teacher : *setup_.writers.model;
     const engine::Sampling& sampling = setup_.training ? setup_.spec.sampling : setup_.spec.eval_sampling;
     const CompletionWriter::Watch watch{[&](size_t row, int32_t id) { return source_.stops(row, id); }, tell};

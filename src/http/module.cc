@@ -1,0 +1,135 @@
+#include "http/module.h"
+
+#include <curl/curl.h>
+
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+namespace trl::http {
+
+namespace {
+
+constexpr int kTurnMilliseconds = 50;  // between two questions whether the request goes on
+// Probes find a peer that is gone while its answer is waited for: after this many seconds, and so often.
+constexpr long kProbeAfterSeconds = 30, kProbeEachSeconds = 10;
+
+template <auto kFree>
+struct Free {
+  template <class T>
+  void operator()(T* object) const noexcept {
+    kFree(object);
+  }
+};
+
+bool initialize() {
+  static std::mutex mutex;
+  static bool done = false;
+  const std::lock_guard lock(mutex);
+  if (!done) done = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+  return done;
+}
+
+size_t on_body(char* bytes, size_t size, size_t count, void* to) {
+  const auto& reply = *static_cast<const Reply*>(to);
+  reply.put(reply.to, bytes, size * count);
+  return size * count;
+}
+
+Outcome outcome_of(CURLcode code) {
+  switch (code) {
+    case CURLE_OK:
+      return Outcome::answered;
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_OPERATION_TIMEDOUT:  // only the connection has a limit
+      return Outcome::unreached;
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_OUT_OF_MEMORY:
+    case CURLE_FAILED_INIT:
+      return Outcome::unusable;
+    default:
+      return Outcome::broken;
+  }
+}
+
+// Returns the end of the one transfer; goes_on: false ends it before.
+Outcome run(CURLM* multi, const Reply& reply, CURLcode* code) {
+  int running = 1;
+  while (running != 0) {
+    if (!reply.goes_on(reply.to)) return Outcome::stopped;
+    if (curl_multi_perform(multi, &running) != CURLM_OK) return Outcome::unusable;
+    if (running != 0 && curl_multi_poll(multi, nullptr, 0, kTurnMilliseconds, nullptr) != CURLM_OK)
+      return Outcome::unusable;
+  }
+  int left = 0;
+  while (const CURLMsg* message = curl_multi_info_read(multi, &left))
+    if (message->msg == CURLMSG_DONE) *code = message->data.result;
+  return outcome_of(*code);
+}
+
+Outcome exchange(const Request* request, const Reply* reply, int32_t* status) {
+  const auto fail = [&](Outcome outcome, const char* why) {
+    reply->fail(reply->to, why, std::strlen(why));
+    return outcome;
+  };
+  if (!initialize()) return fail(Outcome::unusable, "libcurl cannot be used: curl_global_init failed");
+  const std::unique_ptr<CURL, Free<curl_easy_cleanup>> easy(curl_easy_init());
+  const std::unique_ptr<CURLM, Free<curl_multi_cleanup>> multi(curl_multi_init());
+  if (!easy || !multi) return fail(Outcome::unusable, "libcurl cannot be used: there is no memory");
+  std::unique_ptr<curl_slist, Free<curl_slist_free_all>> headers;
+  const auto add_header = [&](const char* text) {
+    curl_slist* const all = curl_slist_append(headers.get(), text);
+    if (all == nullptr) return false;
+    if (!headers) headers.reset(all);
+    return true;
+  };
+  bool good = add_header("Expect:");  // the body is sent at once
+  for (size_t i = 0; i < request->header_count; ++i) good = good && add_header(request->headers[i]);
+  char why[CURL_ERROR_SIZE] = {};
+  CURL* const handle = easy.get();
+  const auto set = [&](CURLoption option, auto value) {
+    good = good && curl_easy_setopt(handle, option, value) == CURLE_OK;
+  };
+  set(CURLOPT_ERRORBUFFER, static_cast<char*>(why));
+  set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_PROXY, "");
+  set(CURLOPT_PROTOCOLS_STR, "http,https");
+  set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  set(CURLOPT_FOLLOWLOCATION, 0L);
+  set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request->connect_milliseconds));
+  set(CURLOPT_TCP_KEEPALIVE, 1L);
+  set(CURLOPT_TCP_KEEPIDLE, kProbeAfterSeconds);
+  set(CURLOPT_TCP_KEEPINTVL, kProbeEachSeconds);
+  set(CURLOPT_USERAGENT, "libtrl");
+  set(CURLOPT_HTTPHEADER, headers.get());
+  set(CURLOPT_WRITEFUNCTION, &on_body);
+  set(CURLOPT_WRITEDATA, const_cast<Reply*>(reply));
+  set(CURLOPT_URL, request->url);
+  if (std::strcmp(request->method, "POST") == 0) {
+    set(CURLOPT_POST, 1L);
+    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request->body_size));
+    set(CURLOPT_POSTFIELDS, request->body);
+  }
+  if (!good || curl_multi_add_handle(multi.get(), handle) != CURLM_OK)
+    return fail(Outcome::unusable, why[0] != '\0' ? why : "libcurl refuses the request");
+  CURLcode code = CURLE_RECV_ERROR;
+  const Outcome outcome = run(multi.get(), *reply, &code);
+  long number = 0;
+  curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &number);
+  *status = static_cast<int32_t>(number);
+  curl_multi_remove_handle(multi.get(), handle);
+  if (outcome == Outcome::answered) return outcome;
+  return fail(outcome, why[0] != '\0' ? why : curl_easy_strerror(code));
+}
+
+constexpr Module kModule = {kModuleVersion, exchange};
+
+}  // namespace
+
+}  // namespace trl::http
+
+extern "C" __attribute__((visibility("default"))) const trl::http::Module* trl_http_module() {
+  return &trl::http::kModule;
+}

@@ -1,0 +1,62 @@
+#include "run/server/adapter_out.h"
+
+#include "base/error.h"
+#include "base/files/files.h"
+#include "base/files/hash.h"
+#include "engine/error_capture.h"
+
+namespace trl::run {
+
+namespace {
+
+constexpr const char* kLoad = "/v1/load_lora_adapter";
+constexpr const char* kUnload = "/v1/unload_lora_adapter";
+
+// Runs with other folders have other names on the server.
+std::string prefix_of(const std::string& folder) {
+  base::Xxh3 hash;
+  hash.update(folder);
+  return fmt::format("trl-{:08x}-", static_cast<uint32_t>(hash.digest()));
+}
+
+}  // namespace
+
+AdapterOut::AdapterOut(engine::Model& model, Exchange& exchange, std::string folder)
+    : model_(model), exchange_(exchange), folder_(std::move(folder)), prefix_(prefix_of(folder_)) {}
+
+std::string AdapterOut::send(int64_t step) {
+  if (sent_ && sent_->step == step) return sent_->name;
+  Sent now{step, prefix_ + std::to_string(step), base::join_path(folder_, std::to_string(step))};
+  base::make_directories(folder_);
+  base::remove_tree(now.path);  // of a run that was resumed
+  engine::ErrorCapture error;
+  error.check(model_.save(now.path, engine::SaveKind::adapter, {}, error));
+  load(now);
+  if (sent_) unload(*sent_);
+  sent_ = std::move(now);
+  return sent_->name;
+}
+
+void AdapterOut::load(const Sent& adapter) {
+  const base::Json body = {{"lora_name", adapter.name}, {"lora_path", adapter.path}};
+  Answer answer = exchange_.post(kLoad, body, /*repeatable=*/true);
+  if (answer.status == 400) {  // a run that was resumed, or a request that was repeated, has loaded its name
+    exchange_.post(kUnload, {{"lora_name", adapter.name}}, true);
+    answer = exchange_.post(kLoad, body, true);
+  }
+  if (answer.status == 404 || answer.status == 405)
+    exchange_.fail_server(kLoad, fmt::format("status {}: the server takes no adapter, or does not see the "
+                                             "folder {}: start it with --enable-lora and "
+                                             "VLLM_ALLOW_RUNTIME_LORA_UPDATING=1, and give "
+                                             "vllm_server_adapter_dir a folder that both see: {}",
+                                             answer.status, adapter.path, answer.body.substr(0, 500)));
+  if (answer.status != 200) exchange_.refuse(kLoad, answer);
+}
+
+// The server drops it some time anyway: a failure changes nothing for the run.
+void AdapterOut::unload(const Sent& adapter) {
+  exchange_.post(kUnload, {{"lora_name", adapter.name}}, true);
+  base::remove_tree(adapter.path);
+}
+
+}  // namespace trl::run

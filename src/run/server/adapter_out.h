@@ -1,0 +1,34 @@
+// The adapter of a run goes to a server by a folder that both see (/v1/load_lora_adapter).
+#pragma once
+#include <optional>
+#include <string>
+
+#include "engine/engine.h"
+#include "run/server/exchange.h"
+#include "run/server/weights_out.h"
+
+namespace trl::run {
+
+class AdapterOut final : public WeightsOut {
+ public:
+  // folder: gets a folder for each adapter, of which the last two stay. model, exchange: outlive this.
+  AdapterOut(engine::Model& model, Exchange& exchange, std::string folder);
+  // Each adapter has a name of its own: a server keeps keys and values by the name.
+  std::string send(int64_t step) override;
+  void forget() override { sent_.reset(); }
+
+ private:
+  struct Sent {
+    int64_t step;
+    std::string name, path;
+  };
+  void load(const Sent& adapter);
+  void unload(const Sent& adapter);
+
+  engine::Model& model_;
+  Exchange& exchange_;
+  const std::string folder_, prefix_;
+  std::optional<Sent> sent_;
+};
+
+}  // namespace trl::run

@@ -1,0 +1,71 @@
+// Requests to a server with JSON in and out, and how they are repeated: as TRL's client does.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/json/json.h"
+#include "base/log.h"
+#include "http/module.h"
+
+namespace trl::run {
+
+// The key that errors of a server name: a run that ends with one is saved before.
+inline constexpr std::string_view kServerKey = "vllm_server_base_url";
+
+struct Answer {
+  int32_t status = 0;
+  std::string body;
+};
+
+// A request that fails is repeated at most `all` times, `statuses` of them for the status 500, 502 or 503.
+// The first repetition comes at once, the others after factor * 2, 4, 8, ... seconds.
+struct Retries {
+  int all = 5, statuses = 3;
+  double factor = 2;
+};
+
+class Exchange {
+ public:
+  // url: http:// or https://, without a slash at its end. key: of the server; empty: none.
+  Exchange(const http::Module& module, std::string url, std::string key, base::LogSink& log,
+           Retries retries = {})
+      : module_(module), url_(std::move(url)), key_(std::move(key)), log_(log), retries_(retries) {}
+  const std::string& url() const { return url_; }
+
+  // Repeat what fails. Throw Error(io) for kServerKey once that is in vain; another status than 200 is the
+  // caller's. Waits can be held and cancelled.
+  Answer get(std::string_view path);
+  // repeatable: asking twice is as good as asking once. Else it is repeated only if it never reached the
+  // server.
+  Answer post(std::string_view path, const base::Json& body, bool repeatable);
+  // Throw the same Error(io) for another status than 200, and for what is no JSON.
+  base::Json get_json(std::string_view path);
+  base::Json post_json(std::string_view path, const base::Json& body, bool repeatable);
+  // Asks once; 0: nothing answered. *why: the reason.
+  int32_t status_of(std::string_view path, std::string* why);
+
+  // Throws Error(io): "Request failed: CODE, TEXT", as TRL's client.
+  [[noreturn]] void refuse(std::string_view path, const Answer& answer) const;
+  [[noreturn]] void fail_server(std::string_view path, std::string_view why) const;
+
+ private:
+  struct Attempt {
+    http::Outcome outcome;
+    Answer answer;
+    std::string why;  // it was not answered
+  };
+  Attempt attempt(const char* method, std::string_view path, const std::string& body) const;
+  Answer repeat(const char* method, std::string_view path, const std::string& body, bool repeatable);
+  base::Json json_of(std::string_view path, const Answer& answer) const;
+
+  const http::Module& module_;
+  const std::string url_, key_;
+  base::LogSink& log_;
+  const Retries retries_;
+};
+
+// Waits; throws Error(cancelled) if the call must end.
+void wait_seconds(double seconds);
+
+}  // namespace trl::run

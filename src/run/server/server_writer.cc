@@ -1,0 +1,90 @@
+#include "run/server/server_writer.h"
+
+#include "base/error.h"
+#include "base/files/files.h"
+#include "run/server/adapter_out.h"
+#include "run/server/completion_answer.h"
+#include "run/server/completion_request.h"
+#include "run/server/http_module.h"
+
+namespace trl::run {
+
+namespace {
+
+std::string api_key(const std::string& path) {
+  if (path.empty()) return {};
+  std::string key = base::read_file(path);
+  while (!key.empty() && (key.back() == '\n' || key.back() == '\r')) key.pop_back();
+  if (key.empty() || key.find_first_of("\r\n") != std::string::npos)
+    fail_key("vllm_server_api_key_file", "vllm_server_api_key_file: {}: give a file of one line, the key",
+             Place{path});
+  return key;
+}
+
+}  // namespace
+
+ServerWriter::ServerWriter(Environment& environment, const config::RunOptions& options, engine::Model& model,
+                           int64_t vocabulary)
+    : log_(environment.log()),
+      arguments_(*options.arguments.online.server),
+      vocabulary_(vocabulary),
+      exchange_(http_module(), arguments_.url, api_key(arguments_.api_key_file), log_) {
+  if (!arguments_.sends_adapter) return;
+  const std::string& folder = arguments_.adapter_dir;
+  weights_ = std::make_unique<AdapterOut>(
+      model, exchange_,
+      folder.empty() ? base::join_path(options.arguments.output_dir, "server_adapters") : folder);
+}
+
+void ServerWriter::set(const std::string& mode, Mode how) {
+  check_request(how.request);
+  modes_[mode] = std::move(how);
+}
+
+void ServerWriter::connect() {
+  if (server_) return;
+  server_ = find_server(exchange_, arguments_.timeout, log_);
+  const bool old = server_->protocol == VllmServer::Protocol::old;
+  if (old && arguments_.sends_adapter) {
+    server_.reset();
+    exchange_.fail_server("/v1/models",
+                          "status 404: a server of TRL 1.10 or before takes no adapters: start vLLM's own, "
+                          "or give vllm_server_weights: none");
+  }
+  if (arguments_.sends_adapter)
+    weights_->forget();
+  else
+    weights_ = std::make_unique<NoWeightsOut>(server_->model);
+  log_.info("server", "{} writes the completions{}; {}", exchange_.url(),
+            old ? " by TRL's former protocol" : fmt::format(" with {}", server_->model),
+            arguments_.sends_adapter ? "it gets each new adapter" : "its weights stay as they are");
+}
+
+std::vector<engine::Completion> ServerWriter::write(const WantedCompletions& wanted) {
+  connect();
+  const Mode& how = modes_.find(wanted.mode)->second;
+  try {
+    const std::string model = weights_->send(wanted.step);
+    const CompletionRequest request{
+        .server = *server_,
+        .options = how.request,
+        .prompts = wanted.prompts,
+        .groups = groups_of_rows(wanted.prompts, how.n, how.apart),
+        .model = model,
+        .first_stream = wanted.first_stream,
+        .vocabulary = vocabulary_,
+    };
+    // Nothing is changed by it, so that it can be asked again.
+    const base::Json answer = exchange_.post_json(request.path(), request.body(), /*repeatable=*/true);
+    try {
+      return read_completions(answer, request);
+    } catch (const Error& error) {
+      exchange_.fail_server(request.path(), error.message());
+    }
+  } catch (const Error& error) {
+    if (error.key() == kServerKey) server_.reset();  // another one may answer the next time
+    throw;
+  }
+}
+
+}  // namespace trl::run

@@ -1,0 +1,124 @@
+// Runs whose completions a server writes: they are those of colocate, and outlive a server that is lost.
+#include "run/server/engine/engine_server.h"
+
+#include "engine/rewarded.h"
+
+namespace {
+
+using host::EngineServer;
+using host::Error;
+using host::Json;
+using host::Rewarded;
+using host::Settings;
+
+#define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
+
+const Settings kAdapter = {{"use_peft", "true"},
+                           {"lora_r", "4"},
+                           {"lora_dropout", "0"},
+                           {"use_vllm", "true"},
+                           {"learning_rate", "0.05"}};
+
+Settings served(const Settings& settings, const std::string& url) {
+  return host::with(settings, {{"vllm_mode", "server"}, {"vllm_server_base_url", url}});
+}
+
+// The ids that rewards saw, the numbers of each step, and the adapter at the end.
+struct Result {
+  std::vector<Json> ids = {}, losses = {};
+  std::map<std::string, host::Tensor> weights = {};
+};
+
+Result run(const Settings& settings, const std::string& folder) {
+  Result result;
+  Rewarded own(settings, [&](trl_rollout* rollout) {
+    for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
+      result.ids.push_back(host::row_of(rollout, i)["completion_ids"]);
+    return host::reward_all(rollout);
+  });
+  EXPECT_EQ(own.train(), TRL_OK) << own.error.message();
+  for (const Json& step : own.last())
+    for (const char* name : {"loss", "sampling/sampling_logp_difference/mean", "entropy"})
+      if (step.contains(name)) result.losses.push_back(step[name]);
+  EXPECT_EQ(trl_trainer_save(own.trainer.get(), nullptr, nullptr, own.error), TRL_OK) << own.error.message();
+  result.weights = host::read_safetensors(folder + "/adapter_model.safetensors");
+  return result;
+}
+
+TEST(ServerRun, HasTheTokensAndWeightsOfColocate) {
+  NEED_MODEL();
+  for (const char* method : {"grpo", "rloo", "online_dpo"}) {
+    SCOPED_TRACE(method);
+    const host::Scratch scratch;
+    const auto settings = [&](const char* folder) {
+      const std::string out = scratch / folder;
+      const Settings own = {{"method", method}};
+      return host::with(
+          host::with(method == std::string("online_dpo") ? host::online_dpo(out) : host::grpo(out, own),
+                     kAdapter),
+          {{"output_dir", out}});
+    };
+    const Result colocate = run(settings("colocate"), scratch / "colocate");
+    EngineServer server(host::golden("models/qwen2"));
+    const Result other = run(served(settings("server"), server.url()), scratch / "server");
+    EXPECT_FALSE(colocate.ids.empty());
+    EXPECT_EQ(other.ids, colocate.ids);
+    EXPECT_EQ(other.losses, colocate.losses);
+    EXPECT_EQ(other.weights, colocate.weights);
+    // Each update has an adapter of its own, and the one before goes.
+    EXPECT_EQ(server.asked().size(), 3u);
+    EXPECT_EQ(server.adapters().size(), 5u);
+    EXPECT_NE(server.asked()[0]["model"], server.asked()[1]["model"]);
+  }
+}
+
+// A server is asked for each prompt once, and told how many completions it has.
+TEST(ServerRun, AsksForEachPromptOnce) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  EngineServer server(host::golden("models/qwen2"));
+  run(served(host::grpo(scratch / "out", kAdapter), server.url()), scratch / "out");
+  const Json first = server.asked().at(0);
+  EXPECT_EQ(first["n"], 2);
+  EXPECT_EQ(first["prompt"].size(), 2u);
+  EXPECT_EQ(first["max_tokens"], 5);
+}
+
+TEST(ServerRun, IsSavedWhenTheServerFailsAndGoesOnWithAnother) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const Settings whole = host::grpo(scratch / "whole", kAdapter);
+  const Result colocate = run(whole, scratch / "whole");
+  const Settings cut = host::grpo(scratch / "cut", kAdapter);
+  {
+    EngineServer server(host::golden("models/qwen2"));
+    server.refuses_from = 2;
+    Rewarded own(served(cut, server.url()), host::reward_all);
+    EXPECT_EQ(own.train(), TRL_E_IO);
+    EXPECT_EQ(own.error.key(), "vllm_server_base_url");
+    EXPECT_TRUE(own.error.names("Request failed: 400, no more")) << own.error.message();
+    EXPECT_TRUE(own.error.names("/cut/checkpoint-2: start a server and resume from it"))
+        << own.error.message();
+  }
+  EngineServer server(host::golden("models/qwen2"));
+  const std::string saved = scratch / "cut" / "checkpoint-2";
+  const Result resumed =
+      run(host::with(served(cut, server.url()), {{"resume_from_checkpoint", saved}}), scratch / "cut");
+  EXPECT_EQ(server.asked().size(), 1u);
+  EXPECT_EQ(resumed.weights, colocate.weights);
+}
+
+// Before its first update a run has nothing to save.
+TEST(ServerRun, EndsIfThereIsNoServer) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const Settings settings = host::with(served(host::grpo(scratch / "out", kAdapter), "http://127.0.0.1:1"),
+                                       {{"vllm_server_timeout", "0"}});
+  Rewarded own(settings, host::reward_all);
+  EXPECT_EQ(own.train(), TRL_E_IO);
+  EXPECT_TRUE(own.error.names("http://127.0.0.1:1/health: ")) << own.error.message();
+  EXPECT_TRUE(own.error.names("(vllm_server_timeout): start the server")) << own.error.message();
+  EXPECT_FALSE(std::filesystem::exists(scratch / "out" / "checkpoint-0"));
+}
+
+}  // namespace
