@@ -68,8 +68,7 @@ TEST(TrainerRequest, AResponseEndsAtItsStopTokenAlone) {
 TEST(TrainerRequest, PromptLookupHasVllmsDefaults) {
   TRL_NEED_GOLDEN("models/qwen2/tokenizer.json");
   const auto made = [](const std::string& more) {
-    const std::string kwargs =
-        "{speculative_config: {method: ngram, num_speculative_tokens: 4" + more + "}}";
+    const std::string kwargs = "{speculative_config: {method: ngram, num_speculative_tokens: 4" + more + "}}";
     const engine::Speculation s = request("rloo", {{"generation_kwargs", kwargs}}).sampling.speculation;
     return std::vector<int64_t>{s.tokens, s.most_ngram, s.least_ngram};
   };
