@@ -25,15 +25,18 @@ int main(int argc, char** argv) try {
   }
   std::puts(texts.dump().c_str());
   for (std::string pattern; std::getline(std::cin, pattern);) {
-    text::TokenConstraint constraint(text::parse_pattern(pattern, "pattern"), "pattern", trie);
+    const text::PatternTree tree = text::parse_pattern(pattern, "pattern");
+    text::TokenConstraint constraint(tree, "pattern", trie);
+    text::LazyDfa dfa(text::Automaton(tree, "pattern"));
     std::string_view why;
-    const auto start = constraint.start();
-    const auto allowed = constraint.allowed(start, why);
+    const auto allowed = constraint.allowed(constraint.start(), why);
     base::Json all = base::Json::array(), whole = base::Json::array();
     for (int32_t id = 0; id < ids; ++id) {
       if (!allowed->contains(id)) continue;
       all.push_back(id);
-      if (constraint.allowed(constraint.after(start, id), why)->end) whole.push_back(id);
+      uint32_t state = dfa.start(false)->number;
+      for (const char byte : trie->bytes(id, true)) state = dfa.next(state, static_cast<uint8_t>(byte));
+      if (dfa.at(state)->matches) whole.push_back(id);
     }
     base::Json line = base::Json::object();
     line["allowed"] = all;
