@@ -21,12 +21,12 @@ std::vector<int32_t> copying(Prompts& prompts, int64_t length) {
 }
 
 // One side: its speed in each round, and the last ids.
-struct Side {
+struct Timed {
   std::vector<double> tokens_per_second;
   std::vector<std::vector<int32_t>> ids;
 };
 
-void run(Session& session, const std::vector<generate::Request>& requests, Side& side) {
+void run(Session& session, const std::vector<generate::Request>& requests, Timed& side) {
   std::vector<int64_t> numbers;
   for (const generate::Request& request : requests) numbers.push_back(session.add(request));
   session.run_until_all_began();
@@ -55,12 +55,12 @@ void compare(const GenerateSettings& s, const char* texts, const model::Model& m
   generate::CacheKind kind = form.kind;
   kind.int8 = s.int8_cache;
   Session session(model, kind, blocks, false);
-  Side plain, lookup;
+  Timed plain, lookup;
   interleave(2, s.rounds + 1,
              [&](size_t i) { i == 0 ? run(session, requests, plain) : run(session, looking, lookup); });
   if (plain.ids != lookup.ids) throw std::runtime_error("prompt lookup has changed a token");
   // The first round meets unknown speeds and cold memory.
-  for (Side* const side : {&plain, &lookup}) side->tokens_per_second.erase(side->tokens_per_second.begin());
+  for (Timed* const side : {&plain, &lookup}) side->tokens_per_second.erase(side->tokens_per_second.begin());
   const engine::GenerationUse use = session.generator().use();
   print({{"bench", "lookup"},
          {"texts", texts},
@@ -83,15 +83,15 @@ void measure_lookup(const GenerateSettings& s, model::Model& model, const Form& 
   generate::Request copy{.ids = copying(prompts, passage), .sampling = {}};
   copy.sampling.max_new_tokens = new_tokens;
   compare(s, "copies", model, form, {copy});
-  std::vector<generate::Request> free;
+  std::vector<generate::Request> drawn;
   for (uint64_t i = 0; i < 8; ++i) {
-    generate::Request& request = free.emplace_back();
+    generate::Request& request = drawn.emplace_back();
     request.ids = prompts.next(s.context);
     request.sampling.max_new_tokens = new_tokens;
     request.sampling.temperature = 1;
     request.stream = i;
   }
-  compare(s, "free", model, form, free);
+  compare(s, "free", model, form, drawn);
 }
 
 }  // namespace trl::bench

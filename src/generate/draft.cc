@@ -6,7 +6,7 @@
 namespace trl::generate {
 
 namespace {
-constexpr double kWeight = 1.0 / 12;  // of the newest id
+constexpr double kIdWeight = 1.0 / 12;  // of the newest id
 }  // namespace
 
 Draft::Draft(std::shared_ptr<Lookup> lookup, int64_t completion, double right)
@@ -24,7 +24,7 @@ std::span<const int32_t> Draft::next(int64_t most) {
 void Draft::follow(int32_t id) {
   if (!expected_.empty()) {
     const bool is_right = expected_.front() == id;
-    right_ += kWeight * ((is_right ? 1 : 0) - right_);
+    right_ += kIdWeight * ((is_right ? 1 : 0) - right_);
     expected_.erase(expected_.begin(), is_right ? expected_.begin() + 1 : expected_.end());
   }
   lookup_->append(completion_, id);

@@ -76,8 +76,9 @@ std::vector<int32_t> Lookup::after(int64_t completion, int64_t most) const {
   if (found == last_.end()) return ids;
   Place place = found->second;
   for (int64_t i = 0; i < kPlaces && place.text >= 0 && longest < options_.most_ngram; ++i) {
-    // A place at the end of another completion has nothing that follows.
-    const bool follows = place.text == here.text ? place.end < here.end : place.end < length(place.text);
+    // At the end of another completion nothing follows; the prompt goes on with this one.
+    const bool is_own = place.text == here.text || place.text == 0;
+    const bool follows = place.end < (is_own ? here.end : length(place.text));
     if (const int64_t same = follows ? alike(place, here) : 0; same > longest) {
       best = place;
       longest = same;

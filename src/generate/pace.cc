@@ -8,7 +8,7 @@ namespace trl::generate {
 
 namespace {
 
-constexpr double kWeight = 0.25;       // of the newest step in a mean
+constexpr double kStepWeight = 0.25;   // of the newest step in a mean
 constexpr double kOutlier = 3;         // times the mean: what else the machine did counts no more than that
 constexpr int64_t kMemory = 256;       // steps after which a mean is measured again
 constexpr double kRowsUnknown = 0.01;  // the share of a step that a row is taken to cost until it is measured
@@ -22,7 +22,7 @@ void Pace::record(int64_t rows, double seconds) {
   const auto [place, is_new] = by_rows_.try_emplace(rows, Mean{seconds, steps_});
   Mean& mean = place->second;
   const double limited = std::min(seconds, kOutlier * mean.seconds);
-  mean = {mean.seconds + kWeight * (limited - mean.seconds), steps_};
+  mean = {mean.seconds + kStepWeight * (limited - mean.seconds), steps_};
   std::erase_if(by_rows_, [&](const auto& one) { return steps_ - one.second.step > kMemory; });
 }
 

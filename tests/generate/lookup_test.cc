@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <random>
 
 #include "generate/completions.h"
@@ -52,7 +54,8 @@ TEST(Lookup, GoesRoundWhereATextRepeatsItself) {
 TEST(Lookup, FindsIdsOfOtherCompletionsOfThePrompt) {
   Lookup lookup = looking_up({1, 2}, 3, 2, 3);
   for (const int32_t id : {5, 6, 7, 8}) lookup.append(1, id);
-  EXPECT_EQ(lookup.after(0, 3), (Ids{5, 6, 7}));  // after the prompt
+  lookup.append(0, 5);
+  EXPECT_EQ(lookup.after(0, 3), (Ids{6, 7, 8}));  // after the prompt's last id and the first one
   for (const int32_t id : {9, 6, 7}) lookup.append(2, id);
   EXPECT_EQ(lookup.after(2, 3), Ids{8});
   EXPECT_EQ(lookup.after(1, 3), Ids{});
