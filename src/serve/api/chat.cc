@@ -24,7 +24,7 @@ bool reads_calls(Fields& fields, const TemplateFields& conversation) {
   return true;
 }
 
-void read_logprobs(Fields& fields, Sampling& sampling, const Limits& limits) {
+void read_chat_logprobs(Fields& fields, Sampling& sampling, const Limits& limits) {
   const bool wanted = fields.boolean("logprobs").value_or(false);
   const int64_t top = fields.integer("top_logprobs").value_or(0);
   if (!wanted && top != 0)
@@ -45,7 +45,7 @@ int64_t read_max_tokens(Fields& fields, const Ids& ids, const ServedModel& model
   return std::min(room, base::parse_int64(most->second).value_or(room));
 }
 
-void refuse_others(Fields& fields) {
+void refuse_chat_fields(Fields& fields) {
   fields.refuse("echo", false, "the answer has the new message alone");
   fields.refuse("include_reasoning", true, "answers have all that the model wrote");
   fields.refuse("response_format", {{"type", "text"}}, "this version does not have it");
@@ -75,8 +75,8 @@ void chat_completions(Context& context, const std::shared_ptr<Exchange>& exchang
   const TemplateFields conversation = read_template_fields(fields, context.options);
   const bool calls = reads_calls(fields, conversation);
   const bool all_calls = fields.boolean("parallel_tool_calls").value_or(true);
-  read_logprobs(fields, request.sampling, limits);
-  refuse_others(fields);
+  read_chat_logprobs(fields, request.sampling, limits);
+  refuse_chat_fields(fields);
   request.prompt_text = fields.boolean("return_prompt_text").value_or(false);
   const StreamOptions stream = read_stream_options(fields);
   request.usage = stream.usage;

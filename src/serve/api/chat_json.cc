@@ -38,7 +38,7 @@ base::Json top_json(const TokenLogprob& token, const Sampling& sampling, const S
   return out;
 }
 
-base::Json logprobs_json(const std::vector<TokenLogprob>& tokens, const Sampling& sampling,
+base::Json chat_logprobs(const std::vector<TokenLogprob>& tokens, const Sampling& sampling,
                          const ServedModel& model) {
   if (!sampling.logprobs) return nullptr;
   base::Json content = base::Json::array();
@@ -67,7 +67,7 @@ std::string finish_with(const std::string& finish, bool calls) {
   return calls && finish == "stop" ? "tool_calls" : finish;
 }
 
-base::Json frame(const ChatRequest& request, const char* object) {
+base::Json chat_frame(const ChatRequest& request, const char* object) {
   base::Json out = base::Json::object();
   out["id"] = request.id;
   out["object"] = object;
@@ -98,9 +98,9 @@ base::Json message_json(const ChatRequest& request, const Message& message) {
   return out;
 }
 
-class Format final : public StreamFormat {
+class ChatFormat final : public StreamFormat {
  public:
-  Format(ChatRequest request, const ServedModel& model) : request_(std::move(request)), model_(model) {
+  ChatFormat(ChatRequest request, const ServedModel& model) : request_(std::move(request)), model_(model) {
     choices_.resize(static_cast<size_t>(request_.sampling.n));
     if (!request_.reader) return;
     for (Choice& choice : choices_) choice.stream.emplace(request_.reader);
@@ -132,7 +132,7 @@ class Format final : public StreamFormat {
     base::Json told = told_json(choice, delta);
     if (told.empty() && !over && !request_.sampling.logprobs && !request_.sampling.token_ids) return {};
     base::Json one = choice_json(delta.choice, std::move(told));
-    one["logprobs"] = logprobs_json(delta.logprobs, request_.sampling, model_);
+    one["logprobs"] = chat_logprobs(delta.logprobs, request_.sampling, model_);
     one["finish_reason"] = over ? base::Json(finish_with(delta.finish, choice.calls)) : base::Json();
     if (over) one["stop_reason"] = delta.stop_reason;
     one["token_ids"] = request_.sampling.token_ids ? base::Json(delta.ids) : base::Json();
@@ -145,7 +145,7 @@ class Format final : public StreamFormat {
     if (!request_.usage) return {};
     size_t all = 0;
     for (const size_t count : tokens) all += count;
-    base::Json out = frame(request_, "chat.completion.chunk");
+    base::Json out = chat_frame(request_, "chat.completion.chunk");
     out["choices"] = base::Json::array();
     out["usage"] = stream_usage(all);
     return json_text(out);
@@ -195,7 +195,7 @@ class Format final : public StreamFormat {
   }
 
   base::Json event_with(base::Json choice) const {
-    base::Json out = frame(request_, "chat.completion.chunk");
+    base::Json out = chat_frame(request_, "chat.completion.chunk");
     out["choices"] = base::Json::array();
     out["choices"].push_back(std::move(choice));
     return out;
@@ -230,13 +230,13 @@ Answer chat_answer(const ChatRequest& request, const ServedModel& model,
     base::Json choice = base::Json::object();
     choice["index"] = i;
     choice["message"] = message_json(request, message);
-    choice["logprobs"] = logprobs_json(completion.logprobs, sampling, model);
+    choice["logprobs"] = chat_logprobs(completion.logprobs, sampling, model);
     choice["finish_reason"] = finish_with(completion.finish, !message.calls.empty());
     choice["stop_reason"] = completion.stop_reason;
     choice["token_ids"] = sampling.token_ids ? base::Json(completion.ids) : base::Json();
     choices.push_back(std::move(choice));
   }
-  base::Json out = frame(request, "chat.completion");
+  base::Json out = chat_frame(request, "chat.completion");
   out["choices"] = std::move(choices);
   out["service_tier"] = nullptr;
   out["system_fingerprint"] = nullptr;
@@ -249,7 +249,7 @@ Answer chat_answer(const ChatRequest& request, const ServedModel& model,
 }
 
 std::unique_ptr<StreamFormat> chat_format(ChatRequest request, const ServedModel& model) {
-  return std::make_unique<Format>(std::move(request), model);
+  return std::make_unique<ChatFormat>(std::move(request), model);
 }
 
 }  // namespace trl::serve
