@@ -50,7 +50,7 @@ TEST(SleepStates, AllPairs) {
         EXPECT_EQ(server.describe()["models"][0]["state"], awake ? "awake" : "asleep");
         const Response answer = server.post("/v1/completions", kRequest);
         EXPECT_EQ(answer.status, awake ? 200 : 503) << first.path << " " << second.path;
-        if (!awake) EXPECT_NE(answer.body.find("/wake_up"), std::string::npos);
+        EXPECT_EQ(answer.body.find("/wake_up") != std::string::npos, !awake);
       }
       ASSERT_EQ(server.post("/wake_up", "").status, 200);
       EXPECT_EQ(server.ask("/v1/completions", Json::parse(kRequest))["choices"][0]["text"], "abc");
@@ -87,7 +87,7 @@ class SleepModes : public testing::Test {
  protected:
   void SetUp() override { fake().step_milliseconds = 5; }
   void TearDown() override { fake().step_milliseconds = 0; }
-  RunningServer server_{{"serve.max_num_seqs", "1"}};
+  RunningServer server_ = RunningServer(Options{{"serve.max_num_seqs", "1"}});
   std::future<Response> ask() {
     return std::async(std::launch::async, [this] { return server_.post("/v1/completions", kLong); });
   }
@@ -104,7 +104,7 @@ TEST_F(SleepModes, AbortEndsWhatRunsAndRefusesWhatWaits) {
   const Json choice = Json::parse(ran.body)["choices"][0];
   EXPECT_EQ(choice["finish_reason"], "abort");
   EXPECT_TRUE(
-      std::string("abcdefghijklmnopqrstuvwxyzabcdefghijklmn").starts_with(std::string(choice["text"])));
+      std::string("abcdefghijklmnopqrstuvwxyzabcdefghijklmn").starts_with(choice["text"].get<std::string>()));
   EXPECT_EQ(second.get().status, 503);
   EXPECT_EQ(fake().open_completions, 0);
 }
