@@ -1,5 +1,5 @@
-// What libtrl_serve.so needs of libtrl.so that trl.h has not. Both are built together: a table of another
-// version is refused.
+// Gives libtrl_serve.so the functions of libtrl.so that trl.h has not. Both are built together: a table of
+// another version is refused.
 #pragma once
 #include <stdint.h>
 

@@ -140,7 +140,7 @@ void take_structures_entry(Config& out, std::string_view key, const base::Json& 
     fail_key(key, "{}: {}: {}; give a mapping with one of regex, choice, json, json_object", key, kStructures,
              what);
   };
-  if (!value.is_object()) refuse(shown(as_text(value)) + " is no mapping");
+  if (!value.is_object()) refuse(shown(as_text(value)) + " is not a mapping");
   std::string_view taken;
   for (const auto& [name, form] : value.items()) {
     if (form.is_null() || form == false) continue;

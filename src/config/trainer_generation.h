@@ -14,8 +14,8 @@ std::string_view length_key(const Config& config);
 // Returns completions of a prompt.
 int64_t completions_of_prompt(const Config& config, Completions which);
 
-// What keeps the completions to a form: vllm_structured_outputs_regex, which needs use_vllm, or the entry
-// structured_outputs of generation_kwargs, which the key overrides.
+// Says which key keeps the completions to a form: vllm_structured_outputs_regex, which needs use_vllm, or the
+// entry structured_outputs of generation_kwargs, which the key overrides.
 enum class Structures : uint8_t { none, by_regex, by_kwargs };
 Structures structures_of(const Config& config);
 

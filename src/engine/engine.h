@@ -176,7 +176,7 @@ inline constexpr std::string_view kNoAdapter = "none";
 // epsilon_cutoff, eta_cutoff), or vLLM's, with min_p before top_k.
 enum class SamplingOrder : int32_t { transformers, vllm };
 
-// What the text of a completion may be; made by libtrl.so.
+// The rule that keeps the text of a completion to a form; made by libtrl.so.
 using Constraint = text::Constraint;
 using AllowedIds = text::AllowedIds;
 
@@ -243,8 +243,8 @@ struct Token {
   // The log-probability in the distribution that it was chosen from. This and the next two are 0 unless
   // Sampling asks for them.
   float log_probability = 0;
-  // Of the whole distribution at the temperature (greedy: 1), before penalties and removals: the one that
-  // training compares with.
+  // The same of the whole distribution at the temperature (greedy: 1), before penalties and removals: the one
+  // that training compares with.
   float whole_log_probability = 0;
   float entropy = 0;  // of that distribution, in nats
   // The most likely tokens of both distributions, best first; of equal ones the lower id. `best` has fewer if

@@ -1,4 +1,5 @@
-// What a sequence is expected to go on with, and how often that was right, whether it was computed or not.
+// Keeps the ids that a sequence is expected to go on with, and counts how often they were right, whether they
+// were computed or not.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,5 @@
-// How many proposed ids are worth their rows, by what steps of so many rows take and how often proposals are
-// right. Without tensors. Its answers change no token, only when it comes.
+// Says how many proposed ids are worth their rows, by the time that steps take for their rows and by how
+// often proposals are right. Without tensors. Its answers change no token, only when it comes.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -10,7 +10,7 @@ namespace trl::generate {
 
 class Pace {
  public:
-  // A step of so many rows of sequences that decode took so long.
+  // Takes the seconds of a step that had this many rows of sequences that decode.
   void record(int64_t rows, double seconds);
 
   struct Proposal {

@@ -385,7 +385,7 @@ void Scheduler::append(int64_t number, int32_t id) {
   lengthened(number, std::ssize(sequence.ids) - 1);
 }
 
-// What was computed of them is overwritten, except for whole blocks, which go back.
+// Gives whole blocks back. Rows in the block that stays are overwritten later.
 void Scheduler::drop_tentative(Sequence& sequence) {
   sequence.tentative.clear();
   if (std::exchange(sequence.checked, 0) == 0) return;

@@ -54,7 +54,7 @@ class Scheduler final : public BlockHolder {
     // Of these, the last ones, whose ids are tentative: the sequence continues from each of them, too, if all
     // up to it turn out to be right.
     int64_t tentative = 0;
-    // Those that continue from the last of these positions: this sequence, and others of one prompt. Empty:
+    // Sequences that continue from the last of these positions: this one, and others of one prompt. Empty:
     // more of its ids follow.
     std::vector<int64_t> ready;
   };

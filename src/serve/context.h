@@ -1,4 +1,4 @@
-// What the handlers of routes work with.
+// The objects that the handlers of routes work with.
 #pragma once
 #include <atomic>
 #include <memory>

@@ -1,4 +1,4 @@
-// What a host asks of a server's models: adapters and sleep.
+// Functions that a host calls for a server's models: adapters and sleep.
 #include <fmt/format.h>
 
 #include <future>

@@ -51,7 +51,7 @@ struct RunState {
   int64_t epoch = 0, micro_batches_done = 0;
   int64_t evaluations = 0;
   std::vector<int64_t> evaluations_before_epochs = {};
-  // Of the run that wrote it; the second: micro-batches of a step.
+  // Numbers of the run that wrote it; the second: micro-batches of a step.
   int64_t micro_batches_per_epoch = 0, gradient_accumulation_steps = 0;
   int64_t updates_in_epoch = 0;
   bool in_epoch = false;  // an update was made since the last end of an epoch

@@ -62,7 +62,7 @@ class Trainer {
   // Makes one update on the next batches in a tensor::Rehearsal: no file is written. The setup has neither
   // events nor log, and on_nonfinite is proceed. Afterwards only evaluate() may be called.
   void rehearse();
-  // Those of disk_needs.h, from here on.
+  // Returns the needs of disk_needs.h, from here on.
   DiskNeeds disk_needs() const;
   void need_disks();
 

@@ -1,4 +1,4 @@
-// Where the completions of a generation come from, if the engine does not write them.
+// Gives the completions of a generation, if the engine does not write them.
 #pragma once
 #include <cstdint>
 #include <string_view>

@@ -22,7 +22,7 @@ const base::Json& member(const base::Json& object, const char* name) {
 const base::Json& list(const base::Json& object, const char* name, size_t size) {
   const base::Json& value = member(object, name);
   if (!value.is_array() || value.size() != size)
-    fail(Status::format, "the server's answer: {} is no list of {}", name, size);
+    fail(Status::format, "the server's answer: {} is not a list of {}", name, size);
   return value;
 }
 
@@ -41,8 +41,8 @@ class Reader {
       const base::Json& place = member(choice, "index");
       const bool known = place.is_number_integer() && place >= 0 && place < completions_.size();
       if (!known || !completions_[place.get<size_t>()].ids.empty())
-        fail(Status::format, "the server's answer: index is no place of one of {} completions",
-             completions_.size());
+        fail(Status::format, "the server's answer: index is {}; accepted are 0 to {}, each once",
+             place.dump(), completions_.size() - 1);
       const base::Json& reason = member(choice, "finish_reason");
       if (reason == "abort" || reason == "error")
         fail(Status::io, "the server ended completion {}: {}", place.get<size_t>(),
@@ -97,7 +97,8 @@ class Reader {
   std::vector<int32_t> ids_of(const base::Json& values, const char* name) const {
     if (!values.is_array() || values.empty())
       fail(Status::format,
-           "the server's answer: {} is no list of token ids: TRL 1.16 needs a vLLM that has return_token_ids",
+           "the server's answer: {} is not a list of token ids: TRL 1.16 needs a vLLM that has "
+           "return_token_ids",
            name);
     std::vector<int32_t> ids;
     for (const base::Json& id : values) {

@@ -22,7 +22,7 @@ constexpr size_t kShown = 2000;  // bytes of an answer in a message
 
 bool passes(int32_t status) { return status == 500 || status == 502 || status == 503; }
 
-// What a request receives. The module calls through C, so that nothing may be thrown.
+// Collects the answer of a request. The module calls through C, so that nothing may be thrown.
 struct Received {
   std::string body, why;
   std::exception_ptr failure;

@@ -39,7 +39,7 @@ class Exchange {
   // repeatable: asking twice is as good as asking once. Else it is repeated only if it never reached the
   // server.
   Answer post(std::string_view path, const base::Json& body, bool repeatable);
-  // Throw the same Error(io) for another status than 200, and for what is no JSON.
+  // Throw the same Error(io) for another status than 200, and for a body that is not JSON.
   base::Json get_json(std::string_view path);
   base::Json post_json(std::string_view path, const base::Json& body, bool repeatable);
   // Asks once; 0: nothing answered. *why: the reason.

@@ -1,4 +1,4 @@
-// What the server is that completions come from.
+// Finds out about the server that completions come from.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,7 +15,7 @@ struct VllmServer {
   bool ours = false;  // it draws as this library's engine does (trl_seed, trl_stream)
 };
 
-// Waits until the server is there, at most so many seconds, and asks what it is. Throws Error(io) for
+// Waits until the server answers, for at most `seconds`, and asks what it is. Throws Error(io) for
 // kServerKey.
 VllmServer find_server(Exchange& exchange, double seconds, base::LogSink& log);
 

@@ -160,7 +160,7 @@ class ChatFormat final : public StreamFormat {
     bool calls = false;
   };
 
-  // What a delta tells of the message; empty: nothing.
+  // Returns the part of the message that a delta tells; empty: nothing.
   base::Json told_json(Choice& choice, const Delta& delta) const {
     base::Json told = base::Json::object();
     if (!choice.stream) {

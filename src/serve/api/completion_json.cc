@@ -14,7 +14,7 @@ size_t code_points(std::string_view text) {
   return count;
 }
 
-// Lists of log-probabilities as OpenAI's. offset: of the first token in its text, moved behind the last.
+// Lists of log-probabilities as OpenAI's. offset: of the first token in its text, moved past the last.
 base::Json logprobs_json(const std::vector<TokenLogprob>& tokens, const Sampling& sampling,
                          const ServedModel& model, size_t& offset) {
   base::Json offsets = base::Json::array(), values = base::Json::array(), texts = base::Json::array(),

@@ -10,7 +10,7 @@
 
 namespace trl::serve {
 
-// What the fields of a request give the chat template besides the messages.
+// The fields of a request that the chat template gets besides the messages.
 struct TemplateFields {
   base::Json json = base::Json::object();  // as trl_tokenizer_apply_chat_template takes it, without messages
   base::Json tools;                        // a list, or null

@@ -52,7 +52,7 @@ class WholeSink final : public JobSink, public std::enable_shared_from_this<Whol
   std::vector<std::string> json_;
 };
 
-// What a completion has got since the last event of its stream.
+// The text and tokens of a completion since the last event of its stream.
 struct Delta {
   size_t choice = 0;  // prompt * n + place
   bool first = false;
@@ -100,7 +100,7 @@ class StreamSink final : public JobSink, public std::enable_shared_from_this<Str
   const std::shared_ptr<Reply> reply_;
   const size_t most_waiting_, copies_;
   const bool whole_;
-  // Of the strand alone.
+  // Members that only the strand uses.
   const std::unique_ptr<StreamFormat> format_;
   std::vector<State> states_;
   bool begun_ = false;

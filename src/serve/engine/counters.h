@@ -1,4 +1,4 @@
-// What a model's thread counts, for /metrics and trl_server_describe.
+// Counts the work of a model's thread, for /metrics and trl_server_describe.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace trl::serve {
 
-// Counts of values by upper bounds, and their sum, as Prometheus has them.
+// Counts of values by upper bounds, and their sum, as in a histogram of Prometheus.
 template <size_t kBounds>
 struct Histogram {
   std::array<double, kBounds> bounds;

@@ -13,7 +13,7 @@
 
 namespace trl::serve {
 
-// What a completion has got: some tokens, or all of it at its end.
+// A piece of a completion: some tokens, or all of it at its end.
 struct Part {
   size_t completion = 0;     // prompt * n + place among the prompt's
   std::string text;          // of streams: new whole characters

@@ -6,11 +6,11 @@
 
 namespace trl::serve {
 
-// What becomes of requests that run when a model is put to sleep: abort ends them, wait lets them end, keep
-// holds them until the model is awake.
+// Says how putting a model to sleep treats requests that run: abort ends them, wait lets them end, keep holds
+// them until the model is awake.
 enum class SleepMode { abort, wait, keep };
 
-// What is taken back into memory.
+// Names the memory that a model takes back.
 struct WakeTags {
   bool weights = false, kv_cache = false;
 };

@@ -104,7 +104,7 @@ class Worker {
   SleepState sleep_;
   std::string failure_;
   Counters counters_;
-  // Of the thread alone.
+  // Members that only the thread uses.
   std::map<const Job*, Entry> entries_;
   std::map<size_t, Running> running_;              // by the generator's numbers
   std::set<int32_t> ends_;                         // ids that have ended a completion

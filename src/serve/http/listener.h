@@ -12,7 +12,7 @@
 
 namespace trl::serve {
 
-// What becomes of requests. Its functions run on the listener's thread and must not wait.
+// Answers requests. Its functions run on the listener's thread and must not wait.
 class Service {
  public:
   virtual ~Service() = default;

@@ -1,4 +1,4 @@
-// Where the answer of one request goes: a whole answer, or a stream of pieces. Any thread may call it;
+// Takes the answer of one request: a whole answer, or a stream of pieces. Any thread may call it;
 // nothing here waits for the client.
 #pragma once
 #include <cstddef>

@@ -9,7 +9,7 @@ namespace trl::serve {
 // such directory, and 403 if it, or a file of the adapter, is not below the folder once links are followed.
 std::string adapter_below(const std::string& folder, const std::string& path);
 
-// Throws Refusal(400) for a rank above the limit, and Error for what is no adapter's directory.
+// Throws Refusal(400) for a rank above the limit, and Error for a directory that has no adapter.
 void check_rank(const std::string& directory, int64_t most);
 
 }  // namespace trl::serve

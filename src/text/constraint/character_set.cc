@@ -28,7 +28,7 @@ CharacterSet set_of(const Has& has) {
   return set;
 }
 
-// Of the numbers that utf8proc does not know yet all but three are digits.
+// Takes numbers that utf8proc does not know yet for digits: all but three are.
 bool is_decimal_digit(char32_t c) {
   const utf8proc_category_t k = utf8proc_category(static_cast<utf8proc_int32_t>(c));
   if (k == UTF8PROC_CATEGORY_ND) return true;

@@ -32,8 +32,8 @@ class CharacterSet {
   std::vector<Range> ranges_;
 };
 
-// What \w, \d, \s and their complements \W, \D, \S stand for in Unicode, as in Python's module regex: its re
-// has no marks and ties among \w, and the separators U+001C to U+001F among \s.
+// Returns the characters of \w, \d, \s and their complements \W, \D, \S in Unicode, as in Python's module
+// regex: its re has no marks and ties among \w, and the separators U+001C to U+001F among \s.
 const CharacterSet& named_class(char name);
 
 // Adds the characters that differ from those of the set only by their case, as Python's IGNORECASE.

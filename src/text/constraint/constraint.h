@@ -1,4 +1,4 @@
-// What the text of a completion may be: which tokens may follow, by the text so far.
+// Keeps the text of a completion to a form: says which tokens may follow, by the text so far.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -15,7 +15,7 @@ namespace trl::text {
 // exclusive.
 class LazyDfa {
  public:
-  // Of a place: a node, and how far its character is read.
+  // A place of the pattern: a node, and how far its character is read.
   using Item = uint64_t;
   struct State {
     std::vector<Item> items;  // ascending

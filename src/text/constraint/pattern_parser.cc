@@ -278,7 +278,7 @@ class PatternParser {
     else if (is_ascii_digit(c))
       code = octal_from(begin);
     else if (is_ascii_letter(c))
-      refuse(fmt::format("\\{} is no escape", static_cast<char>(c)), begin);
+      refuse(fmt::format("\\{} is not an escape", static_cast<char>(c)), begin);
     return {code, code};
   }
 

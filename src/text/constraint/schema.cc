@@ -201,7 +201,7 @@ class SchemaParser {
     if (type == "boolean") return json_boolean();
     if (type == "null") return PatternTree::literal("null");
     refuse(path + "/type",
-           fmt::format("'{}' is no type; give object, array, string, integer, number, boolean or null",
+           fmt::format("'{}' is not a type; give object, array, string, integer, number, boolean or null",
                        base::one_line(type)));
   }
 

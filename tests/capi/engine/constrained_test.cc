@@ -73,7 +73,7 @@ TEST(Constrained, WhatCannotBeKeptIsRefusedByKeyAndPlace) {
       {{{"generate.generation_kwargs", "{structured_outputs: {grammar: x}}"}}, "'grammar' is not supported"},
       {{{"generate.generation_kwargs", "{structured_outputs: {regex: a, choice: [b]}}"}},
        "regex and choice are not kept together"},
-      {{{"generate.generation_kwargs", "{structured_outputs: a+}"}}, "is no mapping"},
+      {{{"generate.generation_kwargs", "{structured_outputs: a+}"}}, "is not a mapping"},
   };
   for (const auto& [options, text] : rows) {
     const std::string message = refusal(g.get(), options);

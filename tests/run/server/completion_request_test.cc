@@ -168,16 +168,16 @@ TEST(ServerAnswer, ThatLacksSomethingIsRefused) {
               R"(, "token_ids": [5], "logprobs": {"token_logprobs": [-1]}})";
     return text + "]}";
   };
-  EXPECT_EQ(refusal("[]"), "the server's answer: choices is no list of 4");
-  EXPECT_EQ(refusal(R"({"choices": []})"), "the server's answer: choices is no list of 4");
+  EXPECT_EQ(refusal("[]"), "the server's answer: choices is not a list of 4");
+  EXPECT_EQ(refusal(R"({"choices": []})"), "the server's answer: choices is not a list of 4");
   EXPECT_TRUE(refusal(with(R"({"index": 0})").c_str()).find("return_token_ids") != std::string::npos);
   EXPECT_TRUE(refusal(with(R"({"index": 1})").c_str()).find("return_token_ids") != std::string::npos);
-  EXPECT_TRUE(refusal(with(R"({"index": 4, "token_ids": [5]})").c_str()).find("no place") !=
-              std::string::npos);
+  EXPECT_TRUE(refusal(with(R"({"index": 4, "token_ids": [5]})").c_str())
+                  .find("index is 4; accepted are 0 to 3, each once") != std::string::npos);
   EXPECT_TRUE(refusal(with(R"({"index": 0, "token_ids": [100]})").c_str()).find("0 to 99") !=
               std::string::npos);
   EXPECT_EQ(refusal(with(R"({"index": 0, "token_ids": [5], "logprobs": null})").c_str()),
-            "the server's answer: token_logprobs is no list of 1");
+            "the server's answer: token_logprobs is not a list of 1");
   EXPECT_EQ(refusal(with(R"({"index": 0, "token_ids": [5], "finish_reason": "abort"})").c_str()),
             "the server ended completion 0: abort");
 }
