@@ -151,8 +151,8 @@ class CallbackScope {
 // a callback.
 ReportingInterrupt* own_interrupt() noexcept;
 
-bool inside_call() noexcept;         // and not in a callback
-void mark_own_thread() noexcept;     // this one is the library's: no function of the host runs on it
+bool inside_call() noexcept;      // and not in a callback
+void mark_own_thread() noexcept;  // this one is the library's: no function of the host runs on it
 bool on_own_thread() noexcept;
 bool has_call() noexcept;            // this thread is in one, or in a callback of one
 RuntimeLog* current_log() noexcept;  // of this thread's call, or null

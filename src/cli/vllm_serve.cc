@@ -10,7 +10,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/open_runtime.h"
-#include "cli/terminal.h"
+#include "cli/progress.h"
 
 namespace trl::cli {
 

@@ -80,7 +80,6 @@ case_help_and_version_have_several_names() {
 case_misspelt_words_are_answered() {
   run 2 stf; says err "did you mean sft?"; [ "$(wc -l <err)" -eq 1 ] || die "more than a line"
   run 2 xyzzy; says err "trl help"
-  run 2 vllm-serve; says err "trl vllm-serve: this command is not in this version of libtrl yet"
   run 2 "${sft[@]}" --lr_scheduler_type cosin; says err "did you mean cosine?"
   run 2 "${sft[@]}" --report_to jsnl; says err "did you mean jsonl?"
   run 2 "${sft[@]}" --beta 0.1; says err "--beta: not an option of trl sft; it is one of"
@@ -1379,5 +1378,38 @@ case_lists_may_be_written_as_in_files() {
 case_profile_help() { run 0 profile --help; says out "--max_lengths"; says out "--svg"; says out "--dataset_columns"; run 0 profile --help-all; says out "--peaks"; }
 case_options_lists_a_trainer() { run 0 options sft; says out "learning_rate = 2e-05"; says out "also: "; run 2 options sfft; }
 case_env_reports_versions() { run 0 env; says out '"version"'; says out '"engine"'; }
+# ask PORT PATH [BODY]: the answer of a request over bash's own sockets.
+ask() {
+  local method=GET
+  [ $# -lt 3 ] || method=POST
+  exec 3<>"/dev/tcp/127.0.0.1/$1"
+  printf '%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %s\r\n\r\n%s' "$method" "$2" "$(printf %s "${3:-}" | wc -c)" "${3:-}" >&3
+  cat <&3 >out
+  exec 3>&-
+}
+case_vllm_serve_answers_and_ends_after_its_requests() {
+  "$trl" vllm-serve --model "$model" --port 0 --served-model-name tiny --tensor-parallel-size 1 2>err & local pid=$! port=
+  for _ in $(seq 600); do
+    port=$(sed -n 's@.*http://127.0.0.1:\([0-9]*\).*@\1@p' err); [ -z "$port" ] || break; sleep 0.1
+  done
+  [ -n "$port" ] || die "it does not listen"
+  ask "$port" /v1/models; says out '"id":"tiny"'
+  ask "$port" /v1/completions '{"prompt": "It opens", "max_tokens": 4, "temperature": 0, "ignore_eos": true}'; says out '"completion_tokens":4'
+  run 0 generate --model_name_or_path "$model" --max_new_tokens 4 --ignore_eos --dtype auto --prompt "It opens" --json; mv out want
+  ask "$port" /v1/completions '{"prompt": "It opens", "max_tokens": 4, "temperature": 0, "ignore_eos": true}'
+  says out "$(sed 's/.*"completion":\("[^}]*"\).*/"text":\1/' want)"
+  kill -TERM "$pid"; wait "$pid" || die "exit code $?"
+}
+case_vllm_serve_refuses_by_name() {
+  local words=(vllm-serve --model "$model")
+  run 2 vllm-serve; says err "--model is needed"
+  run 2 "${words[@]}" --tensor-parallel-size 2; says err "tensor_parallel_size"; says err "one process"
+  run 2 "${words[@]}" --enable-lora; says err "enable_lora"
+  run 2 "${words[@]}" --ssl-keyfile key.pem; says err "no TLS"
+  run 2 "${words[@]}" --no_such_flag 1; says err "no_such_flag"
+  run 2 "${words[@]}" --gpu-memory-utilization 2; says err "gpu_memory_utilization"
+  run 2 "${words[@]}" --port 0 --chat; says err "generate.chat"
+  run 1 "${words[@]}" --host 192.0.2.1; says err "192.0.2.1:8000"
+}
 
 "case_$2"
