@@ -45,7 +45,8 @@ endif()
 if(TRL_SERVE)
   file(GLOB response CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/text/response/*.cc)
   trl_objects(serve_objects trl_serve trl_base)
-  list(APPEND response ${CMAKE_CURRENT_SOURCE_DIR}/text/chat_template/unicode.cc)
+  list(APPEND response ${CMAKE_CURRENT_SOURCE_DIR}/text/chat_template/unicode.cc
+    ${CMAKE_CURRENT_SOURCE_DIR}/text/tokenizer/characters.cc)
   add_library(trl_serve_library SHARED ${serve_objects} ${response})
   set_property(TARGET trl_serve_library PROPERTY SOURCES_OF_OTHER_ROOMS ${response})  # tests link them, too
   add_library(trl::serve ALIAS trl_serve_library)

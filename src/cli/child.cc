@@ -23,13 +23,13 @@ namespace {
 
 constexpr int kEnding = 3000;  // milliseconds
 
-void check(int error, const char* what) {
+void check_number(int error, const char* what) {
   if (error != 0) throw std::system_error(error, std::generic_category(), what);
 }
 
 std::array<int, 2> open_pipe() {
   std::array<int, 2> ends{};
-  check(pipe2(ends.data(), O_CLOEXEC) == 0 ? 0 : errno, "pipe");
+  check_number(pipe2(ends.data(), O_CLOEXEC) == 0 ? 0 : errno, "pipe");
   return ends;
 }
 
@@ -77,7 +77,7 @@ Child::Child(const std::string& line) {
   if (error != 0) {
     close(to_);
     close(from_);
-    check(error, "/bin/sh");
+    check_number(error, "/bin/sh");
   }
   fcntl(to_, F_SETFL, O_NONBLOCK);
 }
@@ -127,7 +127,7 @@ std::string Child::ask(std::string request) {
   size_t end = 0;
   while ((end = read_.find('\n')) == read_.npos) {
     std::array<pollfd, 2> ends = {pollfd{from_, POLLIN, 0}, pollfd{to_, POLLOUT, 0}};
-    if (poll(ends.data(), left.empty() ? 1 : 2, -1) < 0 && errno != EINTR) check(errno, "poll");
+    if (poll(ends.data(), left.empty() ? 1 : 2, -1) < 0 && errno != EINTR) check_number(errno, "poll");
     if (ends[1].revents != 0 && !write_some(to_, left)) left = {};
     if (ends[0].revents != 0 && !read_some(from_, read_))
       throw std::runtime_error(how_it_ended() + " before it answered");

@@ -24,7 +24,7 @@ Json streamed(RunningServer& server, Json body) {
     const Json& choice = event["choices"][0];
     const Json& delta = choice["delta"];
     for (const char* name : {"content", "reasoning"}) {
-      if (!delta.contains(name)) continue;
+      if (delta.value(name, "").empty()) continue;
       message[name] = message[name].get<std::string>() + delta[name].get<std::string>();
       message["pieces"] = message["pieces"].get<int>() + 1;
     }

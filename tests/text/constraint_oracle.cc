@@ -1,6 +1,6 @@
 // usage: constraint_oracle DIR < PATTERNS
-// Prints the text of each token that a constraint may allow, in hexadecimal, as {"ID": "6869"}; then for each
-// line of PATTERNS {"allowed": [ids that may come first], "whole": [those whose text is a whole match]}.
+// Prints a list of the texts of all ids in hexadecimal, empty for those that no constraint allows; then for
+// each line of PATTERNS {"allowed": [ids that may come first], "whole": [those whose text is a whole match]}.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -16,12 +16,12 @@ int main(int argc, char** argv) try {
   const auto trie =
       std::make_shared<const text::TokenTrie>(*text::Tokenizer::from_files(std::string(argv[1])));
   const auto ids = static_cast<int32_t>(trie->vocabulary());
-  base::Json texts = base::Json::object();
+  base::Json texts = base::Json::array();
   for (int32_t id = 0; id < ids; ++id) {
     std::string hex;
     for (const char byte : trie->bytes(id, true))
       hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-    if (!hex.empty()) texts[std::to_string(id)] = hex;
+    texts.push_back(hex);
   }
   std::puts(texts.dump().c_str());
   for (std::string pattern; std::getline(std::cin, pattern);) {

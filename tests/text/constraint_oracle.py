@@ -65,7 +65,7 @@ def main():
     assert len(PATTERNS) == 40, len(PATTERNS)
     lines = subprocess.run([program, folder], input="\n".join(PATTERNS) + "\n", text=True, check=True,
                            stdout=subprocess.PIPE, encoding="utf-8").stdout.splitlines()
-    tokens = {int(number): bytes.fromhex(text) for number, text in json.loads(lines[0]).items()}
+    tokens = {number: bytes.fromhex(text) for number, text in enumerate(json.loads(lines[0])) if text}
     texts = {}
     for number, encoded in tokens.items():
         try:

@@ -23,14 +23,13 @@ std::string_view Request::field(std::string_view name) const {
 
 std::vector<std::string> Request::parameters(std::string_view name) const {
   std::vector<std::string> values;
-  std::string_view rest = query;
-  while (!rest.empty()) {
-    const size_t end = std::min(rest.find('&'), rest.size());
-    const std::string_view pair = rest.substr(0, end);
+  for (size_t begin = 0; begin < query.size();) {
+    const size_t end = std::min(query.find('&', begin), query.size());
+    const std::string_view pair = std::string_view(query).substr(begin, end - begin);
     const size_t equals = std::min(pair.find('='), pair.size());
     if (decode_url(pair.substr(0, equals), true) == name)
       values.push_back(decode_url(pair.substr(std::min(equals + 1, pair.size())), true));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    begin = end + 1;
   }
   return values;
 }
