@@ -69,11 +69,14 @@ void Adapters::load(const std::string& name, const std::string& path, bool repla
              static_cast<int64_t>(std::time(nullptr))};
   }
   add_to_model(*made);
-  const std::lock_guard lock(mutex_);
-  made->version = ++version_;
-  Version& place = versions_[name];
-  if (place != nullptr) retired_.push_back(std::move(place));
-  place = std::move(made);
+  {
+    const std::lock_guard lock(mutex_);
+    made->version = ++version_;
+    Version& place = versions_[name];
+    if (place != nullptr) retired_.push_back(std::move(place));
+    place = std::move(made);
+  }
+  sweep_soon();
 }
 
 void Adapters::unload(std::string_view name) {
@@ -87,7 +90,15 @@ void Adapters::unload(std::string_view name) {
     versions_.erase(found);
     ++version_;
   }
-  worker_.between_steps([](trl_generator*) {});  // it is swept now if no job holds it
+  sweep_soon();
+}
+
+// Has the worker look: it may have nothing else to do. If it has no time any more, the destructor sweeps.
+void Adapters::sweep_soon() noexcept {
+  try {
+    worker_.between_steps([](trl_generator*) {});
+  } catch (...) {
+  }
 }
 
 std::shared_ptr<const AdapterVersion> Adapters::find(std::string_view name) const {

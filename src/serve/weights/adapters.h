@@ -45,6 +45,7 @@ class Adapters {
  private:
   using Version = std::shared_ptr<const AdapterVersion>;
   void add_to_model(const AdapterVersion& version);
+  void sweep_soon() noexcept;
   trl_model* const model_;
   Worker& worker_;
   const size_t most_;
