@@ -24,10 +24,6 @@ constexpr size_t kNameBytes = 256;
 constexpr double kLastAnswers = 1;  // seconds in which answers that are ready are still written
 constexpr auto kLook = std::chrono::milliseconds(20);
 
-std::chrono::nanoseconds time_of(double seconds) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
-}
-
 int eventfd_or_fail() {
   const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (fd < 0) fail(Status::io, "eventfd: {}", std::strerror(errno));
@@ -180,20 +176,22 @@ void Server::end_threads() {
 }
 
 void Server::stop(double seconds) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (stopping_) fail(Status::busy, "server: another thread stops it");
-    if (state_ == State::stopped) return;
-    stopping_ = true;
-    state_ = State::draining;
-  }
+  std::unique_lock lock(mutex_);
+  if (stopping_) fail(Status::busy, "server: another thread stops it");
+  if (state_ != State::stopped) drain(lock, seconds);
+}
+
+void Server::drain(std::unique_lock<std::mutex>& lock, double seconds) {
+  stopping_ = true;
+  state_ = State::draining;
+  lock.unlock();
   context_.draining = true;
   const int before = cancels_;
   const auto end = Clock::now() + time_of(seconds < 0 ? context_.options.drain_timeout : seconds);
   for (const auto& model : context_.models) model->worker().drain();
   while (!idle() && Clock::now() < end && cancels_ <= std::max(1, before)) std::this_thread::sleep_for(kLook);
   end_threads();
-  const std::lock_guard lock(mutex_);
+  lock.lock();
   state_ = State::stopped;
   stopping_ = false;
   changed_.notify_all();
@@ -204,8 +202,7 @@ bool Server::wait(double seconds) {
   std::unique_lock lock(mutex_);
   while (state_ != State::stopped) {
     if (cancels_ > 0 && !stopping_) {
-      lock.unlock();
-      stop(-1);
+      drain(lock, -1);
       return true;
     }
     for (const auto& model : context_.models)
