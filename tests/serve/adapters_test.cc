@@ -86,6 +86,11 @@ TEST(Adapters, AreLoadedNamedReplacedAndRemoved) {
         server.post("/v1/completions", R"({"model": "one", "prompt": "a", "max_tokens": 1})");
     EXPECT_EQ(with.fields.at("x-trl-weights-version"), "2");
     EXPECT_EQ(Json::parse(with.body)["model"], "one");
+    const Response chat =
+        server.post("/v1/chat/completions",
+                    R"({"model": "one", "max_tokens": 1, "messages": [{"role": "user", "content": "a"}]})");
+    EXPECT_EQ(chat.status, 200) << chat.body;
+    EXPECT_EQ(Json::parse(chat.body)["model"], "one");
 
     EXPECT_EQ(server.post("/v1/unload_lora_adapter", R"({"lora_name": "one"})").status, 200);
     EXPECT_EQ(server.post("/v1/unload_lora_adapter", R"({"lora_name": "one"})").status, 404);

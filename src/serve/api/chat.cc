@@ -64,7 +64,7 @@ void chat_completions(Context& context, const std::shared_ptr<Exchange>& exchang
   ServedModel& model = context.model_named(fields.text("model"));
   const Limits& limits = context.options.limits;
   ChatRequest request{.id = random_id("chatcmpl-"),
-                      .model = model.name(),
+                      .model = model.name_in_answers(fields.text("model")),
                       .role = "assistant",
                       .created = static_cast<int64_t>(std::time(nullptr)),
                       .prompt = {},
