@@ -146,17 +146,13 @@ void Server::start() {
 
 void Server::tell_where() const {
   const std::string models = context_.models.front()->name();
-  log(static_cast<int32_t>(base::LogLevel::info),
-      fmt::format("serving {} at http://{} ({})", models, listener_->address(),
-                  gate_.has_keys() ? "with a key" : "no key"));
+  context_.log(base::LogLevel::info, fmt::format("serving {} at http://{} ({})", models, listener_->address(),
+                                                 gate_.has_keys() ? "with a key" : "no key"));
   if (listener_->is_loopback() || gate_.has_keys()) return;
-  log(static_cast<int32_t>(base::LogLevel::warning),
+  context_.log(
+      base::LogLevel::warning,
       fmt::format("serve.host: whoever reaches {} can use the models, since there is no serve.api_key",
                   listener_->address()));
-}
-
-void Server::log(int32_t level, const std::string& text) const {
-  table_.log(runtime_.get(), level, "serve", text.c_str());
 }
 
 bool Server::idle() const {

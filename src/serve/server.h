@@ -50,7 +50,6 @@ class Server final : public Service {
   bool idle() const;
   void end_threads();
   void tell_where() const;
-  void log(int32_t level, const std::string& text) const;
 
   const capi::ServeTable& table_;
   const RuntimeHandle runtime_;

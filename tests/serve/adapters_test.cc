@@ -101,6 +101,15 @@ TEST(Adapters, AreLoadedNamedReplacedAndRemoved) {
   EXPECT_EQ(fake().adapter_count(), 0u);  // the model is as the host gave it
 }
 
+TEST(Adapters, AreLoggedAsOneLine) {
+  const Folder folder;
+  const std::string in = folder.in();
+  RunningServer server({{"serve.enable_lora", "true"}, {"serve.adapter_dir", in.c_str()}});
+  ASSERT_EQ(server.post("/v1/load_lora_adapter", load("one\ntwo", "Ann")).status, 200);
+  const std::lock_guard lock(fake().mutex);
+  EXPECT_EQ(fake().lines.back(), "adapter one two of tiny comes from " + folder.path("in/Ann"));
+}
+
 TEST(Adapters, ARequestEndsWithTheVersionThatItBeganWith) {
   const Folder folder;
   const std::string in = folder.in();
