@@ -43,19 +43,21 @@ H* made(trl_error** error, Body&& body) noexcept {
 }
 
 template <class H>
-H* shared(const H* handle, trl_error** error) noexcept {
-  return made<H>(error, [&] { return get(handle, "handle"); });
+H* shared(const H* handle, const char* name, trl_error** error) noexcept {
+  return made<H>(error, [&] { return get(handle, name); });
 }
 
 trl_runtime* share_runtime(const trl_runtime* from, trl_error** error) noexcept {
-  return shared(from, error);
+  return shared(from, "runtime", error);
 }
-trl_model* share_model(const trl_model* from, trl_error** error) noexcept { return shared(from, error); }
+trl_model* share_model(const trl_model* from, trl_error** error) noexcept {
+  return shared(from, "model", error);
+}
 trl_generator* share_generator(const trl_generator* from, trl_error** error) noexcept {
-  return shared(from, error);
+  return shared(from, "generator", error);
 }
 trl_tokenizer* share_tokenizer(const trl_tokenizer* from, trl_error** error) noexcept {
-  return shared(from, error);
+  return shared(from, "tokenizer", error);
 }
 trl_tokenizer* tokenizer_of_model(const trl_model* model, trl_error** error) noexcept {
   return made<trl_tokenizer>(error, [&] {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/log.h"
+#include "base/text/utf8.h"
 
 namespace trl::serve {
 
@@ -20,12 +20,11 @@ void Context::load_adapter(ServedModel& model, const std::string& name, const st
       throw Refusal(400, fmt::format("lora_name: '{}' is another model's; choose another", name),
                     "lora_name");
   model.adapters().load(name, path, replace);
-  table.log(runtime, static_cast<int32_t>(base::LogLevel::info), "serve",
-            fmt::format("adapter {} of {} comes from {}", name, model.name(), path).c_str());
+  log(base::LogLevel::info, fmt::format("adapter {} of {} comes from {}", name, model.name(), path));
 }
 
-void Context::debug(const std::string& text) const {
-  table.log(runtime, static_cast<int32_t>(base::LogLevel::debug), "serve", text.c_str());
+void Context::log(base::LogLevel level, const std::string& text) const {
+  table.log(runtime, static_cast<int32_t>(level), "serve", base::one_line(text).c_str());
 }
 
 }  // namespace trl::serve

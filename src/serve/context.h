@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "serve/engine/model.h"
 #include "serve/options.h"
 #include "serve/text_pool.h"
@@ -25,7 +26,8 @@ struct Context {
   ServedModel& model_named(const std::optional<std::string>& name) const;
   // Loads an adapter whose directory may be anywhere; replace: one of that name. Throws Refusal, Error.
   void load_adapter(ServedModel& model, const std::string& name, const std::string& path, bool replace) const;
-  void debug(const std::string& text) const;  // into the log
+  // Writes a line into the log; text may have what requests gave: control characters become spaces.
+  void log(base::LogLevel level, const std::string& text) const;
 };
 
 }  // namespace trl::serve

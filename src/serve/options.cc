@@ -1,5 +1,7 @@
 #include "serve/options.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/json/json.h"
 #include "base/text/number.h"
@@ -85,6 +87,12 @@ std::vector<std::string> Settings::list(std::string_view key) const {
   for (const base::Json& item : base::parse_json(value, key))
     items.push_back(item.is_string() ? item.get<std::string>() : item.dump());
   return items;
+}
+
+std::chrono::nanoseconds time_of(double seconds) {
+  constexpr double kMost = 1e9;
+  const std::chrono::duration<double> time(seconds > 0 ? std::min(seconds, kMost) : 0);
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time);
 }
 
 ServerOptions server_options(const Settings& settings) {

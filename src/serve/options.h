@@ -1,5 +1,6 @@
 // The groups serve and generate of a trl_config as plain values.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -58,6 +59,8 @@ struct ModelOptions {
   std::map<std::string, std::string> generation;
 };
 
+// Returns seconds as a time that can be added to now: less than 0 is none, and more than 30 years are 30.
+std::chrono::nanoseconds time_of(double seconds);
 ServerOptions server_options(const Settings& settings);
 ModelOptions model_options(const Settings& settings);
 

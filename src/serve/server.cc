@@ -24,10 +24,6 @@ constexpr size_t kNameBytes = 256;
 constexpr double kLastAnswers = 1;  // seconds in which answers that are ready are still written
 constexpr auto kLook = std::chrono::milliseconds(20);
 
-std::chrono::nanoseconds time_of(double seconds) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
-}
-
 int eventfd_or_fail() {
   const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (fd < 0) fail(Status::io, "eventfd: {}", std::strerror(errno));
@@ -150,17 +146,13 @@ void Server::start() {
 
 void Server::tell_where() const {
   const std::string models = context_.models.front()->name();
-  log(static_cast<int32_t>(base::LogLevel::info),
-      fmt::format("serving {} at http://{} ({})", models, listener_->address(),
-                  gate_.has_keys() ? "with a key" : "no key"));
+  context_.log(base::LogLevel::info, fmt::format("serving {} at http://{} ({})", models, listener_->address(),
+                                                 gate_.has_keys() ? "with a key" : "no key"));
   if (listener_->is_loopback() || gate_.has_keys()) return;
-  log(static_cast<int32_t>(base::LogLevel::warning),
+  context_.log(
+      base::LogLevel::warning,
       fmt::format("serve.host: whoever reaches {} can use the models, since there is no serve.api_key",
                   listener_->address()));
-}
-
-void Server::log(int32_t level, const std::string& text) const {
-  table_.log(runtime_.get(), level, "serve", text.c_str());
 }
 
 bool Server::idle() const {
@@ -180,20 +172,22 @@ void Server::end_threads() {
 }
 
 void Server::stop(double seconds) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (stopping_) fail(Status::busy, "server: another thread stops it");
-    if (state_ == State::stopped) return;
-    stopping_ = true;
-    state_ = State::draining;
-  }
+  std::unique_lock lock(mutex_);
+  if (stopping_) fail(Status::busy, "server: another thread stops it");
+  if (state_ != State::stopped) drain(lock, seconds);
+}
+
+void Server::drain(std::unique_lock<std::mutex>& lock, double seconds) {
+  stopping_ = true;
+  state_ = State::draining;
+  lock.unlock();
   context_.draining = true;
   const int before = cancels_;
   const auto end = Clock::now() + time_of(seconds < 0 ? context_.options.drain_timeout : seconds);
   for (const auto& model : context_.models) model->worker().drain();
   while (!idle() && Clock::now() < end && cancels_ <= std::max(1, before)) std::this_thread::sleep_for(kLook);
   end_threads();
-  const std::lock_guard lock(mutex_);
+  lock.lock();
   state_ = State::stopped;
   stopping_ = false;
   changed_.notify_all();
@@ -204,8 +198,7 @@ bool Server::wait(double seconds) {
   std::unique_lock lock(mutex_);
   while (state_ != State::stopped) {
     if (cancels_ > 0 && !stopping_) {
-      lock.unlock();
-      stop(-1);
+      drain(lock, -1);
       return true;
     }
     for (const auto& model : context_.models)

@@ -44,11 +44,12 @@ class Server final : public Service {
            const trl_config* options, bool adapts);
   void load_adapters(const std::vector<std::string>& modules);
   ServedModel& named(const std::string& model) const;
+  // Lets requests end, and then ends the threads. lock: of the state; it is held again afterwards.
+  void drain(std::unique_lock<std::mutex>& lock, double seconds);
   void check_stopped() const;
   bool idle() const;
   void end_threads();
   void tell_where() const;
-  void log(int32_t level, const std::string& text) const;
 
   const capi::ServeTable& table_;
   const RuntimeHandle runtime_;

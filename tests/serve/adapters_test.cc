@@ -86,6 +86,11 @@ TEST(Adapters, AreLoadedNamedReplacedAndRemoved) {
         server.post("/v1/completions", R"({"model": "one", "prompt": "a", "max_tokens": 1})");
     EXPECT_EQ(with.fields.at("x-trl-weights-version"), "2");
     EXPECT_EQ(Json::parse(with.body)["model"], "one");
+    const Response chat =
+        server.post("/v1/chat/completions",
+                    R"({"model": "one", "max_tokens": 1, "messages": [{"role": "user", "content": "a"}]})");
+    EXPECT_EQ(chat.status, 200) << chat.body;
+    EXPECT_EQ(Json::parse(chat.body)["model"], "one");
 
     EXPECT_EQ(server.post("/v1/unload_lora_adapter", R"({"lora_name": "one"})").status, 200);
     EXPECT_EQ(server.post("/v1/unload_lora_adapter", R"({"lora_name": "one"})").status, 404);
@@ -94,6 +99,15 @@ TEST(Adapters, AreLoadedNamedReplacedAndRemoved) {
     EXPECT_EQ(server.post("/v1/load_lora_adapter", load("two", "Ann")).status, 200);
   }
   EXPECT_EQ(fake().adapter_count(), 0u);  // the model is as the host gave it
+}
+
+TEST(Adapters, AreLoggedAsOneLine) {
+  const Folder folder;
+  const std::string in = folder.in();
+  RunningServer server({{"serve.enable_lora", "true"}, {"serve.adapter_dir", in.c_str()}});
+  ASSERT_EQ(server.post("/v1/load_lora_adapter", load("one\ntwo", "Ann")).status, 200);
+  const std::lock_guard lock(fake().mutex);
+  EXPECT_EQ(fake().lines.back(), "adapter one two of tiny comes from " + folder.path("in/Ann"));
 }
 
 TEST(Adapters, ARequestEndsWithTheVersionThatItBeganWith) {

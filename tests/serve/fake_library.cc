@@ -126,7 +126,10 @@ trl_status copy(const std::vector<T>& from, T* to, size_t capacity, size_t* coun
 trl_status make_error(trl_status code, const char* key, const char* message, trl_error** out) noexcept {
   return fails(out, code, message, key == nullptr ? "" : key);
 }
-void log(trl_runtime*, int32_t, const char*, const char*) noexcept {}
+void log(trl_runtime*, int32_t, const char*, const char* text) noexcept {
+  const std::lock_guard lock(fake().mutex);
+  fake().lines.emplace_back(text);
+}
 void deliver(trl_runtime*) noexcept {}
 void own_thread() noexcept {}
 int32_t usable() noexcept { return 1; }

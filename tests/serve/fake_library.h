@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace trl::serve::test {
 
@@ -25,6 +26,7 @@ struct FakeLibrary {
   };
   std::mutex mutex;
   std::map<std::string, Adapter> adapters;  // by name in the model
+  std::vector<std::string> lines;           // of the log
   size_t adapter_count() {
     const std::lock_guard lock(mutex);
     return adapters.size();

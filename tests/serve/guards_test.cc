@@ -41,6 +41,26 @@ size_t descriptors() {
   return count;
 }
 
+// A limit of 1e300 seconds is never reached; converted to nanoseconds it would overflow.
+TEST(Times, MayBeLongerThanClocksCount) {
+  RunningServer server({{"serve.idle_timeout", "1e300"},
+                        {"serve.header_timeout", "1e300"},
+                        {"serve.body_timeout", "1e300"},
+                        {"serve.write_timeout", "1e300"}});
+  Client client(server.port());
+  for (int i = 0; i < 2; ++i) {
+    std::this_thread::sleep_for(20ms);
+    EXPECT_EQ(client.post("/v1/completions", R"({"prompt": "Hi", "max_tokens": 1})").status, 200);
+  }
+  const Slowly slowly(5);
+  client.send(request("POST", "/v1/completions", R"({"prompt": "Hi", "max_tokens": 20})"));
+  ASSERT_TRUE(soon([&] { return server.describe()["models"][0]["running"] == 1; }));
+  EXPECT_EQ(trl_server_stop(server.get(), 1e300, nullptr), TRL_OK);
+  const Response last = client.read();
+  EXPECT_EQ(last.status, 200) << last.body;
+  EXPECT_NE(last.body.find("\"length\""), std::string::npos) << last.body;
+}
+
 TEST(RequestBytes, TornAtEveryByte) {
   RunningServer server;
   const std::string bytes = request("POST", "/v1/completions", R"({"prompt": "Hi", "max_tokens": 1})");

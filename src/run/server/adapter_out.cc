@@ -49,11 +49,11 @@ void AdapterOut::load(const Sent& adapter) {
                                              "folder {}: start it with --enable-lora and "
                                              "VLLM_ALLOW_RUNTIME_LORA_UPDATING=1, and give "
                                              "vllm_server_adapter_dir a folder that both see: {}",
-                                             answer.status, adapter.path, answer.body.substr(0, 500)));
+                                             answer.status, adapter.path, Exchange::shown(answer)));
   if (answer.status != 200) exchange_.refuse(kLoad, answer);
 }
 
-// The server drops it some time anyway: a failure changes nothing for the run.
+// Takes any answer: a server drops the adapters that are not used some time anyway.
 void AdapterOut::unload(const Sent& adapter) {
   exchange_.post(kUnload, {{"lora_name", adapter.name}}, true);
   base::remove_tree(adapter.path);

@@ -11,7 +11,8 @@ namespace trl::run {
 
 class AdapterOut final : public WeightsOut {
  public:
-  // folder: gets a folder for each adapter, of which the last two stay. model, exchange: outlive this.
+  // folder: gets a folder for each adapter; once the next one is loaded, it is removed. model, exchange:
+  // outlive this.
   AdapterOut(engine::Model& model, Exchange& exchange, std::string folder);
   // Each adapter has a name of its own: a server keeps keys and values by the name.
   std::string send(int64_t step) override;

@@ -123,9 +123,10 @@ base::Json Exchange::post_json(std::string_view path, const base::Json& body, bo
   return json_of(path, post(path, body, repeatable));
 }
 
+std::string Exchange::shown(const Answer& answer) { return base::one_line(answer.body.substr(0, kShown)); }
+
 void Exchange::refuse(std::string_view path, const Answer& answer) const {
-  const std::string text = base::one_line(base::replace_invalid_utf8(answer.body.substr(0, kShown)));
-  fail_server(path, fmt::format("Request failed: {}, {}", answer.status, text));
+  fail_server(path, fmt::format("Request failed: {}, {}", answer.status, shown(answer)));
 }
 
 void Exchange::fail_server(std::string_view path, std::string_view why) const {

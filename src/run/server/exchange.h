@@ -45,6 +45,11 @@ class Exchange {
   // Asks once; 0: nothing answered. *why: the reason.
   int32_t status_of(std::string_view path, std::string* why);
 
+  // Returns the JSON of an answer. Throws as get_json.
+  base::Json json_of(std::string_view path, const Answer& answer) const;
+  // Returns the beginning of an answer's body, as a line for messages.
+  static std::string shown(const Answer& answer);
+
   // Throws Error(io): "Request failed: CODE, TEXT", as TRL's client.
   [[noreturn]] void refuse(std::string_view path, const Answer& answer) const;
   [[noreturn]] void fail_server(std::string_view path, std::string_view why) const;
@@ -57,7 +62,6 @@ class Exchange {
   };
   Attempt attempt(const char* method, std::string_view path, const std::string& body) const;
   Answer repeat(const char* method, std::string_view path, const std::string& body, bool repeatable);
-  base::Json json_of(std::string_view path, const Answer& answer) const;
 
   const http::Module& module_;
   const std::string url_, key_;

@@ -49,7 +49,7 @@ void read_info(Exchange& exchange, VllmServer& server, base::LogSink& log) {
                 exchange.url(), kInfo);
     return;
   }
-  const base::Json info = exchange.get_json(kInfo);
+  const base::Json info = exchange.json_of(kInfo, answer);
   server.ours = info.is_object() && info.contains("libtrl");
   base::Json part = info;
   for (const char* name : {"vllm_config", "model_config", "logprobs_mode"})
@@ -71,7 +71,7 @@ VllmServer find_server(Exchange& exchange, double seconds, base::LogSink& log) {
     server.protocol = VllmServer::Protocol::old;
     return server;
   }
-  server.model = model_of(exchange, exchange.get_json(kModels));
+  server.model = model_of(exchange, exchange.json_of(kModels, models));
   read_info(exchange, server, log);
   return server;
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace trl::run {
 
@@ -18,12 +19,12 @@ class WeightsOut {
 // Nothing is sent: the server computes with weights of its own.
 class NoWeightsOut final : public WeightsOut {
  public:
-  explicit NoWeightsOut(const std::string& model) : model_(model) {}
+  explicit NoWeightsOut(std::string model) : model_(std::move(model)) {}
   std::string send(int64_t) override { return model_; }
   void forget() override {}
 
  private:
-  const std::string& model_;  // of the server
+  const std::string model_;  // of the server
 };
 
 }  // namespace trl::run

@@ -24,7 +24,8 @@ StreamOptions read_stream_options(Fields& fields) {
 void note_unread(const Context& context, const Fields& fields) {
   const std::vector<std::string> names = fields.unread();
   if (!names.empty())
-    context.debug(fmt::format("fields of a request that are not known: {}", fmt::join(names, ", ")));
+    context.log(base::LogLevel::debug,
+                fmt::format("fields of a request that are not known: {}", fmt::join(names, ", ")));
 }
 
 void completions(Context& context, const std::shared_ptr<Exchange>& exchange) {

@@ -21,7 +21,7 @@ class Refusal final : public std::exception {
 
 std::string error_json(const Refusal& refusal);  // {"error": {message, type, param, code}}
 Answer answer_of(const Refusal& refusal);
-// TRL's old routes: FastAPI's 422 for a wrong body, and plain text for a wrong value within a handler.
+// Answers TRL's old routes: FastAPI's 422 in place of 400, and else as answer_of.
 Answer old_answer_of(const Refusal& refusal);
 
 // Returns what a failed call of the library means for a request. key: of the configuration, or empty; the

@@ -1,4 +1,4 @@
-// Looks at a request before its body is read: host, route, key, type and length of the body, in this order.
+// Looks at a request before its body is read: host, key, route, type and length of the body, in this order.
 #pragma once
 #include <cstdint>
 #include <optional>

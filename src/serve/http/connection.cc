@@ -76,8 +76,7 @@ void Connection::client_gone() {
 
 void Connection::expire_after(double seconds) {
   const uint64_t turn = ++timer_turn_;
-  timer_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-      std::chrono::duration<double>(seconds)));
+  timer_.expires_after(time_of(seconds));
   timer_.async_wait([me = shared_from_this(), turn](beast::error_code error) {
     if (!error && turn == me->timer_turn_) me->on_expired();
   });

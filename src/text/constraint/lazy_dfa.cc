@@ -34,7 +34,7 @@ void LazyDfa::clear() {
 
 // Adds the items of a node, and of all that are reached from it without a byte.
 void LazyDfa::enter(uint32_t node) {
-  open_.push_back(node);
+  open_.assign(1, node);  // nothing is left of a call that ran out of memory
   while (!open_.empty()) {
     const uint32_t here = open_.back();
     open_.pop_back();
@@ -64,8 +64,8 @@ uint32_t LazyDfa::find_or_add(std::vector<Item> items, bool first) {
   made->first = first;
   made->table = table_;
   made->number = static_cast<uint32_t>(states_.size());
-  numbers_.emplace(hash, made->number);
   states_.push_back(made);
+  numbers_.emplace(hash, made->number);  // after it is there: either may run out of memory
   bytes_ += sizeof(State) + made->items.size() * sizeof(Item) + 64;
   work_ += 64;
   return made->number;

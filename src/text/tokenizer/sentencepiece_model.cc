@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/files/files.h"
+#include "base/files/module_path.h"
 #include "base/text/utf8.h"
 #include "text/tokenizer/normalizer.h"
 #include "text/tokenizer/sentencepiece_tokenizer.h"
@@ -210,22 +210,6 @@ using sentencepiece::TextSink;
 void append(void* to, const char* text, size_t size) { static_cast<std::string*>(to)->append(text, size); }
 TextSink sink(std::string& text) { return {&text, append}; }
 
-// Returns the module's path: next to libtrl.so in the folder trl, next to the engine there, or in the lib of
-// a build's programs.
-std::string module_path() {
-  Dl_info info{};
-  std::string own;
-  if (::dladdr(reinterpret_cast<void*>(&module_path), &info) != 0 && info.dli_fname != nullptr)
-    own = info.dli_fname;
-  const size_t slash = own.find_last_of('/');
-  const std::string folder = slash == std::string::npos ? "." : own.substr(0, slash);
-  for (const char* place : {"trl", ".", "../lib/trl"}) {
-    const std::string path = base::join_path(base::join_path(folder, place), sentencepiece::kModuleFile);
-    if (base::file_exists(path)) return path;
-  }
-  return {};
-}
-
 // Sanitizers abort a process that uses RTLD_DEEPBIND.
 bool is_sanitized() {
   return ::dlsym(RTLD_DEFAULT, "__asan_init") != nullptr || ::dlsym(RTLD_DEFAULT, "__tsan_init") != nullptr;
@@ -234,7 +218,7 @@ bool is_sanitized() {
 // The library's names and those of the Protocol Buffers in it stay within the module, except under a
 // sanitizer; there no other Protocol Buffers may be loaded.
 const Module& open_module(const std::string& model) {
-  const std::string path = module_path();
+  const std::string path = base::module_path(sentencepiece::kModuleFile);
   if (path.empty())
     fail(Status::unsupported,
          "{}: SentencePiece models are read by {}, which this build lacks: it is made where "

@@ -85,6 +85,7 @@ TEST(ServerExchange, SaysWhatTheServerAnswered) {
       << error.message();
   EXPECT_EQ(error.message().find("secret"), std::string::npos);
   EXPECT_EQ(std::ranges::count(server.asked.at(0).headers, "Authorization: Bearer secret"), 1);
+  EXPECT_EQ(Exchange::shown({404, "no\nsuch \xff"}), "no such \uFFFD");
   ScriptedServer odd([](const auto&) { return Answered{200, "<html>"}; });
   EXPECT_EQ(error_of([&] { odd.exchange(log).get_json("/x"); }).status(), Status::io);
 }
@@ -111,6 +112,7 @@ TEST(ServerFound, IsKnownByItsAnswers) {
     EXPECT_EQ(found.model, "qwen");
     EXPECT_FALSE(found.ours);
     EXPECT_TRUE(log.lines.empty());
+    EXPECT_EQ(server.asked.size(), 3u);  // each path once
   }
   routes.info = R"({"vllm_config": {"model_config": {"logprobs_mode": "raw_logprobs"}}, "libtrl": {}})";
   {

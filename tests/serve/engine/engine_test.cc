@@ -75,6 +75,22 @@ TEST(WithAModel, DrawsFollowSeedAndStream) {
   EXPECT_NE(server.ask("/v1/completions", body)["choices"], server.ask("/v1/completions", body)["choices"]);
 }
 
+TEST(WithoutAModel, TheMissingHandleIsNamed) {
+  trl_server* server = nullptr;
+  ASSERT_EQ(trl_server_create(nullptr, nullptr, &server, nullptr), TRL_OK);
+  trl_error* error = nullptr;
+  EXPECT_EQ(trl_server_add_model(server, "x", nullptr, nullptr, nullptr, &error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(trl_error_message(error)).find("model"), std::string::npos)
+      << trl_error_message(error);
+  trl_error_destroy(error);
+  error = nullptr;
+  EXPECT_EQ(trl_server_add_generator(server, "x", nullptr, nullptr, nullptr, &error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(trl_error_message(error)).find("tokenizer"), std::string::npos)
+      << trl_error_message(error);
+  trl_error_destroy(error);
+  trl_server_destroy(server);
+}
+
 TEST(WithAModel, StreamsOfManyAtOnceJoinToTheWhole) {
   OpenModel model;
   RunningServer server({{"serve.max_num_seqs", "5"}}, model.get());

@@ -1,0 +1,23 @@
+#include "base/files/module_path.h"
+
+#include <dlfcn.h>
+
+#include "base/files/files.h"
+
+namespace trl::base {
+
+std::string module_path(const char* file) {
+  Dl_info info{};
+  std::string own;
+  if (::dladdr(reinterpret_cast<void*>(&module_path), &info) != 0 && info.dli_fname != nullptr)
+    own = info.dli_fname;
+  const size_t slash = own.find_last_of('/');
+  const std::string folder = slash == std::string::npos ? "." : own.substr(0, slash);
+  for (const char* place : {"trl", ".", "../lib/trl"}) {
+    const std::string path = join_path(join_path(folder, place), file);
+    if (file_exists(path)) return path;
+  }
+  return {};
+}
+
+}  // namespace trl::base
