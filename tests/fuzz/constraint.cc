@@ -3,6 +3,8 @@
 #include "text/constraint/pattern_parser.h"
 #include "text/constraint/schema.h"
 
+#include "base/error.h"
+#include "base/json/json.h"
 #include "in_memory_file.h"
 
 namespace {

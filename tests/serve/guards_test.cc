@@ -213,7 +213,8 @@ TEST(Origins, ABrowserReachesItOnlyByKnownNames) {
   const Response page = with("GET", "Host: localhost\r\nOrigin: https://a.example\r\n");
   EXPECT_EQ(page.fields.at("access-control-allow-origin"), "https://a.example");
   const Response other = with("GET", "Host: localhost\r\nOrigin: https://b.example\r\n");
-  EXPECT_EQ(other.status, 200);
+  EXPECT_EQ(other.status, 403);
+  EXPECT_EQ(with("GET", "Host: localhost\r\nOrigin: http://localhost\r\n").status, 200);
   EXPECT_FALSE(other.fields.contains("access-control-allow-origin"));
   EXPECT_EQ(with("OPTIONS", "Host: localhost\r\nOrigin: https://a.example\r\n").status, 204);
   EXPECT_EQ(with("OPTIONS", "Host: localhost\r\nOrigin: https://b.example\r\n").status, 403);

@@ -23,12 +23,12 @@ std::optional<Answer> Gate::look(const Request& head, std::optional<uint64_t> le
     if (!address_.empty() && !is_known_host(head.field("host"), address_, options_.hosts))
       throw Refusal(
           403, fmt::format("Host: {} is not a name of this server; see serve.hosts", head.field("host")));
-    if (head.method == "OPTIONS") {
-      Answer answer{204, ""};
-      if (cors_fields(head, options_.origins).empty())
-        throw Refusal(403, "Origin: not one of serve.cors_origins");
-      return answer;
-    }
+    const std::string_view origin = head.field("origin");
+    const bool allowed = !cors_fields(head, options_.origins).empty();
+    const bool own = origin.empty() || origin == fmt::format("http://{}", head.field("host"));
+    if (!allowed && (!own || head.method == "OPTIONS"))  // a page of another site may send without asking
+      throw Refusal(403, fmt::format("Origin: {} is not one of serve.cors_origins", origin));
+    if (head.method == "OPTIONS") return Answer{204, ""};
     const bool open = head.path == "/health" || head.path == "/health/";
     if (!open && keys_.any() && !keys_.accept(head.field("authorization")))
       throw Refusal(401, "Authorization: a key is needed, as in `Authorization: Bearer KEY`");
