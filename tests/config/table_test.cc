@@ -84,7 +84,7 @@ TEST(OptionTable, NoOpsAreLegalAndTakenInSilence) {
 TEST(OptionTable, TellsKeysThatWorkFromOthers) {
   for (const std::string_view name : {"learning_rate", "optim", "report_to", "dataset_revision"})
     EXPECT_TRUE(find_option(name)->works) << name;
-  for (const std::string_view name : {"fsdp", "push_to_hub", "zero_stage", "do_train", "vllm_mode"})
+  for (const std::string_view name : {"fsdp", "push_to_hub", "zero_stage", "do_train"})
     EXPECT_FALSE(find_option(name)->works) << name;
 }
 
