@@ -125,7 +125,7 @@ commands() {
   for file in "$project"/examples/recipes/*; do grep -q "/${file##*/} " "$dir/recipes" || die "no page runs $file"; done
   # Commands in running text: the command is one that there is.
   while read -r command; do trl help "$command" >/dev/null || die "trl $command is in the text"; done < <(
-    pages | xargs grep -ohE '`trl [a-z]+' | awk '{ print $2 }' | sort -u)
+    pages | xargs grep -ohE '`trl [a-z][a-z-]*' | awk '{ print $2 }' | sort -u)
   if comm -23 <(grep -v '^#' "$exceptions" | cut -d'|' -f2 | sort -u) <(sort -u "$dir/used") | grep .; then
     die "exceptions of no command"
   fi
