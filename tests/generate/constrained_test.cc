@@ -39,10 +39,21 @@ class Constrained : public testing::Test {
     return request;
   }
 
+  // One byte for each character, which std::regex takes a byte for: '~' for those beyond ASCII.
+  static std::string of_characters(const std::string& text) {
+    std::string out;
+    for (const char c : text) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (byte < 0x80 || byte >= 0xC0) out += byte < 0x80 ? c : '~';
+    }
+    return out;
+  }
+
   void expect_match(const Completion& one, const std::string& pattern) const {
     const std::string text = tokenizer_->decode(one.ids, true);
     EXPECT_EQ(one.how, engine::Finish::stop_id) << text << " " << one.error;
-    EXPECT_TRUE(std::regex_match(text, std::regex(pattern))) << pattern << ": '" << text << "'";
+    EXPECT_TRUE(std::regex_match(of_characters(text), std::regex(pattern)))
+        << pattern << ": '" << text << "'";
   }
 
   std::unique_ptr<model::Model> model_;

@@ -29,6 +29,7 @@ std::vector<tensor::Parameter*> parameters_of(model::Model& model) {
 generate::Request request_of(const std::vector<int32_t>& ids, int64_t tokens, const model::Adapter* adapter) {
   generate::Request request{.ids = ids, .sampling = {}, .adapter = adapter};
   request.sampling.max_new_tokens = tokens;
+  request.sampling.log_probabilities = true;
   return request;
 }
 
