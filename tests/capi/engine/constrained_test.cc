@@ -107,13 +107,15 @@ TEST(Constrained, TrainersKeepTheirCompletionsToTheRegex) {
 TEST(Constrained, TrainersNameTheirOwnKey) {
   NEED_MODEL();
   const host::Scratch scratch;
-  host::Rewarded run(
-      host::grpo(scratch / "out", {{"use_vllm", "true"}, {"vllm_structured_outputs_regex", "(a"}}),
-      host::reward_all);
-  EXPECT_EQ(run.train(), TRL_E_INVALID_CONFIG);
-  EXPECT_NE(run.error.message().find("vllm_structured_outputs_regex: character 1 of the pattern '(a'"),
-            std::string::npos)
-      << run.error.message();
+  const host::Dataset rows = host::rows(host::kPrompts);
+  const Settings own = {{"use_vllm", "true"}, {"vllm_structured_outputs_regex", "(a"}};
+  trl_trainer* made = nullptr;
+  host::Error error;
+  EXPECT_EQ(trl_trainer_create(host::runtime().get(), host::config(host::grpo(scratch / "out", own)).get(),
+                               rows.get(), nullptr, &made, error),
+            TRL_E_INVALID_CONFIG);
+  EXPECT_TRUE(error.names("vllm_structured_outputs_regex: character 1 of the pattern '(a'"))
+      << error.message();
 }
 
 }  // namespace
