@@ -75,6 +75,7 @@ foreach(root ${roots} ${COMMAND})
       endif()
       set(path ${lean})
     endif()
+    get_filename_component(path "${path}" ABSOLUTE)  # one path, from wherever it is loaded
     string(APPEND request "loaded\t${name}\t${path}\n")
     if(name MATCHES "^libtrl(_serve)?\\.so")  # itself a root
       string(APPEND request "system\t${name}\n")
