@@ -1286,7 +1286,7 @@ TRL_API void trl_tokenizer_destroy(trl_tokenizer* tokenizer) TRL_NOEXCEPT;
  * (trl_runtime_mount).
  * @param options [in] nullable. Of the weights: `dtype`, `model_init_kwargs`, `load_in_4bit`, `load_in_8bit`,
  * `bnb_4bit_quant_type`, `use_bnb_nested_quant`, `adapter_name_or_path`, `use_cpu`, `fused_kernels`, `seed`.
- * Of generators that are made for the model: `kv_cache_memory`, `kv_cache_dtype`, `prefix_cache`,
+ * Generators made for the model read `kv_cache_memory`, `kv_cache_dtype`, `prefix_cache`,
  * `generation_dtype`, `generation_dtype_head`, `memory_budget`. And the tokenizer's keys of
  * trl_tokenizer_open. Keys that do not concern a model are not read.
  * @param out_model [out] owned by the caller, freed by trl_model_destroy.

@@ -99,7 +99,7 @@ if(lean)
   string(REPLACE "\t${from}" "\t${to}" origins "${origins}")
 endif()
 list(TRANSFORM origins PREPEND "${LIBDIR}/trl/")
-# What is linked or compiled into the libraries themselves.
+# Lists what is linked or compiled into the libraries themselves.
 file(GLOB within /usr/include/nlohmann/json.hpp /usr/include/fmt/format.h)
 if(EXISTS ${FROM}/../CMakeCache.txt)
   file(STRINGS ${FROM}/../CMakeCache.txt archives REGEX "^TRL_LIB_[^:]*:FILEPATH=")
