@@ -1,5 +1,5 @@
 // usage: constraint_bench --tokenizer DIR [--vocab N] [--seconds S]
-// What a constraint costs: milliseconds until a pattern of 200 characters is ready and for its first mask,
+// Measures a constraint: milliseconds until a pattern of 200 characters is ready and for its first mask,
 // and the microseconds that a known mask adds to the choice of a token, median on one thread.
 #include <CLI/CLI.hpp>
 #include <chrono>
