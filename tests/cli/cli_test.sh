@@ -1453,15 +1453,17 @@ case_vllm_serve_answers_and_ends_after_its_requests() {
   kill -TERM "$pid"; wait "$pid" || die "exit code $?"
 }
 case_vllm_serve_refuses_by_name() {
-  local words=(vllm-serve --model "$model")
+  local words=(vllm-serve --model "$model") server=$trl trl=refuse_soon
+  # A server that starts after all would not end by itself.
+  refuse_soon() { timeout 60 "$server" "$@"; }
   run 2 vllm-serve; says err "--model is needed"
   run 2 "${words[@]}" --tensor-parallel-size 2; says err "tensor_parallel_size"; says err "one process"
-  run 2 "${words[@]}" --enable-lora; says err "enable_lora"
   run 2 "${words[@]}" --ssl-keyfile key.pem; says err "no TLS"
   run 2 "${words[@]}" --no_such_flag 1; says err "no_such_flag"
   run 2 "${words[@]}" --gpu-memory-utilization 2; says err "gpu_memory_utilization"
   run 2 "${words[@]}" --port 0 --chat; says err "generate.chat"
-  run 1 "${words[@]}" --host 192.0.2.1; says err "192.0.2.1:8000"
+  # An address of a class that no machine has.
+  run 1 "${words[@]}" --enable-lora --host 240.0.0.1; says err "240.0.0.1:8000"
 }
 
 "case_$2"
