@@ -13,26 +13,26 @@ Draft::Draft(std::shared_ptr<Lookup> lookup, int64_t completion, double right)
     : lookup_(std::move(lookup)), completion_(completion), right_(right) {}
 
 std::span<const int32_t> Draft::next(int64_t most) {
-  if (std::ssize(expected_) < most) {
+  if (std::ssize(guessed_) < most) {
     std::vector<int32_t> found = lookup_->after(completion_, most);
-    if (found.size() >= expected_.size()) expected_ = std::move(found);
+    if (found.size() >= guessed_.size()) guessed_ = std::move(found);
   }
-  const int64_t count = std::clamp<int64_t>(most, 0, std::ssize(expected_));
-  return std::span(expected_).first(static_cast<size_t>(count));
+  const int64_t count = std::clamp<int64_t>(most, 0, std::ssize(guessed_));
+  return std::span(guessed_).first(static_cast<size_t>(count));
 }
 
 void Draft::follow(int32_t id) {
-  if (!expected_.empty()) {
-    const bool is_right = expected_.front() == id;
-    right_ += kIdWeight * ((is_right ? 1 : 0) - right_);
-    expected_.erase(expected_.begin(), is_right ? expected_.begin() + 1 : expected_.end());
-  }
   lookup_->append(completion_, id);
+  if (guessed_.empty()) return;
+  const bool is_right = guessed_.front() == id;
+  right_ += kIdWeight * ((is_right ? 1 : 0) - right_);
+  guessed_.erase(guessed_.begin(), is_right ? guessed_.begin() + 1 : guessed_.end());
 }
 
 void Draft::skip(std::span<const int32_t> ids) {
-  expected_.clear();
+  make_room(std::ssize(ids));
   for (const int32_t id : ids) lookup_->append(completion_, id);
+  guessed_.clear();
 }
 
 }  // namespace trl::generate

@@ -1,5 +1,5 @@
-// Keeps the ids that a sequence is expected to go on with, and counts how often they were right, whether they
-// were computed or not.
+// Guesses the next ids of a sequence, and counts how often the guesses were right, whether they were computed
+// or not. A function that finds no memory changes nothing.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -19,15 +19,16 @@ class Draft {
   std::span<const int32_t> next(int64_t most);
   // The sequence goes on with a token of its own.
   void follow(int32_t id);
-  // The sequence goes on with ids that were given.
+  // The sequence goes on with ids that were given. Cannot fail after make_room() for so many.
   void skip(std::span<const int32_t> ids);
+  void make_room(int64_t ids) { lookup_->make_room(completion_, ids); }
   // The share of ids, lately, that was right after right ones.
   double right() const { return right_; }
 
  private:
   std::shared_ptr<Lookup> lookup_;
   int64_t completion_;
-  std::vector<int32_t> expected_;
+  std::vector<int32_t> guessed_;
   double right_;
 };
 

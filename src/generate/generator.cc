@@ -133,6 +133,7 @@ void Generator::extend(int64_t sequence, std::span<const int32_t> ids, int64_t m
   State& state = found->second;
   engine::Constraint::Place place = start_of(state.request->sampling);
   const std::lock_guard lock(cache_->in_use);
+  if (state.draft) state.draft->make_room(std::ssize(ids));
   scheduler_->extend(sequence, ids);
   state.begin = std::ssize(scheduler_->ids(sequence));
   state.left = max_new_tokens;
@@ -259,8 +260,10 @@ bool Generator::propose() {
   return some;
 }
 
-// Remembers what a step without prompts took, and what proposals gave.
-void Generator::count(const Scheduler::Step& step, const std::vector<Choice>& choices, double seconds) {
+// Remembers what a step without prompts took, and what proposals gave. The step is done, and its tokens are
+// not passed on yet: nothing may fail.
+void Generator::count(const Scheduler::Step& step, const std::vector<Choice>& choices,
+                      double seconds) noexcept {
   int64_t rows = 0;
   bool has_prompt = false;
   for (const Scheduler::Work& work : step.work) {

@@ -96,7 +96,7 @@ class Generator {
   }
   bool propose();
   int64_t most_proposed(int64_t sequence) const;
-  void count(const Scheduler::Step& step, const std::vector<Choice>& choices, double seconds);
+  void count(const Scheduler::Step& step, const std::vector<Choice>& choices, double seconds) noexcept;
   Scheduler::Step next_step(engine::GenerationSink& sink);
   void allocate(const Scheduler::Step& step);
   bool cannot_go_on(int64_t sequence) const;

@@ -45,6 +45,11 @@ void Lookup::append(int64_t completion, int32_t id) {
   }
 }
 
+void Lookup::make_room(int64_t completion, int64_t ids) {
+  std::vector<int32_t>& own = texts_[static_cast<size_t>(completion + 1)].ids;
+  own.reserve(own.size() + static_cast<size_t>(ids));
+}
+
 // Makes the end of a text findable.
 void Lookup::note(int32_t text) {
   Text& own = texts_[static_cast<size_t>(text)];

@@ -15,8 +15,10 @@ class Lookup {
   // Completions of a prompt, which begin without ids.
   Lookup(std::span<const int32_t> prompt, int64_t completions, const engine::Speculation& options);
 
-  // Adds an id to a completion. If memory runs out, the id is there, and is not found.
+  // Adds an id to a completion. If there is no memory to find it again, it is there, and is not found.
   void append(int64_t completion, int32_t id);
+  // So many more ids of a completion can be added without fail.
+  void make_room(int64_t completion, int64_t ids);
   // Returns at most that many ids, which followed the longest sequence of ids, from most_ngram down to
   // least_ngram, that the completion ends with; of equally long ones the last.
   std::vector<int32_t> after(int64_t completion, int64_t most) const;

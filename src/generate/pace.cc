@@ -1,6 +1,7 @@
 #include "generate/pace.h"
 
 #include <algorithm>
+#include <new>
 #include <queue>
 #include <utility>
 
@@ -17,12 +18,14 @@ constexpr double kLeast = 1e-3;  // tokens that a row must give
 
 }  // namespace
 
-void Pace::record(int64_t rows, double seconds) {
+void Pace::record(int64_t rows, double seconds) noexcept {
   ++steps_;
-  const auto [place, is_new] = by_rows_.try_emplace(rows, Mean{seconds, steps_});
-  Mean& mean = place->second;
-  const double limited = std::min(seconds, kOutlier * mean.seconds);
-  mean = {mean.seconds + kStepWeight * (limited - mean.seconds), steps_};
+  try {
+    Mean& mean = by_rows_.try_emplace(rows, Mean{seconds, steps_}).first->second;
+    const double limited = std::min(seconds, kOutlier * mean.seconds);
+    mean = {mean.seconds + kStepWeight * (limited - mean.seconds), steps_};
+  } catch (const std::bad_alloc&) {  // it stays unmeasured
+  }
   std::erase_if(by_rows_, [&](const auto& one) { return steps_ - one.second.step > kMemory; });
 }
 

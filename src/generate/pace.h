@@ -10,8 +10,9 @@ namespace trl::generate {
 
 class Pace {
  public:
-  // Takes the seconds of a step that had this many rows of sequences that decode.
-  void record(int64_t rows, double seconds);
+  // Takes the seconds of a step that had this many rows of sequences that decode. Without memory for them
+  // they are left out.
+  void record(int64_t rows, double seconds) noexcept;
 
   struct Proposal {
     int64_t ids = 0;

@@ -9,6 +9,8 @@
 #include <thread>
 
 #include "generate/completions.h"
+#include "generate/draft.h"
+#include "generate/pace.h"
 #include "kernels/kinds.h"
 #include "support/error_of.h"
 #include "support/interrupts.h"
@@ -323,6 +325,80 @@ TEST_F(Failures, ATokenThatNoMemoryIsLeftForEndsItsSequenceAlone) {
   EXPECT_TRUE(got.all[sequence].ids.empty());
   expect_want(got);
   EXPECT_EQ(generator.use().blocks, 0);
+}
+
+// A paused sequence with prompt lookup, for which no allocation of some size succeeds.
+TEST_F(Failures, ASequenceWithADraftIsExtendedWhollyOrNotAtAll) {
+  Request request = requests_[0];
+  request.sampling.speculation = {.tokens = 4, .most_ngram = 3, .least_ngram = 1, .always = true};
+  request.sampling.max_new_tokens = 3;
+  request.keeps = true;
+  const std::vector<int32_t> more = {5, 6, 7, 8, 9};
+  const auto extended = [&](size_t bytes, bool& failed) {
+    Generator generator(*model_, at::kFloat, kSmall);
+    const int64_t sequence = generator.add(request);
+    Completions first, second;
+    test::run(generator, first);
+    try {
+      const test::NoMemoryOf none(bytes);
+      generator.extend(sequence, more, 3);
+    } catch (const std::bad_alloc&) {
+      failed = true;
+      generator.extend(sequence, more, 3);
+    }
+    test::run(generator, second);
+    return second.all[sequence].ids;
+  };
+  bool failed = false;
+  const std::vector<int32_t> want = extended(0, failed);
+  EXPECT_EQ(want.size(), 3u);
+  ASSERT_FALSE(failed);
+  int64_t failures = 0;
+  for (size_t bytes = 4; bytes <= 160; bytes += 4) {
+    SCOPED_TRACE(bytes);
+    failed = false;
+    EXPECT_EQ(extended(bytes, failed), want);
+    failures += failed;
+  }
+  EXPECT_GT(failures, 2);
+}
+
+TEST(DraftFailures, ATokenThatNoMemoryIsLeftForChangesNothing) {
+  const std::vector<int32_t> prompt = {1, 2, 3, 4, 5, 1, 2};
+  Draft draft(std::make_shared<Lookup>(prompt, 1, engine::Speculation{.tokens = 8, .least_ngram = 2}), 0,
+              0.5);
+  const auto next = [&] {
+    const std::span<const int32_t> ids = draft.next(3);
+    return std::vector<int32_t>(ids.begin(), ids.end());
+  };
+  const std::vector<int32_t> before = next();
+  ASSERT_EQ(before, (std::vector<int32_t>{3, 4, 5}));
+  for (const int32_t id : {3, 9}) {  // a right one and a wrong one
+    const test::NoMemory none;
+    EXPECT_THROW(draft.follow(id), std::bad_alloc);
+    EXPECT_THROW(draft.skip(prompt), std::bad_alloc);
+  }
+  EXPECT_EQ(next(), before);
+  EXPECT_EQ(draft.right(), 0.5);
+  draft.make_room(std::ssize(prompt));
+  {
+    const test::NoMemory none;
+    draft.skip(prompt);
+  }
+  EXPECT_TRUE(draft.next(0).empty());
+}
+
+// A step whose time finds no memory has its tokens all the same.
+TEST(DraftFailures, AStepThatNoMemoryIsLeftToMeasureIsNotMeasured) {
+  Pace pace;
+  {
+    const test::NoMemory none;
+    pace.record(1, 1.0);
+  }
+  const std::vector<Pace::Proposal> certain = {{8, 1.0}};
+  EXPECT_EQ(pace.worth(1, certain), std::vector<int64_t>{0});
+  pace.record(1, 1.0);
+  EXPECT_EQ(pace.worth(1, certain), std::vector<int64_t>{8});
 }
 
 // Waits in each call until another thread has ended one of these generators.

@@ -246,12 +246,13 @@ class History {
         ++n_.stolen;
         life.computed.reset();
       }
-      life.next = life.computed.value_or(life.held ? INT64_MAX : 0);
+      life.next = life.computed.value_or(life.held ? life.begun_at : 0);
     }
     const bool may_wait =
         scheduler_.idle() || store_.pool->restricted() || (others_hold() && !has_the_oldest());
     const std::vector<Place> before = all_that_run();
     Scheduler::Step step = scheduler_.next();
+    for (const Scheduler::Work& work : step.work) lives_.at(work.sequence).begun_at = work.first;
     EXPECT_TRUE(may_wait || !step.empty()) << "nothing moves";
     if (!step.empty()) check_ages(before);
     return step;

@@ -36,6 +36,7 @@ struct Life {
   int64_t pauses = 0;   // how often it goes on after its end
   bool paused = false;
   std::optional<int64_t> computed;  // positions; empty: nothing that is still valid
+  int64_t begun_at = 0;             // the first position of its last step, which may have failed
   int64_t next = 0;                 // the first position that was not computed before the last step
   bool held = false;                // it had blocks before the last step
   bool works = false;               // in the last step

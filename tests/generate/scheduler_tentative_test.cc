@@ -1,32 +1,19 @@
 // Tentative ids: which rows of them the scheduler computes, and that those that are wrong leave no trace.
 #include <gtest/gtest.h>
 
-#include <numeric>
 #include <random>
 #include <utility>
 
 #include "generate/scheduler.h"
 #include "generate/scheduler_life.h"
+#include "generate/scheduler_steps.h"
 
 namespace trl::generate {
 namespace {
 
 using kernels::kCacheRows;
-
-std::vector<int32_t> counted_ids(int64_t count, int32_t first = 0) {
-  std::vector<int32_t> ids(static_cast<size_t>(count));
-  std::iota(ids.begin(), ids.end(), first);
-  return ids;
-}
-
-// Computes the next step, and gives each sequence that is ready a token.
-Scheduler::Step step(Scheduler& scheduler) {
-  const Scheduler::Step step = scheduler.next();
-  scheduler.done(step);
-  for (const Scheduler::Work& work : step.work)
-    for (const int64_t sequence : work.ready) scheduler.append(sequence, static_cast<int32_t>(sequence));
-  return step;
-}
+using test::counted_ids;
+using test::step;
 
 // Computes a step in which sequence 0 decodes, and gives it these tokens.
 Scheduler::Work decode(Scheduler& scheduler, std::vector<int32_t> ids) {

@@ -7,32 +7,19 @@
 #include <cstdlib>
 #include <ctime>
 #include <new>
-#include <numeric>
 #include <string>
 #include <utility>
 
 #include "generate/scheduler_history.h"
+#include "generate/scheduler_steps.h"
 #include "support/no_memory.h"
 
 namespace trl::generate {
 namespace {
 
 using kernels::kCacheRows;
-
-std::vector<int32_t> counted_ids(int64_t count, int32_t first = 0) {
-  std::vector<int32_t> ids(static_cast<size_t>(count));
-  std::iota(ids.begin(), ids.end(), first);
-  return ids;
-}
-
-// Computes the next step, and gives each sequence that is ready a token.
-Scheduler::Step step(Scheduler& scheduler) {
-  const Scheduler::Step step = scheduler.next();
-  scheduler.done(step);
-  for (const Scheduler::Work& work : step.work)
-    for (const int64_t sequence : work.ready) scheduler.append(sequence, static_cast<int32_t>(sequence));
-  return step;
-}
+using test::counted_ids;
+using test::step;
 
 // The position at which a prompt begins to be computed; it ends again.
 int64_t begins_at(Scheduler& scheduler, std::vector<int32_t> ids, uint64_t apart = 0) {
@@ -620,12 +607,17 @@ constexpr uint32_t kHistories = 1000;
 constexpr uint32_t kHistories = 10000;
 #endif
 
+uint32_t number_from(const char* variable, uint32_t otherwise) {
+  const char* const value = std::getenv(variable);
+  return value != nullptr ? static_cast<uint32_t>(std::stoul(value)) : otherwise;
+}
+
 // Requests, groups, cancels, failed steps, changed weights, pauses and continuations in random order.
 TEST(Scheduler, KeepsItsPromisesInRandomHistories) {
-  const char* const wanted = std::getenv("TRL_TEST_HISTORIES");
-  const uint32_t histories = wanted != nullptr ? static_cast<uint32_t>(std::stoul(wanted)) : kHistories;
+  const uint32_t histories = number_from("TRL_TEST_HISTORIES", kHistories);
+  const uint32_t first = number_from("TRL_TEST_FIRST_HISTORY", 0);
   test::History::Counts n;
-  for (uint32_t seed = 0; seed < histories && !HasFailure(); ++seed) {
+  for (uint32_t seed = first; seed < first + histories && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     run_history(seed, n);
   }
@@ -639,6 +631,16 @@ TEST(Scheduler, KeepsItsPromisesInRandomHistories) {
   EXPECT_GT(n.taken, histories / 100);
   EXPECT_GT(n.accepted, histories);
   EXPECT_GT(n.tentative - n.accepted, histories);
+}
+
+// 87776: one waits for what a younger one computes, whose first step failed and which gets no rows now.
+TEST(Scheduler, KeepsItsPromisesInHistoriesThatFailedBefore) {
+  test::History::Counts n;
+  for (const uint32_t seed : {87776u}) {
+    SCOPED_TRACE(seed);
+    run_history(seed, n);
+  }
+  EXPECT_GT(n.deferred, 0);
 }
 
 }  // namespace
