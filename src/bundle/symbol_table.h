@@ -9,7 +9,7 @@
 
 namespace trl::bundle {
 
-// Strings one behind the other, each of them once.
+// Strings one after the other, each of them once.
 class Strings {
  public:
   uint32_t add(const std::string& text);

@@ -19,9 +19,9 @@ struct CsvRows::Parser {
 
   enum class State {
     start,   // of a cell
-    plain,   // in a cell without quotes, or behind one with them
+    plain,   // in a cell without quotes, or after the end of one with them
     quoted,  // in a quoted cell
-    quote    // behind a quote in a quoted cell: it ends the cell, or stands for one with the next
+    quote    // after a quote in a quoted cell: it ends the cell, or stands for one with the next
   };
 
   void begin_cell() {
