@@ -29,10 +29,10 @@ fetch_arrow() {
 packages=(
   g++ cmake ninja-build pkg-config ccache
   libtorch-dev libdnnl-dev libopenblas-dev
-  libzstd-dev zlib1g-dev libxxhash-dev nettle-dev
+  libzstd-dev zlib1g-dev libxxhash-dev libmd-dev
   nlohmann-json3-dev libyaml-cpp-dev libspdlog-dev libcli11-dev libedit-dev
   libcurl4-openssl-dev ca-certificates libboost-dev
-  libpcre2-dev libutf8proc-dev libsentencepiece-dev libcsv-dev
+  libpcre2-dev libutf8proc-dev libsentencepiece-dev
   libgtest-dev
   "$@"
 )

@@ -9,8 +9,8 @@ function(trl_objects out)
   set(${out} ${objects} PARENT_SCOPE)
 endfunction()
 
-# Exports the names that the map lists and hides all others. nettle reads environment variables, and prints if one of them
-# says so: getenv is another function here.
+# Exports the names that the map lists and hides all others. Nothing that is linked in reads environment variables: getenv is
+# another function here.
 function(trl_export target map)
   set(map ${PROJECT_SOURCE_DIR}/src/${map})
   target_link_options(${target} PRIVATE -Wl,--version-script=${map} -Wl,--exclude-libs,ALL -Wl,-z,nodelete -Wl,--as-needed
@@ -111,7 +111,7 @@ if(TRL_BUILD_CLI AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cc)
   target_link_libraries(trl_command PRIVATE trl trl_flags spdlog::spdlog CLI11::CLI11 nlohmann_json::nlohmann_json
     PkgConfig::LIBEDIT yaml-cpp)
   if(TRL_HUB)
-    target_link_libraries(trl_command PRIVATE PkgConfig::CURL PkgConfig::NETTLE)
+    target_link_libraries(trl_command PRIVATE PkgConfig::CURL PkgConfig::MD)
   endif()
   if(TRL_SERVE)
     target_link_libraries(trl_command PRIVATE trl_serve_library)

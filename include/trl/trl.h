@@ -2289,7 +2289,8 @@ TRL_API void trl_evaluator_destroy(trl_evaluator* evaluator) TRL_NOEXCEPT;
  * and a call of the trainer waits for that of a generator; within a callback of the call that trains
  * they return TRL_E_BUSY, except in a rollout that the host is asked for (trl_trainer_set_rollout). A reward,
  * judge or tool that answers with TRL_LATER must not wait for such a call: it has its turn after the step,
- * which waits for the answer.
+ * which waits for the answer. A thread that has called a trl_rollout function for it gets TRL_E_BUSY until
+ * trl_rollout_finish.
  *
  * @param model [in] kept alive.
  * @param tokenizer [in] nullable: the model's own; kept alive.

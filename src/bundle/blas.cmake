@@ -19,7 +19,7 @@ function(trl_lean_blas library work)
     list(TRANSFORM ${kind} REPLACE "[@ ].*" "")
     list(REMOVE_DUPLICATES ${kind})
   endforeach()
-  set(wanted blas_thread_init blas_thread_shutdown_)  # engine/open_engine.cc and tensor/threads ask for them
+  set(wanted ${asked})
   foreach(symbol IN LISTS used)
     string(REGEX REPLACE "^cblas_" "" routine ${symbol})
     if(symbol IN_LIST defined AND NOT routine MATCHES "^(i?[cz]|sc(nrm2|asum)|dz(nrm2|asum))")

@@ -1,122 +1,14 @@
 #include "bundle/elf.h"
 
-#include <elf.h>
-
-#include <bit>
 #include <cstddef>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <sstream>
-#include <stdexcept>
+
+#include "bundle/elf_file.h"
 
 namespace trl::bundle {
 
 namespace {
-
-constexpr uint16_t kHiddenVersion = 0x8000;
-
-class File {
- public:
-  explicit File(std::string path) : path_(std::move(path)) {
-    std::ifstream in(path_, std::ios::binary);
-    if (!in) fail("cannot be read");
-    bytes_.assign(std::istreambuf_iterator<char>(in), {});
-    const auto header = at<Elf64_Ehdr>(0);
-    constexpr int kOrder = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
-    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
-        header.e_ident[EI_DATA] != kOrder)
-      fail("not a 64-bit library of this machine");
-    for (uint64_t i = 0; i < header.e_shnum; ++i)
-      sections_.push_back(at<Elf64_Shdr>(header.e_shoff + i * sizeof(Elf64_Shdr)));
-  }
-
-  template <typename T>
-  T at(uint64_t offset) const {
-    if (offset > bytes_.size() || bytes_.size() - offset < sizeof(T)) fail("truncated");
-    T value;
-    std::memcpy(&value, bytes_.data() + offset, sizeof value);
-    return value;
-  }
-
-  // Returns the only section of that type, or nullptr.
-  const Elf64_Shdr* section(uint32_t type) const {
-    for (const Elf64_Shdr& section : sections_)
-      if (section.sh_type == type) return &section;
-    return nullptr;
-  }
-
-  std::string text(const Elf64_Shdr& user, uint64_t offset) const {
-    const uint64_t begin = strings_of(user).sh_offset + offset;
-    if (begin >= bytes_.size()) fail("truncated");
-    const size_t end = bytes_.find('\0', begin);
-    if (end == std::string::npos) fail("truncated");
-    return bytes_.substr(begin, end - begin);
-  }
-
-  template <typename T>
-  void put(uint64_t offset, const T& value) {
-    at<T>(offset);  // it lies within
-    std::memcpy(bytes_.data() + offset, &value, sizeof value);
-  }
-
-  const Elf64_Shdr& strings_of(const Elf64_Shdr& user) const {
-    if (user.sh_link >= sections_.size()) fail("a section without its strings");
-    return sections_[user.sh_link];
-  }
-
-  std::string& bytes() { return bytes_; }
-
-  void write() const {
-    std::ofstream out(path_, std::ios::binary | std::ios::trunc);
-    out.write(bytes_.data(), static_cast<std::streamsize>(bytes_.size()));
-    if (!out.flush()) fail("cannot be written");
-  }
-
-  [[noreturn]] void fail(const std::string& why) const { throw std::runtime_error(path_ + ": " + why); }
-
- private:
-  const std::string path_;
-  std::string bytes_;
-  std::vector<Elf64_Shdr> sections_;
-};
-
-// Calls `need` with the place of each library that versions are asked of, and `version` with that of each
-// version asked for.
-template <typename Need, typename Version>
-void each_version_need(const File& file, const Need& need, const Version& version) {
-  const Elf64_Shdr* section = file.section(SHT_GNU_verneed);
-  if (section == nullptr) return;
-  uint64_t at = section->sh_offset;
-  for (uint32_t i = 0; i < section->sh_info; ++i) {
-    const auto entry = file.at<Elf64_Verneed>(at);
-    need(*section, at);
-    uint64_t aux = at + entry.vn_aux;
-    for (uint16_t k = 0; k < entry.vn_cnt; ++k) {
-      version(*section, aux);
-      aux += file.at<Elf64_Vernaux>(aux).vna_next;
-    }
-    at += entry.vn_next;
-  }
-}
-
-// Calls `version` with each definition of a version, and with its name's offset among the strings.
-template <typename Version>
-void each_version_definition(const File& file, const Version& version) {
-  const Elf64_Shdr* section = file.section(SHT_GNU_verdef);
-  if (section == nullptr) return;
-  uint64_t at = section->sh_offset;
-  for (uint32_t i = 0; i < section->sh_info; ++i) {
-    const auto entry = file.at<Elf64_Verdef>(at);
-    uint64_t aux = at + entry.vd_aux;
-    for (uint16_t k = 0; k < entry.vd_cnt; ++k) {  // the first is its own, the others those that it follows
-      version(*section, entry, file.at<Elf64_Verdaux>(aux).vda_name, k == 0);
-      aux += file.at<Elf64_Verdaux>(aux).vda_next;
-    }
-    at += entry.vd_next;
-  }
-}
 
 std::map<uint16_t, std::string> version_names(const File& file) {
   std::map<uint16_t, std::string> names;
@@ -161,12 +53,6 @@ class Editor {
     uint64_t offset;
     uint64_t size;  // with the byte that ends it
   };
-
-  static bool is_text(int64_t tag) {
-    return tag == DT_NEEDED || tag == DT_SONAME || tag == DT_RPATH || tag == DT_RUNPATH ||
-           tag == DT_AUXILIARY || tag == DT_FILTER || tag == DT_AUDIT || tag == DT_DEPAUDIT ||
-           tag == DT_CONFIG;
-  }
 
   bool goes(const Elf64_Dyn& entry) const {
     if (entry.d_tag == DT_RUNPATH || entry.d_tag == DT_RPATH) return changes_.inherits_path;

@@ -40,6 +40,8 @@ Request read_request(const std::string& path) {
       request.shared.insert(part[1]);
     else if (part.size() == 2 && part[0] == "absent")
       request.absent.insert(part[1]);
+    else if (part.size() == 2 && part[0] == "asked")
+      request.asked.insert(part[1]);
     else if (part.size() == 3 && part[0] == "loaded" && !request.roots.empty())
       request.roots.back().loaded.emplace_back(part[1], part[2]);
     else
@@ -90,10 +92,15 @@ void write_absent(const Plan& plan, const std::string& source, const std::string
 void run(const std::string& request_path, const std::string& copies, const std::string& work) {
   const Request request = read_request(request_path);
   const Plan plan = make_plan(request);
-  for (const Root& root : request.roots) bundle(plan.roots.at(root.path), plan, root.copy, true);
+  for (const Root& root : request.roots) {
+    bundle(plan.roots.at(root.path), plan, root.copy, true);
+    compact_library(root.copy, nullptr);
+  }
   std::ofstream origins(work + "/origins.txt");
   for (const auto& [name, entry] : plan.copied) {
-    bundle(entry, plan, copies + "/" + plan.name_of(name), false);
+    const std::string copy = copies + "/" + plan.name_of(name);
+    bundle(entry, plan, copy, false);
+    compact_library(copy, plan.shared.contains(name) ? nullptr : &plan.names);
     origins << plan.name_of(name) << '\t' << fs::canonical(entry.path).string() << '\n';
   }
   if (!origins.flush()) throw std::runtime_error(work + ": cannot be written");

@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <stdexcept>
+#include <string_view>
 #include <unordered_map>
 
 namespace trl::bundle {
@@ -34,6 +35,8 @@ class Process {
       add(library);
     }
   }
+
+  const Library& root() const { return *libraries_.front(); }
 
   void add_to(Plan& plan) const {
     std::map<std::string, Entry> entries;
@@ -73,8 +76,6 @@ class Process {
       if (symbol.defined) definitions_[symbol.name].push_back({library.get(), &symbol});
     libraries_.push_back(std::move(library));
   }
-
-  const Library& root() const { return *libraries_.front(); }
 
   const Library& named(const std::string& name) const {
     for (const auto& library : libraries_)
@@ -164,13 +165,30 @@ class Process {
   std::unordered_map<std::string, std::vector<Definition>> definitions_;
 };
 
+void count_names(const Library& library, Names& names) {
+  std::set<std::string_view> defined;
+  for (const Symbol& symbol : library.symbols) {
+    if (!symbol.defined)
+      names[symbol.name].asked = true;
+    else if (defined.insert(symbol.name).second)
+      ++names[symbol.name].defining;
+  }
+}
+
 }  // namespace
 
 Plan make_plan(const Request& request) {
   Plan plan;
   plan.shared = request.shared;
   Libraries read;
-  for (const Root& root : request.roots) Process(root, request, read).add_to(plan);
+  for (const Root& root : request.roots) {
+    const Process process(root, request, read);
+    process.add_to(plan);
+    count_names(process.root(), plan.names);
+  }
+  for (const auto& [name, library] : read)
+    if (plan.copied.contains(name) || request.system.contains(name)) count_names(*library, plan.names);
+  for (const std::string& name : request.asked) plan.names[name].asked = true;
   return plan;
 }
 

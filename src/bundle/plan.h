@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "bundle/compact.h"
 #include "bundle/elf.h"
 
 namespace trl::bundle {
@@ -24,6 +25,7 @@ struct Request {
       shared;  // copied under their own names: the host's or a plug-in's must be the same one
   std::set<std::string>
       absent;  // libraries that are left out, by name up to ".so", or "USER:" and such a name
+  std::set<std::string> asked;  // names of functions that are looked up as the program runs
 };
 
 struct Entry {
@@ -45,6 +47,7 @@ struct Plan {
   std::map<std::string, Entry> roots;   // by path
   std::map<std::string, Entry> copied;  // by name
   std::map<std::string, Missing> missing;
+  Names names;  // of the roots, the copies and the system's libraries
 
   // Returns the name of a library in the bundle: trltorch_cpu.so.1.13 for libtorch_cpu.so.1.13, which is as
   // long, if it is copied and not shared.

@@ -126,11 +126,35 @@ class HostReward final : public reward::Reward {
 
 }  // namespace
 
+namespace {
+
+// A rollout that a thread has opened.
+struct OpenedHere {
+  const void* trainer;
+  std::weak_ptr<run::HostRollout> rows;
+  bool is_over() const {
+    const auto held = rows.lock();
+    return held == nullptr || held->finished();
+  }
+};
+
+thread_local std::vector<OpenedHere> opened_here;
+
+}  // namespace
+
 std::shared_ptr<Rollout::Open> Rollout::open() const {
   const std::lock_guard lock(mutex_);
   if (!open_)
     fail(Status::invalid_argument, "the rollout is over: its function has returned, or has finished it");
+  std::erase_if(opened_here,
+                [&](const OpenedHere& one) { return one.is_over() || one.rows.lock() == open_->rows; });
+  opened_here.push_back({trainer_, open_->rows});
   return open_;
+}
+
+bool Rollout::is_answered_here(const void* trainer) {
+  return std::ranges::any_of(opened_here,
+                             [&](const OpenedHere& one) { return one.trainer == trainer && !one.is_over(); });
 }
 
 void Rollout::end() {
@@ -140,7 +164,7 @@ void Rollout::end() {
 }
 
 void HostFunction::begin(const std::string& which, const std::shared_ptr<run::HostRollout>& rows) {
-  open_.push_back(std::make_unique<trl_rollout>(std::make_shared<Rollout>(rows)));
+  open_.push_back(std::make_unique<trl_rollout>(std::make_shared<Rollout>(rows, trainer_)));
   trl_rollout* const given = open_.back().get();
   int32_t answer = -1;
   try {

@@ -23,12 +23,18 @@ class Rollout {
     KeptTexts texts;
   };
 
-  explicit Rollout(std::shared_ptr<run::HostRollout> rows) : open_(std::make_shared<Open>(std::move(rows))) {}
+  // trainer: the one that asks.
+  Rollout(std::shared_ptr<run::HostRollout> rows, const void* trainer)
+      : trainer_(trainer), open_(std::make_shared<Open>(std::move(rows))) {}
   // Throws Error(invalid_argument) when it is over.
   std::shared_ptr<Open> open() const;
   void end();
+  // Whether this thread has opened a rollout of that trainer which is not finished: its answer may depend on
+  // this thread.
+  static bool is_answered_here(const void* trainer);
 
  private:
+  const void* const trainer_;
   mutable std::mutex mutex_;
   std::shared_ptr<Open> open_;
 };
@@ -44,7 +50,9 @@ namespace trl::capi {
 // A function of the host, which may answer later.
 class HostFunction {
  public:
-  HostFunction(trl_rollout_fn function, UserData user_data) : callback_{function, std::move(user_data)} {}
+  // trainer: the one that asks it.
+  HostFunction(trl_rollout_fn function, UserData user_data, const void* trainer)
+      : callback_{function, std::move(user_data)}, trainer_(trainer) {}
   // Calls it with these rows. which: "reward NAME", for messages. Throws Error(callback).
   void begin(const std::string& which, const std::shared_ptr<run::HostRollout>& rows);
   // Waits for the answer to a call. Throws Error(callback).
@@ -60,6 +68,7 @@ class HostFunction {
   void end(std::vector<Given>::iterator given);
 
   const Callback<trl_rollout_fn> callback_;
+  const void* const trainer_;
   // Handles stay valid for a host that answers after its time, and the newest ones for one that answers
   // twice.
   std::vector<Given> open_;

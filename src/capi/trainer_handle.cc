@@ -299,6 +299,15 @@ bool Trainer::may_wait(bool pausable) const {
   return true;
 }
 
+// The step that waits for this thread's answer would wait for ever.
+bool Trainer::guest_may_wait(bool pausable) const {
+  if (Rollout::is_answered_here(this))
+    fail(Status::busy,
+         "the step of this trainer waits for the answer to a rollout that this thread has read, so that its "
+         "model has no turn for it: call trl_rollout_finish first, or use another model");
+  return may_wait(pausable);
+}
+
 // A cancel that no call takes would end the next one of a model of this trainer.
 void Trainer::end_pause() noexcept {
   if (!interrupt_.paused()) return;
@@ -401,7 +410,8 @@ trl_status trl_trainer_add_reward(trl_trainer* trainer, const char* name, trl_ro
   return guard(error, [&, owned = UserData(user_data, destroy)]() mutable {
     if (function == nullptr) fail_null("function");
     const std::string given(text(name, "name"));
-    get(trainer, "trainer")->add_reward(given, std::make_unique<HostFunction>(function, std::move(owned)));
+    const auto shared = get(trainer, "trainer");
+    shared->add_reward(given, std::make_unique<HostFunction>(function, std::move(owned), shared.get()));
   });
 }
 
@@ -409,7 +419,8 @@ trl_status trl_trainer_set_rollout(trl_trainer* trainer, trl_rollout_fn rollout,
                                    trl_destroy_fn destroy, trl_error** error) noexcept {
   return guard(error, [&, owned = UserData(user_data, destroy)]() mutable {
     if (rollout == nullptr) fail_null("rollout");
-    get(trainer, "trainer")->set_rollout(std::make_shared<HostFunction>(rollout, std::move(owned)));
+    const auto shared = get(trainer, "trainer");
+    shared->set_rollout(std::make_shared<HostFunction>(rollout, std::move(owned), shared.get()));
   });
 }
 
@@ -417,7 +428,8 @@ trl_status trl_trainer_set_tools(trl_trainer* trainer, trl_rollout_fn tools, voi
                                  trl_destroy_fn destroy, trl_error** error) noexcept {
   return guard(error, [&, owned = UserData(user_data, destroy)]() mutable {
     if (tools == nullptr) fail_null("tools");
-    get(trainer, "trainer")->set_tools(std::make_shared<HostFunction>(tools, std::move(owned)));
+    const auto shared = get(trainer, "trainer");
+    shared->set_tools(std::make_shared<HostFunction>(tools, std::move(owned), shared.get()));
   });
 }
 

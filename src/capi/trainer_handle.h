@@ -85,7 +85,7 @@ class Trainer {
       check_entry();
       turn.wait([&] {
         right = open_rollout_.try_enter();  // the call before may wait for what this thread is to write
-        return !right && may_wait(pausable);
+        return !right && guest_may_wait(pausable);
       });
     }
     if (right) {
@@ -101,7 +101,7 @@ class Trainer {
     const RuntimeScope scope(*runtime_);
     const run::MemoryCapScope capped(run_->cap());
     base::Turn turn(turns_);
-    turn.wait([&] { return may_wait(pausable); });
+    turn.wait([&] { return guest_may_wait(pausable); });
     return as_guest(std::forward<Body>(body), pausable);
   }
 
@@ -165,8 +165,9 @@ class Trainer {
   [[noreturn]] void refuse_cancelled();  // a call that still waits for its turn
   // Throws Error for a call that can wait for its turn no longer.
   bool may_wait(bool pausable) const;
-  void drop_late_cancel() noexcept;  // a request that came after the end of the run
-  void give_way();                   // to whoever waits, between two steps
+  bool guest_may_wait(bool pausable) const;  // the same, for calls with its model
+  void drop_late_cancel() noexcept;          // a request that came after the end of the run
+  void give_way();                           // to whoever waits, between two steps
   bool step_locked();
   // Runs ask(std::span<const engine::Metric>*, engine::ErrorSink&), a call of the engine's trainer, whose
   // numbers become those of the trainer. Returns its answer.

@@ -1,11 +1,6 @@
-// libcsv cuts the cells; this file counts lines and handles its errors.
 #include "io/csv.h"
 
-#include <csv.h>
-
 #include <algorithm>
-#include <exception>
-#include <new>
 #include <utility>
 
 #include "base/error.h"
@@ -15,41 +10,86 @@
 namespace trl::io {
 
 namespace {
-constexpr unsigned char kStrict = CSV_STRICT | CSV_STRICT_FINI | CSV_EMPTY_IS_NULL;
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r\n") == std::string_view::npos; }
 }  // namespace
 
-// libcsv's state with the current row. Nothing may be thrown through libcsv, which is C.
+// The row under way, cut into cells as its bytes arrive. Blanks around a cell belong to it.
 struct CsvRows::Parser {
-  explicit Parser(char delimiter) {
-    if (csv_init(&state, kStrict) != 0) throw std::bad_alloc();
-    csv_set_delim(&state, static_cast<unsigned char>(delimiter));
-    csv_set_space_func(&state, [](unsigned char) { return 0; });  // blanks around a cell belong to it
-  }
-  ~Parser() { csv_free(&state); }
-  Parser(const Parser&) = delete;
-  Parser& operator=(const Parser&) = delete;
+  explicit Parser(char delimiter) : ends{delimiter, '\n', '\r'} {}
 
-  static void on_cell(void* text, size_t size, void* self) noexcept {
-    auto& parser = *static_cast<Parser*>(self);
-    try {
-      if (parser.count == parser.row.cells.size()) parser.row.cells.emplace_back();
-      Cell& cell = parser.row.cells[parser.count++];
-      cell.missing = text == nullptr;
-      cell.text.assign(static_cast<const char*>(text), size);
-    } catch (...) {
-      parser.thrown = std::current_exception();
+  enum class State {
+    start,   // of a cell
+    plain,   // in a cell without quotes, or after the end of one with them
+    quoted,  // in a quoted cell
+    quote    // after a quote in a quoted cell: it ends the cell, or stands for one with the next
+  };
+
+  void begin_cell() {
+    if (count == row.cells.size()) row.cells.emplace_back();
+    Cell& cell = row.cells[count++];
+    cell.text.clear();
+    cell.missing = true;
+    state = State::start;
+  }
+
+  void begin_row(int64_t line) {
+    row.line = line;
+    count = bytes = 0;
+    complete = false;
+    begin_cell();
+  }
+
+  // Takes up to the end of the row. Returns false if text follows the quote that ends a cell.
+  bool take(std::string_view piece) {
+    for (size_t at = 0; at < piece.size() && !complete;) {
+      Cell& cell = row.cells[count - 1];
+      const bool is_quote = piece[at] == '"';
+      size_t end = at;
+      switch (state) {
+        case State::start:
+          state = is_quote ? State::quoted : State::plain;
+          cell.missing = !is_quote;
+          at += is_quote ? 1 : 0;
+          break;
+        case State::quoted:
+          end = std::min(piece.find('"', at), piece.size());
+          cell.text += piece.substr(at, end - at);
+          at = end + 1;
+          if (end < piece.size()) state = State::quote;
+          break;
+        case State::quote:
+          if (is_quote) {
+            cell.text += piece[at++];
+            state = State::quoted;
+          } else if (ends.find(piece[at]) != std::string::npos) {
+            state = State::plain;
+          } else {
+            return false;
+          }
+          break;
+        case State::plain:
+          end = std::min(piece.find_first_of(ends, at), piece.size());
+          cell.text += piece.substr(at, end - at);
+          cell.missing = cell.missing && cell.text.empty();
+          at = end + 1;
+          if (end == piece.size()) break;
+          if (piece[end] == ends.front())
+            begin_cell();
+          else
+            complete = true;
+          break;
+      }
     }
+    return true;
   }
-  static void on_row(int, void* self) noexcept { static_cast<Parser*>(self)->complete = true; }
 
-  csv_parser state;
+  const std::string ends;  // of a cell: the delimiter, line ends
+  State state = State::start;
   Cells row;  // its cells keep their capacity
   size_t count = 0;
   size_t bytes = 0;  // bytes of the row
   bool under_way = false;
   bool complete = false;
-  std::exception_ptr thrown;
 };
 
 CsvRows::CsvRows(std::unique_ptr<ByteStream> stream, char delimiter)
@@ -65,26 +105,15 @@ void CsvRows::rewind() {
 }
 
 void CsvRows::feed(std::string_view piece) {
-  csv_parser* state = &parser_->state;
-  const auto parse = [&](size_t at, size_t size) {
-    return csv_parse(state, piece.data() + at, size, Parser::on_cell, Parser::on_row, parser_.get());
-  };
   if (piece.find('\0') != std::string_view::npos)
     fail(Status::format, "{}: a NUL byte: this is not CSV text", place(line_));
   parser_->bytes += piece.size();
   if (parser_->bytes > kMaxRowBytes)
     fail(Status::format, "{}: the row is longer than {} bytes", place(parser_->row.line), kMaxRowBytes);
-  for (size_t at = 0; (at += parse(at, piece.size() - at)) < piece.size();) {
-    if (csv_error(state) != CSV_EPARSE) throw std::bad_alloc();
-    if (state->quoted != 0) {
-      fail(Status::format,
-           "{}: text after the quote that ends a cell; a quote inside a quoted cell is written twice",
-           place(line_));
-    }
-    csv_set_opts(state, CSV_EMPTY_IS_NULL);
-    at += parse(at, 1);
-    csv_set_opts(state, kStrict);
-  }
+  if (!parser_->take(piece))
+    fail(Status::format,
+         "{}: text after the quote that ends a cell; a quote inside a quoted cell is written twice",
+         place(line_));
 }
 
 bool CsvRows::next(Cells& row) {
@@ -93,7 +122,6 @@ bool CsvRows::next(Cells& row) {
     window_.skip_mark();
     line_ = 1;
   }
-  parser.count = parser.bytes = 0;
   parser.under_way = parser.complete = false;
   while (!parser.complete && !window_.at_end()) {
     // Feeds up to a line's end, so that at most one row is complete and its line is known.
@@ -106,20 +134,15 @@ bool CsvRows::next(Cells& row) {
       window_.consume(piece.size());
       continue;
     }
-    if (!std::exchange(parser.under_way, true)) parser.row.line = line_;
+    if (!std::exchange(parser.under_way, true)) parser.begin_row(line_);
     feed(piece);
     if (last == '\n') ++line_;
     window_.consume(piece.size());
   }
-  if (!parser.complete && parser.under_way) {
-    if (csv_fini(&parser.state, Parser::on_cell, Parser::on_row, &parser) != 0) {
-      if (csv_error(&parser.state) != CSV_EPARSE) throw std::bad_alloc();
-      fail(Status::format, "{}: the file ends inside a quoted cell of the row that begins here",
-           place(parser.row.line));
-    }
-  }
-  if (parser.thrown) std::rethrow_exception(parser.thrown);
-  if (!parser.complete) return false;
+  if (!parser.under_way) return false;
+  if (!parser.complete && parser.state == Parser::State::quoted)
+    fail(Status::format, "{}: the file ends inside a quoted cell of the row that begins here",
+         place(parser.row.line));
   parser.row.cells.resize(parser.count);
   std::swap(row, parser.row);
   ++read_;

@@ -2,6 +2,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <set>
 
 #include "base/error.h"
 #include "base/text/utf8.h"
@@ -66,6 +67,39 @@ void need(const void* pointer, const char* name) {
   if (pointer == nullptr) fail(Status::invalid_argument, "{} is NULL", name);
 }
 
+// The servers that are there: any other pointer is refused without a look at what it points to.
+class LiveServers {
+ public:
+  void add(trl_server* server) {
+    const std::lock_guard lock(mutex_);
+    servers_.insert(server);
+  }
+  bool remove(trl_server* server) noexcept {
+    const std::lock_guard lock(mutex_);
+    return servers_.erase(server) != 0;
+  }
+  bool has(trl_server* server) noexcept {
+    const std::lock_guard lock(mutex_);
+    return servers_.contains(server);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<trl_server*> servers_;
+};
+
+LiveServers& live_servers() {
+  static auto* const servers = new LiveServers;  // never destroyed: calls may come as the process ends
+  return *servers;
+}
+
+void need_server(trl_server* server) {
+  need(server, "server");
+  if (!live_servers().has(server))
+    fail(Status::invalid_argument,
+         "server: a trl_server is required, got something else or one already destroyed");
+}
+
 std::string text(const char* value, const char* name) {
   need(value, name);
   if (base::find_invalid_utf8(value) != base::kValid) fail(Status::invalid_argument, "{} is not UTF-8", name);
@@ -106,7 +140,9 @@ trl_status trl_server_create(trl_runtime* runtime, const trl_config* options, tr
       own = shared.share_runtime(runtime, why.out());
       if (own == nullptr) check(trl_error_code(why.get()), why);
     }
-    *out_server = new trl_server(shared, own, options);
+    auto server = std::make_unique<trl_server>(shared, own, options);
+    live_servers().add(server.get());
+    *out_server = server.release();
   });
 }
 
@@ -114,7 +150,7 @@ trl_status trl_server_add_model(trl_server* server, const char* name, trl_model*
                                 trl_tokenizer* tokenizer, const trl_config* options,
                                 trl_error** error) noexcept {
   return guard(error, [&](const trl::capi::ServeTable& shared) {
-    need(server, "server");
+    need_server(server);
     const Delivery delivery(shared, *server);
     server->server.add_model(text(name, "name"), model, tokenizer, options);
   });
@@ -124,7 +160,7 @@ trl_status trl_server_add_generator(trl_server* server, const char* name, trl_ge
                                     trl_tokenizer* tokenizer, const trl_config* options,
                                     trl_error** error) noexcept {
   return guard(error, [&](const trl::capi::ServeTable& shared) {
-    need(server, "server");
+    need_server(server);
     const Delivery delivery(shared, *server);
     server->server.add_generator(text(name, "name"), generator, tokenizer, options);
   });
@@ -132,7 +168,7 @@ trl_status trl_server_add_generator(trl_server* server, const char* name, trl_ge
 
 trl_status trl_server_start(trl_server* server, trl_error** error) noexcept {
   return guard(error, [&](const trl::capi::ServeTable& shared) {
-    need(server, "server");
+    need_server(server);
     const Delivery delivery(shared, *server);
     server->server.start();
   });
@@ -140,7 +176,7 @@ trl_status trl_server_start(trl_server* server, trl_error** error) noexcept {
 
 trl_status trl_server_stop(trl_server* server, double seconds, trl_error** error) noexcept {
   return guard(error, [&](const trl::capi::ServeTable& shared) {
-    need(server, "server");
+    need_server(server);
     const Delivery delivery(shared, *server);
     server->server.stop(seconds);
   });
@@ -148,20 +184,20 @@ trl_status trl_server_stop(trl_server* server, double seconds, trl_error** error
 
 trl_status trl_server_wait(trl_server* server, double seconds, trl_error** error) noexcept {
   return guard(error, [&](const trl::capi::ServeTable& shared) {
-    need(server, "server");
+    need_server(server);
     const Delivery delivery(shared, *server);
     return static_cast<trl_status>(server->server.wait(seconds) ? TRL_OK : TRL_LATER);
   });
 }
 
 void trl_server_cancel(trl_server* server) noexcept {
-  if (server != nullptr) server->server.cancel();
+  if (server != nullptr && live_servers().has(server)) server->server.cancel();
 }
 
 trl_status trl_server_describe(trl_server* server, const char** out_json, trl_error** error) noexcept {
   if (out_json != nullptr) *out_json = nullptr;
   return guard(error, [&](const trl::capi::ServeTable&) {
-    need(server, "server");
+    need_server(server);
     need(out_json, "out_json");
     std::string json = server->server.describe();
     const std::lock_guard lock(server->mutex);
@@ -172,7 +208,7 @@ trl_status trl_server_describe(trl_server* server, const char** out_json, trl_er
 trl_status trl_server_set_adapter(trl_server* server, const char* model, const char* name, const char* path,
                                   trl_error** error) noexcept {
   return guard(error, [&](const trl::capi::ServeTable& shared) {
-    need(server, "server");
+    need_server(server);
     const Delivery delivery(shared, *server);
     if (path != nullptr && *path == '\0') trl::fail(trl::Status::invalid_argument, "path is empty");
     server->server.set_adapter(text_or_none(model, "model"), text(name, "name"), text_or_none(path, "path"));
@@ -182,7 +218,7 @@ trl_status trl_server_set_adapter(trl_server* server, const char* model, const c
 trl_status trl_server_sleep(trl_server* server, const char* model, int32_t level, const char* mode,
                             trl_error** error) noexcept {
   return guard(error, [&](const trl::capi::ServeTable&) {
-    need(server, "server");
+    need_server(server);
     server->server.sleep(text_or_none(model, "model"), level, mode == nullptr ? "abort" : text(mode, "mode"));
   });
 }
@@ -190,7 +226,7 @@ trl_status trl_server_sleep(trl_server* server, const char* model, int32_t level
 trl_status trl_server_wake_up(trl_server* server, const char* model, const char* tags,
                               trl_error** error) noexcept {
   return guard(error, [&](const trl::capi::ServeTable&) {
-    need(server, "server");
+    need_server(server);
     server->server.wake_up(text_or_none(model, "model"), text_or_none(tags, "tags"));
   });
 }
@@ -199,5 +235,5 @@ void trl_server_destroy(trl_server* server) noexcept {
   if (server == nullptr) return;
   const trl::capi::ServeTable* const shared = table();
   if (shared == nullptr || shared->usable() == 0) return;  // a forked child has none of its threads
-  delete server;
+  if (live_servers().remove(server)) delete server;
 }

@@ -33,4 +33,4 @@ awk '
 while read -r name since rest; do
   case "$name" in '#'*) continue ;; esac
   [ "$since" = 0.1 ] || { echo "$name: since $since is not a version"; exit 1; }
-done < "$source/tests/abi/symbols.txt"
+done < <(cat "$source/tests/abi/symbols.txt" "$source/tests/abi/serve_symbols.txt")

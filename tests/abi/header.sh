@@ -29,6 +29,10 @@ for mode in c++11 c++14 c++17 c++20 c++23; do
   "$cxx" -std=$mode $flags -Wshadow -Wconversion -Wno-sign-conversion "$work/readme.cc" "$source/examples/cpp/sft/main.cc"
   cpp_modes=$((cpp_modes + 1))
 done
+printf '#include <trl/serve.h>\nint alone(void);\nint alone(void) { return trl_server_start(NULL, NULL) != TRL_OK; }\n' > "$work/serve.c"
+cp "$work/serve.c" "$work/serve.cc"
+"$cc" -std=c89 $flags "$work/serve.c"
+"$cxx" -std=c++98 $flags "$work/serve.cc"
 printf '#include <trl/kernel.h>\nint alone(uint32_t);\nint alone(uint32_t version) { return trl_kernel_attention(version) != 0; }\n' > "$work/kernel.c"
 "$cc" -std=c89 $flags "$work/kernel.c"
 if grep -nE '(^|[^:])//' "$source/include/trl/trl.h" "$source/include/trl/kernel.h" "$source/include/trl/serve.h"; then echo "a // comment"; exit 1; fi

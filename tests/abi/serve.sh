@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# usage: serve.sh SOURCE LIBRARY NM: the functions of trl/serve.h are those of serve.map and those that libtrl_serve.so exports,
+# usage: serve.sh SOURCE LIBRARY NM: the functions of trl/serve.h are those of serve.map, those of serve_symbols.txt and those
+# that libtrl_serve.so exports,
 # each is noexcept and, if it returns a status, one call of the guard; the library stays loaded and needs libtrl.so.
 set -euo pipefail
 source=$1 library=$2 nm=$3
@@ -8,8 +9,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 header_functions "$source/include/trl/serve.h" > "$work/header"
 sed -n 's/^ *\(trl_[a-z0-9_]*\);$/\1/p' "$source/src/serve/serve.map" | sort > "$work/map"
+sed -n 's/^\(trl_[a-z0-9_]*\) [0-9.]* [-0-9.]*$/\1/p' "$source/tests/abi/serve_symbols.txt" | sort > "$work/list"
 "$nm" -D --defined-only "$library" | awk '$2 != "A" {print $3}' | sed 's/@.*//' | sort > "$work/library"
-for other in map library; do
+for other in map list library; do
   diff "$work/header" "$work/$other" || { echo "the header and the $other differ"; exit 1; }
 done
 while read -r name; do

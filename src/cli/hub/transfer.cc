@@ -124,29 +124,29 @@ void PartialFile::discard() {
 Digest::Digest(std::string expected, int64_t size) : expected_(std::move(expected)), size_(size) { begin(); }
 
 void Digest::begin() {
-  nettle_sha256_init(&sha256_);
-  nettle_sha1_init(&sha1_);
+  SHA256Init(&sha256_);
+  SHA1Init(&sha1_);
   if (is_sha256()) return;
   const std::string header = fmt::format("blob {}", size_);
-  nettle_sha1_update(&sha1_, header.size() + 1,
-                     reinterpret_cast<const uint8_t*>(header.c_str()));  // with its terminating NUL
+  SHA1Update(&sha1_, reinterpret_cast<const uint8_t*>(header.c_str()),
+             header.size() + 1);  // with its terminating NUL
 }
 
 void Digest::update(std::string_view bytes) {
   const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
   if (is_sha256())
-    nettle_sha256_update(&sha256_, bytes.size(), data);
+    SHA256Update(&sha256_, data, bytes.size());
   else
-    nettle_sha1_update(&sha1_, bytes.size(), data);
+    SHA1Update(&sha1_, data, bytes.size());
 }
 
 std::string Digest::hex() {
-  uint8_t sum[SHA256_DIGEST_SIZE];
-  const size_t size = is_sha256() ? SHA256_DIGEST_SIZE : SHA1_DIGEST_SIZE;
+  uint8_t sum[SHA256_DIGEST_LENGTH];
+  const size_t size = is_sha256() ? SHA256_DIGEST_LENGTH : SHA1_DIGEST_LENGTH;
   if (is_sha256())
-    nettle_sha256_digest(&sha256_, size, sum);
+    SHA256Final(sum, &sha256_);
   else
-    nettle_sha1_digest(&sha1_, size, sum);
+    SHA1Final(sum, &sha1_);
   begin();
   return hex_of({sum, size});
 }

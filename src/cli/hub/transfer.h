@@ -1,7 +1,9 @@
 // Downloading a file into the cache: its checksum, the file while it is written, progress, and the steps.
 #pragma once
-#include <nettle/sha1.h>
-#include <nettle/sha2.h>
+#include <sys/types.h>
+
+#include <sha1.h>
+#include <sha2.h>
 
 #include <chrono>
 #include <cstdint>
@@ -29,8 +31,8 @@ class Digest {
   void begin();
   std::string expected_;
   int64_t size_;
-  sha256_ctx sha256_;
-  sha1_ctx sha1_;
+  SHA2_CTX sha256_;
+  SHA1_CTX sha1_;
 };
 
 // The lock of a blob. Held with flock, as huggingface_hub holds it; released when the object is destroyed.

@@ -16,9 +16,7 @@ class Keys {
   bool accept(std::string_view authorization) const;
 
  private:
-  using Digest = std::array<uint8_t, 32>;
-  static Digest digest_of(std::string_view key);
-  std::vector<Digest> digests_;
+  std::vector<std::array<uint8_t, 32>> digests_;
 };
 
 }  // namespace trl::serve

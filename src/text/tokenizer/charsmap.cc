@@ -1,6 +1,5 @@
 #include "text/tokenizer/normalizer.h"
 
-#include <nettle/base64.h>
 #include <utf8proc.h>
 
 #include "base/error.h"
@@ -22,16 +21,27 @@ uint32_t read_uint32(std::string_view bytes, size_t at) {
 }
 
 std::string decode_base64(const Field& field) {
-  const std::string& text = field.text();
-  std::string bytes(BASE64_DECODE_LENGTH(text.size()), '\0');
-  base64_decode_ctx context;
-  base64_decode_init(&context);
-  size_t size = bytes.size();
-  if (!base64_decode_update(&context, &size, reinterpret_cast<uint8_t*>(bytes.data()), text.size(),
-                            text.data()) ||
-      !base64_decode_final(&context))
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string_view text = field.text();
+  const bool whole = text.size() % 4 == 0;
+  for (int padding = 0; padding < 2 && text.ends_with('='); ++padding) text.remove_suffix(1);
+  std::string bytes;
+  bytes.reserve(text.size() / 4 * 3 + 2);
+  uint32_t bits = 0;
+  int count = 0;
+  bool valid = whole;
+  for (const char c : text) {
+    const size_t digit = kDigits.find(c);
+    valid = valid && digit != std::string_view::npos;
+    if (!valid) break;
+    bits = bits << 6 | static_cast<uint32_t>(digit);
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    bytes += static_cast<char>(bits >> count & 0xFF);
+  }
+  if (!valid || (bits & ((1U << count) - 1)) != 0)
     fail(Status::format, "{}: the text is not base64", field.where());
-  bytes.resize(size);
   return bytes;
 }
 

@@ -204,4 +204,31 @@ TEST(LateRewards, AFailureLeavesNothing) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// A thread whose answer the step waits for is told so instead of waiting for the end of the step.
+TEST(LateRewards, AnAnswerCannotWaitForAGeneratorOfItsTrainer) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  trl_generator* used = nullptr;
+  std::atomic<int> refused = 0;
+  std::vector<std::thread> threads;
+  Rewarded run(grpo(scratch / "out", {{"max_steps", "2"}}), [&](trl_rollout* rollout) {
+    threads.emplace_back([&, rollout] {
+      Error error;
+      EXPECT_GT(trl_rollout_count(rollout), 0u);
+      EXPECT_EQ(trl_generator_step(used, nullptr, nullptr, error), TRL_E_BUSY);
+      EXPECT_TRUE(error.names("trl_rollout_finish")) << error.message();
+      ++refused;
+      reward_all(rollout);
+      EXPECT_EQ(trl_rollout_finish(rollout, nullptr, error), TRL_OK) << error.message();
+    });
+    return int32_t{TRL_LATER};
+  });
+  const host::Generator generator = host::generator_of(run.trainer.get());
+  used = generator.get();
+  EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(refused, 2);
+  EXPECT_EQ(trl_generator_step(used, nullptr, nullptr, run.error), TRL_END) << run.error.message();
+}
+
 }  // namespace

@@ -5,8 +5,8 @@
 // request into LOG: which port, method, path, Range, Authorization. What goes wrong is said by files in
 // ROOT/faults, each used up once (hub_test.sh says which).
 #include <httplib.h>
-#include <nettle/sha1.h>
-#include <nettle/sha2.h>
+#include <sha1.h>
+#include <sha2.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -38,20 +38,20 @@ std::string hex(const uint8_t* bytes, size_t size) {
 }
 
 std::string sha1(const std::string& text) {
-  sha1_ctx context;
-  uint8_t sum[SHA1_DIGEST_SIZE];
-  nettle_sha1_init(&context);
-  nettle_sha1_update(&context, text.size(), reinterpret_cast<const uint8_t*>(text.data()));
-  nettle_sha1_digest(&context, sizeof sum, sum);
+  SHA1_CTX context;
+  uint8_t sum[SHA1_DIGEST_LENGTH];
+  SHA1Init(&context);
+  SHA1Update(&context, reinterpret_cast<const uint8_t*>(text.data()), text.size());
+  SHA1Final(sum, &context);
   return hex(sum, sizeof sum);
 }
 
 std::string sha256(const std::string& text) {
-  sha256_ctx context;
-  uint8_t sum[SHA256_DIGEST_SIZE];
-  nettle_sha256_init(&context);
-  nettle_sha256_update(&context, text.size(), reinterpret_cast<const uint8_t*>(text.data()));
-  nettle_sha256_digest(&context, sizeof sum, sum);
+  SHA2_CTX context;
+  uint8_t sum[SHA256_DIGEST_LENGTH];
+  SHA256Init(&context);
+  SHA256Update(&context, reinterpret_cast<const uint8_t*>(text.data()), text.size());
+  SHA256Final(sum, &context);
   return hex(sum, sizeof sum);
 }
 

@@ -796,7 +796,7 @@ extern "C" {
     /// Contract: exclusive, last use; short; no callbacks; cannot fail.
     pub fn trl_evaluator_destroy(evaluator: *mut trl_evaluator);
 
-    /// Creates a generator for a model; for that of a trainer (trl_model_from_trainer) it sees every step at once. Beside a call that trains on another thread, its calls take turns with the steps, which they do not change, and a call of the trainer waits for that of a generator; within a callback of the call that trains they return TRL_E_BUSY, except in a rollout that the host is asked for (trl_trainer_set_rollout). A reward, judge or tool that answers with TRL_LATER must not wait for such a call: it has its turn after the step, which waits for the answer.
+    /// Creates a generator for a model; for that of a trainer (trl_model_from_trainer) it sees every step at once. Beside a call that trains on another thread, its calls take turns with the steps, which they do not change, and a call of the trainer waits for that of a generator; within a callback of the call that trains they return TRL_E_BUSY, except in a rollout that the host is asked for (trl_trainer_set_rollout). A reward, judge or tool that answers with TRL_LATER must not wait for such a call: it has its turn after the step, which waits for the answer. A thread that has called a trl_rollout function for it gets TRL_E_BUSY until trl_rollout_finish.
     ///
     /// Contract: caller owns; any thread; blocks on the tokenizer's files; log; after an error out_generator is NULL.
     pub fn trl_generator_create(model: *mut trl_model, tokenizer: *mut trl_tokenizer, out_generator: *mut *mut trl_generator, error: *mut *mut trl_error) -> trl_status;
