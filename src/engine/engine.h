@@ -260,11 +260,11 @@ struct Token {
 struct PromptToken {
   int64_t position;  // in the prompt; 1 is the first that has others before it
   int32_t id;
-  float log_probability = 0;  // NaN: the model's output is not a number
-  int64_t rank = 0;  // 1: the most likely; without a place in `best`: how many are at least as likely
-  std::vector<Ranked> best = {bool operator==(const PromptToken&) const = default;
-};  // the most likely ids, best first; of equal ones the lower id
-};  // namespace trl::engine
+  float log_probability = 0;      // NaN: the model's output is not a number
+  int64_t rank = 0;               // 1: the most likely; not among `best`: how many are at least as likely
+  std::vector<Ranked> best = {};  // the most likely ids, best first; of equal ones the lower id
+  bool operator==(const PromptToken&) const = default;
+};
 
 // none: it goes on. refused: the sink ended it. failed: its logits are not numbers, it needs more blocks than
 // there are, or there is no memory for its token.

@@ -73,7 +73,7 @@ class Requests final : private engine::GenerationSink {
   // What the engine says of a prompt, to all completions of a request.
   struct Prompt {
     int64_t ids = 0, cached = 0;
-    std::shared_ptr<std::vector<engine::PromptToken>> tokens;  // null: not asked for
+    std::shared_ptr<std::vector<engine::PromptToken>> tokens = nullptr;  // null: not asked for
   };
   struct State {
     Completion completion;
