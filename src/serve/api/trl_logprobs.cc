@@ -1,6 +1,7 @@
 #include "serve/api/trl_logprobs.h"
 
 #include <fmt/format.h>
+#include <nettle/base64.h>
 
 #include <algorithm>
 #include <cmath>
@@ -111,19 +112,11 @@ Answer json_answer(const Scores& scores, const std::vector<Completion>& all) {
 
 template <class Value>
 std::string base64(const std::vector<Value>& values) {
-  static_assert(sizeof(Value) == 4);
-  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::vector<unsigned char> bytes(values.size() * sizeof(Value));
+  std::vector<uint8_t> bytes(values.size() * sizeof(Value));
   if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const size_t left = std::min<size_t>(3, bytes.size() - i);
-    uint32_t group = 0;
-    for (size_t j = 0; j < 3; ++j) group = group << 8 | (j < left ? bytes[i + j] : 0u);
-    for (size_t j = 0; j < 4; ++j) out += j <= left ? kDigits[group >> (18 - 6 * j) & 63] : '=';
-  }
-  return out;
+  std::string text(BASE64_ENCODE_RAW_LENGTH(bytes.size()), '\0');
+  base64_encode_raw(text.data(), bytes.size(), bytes.data());
+  return text;
 }
 
 // Numbers of a place, those that are missing or unknown as -inf with the id 0.
@@ -179,7 +172,7 @@ void trl_sequence_logprobs(Context& context, const std::shared_ptr<Exchange>& ex
   Scores scores;
   scores.sequences = read_sequences(fields, model, context.options.limits);
   scores.begins = read_lengths(fields, scores.sequences);
-  const int64_t count = fields.integer("top_logprobs", {1, kMostCount}).value_or(kDefaultCount);
+  const int64_t count = fields.integer("top_logprobs", {0, kMostCount}).value_or(kDefaultCount);
   scores.count = static_cast<size_t>(count);
   const double temperature = fields.number("temperature", {.low = 0, .above = true}).value_or(1);
   const std::string form = fields.text("response_format").value_or("json");
