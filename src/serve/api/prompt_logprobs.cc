@@ -4,6 +4,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "base/text/number.h"
 #include "serve/api/completion_json.h"
 
 namespace trl::serve {
@@ -32,7 +33,10 @@ class Texts {
 void read_prompt_logprobs(Fields& fields, Sampling& sampling, const Limits& limits, bool stream) {
   constexpr std::string_view kName = "prompt_logprobs";
   const std::optional<int64_t> count = fields.integer(kName);
+  const auto temperature = fields.number("prompt_logprobs_temperature", {.low = 0, .above = true});
   if (!count) return;
+  if (temperature)
+    sampling.options["generate.prompt_logprobs_temperature"] = base::format_double(*temperature);
   if (stream)
     throw Refusal(400, "`prompt_logprobs` are not available when `stream=True`.", std::string(kName));
   sampling.options["generate.prompt_logprobs"] = std::to_string(most_likely(kName, *count, limits));

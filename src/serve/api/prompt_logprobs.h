@@ -6,7 +6,8 @@
 
 namespace trl::serve {
 
-// Reads prompt_logprobs. Throws Refusal(400), of streams too, whose answers have no place for them.
+// Reads prompt_logprobs and prompt_logprobs_temperature. Throws Refusal(400), of streams too, whose answers
+// have no place for them.
 void read_prompt_logprobs(Fields& fields, Sampling& sampling, const Limits& limits, bool stream);
 
 // Returns a list with an item for each token of the prompt: null for the first, then objects by token ids of
