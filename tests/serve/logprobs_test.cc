@@ -26,6 +26,9 @@ TEST(PromptLogprobs, AreVllmsListsByIds) {
   EXPECT_EQ(most["choices"][0]["prompt_logprobs"][1].size(), 5u);  // serve.max_logprobs
   const Json own = server.ask("/v1/completions", {{"prompt", {{1, 2}}}, {"prompt_logprobs", 0}});
   EXPECT_EQ(own["choices"][0]["prompt_logprobs"][1].size(), 1u);
+  const Json warm = server.ask(
+      "/v1/completions", {{"prompt", {{2, 3}}}, {"prompt_logprobs", 0}, {"prompt_logprobs_temperature", 2}});
+  EXPECT_EQ(warm["choices"][0]["prompt_logprobs"][1]["3"]["logprob"], -1.25);
   const Json chat = server.ask(
       "/v1/chat/completions",
       {{"messages", {{{"role", "user"}, {"content", "a"}}}}, {"max_tokens", 1}, {"prompt_logprobs", 1}});
