@@ -92,13 +92,11 @@ void Requests::cancel(int64_t first, int64_t count) {
 
 Completion Requests::copy(const State& state) {
   Completion completion = state.completion;
-  completion.ids = state.text.ids();
-  completion.text = state.text.text();
-  if (state.options.takes_new) {
-    completion.ids.erase(completion.ids.begin(),
-                         completion.ids.begin() + static_cast<std::ptrdiff_t>(state.taken_ids));
-    completion.text = state.text.certain().substr(state.taken_text);
-  }
+  const bool news = state.options.takes_new;
+  const std::vector<int32_t>& ids = state.text.ids();
+  completion.ids.assign(ids.begin() + static_cast<std::ptrdiff_t>(state.taken_ids), ids.end());
+  completion.text =
+      news ? state.text.certain().substr(state.taken_text) : std::string_view(state.text.text());
   completion.ids.reserve(1);  // so that ids is an array even without tokens
   const std::string* const stop = state.text.stop();
   if (completion.end == End::stop_string && stop != nullptr) completion.stop = *stop;
