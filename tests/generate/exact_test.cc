@@ -96,7 +96,9 @@ void expect_scored(const Model& model, at::ScalarType compute, const std::vector
   limits.step_tokens = 37;
   Generator generator(model, compute, limits);
   for (const Written& one : all) {
-    Request request{.ids = one.prompt, .adapter = adapter};
+    Request request;
+    request.adapter = adapter;
+    request.ids = one.prompt;
     request.ids.insert(request.ids.end(), one.ids.begin(), one.ids.end());
     request.sampling.max_new_tokens = 1;
     request.sampling.prompt_best = 0;

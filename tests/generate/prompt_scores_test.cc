@@ -68,7 +68,8 @@ TEST(PromptScores, AreThoseOfTheRecordedForward) {
     Generator generator(*model, at::kFloat, {.blocks = 16, .step_tokens = 7});
     Completions got;
     for (size_t row = 0; row < run["input_ids"].size(); ++row) {
-      Request request{.ids = ids_of(run, row)};
+      Request request;
+      request.ids = ids_of(run, row);
       request.sampling.max_new_tokens = 2;
       request.sampling.prompt_best = 3;
       generator.add(request);
