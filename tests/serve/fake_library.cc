@@ -436,7 +436,7 @@ trl_status trl_generator_take(trl_generator* generator, size_t first, size_t, tr
                {"token_ids", state.ids},
                {"finish_reason", state.finish == nullptr ? Json() : Json(state.finish)},
                {"cached_tokens", state.prompt.size() / 2}};
-  if (state.finish == std::string("stop_string")) json["stop_reason"] = state.stop;
+  if (state.finish != nullptr && state.finish == std::string("stop_string")) json["stop_reason"] = state.stop;
   if (state.prompt_best >= 0) json["prompt_logprobs"] = prompt_json(state);
   for (const int32_t id : state.logprobs ? state.ids : std::vector<int32_t>()) {
     json["logprobs"].push_back(-1.5);

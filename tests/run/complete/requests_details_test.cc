@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "run/complete/requests.h"
@@ -32,13 +33,14 @@ class Script final : public engine::Generator {
       return static_cast<int32_t>(Status::ok);
     }
     for (int64_t number = 3; number < 3 + count_; ++number) {
+      if (over_.contains(number)) continue;
       engine::Token token;
       token.id = text[next_];
       token.last = next_ + 1 == text.size();
-      if (!sink.on_token(number, token))
-        sink.on_end(number, engine::Finish::refused, "");
-      else if (token.last)
-        sink.on_end(number, how, "");
+      const bool goes_on = sink.on_token(number, token);
+      if (goes_on && !token.last) continue;
+      sink.on_end(number, goes_on ? how : engine::Finish::refused, "");
+      over_.insert(number);
     }
     ++next_;
     return static_cast<int32_t>(Status::ok);
@@ -58,6 +60,7 @@ class Script final : public engine::Generator {
   std::vector<int32_t> prompt_;
   int64_t count_ = 0, best_ = -1;
   size_t next_ = 0;
+  std::set<int64_t> over_;
   bool begun_ = false;
 };
 

@@ -81,13 +81,11 @@ TEST(LogprobsOfAModel, StreamsAndStopReasons) {
                {"logprobs", 2},        {"ignore_eos", true}, {"return_token_ids", true}};
   const Json whole = server.ask("/v1/completions", body)["choices"][0];
   body["stream"] = true;
-  Json texts = "", ids = Json::array(), values = Json::array();
+  Json ids = Json::array(), values = Json::array();
   std::string text;
-  size_t most = 0;
   for (const Json& event : events_of(server.post("/v1/completions", body.dump()).body)) {
     const Json& choice = event["choices"][0];
     text += choice["text"].get<std::string>();
-    most = std::max(most, choice["token_ids"].size());
     for (const Json& id : choice["token_ids"]) ids.push_back(id);
     for (const Json& value : choice["logprobs"]["token_logprobs"]) values.push_back(value);
   }
