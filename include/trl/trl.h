@@ -2442,7 +2442,8 @@ TRL_API trl_status trl_generator_cancel(trl_generator* generator, size_t first, 
                                         trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Takes completions as they are. Those that are over are the generator's no more, except for kept ones.
+ * Takes completions as they are, or with generate.take new what came since they were last taken. Those that
+ * are over are the generator's no more, except for kept ones.
  *
  * @param generator [in] changed.
  * @param first [in] the number of the first.
@@ -2524,13 +2525,16 @@ TRL_API const char* trl_completions_finish_reason(const trl_completions* complet
                                                   size_t index) TRL_NOEXCEPT;
 
 /**
- * A completion as JSON: text, token_ids, finish_reason and error (of one that was aborted). With
- * generate.logprobs it also has lists with an item for each token. logprobs: its log-probability in the whole
- * distribution at the temperature (greedy: 1), before penalties and removals, which is the one that training
- * computes; sampling_logprobs: in the distribution that it was drawn from (greedy: the softmax of the
- * penalised logits). With a number above 0, top_logprobs and sampling_top_logprobs: so many pairs [token id,
- * log-probability] of the most likely tokens of the same distributions, best first; the second has fewer if
- * fewer tokens could be drawn.
+ * A completion as JSON: text, token_ids, finish_reason, stop_reason (the text of generate.stop or the id of
+ * generate.stop_token_ids that ended it; absent: something else), cached_tokens (of the prompt, whose keys
+ * were known) and error (of one that was aborted). With generate.prompt_logprobs it has prompt_logprobs, an
+ * item for each token of the prompt: null for the first, then lists of [token id, log-probability, rank], of
+ * the token itself and of so many most likely ones. With generate.logprobs it has lists with an item for each
+ * new token. logprobs: its log-probability in the whole distribution at the temperature (greedy: 1), before
+ * penalties and removals, which is the one that training computes; sampling_logprobs: in the distribution
+ * that it was drawn from (greedy: the softmax of the penalised logits). With a number above 0, top_logprobs
+ * and sampling_top_logprobs: so many pairs [token id, log-probability] of the most likely tokens of the same
+ * distributions, best first; the second has fewer if fewer tokens could be drawn.
  *
  * @param completions [in] not changed.
  * @param index [in] the completion's number: the prompt's, if there is one of each.

@@ -28,6 +28,20 @@ base::Json pairs_of(const std::vector<engine::Ranked>& best) {
   return pairs;
 }
 
+// The ids of a prompt with their log-probabilities: each first the prompt's own, then the most likely others,
+// as [id, log-probability, rank]. The first id has none before it.
+base::Json prompt_json(const std::vector<engine::PromptToken>& prompt) {
+  base::Json all = base::Json::array({nullptr});
+  for (const engine::PromptToken& token : prompt) {
+    base::Json& place = all.emplace_back(base::Json::array());
+    place.push_back({token.id, token.log_probability, token.rank});
+    for (size_t i = 0; i < token.best.size(); ++i)
+      if (token.best[i].id != token.id)
+        place.push_back({token.best[i].id, token.best[i].log_probability, i + 1});
+  }
+  return all;
+}
+
 }  // namespace
 
 const char* Completions::finish_reason(const run::Completion& completion) const {
@@ -54,8 +68,12 @@ const char* Completions::json(const run::Completion& completion, size_t* size) c
   const char* const reason = finish_reason(completion);
   base::Json json = {{"text", completion.text},
                      {"token_ids", completion.ids},
-                     {"finish_reason", reason != nullptr ? base::Json(reason) : base::Json()}};
+                     {"finish_reason", reason != nullptr ? base::Json(reason) : base::Json()},
+                     {"cached_tokens", completion.cached}};
+  if (completion.stop) json["stop_reason"] = *completion.stop;
+  if (completion.stop_id) json["stop_reason"] = *completion.stop_id;
   if (!completion.error.empty()) json["error"] = completion.error;
+  if (completion.prompt != nullptr) json["prompt_logprobs"] = prompt_json(*completion.prompt);
   for (const engine::Token& token : completion.tokens) {
     json["logprobs"].push_back(token.whole_log_probability);
     json["sampling_logprobs"].push_back(token.log_probability);

@@ -38,6 +38,7 @@ constexpr Fixed kFixed[] = {
     {"distributed_executor_backend", "", kOneProcess},
     {"enforce_eager", "true false", "give true or false: there are no graphs of kernels either way"},
     {"vllm_model_impl", "vllm auto", "models are this library's own"},
+    {"logprobs_mode", "processed_logprobs", "log-probabilities are those that tokens are drawn from"},
     {"speculative_config", "", "this version does not have it"},
     {"weight_transfer_config", "", "weights cannot be sent to this version of the server"},
     {"ssl_keyfile", "", "this build has no TLS: put a proxy before it"},
@@ -120,6 +121,8 @@ int vllm_serve(const Words& words) {
   if (path.empty())
     throw Failure(kUsage, "--model is needed: a model directory, an adapter's or a GGUF file");
   if (origin_of(config, "dtype") == "default") set(config, "dtype", "auto");
+  // As TRL's command says to vllm serve: its trainers ask for the log-probabilities of many tokens.
+  if (origin_of(config, "serve.max_logprobs") == "default") set(config, "serve.max_logprobs", "-1");
 
   Runtime runtime;
   open_runtime(config, runtime);

@@ -55,7 +55,12 @@ void add_preferences(const Config& config, std::vector<std::string>& lines) {
 
 // Tells of keys of the group generate, by which sample_prompts are completed.
 void add_generation(const Config& config, std::vector<std::string>& lines) {
-  constexpr std::string_view kOfOtherCalls[] = {"generate.chat", "generate.keep", "generate.logprobs",
+  constexpr std::string_view kOfOtherCalls[] = {"generate.chat",
+                                                "generate.keep",
+                                                "generate.logprobs",
+                                                "generate.prompt_logprobs",
+                                                "generate.prompt_logprobs_temperature",
+                                                "generate.take",
                                                 "generate.system"};
   const bool samples = config.get_text("sample_prompts").has_value();
   for (const Option& option : options()) {

@@ -34,7 +34,7 @@ struct RunPlan;
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 26;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 27;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -219,6 +219,10 @@ struct Sampling {
   std::string adapter;             // empty: the adapter in use; kNoAdapter: the model without adapters
   bool log_probabilities = false;  // costs exponentials of the whole vocabulary for each token
   int64_t best = 0;                // the number of most likely tokens that have log-probabilities too
+  // Of the prompt's ids after the first, the same in the model's own distribution at prompt_temperature: see
+  // GenerationSink::on_prompt. So many most likely ones; -1: none of it. All rows of the prompt are computed.
+  int64_t prompt_best = -1;
+  double prompt_temperature = 1.0;
   Speculation speculation;
 };
 
@@ -252,6 +256,16 @@ struct Token {
   std::vector<Ranked> best = {}, whole_best = {};
 };
 
+// An id that a prompt has, as the next token after those before it.
+struct PromptToken {
+  int64_t position;  // in the prompt; 1 is the first that has others before it
+  int32_t id;
+  float log_probability = 0;      // NaN: the model's output is not a number
+  int64_t rank = 0;               // 1: the most likely; not among `best`: how many are at least as likely
+  std::vector<Ranked> best = {};  // the most likely ids, best first; of equal ones the lower id
+  bool operator==(const PromptToken&) const = default;
+};
+
 // none: it goes on. refused: the sink ended it. failed: its logits are not numbers, it needs more blocks than
 // there are, or there is no memory for its token.
 enum class Finish : int32_t { none, stop_id, length, refused, failed };
@@ -262,6 +276,11 @@ class GenerationSink {
   virtual bool on_token(int64_t sequence, const Token& token) noexcept = 0;
   // error: for Finish::failed; else empty.
   virtual void on_end(int64_t sequence, Finish how, std::string_view error) noexcept = 0;
+  // The next two are called once for all sequences of a request, with the number of one of them. The first
+  // rows are computed, after so many ids whose keys were known:
+  virtual void on_begin(int64_t, int64_t /*known*/) noexcept {}
+  // In order of the positions, before the first token.
+  virtual void on_prompt(int64_t, const PromptToken&) noexcept {}
 
  protected:
   ~GenerationSink() = default;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -118,6 +119,22 @@ std::string_view choose_token(std::span<const float> logits, std::span<const int
   token.entropy = static_cast<float>(softmax->entropy());
   token.whole_best = best_of(given, *softmax, s.best);
   return {};
+}
+
+void score_id(std::span<const float> logits, int64_t best, double temperature, engine::PromptToken& token) {
+  const LogitRow row(logits);
+  if (!std::isfinite(row.top())) {
+    token.log_probability = std::numeric_limits<float>::quiet_NaN();
+    return;
+  }
+  const LogitSoftmax softmax(row, temperature);
+  token.log_probability = softmax.log_probability(token.id);
+  token.best = best_of(row, softmax, best);
+  const auto place = std::ranges::find(token.best, token.id, &Ranked::id);
+  const float own = row.logit(token.id);
+  token.rank = place != token.best.end()
+                   ? place - token.best.begin() + 1
+                   : std::ranges::count_if(logits, [own](float logit) { return logit >= own; });
 }
 
 }  // namespace trl::generate

@@ -1,4 +1,4 @@
-// Chooses a token from a row of logits. Pure functions.
+// Chooses a token from a row of logits, or says how likely one is. Pure functions.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -15,5 +15,9 @@ namespace trl::generate {
 std::string_view choose_token(std::span<const float> logits, std::span<const int32_t> ids, size_t prompt,
                               const engine::Sampling& sampling, double draw, engine::Token& token,
                               const engine::AllowedIds* allowed = nullptr);
+
+// Sets the log-probability of token.id, its rank and the `best` most likely ids, in the distribution of the
+// logits as they are at the temperature, which is above 0.
+void score_id(std::span<const float> logits, int64_t best, double temperature, engine::PromptToken& token);
 
 }  // namespace trl::generate

@@ -4,7 +4,9 @@
 #include <array>
 #include <chrono>
 #include <exception>
+#include <iterator>
 #include <new>
+#include <utility>
 
 #include "base/error.h"
 #include "base/renumber.h"
@@ -103,9 +105,11 @@ int64_t Generator::add(Request request) {
   const engine::Speculation& speculation = shared->sampling.speculation;
   std::shared_ptr<Lookup> lookup;
   if (speculation.tokens > 0) lookup = std::make_shared<Lookup>(shared->ids, shared->count, speculation);
+  const auto told = std::make_shared<Told>();
   std::map<int64_t, State> added;
   for (int64_t i = 0; i < shared->count; ++i) {
     added[i] = {.request = shared,
+                .told = told,
                 .stream = shared->stream + static_cast<uint64_t>(i) * shared->stride,
                 .begin = std::ssize(shared->ids),
                 .left = shared->sampling.max_new_tokens,
@@ -114,7 +118,7 @@ int64_t Generator::add(Request request) {
   }
   const uint64_t apart = cache_->number_of(shared->adapter);
   int64_t& users = cache_->count_of_users(shared->adapter);
-  const int64_t first = scheduler_->add(shared->ids, shared->count, apart);
+  const int64_t first = scheduler_->add(shared->ids, shared->count, apart, shared->sampling.prompt_best >= 0);
   users += shared->count;
   base::renumber(added, first, states_);
   return first;
@@ -204,13 +208,16 @@ bool Generator::step(engine::GenerationSink& sink) {
     groups[model_.only_adds_terms(adapter) ? nullptr : adapter].push_back(&work);
   }
   std::vector<Choice> choices;
+  std::vector<Scored> scored;
   for (auto& [adapter, work] : groups) {
     std::ranges::stable_sort(work, {}, [&](const auto* one) { return adapter_of(*one); });
-    const std::vector<Choice> made = compute(work);
-    choices.insert(choices.end(), made.begin(), made.end());
+    Results made = compute(work);
+    std::ranges::move(made.choices, std::back_inserter(choices));
+    std::ranges::move(made.scored, std::back_inserter(scored));
   }
   scheduler_->done(step);
   if (looks_up) count(step, choices, std::chrono::duration<double>(Clock::now() - begin).count());
+  tell_prompts(step, scored, sink);
   std::ranges::sort(choices, {}, &Choice::sequence);
   for (const Choice& choice : choices) {
     try {
@@ -391,48 +398,71 @@ void Generator::add_rows(const Scheduler::Work& work, model::SequenceRows& rows)
   }
 }
 
-std::vector<Generator::Choice> Generator::compute(const std::vector<const Scheduler::Work*>& all) {
+// Adds the ids of a prompt that follow these positions and have not been told, and wants their rows. The last
+// position of a prompt is followed by a choice.
+void Generator::add_scored(const Scheduler::Work& work, model::SequenceRows& rows,
+                           std::vector<Scored>& scored) const {
+  const State& state = states_.at(work.sequence);
+  if (state.request->sampling.prompt_best < 0) return;
+  const std::vector<int32_t>& ids = state.request->ids;
+  const int64_t first_row = std::ssize(rows.ids) - work.count;
+  const int64_t end = std::min(work.first + work.count, std::ssize(ids) - 1);
+  for (int64_t place = std::max(work.first, state.told->ids - 1); place < end; ++place) {
+    scored.push_back({work.sequence,
+                      std::ssize(rows.wanted),
+                      {.position = place + 1, .id = ids[static_cast<size_t>(place) + 1]}});
+    rows.wanted.push_back(first_row + place - work.first);
+  }
+}
+
+Generator::Results Generator::compute(const std::vector<const Scheduler::Work*>& all) {
   model::SequenceRows rows;
   rows.int8 = cache_->memory.int8();
-  std::vector<Choice> choices;
+  Results made;
   for (const Scheduler::Work* work : all) {
     add_rows(*work, rows);
+    add_scored(*work, rows, made.scored);
     if (work->ready.empty()) continue;
     const int64_t count = 1 + work->tentative;
     for (const int64_t sequence : work->ready) {
-      choices.push_back({sequence, std::ssize(rows.wanted), count});
-      choices.back().tokens.push_back({.id = static_cast<int32_t>(sequence % 2)});  // chosen by a rehearsal
+      made.choices.push_back({sequence, std::ssize(rows.wanted), count});
+      made.choices.back().tokens.push_back(
+          {.id = static_cast<int32_t>(sequence % 2)});  // chosen by a rehearsal
     }
     for (int64_t row = std::ssize(rows.ids) - count; row < std::ssize(rows.ids); ++row)
       rows.wanted.push_back(row);
   }
-  if (is_left_out(rows, choices)) return choices;
+  if (is_left_out(rows, made.choices)) return made;
   const kernels::IndependentRows independent;
   const model::Output output = model_.extend(rows, cache_->kind.compute, cache_->narrow());
-  for (size_t done = 0, end; done < choices.size(); done = end) {
-    const int64_t row = choices[done].row;
+  std::vector<Need> needs;
+  for (Choice& choice : made.choices) needs.push_back({choice.row, choice.rows, &choice, nullptr});
+  for (Scored& scored : made.scored) needs.push_back({scored.row, 1, nullptr, &scored});
+  std::ranges::stable_sort(needs, {}, &Need::row);
+  for (size_t done = 0, end; done < needs.size(); done = end) {
+    const int64_t row = needs[done].row;
     int64_t count = 0;
-    for (end = done; end < choices.size(); ++end) {
-      const int64_t with = choices[end].row + choices[end].rows - row;
+    for (end = done; end < needs.size(); ++end) {
+      const int64_t with = needs[end].row + needs[end].rows - row;
       if (with > kLogitRows) break;
       count = with;
     }
     const model::Output part{output.hidden.narrow(0, row, count), {}, output.head};
     const tensor::Stage stage(kLogitsStage);
     const at::Tensor logits = tensor::on_host(model_.logits(part, cache_->kind.compute));
-    choose_all(std::span(choices).subspan(done, end - done), row, logits);
+    fulfil_all(std::span(needs).subspan(done, end - done), logits);
   }
-  return choices;
+  return made;
 }
 
-// Chooses from rows of logits, of which the first has this number. Memory that is missing on any thread is an
-// error of the step.
-void Generator::choose_all(std::span<Choice> choices, int64_t first, const at::Tensor& logits) const {
-  std::vector<std::exception_ptr> failures(choices.size());
-  tensor::parallel_for(std::ssize(choices), 1, [&](int64_t begin, int64_t end) {
+// Gives rows of logits, which begin with that of the first need, to those who need them. Memory that is
+// missing on any thread is an error of the step.
+void Generator::fulfil_all(std::span<const Need> needs, const at::Tensor& logits) const {
+  std::vector<std::exception_ptr> failures(needs.size());
+  tensor::parallel_for(std::ssize(needs), 1, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       try {
-        choose(choices[i], logits.narrow(0, choices[i].row - first, choices[i].rows));
+        fulfil(needs[i], logits.narrow(0, needs[i].row - needs[0].row, needs[i].rows));
       } catch (...) {
         failures[i] = std::current_exception();
       }
@@ -440,6 +470,13 @@ void Generator::choose_all(std::span<Choice> choices, int64_t first, const at::T
   });
   for (const std::exception_ptr& failure : failures)
     if (failure != nullptr) std::rethrow_exception(failure);
+}
+
+void Generator::fulfil(const Need& need, const at::Tensor& logits) const {
+  if (need.choice != nullptr) return choose(*need.choice, logits);
+  const engine::Sampling& sampling = states_.at(need.scored->sequence).request->sampling;
+  score_id({logits.data_ptr<float>(), static_cast<size_t>(logits.numel())}, sampling.prompt_best,
+           sampling.prompt_temperature, need.scored->token);
 }
 
 // Each token is chosen as if it were the only one of its step.
@@ -473,6 +510,19 @@ void Generator::choose(Choice& choice, const at::Tensor& rows) const {
     if (longer.empty()) longer.assign(ids.begin(), ids.end());
     longer.push_back(token.id);
     ids = longer;
+  }
+}
+
+// Told once: a sequence that is computed again, or that continues a prompt after another one has gone, tells
+// the rest alone.
+void Generator::tell_prompts(const Scheduler::Step& step, const std::vector<Scored>& scored,
+                             engine::GenerationSink& sink) {
+  for (const Scheduler::Work& work : step.work)
+    if (!std::exchange(states_.at(work.sequence).told->begun, true))
+      unlocked([&] { sink.on_begin(work.sequence, work.first); });
+  for (const Scored& one : scored) {
+    states_.at(one.sequence).told->ids = one.token.position + 1;
+    unlocked([&] { sink.on_prompt(one.sequence, one.token); });
   }
 }
 

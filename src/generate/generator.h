@@ -67,8 +67,14 @@ class Generator {
   int64_t block_bytes() const { return cache_->memory.block_bytes(); }
 
  private:
+  // What the sink has heard of a prompt.
+  struct Told {
+    bool begun = false;
+    int64_t ids = 1;  // the first has none before it
+  };
   struct State {
     std::shared_ptr<const Request> request;
+    std::shared_ptr<Told> told;  // of all sequences of the request
     uint64_t stream;
     int64_t begin = 0;  // the first place of the completion that is being generated
     int64_t drawn = 0;  // tokens, of all completions
@@ -91,6 +97,21 @@ class Generator {
     std::vector<engine::Token> tokens = {};
     std::string_view problem = {};  // why there is no other token
   };
+  // An id of a prompt, whose log-probability comes from this row.
+  struct Scored {
+    int64_t sequence, row;
+    engine::PromptToken token;
+  };
+  struct Results {
+    std::vector<Choice> choices;
+    std::vector<Scored> scored;
+  };
+  // Rows of logits, and who needs them: one of both.
+  struct Need {
+    int64_t row, rows;
+    Choice* choice;
+    Scored* scored;
+  };
   const model::Adapter* adapter_of(const Scheduler::Work& work) const {
     return states_.at(work.sequence).request->adapter;
   }
@@ -102,11 +123,13 @@ class Generator {
   bool cannot_go_on(int64_t sequence) const;
   std::string what_is_missing(int64_t sequence) const;
   std::string what_is_allowed(int64_t sequence) const;
-  std::vector<Choice> compute(const std::vector<const Scheduler::Work*>& work);
+  Results compute(const std::vector<const Scheduler::Work*>& work);
+  void add_scored(const Scheduler::Work& work, model::SequenceRows& rows, std::vector<Scored>& scored) const;
   void add_rows(const Scheduler::Work& work, model::SequenceRows& rows);
   const at::Tensor& block(int32_t id);
   bool is_left_out(const model::SequenceRows& rows, const std::vector<Choice>& choices);
-  void choose_all(std::span<Choice> choices, int64_t first, const at::Tensor& logits) const;
+  void fulfil_all(std::span<const Need> needs, const at::Tensor& logits) const;
+  void fulfil(const Need& need, const at::Tensor& logits) const;
   void choose(Choice& choice, const at::Tensor& logits) const;
   void check(const Request& request) const;
   void check_ids(std::span<const int32_t> ids, int64_t before) const;
@@ -114,6 +137,8 @@ class Generator {
   bool has_end(const engine::Sampling& sampling) const;
   engine::Finish follow(State& state, int32_t id, engine::Finish how) const;
   void forget(int64_t sequence);  // if there is such a one
+  void tell_prompts(const Scheduler::Step& step, const std::vector<Scored>& scored,
+                    engine::GenerationSink& sink);
   void pass_on(const Choice& choice, engine::GenerationSink& sink);
   bool pass_on(int64_t sequence, engine::Token token, engine::GenerationSink& sink);
   void finish(int64_t sequence, engine::Finish how, engine::GenerationSink& sink,

@@ -21,6 +21,7 @@ void check_probabilities(const engine::Sampling& s) {
   need("epsilon_cutoff", s.epsilon_cutoff, s.epsilon_cutoff >= 0 && s.epsilon_cutoff < 1,
        "0 (off) to less than 1");
   need("eta_cutoff", s.eta_cutoff, s.eta_cutoff >= 0 && s.eta_cutoff < 1, "0 (off) to less than 1");
+  need("prompt_logprobs_temperature", s.prompt_temperature, s.prompt_temperature > 0, "more than 0");
   need("repetition_penalty", s.repetition_penalty, s.repetition_penalty > 0, "more than 0");
   need("frequency_penalty", s.frequency_penalty, true, "a number");
   need("presence_penalty", s.presence_penalty, true, "a number");
@@ -35,6 +36,7 @@ void check_counts(const engine::Sampling& s) {
   from("top_k", s.top_k, 0, "0 (off) or more");
   from("no_repeat_ngram_size", s.no_repeat_ngram_size, 0, "0 (off) or more");
   from("logprobs", s.best, 0, "0 or more");
+  from("prompt_logprobs", s.prompt_best, -1, "0 or more");
   if (s.min_new_tokens > s.max_new_tokens)
     fail_key("min_new_tokens", "min_new_tokens is {}; expected at most max_new_tokens, which is {}",
              s.min_new_tokens, s.max_new_tokens);

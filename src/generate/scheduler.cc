@@ -40,7 +40,7 @@ int64_t Scheduler::sequences_in(int64_t blocks, int64_t prompt, int64_t length, 
   return blocks / group * count + std::max<int64_t>(0, left / own);
 }
 
-int64_t Scheduler::add(std::span<const int32_t> ids, int64_t count, uint64_t apart) {
+int64_t Scheduler::add(std::span<const int32_t> ids, int64_t count, uint64_t apart, bool whole) {
   const int64_t first = numbered_;
   const auto group = count > 1 ? std::make_shared<Group>(Group{first, {}}) : nullptr;
   std::map<int64_t, Sequence> added;  // all or, if memory runs out, none
@@ -50,6 +50,7 @@ int64_t Scheduler::add(std::span<const int32_t> ids, int64_t count, uint64_t apa
     sequence.given = {{0, std::ssize(ids)}};
     sequence.apart = sequence.content = apart;
     sequence.arrival = pool_->arrive();
+    sequence.whole = whole;
     sequence.group = group;
     if (number > first) group->followers.insert(number);
   }
@@ -197,7 +198,7 @@ bool Scheduler::is_deferred(Sequence& sequence) {
 
 void Scheduler::find_computing(Sequence& sequence) {
   sequence.awaits = -1;
-  if (!shares(sequence)) return;
+  if (!begins_with_others(sequence)) return;
   for (const int64_t number : running_) {
     const Sequence& other = at(number);
     if (other.known > sequence.known || other.apart != sequence.apart || !shares(other)) continue;
@@ -306,7 +307,7 @@ Content Scheduler::content_of(const Sequence& sequence) const {
 // At least the last id is computed, since something follows it.
 void Scheduler::find_prefix(Sequence& sequence) {
   sequence.blocks.reserve(static_cast<size_t>(blocks_of(std::ssize(sequence.ids))));
-  while (shares(sequence) && sequence.computed + kCacheRows < std::ssize(sequence.ids)) {
+  while (begins_with_others(sequence) && sequence.computed + kCacheRows < std::ssize(sequence.ids)) {
     const std::optional<BlockPool::Found> found = pool_->share(content_of(sequence));
     if (!found) return;
     sequence.blocks.push_back(found->block);

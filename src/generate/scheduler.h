@@ -41,8 +41,9 @@ class Scheduler final : public BlockHolder {
 
   // Waits from here on. `count` sequences begin with these ids, and their rows are computed once. apart: a
   // number below 2^32 that tells apart whatever keys depend on besides ids. Returns the first one's number;
-  // the others follow. The blocks of one must fit into the limit: see blocks_of().
-  int64_t add(std::span<const int32_t> ids, int64_t count, uint64_t apart);
+  // the others follow. The blocks of one must fit into the limit: see blocks_of(). whole: all rows are
+  // computed, and no block of others is used.
+  int64_t add(std::span<const int32_t> ids, int64_t count, uint64_t apart, bool whole = false);
   static int64_t blocks_of(int64_t length);
   // The number of sequences of `length` tokens that can run at once in so many blocks, `count` of which begin
   // with the same prompt of `prompt` tokens. The last token of each is not computed.
@@ -120,6 +121,7 @@ class Scheduler final : public BlockHolder {
     std::vector<Given> given;      // the ids that were not generated
     std::shared_ptr<Group> group;  // null: it waits for none, and none for it
     int64_t arrival = 0;           // among all of the pool
+    bool whole = false;            // begins with no block of others
     int64_t computed = 0;
     int64_t known = 0;                // blocks whose content is known
     uint64_t apart = 0, content = 0;  // content: of the last of them, or apart
@@ -169,6 +171,7 @@ class Scheduler final : public BlockHolder {
   bool shares(const Sequence& sequence) const {
     return limits_.prefix_cache && std::ssize(sequence.ids) <= limits_.common_length;
   }
+  bool begins_with_others(const Sequence& sequence) const { return shares(sequence) && !sequence.whole; }
 
   Limits limits_;
   std::shared_ptr<BlockPool> pool_;

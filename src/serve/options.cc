@@ -41,7 +41,8 @@ bool is_set(const trl_config* config, const std::string& key) {
 // Refuses keys that each request says for itself.
 void check_generation(const std::map<std::string, std::string>& generation) {
   for (const char* key : {"generate.chat", "generate.system", "generate.keep", "generate.stream",
-                          "generate.num_return_sequences", "generate.logprobs"})
+                          "generate.num_return_sequences", "generate.logprobs", "generate.prompt_logprobs",
+                          "generate.prompt_logprobs_temperature", "generate.take"})
     if (generation.contains(key))
       fail_key(key, "{}: requests to a server say it themselves; leave it out", key);
 }

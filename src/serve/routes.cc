@@ -11,6 +11,7 @@
 #include "serve/api/state.h"
 #include "serve/api/tokenize.h"
 #include "serve/api/trl_generate.h"
+#include "serve/api/trl_logprobs.h"
 
 namespace trl::serve {
 
@@ -34,6 +35,7 @@ constexpr Route kRoutes[] = {
     {"POST", "/detokenize", detokenize},
     {"POST", "/generate/", trl_generate, old_answer_of},
     {"POST", "/chat/", trl_chat, old_answer_of},
+    {"POST", "/get_sequence_logprobs/", trl_sequence_logprobs, old_answer_of},
     {"POST", "/v1/load_lora_adapter", load_lora_adapter},
     {"POST", "/v1/unload_lora_adapter", unload_lora_adapter},
     {"POST", "/sleep", sleep_model},
@@ -58,8 +60,7 @@ constexpr std::string_view kOthers[] = {"/v1/embeddings",
                                         "/finish_weight_update",
                                         "/init_communicator/",
                                         "/update_named_param/",
-                                        "/close_communicator/",
-                                        "/get_sequence_logprobs/"};
+                                        "/close_communicator/"};
 
 bool same_but_slash(std::string_view a, std::string_view b) {
   const auto plain = [](std::string_view path) {

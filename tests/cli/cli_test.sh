@@ -1450,6 +1450,8 @@ case_vllm_serve_answers_and_ends_after_its_requests() {
   run 0 generate --model_name_or_path "$model" --max_new_tokens 4 --ignore_eos --dtype auto --prompt "It opens" --json; mv out want
   ask "$port" /v1/completions '{"prompt": "It opens", "max_tokens": 4, "temperature": 0, "ignore_eos": true}'
   says out "$(sed 's/.*"completion":\("[^}]*"\).*/"text":\1/' want)"
+  # As many log-probabilities as TRL's trainers ask for.
+  ask "$port" /v1/completions '{"prompt": "It opens", "max_tokens": 1, "prompt_logprobs": 100}'; says out '"rank":100,'
   kill -TERM "$pid"; wait "$pid" || die "exit code $?"
 }
 case_vllm_serve_refuses_by_name() {

@@ -17,6 +17,7 @@ struct Completion {
   engine::Finish how = engine::Finish::none;
   std::string error;
   std::vector<std::vector<engine::Ranked>> best, whole_best;
+  std::vector<engine::PromptToken> prompt;  // of the sequence that tells it
   const char* finish() const { return how == engine::Finish::length ? "length" : "stop"; }
   bool operator==(const Completion&) const = default;
 };
@@ -39,7 +40,18 @@ class Completions final : public engine::GenerationSink {
     one.how = how;
     one.error = error;
   }
+  void on_begin(int64_t sequence, int64_t count) noexcept override {
+    EXPECT_FALSE(known.contains(sequence)) << sequence << " begins twice";
+    known[sequence] = count;
+  }
+  void on_prompt(int64_t sequence, const engine::PromptToken& token) noexcept override {
+    Completion& one = all[sequence];
+    EXPECT_EQ(token.position, std::ssize(one.prompt) + 1) << sequence;
+    EXPECT_TRUE(one.ids.empty()) << "a token before the end of the prompt of " << sequence;
+    one.prompt.push_back(token);
+  }
   std::map<int64_t, Completion> all;
+  std::map<int64_t, int64_t> known;  // ids of prompts
 };
 
 inline void run(generate::Generator& generator, Completions& completions) {

@@ -65,7 +65,11 @@ class WrittenAll final : public engine::GenerationSink {
     return true;
   }
   void on_end(int64_t, engine::Finish, std::string_view error) noexcept override { EXPECT_EQ(error, ""); }
+  void on_prompt(int64_t sequence, const engine::PromptToken& token) noexcept override {
+    scores[sequence].push_back(token.log_probability);
+  }
   std::map<int64_t, Written> all;
+  std::map<int64_t, std::vector<float>> scores;  // of the ids of prompts after the first
 };
 
 std::vector<Written> written(const Model& model, at::ScalarType compute, const std::vector<Request>& requests,
@@ -83,6 +87,32 @@ std::vector<Written> written(const Model& model, at::ScalarType compute, const s
     all.push_back(one);
   }
   return all;
+}
+
+// Compares the log-probabilities of written tokens with those that they have as ids of prompts.
+void expect_scored(const Model& model, at::ScalarType compute, const std::vector<Written>& all,
+                   double temperature, const model::Adapter* adapter) {
+  Limits limits = limits_for(model, compute, int64_t{64} << 20);
+  limits.step_tokens = 37;
+  Generator generator(model, compute, limits);
+  for (const Written& one : all) {
+    Request request;
+    request.adapter = adapter;
+    request.ids = one.prompt;
+    request.ids.insert(request.ids.end(), one.ids.begin(), one.ids.end());
+    request.sampling.max_new_tokens = 1;
+    request.sampling.prompt_best = 0;
+    request.sampling.prompt_temperature = temperature;
+    generator.add(request);
+  }
+  WrittenAll to;
+  while (generator.step(to)) {
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    const std::vector<float>& scores = to.scores[static_cast<int64_t>(i)];
+    const std::span<const float> last = std::span(scores).last(all[i].ids.size());
+    EXPECT_EQ(std::vector(last.begin(), last.end()), all[i].whole) << i;
+  }
 }
 
 std::vector<Request> requests_of(const Model& model, size_t count, double temperature,
@@ -164,7 +194,10 @@ TEST_P(ExactModels, TrainingHasTheLogProbabilitiesOfGeneration) {
       const model::Adapter* const adapter = lora ? add_adapter(*model, "own", 3) : nullptr;
       if (lora) model->train_only(model->adapters().get("own"));
       for (const double temperature : {1.0, 0.7}) {
-        const Batch batch(written(*model, precision.compute, requests_of(*model, 6, temperature, adapter)));
+        const std::vector<Written> all =
+            written(*model, precision.compute, requests_of(*model, 6, temperature, adapter));
+        expect_scored(*model, precision.compute, all, temperature, adapter);
+        const Batch batch(all);
         model::ForwardOptions options{.compute = precision.compute,
                                       .recompute = {config::Recomputed::layers}};
         options.adapter = adapter;

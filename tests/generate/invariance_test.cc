@@ -25,6 +25,7 @@ std::vector<Request> some_requests(int64_t longest) {
     request.sampling.temperature = p % 4 == 0 ? 0 : 1;
     request.sampling.max_new_tokens = 3 + p;
     request.sampling.log_probabilities = true;
+    request.sampling.prompt_best = p % 5 - 1;
     request.stream = static_cast<uint64_t>(10 * p);
     request.count = p % 3 == 0 ? 3 : 1;
   }
@@ -84,9 +85,13 @@ int64_t expect_same(const model::Model& model, const CacheKind& kind, const Limi
   }
   test::run(generator, got);
   EXPECT_EQ(generator.scheduler().pool().used(), 0);
-  for (const auto& [first, i] : which)
-    for (size_t c = 0; c < want[i].size(); ++c)
-      EXPECT_EQ(got.all[first + static_cast<int64_t>(c)], want[i][c]) << "request " << i << "." << c;
+  for (const auto& [first, i] : which) {
+    for (size_t c = 0; c < want[i].size(); ++c) {
+      Completion& one = got.all[first + static_cast<int64_t>(c)];
+      one.prompt = got.all[first].prompt;  // the first tells it
+      EXPECT_EQ(one, want[i][c]) << "request " << i << "." << c;
+    }
+  }
   const engine::GenerationUse use = generator.use();
   EXPECT_LE(use.accepted, use.proposed);
   return use.accepted;

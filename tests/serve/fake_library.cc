@@ -23,7 +23,11 @@ struct State {
   std::vector<int32_t> ids;
   int64_t most = 0;
   int64_t place = 0;
-  bool logprobs = false, stops = true;
+  bool logprobs = false, stops = true, takes_new = false;
+  std::vector<int32_t> prompt;
+  int prompt_best = -1;
+  double prompt_temperature = 1;
+  size_t taken = 0;  // tokens, of which each has a letter
   std::string stop, adapter;
   const char* finish = nullptr;
 };
@@ -78,6 +82,9 @@ constexpr Key kKeys[] = {{"serve.host", "127.0.0.1"},
                          {"generate.seed", "42"},
                          {"generate.stop", "[]"},
                          {"generate.logprobs", "null"},
+                         {"generate.prompt_logprobs", "null"},
+                         {"generate.prompt_logprobs_temperature", "1"},
+                         {"generate.take", "all"},
                          {"generate.num_return_sequences", "1"},
                          {"generate.stream", "0"},
                          {"generate.adapter", "null"},
@@ -114,6 +121,22 @@ trl_option* all_options() {
     return all;
   }();
   return options.data();
+}
+
+// The ids of the prompt: even ones are the most likely, others the least; unlikely ones follow.
+Json prompt_json(const State& state) {
+  Json all = Json::array({nullptr});
+  for (size_t i = 1; i < state.prompt.size(); ++i) {
+    const int id = state.prompt[i];
+    const bool first = id % 2 == 0 && state.prompt_best > 0;
+    Json place = Json::array();
+    place.push_back(Json::array(
+        {id, first ? -0.25 : -2.5 / state.prompt_temperature, first ? 1 : state.prompt_best + 1}));
+    for (int rank = first ? 2 : 1; rank <= state.prompt_best; ++rank)
+      place.push_back(Json::array({id + rank, -0.25 * rank, rank}));
+    all.push_back(std::move(place));
+  }
+  return all;
 }
 
 template <class T>
@@ -332,6 +355,11 @@ trl_status trl_generator_add(trl_generator* generator, const char*, size_t, cons
     State& state = generator->states[generator->next++];
     state.most = std::stoll(value("generate.max_new_tokens"));
     state.logprobs = value("generate.logprobs") != "null";
+    state.takes_new = value("generate.take") == "new";
+    state.prompt.assign(ids, ids + count);
+    if (value("generate.prompt_logprobs") != "null")
+      state.prompt_best = std::stoi(value("generate.prompt_logprobs"));
+    state.prompt_temperature = std::stod(value("generate.prompt_logprobs_temperature"));
     state.place = std::stoll(value("generate.stream")) + i;
     const Json stops = Json::parse(value("generate.stop"));
     if (!stops.empty()) state.stop = stops[0].get<std::string>();
@@ -396,10 +424,20 @@ trl_status trl_generator_take(trl_generator* generator, size_t first, size_t, tr
                               trl_error** error) noexcept {
   const auto found = generator->states.find(first);
   if (found == generator->states.end()) return fails(error, TRL_E_NOT_FOUND, "no such completion");
-  const State& state = found->second;
+  State& state = found->second;
+  const std::vector<int32_t> all = state.ids;
+  const std::string text = state.text;
+  if (state.takes_new) {
+    state.ids.erase(state.ids.begin(), state.ids.begin() + static_cast<std::ptrdiff_t>(state.taken));
+    state.text.erase(0, state.taken);
+    state.taken = all.size();
+  }
   Json json = {{"text", state.text},
                {"token_ids", state.ids},
-               {"finish_reason", state.finish == nullptr ? Json() : Json(state.finish)}};
+               {"finish_reason", state.finish == nullptr ? Json() : Json(state.finish)},
+               {"cached_tokens", state.prompt.size() / 2}};
+  if (state.finish != nullptr && state.finish == std::string("stop_string")) json["stop_reason"] = state.stop;
+  if (state.prompt_best >= 0) json["prompt_logprobs"] = prompt_json(state);
   for (const int32_t id : state.logprobs ? state.ids : std::vector<int32_t>()) {
     json["logprobs"].push_back(-1.5);
     json["sampling_logprobs"].push_back(-0.5);
@@ -408,6 +446,8 @@ trl_status trl_generator_take(trl_generator* generator, size_t first, size_t, tr
         Json::array({Json::array({id + 1, -0.25}), Json::array({id, -0.5})}));
   }
   *out = new trl_completions{state, json.dump()};
+  state.ids = all;
+  state.text = text;
   if (state.finish != nullptr) {
     if (const std::lock_guard lock(fake().mutex); !state.adapter.empty())
       --fake().adapters.at(state.adapter).users;

@@ -12,7 +12,7 @@ namespace trl::text {
 namespace {
 
 struct Streamed {
-  std::string text, shown;
+  std::string text, shown, stop;  // stop: the text that stopped it
   bool stopped = false;
   size_t tokens = 0;
 };
@@ -31,6 +31,9 @@ Streamed streamed(const Tokenizer& tokenizer, const std::vector<int32_t>& ids,
   out.stopped |= text.finish();
   out.shown += text.take();
   out.text = text.text();
+  if (text.stop() != nullptr) out.stop = *text.stop();
+  EXPECT_EQ(text.stop() != nullptr, out.stopped);
+  EXPECT_EQ(text.certain(), out.text);
   EXPECT_EQ(text.ids().size(), out.tokens);
   EXPECT_EQ(out.shown, out.text);
   return out;
@@ -46,6 +49,8 @@ TEST(CompletionText, AStopTextEndsItWhereverItsTokensBegin) {
   const Streamed got = bytes("one two three", {"two", "none"});
   EXPECT_TRUE(got.stopped);
   EXPECT_EQ(got.text, "one ");
+  EXPECT_EQ(got.stop, "two");
+  EXPECT_EQ(bytes("one two three", {"wo t", "two "}).stop, "two ");  // the one that begins first
   EXPECT_EQ(got.tokens, 7u);
   EXPECT_EQ(bytes("two", {"two"}).text, "");
   EXPECT_EQ(bytes("one tw", {"two"}).text, "one tw");

@@ -100,6 +100,8 @@ engine::Sampling sampling_of(const config::Config& options, const Tokenizer& tok
   const std::optional<int64_t> best = options.get_optional_int("generate.logprobs");
   sampling.log_probabilities = best.has_value();
   sampling.best = best.value_or(0);
+  sampling.prompt_best = options.get_optional_int("generate.prompt_logprobs").value_or(-1);
+  sampling.prompt_temperature = options.get_double("generate.prompt_logprobs_temperature");
   sampling.speculation = speculation_of(options);
   return sampling;
 }
@@ -143,6 +145,7 @@ RequestOptions request_options(const config::Config& options, const Tokenizer& t
   request.stops = stops_of(options);
   request.stream = static_cast<uint64_t>(options.get_int("generate.stream"));
   request.keeps = options.get_bool("generate.keep");
+  request.takes_new = options.get("generate.take") == "new";
   return request;
 }
 

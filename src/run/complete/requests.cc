@@ -28,9 +28,14 @@ int64_t Requests::add(std::span<const int32_t> ids, const RequestOptions& option
                                           .count = options.count,
                                           .stream = options.stream,
                                           .keeps = options.keeps};
+  const auto prompt = std::make_shared<Prompt>(Prompt{.ids = std::ssize(ids)});
+  if (sampling.prompt_best >= 0) {
+    prompt->tokens = std::make_shared<std::vector<engine::PromptToken>>();
+    prompt->tokens->reserve(ids.size());
+  }
   std::map<int64_t, State> added;
   for (int64_t i = 0; i < options.count; ++i)
-    added.emplace(i, State{{}, text::CompletionText(tokenizer_.get(), options.stops), options});
+    added.emplace(i, State{{}, text::CompletionText(tokenizer_.get(), options.stops), options, prompt});
   int64_t first = 0;
   engine::ErrorCapture error;
   with_option_names([&] {
@@ -66,7 +71,9 @@ void Requests::extend(int64_t number, std::span<const int32_t> ids, int64_t max_
       Use::generate, [&] { return generator_->extend(number, ids, max_new_tokens, error); }));
   state.completion = {};
   state.text = text::CompletionText(tokenizer_.get(), state.options.stops);
+  state.prompt = std::make_shared<Prompt>();
   state.kept = state.taken = false;
+  state.taken_ids = state.taken_text = 0;
 }
 
 void Requests::cancel(int64_t first, int64_t count) {
@@ -85,9 +92,18 @@ void Requests::cancel(int64_t first, int64_t count) {
 
 Completion Requests::copy(const State& state) {
   Completion completion = state.completion;
-  completion.ids = state.text.ids();
+  const bool news = state.options.takes_new;
+  const std::vector<int32_t>& ids = state.text.ids();
+  completion.ids.assign(ids.begin() + static_cast<std::ptrdiff_t>(state.taken_ids), ids.end());
+  completion.text =
+      news ? state.text.certain().substr(state.taken_text) : std::string_view(state.text.text());
   completion.ids.reserve(1);  // so that ids is an array even without tokens
-  completion.text = state.text.text();
+  const std::string* const stop = state.text.stop();
+  if (completion.end == End::stop_string && stop != nullptr) completion.stop = *stop;
+  const Prompt& prompt = *state.prompt;
+  completion.cached = prompt.cached;
+  if (prompt.tokens != nullptr && std::ssize(*prompt.tokens) + 1 == prompt.ids)
+    completion.prompt = prompt.tokens;  // it changes no more
   return completion;
 }
 
@@ -97,6 +113,11 @@ std::vector<Completion> Requests::take(int64_t first, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     State& state = at(first + i);
     state.taken = state.completion.end != End::none;
+    if (state.options.takes_new) {
+      state.completion.tokens.clear();
+      state.taken_ids = state.text.ids().size();
+      state.taken_text = state.text.certain().size();
+    }
     if (state.taken && !state.kept) states_.erase(first + i);
   }
   return all;
@@ -137,6 +158,30 @@ bool Requests::on_token(int64_t number, const engine::Token& token) noexcept {
   }
 }
 
+void Requests::on_begin(int64_t number, int64_t known) noexcept {
+  if (const auto found = states_.find(number); found != states_.end()) found->second.prompt->cached = known;
+}
+
+void Requests::on_prompt(int64_t number, const engine::PromptToken& token) noexcept {
+  const auto found = states_.find(number);
+  if (found == states_.end() || found->second.prompt->tokens == nullptr) return;
+  try {
+    found->second.prompt->tokens->push_back(token);
+  } catch (...) {
+    if (failure_ == nullptr) failure_ = std::current_exception();
+  }
+}
+
+// Returns the newest id if the request alone names it as one that ends a completion.
+std::optional<int32_t> Requests::stop_id_of(const State& state) const {
+  if (state.text.ids().empty()) return std::nullopt;
+  const int32_t id = state.text.ids().back();
+  const auto has = [id](const std::vector<int32_t>& ids) { return std::ranges::find(ids, id) != ids.end(); };
+  const engine::Sampling& own = state.options.sampling;
+  const bool is_end = has(own.eos_ids) || (state.options.own_ends && has(ends_));
+  return !is_end && has(own.stop_ids) ? std::optional(id) : std::nullopt;
+}
+
 void Requests::on_end(int64_t number, engine::Finish how, std::string_view error) noexcept {
   const auto found = states_.find(number);
   if (found == states_.end()) return;
@@ -146,7 +191,10 @@ void Requests::on_end(int64_t number, engine::Finish how, std::string_view error
   state.text.finish();
   // A stop text that is the end token itself changes nothing.
   const bool only_token = end == End::none || (end == End::stop_string && !state.text.is_cut());
-  if (how == engine::Finish::stop_id && only_token) end = End::stop;
+  if (how == engine::Finish::stop_id && only_token) {
+    end = End::stop;
+    state.completion.stop_id = stop_id_of(state);
+  }
   if (how == engine::Finish::length && end == End::none) end = End::length;
   if (how != engine::Finish::failed) return;
   end = End::failed;

@@ -4,6 +4,7 @@
 #include <exception>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,9 +23,14 @@ enum class End : uint8_t { none, stop, stop_string, length, refused, cancelled, 
 struct Completion {
   std::vector<int32_t> ids;
   std::string text;
-  End end = End::none;  // none: it goes on
+  End end = End::none;              // none: it goes on
+  std::optional<int32_t> stop_id;   // of the request's own, which ended it
+  std::optional<std::string> stop;  // text that ended it
   std::string error;
   std::vector<engine::Token> tokens;  // as many as ids, if log-probabilities are asked for
+  int64_t cached = 0;                 // ids of the prompt whose keys were known
+  // The prompt's ids after the first, if their log-probabilities are asked for and all are computed.
+  std::shared_ptr<const std::vector<engine::PromptToken>> prompt;
 };
 
 struct RequestOptions {
@@ -34,6 +40,7 @@ struct RequestOptions {
   int64_t count = 1;               // these and the following: see engine::GenerationRequest
   uint64_t stream = 0;
   bool keeps = false;
+  bool takes_new = false;  // take() gives what came since the last time
 };
 
 // Receives each token with its text, as far as that is certain, and its log-probability in the whole
@@ -57,20 +64,30 @@ class Requests final : private engine::GenerationSink {
   // End these completions; what they have can be taken. Free what was kept of those that are over. Numbers
   // that belong to none are skipped.
   void cancel(int64_t first, int64_t count);
-  // Returns the completions as they are; those that are over are forgotten, unless they are kept. Throws
-  // Error(not_found), and nothing is taken.
+  // Returns the completions as they are, or what is new of them (RequestOptions::takes_new); those that are
+  // over are forgotten, unless they are kept. Throws Error(not_found), and nothing is taken.
   std::vector<Completion> take(int64_t first, int64_t count);
   void release_memory();
 
  private:
+  // What the engine says of a prompt, to all completions of a request.
+  struct Prompt {
+    int64_t ids = 0, cached = 0;
+    std::shared_ptr<std::vector<engine::PromptToken>> tokens = nullptr;  // null: not asked for
+  };
   struct State {
     Completion completion;
     text::CompletionText text;
     RequestOptions options;
+    std::shared_ptr<Prompt> prompt;
     bool kept = false, taken = false;
+    size_t taken_ids = 0, taken_text = 0;
   };
   bool on_token(int64_t number, const engine::Token& token) noexcept override;
   void on_end(int64_t number, engine::Finish how, std::string_view error) noexcept override;
+  void on_begin(int64_t number, int64_t known) noexcept override;
+  void on_prompt(int64_t number, const engine::PromptToken& token) noexcept override;
+  std::optional<int32_t> stop_id_of(const State& state) const;
   bool add_token(State& state, int64_t number, const engine::Token& token);
   static Completion copy(const State& state);
   State& at(int64_t number);

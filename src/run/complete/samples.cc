@@ -143,6 +143,7 @@ RequestOptions sample_request(const config::Config& config, const Tokenizer& tok
   request.sampling.max_new_tokens = config::sample_arguments(config).max_new_tokens;
   request.sampling.log_probabilities = request.keeps = false;
   request.sampling.best = 0;
+  request.sampling.prompt_best = -1;
   request.count = completions_of(options);
   return request;
 }

@@ -7,6 +7,7 @@
 #include "serve/api/chat_json.h"
 #include "serve/api/completions.h"
 #include "serve/api/conversation.h"
+#include "serve/api/prompt_logprobs.h"
 
 namespace trl::serve {
 
@@ -81,6 +82,7 @@ void chat_completions(Context& context, const std::shared_ptr<Exchange>& exchang
   const StreamOptions stream = read_stream_options(fields);
   request.usage = stream.usage;
   request.usage_always = stream.usage_always;
+  read_prompt_logprobs(fields, request.sampling, limits, stream.stream);
   Prompt prompt = render_prompt(messages, conversation, model);
   const int64_t max_tokens = read_max_tokens(fields, prompt.ids, model);
   note_unread(context, fields);

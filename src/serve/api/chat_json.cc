@@ -5,6 +5,7 @@
 
 #include "serve/api/completion_json.h"
 #include "serve/api/fields.h"
+#include "serve/api/prompt_logprobs.h"
 
 namespace trl::serve {
 
@@ -129,6 +130,7 @@ class ChatFormat final : public StreamFormat {
     Choice& choice = choices_[delta.choice];
     const bool over = !delta.finish.empty();
     choice.tokens += delta.ids.size();
+    if (delta.choice == 0) cached_ += delta.cached_tokens;
     base::Json told = told_json(choice, delta);
     if (told.empty() && !over && !request_.sampling.logprobs && !request_.sampling.token_ids) return {};
     base::Json one = choice_json(delta.choice, std::move(told));
@@ -147,7 +149,7 @@ class ChatFormat final : public StreamFormat {
     for (const size_t count : tokens) all += count;
     base::Json out = chat_frame(request_, "chat.completion.chunk");
     out["choices"] = base::Json::array();
-    out["usage"] = stream_usage(all);
+    out["usage"] = usage_json(request_.ids.size(), all, cached_);
     return json_text(out);
   }
 
@@ -202,7 +204,7 @@ class ChatFormat final : public StreamFormat {
   }
 
   base::Json stream_usage(size_t tokens) const {
-    base::Json usage = usage_json(request_.ids.size(), tokens);
+    base::Json usage = usage_json(request_.ids.size(), tokens, std::nullopt);
     usage.erase("prompt_tokens_details");
     return usage;
   }
@@ -214,6 +216,7 @@ class ChatFormat final : public StreamFormat {
   const ChatRequest request_;
   const ServedModel& model_;
   std::vector<Choice> choices_;
+  int64_t cached_ = 0;
 };
 
 }  // namespace
@@ -240,8 +243,9 @@ Answer chat_answer(const ChatRequest& request, const ServedModel& model,
   out["choices"] = std::move(choices);
   out["service_tier"] = nullptr;
   out["system_fingerprint"] = nullptr;
-  out["usage"] = usage_json(request.ids.size(), tokens);
-  out["prompt_logprobs"] = nullptr;
+  out["usage"] = usage_json(request.ids.size(), tokens, cached_tokens(completions, sampling.n));
+  out["prompt_logprobs"] =
+      completions.empty() ? base::Json() : prompt_logprobs_json(completions.front(), model);
   out["prompt_token_ids"] = sampling.token_ids ? base::Json(request.ids) : base::Json();
   out["prompt_text"] = request.prompt_text ? base::Json(request.prompt) : base::Json();
   out["kv_transfer_params"] = nullptr;

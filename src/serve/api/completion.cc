@@ -20,6 +20,19 @@ std::string finish_of(const base::Json& reason) {
   return name == "cancelled" ? "abort" : name;
 }
 
+std::vector<std::vector<RankedId>> prompt_of(const base::Json& from) {
+  std::vector<std::vector<RankedId>> places;
+  const auto found = from.find("prompt_logprobs");
+  if (found == from.end()) return places;
+  for (const base::Json& place : *found) {
+    std::vector<RankedId>& ids = places.emplace_back();
+    if (!place.is_array()) continue;
+    for (const base::Json& one : place)
+      ids.push_back({one.at(0).get<int32_t>(), number_of(one.at(1)), one.at(2).get<int64_t>()});
+  }
+  return places;
+}
+
 }  // namespace
 
 Completion read_completion(const std::string& json, bool whole) {
@@ -29,7 +42,9 @@ Completion read_completion(const std::string& json, bool whole) {
                  .finish = finish_of(from.value("finish_reason", base::Json())),
                  .stop_reason = from.value("stop_reason", base::Json()),
                  .error = from.value("error", ""),
-                 .logprobs = {}};
+                 .logprobs = {},
+                 .cached_tokens = from.value("cached_tokens", int64_t{0}),
+                 .prompt = prompt_of(from)};
   const char* const of = whole ? "logprobs" : "sampling_logprobs";
   const char* const best = whole ? "top_logprobs" : "sampling_top_logprobs";
   const auto values = from.find(of), tops = from.find(best);

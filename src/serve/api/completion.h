@@ -15,6 +15,13 @@ struct TokenLogprob {
   std::vector<std::pair<int32_t, double>> best;  // by rank
 };
 
+// An id in a place of a prompt.
+struct RankedId {
+  int32_t id = 0;
+  double value = 0;  // its log-probability; NaN: unknown
+  int64_t rank = 0;  // 1: the most likely
+};
+
 struct Completion {
   std::string text;
   std::vector<int32_t> ids;
@@ -22,6 +29,10 @@ struct Completion {
   base::Json stop_reason;  // the text or the id that ended it; null: an end token, or something else
   std::string error;       // why it was aborted
   std::vector<TokenLogprob> logprobs;
+  int64_t cached_tokens = 0;  // of the prompt, that the model had computed before
+  // By places of the prompt: its own id first, then the most likely others; the first place is empty. Empty:
+  // not asked for.
+  std::vector<std::vector<RankedId>> prompt;
 };
 
 // whole: log-probabilities of the whole distribution, not of the one that tokens are drawn from.

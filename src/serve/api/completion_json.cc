@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "serve/api/fields.h"
+#include "serve/api/prompt_logprobs.h"
 
 namespace trl::serve {
 
@@ -67,6 +68,7 @@ class Format final : public StreamFormat {
     const Sampling& sampling = request_.sampling;
     const size_t prompt = delta.choice / static_cast<size_t>(sampling.n);
     tokens_[delta.choice] += delta.ids.size();
+    if (delta.choice % static_cast<size_t>(sampling.n) == 0) cached_ += delta.cached_tokens;
     base::Json choice = base::Json::object();
     choice["index"] = delta.choice;
     choice["text"] = delta.text;
@@ -81,7 +83,7 @@ class Format final : public StreamFormat {
     out["choices"] = base::Json::array();
     out["choices"].push_back(std::move(choice));
     if (request_.usage_always)
-      out["usage"] = usage_json(request_.prompts[prompt].size(), tokens_[delta.choice]);
+      out["usage"] = usage_json(request_.prompts[prompt].size(), tokens_[delta.choice], std::nullopt);
     else
       out["usage"] = nullptr;
     return {json_text(out)};
@@ -93,7 +95,7 @@ class Format final : public StreamFormat {
     for (const size_t count : tokens) all += count;
     base::Json out = frame(request_);
     out["choices"] = base::Json::array();
-    out["usage"] = usage_json(tokens_of(request_.prompts), all);
+    out["usage"] = usage_json(tokens_of(request_.prompts), all, cached_);
     return json_text(out);
   }
 
@@ -101,6 +103,7 @@ class Format final : public StreamFormat {
   const CompletionsRequest request_;
   const ServedModel& model_;
   std::vector<size_t> offsets_, tokens_;  // by choices
+  int64_t cached_ = 0;
 };
 
 }  // namespace
@@ -111,13 +114,22 @@ std::string token_text(int32_t id, const Sampling& sampling, const ServedModel& 
   return id < model.vocab_size() ? model.decode({&id, 1}, false) : std::string();
 }
 
-base::Json usage_json(size_t prompt_tokens, size_t completion_tokens) {
+base::Json usage_json(size_t prompt_tokens, size_t completion_tokens, std::optional<int64_t> cached) {
   base::Json out = base::Json::object();
   out["prompt_tokens"] = prompt_tokens;
   out["total_tokens"] = prompt_tokens + completion_tokens;
   out["completion_tokens"] = completion_tokens;
-  out["prompt_tokens_details"] = nullptr;
+  base::Json details;
+  if (cached) details["cached_tokens"] = *cached;
+  out["prompt_tokens_details"] = std::move(details);
   return out;
+}
+
+int64_t cached_tokens(const std::vector<Completion>& completions, int64_t n) {
+  int64_t cached = 0;
+  for (size_t i = 0; i < completions.size(); i += static_cast<size_t>(n))
+    cached += completions[i].cached_tokens;
+  return cached;
 }
 
 Answer completions_answer(const CompletionsRequest& request, const ServedModel& model,
@@ -137,7 +149,7 @@ Answer completions_answer(const CompletionsRequest& request, const ServedModel& 
     choice["finish_reason"] = completion.finish;
     choice["stop_reason"] = completion.stop_reason;
     choice["token_ids"] = ids_or_null(completion.ids, sampling.token_ids);
-    choice["prompt_logprobs"] = nullptr;
+    choice["prompt_logprobs"] = prompt_logprobs_json(completion, model);
     choice["prompt_token_ids"] =
         ids_or_null(request.prompts[i / static_cast<size_t>(sampling.n)], sampling.token_ids);
     choices.push_back(std::move(choice));
@@ -146,7 +158,7 @@ Answer completions_answer(const CompletionsRequest& request, const ServedModel& 
   out["choices"] = std::move(choices);
   out["service_tier"] = nullptr;
   out["system_fingerprint"] = nullptr;
-  out["usage"] = usage_json(tokens_of(request.prompts), tokens);
+  out["usage"] = usage_json(tokens_of(request.prompts), tokens, cached_tokens(completions, sampling.n));
   out["kv_transfer_params"] = nullptr;
   return {200, json_text(out)};
 }

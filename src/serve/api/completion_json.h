@@ -1,6 +1,7 @@
 // Answers and events of /v1/completions.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,10 @@ struct CompletionsRequest {
   bool usage = false, usage_always = false;  // of streams: in a last event; in each
 };
 
-base::Json usage_json(size_t prompt_tokens, size_t completion_tokens);
+// cached: tokens of prompts that the model had computed before; nullopt: not known yet.
+base::Json usage_json(size_t prompt_tokens, size_t completion_tokens, std::optional<int64_t> cached);
+// Returns the cached tokens of the prompts of completions, n of each.
+int64_t cached_tokens(const std::vector<Completion>& completions, int64_t n);
 Answer completions_answer(const CompletionsRequest& request, const ServedModel& model,
                           const std::vector<Completion>& completions);
 std::unique_ptr<StreamFormat> completions_format(CompletionsRequest request, const ServedModel& model);

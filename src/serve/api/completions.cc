@@ -6,6 +6,7 @@
 
 #include "serve/api/completion_json.h"
 #include "serve/api/prompt.h"
+#include "serve/api/prompt_logprobs.h"
 
 namespace trl::serve {
 
@@ -45,6 +46,7 @@ void completions(Context& context, const std::shared_ptr<Exchange>& exchange) {
   const StreamOptions stream = read_stream_options(fields);
   request.usage = stream.usage;
   request.usage_always = stream.usage_always;
+  read_prompt_logprobs(fields, request.sampling, limits, stream.stream);
   request.prompts = read_prompts(fields.find("prompt"), "prompt", model,
                                  fields.boolean("add_special_tokens").value_or(true), limits);
   const std::optional<int64_t> given = fields.integer("max_tokens", {1});

@@ -95,9 +95,9 @@ void refuse_others(Fields& fields) {
   fields.refuse("spaces_between_special_tokens", true, "texts have no special tokens");
   fields.refuse("priority", 0, "requests are taken by turns of clients");
   for (const char* name :
-       {"truncate_prompt_tokens", "prompt_embeds", "prompt_logprobs", "logprob_token_ids",
-        "repetition_detection", "thinking_token_budget", "kv_transfer_params", "guided_json", "guided_regex",
-        "guided_choice", "guided_grammar", "structured_outputs", "speculative_config"})
+       {"truncate_prompt_tokens", "prompt_embeds", "logprob_token_ids", "repetition_detection",
+        "thinking_token_budget", "kv_transfer_params", "guided_json", "guided_regex", "guided_choice",
+        "guided_grammar", "structured_outputs", "speculative_config"})
     fields.refuse(name, nullptr, here);
   fields.ignore({"user", "request_id", "cache_salt", "detokenize"});
 }
@@ -141,15 +141,19 @@ Sampling read_sampling(Fields& fields, const Limits& limits, const ModelOptions&
   return out;
 }
 
+int64_t most_likely(std::string_view name, int64_t count, const Limits& limits) {
+  if (count < -1 || count > limits.max_logprobs)
+    throw Refusal(400,
+                  fmt::format("{}: {} is not accepted; give at most {} (serve.max_logprobs), or -1 for that",
+                              name, count, limits.max_logprobs),
+                  std::string(name));
+  return count < 0 ? limits.max_logprobs : count;
+}
+
 void set_logprobs(Sampling& sampling, std::string_view name, std::optional<int64_t> count,
                   const Limits& limits) {
   if (!count) return;
-  if (*count < -1 || *count > limits.max_logprobs)
-    throw Refusal(400,
-                  fmt::format("{}: {} is not accepted; give at most {} (serve.max_logprobs), or -1 for that",
-                              name, *count, limits.max_logprobs),
-                  std::string(name));
-  sampling.logprobs = *count < 0 ? limits.max_logprobs : *count;
+  sampling.logprobs = most_likely(name, *count, limits);
   sampling.options["generate.logprobs"] = std::to_string(*sampling.logprobs);
 }
 

@@ -28,7 +28,10 @@ struct Sampling {
 // Throws Refusal(400).
 Sampling read_sampling(Fields& fields, const Limits& limits, const ModelOptions& model);
 
-// Sets a number of most likely tokens, -1 for as many as there may be. name: of the field, for messages.
+// Returns a number of most likely tokens; -1: as many as there may be. name: of the field, for messages.
+// Throws Refusal(400).
+int64_t most_likely(std::string_view name, int64_t count, const Limits& limits);
+// Sets it for the tokens of completions.
 void set_logprobs(Sampling& sampling, std::string_view name, std::optional<int64_t> count,
                   const Limits& limits);
 

@@ -28,6 +28,8 @@ void submit(ServedModel& model, const Exchange& exchange, JobRequest request, st
   if (sampling.model && !sampling.model->empty()) choose_adapter(model, *sampling.model, *job);
   if (job->adapter) options["generate.adapter"] = job->adapter->key;
   exchange.reply->note("X-TRL-Weights-Version", std::to_string(job->adapter ? job->adapter->version : 0));
+  const bool takes_new = request.streams && sampling.logprobs;
+  if (takes_new) options["generate.take"] = "new";
   job->options = job_options({options.begin(), options.end()});
   job->prompts = std::move(request.prompts);
   job->stream = sampling.stream;
@@ -88,15 +90,16 @@ void StreamSink::add(const Part& part) {
   state.ids += part.ids.size();
   if (part.json.empty()) return;
   const Completion all = read_completion(part.json, whole_);
-  delta.text += all.text.substr(std::min(state.text, all.text.size()));
-  delta.ids.insert(delta.ids.end(),
-                   all.ids.begin() + static_cast<std::ptrdiff_t>(std::min(state.ids, all.ids.size())),
-                   all.ids.end());
-  for (size_t i = state.ids; i < all.logprobs.size(); ++i) delta.logprobs.push_back(all.logprobs[i]);
-  state.text = std::max(state.text, all.text.size());
-  state.ids = std::max(state.ids, all.ids.size());
+  const size_t text = json_is_new_ ? 0 : std::min(state.text, all.text.size());
+  const size_t ids = json_is_new_ ? 0 : std::min(state.ids, all.ids.size());
+  delta.text += all.text.substr(text);
+  delta.ids.insert(delta.ids.end(), all.ids.begin() + static_cast<std::ptrdiff_t>(ids), all.ids.end());
+  delta.logprobs.insert(delta.logprobs.end(), all.logprobs.begin(), all.logprobs.end());
+  state.text += all.text.size() - text;
+  state.ids += all.ids.size() - ids;
   delta.finish = all.finish;
   delta.stop_reason = all.stop_reason;
+  delta.cached_tokens = all.finish.empty() ? 0 : all.cached_tokens;
 }
 
 void StreamSink::begin() {

@@ -61,6 +61,7 @@ struct Delta {
   std::vector<TokenLogprob> logprobs;
   std::string finish;  // empty: it goes on
   base::Json stop_reason;
+  int64_t cached_tokens = 0;  // of its prompt; told at its end
 };
 
 // Writes events of one protocol.
@@ -82,6 +83,7 @@ class StreamSink final : public JobSink, public std::enable_shared_from_this<Str
         most_waiting_(most_waiting),
         copies_(sampling.greedy ? static_cast<size_t>(sampling.n) : 1),
         whole_(sampling.whole_logprobs),
+        json_is_new_(sampling.logprobs.has_value()),
         format_(std::move(format)) {}
   void got(std::vector<Part> parts) noexcept override;
   void over() noexcept override;
@@ -100,6 +102,7 @@ class StreamSink final : public JobSink, public std::enable_shared_from_this<Str
   const std::shared_ptr<Reply> reply_;
   const size_t most_waiting_, copies_;
   const bool whole_;
+  const bool json_is_new_;  // of parts: what the parts before it have not told
   // Members that only the strand uses.
   const std::unique_ptr<StreamFormat> format_;
   std::vector<State> states_;

@@ -59,6 +59,7 @@ void write(Context& context, const std::shared_ptr<Exchange>& exchange, Prompts 
   const Limits& limits = context.options.limits;
   for (const char* name : {"structured_outputs_regex", "guided_decoding_regex"})
     fields.refuse(name, nullptr, "this version does not have it");
+  fields.refuse("prompt_logprobs", nullptr, "ask /get_sequence_logprobs/ for them");
   Sampling sampling = read_sampling(fields, limits, model.options());
   const bool absent = !body.contains("logprobs");
   set_logprobs(sampling, "logprobs", absent ? std::optional<int64_t>(0) : fields.integer("logprobs"), limits);

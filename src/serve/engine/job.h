@@ -18,7 +18,8 @@ struct Part {
   size_t completion = 0;     // prompt * n + place among the prompt's
   std::string text;          // of streams: new whole characters
   std::vector<int32_t> ids;  // of streams: new tokens
-  std::string json;  // as trl_completions_json: of one that is over, and of streams with log-probabilities
+  // As trl_completions_json: of one that is over, and of streams with log-probabilities what is new.
+  std::string json;
   bool over = false;
 };
 

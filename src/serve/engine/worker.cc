@@ -333,8 +333,7 @@ void Worker::collect() {
       times.emplace_back(seconds(now - running.last), running.tokens == 1);
       running.last = now;
     }
-    const bool tells = running.job->streams && running.job->logprobs &&
-                       running.tokens - running.told >= std::max<int64_t>(1, running.tokens / 8);
+    const bool tells = running.grew && running.job->streams && running.job->logprobs;
     if ((!running.grew || running.may_be_over || tells) && take(number, running)) over.push_back(number);
     running.grew = running.may_be_over = false;
     running.part.completion = running.completion;
@@ -360,11 +359,8 @@ bool Worker::take(size_t number, Running& running) {
   if (status == TRL_E_BUSY) return false;
   check(status, error);
   const char* const reason = trl_completions_finish_reason(completions.get(), 0);
-  if (reason == nullptr &&
-      (!running.job->streams || !running.job->logprobs || running.tokens == running.told))
-    return false;
+  if (reason == nullptr && (!running.job->streams || !running.job->logprobs)) return false;
   running.part.json = trl_completions_json(completions.get(), 0, nullptr);
-  running.told = running.tokens;
   if (reason == nullptr) return false;
   running.part.over = true;
   size_t ids = 0;
@@ -372,7 +368,7 @@ bool Worker::take(size_t number, Running& running) {
   if (std::string_view(reason) == "stop" && ids > 0) ends_.insert(all[ids - 1]);
   const std::lock_guard lock(mutex_);
   ++counters_.ended[reason];
-  counters_.generation_size.add(static_cast<double>(ids));
+  counters_.generation_size.add(static_cast<double>(running.tokens));
   return true;
 }
 

@@ -53,7 +53,7 @@ class Worker {
   struct Running {
     std::shared_ptr<Job> job;
     size_t completion = 0;
-    int64_t tokens = 0, told = 0;  // tokens so far, and of streams with log-probabilities those told
+    int64_t tokens = 0;  // so far
     bool grew = false, may_be_over = false;
     Part part;  // of this step
     std::chrono::steady_clock::time_point last{};

@@ -41,11 +41,16 @@ bool CompletionText::append(const std::string& piece, const std::string& whole) 
   if (stops_.empty()) return false;
   append_whole(before, whole);
   size_t cut = std::string::npos, whole_cut = std::string::npos;
-  for (const std::string& stop : stops_) {
-    cut = std::min(cut, text_.find(stop, before >= stop.size() ? before - stop.size() + 1 : 0));
-    whole_cut = std::min(whole_cut, whole_.find(stop));
+  for (size_t i = 0; i < stops_.size(); ++i) {
+    const std::string& stop = stops_[i];
+    const size_t place = text_.find(stop, before >= stop.size() ? before - stop.size() + 1 : 0);
+    const size_t whole_place = whole_.find(stop);
+    whole_cut = std::min(whole_cut, whole_place);
+    const size_t first = whole_place == std::string::npos ? place : std::min(place, places_[whole_place]);
+    if (first >= cut) continue;
+    cut = first;
+    stop_ = i;
   }
-  if (whole_cut != std::string::npos) cut = std::min(cut, places_[whole_cut]);
   if (cut == std::string::npos) {
     forget_whole();
     return false;
@@ -72,7 +77,7 @@ void CompletionText::forget_whole() {
 }
 
 // A beginning of a stop text at the end may become one.
-size_t CompletionText::certain() const {
+size_t CompletionText::certain_size() const {
   size_t end = text_.size();
   if (over_) return end;
   for (const std::string& stop : stops_) {
@@ -82,10 +87,11 @@ size_t CompletionText::certain() const {
   return end;
 }
 
+std::string_view CompletionText::certain() const { return std::string_view(text_).substr(0, certain_size()); }
+
 std::string_view CompletionText::take() {
-  const size_t end = certain();
-  const std::string_view piece = std::string_view(text_).substr(taken_, end - taken_);
-  taken_ = end;
+  const std::string_view piece = certain().substr(taken_);
+  taken_ += piece.size();
   return piece;
 }
 

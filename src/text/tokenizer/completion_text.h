@@ -25,6 +25,9 @@ class CompletionText {
   std::string_view take();
   const std::vector<int32_t>& ids() const { return ids_; }
   const std::string& text() const { return text_; }
+  std::string_view certain() const;  // the text that no later token can change
+  // Returns the stop text that it has reached, and by which it ends; null: none.
+  const std::string* stop() const { return stop_ < stops_.size() ? &stops_[stop_] : nullptr; }
   // Returns whether a stop text has shortened the text; one of special tokens alone does not.
   bool is_cut() const { return cut_; }
 
@@ -33,11 +36,11 @@ class CompletionText {
   bool append(const std::string& piece, const std::string& whole);
   void append_whole(size_t before, const std::string& whole);
   void forget_whole();
-  size_t certain() const;
+  size_t certain_size() const;
   int64_t vocab_size_;
   DecodeStream stream_, whole_stream_;
   std::vector<std::string> stops_;
-  size_t longest_stop_ = 0;
+  size_t longest_stop_ = 0, stop_ = std::string::npos;
   std::vector<int32_t> ids_;
   std::string text_;
   std::string whole_;           // the end of the text with special tokens, if there are stop texts

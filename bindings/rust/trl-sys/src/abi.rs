@@ -826,7 +826,7 @@ extern "C" {
     /// Contract: exclusive; does not block; no callbacks.
     pub fn trl_generator_cancel(generator: *mut trl_generator, first: usize, count: usize, error: *mut *mut trl_error) -> trl_status;
 
-    /// Takes completions as they are. Those that are over are the generator's no more, except for kept ones.
+    /// Takes completions as they are, or with generate.take new what came since they were last taken. Those that are over are the generator's no more, except for kept ones.
     ///
     /// Contract: caller owns; exclusive; does not block; no callbacks; after an error out_completions is NULL and nothing is taken.
     pub fn trl_generator_take(generator: *mut trl_generator, first: usize, count: usize, out_completions: *mut *mut trl_completions, error: *mut *mut trl_error) -> trl_status;
@@ -856,7 +856,7 @@ extern "C" {
     /// Contract: borrowed; concurrent on const; does not block; no callbacks; cannot fail.
     pub fn trl_completions_finish_reason(completions: *const trl_completions, index: usize) -> *const c_char;
 
-    /// A completion as JSON: text, token_ids, finish_reason and error (of one that was aborted). With generate.logprobs it also has lists with an item for each token. logprobs: its log-probability in the whole distribution at the temperature (greedy: 1), before penalties and removals, which is the one that training computes; sampling_logprobs: in the distribution that it was drawn from (greedy: the softmax of the penalised logits). With a number above 0, top_logprobs and sampling_top_logprobs: so many pairs \[token id, log-probability] of the most likely tokens of the same distributions, best first; the second has fewer if fewer tokens could be drawn.
+    /// A completion as JSON: text, token_ids, finish_reason, stop_reason (the text of generate.stop or the id of generate.stop_token_ids that ended it; absent: something else), cached_tokens (of the prompt, whose keys were known) and error (of one that was aborted). With generate.prompt_logprobs it has prompt_logprobs, an item for each token of the prompt: null for the first, then lists of \[token id, log-probability, rank], of the token itself and of so many most likely ones. With generate.logprobs it has lists with an item for each new token. logprobs: its log-probability in the whole distribution at the temperature (greedy: 1), before penalties and removals, which is the one that training computes; sampling_logprobs: in the distribution that it was drawn from (greedy: the softmax of the penalised logits). With a number above 0, top_logprobs and sampling_top_logprobs: so many pairs \[token id, log-probability] of the most likely tokens of the same distributions, best first; the second has fewer if fewer tokens could be drawn.
     ///
     /// Contract: borrowed; concurrent on const; does not block; no callbacks; cannot fail.
     pub fn trl_completions_json(completions: *const trl_completions, index: usize, out_size: *mut usize) -> *const c_char;
