@@ -12,7 +12,8 @@ gtest_discover_tests(cpp_host_test TEST_PREFIX bindings. PROPERTIES LABELS fast 
 if(NOT TRL_SANITIZE STREQUAL "thread")
   trl_locale_test(cpp_host_test fast)
 endif()
-file(GLOB cpp_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/trl/cpp/*.hpp)
+file(GLOB cpp_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/trl/cpp/*.hpp
+  ${PROJECT_SOURCE_DIR}/include/trl/serve.hpp)
 trl_binding_test(cpp_coverage fast bash ${CMAKE_CURRENT_SOURCE_DIR}/coverage.sh ${PROJECT_SOURCE_DIR}/bindings/api.json
   ${PROJECT_SOURCE_DIR}/bindings/cpp/uncovered.txt ${cpp_sources})
 if(TRL_ENGINE)
