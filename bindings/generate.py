@@ -240,6 +240,30 @@ def as_go(api):
             out += ["", f"// {name_of(c)} is {c['name']}{': ' + c['doc'] if c['doc'] else ''}.",
                     f"const {name_of(c)} {kind} = {c['value']}"]
     return "\n".join([*out, ""])
+
+
+def as_go_serve(api):
+    """The functions of serve.h as wrappers of pointers, which cgo cannot call, in a table that serve.c fills."""
+    functions = api["serve"]["functions"]
+
+    def declared(function, name):
+        params = ", ".join(f"{p['c']} {p['name']}".replace("* ", "*") for p in function["params"])
+        return f"{function['returns']['c']} {name}({params})"
+
+    out = ["// The functions of trl/serve.h, whose library is opened by trlgo_serve_open; made by bindings/generate.py.",
+           "// clang-format off", "#ifndef TRL_GO_SERVE_ABI_H", "#define TRL_GO_SERVE_ABI_H", "", "#include <trl/trl.h>", "",
+           "// Opens the library once, and returns why it cannot be, or NULL.", "const char* trlgo_serve_open(void);", ""]
+    out += [f"typedef struct {handle['name']} {handle['name']};" for handle in api["serve"]["handles"]]
+    out += ["", "struct trlgo_serve {", *(f"  {declared(f, '(*' + f['name'] + ')')};" for f in functions), "};",
+            "extern struct trlgo_serve trlgo_serve;", "", "#define TRLGO_SERVE_FUNCTIONS(F) \\",
+            " \\\n".join(f"  F({f['name']})" for f in functions)]
+    for f in functions:
+        call = f"trlgo_serve.{f['name']}({', '.join(p['name'] for p in f['params'])});"
+        result = "" if f["returns"]["c"] == "void" else "return "
+        out += ["", f"static inline {declared(f, f['name'])} {{", f"  {result}{call}", "}"]
+    return "\n".join([*out, "", "#endif", ""])
+
+
 # ---- Rust ------------------------------------------------------------------------------------------------------------
 
 RUST_TYPES = {"int32_t": "i32", "uint32_t": "u32", "int64_t": "i64", "uint64_t": "u64", "uint8_t": "u8", "size_t": "usize", "float": "f32",
@@ -416,6 +440,7 @@ def main():
     java, java_serve, java_constants = as_java(api)
     for name, text in (("api.json", as_json(api)), ("python/libtrl/_api.py", as_python(api)),
                        ("../include/trl/cpp/constants.hpp", as_cpp(api)), ("go/constants.go", as_go(api)),
+                       ("go/serve_abi.h", as_go_serve(api)),
                        ("rust/trl-sys/src/abi.rs", as_rust(api)), ("rust/trl-sys/src/abi_serve.rs", as_rust_serve(api)),
                        ("rust/trl/src/constants.rs", as_rust_constants(api)),
                        ("node/lib/api.js", node), ("node/lib/api.d.ts", node_types),
