@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Derives what bindings share from include/trl/trl.h: generate.py [--check]
+"""Derives what bindings share from include/trl/trl.h and serve.h: generate.py [--check]
 
 Writes api.json, and the parts of bindings that follow from it. --check writes nothing and fails if a file is not what it would
 write. README.md says what api.json holds."""
@@ -11,7 +11,7 @@ import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-HEADER = os.path.join(HERE, "../include/trl/trl.h")
+HEADERS = os.path.join(HERE, "../include/trl")
 SYMBOLS = os.path.join(HERE, "../tests/abi/symbols.txt")
 THREADS = ("any thread", "concurrent on const", "exclusive", "signal-safe")
 TOKENS = re.compile(
@@ -59,6 +59,8 @@ def describe(function, comment):
             function["contract"] = tag[len("Contract: "):]
             parts = re.split("[;,.] ", function["contract"])
             function["threads"] = next(word for part in parts for word in THREADS if part.startswith(word))
+        elif tag.startswith("@since "):
+            function["since"] = function["since"] or tag.split()[1]
     return function
 
 
@@ -71,11 +73,16 @@ def constants(body, before):
     return [{"name": c["name"], "group": group, "type": "int32_t", "value": c["value"], "doc": c["doc"]} for c in found]
 
 
-def read_api():
-    with open(HEADER, encoding="utf-8") as file:
-        header = file.read()
+def read_symbols():
+    """The versions of each function of trl.h: since, and deprecated in."""
     with open(SYMBOLS, encoding="utf-8") as file:
-        since = {parts[0]: parts[1:] for parts in map(str.split, file) if parts[0] != "#"}
+        return {parts[0]: parts[1:] for parts in map(str.split, file) if parts[0] != "#"}
+
+
+def read_header(name, versions):
+    """What a header declares. versions: of its functions; those of others are in their comments."""
+    with open(os.path.join(HEADERS, name), encoding="utf-8") as file:
+        header = file.read()
     api = {"constants": [], "integers": {}, "handles": [], "foreign": [], "callbacks": [], "functions": []}
     section, comment, alias = "", "", ""
     for found in TOKENS.finditer(header):
@@ -100,17 +107,29 @@ def read_api():
             api["callbacks"].append({"name": found["callback"], "section": section, "doc": words(comment),
                                      "returns": type_of(found["result"]), "params": parameters(found["cparams"])})
         elif found["function"]:
-            name = found["function"]
-            function = {"name": name, "section": section, "since": since[name][0],
-                        "deprecated": None if since[name][1] == "-" else since[name][1],
+            since, deprecated = versions.get(found["function"], (None, "-"))
+            function = {"name": found["function"], "section": section, "since": since,
+                        "deprecated": None if deprecated == "-" else deprecated,
                         "returns": type_of(found["returns"]), "params": parameters(found["params"])}
             api["functions"].append(describe(function, comment))
         comment = ""
     functions = {function["name"] for function in api["functions"]}
     api["handles"] = [{"name": name, "destroy": name + "_destroy" if name + "_destroy" in functions else None}
                       for name in api["handles"]]
-    if functions != set(since):
-        raise SystemExit(f"the header and symbols.txt differ in {sorted(functions ^ set(since))}")
+    return api
+
+
+def read_api():
+    """What trl.h declares, and as "serve" the handles and functions of serve.h, which are in a library of their own."""
+    versions = read_symbols()
+    api = read_header("trl.h", versions)
+    functions = {function["name"] for function in api["functions"]}
+    if functions != set(versions):
+        raise SystemExit(f"the header and symbols.txt differ in {sorted(functions ^ set(versions))}")
+    serve = read_header("serve.h", {})
+    api["serve"] = {"handles": serve.pop("handles"), "functions": serve.pop("functions")}
+    if more := [kind for kind, found in serve.items() if found]:
+        raise SystemExit(f"serve.h declares {' and '.join(more)}: bindings take those of trl.h alone")
     return api
 
 
@@ -118,10 +137,13 @@ def as_json(api):
     """One line for each thing, so that a change of the header is a change of a line."""
     def lines(items):
         return ",\n".join("    " + json.dumps(item, ensure_ascii=False) for item in items)
-    parts = []
-    for key, value in api.items():
-        parts.append(f'  "{key}": ' + (f"[\n{lines(value)}\n  ]" if isinstance(value, list) else json.dumps(value)))
-    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+    def part(value):
+        return f"[\n{lines(value)}\n  ]" if isinstance(value, list) else json.dumps(value)
+
+    serve = ",\n".join(f'  "{key}": {part(value)}' for key, value in api["serve"].items())
+    parts = [f'  "{key}": {part(value)}' for key, value in api.items() if key != "serve"]
+    return "{\n" + ",\n".join([*parts, f'  "serve": {{\n{serve}\n  }}']) + "\n}\n"
 
 
 # ---- Python ----------------------------------------------------------------------------------------------------------
@@ -134,7 +156,7 @@ PLAIN = {"void": "None", "size_t": "size_t", "float": "float", "double": "double
 def type_names(api):
     """A function that names the type of a result or parameter as the tables of Python and Node have it."""
     callbacks = {callback["name"] for callback in api["callbacks"]}
-    objects = {handle["name"] for handle in api["handles"]} | set(api["foreign"])
+    objects = {handle["name"] for handle in api["handles"] + api["serve"]["handles"]} | set(api["foreign"])
 
     def plain(name):
         name = api["integers"].get(name, name)
@@ -166,7 +188,7 @@ def as_python(api):
     for constant in api["constants"]:
         groups.setdefault(constant["group"], []).append(constant)
     version = ", ".join(str(constant["value"]) for constant in groups.pop("version"))
-    out = ['"""The C ABI, made from include/trl/trl.h by bindings/generate.py."""', "", "import enum", "",
+    out = ['"""The C ABI, made from include/trl by bindings/generate.py."""', "", "import enum", "",
            f"VERSION = ({version})"]
     for group, found in groups.items():
         out += ["", "", f"class {ENUMS[group]}(enum.{'IntFlag' if group == 'event' else 'IntEnum'}):"]
@@ -179,6 +201,8 @@ def as_python(api):
             for c in api["callbacks"]]
     out += ["}", "", "FUNCTIONS: dict[str, tuple[str, ...]] = {"]
     out += [f'    "{f["name"]}": {row([f["returns"], *f["params"]])},' for f in api["functions"]]
+    out += ["}", "", "SERVE_FUNCTIONS: dict[str, tuple[str, ...]] = {"]
+    out += [f'    "{f["name"]}": {row([f["returns"], *f["params"]])},' for f in api["serve"]["functions"]]
     return "\n".join([*out, "}", ""])
 
 
@@ -216,6 +240,30 @@ def as_go(api):
             out += ["", f"// {name_of(c)} is {c['name']}{': ' + c['doc'] if c['doc'] else ''}.",
                     f"const {name_of(c)} {kind} = {c['value']}"]
     return "\n".join([*out, ""])
+
+
+def as_go_serve(api):
+    """The functions of serve.h as wrappers of pointers, which cgo cannot call, in a table that serve.c fills."""
+    functions = api["serve"]["functions"]
+
+    def declared(function, name):
+        params = ", ".join(f"{p['c']} {p['name']}".replace("* ", "*") for p in function["params"])
+        return f"{function['returns']['c']} {name}({params})"
+
+    out = ["// The functions of trl/serve.h, whose library is opened by trlgo_serve_open; made by bindings/generate.py.",
+           "// clang-format off", "#ifndef TRL_GO_SERVE_ABI_H", "#define TRL_GO_SERVE_ABI_H", "", "#include <trl/trl.h>", "",
+           "// Opens the library once, and returns why it cannot be, or NULL.", "const char* trlgo_serve_open(void);", ""]
+    out += [f"typedef struct {handle['name']} {handle['name']};" for handle in api["serve"]["handles"]]
+    out += ["", "struct trlgo_serve {", *(f"  {declared(f, '(*' + f['name'] + ')')};" for f in functions), "};",
+            "extern struct trlgo_serve trlgo_serve;", "", "#define TRLGO_SERVE_FUNCTIONS(F) \\",
+            " \\\n".join(f"  F({f['name']})" for f in functions)]
+    for f in functions:
+        call = f"trlgo_serve.{f['name']}({', '.join(p['name'] for p in f['params'])});"
+        result = "" if f["returns"]["c"] == "void" else "return "
+        out += ["", f"static inline {declared(f, f['name'])} {{", f"  {result}{call}", "}"]
+    return "\n".join([*out, "", "#endif", ""])
+
+
 # ---- Rust ------------------------------------------------------------------------------------------------------------
 
 RUST_TYPES = {"int32_t": "i32", "uint32_t": "u32", "int64_t": "i64", "uint64_t": "u64", "uint8_t": "u8", "size_t": "usize", "float": "f32",
@@ -250,6 +298,22 @@ def rust_signature(item):
     return f"({params})" + ("" if returns == "c_void" else f" -> {returns}")
 
 
+def rust_opaque(names):
+    out = []
+    for name in names:
+        out += ["", "#[repr(C)]", f"pub struct {name} {{", "    _opaque: [u8; 0],",
+                "    _marker: PhantomData<(*mut u8, PhantomPinned)>,", "}"]
+    return out
+
+
+def rust_functions(functions):
+    out = ['extern "C" {']
+    for function in functions:
+        out += [*rust_doc("    ", function["summary"], "", f"Contract: {function['contract']}"),
+                f"    pub fn {function['name']}{rust_signature(function)};", ""]
+    return [*out[:-1], "}"]
+
+
 def as_rust(api):
     out = ["//! The C ABI, made from include/trl/trl.h by bindings/generate.py.", "", "use std::marker::{PhantomData, PhantomPinned};",
            "use std::os::raw::{c_char, c_void};", ""]
@@ -257,17 +321,18 @@ def as_rust(api):
         out += rust_doc("", *filter(None, [constant["doc"]]))
         out.append(f"pub const {constant['name']}: i32 = {constant['value']};")
     out += ["", *(f"pub type {name} = {RUST_TYPES[of]};" for name, of in api["integers"].items())]
-    for name in [*(handle["name"] for handle in api["handles"]), *api["foreign"]]:
-        out += ["", "#[repr(C)]", f"pub struct {name} {{", "    _opaque: [u8; 0],",
-                "    _marker: PhantomData<(*mut u8, PhantomPinned)>,", "}"]
+    out += rust_opaque([*(handle["name"] for handle in api["handles"]), *api["foreign"]])
     for callback in api["callbacks"]:
         out += ["", *rust_doc("", *filter(None, [callback["doc"]])),
                 f"pub type {callback['name']} = Option<unsafe extern \"C\" fn{rust_signature(callback)}>;"]
-    out += ["", 'extern "C" {']
-    for function in api["functions"]:
-        out += [*rust_doc("    ", function["summary"], "", f"Contract: {function['contract']}"),
-                f"    pub fn {function['name']}{rust_signature(function)};", ""]
-    return "\n".join([*out[:-1], "}", ""])
+    return "\n".join([*out, "", *rust_functions(api["functions"]), ""])
+
+
+def as_rust_serve(api):
+    out = ["//! The C ABI of libtrl_serve.so, made from include/trl/serve.h by bindings/generate.py.", "", "use crate::abi::*;",
+           "use std::marker::{PhantomData, PhantomPinned};", "use std::os::raw::c_char;"]
+    out += rust_opaque([handle["name"] for handle in api["serve"]["handles"]])
+    return "\n".join([*out, "", *rust_functions(api["serve"]["functions"]), ""])
 
 
 def as_rust_constants(api):
@@ -295,7 +360,7 @@ def as_node(api):
     for constant in api["constants"]:
         groups.setdefault(constant["group"], []).append(constant)
     version = ", ".join(str(constant["value"]) for constant in groups.pop("version"))
-    title = "// The {} of the C ABI, made from include/trl/trl.h by bindings/generate.py."
+    title = "// The {} of the C ABI, made from include/trl by bindings/generate.py."
     code = [title.format("tables"), "", f"export const VERSION = [{version}];"]
     types = [title.format("constants")]
     for group, found in groups.items():
@@ -310,9 +375,10 @@ def as_node(api):
         code.append("});")
         types.append("};")
     code += ["", "// name: result and parameters, as native.js names types"]
-    for table in ("callbacks", "functions"):
-        code.append(f"export const {table.upper()} = {{")
-        for item in api[table]:
+    for table, items in (("CALLBACKS", api["callbacks"]), ("FUNCTIONS", api["functions"]),
+                         ("SERVE_FUNCTIONS", api["serve"]["functions"])):
+        code.append(f"export const {table} = {{")
+        for item in items:
             names = ", ".join(f"'{type_name(part)}'" for part in [item["returns"], *item["params"]])
             code.append(f"  {item['name']}: [{names}],")
         code.append("};")
@@ -326,7 +392,7 @@ JAVA_TYPES = {"int32_t": "int", "uint32_t": "int", "int64_t": "long", "uint64_t"
 
 
 def as_java(api):
-    """The interface that JNA implements, and the constants, all of them int."""
+    """The interfaces that JNA implements, one for each library, and the constants, all of them int."""
     callbacks = {callback["name"] for callback in api["callbacks"]}
 
     def java_type(item):
@@ -360,19 +426,26 @@ def as_java(api):
             constants += [f"    /** {c['doc']} */"] if c["doc"] else []
             constants.append(f"    public static final int {c['name'][len(prefix):]} = {c['value']};")
         constants.append("  }")
-    return "\n".join([*abi, "}", ""]), "\n".join([*constants, "}", ""])
+    serve = ["// The C ABI of libtrl_serve.so, made from include/trl/serve.h by bindings/generate.py.", "package libtrl;", "",
+             "import com.sun.jna.Library;", "import com.sun.jna.Pointer;", "", "interface ServeAbi extends Library {"]
+    for function in api["serve"]["functions"]:
+        serve += [f"  {signature(function, function['name'])}", ""]
+    return "\n".join([*abi, "}", ""]), "\n".join([*serve[:-1], "}", ""]), "\n".join([*constants, "}", ""])
 
 
 def main():
     api = read_api()
     bad = False
     node, node_types = as_node(api)
-    java, java_constants = as_java(api)
+    java, java_serve, java_constants = as_java(api)
     for name, text in (("api.json", as_json(api)), ("python/libtrl/_api.py", as_python(api)),
                        ("../include/trl/cpp/constants.hpp", as_cpp(api)), ("go/constants.go", as_go(api)),
-                       ("rust/trl-sys/src/abi.rs", as_rust(api)), ("rust/trl/src/constants.rs", as_rust_constants(api)),
+                       ("go/serve_abi.h", as_go_serve(api)),
+                       ("rust/trl-sys/src/abi.rs", as_rust(api)), ("rust/trl-sys/src/abi_serve.rs", as_rust_serve(api)),
+                       ("rust/trl/src/constants.rs", as_rust_constants(api)),
                        ("node/lib/api.js", node), ("node/lib/api.d.ts", node_types),
-                       ("java/src/libtrl/Abi.java", java), ("java/src/libtrl/Constants.java", java_constants)):
+                       ("java/src/libtrl/Abi.java", java), ("java/src/libtrl/ServeAbi.java", java_serve),
+                       ("java/src/libtrl/Constants.java", java_constants)):
         path = os.path.join(HERE, name)
         if sys.argv[1:] != ["--check"]:
             with open(path, "w", encoding="utf-8") as file:
@@ -382,9 +455,10 @@ def main():
             there = file.read()
         if there != text:
             bad = True
-            print(f"bindings/{name} is not what bindings/generate.py makes of trl.h; run it:")
+            print(f"bindings/{name} is not what bindings/generate.py makes of the headers; run it:")
             sys.stdout.writelines(difflib.unified_diff(there.splitlines(True), text.splitlines(True), n=0))
-    print(f"{len(api['functions'])} functions, {len(api['callbacks'])} callbacks, {len(api['constants'])} constants")
+    print(f"{len(api['functions'])} functions, {len(api['serve']['functions'])} of serve.h, {len(api['callbacks'])} callbacks, "
+          f"{len(api['constants'])} constants")
     return bad
 
 

@@ -121,12 +121,19 @@ func (o *object) find(wanted *slot) any {
 		return nil
 	}
 	o.mutex.Lock()
-	function := o.functions[wanted]
+	function, parents := o.functions[wanted], o.parents
 	o.mutex.Unlock()
-	for i := 0; function == nil && i < len(o.parents); i++ {
-		function = o.parents[i].find(wanted)
+	for i := 0; function == nil && i < len(parents); i++ {
+		function = parents[i].find(wanted)
 	}
 	return function
+}
+
+// adopt adds what the library keeps alive for the object from now on.
+func (o *object) adopt(parents ...*object) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	o.parents = append(o.parents, parents...)
 }
 
 // call is one call of the library, which functions of the host may fail.

@@ -431,3 +431,59 @@ export class Evaluator extends Handle {
   /** Completes sample_prompts. */
   complete(more?: Cancellable): Promise<Record<string, unknown>[]>;
 }
+
+/** What a server says of itself. */
+export interface ServerState {
+  /** "stopped", "running" or "draining". */
+  readonly state: string;
+  /** Host and port, and the port alone; null if it does not run. */
+  readonly address: string | null;
+  readonly port: number | null;
+  readonly connections: number;
+  readonly models: readonly ServedModel[];
+}
+
+export interface ServedModel {
+  readonly name: string;
+  /** "awake" or "asleep". */
+  readonly state: string;
+  readonly weights_version: number;
+  readonly adapters: readonly { readonly name: string; readonly version: number }[];
+  readonly waiting: number;
+  readonly running: number;
+  readonly requests: number;
+  readonly tokens: number;
+}
+
+/** Serves models over HTTP, by the protocols of OpenAI, vLLM and TRL, on threads of its own. close() stops it without time for
+ * the requests that run; stop() gives them some. */
+export class Server extends Handle {
+  private constructor();
+  static create(options?: Options, more?: Creating & Cancellable): Promise<Server>;
+  /** Adds a model, which requests name, with its own tokenizer or another one. */
+  addModel(name: string, model: Model, options?: Options, more?: Cancellable & { tokenizer?: Tokenizer | null | undefined }): Promise<void>;
+  /** Adds a generator, which is the server's from start to the end of stop. */
+  addGenerator(name: string, generator: Generator, tokenizer: Tokenizer, options?: Options): void;
+  /** Listens, and starts the threads of the server. */
+  start(more?: Cancellable): Promise<void>;
+  /** Stops it when the requests that run have ended, at most after so many seconds; null: serve.drain_timeout. */
+  stop(seconds?: number | null, more?: Cancellable): Promise<void>;
+  /** Waits until it has stopped, at most so many seconds (null: any time); false: it still runs. Is rejected with what made a thread of
+   * it fail. Log lines come meanwhile. */
+  wait(seconds?: number | null, more?: Cancellable): Promise<boolean>;
+  /** Asks it to stop; a second time: without time for requests. */
+  cancel(): void;
+  describe(): ServerState;
+  /** Gives a model an adapter that requests name, or a new version of one; a path of null removes it. Requests that run keep the
+   * version that they began with. */
+  setAdapter(name: string, path: Path | null, more?: ServedName & Cancellable): Promise<void>;
+  /** Puts a model to sleep, as deep as level 1 or 2: requests are refused until wakeUp. mode says what becomes of those that run. */
+  sleep(more?: ServedName & Cancellable & { level?: number; mode?: 'abort' | 'wait' | 'keep' | null }): Promise<void>;
+  /** Wakes a model. tags is what is asked for again, "weights" or "kv_cache"; null: all. */
+  wakeUp(more?: ServedName & Cancellable & { tags?: string | null }): Promise<void>;
+}
+
+export interface ServedName {
+  /** A served model; null: the first one. */
+  model?: string | null;
+}

@@ -11,4 +11,5 @@ export { load } from './lib/library.js';
 export { Model, convert } from './lib/model.js';
 export { Option, buildInfo, cancelAll, hasFeature, option, options, shutdown, version, versionNumber } from './lib/options.js';
 export { Runtime } from './lib/runtime.js';
+export { Server } from './lib/serve.js';
 export { Evaluator, Rollout, Trainer, check, plan } from './lib/train.js';

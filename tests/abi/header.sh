@@ -21,12 +21,12 @@ done
 cpp_modes=0
 sed -n '/^```cpp/,/^```$/ { /^```/d; p }' "$source/bindings/cpp/README.md" > "$work/readme.cc"
 for mode in c++11 c++14 c++17 c++20 c++23; do
-  for header in trl/trl.hpp $(cd "$source/include" && echo trl/cpp/*.hpp); do
+  for header in trl/trl.hpp trl/serve.hpp $(cd "$source/include" && echo trl/cpp/*.hpp); do
     printf '#include <%s>\n#include <trl/trl.hpp>\n#include <trl.h>\nstd::string use();\nstd::string use() { return trl::version(); }\n' "$header" > "$work/once.cc"
     "$cxx" -std=$mode $flags -Wshadow -Wconversion "$work/once.cc"
     [ $mode = c++11 ] || break  # the others once
   done
-  "$cxx" -std=$mode $flags -Wshadow -Wconversion -Wno-sign-conversion "$work/readme.cc" "$source/examples/cpp/sft/main.cc"
+  "$cxx" -std=$mode $flags -Wshadow -Wconversion -Wno-sign-conversion "$work/readme.cc" "$source"/examples/cpp/*/main.cc
   cpp_modes=$((cpp_modes + 1))
 done
 printf '#include <trl/serve.h>\nint alone(void);\nint alone(void) { return trl_server_start(NULL, NULL) != TRL_OK; }\n' > "$work/serve.c"

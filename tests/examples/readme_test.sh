@@ -133,21 +133,24 @@ commands() {
 
 pages() { find "$project" \( -name README.md -o -name CONTRIBUTING.md \) -not -path '*/build*' -not -path '*/.git/*' -not -path "$project/tests/golden/?*/*" | sort; }
 
+serves() { [ -e "$build/lib/libtrl_serve.so" ] || { echo "no libtrl_serve.so: $1 is left out"; return 1; }; }
+
 # An install like that of the first page, which the others are about too.
 programs() {
   local example
   cp -r "$project/examples/c" "$dir/c"
   cd "$dir/c/sft"
   ln -s "$build" build
-  for example in sft attention_plugin calculator control dpo estimate generate grpo qlora resume; do
+  for example in sft attention_plugin calculator control dpo estimate generate grpo qlora resume serve; do
     case $example in calculator|dpo|grpo)
       pkg-config --exists json-c || { echo "no json-c: examples/c/$example is left out"; continue; } ;;
+    serve) serves examples/c/serve || continue ;;  # after qlora, whose adapter it takes
     esac
     cd "$dir/c/$example"
     [ "$example" != attention_plugin ] || recipe
     run_page "$project/examples/c/$example/README.md"
   done
-  [ "$(find "$project/examples/c" -name README.md | wc -l)" -eq 10 ] || die "a page under examples/c is not run"
+  [ "$(find "$project/examples/c" -name README.md | wc -l)" -eq 11 ] || die "a page under examples/c is not run"
   local language
   for language in cpp go java node python rust; do "programs_in_$language"; done
 }
@@ -159,6 +162,7 @@ programs_in() {
   cp -r "$project/examples/$language" "$folder/examples"
   [ -e "$folder/bindings" ] || ln -s "$project/bindings" "$folder/bindings"
   for example in "$folder/examples/$language"/*/; do
+    case $example in */serve/) serves "examples/$language/serve" || continue ;; esac
     cd "$example"
     ln -s "$build" build
     run_page "$project/examples/$language/$(basename "$example")/README.md"

@@ -1,4 +1,4 @@
-// The constants of the C ABI, made from include/trl/trl.h by bindings/generate.py.
+// The constants of the C ABI, made from include/trl by bindings/generate.py.
 
 export const Status: {
   readonly OK: 0;

@@ -1,4 +1,4 @@
-// The tables of the C ABI, made from include/trl/trl.h by bindings/generate.py.
+// The tables of the C ABI, made from include/trl by bindings/generate.py.
 
 export const VERSION = [0, 1, 0];
 
@@ -222,4 +222,18 @@ export const FUNCTIONS = {
   trl_completions_finish_reason: ['text', 'pointer', 'size_t'],
   trl_completions_json: ['text', 'pointer', 'size_t', 'size_t*'],
   trl_completions_destroy: ['None', 'pointer'],
+};
+export const SERVE_FUNCTIONS = {
+  trl_server_create: ['int32', 'pointer', 'pointer', 'pointer*', 'pointer*'],
+  trl_server_add_model: ['int32', 'pointer', 'text', 'pointer', 'pointer', 'pointer', 'pointer*'],
+  trl_server_add_generator: ['int32', 'pointer', 'text', 'pointer', 'pointer', 'pointer', 'pointer*'],
+  trl_server_start: ['int32', 'pointer', 'pointer*'],
+  trl_server_stop: ['int32', 'pointer', 'double', 'pointer*'],
+  trl_server_wait: ['int32', 'pointer', 'double', 'pointer*'],
+  trl_server_cancel: ['None', 'pointer'],
+  trl_server_describe: ['int32', 'pointer', 'text*', 'pointer*'],
+  trl_server_set_adapter: ['int32', 'pointer', 'text', 'text', 'text', 'pointer*'],
+  trl_server_sleep: ['int32', 'pointer', 'text', 'int32', 'text', 'pointer*'],
+  trl_server_wake_up: ['int32', 'pointer', 'text', 'text', 'pointer*'],
+  trl_server_destroy: ['None', 'pointer'],
 };

@@ -1,12 +1,13 @@
-// Finds libtrl.so, loads it at the first use, and gives its functions their types.
+// Finds libtrl.so and libtrl_serve.so, loads each at its first use, and gives their functions their types.
 import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { CALLBACKS, FUNCTIONS, VERSION } from './api.js';
+import { CALLBACKS, FUNCTIONS, SERVE_FUNCTIONS, VERSION } from './api.js';
 
 const NAMES = [`libtrl.so.${VERSION[0]}`, 'libtrl.so'];
+const SERVE_NAMES = [`libtrl_serve.so.${VERSION[0]}`, 'libtrl_serve.so'];
 const TYPES = {
   None: 'void', int32: 'int32_t', uint32: 'uint32_t', int64: 'int64_t', uint64: 'uint64_t', size_t: 'size_t', double: 'double',
 };
@@ -70,17 +71,34 @@ export function libraryPath() {
   return opened;
 }
 
+let server = null; // the library of SERVE_FUNCTIONS
+
+/** The server's library: the one beside libtrl.so, or else the dynamic linker's. A program that does not serve never loads it. */
+function serveLibrary() {
+  if (server) return server;
+  const beside = libraryPath();
+  const folders = beside.includes('/') ? [dirname(beside), dirname(existsSync(beside) ? realpathSync(beside) : beside)] : [];
+  const paths = folders.flatMap((place) => SERVE_NAMES.map((name) => join(place, name)));
+  const found = paths.find((path) => existsSync(path)) ?? SERVE_NAMES[0];
+  try {
+    return (server = koffi.load(found));
+  } catch (error) {
+    throw new Error(`the server's library ${found} cannot be loaded beside ${beside}: ${error.message}`);
+  }
+}
+
 function declare(name) {
   load();
-  const [result, ...parameters] = FUNCTIONS[name];
+  const [from, types] = name in SERVE_FUNCTIONS ? [serveLibrary(), SERVE_FUNCTIONS] : [library, FUNCTIONS];
+  const [result, ...parameters] = types[name];
   try {
-    return library.func(name, type(result), parameters.map(type));
+    return from.func(name, type(result), parameters.map(type));
   } catch {
     throw new Error(`this libtrl has no ${name}; it is older than this package`);
   }
 }
 
-/** The functions of the library by name, each made when it is first asked for. */
+/** The functions of both libraries by name, each made when it is first asked for. */
 export const lib = new Proxy({}, {
   get: (functions, name) => (functions[name] ??= declare(name)),
 });

@@ -16,6 +16,7 @@ from ._library import load
 from ._model import Model, convert
 from ._options import Option, build_info, has_feature, option, options, shutdown, version, version_number
 from ._runtime import Runtime, cancel_all
+from ._serve import Server
 from ._tensor import Tensor
 from ._train import LATER, Evaluator, Event, Rollout, Trainer, check, plan
 
@@ -23,8 +24,8 @@ __all__ = [
     "LATER", "Answer", "BusyError", "CallbackError", "CancelledError", "Completion", "Config", "ConfigError", "Dataset",
     "DeviceError", "DistributedError", "Error", "Evaluator", "Event", "EventKind", "FormatError", "Generator",
     "InputOutputError", "InternalError", "InvalidArgumentError", "LogLevel", "Model", "NotFoundError", "Option",
-    "OptionType", "OutOfDeviceMemoryError", "OutOfMemoryError", "Place", "Progress", "Rollout", "Runtime", "Status",
-    "Tensor", "TensorForm", "TextForm", "Tokenizer", "Trainer", "UnsupportedError", "WriteKind", "build_info",
+    "OptionType", "OutOfDeviceMemoryError", "OutOfMemoryError", "Place", "Progress", "Rollout", "Runtime", "Server",
+    "Status", "Tensor", "TensorForm", "TextForm", "Tokenizer", "Trainer", "UnsupportedError", "WriteKind", "build_info",
     "cancel_all", "check", "convert", "has_feature", "load", "option", "options", "plan", "shutdown", "version",
     "version_number",
 ]

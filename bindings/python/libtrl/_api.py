@@ -1,4 +1,4 @@
-"""The C ABI, made from include/trl/trl.h by bindings/generate.py."""
+"""The C ABI, made from include/trl by bindings/generate.py."""
 
 import enum
 
@@ -226,4 +226,19 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
     "trl_completions_finish_reason": ("text", "pointer", "size_t"),
     "trl_completions_json": ("text", "pointer", "size_t", "size_t*"),
     "trl_completions_destroy": ("None", "pointer"),
+}
+
+SERVE_FUNCTIONS: dict[str, tuple[str, ...]] = {
+    "trl_server_create": ("int32", "pointer", "pointer", "pointer*", "pointer*"),
+    "trl_server_add_model": ("int32", "pointer", "text", "pointer", "pointer", "pointer", "pointer*"),
+    "trl_server_add_generator": ("int32", "pointer", "text", "pointer", "pointer", "pointer", "pointer*"),
+    "trl_server_start": ("int32", "pointer", "pointer*"),
+    "trl_server_stop": ("int32", "pointer", "double", "pointer*"),
+    "trl_server_wait": ("int32", "pointer", "double", "pointer*"),
+    "trl_server_cancel": ("None", "pointer"),
+    "trl_server_describe": ("int32", "pointer", "text*", "pointer*"),
+    "trl_server_set_adapter": ("int32", "pointer", "text", "text", "text", "pointer*"),
+    "trl_server_sleep": ("int32", "pointer", "text", "int32", "text", "pointer*"),
+    "trl_server_wake_up": ("int32", "pointer", "text", "text", "pointer*"),
+    "trl_server_destroy": ("None", "pointer"),
 }

@@ -1,4 +1,4 @@
-"""Finds libtrl.so, loads it at the first use, and gives its functions their types."""
+"""Finds libtrl.so and libtrl_serve.so, loads each at its first use, and gives their functions their types."""
 
 import ctypes
 import os
@@ -7,9 +7,10 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ._api import CALLBACKS, FUNCTIONS, VERSION
+from ._api import CALLBACKS, FUNCTIONS, SERVE_FUNCTIONS, VERSION
 
 _NAMES = (f"libtrl.so.{VERSION[0]}", "libtrl.so")
+_SERVE_NAMES = (f"libtrl_serve.so.{VERSION[0]}", "libtrl_serve.so")
 _TYPES: dict[str, Any] = {
     "None": None,
     "pointer": ctypes.c_void_p,
@@ -72,27 +73,45 @@ def _open(path: str | None) -> ctypes.CDLL:
     return opened
 
 
-class Library:
-    """The functions of the library, by name. The first one that is asked for loads it."""
+def _open_serve(_path: str | None) -> ctypes.CDLL:
+    """The server's library is the one beside libtrl.so, or else the dynamic linker's."""
+    beside = lib.path()
+    folders = dict.fromkeys(os.path.dirname(path) for path in (beside, os.path.realpath(beside))) if "/" in beside else ()
+    candidates = (os.path.join(folder, name) for folder in folders for name in _SERVE_NAMES)
+    found = next(filter(os.path.exists, candidates), _SERVE_NAMES[0])
+    try:
+        return ctypes.CDLL(found)
+    except OSError as error:
+        raise ImportError(f"the server's library {found} cannot be loaded beside {beside}: {error}") from None
 
-    def __init__(self) -> None:
+
+class Library:
+    """The functions of a library, by name. The first one that is asked for loads it."""
+
+    def __init__(self, functions: dict[str, tuple[str, ...]], opener: Callable[[str | None], ctypes.CDLL]) -> None:
         self._lock = threading.Lock()
         self._library: ctypes.CDLL | None = None
+        self._functions = functions
+        self._opener = opener
 
-    def load(self, path: str | os.PathLike[str] | None = None) -> None:
+    def load(self, path: str | os.PathLike[str] | None = None) -> ctypes.CDLL:
         with self._lock:
             if self._library is None:
-                self._library = _open(None if path is None else os.fspath(path))
+                self._library = self._opener(None if path is None else os.fspath(path))
             elif path is not None and os.fspath(path) != self._library._name:
                 raise RuntimeError(f"{self._library._name} is loaded already")
+            return self._library
+
+    def path(self) -> str:
+        """The path that it was loaded from, or the name that the dynamic linker found."""
+        return self.load()._name
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        types = FUNCTIONS.get(name)
+        types = self._functions.get(name)
         if types is None:
             raise AttributeError(name)
-        self.load()
         try:
-            function = getattr(self._library, name)
+            function = getattr(self.load(), name)
         except AttributeError:
             raise NotImplementedError(f"this libtrl has no {name}; it is older than this package") from None
         function.restype = _given(types[0])
@@ -101,7 +120,8 @@ class Library:
         return function  # type: ignore[no-any-return]
 
 
-lib = Library()
+lib = Library(FUNCTIONS, _open)
+serve_lib = Library(SERVE_FUNCTIONS, _open_serve)  # a program that does not serve never loads it
 
 
 def load(path: str | os.PathLike[str] | None = None) -> None:

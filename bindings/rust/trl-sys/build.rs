@@ -1,4 +1,4 @@
-//! Finds libtrl.so: in the folder TRL_LIBRARY_DIR, or by pkg-config, or where the linker looks. Packages that depend on this
+//! Finds libtrl.so, and with the feature `serve` libtrl_serve.so beside it: in the folder TRL_LIBRARY_DIR, or by pkg-config, or where the linker looks. Packages that depend on this
 //! one directly are told the folder as DEP_TRL_LIBDIR, such as for an rpath.
 
 use std::env;
@@ -14,6 +14,9 @@ fn main() {
             println!("cargo:libdir={folder}");
         }
         None => println!("cargo:warning=neither TRL_LIBRARY_DIR nor pkg-config tells where libtrl.so is"),
+    }
+    if env::var_os("CARGO_FEATURE_SERVE").is_some() {
+        println!("cargo:rustc-link-lib=dylib=trl_serve");
     }
     println!("cargo:rustc-link-lib=dylib=trl");
 }

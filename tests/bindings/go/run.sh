@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# usage: run.sh PROJECT LIBRARY WORK test PATTERN | run.sh PROJECT LIBRARY WORK scenario ARGUMENT...: builds in WORK, without a
+# usage: run.sh PROJECT LIBRARY WORK test PATTERN | run.sh PROJECT LIBRARY WORK PROGRAM ARGUMENT...: builds in WORK, without a
 # network, against the library of a build, with Go 1.19 or later. test: the binding's tests whose names match, under the race
-# detector, with forced garbage collection and all checks of pointers. scenario: its program.
+# detector, with forced garbage collection and all checks of pointers. Else the program of cmd with that name runs.
 set -euo pipefail
 project=$1 library=$2 work=$3 part=$4
 shift 4
@@ -22,9 +22,9 @@ Libs: -L$lib -Wl,-rpath,$lib -ltrl
 P
 export PKG_CONFIG_PATH=$work CGO_ENABLED=1 GOTOOLCHAIN=local GOPROXY=off GOFLAGS= GOWORK=off GOCACHE=$work/cache GOPATH=$work/path
 cd "$project/bindings/go"
-if [ "$part" = scenario ]; then
-  go build -o "$work/scenario" ./cmd/scenario
-  exec "$work/scenario" "$@"
+if [ "$part" != test ]; then
+  go build -o "$work/$part" "./cmd/$part"
+  exec "$work/$part" "$@"
 fi
 unformatted=$(gofmt -l . "$project/examples/go")
 [ -z "$unformatted" ] || { echo "gofmt -w $unformatted"; exit 1; }

@@ -16,7 +16,7 @@ trl_node_test(node_install fast bash ${node_tests}/install.sh ${PROJECT_SOURCE_D
 trl_node_test(node_host fast node --expose-gc --test ${node_tests}/host_test.mjs)
 if(TRL_ENGINE)
   trl_node_test(node_engine full node --expose-gc --test ${node_tests}/engine_test.mjs)
-  trl_node_test(scenario_node full bash ${CMAKE_CURRENT_SOURCE_DIR}/scenario.sh ${PROJECT_SOURCE_DIR} ${scenarios} node
-    node ${PROJECT_SOURCE_DIR}/bindings/node/scenario.mjs)
-  set_tests_properties(bindings.scenario_node PROPERTIES FIXTURES_SETUP scenarios)
+  foreach(kind ${kinds})
+    trl_node_test(${kind}_node full ${run_${kind}} node node ${PROJECT_SOURCE_DIR}/bindings/node/${kind}.mjs)
+  endforeach()
 endif()

@@ -23,7 +23,7 @@ if(NOT TRL_ENGINE)
   trl_python_test(python_host fast ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/python/host_test.py)
 else()  # with the tests of the other one
   trl_python_test(python_engine full ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/python/engine_test.py)
-  trl_python_test(scenario_python full bash ${CMAKE_CURRENT_SOURCE_DIR}/scenario.sh ${PROJECT_SOURCE_DIR} ${scenarios} python
-    ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/bindings/python/scenario.py)
-  set_tests_properties(bindings.scenario_python PROPERTIES FIXTURES_SETUP scenarios)
+  foreach(kind ${kinds})
+    trl_python_test(${kind}_python full ${run_${kind}} python ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/bindings/python/${kind}.py)
+  endforeach()
 endif()

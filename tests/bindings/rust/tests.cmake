@@ -33,7 +33,9 @@ if(NOT TRL_ENGINE)
   trl_rust_test(rust_host fast ${TRL_CARGO} test ${cargo_arguments} -p trl --test host --test process)
 else()
   trl_rust_test(rust_engine full ${TRL_CARGO} test ${cargo_arguments} -p trl)
-  trl_rust_test(scenario_rust full bash ${CMAKE_CURRENT_SOURCE_DIR}/scenario.sh ${PROJECT_SOURCE_DIR} ${scenarios} rust
-    ${TRL_CARGO} run ${cargo_arguments} -p trl --example scenario --)
-  set_tests_properties(bindings.scenario_rust PROPERTIES FIXTURES_SETUP scenarios)
+  trl_rust_test(scenario_rust full ${run_scenario} rust ${TRL_CARGO} run ${cargo_arguments} -p trl --example scenario --)
+  if(TRL_SERVE)
+    trl_rust_test(serve_scenario_rust full ${run_serve_scenario} rust ${TRL_CARGO} run ${cargo_arguments} -p trl --features serve
+      --example serve_scenario --)
+  endif()
 endif()

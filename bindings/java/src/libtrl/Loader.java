@@ -13,14 +13,48 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
 
-/** Finds libtrl.so, and loads it at the first use. A function that it lacks fails when it is called. */
+/** Finds libtrl.so and libtrl_serve.so, and loads each at its first use. A function that one lacks fails when it is called. */
 final class Loader {
   private static final int RTLD_NOW = 2; // and not RTLD_GLOBAL, which is JNA's default
   private static final List<String> NAMES = List.of("libtrl.so." + Abi.VERSION_MAJOR, "libtrl.so");
   static volatile Abi loaded; // tests put one that counts in its place
   private static String path;
+  private static volatile ServeAbi serving;
 
   private Loader() {}
+
+  /** The functions of the server, whose library is the one beside libtrl.so, or else the loader's. */
+  static ServeAbi serve() {
+    ServeAbi abi = serving;
+    return abi != null ? abi : loadServer();
+  }
+
+  private static synchronized ServeAbi loadServer() {
+    if (serving != null) return serving;
+    Path beside = Path.of(path());
+    List<Path> folders = new ArrayList<>();
+    if (beside.getParent() != null) folders.add(beside.getParent());
+    try {
+      if (Files.exists(beside)) folders.add(beside.toRealPath().getParent());
+    } catch (IOException error) {
+      // its own folder is enough
+    }
+    List<String> names = NAMES.stream().map(name -> name.replace("libtrl", "libtrl_serve")).toList();
+    String found = folders.stream().flatMap(folder -> names.stream().map(folder::resolve)).filter(Files::exists).findFirst()
+        .map(Path::toString).orElse(names.get(0));
+    return serving = nativeLoad(found, ServeAbi.class, ", beside " + beside);
+  }
+
+  /** Loads a library as JNA does; more ends the message if it cannot be. */
+  private static <T extends Library> T nativeLoad(String found, Class<T> functions, String more) {
+    try {
+      return Native.load(found, functions, Map.of(Library.OPTION_OPEN_FLAGS, RTLD_NOW));
+    } catch (UnsatisfiedLinkError error) {
+      String said = String.valueOf(error.getMessage());
+      String reason = said.lines().skip(1).findFirst().orElse(said); // after JNA's own line
+      throw new UnsatisfiedLinkError("the library " + found + " cannot be loaded: " + reason + more);
+    }
+  }
 
   /** The functions of the library. */
   static Abi lib() {
@@ -48,14 +82,7 @@ final class Loader {
     boolean named = wanted != null && !wanted.isEmpty();
     String found = named ? wanted : candidate();
     if (Native.SIZE_T_SIZE != Long.BYTES) throw new UnsatisfiedLinkError("libtrl is for 64-bit systems");
-    Abi abi;
-    try {
-      abi = Native.load(found, Abi.class, Map.of(Library.OPTION_OPEN_FLAGS, RTLD_NOW));
-    } catch (UnsatisfiedLinkError error) {
-      String hint = named ? "" : "; TRL_LIBRARY may have its path", said = String.valueOf(error.getMessage());
-      String reason = said.lines().skip(1).findFirst().orElse(said); // after JNA's own line
-      throw new UnsatisfiedLinkError("the library " + found + " cannot be loaded: " + reason + hint);
-    }
+    Abi abi = nativeLoad(found, Abi.class, named ? "" : "; TRL_LIBRARY may have its path");
     int packed = abi.trl_version();
     int libraryMajor = packed >>> 16, libraryMinor = packed >>> 8 & 255;
     if (libraryMajor != major || major == 0 && libraryMinor != minor) { // until 1.0 a minor version may break things

@@ -4,3 +4,9 @@
 #[rustfmt::skip]
 mod abi;
 pub use abi::*;
+
+#[cfg(feature = "serve")]
+#[rustfmt::skip]
+mod abi_serve;
+#[cfg(feature = "serve")]
+pub use abi_serve::*;

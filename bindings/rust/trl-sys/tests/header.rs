@@ -1,10 +1,10 @@
-//! The declarations of abi.rs are those of trl.h: each is written in C, and a compiler compares it with the header's.
+//! The declarations of abi.rs are those of trl.h, and those of abi_serve.rs those of serve.h: each is written in C, and a compiler compares it with the header's.
 
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-const ABI: &str = include_str!("../src/abi.rs");
+const ABI: &str = concat!(include_str!("../src/abi.rs"), include_str!("../src/abi_serve.rs"));
 
 /// A type of Rust in C; what points to something const says so after what is pointed to.
 fn c_type(rust: &str) -> String {
@@ -49,7 +49,7 @@ fn c_signature(rust: &str) -> (String, String) {
 }
 
 fn program() -> (String, [usize; 4]) {
-    let mut out = String::from("#include <trl/trl.h>\n");
+    let mut out = String::from("#include <trl/serve.h>\n");
     let mut count = [0; 4];
     for line in ABI.lines().map(str::trim) {
         if let Some((name, signature)) = line.strip_prefix("pub fn ").and_then(|rest| rest.split_once('(')) {
@@ -118,6 +118,7 @@ fn another_declaration_is_refused() {
         ),
         ("char const*const*", "char const**"),
         ("void*, int32_t, trl_metrics const*", "void*, size_t, trl_metrics const*"),
+        ("trl_server*, double, trl_error**) = trl_server_stop", "trl_server*, float, trl_error**) = trl_server_stop"),
         ("TRL_E_BUSY == -12", "TRL_E_BUSY == -13"),
     ]
     .into_iter()

@@ -25,6 +25,8 @@ mod model;
 mod option;
 mod rollout;
 mod runtime;
+#[cfg(feature = "serve")]
+mod server;
 mod tensor;
 mod tokenizer;
 mod train;
@@ -39,6 +41,8 @@ pub use model::{convert, Model};
 pub use option::{build_info, has_feature, options, version, version_number, ConfigOption};
 pub use rollout::Rollout;
 pub use runtime::{cancel_all, shutdown, Memory, Runtime};
+#[cfg(feature = "serve")]
+pub use server::Server;
 pub use tensor::{Bf16, DType, Element, Tensor, F16};
 pub use tokenizer::Tokenizer;
 pub use train::{check, plan, Control, Evaluator, Event, Metrics, Plan, Trainer};
