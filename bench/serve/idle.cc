@@ -10,7 +10,7 @@ namespace trl::bench {
 
 namespace {
 
-constexpr double kBound = 20e6;  // bytes of 1,000 connections
+constexpr double kMostIdle = 20e6;  // bytes of 1,000 connections
 
 // A bare answer of /health on an open connection.
 void ask_health(int connection) {
@@ -52,7 +52,7 @@ bool measure_idle(const ServeSettings& s, const Scratch&) {
          {"bytes_opened", opened},
          {"bytes_after_a_request_each", asked},
          {"bytes_of_one", most / static_cast<double>(s.connections)}});
-  return most * 1000 / static_cast<double>(s.connections) < kBound;
+  return most * 1000 / static_cast<double>(s.connections) < kMostIdle;
 }
 
 }  // namespace trl::bench

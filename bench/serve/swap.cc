@@ -12,7 +12,7 @@ namespace trl::bench {
 
 namespace {
 
-constexpr double kBound = 0.02;  // seconds of a swap between requests
+constexpr double kMostSwap = 0.02;  // seconds of a swap between requests
 
 // Saves a new adapter of all linear layers.
 void write_adapter(const ServeSettings& s, const std::string& directory) {
@@ -74,7 +74,7 @@ bool measure_swap(const ServeSettings& s, const Scratch& scratch) {
          {"swap_ms", percentiles(alone)},
          {"swap_ms_beside_streams", percentiles(loaded)},
          {"streams", s.streams}});
-  return median(alone) < kBound;
+  return median(alone) < kMostSwap;
 }
 
 }  // namespace trl::bench
