@@ -113,6 +113,12 @@ Refusal refusal_of(trl_status status, std::string_view message, std::string_view
   const std::string field = field_of(key);
   std::string text(message);
   if (!key.empty() && text.starts_with(key)) text.replace(0, key.size(), field);
+  for (const auto& [option, other] : kFields) {  // which may be named, too
+    const std::string_view name = option.substr(kGroup.size());
+    for (size_t at = 0; name.find('_') != name.npos && (at = text.find(name, at)) != text.npos;
+         at += other.size())
+      text.replace(at, name.size(), other);
+  }
   return {http_status(status), std::move(text), field};
 }
 

@@ -125,6 +125,8 @@ Sampling read_sampling(Fields& fields, const Limits& limits, const ModelOptions&
   options.integer("min_tokens", "min_new_tokens", {0});
   options.boolean("ignore_eos", "ignore_eos");
   options.ids("stop_token_ids", "stop_token_ids");
+  if (const base::Json* const allowed = fields.find("allowed_token_ids"); allowed && allowed->empty())
+    refuse_value("allowed_token_ids", *allowed, "one token id at least");
   options.ids("allowed_token_ids", "allowed_token_ids");
   if (const auto words = fields.texts("bad_words")) options.set("bad_words", json_text(base::Json(*words)));
   read_stops(fields, options, limits);

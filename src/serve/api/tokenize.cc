@@ -1,5 +1,7 @@
 #include "serve/api/tokenize.h"
 
+#include <fmt/format.h>
+
 #include "serve/api/completions.h"
 #include "serve/api/conversation.h"
 #include "serve/api/fields.h"
@@ -49,6 +51,9 @@ void detokenize(Context& context, const std::shared_ptr<Exchange>& exchange) {
   const ServedModel& model = context.model_named(fields.text("model"));
   const auto tokens = fields.ids("tokens");
   if (!tokens) throw Refusal(400, "tokens: missing; give a list of token ids", "tokens");
+  for (const int32_t id : *tokens)
+    if (id >= model.vocab_size())
+      refuse_value("tokens", id, fmt::format("token ids from 0 to {}", model.vocab_size() - 1));
   note_unread(context, fields);
   base::Json out = base::Json::object();
   out["prompt"] = model.decode(*tokens, false);

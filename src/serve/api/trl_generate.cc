@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "serve/api/completions.h"
 #include "serve/api/conversation.h"
 #include "serve/api/prompt.h"
@@ -82,8 +84,9 @@ void write(Context& context, const std::shared_ptr<Exchange>& exchange, Prompts 
 void trl_generate(Context& context, const std::shared_ptr<Exchange>& exchange) {
   write(context, exchange, [&](Fields& fields, const ServedModel& model) {
     const base::Json* const images = fields.find("images");
-    if (images != nullptr && !images->empty())
-      throw Refusal(400, "images: this version has no images", "images");
+    const bool any =
+        images != nullptr && std::ranges::any_of(*images, [](const auto& of) { return !of.is_null(); });
+    if (any) throw Refusal(400, "images: this version has no images", "images");
     return read_prompts(fields.find("prompts"), "prompts", model, true, context.options.limits);
   });
 }

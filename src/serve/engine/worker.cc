@@ -266,7 +266,9 @@ void Worker::add_prompt(const std::shared_ptr<Job>& job) {
     return;
   }
   if (status != TRL_OK) {
-    end_job(*job, refusal_of(error.get()));
+    Refusal refusal = refusal_of(error.get());
+    if (refusal.status == 400 && refusal.param.empty()) refusal.param = "prompt";
+    end_job(*job, refusal);
     return;
   }
   const auto now = Clock::now();

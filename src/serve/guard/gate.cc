@@ -9,10 +9,11 @@ namespace trl::serve {
 
 namespace {
 
-// Returns whether a body may be JSON by its type; clients like curl send none of their own accord.
+// Returns whether a body may be JSON by its type, or the client does not say.
 bool is_json(std::string_view type) {
-  const std::string_view name = type.substr(0, type.find(';'));
-  return name.empty() || name.starts_with("application/json");
+  std::string_view name = type.substr(0, type.find(';'));
+  while (name.ends_with(' ') || name.ends_with('\t')) name.remove_suffix(1);
+  return name.empty() || same_name(name, "application/json");
 }
 
 }  // namespace

@@ -12,20 +12,20 @@ std::string_view name_of(std::string_view host) {
   return host.substr(0, host.find(':'));
 }
 
-bool same(std::string_view a, std::string_view b) {
+}  // namespace
+
+bool same_name(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, [](char x, char y) {
     const auto small = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
     return small(x) == small(y);
   });
 }
 
-}  // namespace
-
 bool is_known_host(std::string_view host, std::string_view address, const std::vector<std::string>& names) {
   const std::string_view name = name_of(host);
-  if (host.empty() || same(name, "localhost") || same(name, name_of(address))) return true;
+  if (host.empty() || same_name(name, "localhost") || same_name(name, name_of(address))) return true;
   if (name == "127.0.0.1" || name == "[::1]") return true;
-  return std::ranges::any_of(names, [&](const std::string& known) { return same(name, known); });
+  return std::ranges::any_of(names, [&](const std::string& known) { return same_name(name, known); });
 }
 
 HeaderFields cors_fields(const Request& request, const std::vector<std::string>& origins) {

@@ -10,9 +10,14 @@ inline const char* const kModel = TRL_SOURCE_DIR "/tests/golden/models/qwen2";
 
 class OpenModel {
  public:
-  OpenModel() {
+  explicit OpenModel(Options options = {}) {
+    trl_config* config = nullptr;
     trl_error* error = nullptr;
-    EXPECT_EQ(trl_model_open(nullptr, kModel, nullptr, &model_, &error), TRL_OK) << trl_error_message(error);
+    EXPECT_EQ(trl_config_create(&config, nullptr), TRL_OK);
+    for (const auto& [key, value] : options)
+      EXPECT_EQ(trl_config_set(config, key, value, nullptr), TRL_OK) << key;
+    EXPECT_EQ(trl_model_open(nullptr, kModel, config, &model_, &error), TRL_OK) << trl_error_message(error);
+    trl_config_destroy(config);
   }
   ~OpenModel() { trl_model_destroy(model_); }
   OpenModel(const OpenModel&) = delete;
