@@ -1,7 +1,7 @@
 # Java's, skipped without a JDK 17 or JNA.
 set(java_binding ${PROJECT_SOURCE_DIR}/bindings/java)
 file(GLOB java_sources CONFIGURE_DEPENDS ${java_binding}/src/libtrl/*.java)
-list(FILTER java_sources EXCLUDE REGEX /(Serve)?Abi.java$)
+list(FILTER java_sources EXCLUDE REGEX "/(Serve)?Abi.java$")
 trl_binding_test(java_coverage fast bash ${CMAKE_CURRENT_SOURCE_DIR}/coverage.sh ${PROJECT_SOURCE_DIR}/bindings/api.json
   ${java_binding}/uncovered.txt ${java_sources})
 if(TRL_SANITIZE)
