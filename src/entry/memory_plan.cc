@@ -140,13 +140,10 @@ std::unique_ptr<model::Model> opened(const engine::PlanSpec& spec, const config:
 
 // Returns the tokens by which a group of completions, as one tree, exceeds a micro-batch; 0: it does not, or
 // it is cut.
-int64_t joint_tokens(const config::TrainingArguments& arguments, model::Model& model,
-                     std::span<const int64_t> lengths) {
+int64_t joint_tokens(const config::TrainingArguments& arguments, std::span<const int64_t> lengths) {
   const config::OnlineArguments& online = arguments.online;
   const int64_t rows = std::ssize(lengths) * arguments.gradient_accumulation_steps;
-  if (arguments.gradient_accumulation_steps == 1 || arguments.max_tokens_per_pass || lengths.empty() ||
-      !train::sharing_of(arguments, model, nullptr, nullptr))
-    return 0;
+  if (arguments.max_tokens_per_pass || lengths.empty()) return 0;
   const int64_t completion = online.longest_completion(), longest = std::ranges::max(lengths);
   const int64_t tree = longest + (std::min(online.num_generations, rows) - 1) * completion;
   const int64_t micro_batch = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
@@ -178,8 +175,9 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
   setup.train = &batches;
   if (evaluated) setup.eval = &evaluation;
   train::Trainer trainer(std::move(setup));
-  if (const int64_t more = trainer.joins() ? joint_tokens(arguments, *model, lengths) : 0)
-    batches.add_row(more);
+  if (trainer.joins() && arguments.gradient_accumulation_steps > 1 &&
+      train::sharing_of(arguments, *model, nullptr, nullptr))
+    batches.join(joint_tokens(arguments, lengths));
   for (const tensor::Parameter* p : model->all_parameters()) {
     out.plan.parameters += p->count();
     if (!p->trainable) continue;

@@ -12,13 +12,13 @@
 namespace trl::entry {
 
 // Equal batches: rows of given lengths, every token of which has a loss. Of a method that writes completions,
-// they have the columns of a rollout.
+// only those of the completions have one, and they have the columns of a rollout.
 class SameBatch final : public engine::BatchSource {
  public:
   static constexpr int64_t kMany = int64_t{1} << 40;
   explicit SameBatch(std::span<const int64_t> lengths, const config::TrainingArguments& arguments,
                      int64_t batches = kMany)
-      : batches_(batches), rollouts_(arguments.method->generates) {
+      : batches_(batches), rollouts_(arguments.method->generates), targets_(targets_of(arguments)) {
     batch_.cu_seqlens.push_back(0);
     for (const int64_t length : lengths) add_row(length);
   }
@@ -29,6 +29,8 @@ class SameBatch final : public engine::BatchSource {
     batch_.row_ids.push_back(batch_.rows++);
     batch_.num_tokens = batch_.non_padding_tokens = std::ssize(batch_.position_ids);
     batch_.input_ids.resize(batch_.position_ids.size(), 0);
+    const auto targets = static_cast<size_t>(std::min(length, targets_));
+    batch_.labels.resize(batch_.position_ids.size() - targets, -100);  // of a prompt
     batch_.labels.resize(batch_.position_ids.size(), 0);
     batch_.input_numel = batch_.width * batch_.rows;
     if (!rollouts_) return;
@@ -41,6 +43,12 @@ class SameBatch final : public engine::BatchSource {
       batch_.token_columns[std::string(column)].resize(batch_.labels.size(), 0.0f);
     for (const char* column : {"entropy", "value", "return"})
       batch_.states[column].resize(batch_.labels.size(), 1.0f);
+  }
+  // The rows of an update become trees, which have so many tokens more than a micro-batch: nearly all of
+  // their tokens are of completions.
+  void join(int64_t more) {
+    if (more > 0) add_row(more);
+    std::ranges::fill(batch_.labels, 0);
   }
   int64_t batches_per_epoch() noexcept override { return batches_; }
   int64_t rows() noexcept override { return batch_.rows; }
@@ -59,10 +67,17 @@ class SameBatch final : public engine::BatchSource {
   }
 
  private:
+  // Returns the most tokens of a row that have a loss.
+  static int64_t targets_of(const config::TrainingArguments& arguments) {
+    const bool all = !arguments.method->generates || arguments.method->answers_of_rows;
+    return all ? kMany : arguments.online.longest_completion();
+  }
+
   data::Batch batch_;
   int64_t done_ = 0;
   const int64_t batches_;
   const bool rollouts_;
+  const int64_t targets_;  // the most of a row
 };
 
 // Returns the lengths of the sequences of rows of these lengths.

@@ -38,6 +38,4 @@ struct Module {
   Outcome (*exchange)(const Request* request, const Reply* reply, int32_t* status);
 };
 
-using Entry = const Module* (*)();
-
 }  // namespace trl::http

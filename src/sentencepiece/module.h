@@ -38,6 +38,4 @@ struct Module {
                  const TextSink* error);
 };
 
-using Entry = const Module* (*)();
-
 }  // namespace trl::sentencepiece

@@ -20,4 +20,10 @@ std::string module_path(const char* file) {
   return {};
 }
 
+void* module_entry(const std::string& path, const char* name, int more_flags) {
+  void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | more_flags);
+  if (library == nullptr) fail(Status::unsupported, "{} cannot be opened: {}", path, ::dlerror());
+  return ::dlsym(library, name);
+}
+
 }  // namespace trl::base

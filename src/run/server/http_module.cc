@@ -1,7 +1,5 @@
 #include "run/server/http_module.h"
 
-#include <dlfcn.h>
-
 #include <string>
 
 #include "base/error.h"
@@ -18,13 +16,7 @@ const http::Module& open_module() {
          "vllm_mode: server needs {}, which this build lacks: it is made where libcurl's development files "
          "are installed",
          http::kModuleFile);
-  void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) fail(Status::unsupported, "{} cannot be opened: {}", path, ::dlerror());
-  const auto entry = reinterpret_cast<http::Entry>(::dlsym(library, http::kEntryName));
-  const http::Module* module = entry != nullptr ? entry() : nullptr;
-  if (module == nullptr || module->version != http::kModuleVersion)
-    fail(Status::unsupported, "{}: it belongs to another build", path);
-  return *module;
+  return base::open_module<http::Module>(path, http::kEntryName, http::kModuleVersion);
 }
 
 }  // namespace

@@ -224,13 +224,8 @@ const Module& open_module(const std::string& model) {
          "{}: SentencePiece models are read by {}, which this build lacks: it is made where "
          "libsentencepiece-dev is installed; a tokenizer.json next to it is always read",
          model, sentencepiece::kModuleFile);
-  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | (is_sanitized() ? 0 : RTLD_DEEPBIND));
-  if (library == nullptr) fail(Status::unsupported, "{} cannot be opened: {}", path, ::dlerror());
-  const auto entry = reinterpret_cast<sentencepiece::Entry>(::dlsym(library, sentencepiece::kEntryName));
-  const Module* module = entry != nullptr ? entry() : nullptr;
-  if (module == nullptr || module->version != sentencepiece::kModuleVersion)
-    fail(Status::unsupported, "{}: it belongs to another build", path);
-  return *module;
+  return base::open_module<Module>(path, sentencepiece::kEntryName, sentencepiece::kModuleVersion,
+                                   is_sanitized() ? 0 : RTLD_DEEPBIND);
 }
 
 const Module& find_module(const std::string& model) {
