@@ -56,6 +56,14 @@ bool is_mapped(const char* library) {
   return handle != nullptr;
 }
 
+// Debian's libtorch, whose name has its version, uses OpenBLAS as a rule; a bundle has what it uses.
+bool loads_openblas(const std::string& engine_path, const ElfNeeds& needs, bool bundled) {
+  if (bundled)
+    return base::file_exists(base::join_path(engine_path.substr(0, engine_path.rfind('/')), kBundledBlas));
+  return std::ranges::any_of(needs.libraries,
+                             [](const std::string& need) { return need.starts_with("libtorch_cpu.so."); });
+}
+
 std::atomic<const char*> own_blas{nullptr};  // nullptr: the host's, or not yet known
 
 }  // namespace
@@ -87,6 +95,7 @@ Engine& open_engine(Host& host, const std::string& path) {
   const bool shared = !bundled && shares_mapped_torch(path, needs);
   const char* const blas = bundled ? kBundledBlas : kBlas;
   own_blas = is_mapped(blas) ? nullptr : blas;
+  if (own_blas != nullptr && loads_openblas(path, needs, bundled)) need_blas_buffers();
   const base::StartingThreads quiet("trl-blas");
   void* library = ::dlopen(path.c_str(), RTLD_NOW | scope(bundled));
   if (library == nullptr)
