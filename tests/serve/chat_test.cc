@@ -157,7 +157,10 @@ TEST(Chat, StreamsBeginWithRolesAndEndWithUsage) {
   EXPECT_EQ(finish[0], "length");
   EXPECT_EQ(finish[1], "length");
   const size_t prompt = std::string("user:Hi\n<|im_start|>assistant\n").size();
-  const Json want = {{"prompt_tokens", prompt}, {"total_tokens", prompt + 6}, {"completion_tokens", 6}};
+  const Json want = {{"prompt_tokens", prompt},
+                     {"total_tokens", prompt + 6},
+                     {"completion_tokens", 6},
+                     {"prompt_tokens_details", {{"cached_tokens", prompt / 2}}}};
   EXPECT_EQ(names(events.back()), "id object created model choices usage");
   EXPECT_EQ(events.back()["choices"], Json::array());
   EXPECT_EQ(events.back()["usage"], want);
