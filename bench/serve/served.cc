@@ -9,11 +9,13 @@
 
 namespace trl::bench {
 
-Served::Served(const std::string& model, int threads, const Json& options) {
-  trl_config* const runtime = config_of({{"runtime.threads", threads}});
-  TRL_CHECK(trl_runtime_create(runtime, &runtime_, &error));
-  trl_config_destroy(runtime);
-  TRL_CHECK(trl_model_open(runtime_, model.c_str(), nullptr, &model_, &error));
+Served::Served(const std::string& model, int threads, const Json& options, const std::string& dtype) {
+  Json own = {{"runtime.threads", threads}};
+  if (!dtype.empty()) own["dtype"] = dtype;
+  trl_config* const opening = config_of(own);
+  TRL_CHECK(trl_runtime_create(opening, &runtime_, &error));
+  TRL_CHECK(trl_model_open(runtime_, model.c_str(), opening, &model_, &error));
+  trl_config_destroy(opening);
   const char* text = nullptr;
   TRL_CHECK(trl_model_describe(model_, &text, &error));
   vocabulary_ = Json::parse(text).at("config").at("vocab_size");

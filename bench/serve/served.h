@@ -11,8 +11,8 @@ namespace trl::bench {
 
 class Served {
  public:
-  // options: of the server, by key.
-  Served(const std::string& model, int threads, const Json& options);
+  // options: of the server, by key. dtype: of the weights; empty: the files'.
+  Served(const std::string& model, int threads, const Json& options, const std::string& dtype = {});
   ~Served();
   Served(const Served&) = delete;
   Served& operator=(const Served&) = delete;
