@@ -466,9 +466,9 @@ export class Server extends Handle {
   addGenerator(name: string, generator: Generator, tokenizer: Tokenizer, options?: Options): void;
   /** Listens, and starts the threads of the server. */
   start(more?: Cancellable): Promise<void>;
-  /** Stops it when the requests that run have ended, at most after so many seconds; null: serve.drain_timeout. */
+  /** Stops it when the requests that run have ended, or after this many seconds; null: serve.drain_timeout. */
   stop(seconds?: number | null, more?: Cancellable): Promise<void>;
-  /** Waits until it has stopped, at most so many seconds (null: any time); false: it still runs. Is rejected with what made a thread of
+  /** Waits until it has stopped, or for this many seconds (null: any time); false: it still runs. Is rejected with what made a thread of
    * it fail. Log lines come meanwhile. */
   wait(seconds?: number | null, more?: Cancellable): Promise<boolean>;
   /** Asks it to stop; a second time: without time for requests. */

@@ -37,9 +37,9 @@ class Server : public detail::Handle<trl_server, trl_server_destroy> {
   }
 
   void start() { detail::call(trl_server_start, get()); }
-  // Gives requests so many seconds to end; below 0: serve.drain_timeout.
+  // Gives requests this many seconds to end; below 0: serve.drain_timeout.
   void stop(double seconds = -1) { detail::call(trl_server_stop, get(), seconds); }
-  // Waits until it has stopped, at most so many seconds (below 0: any time); false: it still runs. Throws
+  // Waits until it has stopped, or for this many seconds (below 0: any time); false: it still runs. Throws
   // what made a thread of the server fail. Log lines come meanwhile.
   bool wait(double seconds = -1) { return detail::call(trl_server_wait, get(), seconds) != TRL_LATER; }
   // Asks it to stop, and returns at once; a second time: without time for requests. From any thread, and from

@@ -120,7 +120,9 @@ std::vector<Json> map_forms(const Option& option) {
     words.erase(words.begin());
   }
   Json map = of_type("object");
-  for (const std::string_view word : words) map["properties"][std::string(word)] = true;
+  Json properties = Json::object();
+  for (const std::string_view word : words) properties[std::string(word)] = true;
+  if (!words.empty()) map["properties"] = std::move(properties);
   map["additionalProperties"] = words.empty();
   forms.push_back(std::move(map));
   return forms;

@@ -138,7 +138,7 @@ class EngineObject final : public engine::Engine {
 
  private:
   std::string describe() const {
-    base::Json info;
+    base::Json info = base::Json::object();
     info["libtorch"] = TORCH_VERSION;
     info["libtorch_file"] = torch_file();
     info["libtorch_shared_with_host"] = shared_torch_;

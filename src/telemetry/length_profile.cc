@@ -93,6 +93,7 @@ std::string to_json(const LengthProfile& profile) {
                     {"tokens", profile.tokens},
                     {"per_device_train_batch_size", profile.batch_size},
                     {"gradient_accumulation_steps", profile.accumulation}};
+  out["lengths"] = base::Json::object();
   for (const LengthDistribution& of : profile.lengths) out["lengths"][of.name] = to_value(of);
   out["max_lengths"] = base::Json::array();
   for (const LengthLimit& limit : profile.limits) out["max_lengths"].push_back(to_value(limit, profile));

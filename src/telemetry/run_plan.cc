@@ -20,6 +20,7 @@ void add_memory(base::Json& json, const RunPlan& plan) {
   json["peak_bytes"] = plan.peak_bytes;
   json["process_bytes"] = plan.process_bytes;
   json["counted_bytes"] = plan.counted_bytes;
+  json["kinds"] = base::Json::object();
   for (size_t i = 0; i < plan.kinds.size(); ++i)
     json["kinds"][std::string(base::memory_kind_name(static_cast<base::MemoryKind>(i)))] = plan.kinds[i];
   base::Json& terms = json["terms"] = base::Json::array();
@@ -82,7 +83,7 @@ base::Json to_value(const RunPlan::Merge& merge) {
 }
 
 base::Json to_value(const RunPlan& plan) {
-  base::Json json;
+  base::Json json = base::Json::object();
   if (const auto& leaving = plan.leaving) {
     json["leaving"] = {{"bytes", leaving->bytes},
                        {"most_bytes", leaving->most_bytes},

@@ -97,8 +97,9 @@ void decode(const Json& json, std::vector<telemetry::Speed>& speeds) {
 }  // namespace
 
 Json to_json(const RunState& state) {
-  Json json;
+  Json json = Json::object();
   each_field(state, [&](const char* group, const char* name, const auto& value, Kept) {
+    if (!json.contains(group)) json[group] = Json::object();
     json[group][name] = encoded(value);
   });
   return json;

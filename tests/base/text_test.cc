@@ -4,10 +4,12 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files/hash.h"
 #include "base/json/json.h"
+#include "base/text/base64.h"
 #include "base/text/nearest.h"
 #include "base/text/number.h"
 #include "base/text/utf8.h"
@@ -180,4 +182,22 @@ TEST(Json, IntegersBeyond64BitsKeepTheirDigits) {
 }
 
 }  // namespace
+// The examples of RFC 4648, section 10.
+TEST(Base64, IsThatOfTheStandard) {
+  const std::pair<const char*, const char*> pairs[] = {{"", ""},
+                                                       {"f", "Zg=="},
+                                                       {"fo", "Zm8="},
+                                                       {"foo", "Zm9v"},
+                                                       {"foob", "Zm9vYg=="},
+                                                       {"fooba", "Zm9vYmE="},
+                                                       {"foobar", "Zm9vYmFy"}};
+  for (const auto& [bytes, text] : pairs) {
+    EXPECT_EQ(encode_base64(bytes), text);
+    EXPECT_EQ(decode_base64(text), bytes);
+  }
+  EXPECT_EQ(encode_base64(std::string_view("\0\xff\xfe\x80", 4)), "AP/+gA==");
+  for (const char* wrong : {"Zg=", "Zg", "Zh==", "Z===", "====", "Zm 9", "Zm9_"})
+    EXPECT_FALSE(decode_base64(wrong)) << wrong;
+}
+
 }  // namespace trl::base

@@ -38,11 +38,11 @@ class Server(Handle):
         call(serve_lib.trl_server_start, self)
 
     def stop(self, seconds: float | None = None) -> None:
-        """Stops it when the requests that run have ended, at most after so many seconds; None: serve.drain_timeout."""
+        """Stops it when the requests that run have ended, or after this many seconds; None: serve.drain_timeout."""
         call(serve_lib.trl_server_stop, self, -1.0 if seconds is None else seconds)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Waits until it has stopped, at most so many seconds; False: it still runs. Raises what made a thread of it
+        """Waits until it has stopped, or for this many seconds; False: it still runs. Raises what made a thread of it
         fail. Log lines come meanwhile, and Ctrl-C ends it."""
         while True:
             part = _SLICE if seconds is None else max(0.0, min(_SLICE, seconds))

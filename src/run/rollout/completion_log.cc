@@ -124,13 +124,13 @@ CompletionLog::Table CompletionLog::table_of(const base::Json& json) {
 }
 
 base::Json CompletionLog::state() const {
-  base::Json state;
+  base::Json state = base::Json::object();
   for (const auto& [mode, table] : tables_) {
     if (mode == kTrain) state["table"] = state_of(table);
     if (mode == kEval && options_.samples && table.written_at < 0) state["samples"] = state_of(table);
   }
-  if (!state.is_null() || chance_.words() > 0) state["words"] = chance_.words();
-  return state;
+  if (!state.empty() || chance_.words() > 0) state["words"] = chance_.words();
+  return state.empty() ? base::Json() : state;
 }
 
 void CompletionLog::load(const base::Json& state) {

@@ -32,6 +32,7 @@ void add_more(base::Json& body, const RequestOptions& options, int64_t vocabular
   if (!own.allowed_ids.empty()) body["allowed_token_ids"] = own.allowed_ids;
   if (own.frequency_penalty != 0) body["frequency_penalty"] = own.frequency_penalty;
   if (own.presence_penalty != 0) body["presence_penalty"] = own.presence_penalty;
+  if (!own.logit_bias.empty()) body["logit_bias"] = base::Json::object();
   for (const auto& [id, bias] : own.logit_bias) body["logit_bias"][std::to_string(id)] = bias;
 }
 

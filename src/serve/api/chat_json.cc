@@ -57,8 +57,10 @@ base::Json call_json(const ToolCall& call) {
   base::Json out = base::Json::object();
   out["id"] = call.id;
   out["type"] = "function";
-  out["function"]["name"] = call.name;
-  out["function"]["arguments"] = call.arguments;
+  base::Json function = base::Json::object();
+  function["name"] = call.name;
+  function["arguments"] = call.arguments;
+  out["function"] = std::move(function);
   return out;
 }
 

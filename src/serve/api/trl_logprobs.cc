@@ -1,13 +1,12 @@
 #include "serve/api/trl_logprobs.h"
 
 #include <fmt/format.h>
-#include <nettle/base64.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
+#include "base/text/base64.h"
 #include "base/text/number.h"
 #include "serve/api/completions.h"
 #include "serve/api/prompt.h"
@@ -112,11 +111,7 @@ Answer json_answer(const Scores& scores, const std::vector<Completion>& all) {
 
 template <class Value>
 std::string base64(const std::vector<Value>& values) {
-  std::vector<uint8_t> bytes(values.size() * sizeof(Value));
-  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
-  std::string text(BASE64_ENCODE_RAW_LENGTH(bytes.size()), '\0');
-  base64_encode_raw(text.data(), bytes.size(), bytes.data());
-  return text;
+  return base::encode_base64({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value)});
 }
 
 // Numbers of a place, those that are missing or unknown as -inf with the id 0.

@@ -3,6 +3,7 @@
 #include <utf8proc.h>
 
 #include "base/error.h"
+#include "base/text/base64.h"
 
 namespace trl::text {
 
@@ -20,29 +21,10 @@ uint32_t read_uint32(std::string_view bytes, size_t at) {
   return number;
 }
 
-std::string decode_base64(const Field& field) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string_view text = field.text();
-  const bool whole = text.size() % 4 == 0;
-  for (int padding = 0; padding < 2 && text.ends_with('='); ++padding) text.remove_suffix(1);
-  std::string bytes;
-  bytes.reserve(text.size() / 4 * 3 + 2);
-  uint32_t bits = 0;
-  int count = 0;
-  bool valid = whole;
-  for (const char c : text) {
-    const size_t digit = kDigits.find(c);
-    valid = valid && digit != std::string_view::npos;
-    if (!valid) break;
-    bits = bits << 6 | static_cast<uint32_t>(digit);
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    bytes += static_cast<char>(bits >> count & 0xFF);
-  }
-  if (!valid || (bits & ((1U << count) - 1)) != 0)
-    fail(Status::format, "{}: the text is not base64", field.where());
-  return bytes;
+std::string decoded(const Field& field) {
+  std::optional<std::string> bytes = base::decode_base64(field.text());
+  if (!bytes) fail(Status::format, "{}: the text is not base64", field.where());
+  return std::move(*bytes);
 }
 
 constexpr size_t kMaxUnits = size_t{1} << 22;  // the known tables have 2^16
@@ -265,7 +247,7 @@ void Charsmap::check_for_sentencepiece(const std::string& where) const {
 
 Normalizer read_precompiled(const Field& field) {
   const Field map = field.at("precompiled_charsmap");
-  return Precompiled(Charsmap(decode_base64(map), map.where()));
+  return Precompiled(Charsmap(decoded(map), map.where()));
 }
 
 }  // namespace trl::text
