@@ -153,7 +153,8 @@ class Batch {
     nlohmann::ordered_json line = {{"prompt", prompts_[done_ / times_].text},
                                    {"completion", completion["text"]}};
     for (const auto& [key, value] : completion.items()) {
-      const bool wanted = key == "token_ids" || key == "finish_reason" ? output_.ids : key != "text";
+      const bool of_ids = key == "token_ids" || key == "finish_reason" || key == "stop_reason";
+      const bool wanted = of_ids ? output_.ids : key != "text";
       if (wanted) line[key] = value;
     }
     return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
