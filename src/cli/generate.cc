@@ -211,8 +211,16 @@ int generate(const Words& words) {
   if (path.empty()) throw Failure(kUsage, "--model_name_or_path is needed: a model directory or a GGUF file");
   if (get(config, "generate.keep") == "true")
     throw Failure(kUsage, "--keep: the command continues no completion; the key is for trl_generator_extend");
-  if (!output.json && (output.ids || !get(config, "generate.logprobs").empty()))
-    throw Failure(kUsage, "--logprobs and --token_ids are for lines of JSON: give --json, too");
+  if (get(config, "generate.take") == "new")
+    throw Failure(kUsage,
+                  "--take: the command takes completions that are over; the key is for trl_generator_take");
+  const bool details = output.ids || !get(config, "generate.logprobs").empty() ||
+                       !get(config, "generate.prompt_logprobs").empty() ||
+                       get(config, "generate.usage") == "true";
+  if (!output.json && details)
+    throw Failure(
+        kUsage,
+        "--logprobs, --prompt_logprobs, --usage and --token_ids are for lines of JSON: give --json, too");
   bool chat = takes_chat(config);
   const std::vector<Prompt> prompts = read_prompts(given, file, chat);
   if (chat) set(config, "generate.chat", "true");
