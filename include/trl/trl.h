@@ -2526,15 +2526,16 @@ TRL_API const char* trl_completions_finish_reason(const trl_completions* complet
 
 /**
  * A completion as JSON: text, token_ids, finish_reason, stop_reason (the text of generate.stop or the id of
- * generate.stop_token_ids that ended it; absent: something else), cached_tokens (of the prompt, whose keys
- * were known) and error (of one that was aborted). With generate.prompt_logprobs it has prompt_logprobs, an
- * item for each token of the prompt: null for the first, then lists of [token id, log-probability, rank], of
- * the token itself and of so many most likely ones. With generate.logprobs it has lists with an item for each
- * new token. logprobs: its log-probability in the whole distribution at the temperature (greedy: 1), before
- * penalties and removals, which is the one that training computes; sampling_logprobs: in the distribution
- * that it was drawn from (greedy: the softmax of the penalised logits). With a number above 0, top_logprobs
- * and sampling_top_logprobs: so many pairs [token id, log-probability] of the most likely tokens of the same
- * distributions, best first; the second has fewer if fewer tokens could be drawn.
+ * generate.stop_token_ids that ended it; absent: something else) and error (of one that was aborted). With
+ * generate.usage it has cached_tokens, how many tokens of the prompt were known to prefix_cache; with
+ * generate.prompt_logprobs prompt_logprobs, an item for each token of the prompt: null for the first, then
+ * lists of [token id, log-probability, rank], of the token itself and of so many most likely ones. With
+ * generate.logprobs it has lists with an item for each new token. logprobs: its log-probability in the whole
+ * distribution at the temperature (greedy: 1), before penalties and removals, which is the one that training
+ * computes; sampling_logprobs: in the distribution that it was drawn from (greedy: the softmax of the
+ * penalised logits). With a number above 0, top_logprobs and sampling_top_logprobs: so many pairs [token id,
+ * log-probability] of the most likely tokens of the same distributions, best first; the second has fewer if
+ * fewer tokens could be drawn.
  *
  * @param completions [in] not changed.
  * @param index [in] the completion's number: the prompt's, if there is one of each.

@@ -68,8 +68,8 @@ const char* Completions::json(const run::Completion& completion, size_t* size) c
   const char* const reason = finish_reason(completion);
   base::Json json = {{"text", completion.text},
                      {"token_ids", completion.ids},
-                     {"finish_reason", reason != nullptr ? base::Json(reason) : base::Json()},
-                     {"cached_tokens", completion.cached}};
+                     {"finish_reason", reason != nullptr ? base::Json(reason) : base::Json()}};
+  if (completion.cached) json["cached_tokens"] = *completion.cached;
   if (completion.stop) json["stop_reason"] = *completion.stop;
   if (completion.stop_id) json["stop_reason"] = *completion.stop_id;
   if (!completion.error.empty()) json["error"] = completion.error;

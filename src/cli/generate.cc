@@ -153,7 +153,8 @@ class Batch {
     nlohmann::ordered_json line = {{"prompt", prompts_[done_ / times_].text},
                                    {"completion", completion["text"]}};
     for (const auto& [key, value] : completion.items()) {
-      const bool wanted = key == "token_ids" || key == "finish_reason" ? output_.ids : key != "text";
+      const bool of_ids = key == "token_ids" || key == "finish_reason" || key == "stop_reason";
+      const bool wanted = of_ids ? output_.ids : key != "text";
       if (wanted) line[key] = value;
     }
     return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
@@ -210,8 +211,16 @@ int generate(const Words& words) {
   if (path.empty()) throw Failure(kUsage, "--model_name_or_path is needed: a model directory or a GGUF file");
   if (get(config, "generate.keep") == "true")
     throw Failure(kUsage, "--keep: the command continues no completion; the key is for trl_generator_extend");
-  if (!output.json && (output.ids || !get(config, "generate.logprobs").empty()))
-    throw Failure(kUsage, "--logprobs and --token_ids are for lines of JSON: give --json, too");
+  if (get(config, "generate.take") == "new")
+    throw Failure(kUsage,
+                  "--take: the command takes completions that are over; the key is for trl_generator_take");
+  const bool details = output.ids || !get(config, "generate.logprobs").empty() ||
+                       !get(config, "generate.prompt_logprobs").empty() ||
+                       get(config, "generate.usage") == "true";
+  if (!output.json && details)
+    throw Failure(
+        kUsage,
+        "--logprobs, --prompt_logprobs, --usage and --token_ids are for lines of JSON: give --json, too");
   bool chat = takes_chat(config);
   const std::vector<Prompt> prompts = read_prompts(given, file, chat);
   if (chat) set(config, "generate.chat", "true");

@@ -61,6 +61,7 @@ void add_generation(const Config& config, std::vector<std::string>& lines) {
                                                 "generate.prompt_logprobs",
                                                 "generate.prompt_logprobs_temperature",
                                                 "generate.take",
+                                                "generate.usage",
                                                 "generate.system"};
   const bool samples = config.get_text("sample_prompts").has_value();
   for (const Option& option : options()) {

@@ -42,7 +42,7 @@ bool is_set(const trl_config* config, const std::string& key) {
 void check_generation(const std::map<std::string, std::string>& generation) {
   for (const char* key : {"generate.chat", "generate.system", "generate.keep", "generate.stream",
                           "generate.num_return_sequences", "generate.logprobs", "generate.prompt_logprobs",
-                          "generate.prompt_logprobs_temperature", "generate.take"})
+                          "generate.prompt_logprobs_temperature", "generate.take", "generate.usage"})
     if (generation.contains(key))
       fail_key(key, "{}: requests to a server say it themselves; leave it out", key);
 }

@@ -23,7 +23,7 @@ struct State {
   std::vector<int32_t> ids;
   int64_t most = 0;
   int64_t place = 0;
-  bool logprobs = false, stops = true, takes_new = false;
+  bool logprobs = false, stops = true, takes_new = false, usage = false;
   std::vector<int32_t> prompt;
   int prompt_best = -1;
   double prompt_temperature = 1;
@@ -85,6 +85,7 @@ constexpr Key kKeys[] = {{"serve.host", "127.0.0.1"},
                          {"generate.prompt_logprobs", "null"},
                          {"generate.prompt_logprobs_temperature", "1"},
                          {"generate.take", "all"},
+                         {"generate.usage", "false"},
                          {"generate.num_return_sequences", "1"},
                          {"generate.stream", "0"},
                          {"generate.adapter", "null"},
@@ -355,6 +356,7 @@ trl_status trl_generator_add(trl_generator* generator, const char*, size_t, cons
     State& state = generator->states[generator->next++];
     state.most = std::stoll(value("generate.max_new_tokens"));
     state.logprobs = value("generate.logprobs") != "null";
+    state.usage = value("generate.usage") == "true";
     state.takes_new = value("generate.take") == "new";
     state.prompt.assign(ids, ids + count);
     if (value("generate.prompt_logprobs") != "null")
@@ -434,8 +436,8 @@ trl_status trl_generator_take(trl_generator* generator, size_t first, size_t, tr
   }
   Json json = {{"text", state.text},
                {"token_ids", state.ids},
-               {"finish_reason", state.finish == nullptr ? Json() : Json(state.finish)},
-               {"cached_tokens", state.prompt.size() / 2}};
+               {"finish_reason", state.finish == nullptr ? Json() : Json(state.finish)}};
+  if (state.usage) json["cached_tokens"] = state.prompt.size() / 2;
   if (state.finish != nullptr && state.finish == std::string("stop_string")) json["stop_reason"] = state.stop;
   if (state.prompt_best >= 0) json["prompt_logprobs"] = prompt_json(state);
   for (const int32_t id : state.logprobs ? state.ids : std::vector<int32_t>()) {

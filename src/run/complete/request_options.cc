@@ -145,6 +145,7 @@ RequestOptions request_options(const config::Config& options, const Tokenizer& t
   request.stops = stops_of(options);
   request.stream = static_cast<uint64_t>(options.get_int("generate.stream"));
   request.keeps = options.get_bool("generate.keep");
+  request.tells_usage = options.get_bool("generate.usage");
   request.takes_new = options.get("generate.take") == "new";
   return request;
 }

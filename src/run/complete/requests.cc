@@ -101,7 +101,7 @@ Completion Requests::copy(const State& state) {
   const std::string* const stop = state.text.stop();
   if (completion.end == End::stop_string && stop != nullptr) completion.stop = *stop;
   const Prompt& prompt = *state.prompt;
-  completion.cached = prompt.cached;
+  if (state.options.tells_usage) completion.cached = prompt.cached;
   if (prompt.tokens != nullptr && std::ssize(*prompt.tokens) + 1 == prompt.ids)
     completion.prompt = prompt.tokens;  // it changes no more
   return completion;

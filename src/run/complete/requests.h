@@ -28,7 +28,7 @@ struct Completion {
   std::optional<std::string> stop;  // text that ended it
   std::string error;
   std::vector<engine::Token> tokens;  // as many as ids, if log-probabilities are asked for
-  int64_t cached = 0;                 // ids of the prompt whose keys were known
+  std::optional<int64_t> cached;      // ids of the prompt whose keys were known; nullopt: not asked for
   // The prompt's ids after the first, if their log-probabilities are asked for and all are computed.
   std::shared_ptr<const std::vector<engine::PromptToken>> prompt;
 };
@@ -40,6 +40,7 @@ struct RequestOptions {
   int64_t count = 1;               // these and the following: see engine::GenerationRequest
   uint64_t stream = 0;
   bool keeps = false;
+  bool tells_usage = false;
   bool takes_new = false;  // take() gives what came since the last time
 };
 

@@ -28,6 +28,7 @@ void submit(ServedModel& model, const Exchange& exchange, JobRequest request, st
   if (sampling.model && !sampling.model->empty()) choose_adapter(model, *sampling.model, *job);
   if (job->adapter) options["generate.adapter"] = job->adapter->key;
   exchange.reply->note("X-TRL-Weights-Version", std::to_string(job->adapter ? job->adapter->version : 0));
+  options["generate.usage"] = "true";
   const bool takes_new = request.streams && sampling.logprobs;
   if (takes_new) options["generate.take"] = "new";
   job->options = job_options({options.begin(), options.end()});

@@ -116,6 +116,7 @@ TEST_F(RequestDetails, AnEndTokenThatTheRequestNamesAloneIs) {
 
 TEST_F(RequestDetails, PromptsBelongToAllOfARequest) {
   options_.count = 2;
+  options_.tells_usage = true;
   options_.sampling.prompt_best = 0;
   requests_.add(ids_, options_);
   EXPECT_EQ(requests_.take(3, 1)[0].prompt, nullptr);  // not computed yet
@@ -129,9 +130,9 @@ TEST_F(RequestDetails, PromptsBelongToAllOfARequest) {
   }
 }
 
-TEST_F(RequestDetails, WithoutBeingAskedPromptsHaveNoLogProbabilities) {
+TEST_F(RequestDetails, WithoutBeingAskedNothingIsToldOfPrompts) {
   const Completion one = only();
-  EXPECT_EQ(one.cached, 5);
+  EXPECT_FALSE(one.cached.has_value());
   EXPECT_EQ(one.prompt, nullptr);
 }
 
