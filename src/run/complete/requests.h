@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/beside.h"
 #include "run/environment.h"
 #include "run/tokenizer.h"
 #include "text/tokenizer/completion_text.h"
@@ -19,12 +19,19 @@ namespace trl::run {
 // refused: on_token ended it. failed: Completion::error says why.
 enum class End : uint8_t { none, stop, stop_string, length, refused, cancelled, failed };
 
+// engine::UsedWeights.
+struct Weights {
+  std::string adapter;
+  int64_t version = -1, last_version = -1;
+};
+
 struct Completion {
   std::vector<int32_t> ids;
   std::string text;
   End end = End::none;  // none: it goes on
   std::string error;
-  std::vector<engine::Token> tokens;  // as many as ids, if log-probabilities are asked for
+  std::vector<engine::Token> tokens;    // as many as ids, if log-probabilities are asked for
+  std::optional<Weights> weights = {};  // beside training
 };
 
 struct RequestOptions {
@@ -61,6 +68,8 @@ class Requests final : private engine::GenerationSink {
   // Error(not_found), and nothing is taken.
   std::vector<Completion> take(int64_t first, int64_t count);
   void release_memory();
+  // Has completions say which weights they come from; null: they do not. beside: outlives this.
+  void tell_weights_of(engine::Beside* beside) { beside_ = beside; }
 
  private:
   struct State {
@@ -72,6 +81,7 @@ class Requests final : private engine::GenerationSink {
   bool on_token(int64_t number, const engine::Token& token) noexcept override;
   void on_end(int64_t number, engine::Finish how, std::string_view error) noexcept override;
   bool add_token(State& state, int64_t number, const engine::Token& token);
+  void note_weights(State& state, int64_t number) noexcept;
   static Completion copy(const State& state);
   State& at(int64_t number);
 
@@ -80,6 +90,7 @@ class Requests final : private engine::GenerationSink {
   const Tokenizer& tokenizer_;
   const std::vector<int32_t> ends_;
   std::map<int64_t, State> states_;
+  engine::Beside* beside_ = nullptr;
   const OnToken* told_ = nullptr;  // during a step
   std::exception_ptr failure_;     // the first of a step
 };
