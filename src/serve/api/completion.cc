@@ -29,6 +29,7 @@ Completion read_completion(const std::string& json, bool whole) {
                  .finish = finish_of(from.value("finish_reason", base::Json())),
                  .stop_reason = from.value("stop_reason", base::Json()),
                  .error = from.value("error", ""),
+                 .weights = from.value("weights", base::Json()),
                  .logprobs = {}};
   const char* const of = whole ? "logprobs" : "sampling_logprobs";
   const char* const best = whole ? "top_logprobs" : "sampling_top_logprobs";

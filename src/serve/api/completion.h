@@ -21,6 +21,7 @@ struct Completion {
   std::string finish;      // "stop", "length", "abort"; empty: it goes on
   base::Json stop_reason;  // the text or the id that ended it; null: an end token, or something else
   std::string error;       // why it was aborted
+  base::Json weights;      // of a trainer's model: the versions of the adapter that it comes from; else null
   std::vector<TokenLogprob> logprobs;
 };
 

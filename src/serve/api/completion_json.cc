@@ -77,6 +77,7 @@ class Format final : public StreamFormat {
     choice["stop_reason"] = delta.stop_reason;
     choice["prompt_token_ids"] = ids_or_null(request_.prompts[prompt], sampling.token_ids && delta.first);
     choice["token_ids"] = ids_or_null(delta.ids, sampling.token_ids);
+    if (!delta.finish.empty()) add_weights(delta.weights, choice);
     base::Json out = frame(request_);
     out["choices"] = base::Json::array();
     out["choices"].push_back(std::move(choice));
@@ -111,6 +112,10 @@ std::string token_text(int32_t id, const Sampling& sampling, const ServedModel& 
   return id < model.vocab_size() ? model.decode({&id, 1}, false) : std::string();
 }
 
+void add_weights(const base::Json& weights, base::Json& choice) {
+  if (!weights.is_null()) choice["weights"] = weights;
+}
+
 base::Json usage_json(size_t prompt_tokens, size_t completion_tokens) {
   base::Json out = base::Json::object();
   out["prompt_tokens"] = prompt_tokens;
@@ -140,6 +145,7 @@ Answer completions_answer(const CompletionsRequest& request, const ServedModel& 
     choice["prompt_logprobs"] = nullptr;
     choice["prompt_token_ids"] =
         ids_or_null(request.prompts[i / static_cast<size_t>(sampling.n)], sampling.token_ids);
+    add_weights(completion.weights, choice);
     choices.push_back(std::move(choice));
   }
   base::Json out = frame(request);

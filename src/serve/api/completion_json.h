@@ -16,6 +16,8 @@ struct CompletionsRequest {
   bool usage = false, usage_always = false;  // of streams: in a last event; in each
 };
 
+// Adds the member `weights` of a trainer's model to a choice that is over.
+void add_weights(const base::Json& weights, base::Json& choice);
 base::Json usage_json(size_t prompt_tokens, size_t completion_tokens);
 Answer completions_answer(const CompletionsRequest& request, const ServedModel& model,
                           const std::vector<Completion>& completions);

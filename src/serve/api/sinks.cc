@@ -97,6 +97,7 @@ void StreamSink::add(const Part& part) {
   state.ids = std::max(state.ids, all.ids.size());
   delta.finish = all.finish;
   delta.stop_reason = all.stop_reason;
+  delta.weights = all.weights;
 }
 
 void StreamSink::begin() {

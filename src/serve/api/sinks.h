@@ -60,7 +60,7 @@ struct Delta {
   Ids ids;
   std::vector<TokenLogprob> logprobs;
   std::string finish;  // empty: it goes on
-  base::Json stop_reason;
+  base::Json stop_reason, weights;
 };
 
 // Writes events of one protocol.
