@@ -139,7 +139,7 @@ programs() {
   cp -r "$project/examples/c" "$dir/c"
   cd "$dir/c/sft"
   ln -s "$build" build
-  for example in sft attention_plugin calculator control dpo estimate generate grpo qlora resume; do
+  for example in sft attention_plugin calculator control dpo estimate generate grpo learn_while_serving qlora resume; do
     case $example in calculator|dpo|grpo)
       pkg-config --exists json-c || { echo "no json-c: examples/c/$example is left out"; continue; } ;;
     esac
@@ -147,7 +147,7 @@ programs() {
     [ "$example" != attention_plugin ] || recipe
     run_page "$project/examples/c/$example/README.md"
   done
-  [ "$(find "$project/examples/c" -name README.md | wc -l)" -eq 10 ] || die "a page under examples/c is not run"
+  [ "$(find "$project/examples/c" -name README.md | wc -l)" -eq 11 ] || die "a page under examples/c is not run"
   local language
   for language in cpp go java node python rust; do "programs_in_$language"; done
 }
