@@ -15,14 +15,14 @@ using host::Json;
 
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
 
-constexpr const char* kPrompts[] = {"The small kernel", "One", "A second, longer prompt of some words: it"};
+constexpr const char* kAsked[] = {"The small kernel", "One", "A second, longer prompt of some words: it"};
 
 int swaps() {
   const char* const wanted = std::getenv("TRL_TEST_SWAPS");
   return wanted != nullptr ? std::atoi(wanted) : 20;
 }
 
-bool comes_true(const std::function<bool()>& holds) {
+bool happens(const std::function<bool()>& holds) {
   for (int i = 0; i < 20000; ++i) {
     if (holds()) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -43,13 +43,13 @@ host::Settings adapted(const std::string& output_dir, int steps, const host::Set
   return host::with(host::with(host::tiny(output_dir), own), more);
 }
 
-struct Run {
+struct TaughtRun {
   host::Scratch scratch;
   host::Dataset rows = host::rows(host::read_file(host::golden("data/datasets/train_lm.jsonl")));
   host::Trainer trainer;
   host::Model model;
   host::Generator generator;
-  explicit Run(int steps, const host::Settings& more = {})
+  explicit TaughtRun(int steps, const host::Settings& more = {})
       : trainer(host::trainer(adapted(scratch / "out", steps, more), rows.get())),
         model(host::model_of(trainer.get())),
         generator(host::generator_of(model.get())) {}
@@ -70,24 +70,26 @@ struct Run {
   }
 };
 
-host::Settings served(const char* swap = "request") { return {{"serve_share", "0.5"}, {"serve_swap", swap}}; }
+host::Settings with_share(const char* swap = "request") {
+  return {{"serve_share", "0.5"}, {"serve_swap", swap}};
+}
 
-struct Answer {
+struct NamedAnswer {
   size_t prompt;
   std::vector<int32_t> ids;
   Json weights;
 };
 
 // Asks without a pause until told to stop, two requests at a time; each has to end with its last token.
-class Client {
+class Questions {
  public:
-  explicit Client(trl_generator* generator) : generator_(generator), thread_([this] { ask(); }) {}
-  ~Client() { stop(); }
+  explicit Questions(trl_generator* generator) : generator_(generator), thread_([this] { ask(); }) {}
+  ~Questions() { stop(); }
   void stop() {
     over_ = true;
     if (thread_.joinable()) thread_.join();
   }
-  const std::vector<Answer>& answers() const { return answers_; }  // after stop()
+  const std::vector<NamedAnswer>& answers() const { return answers_; }  // after stop()
   size_t count() const { return count_; }
 
  private:
@@ -95,8 +97,8 @@ class Client {
     size_t asked = 0;
     std::map<size_t, size_t> open;  // prompts by number
     const auto add = [&] {
-      const size_t prompt = asked++ % std::size(kPrompts);
-      open[host::add(generator_, kPrompts[prompt],
+      const size_t prompt = asked++ % std::size(kAsked);
+      open[host::add(generator_, kAsked[prompt],
                      {{"generate.max_new_tokens", "8"}, {"generate.ignore_eos", "true"}})] = prompt;
     };
     while (!over_ || !open.empty()) {
@@ -120,7 +122,7 @@ class Client {
   trl_generator* const generator_;
   std::atomic<bool> over_{false};
   std::atomic<size_t> count_{0};
-  std::vector<Answer> answers_;
+  std::vector<NamedAnswer> answers_;
   std::thread thread_;
 };
 
@@ -135,7 +137,7 @@ std::vector<std::vector<int32_t>> saved_answers(const std::filesystem::path& out
   }
   const host::Generator generator = host::generator_of(model.get());
   std::vector<std::vector<int32_t>> all;
-  for (const char* const prompt : kPrompts) {
+  for (const char* const prompt : kAsked) {
     const size_t first = host::add(generator.get(), prompt,
                                    {{"generate.max_new_tokens", "8"}, {"generate.ignore_eos", "true"}});
     host::finish(generator.get());
@@ -148,20 +150,20 @@ std::vector<std::vector<int32_t>> saved_answers(const std::filesystem::path& out
 // of the saved adapter whose version it names.
 TEST(LearnWhileServing, RunAndAnswersAreAsAlone) {
   NEED_MODEL();
-  Run alone(20), beside(20, served());
+  TaughtRun alone(20), beside(20, with_share());
   ASSERT_EQ(alone.train(), TRL_OK);
-  Client client(beside.generator.get());
-  ASSERT_TRUE(comes_true([&] { return client.count() > 2; }));
+  Questions client(beside.generator.get());
+  ASSERT_TRUE(happens([&] { return client.count() > 2; }));
   Error error;
   EXPECT_EQ(beside.train(error), TRL_OK) << error.message();
   const size_t then = client.count();
-  EXPECT_TRUE(comes_true([&] { return client.count() > then + 4; }));
+  EXPECT_TRUE(happens([&] { return client.count() > then + 4; }));
   client.stop();
   EXPECT_EQ(beside.losses(), alone.losses());
   EXPECT_EQ(alone.losses().size(), 20u);
   EXPECT_TRUE(beside.weights() == alone.weights());
   std::map<int64_t, std::vector<std::vector<int32_t>>> expected;
-  for (const Answer& answer : client.answers()) {
+  for (const NamedAnswer& answer : client.answers()) {
     EXPECT_EQ(answer.weights["adapter"], "default");
     const int64_t version = answer.weights["version"];
     EXPECT_EQ(answer.weights["last_version"], version);
@@ -177,20 +179,21 @@ TEST(LearnWhileServing, RunAndAnswersAreAsAlone) {
 TEST(LearnWhileServing, ManySwapsWithoutALostRequest) {
   NEED_MODEL();
   const int steps = swaps();
-  Run run(steps, host::with(served("token"), {{"save_strategy", "no"}, {"logging_strategy", "no"}}));
-  Client client(run.generator.get());
-  ASSERT_TRUE(comes_true([&] { return client.count() > 0; }));
+  TaughtRun run(steps,
+                host::with(with_share("token"), {{"save_strategy", "no"}, {"logging_strategy", "no"}}));
+  Questions client(run.generator.get());
+  ASSERT_TRUE(happens([&] { return client.count() > 0; }));
   Error error;
   int64_t version = 0;
   for (int step = 0; step < steps; ++step) {
     ASSERT_EQ(trl_trainer_step(run.trainer.get(), nullptr, error), TRL_OK) << error.message();
     const size_t then = client.count();
-    EXPECT_TRUE(comes_true([&] { return client.count() >= then + 3; }));  // two may be older
+    EXPECT_TRUE(happens([&] { return client.count() >= then + 3; }));  // two may be older
   }
   client.stop();
   bool within = false;
   std::map<int64_t, int> seen;
-  for (const Answer& answer : client.answers()) {
+  for (const NamedAnswer& answer : client.answers()) {
     EXPECT_EQ(answer.ids.size(), 8u);
     const int64_t first = answer.weights["version"], last = answer.weights["last_version"];
     EXPECT_LE(first, last);
@@ -206,21 +209,21 @@ TEST(LearnWhileServing, ManySwapsWithoutALostRequest) {
 
 TEST(LearnWhileServing, AnswersComeWithinAStep) {
   NEED_MODEL();
-  Run run(2, served());
+  TaughtRun run(2, with_share());
   struct Held {
     std::atomic<bool> in_step{false}, goes_on{false};
     static int32_t on_event(void* data, int32_t event, const trl_metrics*) {
       auto* const self = static_cast<Held*>(data);
       if (event != TRL_ON_STEP) return 0;
       self->in_step = true;
-      EXPECT_TRUE(comes_true([self] { return self->goes_on.load(); }));
+      EXPECT_TRUE(happens([self] { return self->goes_on.load(); }));
       return 0;
     }
   } held;
   std::thread training(
       [&] { EXPECT_EQ(trl_trainer_train(run.trainer.get(), Held::on_event, &held, nullptr), TRL_OK); });
-  ASSERT_TRUE(comes_true([&] { return held.in_step.load(); }));
-  const size_t first = host::add(run.generator.get(), kPrompts[0], {{"generate.max_new_tokens", "3"}});
+  ASSERT_TRUE(happens([&] { return held.in_step.load(); }));
+  const size_t first = host::add(run.generator.get(), kAsked[0], {{"generate.max_new_tokens", "3"}});
   host::finish(run.generator.get());
   EXPECT_EQ(host::taken(run.generator.get(), first)["weights"]["version"], 1);
   held.goes_on = true;
@@ -230,22 +233,22 @@ TEST(LearnWhileServing, AnswersComeWithinAStep) {
 // A pause holds the step and the answers; a cancel ends the call that trains, and answers go on.
 TEST(LearnWhileServing, PauseAndCancel) {
   NEED_MODEL();
-  Run run(100000, host::with(served(), {{"save_strategy", "no"}, {"logging_strategy", "no"}}));
+  TaughtRun run(100000, host::with(with_share(), {{"save_strategy", "no"}, {"logging_strategy", "no"}}));
   Error error;
   std::thread training([&] { EXPECT_EQ(run.train(error), TRL_E_CANCELLED); });
-  Client client(run.generator.get());
-  ASSERT_TRUE(comes_true([&] { return client.count() > 2; }));
+  Questions client(run.generator.get());
+  ASSERT_TRUE(happens([&] { return client.count() > 2; }));
   trl_trainer_pause(run.trainer.get());
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const size_t paused = client.count();
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   EXPECT_EQ(client.count(), paused);
   trl_trainer_resume(run.trainer.get());
-  EXPECT_TRUE(comes_true([&] { return client.count() > paused + 2; }));
+  EXPECT_TRUE(happens([&] { return client.count() > paused + 2; }));
   trl_trainer_cancel(run.trainer.get());
   training.join();
   const size_t cancelled = client.count();
-  EXPECT_TRUE(comes_true([&] { return client.count() > cancelled + 2; }));
+  EXPECT_TRUE(happens([&] { return client.count() > cancelled + 2; }));
   client.stop();
 }
 
@@ -253,9 +256,9 @@ TEST(LearnWhileServing, PauseAndCancel) {
 TEST(LearnWhileServing, DestroyedInAnyOrder) {
   NEED_MODEL();
   for (int order = 0; order < 3; ++order) {
-    Run run(2, served());
+    TaughtRun run(2, with_share());
     ASSERT_EQ(trl_trainer_step(run.trainer.get(), nullptr, nullptr), TRL_OK);
-    const size_t first = host::add(run.generator.get(), kPrompts[1], {{"generate.max_new_tokens", "3"}});
+    const size_t first = host::add(run.generator.get(), kAsked[1], {{"generate.max_new_tokens", "3"}});
     ASSERT_EQ(trl_generator_step(run.generator.get(), nullptr, nullptr, nullptr), TRL_OK);
     if (order == 0) run.trainer.reset();
     if (order == 1) run.model.reset();
@@ -272,20 +275,20 @@ TEST(LearnWhileServing, DestroyedInAnyOrder) {
 // Adapters of the host come and go beside a step; the trained one and the model alone have names.
 TEST(LearnWhileServing, OtherAdapters) {
   NEED_MODEL();
-  Run before(1), run(2, served());
+  TaughtRun before(1), run(2, with_share());
   ASSERT_EQ(before.train(), TRL_OK);
   Error error;
   const std::string saved = before.scratch / "out";
   EXPECT_EQ(trl_model_add_adapter(run.model.get(), "other", saved.c_str(), error), TRL_OK) << error.message();
   EXPECT_EQ(trl_model_add_adapter(run.model.get(), "default", saved.c_str(), error), TRL_E_INVALID_ARGUMENT);
   const auto weights_with = [&](const char* adapter) {
-    const size_t first = host::add(run.generator.get(), kPrompts[0],
+    const size_t first = host::add(run.generator.get(), kAsked[0],
                                    {{"generate.max_new_tokens", "3"}, {"generate.adapter", adapter}});
     host::finish(run.generator.get());
-    return Json(host::taken(run.generator.get(), first)["weights"]);
+    return host::taken(run.generator.get(), first)["weights"];
   };
   EXPECT_EQ(weights_with("other"),
-            Json({{"adapter", "other"}, {"version", nullptr}, {"last_version", nullptr}}));
+            nlohmann::json({{"adapter", "other"}, {"version", nullptr}, {"last_version", nullptr}}));
   EXPECT_EQ(weights_with("default")["version"], 0);
   EXPECT_TRUE(weights_with("none")["adapter"].is_null());
   size_t none = 0;
@@ -298,9 +301,9 @@ TEST(LearnWhileServing, OtherAdapters) {
 // Weights that requests are answered with stay as they are; a merged model is saved all the same.
 TEST(LearnWhileServing, FrozenWeightsStay) {
   NEED_MODEL();
-  Run run(2, served());
+  TaughtRun run(2, with_share());
   ASSERT_EQ(trl_trainer_step(run.trainer.get(), nullptr, nullptr), TRL_OK);
-  Client client(run.generator.get());
+  Questions client(run.generator.get());
   Error error;
   for (int i = 0; i < 3; ++i) {
     const std::string merged = run.scratch / "merged";
@@ -309,10 +312,10 @@ TEST(LearnWhileServing, FrozenWeightsStay) {
               TRL_OK)
         << error.message();
   }
-  EXPECT_TRUE(comes_true([&] { return client.count() > 6; }));
+  EXPECT_TRUE(happens([&] { return client.count() > 6; }));
   client.stop();
   const auto expected = saved_answers(run.scratch / "out", 1);
-  for (const Answer& answer : client.answers()) EXPECT_EQ(answer.ids, expected[answer.prompt]);
+  for (const NamedAnswer& answer : client.answers()) EXPECT_EQ(answer.ids, expected[answer.prompt]);
 }
 
 TEST(LearnWhileServing, WhatCannotBeServedIsRefused) {
@@ -328,7 +331,7 @@ TEST(LearnWhileServing, WhatCannotBeServedIsRefused) {
   for (const auto& [more, why] : cases) {
     trl_trainer* made = nullptr;
     Error error;
-    const host::Settings all = host::with(adapted(scratch / "out", 2, served()), more);
+    const host::Settings all = host::with(adapted(scratch / "out", 2, with_share()), more);
     EXPECT_EQ(trl_trainer_create(nullptr, host::config(all).get(), rows.get(), nullptr, &made, error),
               TRL_E_INVALID_CONFIG);
     EXPECT_EQ(error.key(), "serve_share") << error.message();
