@@ -278,7 +278,7 @@ TEST(LearnWhileServing, OtherAdapters) {
   TaughtRun before(1), run(2, with_share());
   ASSERT_EQ(before.train(), TRL_OK);
   Error error;
-  const std::string saved = before.scratch / "out";
+  const std::string saved = before.scratch / "out/checkpoint-1";
   EXPECT_EQ(trl_model_add_adapter(run.model.get(), "other", saved.c_str(), error), TRL_OK) << error.message();
   EXPECT_EQ(trl_model_add_adapter(run.model.get(), "default", saved.c_str(), error), TRL_E_INVALID_ARGUMENT);
   const auto weights_with = [&](const char* adapter) {
