@@ -57,20 +57,20 @@ const Adapter& AdapterVersions::newest(const std::function<bool(const Adapter&)>
     return taken_;
   };
   if (nothing_new()) return *front->adapter;
-  const auto free =
+  const auto unused =
       std::find_if(front + 1, copies_.end(), [&](const Copy& copy) { return !in_use(*copy.adapter); });
-  if (free == copies_.end()) return *front->adapter;
+  if (unused == copies_.end()) return *front->adapter;
   std::shared_ptr<Snapshot> published;
   {
     const std::lock_guard lock(mutex_);
     published = published_;
     taken_ = true;
   }
-  const std::vector<Parameter*> parameters = free->adapter->parameters();
+  const std::vector<Parameter*> parameters = unused->adapter->parameters();
   for (size_t i = 0; i < parameters.size(); ++i)
     tensor::copy_in_parts(*parameters[i]->write(), published->values[i]);
-  free->version = published->version;
-  std::rotate(front, free, free + 1);
+  unused->version = published->version;
+  std::rotate(front, unused, unused + 1);
   return *front->adapter;
 }
 

