@@ -143,7 +143,7 @@ if [ $slow = yes ]; then
   suite thread build/thread '-L fast -LE single -E locale' \
     '-Published*:SentencePiece.Normalizes*:ChatTemplateLimits.*:TokenizerHostile.*:*HundredMegabytes*' \
     -DTRL_ENGINE=OFF -DTRL_BUILD_CLI=OFF -DTRL_SANITIZE=thread
-  suite engine-thread build/engine-thread '-L full -LE single -E locale' 'TwoTrainers.*:BesideTraining.*' \
+  suite engine-thread build/engine-thread '-L full -LE single -E locale' 'TwoTrainers.*:BesideTraining.*:LearnWhileServing.*' \
     -DTRL_BUILD_CLI=OFF -DTRL_SANITIZE=thread
   suite apart build/apart '-R ^config\. -LE single' '*' -DTRL_JOIN_SOURCES=OFF -DTRL_BUILD_BENCH=ON  # that it compiles is what counts
 fi

@@ -2292,6 +2292,11 @@ TRL_API void trl_evaluator_destroy(trl_evaluator* evaluator) TRL_NOEXCEPT;
  * which waits for the answer. A thread that has called a trl_rollout function for it gets TRL_E_BUSY until
  * trl_rollout_finish.
  *
+ * With `serve_share` they do not wait for the steps: they compute beside them, with the adapter as it was
+ * after one (`serve_swap`), and see every step when its adapter is done. Adapters are then added and removed
+ * beside the steps, too, and serve these generators alone; the frozen weights are not written
+ * (trl_model_write_tensor).
+ *
  * @param model [in] kept alive.
  * @param tokenizer [in] nullable: the model's own; kept alive.
  * @param out_generator [out] owned by the caller, freed by trl_generator_destroy.
@@ -2535,7 +2540,9 @@ TRL_API const char* trl_completions_finish_reason(const trl_completions* complet
  * computes; sampling_logprobs: in the distribution that it was drawn from (greedy: the softmax of the
  * penalised logits). With a number above 0, top_logprobs and sampling_top_logprobs: so many pairs [token id,
  * log-probability] of the most likely tokens of the same distributions, best first; the second has fewer if
- * fewer tokens could be drawn.
+ * fewer tokens could be drawn. Of a trainer's model with `serve_share`, weights {adapter, version,
+ * last_version}: its adapter, and the steps whose adapter its first and its last token come from; the
+ * versions are null for another adapter.
  *
  * @param completions [in] not changed.
  * @param index [in] the completion's number: the prompt's, if there is one of each.

@@ -22,6 +22,13 @@ run::OnToken told(trl_token_fn on_token, void* user_data) {
   };
 }
 
+base::Json json_of(const run::Weights& weights) {
+  const auto known = [](int64_t version) { return version >= 0 ? base::Json(version) : base::Json(); };
+  return {{"adapter", weights.adapter.empty() ? base::Json() : base::Json(weights.adapter)},
+          {"version", known(weights.version)},
+          {"last_version", known(weights.last_version)}};
+}
+
 base::Json pairs_of(const std::vector<engine::Ranked>& best) {
   base::Json pairs = base::Json::array();
   for (const engine::Ranked& one : best) pairs.push_back({one.id, one.log_probability});
@@ -74,6 +81,7 @@ const char* Completions::json(const run::Completion& completion, size_t* size) c
   if (completion.stop_id) json["stop_reason"] = *completion.stop_id;
   if (!completion.error.empty()) json["error"] = completion.error;
   if (completion.prompt != nullptr) json["prompt_logprobs"] = prompt_json(*completion.prompt);
+  if (completion.weights) json["weights"] = json_of(*completion.weights);
   for (const engine::Token& token : completion.tokens) {
     json["logprobs"].push_back(token.whole_log_probability);
     json["sampling_logprobs"].push_back(token.log_probability);
@@ -87,7 +95,10 @@ const char* Completions::json(const run::Completion& completion, size_t* size) c
 }
 
 run::Requests Generator::open(engine::Model& model) {
-  return run::open_requests(*model_->runtime(), model, *tokenizer_, model_->generator_spec());
+  run::Requests requests =
+      run::open_requests(*model_->runtime(), model, *tokenizer_, model_->generator_spec());
+  requests.tell_weights_of(model_->beside());
+  return requests;
 }
 
 template <class Body>

@@ -13,7 +13,7 @@
 #include "capi/open_rollout.h"
 #include "capi/process.h"
 #include "capi/runtime.h"
-#include "engine/engine.h"
+#include "engine/beside.h"
 #include "engine/error_capture.h"
 #include "io/model_source.h"
 #include "run/environment.h"
@@ -40,6 +40,7 @@ class Model : public KeptTexts {
   virtual void need_own(std::string_view function, std::string_view instead) const = 0;
   virtual void add_adapter(const std::string& name, const std::string& directory) = 0;
   virtual void remove_adapter(std::string_view name) = 0;
+  virtual engine::Beside* beside() const { return nullptr; }  // answers requests while it is trained
   const std::string& describe() const { return described_; }
 
   // Runs body(engine::Model&, OpenRollout*) in its turn, with the scopes that its calls need. The rollout is

@@ -99,6 +99,8 @@ Trainer::Trainer(std::shared_ptr<Runtime> runtime, config::Config config, std::s
   samples_ = run_->open_samples(*model_);
   events_.samples = samples_.get();
   trainer_ = run_->create_trainer(*model_, events_);
+  beside_ = static_cast<engine::ServingTrainer&>(*trainer_).beside();
+  complete_ = trainer_->complete();
   if (samples_) samples_->check();
 }
 
@@ -192,8 +194,11 @@ void Trainer::evaluate(const Dataset* rows) {
       true);
 }
 
+// The weights have the adapter in them while a merged model is written: nothing is answered with them then.
 void Trainer::save(const std::string& directory, engine::SaveKind kind) {
   exclusively([&] {
+    base::Turn alone(beside_turns_);
+    if (kind == engine::SaveKind::merged) alone.wait([this] { return may_wait(false); });
     engine::ErrorCapture error;
     error.check(process().use_engine(Use::save, [&] { return trainer_->save(directory, kind, error); }));
   });
@@ -285,7 +290,10 @@ Trainer::Began::Began(Trainer& trainer, base::Turn* turn, bool pausable)
   trainer_.turn_ = turn;
 }
 
-Trainer::Began::~Began() { trainer_.turn_ = nullptr; }
+Trainer::Began::~Began() {
+  trainer_.turn_ = nullptr;
+  trainer_.complete_ = trainer_.trainer_->complete();
+}
 
 void Trainer::refuse_cancelled() {
   interrupt_.answered();
@@ -316,7 +324,7 @@ void Trainer::end_pause() noexcept {
 }
 
 void Trainer::drop_late_cancel() noexcept {
-  if (trainer_->complete()) interrupt_.answered();
+  if (complete_) interrupt_.answered();
 }
 
 void Trainer::give_way() {

@@ -17,7 +17,7 @@
 #include "capi/process.h"
 #include "capi/rollout_handle.h"
 #include "capi/runtime.h"
-#include "engine/engine.h"
+#include "engine/beside.h"
 #include "engine/error_capture.h"
 #include "run/run.h"
 #include "trl/trl.h"
@@ -105,6 +105,18 @@ class Trainer {
     return as_guest(std::forward<Body>(body), pausable);
   }
 
+  // Runs body for a generator of beside()'s model: while steps are made, one such call at a time.
+  template <class Body>
+  auto besides(Body&& body, bool pausable = false) {
+    check_entry();
+    const RuntimeScope scope(*runtime_);
+    base::Turn turn(beside_turns_);
+    turn.wait([&] { return may_wait(pausable); });
+    return as_guest(std::forward<Body>(body), pausable);
+  }
+
+  // Answers requests while the run trains; null: without serve_share.
+  engine::Beside* beside() const { return beside_; }
   Interrupt& interrupt() noexcept { return interrupt_; }
   void end_pause() noexcept;  // and the call that it holds
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
@@ -192,10 +204,13 @@ class Trainer {
   run::EngineObject<engine::Model> model_;
   std::unique_ptr<run::Samples> samples_;  // or null
   run::EngineObject<engine::Trainer> trainer_;
+  engine::Beside* beside_ = nullptr;
+  std::atomic<bool> complete_{false};  // as trainer_->complete() said at the end of a call of the trainer
   trl_metrics metrics_;
   TextOfThread described_;
   std::mutex in_use_;  // by a call of the trainer itself, also while it gives way
   base::Turns turns_;
+  base::Turns beside_turns_;    // of the calls beside training; later than a turn of turns_
   base::Turn* turn_ = nullptr;  // of that call
   std::atomic<int> held_{0};    // calls at work that a pause holds
   OpenRollout open_rollout_;

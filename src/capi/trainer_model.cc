@@ -22,9 +22,17 @@ class TrainerModel final : public Model {
     fail(Status::unsupported, "{} is not for the model of a trainer: {}", function, instead);
   }
   void add_adapter(const std::string& name, const std::string& directory) override {
-    trainer_->add_adapter(name, directory);
+    if (beside() == nullptr) return trainer_->add_adapter(name, directory);
+    ask(Sharing::generation, Use::open, [&](engine::Model& model, engine::ErrorSink& error) {
+      return model.add_adapter(name, directory, error);
+    });
   }
-  void remove_adapter(std::string_view name) override { trainer_->remove_adapter(name); }
+  void remove_adapter(std::string_view name) override {
+    if (beside() == nullptr) return trainer_->remove_adapter(name);
+    ask(Sharing::generation, Use::open,
+        [&](engine::Model& model, engine::ErrorSink& error) { return model.remove_adapter(name, error); });
+  }
+  engine::Beside* beside() const override { return trainer_->beside(); }
 
  private:
   void run(Sharing sharing, bool pausable, const Task& task) override {
@@ -35,6 +43,8 @@ class TrainerModel final : public Model {
       case Sharing::score:
         return trainer_->in_turn(alone, pausable);
       case Sharing::generation:
+        if (beside() != nullptr)
+          return trainer_->besides([&] { task(beside()->model(), nullptr); }, pausable);
         return trainer_->generating([&](OpenRollout* rollout) { task(trainer_->model(), rollout); },
                                     pausable);
     }

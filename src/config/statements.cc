@@ -153,6 +153,9 @@ std::vector<std::string> idle_options(const Config& config) {
       lines.push_back(fmt::format("{}: it has an effect only with use_peft: true", option.name));
   if (config.get_bool("cache_frozen_layers_zstd") && !config.get_text("cache_frozen_layers"))
     lines.emplace_back("cache_frozen_layers_zstd: it has an effect only with cache_frozen_layers");
+  for (const char* const key : {"serve_swap", "serve_versions"})
+    if (config.has(key) && config.is_set(key) && !config.get_optional_double("serve_share"))
+      lines.push_back(fmt::format("{}: it has an effect only with serve_share", key));
   add_generation(config, lines);
   add_preferences(config, lines);
   add_online_statements(config, lines);

@@ -17,6 +17,7 @@
 #include "tensor/memory/counted.h"
 #include "tensor/threads/crew.h"
 #include "tensor/threads/parallel.h"
+#include "tensor/threads/width.h"
 #include "train/trainer.h"
 #include "trl/kernel.h"
 
@@ -147,7 +148,7 @@ class EngineObject final : public engine::Engine {
     info["kernels"] = kernels::cpu().name;
     info["attention"] = built_in_attention();
     info["kernel_abi_version"] = TRL_KERNEL_ABI_VERSION;
-    info["threads"] = tensor::threads();
+    info["threads"] = tensor::all_threads();
     return info.dump();
   }
 

@@ -126,6 +126,38 @@ ModelObject::ModelObject(engine::Host& host, const engine::ModelSpec& spec)
   for (const tensor::Parameter* parameter : model_->parameters()) parameter_count_ += parameter->count();
 }
 
+ModelObject::ModelObject(engine::Host& host, const ModelObject& of)
+    : host_(host),
+      source_(of.source_),
+      path_(of.path_),
+      model_(of.model_->twin()),
+      config_json_(of.config_json_),
+      parameter_count_(of.parameter_count_) {}
+
+void ModelObject::serve(model::AdapterVersions& versions, const config::BesideArguments& arguments) {
+  serving_ = Serving{&versions, arguments};
+}
+
+const model::Adapter& ModelObject::newest_version() const {
+  return serving_->versions->newest([this](const model::Adapter& version) {
+    return over_caches([&](const generate::Cache& cache) { return cache.users(&version); }) > 0;
+  });
+}
+
+const model::Adapter* ModelObject::adapter_of(const engine::Sampling& sampling) const {
+  const model::Adapters& adapters = model_->adapters();
+  const std::string& name = sampling.adapter;
+  if (serving_ && (name.empty() || name == serving_->versions->name())) return &newest_version();
+  const bool alone = name == engine::kNoAdapter;
+  const model::Adapter* adapter = adapters.in_use();
+  if (serving_ && serving_->versions->version_of(adapters.find(name)) >= 0)
+    fail(Status::not_found, "the model has no adapter \"{}\"; {} is the one that is trained", name,
+         serving_->versions->name());
+  if (!name.empty()) adapter = alone ? nullptr : &adapters.get(name);
+  adapters.check_usable(adapter);
+  return adapter;
+}
+
 int32_t ModelObject::save(std::string_view directory, engine::SaveKind kind,
                           std::span<const engine::NamedBytes> files, engine::ErrorSink& error) noexcept {
   return compute(host_, path_, error, [&] {
@@ -147,6 +179,8 @@ int32_t ModelObject::add_adapter(std::string_view name, std::string_view directo
                                  engine::ErrorSink& error) noexcept {
   return compute(host_, path_, error, [&] {
     HostLog log(host_);
+    if (serving_ && name == serving_->versions->name())
+      fail(Status::invalid_argument, "the model already has an adapter \"{}\", which is trained", name);
     model_->adapters().open(std::string(name), std::string(directory), &log);
   });
 }
@@ -228,7 +262,7 @@ std::shared_ptr<generate::Cache> ModelObject::cache_for(const generate::CacheKin
 int32_t ModelObject::check_sampling(const engine::Sampling& sampling, engine::ErrorSink& error) noexcept {
   return compute(host_, error, [&] {
     generate::check_sampling(sampling, model_->config().vocab_size);
-    adapter_of(*model_, sampling);
+    adapter_of(sampling);
   });
 }
 
@@ -237,7 +271,7 @@ int32_t ModelObject::create_generator(const engine::GeneratorSpec& spec, engine:
   return compute(host_, error, [&] {
     if (model_->config().labels > 0)
       fail(Status::unsupported, "{}: a reward model scores text and cannot generate it", source_.name());
-    *out = new GeneratorObject(host_, *model_, spec, cache_for(cache_kind(*model_, spec), spec.cache_bytes));
+    *out = new GeneratorObject(host_, *this, spec, cache_for(cache_kind(*model_, spec), spec.cache_bytes));
   });
 }
 

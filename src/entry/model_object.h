@@ -2,15 +2,18 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/log.h"
+#include "config/beside_arguments.h"
 #include "config/config.h"
-#include "engine/engine.h"
+#include "engine/beside.h"
 #include "generate/cache.h"
 #include "kernels/path.h"
+#include "model/adapter_versions.h"
 #include "model/model.h"
 #include "tensor/memory/counted.h"
 #include "train/rollout/completion_writer.h"
@@ -21,10 +24,26 @@ namespace trl::entry {
 std::unique_ptr<model::Model> open_model(const engine::ModelSpec& spec, base::LogSink* log,
                                          at::Device device);
 
+// How generators answer beside training.
+struct Serving {
+  model::AdapterVersions* versions;
+  config::BesideArguments arguments;
+};
+
 class ModelObject final : public engine::Model {
  public:
   ModelObject(engine::Host& host, const engine::ModelSpec& spec);
+  ModelObject(engine::Host& host, const ModelObject& of);  // a twin, without adapters (model::Model::twin)
+  // Has generators answer with the versions of an adapter, which are this model's own and outlive the calls.
+  void serve(model::AdapterVersions& versions, const config::BesideArguments& arguments);
+  // Returns the newest of these versions.
+  const model::Adapter& newest_version() const;
+  // Returns the adapter that a request generates with; null: none. Throws Error if there is none of that
+  // name.
+  const model::Adapter* adapter_of(const engine::Sampling& sampling) const;
+  const Serving* serving() const { return serving_ ? &*serving_ : nullptr; }  // null: not beside training
   model::Model& get() { return *model_; }
+  const model::Model& get() const { return *model_; }
   const io::ModelSource& source() const { return source_; }
 
   void release() noexcept override { delete this; }
@@ -67,6 +86,7 @@ class ModelObject final : public engine::Model {
   std::string config_json_;
   int64_t parameter_count_ = 0;
   std::vector<std::weak_ptr<generate::Cache>> caches_;
+  std::optional<Serving> serving_;
 };
 
 // Gives back pages of libraries that the start of the process leaves resident and that are hardly needed

@@ -132,14 +132,25 @@ std::string why_plain(bool fused, at::Device device) {
 
 RecordingEvents::RecordingEvents(engine::Host& host, const config::Config& config,
                                  const config::TrainingArguments& arguments, const engine::TrainerSpec& spec)
-    : recorders_(record_to(host, config, arguments, spec), report::make_html,
+    : host_(host),
+      recorders_(record_to(host, config, arguments, spec), report::make_html,
                  [&host](const std::string& line) {
                    host.log(static_cast<int32_t>(base::LogLevel::warning), "records", line);
                  }),
       next_(spec.events) {}
 
+void RecordingEvents::publish_adapter(int64_t step) noexcept {
+  if (beside_ == nullptr) return;
+  try {
+    beside_->publish(step);
+  } catch (const std::exception& error) {
+    host_.log(static_cast<int32_t>(base::LogLevel::warning), "serve", error.what());
+  }
+}
+
 int32_t RecordingEvents::on_event(const engine::Event& event) noexcept {
   publish();
+  if (event.kind == engine::EventKind::step) publish_adapter(event.step);
   const auto host_answer = [&] { return next_ != nullptr ? next_->on_event(event) : 0; };
   const telemetry::TrainerState& state = trainer_->state();
   try {
@@ -213,6 +224,11 @@ TrainerObject::TrainerObject(engine::Host& host, const engine::TrainerSpec& spec
   trainer_->resume_as_configured();
   trainer_->need_disks();
   trained_model_ = in_numbers(model_.get());
+  loads_best_ = spec.options->arguments.load_best_model_at_end;
+  if (const auto arguments = config::beside_arguments(config)) {
+    beside_ = std::make_unique<BesideObject>(host, model_, *arguments, trainer_->state().global_step);
+    events_->serve(*beside_);
+  }
   events_->publish();
 }
 
@@ -279,7 +295,11 @@ int32_t TrainerObject::evaluate(engine::BatchSource* rows, std::span<const engin
 
 int32_t TrainerObject::finish(engine::ErrorSink& error) noexcept {
   const PublishesAtEnd publishes{*events_};
-  return compute(host_, path_, error, [&] { trainer_->finish(); });
+  return compute(host_, path_, error, [&] {
+    trainer_->finish();
+    const telemetry::TrainerState& state = trainer_->state();
+    events_->publish_adapter(loads_best_ ? state.best_global_step : state.global_step);
+  });
 }
 
 int32_t TrainerObject::save(std::string_view directory, engine::SaveKind kind,

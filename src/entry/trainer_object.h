@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "config/training_arguments.h"
-#include "engine/engine.h"
+#include "engine/beside.h"
+#include "entry/beside_object.h"
 #include "entry/boundary.h"
 #include "entry/model_object.h"
 #include "kernels/kernels.h"
@@ -50,15 +51,20 @@ class RecordingEvents final : public engine::EventSink {
                   const config::TrainingArguments& arguments, const engine::TrainerSpec& spec);
   // Call before the first event; the trainer outlives the events.
   void watch(const train::Trainer& trainer) { trainer_ = &trainer; }
+  void serve(BesideObject& beside) { beside_ = &beside; }  // has the adapter published after each step
   const telemetry::PublishedState& published() const { return published_; }
   void publish() noexcept { published_.publish(trainer_->state(), trainer_->metrics()); }
   int32_t on_event(const engine::Event& event) noexcept override;
   void interrupted(std::string_view why) noexcept;
+  // Publishes the adapter as it is, if it has changed. An error becomes a line of the log.
+  void publish_adapter(int64_t step) noexcept;
 
  private:
+  engine::Host& host_;
   telemetry::Recorders recorders_;
   engine::EventSink* const next_;
   const train::Trainer* trainer_ = nullptr;
+  BesideObject* beside_ = nullptr;
   telemetry::PublishedState published_;
   bool ended_ = false;  // train_end was the latest event of the run
 };
@@ -73,7 +79,7 @@ class HeldMetrics {
   std::vector<engine::Metric> metrics_;  // refer to it
 };
 
-class TrainerObject final : public engine::Trainer {
+class TrainerObject final : public engine::ServingTrainer {
  public:
   TrainerObject(engine::Host& host, const engine::TrainerSpec& spec);
 
@@ -93,6 +99,7 @@ class TrainerObject final : public engine::Trainer {
   int64_t max_steps() noexcept override { return trainer_->max_steps(); }
   const engine::TrainedModel& trained_model() noexcept override { return trained_model_; }
   int32_t describe(engine::TextSink& state, engine::ErrorSink& error) noexcept override;
+  engine::Beside* beside() noexcept override { return beside_.get(); }
 
  private:
   ~TrainerObject() = default;
@@ -111,6 +118,8 @@ class TrainerObject final : public engine::Trainer {
   std::string vocabulary_;  // encoded, for save_format gguf
   std::unique_ptr<RecordingEvents> events_;
   std::unique_ptr<train::Trainer> trainer_;
+  std::unique_ptr<BesideObject> beside_;  // or null
+  bool loads_best_ = false;               // at the end of the run
   HeldMetrics metrics_;
   engine::TrainedModel trained_model_;
 };

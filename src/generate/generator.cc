@@ -110,6 +110,7 @@ int64_t Generator::add(Request request) {
   for (int64_t i = 0; i < shared->count; ++i) {
     added[i] = {.request = shared,
                 .told = told,
+                .adapter = shared->adapter,
                 .stream = shared->stream + static_cast<uint64_t>(i) * shared->stride,
                 .begin = std::ssize(shared->ids),
                 .left = shared->sampling.max_new_tokens,
@@ -156,14 +157,28 @@ void Generator::end(int64_t sequence) {
 void Generator::forget(int64_t sequence) {
   const auto found = states_.find(sequence);
   if (found == states_.end()) return;
-  --cache_->count_of_users(found->second.request->adapter);
+  --cache_->count_of_users(found->second.adapter);
   scheduler_->end(sequence);
   states_.erase(found);
 }
 
+void Generator::move_to(const model::Adapter& version) {
+  const std::lock_guard lock(cache_->in_use);
+  cache_->follow_adapters();  // before any sequence has keys of this version
+  const uint64_t apart = cache_->number_of(&version);
+  int64_t& users = cache_->count_of_users(&version);
+  for (auto& [sequence, state] : states_) {
+    if (!state.request->follows || state.adapter == &version) continue;
+    --cache_->count_of_users(state.adapter);
+    ++users;
+    state.adapter = &version;
+    scheduler_->move(sequence, apart);
+  }
+}
+
 Generator::~Generator() {
   const std::lock_guard lock(cache_->in_use);
-  for (const auto& [sequence, state] : states_) --cache_->count_of_users(state.request->adapter);
+  for (const auto& [sequence, state] : states_) --cache_->count_of_users(state.adapter);
   scheduler_.reset();
   cache_->shrink();
 }

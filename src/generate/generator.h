@@ -26,7 +26,8 @@ struct Request {
   int64_t count = 1;                        // these and the following: see engine::GenerationRequest
   uint64_t stream = 0;
   bool keeps = false;
-  uint64_t stride = 1;  // from the stream of one completion to the next one's
+  uint64_t stride = 1;   // from the stream of one completion to the next one's
+  bool follows = false;  // its adapter is a version of one that is trained: see Generator::move_to()
 };
 
 // Translates a specification into the kind of the cache that generators share.
@@ -58,6 +59,9 @@ class Generator {
   // places among its draws, as tokens of one completion do.
   void extend(int64_t sequence, std::span<const int32_t> ids, int64_t max_new_tokens, bool counted = false);
   void end(int64_t sequence);  // any; without a call of the sink; unknown: does nothing
+  // Moves the sequences of the requests that follow versions to this one, between two steps: their next
+  // tokens are computed with it.
+  void move_to(const model::Adapter& version);
   bool idle() const { return scheduler_->idle(); }
   void release_memory();
   void release_copies() { cache_->release_copies(); }  // of weights, until the next step
@@ -75,6 +79,7 @@ class Generator {
   struct State {
     std::shared_ptr<const Request> request;
     std::shared_ptr<Told> told;  // of all sequences of the request
+    const model::Adapter* adapter;  // the request's, or the version that it was moved to
     uint64_t stream;
     int64_t begin = 0;  // the first place of the completion that is being generated
     int64_t drawn = 0;  // tokens, of all completions
@@ -113,7 +118,7 @@ class Generator {
     Scored* scored;
   };
   const model::Adapter* adapter_of(const Scheduler::Work& work) const {
-    return states_.at(work.sequence).request->adapter;
+    return states_.at(work.sequence).adapter;
   }
   bool propose();
   int64_t most_proposed(int64_t sequence) const;

@@ -297,6 +297,7 @@ void Scheduler::release(Sequence& sequence) {
   sequence.tentative.clear();
   sequence.computed = sequence.known = sequence.checked = 0;
   sequence.content = sequence.apart;
+  sequence.mixed = false;
 }
 
 Content Scheduler::content_of(const Sequence& sequence) const {
@@ -356,6 +357,7 @@ void Scheduler::follow(Sequence& leader) {
     sequence.computed = leader.computed;
     sequence.known = leader.known;
     sequence.content = leader.content;
+    sequence.mixed = leader.mixed;
   }
   running_.merge(group->followers);
 }
@@ -433,6 +435,13 @@ void Scheduler::end(int64_t number) {
     }
   }
   all_.erase(number);
+}
+
+void Scheduler::move(int64_t number, uint64_t apart) {
+  Sequence& sequence = at(number);
+  sequence.apart = apart;
+  sequence.mixed = !sequence.blocks.empty();
+  if (!sequence.mixed) sequence.content = apart;
 }
 
 void Scheduler::drop_keys(std::optional<uint64_t> apart) {

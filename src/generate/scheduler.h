@@ -86,6 +86,9 @@ class Scheduler final : public BlockHolder {
   void pause(int64_t sequence);  // one that is ready; it keeps its blocks while nobody needs them
   void extend(int64_t sequence, std::span<const int32_t> ids);  // a paused one; it goes on
   void end(int64_t sequence);                                   // any; its blocks are given back
+  // Any: what it computes from here on depends on `apart`. Keys that it has stay, and it shares none with
+  // others until it has given all back.
+  void move(int64_t sequence, uint64_t apart);
   void recompute() { pool_->recompute(); }
   void drop_keys(std::optional<uint64_t> apart) override;
   bool give_paused() override;
@@ -125,6 +128,7 @@ class Scheduler final : public BlockHolder {
     int64_t computed = 0;
     int64_t known = 0;                // blocks whose content is known
     uint64_t apart = 0, content = 0;  // content: of the last of them, or apart
+    bool mixed = false;               // it has keys that were computed with another `apart`
     // The sequence that computes what this one continues with, and the whole blocks that both begin with; -1:
     // nothing is known of such a one.
     int64_t awaits = -1, awaited = 0;
@@ -169,7 +173,7 @@ class Scheduler final : public BlockHolder {
   void follow(Sequence& leader);
   Content content_of(const Sequence& sequence) const;
   bool shares(const Sequence& sequence) const {
-    return limits_.prefix_cache && std::ssize(sequence.ids) <= limits_.common_length;
+    return limits_.prefix_cache && !sequence.mixed && std::ssize(sequence.ids) <= limits_.common_length;
   }
   bool begins_with_others(const Sequence& sequence) const { return shares(sequence) && !sequence.whole; }
 

@@ -2,6 +2,7 @@
 
 #include "tensor/threads/openmp_threads.h"
 #include "tensor/threads/parallel.h"
+#include "tensor/threads/width.h"
 
 namespace trl::kernels {
 
@@ -14,7 +15,7 @@ Path path() { return current; }
 PathScope::PathScope(Path path) : before_(current) {
   if (path == Path::plain) {
     tensor::start_blas_threads();
-    of_libtorch_.emplace(tensor::threads());
+    of_libtorch_.emplace(tensor::all_threads());
   }
   current = path;
 }

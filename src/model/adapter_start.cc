@@ -13,6 +13,7 @@
 #include "tensor/memory/rehearsal.h"
 #include "tensor/threads/openmp_threads.h"
 #include "tensor/threads/parallel.h"
+#include "tensor/threads/width.h"
 
 namespace trl::model {
 
@@ -51,7 +52,8 @@ void Adapter::start(uint64_t seed) { start(at::detail::createCPUGenerator(seed))
 
 void Adapter::start(at::Generator generator) {
   LoraStart values(config_, std::move(generator), slots_.front().weight->dtype());
-  const tensor::OpenMpThreads of_libtorch(values.needs_weight() || config_.use_dora ? tensor::threads() : 1);
+  const tensor::OpenMpThreads of_libtorch(values.needs_weight() || config_.use_dora ? tensor::all_threads()
+                                                                                    : 1);
   for (const bool parameters : {false, true}) {
     for (Term& term : terms_)
       if (term.parameter == parameters) start(term, values);

@@ -10,6 +10,7 @@
 #include "tensor/memory/rehearsal.h"
 #include "tensor/threads/openmp_threads.h"
 #include "tensor/threads/parallel.h"
+#include "tensor/threads/width.h"
 
 // With sanitizers gcc 12 gives a false warning about the default argument of linalg_svd.
 #pragma GCC diagnostic push
@@ -141,7 +142,7 @@ at::Tensor EmbeddingRows::resized(const at::Tensor& weight) {
 
 void EmbeddingRows::draw_new_rows(const at::Tensor& weight, at::Tensor new_rows) {
   tensor::start_blas_threads();  // OpenBLAS factors the matrix
-  const tensor::OpenMpThreads of_libtorch(tensor::threads());
+  const tensor::OpenMpThreads of_libtorch(tensor::all_threads());
   const at::Tensor mean = mean_row(weight);
   const auto [factor, info] = at::linalg_cholesky_ex(covariance(weight, mean) * kCovarianceScale);
   if (info.item<int>() != 0) {

@@ -104,6 +104,10 @@ class Model {
   Model(ModelFiles files, std::shared_ptr<const WeightSource> source, at::ScalarType dtype, at::Device device,
         const config::Quantization& quantization, Held held, base::LogSink* log, uint64_t seed);
   ~Model();
+  // A model of the same weights, which are in memory once: its parameters are its own, without a trainer and
+  // without copies in other types, and so are its adapters, of which it has none. Neither its weights nor
+  // those of this model may be written while both live, nor this one's be replaced.
+  std::unique_ptr<Model> twin() const;
 
   const ModelConfig& config() const { return files_.config; }
   // config.json as loaded (made from GGUF metadata)
@@ -216,6 +220,8 @@ class Model {
   KvMemory kv_memory(at::ScalarType compute, bool int8 = false) const;
 
  private:
+  struct Twin {};
+  Model(const Model& of, Twin);
   void check(const ForwardInput& input) const;
   kernels::CacheShape cache_shape(at::ScalarType wanted, bool int8) const;
   std::vector<Slot> slots() const;

@@ -7,6 +7,7 @@
 #include "base/files/files.h"
 #include "base/files/host_files.h"
 #include "base/json/json.h"
+#include "config/beside_arguments.h"
 #include "config/completion_records.h"
 #include "config/data_arguments.h"
 #include "config/lora_config.h"
@@ -86,6 +87,7 @@ void refuse_combinations(const config::Config& config, const config::TrainingArg
   }
   read_sample_prompts(config::sample_arguments(config));
   config::check_teacher(config);
+  config::beside_arguments(config);
   config::completion_records(config, arguments.online);
   refuse_tokens_beside_adapter(config);
 }

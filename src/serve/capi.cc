@@ -166,6 +166,15 @@ trl_status trl_server_add_generator(trl_server* server, const char* name, trl_ge
   });
 }
 
+trl_status trl_server_add_trainer(trl_server* server, const char* name, trl_trainer* trainer,
+                                  const trl_config* options, trl_error** error) noexcept {
+  return guard(error, [&](const trl::capi::ServeTable& shared) {
+    need(server, "server");
+    const Delivery delivery(shared, *server);
+    server->server.add_trainer(text(name, "name"), trainer, options);
+  });
+}
+
 trl_status trl_server_start(trl_server* server, trl_error** error) noexcept {
   return guard(error, [&](const trl::capi::ServeTable& shared) {
     need_server(server);

@@ -110,6 +110,13 @@ void Server::add_generator(const std::string& name, const trl_generator* generat
   add(name, std::move(model), std::move(own_generator), std::move(own_tokenizer), options, false);
 }
 
+void Server::add_trainer(const std::string& name, trl_trainer* trainer, const trl_config* options) {
+  ErrorHandle error;
+  ModelHandle model;
+  check(trl_model_from_trainer(trainer, model.out(), error.out()), error);
+  add_model(name, model.get(), nullptr, options);
+}
+
 void Server::start() {
   {
     const std::lock_guard lock(mutex_);
@@ -229,6 +236,8 @@ std::string Server::describe() const {
     one["name"] = model->name();
     one["state"] = model->worker().awake() ? "awake" : "asleep";
     one["weights_version"] = model->adapters().version();
+    one["trained_version"] =
+        counters.trained_version < 0 ? base::Json() : base::Json(counters.trained_version);
     one["adapters"] = base::Json::array();
     for (const auto& adapter : model->adapters().all())
       one["adapters"].push_back({{"name", adapter->name}, {"version", adapter->version}});

@@ -23,6 +23,7 @@ class Server final : public Service {
                  const trl_config* options);
   void add_generator(const std::string& name, const trl_generator* generator, const trl_tokenizer* tokenizer,
                      const trl_config* options);
+  void add_trainer(const std::string& name, trl_trainer* trainer, const trl_config* options);
   void start();
   void stop(double seconds);  // below 0: serve.drain_timeout
   // Returns whether it has stopped. Throws the error of a thread that failed.

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "tensor/threads/parallel.h"
+#include "tensor/threads/width.h"
 
 namespace trl::train {
 
@@ -34,7 +35,8 @@ namespace {
 Json options_json(const Setup& setup) {
   Json options = Json::object();
   for (const auto& [name, value] : setup.options) options[name] = value;
-  options["runtime.threads"] = std::to_string(tensor::threads());  // the order of sums depends on the threads
+  options["runtime.threads"] =
+      std::to_string(tensor::all_threads());  // the order of sums depends on the threads
   return options;
 }
 

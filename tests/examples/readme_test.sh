@@ -141,7 +141,7 @@ programs() {
   cp -r "$project/examples/c" "$dir/c"
   cd "$dir/c/sft"
   ln -s "$build" build
-  for example in sft attention_plugin calculator control dpo estimate generate grpo qlora resume serve; do
+  for example in sft attention_plugin calculator control dpo estimate generate grpo learn_while_serving qlora resume serve; do
     case $example in calculator|dpo|grpo)
       pkg-config --exists json-c || { echo "no json-c: examples/c/$example is left out"; continue; } ;;
     serve) serves examples/c/serve || continue ;;  # after qlora, whose adapter it takes

@@ -258,6 +258,10 @@ trl_status trl_config_get_origin(const trl_config* config, const char* key, cons
 void trl_config_destroy(trl_config* config) noexcept { delete config; }
 void trl_runtime_destroy(trl_runtime* runtime) noexcept { delete runtime; }
 void trl_model_destroy(trl_model* model) noexcept { delete model; }
+trl_status trl_model_from_trainer(trl_trainer*, trl_model** out, trl_error** error) noexcept {
+  *out = nullptr;
+  return fails(error, TRL_E_INVALID_ARGUMENT, "trainer is NULL");  // this library has no trainers
+}
 trl_status trl_model_add_adapter(trl_model*, const char* name, const char* path, trl_error** error) noexcept {
   if (error != nullptr) *error = nullptr;
   if (std::string_view(path).ends_with("/Wrong"))

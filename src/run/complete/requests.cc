@@ -43,6 +43,7 @@ int64_t Requests::add(std::span<const int32_t> ids, const RequestOptions& option
         environment_.use_engine(Use::generate, [&] { return generator_->add(request, &first, error); }));
   });
   base::renumber(added, first, states_);
+  for (int64_t i = 0; i < options.count; ++i) note_weights(at(first + i), first + i);
   return first;
 }
 
@@ -69,7 +70,9 @@ void Requests::extend(int64_t number, std::span<const int32_t> ids, int64_t max_
   engine::ErrorCapture error;
   error.check(environment_.use_engine(
       Use::generate, [&] { return generator_->extend(number, ids, max_new_tokens, error); }));
+  std::optional<Weights> weights = std::move(state.completion.weights);
   state.completion = {};
+  state.completion.weights = std::move(weights);
   state.text = text::CompletionText(tokenizer_.get(), state.options.stops);
   state.prompt = std::make_shared<Prompt>();
   state.kept = state.taken = false;
@@ -128,9 +131,21 @@ void Requests::release_memory() {
   error.check(environment_.use_engine(Use::generate, [&] { return generator_->release_memory(error); }));
 }
 
+// Without memory for a name it stays as it is: the completion matters more.
+void Requests::note_weights(State& state, int64_t number) noexcept {
+  if (beside_ == nullptr) return;
+  const engine::UsedWeights used = beside_->weights_of(*generator_, number);
+  try {
+    state.completion.weights = Weights{std::string(used.adapter), used.version, used.last_version};
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+}
+
 // Returns whether the completion goes on.
 bool Requests::add_token(State& state, int64_t number, const engine::Token& token) {
   Completion& completion = state.completion;
+  note_weights(state, number);
   if (state.options.sampling.log_probabilities) completion.tokens.push_back(token);
   if (state.text.add(token.id)) completion.end = End::stop_string;
   if (token.last && state.text.finish()) completion.end = End::stop_string;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/beside.h"
 #include "run/environment.h"
 #include "run/tokenizer.h"
 #include "text/tokenizer/completion_text.h"
@@ -20,6 +20,12 @@ namespace trl::run {
 // refused: on_token ended it. failed: Completion::error says why.
 enum class End : uint8_t { none, stop, stop_string, length, refused, cancelled, failed };
 
+// engine::UsedWeights.
+struct Weights {
+  std::string adapter;
+  int64_t version = -1, last_version = -1;
+};
+
 struct Completion {
   std::vector<int32_t> ids;
   std::string text;
@@ -27,10 +33,11 @@ struct Completion {
   std::optional<int32_t> stop_id;   // of the request's own, which ended it
   std::optional<std::string> stop;  // text that ended it
   std::string error;
-  std::vector<engine::Token> tokens;  // as many as ids, if log-probabilities are asked for
-  std::optional<int64_t> cached;      // ids of the prompt whose keys were known; nullopt: not asked for
+  std::vector<engine::Token> tokens;    // as many as ids, if log-probabilities are asked for
+  std::optional<int64_t> cached;        // ids of the prompt whose keys were known; nullopt: not asked for
   // The prompt's ids after the first, if their log-probabilities are asked for and all are computed.
   std::shared_ptr<const std::vector<engine::PromptToken>> prompt;
+  std::optional<Weights> weights = {};  // beside training
 };
 
 struct RequestOptions {
@@ -69,6 +76,8 @@ class Requests final : private engine::GenerationSink {
   // over are forgotten, unless they are kept. Throws Error(not_found), and nothing is taken.
   std::vector<Completion> take(int64_t first, int64_t count);
   void release_memory();
+  // Has completions say which weights they come from; null: they do not. beside: outlives this.
+  void tell_weights_of(engine::Beside* beside) { beside_ = beside; }
 
  private:
   // What the engine says of a prompt, to all completions of a request.
@@ -90,6 +99,7 @@ class Requests final : private engine::GenerationSink {
   void on_prompt(int64_t number, const engine::PromptToken& token) noexcept override;
   std::optional<int32_t> stop_id_of(const State& state) const;
   bool add_token(State& state, int64_t number, const engine::Token& token);
+  void note_weights(State& state, int64_t number) noexcept;
   static Completion copy(const State& state);
   State& at(int64_t number);
 
@@ -98,6 +108,7 @@ class Requests final : private engine::GenerationSink {
   const Tokenizer& tokenizer_;
   const std::vector<int32_t> ends_;
   std::map<int64_t, State> states_;
+  engine::Beside* beside_ = nullptr;
   const OnToken* told_ = nullptr;  // during a step
   std::exception_ptr failure_;     // the first of a step
 };

@@ -140,6 +140,7 @@ class ChatFormat final : public StreamFormat {
     one["finish_reason"] = over ? base::Json(finish_with(delta.finish, choice.calls)) : base::Json();
     if (over) one["stop_reason"] = delta.stop_reason;
     one["token_ids"] = request_.sampling.token_ids ? base::Json(delta.ids) : base::Json();
+    if (over) add_weights(delta.weights, one);
     base::Json out = event_with(std::move(one));
     add_usage(out, choice.tokens);
     return {json_text(out)};
@@ -239,6 +240,7 @@ Answer chat_answer(const ChatRequest& request, const ServedModel& model,
     choice["finish_reason"] = finish_with(completion.finish, !message.calls.empty());
     choice["stop_reason"] = completion.stop_reason;
     choice["token_ids"] = sampling.token_ids ? base::Json(completion.ids) : base::Json();
+    add_weights(completion.weights, choice);
     choices.push_back(std::move(choice));
   }
   base::Json out = chat_frame(request, "chat.completion");

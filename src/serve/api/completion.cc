@@ -42,6 +42,7 @@ Completion read_completion(const std::string& json, bool whole) {
                  .finish = finish_of(from.value("finish_reason", base::Json())),
                  .stop_reason = from.value("stop_reason", base::Json()),
                  .error = from.value("error", ""),
+                 .weights = from.value("weights", base::Json()),
                  .logprobs = {},
                  .cached_tokens = from.value("cached_tokens", int64_t{0}),
                  .prompt = prompt_of(from)};

@@ -79,6 +79,7 @@ class Format final : public StreamFormat {
     choice["stop_reason"] = delta.stop_reason;
     choice["prompt_token_ids"] = ids_or_null(request_.prompts[prompt], sampling.token_ids && delta.first);
     choice["token_ids"] = ids_or_null(delta.ids, sampling.token_ids);
+    if (!delta.finish.empty()) add_weights(delta.weights, choice);
     base::Json out = frame(request_);
     out["choices"] = base::Json::array();
     out["choices"].push_back(std::move(choice));
@@ -112,6 +113,10 @@ std::string token_text(int32_t id, const Sampling& sampling, const ServedModel& 
   if (sampling.tokens_as_ids) return fmt::format("token_id:{}", id);
   // A model may have ids beyond those of its tokenizer.
   return id < model.vocab_size() ? model.decode({&id, 1}, false) : std::string();
+}
+
+void add_weights(const base::Json& weights, base::Json& choice) {
+  if (!weights.is_null()) choice["weights"] = weights;
 }
 
 base::Json usage_json(size_t prompt_tokens, size_t completion_tokens, std::optional<int64_t> cached) {
@@ -152,6 +157,7 @@ Answer completions_answer(const CompletionsRequest& request, const ServedModel& 
     choice["prompt_logprobs"] = prompt_logprobs_json(completion, model);
     choice["prompt_token_ids"] =
         ids_or_null(request.prompts[i / static_cast<size_t>(sampling.n)], sampling.token_ids);
+    add_weights(completion.weights, choice);
     choices.push_back(std::move(choice));
   }
   base::Json out = frame(request);

@@ -17,6 +17,8 @@ struct CompletionsRequest {
   bool usage = false, usage_always = false;  // of streams: in a last event; in each
 };
 
+// Adds the member `weights` of a trainer's model to a choice that is over.
+void add_weights(const base::Json& weights, base::Json& choice);
 // cached: tokens of prompts that the model had computed before; nullopt: not known yet.
 base::Json usage_json(size_t prompt_tokens, size_t completion_tokens, std::optional<int64_t> cached);
 // Returns the cached tokens of the prompts of completions, n of each.

@@ -101,6 +101,7 @@ void StreamSink::add(const Part& part) {
   delta.finish = all.finish;
   delta.stop_reason = all.stop_reason;
   delta.cached_tokens = all.finish.empty() ? 0 : all.cached_tokens;
+  delta.weights = all.weights;
 }
 
 void StreamSink::begin() {

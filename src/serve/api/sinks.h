@@ -60,7 +60,7 @@ struct Delta {
   Ids ids;
   std::vector<TokenLogprob> logprobs;
   std::string finish;  // empty: it goes on
-  base::Json stop_reason;
+  base::Json stop_reason, weights;
   int64_t cached_tokens = 0;  // of its prompt; told at its end
 };
 

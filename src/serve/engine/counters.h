@@ -27,6 +27,7 @@ struct Histogram {
 struct Counters {
   int64_t waiting = 0, running = 0;  // completions now; waiting: requests
   int64_t requests = 0, prompt_tokens = 0, generation_tokens = 0;
+  int64_t trained_version = -1;          // the newest that a completion ended with; -1: none
   std::map<std::string, int64_t> ended;  // by the reason
   Histogram<14> first_token{{.001, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75, 1, 2.5, 10}};
   Histogram<14> between_tokens{{.01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 10}};

@@ -4,6 +4,7 @@
 #include <future>
 
 #include "base/json/json.h"
+#include "base/text/number.h"
 #include "base/threads/thread_pool.h"
 
 namespace trl::serve {
@@ -20,6 +21,16 @@ int64_t tokens_of(const Job& job) {
   int64_t tokens = 0;
   for (const auto& prompt : job.prompts) tokens += static_cast<int64_t>(prompt.size());
   return tokens;
+}
+
+// Returns the version of the trained adapter that a completion ended with; -1: it names none. Quotes of a
+// text are escaped.
+int64_t last_version(std::string_view json) {
+  constexpr std::string_view kName = "\"last_version\":";
+  const size_t at = json.find(kName);
+  if (at == json.npos) return -1;
+  const std::string_view number = json.substr(at + kName.size());
+  return base::parse_int64(number.substr(0, number.find_first_of(",}"))).value_or(-1);
 }
 
 Refusal stopping() { return {503, "the server is stopping; send the request to another one"}; }
@@ -363,12 +374,14 @@ bool Worker::take(size_t number, Running& running) {
   const char* const reason = trl_completions_finish_reason(completions.get(), 0);
   if (reason == nullptr && (!running.job->streams || !running.job->logprobs)) return false;
   running.part.json = trl_completions_json(completions.get(), 0, nullptr);
+  const int64_t version = last_version(running.part.json);
   if (reason == nullptr) return false;
   running.part.over = true;
   size_t ids = 0;
   const int32_t* const all = trl_completions_tokens(completions.get(), 0, &ids);
   if (std::string_view(reason) == "stop" && ids > 0) ends_.insert(all[ids - 1]);
   const std::lock_guard lock(mutex_);
+  counters_.trained_version = std::max(counters_.trained_version, version);
   ++counters_.ended[reason];
   counters_.generation_size.add(static_cast<double>(running.tokens));
   return true;
