@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json/json.h"
 #include "engine/engine.h"
 #include "run/environment.h"
 #include "run/tokenizer.h"
@@ -29,6 +30,7 @@ struct Completion {
 
 struct RequestOptions {
   engine::Sampling sampling;
+  base::Json structured_outputs;   // {regex | choice | json} of sampling.constraint, or null
   bool own_ends = true;            // the ids of the model and of the tokenizer end a text, too
   std::vector<std::string> stops;  // texts at which a completion ends
   int64_t count = 1;               // these and the following: see engine::GenerationRequest
