@@ -163,7 +163,7 @@ class PatternParser {
       charge(set->ranges().size(), begin);
     }
     at_ = end;
-    return PatternTree::of(set);
+    return PatternTree::shared(set);
   }
 
   void charge(size_t ranges, size_t at) {

@@ -22,8 +22,10 @@ struct PatternTree {
   std::vector<PatternTree> parts = {};
   uint32_t least = 0, most = 0;  // of a repeat
 
-  static PatternTree of(CharacterSet set) { return of(std::make_shared<const CharacterSet>(std::move(set))); }
-  static PatternTree of(std::shared_ptr<const CharacterSet> set) {
+  static PatternTree of(CharacterSet set) {
+    return shared(std::make_shared<const CharacterSet>(std::move(set)));
+  }
+  static PatternTree shared(std::shared_ptr<const CharacterSet> set) {
     return {.kind = Kind::characters, .characters = std::move(set)};
   }
   static PatternTree literal(std::string_view text);  // valid UTF-8

@@ -1,6 +1,8 @@
 // Runs whose completions a server writes: they are those of colocate, and outlive a server that is lost.
 #include "run/server/engine/engine_server.h"
 
+#include <set>
+
 #include "engine/rewarded.h"
 
 namespace {
@@ -126,8 +128,9 @@ TEST(ServerRun, IsSavedWhenTheServerFailsAndGoesOnWithAnother) {
   EXPECT_EQ(resumed.weights, colocate.weights);
   std::set<std::string> left;
   for (const auto& entry : std::filesystem::directory_iterator(adapters))
-    left.insert(entry.path().filename());
-  EXPECT_EQ(left, (std::set<std::string>{"trl-00000000-1", server.asked().at(0)["model"]}));
+    left.insert(entry.path().filename().string());
+  EXPECT_EQ(left,
+            (std::set<std::string>{"trl-00000000-1", server.asked().at(0)["model"].get<std::string>()}));
 }
 
 // Before its first update a run has nothing to save.
