@@ -62,7 +62,7 @@ class FormReader {
       else if (member == "json_object" && value == true)
         set(label, kSchemaOption, std::string(kAnyObject));
       else if (!says_nothing(member, value))
-        refuse_form(label, fmt::format("{} is not accepted here; give {}", json_text(value), kAccepted));
+        refuse_form(label, fmt::format("this value of it is not supported here; give {}", kAccepted));
     }
     if (!form_) refuse_form(name, fmt::format("it is empty; give {}", kAccepted));
   }
@@ -82,7 +82,7 @@ class FormReader {
     const base::Json type = format.value("type", base::Json());
     const bool by_schema = type == "json_schema";
     if (!by_schema && type != "json_object" && type != "text")
-      refuse_form(name + ".type", fmt::format("{} is not accepted; give {}", json_text(type), kAccepted));
+      refuse_form(name + ".type", fmt::format("give {}", kAccepted));
     check_members(format, name, {"type", by_schema ? "json_schema" : "type"});
     if (type == "json_object") set(name, kSchemaOption, std::string(kAnyObject));
     if (!by_schema) return;
