@@ -1,5 +1,9 @@
 #include "capi/serve_table.h"
 
+#include <memory>
+#include <optional>
+
+#include "base/interrupt.h"
 #include "capi/ending.h"
 #include "capi/generator_handle.h"
 #include "capi/guard.h"
@@ -70,10 +74,23 @@ trl_model* model_of_generator(const trl_generator* generator, trl_error** error)
   return made<trl_model>(error, [&] { return get(generator, "generator")->model(); });
 }
 
+trl_status wait_while(trl_runtime* runtime, int32_t (*goes_on)(void*), void* of, trl_error** error) noexcept {
+  return guard(error, [&] {
+    const std::shared_ptr<Runtime> shared = runtime == nullptr ? nullptr : get(runtime, "runtime");
+    bool again = true;
+    while (again) {
+      std::optional<RuntimeScope> scope;
+      if (shared) scope.emplace(*shared);
+      base::poll();
+      again = goes_on(of) != 0;
+    }
+  });
+}
+
 constexpr ServeTable kTable = {
-    kServeTable,       make_error,    log,         deliver_log,     mark_own_thread, usable,
-    is_ending,         share_runtime, share_model, share_generator, share_tokenizer, tokenizer_of_model,
-    model_of_generator};
+    kServeTable,        make_error,    log,         deliver_log,     mark_own_thread, usable,
+    is_ending,          share_runtime, share_model, share_generator, share_tokenizer, tokenizer_of_model,
+    model_of_generator, wait_while};
 
 }  // namespace
 }  // namespace trl::capi

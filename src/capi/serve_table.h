@@ -7,7 +7,7 @@
 
 namespace trl::capi {
 
-inline constexpr uint32_t kServeTable = 1;
+inline constexpr uint32_t kServeTable = 2;
 
 struct ServeTable {
   uint32_t version;
@@ -31,6 +31,9 @@ struct ServeTable {
   trl_tokenizer* (*share_tokenizer)(const trl_tokenizer*, trl_error**) noexcept;
   trl_tokenizer* (*tokenizer_of_model)(const trl_model*, trl_error**) noexcept;
   trl_model* (*model_of_generator)(const trl_generator*, trl_error**) noexcept;
+  // Calls goes_on, which may wait a little and throws nothing, until it returns 0, and gives the host the
+  // lines of the log meanwhile. TRL_E_CANCELLED: trl_runtime_cancel, or the process ends.
+  trl_status (*wait)(trl_runtime* runtime, int32_t (*goes_on)(void*), void* of, trl_error**) noexcept;
 };
 
 }  // namespace trl::capi

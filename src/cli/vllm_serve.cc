@@ -39,7 +39,6 @@ constexpr Fixed kFixed[] = {
     {"enforce_eager", "true false", "give true or false: there are no graphs of kernels either way"},
     {"vllm_model_impl", "vllm auto", "models are this library's own"},
     {"logprobs_mode", "processed_logprobs", "log-probabilities are those that tokens are drawn from"},
-    {"speculative_config", "", "this version does not have it"},
     {"weight_transfer_config", "", "weights cannot be sent to this version of the server"},
     {"ssl_keyfile", "", "this build has no TLS: put a proxy before it"},
     {"ssl_certfile", "", "this build has no TLS: put a proxy before it"},
@@ -78,6 +77,10 @@ Words own_words(const Words& words) {
       if (equals != std::string::npos) return words[i].substr(equals + 1);
       return i + 1 < words.size() && !is_flag(words[i + 1]) ? words[++i] : "";
     };
+    const bool is_empty = equals != std::string::npos ? equals + 1 == words[i].size()
+                                                      : i + 1 < words.size() && words[i + 1].empty();
+    if (name == "api_key" && is_empty)  // as from a variable that is not set: else anyone could come in
+      throw Failure(kUsage, "--api_key: it is empty; give a key, or leave the flag out for none");
     const auto renamed = std::ranges::find(kRenamed, name, [](const auto& pair) { return pair.first; });
     const auto fixed = std::ranges::find(kFixed, name, &Fixed::name);
     if (renamed != std::end(kRenamed)) {

@@ -38,9 +38,6 @@ void refuse_beside_server(const Config& config, const OnlineArguments& out) {
   };
   if (!out.replay_rollouts.empty()) refuse("replay_rollouts", "completions come from one of both");
   if (config.get_bool("generation_exact")) refuse("generation_exact", "a server gives no entropies");
-  if (config.get_text("vllm_structured_outputs_regex"))
-    refuse("vllm_structured_outputs_regex",
-           "this build keeps only completions of its own engine to a pattern");
   if (out.tools.empty()) return;
   const char* const tools = config.is_set("tools") ? "tools" : "environments";
   fail_key(tools,

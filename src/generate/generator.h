@@ -78,7 +78,7 @@ class Generator {
   };
   struct State {
     std::shared_ptr<const Request> request;
-    std::shared_ptr<Told> told;  // of all sequences of the request
+    std::shared_ptr<Told> told;     // of all sequences of the request
     const model::Adapter* adapter;  // the request's, or the version that it was moved to
     uint64_t stream;
     int64_t begin = 0;  // the first place of the completion that is being generated

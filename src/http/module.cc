@@ -2,6 +2,7 @@
 
 #include <curl/curl.h>
 
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -30,9 +31,19 @@ bool initialize() {
   return done;
 }
 
+struct Body {
+  const Reply& reply;
+  size_t left;  // bytes that are still wanted
+  bool too_large = false;
+};
+
+// Another size than the one that was given ends the transfer.
 size_t on_body(char* bytes, size_t size, size_t count, void* to) {
-  const auto& reply = *static_cast<const Reply*>(to);
-  reply.put(reply.to, bytes, size * count);
+  Body& body = *static_cast<Body*>(to);
+  body.too_large = size * count > body.left;
+  if (body.too_large) return 0;
+  body.left -= size * count;
+  body.reply.put(body.reply.to, bytes, size * count);
   return size * count;
 }
 
@@ -105,7 +116,8 @@ Outcome exchange(const Request* request, const Reply* reply, int32_t* status) {
   set(CURLOPT_USERAGENT, "libtrl");
   set(CURLOPT_HTTPHEADER, headers.get());
   set(CURLOPT_WRITEFUNCTION, &on_body);
-  set(CURLOPT_WRITEDATA, const_cast<Reply*>(reply));
+  Body body{*reply, request->most_bytes};
+  set(CURLOPT_WRITEDATA, &body);
   set(CURLOPT_URL, request->url);
   if (std::strcmp(request->method, "POST") == 0) {
     set(CURLOPT_POST, 1L);
@@ -120,6 +132,10 @@ Outcome exchange(const Request* request, const Reply* reply, int32_t* status) {
   curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &number);
   *status = static_cast<int32_t>(number);
   curl_multi_remove_handle(multi.get(), handle);
+  if (body.too_large) {
+    std::snprintf(why, sizeof why, "the answer has more than %zu bytes", request->most_bytes);
+    return fail(Outcome::too_large, why);
+  }
   if (outcome == Outcome::answered) return outcome;
   return fail(outcome, why[0] != '\0' ? why : curl_easy_strerror(code));
 }

@@ -8,12 +8,12 @@ namespace trl::http {
 
 inline constexpr const char* kModuleFile = "libtrl_http.so";
 inline constexpr const char* kEntryName = "trl_http_module";
-inline constexpr int32_t kModuleVersion = 1;
+inline constexpr int32_t kModuleVersion = 2;
 
 // How a request ended. answered: with whatever status. unreached: no connection was made. broken: it ended
 // before the whole answer had come. stopped: Reply::goes_on said so. unusable: the address is none, or
-// libcurl failed.
-enum class Outcome : int32_t { answered, unreached, broken, stopped, unusable };
+// libcurl failed. too_large: the body has more bytes than are wanted.
+enum class Outcome : int32_t { answered, unreached, broken, stopped, unusable, too_large };
 
 struct Request {
   const char* method;          // GET or POST
@@ -23,6 +23,7 @@ struct Request {
   const char* body;  // of POST
   size_t body_size;
   int32_t connect_milliseconds;  // to make the connection; an answer may take any time
+  size_t most_bytes;             // of the answer's body
 };
 
 struct Reply {

@@ -24,10 +24,12 @@ struct Context {
 
   // Returns the model of a name; without one the first. Throws Refusal(404).
   ServedModel& model_named(const std::optional<std::string>& name) const;
-  // Loads an adapter whose directory may be anywhere; replace: one of that name. Throws Refusal, Error.
-  void load_adapter(ServedModel& model, const std::string& name, const std::string& path, bool replace) const;
-  // Writes a line into the log; text may have what requests gave: control characters become spaces.
-  void log(base::LogLevel level, const std::string& text) const;
+  // Loads an adapter whose directory may be anywhere, as Adapters::load. This outlives it.
+  void load_adapter(ServedModel& model, const std::string& name, const std::string& path, bool replace,
+                    Adapters::Done done) const;
+  // Writes a line into the log; text may have what requests gave: control characters become spaces. A line
+  // that finds no memory is lost.
+  void log(base::LogLevel level, std::string_view text) const noexcept;
 };
 
 }  // namespace trl::serve

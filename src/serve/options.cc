@@ -45,6 +45,26 @@ void check_generation(const std::map<std::string, std::string>& generation) {
                           "generate.prompt_logprobs_temperature", "generate.take", "generate.usage"})
     if (generation.contains(key))
       fail_key(key, "{}: requests to a server say it themselves; leave it out", key);
+  constexpr const char* kKwargs = "generate.generation_kwargs";
+  if (generation.contains(kKwargs))
+    fail_key(kKwargs, "{}: it would go over what requests say; give its entries as keys of generate",
+             kKwargs);
+}
+
+// Returns the keys of clients. Throws Error for one that no client can send, or that anyone would.
+std::vector<std::string> keys_of(const Settings& settings) {
+  constexpr const char* kKey = "serve.api_key";
+  std::vector<std::string> keys = settings.list(kKey);
+  for (const std::string& key : keys) {
+    const bool good = !key.empty() && key.front() != ' ' && key.back() != ' ' &&
+                      std::ranges::all_of(key, [](char c) { return static_cast<unsigned char>(c) >= 0x20; });
+    if (!good)
+      fail_key(kKey,
+               "{}: a key is empty, or has a space at an end or a control character; give other texts, or "
+               "[] for no key",
+               kKey);
+  }
+  return keys;
 }
 
 }  // namespace
@@ -53,12 +73,13 @@ Settings::Settings(const trl_config* config, const Settings* below) {
   ConfigHandle defaults;
   ErrorHandle error;
   check(trl_config_create(defaults.out(), error.out()), error);
-  if (below != nullptr) *this = *below;
+  if (below != nullptr) values_ = below->values_, generation_ = below->generation_;
   each_key([&](const std::string& key) {
     const bool set = config != nullptr && is_set(config, key);
     if (!set && below != nullptr) return;
     const std::string value = value_of(set ? config : defaults.get(), key);
     values_[key] = value;
+    if (set) own_.insert(key);
     if (set && key.starts_with("generate.")) generation_[key] = value;
   });
 }
@@ -66,7 +87,14 @@ Settings::Settings(const trl_config* config, const Settings* below) {
 std::string Settings::text(std::string_view key) const {
   const auto found = values_.find(key);
   if (found == values_.end()) fail(Status::internal, "{}: no such key", key);
+  read_.insert(found->first);
   return found->second;
+}
+
+void Settings::check_read(const Settings& below) const {
+  for (const std::string& key : own_)
+    if (key.starts_with("serve.") && !read_.contains(key) && text(key) != below.text(key))
+      fail_key(key, "{}: it is of the whole server and not of one model; give it to trl_server_create", key);
 }
 
 std::optional<int64_t> Settings::optional_integer(std::string_view key) const {
@@ -101,7 +129,7 @@ ServerOptions server_options(const Settings& settings) {
   const int64_t logprobs = settings.integer("serve.max_logprobs");
   return {.host = settings.text("serve.host"),
           .port = static_cast<int>(settings.integer("serve.port")),
-          .keys = settings.list("serve.api_key"),
+          .keys = keys_of(settings),
           .hosts = settings.list("serve.hosts"),
           .origins = settings.list("serve.cors_origins"),
           .request_templates = settings.text("serve.request_chat_template") == "true",

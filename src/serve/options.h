@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,11 +26,18 @@ class Settings {
   std::optional<std::string> optional_text(std::string_view key) const;
   bool boolean(std::string_view key) const;
   std::vector<std::string> list(std::string_view key) const;
+  // Returns whether the configuration itself sets a key, and not the one below.
+  bool sets(std::string_view key) const { return own_.contains(key); }
+  // Throws Error for a key serve.* that the configuration sets, that is of no use, because nothing has read
+  // it here, and that has another value below.
+  void check_read(const Settings& below) const;
   // Returns the keys generate.* that were set.
   const std::map<std::string, std::string>& generation() const { return generation_; }
 
  private:
   std::map<std::string, std::string, std::less<>> values_;
+  std::set<std::string, std::less<>> own_;
+  mutable std::set<std::string, std::less<>> read_;
   std::map<std::string, std::string> generation_;
 };
 

@@ -69,20 +69,25 @@ void Server::add(const std::string& name, std::unique_ptr<ModelHandle> model,
   if (name.empty() || name.size() > kNameBytes)
     fail(Status::invalid_argument, "name: {} bytes; give 1 to {}", name.size(), kNameBytes);
   const Settings own(options, &settings_);
-  std::vector<std::string> names =
-      context_.models.empty() ? own.list("serve.model_names") : std::vector<std::string>();
+  // Those of the server are its first model's.
+  const auto listed = [&](const char* key) {
+    std::vector<std::string> items = own.list(key);
+    return context_.models.empty() || own.sets(key) ? items : std::vector<std::string>();
+  };
+  std::vector<std::string> names = listed("serve.model_names");
+  const std::vector<std::string> modules = listed("serve.lora_modules");
+  ModelOptions of_model = model_options(own);
+  own.check_read(settings_);
   if (names.empty()) names.push_back(name);
   for (const auto& other : context_.models)
     for (const std::string& wanted : names)
       if (other->has(wanted))
         fail(Status::invalid_argument, "name: '{}' is another model's; choose another", wanted);
-  const bool first = context_.models.empty();
-  context_.models.push_back(std::make_unique<ServedModel>(table_, std::move(names), model_options(own),
+  context_.models.push_back(std::make_unique<ServedModel>(table_, std::move(names), std::move(of_model),
                                                           std::move(model), std::move(generator),
                                                           std::move(tokenizer), adapts));
-  if (!first) return;
   try {
-    load_adapters(own.list("serve.lora_modules"));
+    load_adapters(modules);
   } catch (...) {
     context_.models.pop_back();
     throw;
@@ -200,24 +205,38 @@ void Server::drain(std::unique_lock<std::mutex>& lock, double seconds) {
   changed_.notify_all();
 }
 
-bool Server::wait(double seconds) {
-  const auto end = Clock::now() + time_of(seconds);
+// Whether trl_server_wait has to wait longer; a while later, if so.
+bool Server::runs_on(Clock::time_point end) noexcept {
   std::unique_lock lock(mutex_);
-  while (state_ != State::stopped) {
-    if (cancels_ > 0 && !stopping_) {
-      drain(lock, -1);
-      return true;
-    }
+  const auto over = [&] {
+    return state_ == State::stopped || (cancels_ > 0 && !stopping_) || Clock::now() >= end ||
+           std::ranges::any_of(context_.models, [](const auto& model) { return model->worker().failed(); });
+  };
+  if (over()) return false;
+  changed_.wait_for(lock, kLook);
+  return true;
+}
+
+bool Server::wait(double seconds) {
+  struct Wait {
+    Server& server;
+    Clock::time_point end;
+  } of{*this, seconds < 0 ? Clock::time_point::max() : Clock::now() + time_of(seconds)};
+  const auto goes_on = [](void* any) -> int32_t {
+    const Wait& self = *static_cast<Wait*>(any);
+    return self.server.runs_on(self.end) ? 1 : 0;
+  };
+  for (;;) {
+    ErrorHandle error;
+    check(table_.wait(runtime_.get(), goes_on, &of, error.out()), error);
+    std::unique_lock lock(mutex_);
+    if (state_ != State::stopped && cancels_ > 0 && !stopping_) drain(lock, -1);
+    if (state_ == State::stopped) return true;
     for (const auto& model : context_.models)
       if (const std::string why = model->worker().failure(); !why.empty())
         fail(Status::internal, "server: {}", why);
-    if (seconds >= 0 && Clock::now() >= end) return false;
-    changed_.wait_for(lock, kLook);
-    lock.unlock();
-    table_.deliver_log(runtime_.get());
-    lock.lock();
+    if (Clock::now() >= of.end) return false;
   }
-  return true;
 }
 
 void Server::cancel() noexcept {
@@ -257,23 +276,13 @@ std::string Server::describe() const {
   return json_text(out);
 }
 
-std::optional<Answer> Server::refuse(const Request& head, std::optional<uint64_t> length) noexcept {
-  try {
-    return gate_.look(head, length);
-  } catch (...) {
-    return answer_of(current_refusal());
-  }
+std::optional<Answer> Server::refuse(const Request& head, std::optional<uint64_t> length) {
+  return gate_.look(head, length);
 }
 
-HeaderFields Server::fields_for(const Request& head) noexcept {
-  try {
-    return cors_fields(head, context_.options.origins);
-  } catch (...) {
-    return {};
-  }
-}
+HeaderFields Server::fields_for(const Request& head) { return cors_fields(head, context_.options.origins); }
 
-void Server::serve(std::shared_ptr<Exchange> exchange) noexcept {
+void Server::serve(std::shared_ptr<Exchange> exchange) {
   context_.texts.post([this, exchange = std::move(exchange)] {
     std::string allow;
     Answer (*refusing)(const Refusal&) = answer_of;
@@ -283,7 +292,7 @@ void Server::serve(std::shared_ptr<Exchange> exchange) noexcept {
       if (context_.draining && route.method == "POST") throw Refusal(503, "the server is stopping");
       route.handler(context_, exchange);
     } catch (...) {
-      exchange->reply->send(refusing(current_refusal()));
+      send_refusal(*exchange->reply, current_refusal(), refusing);
     }
   });
 }

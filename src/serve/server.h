@@ -1,6 +1,7 @@
 // A server: its configuration, models, connections and threads.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -37,14 +38,15 @@ class Server final : public Service {
   trl_runtime* runtime() const { return runtime_.get(); }
 
  private:
-  std::optional<Answer> refuse(const Request& head, std::optional<uint64_t> length) noexcept override;
-  void serve(std::shared_ptr<Exchange> exchange) noexcept override;
-  HeaderFields fields_for(const Request& head) noexcept override;
+  std::optional<Answer> refuse(const Request& head, std::optional<uint64_t> length) override;
+  void serve(std::shared_ptr<Exchange> exchange) override;
+  HeaderFields fields_for(const Request& head) override;
   void add(const std::string& name, std::unique_ptr<ModelHandle> model,
            std::unique_ptr<GeneratorHandle> generator, std::unique_ptr<TokenizerHandle> tokenizer,
            const trl_config* options, bool adapts);
   void load_adapters(const std::vector<std::string>& modules);
   ServedModel& named(const std::string& model) const;
+  bool runs_on(std::chrono::steady_clock::time_point end) noexcept;
   // Lets requests end, and then ends the threads. lock: of the state; it is held again afterwards.
   void drain(std::unique_lock<std::mutex>& lock, double seconds);
   void check_stopped() const;

@@ -56,6 +56,16 @@ void as_call(Body&& body) {
   }
 }
 
+// Waits until the function that body gets is called, and passes on its reason.
+template <class Body>
+void wait_for(const Body& body) {
+  auto done = std::make_shared<std::promise<void>>();
+  std::future<void> end = done->get_future();
+  body([done](const std::exception_ptr& why) { why ? done->set_exception(why) : done->set_value(); });
+  done.reset();
+  end.get();
+}
+
 }  // namespace
 
 ServedModel& Server::named(const std::string& model) const {
@@ -73,7 +83,7 @@ void Server::load_adapters(const std::vector<std::string>& modules) {
     const Module module = module_of(text, model);
     as_call([&] {
       check_rank(module.path, model.options().max_lora_rank);
-      context_.load_adapter(model, module.name, module.path, false);
+      wait_for([&](auto done) { context_.load_adapter(model, module.name, module.path, false, done); });
     });
   }
 }
@@ -84,22 +94,18 @@ void Server::set_adapter(const std::string& model, const std::string& name, cons
     if (path.empty())
       to.adapters().unload(name);
     else
-      context_.load_adapter(to, name, path, true);
+      wait_for([&](auto done) { context_.load_adapter(to, name, path, true, done); });
   });
 }
 
 void Server::sleep(const std::string& model, int64_t level, const std::string& mode) {
   ServedModel& of = named(model);
   as_call([&] {
-    auto done = std::make_shared<std::promise<void>>();
-    std::future<void> end = done->get_future();
-    of.worker().sleep(level, sleep_mode(mode), [done](const std::optional<Refusal>& why) {
-      if (why)
-        done->set_exception(std::make_exception_ptr(*why));
-      else
-        done->set_value();
+    wait_for([&](auto done) {
+      of.worker().sleep(level, sleep_mode(mode), [done](const std::optional<Refusal>& why) {
+        done(why ? std::make_exception_ptr(*why) : nullptr);
+      });
     });
-    end.get();
   });
 }
 
@@ -107,7 +113,7 @@ void Server::wake_up(const std::string& model, const std::string& tags) {
   ServedModel& of = named(model);
   as_call([&] {
     const std::vector<std::string> given(tags.empty() ? 0 : 1, tags);
-    of.worker().wake_up(wake_tags(given));
+    wait_for([&](auto done) { of.worker().wake_up(wake_tags(given), done); });
   });
 }
 

@@ -4,6 +4,18 @@
 
 namespace trl::serve {
 
+namespace {
+
+// The thread goes on after a task that could not even answer for what it threw.
+void run_guarded(const TextPool::Task& task) noexcept {
+  try {
+    task();
+  } catch (...) {
+  }
+}
+
+}  // namespace
+
 void TextPool::start(int threads, const Task& begin) {
   stops_ = false;
   threads_.reserve(static_cast<size_t>(threads));
@@ -42,7 +54,7 @@ void TextPool::work() {
       const Task task = std::move(tasks_.front());
       tasks_.pop_front();
       lock.unlock();
-      task();
+      run_guarded(task);
     }
     lock.lock();
   }
@@ -52,7 +64,12 @@ void Strand::post(TextPool::Task task) {
   const std::lock_guard lock(mutex_);
   tasks_.push_back(std::move(task));
   if (runs_) return;
-  pool_.post([me = shared_from_this()] { me->run(); });
+  try {
+    pool_.post([me = shared_from_this()] { me->run(); });
+  } catch (...) {
+    tasks_.pop_back();
+    throw;
+  }
   runs_ = true;
 }
 
@@ -68,7 +85,7 @@ void Strand::run() {
       task = std::move(tasks_.front());
       tasks_.pop_front();
     }
-    task();
+    run_guarded(task);
   }
 }
 

@@ -13,11 +13,11 @@ namespace trl::serve {
 
 class TextPool {
  public:
-  using Task = std::function<void()>;  // throws nothing
+  using Task = std::function<void()>;  // answers what it throws itself
   // begin: called first on each thread.
   void start(int threads, const Task& begin);
   void stop();           // runs what waits, then ends the threads
-  void post(Task task);  // dropped once it stops
+  void post(Task task);  // dropped once it stops. Throws std::bad_alloc
 
  private:
   void work();
@@ -32,7 +32,7 @@ class TextPool {
 class Strand : public std::enable_shared_from_this<Strand> {
  public:
   explicit Strand(TextPool& pool) : pool_(pool) {}
-  void post(TextPool::Task task);
+  void post(TextPool::Task task);  // throws std::bad_alloc
 
  private:
   void run();

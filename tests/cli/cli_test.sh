@@ -1440,7 +1440,8 @@ ask() {
   exec 3>&-
 }
 case_vllm_serve_answers_and_ends_after_its_requests() {
-  "$trl" vllm-serve --model "$model" --port 0 --served-model-name tiny --tensor-parallel-size 1 2>err & local pid=$! port=
+  "$trl" vllm-serve --model "$model" --port 0 --served-model-name tiny --tensor-parallel-size 1 \
+    --speculative-config '{"method": "ngram", "num_speculative_tokens": 3}' 2>err & local pid=$! port=
   for _ in $(seq 600); do
     port=$(sed -n 's@.*http://127.0.0.1:\([0-9]*\).*@\1@p' err); [ -z "$port" ] || break; sleep 0.1
   done
@@ -1464,6 +1465,8 @@ case_vllm_serve_refuses_by_name() {
   run 2 "${words[@]}" --no_such_flag 1; says err "no_such_flag"
   run 2 "${words[@]}" --gpu-memory-utilization 2; says err "gpu_memory_utilization"
   run 2 "${words[@]}" --port 0 --chat; says err "generate.chat"
+  run 2 "${words[@]}" --port 0 --speculative-config '{"method": "eagle"}'; says err "generate.speculative_config"; says err "ngram"
+  run 2 "${words[@]}" --port 0 --api-key ""; says err "api_key"
   # An address of a class that no machine has.
   run 1 "${words[@]}" --enable-lora --host 240.0.0.1; says err "240.0.0.1:8000"
 }

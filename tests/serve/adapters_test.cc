@@ -223,6 +223,42 @@ TEST(Adapters, OfTheOperatorAndOfTheHost) {
   EXPECT_EQ(text_of(server, "two"), "BBB");
 }
 
+// Both threads for texts would wait for the step if a load waited there.
+TEST(Adapters, LoadingKeepsNoOtherRequestWaiting) {
+  const Folder folder;
+  const std::string in = folder.in();
+  RunningServer server({{"serve.enable_lora", "true"}, {"serve.adapter_dir", in.c_str()}});
+  fake().step_milliseconds = 1500;
+  Client running(server.port()), first(server.port()), second(server.port());
+  const int before = fake().steps;
+  running.send(request("POST", "/v1/completions", R"({"prompt": "Hi", "max_tokens": 2})"));
+  for (int i = 0; i < 500 && fake().steps == before; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  first.send(request("POST", "/v1/load_lora_adapter", load("one", "Ann")));
+  second.send(request("POST", "/v1/load_lora_adapter", load("two", "Bob")));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(server.get("/v1/models").status, 200);
+  EXPECT_EQ(server.post("/tokenize", R"({"prompt": "Hi"})").status, 200);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(700));
+  fake().step_milliseconds = 0;
+  EXPECT_EQ(first.read().status, 200);
+  EXPECT_EQ(second.read().status, 200);
+  EXPECT_EQ(running.read().status, 200);
+}
+
+// One name at once: only one of two loads can be the first.
+TEST(Adapters, LoadsAtOnceAreOneAfterTheOther) {
+  const Folder folder;
+  const std::string in = folder.in();
+  RunningServer server({{"serve.enable_lora", "true"}, {"serve.adapter_dir", in.c_str()}});
+  Client first(server.port()), second(server.port());
+  first.send(request("POST", "/v1/load_lora_adapter", load("one", "Ann")));
+  second.send(request("POST", "/v1/load_lora_adapter", load("one", "Bob")));
+  EXPECT_EQ(first.read().status + second.read().status, 600);
+  EXPECT_EQ(fake().adapter_count(), 1u);
+}
+
 TEST(Adapters, ManySwapsWhileRequestsRun) {
   const Folder folder;
   const std::string in = folder.in();

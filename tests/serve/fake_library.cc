@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "capi/serve_table.h"
+#include "scarce_memory.h"
 #include "trl/trl.h"
 
 namespace trl::serve::test {
@@ -37,6 +38,8 @@ struct State {
 namespace {
 
 using trl::serve::test::Key;
+using trl::serve::test::Plenty;
+using trl::serve::test::Scarce;
 using trl::serve::test::State;
 using Json = nlohmann::ordered_json;
 using trl::serve::test::fake;
@@ -89,6 +92,9 @@ constexpr Key kKeys[] = {{"serve.host", "127.0.0.1"},
                          {"generate.num_return_sequences", "1"},
                          {"generate.stream", "0"},
                          {"generate.adapter", "null"},
+                         {"generate.regex", "null"},
+                         {"generate.speculative_config", "null"},
+                         {"generate.generation_kwargs", "null"},
                          {"generate.ignore_eos", "false"}};
 
 }  // namespace
@@ -148,21 +154,27 @@ trl_status copy(const std::vector<T>& from, T* to, size_t capacity, size_t* coun
 }
 
 trl_status make_error(trl_status code, const char* key, const char* message, trl_error** out) noexcept {
+  const Plenty plenty;
   return fails(out, code, message, key == nullptr ? "" : key);
 }
 void log(trl_runtime*, int32_t, const char*, const char* text) noexcept {
+  const Plenty plenty;
   const std::lock_guard lock(fake().mutex);
   fake().lines.emplace_back(text);
 }
 void deliver(trl_runtime*) noexcept {}
-void own_thread() noexcept {}
+void own_thread() noexcept { trl::serve::test::be_a_thread_of_the_server(); }
 int32_t usable() noexcept { return 1; }
 int32_t ending() noexcept { return 0; }
 template <class T>
 T* another(const T*, trl_error**) noexcept {
+  const Plenty plenty;
   return new T();
 }
-trl_tokenizer* tokenizer_of(const trl_model*, trl_error**) noexcept { return new trl_tokenizer(); }
+trl_tokenizer* tokenizer_of(const trl_model*, trl_error**) noexcept {
+  const Plenty plenty;
+  return new trl_tokenizer();
+}
 
 }  // namespace
 
@@ -180,6 +192,13 @@ namespace {
 trl_model* model_of(const trl_generator*, trl_error**) noexcept { return new trl_model(); }
 trl_generator* another_generator(const trl_generator*, trl_error**) noexcept { return new trl_generator(); }
 
+trl_status wait_for(trl_runtime*, int32_t (*goes_on)(void*), void* of, trl_error** error) noexcept {
+  const Plenty plenty;
+  while (goes_on(of) != 0)
+    if (fake().runtime_cancelled) return fails(error, TRL_E_CANCELLED, "cancelled");
+  return TRL_OK;
+}
+
 constexpr trl::capi::ServeTable kTable = {trl::capi::kServeTable,
                                           make_error,
                                           log,
@@ -192,7 +211,8 @@ constexpr trl::capi::ServeTable kTable = {trl::capi::kServeTable,
                                           another_generator,
                                           another<trl_tokenizer>,
                                           tokenizer_of,
-                                          model_of};
+                                          model_of,
+                                          wait_for};
 
 }  // namespace
 
@@ -204,36 +224,43 @@ trl::serve::test::FakeLibrary& trl::serve::test::fake() {
 extern "C" {
 
 const trl::capi::ServeTable* trl_private_serve(uint32_t version) noexcept {
+  const Plenty plenty;
   return version == kTable.version ? &kTable : nullptr;
 }
 const char* trl_version_string(void) noexcept { return "0.1.0"; }
 
 trl_status trl_error_code(const trl_error* error) noexcept { return error == nullptr ? TRL_OK : error->code; }
 const char* trl_error_message(const trl_error* error) noexcept {
+  const Plenty plenty;
   return error == nullptr ? "" : error->message.c_str();
 }
 const char* trl_error_key(const trl_error* error) noexcept {
+  const Plenty plenty;
   return error == nullptr || error->key.empty() ? nullptr : error->key.c_str();
 }
 void trl_error_destroy(trl_error* error) noexcept { delete error; }
 
 const trl_option* trl_option_next(const trl_option* option) noexcept {
+  const Plenty plenty;
   const trl_option* const first = all_options();
   if (option == nullptr) return first;
   return option + 1 == first + std::size(kKeys) ? nullptr : option + 1;
 }
 const char* trl_option_name(const trl_option* option) noexcept { return option->key.name; }
 const char* trl_option_section(const trl_option* option) noexcept {
+  const Plenty plenty;
   return std::string_view(option->key.name).starts_with("serve.") ? "serve" : "generate";
 }
 
 trl_status trl_config_create(trl_config** out, trl_error** error) noexcept {
+  const Plenty plenty;
   if (error != nullptr) *error = nullptr;
   *out = new trl_config();
   return TRL_OK;
 }
 trl_status trl_config_set(trl_config* config, const char* key, const char* value,
                           trl_error** error) noexcept {
+  const Plenty plenty;
   if (std::string_view(key) == "generate.top_p" && std::string_view(value) == "0.123")
     return fails(error, TRL_E_INVALID_CONFIG, "generate.top_p: 0.123 is not accepted", key);
   config->values[key] = value;
@@ -241,6 +268,7 @@ trl_status trl_config_set(trl_config* config, const char* key, const char* value
 }
 trl_status trl_config_get(const trl_config* config, const char* key, const char** value,
                           trl_error**) noexcept {
+  const Plenty plenty;
   const auto found = config->values.find(key);
   if (found != config->values.end()) {
     *value = found->second.c_str();
@@ -252,6 +280,7 @@ trl_status trl_config_get(const trl_config* config, const char* key, const char*
 }
 trl_status trl_config_get_origin(const trl_config* config, const char* key, const char** origin,
                                  trl_error**) noexcept {
+  const Plenty plenty;
   *origin = config->values.contains(key) ? "set" : "default";
   return TRL_OK;
 }
@@ -263,6 +292,7 @@ trl_status trl_model_from_trainer(trl_trainer*, trl_model** out, trl_error** err
   return fails(error, TRL_E_INVALID_ARGUMENT, "trainer is NULL");  // this library has no trainers
 }
 trl_status trl_model_add_adapter(trl_model*, const char* name, const char* path, trl_error** error) noexcept {
+  const Plenty plenty;
   if (error != nullptr) *error = nullptr;
   if (std::string_view(path).ends_with("/Wrong"))
     return fails(error, TRL_E_FORMAT, "adapter_model.safetensors: a tensor is not of this model");
@@ -272,6 +302,7 @@ trl_status trl_model_add_adapter(trl_model*, const char* name, const char* path,
   return TRL_OK;
 }
 trl_status trl_model_remove_adapter(trl_model*, const char* name, trl_error** error) noexcept {
+  const Plenty plenty;
   if (error != nullptr) *error = nullptr;
   const std::lock_guard lock(fake().mutex);
   const auto found = fake().adapters.find(name);
@@ -281,6 +312,7 @@ trl_status trl_model_remove_adapter(trl_model*, const char* name, trl_error** er
   return TRL_OK;
 }
 trl_status trl_model_describe(const trl_model*, const char** json, trl_error**) noexcept {
+  const Plenty plenty;
   thread_local std::string text;
   const Json config = {{"max_position_embeddings", fake().positions.load()}, {"dtype", "float32"}};
   text = Json({{"parameters", 1}, {"config", config}}).dump();
@@ -289,6 +321,7 @@ trl_status trl_model_describe(const trl_model*, const char** json, trl_error**) 
 }
 
 trl_status trl_tokenizer_describe(const trl_tokenizer*, const char** json, trl_error**) noexcept {
+  const Plenty plenty;
   thread_local std::string text;
   text = Json({{"vocab_size", 256}, {"eos_token_id", 0}, {"chat_template", fake().chat_template}}).dump();
   *json = text.c_str();
@@ -296,6 +329,7 @@ trl_status trl_tokenizer_describe(const trl_tokenizer*, const char** json, trl_e
 }
 trl_status trl_tokenizer_encode(const trl_tokenizer*, const char* text, size_t size, int32_t, int32_t,
                                 int32_t* ids, size_t capacity, size_t* count, trl_error**) noexcept {
+  const Plenty plenty;
   std::vector<int32_t> all;
   for (size_t i = 0; i < size; ++i) all.push_back(static_cast<unsigned char>(text[i]));
   return copy(all, ids, capacity, count);
@@ -303,6 +337,7 @@ trl_status trl_tokenizer_encode(const trl_tokenizer*, const char* text, size_t s
 trl_status trl_tokenizer_decode(const trl_tokenizer*, const int32_t* ids, size_t count,
                                 int32_t skip_special_tokens, char* text, size_t capacity, size_t* size,
                                 trl_error** error) noexcept {
+  const Plenty plenty;
   std::vector<char> all;
   for (size_t i = 0; i < count; ++i) {
     if (ids[i] < 0 || ids[i] >= kVocabulary)
@@ -315,10 +350,12 @@ trl_status trl_tokenizer_decode(const trl_tokenizer*, const int32_t* ids, size_t
 }
 trl_status trl_tokenizer_get_piece(const trl_tokenizer*, int32_t id, char* piece, size_t capacity,
                                    size_t* size, trl_error**) noexcept {
+  const Plenty plenty;
   return copy(std::vector<char>{static_cast<char>(id)}, piece, capacity, size);
 }
 trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer*, const char* json, size_t size, char* text,
                                              size_t capacity, size_t* count, trl_error** error) noexcept {
+  const Plenty plenty;
   const Json given = Json::parse(json, json + size, nullptr, false);
   std::string all = given.contains("chat_template") ? "own:" + given["chat_template"].get<std::string>() : "";
   if (given.contains("tools")) all += given["tools"].dump() + "\n";
@@ -337,12 +374,14 @@ trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer*, const char* j
 void trl_tokenizer_destroy(trl_tokenizer* tokenizer) noexcept { delete tokenizer; }
 
 trl_status trl_generator_create(trl_model*, trl_tokenizer*, trl_generator** out, trl_error**) noexcept {
+  const Plenty plenty;
   *out = new trl_generator();
   return TRL_OK;
 }
 
 trl_status trl_generator_add(trl_generator* generator, const char*, size_t, const int32_t* ids, size_t count,
                              const trl_config* options, size_t* out_first, trl_error** error) noexcept {
+  const Plenty plenty;
   if (error != nullptr) *error = nullptr;
   for (size_t i = 0; i < count; ++i)
     if (ids[i] < 0 || ids[i] >= kVocabulary)
@@ -353,6 +392,14 @@ trl_status trl_generator_add(trl_generator* generator, const char*, size_t, cons
     trl_config_get(options, key, &text, nullptr);
     return std::string(text);
   };
+  {
+    const std::lock_guard lock(fake().mutex);
+    fake().options = options->values;
+  }
+  for (const char* key : {"generate.regex", "generate.json_schema"})
+    if (const auto form = options->values.find(key);
+        form != options->values.end() && form->second.find("(?=") != std::string::npos)
+      return fails(error, TRL_E_INVALID_CONFIG, std::string(key) + ": character 1: look-around", key);
   const std::string adapter = value("generate.adapter") == "null" ? "" : value("generate.adapter");
   *out_first = generator->next;
   const int n = std::stoi(value("generate.num_return_sequences"));
@@ -380,6 +427,7 @@ trl_status trl_generator_add(trl_generator* generator, const char*, size_t, cons
 
 trl_status trl_generator_step(trl_generator* generator, trl_token_fn on_token, void* user_data,
                               trl_error** error) noexcept {
+  const Plenty plenty;
   if (error != nullptr) *error = nullptr;
   const int step = fake().steps++;
   if (step == fake().fails_at_step) return fails(error, TRL_E_INTERNAL, "the step failed");
@@ -410,6 +458,7 @@ trl_status trl_generator_step(trl_generator* generator, trl_token_fn on_token, v
     }
     if (ends) state.finish = "stop";
     const size_t size = ends || stop != state.text.npos ? 0 : 1;
+    const Scarce scarce;
     if (on_token(user_data, number, state.ids.back(), &letter, size, -0.5) != 0 && state.finish == nullptr)
       state.finish = "cancelled";
   }
@@ -417,6 +466,7 @@ trl_status trl_generator_step(trl_generator* generator, trl_token_fn on_token, v
 }
 
 trl_status trl_generator_cancel(trl_generator* generator, size_t first, size_t count, trl_error**) noexcept {
+  const Plenty plenty;
   for (size_t i = first; i < first + count; ++i) {
     const auto found = generator->states.find(i);
     if (found == generator->states.end() || found->second.finish != nullptr) continue;
@@ -428,6 +478,7 @@ trl_status trl_generator_cancel(trl_generator* generator, size_t first, size_t c
 
 trl_status trl_generator_take(trl_generator* generator, size_t first, size_t, trl_completions** out,
                               trl_error** error) noexcept {
+  const Plenty plenty;
   const auto found = generator->states.find(first);
   if (found == generator->states.end()) return fails(error, TRL_E_NOT_FOUND, "no such completion");
   State& state = found->second;
@@ -464,18 +515,22 @@ trl_status trl_generator_take(trl_generator* generator, size_t first, size_t, tr
 }
 
 trl_status trl_generator_release_memory(trl_generator*, trl_error**) noexcept {
+  const Plenty plenty;
   ++fake().released;
   return TRL_OK;
 }
 void trl_generator_destroy(trl_generator* generator) noexcept { delete generator; }
 
 const char* trl_completions_json(const trl_completions* completions, size_t, size_t*) noexcept {
+  const Plenty plenty;
   return completions->json.c_str();
 }
 const char* trl_completions_finish_reason(const trl_completions* completions, size_t) noexcept {
+  const Plenty plenty;
   return completions->state.finish;
 }
 const int32_t* trl_completions_tokens(const trl_completions* completions, size_t, size_t* count) noexcept {
+  const Plenty plenty;
   *count = completions->state.ids.size();
   return completions->state.ids.data();
 }

@@ -19,14 +19,16 @@ struct FakeLibrary {
   std::string answer;            // what the model writes, and then its end token; empty: letters
   std::string chat_template;     // of the tokenizer; conversations are written in a form of its own
   std::atomic<int> released{0};  // calls that give memory back
+  std::atomic<bool> runtime_cancelled{false};
   // Completions with an adapter repeat the first letter of its directory's name.
   struct Adapter {
     std::string path;
     int users = 0;
   };
   std::mutex mutex;
-  std::map<std::string, Adapter> adapters;  // by name in the model
-  std::vector<std::string> lines;           // of the log
+  std::map<std::string, Adapter> adapters;     // by name in the model
+  std::vector<std::string> lines;              // of the log
+  std::map<std::string, std::string> options;  // of the last request
   size_t adapter_count() {
     const std::lock_guard lock(mutex);
     return adapters.size();

@@ -329,6 +329,74 @@ TEST(Drain, WhatDoesNotEndInTimeIsCancelled) {
   EXPECT_EQ(fake().open_completions, 0);
 }
 
+TEST(Wait, EndsWithTheRuntimesCancel) {
+  RunningServer server;
+  trl_error* error = nullptr;
+  EXPECT_EQ(trl_server_wait(server.get(), 0.05, &error), TRL_LATER);
+  fake().runtime_cancelled = true;
+  EXPECT_EQ(trl_server_wait(server.get(), -1, &error), TRL_E_CANCELLED);
+  fake().runtime_cancelled = false;
+  trl_error_destroy(error);
+  EXPECT_EQ(server.get("/health").status, 200);
+}
+
+// Creates a server with options, and adds models with options of their own. Returns the first error's
+// message.
+std::string refusal_of(Options of_server, std::initializer_list<Options> of_models) {
+  const auto config_of = [](Options options) {
+    trl_config* config = nullptr;
+    EXPECT_EQ(trl_config_create(&config, nullptr), TRL_OK);
+    for (const auto& [key, value] : options) EXPECT_EQ(trl_config_set(config, key, value, nullptr), TRL_OK);
+    return config;
+  };
+  trl_config* config = config_of(of_server);
+  trl_server* server = nullptr;
+  trl_error* error = nullptr;
+  trl_server_create(nullptr, config, &server, &error);
+  trl_config_destroy(config);
+  int number = 0;
+  for (const Options& options : of_models) {
+    if (error != nullptr) break;
+    config = config_of(options);
+    trl_server_add_model(server, std::to_string(number++).c_str(), nullptr, nullptr, config, &error);
+    trl_config_destroy(config);
+  }
+  const std::string message = error == nullptr ? "" : trl_error_message(error);
+  trl_error_destroy(error);
+  trl_server_destroy(server);
+  return message;
+}
+
+TEST(OwnOptions, AreThoseOfOneModel) {
+  for (const char* key : {"serve.port", "serve.host", "serve.api_key", "serve.max_body_bytes", "serve.max_n",
+                          "serve.idle_timeout", "serve.hosts"})
+    EXPECT_NE(refusal_of({}, {{{key, "7"}}}).find(std::string(key) + ": it is of the whole server"),
+              std::string::npos)
+        << key;
+  EXPECT_EQ(refusal_of({{"serve.port", "7"}}, {{{"serve.port", "7"}}}), "");
+  EXPECT_EQ(refusal_of({}, {{{"serve.max_num_seqs", "2"}, {"serve.max_queue", "3"}}}), "");
+  EXPECT_EQ(refusal_of({{"serve.model_names", R"(["a"])"}}, {{}, {}}), "");
+  EXPECT_NE(refusal_of({}, {{{"serve.model_names", R"(["a"])"}}, {{"serve.model_names", R"(["a"])"}}})
+                .find("'a' is another model's"),
+            std::string::npos);
+}
+
+TEST(OwnOptions, ThatRequestsWouldBeRefusedForAreRefusedAtOnce) {
+  EXPECT_NE(refusal_of({}, {{{"generate.regex", "(?=a)"}}}).find("generate.regex: character 1"),
+            std::string::npos);
+  EXPECT_NE(refusal_of({}, {{{"generate.generation_kwargs", "{}"}}}).find("generate.generation_kwargs"),
+            std::string::npos);
+  EXPECT_EQ(fake().open_completions, 0);
+}
+
+TEST(Keys, ThatNobodyCouldSendAreRefused) {
+  for (const char* keys : {R"([""])", R"(["good", ""])", R"([" a"])", R"(["a "])", R"(["a\nb"])"})
+    EXPECT_NE(refusal_of({{"serve.api_key", keys}}, {}).find("serve.api_key: a key is empty"),
+              std::string::npos)
+        << keys;
+  EXPECT_EQ(refusal_of({{"serve.api_key", R"(["a b"])"}}, {}), "");
+}
+
 TEST(Fairness, ManyPromptsOfOneClientDoNotKeepOthersOut) {
   const Slowly slowly(5);
   RunningServer server({{"serve.max_num_seqs", "2"}, {"serve.max_queue", "100"}});

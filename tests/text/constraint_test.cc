@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/text/utf8.h"
 #include "support/letter_tokenizer.h"
 #include "text/constraint/pattern_parser.h"
 #include "text/constraint/schema.h"
 #include "text/constraint/token_constraint.h"
+#include "text/texts.h"
 
 namespace trl::text {
 namespace {
@@ -131,6 +133,33 @@ TEST(Constraint, EachThingThatIsRefusedIsNamedWithItsPlace) {
   EXPECT_NE(refusal(std::string(201, '(') + std::string(201, ')')).find("nested deeper"), std::string::npos);
   EXPECT_NE(refusal(std::string(70000, 'a')).find("70000 bytes; at most 65536"), std::string::npos);
   EXPECT_NE(refusal("a\xff").find("byte 1 of the pattern is not UTF-8"), std::string::npos);
+}
+
+// A class of \w has hundreds of ranges, and its tables hundreds of rows.
+TEST(Constraint, ClassesAreBoundedByTheirRangesAndTables) {
+  EXPECT_EQ(refusal(repeated("\\w", 32 << 10)), "");
+  EXPECT_EQ(refusal(repeated("[\\w.-]", 10000)), "");
+  std::string different, tables;
+  for (int i = 0; i < 2000; ++i) different += fmt::format("[\\w\\u{:04x}]", 0x2000 + i);
+  for (int i = 0; i < 200; ++i) tables += fmt::format("[\\w\\u{:04x}]", 0x2010 + 2 * i);
+  EXPECT_NE(refusal(different).find("more than 400000 ranges of characters"), std::string::npos)
+      << refusal(different);
+  EXPECT_NE(refusal(tables).find("more than 32768 places within characters"), std::string::npos)
+      << refusal(tables);
+  const std::string one_class = "[" + repeated("\\w", 30000) + "]";
+  EXPECT_NE(refusal(one_class).find("ranges of characters"), std::string::npos) << refusal(one_class);
+  std::string backwards = "[";
+  for (char32_t c = 0xFFFF; c > 0xE000 && backwards.size() < 60000; c -= 2) base::append_utf8(backwards, c);
+  EXPECT_EQ(refusal(backwards + "]"), "");
+  EXPECT_NE(refusal("(?i)" + different).find("ranges of characters"), std::string::npos);
+}
+
+TEST(Constraint, AClassMeansTheSameEachTime) {
+  EXPECT_TRUE(matches("[a-c][a-c](?i:[a-c])[a-c]", "abCa"));
+  EXPECT_FALSE(matches("[a-c][a-c](?i:[a-c])[a-c]", "abCA"));
+  EXPECT_TRUE(matches("[]a][^]a][\\]x]\\w\\w", "]b]cd"));
+  EXPECT_TRUE(matches(".(?s:.).", "a\nb"));
+  EXPECT_FALSE(matches(".(?s:.).", "\n\nb"));
 }
 
 TEST(Constraint, ATextMayEndOnlyWhereItMatches) {

@@ -59,6 +59,14 @@ text::PatternTree tree_of(const config::Config& options, std::string_view key) {
 
 }  // namespace
 
+base::Json structured_outputs_of(const config::Config& options) {
+  const std::string_view key = given_key(options);
+  if (key.empty()) return nullptr;
+  if (key == kRegex) return {{"regex", options.get(key)}};
+  if (key == kChoice) return {{"choice", options.get_list(key)}};
+  return {{"json", base::parse_json(options.get(key), key)}};
+}
+
 std::shared_ptr<engine::Constraint> Constraints::of(const config::Config& options) {
   const std::string_view key = given_key(options);
   if (key.empty()) return nullptr;

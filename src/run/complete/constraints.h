@@ -6,11 +6,16 @@
 #include <string>
 #include <utility>
 
+#include "base/json/json.h"
 #include "config/config.h"
 #include "engine/engine.h"
 #include "text/constraint/token_trie.h"
 
 namespace trl::run {
+
+// Returns what the options ask for as vLLM's structured_outputs, {regex | choice | json}; null: nothing.
+// Throws Error(invalid_config) for two of the keys.
+base::Json structured_outputs_of(const config::Config& options);
 
 // any thread.
 class Constraints {

@@ -138,6 +138,7 @@ RequestOptions request_options(const config::Config& options, const Tokenizer& t
   RequestOptions request;
   request.sampling = sampling_of(options, tokenizer);
   request.sampling.constraint = tokenizer.constraints().of(options);
+  request.structured_outputs = structured_outputs_of(options);
   constexpr std::string_view kEnds = "generate.eos_token_id";
   const bool ends = !options.get_bool("generate.ignore_eos"), own = options.get(kEnds) == "null";
   request.own_ends = ends && own;

@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "base/json/json.h"
 #include "engine/beside.h"
+#include "engine/engine.h"
 #include "run/environment.h"
 #include "run/tokenizer.h"
 #include "text/tokenizer/completion_text.h"
@@ -33,8 +35,8 @@ struct Completion {
   std::optional<int32_t> stop_id;   // of the request's own, which ended it
   std::optional<std::string> stop;  // text that ended it
   std::string error;
-  std::vector<engine::Token> tokens;    // as many as ids, if log-probabilities are asked for
-  std::optional<int64_t> cached;        // ids of the prompt whose keys were known; nullopt: not asked for
+  std::vector<engine::Token> tokens;  // as many as ids, if log-probabilities are asked for
+  std::optional<int64_t> cached;      // ids of the prompt whose keys were known; nullopt: not asked for
   // The prompt's ids after the first, if their log-probabilities are asked for and all are computed.
   std::shared_ptr<const std::vector<engine::PromptToken>> prompt;
   std::optional<Weights> weights = {};  // beside training
@@ -42,6 +44,7 @@ struct Completion {
 
 struct RequestOptions {
   engine::Sampling sampling;
+  base::Json structured_outputs;   // {regex | choice | json} of sampling.constraint, or null
   bool own_ends = true;            // the ids of the model and of the tokenizer end a text, too
   std::vector<std::string> stops;  // texts at which a completion ends
   int64_t count = 1;               // these and the following: see engine::GenerationRequest

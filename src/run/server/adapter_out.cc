@@ -12,29 +12,48 @@ namespace {
 constexpr const char* kLoad = "/v1/load_lora_adapter";
 constexpr const char* kUnload = "/v1/unload_lora_adapter";
 
-// Runs with other folders have other names on the server.
-std::string prefix_of(const std::string& folder) {
+// Other runs have other names, on the server and in the folder.
+std::string prefix_of(std::string_view owner) {
   base::Xxh3 hash;
-  hash.update(folder);
+  hash.update(owner);
   return fmt::format("trl-{:08x}-", static_cast<uint32_t>(hash.digest()));
 }
 
 }  // namespace
 
-AdapterOut::AdapterOut(engine::Model& model, Exchange& exchange, std::string folder)
-    : model_(model), exchange_(exchange), folder_(std::move(folder)), prefix_(prefix_of(folder_)) {}
+AdapterOut::AdapterOut(engine::Model& model, Exchange& exchange, std::string folder, std::string_view owner)
+    : model_(model), exchange_(exchange), folder_(std::move(folder)), prefix_(prefix_of(owner)) {}
 
 std::string AdapterOut::send(int64_t step) {
   if (sent_ && sent_->step == step) return sent_->name;
-  Sent now{step, prefix_ + std::to_string(step), base::join_path(folder_, std::to_string(step))};
   base::make_directories(folder_);
-  base::remove_tree(now.path);  // of a run that was resumed
-  engine::ErrorCapture error;
-  error.check(model_.save(now.path, engine::SaveKind::adapter, {}, error));
-  load(now);
+  remove_left();
+  Sent now = save(step);
   if (sent_) unload(*sent_);
   sent_ = std::move(now);
   return sent_->name;
+}
+
+// Returns the adapter as it is now, once the server has it.
+AdapterOut::Sent AdapterOut::save(int64_t step) {
+  const std::string name = prefix_ + std::to_string(step);
+  const Sent now{step, name, base::join_path(folder_, name)};
+  try {
+    engine::ErrorCapture error;
+    error.check(model_.save(now.path, engine::SaveKind::adapter, {}, error));
+    load(now);
+  } catch (...) {
+    base::remove_tree(now.path);
+    throw;
+  }
+  return now;
+}
+
+// Removes what a run that failed has left, and what a server had that is lost.
+void AdapterOut::remove_left() {
+  for (const std::string& name : base::list_directory(folder_))
+    if (name.starts_with(prefix_) && !(sent_ && name == sent_->name))
+      unload({0, name, base::join_path(folder_, name)});
 }
 
 void AdapterOut::load(const Sent& adapter) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "engine/engine.h"
 #include "run/server/exchange.h"
@@ -11,9 +12,9 @@ namespace trl::run {
 
 class AdapterOut final : public WeightsOut {
  public:
-  // folder: gets a folder for each adapter; once the next one is loaded, it is removed. model, exchange:
-  // outlive this.
-  AdapterOut(engine::Model& model, Exchange& exchange, std::string folder);
+  // folder: gets a folder for each adapter; once the next one is loaded, it is removed, as is what a run of
+  // the same owner, a text, has left there. model, exchange: outlive this.
+  AdapterOut(engine::Model& model, Exchange& exchange, std::string folder, std::string_view owner);
   // Each adapter has a name of its own: a server keeps keys and values by the name.
   std::string send(int64_t step) override;
   void forget() override { sent_.reset(); }
@@ -23,6 +24,8 @@ class AdapterOut final : public WeightsOut {
     int64_t step;
     std::string name, path;
   };
+  Sent save(int64_t step);
+  void remove_left();
   void load(const Sent& adapter);
   void unload(const Sent& adapter);
 

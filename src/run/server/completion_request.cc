@@ -55,8 +55,7 @@ void check_request(const RequestOptions& request) {
                                                   {"no_repeat_ngram_size", own.no_repeat_ngram_size != 0},
                                                   {"typical_p", own.typical_p != 1},
                                                   {"epsilon_cutoff", own.epsilon_cutoff != 0},
-                                                  {"eta_cutoff", own.eta_cutoff != 0},
-                                                  {"structured_outputs", own.constraint != nullptr}};
+                                                  {"eta_cutoff", own.eta_cutoff != 0}};
   for (const auto& [name, used] : lacking) {
     if (used)
       fail_key("generation_kwargs",
@@ -93,6 +92,12 @@ base::Json CompletionRequest::body() const {
   body["logprobs"] = own.log_probabilities ? base::Json(0) : base::Json();
   base::Json more = base::Json::object();
   add_more(more, options, vocabulary);
+  // TRL's former protocol has a field for a regex alone.
+  const base::Json& structures = options.structured_outputs;
+  if (old && structures.contains("regex"))
+    body["structured_outputs_regex"] = structures["regex"];
+  else if (!structures.is_null())
+    more["structured_outputs"] = structures;
   if (old)
     body["generation_kwargs"] = std::move(more);
   else

@@ -54,8 +54,8 @@ Exchange::Attempt Exchange::attempt(const char* method, std::string_view path,
   if (!body.empty()) headers.push_back("Content-Type: application/json");
   if (!key_.empty()) headers.push_back(authorization.c_str());
   Received received;
-  const http::Request request{method,      url.c_str(), headers.data(),      headers.size(),
-                              body.data(), body.size(), kConnectMilliseconds};
+  const http::Request request{method,      url.c_str(), headers.data(),       headers.size(),
+                              body.data(), body.size(), kConnectMilliseconds, most_bytes_};
   const http::Reply reply{&received,
                           [](void* to, const char* bytes, size_t size) {
                             auto& own = *static_cast<Received*>(to);
@@ -83,8 +83,8 @@ Answer Exchange::repeat(const char* method, std::string_view path, const std::st
     if (answered && !passes(now.answer.status)) return std::move(now.answer);
     statuses += answered ? 1 : 0;
     const bool again = repeatable || now.outcome == Outcome::unreached;
-    if (!again || now.outcome == Outcome::unusable || failed >= retries_.all ||
-        statuses > retries_.statuses) {
+    const bool in_vain = now.outcome == Outcome::unusable || now.outcome == Outcome::too_large;
+    if (!again || in_vain || failed >= retries_.all || statuses > retries_.statuses) {
       if (answered) return std::move(now.answer);
       fail_server(path, fmt::format("{} ({})", now.why, base::quantity(failed + 1, "attempt")));
     }

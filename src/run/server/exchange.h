@@ -27,10 +27,17 @@ struct Retries {
 
 class Exchange {
  public:
+  static constexpr size_t kMostBytes = size_t{1} << 30;  // of an answer
+
   // url: http:// or https://, without a slash at its end. key: of the server; empty: none.
   Exchange(const http::Module& module, std::string url, std::string key, base::LogSink& log,
-           Retries retries = {})
-      : module_(module), url_(std::move(url)), key_(std::move(key)), log_(log), retries_(retries) {}
+           Retries retries = {}, size_t most_bytes = kMostBytes)
+      : module_(module),
+        url_(std::move(url)),
+        key_(std::move(key)),
+        log_(log),
+        retries_(retries),
+        most_bytes_(most_bytes) {}
   const std::string& url() const { return url_; }
 
   // Repeat what fails. Throw Error(io) for kServerKey once that is in vain; another status than 200 is the
@@ -67,6 +74,7 @@ class Exchange {
   const std::string url_, key_;
   base::LogSink& log_;
   const Retries retries_;
+  const size_t most_bytes_;
 };
 
 // Waits; throws Error(cancelled) if the call must end.

@@ -30,10 +30,9 @@ ServerWriter::ServerWriter(Environment& environment, const config::RunOptions& o
       vocabulary_(vocabulary),
       exchange_(http_module(), arguments_.url, api_key(arguments_.api_key_file), log_) {
   if (!arguments_.sends_adapter) return;
-  const std::string& folder = arguments_.adapter_dir;
+  const std::string &folder = arguments_.adapter_dir, &out = options.arguments.output_dir;
   weights_ = std::make_unique<AdapterOut>(
-      model, exchange_,
-      folder.empty() ? base::join_path(options.arguments.output_dir, "server_adapters") : folder);
+      model, exchange_, folder.empty() ? base::join_path(out, "server_adapters") : folder, out);
 }
 
 void ServerWriter::set(const std::string& mode, Mode how) {

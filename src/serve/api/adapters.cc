@@ -22,9 +22,7 @@ std::string needed_text(Fields& fields, std::string_view name) {
   return std::move(*value);
 }
 
-void send_text(const Exchange& exchange, std::string text) {
-  exchange.reply->send({200, std::move(text), "text/plain; charset=utf-8"});
-}
+Answer text_answer(std::string text) { return {200, std::move(text), "text/plain; charset=utf-8"}; }
 
 }  // namespace
 
@@ -44,8 +42,12 @@ void load_lora_adapter(Context& context, const std::shared_ptr<Exchange>& exchan
                   "(serve.adapter_dir)");
   const std::string directory = adapter_below(*folder, path);
   check_rank(directory, model.options().max_lora_rank);
-  context.load_adapter(model, name, directory, replace);
-  send_text(*exchange, fmt::format("Success: LoRA adapter '{}' added successfully.", name));
+  Answer done = text_answer(fmt::format("Success: LoRA adapter '{}' added successfully.", name));
+  context.load_adapter(model, name, directory, replace,
+                       [reply = exchange->reply, done = std::move(done)](const std::exception_ptr& why) {
+                         why ? send_refusal(*reply, refusal_of(why))
+                             : send_answer(*reply, [&] { return done; });
+                       });
 }
 
 void unload_lora_adapter(Context& context, const std::shared_ptr<Exchange>& exchange) {
@@ -58,7 +60,8 @@ void unload_lora_adapter(Context& context, const std::shared_ptr<Exchange>& exch
     if (!model->adapters().find(name)) continue;
     need_loras(*model);
     model->adapters().unload(name);
-    return send_text(*exchange, fmt::format("Success: LoRA adapter '{}' removed successfully.", name));
+    return exchange->reply->send(
+        text_answer(fmt::format("Success: LoRA adapter '{}' removed successfully.", name)));
   }
   need_loras(*context.models.front());
   throw Refusal(404, fmt::format("The lora adapter '{}' cannot be found.", name), "lora_name");

@@ -49,9 +49,10 @@ int64_t read_max_tokens(Fields& fields, const Ids& ids, const ServedModel& model
 void refuse_chat_fields(Fields& fields) {
   fields.refuse("echo", false, "the answer has the new message alone");
   fields.refuse("include_reasoning", true, "answers have all that the model wrote");
-  fields.refuse("response_format", {{"type", "text"}}, "this version does not have it");
   for (const char* name : {"functions", "function_call"})
     fields.refuse(name, nullptr, "give tools and tool_choice");
+  fields.refuse("modalities", base::Json::array({"text"}), "this version writes text alone");
+  fields.refuse("web_search_options", nullptr, "this version searches nothing");
   for (const char* name : {"media_io_kwargs", "mm_processor_kwargs", "audio"})
     fields.refuse(name, nullptr, "this version takes text alone");
   fields.ignore({"session_id", "store", "metadata"});

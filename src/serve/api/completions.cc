@@ -42,7 +42,6 @@ void completions(Context& context, const std::shared_ptr<Exchange>& exchange) {
   set_logprobs(request.sampling, "logprobs", fields.integer("logprobs"), limits);
   fields.refuse("echo", false, "the answer has the completion alone");
   fields.refuse("suffix", nullptr, "models complete the end of a text");
-  fields.refuse("response_format", {{"type", "text"}}, "this version does not have it");
   const StreamOptions stream = read_stream_options(fields);
   request.usage = stream.usage;
   request.usage_always = stream.usage_always;

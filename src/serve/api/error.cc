@@ -127,19 +127,54 @@ Refusal refusal_of(const trl_error* error) {
   return refusal_of(trl_error_code(error), trl_error_message(error), key == nullptr ? "" : key);
 }
 
+// Its text is so short that it needs no memory of its own.
+Refusal no_memory() noexcept { return {503, "out of memory"}; }
+
 Refusal current_refusal() noexcept {
   try {
-    throw;
-  } catch (const Refusal& refusal) {
-    return refusal;
-  } catch (const Error& error) {
-    return refusal_of(static_cast<trl_status>(error.status()), error.message(), error.key());
-  } catch (const std::bad_alloc&) {
-    return {503, "out of memory"};
-  } catch (const std::exception& error) {
-    return {500, error.what()};
+    try {
+      throw;
+    } catch (const Refusal& refusal) {
+      return refusal;
+    } catch (const Error& error) {
+      return refusal_of(static_cast<trl_status>(error.status()), error.message(), error.key());
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& error) {
+      return {500, error.what()};
+    } catch (...) {
+      return {500, "unexpected"};
+    }
   } catch (...) {
-    return {500, "unexpected"};
+    return no_memory();
+  }
+}
+
+Refusal refusal_of(const std::exception_ptr& why) noexcept {
+  try {
+    std::rethrow_exception(why);
+  } catch (...) {
+    return current_refusal();
+  }
+}
+
+bool is_out_of_memory() noexcept {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return true;
+  } catch (const Error& error) {
+    return error.status() == Status::out_of_memory;
+  } catch (...) {
+    return false;
+  }
+}
+
+Refusal refused(int status, std::string_view message) noexcept {
+  try {
+    return {status, std::string(message)};
+  } catch (...) {
+    return no_memory();
   }
 }
 

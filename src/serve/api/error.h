@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "serve/http/message.h"
+#include "serve/http/reply.h"
 #include "trl/trl.h"
 
 namespace trl::serve {
@@ -30,5 +30,25 @@ Refusal refusal_of(trl_status status, std::string_view message, std::string_view
 Refusal refusal_of(const trl_error* error);
 // The same for the exception in flight.
 Refusal current_refusal() noexcept;
+Refusal refusal_of(const std::exception_ptr& why) noexcept;  // not null
+// Returns whether the exception in flight says that there is no memory.
+bool is_out_of_memory() noexcept;
+Refusal no_memory() noexcept;
+// Returns a refusal; without memory for its text, no_memory().
+Refusal refused(int status, std::string_view message) noexcept;
+
+// Sends what `make` makes; without memory for it, the reply gives up.
+template <class Make>
+void send_answer(Reply& reply, const Make& make) noexcept {
+  try {
+    reply.send(make());
+  } catch (...) {
+    reply.give_up();
+  }
+}
+inline void send_refusal(Reply& reply, const Refusal& refusal,
+                         Answer (*refuse)(const Refusal&) = answer_of) noexcept {
+  send_answer(reply, [&] { return refuse(refusal); });
+}
 
 }  // namespace trl::serve

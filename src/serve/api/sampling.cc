@@ -83,6 +83,15 @@ void read_bias(Fields& fields, Options& options) {
   options.set("logit_bias", json_text(*bias));
 }
 
+// Puts a form in place of the model's own.
+void read_form_into(Fields& fields, Sampling& out) {
+  out.form = read_form(fields);
+  if (!out.form) return;
+  for (const char* option : {"generate.regex", "generate.choice", "generate.json_schema"})
+    out.options.erase(option);
+  out.options[out.form->option] = out.form->value;
+}
+
 // Fields that this version does not have, and what is accepted of them.
 void refuse_others(Fields& fields) {
   const auto here = "this version does not have it";
@@ -94,12 +103,13 @@ void refuse_others(Fields& fields) {
   fields.refuse("skip_special_tokens", true, "texts have no special tokens; ask for return_token_ids");
   fields.refuse("spaces_between_special_tokens", true, "texts have no special tokens");
   fields.refuse("priority", 0, "requests are taken by turns of clients");
-  for (const char* name :
-       {"truncate_prompt_tokens", "prompt_embeds", "logprob_token_ids", "repetition_detection",
-        "thinking_token_budget", "kv_transfer_params", "guided_json", "guided_regex", "guided_choice",
-        "guided_grammar", "structured_outputs", "speculative_config"})
+  for (const char* name : {"truncate_prompt_tokens", "prompt_embeds", "logprob_token_ids",
+                           "repetition_detection", "thinking_token_budget", "kv_transfer_params",
+                           "ec_transfer_params", "vllm_xargs", "logits_processors"})
     fields.refuse(name, nullptr, here);
-  fields.ignore({"user", "request_id", "cache_salt", "detokenize"});
+  fields.refuse("cache_salt", nullptr, "keys of equal prompts are shared; run a server for each client");
+  fields.refuse("detokenize", true, "answers have their text");
+  fields.ignore({"user", "request_id"});
 }
 
 }  // namespace
@@ -132,6 +142,9 @@ Sampling read_sampling(Fields& fields, const Limits& limits, const ModelOptions&
   read_stops(fields, options, limits);
   read_bias(fields, options);
   read_seed(fields, options, has("seed"));
+  read_form_into(fields, out);
+  if (const base::Json* const speculation = fields.object("speculative_config"))
+    options.set("speculative_config", json_text(*speculation));
   refuse_others(fields);
 
   out.n = fields.integer("n", {1, limits.max_n}).value_or(1);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "serve/api/fields.h"
+#include "serve/api/response_format.h"
 #include "serve/options.h"
 
 namespace trl::serve {
@@ -14,6 +15,7 @@ namespace trl::serve {
 struct Sampling {
   std::optional<std::string> model;            // the name that was asked for: a model's or an adapter's
   std::map<std::string, std::string> options;  // generate.* by key, over those of the model
+  std::optional<Form> form;                    // that keeps texts to it, among the options
   int64_t n = 1;
   bool greedy = false;                // all n are equal: one is computed
   std::optional<int64_t> max_tokens;  // nullopt: what the context leaves

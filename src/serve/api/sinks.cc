@@ -16,6 +16,18 @@ void choose_adapter(const ServedModel& model, const std::string& name, Job& job)
     throw Refusal(404, fmt::format("The model `{}` does not exist.", name), "model");
 }
 
+// Puts errors about a form into the words of the request.
+std::unique_ptr<ConfigHandle> options_of(const std::optional<Form>& form,
+                                         const std::map<std::string, std::string>& options) {
+  try {
+    return job_options({options.begin(), options.end()});
+  } catch (const Error& error) {
+    if (!form) throw;
+    throw in_words_of(*form,
+                      refusal_of(static_cast<trl_status>(error.status()), error.message(), error.key()));
+  }
+}
+
 }  // namespace
 
 void submit(ServedModel& model, const Exchange& exchange, JobRequest request, std::shared_ptr<JobSink> sink) {
@@ -31,52 +43,74 @@ void submit(ServedModel& model, const Exchange& exchange, JobRequest request, st
   options["generate.usage"] = "true";
   const bool takes_new = request.streams && sampling.logprobs;
   if (takes_new) options["generate.take"] = "new";
-  job->options = job_options({options.begin(), options.end()});
+  job->options = options_of(sampling.form, options);
   job->prompts = std::move(request.prompts);
   job->stream = sampling.stream;
   job->max_tokens = request.max_tokens;
   job->streams = request.streams;
   job->logprobs = sampling.logprobs.has_value();
+  job->form = sampling.form;
   job->peer = exchange.request.peer;
   job->sink = std::move(sink);
   exchange.reply->on_gone([weak = std::weak_ptr<Job>(job), &worker = model.worker()] {
     if (const std::shared_ptr<Job> gone = weak.lock()) worker.cancel(*gone);
   });
-  model.worker().submit(std::move(job));
+  model.worker().submit(job);
 }
 
 void WholeSink::got(std::vector<Part> parts) noexcept {
-  for (Part& part : parts) {
-    if (json_.size() <= part.completion) json_.resize(part.completion + 1);
-    json_[part.completion] = std::move(part.json);
+  try {
+    for (Part& part : parts) {
+      if (json_.size() <= part.completion) json_.resize(part.completion + 1);
+      json_[part.completion] = std::move(part.json);
+    }
+  } catch (...) {
+    reply_->give_up();
   }
 }
 
 void WholeSink::over() noexcept {
-  texts_.post([me = shared_from_this()] {
-    try {
-      std::vector<Completion> all;
-      for (const std::string& json : me->json_)
-        for (int64_t i = 0; i < me->copies_; ++i) all.push_back(read_completion(json, me->whole_));
-      me->reply_->send(me->make_(std::move(all)));
-    } catch (...) {
-      me->reply_->send(me->refuse_(current_refusal()));
-    }
-  });
+  try {
+    texts_.post([me = shared_from_this()] {
+      try {
+        std::vector<Completion> all;
+        for (const std::string& json : me->json_)
+          for (int64_t i = 0; i < me->copies_; ++i) all.push_back(read_completion(json, me->whole_));
+        me->reply_->send(me->make_(std::move(all)));
+      } catch (...) {
+        send_refusal(*me->reply_, current_refusal(), me->refuse_);
+      }
+    });
+  } catch (...) {
+    reply_->give_up();
+  }
 }
 
-void WholeSink::failed(Refusal refusal) noexcept { reply_->send(refuse_(refusal)); }
+void WholeSink::failed(Refusal refusal) noexcept { send_refusal(*reply_, refusal, refuse_); }
 
 std::string event_of(std::string_view json) { return std::string("data: ").append(json).append("\n\n"); }
 
+// Runs body after all that came before, unless the stream has ended.
+template <class Body>
+void StreamSink::on_strand(Body body) noexcept {
+  try {
+    strand_->post([me = shared_from_this(), body = std::move(body)] {
+      if (me->over_) return;
+      try {
+        body(*me);
+      } catch (...) {
+        me->fail(current_refusal());
+      }
+    });
+  } catch (...) {
+    reply_->give_up();
+  }
+}
+
 void StreamSink::got(std::vector<Part> parts) noexcept {
-  strand_->post([me = shared_from_this(), parts = std::move(parts)] {
-    try {
-      for (const Part& part : parts) me->add(part);
-      me->write(false);
-    } catch (...) {
-      me->failed(current_refusal());
-    }
+  on_strand([parts = std::move(parts)](StreamSink& me) {
+    for (const Part& part : parts) me.add(part);
+    me.write(false);
   });
 }
 
@@ -106,11 +140,11 @@ void StreamSink::add(const Part& part) {
 
 void StreamSink::begin() {
   if (begun_) return;
-  begun_ = true;
   Answer head;
   head.type = "text/event-stream; charset=utf-8";
   head.fields.emplace_back("Cache-Control", "no-store");
   reply_->begin(std::move(head));
+  begun_ = true;
   for (const std::string& json : format_->first()) reply_->add(event_of(json));
 }
 
@@ -133,26 +167,31 @@ void StreamSink::write(bool all) {
 }
 
 void StreamSink::over() noexcept {
-  strand_->post([me = shared_from_this()] {
-    try {
-      me->write(true);
-      std::vector<size_t> tokens;
-      for (const State& state : me->states_) tokens.insert(tokens.end(), me->copies_, state.ids);
-      if (const std::string json = me->format_->last(tokens); !json.empty()) me->reply_->add(event_of(json));
-      me->reply_->add(event_of("[DONE]"));
-      me->reply_->end();
-    } catch (...) {
-      me->failed(current_refusal());
-    }
+  on_strand([](StreamSink& me) {
+    me.write(true);
+    std::vector<size_t> tokens;
+    for (const State& state : me.states_) tokens.insert(tokens.end(), me.copies_, state.ids);
+    if (const std::string json = me.format_->last(tokens); !json.empty()) me.reply_->add(event_of(json));
+    me.reply_->add(event_of("[DONE]"));
+    me.reply_->end();
+    me.over_ = true;
   });
 }
 
 void StreamSink::failed(Refusal refusal) noexcept {
-  strand_->post([me = shared_from_this(), refusal = std::move(refusal)] {
-    if (!me->begun_) return me->reply_->send(answer_of(refusal));
-    me->reply_->add(event_of(error_json(refusal)) + event_of("[DONE]"));
-    me->reply_->end();
-  });
+  on_strand([refusal = std::move(refusal)](StreamSink& me) { me.fail(refusal); });
+}
+
+// On the strand.
+void StreamSink::fail(const Refusal& refusal) noexcept {
+  over_ = true;
+  if (!begun_) return send_refusal(*reply_, refusal);
+  try {
+    reply_->add(event_of(error_json(refusal)) + event_of("[DONE]"));
+    reply_->end();
+  } catch (...) {
+    reply_->give_up();
+  }
 }
 
 }  // namespace trl::serve

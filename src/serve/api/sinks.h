@@ -95,9 +95,12 @@ class StreamSink final : public JobSink, public std::enable_shared_from_this<Str
     bool begun = false;
     Delta waiting;
   };
+  template <class Body>
+  void on_strand(Body body) noexcept;
   void add(const Part& part);
   void write(bool all);
   void begin();
+  void fail(const Refusal& refusal) noexcept;
   const std::shared_ptr<Strand> strand_;
   const std::shared_ptr<Reply> reply_;
   const size_t most_waiting_, copies_;
@@ -106,7 +109,7 @@ class StreamSink final : public JobSink, public std::enable_shared_from_this<Str
   // Members that only the strand uses.
   const std::unique_ptr<StreamFormat> format_;
   std::vector<State> states_;
-  bool begun_ = false;
+  bool begun_ = false, over_ = false;
 };
 
 std::string event_of(std::string_view json);  // "data: JSON\n\n"

@@ -19,6 +19,8 @@ void need_sleep_mode(const ServedModel& model) {
                   "(serve.enable_sleep_mode)");
 }
 
+Answer nothing() { return {200, ""}; }
+
 }  // namespace
 
 void sleep_model(Context& context, const std::shared_ptr<Exchange>& exchange) {
@@ -29,15 +31,17 @@ void sleep_model(Context& context, const std::shared_ptr<Exchange>& exchange) {
   if (!level) throw Refusal(400, "level: \"" + text + "\" is not accepted; give 1 or 2", "level");
   const SleepMode mode = sleep_mode(exchange->request.parameter("mode", "abort"));
   model.worker().sleep(*level, mode, [reply = exchange->reply](const std::optional<Refusal>& why) {
-    reply->send(why ? answer_of(*why) : Answer{200, ""});
+    why ? send_refusal(*reply, *why) : send_answer(*reply, nothing);
   });
 }
 
 void wake_up_model(Context& context, const std::shared_ptr<Exchange>& exchange) {
   ServedModel& model = model_of(context, *exchange);
   need_sleep_mode(model);
-  model.worker().wake_up(wake_tags(exchange->request.parameters("tags")));
-  exchange->reply->send({200, ""});
+  model.worker().wake_up(wake_tags(exchange->request.parameters("tags")),
+                         [reply = exchange->reply](const std::exception_ptr& why) {
+                           why ? send_refusal(*reply, refusal_of(why)) : send_answer(*reply, nothing);
+                         });
 }
 
 void is_sleeping(Context& context, const std::shared_ptr<Exchange>& exchange) {

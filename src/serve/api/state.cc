@@ -1,5 +1,8 @@
 #include "serve/api/state.h"
 
+#include <exception>
+#include <mutex>
+
 #include "serve/api/fields.h"
 
 namespace trl::serve {
@@ -21,12 +24,42 @@ base::Json one_of(const char* name, base::Json value) {
   return out;
 }
 
-void reset(Context& context) {
-  for (const auto& model : context.models)
-    model->worker().between_steps([](trl_generator* generator) {
-      ErrorHandle error;
-      check(trl_generator_release_memory(generator, error.out()), error);
-    });
+// Answers when all models have been reset, whose threads share this.
+class Resets {
+ public:
+  Resets(std::shared_ptr<Reply> reply, Answer answer)
+      : reply_(std::move(reply)), answer_(std::move(answer)) {}
+  ~Resets() {
+    why_ ? send_refusal(*reply_, refusal_of(why_)) : send_answer(*reply_, [&] { return answer_; });
+  }
+  Resets(const Resets&) = delete;
+  Resets& operator=(const Resets&) = delete;
+  void ran(const std::exception_ptr& why) {
+    const std::lock_guard lock(mutex_);
+    if (!why_) why_ = why;
+  }
+
+ private:
+  const std::shared_ptr<Reply> reply_;
+  const Answer answer_;
+  std::mutex mutex_;
+  std::exception_ptr why_;
+};
+
+void reset(Context& context, const Exchange& exchange, const base::Json& answer) {
+  const auto resets = std::make_shared<Resets>(exchange.reply, Answer{200, json_text(answer)});
+  try {
+    for (const auto& model : context.models)
+      model->worker().between_steps(
+          [](trl_generator* generator) {
+            ErrorHandle error;
+            check(trl_generator_release_memory(generator, error.out()), error);
+            return true;
+          },
+          [resets](const std::exception_ptr& why) { resets->ran(why); });
+  } catch (...) {
+    resets->ran(std::current_exception());
+  }
 }
 
 }  // namespace
@@ -75,13 +108,11 @@ void tensor_parallel_size(Context&, const std::shared_ptr<Exchange>& exchange) {
 }
 
 void reset_prefix_cache(Context& context, const std::shared_ptr<Exchange>& exchange) {
-  reset(context);
-  send(*exchange, one_of("success", true));
+  reset(context, *exchange, one_of("success", true));
 }
 
 void old_reset_prefix_cache(Context& context, const std::shared_ptr<Exchange>& exchange) {
-  reset(context);
-  send(*exchange, one_of("message", "Request received, resetting prefix cache status: True"));
+  reset(context, *exchange, one_of("message", "Request received, resetting prefix cache status: True"));
 }
 
 }  // namespace trl::serve

@@ -13,13 +13,26 @@ namespace trl::serve {
 
 namespace {
 
-// Returns the body as one of /v1/completions: generation_kwargs go over the fields.
-base::Json with_kwargs(const base::Json& body) {
+bool has_value(const base::Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && !found->is_null();
+}
+
+// Returns the body as one of /v1/completions: generation_kwargs go over the fields. Only a regex goes over
+// their structured_outputs.
+base::Json with_kwargs(const Context& context, const base::Json& body) {
   base::Json all = body;
   const auto kwargs = body.find("generation_kwargs");
   if (kwargs == body.end() || kwargs->is_null()) return all;
   if (!kwargs->is_object()) refuse_value("generation_kwargs", *kwargs, "an object");
-  for (const auto& [name, value] : kwargs->items()) all[name] = value;
+  const char* const regex =
+      has_value(body, "structured_outputs_regex") ? "structured_outputs_regex" : "guided_decoding_regex";
+  const bool by_regex = has_value(body, regex) && has_value(*kwargs, "structured_outputs");
+  if (by_regex)
+    context.log(base::LogLevel::warning,
+                fmt::format("structured_outputs of generation_kwargs has no effect beside {}", regex));
+  for (const auto& [name, value] : kwargs->items())
+    if (!by_regex || name != "structured_outputs") all[name] = value;
   all.erase("generation_kwargs");
   return all;
 }
@@ -55,12 +68,10 @@ Answer answer(const std::vector<Ids>& prompts, bool logprobs, const std::vector<
 // A request of either route: its prompts come from ids, texts or conversations.
 template <class Prompts>
 void write(Context& context, const std::shared_ptr<Exchange>& exchange, Prompts read) {
-  const base::Json body = with_kwargs(parse_body(std::exchange(exchange->request.body, {})));
+  const base::Json body = with_kwargs(context, parse_body(std::exchange(exchange->request.body, {})));
   Fields fields(body);
   ServedModel& model = *context.models.front();
   const Limits& limits = context.options.limits;
-  for (const char* name : {"structured_outputs_regex", "guided_decoding_regex"})
-    fields.refuse(name, nullptr, "this version does not have it");
   fields.refuse("prompt_logprobs", nullptr, "ask /get_sequence_logprobs/ for them");
   Sampling sampling = read_sampling(fields, limits, model.options());
   const bool absent = !body.contains("logprobs");

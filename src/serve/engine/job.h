@@ -4,10 +4,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "serve/api/error.h"
+#include "serve/api/response_format.h"
 #include "serve/handles.h"
 #include "serve/weights/adapters.h"
 
@@ -23,7 +24,8 @@ struct Part {
   bool over = false;
 };
 
-// Receives the completions of a job, on the model's thread: must not wait.
+// Receives the completions of a job, on the model's thread: must not wait. Without memory for them, its reply
+// gives up.
 class JobSink {
  public:
   virtual ~JobSink() = default;
@@ -40,11 +42,14 @@ struct Job {
   int64_t max_tokens = 0;
   bool streams = false;                           // parts come as they are computed
   bool logprobs = false;                          // with log-probabilities
+  std::optional<Form> form;                       // that keeps their texts to it
   std::string peer;                               // whose turn it is
   std::shared_ptr<const AdapterVersion> adapter;  // held so that it stays; null: the model alone
   std::shared_ptr<JobSink> sink;
   std::chrono::steady_clock::time_point came = std::chrono::steady_clock::now();
   std::atomic<bool> cancelled{false};  // by its client: nobody waits for it
+  // Members of the worker's thread: it is over; there was no memory for what it got.
+  bool ended = false, starved = false;
 };
 
 // Returns the options as a handle; values: by key, JSON.

@@ -24,6 +24,25 @@ std::optional<int64_t> positions_of(const base::Json& config) {
   return part != config.end() && part->is_object() ? positions_of(*part) : std::nullopt;
 }
 
+// Has the library look at the options of requests that do not give them, so that what is wrong is told now.
+void check_options(trl_generator* generator, const ModelOptions& options) {
+  if (options.generation.empty()) return;
+  std::map<std::string, std::string> all = options.generation;
+  all.erase("generate.min_new_tokens");
+  all["generate.max_new_tokens"] = "1";
+  const auto config = job_options({all.begin(), all.end()});
+  const int32_t id = 0;
+  size_t number = 0;
+  ErrorHandle error;
+  const trl_status status =
+      trl_generator_add(generator, nullptr, 0, &id, 1, config->get(), &number, error.out());
+  if (status == TRL_E_BUSY) return;  // the host uses the model: requests tell
+  check(status, error);
+  CompletionsHandle nothing;
+  trl_generator_cancel(generator, number, 1, nullptr);
+  trl_generator_take(generator, number, 1, nothing.out(), nullptr);
+}
+
 }  // namespace
 
 ServedModel::ServedModel(const capi::ServeTable& table, std::vector<std::string> names, ModelOptions options,
@@ -37,6 +56,7 @@ ServedModel::ServedModel(const capi::ServeTable& table, std::vector<std::string>
       created_(static_cast<int64_t>(std::time(nullptr))),
       worker_(table, generator_->get(), options_),
       adapters_(adapts ? model_->get() : nullptr, worker_, options_.max_loras) {
+  check_options(generator_->get(), options_);
   worker_.before_work([this] { return adapters_.sweep(); });
   const base::Json described = description(model_->get());
   const base::Json config = described.value("config", base::Json::object());

@@ -33,7 +33,9 @@ int64_t last_version(std::string_view json) {
   return base::parse_int64(number.substr(0, number.find_first_of(",}"))).value_or(-1);
 }
 
-Refusal stopping() { return {503, "the server is stopping; send the request to another one"}; }
+Refusal stopping() noexcept {
+  return refused(503, "the server is stopping; send the request to another one");
+}
 
 }  // namespace
 
@@ -70,7 +72,7 @@ void Worker::stop() {
   has_thread_ = false;
 }
 
-void Worker::submit(std::shared_ptr<Job> job) {
+void Worker::submit(const std::shared_ptr<Job>& job) {
   {
     const std::lock_guard lock(mutex_);
     if (drains_ || stops_) throw stopping();
@@ -82,11 +84,11 @@ void Worker::submit(std::shared_ptr<Job> job) {
     if (!jobs_.empty() && queued_tokens_ + tokens > options_.max_queue_tokens)
       throw Refusal(429, "requests with too many prompt tokens wait (" + std::to_string(queued_tokens_) +
                              "); try again later");
+    jobs_.push_back(job);
     queued_tokens_ += tokens;
     ++counters_.requests;
     counters_.prompt_tokens += tokens;
     for (const auto& prompt : job->prompts) counters_.prompt_size.add(static_cast<double>(prompt.size()));
-    jobs_.push_back(std::move(job));
   }
   wake_.notify_all();
 }
@@ -96,29 +98,66 @@ void Worker::cancel(Job& job) {
   wake_.notify_all();
 }
 
-void Worker::between_steps(const std::function<void(trl_generator*)>& body) {
-  auto task = std::make_shared<std::packaged_task<void()>>([&] { body(generator_); });
-  std::future<void> result = task->get_future();
+// What is to be done between two steps: whoever waits is answered once, whatever becomes of the thread.
+struct Worker::Command {
+  Command(Body what, Ran tell) : body(std::move(what)), ran(std::move(tell)) {}
+  ~Command() { answer(ran ? std::make_exception_ptr(stopping()) : nullptr); }
+  Command(const Command&) = delete;
+  Command& operator=(const Command&) = delete;
+  void answer(const std::exception_ptr& why) noexcept {
+    const Ran tell = std::exchange(ran, nullptr);
+    try {
+      if (tell) tell(why);
+    } catch (...) {  // no memory: whoever waits learns that nobody tells
+    }
+  }
+  const Body body;
+  Ran ran;
+};
+
+void Worker::between_steps(Body body, Ran ran) {
+  const auto command = std::make_shared<Command>(std::move(body), std::move(ran));
   {
-    std::unique_lock lock(mutex_);
-    if (!has_thread_) {
-      lock.unlock();
-      const std::lock_guard alone(alone_);
-      body(generator_);
-      if (before_work_) before_work_();
+    const std::lock_guard lock(mutex_);
+    if (has_thread_) {
+      if (stops_) return;  // which answers
+      if (!failure_.empty()) return command->answer(std::make_exception_ptr(refused(503, failure_)));
+      commands_.push_back([this, command] { try_command(command); });
+      wake_.notify_all();
       return;
     }
-    if (stops_) throw stopping();
-    if (!failure_.empty()) throw Refusal(503, failure_);
-    commands_.push_back([task] { (*task)(); });
   }
-  task.reset();
-  wake_.notify_all();
+  const std::lock_guard alone(alone_);
   try {
-    result.get();
-  } catch (const std::future_error&) {
-    throw stopping();
+    while (!command->body(generator_)) std::this_thread::sleep_for(kBusy);
+    if (before_work_) before_work_();
+  } catch (...) {
+    return command->answer(std::current_exception());
   }
+  command->answer(nullptr);
+}
+
+void Worker::try_command(const std::shared_ptr<Command>& command) noexcept {
+  try {
+    if (command->body(generator_)) return command->answer(nullptr);
+    std::this_thread::sleep_for(kBusy);
+    const std::lock_guard lock(mutex_);
+    commands_.push_back([this, command] { try_command(command); });
+  } catch (...) {
+    command->answer(std::current_exception());
+  }
+}
+
+void Worker::between_steps(const std::function<void(trl_generator*)>& body) {
+  auto done = std::make_shared<std::promise<void>>();
+  std::future<void> end = done->get_future();
+  between_steps(
+      [&](trl_generator* generator) {
+        body(generator);
+        return true;
+      },
+      [done](const std::exception_ptr& why) { why ? done->set_exception(why) : done->set_value(); });
+  end.get();
 }
 
 Counters Worker::counters() const {
@@ -136,24 +175,44 @@ std::string Worker::failure() const {
   return failure_;
 }
 
+bool Worker::failed() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return !failure_.empty();
+}
+
 void Worker::work() {
   table_.own_thread();
+  Refusal last = stopping();
   std::string failure;
   try {
-    std::unique_lock lock(mutex_);
-    while (turn(lock)) {
-    }
+    run_turns();
   } catch (...) {
     failure = current_refusal().message;
+    last = refused(500, failure);
   }
   {
     const std::lock_guard lock(mutex_);
-    failure_ = failure;
+    failure_ = std::move(failure);
     commands_.clear();
   }
-  fail_all(failure.empty() ? stopping() : Refusal(500, failure));
+  fail_all(last);
   falling_.clear();
   ends_jobs_ = false;
+}
+
+// Without memory for a turn, all requests end with that, and others may come.
+void Worker::run_turns() {
+  std::unique_lock lock(mutex_);
+  for (bool goes_on = true; goes_on;) {
+    try {
+      goes_on = turn(lock);
+    } catch (...) {
+      if (!is_out_of_memory()) throw;
+      if (lock.owns_lock()) lock.unlock();
+      fail_all(no_memory());
+      lock.lock();
+    }
+  }
 }
 
 Worker::Jobs Worker::jobs_now() const {
@@ -186,7 +245,6 @@ bool Worker::turn(std::unique_lock<std::mutex>& lock) {
   const auto commands = std::exchange(commands_, {});
   const std::vector<std::shared_ptr<Job>> jobs = jobs_;
   lock.unlock();
-  ended_.clear();
   busy_ = false;
   for (const auto& command : commands) command();
   drop_lost(jobs);
@@ -210,7 +268,7 @@ bool Worker::turn(std::unique_lock<std::mutex>& lock) {
 void Worker::drop_lost(const std::vector<std::shared_ptr<Job>>& jobs) {
   const auto now = Clock::now();
   for (const std::shared_ptr<Job>& job : jobs) {
-    if (ended_.contains(job.get())) continue;
+    if (job->ended) continue;
     if (job->cancelled) {
       cancel_completions(*job, nullptr);
       remove(*job);
@@ -239,7 +297,7 @@ std::shared_ptr<Job> Worker::next_job(const std::vector<std::shared_ptr<Job>>& j
   for (const std::shared_ptr<Job>& job : jobs) {
     const auto found = entries_.find(job.get());
     const bool known = found != entries_.end();
-    if (job->cancelled || ended_.contains(job.get())) continue;
+    if (job->cancelled || job->ended) continue;
     if (known && found->second.next_prompt >= job->prompts.size()) continue;
     const std::pair<size_t, size_t> load{of_peer[job->peer], known ? found->second.running : 0};
     if (best && load >= least) continue;
@@ -257,7 +315,12 @@ void Worker::take_in(const std::vector<std::shared_ptr<Job>>& jobs) {
     if (!job) return;
     const bool fits = running_.size() + static_cast<size_t>(job->n) <= most || running_.empty();
     if (!fits) return;  // so that many small ones do not keep it out
-    add_prompt(job);
+    try {
+      add_prompt(job);
+    } catch (...) {
+      if (!is_out_of_memory()) throw;
+      end_job(*job, no_memory());
+    }
   }
 }
 
@@ -265,6 +328,13 @@ void Worker::add_prompt(const std::shared_ptr<Job>& job) {
   Entry& entry = entries_[job.get()];
   const std::vector<int32_t>& ids = job->prompts[entry.next_prompt];
   const auto number = static_cast<int64_t>(entry.next_prompt);
+  std::map<size_t, Running> places;  // made first: afterwards nothing may fail
+  for (int64_t i = 0; i < job->n; ++i) {
+    Running& running = places[static_cast<size_t>(i)];
+    running.job = job;
+    running.completion = static_cast<size_t>(number * job->n + i);
+    running.last = job->came;
+  }
   ErrorHandle error;
   size_t first = 0;
   trl_status status = trl_config_set(job->options->get(), "generate.stream",
@@ -278,6 +348,7 @@ void Worker::add_prompt(const std::shared_ptr<Job>& job) {
   }
   if (status != TRL_OK) {
     Refusal refusal = refusal_of(error.get());
+    if (job->form) refusal = in_words_of(*job->form, refusal);
     if (refusal.status == 400 && refusal.param.empty()) refusal.param = "prompt";
     end_job(*job, refusal);
     return;
@@ -289,11 +360,10 @@ void Worker::add_prompt(const std::shared_ptr<Job>& job) {
     counters_.queued.add(seconds(now - job->came));
   }
   ++entry.next_prompt;
-  for (int64_t i = 0; i < job->n; ++i) {
-    Running& running = running_[first + static_cast<size_t>(i)];
-    running.job = job;
-    running.completion = static_cast<size_t>(number * job->n + i);
-    running.last = job->came;
+  while (!places.empty()) {
+    auto place = places.extract(places.begin());
+    place.key() += first;
+    running_.insert(std::move(place));
     ++entry.running;
   }
 }
@@ -307,11 +377,11 @@ void Worker::wait_for_model(trl_status status) {
 
 int32_t Worker::on_token(void* any, size_t number, int32_t id, const char* text, size_t size,
                          double) noexcept {
+  Worker& worker = *static_cast<Worker*>(any);
+  const auto found = worker.running_.find(number);
+  if (found == worker.running_.end()) return 1;
+  Running& running = found->second;
   try {
-    Worker& worker = *static_cast<Worker*>(any);
-    const auto found = worker.running_.find(number);
-    if (found == worker.running_.end()) return 1;
-    Running& running = found->second;
     ++running.tokens;
     running.grew = true;
     running.may_be_over = running.tokens >= running.job->max_tokens || worker.ends_.contains(id);
@@ -320,7 +390,8 @@ int32_t Worker::on_token(void* any, size_t number, int32_t id, const char* text,
     running.part.ids.push_back(id);
     return 0;
   } catch (...) {
-    return 1;  // no memory: the completion ends
+    running.job->starved = true;
+    return 1;
   }
 }
 
@@ -347,7 +418,8 @@ void Worker::collect() {
       running.last = now;
     }
     const bool tells = running.grew && running.job->streams && running.job->logprobs;
-    if ((!running.grew || running.may_be_over || tells) && take(number, running)) over.push_back(number);
+    const bool may_take = !running.job->starved && (!running.grew || running.may_be_over || tells);
+    if (may_take && take_or_starve(number, running)) over.push_back(number);
     running.grew = running.may_be_over = false;
     running.part.completion = running.completion;
     if (!running.part.over && running.part.ids.empty() && running.part.json.empty()) continue;
@@ -357,11 +429,22 @@ void Worker::collect() {
     --entries_[running_[number].job.get()].running;
     running_.erase(number);
   }
+  end_starved();
   const std::lock_guard lock(mutex_);
   counters_.generation_tokens += tokens;
   if (tokens > 0) counters_.step_tokens.add(static_cast<double>(tokens));
   for (const auto& [time, first] : times)
     first ? counters_.first_token.add(time) : counters_.between_tokens.add(time);
+}
+
+bool Worker::take_or_starve(size_t number, Running& running) {
+  try {
+    return take(number, running);
+  } catch (...) {
+    if (!is_out_of_memory()) throw;
+    running.job->starved = true;
+    return false;
+  }
 }
 
 // Takes a completion as it is; returns whether it is over.
@@ -405,7 +488,7 @@ void Worker::give() {
 }
 
 // Cancels what runs of a job. parts: gets the completions as they are; null: nobody wants them.
-void Worker::cancel_completions(const Job& job, std::vector<Part>* parts) {
+void Worker::cancel_completions(const Job& job, std::vector<Part>* parts) noexcept {
   for (auto place = running_.begin(); place != running_.end();) {
     auto& [number, running] = *place;
     if (running.job.get() != &job) {
@@ -426,14 +509,24 @@ void Worker::cancel_completions(const Job& job, std::vector<Part>* parts) {
   }
 }
 
-void Worker::end_job(Job& job, const Refusal& refusal) {
+void Worker::end_job(Job& job, const Refusal& refusal) noexcept {
   cancel_completions(job, nullptr);
-  job.sink->failed(refusal);
+  try {
+    job.sink->failed(refusal);
+  } catch (...) {  // no memory for a copy
+    job.sink->failed(no_memory());
+  }
   remove(job);
 }
 
-void Worker::remove(Job& job) {
-  ended_.insert(&job);
+// Ends the jobs whose completions found no memory.
+void Worker::end_starved() noexcept {
+  while (const std::shared_ptr<Job> job = first_job([](const Job& one) { return one.starved; }))
+    end_job(*job, no_memory());
+}
+
+void Worker::remove(Job& job) noexcept {
+  job.ended = true;
   entries_.erase(&job);
   const std::lock_guard lock(mutex_);
   const double time = seconds(Clock::now() - job.came);
@@ -442,8 +535,15 @@ void Worker::remove(Job& job) {
   std::erase_if(jobs_, [&](const auto& other) { return other.get() == &job; });
 }
 
-void Worker::fail_all(const Refusal& refusal) {
-  for (const std::shared_ptr<Job>& job : jobs_now()) end_job(*job, refusal);
+template <class Wanted>
+std::shared_ptr<Job> Worker::first_job(const Wanted& wanted) const noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find_if(jobs_, [&](const auto& job) { return wanted(*job); });
+  return found == jobs_.end() ? nullptr : *found;
+}
+
+void Worker::fail_all(const Refusal& refusal) noexcept {
+  while (const std::shared_ptr<Job> job = first_job([](const Job&) { return true; })) end_job(*job, refusal);
 }
 
 }  // namespace trl::serve

@@ -2,6 +2,7 @@
 // sinks. The only caller of the generator.
 #pragma once
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -29,11 +30,17 @@ class Worker {
   void drain();  // submit() refuses from now on
   void stop();   // cancels what runs, and ends the thread
   // Throws Refusal(429, 503).
-  void submit(std::shared_ptr<Job> job);
+  void submit(const std::shared_ptr<Job>& job);
   void cancel(Job& job);  // any thread; its sink hears no more
   // Runs body on the model's thread between two steps, and waits for it; without a thread here. Passes on
   // what it throws.
   void between_steps(const std::function<void(trl_generator*)>& body);
+  // The same without waiting. body: returns whether it is done; else it is called again soon. ran: called
+  // once, on any thread, with what body threw, or why it was not called; null: it is done. Without a thread
+  // all of it happens here. Throws std::bad_alloc.
+  using Body = std::function<bool(trl_generator*)>;
+  using Ran = std::function<void(const std::exception_ptr& why)>;
+  void between_steps(Body body, Ran ran);
   // Has a function called on the model's thread before it looks for work; it returns whether it wants another
   // call soon. Before start().
   void before_work(std::function<bool()> call) { before_work_ = std::move(call); }
@@ -42,11 +49,12 @@ class Worker {
   // Refusal(400).
   using Done = std::function<void(const std::optional<Refusal>& why)>;
   void sleep(int64_t level, SleepMode mode, Done done);
-  void wake_up(WakeTags tags);
+  void wake_up(WakeTags tags, Ran ran);
   bool awake() const;
   Counters counters() const;
   bool idle() const;            // no job waits or runs
   std::string failure() const;  // why the thread has ended; empty: it runs
+  bool failed() const noexcept;
 
  private:
   using Jobs = std::vector<std::shared_ptr<Job>>;
@@ -70,6 +78,7 @@ class Worker {
   void drop_lost(const Jobs& jobs);
   std::shared_ptr<Job> next_job(const Jobs& jobs);
   void take_in(const Jobs& jobs);
+  void run_turns();
   void add_prompt(const std::shared_ptr<Job>& job);
   void wait_for_model(trl_status status);
   static int32_t on_token(void* any, size_t number, int32_t id, const char* text, size_t size,
@@ -77,16 +86,22 @@ class Worker {
   void step();
   void collect();
   bool take(size_t number, Running& running);
+  bool take_or_starve(size_t number, Running& running);
   void give();
-  void cancel_completions(const Job& job, std::vector<Part>* parts);
-  void end_job(Job& job, const Refusal& refusal);
-  void remove(Job& job);
-  void fail_all(const Refusal& refusal);
+  void cancel_completions(const Job& job, std::vector<Part>* parts) noexcept;
+  void end_job(Job& job, const Refusal& refusal) noexcept;
+  void end_starved() noexcept;
+  void remove(Job& job) noexcept;
+  void fail_all(const Refusal& refusal) noexcept;
+  template <class Wanted>
+  std::shared_ptr<Job> first_job(const Wanted& wanted) const noexcept;
   Jobs jobs_now() const;
   bool computes() const;
   void wait_for_work(std::unique_lock<std::mutex>& lock, bool soon);
   void abort_job(const std::shared_ptr<Job>& job, const Refusal& refusal);
   struct Falling;
+  struct Command;
+  void try_command(const std::shared_ptr<Command>& command) noexcept;
   void begin_to_fall(int64_t level, SleepMode mode, std::shared_ptr<Falling> call);
   void fall_asleep();
 
@@ -108,7 +123,6 @@ class Worker {
   std::map<const Job*, Entry> entries_;
   std::map<size_t, Running> running_;              // by the generator's numbers
   std::set<int32_t> ends_;                         // ids that have ended a completion
-  std::set<const Job*> ended_;                     // in this turn
   bool busy_ = false;                              // a call of the host uses the model
   bool ends_jobs_ = false;                         // jobs go on to their end, before the model sleeps
   std::vector<std::shared_ptr<Falling>> falling_;  // calls that put it to sleep

@@ -6,11 +6,15 @@ namespace trl::serve {
 // A call that puts a model to sleep: it is answered once, whatever becomes of the thread.
 struct Worker::Falling {
   explicit Falling(Done tell) : done(std::move(tell)) {}
-  ~Falling() { answer(Refusal(503, "the server is stopping")); }
+  ~Falling() { answer(refused(503, "the server is stopping")); }
   Falling(const Falling&) = delete;
   Falling& operator=(const Falling&) = delete;
-  void answer(const std::optional<Refusal>& why) {
-    if (const Done tell = std::exchange(done, nullptr)) tell(why);
+  void answer(const std::optional<Refusal>& why) noexcept {
+    const Done tell = std::exchange(done, nullptr);
+    try {
+      if (tell) tell(why);
+    } catch (...) {  // no memory: whoever waits learns that nobody tells
+    }
   }
   Done done;
 };
@@ -73,17 +77,20 @@ void Worker::fall_asleep() {
   for (const auto& call : std::exchange(falling_, {})) call->answer(why);
 }
 
-void Worker::wake_up(WakeTags tags) {
-  between_steps([&](trl_generator*) {
-    {
-      const std::lock_guard lock(mutex_);
-      sleep_.wake(tags);
-      if (!sleep_.awake()) return;
-    }
-    ends_jobs_ = false;
-    for (const auto& call : std::exchange(falling_, {}))
-      call->answer(Refusal(409, "the model was woken before it slept"));
-  });
+void Worker::wake_up(WakeTags tags, Ran ran) {
+  between_steps(
+      [this, tags](trl_generator*) {
+        {
+          const std::lock_guard lock(mutex_);
+          sleep_.wake(tags);
+          if (!sleep_.awake()) return true;
+        }
+        ends_jobs_ = false;
+        for (const auto& call : std::exchange(falling_, {}))
+          call->answer(refused(409, "the model was woken before it slept"));
+        return true;
+      },
+      std::move(ran));
 }
 
 }  // namespace trl::serve

@@ -2,10 +2,16 @@
 
 #include <fmt/format.h>
 #include <netinet/tcp.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <cstring>
+#include <string_view>
 
+#include "base/error.h"
 #include "serve/api/error.h"
 #include "serve/http/head.h"
 
@@ -17,6 +23,17 @@ constexpr size_t kPiece = 65536;  // bytes of a body that are read at once
 constexpr size_t kMostLingering = 65536;
 constexpr double kLinger = 2;        // seconds
 constexpr int kUserTimeout = 30000;  // milliseconds until a peer that vanished without a word is given up
+
+constexpr std::string_view kNoMemory =
+    "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
+    "Connection: close\r\nContent-Length: 94\r\n\r\n"
+    R"({"error":{"message":"out of memory","type":"ServiceUnavailableError","param":null,"code":503}})";
+
+int new_eventfd() {
+  const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (fd < 0) fail(Status::io, "eventfd: {}", std::strerror(errno));
+  return fd;
+}
 
 void set_options(tcp::socket& socket) {
   beast::error_code ignored;
@@ -37,6 +54,20 @@ void Loop::close() {
   closed_ = true;
 }
 
+Bell::Bell(net::io_context& io) : descriptor_(io), fd_(new_eventfd()) { descriptor_.assign(fd_); }
+
+void Bell::ring() noexcept {
+  const uint64_t one = 1;
+  const int before = errno;
+  [[maybe_unused]] const ssize_t written = ::write(fd_, &one, sizeof one);
+  errno = before;
+}
+
+void Bell::hush() noexcept {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = ::read(fd_, &count, sizeof count);
+}
+
 Connection::Connection(tcp::socket socket, std::shared_ptr<Shared> shared)
     : shared_(std::move(shared)), socket_(std::move(socket)), timer_(socket_.get_executor()) {
   ++shared_->counts.connections;
@@ -44,16 +75,54 @@ Connection::Connection(tcp::socket socket, std::shared_ptr<Shared> shared)
 
 Connection::~Connection() { --shared_->counts.connections; }
 
-void Connection::start() {
-  set_options(socket_);
-  beast::error_code error;
-  const tcp::endpoint peer = socket_.remote_endpoint(error);
-  if (error) return close();
-  peer_ = peer.address().to_string();
-  wait_for_request();
+// Runs what the connection has to do; without memory for it, the connection ends.
+template <class Body>
+void Connection::guarded(const Body& body) noexcept {
+  try {
+    body();
+  } catch (...) {
+    break_off();
+  }
 }
 
-void Connection::close() {
+// Returns body as a handler of an operation that keeps this.
+template <class Body>
+auto Connection::handler(Body body) {
+  return [me = shared_from_this(), body = std::move(body)](auto... arguments) {
+    me->guarded([&] { body(*me, arguments...); });
+  };
+}
+
+void Connection::start() {
+  guarded([this] {
+    set_options(socket_);
+    beast::error_code error;
+    const tcp::endpoint peer = socket_.remote_endpoint(error);
+    if (error) return close();
+    peer_ = peer.address().to_string();
+    wait_for_request();
+  });
+}
+
+// Answers without memory, unless an answer has begun, and closes. What the client has sent is read away, or
+// it would see a reset.
+void Connection::break_off() noexcept {
+  if (phase_ == Phase::closed) return;
+  const int fd = socket_.native_handle();
+  if (!told_ && !is_writing_ && phase_ != Phase::idle && phase_ != Phase::lingering) {
+    ::send(fd, kNoMemory.data(), kNoMemory.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    std::array<char, 4096> away;
+    for (size_t read = 0; read < kMostLingering; read += away.size())
+      if (::recv(fd, away.data(), away.size(), MSG_DONTWAIT) <= 0) break;
+  }
+  close();
+}
+
+void Connection::look() noexcept {
+  if (reply_ && reply_->given_up_) break_off();
+}
+
+void Connection::close() noexcept {
   if (phase_ == Phase::closed) return;
   phase_ = Phase::closed;
   ++timer_turn_;
@@ -61,7 +130,7 @@ void Connection::close() {
   client_gone();
   beast::error_code ignored;
   socket_.close(ignored);
-  shared_->on_closed();
+  shared_->bell.ring();
 }
 
 void Connection::close_when_done() {
@@ -70,16 +139,16 @@ void Connection::close_when_done() {
   if (phase_ == Phase::idle) close();
 }
 
-void Connection::client_gone() {
+void Connection::client_gone() noexcept {
   if (const auto reply = std::exchange(reply_, nullptr)) reply->client_gone();
 }
 
 void Connection::expire_after(double seconds) {
   const uint64_t turn = ++timer_turn_;
   timer_.expires_after(time_of(seconds));
-  timer_.async_wait([me = shared_from_this(), turn](beast::error_code error) {
-    if (!error && turn == me->timer_turn_) me->on_expired();
-  });
+  timer_.async_wait(handler([turn](Connection& me, beast::error_code error) {
+    if (!error && turn == me.timer_turn_) me.on_expired();
+  }));
 }
 
 void Connection::on_expired() {
@@ -97,6 +166,7 @@ void Connection::on_expired() {
 
 void Connection::wait_for_request() {
   phase_ = Phase::idle;
+  told_ = false;
   if (buffer_ && buffer_->size() > 0) return read_header();
   buffer_.reset();
   parser_.reset();
@@ -107,11 +177,11 @@ void Connection::wait_for_request() {
   written_ = 0;
   expire_after(shared_->options.idle_timeout);
   if (watching_) return;  // on_readable() goes on
-  socket_.async_wait(tcp::socket::wait_read, [me = shared_from_this()](beast::error_code error) {
-    if (me->phase_ != Phase::idle) return;
-    if (error) return me->close();
-    me->read_header();
-  });
+  socket_.async_wait(tcp::socket::wait_read, handler([](Connection& me, beast::error_code error) {
+                       if (me.phase_ != Phase::idle) return;
+                       if (error) return me.close();
+                       me.read_header();
+                     }));
 }
 
 void Connection::read_header() {
@@ -123,7 +193,7 @@ void Connection::read_header() {
   parser_->body_limit(uint64_t{1} << 62);  // counted here
   http::async_read_header(
       socket_, *buffer_, *parser_,
-      [me = shared_from_this()](beast::error_code error, size_t) { me->on_header(error); });
+      handler([](Connection& me, beast::error_code error, size_t) { me.on_header(error); }));
 }
 
 void Connection::on_header(beast::error_code error) {
@@ -163,19 +233,21 @@ void Connection::read_body() {
   if (body_.size() < read_ + kPiece) body_.resize(read_ + kPiece);
   parser_->get().body().data = body_.data() + read_;
   parser_->get().body().size = body_.size() - read_;
-  http::async_read_some(
-      socket_, *buffer_, *parser_, [me = shared_from_this()](beast::error_code error, size_t) {
-        if (me->phase_ != Phase::body) return;
-        if (error == http::error::need_buffer) error = {};
-        if (error) {
-          const std::optional<Refusal> refusal = refusal_of_head(error);
-          return refusal ? me->refuse(answer_of(*refusal)) : me->close();
-        }
-        me->read_ = me->body_.size() - me->parser_->get().body().size;
-        if (me->read_ > me->shared_->options.max_body_bytes)
-          return me->refuse(answer_of(too_large(me->read_, me->shared_->options.max_body_bytes)));
-        me->read_body();
-      });
+  http::async_read_some(socket_, *buffer_, *parser_,
+                        handler([](Connection& me, beast::error_code error, size_t) { me.on_body(error); }));
+}
+
+void Connection::on_body(beast::error_code error) {
+  if (phase_ != Phase::body) return;
+  if (error == http::error::need_buffer) error = {};
+  if (error) {
+    const std::optional<Refusal> refusal = refusal_of_head(error);
+    return refusal ? refuse(answer_of(*refusal)) : close();
+  }
+  read_ = body_.size() - parser_->get().body().size;
+  if (read_ > shared_->options.max_body_bytes)
+    return refuse(answer_of(too_large(read_, shared_->options.max_body_bytes)));
+  read_body();
 }
 
 void Connection::answer_request() {
@@ -190,7 +262,7 @@ void Connection::answer_request() {
   exchange->request.body = std::exchange(body_, {});
   reply_ = std::make_shared<ConnectionReply>(weak_from_this(), shared_);
   exchange->reply = reply_;
-  ended_ = false;
+  ended_ = told_ = false;
   watch();
   shared_->service.serve(std::move(exchange));
 }
@@ -208,11 +280,11 @@ void Connection::refuse(const Answer& answer) {
 void Connection::watch() {
   if (watching_) return;
   watching_ = true;
-  socket_.async_wait(tcp::socket::wait_read, [me = shared_from_this()](beast::error_code error) {
-    me->watching_ = false;
-    if (error || me->phase_ == Phase::closed) return;
-    me->on_readable();
-  });
+  socket_.async_wait(tcp::socket::wait_read, handler([](Connection& me, beast::error_code error) {
+                       me.watching_ = false;
+                       if (error || me.phase_ == Phase::closed) return;
+                       me.on_readable();
+                     }));
 }
 
 void Connection::on_readable() {
@@ -276,15 +348,16 @@ void Connection::write() {
     writing_ = std::exchange(out_, {});
     written_ = 0;
   }
-  is_writing_ = true;
   if (phase_ == Phase::answering) expire_after(shared_->options.write_timeout);
   socket_.async_write_some(net::buffer(writing_.data() + written_, writing_.size() - written_),
-                           [me = shared_from_this()](beast::error_code error, size_t bytes) {
-                             me->is_writing_ = false;
-                             if (me->phase_ == Phase::closed) return;
-                             if (error) return me->close();
-                             me->on_written(bytes);
-                           });
+                           handler([](Connection& me, beast::error_code error, size_t bytes) {
+                             me.is_writing_ = false;
+                             if (me.phase_ == Phase::closed) return;
+                             if (error) return me.close();
+                             me.on_written(bytes);
+                           }));
+  is_writing_ = true;
+  told_ = phase_ == Phase::answering;
 }
 
 void Connection::on_written(size_t bytes) {
@@ -324,19 +397,19 @@ void Connection::linger() {
     body_.resize(kPiece);
   }
   socket_.async_read_some(net::buffer(body_),
-                          [me = shared_from_this()](beast::error_code error, size_t bytes) {
-                            me->read_ += bytes;
-                            if (me->phase_ != Phase::lingering) return;
-                            if (error || me->read_ > kMostLingering) return me->close();
-                            me->linger();
-                          });
+                          handler([](Connection& me, beast::error_code error, size_t bytes) {
+                            me.read_ += bytes;
+                            if (me.phase_ != Phase::lingering) return;
+                            if (error || me.read_ > kMostLingering) return me.close();
+                            me.linger();
+                          }));
 }
 
 template <class Body>
 void ConnectionReply::on_connection(Body body) {
   shared_->loop.post([weak = connection_, me = shared_from_this(), body = std::move(body)] {
     const std::shared_ptr<Connection> connection = weak.lock();
-    if (connection && connection->reply_ == me) body(*connection);
+    if (connection && connection->reply_ == me) connection->guarded([&] { body(*connection); });
   });
 }
 
@@ -374,7 +447,12 @@ void ConnectionReply::on_gone(std::function<void()> call) {
   call();
 }
 
-void ConnectionReply::client_gone() {
+void ConnectionReply::give_up() noexcept {
+  given_up_ = true;
+  shared_->bell.ring();
+}
+
+void ConnectionReply::client_gone() noexcept {
   std::function<void()> call;
   {
     const std::lock_guard lock(mutex_);

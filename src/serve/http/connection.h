@@ -26,6 +26,19 @@ class Loop {
   bool closed_ = false;
 };
 
+// Wakes the listener's thread; without any memory.
+class Bell {
+ public:
+  explicit Bell(net::io_context& io);  // throws Error(io)
+  void ring() noexcept;                // any thread
+  void hush() noexcept;                // it has been heard
+  net::posix::stream_descriptor& descriptor() { return descriptor_; }
+
+ private:
+  net::posix::stream_descriptor descriptor_;
+  const int fd_;
+};
+
 struct Shared {  // by all connections of a listener
   Shared(const ServerOptions& all, Service& answers, ListenerCounts counted)
       : options(all), service(answers), counts(counted) {}
@@ -33,7 +46,7 @@ struct Shared {  // by all connections of a listener
   const ServerOptions& options;
   Service& service;
   ListenerCounts counts;
-  std::function<void()> on_closed;  // a connection is gone
+  Bell bell{loop.io()};  // a connection has closed, or an answer was given up
 };
 
 class ConnectionReply;
@@ -43,17 +56,24 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection(tcp::socket socket, std::shared_ptr<Shared> shared);
   ~Connection();
   void start();
-  void close();  // on the listener's thread, as all others
+  void close() noexcept;  // on the listener's thread, as all others
+  void look() noexcept;   // whether the answer was given up
   bool is_closed() const { return phase_ == Phase::closed; }
   void close_when_done();  // after the answer that is being made
 
  private:
   friend class ConnectionReply;
   using Parser = http::request_parser<http::buffer_body>;
+  template <class Body>
+  void guarded(const Body& body) noexcept;
+  template <class Body>
+  auto handler(Body body);
+  void break_off() noexcept;
   void wait_for_request();
   void read_header();
   void on_header(beast::error_code error);
   void read_body();
+  void on_body(beast::error_code error);
   void answer_request();
   void refuse(const Answer& answer);  // and close: more of the request may come
   void watch();
@@ -67,7 +87,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_written(size_t bytes);
   void finish();
   void linger();
-  void client_gone();
+  void client_gone() noexcept;
   void expire_after(double seconds);
   void on_expired();
 
@@ -87,6 +107,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string out_, writing_;  // what waits, and what is being written
   size_t written_ = 0;         // of writing_
   bool is_writing_ = false, watching_ = false;
+  bool told_ = false;  // bytes of the answer are on their way
   bool keep_ = false, last_ = false, chunked_ = false, head_only_ = false, ended_ = false, lingers_ = false;
 };
 
@@ -103,9 +124,10 @@ class ConnectionReply final : public Reply, public std::enable_shared_from_this<
   size_t waiting() const override { return waiting_; }
   bool gone() const override { return gone_; }
   void on_gone(std::function<void()> call) override;
+  void give_up() noexcept override;
 
   void written(size_t bytes) { waiting_ -= std::min<size_t>(bytes, waiting_); }
-  void client_gone();
+  void client_gone() noexcept;
   void forget();  // the answer is written: nobody is told any more
 
  private:
@@ -115,7 +137,7 @@ class ConnectionReply final : public Reply, public std::enable_shared_from_this<
   const std::weak_ptr<Connection> connection_;
   const std::shared_ptr<Shared> shared_;
   std::atomic<size_t> waiting_{0};
-  std::atomic<bool> gone_{false};
+  std::atomic<bool> gone_{false}, given_up_{false};
   std::mutex mutex_;
   std::function<void()> on_gone_;
   HeaderFields fields_;  // of the connection's thread

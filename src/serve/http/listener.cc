@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <set>
 #include <thread>
 
@@ -44,6 +45,8 @@ std::string text_of(const tcp::endpoint& endpoint) {
 }  // namespace
 
 struct Listener::Core {
+  enum class Wanted : uint8_t { run, end_when_done, end };
+
   explicit Core(std::shared_ptr<Shared> all)
       : shared(std::move(all)),
         acceptor(shared->loop.io()),
@@ -53,7 +56,6 @@ struct Listener::Core {
   void accept() {
     if (accepting || !acceptor.is_open()) return;
     if (connections.size() >= shared->options.max_connections) return;
-    accepting = true;
     acceptor.async_accept([this](beast::error_code error, tcp::socket socket) {
       accepting = false;
       if (error == net::error::operation_aborted || !acceptor.is_open()) return;
@@ -63,6 +65,7 @@ struct Listener::Core {
       connection->start();
       accept();
     });
+    accepting = true;
   }
 
   void accept_later() {
@@ -73,38 +76,82 @@ struct Listener::Core {
   }
 
   void wait_for_wake() {
+    if (wakes || ended) return;
     wake.async_wait(net::posix::stream_descriptor::wait_read, [this](beast::error_code error) {
+      wakes = false;
       if (error) return;
       uint64_t count = 0;
       [[maybe_unused]] const ssize_t got = ::read(wake.native_handle(), &count, sizeof count);
       on_wake();
       wait_for_wake();
     });
+    wakes = true;
   }
 
-  // Forgets connections that have been closed, outside of their own calls.
-  void on_closed() {
-    shared->loop.post([this] {
-      std::erase_if(connections, [](const auto& connection) { return connection->is_closed(); });
-      accept();
-    });
+  void wait_for_bell() {
+    if (listens || ended) return;
+    shared->bell.descriptor().async_wait(net::posix::stream_descriptor::wait_read,
+                                         [this](beast::error_code error) {
+                                           listens = false;
+                                           if (error) return;
+                                           shared->bell.hush();
+                                           on_bell();
+                                           wait_for_bell();
+                                         });
+    listens = true;
+  }
+
+  void on_bell() {
+    for (const auto& connection : connections) connection->look();
+    std::erase_if(connections, [](const auto& connection) { return connection->is_closed(); });
+    if (wanted >= Wanted::end_when_done) close_when_done();
+    if (wanted == Wanted::end) return close();
+    accept();
   }
 
   void close_when_done() {
     beast::error_code ignored;
     acceptor.close(ignored);
-    for (const auto& connection : std::set(connections)) connection->close_when_done();
+    for (const auto& connection : connections) connection->close_when_done();
   }
 
   void close() {
     beast::error_code ignored;
+    ended = true;
     acceptor.close(ignored);
     again.cancel();
     if (wake.is_open()) {
       wake.cancel();
       wake.release();
     }
-    for (const auto& connection : std::set(connections)) connection->close();
+    shared->bell.descriptor().cancel(ignored);  // it stays open: late answers ring it
+    for (const auto& connection : connections) connection->close();
+  }
+
+  // Waits for all that it has to wait for; after a handler that had no memory, something may not be.
+  void wait_for_all() {
+    wait_for_bell();
+    wait_for_wake();
+    accept();
+  }
+
+  // Without memory for it, a handler of the listener itself is repeated.
+  void run() noexcept {
+    for (;;) {
+      try {
+        wait_for_all();
+        shared->loop.io().run();
+        return;
+      } catch (...) {
+        accepting = false;  // it may have been lost
+        std::this_thread::sleep_for(kLook);
+      }
+    }
+  }
+
+  void want(Wanted what) noexcept {
+    wanted = what;
+    shared->bell.ring();
   }
 
   const std::shared_ptr<Shared> shared;
@@ -115,13 +162,12 @@ struct Listener::Core {
   std::set<std::shared_ptr<Connection>> connections;
   tcp::endpoint endpoint;
   std::thread thread;
-  bool accepting = false;
+  std::atomic<Wanted> wanted{Wanted::run};
+  bool accepting = false, wakes = false, listens = false, ended = false;
 };
 
 Listener::Listener(const ServerOptions& options, Service& service, ListenerCounts counts)
-    : core_(std::make_shared<Core>(std::make_shared<Shared>(options, service, counts))) {
-  core_->shared->on_closed = [core = core_.get()] { core->on_closed(); };
-}
+    : core_(std::make_shared<Core>(std::make_shared<Shared>(options, service, counts))) {}
 
 Listener::~Listener() { stop(0); }
 
@@ -152,28 +198,20 @@ void Listener::start(const std::function<void()>& begin, int wake_fd, std::funct
   Core& core = *core_;
   core.on_wake = std::move(on_wake);
   core.wake.assign(wake_fd);
-  core.wait_for_wake();
-  core.accept();
   core.thread = base::quiet_thread("trl-serve-io", [&core, begin] {
     begin();
-    for (;;) {
-      try {
-        core.shared->loop.io().run();
-        return;
-      } catch (...) {  // no memory: the connection whose handler it was is lost, the others go on
-      }
-    }
+    core.run();
   });
 }
 
 void Listener::stop(double seconds) {
   Core& core = *core_;
   if (core.thread.joinable()) {
-    core.shared->loop.post([&core] { core.close_when_done(); });
+    core.want(Core::Wanted::end_when_done);
     const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
     while (core.shared->counts.connections > 0 && std::chrono::steady_clock::now() < end)
       std::this_thread::sleep_for(kLook);
-    core.shared->loop.post([&core] { core.close(); });
+    core.want(Core::Wanted::end);
     core.thread.join();
   } else {
     core.close();

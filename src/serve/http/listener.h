@@ -12,16 +12,17 @@
 
 namespace trl::serve {
 
-// Answers requests. Its functions run on the listener's thread and must not wait.
+// Answers requests. Its functions run on the listener's thread and must not wait; what they throw ends the
+// connection.
 class Service {
  public:
   virtual ~Service() = default;
   // Looks at a request before its body is read; length: of the body, if the client tells. Returns the answer
   // of one that is refused.
-  virtual std::optional<Answer> refuse(const Request& head, std::optional<uint64_t> length) noexcept = 0;
-  virtual void serve(std::shared_ptr<Exchange> exchange) noexcept = 0;
+  virtual std::optional<Answer> refuse(const Request& head, std::optional<uint64_t> length) = 0;
+  virtual void serve(std::shared_ptr<Exchange> exchange) = 0;
   // Header fields of every answer to the request.
-  virtual HeaderFields fields_for(const Request& head) noexcept = 0;
+  virtual HeaderFields fields_for(const Request& head) = 0;
 };
 
 struct ListenerCounts {

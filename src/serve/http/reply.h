@@ -18,6 +18,8 @@ class Reply {
   virtual void begin(Answer head) = 0;  // a stream, whose body comes in pieces; its own is the first
   virtual void add(std::string piece) = 0;
   virtual void end() = 0;
+  // Ends the answer for lack of memory: a short 503 that needs none, or a stream that breaks off.
+  virtual void give_up() noexcept = 0;
   virtual size_t waiting() const = 0;  // bytes of a stream that the client has not taken
   virtual bool gone() const = 0;       // the client has: nothing that is sent arrives
   // Has the function called once, on any thread, when the client goes before the end; at once if it has gone.

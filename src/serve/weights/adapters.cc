@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <ctime>
-#include <thread>
 
 #include "serve/engine/worker.h"
 
@@ -13,7 +12,6 @@ namespace trl::serve {
 namespace {
 
 constexpr size_t kAdapterNameBytes = 256;
-constexpr std::chrono::milliseconds kInUsePause{2};  // until a call that found the model in use is repeated
 constexpr std::chrono::seconds kInUsePatience{10};
 
 }  // namespace
@@ -27,60 +25,80 @@ Adapters::~Adapters() {
   sweep();
 }
 
-// Throws Refusal(503) if the host uses the model for too long.
-void Adapters::add_to_model(const AdapterVersion& version) {
-  const auto end = std::chrono::steady_clock::now() + kInUsePatience;
-  while (true) {
-    trl_status status = TRL_OK;
-    worker_.between_steps([&](trl_generator*) {
-      ErrorHandle error;
-      status = trl_model_add_adapter(model_, version.key.c_str(), version.path.c_str(), error.out());
-      if (status != TRL_E_BUSY) check(status, error);
-    });
-    if (status != TRL_E_BUSY) return;
-    if (std::chrono::steady_clock::now() > end) throw Refusal(503, "the model is in use; try again later");
-    std::this_thread::sleep_for(kInUsePause);
-  }
-}
+struct Adapters::Load {
+  std::shared_ptr<AdapterVersion> version;
+  bool replace;
+  std::chrono::steady_clock::time_point end;
+};
 
-void Adapters::load(const std::string& name, const std::string& path, bool replace) {
+void Adapters::load(const std::string& name, const std::string& path, bool replace, Done done) {
   if (model_ == nullptr)
     throw Refusal(400, "adapters cannot be loaded: the server was given a generator, not its model");
   if (name.empty() || name.size() > kAdapterNameBytes)
     throw Refusal(400, fmt::format("lora_name: {} bytes; give 1 to {}", name.size(), kAdapterNameBytes),
                   "lora_name");
-  const std::lock_guard changing(changing_);
-  auto made = std::make_shared<AdapterVersion>();
+  Load load{std::make_shared<AdapterVersion>(), replace, std::chrono::steady_clock::now() + kInUsePatience};
   {
     const std::lock_guard lock(mutex_);
-    const bool known = versions_.contains(name);
-    if (known && !replace)
-      throw Refusal(
-          400,
-          fmt::format("The lora adapter '{}' has already been loaded. If you want to load the adapter "
-                      "in place, set 'load_inplace' to True.",
-                      name),
-          "lora_name");
-    if (!known && versions_.size() >= most_)
-      throw Refusal(400, fmt::format("{} adapters are loaded; unload one first (serve.max_loras)", most_),
-                    "lora_name");
     // Other servers of this model have other keys.
-    *made = {name, path, fmt::format("serve-{:x}-{}", reinterpret_cast<uintptr_t>(this), ++keys_), 0,
-             static_cast<int64_t>(std::time(nullptr))};
+    *load.version = {name, path, fmt::format("serve-{:x}-{}", reinterpret_cast<uintptr_t>(this), ++keys_), 0,
+                     static_cast<int64_t>(std::time(nullptr))};
+    check(load);
   }
-  add_to_model(*made);
+  worker_.between_steps([this, load](trl_generator*) { return add(load); }, std::move(done));
+}
+
+// Under the lock. Throws Refusal(400).
+void Adapters::check(const Load& load) const {
+  const std::string& name = load.version->name;
+  const bool known = versions_.contains(name);
+  if (known && !load.replace)
+    throw Refusal(
+        400,
+        fmt::format("The lora adapter '{}' has already been loaded. If you want to load the adapter "
+                    "in place, set 'load_inplace' to True.",
+                    name),
+        "lora_name");
+  if (!known && versions_.size() >= most_)
+    throw Refusal(400, fmt::format("{} adapters are loaded; unload one first (serve.max_loras)", most_),
+                  "lora_name");
+}
+
+// On the model's thread, which adds one after the other. false: the host uses the model.
+bool Adapters::add(const Load& load) {
   {
     const std::lock_guard lock(mutex_);
-    made->version = ++version_;
-    Version& place = versions_[name];
-    if (place != nullptr) retired_.push_back(std::move(place));
-    place = std::move(made);
+    check(load);
   }
-  sweep_soon();
+  const AdapterVersion& version = *load.version;
+  ErrorHandle error;
+  const trl_status status =
+      trl_model_add_adapter(model_, version.key.c_str(), version.path.c_str(), error.out());
+  if (status == TRL_E_BUSY) {
+    if (std::chrono::steady_clock::now() > load.end)
+      throw Refusal(503, "the model is in use; try again later");
+    return false;
+  }
+  serve::check(status, error);
+  try {
+    publish(load);
+  } catch (...) {
+    trl_model_remove_adapter(model_, version.key.c_str(), nullptr);
+    throw;
+  }
+  return true;
+}
+
+// Jobs find it by its name from here on.
+void Adapters::publish(const Load& load) {
+  const std::lock_guard lock(mutex_);
+  Version& place = versions_[load.version->name];
+  if (place != nullptr) retired_.push_back(place);
+  load.version->version = ++version_;
+  place = load.version;
 }
 
 void Adapters::unload(std::string_view name) {
-  const std::lock_guard changing(changing_);
   {
     const std::lock_guard lock(mutex_);
     const auto found = versions_.find(name);
@@ -96,7 +114,7 @@ void Adapters::unload(std::string_view name) {
 // Has the worker look: it may have nothing else to do. If it has no time any more, the destructor sweeps.
 void Adapters::sweep_soon() noexcept {
   try {
-    worker_.between_steps([](trl_generator*) {});
+    worker_.between_steps([](trl_generator*) { return true; }, nullptr);
   } catch (...) {
   }
 }

@@ -1,6 +1,8 @@
 // The adapters of a model: names that requests give, each with the version that it has now.
 #pragma once
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -30,9 +32,11 @@ class Adapters {
   Adapters(const Adapters&) = delete;
   Adapters& operator=(const Adapters&) = delete;
 
-  // Loads an adapter. One of that name is replaced between two steps if that is wanted, and else refused:
-  // jobs keep the version that they hold. Throws Refusal, Error; the old version stays.
-  void load(const std::string& name, const std::string& path, bool replace);
+  // Loads an adapter between two steps. One of that name is replaced if that is wanted, and else refused:
+  // jobs keep the version that they hold. done: called once, on any thread, with a Refusal or Error, and then
+  // the old version stays; null: it is loaded. Throws Refusal.
+  using Done = std::function<void(const std::exception_ptr& why)>;
+  void load(const std::string& name, const std::string& path, bool replace, Done done);
   void unload(std::string_view name);  // throws Refusal(404)
   // Returns the version that a name has now, or null. Whoever holds it may compute with it.
   std::shared_ptr<const AdapterVersion> find(std::string_view name) const;
@@ -44,12 +48,14 @@ class Adapters {
 
  private:
   using Version = std::shared_ptr<const AdapterVersion>;
-  void add_to_model(const AdapterVersion& version);
+  struct Load;
+  void check(const Load& load) const;
+  bool add(const Load& load);
+  void publish(const Load& load);
   void sweep_soon() noexcept;
   trl_model* const model_;
   Worker& worker_;
   const size_t most_;
-  std::mutex changing_;  // by one caller at a time
   mutable std::mutex mutex_;
   std::map<std::string, Version, std::less<>> versions_;
   std::vector<Version> retired_;

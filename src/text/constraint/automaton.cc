@@ -11,6 +11,7 @@ Automaton::Automaton(const PatternTree& tree, std::string_view key) : key_(key) 
   start_ = compile(tree, kMatch);
   if (start_ == kNone) fail_key(key, "{}: no text matches the pattern; give one that some text does", key);
   numbers_.clear();
+  known_.clear();
 }
 
 // Counts steps, too: parts that need no node may be repeated as often.
@@ -27,9 +28,18 @@ uint32_t Automaton::add(const Node& node) {
   return static_cast<uint32_t>(nodes_.size() - 1);
 }
 
-uint32_t Automaton::number_of(const CharacterSet& set) {
-  const auto [found, is_new] = numbers_.try_emplace(set, static_cast<uint32_t>(sets_.size()));
-  if (is_new) sets_.emplace_back(set);
+uint32_t Automaton::number_of(const std::shared_ptr<const CharacterSet>& set) {
+  const auto known = known_.find(set.get());
+  if (known != known_.end()) return known->second;
+  const auto [found, is_new] = numbers_.try_emplace(*set, static_cast<uint32_t>(sets_.size()));
+  if (is_new) places_ += sets_.emplace_back(*set).places();
+  if (places_ > kMostPlaces)
+    fail_key(
+        key_,
+        "{}: the pattern is too large: its classes need more than {} places within characters; use fewer "
+        "different ones",
+        key_, kMostPlaces);
+  known_.emplace(set.get(), found->second);
   return found->second;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace trl::text {
 class Automaton {
  public:
   static constexpr uint32_t kMostNodes = 50000;
+  static constexpr size_t kMostPlaces = 32768;  // within characters, of all sets: 16 MB
   static constexpr uint32_t kNone = UINT32_MAX;
   static constexpr uint32_t kMatch = 0;  // the node where a match ends
 
@@ -34,12 +36,14 @@ class Automaton {
   uint32_t add(const Node& node);
   uint32_t compile(const PatternTree& tree, uint32_t next);
   uint32_t repeat(const PatternTree& tree, uint32_t next);
-  uint32_t number_of(const CharacterSet& set);
+  uint32_t number_of(const std::shared_ptr<const CharacterSet>& set);
   void count_step();
 
   std::string_view key_;  // while it is made
   uint32_t steps_ = 0;
+  std::map<const CharacterSet*, uint32_t> known_;  // the numbers of sets that trees share
   std::map<CharacterSet, uint32_t> numbers_;
+  size_t places_ = 0;
   std::vector<Node> nodes_;
   std::vector<ByteSteps> sets_;
   uint32_t start_;

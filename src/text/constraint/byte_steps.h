@@ -1,6 +1,7 @@
 // A set of characters as an automaton over the bytes of UTF-8.
 #pragma once
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -19,6 +20,7 @@ class ByteSteps {
   // From place 0, where a character begins. From each place that can be reached some character ends.
   uint16_t next(uint16_t place, uint8_t byte) const { return rows_[place][byte]; }
   bool empty() const { return empty_; }
+  size_t places() const { return rows_.size(); }
 
  private:
   using Row = std::array<uint16_t, 256>;

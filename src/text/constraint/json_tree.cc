@@ -57,7 +57,7 @@ PatternTree written(const CharacterSet& set) {
 
 void write_characters(PatternTree& tree) {
   if (tree.kind == PatternTree::Kind::characters)
-    tree = written(tree.characters);
+    tree = written(*tree.characters);
   else
     for (PatternTree& part : tree.parts) write_characters(part);
 }

@@ -1,8 +1,11 @@
 #include "text/constraint/pattern_parser.h"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/text/utf8.h"
@@ -16,10 +19,14 @@ using TreeKind = PatternTree::Kind;
 constexpr size_t kMostBytes = 64 * 1024;
 constexpr int kMostDepth = 200;
 constexpr uint32_t kMostRepeats = 50000;
+constexpr size_t kMostRanges = 400000;  // of characters, of all classes that differ by their text
 constexpr std::string_view kPatternForms =
     "literals, . and classes as [a-z], \\w \\d \\s, groups, |, * + ? {m,n}, (?i) and (?s)";
 
 bool is_ascii_digit(char32_t c) { return c >= '0' && c <= '9'; }
+bool is_class_letter(char32_t c) {
+  return std::u32string_view(U"wWdDsS").find(c) != std::u32string_view::npos;
+}
 bool is_ascii_letter(char32_t c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 class PatternParser {
@@ -124,8 +131,10 @@ class PatternParser {
       case '\\':
         return escape(begin);
       case '.':
-        return PatternTree::of(flags_.dot_all ? CharacterSet(0, CharacterSet::kLast)
-                                              : CharacterSet(U'\n', U'\n').complement());
+        return known(begin, at_, [&] {
+          return flags_.dot_all ? CharacterSet(0, CharacterSet::kLast)
+                                : CharacterSet(U'\n', U'\n').complement();
+        });
       case '^':
         return PatternTree{.kind = TreeKind::begin};
       case '$':
@@ -144,9 +153,30 @@ class PatternParser {
     }
   }
 
-  PatternTree one(char32_t c) const {
-    const CharacterSet set(c, c);
-    return PatternTree::of(flags_.ignore_case ? with_both_cases(set) : set);
+  // Returns the set of the text from begin to end; body makes it when the pattern first has that text.
+  template <class Body>
+  PatternTree known(size_t begin, size_t end, const Body& body) {
+    const auto key = std::tuple(text_.substr(begin, end - begin), flags_.ignore_case, flags_.dot_all);
+    std::shared_ptr<const CharacterSet>& set = sets_[key];
+    if (set == nullptr) {
+      set = std::make_shared<const CharacterSet>(body());
+      charge(set->ranges().size(), begin);
+    }
+    at_ = end;
+    return PatternTree::shared(set);
+  }
+
+  void charge(size_t ranges, size_t at) {
+    ranges_ += ranges;
+    if (ranges_ > kMostRanges)
+      refuse(fmt::format("the classes up to here have more than {} ranges of characters", kMostRanges), at);
+  }
+
+  PatternTree one(char32_t c) {
+    return known(at_ - 1, at_, [&] {
+      const CharacterSet set(c, c);
+      return flags_.ignore_case ? with_both_cases(set) : set;
+    });
   }
 
   std::optional<PatternTree> group(size_t begin, int depth) {
@@ -259,8 +289,17 @@ class PatternParser {
         std::ranges::all_of(text_.substr(at_, 3), [](char32_t d) { return d >= '0' && d <= '7'; });
     if (c >= '1' && c <= '9' && !octal)
       refuse("back-references are not supported: they are not regular", begin);
-    CharacterSet set = escaped(begin);
-    return PatternTree::of(flags_.ignore_case ? with_both_cases(set) : std::move(set));
+    const auto read = [&] {
+      CharacterSet set = escaped(begin);
+      return flags_.ignore_case ? both_cases(set, begin) : std::move(set);
+    };
+    return is_class_letter(c) ? known(begin, at_ + 1, read) : PatternTree::of(read());
+  }
+
+  CharacterSet both_cases(const CharacterSet& set, size_t begin) {
+    constexpr size_t kCases = 2000;  // about as many are looked at
+    if (set.ranges().size() > 1) charge(kCases, begin);
+    return with_both_cases(set);
   }
 
   // After "\": a class or one character.
@@ -270,8 +309,7 @@ class PatternParser {
     constexpr std::u32string_view kLetters = U"afnrtv";
     constexpr std::u32string_view kMeanings = U"\a\f\n\r\t\v";
     if (const size_t at = kLetters.find(c); at != kLetters.npos) return {kMeanings[at], kMeanings[at]};
-    constexpr std::u32string_view kClasses = U"wWdDsS";
-    if (kClasses.find(c) != kClasses.npos) return named_class(static_cast<char>(c));
+    if (is_class_letter(c)) return named_class(static_cast<char>(c));
     char32_t code = c;
     if (c == 'x' || c == 'u' || c == 'U')
       code = hexadecimal(c == 'x' ? 2 : c == 'u' ? 4 : 8, begin);
@@ -308,16 +346,30 @@ class PatternParser {
 
   // After "[".
   PatternTree set(size_t begin) {
+    return known(begin, end_of_set(begin), [&] { return set_at(begin); });
+  }
+
+  // Returns where the class ends that begins there.
+  size_t end_of_set(size_t begin) const {
+    size_t at = begin + 1;
+    if (at < text_.size() && text_[at] == '^') ++at;
+    if (at < text_.size() && text_[at] == ']') ++at;
+    while (at < text_.size() && text_[at] != ']') at += text_[at] == '\\' ? 2 : 1;
+    return std::min(at + 1, text_.size());
+  }
+
+  CharacterSet set_at(size_t begin) {
     const bool others = take(U'^');
-    CharacterSet all;
+    std::vector<CharacterSet::Range> ranges;
     for (bool first = true; first || !is_next(']'); first = false) {
       if (at_ == text_.size()) refuse("the class is not closed", begin);
       if (take(U"[:")) refuse("classes as [:alpha:] are not supported", at_ - 2);
       const size_t place = at_;
       bool is_class = false;
       const CharacterSet low = member(is_class);
+      charge(low.ranges().size(), place);
       if (!is_next('-') || at_ + 1 >= text_.size() || text_[at_ + 1] == ']') {
-        all.add(low);
+        ranges.insert(ranges.end(), low.ranges().begin(), low.ranges().end());
         continue;
       }
       ++at_;
@@ -325,11 +377,12 @@ class PatternParser {
       const CharacterSet high = member(is_high_class);
       if (is_class || is_high_class) refuse("a class cannot begin or end a range", place);
       if (low.ranges()[0].first > high.ranges()[0].first) refuse("the range is reversed", place);
-      all.add(low.ranges()[0].first, high.ranges()[0].first);
+      ranges.push_back({low.ranges()[0].first, high.ranges()[0].first});
     }
     ++at_;
-    if (flags_.ignore_case) all = with_both_cases(all);
-    return PatternTree::of(others ? all.complement() : std::move(all));
+    CharacterSet all(std::move(ranges));
+    if (flags_.ignore_case) all = both_cases(all, begin);
+    return others ? all.complement() : all;
   }
 
   CharacterSet member(bool& is_class) {
@@ -338,7 +391,7 @@ class PatternParser {
     if (c != '\\') return {c, c};
     if (take(U'b')) return {U'\b', U'\b'};
     const CharacterSet set = escaped(begin);
-    is_class = std::u32string_view(U"wWdDsS").find(text_[begin + 1]) != std::u32string_view::npos;
+    is_class = is_class_letter(text_[begin + 1]);
     return set;
   }
 
@@ -346,6 +399,8 @@ class PatternParser {
   std::u32string text_;
   size_t at_ = 0;
   Flags flags_;
+  std::map<std::tuple<std::u32string, bool, bool>, std::shared_ptr<const CharacterSet>> sets_;
+  size_t ranges_ = 0;
 };
 
 bool is_anchor(const PatternTree& tree) { return tree.kind == TreeKind::begin || tree.kind == TreeKind::end; }

@@ -2,6 +2,7 @@
 // reads.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -17,11 +18,16 @@ struct PatternTree {
   static constexpr uint32_t kUnlimited = UINT32_MAX;
 
   Kind kind = Kind::sequence;
-  CharacterSet characters = {};
+  std::shared_ptr<const CharacterSet> characters = nullptr;  // which several trees may have
   std::vector<PatternTree> parts = {};
   uint32_t least = 0, most = 0;  // of a repeat
 
-  static PatternTree of(CharacterSet set) { return {.kind = Kind::characters, .characters = std::move(set)}; }
+  static PatternTree of(CharacterSet set) {
+    return shared(std::make_shared<const CharacterSet>(std::move(set)));
+  }
+  static PatternTree shared(std::shared_ptr<const CharacterSet> set) {
+    return {.kind = Kind::characters, .characters = std::move(set)};
+  }
   static PatternTree literal(std::string_view text);  // valid UTF-8
   static PatternTree sequence(std::vector<PatternTree> parts);
   static PatternTree choice(std::vector<PatternTree> parts);

@@ -95,6 +95,19 @@ TEST(ServerRequest, OfTheFormerProtocolKeepsTheRestInGenerationKwargs) {
   EXPECT_EQ(body["generation_kwargs"]["logit_bias"]["5"], -1.0f);
 }
 
+TEST(ServerRequest, AsksForAForm) {
+  Case own;
+  own.options.structured_outputs = {{"regex", "[a-z]+"}};
+  EXPECT_EQ(own.body()["structured_outputs"], (base::Json{{"regex", "[a-z]+"}}));
+  EXPECT_FALSE(Case().body().contains("structured_outputs"));
+  own.server.protocol = VllmServer::Protocol::old;
+  EXPECT_EQ(own.body()["structured_outputs_regex"], "[a-z]+");
+  EXPECT_FALSE(own.body()["generation_kwargs"].contains("structured_outputs"));
+  own.options.structured_outputs = {{"json", {{"type", "object"}}}};
+  EXPECT_EQ(own.body()["generation_kwargs"]["structured_outputs"], own.options.structured_outputs);
+  EXPECT_FALSE(own.body().contains("structured_outputs_regex"));
+}
+
 TEST(ServerRequest, RefusesWhatServersAreNotAskedFor) {
   RequestOptions options;
   check_request(options);

@@ -64,6 +64,14 @@ TEST(ServerExchange, RepeatsARequestOnlyIfThatIsHarmless) {
   EXPECT_EQ(away.asked.size(), 6u);
 }
 
+TEST(ServerExchange, AnAnswerThatIsTooLargeIsNotAskedForAgain) {
+  KeptLog log;
+  ScriptedServer server([](const auto&) { return Answered{.outcome = Outcome::too_large}; });
+  Exchange exchange = server.exchange(log);
+  EXPECT_EQ(error_of([&] { exchange.get("/x"); }).status(), Status::io);
+  EXPECT_EQ(server.asked.size(), 1u);
+}
+
 TEST(ServerExchange, GoesOnWithAServerThatComesBack) {
   int left = 2;
   ScriptedServer server([&](const auto&) {

@@ -153,6 +153,90 @@ TEST(WithAModel, FieldsReachTheGenerator) {
   EXPECT_NE(long_one.body.find("maximum context length"), std::string::npos);
 }
 
+TEST(WithAModel, TextsKeepTheFormThatIsAskedFor) {
+  OpenModel model;
+  RunningServer server({}, model.get());
+  const auto texts_of = [&](const char* form) {
+    Json body = {{"prompt", "It opens"}, {"max_tokens", 60}, {"temperature", 1.2}, {"n", 4}, {"seed", 3}};
+    body.update(Json::parse(form));
+    std::vector<std::string> texts;
+    for (const Json& choice : server.ask("/v1/completions", body)["choices"])
+      if (choice["finish_reason"] == "stop") texts.push_back(choice["text"]);
+    EXPECT_FALSE(texts.empty()) << form;
+    return texts;
+  };
+  for (const std::string& text : texts_of(R"({"structured_outputs": {"regex": "[a-c]{3} [0-9]{2}"}})"))
+    EXPECT_TRUE(text.size() == 6 && text[3] == ' ' && isdigit(text[5]) != 0) << text;
+  for (const std::string& text : texts_of(R"({"structured_outputs": {"choice": ["null", "maybe"]}})"))
+    EXPECT_TRUE(text == "null" || text == "maybe") << text;
+  for (const std::string& text : texts_of(R"({"structured_outputs_regex": "null"})")) EXPECT_EQ(text, "null");
+  for (const std::string& text :
+       texts_of(R"({"response_format": {"type": "json_schema", "json_schema": {"name": "Person", "schema":
+         {"$defs": {"Kind": {"enum": ["a", "b"], "title": "Kind", "type": "string"}},
+          "properties": {"age": {"title": "Age", "type": "integer", "default": 1}, "kind": {"$ref": "#/$defs/Kind"},
+                         "of": {"anyOf": [{"type": "boolean"}, {"type": "null"}], "default": null}},
+          "required": ["kind"], "title": "Person", "type": "object"}}}})")) {
+    const Json person = Json::parse(text, nullptr, false);
+    EXPECT_TRUE(person.is_object() && person.contains("kind")) << text;
+  }
+  const Response refused = server.post("/v1/completions",
+                                       R"({"prompt": "a", "structured_outputs": {"regex": "a(?=b)"
+}
+})");
+  EXPECT_EQ(refused.status, 400);
+EXPECT_NE(refused.body.find("structured_outputs.regex: character 2 of the pattern"), std::string::npos)
+    << refused.body;
+EXPECT_EQ(Json::parse(refused.body)["error"]["param"], "structured_outputs");
+const Response schema =
+    server.post("/v1/chat/completions",
+                R"({"messages": [{"role": "user", "content": "a"}], "response_format": {"type": "json_schema",
+          "json_schema": {"name": "n", "schema": {"type": "integer", "minimum": 2}}}})");
+EXPECT_EQ(schema.status, 400);
+EXPECT_NE(schema.body.find("response_format.json_schema.schema: at #: 'minimum'"), std::string::npos)
+    << schema.body;
+}
+
+TEST(WithAModel, AnyJsonObjectIsOne) {
+  OpenModel model;
+  RunningServer server({}, model.get());
+  size_t whole = 0;
+  for (int seed = 0; seed < 4; ++seed) {
+    const Json got = server.ask("/v1/completions", {{"prompt", "It opens"},
+                                                    {"max_tokens", 200},
+                                                    {"n", 4},
+                                                    {"seed", seed},
+                                                    {"response_format", {{"type", "json_object"}}}});
+    for (const Json& choice : got["choices"]) {
+      EXPECT_EQ(choice["text"].get<std::string>()[0], '{');
+      if (choice["finish_reason"] != "stop") continue;
+      EXPECT_TRUE(Json::parse(choice["text"].get<std::string>(), nullptr, false).is_object())
+          << choice["text"];
+      ++whole;
+    }
+  }
+  EXPECT_GT(whole, 0u);
+}
+
+TEST(WithAModel, SpeculationChangesNoToken) {
+  OpenModel model;
+  const char* const speculation = R"({"method": "ngram", "num_speculative_tokens": 4})";
+  RunningServer plain({}, model.get()), with({{"generate.speculative_config", speculation}}, model.get());
+  Json body = {{"prompt", "It opens it opens it opens"},
+               {"max_tokens", 24},
+               {"temperature", 0.7},
+               {"ignore_eos", true},
+               {"seed", 5},
+               {"return_token_ids", true}};
+  const Json want = plain.ask("/v1/completions", body)["choices"][0]["token_ids"];
+  EXPECT_EQ(with.ask("/v1/completions", body)["choices"][0]["token_ids"], want);
+  body["speculative_config"] = Json::parse(speculation);
+  EXPECT_EQ(plain.ask("/v1/completions", body)["choices"][0]["token_ids"], want);
+  body["speculative_config"] = {{"method", "eagle"}};
+  const Response refused = plain.post("/v1/completions", body.dump());
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(Json::parse(refused.body)["error"]["param"], "speculative_config");
+}
+
 TEST(WithAModel, AGeneratorOfTheHostIsServed) {
   OpenModel model;
   trl_generator* generator = nullptr;

@@ -93,6 +93,8 @@ class EngineServer {
     for (const char* name :
          {"temperature", "top_p", "top_k", "min_p", "repetition_penalty", "stop_token_ids"})
       options.emplace_back(std::string("generate.") + name, body.at(name).dump());
+    if (body.contains("structured_outputs"))
+      options.emplace_back("generate.regex", body["structured_outputs"].at("regex").get<std::string>());
     return options;
   }
 

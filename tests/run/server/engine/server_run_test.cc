@@ -1,6 +1,8 @@
 // Runs whose completions a server writes: they are those of colocate, and outlive a server that is lost.
 #include "run/server/engine/engine_server.h"
 
+#include <set>
+
 #include "engine/rewarded.h"
 
 namespace {
@@ -72,6 +74,19 @@ TEST(ServerRun, HasTheTokensAndWeightsOfColocate) {
   }
 }
 
+TEST(ServerRun, KeepsCompletionsToAPattern) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const Settings by_regex = host::with(kAdapter, {{"vllm_structured_outputs_regex", "[a-z ]+"}});
+  const Result colocate = run(host::grpo(scratch / "colocate", by_regex), scratch / "colocate");
+  EngineServer server(host::golden("models/qwen2"));
+  const Result other =
+      run(served(host::grpo(scratch / "server", by_regex), server.url()), scratch / "server");
+  EXPECT_EQ(server.asked().at(0)["structured_outputs"].dump(), R"({"regex":"[a-z ]+"})");
+  EXPECT_EQ(other.ids, colocate.ids);
+  EXPECT_EQ(other.weights, colocate.weights);
+}
+
 // A server is asked for each prompt once, and told how many completions it has.
 TEST(ServerRun, AsksForEachPromptOnce) {
   NEED_MODEL();
@@ -90,6 +105,7 @@ TEST(ServerRun, IsSavedWhenTheServerFailsAndGoesOnWithAnother) {
   const Settings whole = host::grpo(scratch / "whole", kAdapter);
   const Result colocate = run(whole, scratch / "whole");
   const Settings cut = host::grpo(scratch / "cut", kAdapter);
+  const std::filesystem::path adapters = scratch / "cut" / "server_adapters";
   {
     EngineServer server(host::golden("models/qwen2"));
     server.refuses_from = 2;
@@ -99,6 +115,10 @@ TEST(ServerRun, IsSavedWhenTheServerFailsAndGoesOnWithAnother) {
     EXPECT_TRUE(own.error.names("Request failed: 400, no more")) << own.error.message();
     EXPECT_TRUE(own.error.names("/cut/checkpoint-2: start a server and resume from it"))
         << own.error.message();
+    // As if it had ended between two adapters; another run has the same folder.
+    const std::string name = server.asked().at(0)["model"];
+    std::filesystem::create_directory(adapters / (name.substr(0, name.rfind('-')) + "-99"));
+    std::filesystem::create_directory(adapters / "trl-00000000-1");
   }
   EngineServer server(host::golden("models/qwen2"));
   const std::string saved = scratch / "cut" / "checkpoint-2";
@@ -106,6 +126,11 @@ TEST(ServerRun, IsSavedWhenTheServerFailsAndGoesOnWithAnother) {
       run(host::with(served(cut, server.url()), {{"resume_from_checkpoint", saved}}), scratch / "cut");
   EXPECT_EQ(server.asked().size(), 1u);
   EXPECT_EQ(resumed.weights, colocate.weights);
+  std::set<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(adapters))
+    left.insert(entry.path().filename().string());
+  EXPECT_EQ(left,
+            (std::set<std::string>{"trl-00000000-1", server.asked().at(0)["model"].get<std::string>()}));
 }
 
 // Before its first update a run has nothing to save.
