@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -35,24 +36,33 @@ long blas_threads() {
 
 }  // namespace
 
-void need_blas_buffers() {
-  constexpr size_t kBuffer = size_t{128} << 20;
+void need_address_space(bool bundled) {
+  constexpr size_t kMegabyte = size_t{1} << 20;
+  constexpr size_t kBuffer = 128 * kMegabyte, kStack = 16 * kMegabyte, kInitialised = 128 * kMegabyte;
+  const size_t files = (bundled ? 256 : 640) * kMegabyte;  // what they map is less
   const long threads = blas_threads();
-  std::vector<void*> buffers;
-  buffers.reserve(static_cast<size_t>(threads));
-  bool fit = true;
-  for (long i = 0; fit && i < threads; ++i) {
-    void* const buffer = ::mmap(nullptr, kBuffer, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    fit = buffer != MAP_FAILED;
-    if (fit) buffers.push_back(buffer);
-  }
-  for (void* const buffer : buffers) ::munmap(buffer, kBuffer);
-  if (!fit)
+  std::vector<size_t> sizes(static_cast<size_t>(threads), kBuffer + kStack);
+  sizes.push_back(kInitialised);
+  size_t total = files;
+  for (const size_t size : sizes) total += size;
+  std::vector<std::pair<void*, size_t>> mapped;
+  mapped.reserve(sizes.size() + 1);
+  const auto map = [&](size_t size, int protection) {
+    void* const block = ::mmap(nullptr, size, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED) return false;
+    mapped.emplace_back(block, size);
+    return true;
+  };
+  const bool fits = map(files, PROT_NONE) && std::ranges::all_of(sizes, [&](size_t size) {
+                      return map(size, PROT_READ | PROT_WRITE);
+                    });
+  for (const auto& [block, size] : mapped) ::munmap(block, size);
+  if (!fits)
     fail(Status::out_of_memory,
-         "no address space for OpenBLAS, which takes {} MB for each of its {} threads: raise the limit of "
-         "this "
-         "process (ulimit -v), or set OPENBLAS_NUM_THREADS",
-         kBuffer >> 20, threads);
+         "no address space for the engine's libraries: {} MB, of which OpenBLAS takes {} MB for each of its "
+         "{} "
+         "threads; raise the limit of this process (ulimit -v), or set OPENBLAS_NUM_THREADS",
+         total / kMegabyte, kBuffer / kMegabyte, threads);
 }
 
 }  // namespace trl::engine

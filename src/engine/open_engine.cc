@@ -95,7 +95,7 @@ Engine& open_engine(Host& host, const std::string& path) {
   const bool shared = !bundled && shares_mapped_torch(path, needs);
   const char* const blas = bundled ? kBundledBlas : kBlas;
   own_blas = is_mapped(blas) ? nullptr : blas;
-  if (own_blas != nullptr && loads_openblas(path, needs, bundled)) need_blas_buffers();
+  if (own_blas != nullptr && loads_openblas(path, needs, bundled)) need_address_space(bundled);
   const base::StartingThreads quiet("trl-blas");
   void* library = ::dlopen(path.c_str(), RTLD_NOW | scope(bundled));
   if (library == nullptr)

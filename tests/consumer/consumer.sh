@@ -12,6 +12,7 @@ install_and_move() {
   mv "$work/first" "$work/a b/moved"
   prefix="$work/a b/moved"
   export PKG_CONFIG_PATH="$prefix/$libdir/pkgconfig" LD_LIBRARY_PATH="$prefix/$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+  check_libraries "$prefix/$libdir"
   cmp "$source/LICENSE" "$prefix/share/doc/trl/LICENSE"
   test -s "$prefix/$libdir/pkgconfig/trl.pc" -a -s "$prefix/$libdir/cmake/trl/trlConfig.cmake" -a -s "$prefix/include/trl/trl.h"
   if [ -e "$prefix/bin/trl" ]; then
@@ -23,7 +24,7 @@ install_and_move() {
   if grep -rlF -e "$build" -e "$source" "$prefix/$libdir/pkgconfig" "$prefix/$libdir/cmake"; then
     echo "an installed file holds a path of the build"; exit 1
   fi
-  for library in "$prefix/$libdir"/libtrl.so "$prefix/$libdir"/trl/*.so; do
+  for library in "$prefix/$libdir"/libtrl.so "$prefix/$libdir"/libtrl_serve.so "$prefix/$libdir"/trl/*.so; do
     [ -e "$library" ] || continue
     if readelf -d "$library" | grep -E 'R(UN)?PATH' | grep -F "$build"; then echo "$library: a path of the build"; exit 1; fi
   done
@@ -36,6 +37,23 @@ check_program() {
   if grep -vE '^(libtrl|libc|libm|ld-linux.*)\.so' "$work/needed"; then
     echo "the program needs more than libtrl"; exit 1
   fi
+}
+
+serves() { grep -q '^TRL_SERVE:BOOL=ON' "$build/CMakeCache.txt"; }
+
+check_server() {
+  "$1"
+  readelf -d "$1" | grep NEEDED > "$work/needed"
+  grep -qF '[libtrl_serve.so.0]' "$work/needed"
+}
+
+# Whether the libraries that the build has made are all in a folder of an install or a package.
+check_libraries() {
+  local library
+  for library in "$build"/lib/libtrl*.so "$build"/lib/trl/*.so; do
+    [ -e "$library" ] || continue
+    [ -e "$1/${library#"$build/lib/"}" ] || { echo "$1 lacks ${library#"$build/lib/"}"; exit 1; }
+  done
 }
 
 project() {  # the CMakeLists.txt of a consumer
@@ -53,6 +71,10 @@ case "$way" in
     cp -r "$source/examples/c/attention_plugin" "$work/plugin"  # needs no engine: the header alone
     make -C "$work/plugin" > "$work/log" 2>&1 || { cat "$work/log"; exit 1; }
     nm -D --defined-only "$work/plugin/attention.so" | grep -q ' T trl_kernel_attention$'
+    if serves; then
+      eval "cc -Wall -Wextra -Werror '$source/tests/consumer/serve.c' $(pkg-config --cflags --libs trl_serve) -o '$work/server'"
+      check_server "$work/server"
+    fi
     [ "$(pkg-config --variable=abi trl)" = 0 ]
     features=$("$work/program" | grep -o '"features":\[[^]]*\]' | cut -d[ -f2 | tr -d '"]' | tr , ' ')
     [ -n "$features" ] && [ "$(pkg-config --variable=features trl)" = "$features" ] || { echo "trl.pc and trl_build_info name other features"; exit 1; }
@@ -65,6 +87,13 @@ case "$way" in
     cmake -S "$work/consumer" -B "$work/out" -DCMAKE_PREFIX_PATH="$prefix" > "$work/log" || { cat "$work/log"; exit 1; }
     cmake --build "$work/out" > "$work/log" || { cat "$work/log"; exit 1; }
     check_program "$work/out/consumer"
+    if serves; then
+      sed -i 's/main\.c/serve.c/; s/trl::trl/trl::serve/' "$work/consumer/CMakeLists.txt"
+      cp "$source/tests/consumer/serve.c" "$work/consumer/"
+      cmake -S "$work/consumer" -B "$work/out" -DCMAKE_PREFIX_PATH="$prefix" > "$work/log" || { cat "$work/log"; exit 1; }
+      cmake --build "$work/out" > "$work/log" || { cat "$work/log"; exit 1; }
+      check_server "$work/out/consumer"
+    fi
     cmake -S "$source/examples/c/attention_plugin" -B "$work/plugin" -DCMAKE_PREFIX_PATH="$prefix" > "$work/log" || { cat "$work/log"; exit 1; }
     cmake --build "$work/plugin" > "$work/log" || { cat "$work/log"; exit 1; }
     nm -D --defined-only "$work/plugin/attention.so" | grep -q ' T trl_kernel_attention$'
@@ -107,6 +136,7 @@ case "$way" in
     tar -xzf "$work"/pack/libtrl-*.tar.gz -C "$work/a b"
     prefix=$(echo "$work/a b"/libtrl-*)
     export PKG_CONFIG_PATH="$prefix/$libdir/pkgconfig" LD_LIBRARY_PATH="$prefix/$libdir"
+    check_libraries "$prefix/$libdir"
     eval "cc '$source/tests/consumer/main.c' $(pkg-config --cflags --libs trl) -o '$work/program'"
     check_program "$work/program"
     ;;
@@ -118,6 +148,7 @@ case "$way" in
     for package in libc6 libstdc++6 $(grep -qs '^TRL_ENGINE:BOOL=ON' "$build/CMakeCache.txt" && echo libtorch); do grep -qF "$package" "$work/depends"; done
     dpkg-deb -x "$work"/pack/*.deb "$work/root"
     folder=$(dirname "$(find "$work/root/usr" -name libtrl.so)")
+    check_libraries "$folder"
     cc -I"$work/root/usr/include" "$source/tests/consumer/main.c" -L"$folder" -ltrl -o "$work/program"
     LD_LIBRARY_PATH=$folder "$work/program"
     ;;
