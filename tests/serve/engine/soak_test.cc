@@ -211,7 +211,8 @@ class Visitor {
   void sleep_once() {
     if (!one_in(4)) return whole();
     static constexpr const char* kModes[] = {"abort", "wait", "keep"};
-    post(fmt::format("/sleep?level=1&mode={}", kModes[below(3)]), Json::object());
+    post(fmt::format("/sleep?level=1&mode={}", kModes[below(3)]), Json::object(),
+         {409, 503});  // another call waits for requests to end
     if (client_) post("/wake_up", Json::object());
   }
 
