@@ -364,7 +364,8 @@ trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer*, const char* j
   for (const Json& message : given["messages"]) {
     if (!message.is_object() || !message.contains("role"))
       return fails(error, TRL_E_FORMAT, "json: a message has no role");
-    all += message.value("role", "") + ":" + message.value("content", "") + "\n";
+    const Json content = message.value("content", Json());
+    all += message.value("role", "") + ":" + (content.is_string() ? content.get<std::string>() : "") + "\n";
     if (message.contains("tool_calls")) all += message["tool_calls"].dump() + "\n";
   }
   if (given.value("continue_final_message", false)) all.pop_back();

@@ -102,6 +102,26 @@ TEST(RequestBytes, ChunkedBodiesAndContinue) {
   EXPECT_EQ(client.read().body, R"({"prompt":"H"})");
 }
 
+// The last chunk is the first, and comes in any pieces.
+TEST(RequestBytes, AnEmptyChunkedBodyMayBeTorn) {
+  RunningServer server;
+  const std::string end = "0\r\n\r\n";
+  for (size_t first = 0; first < end.size(); ++first) {
+    for (size_t second = first + 1; second < end.size(); ++second) {
+      Client client(server.port());
+      client.send(
+          "POST /reset_prefix_cache HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
+      std::this_thread::sleep_for(2ms);
+      client.send(end.substr(0, first));
+      std::this_thread::sleep_for(2ms);
+      client.send(end.substr(first, second - first));
+      std::this_thread::sleep_for(2ms);
+      client.send(end.substr(second));
+      EXPECT_EQ(client.read().status, 200) << first << " " << second;
+    }
+  }
+}
+
 TEST(RequestBytes, AnOldClientGetsAStreamUntilTheEnd) {
   RunningServer server;
   Client client(server.port());
