@@ -333,7 +333,7 @@ TEST_F(Failures, ASequenceWithADraftIsExtendedWhollyOrNotAtAll) {
   request.sampling.speculation = {.tokens = 4, .most_ngram = 3, .least_ngram = 1, .always = true};
   request.sampling.max_new_tokens = 3;
   request.keeps = true;
-  const std::vector<int32_t> more = {5, 6, 7, 8, 9};
+  const std::vector<int32_t> more = {5, 6, 7, 8, 9, 10};
   const auto extended = [&](size_t bytes, bool& failed) {
     Generator generator(*model_, at::kFloat, kSmall);
     const int64_t sequence = generator.add(request);
