@@ -38,7 +38,7 @@ static void correct(const char* prompt, const char* completion) {
   mtx_unlock(&told.lock);
 }
 
-/* The run reads its rows from here, a few before each step: all that was told so far, again and again. */
+/* The run reads its rows from here, about a thousand ahead: all that was told so far, again and again. */
 static int32_t next_row(void* none, trl_record* record) {
   const char *prompt, *completion;
   (void)none;
@@ -95,7 +95,7 @@ int main(int argc, char** argv) {
   static const char settings[] =
       "{dtype: float32, bf16: false, use_peft: true, lora_r: 8, lora_target_modules: all-linear, "
       "serve_share: 0.5, serve_swap: token, dataset_streaming: true, train_sampling_strategy: sequential, "
-      "learning_rate: 1e-2, lr_scheduler_type: constant, max_steps: 2000, per_device_train_batch_size: 2, "
+      "learning_rate: 1e-2, lr_scheduler_type: constant, max_steps: 2000, per_device_train_batch_size: 16, "
       "save_strategy: 'no', report_to: none, logging_strategy: 'no', generate.max_new_tokens: 8}";
   static const char question[] = "The kernel answers the", answer[] = " driver at noon";
   trl_config* config = NULL;

@@ -1,6 +1,7 @@
 // Requests to a generator, step by step, as a host with its own loop makes them.
 #pragma once
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 
 #include "engine/run.h"
@@ -35,7 +36,9 @@ inline nlohmann::json taken(trl_generator* g, size_t number) {
   size_t count = 0;
   const int32_t* const ids = trl_completions_tokens(made, 0, &count);
   EXPECT_EQ(json["token_ids"], nlohmann::json(std::vector<int32_t>(ids, ids + count)));
-  EXPECT_EQ(json["text"], trl_completions_text(made, 0, nullptr));
+  size_t size = 0;
+  const char* const text = trl_completions_text(made, 0, &size);  // may have NUL in it
+  EXPECT_EQ(json["text"], std::string(text, size));
   return json;
 }
 
