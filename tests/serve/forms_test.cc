@@ -110,42 +110,34 @@ TEST(Forms, WhatIsNotHereIsRefusedByName) {
       {R"({"structured_outputs": {"choice": ["a", ""]}})", "structured_outputs", "none empty"},
       {R"({"structured_outputs": {"json": "{"}})", "structured_outputs", "structured_outputs.json"},
       {R"({"structured_outputs": {"json": [1]}})", "structured_outputs", "JSON schema"},
-      {R"({"structured_outputs": {"regex": "(?=a)"}})", "structured_outputs",
-       "structured_outputs.regex: character 1: look-around"
-}
-, { R"({"response_format": {"type": "json_schema", "json_schema": {"schema": {"pattern": "(?=a)" }
-}
-}
-})",
-       "response_format", "response_format.json_schema.schema: character 1"
-}
-, {R"({"response_format": {"type": "structural_tag"}})", "response_format", "response_format.type"},
-    {R"({"response_format": {"type": "json_schema"}})", "response_format", "name and schema"},
-    {R"({"response_format": {"type": "json_schema", "json_schema": {"name": "n"}}})", "response_format",
-     "response_format.json_schema.schema"},
-    {R"({"response_format": {"type": "json_schema", "json_schema": {"name": 1, "schema": {}}}})",
-     "response_format", "response_format.json_schema.name"},
-    {R"({"response_format": {"type": "text", "json_schema": {}}})", "response_format",
-     "response_format.json_schema"},
-    {R"({"response_format": 5})", "response_format", "give an object"},
-    {R"({"guided_grammar": "a"})", "guided_grammar", "guided_grammar"}, {
-  R"({"guided_whitespace_pattern": "a"})", "guided_whitespace_pattern", "guided_whitespace_pattern"
-}
-}
-;
-for (const Row& row : kRows) {
-  for (const char* route : {"/v1/completions", "/v1/chat/completions"}) {
-    const auto [path, body] = request_of(route, row.fields);
-    const Response response = server.post(path, body.dump());
-    EXPECT_EQ(response.status, 400) << row.fields << response.body;
-    EXPECT_EQ(Json::parse(response.body)["error"]["param"], row.param) << response.body;
-    EXPECT_NE(response.body.find(row.message), std::string::npos) << response.body;
+      {R"j({"structured_outputs": {"regex": "(?=a)"}})j", "structured_outputs",
+       "structured_outputs.regex: character 1: look-around"},
+      {R"j({"response_format": {"type": "json_schema", "json_schema": {"schema": {"pattern": "(?=a)"}}}})j",
+       "response_format", "response_format.json_schema.schema: character 1"},
+      {R"({"response_format": {"type": "structural_tag"}})", "response_format", "response_format.type"},
+      {R"({"response_format": {"type": "json_schema"}})", "response_format", "name and schema"},
+      {R"({"response_format": {"type": "json_schema", "json_schema": {"name": "n"}}})", "response_format",
+       "response_format.json_schema.schema"},
+      {R"({"response_format": {"type": "json_schema", "json_schema": {"name": 1, "schema": {}}}})",
+       "response_format", "response_format.json_schema.name"},
+      {R"({"response_format": {"type": "text", "json_schema": {}}})", "response_format",
+       "response_format.json_schema"},
+      {R"({"response_format": 5})", "response_format", "give an object"},
+      {R"({"guided_grammar": "a"})", "guided_grammar", "guided_grammar"},
+      {R"({"guided_whitespace_pattern": "a"})", "guided_whitespace_pattern", "guided_whitespace_pattern"}};
+  for (const Row& row : kRows) {
+    for (const char* route : {"/v1/completions", "/v1/chat/completions"}) {
+      const auto [path, body] = request_of(route, row.fields);
+      const Response response = server.post(path, body.dump());
+      EXPECT_EQ(response.status, 400) << row.fields << response.body;
+      EXPECT_EQ(Json::parse(response.body)["error"]["param"], row.param) << response.body;
+      EXPECT_NE(response.body.find(row.message), std::string::npos) << response.body;
+    }
+    const auto [path, body] = request_of("/generate/", row.fields);
+    const Response old = server.post(path, body.dump());
+    EXPECT_EQ(old.status, 422) << row.fields << old.body;
+    EXPECT_EQ(Json::parse(old.body)["detail"][0]["loc"][1], row.param) << old.body;
   }
-  const auto [path, body] = request_of("/generate/", row.fields);
-  const Response old = server.post(path, body.dump());
-  EXPECT_EQ(old.status, 422) << row.fields << old.body;
-  EXPECT_EQ(Json::parse(old.body)["detail"][0]["loc"][1], row.param) << old.body;
-}
 }
 
 TEST(Forms, FieldsThatChangeAnswersAreNeverIgnored) {

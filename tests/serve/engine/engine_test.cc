@@ -179,21 +179,19 @@ TEST(WithAModel, TextsKeepTheFormThatIsAskedFor) {
     const Json person = Json::parse(text, nullptr, false);
     EXPECT_TRUE(person.is_object() && person.contains("kind")) << text;
   }
-  const Response refused = server.post("/v1/completions",
-                                       R"({"prompt": "a", "structured_outputs": {"regex": "a(?=b)"
-}
-})");
+  const Response refused =
+      server.post("/v1/completions", R"j({"prompt": "a", "structured_outputs": {"regex": "a(?=b)"}})j");
   EXPECT_EQ(refused.status, 400);
-EXPECT_NE(refused.body.find("structured_outputs.regex: character 2 of the pattern"), std::string::npos)
-    << refused.body;
-EXPECT_EQ(Json::parse(refused.body)["error"]["param"], "structured_outputs");
-const Response schema =
-    server.post("/v1/chat/completions",
-                R"({"messages": [{"role": "user", "content": "a"}], "response_format": {"type": "json_schema",
+  EXPECT_NE(refused.body.find("structured_outputs.regex: character 2 of the pattern"), std::string::npos)
+      << refused.body;
+  EXPECT_EQ(Json::parse(refused.body)["error"]["param"], "structured_outputs");
+  const Response schema = server.post(
+      "/v1/chat/completions",
+      R"({"messages": [{"role": "user", "content": "a"}], "response_format": {"type": "json_schema",
           "json_schema": {"name": "n", "schema": {"type": "integer", "minimum": 2}}}})");
-EXPECT_EQ(schema.status, 400);
-EXPECT_NE(schema.body.find("response_format.json_schema.schema: at #: 'minimum'"), std::string::npos)
-    << schema.body;
+  EXPECT_EQ(schema.status, 400);
+  EXPECT_NE(schema.body.find("response_format.json_schema.schema: at #: 'minimum'"), std::string::npos)
+      << schema.body;
 }
 
 TEST(WithAModel, AnyJsonObjectIsOne) {
