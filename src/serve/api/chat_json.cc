@@ -11,8 +11,6 @@ namespace trl::serve {
 
 namespace {
 
-constexpr double kLeast = -9999.0;  // what vLLM writes for what is less, or unknown
-
 base::Json bytes_of(const std::string& text) {
   base::Json bytes = base::Json::array();
   for (const char byte : text) bytes.push_back(static_cast<unsigned char>(byte));
@@ -23,7 +21,7 @@ base::Json token_json(int32_t id, double value, const Sampling& sampling, const 
   const std::string text = token_text(id, sampling, model);
   base::Json out = base::Json::object();
   out["token"] = text;
-  out["logprob"] = std::isnan(value) ? kLeast : std::max(value, kLeast);
+  out["logprob"] = std::isnan(value) ? kLeastLogprob : std::max(value, kLeastLogprob);
   out["bytes"] = bytes_of(text);
   return out;
 }

@@ -11,8 +11,6 @@ namespace trl::serve {
 
 namespace {
 
-constexpr double kLeast = -9999.0;  // what vLLM writes for what is less
-
 // Texts of ids, each decoded once.
 class Texts {
  public:
@@ -54,7 +52,8 @@ base::Json prompt_logprobs_json(const Completion& completion, const ServedModel&
     base::Json ids = base::Json::object();
     for (const RankedId& one : place) {
       base::Json& value = ids[std::to_string(one.id)];
-      value["logprob"] = std::isnan(one.value) ? base::Json() : base::Json(std::max(one.value, kLeast));
+      value["logprob"] =
+          std::isnan(one.value) ? base::Json() : base::Json(std::max(one.value, kLeastLogprob));
       value["rank"] = one.rank;
       value["decoded_token"] = texts.of(one.id);
     }
