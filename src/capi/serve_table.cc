@@ -1,5 +1,6 @@
 #include "capi/serve_table.h"
 
+#include "base/interrupt.h"
 #include "capi/ending.h"
 #include "capi/generator_handle.h"
 #include "capi/guard.h"
@@ -28,6 +29,20 @@ void log(trl_runtime* runtime, int32_t level, const char* component, const char*
 void deliver_log(trl_runtime* runtime) noexcept {
   guard(nullptr, [&] {
     if (runtime != nullptr) const RuntimeScope scope(*get(runtime, "runtime"));
+  });
+}
+
+trl_status wait_while_later(trl_runtime* runtime, trl_status (*look)(void* data) noexcept, void* data,
+                            trl_error** error) noexcept {
+  return guard(error, [&] {
+    const std::shared_ptr<Runtime> of = runtime_of(runtime);
+    trl_status status = TRL_LATER;
+    while (status == TRL_LATER) {
+      const RuntimeScope scope(*of);
+      base::poll();
+      status = look(data);
+    }
+    return status;
   });
 }
 
@@ -71,9 +86,9 @@ trl_model* model_of_generator(const trl_generator* generator, trl_error** error)
 }
 
 constexpr ServeTable kTable = {
-    kServeTable,       make_error,    log,         deliver_log,     mark_own_thread, usable,
-    is_ending,         share_runtime, share_model, share_generator, share_tokenizer, tokenizer_of_model,
-    model_of_generator};
+    kServeTable,        make_error,      log,         deliver_log,     mark_own_thread, usable,
+    is_ending,          share_runtime,   share_model, share_generator, share_tokenizer, tokenizer_of_model,
+    model_of_generator, wait_while_later};
 
 }  // namespace
 }  // namespace trl::capi

@@ -7,7 +7,7 @@
 
 namespace trl::capi {
 
-inline constexpr uint32_t kServeTable = 1;
+inline constexpr uint32_t kServeTable = 2;
 
 struct ServeTable {
   uint32_t version;
@@ -31,6 +31,10 @@ struct ServeTable {
   trl_tokenizer* (*share_tokenizer)(const trl_tokenizer*, trl_error**) noexcept;
   trl_tokenizer* (*tokenizer_of_model)(const trl_model*, trl_error**) noexcept;
   trl_model* (*model_of_generator)(const trl_generator*, trl_error**) noexcept;
+  // Calls look until it returns another status than TRL_LATER, all in one call of the host: it gets the lines
+  // that wait, and trl_runtime_cancel ends it. runtime: or null.
+  trl_status (*wait)(trl_runtime* runtime, trl_status (*look)(void* data) noexcept, void* data,
+                     trl_error** error) noexcept;
 };
 
 }  // namespace trl::capi

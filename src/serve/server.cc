@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <exception>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -194,23 +195,38 @@ void Server::drain(std::unique_lock<std::mutex>& lock, double seconds) {
 }
 
 bool Server::wait(double seconds) {
-  const auto end = Clock::now() + time_of(seconds);
-  std::unique_lock lock(mutex_);
-  while (state_ != State::stopped) {
-    if (cancels_ > 0 && !stopping_) {
-      drain(lock, -1);
-      return true;
+  struct Wait {
+    Server& server;
+    std::optional<Clock::time_point> end;
+    std::exception_ptr failure;
+  } waiting{*this, std::nullopt, nullptr};
+  if (seconds >= 0) waiting.end = Clock::now() + time_of(seconds);
+  const auto once = [](void* data) noexcept -> trl_status {
+    Wait& own = *static_cast<Wait*>(data);
+    try {
+      return own.server.look(own.end);
+    } catch (...) {
+      own.failure = std::current_exception();
+      return TRL_END;
     }
-    for (const auto& model : context_.models)
-      if (const std::string why = model->worker().failure(); !why.empty())
-        fail(Status::internal, "server: {}", why);
-    if (seconds >= 0 && Clock::now() >= end) return false;
-    changed_.wait_for(lock, kLook);
-    lock.unlock();
-    table_.deliver_log(runtime_.get());
-    lock.lock();
-  }
-  return true;
+  };
+  ErrorHandle error;
+  const trl_status status = table_.wait(runtime_.get(), once, &waiting, error.out());
+  if (waiting.failure != nullptr) std::rethrow_exception(waiting.failure);
+  check(status, error);
+  return status == TRL_OK;
+}
+
+trl_status Server::look(std::optional<Clock::time_point> end) {
+  std::unique_lock lock(mutex_);
+  if (cancels_ > 0 && state_ != State::stopped && !stopping_) drain(lock, -1);
+  if (state_ == State::stopped) return TRL_OK;
+  for (const auto& model : context_.models)
+    if (const std::string why = model->worker().failure(); !why.empty())
+      fail(Status::internal, "server: {}", why);
+  if (end && Clock::now() >= *end) return TRL_END;
+  changed_.wait_for(lock, kLook);
+  return TRL_LATER;
 }
 
 void Server::cancel() noexcept {

@@ -1,9 +1,11 @@
 // A server: its configuration, models, connections and threads.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "serve/context.h"
@@ -46,6 +48,8 @@ class Server final : public Service {
   ServedModel& named(const std::string& model) const;
   // Lets requests end, and then ends the threads. lock: of the state; it is held again afterwards.
   void drain(std::unique_lock<std::mutex>& lock, double seconds);
+  // Looks once, for kLook: TRL_OK: it has stopped; TRL_END: the time is over; TRL_LATER: neither.
+  trl_status look(std::optional<std::chrono::steady_clock::time_point> end);
   void check_stopped() const;
   bool idle() const;
   void end_threads();

@@ -131,6 +131,11 @@ void log(trl_runtime*, int32_t, const char*, const char* text) noexcept {
   fake().lines.emplace_back(text);
 }
 void deliver(trl_runtime*) noexcept {}
+trl_status wait(trl_runtime*, trl_status (*look)(void* data) noexcept, void* data, trl_error**) noexcept {
+  trl_status status = TRL_LATER;
+  while (status == TRL_LATER) status = look(data);
+  return status;
+}
 void own_thread() noexcept {}
 int32_t usable() noexcept { return 1; }
 int32_t ending() noexcept { return 0; }
@@ -168,7 +173,8 @@ constexpr trl::capi::ServeTable kTable = {trl::capi::kServeTable,
                                           another_generator,
                                           another<trl_tokenizer>,
                                           tokenizer_of,
-                                          model_of};
+                                          model_of,
+                                          wait};
 
 }  // namespace
 
