@@ -1,7 +1,7 @@
 # Java's, skipped without a JDK 17 or JNA.
 set(java_binding ${PROJECT_SOURCE_DIR}/bindings/java)
 file(GLOB java_sources CONFIGURE_DEPENDS ${java_binding}/src/libtrl/*.java)
-list(FILTER java_sources EXCLUDE REGEX "/(Serve)?Abi.java$")
+list(FILTER java_sources EXCLUDE REGEX "Abi.java$")
 trl_binding_test(java_coverage fast bash ${CMAKE_CURRENT_SOURCE_DIR}/coverage.sh ${PROJECT_SOURCE_DIR}/bindings/api.json
   ${java_binding}/uncovered.txt ${java_sources})
 if(TRL_SANITIZE)
@@ -20,6 +20,7 @@ else()  # with the tests of the other one
   trl_java_test(java_engine full ${CMAKE_CURRENT_SOURCE_DIR}/java/EngineTest.java)
   trl_java_test(scenario_java full ${java_binding}/Scenario.java ${run_scenario} java)
   if(TRL_SERVE)
+    trl_java_test(java_server full ${CMAKE_CURRENT_SOURCE_DIR}/java/ServerTest.java)
     trl_java_test(serve_scenario_java full ${java_binding}/ServeScenario.java ${run_serve_scenario} java)
   endif()
 endif()

@@ -35,6 +35,7 @@ else()
   trl_rust_test(rust_engine full ${TRL_CARGO} test ${cargo_arguments} -p trl)
   trl_rust_test(scenario_rust full ${run_scenario} rust ${TRL_CARGO} run ${cargo_arguments} -p trl --example scenario --)
   if(TRL_SERVE)
+    trl_rust_test(rust_server full ${TRL_CARGO} test ${cargo_arguments} -p trl --features serve --test serve)
     trl_rust_test(serve_scenario_rust full ${run_serve_scenario} rust ${TRL_CARGO} run ${cargo_arguments} -p trl --features serve
       --example serve_scenario --)
   endif()

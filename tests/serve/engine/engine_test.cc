@@ -1,6 +1,8 @@
 // The server with a model: what it answers is what the library's generator writes.
 #include <fmt/format.h>
 
+#include <chrono>
+#include <future>
 #include <thread>
 
 #include "open_model.h"
@@ -287,6 +289,29 @@ TEST(WithAModel, LogLinesComeOnThreadsOfTheHost) {
   EXPECT_NE(seen.all.find("unknown_field"), std::string::npos);
   EXPECT_FALSE(seen.other);
   trl_model_destroy(model);
+  trl_runtime_destroy(runtime);
+}
+
+// One cancel ends one call, and the server runs on.
+TEST(Waiting, ARuntimesCancelEndsIt) {
+  trl_runtime* runtime = nullptr;
+  ASSERT_EQ(trl_runtime_create(nullptr, &runtime, nullptr), TRL_OK);
+  OpenModel model;
+  RunningServer server({}, model.get(), runtime);
+  std::future<trl_status> waits = std::async(std::launch::async, [&] {
+    trl_error* error = nullptr;
+    const trl_status status = trl_server_wait(server.get(), 60, &error);
+    trl_error_destroy(error);
+    return status;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  trl_runtime_cancel(runtime);
+  ASSERT_EQ(waits.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+  EXPECT_EQ(waits.get(), TRL_E_CANCELLED);
+  EXPECT_EQ(server.get("/health").status, 200);
+  EXPECT_EQ(trl_server_wait(server.get(), 0, nullptr), TRL_LATER);
+  trl_server_cancel(server.get());
+  EXPECT_EQ(trl_server_wait(server.get(), -1, nullptr), TRL_OK);
   trl_runtime_destroy(runtime);
 }
 
