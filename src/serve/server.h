@@ -36,7 +36,8 @@ class Server final : public Service {
   trl_runtime* runtime() const { return runtime_.get(); }
 
  private:
-  std::optional<Answer> refuse(const Request& head, std::optional<uint64_t> length) noexcept override;
+  std::optional<Answer> refuse(Request& head, std::optional<uint64_t> length) noexcept override;
+  size_t most_bytes(const Request& head) noexcept override;
   void serve(std::shared_ptr<Exchange> exchange) noexcept override;
   HeaderFields fields_for(const Request& head) noexcept override;
   void add(const std::string& name, std::unique_ptr<ModelHandle> model,

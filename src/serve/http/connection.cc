@@ -58,6 +58,7 @@ void Connection::close() {
   phase_ = Phase::closed;
   ++timer_turn_;
   timer_.cancel();
+  request_.held.reset();
   client_gone();
   beast::error_code ignored;
   socket_.close(ignored);
@@ -150,11 +151,24 @@ void Connection::on_header(beast::error_code error) {
   phase_ = Phase::body;
   read_ = 0;
   body_.clear();
+  most_ = shared_->service.most_bytes(request_);
+  if (!make_room(length.value_or(0))) return refuse(answer_of({503, "out of memory for the body"}));
   if (beast::iequals(head[http::field::expect], "100-continue") && !parser_->is_done()) {
     out_ = "HTTP/1.1 100 Continue\r\n\r\n";
     write();
   }
   read_body();
+}
+
+// Gets memory for a body whose size is told, if such a body is longer than others.
+bool Connection::make_room(uint64_t bytes) {
+  if (most_ <= shared_->options.max_body_bytes) return true;
+  try {
+    body_.reserve(bytes + kPiece);
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 void Connection::read_body() {
@@ -163,19 +177,19 @@ void Connection::read_body() {
   if (body_.size() < read_ + kPiece) body_.resize(read_ + kPiece);
   parser_->get().body().data = body_.data() + read_;
   parser_->get().body().size = body_.size() - read_;
-  http::async_read_some(
-      socket_, *buffer_, *parser_, [me = shared_from_this()](beast::error_code error, size_t) {
-        if (me->phase_ != Phase::body) return;
-        if (error == http::error::need_buffer) error = {};
-        if (error) {
-          const std::optional<Refusal> refusal = refusal_of_head(error);
-          return refusal ? me->refuse(answer_of(*refusal)) : me->close();
-        }
-        me->read_ = me->body_.size() - me->parser_->get().body().size;
-        if (me->read_ > me->shared_->options.max_body_bytes)
-          return me->refuse(answer_of(too_large(me->read_, me->shared_->options.max_body_bytes)));
-        me->read_body();
-      });
+  http::async_read_some(socket_, *buffer_, *parser_,
+                        [me = shared_from_this()](beast::error_code error, size_t) {
+                          if (me->phase_ != Phase::body) return;
+                          if (error == http::error::need_buffer) error = {};
+                          if (error) {
+                            const std::optional<Refusal> refusal = refusal_of_head(error);
+                            return refusal ? me->refuse(answer_of(*refusal)) : me->close();
+                          }
+                          me->read_ = me->body_.size() - me->parser_->get().body().size;
+                          if (me->read_ > me->most_)
+                            return me->refuse(answer_of(too_large(me->read_, me->most_)));
+                          me->read_body();
+                        });
 }
 
 void Connection::answer_request() {
@@ -183,10 +197,11 @@ void Connection::answer_request() {
   ++timer_turn_;
   timer_.cancel();
   body_.resize(read_);
-  body_.shrink_to_fit();
+  if (body_.capacity() - body_.size() > kPiece) body_.shrink_to_fit();
   parser_.reset();
   auto exchange = std::make_shared<Exchange>();
   exchange->request = request_;
+  request_.held.reset();
   exchange->request.body = std::exchange(body_, {});
   reply_ = std::make_shared<ConnectionReply>(weak_from_this(), shared_);
   exchange->reply = reply_;
@@ -200,6 +215,7 @@ void Connection::refuse(const Answer& answer) {
   phase_ = Phase::answering;
   keep_ = false;
   lingers_ = true;
+  request_.held.reset();
   reply_ = std::make_shared<ConnectionReply>(weak_from_this(), shared_);
   send(answer);
 }
