@@ -7,7 +7,7 @@ namespace trl::entry {
 
 GeneratorObject::GeneratorObject(engine::Host& host, const model::Model& model,
                                  const engine::GeneratorSpec& spec, std::shared_ptr<generate::Cache> cache)
-    : host_(host), model_(model), generator_(model, spec, std::move(cache)) {}
+    : host_(host), model_(model), generator_(model, spec, std::move(cache)), sleeps_(spec.sleeps) {}
 
 const model::Adapter* adapter_of(const model::Model& model, const engine::Sampling& sampling) {
   const model::Adapters& adapters = model.adapters();
@@ -56,7 +56,10 @@ int32_t GeneratorObject::extend(int64_t sequence, std::span<const int32_t> ids, 
 }
 
 int32_t GeneratorObject::release_memory(engine::ErrorSink& error) noexcept {
-  return compute(host_, error, [&] { generator_.release_memory(); });
+  return compute(host_, error, [&] {
+    generator_.release_memory();
+    if (sleeps_) generator_.release_copies();
+  });
 }
 
 }  // namespace trl::entry

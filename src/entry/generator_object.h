@@ -37,6 +37,7 @@ class GeneratorObject final : public engine::Generator {
   engine::Host& host_;
   const model::Model& model_;
   generate::Generator generator_;
+  const bool sleeps_;  // copies of weights go back with keys and values
   bool warned_ = false;
 };
 
