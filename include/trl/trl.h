@@ -1596,8 +1596,8 @@ TRL_API void trl_model_destroy(trl_model* model) TRL_NOEXCEPT;
  *   weights_bytes (beside the run's own weights, which generation reads), copies_bytes (of weights in
  *   `generation_dtype`), kv_block_tokens, kv_block_bytes, kv_blocks (at most in use; a prompt's are counted
  *   once for its completions), kv_bytes (of these, by slabs), kv_limit_bytes (by `kv_cache_memory`),
- *   logits_bytes and work_bytes (of a step), bytes (of all these together), peak_bytes (of the process
- *   meanwhile), sequences_that_fit (of this length, into kv_limit_bytes)}
+ *   logits_bytes and work_bytes (of a step), bytes (of all these together), asleep_bytes (of those that stay
+ *   between generations), peak_bytes (of the process meanwhile), sequences_that_fit (into kv_limit_bytes)}
  * - generation: the same of `estimate.prompts` prompts of `estimate.prompt_tokens` tokens, which are
  *   generated with the weights and states of the run in memory; not a part of peak_bytes
  * - merge: if an adapter is trained that can be merged, the memory that merging takes; not a part of
@@ -2467,8 +2467,8 @@ TRL_API trl_status trl_generator_take(trl_generator* generator, size_t first, si
                                       trl_completions** out_completions, trl_error** error) TRL_NOEXCEPT;
 
 /**
- * Gives the memory of keys and values back to the system, until completions go on: they are then computed
- * again, with the same tokens. Contents of prefix_cache are forgotten.
+ * Gives memory back until completions go on, with the same tokens: that of keys and values and prefix_cache,
+ * and of copies of an opened model's weights in `generation_dtype`, or with `vllm_enable_sleep_mode`.
  *
  * @param generator [in] changed.
  * @param error [out] nullable; owned by the caller.

@@ -104,7 +104,11 @@ std::shared_ptr<run::Tokenizer> OpenedModel::tokenizer() {
   return tokenizer_;
 }
 
-engine::GeneratorSpec OpenedModel::generator_spec() { return run::generator_spec(*runtime_, options_); }
+engine::GeneratorSpec OpenedModel::generator_spec() {
+  engine::GeneratorSpec spec = run::generator_spec(*runtime_, options_);
+  spec.sleeps = true;  // copies of its weights serve its generators alone
+  return spec;
+}
 
 void OpenedModel::add_adapter(const std::string& name, const std::string& directory) {
   ask(Sharing::none, Use::open, [&](engine::Model& model, engine::ErrorSink& error) {

@@ -22,13 +22,15 @@ enum class CorrectionMode : uint8_t { token_truncate, token_mask, sequence_trunc
 enum class KlEstimator : uint8_t { k1, k3 };
 enum class OnRewardError : uint8_t { error, none };  // none: the reward is none, as one that is not known
 
+enum class ServerWeights : uint8_t { none, adapter, tensors };  // vllm_server_weights
+
 // vllm_mode: server.
 struct ServerArguments {
-  std::string url;             // without a slash at its end
-  double timeout = 240;        // seconds to wait for it
-  bool sends_adapter = false;  // else it keeps its weights
-  std::string adapter_dir;     // empty: in output_dir
-  std::string api_key_file;    // empty: none
+  std::string url;                              // without a slash at its end
+  double timeout = 240;                         // seconds to wait for it
+  ServerWeights weights = ServerWeights::none;  // none: it keeps its own
+  std::string adapter_dir;                      // empty: in output_dir
+  std::string api_key_file;                     // empty: none
 };
 
 struct OnlineArguments : ReferenceArguments {

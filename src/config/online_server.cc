@@ -20,15 +20,19 @@ std::string url_of(const Config& config) {
   return url;
 }
 
-bool sends_adapter(const Config& config) {
+ServerWeights weights_of(const Config& config) {
   const std::string way = config.get(kWeights);
-  if (way == "none") return false;
-  if (!config.get_bool("use_peft"))
-    fail_key(kWeights,
-             "{}: {} is refused without use_peft: this build sends a server adapters, and no other weights: "
-             "give use_peft: true, or none, so that the server keeps its weights",
-             kWeights, way);
-  return true;
+  if (way == "none") return ServerWeights::none;
+  if (way == "nccl")
+    fail_key(kWeights, "{}: nccl is refused: this build has no NCCL: give adapter with use_peft, or tensors",
+             kWeights);
+  const bool adapter = config.get_bool("use_peft");
+  if (way == "adapter" && !adapter)
+    fail_key(kWeights, "{}: adapter is refused without use_peft: give use_peft: true, or tensors", kWeights);
+  if (way == "tensors" && adapter)
+    fail_key(kWeights, "{}: tensors is refused with use_peft, which trains an adapter: give adapter",
+             kWeights);
+  return adapter ? ServerWeights::adapter : ServerWeights::tensors;
 }
 
 // Refuses what a server cannot do, or this build does not ask it for.
@@ -53,13 +57,13 @@ void read_online_server(const Config& config, OnlineArguments& out) {
   ServerArguments& server = out.server.emplace();
   server.url = url_of(config);
   server.timeout = config.get_double("vllm_server_timeout");
-  server.sends_adapter = sends_adapter(config);
+  server.weights = weights_of(config);
   server.adapter_dir = directory(config, "vllm_server_adapter_dir", "");
   server.api_key_file = directory(config, "vllm_server_api_key_file", "");
   refuse_beside_server(config, out);
   const std::string folder =
       server.adapter_dir.empty() ? config.get_text("output_dir").value_or("") : server.adapter_dir;
-  if (server.sends_adapter && base::is_host_path(folder))
+  if (server.weights == ServerWeights::adapter && base::is_host_path(folder))
     fail_key("vllm_server_adapter_dir",
              "vllm_server_adapter_dir: {} is the host's own: give a folder that the server sees", folder);
 }

@@ -62,7 +62,7 @@ void add_idle(const Config& config, const OnlineArguments& a, std::vector<std::s
       OnlineNeeds{"vllm_server_timeout", served, kServed},
       OnlineNeeds{"vllm_server_weights", served, kServed},
       OnlineNeeds{"vllm_server_api_key_file", served, kServed},
-      OnlineNeeds{"vllm_server_adapter_dir", served && a.server->sends_adapter,
+      OnlineNeeds{"vllm_server_adapter_dir", served && a.server->weights == ServerWeights::adapter,
                   "vllm_server_weights: adapter"},
       OnlineNeeds{"vllm_enable_sleep_mode", !served, "vllm_mode: colocate"},
       OnlineNeeds{"vllm_importance_sampling_correction", vllm, "use_vllm: true"},

@@ -93,6 +93,7 @@ RehearsedGeneration rehearse_generation(const model::Model& model, const engine:
                                         std::shared_ptr<generate::Cache> cache) {
   RehearsedGeneration out;
   out.stretch.from = std::ssize(rehearsal.events());
+  out.sleeps = spec.sleeps;
   const tensor::Stage stage(generate::kGenerationStage);
   if (cache == nullptr)
     cache = std::make_shared<generate::Cache>(model, cache_kind(model, spec), spec.cache_bytes);
@@ -137,6 +138,7 @@ telemetry::RunPlan::Generation with_bytes(RehearsedGeneration generation,
     if (term.name == kWork) all.work_bytes = term.most;
   }
   all.bytes = own.peak;
+  all.asleep_bytes = generation.sleeps ? 0 : all.copies_bytes;
   all.peak_bytes = everything.peak;
   return all;
 }

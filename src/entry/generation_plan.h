@@ -29,6 +29,7 @@ struct Stretch {
 struct RehearsedGeneration {
   telemetry::RunPlan::Generation all;  // without bytes that the rehearsal tells
   Stretch stretch;
+  bool sleeps = false;  // no copy of weights stays after it
 };
 
 // Returns the cache of a run that writes completions, which keeps its copies of weights during updates; null:

@@ -33,7 +33,11 @@ class GeneratorObject::Noted final : public engine::GenerationSink {
 
 GeneratorObject::GeneratorObject(engine::Host& host, const ModelObject& model,
                                  const engine::GeneratorSpec& spec, std::shared_ptr<generate::Cache> cache)
-    : host_(host), object_(model), model_(model.get()), generator_(model_, spec, std::move(cache)) {}
+    : host_(host),
+      object_(model),
+      model_(model.get()),
+      generator_(model_, spec, std::move(cache)),
+      sleeps_(spec.sleeps) {}
 
 // Whether sequences with it go on with newer versions.
 bool GeneratorObject::follows(const model::Adapter* adapter) const {
@@ -120,7 +124,10 @@ int32_t GeneratorObject::extend(int64_t sequence, std::span<const int32_t> ids, 
 }
 
 int32_t GeneratorObject::release_memory(engine::ErrorSink& error) noexcept {
-  return compute(host_, error, [&] { generator_.release_memory(); });
+  return compute(host_, error, [&] {
+    generator_.release_memory();
+    if (sleeps_) generator_.release_copies();
+  });
 }
 
 }  // namespace trl::entry

@@ -49,6 +49,7 @@ class GeneratorObject final : public engine::Generator {
   const ModelObject& object_;
   const model::Model& model_;
   generate::Generator generator_;
+  const bool sleeps_;  // copies of weights go back with keys and values
   bool warned_ = false;
   std::map<int64_t, Weights> weights_;  // beside training: of the sequences that are not over
 };

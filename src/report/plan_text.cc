@@ -186,16 +186,17 @@ std::string generation_lines(std::string_view label,
                                base::quantity(all.prompt_tokens, "token"));
   if (all.completions > 1) of += fmt::format(", {} completions each", all.completions);
   of += fmt::format(", up to {} each", base::quantity(all.max_new_tokens, "new token"));
-  return labelled(label, {of,
-                          fmt::format("keys and values {} of {}, in {} of {} tokens; {} of this length fit",
-                                      bytes_text(all.kv_bytes), bytes_text(all.kv_limit_bytes),
-                                      base::quantity(all.blocks, "block"), all.block_tokens,
-                                      base::quantity(all.sequences_that_fit, "sequence")),
-                          fmt::format("weights {} beside the run's, copies {}, logits {}, work {}",
-                                      bytes_text(all.weights_bytes), bytes_text(all.copies_bytes),
-                                      bytes_text(all.logits_bytes), bytes_text(all.work_bytes)),
-                          fmt::format("{} in all; the process has {} at the peak", bytes_text(all.bytes),
-                                      bytes_text(all.peak_bytes))});
+  return labelled(label,
+                  {of,
+                   fmt::format("keys and values {} of {}, in {} of {} tokens; {} of this length fit",
+                               bytes_text(all.kv_bytes), bytes_text(all.kv_limit_bytes),
+                               base::quantity(all.blocks, "block"), all.block_tokens,
+                               base::quantity(all.sequences_that_fit, "sequence")),
+                   fmt::format("weights {} beside the run's, copies {}, logits {}, work {}",
+                               bytes_text(all.weights_bytes), bytes_text(all.copies_bytes),
+                               bytes_text(all.logits_bytes), bytes_text(all.work_bytes)),
+                   fmt::format("{} in all, {} asleep; the process has {} at the peak", bytes_text(all.bytes),
+                               bytes_text(all.asleep_bytes), bytes_text(all.peak_bytes))});
 }
 
 std::string merge_lines(const std::optional<telemetry::RunPlan::Merge>& merge) {

@@ -12,6 +12,7 @@
 #include "serve/api/tokenize.h"
 #include "serve/api/trl_generate.h"
 #include "serve/api/trl_logprobs.h"
+#include "serve/api/weights.h"
 
 namespace trl::serve {
 
@@ -41,6 +42,17 @@ constexpr Route kRoutes[] = {
     {"POST", "/sleep", sleep_model},
     {"POST", "/wake_up", wake_up_model},
     {"GET", "/is_sleeping", is_sleeping},
+    {"GET", "/trl/weights", list_weights},
+    {"POST", "/trl/weights", replace_weights, answer_of, BodyForm::tensors, claim_weights},
+    {"POST", "/init_weight_transfer_engine", refuse_group},
+    {"POST", "/start_weight_update", refuse_group},
+    {"POST", "/update_weights", refuse_group},
+    {"POST", "/finish_weight_update", refuse_group},
+    {"POST", "/init_communicator/", refuse_group},
+    {"POST", "/update_named_param/", refuse_group},
+    {"POST", "/close_communicator/", refuse_group},
+    {"POST", "/trl/weights/shared", share_weights},
+    {"POST", "/trl/weights/commit", commit_weights},
 };
 
 // Paths of OpenAI's and vLLM's servers that this one does not have.
@@ -58,14 +70,7 @@ constexpr std::string_view kOthers[] = {"/v1/embeddings",
                                         "/pause",
                                         "/resume",
                                         "/is_paused",
-                                        "/abort_requests",
-                                        "/init_weight_transfer_engine",
-                                        "/start_weight_update",
-                                        "/update_weights",
-                                        "/finish_weight_update",
-                                        "/init_communicator/",
-                                        "/update_named_param/",
-                                        "/close_communicator/"};
+                                        "/abort_requests"};
 
 bool same_but_slash(std::string_view a, std::string_view b) {
   const auto plain = [](std::string_view path) {

@@ -12,10 +12,15 @@ namespace trl::serve {
 
 using Handler = void (*)(Context& context, const std::shared_ptr<Exchange>& exchange);  // may throw
 
+enum class BodyForm : uint8_t { json, tensors };
+
 struct Route {
   std::string_view method, path;
   Handler handler;
   Answer (*refuse)(const Refusal&) = answer_of;
+  BodyForm body = BodyForm::json;
+  // Gives a request what it holds from before its body is read; may throw Refusal. Must not wait.
+  std::shared_ptr<const void> (*claim)(Context&, const Request& head) = nullptr;
 };
 
 std::span<const Route> routes();

@@ -134,6 +134,9 @@ void Server::start() {
   try {
     listener_->open();
     gate_.listens_on(listener_->is_loopback() ? listener_->address() : std::string());
+    size_t tensors = 0;
+    for (const auto& model : context_.models) tensors = std::max(tensors, model->weights().most_bytes());
+    gate_.takes_tensors(tensors);
     context_.draining = false;
     cancels_ = 0;
     uint64_t count = 0;
@@ -163,8 +166,10 @@ void Server::tell_where() const {
   if (listener_->is_loopback() || gate_.has_keys()) return;
   context_.log(
       base::LogLevel::warning,
-      fmt::format("serve.host: whoever reaches {} can use the models, since there is no serve.api_key",
-                  listener_->address()));
+      fmt::format(
+          "serve.host: whoever reaches {} can use the models and replace their weights, since there is "
+          "no serve.api_key",
+          listener_->address()));
 }
 
 bool Server::idle() const {
@@ -254,7 +259,7 @@ std::string Server::describe() const {
     base::Json one = base::Json::object();
     one["name"] = model->name();
     one["state"] = model->worker().awake() ? "awake" : "asleep";
-    one["weights_version"] = model->adapters().version();
+    one["weights_version"] = model->adapters().version() + model->weights().version();
     one["trained_version"] =
         counters.trained_version < 0 ? base::Json() : base::Json(counters.trained_version);
     one["adapters"] = base::Json::array();
@@ -276,9 +281,19 @@ std::string Server::describe() const {
   return json_text(out);
 }
 
-std::optional<Answer> Server::refuse(const Request& head, std::optional<uint64_t> length) {
-  return gate_.look(head, length);
+std::optional<Answer> Server::refuse(Request& head, std::optional<uint64_t> length) {
+  if (std::optional<Answer> refused = gate_.look(head, length)) return refused;
+  std::string allow;
+  const Route& route = find_route(head.method, head.path, allow);
+  try {
+    if (route.claim != nullptr) head.held = route.claim(context_, head);
+  } catch (const Refusal& refusal) {
+    return answer_of(refusal);
+  }
+  return std::nullopt;
 }
+
+size_t Server::most_bytes(const Request& head) { return gate_.most_bytes(head); }
 
 HeaderFields Server::fields_for(const Request& head) { return cors_fields(head, context_.options.origins); }
 

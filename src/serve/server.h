@@ -39,7 +39,8 @@ class Server final : public Service {
   trl_runtime* runtime() const { return runtime_.get(); }
 
  private:
-  std::optional<Answer> refuse(const Request& head, std::optional<uint64_t> length) override;
+  std::optional<Answer> refuse(Request& head, std::optional<uint64_t> length) override;
+  size_t most_bytes(const Request& head) override;
   void serve(std::shared_ptr<Exchange> exchange) override;
   HeaderFields fields_for(const Request& head) override;
   void add(const std::string& name, std::unique_ptr<ModelHandle> model,

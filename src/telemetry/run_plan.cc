@@ -75,6 +75,7 @@ base::Json to_value(const RunPlan::Generation& all) {
           {"work_bytes", all.work_bytes},
           {"bytes", all.bytes},
           {"peak_bytes", all.peak_bytes},
+          {"asleep_bytes", all.asleep_bytes},
           {"sequences_that_fit", all.sequences_that_fit}};
 }
 

@@ -59,8 +59,9 @@ struct RunPlan {
     int64_t weights_bytes = 0, copies_bytes = 0;  // weights_bytes: beside those that the run has
     int64_t block_tokens = 0, block_bytes = 0, blocks = 0, kv_bytes = 0, kv_limit_bytes = 0;
     int64_t logits_bytes = 0, work_bytes = 0;
-    int64_t bytes = 0;       // of all of these together
-    int64_t peak_bytes = 0;  // of the process meanwhile
+    int64_t bytes = 0;         // of all of these together
+    int64_t asleep_bytes = 0;  // of them that stay between generations
+    int64_t peak_bytes = 0;    // of the process meanwhile
     int64_t sequences_that_fit = 0;
   };
   // The bytes that an adapter takes, at most, as it is merged into the weights: copies of the weights that

@@ -51,7 +51,8 @@ TEST(OnlineArguments, AServerIsOneOfUseVllm) {
     ASSERT_TRUE(own.server) << trainer;
     EXPECT_EQ(own.server->url, "http://0.0.0.0:8001");
     EXPECT_EQ(own.server->timeout, 240);
-    EXPECT_TRUE(own.server->sends_adapter);
+    EXPECT_EQ(own.server->weights, ServerWeights::adapter);
+    EXPECT_EQ(online(trainer, with({})).server->weights, ServerWeights::tensors);
   }
   const auto kept = online("grpo", with({{"vllm_server_weights", "none"},
                                          {"vllm_server_base_url", "https://host/vllm/"},
@@ -61,12 +62,12 @@ TEST(OnlineArguments, AServerIsOneOfUseVllm) {
   EXPECT_EQ(kept->url, "https://host/vllm");
   EXPECT_EQ(kept->api_key_file, "key");
   EXPECT_EQ(kept->timeout, 3);
-  EXPECT_FALSE(kept->sends_adapter);
+  EXPECT_EQ(kept->weights, ServerWeights::none);
   const auto refused = [&](const Settings& more) { return refusal_of([&] { online("grpo", with(more)); }); };
-  EXPECT_EQ(
-      refused({}),
-      "vllm_server_weights: auto is refused without use_peft: this build sends a server adapters, and no "
-      "other weights: give use_peft: true, or none, so that the server keeps its weights");
+  EXPECT_TRUE(refused({{"vllm_server_weights", "nccl"}})
+                  .starts_with("vllm_server_weights: nccl is refused: this build has no NCCL"));
+  EXPECT_TRUE(refused({{"use_peft", "true"}, {"vllm_server_weights", "tensors"}})
+                  .starts_with("vllm_server_weights: tensors is refused with use_peft"));
   EXPECT_TRUE(refused({{"vllm_server_weights", "adapter"}}).starts_with("vllm_server_weights: adapter is"));
   const auto of_adapter = [&](Settings more) {
     more.emplace_back("use_peft", "true");

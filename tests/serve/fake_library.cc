@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/dlpack.h"
 #include "capi/serve_table.h"
 #include "scarce_memory.h"
 #include "trl/trl.h"
@@ -310,6 +311,55 @@ trl_status trl_model_remove_adapter(trl_model*, const char* name, trl_error** er
   if (found->second.users > 0) return fails(error, TRL_E_BUSY, "the adapter is in use");
   fake().adapters.erase(found);
   return TRL_OK;
+}
+trl_status trl_model_get_tensors(trl_model*, const char** json, trl_error** error) noexcept {
+  thread_local std::string text;
+  const std::lock_guard lock(fake().mutex);
+  if (fake().in_use) return fails(error, TRL_E_BUSY, "the model is in use");
+  Json all = Json::array();
+  for (const auto& [name, tensor] : fake().tensors)
+    all.push_back(
+        {{"name", name}, {"shape", tensor.shape}, {"dtype", tensor.dtype}, {"stored", tensor.stored}});
+  text = all.dump();
+  *json = text.c_str();
+  return TRL_OK;
+}
+trl_status trl_model_read_tensor(trl_model*, const char* name, int32_t, DLManagedTensorVersioned** out,
+                                 trl_error** error) noexcept {
+  const std::lock_guard lock(fake().mutex);
+  if (fake().in_use) return fails(error, TRL_E_BUSY, "the model is in use");
+  struct Read {
+    trl::serve::test::FakeLibrary::Tensor copy;
+    DLManagedTensorVersioned managed = {};
+  };
+  auto* const read = new Read{fake().tensors.at(name)};
+  const uint8_t bits = read->copy.dtype == "float32" ? 32 : 16;
+  const uint8_t code = read->copy.dtype == "bfloat16" ? 4 : 2;
+  read->managed = {
+      .version = {1, 0},
+      .manager_ctx = read,
+      .deleter = [](DLManagedTensorVersioned* self) { delete static_cast<Read*>(self->manager_ctx); },
+      .flags = 0,
+      .dl_tensor = {.data = read->copy.bytes.data(),
+                    .device = {1, 0},
+                    .ndim = static_cast<int32_t>(read->copy.shape.size()),
+                    .dtype = {code, bits, 1},
+                    .shape = read->copy.shape.data(),
+                    .strides = nullptr,
+                    .byte_offset = 0}};
+  *out = &read->managed;
+  return TRL_OK;
+}
+trl_status trl_model_write_tensor(trl_model*, const char* name, DLManagedTensorVersioned* given,
+                                  trl_error** error) noexcept {
+  const std::lock_guard lock(fake().mutex);
+  if (fake().in_use) return fails(error, TRL_E_BUSY, "the model is in use");
+  const int write = fake().writes++;
+  std::string& bytes = fake().tensors.at(name).bytes;
+  const bool good = write < fake().fails_from_write || write >= fake().fails_to_write;
+  if (good) bytes.assign(static_cast<const char*>(given->dl_tensor.data), bytes.size());
+  if (given->deleter != nullptr) given->deleter(given);
+  return good ? TRL_OK : fails(error, TRL_E_INTERNAL, std::string(name) + ": the write failed");
 }
 trl_status trl_model_describe(const trl_model*, const char** json, trl_error**) noexcept {
   const Plenty plenty;

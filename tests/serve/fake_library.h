@@ -25,10 +25,18 @@ struct FakeLibrary {
     std::string path;
     int users = 0;
   };
+  struct Tensor {
+    std::vector<int64_t> shape;
+    std::string dtype, stored, bytes;
+  };
   std::mutex mutex;
-  std::map<std::string, Adapter> adapters;     // by name in the model
-  std::vector<std::string> lines;              // of the log
-  std::map<std::string, std::string> options;  // of the last request
+  std::map<std::string, Adapter> adapters;         // by name in the model
+  std::map<std::string, Tensor> tensors;           // of all models
+  int writes = 0;                                  // of tensors
+  int fails_from_write = -1, fails_to_write = -1;  // writes that fail
+  bool in_use = false;                             // by a call of the host
+  std::vector<std::string> lines;                  // of the log
+  std::map<std::string, std::string> options;      // of the last request
   size_t adapter_count() {
     const std::lock_guard lock(mutex);
     return adapters.size();

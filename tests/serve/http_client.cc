@@ -24,8 +24,10 @@ std::string small(std::string text) {
 std::string request(const std::string& method, const std::string& path, const std::string& body,
                     const std::string& fields) {
   std::string out = method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n" + fields;
-  if (!body.empty() || method == "POST")
-    out += "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n";
+  if (!body.empty() || method == "POST") {
+    if (fields.find("Content-Type") == fields.npos) out += "Content-Type: application/json\r\n";
+    out += "Content-Length: " + std::to_string(body.size()) + "\r\n";
+  }
   return out + "\r\n" + body;
 }
 

@@ -26,6 +26,7 @@ bool passes(int32_t status) { return status == 500 || status == 502 || status ==
 struct Received {
   std::string body, why;
   std::exception_ptr failure;
+  const std::function<bool()>& goes_on;  // or none
 
   template <class Call>
   bool guarded(const Call& call) noexcept {
@@ -47,15 +48,22 @@ void wait_seconds(double seconds) {
   for (base::poll(); std::chrono::steady_clock::now() < end; base::poll()) std::this_thread::sleep_for(kTurn);
 }
 
-Exchange::Attempt Exchange::attempt(const char* method, std::string_view path,
-                                    const std::string& body) const {
-  const std::string url = url_ + std::string(path), authorization = "Authorization: Bearer " + key_;
+Exchange::Attempt Exchange::attempt(const char* method, std::string_view path, const Body& body,
+                                    const std::function<bool()>& goes_on) const {
+  const std::string url = url_ + std::string(path), authorization = "Authorization: Bearer " + key_,
+                    type = "Content-Type: " + std::string(body.type);
   std::vector<const char*> headers = {"Accept: application/json"};
-  if (!body.empty()) headers.push_back("Content-Type: application/json");
+  if (!body.bytes.empty()) headers.push_back(type.c_str());
   if (!key_.empty()) headers.push_back(authorization.c_str());
-  Received received;
-  const http::Request request{method,      url.c_str(), headers.data(),       headers.size(),
-                              body.data(), body.size(), kConnectMilliseconds, most_bytes_};
+  Received received{.body = {}, .why = {}, .failure = nullptr, .goes_on = goes_on};
+  const http::Request request{method,
+                              url.c_str(),
+                              headers.data(),
+                              headers.size(),
+                              body.bytes.data(),
+                              body.bytes.size(),
+                              kConnectMilliseconds,
+                              most_bytes_};
   const http::Reply reply{&received,
                           [](void* to, const char* bytes, size_t size) {
                             auto& own = *static_cast<Received*>(to);
@@ -63,7 +71,8 @@ Exchange::Attempt Exchange::attempt(const char* method, std::string_view path,
                           },
                           [](void* to) {
                             auto& own = *static_cast<Received*>(to);
-                            return own.failure == nullptr && own.guarded([] { base::poll(); });
+                            return own.failure == nullptr && own.guarded([] { base::poll(); }) &&
+                                   (!own.goes_on || own.goes_on());
                           },
                           [](void* to, const char* text, size_t size) {
                             auto& own = *static_cast<Received*>(to);
@@ -75,7 +84,7 @@ Exchange::Attempt Exchange::attempt(const char* method, std::string_view path,
   return {outcome, {status, std::move(received.body)}, std::move(received.why)};
 }
 
-Answer Exchange::repeat(const char* method, std::string_view path, const std::string& body, bool repeatable) {
+Answer Exchange::repeat(const char* method, std::string_view path, const Body& body, bool repeatable) {
   int statuses = 0;
   for (int failed = 0;; ++failed) {
     Attempt now = attempt(method, path, body);
@@ -95,14 +104,29 @@ Answer Exchange::repeat(const char* method, std::string_view path, const std::st
   }
 }
 
-Answer Exchange::get(std::string_view path) { return repeat("GET", path, "", true); }
+Answer Exchange::get(std::string_view path) { return repeat("GET", path, {}, true); }
 
 Answer Exchange::post(std::string_view path, const base::Json& body, bool repeatable) {
-  return repeat("POST", path, body.dump(-1, ' ', false, base::Json::error_handler_t::replace), repeatable);
+  const std::string text = body.dump(-1, ' ', false, base::Json::error_handler_t::replace);
+  return repeat("POST", path, {text}, repeatable);
+}
+
+Answer Exchange::post_while(std::string_view path, const base::Json& body,
+                            const std::function<bool()>& goes_on) {
+  const std::string text = body.dump(-1, ' ', false, base::Json::error_handler_t::replace);
+  Attempt now = attempt("POST", path, {text}, goes_on);
+  if (now.outcome == Outcome::stopped) fail_server(path, "it did not answer in time");
+  if (now.outcome != Outcome::answered) fail_server(path, now.why);
+  return std::move(now.answer);
+}
+
+Answer Exchange::post_bytes(std::string_view path, std::string_view body, std::string_view type,
+                            bool repeatable) {
+  return repeat("POST", path, {body, type}, repeatable);
 }
 
 int32_t Exchange::status_of(std::string_view path, std::string* why) {
-  Attempt now = attempt("GET", path, "");
+  Attempt now = attempt("GET", path, {});
   *why = std::move(now.why);
   return now.outcome == Outcome::answered ? now.answer.status : 0;
 }

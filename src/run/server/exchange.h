@@ -1,6 +1,7 @@
 // Requests to a server with JSON in and out, and how they are repeated: as TRL's client does.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -46,6 +47,9 @@ class Exchange {
   // repeatable: asking twice is as good as asking once. Else it is repeated only if it never reached the
   // server.
   Answer post(std::string_view path, const base::Json& body, bool repeatable);
+  Answer post_bytes(std::string_view path, std::string_view body, std::string_view type, bool repeatable);
+  // Asks once, for as long as goes_on says so, on any thread. Throws the same Error(io) without an answer.
+  Answer post_while(std::string_view path, const base::Json& body, const std::function<bool()>& goes_on);
   // Throw the same Error(io) for another status than 200, and for a body that is not JSON.
   base::Json get_json(std::string_view path);
   base::Json post_json(std::string_view path, const base::Json& body, bool repeatable);
@@ -67,8 +71,12 @@ class Exchange {
     Answer answer;
     std::string why;  // it was not answered
   };
-  Attempt attempt(const char* method, std::string_view path, const std::string& body) const;
-  Answer repeat(const char* method, std::string_view path, const std::string& body, bool repeatable);
+  struct Body {
+    std::string_view bytes = {}, type = "application/json";
+  };
+  Attempt attempt(const char* method, std::string_view path, const Body& body,
+                  const std::function<bool()>& goes_on = {}) const;
+  Answer repeat(const char* method, std::string_view path, const Body& body, bool repeatable);
 
   const http::Module& module_;
   const std::string url_, key_;

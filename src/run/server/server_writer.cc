@@ -6,8 +6,12 @@
 #include "run/server/completion_answer.h"
 #include "run/server/completion_request.h"
 #include "run/server/http_module.h"
+#include "run/server/shared_memory.h"
+#include "run/server/tensors_out.h"
 
 namespace trl::run {
+
+using config::ServerWeights;
 
 namespace {
 
@@ -26,10 +30,12 @@ std::string api_key(const std::string& path) {
 ServerWriter::ServerWriter(Environment& environment, const config::RunOptions& options, engine::Model& model,
                            int64_t vocabulary)
     : log_(environment.log()),
+      pool_(environment.pool()),
+      model_(model),
       arguments_(*options.arguments.online.server),
       vocabulary_(vocabulary),
       exchange_(http_module(), arguments_.url, api_key(arguments_.api_key_file), log_) {
-  if (!arguments_.sends_adapter) return;
+  if (arguments_.weights != ServerWeights::adapter) return;
   const std::string &folder = arguments_.adapter_dir, &out = options.arguments.output_dir;
   weights_ = std::make_unique<AdapterOut>(
       model, exchange_, folder.empty() ? base::join_path(out, "server_adapters") : folder, out);
@@ -40,23 +46,42 @@ void ServerWriter::set(const std::string& mode, Mode how) {
   modes_[mode] = std::move(how);
 }
 
+std::unique_ptr<WeightsOut> ServerWriter::tensors_out() {
+  if (!server_->takes("http"))
+    exchange_.fail_server(
+        "/server_info",
+        "the server takes no tensors: serve the model with trl vllm-serve of this library, or give "
+        "use_peft: true, whose adapters a vLLM takes, or vllm_server_weights: none");
+  std::unique_ptr<MessageMemory> memory;
+  if (shares_memory(*server_, exchange_.url()))
+    memory = std::make_unique<SharedMessage>(exchange_, log_);
+  else
+    memory = std::make_unique<BodyMemory>(exchange_);
+  return std::make_unique<TensorsOut>(model_, exchange_, pool_, log_, std::move(memory), server_->model);
+}
+
 void ServerWriter::connect() {
   if (server_) return;
   server_ = find_server(exchange_, arguments_.timeout, log_);
   const bool old = server_->protocol == VllmServer::Protocol::old;
-  if (old && arguments_.sends_adapter) {
+  try {
+    if (old && arguments_.weights != ServerWeights::none)
+      exchange_.fail_server(
+          "/v1/models",
+          "status 404: a server of TRL 1.10 or before takes no weights of this build: start vLLM's "
+          "own, or give vllm_server_weights: none");
+    if (arguments_.weights == ServerWeights::tensors) weights_ = tensors_out();
+  } catch (const Error&) {
     server_.reset();
-    exchange_.fail_server("/v1/models",
-                          "status 404: a server of TRL 1.10 or before takes no adapters: start vLLM's own, "
-                          "or give vllm_server_weights: none");
+    throw;
   }
-  if (arguments_.sends_adapter)
-    weights_->forget();
-  else
-    weights_ = std::make_unique<NoWeightsOut>(server_->model);
+  if (arguments_.weights == ServerWeights::none) weights_ = std::make_unique<NoWeightsOut>(server_->model);
+  weights_->forget();
+  constexpr const char* kGets[] = {"its weights stay as they are", "it gets each new adapter",
+                                   "it gets the tensors that change"};
   log_.info("server", "{} writes the completions{}; {}", exchange_.url(),
             old ? " by TRL's former protocol" : fmt::format(" with {}", server_->model),
-            arguments_.sends_adapter ? "it gets each new adapter" : "its weights stay as they are");
+            kGets[static_cast<size_t>(arguments_.weights)]);
 }
 
 std::vector<engine::Completion> ServerWriter::write(const WantedCompletions& wanted) {

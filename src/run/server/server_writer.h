@@ -37,7 +37,10 @@ class ServerWriter final : public CompletionSource {
   std::string_view key() const override { return kServerKey; }
 
  private:
+  std::unique_ptr<WeightsOut> tensors_out();
   base::LogSink& log_;
+  base::ThreadPool& pool_;
+  engine::Model& model_;
   const config::ServerArguments& arguments_;
   const int64_t vocabulary_;
   Exchange exchange_;

@@ -39,6 +39,15 @@ std::string model_of(const Exchange& exchange, const base::Json& models) {
   return data[0]["id"].get<std::string>();
 }
 
+void read_ours(const base::Json& ours, VllmServer& server) {
+  if (!ours.is_object()) return;
+  const base::Json weights = ours.value("weights", base::Json()), user = ours.value("uid", base::Json());
+  if (weights.is_array())
+    for (const base::Json& way : weights)
+      if (way.is_string()) server.weights.push_back(way.get<std::string>());
+  if (user.is_number_integer()) server.user = user.get<int64_t>();
+}
+
 // Learns who made the server, and warns if its log-probabilities are not those that tokens were drawn by.
 void read_info(Exchange& exchange, VllmServer& server, base::LogSink& log) {
   const Answer answer = exchange.get(kInfo);
@@ -51,6 +60,7 @@ void read_info(Exchange& exchange, VllmServer& server, base::LogSink& log) {
   }
   const base::Json info = exchange.json_of(kInfo, answer);
   server.ours = info.is_object() && info.contains("libtrl");
+  if (server.ours) read_ours(info["libtrl"], server);
   base::Json part = info;
   for (const char* name : {"vllm_config", "model_config", "logprobs_mode"})
     part = part.is_object() ? part.value(name, base::Json()) : base::Json();
@@ -62,6 +72,10 @@ void read_info(Exchange& exchange, VllmServer& server, base::LogSink& log) {
 }
 
 }  // namespace
+
+bool VllmServer::takes(std::string_view way) const {
+  return std::ranges::find(weights, way) != weights.end();
+}
 
 VllmServer find_server(Exchange& exchange, double seconds, base::LogSink& log) {
   wait_for_health(exchange, seconds, log);

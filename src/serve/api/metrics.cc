@@ -59,6 +59,23 @@ class Page {
     }
   }
 
+  void weights(const Context& context) {
+    head("trl_weights_version", "gauge", "Version of the weights.");
+    for (const auto& model : context.models)
+      text_ += fmt::format("trl_weights_version{{model_name=\"{}\"}} {}\n", escaped(model->name()),
+                           model->weights().version());
+    head("trl_weight_updates_total", "counter", "Updates of the weights, by the result.");
+    for (const auto& model : context.models)
+      for (const auto& [result, count] : {std::pair{"done", model->weights().counts().done},
+                                          std::pair{"refused", model->weights().counts().refused}})
+        text_ += fmt::format("trl_weight_updates_total{{model_name=\"{}\",result=\"{}\"}} {}\n",
+                             escaped(model->name()), result, count);
+    head("trl_weight_swap_seconds_total", "counter", "Seconds in which weights were written.");
+    for (const auto& model : context.models)
+      text_ += fmt::format("trl_weight_swap_seconds_total{{model_name=\"{}\"}} {}\n", escaped(model->name()),
+                           base::format_double(model->weights().counts().swap_seconds));
+  }
+
   void of_server(std::string_view name, std::string_view type, std::string_view help, int64_t value) {
     head(name, type, help);
     text_ += fmt::format("{} {}\n", name, value);
@@ -108,6 +125,7 @@ std::string metrics_text(const Context& context) {
   page.histogram(
       "vllm:iteration_tokens_total", "Tokens that were written in a step.",
       [](const Counters& of) -> const auto& { return of.step_tokens; });
+  page.weights(context);
   page.of_server("trl_connections", "gauge", "Open connections.", context.connections);
   page.of_server("trl_slow_readers_total", "counter",
                  "Connections that were closed because nothing was read.", context.slow_readers);

@@ -1,5 +1,7 @@
 #include "serve/api/state.h"
 
+#include <unistd.h>
+
 #include <exception>
 #include <mutex>
 
@@ -93,6 +95,10 @@ void server_info(Context& context, const std::shared_ptr<Exchange>& exchange) {
   ours["version"] = trl_version_string();
   ours["weights"] = base::Json::array();
   if (model.options().enable_lora) ours["weights"].push_back("adapter");
+  if (model.weights().can_change())
+    for (const char* way : {"http", "shared_memory"}) ours["weights"].push_back(way);
+  ours["uid"] = static_cast<int64_t>(::geteuid());
+  ours["weights_version"] = model.weights().version();
   base::Json out = base::Json::object();
   out["vllm_config"] = std::move(config);
   out["libtrl"] = std::move(ours);

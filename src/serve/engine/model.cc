@@ -14,6 +14,8 @@ base::Json description(const trl_model* model) {
   return base::parse_json(json, "model");
 }
 
+uint64_t parameters_of(const trl_model* model) { return description(model).value("parameters", uint64_t{0}); }
+
 // Returns the number of positions that config.json names, at its top or within the text model's part.
 std::optional<int64_t> positions_of(const base::Json& config) {
   for (const char* name : {"max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length"}) {
@@ -55,7 +57,8 @@ ServedModel::ServedModel(const capi::ServeTable& table, std::vector<std::string>
       tokenizer_(std::move(tokenizer)),
       created_(static_cast<int64_t>(std::time(nullptr))),
       worker_(table, generator_->get(), options_),
-      adapters_(adapts ? model_->get() : nullptr, worker_, options_.max_loras) {
+      adapters_(adapts ? model_->get() : nullptr, worker_, options_.max_loras),
+      weights_(table, adapts ? model_->get() : nullptr, worker_, parameters_of(model_->get())) {
   check_options(generator_->get(), options_);
   worker_.before_work([this] { return adapters_.sweep(); });
   const base::Json described = description(model_->get());

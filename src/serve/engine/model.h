@@ -14,12 +14,13 @@
 #include "serve/handles.h"
 #include "serve/options.h"
 #include "serve/weights/adapters.h"
+#include "serve/weights/weights.h"
 
 namespace trl::serve {
 
 class ServedModel {
  public:
-  // names: the first is the one in answers. adapts: the model takes adapters.
+  // names: the first is the one in answers. adapts: the model takes adapters and weights.
   ServedModel(const capi::ServeTable& table, std::vector<std::string> names, ModelOptions options,
               std::unique_ptr<ModelHandle> model, std::unique_ptr<GeneratorHandle> generator,
               std::unique_ptr<TokenizerHandle> tokenizer, bool adapts);
@@ -30,6 +31,8 @@ class ServedModel {
   const Worker& worker() const { return worker_; }
   Adapters& adapters() { return adapters_; }
   const Adapters& adapters() const { return adapters_; }
+  Weights& weights() { return weights_; }
+  const Weights& weights() const { return weights_; }
   // Returns whether requests may give this name: the model's, or an adapter's.
   bool has(std::string_view name) const;
   // The name in answers to requests that give this one: the adapter's, or the model's first.
@@ -59,6 +62,7 @@ class ServedModel {
   std::array<std::string, 2> templates_;
   Worker worker_;
   Adapters adapters_;
+  Weights weights_;
 };
 
 }  // namespace trl::serve

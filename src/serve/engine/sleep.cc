@@ -7,6 +7,7 @@
 namespace trl::serve {
 
 std::string SleepState::refusal() const {
+  if (!whole_) return "the weights are incomplete, since an update of them failed: send all of them again";
   const std::string_view tags = weights_ ? "?tags=kv_cache" : keys_ ? "?tags=weights" : "";
   return fmt::format("the model is asleep: POST /wake_up{} first", tags);
 }

@@ -17,7 +17,8 @@ struct WakeTags {
 
 class SleepState {
  public:
-  // level: 1 gives keys and values back, 2 also the weights: both have to be asked for again.
+  // level: 1 gives keys and values back, 2 also the weights, of which a host's model has no second copy:
+  // those that its generators make of them go back. Both have to be asked for again.
   void fall(int level) {
     keys_ = false;
     if (level > 1) weights_ = false;
@@ -26,11 +27,14 @@ class SleepState {
     keys_ |= tags.kv_cache;
     weights_ |= tags.weights;
   }
-  bool awake() const { return keys_ && weights_; }
+  // whole: false: an update has left the weights incomplete.
+  void set_whole(bool whole) { whole_ = whole; }
+  bool whole() const { return whole_; }
+  bool awake() const { return keys_ && weights_ && whole_; }
   std::string refusal() const;  // of a request meanwhile: what to do
 
  private:
-  bool keys_ = true, weights_ = true;
+  bool keys_ = true, weights_ = true, whole_ = true;
 };
 
 // Throw Refusal(400).

@@ -51,6 +51,9 @@ class Worker {
   void sleep(int64_t level, SleepMode mode, Done done);
   void wake_up(WakeTags tags, Ran ran);
   bool awake() const;
+  // false: refuses jobs until the weights are whole again.
+  void set_whole(bool whole);
+  bool whole() const;
   Counters counters() const;
   bool idle() const;            // no job waits or runs
   std::string failure() const;  // why the thread has ended; empty: it runs

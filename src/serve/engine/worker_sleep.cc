@@ -24,6 +24,16 @@ bool Worker::awake() const {
   return sleep_.awake();
 }
 
+void Worker::set_whole(bool whole) {
+  const std::lock_guard lock(mutex_);
+  sleep_.set_whole(whole);
+}
+
+bool Worker::whole() const {
+  const std::lock_guard lock(mutex_);
+  return sleep_.whole();
+}
+
 void Worker::sleep(int64_t level, SleepMode mode, Done done) {
   check_level(level, mode);
   auto call = std::make_shared<Falling>(std::move(done));

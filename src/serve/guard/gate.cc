@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/tensor_message.h"
 #include "serve/guard/origin.h"
 #include "serve/routes.h"
 
@@ -9,11 +10,16 @@ namespace trl::serve {
 
 namespace {
 
-// Returns whether a body may be JSON by its type, or the client does not say.
-bool is_json(std::string_view type) {
+constexpr std::string_view kJson = "application/json";
+
+// Clients like curl send no type of JSON of their own accord.
+void check_type(std::string_view type, BodyForm form) {
   std::string_view name = type.substr(0, type.find(';'));
   while (name.ends_with(' ') || name.ends_with('\t')) name.remove_suffix(1);
-  return name.empty() || same_name(name, "application/json");
+  const std::string_view wanted = form == BodyForm::json ? kJson : base::tensor_message::kType;
+  const bool absent = form == BodyForm::json && name.empty();
+  if (!absent && !same_name(name, wanted))
+    throw Refusal(415, fmt::format("Content-Type: {} is not accepted; send {}", type, wanted));
 }
 
 }  // namespace
@@ -35,18 +41,25 @@ std::optional<Answer> Gate::look(const Request& head, std::optional<uint64_t> le
       throw Refusal(401, "Authorization: a key is needed, as in `Authorization: Bearer KEY`");
     const Route& route = find_route(head.method, head.path, allow);
     const bool body = length.value_or(0) > 0 || !head.field("transfer-encoding").empty();
-    if (route.method == "POST" && body && !is_json(head.field("content-type")))
-      throw Refusal(415, fmt::format("Content-Type: {} is not accepted; send application/json",
-                                     head.field("content-type")));
-    if (length.value_or(0) > options_.max_body_bytes)
-      throw Refusal(413, fmt::format("the body has {} bytes; send at most {} (serve.max_body_bytes)", *length,
-                                     options_.max_body_bytes));
+    if (route.method == "POST" && body) check_type(head.field("content-type"), route.body);
+    const bool tensors = route.body == BodyForm::tensors;
+    const size_t most = tensors ? tensor_bytes_ : options_.max_body_bytes;
+    if (length.value_or(0) > most)
+      throw Refusal(413,
+                    fmt::format("the body has {} bytes; send at most {} ({})", *length, most,
+                                tensors ? "as the weights of this model can have" : "serve.max_body_bytes"));
     return std::nullopt;
   } catch (const Refusal& refusal) {
     Answer answer = answer_of(refusal);
     if (!allow.empty() && refusal.status == 405) answer.fields.emplace_back("Allow", allow);
     return answer;
   }
+}
+
+size_t Gate::most_bytes(const Request& head) const {
+  std::string allow;
+  return find_route(head.method, head.path, allow).body == BodyForm::tensors ? tensor_bytes_
+                                                                             : options_.max_body_bytes;
 }
 
 }  // namespace trl::serve

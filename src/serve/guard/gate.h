@@ -17,6 +17,10 @@ class Gate {
   // address: that the server listens on, if it is loopback; else empty.
   void listens_on(std::string address) { address_ = std::move(address); }
   bool has_keys() const { return keys_.any(); }
+  // bytes: of the longest message with tensors.
+  void takes_tensors(size_t bytes) { tensor_bytes_ = bytes; }
+  // Returns how many bytes the body of a request may have.
+  size_t most_bytes(const Request& head) const;
   // Returns the answer of a request that is refused, or that needs no handler (OPTIONS).
   std::optional<Answer> look(const Request& head, std::optional<uint64_t> length) const;
 
@@ -24,6 +28,7 @@ class Gate {
   const ServerOptions& options_;
   const Keys keys_;
   std::string address_;
+  size_t tensor_bytes_ = 0;
 };
 
 }  // namespace trl::serve

@@ -127,6 +127,7 @@ void Connection::close() noexcept {
   phase_ = Phase::closed;
   ++timer_turn_;
   timer_.cancel();
+  request_.held.reset();
   client_gone();
   beast::error_code ignored;
   socket_.close(ignored);
@@ -220,11 +221,24 @@ void Connection::on_header(beast::error_code error) {
   phase_ = Phase::body;
   read_ = 0;
   body_.clear();
+  most_ = shared_->service.most_bytes(request_);
+  if (!make_room(length.value_or(0))) return refuse(answer_of({503, "out of memory for the body"}));
   if (beast::iequals(head[http::field::expect], "100-continue") && !parser_->is_done()) {
     out_ = "HTTP/1.1 100 Continue\r\n\r\n";
     write();
   }
   read_body();
+}
+
+// Gets memory for a body whose size is told, if such a body is longer than others.
+bool Connection::make_room(uint64_t bytes) {
+  if (most_ <= shared_->options.max_body_bytes) return true;
+  try {
+    body_.reserve(bytes + kPiece);
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 void Connection::read_body() {
@@ -245,8 +259,7 @@ void Connection::on_body(beast::error_code error) {
     return refusal ? refuse(answer_of(*refusal)) : close();
   }
   read_ = body_.size() - parser_->get().body().size;
-  if (read_ > shared_->options.max_body_bytes)
-    return refuse(answer_of(too_large(read_, shared_->options.max_body_bytes)));
+  if (read_ > most_) return refuse(answer_of(too_large(read_, most_)));
   read_body();
 }
 
@@ -255,10 +268,11 @@ void Connection::answer_request() {
   ++timer_turn_;
   timer_.cancel();
   body_.resize(read_);
-  body_.shrink_to_fit();
+  if (body_.capacity() - body_.size() > kPiece) body_.shrink_to_fit();
   parser_.reset();
   auto exchange = std::make_shared<Exchange>();
   exchange->request = request_;
+  request_.held.reset();
   exchange->request.body = std::exchange(body_, {});
   reply_ = std::make_shared<ConnectionReply>(weak_from_this(), shared_);
   exchange->reply = reply_;
@@ -272,6 +286,7 @@ void Connection::refuse(const Answer& answer) {
   phase_ = Phase::answering;
   keep_ = false;
   lingers_ = true;
+  request_.held.reset();
   reply_ = std::make_shared<ConnectionReply>(weak_from_this(), shared_);
   send(answer);
 }

@@ -72,6 +72,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void wait_for_request();
   void read_header();
   void on_header(beast::error_code error);
+  bool make_room(uint64_t bytes);
   void read_body();
   void on_body(beast::error_code error);
   void answer_request();
@@ -101,7 +102,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<Parser> parser_;
   Request request_;
   std::string body_;
-  size_t read_ = 0;  // bytes of the body
+  size_t read_ = 0, most_ = 0;  // bytes of the body, and how many it may have
   std::string peer_;
   std::shared_ptr<ConnectionReply> reply_;
   std::string out_, writing_;  // what waits, and what is being written

@@ -18,8 +18,10 @@ class Service {
  public:
   virtual ~Service() = default;
   // Looks at a request before its body is read; length: of the body, if the client tells. Returns the answer
-  // of one that is refused.
-  virtual std::optional<Answer> refuse(const Request& head, std::optional<uint64_t> length) = 0;
+  // of one that is refused. May give the request something to hold.
+  virtual std::optional<Answer> refuse(Request& head, std::optional<uint64_t> length) = 0;
+  // Returns how many bytes the body of a request may have that was not refused.
+  virtual size_t most_bytes(const Request& head) = 0;
   virtual void serve(std::shared_ptr<Exchange> exchange) = 0;
   // Header fields of every answer to the request.
   virtual HeaderFields fields_for(const Request& head) = 0;

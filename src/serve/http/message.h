@@ -1,6 +1,7 @@
 // A request and an answer as plain values: what the routes see of HTTP.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,7 +15,8 @@ struct Request {
   std::string method, path, query;  // path: decoded; query: as it came, without the question mark
   HeaderFields fields;              // names in small letters
   std::string body;
-  std::string peer;  // its address, without the port
+  std::string peer;                  // its address, without the port
+  std::shared_ptr<const void> held;  // is the request's until its answer is made
 
   std::string_view field(std::string_view name) const;                       // empty: not there
   std::vector<std::string> parameters(std::string_view name) const;          // decoded values of the query

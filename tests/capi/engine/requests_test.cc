@@ -177,6 +177,30 @@ TEST(Requests, GiveTheirMemoryBackAndGoOn) {
   EXPECT_EQ(taken(other.get(), beside), alone("row 3", some));
 }
 
+// The copies of an opened model's weights go back, too, and are made anew.
+TEST(Requests, GiveCopiesOfWeightsBack) {
+  NEED_MODEL();
+  const auto model = host::open_model(host::golden("models/qwen2"), {{"generation_dtype", "int8"}});
+  const auto runtime = host::runtime();
+  const auto weights = [&] {
+    int64_t now = 0;
+    EXPECT_EQ(trl_runtime_memory(runtime.get(), "weights", &now, nullptr, nullptr), TRL_OK);
+    return now;
+  };
+  const int64_t before = weights();
+  const auto g = generator_of(model.get());
+  std::vector<Json> texts;
+  for (int i = 0; i < 2; ++i) {
+    const size_t number = add(g.get(), "The small kernel", {{"generate.max_new_tokens", "8"}});
+    finish(g.get());
+    EXPECT_GT(weights(), before);
+    texts.push_back(taken(g.get(), number)["token_ids"]);
+    EXPECT_EQ(trl_generator_release_memory(g.get(), nullptr), TRL_OK);
+    EXPECT_EQ(weights(), before);
+  }
+  EXPECT_EQ(texts[0], texts[1]);
+}
+
 // Two generators of a model, whose cache has room for one sequence of each length.
 TEST(Requests, OfSeveralGeneratorsShareOnePool) {
   NEED_MODEL();

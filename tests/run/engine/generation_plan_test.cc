@@ -182,6 +182,9 @@ TEST(GenerationPlan, LetsGoOfTheKeysOfCompletionsBeforeSamples) {
   const Json kept = planned({}), slept = planned({{"vllm_enable_sleep_mode", "true"}});
   const Json& samples = kept.at("samples");
   EXPECT_GT(samples.at("copies_bytes").get<int64_t>(), 0);
+  EXPECT_EQ(samples.at("asleep_bytes"), samples.at("copies_bytes"));
+  EXPECT_EQ(slept.at("samples").at("asleep_bytes"), 0);
+  EXPECT_EQ(slept.at("samples").at("copies_bytes"), samples.at("copies_bytes"));
   EXPECT_LE(kept.at("counted_bytes").get<int64_t>() - slept.at("counted_bytes").get<int64_t>(),
             samples.at("copies_bytes").get<int64_t>() + samples.at("kv_block_bytes").get<int64_t>());
 }

@@ -831,7 +831,7 @@ extern "C" {
     /// Contract: caller owns; exclusive; does not block; no callbacks; after an error out_completions is NULL and nothing is taken.
     pub fn trl_generator_take(generator: *mut trl_generator, first: usize, count: usize, out_completions: *mut *mut trl_completions, error: *mut *mut trl_error) -> trl_status;
 
-    /// Gives the memory of keys and values back to the system, until completions go on: they are then computed again, with the same tokens. Contents of prefix_cache are forgotten.
+    /// Gives memory back until completions go on, with the same tokens: that of keys and values and prefix_cache, and of copies of an opened model's weights in `generation_dtype`, or with `vllm_enable_sleep_mode`.
     ///
     /// Contract: exclusive; short; no callbacks.
     pub fn trl_generator_release_memory(generator: *mut trl_generator, error: *mut *mut trl_error) -> trl_status;
