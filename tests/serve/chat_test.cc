@@ -214,7 +214,7 @@ TEST(Chat, BadRequestsAreRefusedByName) {
       {R"({"max_tokens": 0})", "max_tokens: 0 is not accepted"},
       {R"({"max_completion_tokens": 500})", "This model's maximum context length is 200 tokens."},
       {R"({"stream_options": {"include_usage": true}})", "stream_options"},
-      {R"({"response_format": {"type": "json_object"}})", "response_format"},
+      {R"({"response_format": {"type": "grammar"}})", "response_format.type: give text"},
       {R"({"functions": []})", "functions: [] is not accepted: give tools and tool_choice"},
       {R"({"echo": true})", "echo"},
       {R"({"include_reasoning": false})", "include_reasoning"}};
