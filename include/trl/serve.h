@@ -133,7 +133,8 @@ TRL_API trl_status trl_server_stop(trl_server* server, double seconds, trl_error
  * @param seconds [in] at most; below 0: any time.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK: it does not run; TRL_LATER: it still does; TRL_E_CANCELLED (trl_runtime_cancel); the error
- * of the thread that failed. Contract: any thread; blocks; log (all lines that waited).
+ * of the thread that failed.
+ * Contract: any thread; blocks; log (all lines that waited).
  * @since 0.1
  */
 TRL_API trl_status trl_server_wait(trl_server* server, double seconds, trl_error** error) TRL_NOEXCEPT;
@@ -177,7 +178,8 @@ TRL_API trl_status trl_server_describe(trl_server* server, const char** out_json
  * @return TRL_OK, TRL_E_NOT_FOUND, TRL_E_FORMAT naming the first tensor that does not belong to this model,
  * TRL_E_INVALID_ARGUMENT for the name of a model, more adapters than `serve.max_loras` and the model of a
  * generator, TRL_E_INVALID_CONFIG, TRL_E_UNSUPPORTED, TRL_E_BUSY while the host uses the model for long or
- * the server stops. Contract: any thread; blocks on the files and for a token; log; after an error the old
+ * the server stops.
+ * Contract: any thread; blocks on the files and for a token; log; after an error the old
  * version stays.
  * @since 0.1
  */
@@ -196,7 +198,8 @@ TRL_API trl_status trl_server_set_adapter(trl_server* server, const char* model,
  *   end, "keep" (level 1 alone) holds them until the model is awake.
  * @param error [out] nullable; owned by the caller.
  * @return TRL_OK, also if it sleeps as deep already; TRL_E_NOT_FOUND, TRL_E_INVALID_ARGUMENT, TRL_E_BUSY if
- * it is woken meanwhile, or the server stops. Contract: any thread; blocks for a token, or until requests
+ * it is woken meanwhile, or the server stops.
+ * Contract: any thread; blocks for a token, or until requests
  * have ended; no callbacks.
  * @since 0.1
  */

@@ -106,7 +106,7 @@ class Compactor {
     return fixed_end <= begin_ && begin_ % kAlignment == 0;
   }
 
-  // Of the two lists of relocations one is for calls by a table.
+  // Finds the two lists of relocations, one of which is for calls by a table.
   bool find_relocations() {
     const auto value = [&](int64_t tag) -> uint64_t {
       for (const Elf64_Dyn& entry : entries_)

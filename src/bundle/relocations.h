@@ -1,4 +1,4 @@
-// What the dynamic linker writes into a library that it has loaded.
+// Relocations: the places of a library that the dynamic linker writes to once it has loaded it.
 #pragma once
 #include <elf.h>
 

@@ -25,7 +25,7 @@ class Beside {
   ~Beside() = default;
 };
 
-// What Engine::create_trainer() makes.
+// A trainer of Engine::create_trainer(), whose model may be used while it trains.
 class ServingTrainer : public Trainer {
  public:
   virtual Beside* beside() noexcept = 0;  // null: the run has no serve_share

@@ -71,7 +71,7 @@ class Generator {
   int64_t block_bytes() const { return cache_->memory.block_bytes(); }
 
  private:
-  // What the sink has heard of a prompt.
+  // Parts of a prompt that the sink has heard of.
   struct Told {
     bool begun = false;
     int64_t ids = 1;  // the first has none before it

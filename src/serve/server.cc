@@ -69,7 +69,7 @@ void Server::add(const std::string& name, std::unique_ptr<ModelHandle> model,
   if (name.empty() || name.size() > kNameBytes)
     fail(Status::invalid_argument, "name: {} bytes; give 1 to {}", name.size(), kNameBytes);
   const Settings own(options, &settings_);
-  // Those of the server are its first model's.
+  // Lists of the server are its first model's.
   const auto listed = [&](const char* key) {
     std::vector<std::string> items = own.list(key);
     return context_.models.empty() || own.sets(key) ? items : std::vector<std::string>();

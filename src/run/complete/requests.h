@@ -83,7 +83,7 @@ class Requests final : private engine::GenerationSink {
   void tell_weights_of(engine::Beside* beside) { beside_ = beside; }
 
  private:
-  // What the engine says of a prompt, to all completions of a request.
+  // Facts of a prompt that all completions of a request share.
   struct Prompt {
     int64_t ids = 0, cached = 0;
     std::shared_ptr<std::vector<engine::PromptToken>> tokens = nullptr;  // null: not asked for

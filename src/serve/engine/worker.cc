@@ -98,7 +98,7 @@ void Worker::cancel(Job& job) {
   wake_.notify_all();
 }
 
-// What is to be done between two steps: whoever waits is answered once, whatever becomes of the thread.
+// Something to do between two steps: whoever waits is answered once, whatever becomes of the thread.
 struct Worker::Command {
   Command(Body what, Ran tell) : body(std::move(what)), ran(std::move(tell)) {}
   ~Command() { answer(ran ? std::make_exception_ptr(stopping()) : nullptr); }

@@ -21,7 +21,7 @@ namespace trl::serve {
 
 class Worker;
 
-// What became of an update.
+// The outcome of an update.
 struct WeightUpdate {
   int64_t version = 0;
   size_t changed = 0;  // tensors
