@@ -84,7 +84,7 @@ std::string entry(const CommandLine& line, const trl_option* key, int width) {
 std::string overview(int width) {
   std::string text = "usage: trl COMMAND [--KEY VALUE ...]\n\n";
   for (const Command& command : commands())
-    text += fmt::format("  {:<12}{}\n", command.name, wrapped(command.summary, 14, width, 14));
+    text += fmt::format("  {:<14}{}\n", command.name, wrapped(command.summary, 16, width, 16));
   return text + "\n" +
          wrapped("trl COMMAND --help shows what a command needs; -q is quiet, -v the version.", 0, width) +
          "\n";

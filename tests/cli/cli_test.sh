@@ -26,7 +26,11 @@ says() { grep -qF -- "$2" "$1" || die "$1 lacks: $2"; }
 sft=(sft --model_name_or_path "$model" --dataset_name "$rows" --output_dir model --bf16 false
      --train_sampling_strategy sequential --per_device_train_batch_size 4 --learning_rate 2e-3 --logging_steps 1)
 
-case_bare_shows_what_there_is() { run 0; says out "sft"; says out "generate"; says out "options"; says out "env"; [ ! -s err ]; }
+case_bare_shows_what_there_is() {
+  local command
+  run 0; [ ! -s err ]
+  for command in "${commands[@]}"; do grep -qE "^  $command  " out || die "no column of $command"; done
+}
 case_version() { run 0 --version; grep -qE '^trl [0-9]+\.[0-9]+\.[0-9]+$' out || die "version"; }
 case_every_command_has_a_help() {
   local command
