@@ -14,6 +14,7 @@ struct trlgo_serve {
   trl_status (*trl_server_create)(trl_runtime *runtime, const trl_config *options, trl_server **out_server, trl_error **error);
   trl_status (*trl_server_add_model)(trl_server *server, const char *name, trl_model *model, trl_tokenizer *tokenizer, const trl_config *options, trl_error **error);
   trl_status (*trl_server_add_generator)(trl_server *server, const char *name, trl_generator *generator, trl_tokenizer *tokenizer, const trl_config *options, trl_error **error);
+  trl_status (*trl_server_add_trainer)(trl_server *server, const char *name, trl_trainer *trainer, const trl_config *options, trl_error **error);
   trl_status (*trl_server_start)(trl_server *server, trl_error **error);
   trl_status (*trl_server_stop)(trl_server *server, double seconds, trl_error **error);
   trl_status (*trl_server_wait)(trl_server *server, double seconds, trl_error **error);
@@ -30,6 +31,7 @@ extern struct trlgo_serve trlgo_serve;
   F(trl_server_create) \
   F(trl_server_add_model) \
   F(trl_server_add_generator) \
+  F(trl_server_add_trainer) \
   F(trl_server_start) \
   F(trl_server_stop) \
   F(trl_server_wait) \
@@ -50,6 +52,10 @@ static inline trl_status trl_server_add_model(trl_server *server, const char *na
 
 static inline trl_status trl_server_add_generator(trl_server *server, const char *name, trl_generator *generator, trl_tokenizer *tokenizer, const trl_config *options, trl_error **error) {
   return trlgo_serve.trl_server_add_generator(server, name, generator, tokenizer, options, error);
+}
+
+static inline trl_status trl_server_add_trainer(trl_server *server, const char *name, trl_trainer *trainer, const trl_config *options, trl_error **error) {
+  return trlgo_serve.trl_server_add_trainer(server, name, trainer, options, error);
 }
 
 static inline trl_status trl_server_start(trl_server *server, trl_error **error) {

@@ -81,6 +81,25 @@ TRL_API trl_status trl_server_add_generator(trl_server* server, const char* name
                                             trl_error** error) TRL_NOEXCEPT;
 
 /**
+ * Adds the model of a trainer, as trl_server_add_model adds a model: requests are answered with the adapter
+ * or the weights that it trains. With `serve_share` they are answered while it trains, and each choice that
+ * is over has a member `weights` {adapter, version, last_version}: the steps whose adapter it began and ended
+ * with (`serve_swap`). Without, tokens come between two steps. A pause of the trainer holds them, too; a
+ * server that stops meanwhile waits until it is resumed.
+ *
+ * @param server [in] not started.
+ * @param name [in] of the model in requests.
+ * @param trainer [in] kept alive, also when it is destroyed; of a language model.
+ * @param options [in] nullable; as of trl_server_add_model.
+ * @param error [out] nullable; owned by the caller.
+ * @return as trl_server_add_model.
+ * Contract: exclusive; does not block; log; after an error the server is as before.
+ * @since 0.1
+ */
+TRL_API trl_status trl_server_add_trainer(trl_server* server, const char* name, trl_trainer* trainer,
+                                          const trl_config* options, trl_error** error) TRL_NOEXCEPT;
+
+/**
  * Listens on `serve.host` and `serve.port`, and starts the threads of the server: one for connections, two
  * for texts, and one for each model. They take no signals, and their names begin with "trl-serve-".
  *
@@ -130,8 +149,9 @@ TRL_API void trl_server_cancel(trl_server* server) TRL_NOEXCEPT;
 
 /**
  * Describes a server as a JSON object: state (stopped, running, draining), address, port, connections, and
- * models, an array of {name, state (awake, asleep), weights_version, adapters (name, version), waiting,
- * running, requests, tokens}. Keys are not in it.
+ * models, an array of {name, state (awake, asleep), weights_version, trained_version (the newest step whose
+ * adapter a trainer's model has answered with; null), adapters (name, version), waiting, running, requests,
+ * tokens}. Keys are not in it.
  *
  * @param server [in] not changed.
  * @param out_json [out] borrowed until the same thread describes this server again, or it is destroyed.

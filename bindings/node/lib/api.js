@@ -227,6 +227,7 @@ export const SERVE_FUNCTIONS = {
   trl_server_create: ['int32', 'pointer', 'pointer', 'pointer*', 'pointer*'],
   trl_server_add_model: ['int32', 'pointer', 'text', 'pointer', 'pointer', 'pointer', 'pointer*'],
   trl_server_add_generator: ['int32', 'pointer', 'text', 'pointer', 'pointer', 'pointer', 'pointer*'],
+  trl_server_add_trainer: ['int32', 'pointer', 'text', 'pointer', 'pointer', 'pointer*'],
   trl_server_start: ['int32', 'pointer', 'pointer*'],
   trl_server_stop: ['int32', 'pointer', 'double', 'pointer*'],
   trl_server_wait: ['int32', 'pointer', 'double', 'pointer*'],

@@ -11,6 +11,8 @@ interface ServeAbi extends Library {
 
   int trl_server_add_generator(Pointer server, Pointer name, Pointer generator, Pointer tokenizer, Pointer options, Pointer error);
 
+  int trl_server_add_trainer(Pointer server, Pointer name, Pointer trainer, Pointer options, Pointer error);
+
   int trl_server_start(Pointer server, Pointer error);
 
   int trl_server_stop(Pointer server, double seconds, Pointer error);

@@ -26,6 +26,11 @@ extern "C" {
     /// Contract: exclusive; does not block; no callbacks; after an error the server is as before.
     pub fn trl_server_add_generator(server: *mut trl_server, name: *const c_char, generator: *mut trl_generator, tokenizer: *mut trl_tokenizer, options: *const trl_config, error: *mut *mut trl_error) -> trl_status;
 
+    /// Adds the model of a trainer, as trl_server_add_model adds a model: requests are answered with the adapter or the weights that it trains. With `serve_share` they are answered while it trains, and each choice that is over has a member `weights` {adapter, version, last_version}: the steps whose adapter it began and ended with (`serve_swap`). Without, tokens come between two steps. A pause of the trainer holds them, too; a server that stops meanwhile waits until it is resumed.
+    ///
+    /// Contract: exclusive; does not block; log; after an error the server is as before.
+    pub fn trl_server_add_trainer(server: *mut trl_server, name: *const c_char, trainer: *mut trl_trainer, options: *const trl_config, error: *mut *mut trl_error) -> trl_status;
+
     /// Listens on `serve.host` and `serve.port`, and starts the threads of the server: one for connections, two for texts, and one for each model. They take no signals, and their names begin with "trl-serve-".
     ///
     /// Contract: exclusive; short; log (a warning if others can reach it and there is no key); after an error no thread runs and nothing is open.
@@ -46,7 +51,7 @@ extern "C" {
     /// Contract: signal-safe; never blocks; no callbacks; cannot fail.
     pub fn trl_server_cancel(server: *mut trl_server);
 
-    /// Describes a server as a JSON object: state (stopped, running, draining), address, port, connections, and models, an array of {name, state (awake, asleep), weights_version, adapters (name, version), waiting, running, requests, tokens}. Keys are not in it.
+    /// Describes a server as a JSON object: state (stopped, running, draining), address, port, connections, and models, an array of {name, state (awake, asleep), weights_version, trained_version (the newest step whose adapter a trainer's model has answered with; null), adapters (name, version), waiting, running, requests, tokens}. Keys are not in it.
     ///
     /// Contract: borrowed; any thread, also in callbacks; does not block; no callbacks; after an error out_json is NULL.
     pub fn trl_server_describe(server: *mut trl_server, out_json: *mut *const c_char, error: *mut *mut trl_error) -> trl_status;
