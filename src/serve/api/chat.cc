@@ -18,8 +18,8 @@ bool reads_calls(Fields& fields, const TemplateFields& conversation) {
   const base::Json* const choice = fields.find("tool_choice");
   const bool has_tools = !conversation.tools.is_null();
   if (choice == nullptr) return has_tools;
-  if (*choice == "none") return false;
-  if (*choice != "auto")
+  if (is_text(*choice, "none")) return false;
+  if (!is_text(*choice, "auto"))
     refuse_value("tool_choice", *choice, "\"none\" or \"auto\"; this version cannot force a call");
   if (!has_tools) throw Refusal(400, "When using `tool_choice`, `tools` must be set.", "tool_choice");
   return true;

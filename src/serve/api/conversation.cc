@@ -48,7 +48,7 @@ void read_calls(base::Json& calls, std::string_view name, const std::string& whe
     if (!good) refuse_at(name, here, "give {type: function, function: {name, arguments}}");
     base::Json& function = calls[i]["function"];
     const auto arguments = function.find("arguments");
-    if (arguments == function.end() || arguments->is_null() || *arguments == "") {
+    if (arguments == function.end() || arguments->is_null() || is_text(*arguments, "")) {
       function["arguments"] = base::Json::object();
     } else if (arguments->is_string()) {
       try {

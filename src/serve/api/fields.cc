@@ -58,6 +58,10 @@ std::string json_text(const base::Json& json) {
   return json.dump(-1, ' ', false, base::Json::error_handler_t::replace);
 }
 
+bool is_text(const base::Json& value, std::string_view text) {
+  return value.is_string() && value.get_ref<const std::string&>() == text;
+}
+
 const base::Json* Fields::find(std::string_view name) {
   read_.emplace(name);
   const auto found = object_.find(name);

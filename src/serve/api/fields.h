@@ -18,6 +18,9 @@ namespace trl::serve {
 base::Json parse_body(std::string_view body);
 std::string json_text(const base::Json& json);  // invalid UTF-8 is replaced
 
+// Returns whether the value is this text. The comparison of nlohmann's ends the process without memory.
+bool is_text(const base::Json& value, std::string_view text);
+
 struct Range {
   int64_t low = std::numeric_limits<int64_t>::min(), high = std::numeric_limits<int64_t>::max();
 };

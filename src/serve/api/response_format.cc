@@ -80,11 +80,11 @@ class FormReader {
     constexpr std::string_view kAccepted = "text, json_object or json_schema";
     if (!format.is_object()) refuse_form(name, fmt::format("give an object with the type {}", kAccepted));
     const base::Json type = format.value("type", base::Json());
-    const bool by_schema = type == "json_schema";
-    if (!by_schema && type != "json_object" && type != "text")
+    const bool by_schema = is_text(type, "json_schema"), by_type = is_text(type, "json_object");
+    if (!by_schema && !by_type && !is_text(type, "text"))
       refuse_form(name + ".type", fmt::format("give {}", kAccepted));
     check_members(format, name, {"type", by_schema ? "json_schema" : "type"});
-    if (type == "json_object") set(name, kSchemaOption, std::string(kAnyObject));
+    if (by_type) set(name, kSchemaOption, std::string(kAnyObject));
     if (!by_schema) return;
     const std::string label = name + ".json_schema";
     const base::Json schema = format.value("json_schema", base::Json());
@@ -108,7 +108,7 @@ class FormReader {
   }
 
   void take_regex(const std::string& label, const base::Json& value) {
-    if (!value.is_string() || value == "") refuse_form(label, "give a regular expression as a text");
+    if (!value.is_string() || is_text(value, "")) refuse_form(label, "give a regular expression as a text");
     std::string pattern = value.get<std::string>();
     if (pattern.find('\0') != pattern.npos) refuse_form(label, "it has the character 0; write \\x00");
     set(label, kRegexOption, reads_as_null(pattern) ? "(?:" + pattern + ")" : std::move(pattern));
