@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "config/settings.h"
-#include "config/statements.h"
+#include "config/training_arguments.h"
 
 namespace trl::config {
 namespace {
