@@ -150,7 +150,7 @@ programs() {
     [ "$example" != attention_plugin ] || recipe
     run_page "$project/examples/c/$example/README.md"
   done
-  [ "$(find "$project/examples/c" -name README.md | wc -l)" -eq 11 ] || die "a page under examples/c is not run"
+  [ "$(find "$project/examples/c" -name README.md | wc -l)" -eq 12 ] || die "a page under examples/c is not run"
   local language
   for language in cpp go java node python rust; do "programs_in_$language"; done
 }
