@@ -64,6 +64,19 @@ func (s *Server) AddGenerator(name string, generator *Generator, tokenizer *Toke
 	return err
 }
 
+// AddTrainer adds the model of a trainer: requests are answered with what it trains, with serve_share while it trains.
+func (s *Server) AddTrainer(name string, trainer *Trainer, options Options) error {
+	var call call
+	text, config := call.text(name), call.options(options)
+	_, err := call.do(func(e errorOut) C.trl_status {
+		return C.trl_server_add_trainer(s.pointer(), text, trainer.pointer(), config, e)
+	}, s.object, trainer.object)
+	if err == nil {
+		s.adopt(trainer.object)
+	}
+	return err
+}
+
 // Start listens, and starts the threads of the server.
 func (s *Server) Start() error {
 	_, err := new(call).do(func(e errorOut) C.trl_status { return C.trl_server_start(s.pointer(), e) }, s.object)

@@ -464,6 +464,8 @@ export class Server extends Handle {
   addModel(name: string, model: Model, options?: Options, more?: Cancellable & { tokenizer?: Tokenizer | null | undefined }): Promise<void>;
   /** Adds a generator, which is the server's from start to the end of stop. */
   addGenerator(name: string, generator: Generator, tokenizer: Tokenizer, options?: Options): void;
+  /** Adds the model of a trainer: requests are answered with what it trains, with serve_share while it trains. */
+  addTrainer(name: string, trainer: Trainer, options?: Options, more?: Cancellable): Promise<void>;
   /** Listens, and starts the threads of the server. */
   start(more?: Cancellable): Promise<void>;
   /** Stops it when the requests that run have ended, or after this many seconds; null: serve.drain_timeout. */

@@ -36,6 +36,11 @@ class Server : public detail::Handle<trl_server, trl_server_destroy> {
                  options.get());
   }
 
+  // The model of a trainer: requests are answered with what it trains, with serve_share while it trains.
+  void add_trainer(const std::string& name, const Trainer& trainer, const Options& options = Options()) {
+    detail::call(trl_server_add_trainer, get(), detail::terminated(name), trainer.get(), options.get());
+  }
+
   void start() { detail::call(trl_server_start, get()); }
   // Gives requests this many seconds to end; below 0: serve.drain_timeout.
   void stop(double seconds = -1) { detail::call(trl_server_stop, get(), seconds); }

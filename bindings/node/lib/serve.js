@@ -35,6 +35,11 @@ export class Server extends Handle {
     this._parents.push(generator, tokenizer);
   }
 
+  async addTrainer(name, trainer, options, { signal } = {}) {
+    await callLater('trl_server_add_trainer', [this, name, trainer, configOf(options)], { signal });
+    this._parents.push(trainer);
+  }
+
   async start({ signal } = {}) {
     await callLater('trl_server_start', [this], { signal });
   }

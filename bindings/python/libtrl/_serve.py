@@ -11,6 +11,7 @@ from ._generate import Generator
 from ._library import serve_lib
 from ._model import Model
 from ._runtime import Runtime
+from ._train import Trainer
 
 _SLICE = 0.1  # seconds in which Ctrl-C is seen
 
@@ -32,6 +33,11 @@ class Server(Handle):
         """Adds a generator, which is the server's from start() to the end of stop()."""
         call(serve_lib.trl_server_add_generator, self, encode_name(name), generator, tokenizer, config_of(options))
         self._parents += (generator, tokenizer)
+
+    def add_trainer(self, name: str, trainer: Trainer, options: Options = None) -> None:
+        """Adds the model of a trainer: requests are answered with what it trains, with serve_share while it trains."""
+        call(serve_lib.trl_server_add_trainer, self, encode_name(name), trainer, config_of(options))
+        self._parents += (trainer,)
 
     def start(self) -> None:
         """Listens, and starts the threads of the server."""

@@ -48,6 +48,12 @@ public final class Server extends Handle {
     served.add(tokenizer);
   }
 
+  /** Adds the model of a trainer: requests are answered with what it trains, with serve_share while it trains. */
+  public void addTrainer(String name, Trainer trainer, Config options) {
+    Call.status(c -> serve().trl_server_add_trainer(c.of(this), c.text(name), c.of(trainer), c.of(options), c.error()));
+    served.add(trainer);
+  }
+
   /** Listens, and starts the threads of the server. */
   public void start() {
     Call.status(c -> serve().trl_server_start(c.of(this), c.error()));

@@ -4,7 +4,7 @@ use crate::call::{ask_text, c_path, c_text, call, pointer_of};
 use crate::config;
 use crate::handle::{Handle, Object};
 use crate::runtime::pointer_of_runtime;
-use crate::{Config, Generator, Model, Result, Runtime, Status, Tokenizer};
+use crate::{Config, Generator, Model, Result, Runtime, Status, Tokenizer, Trainer};
 use std::ffi::CString;
 use std::path::Path;
 use std::ptr;
@@ -72,6 +72,20 @@ impl Server {
         let (generator, tokenizer) = (generator.handle.get(), tokenizer.handle.get());
         call(|error| unsafe {
             sys::trl_server_add_generator(self.handle.get(), name.as_ptr(), generator, tokenizer, options, error)
+        })?;
+        Ok(())
+    }
+
+    /// Adds the model of a trainer: requests are answered with what it trains, with serve_share while it trains.
+    pub fn add_trainer<'a>(
+        &mut self,
+        name: &str,
+        trainer: &Trainer,
+        options: impl Into<Option<&'a Config>>,
+    ) -> Result<()> {
+        let (name, options) = (c_text(name)?, config::pointer_of(options.into()));
+        call(|error| unsafe {
+            sys::trl_server_add_trainer(self.handle.get(), name.as_ptr(), trainer.pointer(), options, error)
         })?;
         Ok(())
     }

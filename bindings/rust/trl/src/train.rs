@@ -209,7 +209,7 @@ impl Trainer {
         Ok(Trainer { shared: Control(Arc::new(RwLock::new(handle))), functions: Vec::new() })
     }
 
-    fn pointer(&self) -> *mut sys::trl_trainer {
+    pub(crate) fn pointer(&self) -> *mut sys::trl_trainer {
         self.shared.0.read().unwrap_or_else(PoisonError::into_inner).get()
     }
 
