@@ -448,6 +448,8 @@ export interface ServedModel {
   /** "awake" or "asleep". */
   readonly state: string;
   readonly weights_version: number;
+  /** The newest step whose adapter a trainer's model has answered with. */
+  readonly trained_version: number | null;
   readonly adapters: readonly { readonly name: string; readonly version: number }[];
   readonly waiting: number;
   readonly running: number;
@@ -465,7 +467,7 @@ export class Server extends Handle {
   /** Adds a generator, which is the server's from start to the end of stop. */
   addGenerator(name: string, generator: Generator, tokenizer: Tokenizer, options?: Options): void;
   /** Adds the model of a trainer: requests are answered with what it trains, with serve_share while it trains. */
-  addTrainer(name: string, trainer: Trainer, options?: Options, more?: Cancellable): Promise<void>;
+  addTrainer(name: string, trainer: Trainer, options?: Options): Promise<void>;
   /** Listens, and starts the threads of the server. */
   start(more?: Cancellable): Promise<void>;
   /** Stops it when the requests that run have ended, or after this many seconds; null: serve.drain_timeout. */

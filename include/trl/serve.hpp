@@ -15,7 +15,7 @@ namespace trl {
 inline namespace cpp {
 
 // Serves models on threads of its own. The destructor stops it without time for the requests that run; stop()
-// gives them some. Models, generators, tokenizers and the runtime may be destroyed before it.
+// gives them some. Models, generators, trainers, tokenizers and the runtime may be destroyed before it.
 class Server : public detail::Handle<trl_server, trl_server_destroy> {
  public:
   using Handle::Handle;
@@ -35,7 +35,6 @@ class Server : public detail::Handle<trl_server, trl_server_destroy> {
     detail::call(trl_server_add_generator, get(), detail::terminated(name), generator.get(), tokenizer.get(),
                  options.get());
   }
-
   // The model of a trainer: requests are answered with what it trains, with serve_share while it trains.
   void add_trainer(const std::string& name, const Trainer& trainer, const Options& options = Options()) {
     detail::call(trl_server_add_trainer, get(), detail::terminated(name), trainer.get(), options.get());

@@ -35,8 +35,8 @@ export class Server extends Handle {
     this._parents.push(generator, tokenizer);
   }
 
-  async addTrainer(name, trainer, options, { signal } = {}) {
-    await callLater('trl_server_add_trainer', [this, name, trainer, configOf(options)], { signal });
+  async addTrainer(name, trainer, options) {
+    await callLater('trl_server_add_trainer', [this, name, trainer, configOf(options)]);
     this._parents.push(trainer);
   }
 
