@@ -1,9 +1,8 @@
 // Log-probabilities of prompts, and of the tokens of streams as they come.
-#include <nettle/base64.h>
-
 #include <cmath>
 #include <cstring>
 
+#include "base/text/base64.h"
 #include "fake_library.h"
 #include "running_server.h"
 
@@ -108,15 +107,10 @@ TEST(SequenceLogprobs, AreByRankFromThePromptOn) {
 
 template <class Value>
 std::vector<Value> decoded(const Json& text) {
-  const std::string from = text.get<std::string>();
-  std::vector<uint8_t> bytes(BASE64_DECODE_LENGTH(from.size()));
-  base64_decode_ctx context;
-  base64_decode_init(&context);
-  size_t size = bytes.size();
-  EXPECT_EQ(base64_decode_update(&context, &size, bytes.data(), from.size(), from.data()), 1);
-  EXPECT_EQ(base64_decode_final(&context), 1);
-  std::vector<Value> values(size / sizeof(Value));
-  std::memcpy(values.data(), bytes.data(), size);
+  const std::optional<std::string> bytes = base::decode_base64(text.get<std::string>());
+  if (!bytes) return {};
+  std::vector<Value> values(bytes->size() / sizeof(Value));
+  std::memcpy(values.data(), bytes->data(), values.size() * sizeof(Value));
   return values;
 }
 

@@ -64,7 +64,9 @@ TEST(LogprobsOfAModel, OfSequencesAreThoseOfTheirCompletions) {
       EXPECT_GE(values.size(), 4u);
       bool found = false;
       for (size_t k = 0; k < ids.size(); ++k) {
-        if (k > 0) EXPECT_LE(values[k], values[k - 1]);
+        if (k > 0) {
+          EXPECT_LE(values[k], values[k - 1]);
+        }
         if (ids[k] != choice["token_ids"][t]) continue;
         found = true;
         EXPECT_EQ(values[k], choice["logprobs"]["token_logprobs"][t]);

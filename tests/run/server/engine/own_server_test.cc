@@ -2,13 +2,16 @@
 // those of colocate.
 #include <trl/serve.h>
 
-#include "engine/rewarded.h"
+#include "run/server/engine/served_run.h"
 
 namespace {
 
 using host::Error;
 using host::Json;
+using host::Ran;
 using host::Rewarded;
+using host::run_of;
+using host::served;
 using host::Settings;
 
 // A server of one model, on any free port.
@@ -39,31 +42,6 @@ class OwnServer {
   trl_server* server_ = nullptr;
 };
 
-struct Ran {
-  std::vector<Json> ids = {}, losses = {};
-  std::map<std::string, host::Tensor> weights = {};
-};
-
-Ran run(const Settings& settings, const std::string& folder) {
-  Ran ran;
-  Rewarded own(settings, [&](trl_rollout* rollout) {
-    for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
-      ran.ids.push_back(host::row_of(rollout, i)["completion_ids"]);
-    return host::reward_all(rollout);
-  });
-  EXPECT_EQ(own.train(), TRL_OK) << own.error.message();
-  for (const Json& step : own.last())
-    for (const char* name : {"loss", "grad_norm", "sampling/sampling_logp_difference/mean", "entropy"})
-      if (step.contains(name)) ran.losses.push_back(step[name]);
-  EXPECT_EQ(trl_trainer_save(own.trainer.get(), nullptr, nullptr, own.error), TRL_OK) << own.error.message();
-  ran.weights = host::read_safetensors(folder + "/model.safetensors");
-  return ran;
-}
-
-Settings served(const Settings& settings, const std::string& url) {
-  return host::with(settings, {{"vllm_mode", "server"}, {"vllm_server_base_url", url}});
-}
-
 TEST(OwnServerRun, AllWeightsAreThoseOfColocate) {
   NEED_GOLDEN("models/qwen2/model.safetensors");
   for (const char* method : {"grpo", "online_dpo"}) {
@@ -74,9 +52,9 @@ TEST(OwnServerRun, AllWeightsAreThoseOfColocate) {
       const Settings more = {{"use_vllm", "true"}, {"output_dir", out}, {"learning_rate", "0.05"}};
       return host::with(method == std::string("grpo") ? host::grpo(out) : host::online_dpo(out), more);
     };
-    const Ran colocate = run(settings("colocate"), scratch / "colocate");
+    const Ran colocate = run_of(settings("colocate"), scratch / "colocate/model.safetensors");
     OwnServer server(host::golden("models/qwen2"));
-    const Ran other = run(served(settings("server"), server.url()), scratch / "server");
+    const Ran other = run_of(served(settings("server"), server.url()), scratch / "server/model.safetensors");
     EXPECT_FALSE(colocate.ids.empty());
     EXPECT_EQ(other.ids, colocate.ids);
     EXPECT_EQ(other.losses, colocate.losses);

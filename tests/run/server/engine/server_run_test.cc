@@ -3,14 +3,16 @@
 
 #include <set>
 
-#include "engine/rewarded.h"
+#include "run/server/engine/served_run.h"
 
 namespace {
 
 using host::EngineServer;
 using host::Error;
 using host::Json;
+using host::Ran;
 using host::Rewarded;
+using host::served;
 using host::Settings;
 
 #define NEED_MODEL() NEED_GOLDEN("models/qwen2/model.safetensors")
@@ -21,30 +23,9 @@ const Settings kAdapter = {{"use_peft", "true"},
                            {"use_vllm", "true"},
                            {"learning_rate", "0.05"}};
 
-Settings served(const Settings& settings, const std::string& url) {
-  return host::with(settings, {{"vllm_mode", "server"}, {"vllm_server_base_url", url}});
-}
-
-// The ids that rewards saw, the numbers of each step, and the adapter at the end.
-struct Result {
-  std::vector<Json> ids = {}, losses = {};
-  std::map<std::string, host::Tensor> weights = {};
-};
-
-Result run(const Settings& settings, const std::string& folder) {
-  Result result;
-  Rewarded own(settings, [&](trl_rollout* rollout) {
-    for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
-      result.ids.push_back(host::row_of(rollout, i)["completion_ids"]);
-    return host::reward_all(rollout);
-  });
-  EXPECT_EQ(own.train(), TRL_OK) << own.error.message();
-  for (const Json& step : own.last())
-    for (const char* name : {"loss", "sampling/sampling_logp_difference/mean", "entropy"})
-      if (step.contains(name)) result.losses.push_back(step[name]);
-  EXPECT_EQ(trl_trainer_save(own.trainer.get(), nullptr, nullptr, own.error), TRL_OK) << own.error.message();
-  result.weights = host::read_safetensors(folder + "/adapter_model.safetensors");
-  return result;
+// folder: of the adapter at the end.
+Ran run(const Settings& settings, const std::string& folder) {
+  return host::run_of(settings, folder + "/adapter_model.safetensors");
 }
 
 TEST(ServerRun, HasTheTokensAndWeightsOfColocate) {
@@ -60,9 +41,9 @@ TEST(ServerRun, HasTheTokensAndWeightsOfColocate) {
                      kAdapter),
           {{"output_dir", out}});
     };
-    const Result colocate = run(settings("colocate"), scratch / "colocate");
+    const Ran colocate = run(settings("colocate"), scratch / "colocate");
     EngineServer server(host::golden("models/qwen2"));
-    const Result other = run(served(settings("server"), server.url()), scratch / "server");
+    const Ran other = run(served(settings("server"), server.url()), scratch / "server");
     EXPECT_FALSE(colocate.ids.empty());
     EXPECT_EQ(other.ids, colocate.ids);
     EXPECT_EQ(other.losses, colocate.losses);
@@ -78,10 +59,9 @@ TEST(ServerRun, KeepsCompletionsToAPattern) {
   NEED_MODEL();
   const host::Scratch scratch;
   const Settings by_regex = host::with(kAdapter, {{"vllm_structured_outputs_regex", "[a-z ]+"}});
-  const Result colocate = run(host::grpo(scratch / "colocate", by_regex), scratch / "colocate");
+  const Ran colocate = run(host::grpo(scratch / "colocate", by_regex), scratch / "colocate");
   EngineServer server(host::golden("models/qwen2"));
-  const Result other =
-      run(served(host::grpo(scratch / "server", by_regex), server.url()), scratch / "server");
+  const Ran other = run(served(host::grpo(scratch / "server", by_regex), server.url()), scratch / "server");
   EXPECT_EQ(server.asked().at(0)["structured_outputs"].dump(), R"({"regex":"[a-z ]+"})");
   EXPECT_EQ(other.ids, colocate.ids);
   EXPECT_EQ(other.weights, colocate.weights);
@@ -103,7 +83,7 @@ TEST(ServerRun, IsSavedWhenTheServerFailsAndGoesOnWithAnother) {
   NEED_MODEL();
   const host::Scratch scratch;
   const Settings whole = host::grpo(scratch / "whole", kAdapter);
-  const Result colocate = run(whole, scratch / "whole");
+  const Ran colocate = run(whole, scratch / "whole");
   const Settings cut = host::grpo(scratch / "cut", kAdapter);
   const std::filesystem::path adapters = scratch / "cut" / "server_adapters";
   {
@@ -122,7 +102,7 @@ TEST(ServerRun, IsSavedWhenTheServerFailsAndGoesOnWithAnother) {
   }
   EngineServer server(host::golden("models/qwen2"));
   const std::string saved = scratch / "cut" / "checkpoint-2";
-  const Result resumed =
+  const Ran resumed =
       run(host::with(served(cut, server.url()), {{"resume_from_checkpoint", saved}}), scratch / "cut");
   EXPECT_EQ(server.asked().size(), 1u);
   EXPECT_EQ(resumed.weights, colocate.weights);

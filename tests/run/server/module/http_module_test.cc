@@ -1,11 +1,11 @@
 // The module itself, with a server of this process.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
 
 #include <string>
 #include <thread>
 
+#include "base/files/module_path.h"
 #include "http/module.h"
 
 namespace trl::http {
@@ -21,12 +21,7 @@ struct Got {
 };
 
 TEST(Module, TakesAnswersUpToTheSizeThatIsWanted) {
-  void* const library = ::dlopen(TRL_HTTP_MODULE, RTLD_NOW | RTLD_LOCAL);
-  ASSERT_NE(library, nullptr) << ::dlerror();
-  const auto entry = reinterpret_cast<Entry>(::dlsym(library, kEntryName));
-  ASSERT_NE(entry, nullptr);
-  const Module& module = *entry();
-  ASSERT_EQ(module.version, kModuleVersion);
+  const Module& module = base::open_module<Module>(TRL_HTTP_MODULE, kEntryName, kModuleVersion);
   httplib::Server server;
   server.Get("/x", [](const httplib::Request&, httplib::Response& reply) {
     reply.set_content(std::string(100'000, 'x'), "text/plain");
