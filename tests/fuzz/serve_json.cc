@@ -42,6 +42,7 @@ class Answered final : public Reply {
     ended_ = true;
     changed_.notify_all();
   }
+  void give_up() noexcept override { require(false); }
   size_t waiting() const override { return 0; }
   bool gone() const override { return false; }
   void on_gone(std::function<void()>) override {}
