@@ -124,9 +124,8 @@ base::Json usage_json(size_t prompt_tokens, size_t completion_tokens, std::optio
   out["prompt_tokens"] = prompt_tokens;
   out["total_tokens"] = prompt_tokens + completion_tokens;
   out["completion_tokens"] = completion_tokens;
-  base::Json details;
-  if (cached) details["cached_tokens"] = *cached;
-  out["prompt_tokens_details"] = std::move(details);
+  out["prompt_tokens_details"] = cached ? base::Json::object() : base::Json();
+  if (cached) out["prompt_tokens_details"]["cached_tokens"] = *cached;
   return out;
 }
 

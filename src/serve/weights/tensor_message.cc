@@ -114,10 +114,11 @@ void give_bytes(std::vector<SentTensor>& tensors, std::string_view bytes, size_t
   for (SentTensor& tensor : tensors) {
     uint64_t size = form::number_size(tensor.dtype);
     for (const int64_t extent : tensor.shape) size *= static_cast<uint64_t>(extent);
-    if (size > bytes.size() - at)
+    const size_t left = bytes.size() - at;
+    if (size > left || form::aligned(size) > left)
       throw Refusal(400, fmt::format("body: it ends after {} bytes, within {}", bytes.size(), tensor.name));
     tensor.bytes = bytes.substr(at, size);
-    at += std::min(form::aligned(size), bytes.size() - at);
+    at += form::aligned(size);
   }
   if (at != bytes.size())
     throw Refusal(400, fmt::format("body: it has {} bytes, and its tensors end after {}", bytes.size(), at));
