@@ -24,7 +24,8 @@ constexpr std::pair<std::string_view, std::string_view> kRenamed[] = {
     {"revision", "model_revision"},
     {"served_model_name", "model_names"},
     {"enable_prefix_caching", "prefix_cache"},
-    {"no_enable_prefix_caching", "no_prefix_cache"}};
+    {"no_enable_prefix_caching", "no_prefix_cache"},
+    {"speculative_config", "generate.speculative_config"}};
 
 // Flags that say what is so anyway: the values that are taken, and what others get.
 struct Fixed {
@@ -39,7 +40,7 @@ constexpr Fixed kFixed[] = {
     {"enforce_eager", "true false", "give true or false: there are no graphs of kernels either way"},
     {"vllm_model_impl", "vllm auto", "models are this library's own"},
     {"logprobs_mode", "processed_logprobs", "log-probabilities are those that tokens are drawn from"},
-    {"weight_transfer_config", "", "weights cannot be sent to this version of the server"},
+    {"weight_transfer_config", "", "this build has no NCCL: weights come as adapters and over HTTP"},
     {"ssl_keyfile", "", "this build has no TLS: put a proxy before it"},
     {"ssl_certfile", "", "this build has no TLS: put a proxy before it"},
     {"ssl_ca_certs", "", "this build has no TLS: put a proxy before it"}};
@@ -114,7 +115,7 @@ int vllm_serve(const Words& words) {
       "unless --host says otherwise. SIGTERM and Ctrl-C let requests end first. Flags of TRL's command and "
       "of "
       "vllm serve are taken: --model, --revision, --served_model_name, --enable_prefix_caching, "
-      "--gpu_memory_utilization.",
+      "--speculative_config, --gpu_memory_utilization.",
       "",
       {"serve", "generate", "runtime"},
       model_keys(),
