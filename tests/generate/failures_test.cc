@@ -433,8 +433,8 @@ TEST_F(Failures, ASinkMayWaitForAThreadThatEndsAnotherGenerator) {
   const auto cache = test::cache_of(*model_, CacheKind{}, 16);
   Generator generator(*model_, Limits{}, cache);
   std::vector<std::unique_ptr<Generator>> others;
-  Completions beside;
   for (int i = 0; i < 2; ++i) {
+    Completions beside;
     others.push_back(std::make_unique<Generator>(*model_, Limits{}, cache));
     others.back()->add(requests_[0]);
     others.back()->step(beside);
