@@ -162,7 +162,8 @@ TEST(WithAModel, TextsKeepTheFormThatIsAskedFor) {
     Json body = {{"prompt", "It opens"}, {"max_tokens", 60}, {"temperature", 1.2}, {"n", 4}, {"seed", 3}};
     body.update(Json::parse(form));
     std::vector<std::string> texts;
-    for (const Json& choice : server.ask("/v1/completions", body)["choices"])
+    const Json answer = server.ask("/v1/completions", body);
+    for (const Json& choice : answer.at("choices"))
       if (choice["finish_reason"] == "stop") texts.push_back(choice["text"]);
     EXPECT_FALSE(texts.empty()) << form;
     return texts;
