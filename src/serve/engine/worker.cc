@@ -33,6 +33,21 @@ int64_t last_version(std::string_view json) {
   return base::parse_int64(number.substr(0, number.find_first_of(",}"))).value_or(-1);
 }
 
+// Throws what another thread has thrown, as a copy: no object of an exception belongs to two threads.
+using Thrown = std::function<void()>;
+
+Thrown copy_of(const std::exception_ptr& why) {
+  try {
+    std::rethrow_exception(why);
+  } catch (const Refusal& refusal) {
+    return [refusal] { throw refusal; };
+  } catch (const Error& error) {
+    return [error] { throw error; };
+  } catch (...) {
+    return [why] { std::rethrow_exception(why); };
+  }
+}
+
 Refusal stopping() noexcept {
   return refused(503, "the server is stopping; send the request to another one");
 }
@@ -149,15 +164,15 @@ void Worker::try_command(const std::shared_ptr<Command>& command) noexcept {
 }
 
 void Worker::between_steps(const std::function<void(trl_generator*)>& body) {
-  auto done = std::make_shared<std::promise<void>>();
-  std::future<void> end = done->get_future();
+  auto done = std::make_shared<std::promise<Thrown>>();
+  std::future<Thrown> end = done->get_future();
   between_steps(
       [&](trl_generator* generator) {
         body(generator);
         return true;
       },
-      [done](const std::exception_ptr& why) { why ? done->set_exception(why) : done->set_value(); });
-  end.get();
+      [done](const std::exception_ptr& why) { done->set_value(why ? copy_of(why) : Thrown()); });
+  if (const Thrown thrown = end.get()) thrown();
 }
 
 Counters Worker::counters() const {
