@@ -47,6 +47,14 @@ void* operator new(std::size_t size) { return allocate(size); }
 void* operator new[](std::size_t size) { return allocate(size); }
 void* operator new(std::size_t size, std::align_val_t alignment) { return allocate(size, alignment); }
 void* operator new[](std::size_t size, std::align_val_t alignment) { return allocate(size, alignment); }
+// The ones that do not throw are those of a sanitizer otherwise, which does not know what std::free gets
+// then.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return trl::serve::test::fails() ? nullptr : std::malloc(size == 0 ? 1 : size);
+}
+void* operator new[](std::size_t size, const std::nothrow_t& none) noexcept {
+  return operator new(size, none);
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
