@@ -132,8 +132,8 @@ TRL_API trl_status trl_server_stop(trl_server* server, double seconds, trl_error
  * @param server [in] not changed.
  * @param seconds [in] at most; below 0: any time.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK: it does not run; TRL_LATER: it still does; TRL_E_CANCELLED (trl_runtime_cancel); the error
- * of the thread that failed.
+ * @return TRL_OK: it does not run; TRL_LATER: it still does; TRL_E_CANCELLED (trl_runtime_cancel); if a
+ * thread of the server has failed, the status of its error.
  * Contract: any thread; blocks; log (all lines that waited).
  * @since 0.1
  */

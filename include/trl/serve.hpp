@@ -44,7 +44,7 @@ class Server : public detail::Handle<trl_server, trl_server_destroy> {
   // Gives requests this many seconds to end; below 0: serve.drain_timeout.
   void stop(double seconds = -1) { detail::call(trl_server_stop, get(), seconds); }
   // Waits until it has stopped, or for this many seconds (below 0: any time); false: it still runs. Throws
-  // what made a thread of the server fail. Log lines come meanwhile.
+  // the error of a server thread that failed. Delivers log lines while it waits.
   bool wait(double seconds = -1) { return detail::call(trl_server_wait, get(), seconds) != TRL_LATER; }
   // Asks it to stop, and returns at once; a second time: without time for requests. From any thread, and from
   // a signal handler.
@@ -62,8 +62,8 @@ class Server : public detail::Handle<trl_server, trl_server_destroy> {
   void set_adapter(const std::string& name, std::nullptr_t, const std::string& model = std::string()) {
     detail::call(trl_server_set_adapter, get(), given(model), detail::terminated(name), nullptr);
   }
-  // Puts a model to sleep ("": the first one): requests are refused until wake_up(). mode: what becomes of
-  // those that run; "": as they are ended by default.
+  // Puts a model to sleep ("": the first one): requests are refused until wake_up(). mode: "abort"
+  // ends running requests, "wait" lets them finish, "keep" holds them; "": "abort".
   void sleep(const std::string& model = std::string(), std::int32_t level = 1,
              const std::string& mode = std::string()) {
     detail::call(trl_server_sleep, get(), given(model), level, given(mode));

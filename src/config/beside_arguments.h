@@ -9,7 +9,7 @@ namespace trl::config {
 
 struct BesideArguments {
   double share = 0.5;         // of the threads, while requests are answered
-  bool swaps_within = false;  // a completion goes on with the newest adapter; false: it keeps its own
+  bool swaps_within = false;  // completions switch to the newest adapter; false: each keeps its own
   int64_t versions = 4;       // that exist at once
 };
 

@@ -219,8 +219,9 @@ struct Sampling {
   std::string adapter;             // empty: the adapter in use; kNoAdapter: the model without adapters
   bool log_probabilities = false;  // costs exponentials of the whole vocabulary for each token
   int64_t best = 0;                // the number of most likely tokens that have log-probabilities too
-  // Of the prompt's ids after the first, the same in the model's own distribution at prompt_temperature: see
-  // GenerationSink::on_prompt. So many most likely ones; -1: none of it. All rows of the prompt are computed.
+  // The number of most likely tokens to report at each position of the prompt, with the prompt's own token,
+  // by the model's own distribution at prompt_temperature (GenerationSink::on_prompt); -1: no
+  // log-probabilities.
   int64_t prompt_best = -1;
   double prompt_temperature = 1.0;
   Speculation speculation;

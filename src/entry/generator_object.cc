@@ -39,7 +39,7 @@ GeneratorObject::GeneratorObject(engine::Host& host, const ModelObject& model,
       generator_(model_, spec, std::move(cache)),
       sleeps_(spec.sleeps) {}
 
-// Whether sequences with it go on with newer versions.
+// Returns whether sequences with this adapter switch to newer versions of it.
 bool GeneratorObject::follows(const model::Adapter* adapter) const {
   const Serving* const serving = object_.serving();
   return serving != nullptr && serving->arguments.swaps_within && serving->versions->version_of(adapter) >= 0;

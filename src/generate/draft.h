@@ -19,7 +19,7 @@ class Draft {
   std::span<const int32_t> next(int64_t most);
   // The sequence goes on with a token of its own.
   void follow(int32_t id);
-  // The sequence goes on with ids that were given. Cannot fail after make_room() for so many.
+  // Appends ids that were given. Cannot fail after make_room() for that many.
   void skip(std::span<const int32_t> ids);
   void make_room(int64_t ids) { lookup_->make_room(completion_, ids); }
   // The share of ids, lately, that was right after right ones.

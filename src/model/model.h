@@ -105,8 +105,8 @@ class Model {
         const config::Quantization& quantization, Held held, base::LogSink* log, uint64_t seed);
   ~Model();
   // A model of the same weights, which are in memory once: its parameters are its own, without a trainer and
-  // without copies in other types, and so are its adapters, of which it has none. Neither its weights nor
-  // those of this model may be written while both live, nor this one's be replaced.
+  // without copies in other types, and so are its adapters, of which it has none. While both live,
+  // the weights of neither may be written or replaced.
   std::unique_ptr<Model> twin() const;
 
   const ModelConfig& config() const { return files_.config; }
