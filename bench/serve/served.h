@@ -44,7 +44,7 @@ Json run_streams(int port, const Json& bodies);
 // Completions that run in the server now.
 int64_t running_in(trl_server* server);
 
-// What is read in seconds as milliseconds: the median, and the 99th of a hundred.
+// Returns the median and the 99th percentile, in milliseconds.
 Json percentiles(const Json& seconds);
 
 }  // namespace trl::bench
