@@ -87,15 +87,15 @@ std::string_view choose_token(std::span<const float> logits, std::span<const int
   const LogitRow given(logits);
   if (!std::isfinite(given.top())) return "the model's output is not a number";
   std::vector<float> changed;
-  std::optional<LogitRow> processed;
-  if (allowed != nullptr || changes_logits(s)) {
-    if (allowed != nullptr)
-      changed = allowed_logits(logits, *allowed, s);
-    else
-      changed.assign(logits.begin(), logits.end());
+  if (changes_logits(s)) {
+    changed.assign(logits.begin(), logits.end());
     process_logits(changed, ids, prompt, s);
-    processed.emplace(changed);
   }
+  std::optional<kernels::LogitBits> bits;
+  if (allowed != nullptr) bits = allowed_bits(logits.size(), *allowed, s);
+  std::optional<LogitRow> processed;
+  if (bits || !changed.empty())
+    processed.emplace(changed.empty() ? logits : changed, bits ? &*bits : nullptr);
   const LogitRow& row = processed ? *processed : given;
   if (!(row.top() < INFINITY)) return "logit_bias or a penalty makes a logit infinite";
   if (row.top() == kRemoved && allowed != nullptr) return why_none(*allowed);

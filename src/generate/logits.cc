@@ -1,7 +1,6 @@
 #include "generate/logits.h"
 
 #include <algorithm>
-#include <bit>
 #include <vector>
 
 namespace trl::generate {
@@ -20,22 +19,6 @@ void keep_only(std::span<float> logits, const std::vector<int32_t>& allowed) {
     if (id >= 0 && static_cast<size_t>(id) < kept.size())
       kept[static_cast<size_t>(id)] = logits[static_cast<size_t>(id)];
   std::ranges::copy(kept, logits.begin());
-}
-
-// Copies those of 64 logits, or fewer, that have a bit, over removed ones.
-void copy_bits(std::span<const float> logits, uint64_t bits, float* out) {
-  if (std::popcount(bits) <= 32) {
-    for (; bits != 0; bits &= bits - 1) {
-      const auto at = static_cast<size_t>(std::countr_zero(bits));
-      if (at < logits.size()) out[at] = logits[at];
-    }
-    return;
-  }
-  std::ranges::copy(logits, out);
-  for (uint64_t others = ~bits; others != 0; others &= others - 1) {
-    const auto at = static_cast<size_t>(std::countr_zero(others));
-    if (at < logits.size()) out[at] = kRemoved;
-  }
 }
 
 // Removes the last id of a word if the others end the text.
@@ -82,22 +65,15 @@ void apply_repetition_penalty(std::span<float> logits, std::span<const int32_t> 
 
 }  // namespace
 
-std::vector<float> allowed_logits(std::span<const float> logits, const engine::AllowedIds& allowed,
-                                  const engine::Sampling& s) {
-  std::vector<float> kept(logits.size(), kRemoved);
-  const auto keep = [&](int32_t id) {
-    if (const auto at = static_cast<size_t>(id); id >= 0 && at < logits.size()) kept[at] = logits[at];
-  };
-  for (const int32_t id : allowed.few) keep(id);
-  for (size_t i = 0; i < allowed.words.size() && i * 64 < logits.size(); ++i) {
-    const std::span<const float> here = logits.subspan(i * 64);
-    if (allowed.words[i] != 0)
-      copy_bits(here.first(std::min<size_t>(64, here.size())), allowed.words[i], &kept[i * 64]);
-  }
+kernels::LogitBits allowed_bits(size_t logits, const engine::AllowedIds& allowed, const engine::Sampling& s) {
+  kernels::LogitBits bits(logits);
+  const auto add = [&](int32_t id) { bits.add(id); };
+  std::ranges::for_each(allowed.few, add);
+  bits.add_words(allowed.words);
   if (allowed.end)
     for (const auto* const ends : {&s.stop_ids, &s.eos_ids, &s.own_end_ids})
-      std::ranges::for_each(*ends, keep);
-  return kept;
+      std::ranges::for_each(*ends, add);
+  return bits;
 }
 
 bool changes_logits(const engine::Sampling& s) {

@@ -7,16 +7,17 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "kernels/head/logit_row.h"
 
 namespace trl::generate {
 
 // The logit of a token that is not chosen.
 inline constexpr float kRemoved = -std::numeric_limits<float>::infinity();
 
-// Returns the logits without those of ids that a constraint does not allow. An id that ends a completion
-// stays where the text may end.
-std::vector<float> allowed_logits(std::span<const float> logits, const engine::AllowedIds& allowed,
-                                  const engine::Sampling& sampling);
+// Returns the ids that a constraint allows, of as many as there are logits. One that ends a completion is
+// allowed if the text may end.
+kernels::LogitBits allowed_bits(size_t logits, const engine::AllowedIds& allowed,
+                                const engine::Sampling& sampling);
 
 // Returns whether process_logits() can change anything.
 bool changes_logits(const engine::Sampling& sampling);

@@ -1,6 +1,8 @@
 // Sums over one row of logits, of every instruction set.
 #include "kernels/head/logit_row.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "kernels/reference.h"
@@ -66,6 +68,38 @@ TEST(LogitRow, RemovedTokensAddNothingAndAreNeverDrawn) {
     EXPECT_EQ(softmax.id_at(1), 250);
     EXPECT_EQ(softmax.log_probability(8), -INFINITY);
     EXPECT_EQ(row.ids_from(0), (std::vector<int32_t>{7, 250}));
+  });
+}
+
+// Logits without a bit are as good as removed ones, to the bit.
+TEST(LogitRow, BitsRemoveTheOthers) {
+  EachTable([] {
+    for (const int64_t count : {1, 15, 64, 128, 131, 5000}) {
+      for (const int64_t every : {1, 3, 70, 1000}) {
+        SCOPED_TRACE(fmt::format("{} logits, each {}th", count, every));
+        const std::vector<float> logits = some_logits(count);
+        std::vector<float> removed(logits.size(), -INFINITY);
+        LogitBits bits(logits.size());
+        bits.add(-1);
+        bits.add(static_cast<int32_t>(count));
+        for (int64_t id = 0; id < count; id += every) {
+          removed[static_cast<size_t>(id)] = logits[static_cast<size_t>(id)];
+          bits.add(static_cast<int32_t>(id));
+        }
+        const LogitRow row(logits, &bits), other(removed);
+        EXPECT_EQ(row.top(), other.top());
+        EXPECT_EQ(row.first_top(), other.first_top());
+        EXPECT_EQ(row.ids_from(0), other.ids_from(0));
+        EXPECT_EQ(row.limit_of(3), other.limit_of(3));
+        const LogitSoftmax softmax(row, 0.7), like(other, 0.7);
+        EXPECT_EQ(softmax.sum(), like.sum());
+        EXPECT_EQ(softmax.entropy(), like.entropy());
+        for (const double share : {0.0, 0.3, 0.9, 0.999999, 1.0})
+          EXPECT_EQ(softmax.id_at(share), like.id_at(share));
+        for (int32_t id = 0; id < count; id += 5)
+          EXPECT_EQ(softmax.log_probability(id), like.log_probability(id));
+      }
+    }
   });
 }
 

@@ -336,9 +336,11 @@ struct CpuKernels {
   // x = x * scale, then softcap tanh(x / softcap) unless that is 0
   void (*head_finish)(float* x, float scale, float softcap, int64_t count);
   // For each kLogitPiece logits of a row: the largest, or a NaN if one of them is; and sums of e^d and of
-  // d e^d, d = (z - top) * scale, in lanes.
-  void (*logit_tops)(const float* z, int64_t count, float* tops);
-  void (*logit_sums)(const float* z, int64_t count, float top, float scale, float* sums, float* weighted);
+  // d e^d, d = (z - top) * scale, in lanes. allowed: a bit for each logit, and for the rest of its last
+  // piece; those without it count as -inf. null: all are allowed.
+  void (*logit_tops)(const float* z, int64_t count, const uint64_t* allowed, float* tops);
+  void (*logit_sums)(const float* z, int64_t count, const uint64_t* allowed, float top, float scale,
+                     float* sums, float* weighted);
   void (*softmax)(const void* z, Type type, float* p, int64_t count);
   float (*dot)(const void* a, const void* b, Type type, int64_t count);
   // Bytes of x in the form that skinny() reads; 0: it reads x itself.

@@ -11,35 +11,43 @@ namespace {
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
-std::span<const float> logit_piece(std::span<const float> logits, size_t piece) {
-  const size_t begin = piece * kLogitPiece;
-  return logits.subspan(begin, std::min<size_t>(kLogitPiece, logits.size() - begin));
-}
-
 }  // namespace
 
-LogitRow::LogitRow(std::span<const float> logits)
-    : logits_(logits), tops_((logits.size() + kLogitPiece - 1) / kLogitPiece), top_(kNone) {
-  cpu().logit_tops(logits.data(), std::ssize(logits), tops_.data());
+LogitRow::LogitRow(std::span<const float> logits, const LogitBits* allowed)
+    : logits_(logits),
+      allowed_(allowed),
+      tops_((logits.size() + kLogitPiece - 1) / kLogitPiece),
+      top_(kNone) {
+  cpu().logit_tops(logits.data(), std::ssize(logits), words(), tops_.data());
   for (const float top : tops_)
     if (top > top_ || top != top) top_ = top;  // a NaN stays
 }
 
+template <class Body>
+void LogitRow::each_of_piece(size_t piece, const Body& body) const {
+  const size_t begin = piece * kLogitPiece, end = std::min<size_t>(begin + kLogitPiece, logits_.size());
+  for (size_t id = begin; id < end; ++id)
+    if (!body(static_cast<int32_t>(id), at(id))) return;
+}
+
 int32_t LogitRow::first_top() const {
-  const auto piece = std::ranges::find(tops_, top_) - tops_.begin();
-  const auto begin = logits_.begin() + piece * kLogitPiece;
-  return static_cast<int32_t>(std::find(begin, logits_.end(), top_) - logits_.begin());
+  int32_t first = 0;
+  each_of_piece(static_cast<size_t>(std::ranges::find(tops_, top_) - tops_.begin()),
+                [&](int32_t id, float logit) {
+                  first = id;
+                  return logit != top_;
+                });
+  return first;
 }
 
 std::vector<int32_t> LogitRow::ids_from(float limit) const {
   std::vector<int32_t> ids;
   for (size_t piece = 0; piece < tops_.size(); ++piece) {
     if (tops_[piece] < limit) continue;
-    auto id = static_cast<int32_t>(piece * kLogitPiece);
-    for (const float logit : logit_piece(logits_, piece)) {
+    each_of_piece(piece, [&](int32_t id, float logit) {
       if (logit >= limit) ids.push_back(id);
-      ++id;
-    }
+      return true;
+    });
   }
   return ids;
 }
@@ -57,10 +65,10 @@ LogitSoftmax::LogitSoftmax(const LogitRow& row, double temperature)
     : row_(&row),
       scale_(static_cast<float>(std::clamp<double>(1 / temperature, std::numeric_limits<float>::min(),
                                                    std::numeric_limits<float>::max()))) {
-  const std::span<const float> logits = row.logits();
-  sums_.resize((logits.size() + kLogitPiece - 1) / kLogitPiece);
+  sums_.resize(row.tops_.size());
   std::vector<float> weighted(sums_.size());
-  cpu().logit_sums(logits.data(), std::ssize(logits), row.top(), scale_, sums_.data(), weighted.data());
+  cpu().logit_sums(row.logits_.data(), std::ssize(row.logits_), row.words(), row.top(), scale_, sums_.data(),
+                   weighted.data());
   for (const float part : sums_) sum_ += part;
   for (const float part : weighted) weighted_ += part;
 }
@@ -82,15 +90,14 @@ int32_t LogitSoftmax::id_at(double share) const {
     below += sums_[piece];
   }
   if (piece == sums_.size()) below -= sums_[piece = last];
-  size_t chosen = 0, at = piece * kLogitPiece;
-  for (const float logit : logit_piece(row_->logits(), piece)) {
+  int32_t chosen = 0;
+  row_->each_of_piece(piece, [&](int32_t id, float logit) {
     const float e = std::exp(distance(logit));
     below += e;
-    if (e > 0) chosen = at;
-    if (e > 0 && below > target) break;
-    ++at;
-  }
-  return static_cast<int32_t>(chosen);
+    if (e > 0) chosen = id;
+    return !(e > 0 && below > target);
+  });
+  return chosen;
 }
 
 }  // namespace trl::kernels

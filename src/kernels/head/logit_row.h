@@ -2,7 +2,9 @@
 // order, whatever else is computed: kLogitPiece logits at a time in the lanes of a vector, and these pieces
 // one after the other in float64. So results have the same bits for equal rows at one instruction set.
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -10,12 +12,35 @@
 
 namespace trl::kernels {
 
+// Some of the logits of a row, a bit for each. Those beyond the row are ignored.
+class LogitBits {
+ public:
+  explicit LogitBits(size_t logits)  // none
+      : logits_(logits), words_((logits + kLogitPiece - 1) / kLogitPiece * (kLogitPiece / 64)) {}
+
+  bool contains(size_t id) const { return (words_[id / 64] >> (id % 64) & 1) != 0; }
+  void add(int32_t id) {
+    const auto at = static_cast<size_t>(id);
+    if (id >= 0 && at < logits_) words_[at / 64] |= uint64_t{1} << (at % 64);
+  }
+  void add_words(std::span<const uint64_t> words) {
+    const size_t count = std::min(words.size(), words_.size());
+    for (size_t i = 0; i < count; ++i) words_[i] |= words[i];
+  }
+  const uint64_t* words() const { return words_.data(); }
+
+ private:
+  size_t logits_;
+  std::vector<uint64_t> words_;  // whole pieces
+};
+
 class LogitRow {
  public:
-  explicit LogitRow(std::span<const float> logits);  // at least one; not owned
+  // At least one logit; not owned. allowed: those that count, the others being -inf; all if null.
+  explicit LogitRow(std::span<const float> logits, const LogitBits* allowed = nullptr);
 
-  std::span<const float> logits() const { return logits_; }
-  float logit(int32_t id) const { return logits_[static_cast<size_t>(id)]; }
+  size_t size() const { return logits_.size(); }
+  float logit(int32_t id) const { return at(static_cast<size_t>(id)); }
   float top() const { return top_; }  // a NaN if one of the logits is
   int32_t first_top() const;          // the lowest id of the largest
   // The ids of logits of at least this limit, ascending.
@@ -24,7 +49,18 @@ class LogitRow {
   float limit_of(int64_t count) const;
 
  private:
+  friend class LogitSoftmax;
+  float at(size_t id) const {
+    return allowed_ == nullptr || allowed_->contains(id) ? logits_[id]
+                                                         : -std::numeric_limits<float>::infinity();
+  }
+  const uint64_t* words() const { return allowed_ == nullptr ? nullptr : allowed_->words(); }
+  // Calls body(id, logit) for those of a piece, until it returns false.
+  template <class Body>
+  void each_of_piece(size_t piece, const Body& body) const;
+
   std::span<const float> logits_;
+  const LogitBits* allowed_;
   std::vector<float> tops_;  // of each piece
   float top_;
 };
