@@ -15,6 +15,8 @@
 #include <sstream>
 #include <system_error>
 
+#include "cli/json_text.h"
+
 namespace trl::cli {
 
 namespace {
@@ -71,7 +73,7 @@ std::vector<Prompt> prompts_in(std::string text, const std::string& name) {
   std::vector<Prompt> prompts;
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // the byte order mark that some editors write
   const bool json = begins_with(text, "[{");
-  const PromptRow whole = json ? PromptRow::parse(text, nullptr, false) : PromptRow();
+  const PromptRow whole = json ? parse_text(text) : PromptRow();
   if (whole.is_object()) return {prompt_of(whole, name + ":1")};
   if (whole.is_array() && !whole.empty() && whole.front().is_object()) {
     for (const PromptRow& row : whole)
@@ -84,8 +86,10 @@ std::vector<Prompt> prompts_in(std::string text, const std::string& name) {
     const std::string where = fmt::format("{}:{}", name, ++number);
     if (line.ends_with('\r')) line.pop_back();
     if (line.empty()) continue;
-    const PromptRow row = begins_with(line, "{") ? PromptRow::parse(line, nullptr, false) : PromptRow(line);
-    if (row.is_discarded()) throw Failure(kFailed, where + ": not valid JSON");
+    const PromptRow row = begins_with(line, "{") ? parse_text(line) : PromptRow(line);
+    if (row.is_discarded())
+      throw Failure(kFailed,
+                    fmt::format("{}: not valid JSON, or nested deeper than {}", where, kMostNesting));
     prompts.push_back(prompt_of(row, where));
   }
   return prompts;

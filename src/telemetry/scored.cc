@@ -11,7 +11,9 @@ void each_object(const std::string& path, const std::function<void(const base::J
   const std::string text = base::read_file(path);
   for (size_t at = 0, end; at < text.size(); at = end + 1) {
     end = std::min(text.find('\n', at), text.size());
-    const base::Json line = base::Json::parse(text.substr(at, end - at), nullptr, false);
+    const std::string_view own = std::string_view(text).substr(at, end - at);
+    if (base::find_deeper(own, base::kMaxJsonDepth) != own.npos) continue;
+    const base::Json line = base::Json::parse(own, nullptr, false);
     if (line.is_object()) take(line);
   }
 }
@@ -32,9 +34,10 @@ std::string scored_line(const ScoredCompletion& completion) {
 std::vector<ScoredCompletion> read_scored(const std::string& path) {
   std::vector<ScoredCompletion> all;
   each_object(path, [&](const base::Json& line) {
-    if (!line.contains("prompt") || !line.contains("completion") || !line.contains("sum")) return;
-    const base::Json &step = line.value("step", base::Json()), &sum = line["sum"];
-    if (!step.is_number_integer()) return;
+    const auto member = [&](const char* name) { return line.value(name, base::Json()); };
+    const base::Json step = member("step"), sum = member("sum");
+    const bool texts = member("prompt").is_string() && member("completion").is_string();
+    if (!texts || !line.contains("sum") || !step.is_number_integer()) return;
     all.push_back({step.get<int64_t>(), line["prompt"], line["completion"],
                    sum.is_number() ? sum.get<double>() : std::nan("")});
   });
