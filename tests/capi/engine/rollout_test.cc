@@ -528,6 +528,22 @@ TEST(Rollouts, ACheckpointHasTheStateOfTheEntropyControl) {
   EXPECT_GT(state["last_world_entropy"].get<double>(), 1.0);
 }
 
+// As in TRL, it follows the entropy of the tokens that the bonus acts on.
+TEST(Rollouts, TheEntropyControlSeesTheTokensThatCount) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const auto entropy = [&](const char* share) {
+    const Settings own = {
+        {"use_adaptive_entropy", "true"}, {"entropy_target", "100"}, {"top_entropy_quantile", share},
+        {"save_strategy", "steps"},       {"save_steps", "1"},       {"max_steps", "1"}};
+    Rewarded run(grpo(scratch / share, own), reward_all);
+    EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+    const std::string file = scratch / share / "checkpoint-1/entropy_ctrl_state.json";
+    return host::parse(host::read_file(file))["last_world_entropy"].get<double>();
+  };
+  EXPECT_GT(entropy("0.2"), entropy("1") + 1e-3);
+}
+
 TEST(Rollouts, PairsReplayedAndResumedAreTheSame) {
   NEED_MODEL();
   expect_the_same_again([](const std::string& folder, const Settings& more) {

@@ -160,6 +160,7 @@ TEST(Policy, DerivativesAreThoseOfTheLoss) {
           << t << ": " << term.by_entropy << " " << by_entropy;
     }
     EXPECT_NEAR(loss, loss_at(b, b.log_probs, b.entropies), 1e-10);
+    EXPECT_EQ(std::ssize(policy.counted(b.log_probs, b.entropies)), std::ranges::count(highest(b), true));
   }
   EXPECT_GT(measured, 100);
   EXPECT_LT(measured, 380);
