@@ -34,10 +34,9 @@ std::string scored_line(const ScoredCompletion& completion) {
 std::vector<ScoredCompletion> read_scored(const std::string& path) {
   std::vector<ScoredCompletion> all;
   each_object(path, [&](const base::Json& line) {
-    const auto member = [&](const char* name) { return line.value(name, base::Json()); };
-    const base::Json step = member("step"), sum = member("sum");
-    const bool texts = member("prompt").is_string() && member("completion").is_string();
-    if (!texts || !line.contains("sum") || !step.is_number_integer()) return;
+    if (!line.contains("prompt") || !line.contains("completion") || !line.contains("sum")) return;
+    const base::Json &step = line.value("step", base::Json()), &sum = line["sum"];
+    if (!step.is_number_integer()) return;
     all.push_back({step.get<int64_t>(), line["prompt"], line["completion"],
                    sum.is_number() ? sum.get<double>() : std::nan("")});
   });
