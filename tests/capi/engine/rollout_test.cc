@@ -455,6 +455,32 @@ TEST(Rollouts, IdsOutsideTheVocabularyEndTheStep) {
   EXPECT_TRUE(run.error.names("give ids from 0 to 511")) << run.error.message();
 }
 
+// As in TRL, whose attention mask hides them, they are no tokens of the routers' loss either.
+TEST(Rollouts, CompletionsThatAreLeftOutAreNotComputed) {
+  NEED_GOLDEN("models/qwen3_moe/model.safetensors");
+  const host::Scratch scratch;
+  const auto record = [&](const std::string& folder, int32_t cut) {
+    const Settings own = {{"model_name_or_path", host::golden("models/qwen3_moe")},
+                          {"mask_truncated_completions", "true"},
+                          {"router_aux_loss_coef", "0.1"},
+                          {"max_steps", "1"}};
+    Rewarded run(grpo(scratch / folder, own), reward_all);
+    Function write = [cut](trl_rollout* rollout) {
+      const int32_t whole[] = {7, 8, 475}, half[] = {cut, 9, cut, 10, cut};
+      for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
+        trl_rollout_set_completion(rollout, i, i % 2 == 0 ? whole : half, i % 2 == 0 ? 3 : 5, nullptr,
+                                   nullptr, nullptr, nullptr);
+      return int32_t{TRL_OK};
+    };
+    EXPECT_EQ(trl_trainer_set_rollout(run.trainer.get(), call, &write, nullptr, run.error), TRL_OK);
+    EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
+    return run.last()[0];
+  };
+  const Json one = record("one", 11), other = record("other", 300);
+  EXPECT_EQ(one["completions/clipped_ratio"], 0.5);
+  for (const char* name : {"aux_loss", "grad_norm"}) EXPECT_EQ(one[name], other[name]) << name;
+}
+
 TEST(Rollouts, CompletionsBeyondTheLearnedPositionsAreRefused) {
   NEED_GOLDEN("models/gpt2/model.safetensors");
   const host::Scratch scratch;
