@@ -464,7 +464,11 @@ TEST(Rollouts, CompletionsThatAreLeftOutAreNotComputed) {
                           {"mask_truncated_completions", "true"},
                           {"router_aux_loss_coef", "0.1"},
                           {"max_steps", "1"}};
-    Rewarded run(grpo(scratch / folder, own), reward_all);
+    Rewarded run(grpo(scratch / folder, own), [](trl_rollout* rollout) {
+      for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
+        trl_rollout_set_reward(rollout, i, static_cast<double>(i), nullptr);
+      return int32_t{TRL_OK};
+    });
     Function write = [cut](trl_rollout* rollout) {
       const int32_t whole[] = {7, 8, 475}, half[] = {cut, 9, cut, 10, cut};
       for (size_t i = 0; i < trl_rollout_count(rollout); ++i)
