@@ -29,8 +29,18 @@ std::string all_of(std::istream& in) {
 
 using PromptRow = nlohmann::ordered_json;
 
-bool is_list(const PromptRow& row, const char* name) {
-  return row.contains(name) && row[name].is_array() && !row[name].empty();
+// Returns whether a row has messages under a name.
+bool has_messages(const PromptRow& row, const char* name, const std::string& where) {
+  if (!row.contains(name) || !row[name].is_array() || row[name].empty()) return false;
+  const auto is_message = [](const PromptRow& message) {
+    const auto says = [&](const char* who) { return message.contains(who) && message[who].is_string(); };
+    return message.is_object() && (says("role") || says("from"));
+  };
+  if (!std::ranges::all_of(row[name], is_message))
+    throw Failure(kFailed, fmt::format("{}: \"{}\" is a list of something other than messages: give each of "
+                                       "them a role and content (or from and value)",
+                                       where, name));
+  return true;
 }
 
 // Makes a prompt from a row to train on, without the part to be learned.
@@ -43,7 +53,7 @@ Prompt prompt_of(const PromptRow& row, const std::string& where) {
   if (row.is_object() && !text("instruction").empty())
     return {text("instruction") + (text("input").empty() ? "" : "\n" + text("input")), where};
   for (const char* name : {"prompt", "messages", "conversations"})
-    if (row.is_object() && is_list(row, name)) return {row.dump(), where, true};
+    if (row.is_object() && has_messages(row, name, where)) return {row.dump(), where, true};
   throw Failure(kFailed, where +
                              ": there is no \"prompt\" with a text or messages, no \"messages\", "
                              "\"conversations\" or \"instruction\"");

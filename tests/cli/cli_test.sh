@@ -882,6 +882,8 @@ case_generate_reads_rows_as_prompts() {
   run 0 "${generate[@]}" --chat --prompts both; sed 's/.*"completion"/"completion"/' out | sort -u | cmp - want
   printf '{\n  "messages": [\n    %s,\n    %s\n  ]\n}\n' "$user" "$answer" >one.json; run 0 "${generate[@]}" --prompts one.json; sed 's/.*"completion"/"completion"/' out | cmp - want
   printf '{"text":"a"}\n' >none; run 1 "${generate[@]}" --prompts none; says err 'none:1: there is no "prompt"'
+  printf '{"prompt":[5,6]}\n' >none; run 1 "${generate[@]}" --prompts none; says err 'none:1: "prompt" is a list of something other than messages'
+  printf '{"messages":[%s]}\n{"messages":[{"content":"x"}]}\n' "$user" >none; run 1 "${generate[@]}" --prompts none; says err 'none:2: "messages" is a list'
 }
 case_refuses_json_that_is_nested_too_deep() {
   local deep; deep=$(printf '[%.0s' {1..30000})$(printf ']%.0s' {1..30000})

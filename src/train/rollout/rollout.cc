@@ -45,7 +45,7 @@ data::Batch batch_of(const Rollout& rollout, std::span<const int64_t> rows) {
     const auto row = static_cast<size_t>(number);
     const std::vector<int32_t>& prompt = rollout.prompts.ids[row];
     const engine::Completion& completion = rollout.completions[row];
-    // A completion that is left out is no part of its row, as in TRL: its tokens count for no router either.
+    // As in TRL, the row ends with its prompt if its completion is left out: routers do not count it either.
     const size_t length = rollout.learned[row] != 0 ? completion.ids.size() : 0;
     const auto end = static_cast<std::ptrdiff_t>(length);
     hidden += std::ssize(completion.ids) - end;
