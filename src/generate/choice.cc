@@ -60,10 +60,8 @@ void choose_left(std::vector<Candidate> tokens, const engine::Sampling& s, doubl
   const Candidate chosen = drawn(tokens, sum, draw);
   token.id = chosen.id;
   if (!s.log_probabilities) return;
-  // typical_p may have removed the largest logit, which the weights are relative to
-  const Candidate top = *std::ranges::max_element(tokens, {}, &Candidate::logit);
-  const double log_sum = std::log(sum / static_cast<double>(top.weight));
-  const auto log_probability = [top = static_cast<double>(top.logit), log_sum](const Candidate& one) {
+  const double top = std::ranges::max_element(tokens, {}, &Candidate::logit)->logit;
+  const auto log_probability = [top, log_sum = std::log(sum)](const Candidate& one) {
     return static_cast<float>(one.logit - top - log_sum);
   };
   token.log_probability = log_probability(chosen);

@@ -80,8 +80,9 @@ engine::Token drawn(const std::vector<float>& logits, double draw) {
   return chosen(logits, s, draw);
 }
 
-// typical_p removes the largest logit: the log-probabilities are those among the tokens that are left.
-TEST(Sampling, LogProbabilitiesWithoutTheLargestLogit) {
+// typical_p removes the largest logit: log-probabilities are those among the tokens that are left, and
+// what follows keeps the largest of them.
+TEST(Sampling, TypicalTokensWithoutTheLargestLogit) {
   engine::Sampling s;
   s.temperature = 1;
   s.typical_p = 0.3;
@@ -96,6 +97,15 @@ TEST(Sampling, LogProbabilitiesWithoutTheLargestLogit) {
   EXPECT_GT(token.best.size(), 1u);
   EXPECT_NEAR(sum, 1, 1e-5);
   EXPECT_EQ(token.log_probability, token.best.at(0).log_probability);
+  for (double engine::Sampling::*const cutoff :
+       {&engine::Sampling::epsilon_cutoff, &engine::Sampling::eta_cutoff}) {
+    engine::Sampling cut = s;
+    cut.*cutoff = 0.999;
+    const engine::Token largest = chosen(logits, cut, 0.99);
+    EXPECT_EQ(largest.id, 1);
+    EXPECT_EQ(largest.log_probability, 0);
+    EXPECT_EQ(largest.best.size(), 1u);
+  }
 }
 
 TEST(Sampling, ProcessedLogitsAsRecorded) {
