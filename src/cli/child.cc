@@ -22,6 +22,7 @@ namespace trl::cli {
 namespace {
 
 constexpr int kEnding = 3000;  // milliseconds
+constexpr size_t kLongestAnswer = size_t{64} << 20;
 
 void check_number(int error, const char* what) {
   if (error != 0) throw std::system_error(error, std::generic_category(), what);
@@ -124,8 +125,12 @@ std::string Child::ask(std::string request) {
   refuse_more();
   request += '\n';
   std::string_view left = request;
-  size_t end = 0;
-  while ((end = read_.find('\n')) == read_.npos) {
+  size_t searched = 0, end = 0;
+  while ((end = read_.find('\n', searched)) == read_.npos) {
+    searched = read_.size();
+    if (searched > kLongestAnswer)
+      throw std::runtime_error(fmt::format(
+          "it wrote {} bytes without the end of a line: give one line for each request", searched));
     std::array<pollfd, 2> ends = {pollfd{from_, POLLIN, 0}, pollfd{to_, POLLOUT, 0}};
     if (poll(ends.data(), left.empty() ? 1 : 2, -1) < 0 && errno != EINTR) check_number(errno, "poll");
     if (ends[1].revents != 0 && !write_some(to_, left)) left = {};

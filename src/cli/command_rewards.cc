@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "cli/child.h"
+#include "cli/json_text.h"
 #include "cli/progress.h"
 #include "config/reward_numbers.h"
 #include "reward/command_entry.h"
@@ -63,9 +64,19 @@ template <class... Args>
   throw std::runtime_error(fmt::format(text, std::forward<Args>(args)...));
 }
 
+// Returns the beginning of a value of an answer, for a message.
+std::string shown(const Json& value) {
+  constexpr size_t kMost = 200;
+  std::string text = value.dump();
+  if (text.size() <= kMost) return text;
+  size_t end = kMost;
+  while ((text[end] & 0xC0) == 0x80) --end;  // within a character
+  return text.replace(end, text.npos, "...");
+}
+
 // Returns the list of an answer: the answer itself, or its member rewards.
 Json rewards_of(const Json& answer, size_t count) {
-  if (answer.is_object() && answer.contains("error")) refuse("it failed: {}", answer["error"].dump());
+  if (answer.is_object() && answer.contains("error")) refuse("it failed: {}", shown(answer["error"]));
   const Json rewards = answer.is_object() ? answer.value("rewards", Json()) : answer;
   if (!rewards.is_array())
     refuse("it is not a list of rewards, nor an object with rewards, a list, or with error, a text");
@@ -83,7 +94,7 @@ void log_metrics(trl_rollout* rollout, const Json& answer) {
   if (!answer.is_object() || !answer.contains("metrics")) return;
   if (!answer["metrics"].is_object()) refuse("metrics: give an object of numbers");
   for (const auto& [name, value] : answer["metrics"].items()) {
-    if (!value.is_number()) refuse("metrics: {}: {} is not a number", name, value.dump());
+    if (!value.is_number()) refuse("metrics: {}: {} is not a number", name, shown(value));
     Error error;
     check(trl_rollout_log(rollout, name.c_str(), value.get<double>(), error.out()), error);
   }
@@ -194,16 +205,17 @@ class CommandReward {
   }
 
   void take(trl_rollout* rollout, const std::string& line) const {
-    const Json answer = Json::parse(line, nullptr, false);
-    if (answer.is_discarded()) refuse("it is not JSON: {} (none is null)", line.substr(0, 60));
+    const Json answer = parse_text(line);
+    if (answer.is_discarded())
+      refuse("it is not JSON, or nested deeper than {}: {} (none is null)", kMostNesting, line.substr(0, 60));
     const Json rewards = rewards_of(answer, trl_rollout_count(rollout));
     for (size_t i = 0; i < rewards.size(); ++i) {
       const Json& reward = rewards[i];
       const bool is_error = reward.is_object() && reward.contains("error");
       if (!is_error && !reward.is_null() && !reward.is_number())
-        refuse("reward {}: {} is not a number, null, or an object with error", i, reward.dump());
-      if (is_error && !forgives_) refuse("reward {}: {}", i, reward["error"].dump());
-      if (is_error) warn(i, reward["error"].dump());
+        refuse("reward {}: {} is not a number, null, or an object with error", i, shown(reward));
+      if (is_error && !forgives_) refuse("reward {}: {}", i, shown(reward["error"]));
+      if (is_error) warn(i, shown(reward["error"]));
       set_reward(rollout, i, reward.is_number() ? reward.get<double>() : std::nan(""));
     }
     log_metrics(rollout, answer);

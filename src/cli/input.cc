@@ -15,6 +15,8 @@
 #include <sstream>
 #include <system_error>
 
+#include "cli/json_text.h"
+
 namespace trl::cli {
 
 namespace {
@@ -27,8 +29,18 @@ std::string all_of(std::istream& in) {
 
 using PromptRow = nlohmann::ordered_json;
 
-bool is_list(const PromptRow& row, const char* name) {
-  return row.contains(name) && row[name].is_array() && !row[name].empty();
+// Returns whether a row has messages under a name.
+bool has_messages(const PromptRow& row, const char* name, const std::string& where) {
+  if (!row.contains(name) || !row[name].is_array() || row[name].empty()) return false;
+  const auto is_message = [](const PromptRow& message) {
+    const auto says = [&](const char* who) { return message.contains(who) && message[who].is_string(); };
+    return message.is_object() && (says("role") || says("from"));
+  };
+  if (!std::ranges::all_of(row[name], is_message))
+    throw Failure(kFailed, fmt::format("{}: \"{}\" is a list of something other than messages: give each of "
+                                       "them a role and content (or from and value)",
+                                       where, name));
+  return true;
 }
 
 // Makes a prompt from a row to train on, without the part to be learned.
@@ -41,7 +53,7 @@ Prompt prompt_of(const PromptRow& row, const std::string& where) {
   if (row.is_object() && !text("instruction").empty())
     return {text("instruction") + (text("input").empty() ? "" : "\n" + text("input")), where};
   for (const char* name : {"prompt", "messages", "conversations"})
-    if (row.is_object() && is_list(row, name)) return {row.dump(), where, true};
+    if (row.is_object() && has_messages(row, name, where)) return {row.dump(), where, true};
   throw Failure(kFailed, where +
                              ": there is no \"prompt\" with a text or messages, no \"messages\", "
                              "\"conversations\" or \"instruction\"");
@@ -71,7 +83,7 @@ std::vector<Prompt> prompts_in(std::string text, const std::string& name) {
   std::vector<Prompt> prompts;
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // the byte order mark that some editors write
   const bool json = begins_with(text, "[{");
-  const PromptRow whole = json ? PromptRow::parse(text, nullptr, false) : PromptRow();
+  const PromptRow whole = json ? parse_text(text) : PromptRow();
   if (whole.is_object()) return {prompt_of(whole, name + ":1")};
   if (whole.is_array() && !whole.empty() && whole.front().is_object()) {
     for (const PromptRow& row : whole)
@@ -84,8 +96,10 @@ std::vector<Prompt> prompts_in(std::string text, const std::string& name) {
     const std::string where = fmt::format("{}:{}", name, ++number);
     if (line.ends_with('\r')) line.pop_back();
     if (line.empty()) continue;
-    const PromptRow row = begins_with(line, "{") ? PromptRow::parse(line, nullptr, false) : PromptRow(line);
-    if (row.is_discarded()) throw Failure(kFailed, where + ": not valid JSON");
+    const PromptRow row = begins_with(line, "{") ? parse_text(line) : PromptRow(line);
+    if (row.is_discarded())
+      throw Failure(kFailed,
+                    fmt::format("{}: not valid JSON, or nested deeper than {}", where, kMostNesting));
     prompts.push_back(prompt_of(row, where));
   }
   return prompts;

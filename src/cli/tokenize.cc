@@ -8,6 +8,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/json_text.h"
 #include "cli/open_runtime.h"
 #include "cli/terminal.h"
 
@@ -45,7 +46,7 @@ std::string text_of(const Tokenizer& tokenizer, const std::vector<int32_t>& ids,
 
 // Reads ids as --json writes them, a list, or numbers with spaces or commas between.
 std::vector<int32_t> ids_of(const std::string& text) {
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const auto json = parse_text<nlohmann::json>(text);
   std::string plain = text;
   if (json.is_object() && json.contains("input_ids")) plain = json["input_ids"].dump();
   for (char& c : plain)

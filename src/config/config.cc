@@ -62,6 +62,9 @@ void refuse_unknown(const std::vector<YamlEntry>& entries, std::string_view orig
   throw Error(Status::invalid_config, text, unknown[0]->key, 0, line.in_line(line.line, unknown[0]->column));
 }
 
+// In TRL's scripts for PPO it names the model, and model_name_or_path the tokenizer alone.
+constexpr std::string_view kPolicy = "sft_model_path";
+
 // Returns what parse makes of a value; nullopt for null.
 template <class Parse>
 auto parsed(std::string_view key, const std::optional<std::string>& value, const char* kind, Parse parse)
@@ -105,8 +108,19 @@ void Config::assign(std::string_view key, std::string_view value, int source, st
   if (names_mixture(option.name)) warnings = check_mixture(option.name, base::Json::parse(canonical));
   const std::string target(option.name);
   const auto before = spellings_.find(target);
-  if (before != spellings_.end() && before->second.source == source && before->second.name != name &&
-      values_[target] != canonical) {
+  const bool again = before != spellings_.end() && before->second.source == source &&
+                     before->second.name != name && values_[target] != canonical;
+  const bool both = canonical != "null" && values_[target] != "null";
+  if (again && both && (name == kPolicy || before->second.name == kPolicy)) {
+    const bool first = before->second.name == kPolicy;
+    std::string line = fmt::format("{}: it names the model, and {} is not read: the tokenizer is the model's",
+                                   kPolicy, shown(first ? canonical : values_[target]));
+    if (first) {
+      warnings_.push_back(std::move(line));
+      return;
+    }
+    warnings.push_back(std::move(line));
+  } else if (again) {
     // A former name with null says that it is not used.
     if (canonical == "null" && name != target) return;
     const bool replaces = values_[target] == "null" && before->second.name != target;

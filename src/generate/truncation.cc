@@ -67,6 +67,7 @@ class Truncation {
   template <class Removed>
   void remove_if(const Removed& removed) {
     std::erase_if(tokens_, removed);
+    follow_top();
     double sum = 0, weighted = 0;
     for (const Candidate& token : tokens_) {
       sum += token.weight;
@@ -74,6 +75,15 @@ class Truncation {
     }
     sum_ = sum;
     entropy_ = std::log(sum) - weighted / sum;
+  }
+
+  // Makes weights relative to another largest logit: keep_typical may remove the first one.
+  void follow_top() {
+    float top = kRemoved;
+    for (const Candidate& token : tokens_) top = std::max(top, token.logit);
+    if (top == top_) return;
+    top_ = top;
+    for (Candidate& token : tokens_) token.weight = std::exp(token.logit - top_);
   }
 
   std::vector<Candidate> tokens_;

@@ -11,7 +11,9 @@ void each_object(const std::string& path, const std::function<void(const base::J
   const std::string text = base::read_file(path);
   for (size_t at = 0, end; at < text.size(); at = end + 1) {
     end = std::min(text.find('\n', at), text.size());
-    const base::Json line = base::Json::parse(text.substr(at, end - at), nullptr, false);
+    const std::string_view own = std::string_view(text).substr(at, end - at);
+    if (base::find_deeper(own, base::kMaxJsonDepth) != own.npos) continue;
+    const base::Json line = base::Json::parse(own, nullptr, false);
     if (line.is_object()) take(line);
   }
 }

@@ -627,7 +627,7 @@ case_a_program_that_fails_is_named() {
   prompts; local line="command:./score.sh"
   scores '[1, 2]'; run 1 "${grpo[@]}" --reward_funcs "$line"; says err "command './score.sh', line 1 of its output: it has 2 rewards for 4 completions"
   scores '[1, 2, 3, "x"]'; run 1 "${grpo[@]}" --reward_funcs "$line"; says err 'reward 3: "x" is not a number'
-  scores 'hm'; run 1 "${grpo[@]}" --reward_funcs "$line"; says err "it is not JSON: hm"
+  scores 'hm'; run 1 "${grpo[@]}" --reward_funcs "$line"; says err "nested deeper than 128: hm"
   scores '{"error": "no key"}'; run 1 "${grpo[@]}" --reward_funcs "$line"; says err 'it failed: "no key"'
   run 1 "${grpo[@]}" --reward_funcs "command:echo to stderr >&2; exit 3"; says err "to stderr"; says err "it ended with exit code 3 before it answered"
   run 1 "${grpo[@]}" --reward_funcs "slow=command:sleep 60" --reward_timeout 0.2; says err "the reward slow did not answer within reward_timeout"
@@ -882,6 +882,16 @@ case_generate_reads_rows_as_prompts() {
   run 0 "${generate[@]}" --chat --prompts both; sed 's/.*"completion"/"completion"/' out | sort -u | cmp - want
   printf '{\n  "messages": [\n    %s,\n    %s\n  ]\n}\n' "$user" "$answer" >one.json; run 0 "${generate[@]}" --prompts one.json; sed 's/.*"completion"/"completion"/' out | cmp - want
   printf '{"text":"a"}\n' >none; run 1 "${generate[@]}" --prompts none; says err 'none:1: there is no "prompt"'
+  printf '{"prompt":[5,6]}\n' >none; run 1 "${generate[@]}" --prompts none; says err 'none:1: "prompt" is a list of something other than messages'
+  printf '{"messages":[%s]}\n{"messages":[{"content":"x"}]}\n' "$user" >none; run 1 "${generate[@]}" --prompts none; says err 'none:2: "messages" is a list'
+}
+case_refuses_json_that_is_nested_too_deep() {
+  local deep; deep=$(printf '[%.0s' {1..30000})$(printf ']%.0s' {1..30000})
+  printf '{"messages": [%s]}\n' "$deep" >deep.jsonl
+  printf '{"prompt": "a"}\n{"messages": [' >p.jsonl; printf '[%.0s' {1..300000} >>p.jsonl; printf ']%.0s' {1..300000} >>p.jsonl; echo ']}' >>p.jsonl
+  run 1 generate --model_name_or_path "$model" --prompts deep.jsonl; says err "deep.jsonl:1: not valid JSON, or nested deeper than 128"
+  run 1 generate --model_name_or_path "$model" --prompts p.jsonl; says err "p.jsonl:2: not valid JSON, or nested deeper than 128"
+  run 2 tokenize --model_name_or_path "$model" --decode --text "{\"input_ids\": $deep}"; says err "is not the id of a token"
 }
 case_generate_refuses_compressed_prompts() {
   local generate=(generate --model_name_or_path "$model" --max_new_tokens 8 --prompts)

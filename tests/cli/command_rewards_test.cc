@@ -127,6 +127,31 @@ TEST(CommandRewards, AnIdleProgramIsAskedAgain) {
   EXPECT_EQ(third.reward, 3);  // of the same program
 }
 
+TEST(CommandRewards, AnAnswerThatIsNestedTooDeepIsRefused) {
+  trl_rollout rollout(0);
+  Asked program("head -c 300000 /dev/zero | tr '\\0' '['; head -c 300000 /dev/zero | tr '\\0' ']'; echo");
+  Asked::ask(rollout);
+  rollout.wait();
+  EXPECT_NE(rollout.failure.find("nested deeper than 128"), std::string::npos) << rollout.failure;
+}
+
+TEST(CommandRewards, ALineWithoutAnEndIsRefused) {
+  trl_rollout rollout(0);
+  Asked program("tr '\\0' 1 </dev/zero");
+  Asked::ask(rollout);
+  rollout.wait();
+  EXPECT_NE(rollout.failure.find("bytes without the end of a line"), std::string::npos) << rollout.failure;
+}
+
+TEST(CommandRewards, AMessageHasTheBeginningOfALongValue) {
+  trl_rollout rollout(0);
+  Asked program("printf '[\"'; head -c 100000 /dev/zero | tr '\\0' x; echo '\"]'");
+  Asked::ask(rollout);
+  rollout.wait();
+  EXPECT_NE(rollout.failure.find("reward 0: \"xxx"), std::string::npos);
+  EXPECT_LT(rollout.failure.size(), 500u);
+}
+
 // Whether it comes with the first one or later.
 TEST(CommandRewards, ASecondAnswerIsNotThatOfTheNextQuestion) {
   trl_rollout at_once(0), first(0), second(1), third(2);

@@ -286,6 +286,26 @@ TEST(Config, TwoNamesOfOneKeyMustAgree) {
   EXPECT_EQ(config.get_int("max_length"), 128);
 }
 
+// The example of TRL's page for PPO has both.
+TEST(Config, TheModelOfPpoIsThatOfItsSftModelPath) {
+  const std::pair<const char*, const char*> names[] = {{"model_name_or_path", "base"},
+                                                       {"sft_model_path", "tuned"}};
+  for (const bool sft_first : {false, true}) {
+    Config config;
+    config.set("method", "ppo");
+    for (const size_t i : {size_t{0}, size_t{1}})
+      config.set(names[i ^ size_t{sft_first}].first, names[i ^ size_t{sft_first}].second);
+    EXPECT_EQ(config.get("model_name_or_path"), "tuned");
+    ASSERT_EQ(config.warnings().size(), 1u);
+    EXPECT_EQ(config.warnings()[0],
+              "sft_model_path: it names the model, and 'base' is not read: the tokenizer is the model's");
+  }
+  Config unused;
+  unused.set("model_name_or_path", "base");
+  unused.set("sft_model_path", "null");
+  EXPECT_EQ(unused.get("model_name_or_path"), "base");
+}
+
 TEST(Config, AFormerNameWithNullIsNotUsed) {
   Config config;
   config.set("max_length", "512");

@@ -80,6 +80,34 @@ engine::Token drawn(const std::vector<float>& logits, double draw) {
   return chosen(logits, s, draw);
 }
 
+// typical_p removes the largest logit: log-probabilities are those among the tokens that are left, and
+// what follows keeps the largest of them.
+TEST(Sampling, TypicalTokensWithoutTheLargestLogit) {
+  engine::Sampling s;
+  s.temperature = 1;
+  s.typical_p = 0.3;
+  s.best = 5;
+  const std::vector<float> logits = {2, 1, 0.9f, 0.8f, 0.7f, 0.6f};
+  const engine::Token token = chosen(logits, s, 0.1);
+  double sum = 0;
+  for (const engine::Ranked& one : token.best) {
+    EXPECT_NE(one.id, 0);
+    sum += std::exp(static_cast<double>(one.log_probability));
+  }
+  EXPECT_GT(token.best.size(), 1u);
+  EXPECT_NEAR(sum, 1, 1e-5);
+  EXPECT_EQ(token.log_probability, token.best.at(0).log_probability);
+  for (double engine::Sampling::*const cutoff :
+       {&engine::Sampling::epsilon_cutoff, &engine::Sampling::eta_cutoff}) {
+    engine::Sampling cut = s;
+    cut.*cutoff = 0.999;
+    const engine::Token largest = chosen(logits, cut, 0.99);
+    EXPECT_EQ(largest.id, 1);
+    EXPECT_EQ(largest.log_probability, 0);
+    EXPECT_EQ(largest.best.size(), 1u);
+  }
+}
+
 TEST(Sampling, ProcessedLogitsAsRecorded) {
   TRL_NEED_GOLDEN("sampling/cases.json");
   const Json cases = test::golden_json("sampling/cases.json")["cases"];

@@ -46,7 +46,8 @@ TEST_F(SamplesFile, so_does_that_of_the_last_completions) {
   EXPECT_TRUE(read_scored(file).empty());
   base::write_file(file, scored_line({3, "one", "two", 0.5}) +
                              scored_line({3, kConversation, kConversation, std::nan("")}) +
-                             "{\"step\": 3, \"prompt\": 1}\n{\"step\":");
+                             "{\"step\": 3, \"prompt\": 1}\n" + std::string(200000, '[') +
+                             std::string(200000, ']') + "\n{\"step\":");
   const std::vector<ScoredCompletion> read = read_scored(file);
   ASSERT_EQ(read.size(), 2u);
   EXPECT_EQ(read[0].step, 3);

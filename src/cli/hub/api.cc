@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "cli/hub/request.h"
+#include "cli/json_text.h"
 
 namespace trl::cli::hub {
 
@@ -57,7 +58,7 @@ Answer ask(const Settings& settings, const Repo& repo, std::string url) {
 }
 
 Json parsed(const Settings& settings, const Repo& repo, const std::string& body) {
-  Json json = Json::parse(body, nullptr, false);
+  Json json = parse_text<Json>(body);
   if (json.is_discarded())
     throw HubError(
         fmt::format("{}: what {} answers is not JSON: it does not speak the hub's protocol (see HF_ENDPOINT)",

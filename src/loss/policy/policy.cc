@@ -1,6 +1,7 @@
 #include "loss/policy/policy.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 
@@ -63,9 +64,13 @@ Dual Policy::ratio(const State& state, size_t target, double log_prob) const {
   return exp(Dual::variable(log_prob - old(target, log_prob), 0));
 }
 
-// The estimator k3 (Schulman 2020) of the divergence from the reference.
+// The estimator k3 (Schulman 2020) of the divergence from the reference. A gap that the order of sums makes
+// is none, as in TRL, whose two passes have the same order: Adam would make a whole step of its gradient.
 Dual Policy::divergence(const Dual& ratio, size_t target, double log_prob) const {
-  const Dual gap = Dual(static_cast<double>(batch_.reference[target])) - Dual::variable(log_prob, 0);
+  constexpr double kRounding = 0x1p-21;
+  const auto reference = static_cast<double>(batch_.reference[target]);
+  if (std::abs(reference - log_prob) <= kRounding * std::max(1.0, std::abs(log_prob))) return {};
+  const Dual gap = Dual(reference) - Dual::variable(log_prob, 0);
   const Dual estimate = exp(gap) - gap - Dual(1);
   return options_.bias_correction ? estimate * ratio : estimate;
 }

@@ -48,6 +48,9 @@ class Policy {
   // A target's part of the loss; all of them add up to the loss of the micro-batch. Any number of threads.
   Term term(size_t target, double log_prob, double entropy) const;
 
+  // Returns the entropies that the bonus counts: of all targets, or those that top_entropy_quantile keeps.
+  std::vector<double> counted(std::span<const double> log_probs, std::span<const double> entropies) const;
+
   // policy_loss (with an entropy bonus), kl (with a reference), entropy, and what the loss clipped. Each mean
   // is over targets, or over rows for ratios of sequences.
   Metrics metrics(std::span<const double> log_probs, std::span<const double> entropies) const;

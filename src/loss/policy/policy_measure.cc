@@ -23,6 +23,15 @@ void Policy::measure(std::span<const double> log_probs, std::span<const double> 
   state_ = state_of(log_probs, entropies);
 }
 
+std::vector<double> Policy::counted(std::span<const double> log_probs,
+                                    std::span<const double> entropies) const {
+  const std::vector<bool> kept = state_of(log_probs, entropies).kept;
+  std::vector<double> out;
+  for (size_t t = 0; t < entropies.size(); ++t)
+    if (kept.empty() || kept[t]) out.push_back(entropies[t]);
+  return out;
+}
+
 Policy::State Policy::state_of(std::span<const double> log_probs, std::span<const double> entropies) const {
   State state = state_;
   if (by_token()) return state;

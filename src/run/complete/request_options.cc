@@ -30,7 +30,8 @@ std::vector<std::vector<int32_t>> bad_words_ids(const config::Config& options) {
   constexpr std::string_view kKey = "generate.bad_words_ids";
   std::vector<std::vector<int32_t>> words;
   for (const std::string& text : options.get_list(kKey)) {
-    const base::Json word = base::Json::parse(text, nullptr, false);
+    const bool deep = base::find_deeper(text, base::kMaxJsonDepth) != text.npos;
+    const base::Json word = deep ? base::Json() : base::Json::parse(text, nullptr, false);
     if (!word.is_array() || word.empty())
       fail_key(kKey, "{}: {} is not a list of token ids; give lists, as in [[5], [7, 8]]", kKey,
                config::shown(text));

@@ -215,8 +215,8 @@ class Grpo final : public PolicyMethod {
   }
   void take_in(const PolicyValues& values) {
     if (control_)
-      control_->add(std::accumulate(values.entropies.begin(), values.entropies.end(), 0.0),
-                    static_cast<double>(values.entropies.size()));
+      control_->add(std::accumulate(values.counted.begin(), values.counted.end(), 0.0),
+                    static_cast<double>(values.counted.size()));
     for (size_t i = 0; i < values.stated.size(); ++i)
       gap_.add(values.log_probs[i], static_cast<double>(values.stated[i]));
   }

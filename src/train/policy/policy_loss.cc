@@ -54,7 +54,7 @@ class PolicyOwnLoss final : public OwnLoss {
     return sum;
   }
   MethodMetrics metrics() override {
-    if (values_) values_({log_probs_, entropies_, stated_});
+    if (values_) values_({log_probs_, policy_.counted(log_probs_, entropies_), stated_});
     return policy_.metrics(log_probs_, entropies_);
   }
 

@@ -11,8 +11,9 @@ namespace trl::train {
 
 // Values of a micro-batch's targets.
 struct PolicyValues {
-  std::span<const double> log_probs, entropies;
-  std::span<const float> stated;  // column kStated; empty: there is none
+  std::span<const double> log_probs;
+  std::span<const double> counted;  // entropies that the bonus counts
+  std::span<const float> stated;    // column kStated; empty: there is none
 };
 using PolicyValuesOf = std::function<void(const PolicyValues& values)>;
 

@@ -40,29 +40,33 @@ data::Batch batch_of(const Rollout& rollout, std::span<const int64_t> rows) {
   size_t longest_prompt = 0;
   for (const std::vector<int32_t>& prompt : rollout.prompts.ids)
     longest_prompt = std::max(longest_prompt, prompt.size());
+  int64_t hidden = 0;
   for (const int64_t number : rows) {
     const auto row = static_cast<size_t>(number);
     const std::vector<int32_t>& prompt = rollout.prompts.ids[row];
     const engine::Completion& completion = rollout.completions[row];
+    // As in TRL, the row ends with its prompt if its completion is left out: routers do not count it either.
+    const size_t length = rollout.learned[row] != 0 ? completion.ids.size() : 0;
+    const auto end = static_cast<std::ptrdiff_t>(length);
+    hidden += std::ssize(completion.ids) - end;
     out.row_ids.push_back(rollout.prompts.row_ids[row]);
     out.columns[kRow].push_back(static_cast<float>(row));
     out.input_ids.insert(out.input_ids.end(), prompt.begin(), prompt.end());
-    out.input_ids.insert(out.input_ids.end(), completion.ids.begin(), completion.ids.end());
+    out.input_ids.insert(out.input_ids.end(), completion.ids.begin(), completion.ids.begin() + end);
     out.labels.resize(out.labels.size() + prompt.size(), data::kIgnored);
-    for (size_t t = 0; t < completion.ids.size(); ++t) {
-      const bool learned = rollout.learned[row] != 0 && completion.counts(t);
-      out.labels.push_back(learned ? completion.ids[t] : data::kIgnored);
-    }
+    for (size_t t = 0; t < length; ++t)
+      out.labels.push_back(completion.counts(t) ? completion.ids[t] : data::kIgnored);
     if (rollout.pad) {
       out.input_ids.resize(out.input_ids.size() + rollout.padding(row), *rollout.pad);
       out.labels.resize(out.input_ids.size(), *rollout.pad);
     }
-    for (size_t i = 0; i < prompt.size() + rollout.padded(row); ++i)
-      out.position_ids.push_back(static_cast<int32_t>(i));
+    const size_t written = length + rollout.padding(row);
+    for (size_t i = 0; i < prompt.size() + written; ++i) out.position_ids.push_back(static_cast<int32_t>(i));
     for (const auto& [name, values] : rollout.token_columns) {
       std::vector<float>& column = out.token_columns[name];
       column.resize(column.size() + prompt.size(), 0.0f);
-      column.insert(column.end(), values[row].begin(), values[row].end());
+      column.insert(column.end(), values[row].begin(),
+                    values[row].begin() + static_cast<std::ptrdiff_t>(written));
     }
     if (!rollout.advantages.empty()) out.columns["advantages"].push_back(rollout.advantages[row]);
     for (const auto& [name, values] : rollout.columns) out.columns[name].push_back(values[row]);
@@ -71,7 +75,7 @@ data::Batch batch_of(const Rollout& rollout, std::span<const int64_t> rows) {
   out.rows = std::ssize(rows);
   out.width = static_cast<int64_t>(longest_prompt) + rollout.width();
   out.input_numel = out.rows * out.width;
-  out.non_padding_tokens = out.tokens();
+  out.non_padding_tokens = out.tokens() + hidden;
   for (const int64_t row : rows)
     out.non_padding_tokens -= static_cast<int64_t>(rollout.padding(static_cast<size_t>(row)));
   out.items = rollout.items();

@@ -358,6 +358,7 @@ TEST(Generate, OptionsThatCannotBeMeantAreRefusedByKey) {
     std::string key(error.key());
     return key.starts_with("generate.") ? key.substr(9) : key;
   };
+  const std::string deep = "['" + std::string(200000, '[') + std::string(200000, ']') + "']";
   for (const auto& [key, value] : host::Settings{{"max_new_tokens", "0"},
                                                  {"min_new_tokens", "257"},
                                                  {"top_p", "0"},
@@ -374,6 +375,7 @@ TEST(Generate, OptionsThatCannotBeMeantAreRefusedByKey) {
                                                  {"bad_words_ids", "[5]"},
                                                  {"bad_words_ids", "[[]]"},
                                                  {"bad_words_ids", "[[5, 512]]"},
+                                                 {"bad_words_ids", deep},
                                                  {"suppress_tokens", "[512]"},
                                                  {"suppress_tokens", "[-1]"},
                                                  {"allowed_token_ids", "[word]"},

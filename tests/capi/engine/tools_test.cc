@@ -446,12 +446,16 @@ TEST(Tools, AnswersAreChecked) {
               TRL_E_INVALID_ARGUMENT);
     return int32_t{TRL_OK};
   });
-  Called wrong(with_tools(scratch / "wrong"), [](trl_rollout* rollout) {
-    for (size_t i = 0; i < 4; ++i) set(rollout, i, "message", {{"role", "user"}});
-    return int32_t{TRL_OK};
-  });
-  EXPECT_EQ(wrong.train(), TRL_E_CALLBACK);
-  EXPECT_TRUE(wrong.error.names("message is {\"role\":\"user\"}")) << wrong.error.message();
+  const Json named = {{"type", 5}, {"function", {{"name", "add"}, {"arguments", Json::object()}}}};
+  for (const Json& message :
+       {Json{{"role", "user"}}, Json{{"role", "assistant"}, {"tool_calls", Json::array({named})}}}) {
+    Called wrong(with_tools(scratch / "wrong"), [&](trl_rollout* rollout) {
+      for (size_t i = 0; i < 4; ++i) set(rollout, i, "message", message);
+      return int32_t{TRL_OK};
+    });
+    EXPECT_EQ(wrong.train(), TRL_E_CALLBACK);
+    EXPECT_TRUE(wrong.error.names("message is " + message.dump())) << wrong.error.message();
+  }
 }
 
 }  // namespace

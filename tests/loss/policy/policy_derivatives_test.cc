@@ -160,9 +160,23 @@ TEST(Policy, DerivativesAreThoseOfTheLoss) {
           << t << ": " << term.by_entropy << " " << by_entropy;
     }
     EXPECT_NEAR(loss, loss_at(b, b.log_probs, b.entropies), 1e-10);
+    EXPECT_EQ(std::ssize(policy.counted(b.log_probs, b.entropies)), std::ranges::count(highest(b), true));
   }
   EXPECT_GT(measured, 100);
   EXPECT_LT(measured, 380);
+}
+
+// The policy and the reference are the same weights before the first update.
+TEST(Policy, AGapOfRoundingIsNone) {
+  PolicyOptions options;
+  options.beta = 0.5;
+  const std::vector<float> advantages = {0}, reference = {-6.0000005f, -6.1f};
+  const std::vector<int32_t> rows = {0, 0};
+  const Policy policy(options, {.advantages = advantages, .rows = rows, .reference = reference},
+                      {.items = 2});
+  EXPECT_EQ(policy.term(0, -6, 1).by_log_prob, 0);
+  EXPECT_EQ(policy.term(0, -6, 1).loss, 0);
+  EXPECT_GT(std::abs(policy.term(1, -6, 1).by_log_prob), 1e-3);
 }
 
 }  // namespace

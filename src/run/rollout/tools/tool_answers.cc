@@ -70,7 +70,8 @@ void check_message(const base::Json& message) {
   const auto is_call = [](const base::Json& call) {
     const auto function = call.is_object() ? call.find("function") : call.end();
     return call.is_object() && function != call.end() && function->is_object() &&
-           function->contains("name") && (*function)["name"].is_string() && function->contains("arguments");
+           function->contains("name") && (*function)["name"].is_string() && function->contains("arguments") &&
+           call.value("type", base::Json("function")).is_string();
   };
   const auto calls = message.is_object() ? message.find("tool_calls") : message.end();
   const bool good = message.is_object() && message.value("role", base::Json()) == "assistant" &&

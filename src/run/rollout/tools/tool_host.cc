@@ -20,6 +20,11 @@ void append(base::Json& message, base::Json observation) {
   }
   as_parts(content);
   as_parts(observation);
+  if (!content.is_array() && !content.is_null())
+    fail(Status::format,
+         "the content of the last message of a prompt is {}, to which an environment adds: "
+         "give a text, or a list of parts",
+         content.dump());
   for (base::Json& part : observation) content.push_back(std::move(part));
 }
 
