@@ -91,11 +91,11 @@ trl_status wait_while(trl_runtime* runtime, int32_t (*goes_on)(void*), void* of,
 // Ends a call when a function of its caller's says so.
 class Asking final : public base::Interrupt {
  public:
-  Asking(int32_t (*goes_on)(void*), void* of) : goes_on_(goes_on), of_(of) { asked_ = 1; }
-  bool goes_on() noexcept override { return goes_on_(of_) != 0; }
+  Asking(int32_t (*ask)(void*), void* of) : ask_(ask), of_(of) { asked_ = 1; }
+  bool goes_on() noexcept override { return ask_(of_) != 0; }
 
  private:
-  int32_t (*const goes_on_)(void*);
+  int32_t (*const ask_)(void*);
   void* const of_;
 };
 
