@@ -209,6 +209,7 @@ struct SlowForms {
 TEST(CompiledForms, ASlowOneHoldsNobodyElse) {
   const SlowForms slow;
   RunningServer server;
+  const int before = fake().compiled_late;
   Client first(server.port()), second(server.port());
   first.send(request("POST", "/v1/completions", with_regex("slow 1")));
   ASSERT_TRUE(comes_true([] { return fake().compiling == 1; }));
@@ -221,7 +222,7 @@ TEST(CompiledForms, ASlowOneHoldsNobodyElse) {
   fake().slow_forms = false;
   EXPECT_EQ(first.read().status, 200);
   EXPECT_EQ(second.read().status, 200);
-  EXPECT_EQ(fake().compiled_late, 0);
+  EXPECT_EQ(fake().compiled_late, before);
   EXPECT_TRUE(comes_true([] { return fake().held_forms == 0; }));
 }
 

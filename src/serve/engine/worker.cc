@@ -260,10 +260,9 @@ void Worker::wait_for_work(std::unique_lock<std::mutex>& lock, bool soon) {
     return stops_ || !commands_.empty() || !falling_.empty() ||
            (!held && std::ranges::any_of(jobs_, goes_on));
   };
-  if (soon || !jobs_.empty())
-    wake_.wait_for(lock, kHeld, ready);
-  else
-    wake_.wait(lock, ready);
+  // Jobs that cannot go on may have waited too long.
+  if (!soon) wake_.wait(lock, [&] { return ready() || !jobs_.empty(); });
+  wake_.wait_for(lock, kHeld, ready);
 }
 
 // Does what there is to do, or waits for it. false: the thread ends.
