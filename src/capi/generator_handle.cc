@@ -101,6 +101,22 @@ run::Requests Generator::open(engine::Model& model) {
   return requests;
 }
 
+// Notes the use at the end of a call.
+class Generator::UseNote {
+ public:
+  explicit UseNote(Generator& of) : of_(of) {}
+  ~UseNote() {
+    const engine::GenerationUse use = of_.requests_->use();
+    const std::lock_guard lock(of_.use_mutex_);
+    of_.use_ = use;
+  }
+  UseNote(const UseNote&) = delete;
+  UseNote& operator=(const UseNote&) = delete;
+
+ private:
+  Generator& of_;
+};
+
 template <class Body>
 auto Generator::with_requests(Body&& body, bool pausable) {
   const auto lock = sole_use(in_use_, "generator");
@@ -109,6 +125,7 @@ auto Generator::with_requests(Body&& body, bool pausable) {
       [&](engine::Model& model, OpenRollout* rollout) {
         if (!requests_) requests_ = std::make_shared<run::Requests>(open(model));
         if (rollout != nullptr) rollout->uses(requests_);
+        const UseNote note(*this);
         return body(model, *requests_);
       },
       pausable);
@@ -165,6 +182,22 @@ std::vector<run::Completion> Generator::take(int64_t first, int64_t count) {
 
 void Generator::release_memory() {
   with_requests([&](engine::Model&, run::Requests& requests) { requests.release_memory(); });
+}
+
+std::shared_ptr<engine::Constraint> Generator::constraint(const config::Config& options, bool make) const {
+  const config::Config all = config::with_generation_kwargs(options);
+  run::Constraints& constraints = tokenizer_->constraints();
+  return make ? constraints.prepared(all) : constraints.known(all);
+}
+
+engine::GenerationUse Generator::use() const {
+  const std::lock_guard lock(use_mutex_);
+  return use_;
+}
+
+int64_t Generator::version_of(int64_t number) {
+  const std::unique_lock lock(in_use_, std::try_to_lock);
+  return lock && requests_ ? requests_->version_of(number) : -1;
 }
 
 }  // namespace trl::capi

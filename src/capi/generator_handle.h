@@ -10,6 +10,7 @@
 
 #include "capi/handle.h"
 #include "capi/model_handle.h"
+#include "engine/engine.h"
 #include "run/complete/complete.h"
 #include "run/complete/requests.h"
 #include "trl/trl.h"
@@ -52,6 +53,14 @@ class Generator {
   void cancel(int64_t first, int64_t count);
   std::vector<run::Completion> take(int64_t first, int64_t count);
   void release_memory();
+  // The rest may be called while another thread uses this, but version_of, which then returns -1.
+  // Returns the constraint that options ask for, ready for the first token; null: none. make: makes one that
+  // is not known.
+  std::shared_ptr<engine::Constraint> constraint(const config::Config& options, bool make) const;
+  // The use of memory and of prompt lookup after the last call.
+  engine::GenerationUse use() const;
+  // Returns the version of a trainer's adapter that a completion began with; -1: there is none.
+  int64_t version_of(int64_t number);
   const std::shared_ptr<Model>& model() const { return model_; }
 
  private:
@@ -59,11 +68,14 @@ class Generator {
   // for a rollout (open_rollout.h). pausable: a pause of that trainer holds it.
   template <class Body>
   auto with_requests(Body&& body, bool pausable = false);
+  class UseNote;
   run::Requests open(engine::Model& model);
   const std::shared_ptr<Model> model_;
   const std::shared_ptr<run::Tokenizer> tokenizer_;
   std::shared_ptr<run::Requests> requests_;  // from the first call on: they hold what calls share
   std::mutex in_use_;
+  mutable std::mutex use_mutex_;
+  engine::GenerationUse use_;
 };
 
 }  // namespace trl::capi

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/interrupt.h"
+#include "capi/config_handle.h"
 #include "capi/ending.h"
 #include "capi/generator_handle.h"
 #include "capi/guard.h"
@@ -87,10 +88,48 @@ trl_status wait_while(trl_runtime* runtime, int32_t (*goes_on)(void*), void* of,
   });
 }
 
+// Ends a call when a function of its caller's says so.
+class Asking final : public base::Interrupt {
+ public:
+  Asking(int32_t (*ask)(void*), void* of) : ask_(ask), of_(of) { asked_ = 1; }
+  bool goes_on() noexcept override { return ask_(of_) != 0; }
+
+ private:
+  int32_t (*const ask_)(void*);
+  void* const of_;
+};
+
+using Constraint = std::shared_ptr<engine::Constraint>;
+
+trl_status constrain(const trl_generator* generator, const trl_config* options, int32_t (*goes_on)(void*),
+                     void* of, void** out, trl_error** error) noexcept {
+  *out = nullptr;
+  return guard<From::anywhere>(error, [&] {
+    Asking asking(goes_on, of);
+    const base::InterruptScope scope(goes_on == nullptr ? base::thread_interrupt() : &asking);
+    Constraint made = get(generator, "generator")->constraint(options_of(options), goes_on != nullptr);
+    if (made != nullptr) *out = new Constraint(std::move(made));
+  });
+}
+
+void release_constraint(void* constraint) noexcept { delete static_cast<Constraint*>(constraint); }
+
+GeneratorUse use_of(const trl_generator* generator) noexcept {
+  return answer(GeneratorUse{}, [&] {
+    const engine::GenerationUse use = get(generator, "generator")->use();
+    return GeneratorUse{use.blocks, use.blocks_limit, use.proposed, use.accepted};
+  });
+}
+
+int64_t version_of(const trl_generator* generator, size_t completion) noexcept {
+  return answer(int64_t{-1},
+                [&] { return get(generator, "generator")->version_of(static_cast<int64_t>(completion)); });
+}
+
 constexpr ServeTable kTable = {
-    kServeTable,        make_error,    log,         deliver_log,     mark_own_thread, usable,
-    is_ending,          share_runtime, share_model, share_generator, share_tokenizer, tokenizer_of_model,
-    model_of_generator, wait_while};
+    kServeTable,        make_error,    log,         deliver_log,        mark_own_thread, usable,
+    is_ending,          share_runtime, share_model, share_generator,    share_tokenizer, tokenizer_of_model,
+    model_of_generator, wait_while,    constrain,   release_constraint, use_of,          version_of};
 
 }  // namespace
 }  // namespace trl::capi

@@ -7,7 +7,13 @@
 
 namespace trl::capi {
 
-inline constexpr uint32_t kServeTable = 2;
+inline constexpr uint32_t kServeTable = 3;
+
+// A generator's use of memory for keys and values, and what prompt lookup has done, after its last call.
+struct GeneratorUse {
+  int64_t blocks, blocks_limit;  // of all generators that share them
+  int64_t proposed, accepted;    // ids
+};
 
 struct ServeTable {
   uint32_t version;
@@ -34,6 +40,16 @@ struct ServeTable {
   // Calls goes_on, which may wait a little and throws nothing, until it returns 0, and gives the host the
   // lines of the log meanwhile. TRL_E_CANCELLED: trl_runtime_cancel, or the process ends.
   trl_status (*wait)(trl_runtime* runtime, int32_t (*goes_on)(void*), void* of, trl_error**) noexcept;
+  // Makes the constraint that options ask for, ready for the first token, on any thread: while *out is held,
+  // trl_generator_add finds it. *out: null if they ask for none. goes_on: as of wait; null: only one that is
+  // known already is given, and else null.
+  trl_status (*constrain)(const trl_generator*, const trl_config* options, int32_t (*goes_on)(void*),
+                          void* of, void** out, trl_error**) noexcept;
+  void (*release_constraint)(void* constraint) noexcept;
+  GeneratorUse (*use_of)(const trl_generator*) noexcept;  // any thread
+  // Returns the version of a trainer's adapter that a completion began with; -1: there is none, or it is not
+  // known.
+  int64_t (*version_of)(const trl_generator*, size_t completion) noexcept;
 };
 
 }  // namespace trl::capi

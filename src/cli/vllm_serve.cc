@@ -38,12 +38,26 @@ constexpr Fixed kFixed[] = {
     {"pipeline_parallel_size", "1", kOneProcess},
     {"distributed_executor_backend", "", kOneProcess},
     {"enforce_eager", "true false", "give true or false: there are no graphs of kernels either way"},
+    {"trust_remote_code", "true false", "give true or false: code of a model is never run"},
     {"vllm_model_impl", "vllm auto", "models are this library's own"},
     {"logprobs_mode", "processed_logprobs", "log-probabilities are those that tokens are drawn from"},
     {"weight_transfer_config", "", "this build has no NCCL: weights come as adapters and over HTTP"},
     {"ssl_keyfile", "", "this build has no TLS: put a proxy before it"},
     {"ssl_certfile", "", "this build has no TLS: put a proxy before it"},
     {"ssl_ca_certs", "", "this build has no TLS: put a proxy before it"}};
+
+// Values that have another name here.
+struct Renamed {
+  std::string_view flag, value, own;
+};
+constexpr Renamed kValues[] = {
+    {"dtype", "float", "float32"}, {"dtype", "half", "float16"}, {"log_level", "trace", "detail"}};
+
+std::string in_small_letters(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  return text;
+}
 
 std::string plain(std::string_view flag) {
   std::string name(flag.substr(2));
@@ -93,9 +107,14 @@ Words own_words(const Words& words) {
       std::string given = value();
       if (given.empty() && fixed->taken == "true false") given = "true";
       const std::string all = fmt::format(" {} ", fixed->taken);
-      if (given.empty() || all.find(fmt::format(" {} ", given)) == std::string::npos)
+      if (given.empty() || all.find(fmt::format(" {} ", in_small_letters(given))) == std::string::npos)
         throw Failure(kUsage, fmt::format("--{}: {} is not accepted: {}", name, given.empty() ? "it" : given,
                                           fixed->why));
+    } else if (std::ranges::find(kValues, name, &Renamed::flag) != std::end(kValues)) {
+      const std::string given = value();
+      const auto own = std::ranges::find_if(
+          kValues, [&](const Renamed& one) { return one.flag == name && one.value == given; });
+      out.push_back(fmt::format("--{}={}", name, own == std::end(kValues) ? given : own->own));
     } else {
       out.push_back(words[i]);
     }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "serve/engine/forms.h"
 #include "serve/engine/model.h"
 #include "serve/options.h"
 #include "serve/text_pool.h"
@@ -18,6 +19,7 @@ struct Context {
   trl_runtime* runtime = nullptr;  // of the log
   ServerOptions options;
   TextPool texts;
+  Forms forms{table};
   std::vector<std::unique_ptr<ServedModel>> models;
   std::atomic<bool> draining{false};
   std::atomic<int64_t> connections{0}, slow_readers{0};

@@ -144,6 +144,8 @@ ServerOptions server_options(const Settings& settings) {
           .drain_timeout = settings.number("serve.drain_timeout"),
           .limits = {.max_prompts = settings.integer("serve.max_prompts"),
                      .max_n = settings.integer("serve.max_n"),
+                     .max_completions = settings.integer("serve.max_completions"),
+                     .max_request_tokens = settings.integer("serve.max_request_tokens"),
                      .max_stops = settings.integer("serve.max_stops"),
                      .max_logprobs = logprobs < 0 ? kMostLogprobs : logprobs}};
 }

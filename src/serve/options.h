@@ -43,7 +43,7 @@ class Settings {
 
 // Limits of what a request may ask for.
 struct Limits {
-  int64_t max_prompts, max_n, max_stops, max_logprobs;
+  int64_t max_prompts, max_n, max_completions, max_request_tokens, max_stops, max_logprobs;
 };
 
 struct ServerOptions {

@@ -143,6 +143,7 @@ void Server::start() {
     [[maybe_unused]] const ssize_t got = ::read(wake_, &count, sizeof count);
     const auto begin = [this] { table_.own_thread(); };
     context_.texts.start(kTextThreads, begin);
+    context_.forms.start(begin);
     for (size_t i = 0; i < context_.models.size(); ++i) context_.models[i]->worker().start(std::to_string(i));
     listener_->start(begin, wake_, [this] {
       ++cancels_;
@@ -178,6 +179,7 @@ bool Server::idle() const {
 
 // Ends what runs. Connections go last, so that answers that are ready are still written.
 void Server::end_threads() {
+  context_.forms.stop();
   for (const auto& model : context_.models) model->worker().stop();
   context_.texts.stop();
   std::unique_ptr<Listener> ended;

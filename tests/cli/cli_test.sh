@@ -1481,8 +1481,9 @@ case_vllm_serve_refuses_by_name() {
   run 2 "${words[@]}" --port 0 --chat; says err "generate.chat"
   run 2 "${words[@]}" --port 0 --speculative-config '{"method": "eagle"}'; says err "generate.speculative_config"; says err "ngram"
   run 2 "${words[@]}" --port 0 --api-key ""; says err "api_key"
-  # An address of a class that no machine has.
-  run 1 "${words[@]}" --enable-lora --host 240.0.0.1; says err "240.0.0.1:8000"
+  run 2 "${words[@]}" --port 0 --dtype half; says err "dtype: 'float16' is refused"
+  # An address of a class that no machine has; the values are those of TRL's and vLLM's commands.
+  run 1 "${words[@]}" --enable-lora --log_level trace --dtype float --enforce_eager True --trust_remote_code False --host 240.0.0.1; says err "240.0.0.1:8000"
 }
 
 "case_$2"

@@ -55,6 +55,11 @@ bool comes_to(size_t count) {
   return fake().adapter_count() == count;
 }
 
+// Whether the metrics have these labels of requests with adapters.
+bool tells(RunningServer& server, const std::string& labels) {
+  return server.get("/metrics").body.find("\nvllm:lora_requests_info" + labels) != std::string::npos;
+}
+
 TEST(Adapters, AreLoadedNamedReplacedAndRemoved) {
   const Folder folder;
   const std::string in = folder.in();
@@ -65,6 +70,7 @@ TEST(Adapters, AreLoadedNamedReplacedAndRemoved) {
     EXPECT_EQ(loaded.body, "Success: LoRA adapter 'one' added successfully.");
     EXPECT_EQ(text_of(server, "one"), "AAA");
     EXPECT_EQ(text_of(server, "tiny"), "abc");
+    EXPECT_TRUE(tells(server, R"({max_lora="3",waiting_lora_adapters="",running_lora_adapters=""} )"));
 
     const Json models = Json::parse(server.get("/v1/models").body)["data"];
     ASSERT_EQ(models.size(), 2u);
@@ -120,6 +126,7 @@ TEST(Adapters, ARequestEndsWithTheVersionThatItBeganWith) {
   stream.send(request("POST", "/v1/completions",
                       R"({"model": "one", "prompt": "Hi", "max_tokens": 100, "stream": true})"));
   ASSERT_TRUE(stream.read_until("\"text\":\"A"));
+  EXPECT_TRUE(tells(server, R"({max_lora="3",waiting_lora_adapters="",running_lora_adapters="one"} )"));
   ASSERT_EQ(server.post("/v1/load_lora_adapter", load("one", "Bob", true)).status, 200);
   EXPECT_EQ(fake().adapter_count(), 2u);
   EXPECT_EQ(text_of(server, "one"), "BBB");

@@ -1,6 +1,7 @@
 // /v1/chat/completions and /chat/ against a fake library: fields, conversations, streams, refusals.
 #include "fake_library.h"
 #include "running_server.h"
+#include "serve/api/completion.h"
 #include "written.h"
 
 namespace trl::serve::test {
@@ -84,6 +85,37 @@ TEST(Chat, ArgumentsOfEarlierCallsBecomeObjects) {
             R"([{"id":"1","type":"function","function":{"name":"f","arguments":{"a":1}}},)"
             R"({"id":"2","type":"function","function":{"name":"g","arguments":{}}}])"
             "\n");
+}
+
+// As OpenAI's client sends an answer back.
+TEST(Chat, NullsOfMessagesAreAsIfAbsent) {
+  RunningServer server;
+  EXPECT_EQ(prompt_of(server, R"({"messages": [{"role": "user"}, {"role": "assistant", "content": null,
+              "refusal": null, "audio": null, "function_call": null, "tool_calls": [{"id": "1",
+              "type": "function", "function": {"name": "f", "arguments": null}}]},
+              {"role": "assistant", "content": "a", "tool_calls": []}], "add_generation_prompt": false})"),
+            "user:\nassistant:\n"
+            R"([{"id":"1","type":"function","function":{"name":"f","arguments":{}}}])"
+            "\nassistant:a\n");
+}
+
+TEST(Chat, ErrorsOfATemplateNameItsField) {
+  RunningServer server;
+  const std::pair<const char*, const char*> bad[] = {
+      {R"({"chat_template": "{{"})", "chat_template"},
+      {R"({"chat_template_kwargs": {"messages": []}})", "chat_template_kwargs"}};
+  for (const auto& [fields, param] : bad) {
+    const Response response = server.post("/v1/chat/completions", chat(fields).dump());
+    EXPECT_EQ(response.status, 400) << response.body;
+    EXPECT_EQ(Json::parse(response.body)["error"]["param"], param) << response.body;
+  }
+}
+
+TEST(Chat, ACompletionThatFailedSaysWhy) {
+  const Completion failed = read_completion(
+      R"({"text": "", "token_ids": [], "finish_reason": "abort", "error": "no token"})", false);
+  EXPECT_EQ(failed.finish, "abort");
+  EXPECT_EQ(failed.stop_reason, "no token");
 }
 
 TEST(Chat, AFinalMessageIsContinued) {

@@ -69,6 +69,8 @@ constexpr Key kKeys[] = {{"serve.host", "127.0.0.1"},
                          {"serve.max_body_bytes", "10000"},
                          {"serve.max_prompts", "16"},
                          {"serve.max_n", "8"},
+                         {"serve.max_completions", "64"},
+                         {"serve.max_request_tokens", "3000"},
                          {"serve.max_stops", "4"},
                          {"serve.max_logprobs", "5"},
                          {"serve.stream_buffer", "1024"},
@@ -200,6 +202,59 @@ trl_status wait_for(trl_runtime*, int32_t (*goes_on)(void*), void* of, trl_error
   return TRL_OK;
 }
 
+// Returns the form that options ask for as a line of its key and one of its value; empty: none.
+std::string form_of(const trl_config* options) {
+  for (const char* key : {"generate.regex", "generate.choice", "generate.json_schema"})
+    if (const auto form = options->values.find(key); form != options->values.end())
+      return std::string(key) + "\n" + form->second;
+  return {};
+}
+
+trl_status fails_form(const std::string& form, trl_error** error) {
+  const std::string key = form.substr(0, form.find('\n'));
+  return fails(error, TRL_E_INVALID_CONFIG, key + ": character 1: look-around", key);
+}
+
+trl_status constrain(const trl_generator*, const trl_config* options, int32_t (*goes_on)(void*), void* of,
+                     void** out, trl_error** error) noexcept {
+  const Plenty plenty;
+  *out = nullptr;
+  if (error != nullptr) *error = nullptr;
+  const std::string form = form_of(options);
+  if (form.empty()) return TRL_OK;
+  {
+    const std::lock_guard lock(fake().mutex);
+    const bool known = fake().forms[form] > 0;
+    if (!known && goes_on == nullptr) return TRL_OK;
+  }
+  if (goes_on != nullptr) {
+    ++fake().compiling;
+    while (fake().slow_forms && form.find("slow") != form.npos && goes_on(of) != 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    --fake().compiling;
+    if (goes_on(of) == 0) return fails(error, TRL_E_CANCELLED, "cancelled");
+    if (form.find("(?=") != form.npos) return fails_form(form, error);
+    ++fake().compiled;
+  }
+  const std::lock_guard lock(fake().mutex);
+  ++fake().forms[form];
+  ++fake().held_forms;
+  *out = new std::string(form);
+  return TRL_OK;
+}
+void release_constraint(void* constraint) noexcept {
+  const Plenty plenty;
+  auto* const form = static_cast<std::string*>(constraint);
+  {
+    const std::lock_guard lock(fake().mutex);
+    --fake().forms[*form];
+  }
+  --fake().held_forms;
+  delete form;
+}
+trl::capi::GeneratorUse use_of(const trl_generator*) noexcept { return {3, 12, 10, 4}; }
+int64_t version_of(const trl_generator*, size_t) noexcept { return fake().trained_version; }
+
 constexpr trl::capi::ServeTable kTable = {trl::capi::kServeTable,
                                           make_error,
                                           log,
@@ -213,7 +268,11 @@ constexpr trl::capi::ServeTable kTable = {trl::capi::kServeTable,
                                           another<trl_tokenizer>,
                                           tokenizer_of,
                                           model_of,
-                                          wait_for};
+                                          wait_for,
+                                          constrain,
+                                          release_constraint,
+                                          use_of,
+                                          version_of};
 
 }  // namespace
 
@@ -407,6 +466,10 @@ trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer*, const char* j
                                              size_t capacity, size_t* count, trl_error** error) noexcept {
   const Plenty plenty;
   const Json given = Json::parse(json, json + size, nullptr, false);
+  if (given.value("chat_template", "") == "{{")
+    return fails(error, TRL_E_FORMAT, "chat template, line 1: a tag is not closed");
+  if (given.value("chat_template_kwargs", Json::object()).contains("messages"))
+    return fails(error, TRL_E_FORMAT, "chat template variables: 'messages' cannot be one");
   std::string all = given.contains("chat_template") ? "own:" + given["chat_template"].get<std::string>() : "";
   if (given.contains("tools")) all += given["tools"].dump() + "\n";
   if (given.value("chat_template_kwargs", Json::object()).contains("shown"))
@@ -415,7 +478,8 @@ trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer*, const char* j
     if (!message.is_object() || !message.contains("role"))
       return fails(error, TRL_E_FORMAT, "json: a message has no role");
     const Json content = message.value("content", Json());
-    all += message.value("role", "") + ":" + (content.is_string() ? content.get<std::string>() : "") + "\n";
+    all += message.value("role", "") + ":" + (content.is_string() ? content.get<std::string>() : "<none>") +
+           "\n";
     if (message.contains("tool_calls")) all += message["tool_calls"].dump() + "\n";
   }
   if (given.value("continue_final_message", false)) all.pop_back();
@@ -446,11 +510,10 @@ trl_status trl_generator_add(trl_generator* generator, const char*, size_t, cons
   {
     const std::lock_guard lock(fake().mutex);
     fake().options = options->values;
+    const std::string form = form_of(options);
+    if (!form.empty() && fake().forms[form] == 0) ++fake().compiled_late;
+    if (form.find("(?=") != form.npos) return fails_form(form, error);
   }
-  for (const char* key : {"generate.regex", "generate.json_schema"})
-    if (const auto form = options->values.find(key);
-        form != options->values.end() && form->second.find("(?=") != std::string::npos)
-      return fails(error, TRL_E_INVALID_CONFIG, std::string(key) + ": character 1: look-around", key);
   const std::string adapter = value("generate.adapter") == "null" ? "" : value("generate.adapter");
   *out_first = generator->next;
   const int n = std::stoi(value("generate.num_return_sequences"));

@@ -30,6 +30,13 @@ struct FakeLibrary {
     std::string dtype, stored, bytes;
   };
   std::mutex mutex;
+  // Forms of texts, by key and value: one with "slow" is compiled until the call is told to end, or this
+  // ends.
+  std::atomic<bool> slow_forms{false};
+  std::atomic<int> compiled{0}, compiling{0}, held_forms{0};
+  std::atomic<int> compiled_late{0};               // by the call that adds a prompt
+  std::atomic<int64_t> trained_version{-1};        // that completions begin with
+  std::map<std::string, int> forms;                // that are held, and how often
   std::map<std::string, Adapter> adapters;         // by name in the model
   std::map<std::string, Tensor> tensors;           // of all models
   int writes = 0;                                  // of tensors

@@ -1,6 +1,10 @@
 // Fields that keep texts to a form: which option of the library each becomes, and what is refused.
 #include <fmt/format.h>
 
+#include <chrono>
+#include <memory>
+#include <thread>
+
 #include "fake_library.h"
 #include "running_server.h"
 
@@ -184,6 +188,98 @@ TEST(Forms, FieldsThatChangeAnswersAreNeverIgnored) {
         "skip_special_tokens": true, "cache_salt": null, "detokenize": true, "priority": 0, "echo": false,
         "user": "u", "something_new": 1})");
   server.ask(path, body);
+}
+
+std::string with_regex(const std::string& regex) {
+  return Json({{"prompt", "Hi"}, {"max_tokens", 2}, {"structured_outputs", {{"regex", regex}}}}).dump();
+}
+
+template <class Condition>
+bool comes_true(Condition condition) {
+  for (int i = 0; i < 500 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return condition();
+}
+
+// Forms that are compiled until the test lets them end.
+struct SlowForms {
+  SlowForms() { fake().slow_forms = true; }
+  ~SlowForms() { fake().slow_forms = false; }
+};
+
+TEST(CompiledForms, ASlowOneHoldsNobodyElse) {
+  const SlowForms slow;
+  RunningServer server;
+  const int before = fake().compiled_late;
+  Client first(server.port()), second(server.port());
+  first.send(request("POST", "/v1/completions", with_regex("slow 1")));
+  ASSERT_TRUE(comes_true([] { return fake().compiling == 1; }));
+  second.send(request("POST", "/v1/completions", with_regex("[a-z]")));
+  EXPECT_EQ(server.ask("/v1/completions", {{"prompt", "Hi"}, {"max_tokens", 2}})["choices"][0]["text"], "ab");
+  EXPECT_TRUE(comes_true([&] {
+    const std::string metrics = server.get("/metrics").body;
+    return metrics.find("vllm:num_requests_waiting{model_name=\"tiny\"} 2") != std::string::npos;
+  }));
+  fake().slow_forms = false;
+  EXPECT_EQ(first.read().status, 200);
+  EXPECT_EQ(second.read().status, 200);
+  EXPECT_EQ(fake().compiled_late, before);
+  EXPECT_TRUE(comes_true([] { return fake().held_forms == 0; }));
+}
+
+TEST(CompiledForms, AKnownOneDoesNotWaitForOthers) {
+  const SlowForms slow;
+  RunningServer server;
+  fake().step_milliseconds = 20;
+  Client running(server.port()), compiling(server.port());
+  Json body = Json::parse(with_regex("[0-9]"));
+  body["max_tokens"] = 100;
+  running.send(request("POST", "/v1/completions", body.dump()));
+  ASSERT_TRUE(comes_true([&] { return server.describe()["models"][0]["running"] == 1; }));
+  compiling.send(request("POST", "/v1/completions", with_regex("slow 2")));
+  ASSERT_TRUE(comes_true([] { return fake().compiling == 1; }));
+  const int before = fake().compiled;
+  EXPECT_EQ(server.post("/v1/completions", with_regex("[0-9]")).status, 200);
+  EXPECT_EQ(fake().compiled, before);
+  fake().slow_forms = false;
+  fake().step_milliseconds = 0;
+  EXPECT_EQ(compiling.read().status, 200);
+  EXPECT_EQ(running.read().status, 200);
+}
+
+TEST(CompiledForms, AClientThatGoesEndsItsOwn) {
+  const SlowForms slow;
+  RunningServer server;
+  auto client = std::make_unique<Client>(server.port());
+  client->send(request("POST", "/v1/completions", with_regex("slow 3")));
+  ASSERT_TRUE(comes_true([] { return fake().compiling == 1; }));
+  client.reset();
+  EXPECT_TRUE(comes_true([] { return fake().compiling == 0; }));
+  EXPECT_EQ(server.post("/v1/completions", with_regex("[b-z]")).status, 200);
+  EXPECT_TRUE(comes_true([&] { return server.describe()["models"][0]["waiting"] == 0; }));
+}
+
+TEST(CompiledForms, ARequestWhoseTimeIsOverEndsIts) {
+  const SlowForms slow;
+  RunningServer server({{"serve.request_timeout", "0.2"}});
+  const Response late = server.post("/v1/completions", with_regex("slow 4"));
+  EXPECT_EQ(late.status, 503);
+  EXPECT_NE(late.body.find("serve.request_timeout"), std::string::npos) << late.body;
+  EXPECT_TRUE(comes_true([] { return fake().compiling == 0; }));
+}
+
+TEST(CompiledForms, WhatIsCompiledCountsInTheQueueAndEndsWithTheServer) {
+  const SlowForms slow;
+  RunningServer server({{"serve.max_queue", "2"}, {"serve.drain_timeout", "0"}});
+  Client first(server.port()), second(server.port());
+  first.send(request("POST", "/v1/completions", with_regex("slow 5")));
+  second.send(request("POST", "/v1/completions", with_regex("slow 6")));
+  ASSERT_TRUE(comes_true([&] { return server.describe()["models"][0]["requests"] == 2; }));
+  EXPECT_EQ(server.post("/v1/completions", with_regex("slow 7")).status, 429);
+  ASSERT_EQ(trl_server_stop(server.get(), 0, nullptr), TRL_OK);
+  EXPECT_EQ(first.read().status, 503);
+  EXPECT_EQ(second.read().status, 503);
+  EXPECT_EQ(fake().compiling, 0);
+  EXPECT_EQ(fake().held_forms, 0);
 }
 
 TEST(Forms, SpeculationIsAMapping) {

@@ -147,7 +147,8 @@ TEST(RequestBytes, WhatIsNotHttpIsRefused) {
       {request("POST", "/tokenize", std::string(20000, ' ')), 413},
       {"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: "
        "2\r\n\r\n{}",
-       415}};
+       415},
+      {request("POST", "/tokenize", "\x1f\x8b", "Content-Encoding: gzip\r\n"), 415}};
   for (const auto& [bytes, status] : bad) {
     Client client(server.port());
     client.send(bytes);
@@ -158,6 +159,10 @@ TEST(RequestBytes, WhatIsNotHttpIsRefused) {
   chunked.send("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n4000\r\n" +
                std::string(0x4000, ' '));
   EXPECT_EQ(chunked.read().status, 413);
+  Client huge(server.port());
+  huge.send(
+      "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n");
+  EXPECT_EQ(huge.read().status, 413);
   EXPECT_EQ(server.get("/health").status, 200);
 }
 
@@ -245,6 +250,9 @@ TEST(Origins, ABrowserReachesItOnlyByKnownNames) {
   EXPECT_FALSE(other.fields.contains("access-control-allow-origin"));
   EXPECT_EQ(with("OPTIONS", "Host: localhost\r\nOrigin: https://a.example\r\n").status, 204);
   EXPECT_EQ(with("OPTIONS", "Host: localhost\r\nOrigin: https://b.example\r\n").status, 403);
+  const Response plain = with("OPTIONS", "Host: localhost\r\n");  // no page asks
+  EXPECT_EQ(plain.status, 405);
+  EXPECT_EQ(plain.fields.at("allow"), "GET");
 }
 
 TEST(GoneClient, CancelsItsRequest) {

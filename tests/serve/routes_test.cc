@@ -58,8 +58,56 @@ TEST(Routes, MetricsCountWhatWasDone) {
   for (const char* line : {"vllm:prompt_tokens_total{model_name=\"tiny\"} 2",
                            "vllm:generation_tokens_total{model_name=\"tiny\"} 3",
                            "vllm:request_success_total{model_name=\"tiny\",finished_reason=\"length\"} 1",
-                           "vllm:time_to_first_token_seconds_count{model_name=\"tiny\"} 1"})
+                           "vllm:time_to_first_token_seconds_count{model_name=\"tiny\"} 1",
+                           "vllm:inter_token_latency_seconds_count{model_name=\"tiny\"} 2",
+                           "vllm:request_time_per_output_token_seconds_count{model_name=\"tiny\"} 1",
+                           "vllm:e2e_request_latency_seconds_count{model_name=\"tiny\"} 1",
+                           "vllm:request_queue_time_seconds_count{model_name=\"tiny\"} 1",
+                           "vllm:request_inference_time_seconds_count{model_name=\"tiny\"} 1",
+                           "vllm:request_prefill_time_seconds_count{model_name=\"tiny\"} 1",
+                           "vllm:request_decode_time_seconds_count{model_name=\"tiny\"} 1",
+                           "vllm:request_params_max_tokens_sum{model_name=\"tiny\"} 3",
+                           "vllm:request_params_n_sum{model_name=\"tiny\"} 1",
+                           "vllm:prefix_cache_queries_total{model_name=\"tiny\"} 2",
+                           "vllm:prefix_cache_hits_total{model_name=\"tiny\"} 1",
+                           "vllm:kv_cache_usage_perc{model_name=\"tiny\"} 0.25",
+                           "vllm:spec_decode_num_draft_tokens_total{model_name=\"tiny\"} 10",
+                           "vllm:spec_decode_num_accepted_tokens_total{model_name=\"tiny\"} 4",
+                           "trl_step_tokens_count{model_name=\"tiny\"} 3"})
     EXPECT_NE(metrics.body.find(line), std::string::npos) << line;
+  for (const char* name : {"num_preemptions", "iteration_tokens", "lora_requests_info{"})  // not known here
+    EXPECT_EQ(metrics.body.find(std::string("vllm:") + name), std::string::npos) << name;
+}
+
+// Prompts are counted once, whatever n is, and refused ones not at all.
+TEST(Routes, MetricsCountPromptsOnce) {
+  RunningServer server;
+  server.ask("/v1/completions", {{"prompt", {"abcd", "ef"}}, {"max_tokens", 2}, {"n", 3}});
+  EXPECT_EQ(server.post("/v1/completions", R"({"prompt": [300, 1, 2]})").status, 400);
+  const std::string body = server.get("/metrics").body;
+  for (const char* line : {"vllm:prompt_tokens_total{model_name=\"tiny\"} 6",
+                           "vllm:prefix_cache_queries_total{model_name=\"tiny\"} 6",
+                           "vllm:prefix_cache_hits_total{model_name=\"tiny\"} 3",
+                           "vllm:generation_tokens_total{model_name=\"tiny\"} 12",
+                           "vllm:request_params_n_sum{model_name=\"tiny\"} 6",
+                           "vllm:e2e_request_latency_seconds_count{model_name=\"tiny\"} 6",
+                           "vllm:request_success_total{model_name=\"tiny\",finished_reason=\"length\"} 6"})
+    EXPECT_NE(body.find(line), std::string::npos) << line << body;
+}
+
+// Answers name the version of a trainer's adapter that they begin with, streams too; without a trainer, that
+// of the weights.
+TEST(Routes, AnswersNameTheVersionOfTheirWeights) {
+  RunningServer server;
+  const auto version = [&](const char* body) {
+    return server.post("/v1/completions", body).fields["x-trl-weights-version"];
+  };
+  EXPECT_EQ(version(R"({"prompt": "a", "max_tokens": 1})"), "0");
+  fake().trained_version = 7;
+  EXPECT_EQ(version(R"({"prompt": "a", "max_tokens": 1})"), "7");
+  EXPECT_EQ(version(R"({"prompt": "a", "max_tokens": 2, "stream": true})"), "7");
+  EXPECT_EQ(server.post("/generate/", R"({"prompts": ["a"]})").fields["x-trl-weights-version"], "7");
+  fake().trained_version = -1;
 }
 
 TEST(Completions, OfATextOfTextsAndOfIds) {

@@ -110,6 +110,61 @@ TEST(Statuses, OfBodiesThatAreNotJson) {
     EXPECT_EQ(of_type(bad), 415) << bad;
 }
 
+// Clients differ in which of two values of one name they mean.
+TEST(Statuses, OfNamesThatAreThereTwice) {
+  RunningServer server({{"serve.enable_lora", "true"}, {"serve.adapter_dir", "/nowhere"}});
+  const std::string twice = "the name is there twice in one object; give it once";
+  for (const char* path : {kCompletions, kChat, "/tokenize", "/detokenize", "/v1/load_lora_adapter",
+                           "/v1/unload_lora_adapter", "/trl/weights/shared", "/trl/weights/commit"})
+    expect_all(server,
+               {{"POST", path, R"({"model": "tiny", "model": "tiny"})", 400, "body: model: " + twice}});
+  for (const char* path : {"/generate/", "/chat/", "/get_sequence_logprobs/"})
+    expect_all(server, {{"POST", path, R"({"n": 1, "n": 2})", 422, "body: n: " + twice}});
+  expect_all(
+      server,
+      {{"POST", kCompletions, R"({"prompt": "a", "logit_bias": {"5": 1, "6": 1, "5": 2}})", 400,
+        R"("param":"logit_bias.5")"},
+       {"POST", kCompletions, R"({"prompt": "a", "stream": true, "stream": false})", 400,
+        R"("param":"stream")"},
+       {"POST", kChat, R"({"messages": [{"role": "user", "content": "a", "role": "system"}]})", 400,
+        "body: messages.role: " + twice},
+       {"POST", kCompletions,
+        R"j({"prompt": "a", "structured_outputs": {"json": "{\"type\": \"null\", \"type\": 1}"}})j", 400,
+        "structured_outputs.json: type: " + twice},
+       {"POST", kCompletions, R"({"prompt": "a", "\u0061": 1, "a": 2})", 400, "body: a: " + twice},
+       {"POST", kCompletions, R"({"prompt": "a", "user": {"b": 1}, "stream_options": null, "b": 1})", 200}});
+}
+
+TEST(Statuses, OfAnObjectWithTooManyNames) {
+  RunningServer server({{"serve.max_body_bytes", "10000000"}});
+  const auto with = [](int count) {
+    std::string names;
+    for (int i = 0; i < count; ++i) names += ", \"x" + std::to_string(i) + "\": 1";
+    return "{\"prompt\": \"a\"" + names + "}";
+  };
+  expect_all(server, {{"POST", kCompletions, with(4000), 200},
+                      {"POST", kCompletions, with(4096), 400, "the object has more than 4096 names"}});
+}
+
+// The limits of a request together.
+TEST(Statuses, OfRequestsForTooMuch) {
+  RunningServer server;  // 64 completions, 3000 tokens
+  std::string prompts = "\"a\"";
+  for (int i = 1; i < 16; ++i) prompts += ", \"a\"";
+  const auto with = [&](const std::string& more) { return "{\"prompt\": [" + prompts + "], " + more + "}"; };
+  expect_all(
+      server,
+      {{"POST", kCompletions, with(R"("n": 4, "max_tokens": 2)"), 200},
+       {"POST", kCompletions, with(R"("n": 5, "max_tokens": 2)"), 400,
+        "16 prompts with n = 5 are 80 completions; ask for at most 64 in a request (serve.max_completions)"},
+       {"POST", kCompletions, with(R"("n": 2, "max_tokens": 93)"), 200},
+       {"POST", kCompletions, with(R"("n": 2, "max_tokens": 94)"), 400, "give max_tokens of at most 93"},
+       {"POST", "/generate/", R"({"prompts": ["a", "a"], "n": 8, "max_tokens": 188})", 422,
+        "serve.max_request_tokens"},
+       {"POST", kCompletions, R"({"prompt": "a", "n": 8, "temperature": 0, "max_tokens": 190})", 200},
+       {"POST", kChat, chat_with(R"(, "n": 8)"), 200}});
+}
+
 TEST(Statuses, OfModelsThatAreNotThere) {
   RunningServer server;
   expect_all(server,
@@ -129,6 +184,11 @@ TEST(Statuses, OfModelsThatAreNotThere) {
 TEST(Statuses, OfLimits) {
   RunningServer server;
   const std::string stops = R"("stop": ["a", "b", "c", "d", "e"])";
+  const auto many = [](const char* name, const char* one, int count) {
+    std::string list = one;
+    for (int i = 1; i < count; ++i) list += std::string(",") + one;
+    return std::string("\"") + name + "\": [" + list + "]";
+  };
   const std::string long_stop = R"("stop": ")" + std::string(5000, 'x') + "\"";
   std::string prompts = "1";
   for (int i = 0; i < 16; ++i) prompts += ", 1";
@@ -140,18 +200,23 @@ TEST(Statuses, OfLimits) {
         std::tuple{"/generate/", std::string(R"("prompts": ["a"])"), 422},
         std::tuple{"/chat/", std::string(R"("messages": [[{"role": "user", "content": "a"}]])"), 422}}) {
     const auto with = [&, first = first](const std::string& more) { return "{" + first + ", " + more + "}"; };
-    expect_all(server, {{"POST", path, with(R"("n": 0)"), status, "n: 0 is not accepted"},
-                        {"POST", path, with(R"("n": 9)"), status, "an integer from 1 to 8"},
-                        {"POST", path, with(R"("max_tokens": 0)"), status, "max_tokens: 0"},
-                        {"POST", path, with(R"("max_tokens": 5000)"), status, "maximum context length"},
-                        {"POST", path, with(stops), status, "stop: 5 texts; give at most 4"},
-                        {"POST", path, with(long_stop), status, "5000 bytes; give at most 4096"},
-                        {"POST", path, with(R"("temperature": -0.1)"), status, "temperature"},
-                        {"POST", path, with(R"("top_p": 1.1)"), status, "top_p"},
-                        {"POST", path, with(R"("min_p": -1)"), status, "min_p"},
-                        {"POST", path, with(R"("seed": 1.5)"), status, "seed"},
-                        {"POST", path, with(R"("allowed_token_ids": [])"), status, "one token id at least"},
-                        {"POST", path, with(R"("logit_bias": {"5": "x"})"), status, "logit_bias"}});
+    expect_all(server,
+               {{"POST", path, with(R"("n": 0)"), status, "n: 0 is not accepted"},
+                {"POST", path, with(R"("n": 9)"), status, "an integer from 1 to 8"},
+                {"POST", path, with(R"("max_tokens": 0)"), status, "max_tokens: 0"},
+                {"POST", path, with(R"("max_tokens": 5000)"), status, "maximum context length"},
+                {"POST", path, with(stops), status, "stop: 5 texts; give at most 4"},
+                {"POST", path, with(long_stop), status, "5000 bytes; give at most 4096"},
+                {"POST", path, with(R"("temperature": -0.1)"), status, "temperature"},
+                {"POST", path, with(R"("top_p": 1.1)"), status, "top_p"},
+                {"POST", path, with(R"("min_p": -1)"), status, "min_p"},
+                {"POST", path, with(R"("seed": 1.5)"), status, "seed"},
+                {"POST", path, with(R"("bad_words": [""])"), status, "bad_words: a text is empty"},
+                {"POST", path, with(many("bad_words", "\"a\"", 1025)), status, "bad_words: 1025 texts"},
+                {"POST", path, with(many("stop_token_ids", "1", 1025)), status,
+                 "stop_token_ids: 1025 ids; give at most 1024"},
+                {"POST", path, with(R"("allowed_token_ids": [])"), status, "one token id at least"},
+                {"POST", path, with(R"("logit_bias": {"5": "x"})"), status, "logit_bias"}});
   }
   expect_all(server,
              {{"POST", kCompletions, "{\"prompt\": [" + lists + "]}", 400, "17 prompts; give at most 16"},

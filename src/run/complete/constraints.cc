@@ -1,8 +1,9 @@
 #include "run/complete/constraints.h"
 
 #include <algorithm>
-#include <array>
+#include <new>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -57,6 +58,10 @@ text::PatternTree tree_of(const config::Config& options, std::string_view key) {
   return text::parse_schema(base::parse_json(schema, key), key);
 }
 
+std::string name_of(const config::Config& options, std::string_view key) {
+  return std::string(key) + "\n" + options.get(key);
+}
+
 }  // namespace
 
 base::Json structured_outputs_of(const config::Config& options) {
@@ -70,18 +75,60 @@ base::Json structured_outputs_of(const config::Config& options) {
 std::shared_ptr<engine::Constraint> Constraints::of(const config::Config& options) {
   const std::string_view key = given_key(options);
   if (key.empty()) return nullptr;
-  const std::string name = std::string(key) + "\n" + options.get(key);
-  const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(kept_, name, &Named::first);
-  if (found != kept_.end()) {
-    kept_.splice(kept_.begin(), kept_, found);
-    return found->second;
+  const std::string name = name_of(options, key);
+  if (Shared found = find(name)) return found;
+  return keep(name, make(options, key));
+}
+
+std::shared_ptr<engine::Constraint> Constraints::prepared(const config::Config& options) {
+  const std::string_view key = given_key(options);
+  if (key.empty()) return nullptr;
+  const std::string name = name_of(options, key);
+  if (Shared found = find(name)) return found;
+  Shared made = make(options, key);
+  std::string_view why = text::TokenConstraint::kNoMemory;
+  const engine::Constraint::Place start = made->start();
+  if (start == nullptr || made->allowed(start, why) == nullptr) {
+    if (why == text::TokenConstraint::kNoMemory) throw std::bad_alloc();
+    fail_key(key, "{}: {}", key, why);
   }
-  const text::PatternTree tree = tree_of(options, key);
-  if (trie_ == nullptr) trie_ = std::make_shared<const text::TokenTrie>(tokenizer_);
-  kept_.emplace_front(name, std::make_shared<text::TokenConstraint>(tree, key, trie_));
+  return keep(name, std::move(made));
+}
+
+std::shared_ptr<engine::Constraint> Constraints::known(const config::Config& options) {
+  const std::string_view key = given_key(options);
+  return key.empty() ? nullptr : find(name_of(options, key));
+}
+
+std::shared_ptr<engine::Constraint> Constraints::find(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto found = all_.find(name);
+  Shared one = found == all_.end() ? nullptr : found->second.lock();
+  if (const auto place = std::ranges::find(kept_, one); place != kept_.end())
+    kept_.splice(kept_.begin(), kept_, place);
+  return one;
+}
+
+// No lock is held meanwhile: another request may need one that is known.
+std::shared_ptr<engine::Constraint> Constraints::make(const config::Config& options, std::string_view key) {
+  return std::make_shared<text::TokenConstraint>(tree_of(options, key), key, trie());
+}
+
+// Returns the one that others use, if another thread has made it meanwhile.
+std::shared_ptr<engine::Constraint> Constraints::keep(const std::string& name, Shared made) {
+  if (Shared found = find(name)) return found;
+  const std::lock_guard lock(mutex_);
+  std::erase_if(all_, [](const auto& one) { return one.second.expired(); });
+  kept_.push_front(made);
+  all_[name] = made;
   if (kept_.size() > kKept) kept_.pop_back();
-  return kept_.front().second;
+  return made;
+}
+
+std::shared_ptr<const text::TokenTrie> Constraints::trie() {
+  const std::lock_guard lock(trie_mutex_);
+  if (trie_ == nullptr) trie_ = std::make_shared<const text::TokenTrie>(tokenizer_);
+  return trie_;
 }
 
 }  // namespace trl::run

@@ -139,7 +139,6 @@ RequestOptions request_options(const config::Config& options, const Tokenizer& t
   RequestOptions request;
   request.sampling = sampling_of(options, tokenizer);
   request.sampling.constraint = tokenizer.constraints().of(options);
-  request.structured_outputs = structured_outputs_of(options);
   constexpr std::string_view kEnds = "generate.eos_token_id";
   const bool ends = !options.get_bool("generate.ignore_eos"), own = options.get(kEnds) == "null";
   request.own_ends = ends && own;
@@ -157,6 +156,7 @@ RequestOptions trainer_request(const config::Config& options, const Tokenizer& t
   const config::Config generation = config::trainer_generation(options, which);
   RequestOptions request =
       with_trainer_names(options, [&] { return request_options(generation, tokenizer); });
+  request.structured_outputs = structured_outputs_of(generation);
   request.count = generation.get_int("generate.num_return_sequences");
   request.sampling.log_probabilities = which == config::Completions::of_training;
   if (options.get("stop_token") != "eos") return request;

@@ -142,6 +142,13 @@ void Requests::note_weights(State& state, int64_t number) noexcept {
   }
 }
 
+int64_t Requests::version_of(int64_t number) const noexcept {
+  const auto found = states_.find(number);
+  if (found == states_.end()) return -1;
+  const std::optional<Weights>& weights = found->second.completion.weights;
+  return weights ? weights->version : -1;
+}
+
 // Returns whether the completion goes on.
 bool Requests::add_token(State& state, int64_t number, const engine::Token& token) {
   Completion& completion = state.completion;

@@ -44,7 +44,7 @@ struct Completion {
 
 struct RequestOptions {
   engine::Sampling sampling;
-  base::Json structured_outputs;   // {regex | choice | json} of sampling.constraint, or null
+  base::Json structured_outputs;   // of a trainer: {regex | choice | json} of sampling.constraint, or null
   bool own_ends = true;            // the ids of the model and of the tokenizer end a text, too
   std::vector<std::string> stops;  // texts at which a completion ends
   int64_t count = 1;               // these and the following: see engine::GenerationRequest
@@ -79,6 +79,9 @@ class Requests final : private engine::GenerationSink {
   // over are forgotten, unless they are kept. Throws Error(not_found), and nothing is taken.
   std::vector<Completion> take(int64_t first, int64_t count);
   void release_memory();
+  engine::GenerationUse use() noexcept { return generator_->use(); }
+  // Returns the version of the trained adapter that a completion began with; -1: none, or no such completion.
+  int64_t version_of(int64_t number) const noexcept;
   // Has completions say which weights they come from; null: they do not. beside: outlives this.
   void tell_weights_of(engine::Beside* beside) { beside_ = beside; }
 

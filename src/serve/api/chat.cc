@@ -106,7 +106,7 @@ void chat_completions(Context& context, const std::shared_ptr<Exchange>& exchang
                                          return chat_answer(request, model, all);
                                        });
   }
-  submit(model, *exchange, std::move(job), std::move(sink));
+  submit(context, model, *exchange, std::move(job), std::move(sink));
 }
 
 }  // namespace trl::serve

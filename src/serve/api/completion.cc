@@ -46,6 +46,7 @@ Completion read_completion(const std::string& json, bool whole) {
                  .logprobs = {},
                  .cached_tokens = from.value("cached_tokens", int64_t{0}),
                  .prompt = prompt_of(from)};
+  if (!out.error.empty()) out.stop_reason = out.error;
   const char* const of = whole ? "logprobs" : "sampling_logprobs";
   const char* const best = whole ? "top_logprobs" : "sampling_top_logprobs";
   const auto values = from.find(of), tops = from.find(best);

@@ -25,10 +25,11 @@ struct RankedId {
 struct Completion {
   std::string text;
   std::vector<int32_t> ids;
-  std::string finish;      // "stop", "length", "abort"; empty: it goes on
-  base::Json stop_reason;  // the text or the id that ended it; null: an end token, or something else
-  std::string error;       // why it was aborted
-  base::Json weights;      // of a trainer's model: the versions of the adapter that it comes from; else null
+  std::string finish;  // "stop", "length", "abort"; empty: it goes on
+  base::Json
+      stop_reason;    // the text or the id that ended it, or the error; null: an end token, or another reason
+  std::string error;  // why it was aborted
+  base::Json weights;  // of a trainer's model: the versions of the adapter that it comes from; else null
   std::vector<TokenLogprob> logprobs;
   int64_t cached_tokens = 0;  // of the prompt, that the model had computed before
   // By places of the prompt: its own id first, then the most likely others; the first place is empty. Empty:

@@ -65,7 +65,7 @@ void completions(Context& context, const std::shared_ptr<Exchange>& exchange) {
                                          return completions_answer(request, model, all);
                                        });
   }
-  submit(model, *exchange, std::move(job), std::move(sink));
+  submit(context, model, *exchange, std::move(job), std::move(sink));
 }
 
 }  // namespace trl::serve

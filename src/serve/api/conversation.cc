@@ -68,6 +68,12 @@ void check_tools(const base::Json& tools) {
   }
 }
 
+// Returns the field that an error of a chat template is about.
+std::string field_of_template(const TemplateFields& fields, std::string_view message) {
+  if (message.starts_with("chat template variables")) return "chat_template_kwargs";
+  return message.starts_with("chat template") && !fields.chat_template.empty() ? "chat_template" : "messages";
+}
+
 }  // namespace
 
 TemplateFields read_template_fields(Fields& fields, const ServerOptions& options) {
@@ -120,14 +126,19 @@ base::Json read_messages(const base::Json* messages, std::string_view name) {
     const std::string where = fmt::format("{}[{}]", name, i);
     if (!message.is_object() || !message.contains("role") || !message["role"].is_string())
       refuse_at(name, where, "give an object with role and content");
-    if (const auto content = message.find("content"); content != message.end()) {
-      if (content->is_array())
-        *content = joined_parts(*content, name, where + ".content");
-      else if (!content->is_string() && !content->is_null())
-        refuse_at(name, where + ".content", "give a text, or a list of parts of the type text");
-    }
-    if (const auto calls = message.find("tool_calls"); calls != message.end() && !calls->is_null())
+    const auto content = message.find("content");
+    if (content == message.end())
+      message["content"] = "";
+    else if (content->is_null())  // beside calls
+      *content = "";
+    else if (content->is_array())
+      *content = joined_parts(*content, name, where + ".content");
+    else if (!content->is_string())
+      refuse_at(name, where + ".content", "give a text, or a list of parts of the type text");
+    if (const auto calls = message.find("tool_calls"); calls != message.end() && !calls->is_null()) {
       read_calls(*calls, name, where + ".tool_calls");
+      if (calls->empty()) message.erase("tool_calls");
+    }
     out.push_back(std::move(message));
   }
   return out;
@@ -144,7 +155,7 @@ Prompt render_prompt(const base::Json& messages, const TemplateFields& fields, c
     return prompt;
   } catch (const Error& error) {
     if (error.status() == Status::internal || error.status() == Status::out_of_memory) throw;
-    throw Refusal(400, error.message(), "messages");
+    throw Refusal(400, error.message(), field_of_template(fields, error.message()));
   }
 }
 

@@ -22,7 +22,7 @@ struct TemplateFields {
 // continue_final_message and add_special_tokens. Throws Refusal(400).
 TemplateFields read_template_fields(Fields& fields, const ServerOptions& options);
 
-// Returns the messages as templates take them: parts of texts as one text, arguments of calls as objects.
+// Returns the messages as templates take them: a text as the content of each, arguments of calls as objects.
 // name: of the field. Throws Refusal(400).
 base::Json read_messages(const base::Json* messages, std::string_view name);
 

@@ -15,6 +15,7 @@ std::string_view type_of(int status) {
     case 413:
     case 415:
     case 431:
+    case 505:
       return "BadRequestError";
     case 401:
       return "Unauthorized";

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/json/unique_json.h"
 
 namespace trl::serve {
 
@@ -45,9 +46,9 @@ void refuse_value(std::string_view name, const base::Json& value, std::string_vi
 base::Json parse_body(std::string_view body) {
   base::Json json;
   try {
-    json = base::parse_json(body, "body");
+    json = base::parse_unique_json(body, "body");
   } catch (const Error& error) {
-    throw Refusal(400, error.message());
+    throw Refusal(400, error.message(), error.key());
   }
   if (!json.is_object())
     throw Refusal(400, fmt::format("body: a JSON object is needed, not a {}", base::json_type(json)));

@@ -14,7 +14,7 @@
 
 namespace trl::serve {
 
-// Throws Refusal(400) for what is not a JSON object.
+// Throws Refusal(400) for what is not a JSON object, and for one in which an object has a name twice.
 base::Json parse_body(std::string_view body);
 std::string json_text(const base::Json& json);  // invalid UTF-8 is replaced
 

@@ -4,14 +4,14 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "base/json/unique_json.h"
 
 namespace trl::serve {
 
 namespace {
 
-constexpr const char *kRegexOption = "generate.regex", *kChoiceOption = "generate.choice",
-                     *kSchemaOption = "generate.json_schema";
+constexpr const char *kRegexOption = kFormOptions[0], *kChoiceOption = kFormOptions[1],
+                     *kSchemaOption = kFormOptions[2];
 constexpr std::string_view kAnyObject = R"({"type": "object"})";
 
 std::string field_itself(std::string_view label) { return std::string(label.substr(0, label.find('.'))); }
@@ -127,7 +127,7 @@ class FormReader {
     base::Json schema = value;
     if (value.is_string()) {
       try {
-        schema = base::parse_json(value.get_ref<const std::string&>(), label);
+        schema = base::parse_unique_json(value.get_ref<const std::string&>(), label);
       } catch (const Error& error) {
         if (error.status() == Status::out_of_memory) throw;
         throw Refusal(400, error.message(), field_itself(label));
@@ -157,6 +157,11 @@ Refusal in_words_of(const Form& form, Refusal refusal) {
   if (refusal.message.starts_with(plain)) refusal.message.replace(0, plain.size(), form.field);
   refusal.param = field_itself(form.field);
   return refusal;
+}
+
+Refusal in_words_of(const std::optional<Form>& form, const Error& error) {
+  Refusal refusal = refusal_of(static_cast<trl_status>(error.status()), error.message(), error.key());
+  return form ? in_words_of(*form, std::move(refusal)) : refusal;
 }
 
 }  // namespace trl::serve

@@ -10,9 +10,28 @@ namespace trl::serve {
 
 namespace {
 
-constexpr size_t kStopBytes = 4096;
-constexpr size_t kBiases = 1024;
-constexpr int64_t kStreams = int64_t{1} << 52;  // of generate.stream
+constexpr size_t kTextBytes = 4096;  // of a stop text or a bad word
+constexpr size_t kBiases = 1024, kBadWords = 1024, kStopIds = 1024;
+constexpr size_t kAllowedIds = size_t{1} << 18;  // about as many as the largest vocabularies have
+constexpr int64_t kStreams = int64_t{1} << 52;   // of generate.stream
+
+void check_count(std::string_view field, size_t count, size_t most, std::string_view of) {
+  if (count > most)
+    throw Refusal(400, fmt::format("{}: {} {}; give at most {}", field, count, of, most), std::string(field));
+}
+
+void check_texts(std::string_view field, const std::vector<std::string>& texts, size_t most) {
+  check_count(field, texts.size(), most, "texts");
+  for (const std::string& text : texts) {
+    if (text.empty())
+      throw Refusal(400, fmt::format("{}: a text is empty; give at least one character", field),
+                    std::string(field));
+    if (text.size() > kTextBytes)
+      throw Refusal(400,
+                    fmt::format("{}: a text has {} bytes; give at most {}", field, text.size(), kTextBytes),
+                    std::string(field));
+  }
+}
 
 // Sets an option where the request has the field.
 class Options {
@@ -27,8 +46,11 @@ class Options {
   void boolean(std::string_view field, const char* option) {
     if (const auto value = fields_.boolean(field)) set(option, *value ? "true" : "false");
   }
-  void ids(std::string_view field, const char* option) {
-    if (const auto value = fields_.ids(field)) set(option, base::Json(*value).dump());
+  void ids(std::string_view field, const char* option, size_t most) {
+    const auto value = fields_.ids(field);
+    if (!value) return;
+    check_count(field, value->size(), most, "ids");
+    set(option, base::Json(*value).dump());
   }
   void set(const char* option, std::string value) {
     options_[std::string("generate.") + option] = std::move(value);
@@ -60,24 +82,14 @@ void read_seed(Fields& fields, Options& options, bool model_has_one) {
 void read_stops(Fields& fields, Options& options, const Limits& limits) {
   const auto stops = fields.texts("stop");
   if (!stops || stops->empty()) return;
-  if (static_cast<int64_t>(stops->size()) > limits.max_stops)
-    throw Refusal(400, fmt::format("stop: {} texts; give at most {}", stops->size(), limits.max_stops),
-                  "stop");
-  for (const std::string& stop : *stops) {
-    if (stop.empty()) throw Refusal(400, "stop: a text is empty; give at least one character", "stop");
-    if (stop.size() > kStopBytes)
-      throw Refusal(400, fmt::format("stop: a text has {} bytes; give at most {}", stop.size(), kStopBytes),
-                    "stop");
-  }
+  check_texts("stop", *stops, static_cast<size_t>(limits.max_stops));
   options.set("stop", json_text(base::Json(*stops)));
 }
 
 void read_bias(Fields& fields, Options& options) {
   const base::Json* const bias = fields.object("logit_bias");
   if (bias == nullptr || bias->empty()) return;
-  if (bias->size() > kBiases)
-    throw Refusal(400, fmt::format("logit_bias: {} entries; give at most {}", bias->size(), kBiases),
-                  "logit_bias");
+  check_count("logit_bias", bias->size(), kBiases, "entries");
   for (const auto& [id, value] : bias->items())
     if (!value.is_number()) refuse_value("logit_bias", value, "numbers by token id");
   options.set("logit_bias", json_text(*bias));
@@ -87,8 +99,7 @@ void read_bias(Fields& fields, Options& options) {
 void read_form_into(Fields& fields, Sampling& out) {
   out.form = read_form(fields);
   if (!out.form) return;
-  for (const char* option : {"generate.regex", "generate.choice", "generate.json_schema"})
-    out.options.erase(option);
+  for (const char* option : kFormOptions) out.options.erase(option);
   out.options[out.form->option] = out.form->value;
 }
 
@@ -134,11 +145,14 @@ Sampling read_sampling(Fields& fields, const Limits& limits, const ModelOptions&
   options.number("presence_penalty", "presence_penalty", {.low = -2, .high = 2});
   options.integer("min_tokens", "min_new_tokens", {0});
   options.boolean("ignore_eos", "ignore_eos");
-  options.ids("stop_token_ids", "stop_token_ids");
+  options.ids("stop_token_ids", "stop_token_ids", kStopIds);
   if (const base::Json* const allowed = fields.find("allowed_token_ids"); allowed && allowed->empty())
     refuse_value("allowed_token_ids", *allowed, "one token id at least");
-  options.ids("allowed_token_ids", "allowed_token_ids");
-  if (const auto words = fields.texts("bad_words")) options.set("bad_words", json_text(base::Json(*words)));
+  options.ids("allowed_token_ids", "allowed_token_ids", kAllowedIds);
+  if (const auto words = fields.texts("bad_words")) {
+    check_texts("bad_words", *words, kBadWords);
+    options.set("bad_words", json_text(base::Json(*words)));
+  }
   read_stops(fields, options, limits);
   read_bias(fields, options);
   read_seed(fields, options, has("seed"));

@@ -22,15 +22,44 @@ std::unique_ptr<ConfigHandle> options_of(const std::optional<Form>& form,
   try {
     return job_options({options.begin(), options.end()});
   } catch (const Error& error) {
-    if (!form) throw;
-    throw in_words_of(*form,
-                      refusal_of(static_cast<trl_status>(error.status()), error.message(), error.key()));
+    throw in_words_of(form, error);
   }
+}
+
+bool asks_for_form(const std::map<std::string, std::string>& options) {
+  return std::ranges::any_of(kFormOptions, [&](const char* option) { return options.contains(option); });
+}
+
+// Refuses what would hold too much memory, and the model for too long, in one request.
+void check_amount(const JobRequest& request, const Limits& limits) {
+  const auto prompts = static_cast<int64_t>(request.prompts.size());
+  const int64_t n = request.sampling.n;  // both are limited
+  const int64_t all = prompts * n;
+  const std::string asked = fmt::format("{} prompt{} with n = {}", prompts, prompts == 1 ? "" : "s", n);
+  if (all > limits.max_completions)
+    throw Refusal(
+        400,
+        fmt::format("n: {} are {} completions; ask for at most {} in a request (serve.max_completions): "
+                    "give fewer prompts, or a smaller n",
+                    asked, all, limits.max_completions),
+        "n");
+  const int64_t most = limits.max_request_tokens / all;
+  if (request.max_tokens > most)
+    throw Refusal(
+        400,
+        fmt::format("max_tokens: {}, of at most {} tokens each, are more than {} tokens "
+                    "(serve.max_request_tokens): {}",
+                    asked, request.max_tokens, limits.max_request_tokens,
+                    most > 0 ? fmt::format("give max_tokens of at most {}, or fewer completions", most)
+                             : "give fewer completions"),
+        "max_tokens");
 }
 
 }  // namespace
 
-void submit(ServedModel& model, const Exchange& exchange, JobRequest request, std::shared_ptr<JobSink> sink) {
+void submit(Context& context, ServedModel& model, const Exchange& exchange, JobRequest request,
+            std::shared_ptr<JobSink> sink) {
+  check_amount(request, context.options.limits);
   auto job = std::make_shared<Job>();
   const Sampling& sampling = request.sampling;
   std::map<std::string, std::string> options = sampling.options;
@@ -39,11 +68,15 @@ void submit(ServedModel& model, const Exchange& exchange, JobRequest request, st
   options["generate.max_new_tokens"] = std::to_string(request.max_tokens);
   if (sampling.model && !sampling.model->empty()) choose_adapter(model, *sampling.model, *job);
   if (job->adapter) options["generate.adapter"] = job->adapter->key;
-  exchange.reply->note("X-TRL-Weights-Version", std::to_string(job->adapter ? job->adapter->version : 0));
+  job->began = [reply = exchange.reply, &model, adapter = job->adapter](int64_t trained) {
+    const int64_t version = adapter ? adapter->version : trained >= 0 ? trained : model.weights().version();
+    reply->note("X-TRL-Weights-Version", std::to_string(version));
+  };
   options["generate.usage"] = "true";
   const bool takes_new = request.streams && sampling.logprobs;
   if (takes_new) options["generate.take"] = "new";
   job->options = options_of(sampling.form, options);
+  job->asked = sampling.n;
   job->prompts = std::move(request.prompts);
   job->stream = sampling.stream;
   job->max_tokens = request.max_tokens;
@@ -55,7 +88,10 @@ void submit(ServedModel& model, const Exchange& exchange, JobRequest request, st
   exchange.reply->on_gone([weak = std::weak_ptr<Job>(job), &worker = model.worker()] {
     if (const std::shared_ptr<Job> gone = weak.lock()) worker.cancel(*gone);
   });
-  model.worker().submit(job);
+  if (asks_for_form(options))
+    context.forms.submit(job, model.generator(), model.worker());
+  else
+    model.worker().submit(job);
 }
 
 void WholeSink::got(std::vector<Part> parts) noexcept {

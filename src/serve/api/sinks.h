@@ -15,14 +15,16 @@ namespace trl::serve {
 using Ids = std::vector<int32_t>;
 
 // Makes a job of the prompts and gives it to the model; it is cancelled if the client goes. Equal completions
-// of a prompt (Sampling::greedy) are computed once. Throws Refusal.
+// of a prompt (Sampling::greedy) are computed once. Throws Refusal, also for more completions and tokens than
+// a request may have.
 struct JobRequest {
   std::vector<Ids> prompts;
   Sampling sampling;
   int64_t max_tokens = 0;
   bool streams = false;
 };
-void submit(ServedModel& model, const Exchange& exchange, JobRequest request, std::shared_ptr<JobSink> sink);
+void submit(Context& context, ServedModel& model, const Exchange& exchange, JobRequest request,
+            std::shared_ptr<JobSink> sink);
 
 // Collects completions, and sends what `make` makes of them, by prompts: n of each. refuse: how refusals are
 // written.

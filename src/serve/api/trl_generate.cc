@@ -87,7 +87,7 @@ void write(Context& context, const std::shared_ptr<Exchange>& exchange, Prompts 
         return answer(prompts, logprobs, all);
       },
       old_answer_of);
-  submit(model, *exchange, std::move(job), std::move(sink));
+  submit(context, model, *exchange, std::move(job), std::move(sink));
 }
 
 }  // namespace

@@ -183,7 +183,7 @@ void trl_sequence_logprobs(Context& context, const std::shared_ptr<Exchange>& ex
         return answer_of_scores(scores, all);
       },
       old_answer_of);
-  submit(model, *exchange, std::move(job), std::move(sink));
+  submit(context, model, *exchange, std::move(job), std::move(sink));
 }
 
 }  // namespace trl::serve

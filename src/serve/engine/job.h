@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,6 +39,7 @@ struct Job {
   std::vector<std::vector<int32_t>> prompts;
   std::unique_ptr<ConfigHandle> options;  // generate.*; the worker sets generate.stream
   int64_t n = 1;                          // completions of each prompt that are computed
+  int64_t asked = 1;                      // completions of each prompt that the answer has
   int64_t stream = 0;                     // number of the first completion's draws
   int64_t max_tokens = 0;
   bool streams = false;                           // parts come as they are computed
@@ -46,10 +48,19 @@ struct Job {
   std::string peer;                               // whose turn it is
   std::shared_ptr<const AdapterVersion> adapter;  // held so that it stays; null: the model alone
   std::shared_ptr<JobSink> sink;
+  // Called on the model's thread when the first prompt begins, with the version of a trainer's adapter that
+  // its completions begin with; -1: there is none.
+  std::function<void(int64_t trained_version)> began;
   std::chrono::steady_clock::time_point came = std::chrono::steady_clock::now();
   std::atomic<bool> cancelled{false};  // by its client: nobody waits for it
-  // Members of the worker's thread: it is over; there was no memory for what it got.
-  bool ended = false, starved = false;
+  std::atomic<bool> ended{false};
+  std::atomic<size_t> next_prompt{0};  // the first that has not begun
+  // false: it waits for its form to be compiled. Before it is set, the form's constraint, which the library
+  // finds while it is held, or why there is none.
+  std::atomic<bool> ready{true};
+  std::shared_ptr<void> constraint;
+  std::optional<Refusal> refused;
+  bool starved = false;  // there was no memory for what it got; of the worker's thread
 };
 
 // Returns the options as a handle; values: by key, JSON.

@@ -27,6 +27,7 @@ class ServedModel {
   const std::string& name() const { return names_.front(); }
   const std::vector<std::string>& names() const { return names_; }
   const ModelOptions& options() const { return options_; }
+  const trl_generator* generator() const { return generator_->get(); }
   Worker& worker() { return worker_; }
   const Worker& worker() const { return worker_; }
   Adapters& adapters() { return adapters_; }

@@ -23,15 +23,15 @@ int64_t tokens_of(const Job& job) {
   return tokens;
 }
 
-// Returns the version of the trained adapter that a completion ended with; -1: it names none. Quotes of a
-// text are escaped.
-int64_t last_version(std::string_view json) {
-  constexpr std::string_view kName = "\"last_version\":";
-  const size_t at = json.find(kName);
+// Returns a number of a completion's JSON; -1: it has none of that name. Quotes of a text are escaped.
+int64_t integer_in(std::string_view json, std::string_view quoted_name) {
+  const size_t at = json.find(quoted_name);
   if (at == json.npos) return -1;
-  const std::string_view number = json.substr(at + kName.size());
+  const std::string_view number = json.substr(at + quoted_name.size() + 1);
   return base::parse_int64(number.substr(0, number.find_first_of(",}"))).value_or(-1);
 }
+
+size_t prompts_left(const Job& job) { return job.prompts.size() - job.next_prompt; }
 
 // Throws what another thread has thrown, as a copy: no object of an exception belongs to two threads.
 using Thrown = std::function<void()>;
@@ -102,14 +102,20 @@ void Worker::submit(const std::shared_ptr<Job>& job) {
     jobs_.push_back(job);
     queued_tokens_ += tokens;
     ++counters_.requests;
-    counters_.prompt_tokens += tokens;
-    for (const auto& prompt : job->prompts) counters_.prompt_size.add(static_cast<double>(prompt.size()));
   }
   wake_.notify_all();
 }
 
 void Worker::cancel(Job& job) {
   job.cancelled = true;
+  wake_.notify_all();
+}
+
+void Worker::form_done(Job& job) {
+  {
+    const std::lock_guard lock(mutex_);
+    job.ready = true;
+  }
   wake_.notify_all();
 }
 
@@ -177,7 +183,15 @@ void Worker::between_steps(const std::function<void(trl_generator*)>& body) {
 
 Counters Worker::counters() const {
   const std::lock_guard lock(mutex_);
-  return counters_;
+  Counters now = counters_;
+  for (const auto& job : jobs_) {
+    const size_t left = prompts_left(*job);
+    now.waiting += static_cast<int64_t>(left) * job->n;
+    if (job->adapter == nullptr) continue;
+    if (left > 0) now.waiting_adapters.insert(job->adapter->name);
+    if (left < job->prompts.size()) now.running_adapters.insert(job->adapter->name);
+  }
+  return now;
 }
 
 bool Worker::idle() const {
@@ -241,13 +255,14 @@ bool Worker::computes() const { return ends_jobs_ || awake(); }
 // soon: something has to be looked at again in a little while.
 void Worker::wait_for_work(std::unique_lock<std::mutex>& lock, bool soon) {
   const bool held = !ends_jobs_ && !sleep_.awake();
+  const auto goes_on = [](const auto& job) { return job->ready || job->cancelled; };
   const auto ready = [&] {
-    return stops_ || !commands_.empty() || !falling_.empty() || (!jobs_.empty() && !held);
+    return stops_ || !commands_.empty() || !falling_.empty() ||
+           (!held && std::ranges::any_of(jobs_, goes_on));
   };
-  if (soon || (held && !jobs_.empty()))
-    wake_.wait_for(lock, kHeld, ready);
-  else
-    wake_.wait(lock, ready);
+  // Jobs that cannot go on may have waited too long.
+  if (!soon) wake_.wait(lock, [&] { return ready() || !jobs_.empty(); });
+  wake_.wait_for(lock, kHeld, ready);
 }
 
 // Does what there is to do, or waits for it. false: the thread ends.
@@ -272,14 +287,10 @@ bool Worker::turn(std::unique_lock<std::mutex>& lock) {
   fall_asleep();
   lock.lock();
   counters_.running = static_cast<int64_t>(running_.size());
-  counters_.waiting = std::ranges::count_if(jobs_, [this](const auto& job) {
-    const auto found = entries_.find(job.get());
-    return found == entries_.end() || !found->second.begun;
-  });
   return true;
 }
 
-// Ends jobs that no client waits for any more, and those whose time is over.
+// Ends jobs that no client waits for any more, those whose form is refused, and those whose time is over.
 void Worker::drop_lost(const std::vector<std::shared_ptr<Job>>& jobs) {
   const auto now = Clock::now();
   for (const std::shared_ptr<Job>& job : jobs) {
@@ -287,6 +298,8 @@ void Worker::drop_lost(const std::vector<std::shared_ptr<Job>>& jobs) {
     if (job->cancelled) {
       cancel_completions(*job, nullptr);
       remove(*job);
+    } else if (job->ready && job->refused) {
+      end_job(*job, *job->refused);
     } else if (seconds(now - job->came) > options_.request_timeout) {
       abort_job(job, {503, "the request has waited too long (serve.request_timeout); try again later"});
     }
@@ -295,11 +308,10 @@ void Worker::drop_lost(const std::vector<std::shared_ptr<Job>>& jobs) {
 
 // Ends a job with the completions as they are; one with prompts that have not begun is refused.
 void Worker::abort_job(const std::shared_ptr<Job>& job, const Refusal& refusal) {
-  Entry& entry = entries_[job.get()];
-  if (!entry.begun || entry.next_prompt < job->prompts.size())
+  if (prompts_left(*job) > 0)
     end_job(*job, refusal);
   else
-    cancel_completions(*job, &entry.parts);
+    cancel_completions(*job, &entries_[job.get()].parts);
 }
 
 // Returns the job whose prompt comes next: of the peer, and then the job, with the fewest completions that
@@ -312,8 +324,7 @@ std::shared_ptr<Job> Worker::next_job(const std::vector<std::shared_ptr<Job>>& j
   for (const std::shared_ptr<Job>& job : jobs) {
     const auto found = entries_.find(job.get());
     const bool known = found != entries_.end();
-    if (job->cancelled || job->ended) continue;
-    if (known && found->second.next_prompt >= job->prompts.size()) continue;
+    if (job->cancelled || job->ended || !job->ready || prompts_left(*job) == 0) continue;
     const std::pair<size_t, size_t> load{of_peer[job->peer], known ? found->second.running : 0};
     if (best && load >= least) continue;
     best = job;
@@ -341,13 +352,14 @@ void Worker::take_in(const std::vector<std::shared_ptr<Job>>& jobs) {
 
 void Worker::add_prompt(const std::shared_ptr<Job>& job) {
   Entry& entry = entries_[job.get()];
-  const std::vector<int32_t>& ids = job->prompts[entry.next_prompt];
-  const auto number = static_cast<int64_t>(entry.next_prompt);
+  const std::vector<int32_t>& ids = job->prompts[job->next_prompt];
+  const auto number = static_cast<int64_t>(job->next_prompt.load());
   std::map<size_t, Running> places;  // made first: afterwards nothing may fail
   for (int64_t i = 0; i < job->n; ++i) {
     Running& running = places[static_cast<size_t>(i)];
     running.job = job;
     running.completion = static_cast<size_t>(number * job->n + i);
+    running.began = Clock::now();
     running.last = job->came;
   }
   ErrorHandle error;
@@ -368,18 +380,27 @@ void Worker::add_prompt(const std::shared_ptr<Job>& job) {
     end_job(*job, refusal);
     return;
   }
-  const auto now = Clock::now();
-  if (!entry.begun) {
-    entry.begun = true;
+  if (job->next_prompt++ == 0) tell_began(*job, first);
+  {
     const std::lock_guard lock(mutex_);
-    counters_.queued.add(seconds(now - job->came));
+    counters_.queued.add(seconds(Clock::now() - job->came), job->n);
+    counters_.prompt_tokens += static_cast<int64_t>(ids.size());
+    counters_.prompt_size.add(static_cast<double>(ids.size()));
+    counters_.max_tokens.add(static_cast<double>(job->max_tokens));
+    counters_.completions.add(static_cast<double>(job->asked));
   }
-  ++entry.next_prompt;
   while (!places.empty()) {
     auto place = places.extract(places.begin());
     place.key() += first;
     running_.insert(std::move(place));
     ++entry.running;
+  }
+}
+
+void Worker::tell_began(const Job& job, size_t completion) noexcept {
+  try {
+    if (job.began) job.began(table_.version_of(generator_, completion));
+  } catch (...) {  // no memory: the answer does not tell it
   }
 }
 
@@ -428,9 +449,11 @@ void Worker::collect() {
   std::vector<size_t> over;
   for (auto& [number, running] : running_) {
     if (running.grew) {
-      ++tokens;
-      times.emplace_back(seconds(now - running.last), running.tokens == 1);
+      const bool first = running.counted == 0;
+      tokens += running.tokens - std::exchange(running.counted, running.tokens);
+      times.emplace_back(seconds(now - running.last), first);
       running.last = now;
+      if (first) running.first = now;
     }
     const bool tells = running.grew && running.job->streams && running.job->logprobs;
     const bool may_take = !running.job->starved && (!running.grew || running.may_be_over || tells);
@@ -472,17 +495,38 @@ bool Worker::take(size_t number, Running& running) {
   const char* const reason = trl_completions_finish_reason(completions.get(), 0);
   if (reason == nullptr && (!running.job->streams || !running.job->logprobs)) return false;
   running.part.json = trl_completions_json(completions.get(), 0, nullptr);
-  const int64_t version = last_version(running.part.json);
   if (reason == nullptr) return false;
   running.part.over = true;
   size_t ids = 0;
   const int32_t* const all = trl_completions_tokens(completions.get(), 0, &ids);
   if (std::string_view(reason) == "stop" && ids > 0) ends_.insert(all[ids - 1]);
-  const std::lock_guard lock(mutex_);
-  counters_.trained_version = std::max(counters_.trained_version, version);
-  ++counters_.ended[reason];
-  counters_.generation_size.add(static_cast<double>(running.tokens));
+  count(running, reason);
   return true;
+}
+
+// Counts a completion that is over.
+void Worker::count(const Running& running, const char* reason) {
+  const Job& job = *running.job;
+  const int64_t version = integer_in(running.part.json, "\"last_version\"");
+  const int64_t cached = integer_in(running.part.json, "\"cached_tokens\"");
+  const auto now = Clock::now();
+  const auto n = static_cast<size_t>(job.n);
+  const std::lock_guard lock(mutex_);
+  ++counters_.ended[reason];
+  counters_.trained_version = std::max(counters_.trained_version, version);
+  if (cached >= 0 && running.completion % n == 0) {  // a prompt is looked for once
+    counters_.prefix_queries += static_cast<int64_t>(job.prompts[running.completion / n].size());
+    counters_.prefix_hits += cached;
+  }
+  counters_.generation_size.add(static_cast<double>(running.tokens));
+  counters_.whole.add(seconds(now - job.came));
+  counters_.computed.add(seconds(now - running.began));
+  if (running.counted == 0) return;
+  counters_.prefill.add(seconds(running.first - running.began));
+  counters_.decode.add(seconds(running.last - running.first));
+  if (running.tokens > 1)
+    counters_.mean_between_tokens.add(seconds(running.last - running.first) /
+                                      static_cast<double>(running.tokens - 1));
 }
 
 // Gives each job what it has got, and ends those that have all.
@@ -496,7 +540,7 @@ void Worker::give() {
   for (const std::shared_ptr<Job>& job : over) {
     Entry& entry = entries_[job.get()];
     if (!entry.parts.empty()) job->sink->got(std::exchange(entry.parts, {}));
-    if (entry.running > 0 || entry.next_prompt < job->prompts.size()) continue;
+    if (entry.running > 0 || prompts_left(*job) > 0) continue;
     job->sink->over();
     remove(*job);
   }
@@ -544,8 +588,6 @@ void Worker::remove(Job& job) noexcept {
   job.ended = true;
   entries_.erase(&job);
   const std::lock_guard lock(mutex_);
-  const double time = seconds(Clock::now() - job.came);
-  counters_.whole.add(time);
   queued_tokens_ -= tokens_of(job);
   std::erase_if(jobs_, [&](const auto& other) { return other.get() == &job; });
 }

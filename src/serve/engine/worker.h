@@ -32,6 +32,8 @@ class Worker {
   // Throws Refusal(429, 503).
   void submit(const std::shared_ptr<Job>& job);
   void cancel(Job& job);  // any thread; its sink hears no more
+  // Lets a job begin whose form is compiled, or ends it if that is refused. Any thread.
+  void form_done(Job& job);
   // Runs body on the model's thread between two steps, and waits for it; without a thread here. Passes on
   // what it throws.
   void between_steps(const std::function<void(trl_generator*)>& body);
@@ -64,16 +66,15 @@ class Worker {
   struct Running {
     std::shared_ptr<Job> job;
     size_t completion = 0;
-    int64_t tokens = 0;  // so far
+    int64_t tokens = 0, counted = 0;  // so far; after the step before
     bool grew = false, may_be_over = false;
-    Part part;  // of this step
+    Part part;                                               // of this step
+    std::chrono::steady_clock::time_point began{}, first{};  // it, and its first token
     std::chrono::steady_clock::time_point last{};
   };
   struct Entry {  // a job that waits or runs
-    size_t next_prompt = 0;
     size_t running = 0;
     std::vector<Part> parts;
-    bool begun = false;
   };
 
   void work();
@@ -83,12 +84,14 @@ class Worker {
   void take_in(const Jobs& jobs);
   void run_turns();
   void add_prompt(const std::shared_ptr<Job>& job);
+  void tell_began(const Job& job, size_t completion) noexcept;
   void wait_for_model(trl_status status);
   static int32_t on_token(void* any, size_t number, int32_t id, const char* text, size_t size,
                           double) noexcept;
   void step();
   void collect();
   bool take(size_t number, Running& running);
+  void count(const Running& running, const char* reason);
   bool take_or_starve(size_t number, Running& running);
   void give();
   void cancel_completions(const Job& job, std::vector<Part>* parts) noexcept;

@@ -22,6 +22,11 @@ void check_type(std::string_view type, BodyForm form) {
     throw Refusal(415, fmt::format("Content-Type: {} is not accepted; send {}", type, wanted));
 }
 
+void check_encoding(std::string_view encoding) {
+  if (!encoding.empty() && !same_name(encoding, "identity"))
+    throw Refusal(415, fmt::format("Content-Encoding: {} is not accepted; send the body as it is", encoding));
+}
+
 }  // namespace
 
 std::optional<Answer> Gate::look(const Request& head, std::optional<uint64_t> length) const {
@@ -33,15 +38,19 @@ std::optional<Answer> Gate::look(const Request& head, std::optional<uint64_t> le
     const std::string_view origin = head.field("origin");
     const bool allowed = !cors_fields(head, options_.origins).empty();
     const bool own = origin.empty() || origin == fmt::format("http://{}", head.field("host"));
-    if (!allowed && (!own || head.method == "OPTIONS"))  // a page of another site may send without asking
+    const bool asks = head.method == "OPTIONS" && !origin.empty();  // whether a page may send a request
+    if (!allowed && (!own || asks))  // a page of another site may send without asking
       throw Refusal(403, fmt::format("Origin: {} is not one of serve.cors_origins", origin));
-    if (head.method == "OPTIONS") return Answer{204, ""};
+    if (asks) return Answer{204, ""};
     const bool open = head.path == "/health" || head.path == "/health/";
     if (!open && keys_.any() && !keys_.accept(head.field("authorization")))
       throw Refusal(401, "Authorization: a key is needed, as in `Authorization: Bearer KEY`");
     const Route& route = find_route(head.method, head.path, allow);
     const bool body = length.value_or(0) > 0 || !head.field("transfer-encoding").empty();
-    if (route.method == "POST" && body) check_type(head.field("content-type"), route.body);
+    if (route.method == "POST" && body) {
+      check_type(head.field("content-type"), route.body);
+      check_encoding(head.field("content-encoding"));
+    }
     const bool tensors = route.body == BodyForm::tensors;
     const size_t most = tensors ? tensor_bytes_ : options_.max_body_bytes;
     if (length.value_or(0) > most)

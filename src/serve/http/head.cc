@@ -50,6 +50,7 @@ Request request_of(const http::request<http::buffer_body>& head) {
 std::optional<Refusal> refusal_of_head(beast::error_code error) {
   if (error == http::error::header_limit || error == http::error::buffer_overflow)
     return Refusal(431, "the request's header is too large; send fewer or shorter fields");
+  if (error == http::error::body_limit) return Refusal(413, "the body is too large (serve.max_body_bytes)");
   if (error == http::error::bad_version) return Refusal(505, "only HTTP/1.0 and HTTP/1.1 are known");
   if (error == http::error::end_of_stream || error == http::error::partial_message) return std::nullopt;
   const bool parsed = error.category() == make_error_code(http::error::bad_method).category();

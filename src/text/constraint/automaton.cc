@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 
 namespace trl::text {
 
@@ -16,6 +17,7 @@ Automaton::Automaton(const PatternTree& tree, std::string_view key) : key_(key) 
 
 // Counts steps, too: parts that need no node may be repeated as often.
 void Automaton::count_step() {
+  if (steps_ % 256 == 0) base::poll();
   if (++steps_ > 4 * kMostNodes || nodes_.size() > kMostNodes)
     fail_key(key_,
              "{}: the pattern is too large: with all repetitions it has more than {} parts; shorten it, or "
@@ -31,6 +33,7 @@ uint32_t Automaton::add(const Node& node) {
 uint32_t Automaton::number_of(const std::shared_ptr<const CharacterSet>& set) {
   const auto known = known_.find(set.get());
   if (known != known_.end()) return known->second;
+  base::poll();
   const auto [found, is_new] = numbers_.try_emplace(*set, static_cast<uint32_t>(sets_.size()));
   if (is_new) places_ += sets_.emplace_back(*set).places();
   if (places_ > kMostPlaces)

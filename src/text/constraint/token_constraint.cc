@@ -8,7 +8,6 @@ namespace trl::text {
 
 namespace {
 
-constexpr std::string_view kNoMemory = "out of memory";
 constexpr std::string_view kTooComplex =
     "the pattern is too complex: too many of its parts may follow this text; repeat less, or make "
     "alternatives "

@@ -17,6 +17,7 @@ class TokenConstraint final : public Constraint {
   // looked at for the tokens after one text.
   static constexpr size_t kMostBytes = size_t{32} << 20;
   static constexpr uint64_t kMostWork = 20'000'000;
+  static constexpr std::string_view kNoMemory = "out of memory";  // a reason of allowed()
 
   // Throws what Automaton throws.
   TokenConstraint(const PatternTree& tree, std::string_view key, std::shared_ptr<const TokenTrie> trie);

@@ -65,6 +65,8 @@ class WithATrainer : public testing::Test {
       body["messages"] = Json::parse(R"([{"role": "user", "content": "The kernel"}])");
     const Response response = Client(port_).post(route, body.dump());
     EXPECT_EQ(response.status, 200) << response.body;
+    const auto version = response.fields.find("x-trl-weights-version");
+    version_ = version == response.fields.end() ? "" : version->second;
     const Json all = Json::parse(response.body, nullptr, false);
     return all.is_object() ? all["choices"][0] : Json();
   }
@@ -74,12 +76,14 @@ class WithATrainer : public testing::Test {
   trl_trainer* trainer_ = nullptr;
   trl_server* server_ = nullptr;
   int port_ = 0;
+  std::string version_;  // that the last answer's header names
 };
 
 TEST_F(WithATrainer, AnswersNameTheStepOfTheirAdapter) {
   open("use_peft: true, serve_share: 0.5");
   const Json before = choice();
   EXPECT_EQ(before["weights"], Json::parse(R"({"adapter": "default", "version": 0, "last_version": 0})"));
+  EXPECT_EQ(version_, "0");
   std::atomic<bool> over{false};
   std::atomic<int> answered{0};
   std::thread asking([&] {
@@ -97,6 +101,7 @@ TEST_F(WithATrainer, AnswersNameTheStepOfTheirAdapter) {
   EXPECT_GT(answered, 0);
   EXPECT_EQ(choice()["weights"]["version"], 4);
   EXPECT_EQ(choice("/v1/chat/completions")["weights"]["version"], 4);
+  EXPECT_EQ(version_, "4");
   EXPECT_EQ(describe()["models"][0]["trained_version"], 4);
 }
 
