@@ -107,6 +107,22 @@ std::string http_request(const std::string& path, const std::string& json) {
   return head + "\r\n" + json;
 }
 
+std::string get_body(int port, const std::string& path) {
+  const std::string head = http_request(path, "");
+  const std::string request = head.substr(0, head.size() - 2) + "Connection: close\r\n\r\n";
+  const int connection = connect_to(port);
+  std::string answer;
+  char piece[65536];
+  ssize_t got = ::send(connection, request.data(), request.size(), MSG_NOSIGNAL);
+  while (got > 0 && (got = ::recv(connection, piece, sizeof piece, 0)) > 0)
+    answer.append(piece, static_cast<size_t>(got));
+  ::close(connection);
+  const size_t end = answer.find("\r\n\r\n");
+  if (!answer.starts_with("HTTP/1.1 200 ") || end == answer.npos)
+    throw std::runtime_error(path + ": " + answer);
+  return answer.substr(end + 4);
+}
+
 Json read_streams(const Json& work) {
   std::vector<std::unique_ptr<Stream>> streams;
   for (const Json& body : work.at("bodies"))

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "serve/parts.h"
+#include "serve/rewarded_run.h"
 #include "serve/served.h"
-#include "support/abi.h"
 
 namespace trl::bench {
 
@@ -10,63 +10,6 @@ namespace {
 
 constexpr int64_t kGroup = 8;
 constexpr const char* kType = "bfloat16";  // on both sides, or ids differ
-
-// A run of GRPO that trains an adapter, and the ids that it has learned on.
-class Run {
- public:
-  Run(const Json& options, int64_t rows) {
-    trainer_ = open_trainer_of(options, rows);
-    TRL_CHECK(trl_trainer_add_reward(trainer_, "points", reward, this, nullptr, &error));
-  }
-  ~Run() { trl_trainer_destroy(trainer_); }
-  Run(const Run&) = delete;
-  Run& operator=(const Run&) = delete;
-
-  // Returns its seconds.
-  double step() {
-    const trl_metrics* metrics = nullptr;
-    const double begin = now();
-    TRL_CHECK(trl_trainer_step(trainer_, &metrics, &error));
-    return now() - begin;
-  }
-  const std::vector<Json>& ids() const { return ids_; }
-
- private:
-  static trl_trainer* open_trainer_of(const Json& options, int64_t rows) {
-    std::string text;
-    for (int64_t row = 0; row < rows; ++row)
-      text += Json({{"prompt", "Tell me of day " + std::to_string(row) + " by the sea:"}}).dump() + "\n";
-    trl_config* const config = config_of(options);
-    trl_runtime* runtime = nullptr;
-    trl_dataset* dataset = nullptr;
-    trl_trainer* trainer = nullptr;
-    TRL_CHECK(trl_runtime_create(config, &runtime, &error));
-    TRL_CHECK(trl_dataset_from_buffer(runtime, "jsonl", text.data(), text.size(), nullptr, &dataset, &error));
-    TRL_CHECK(trl_trainer_create(runtime, config, dataset, nullptr, &trainer, &error));
-    trl_dataset_destroy(dataset);
-    trl_runtime_destroy(runtime);
-    trl_config_destroy(config);
-    return trainer;
-  }
-
-  // Gives as many points as the sum of the ids leaves.
-  static int32_t reward(void* self, trl_rollout* rollout) {
-    for (size_t i = 0; i < trl_rollout_count(rollout); ++i) {
-      const char* text = nullptr;
-      if (trl_rollout_get(rollout, i, &text, nullptr) != TRL_OK) return TRL_E_INTERNAL;
-      Json ids = Json::parse(text).at("completion_ids");
-      int64_t sum = 0;
-      for (const Json& id : ids) sum += id.get<int64_t>();
-      static_cast<Run*>(self)->ids_.push_back(std::move(ids));
-      if (trl_rollout_set_reward(rollout, i, static_cast<double>(sum % 7), nullptr) != TRL_OK)
-        return TRL_E_INTERNAL;
-    }
-    return TRL_OK;
-  }
-
-  trl_trainer* trainer_ = nullptr;
-  std::vector<Json> ids_;
-};
 
 }  // namespace
 
@@ -93,12 +36,12 @@ bool measure_grpo(const ServeSettings& s, const Scratch& scratch) {
                   {"use_vllm", true},
                   {"runtime.threads", s.threads},
                   {"output_dir", scratch.file("colocate")}};
-  Run colocate(options, steps);
+  RewardedRun colocate(options, steps);
   options.update({{"vllm_mode", "server"},
                   {"vllm_server_base_url", served.url()},
                   {"vllm_server_adapter_dir", scratch.file("adapters")},
                   {"output_dir", scratch.file("server")}});
-  Run server(options, steps);
+  RewardedRun server(options, steps);
   std::vector<double> own, other;
   for (int64_t i = 0; i < steps; ++i) {  // by turns A B B A
     const bool first = i % 2 == 0;

@@ -9,6 +9,7 @@ namespace trl::bench {
 bool measure_streams(const ServeSettings& s, const Scratch& scratch);
 bool measure_idle(const ServeSettings& s, const Scratch& scratch);
 bool measure_swap(const ServeSettings& s, const Scratch& scratch);
+bool measure_tensors(const ServeSettings& s, const Scratch& scratch);
 bool measure_grpo(const ServeSettings& s, const Scratch& scratch);
 bool measure_learn(const ServeSettings& s, const Scratch& scratch);
 
@@ -17,10 +18,8 @@ struct ServePart {
   bool (*measure)(const ServeSettings&, const Scratch&);
 };
 
-inline constexpr ServePart kServeParts[] = {{"streams", measure_streams},
-                                            {"idle", measure_idle},
-                                            {"swap", measure_swap},
-                                            {"grpo", measure_grpo},
-                                            {"learn", measure_learn}};
+inline constexpr ServePart kServeParts[] = {{"streams", measure_streams}, {"idle", measure_idle},
+                                            {"swap", measure_swap},       {"tensors", measure_tensors},
+                                            {"grpo", measure_grpo},       {"learn", measure_learn}};
 
 }  // namespace trl::bench

@@ -1,8 +1,9 @@
 // usage: serve_bench --model DIR|random:qwen2.5-0.5b [--part NAME ...] [--llama SERVER] ...
 // Measures the server on this machine, through its C functions and over sockets. streams: concurrent streams
 // beside the engine's own loop with as many sequences. idle: resident memory of idle connections. swap: an
-// adapter that takes the place of another. grpo: a step whose completions a server writes beside one of
-// colocate, with equal ids. Prints JSON lines; exit status 1 if a bound is passed.
+// adapter that takes the place of another. tensors: all weights of a run on their way to the server. grpo: a
+// step whose completions a server writes beside one of colocate, with equal ids. Prints JSON lines; exit
+// status 1 if a bound is passed.
 #include <filesystem>
 
 #include "serve/client.h"

@@ -23,8 +23,9 @@ std::optional<BesideArguments> beside_arguments(const Config& config) {
   if (!config.get_bool("use_peft"))
     contradict(config, "use_peft",
                "all weights change in each step, and only an adapter has copies to answer with");
-  if (config.get_text("memory_budget"))
-    contradict(config, "memory_budget", "its plan does not know how much memory requests take");
+  if (config.get_text("memory_budget") && !config.is_set("estimate.prompt_tokens"))
+    contradict(config, "memory_budget",
+               "its plan knows how much memory requests take only with estimate.prompt_tokens");
   if (plain_kernels(config))
     contradict(config, "fused_kernels", "the sums of PyTorch's operators depend on the number of threads");
   return BesideArguments{.share = *config.get_optional_double(kServeShare),

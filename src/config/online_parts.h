@@ -1,5 +1,6 @@
 // The parts of online_arguments().
 #pragma once
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +23,9 @@ void read_online_tools(const Config& config, OnlineArguments& out);
 // Reads the loss of GRPO and RLOO; the sizes must have been read.
 void read_online_policy(const Config& config, OnlineArguments& out);
 
+// Returns the address of a server: vllm_server_base_url, or by vllm_server_host and vllm_server_port. Throws
+// Error(invalid_config).
+std::string server_url(const Config& config);
 // Reads vllm_mode: server; the loss and the tools must have been read.
 void read_online_server(const Config& config, OnlineArguments& out);
 

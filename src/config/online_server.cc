@@ -10,16 +10,6 @@ namespace {
 
 constexpr const char *kUrl = "vllm_server_base_url", *kWeights = "vllm_server_weights";
 
-std::string url_of(const Config& config) {
-  const std::optional<std::string> given = config.get_text(kUrl);
-  std::string url =
-      given.value_or("http://" + config.get("vllm_server_host") + ":" + config.get("vllm_server_port"));
-  if (!url.starts_with("http://") && !url.starts_with("https://"))
-    fail_key(kUrl, "{}: '{}' is not accepted: give a URL of http or https", kUrl, url);
-  while (url.ends_with('/')) url.pop_back();
-  return url;
-}
-
 ServerWeights weights_of(const Config& config) {
   const std::string way = config.get(kWeights);
   if (way == "none") return ServerWeights::none;
@@ -52,10 +42,20 @@ void refuse_beside_server(const Config& config, const OnlineArguments& out) {
 
 }  // namespace
 
+std::string server_url(const Config& config) {
+  const std::optional<std::string> given = config.get_text(kUrl);
+  std::string url =
+      given.value_or("http://" + config.get("vllm_server_host") + ":" + config.get("vllm_server_port"));
+  if (!url.starts_with("http://") && !url.starts_with("https://"))
+    fail_key(kUrl, "{}: '{}' is not accepted: give a URL of http or https", kUrl, url);
+  while (url.ends_with('/')) url.pop_back();
+  return url;
+}
+
 void read_online_server(const Config& config, OnlineArguments& out) {
   if (!out.use_vllm || config.get("vllm_mode") != "server") return;
   ServerArguments& server = out.server.emplace();
-  server.url = url_of(config);
+  server.url = server_url(config);
   server.timeout = config.get_double("vllm_server_timeout");
   server.weights = weights_of(config);
   server.adapter_dir = directory(config, "vllm_server_adapter_dir", "");

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/tensor_message.h"
 #include "entry/generator_object.h"
 #include "kernels/kinds.h"
 #include "memory/plan.h"
@@ -44,6 +45,18 @@ void need_room(const telemetry::RunPlan::Generation& all, std::string_view keys)
            "kv_cache_memory: {} bytes are allowed, and keys and values of one sequence of {} tokens take {}: "
            "allow more, or give fewer tokens ({})",
            all.kv_limit_bytes, tokens, wanted, keys);
+}
+
+// Returns the bytes that a server takes to replace all weights that are held as numbers (serve/weights): the
+// message of a client, and the old numbers.
+int64_t update_bytes(const model::Model& model) {
+  int64_t bytes = 0;
+  for (const tensor::Parameter* const one : model.parameters()) {
+    if (one->encoded() != nullptr) continue;
+    const int64_t own = one->count() * static_cast<int64_t>(c10::elementSize(one->dtype()));
+    bytes += static_cast<int64_t>(base::tensor_message::aligned(static_cast<size_t>(own)));
+  }
+  return 2 * bytes;
 }
 
 // A stretch as if it were all: the blocks that were taken in it and have a term, and all that exist in it.
@@ -110,6 +123,7 @@ RehearsedGeneration rehearse_generation(const model::Model& model, const engine:
   all.sequences_that_fit =
       generate::Scheduler::sequences_in(generator.use().blocks_limit, all.prompt_tokens,
                                         all.prompt_tokens + all.max_new_tokens, all.completions);
+  all.update_bytes = update_bytes(model);
   need_room(all, prompts.keys);
   engine::Sampling sampling;
   sampling.max_new_tokens = prompts.max_new_tokens;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/memory/system_memory.h"
+#include "config/beside_arguments.h"
 #include "entry/boundary.h"
 #include "entry/generation_plan.h"
 #include "entry/generator_object.h"
@@ -76,6 +77,7 @@ struct Rehearsed {
   int64_t events = 0;             // up to the end of the step, or of the evaluation or samples after it
   std::optional<RehearsedGeneration> samples, asked;
   std::optional<RehearsedMerge> merge;
+  int64_t trained_bytes = 0;  // of the weights that are trained
 };
 
 // Returns the bytes read and written in a block: each part counts as often as it is used.
@@ -182,7 +184,7 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
     out.plan.parameters += p->count();
     if (!p->trainable) continue;
     out.plan.trained_parameters += p->count();
-    out.traffic += 2.0 * static_cast<double>(p->count()) * static_cast<double>(c10::elementSize(p->dtype()));
+    out.trained_bytes += p->count() * static_cast<int64_t>(c10::elementSize(p->dtype()));
   }
   std::vector<const model::Model*> writers = {model.get()};
   if (const model::Model* const teacher = trainer.teacher()) writers.push_back(teacher);
@@ -192,6 +194,7 @@ void rehearse_run(const engine::PlanSpec& spec, const config::Config& config,
   out.work = rehearsal.work();
   for (size_t i = 0; i < writers.size() && !spec.rollouts.prompts.empty(); ++i)
     rehearse_generation(*writers[i], spec.generator, spec.rollouts, rehearsal, caches[i]);
+  out.traffic += 2.0 * static_cast<double>(out.trained_bytes);
   for (const tensor::Taken& taken : rehearsal.taken()) out.traffic += traffic_of(taken);
   if (evaluated) {
     const tensor::Stage stage("evaluation");
@@ -227,9 +230,39 @@ std::vector<int64_t> first_of_each(const std::vector<std::string_view>& stages) 
   return first;
 }
 
+// Memory of servers: of requests that are answered while the run trains (serve_share), or of the weights on
+// their way to a server that writes the completions.
+struct OfServer {
+  const char* term;
+  int64_t bytes, from;                  // up to the end
+  std::optional<MemoryKind> kind = {};  // none: the memory counter does not see it
+};
+
+std::vector<OfServer> of_servers(const Rehearsed& run, const config::Config& config,
+                                 const config::TrainingArguments& arguments,
+                                 const tensor::Rehearsal& rehearsal) {
+  std::vector<OfServer> all;
+  if (const auto beside = config::beside_arguments(config)) {
+    constexpr int64_t kPublished = 2;  // the newest values, and those before while they are read
+    all.push_back({"adapter for requests meanwhile", (beside->versions + kPublished) * run.trained_bytes, 1,
+                   MemoryKind::weights});
+    if (run.asked)
+      all.push_back({"generation for requests meanwhile", with_bytes(*run.asked, rehearsal).bytes, 1,
+                     MemoryKind::workspace});
+  }
+  const auto& server = arguments.online.server;
+  if (server && server->weights == config::ServerWeights::tensors)
+    all.push_back({"weights on their way to the server", run.trained_bytes, run.events - 1});
+  return all;
+}
+
 // Plans the memory that the memory counter sees. Its terms are the kinds.
-memory::Plan counted(const tensor::Rehearsal& rehearsal, int64_t events) {
+memory::Plan counted(const tensor::Rehearsal& rehearsal, int64_t events,
+                     std::span<const OfServer> servers = {}) {
   std::vector<memory::Holding> kinds;
+  for (const OfServer& one : servers)
+    if (one.kind)
+      kinds.push_back({std::string(base::memory_kind_name(*one.kind)), one.bytes, one.from, events});
   for (const tensor::Taken& taken : rehearsal.taken())
     if (taken.stage != tensor::kMappedPages)
       kinds.push_back({std::string(base::memory_kind_name(taken.kind)), taken.bytes, taken.from, taken.to});
@@ -266,11 +299,15 @@ Rehearsed rehearse(const engine::PlanSpec& spec, const config::Config& config,
     holdings.push_back({"start of the process", more, 0, 1});
   for (const tensor::Taken& taken : rehearsal.taken())
     holdings.push_back({term(taken), taken.bytes, taken.from, taken.to});
+  const std::vector<OfServer> servers = of_servers(out, config, arguments, rehearsal);
+  for (const OfServer& one : servers) holdings.push_back({one.term, one.bytes, one.from, out.events});
   add_timeline(out.plan, holdings, std::span(rehearsal.events()).first(static_cast<size_t>(out.events)));
   if (out.samples) out.plan.samples = with_bytes(*out.samples, rehearsal);
   if (out.asked) out.plan.generation = with_bytes(*out.asked, rehearsal);
+  if (out.asked && config::beside_arguments(config))
+    out.plan.generation->peak_bytes = std::max(out.plan.generation->peak_bytes, out.plan.peak_bytes);
   if (out.merge) out.plan.merge = bytes_of(*out.merge, rehearsal);
-  const memory::Plan kinds = counted(rehearsal, out.events);
+  const memory::Plan kinds = counted(rehearsal, out.events, servers);
   out.plan.counted_bytes = kinds.peak;
   for (size_t i = 0; i < out.plan.kinds.size(); ++i) {
     for (const memory::Term& kind : kinds.terms)

@@ -31,6 +31,8 @@ bool initialize() {
   return done;
 }
 
+constexpr long kLongBody = 1 << 20;  // bytes; also of its pieces
+
 struct Body {
   const Reply& reply;
   size_t left;  // bytes that are still wanted
@@ -123,6 +125,7 @@ Outcome exchange(const Request* request, const Reply* reply, int32_t* status) {
     set(CURLOPT_POST, 1L);
     set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request->body_size));
     set(CURLOPT_POSTFIELDS, request->body);
+    if (request->body_size > static_cast<size_t>(kLongBody)) set(CURLOPT_UPLOAD_BUFFERSIZE, kLongBody);
   }
   if (!good || curl_multi_add_handle(multi.get(), handle) != CURLM_OK)
     return fail(Outcome::unusable, why[0] != '\0' ? why : "libcurl refuses the request");

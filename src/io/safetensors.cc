@@ -473,7 +473,10 @@ void read_each(const void* data, int64_t first, int64_t count, float* out, const
 void read_floats(ElementType type, const void* data, int64_t first, int64_t count, float* out) {
   switch (type) {
     case ElementType::f32:
-      return read_each<float>(data, first, count, out, [](float v) { return v; });
+      if (count > 0)
+        std::memcpy(out, static_cast<const char*>(data) + static_cast<size_t>(first) * sizeof(float),
+                    static_cast<size_t>(count) * sizeof(float));
+      return;
     case ElementType::f16:
       return read_each<uint16_t>(data, first, count, out, half_to_float);
     case ElementType::bf16:

@@ -23,15 +23,22 @@ uint64_t next_number() {
   return ++last;
 }
 
-at::Tensor values_of(const adapter::AdapterFile& file, const Parameter& parameter) {
+// Reads a tensor of the file into the parameter. room: for numbers on their way to another type, which the
+// next tensor uses again: new pages of memory cost more than reading into them.
+void read_into(Parameter& parameter, const adapter::AdapterFile& file, at::Tensor& room) {
   const io::TensorView& view = file.tensors().at(parameter.name);
   if (view.shape != parameter.shape().vec()) {
     fail(Status::format, "{}: tensor {} has shape [{}], and this model needs [{}]", Place::in(file.path()),
          parameter.name, fmt::join(view.shape, ", "), fmt::join(parameter.shape(), ", "));
   }
-  at::Tensor values = tensor::empty(view.shape, at::kFloat, tensor::MemoryKind::workspace);
-  io::read_floats(view.type, view.data, 0, values.numel(), values.data_ptr<float>());
-  return values;
+  const tensor::Writing values = parameter.write();
+  const int64_t count = values->numel();
+  if (values->is_cpu() && values->scalar_type() == at::kFloat && values->is_contiguous())
+    return io::read_floats(view.type, view.data, 0, count, values->data_ptr<float>());
+  if (!room.defined() || room.numel() < count)
+    room = tensor::empty({count}, at::kFloat, tensor::MemoryKind::workspace);
+  io::read_floats(view.type, view.data, 0, count, room.data_ptr<float>());
+  values->copy_(room.narrow(0, 0, count).view(view.shape));
 }
 
 void set(Parameter& parameter, const at::Tensor& values) { parameter.write()->copy_(values); }
@@ -322,10 +329,9 @@ void Adapter::load(const std::string& directory) {
   const auto file = adapter::open_weights(directory, tensors_);
   take_tables(*file);
   if (is_part_of_weights()) start_again(directory);
-  std::vector<at::Tensor> values;  // all are read before the first one is set
-  for (const auto& parameter : parameters_) values.push_back(values_of(*file, *parameter));
+  at::Tensor room;
+  for (const auto& parameter : parameters_) read_into(*parameter, *file, room);
   file->check();
-  for (size_t i = 0; i < values.size(); ++i) set(*parameters_[i], values[i]);
   rewire();
 }
 

@@ -196,7 +196,9 @@ std::string generation_lines(std::string_view label,
                                bytes_text(all.weights_bytes), bytes_text(all.copies_bytes),
                                bytes_text(all.logits_bytes), bytes_text(all.work_bytes)),
                    fmt::format("{} in all, {} asleep; the process has {} at the peak", bytes_text(all.bytes),
-                               bytes_text(all.asleep_bytes), bytes_text(all.peak_bytes))});
+                               bytes_text(all.asleep_bytes), bytes_text(all.peak_bytes)),
+                   fmt::format("a server that gets all weights anew takes {} more meanwhile",
+                               bytes_text(all.update_bytes))});
 }
 
 std::string merge_lines(const std::optional<telemetry::RunPlan::Merge>& merge) {

@@ -76,6 +76,7 @@ base::Json to_value(const RunPlan::Generation& all) {
           {"bytes", all.bytes},
           {"peak_bytes", all.peak_bytes},
           {"asleep_bytes", all.asleep_bytes},
+          {"update_bytes", all.update_bytes},
           {"sequences_that_fit", all.sequences_that_fit}};
 }
 

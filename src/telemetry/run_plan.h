@@ -62,6 +62,8 @@ struct RunPlan {
     int64_t bytes = 0;         // of all of these together
     int64_t asleep_bytes = 0;  // of them that stay between generations
     int64_t peak_bytes = 0;    // of the process meanwhile
+    // Beside all these, while a server takes all weights from a client: its message, and the old numbers.
+    int64_t update_bytes = 0;
     int64_t sequences_that_fit = 0;
   };
   // The bytes that an adapter takes, at most, as it is merged into the weights: copies of the weights that

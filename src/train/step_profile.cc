@@ -17,7 +17,8 @@ constexpr std::pair<std::string_view, tensor::Part> kNames[tensor::kParts] = {
 
 }  // namespace
 
-MethodMetrics StepProfile::metrics(std::span<const MicroBatch> window, bool generates) const {
+MethodMetrics StepProfile::metrics(std::span<const MicroBatch> window, bool generates,
+                                   std::optional<double> synced) const {
   if (!on_) return {};
   MethodMetrics metrics;
   double update = seconds(), other = update;
@@ -26,6 +27,11 @@ MethodMetrics StepProfile::metrics(std::span<const MicroBatch> window, bool gene
     if (!before || generates) metrics.emplace_back(name, times_.seconds(part));
     if (before) update -= times_.seconds(part);
     other -= times_.seconds(part);
+  }
+  if (synced) {
+    metrics.emplace_back("profile/sync", *synced);
+    update -= *synced;
+    other -= *synced;
   }
   if (generates) metrics.emplace_back("profile/update", update);
   metrics.emplace_back("profile/other", other);

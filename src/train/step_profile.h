@@ -33,8 +33,10 @@ class StepProfile {
     const auto running = begin_ ? Clock::now() - *begin_ : Clock::duration{};
     return std::chrono::duration<double>(passed_ + running).count();
   }
-  // Empty if it is off. generates: the method writes completions.
-  MethodMetrics metrics(std::span<const MicroBatch> window, bool generates) const;
+  // Empty if it is off. generates: the method writes completions. synced: seconds of the step in which
+  // weights went to a server that writes them; none: no server does.
+  MethodMetrics metrics(std::span<const MicroBatch> window, bool generates,
+                        std::optional<double> synced) const;
 
  private:
   using Clock = std::chrono::steady_clock;

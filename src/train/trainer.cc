@@ -210,7 +210,8 @@ void Trainer::begin() {
 }
 
 bool Trainer::first_half() {
-  const auto step = std::make_shared<Begun>(0.0, set_rate_.load(), StepProfile(arguments().profile_parts));
+  const auto step = std::make_shared<Begun>(0.0, set_rate_.load(), StepProfile(arguments().profile_parts),
+                                            sync_seconds().value_or(0));
   const StepProfile::Running running(step->profile);
   const std::vector<MicroBatch>& window = fill_window();
   if (window.empty()) {
@@ -241,8 +242,16 @@ void Trainer::second_half(bool apply) {
   begun_.reset();
   const std::vector<MicroBatch>& window = batches_.window();
   learned.seconds = step->profile.seconds() - learned.optimizer_seconds;
-  learned.metrics.push_back(step->profile.metrics(window, arguments().method->generates));
+  std::optional<double> synced = sync_seconds();
+  if (synced) *synced -= step->synced_before;
+  learned.metrics.push_back(step->profile.metrics(window, arguments().method->generates, synced));
   count(window, learned, step->learning_rate);
+}
+
+// Seconds in which weights went to a server so far; none: the run has none.
+std::optional<double> Trainer::sync_seconds() const {
+  if (!setup_.rollouts || !arguments().online.server) return std::nullopt;
+  return setup_.rollouts->sync_seconds();
 }
 
 const std::vector<MicroBatch>& Trainer::fill_window() {

@@ -83,6 +83,7 @@ class Trainer {
     double learning_rate;
     double set_rate;  // set_learning_rate() before it began
     StepProfile profile;
+    double synced_before;  // Rollouts::sync_seconds()
     telemetry::Record metrics = {};
   };
   // Does the first half of a step, and then rest(); after an error no step has begun. false: nothing is left.
@@ -98,6 +99,7 @@ class Trainer {
   void leave_begun();
   telemetry::Record measure(engine::BatchSource& rows);
   const std::vector<MicroBatch>& fill_window();
+  std::optional<double> sync_seconds() const;
   void work_ahead(std::span<const data::Batch> window);
   void count(std::span<const MicroBatch> window, const Learned& learned, double learning_rate);
   void note_due();

@@ -35,6 +35,10 @@ TEST(BesideArguments, OtherRunsTakeTurns) {
             "an adapter has copies to answer with: change it, or leave serve_share out, and generators take "
             "turns with the steps");
   EXPECT_TRUE(refused("memory_budget", "4GiB").starts_with("serve_share: 0.5 contradicts memory_budget: "));
+  EXPECT_TRUE(beside_arguments(config_with({{"use_peft", "true"},
+                                            {"serve_share", "0.5"},
+                                            {"memory_budget", "4GiB"},
+                                            {"estimate.prompt_tokens", "64"}})));
   EXPECT_TRUE(refused("fused_kernels", "off").starts_with("serve_share: 0.5 contradicts fused_kernels: off"));
   for (const char* const value : {"0", "1", "half"})
     EXPECT_TRUE(refused("serve_share", value).starts_with("serve_share: ")) << value;

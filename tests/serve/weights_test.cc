@@ -96,6 +96,33 @@ TEST_F(ServedWeights, AreReplacedTogether) {
       << message_of(other);
 }
 
+// Of more bytes than are read at once, with tensors that several threads check; the next request is behind it
+// already.
+TEST_F(ServedWeights, MayBeLong) {
+  constexpr size_t kBytes = 3 << 20;
+  constexpr int64_t kNumbers = kBytes / 2;
+  {
+    const std::lock_guard lock(fake().mutex);
+    for (const char* name : {"long", "longer"})
+      fake().tensors[name] = {{kNumbers}, "bfloat16", "bfloat16", std::string(kBytes, 'l')};
+  }
+  std::string numbers(kBytes, ' ');
+  for (size_t i = 0; i < kBytes; ++i) numbers[i] = static_cast<char>(i * 2654435761u >> 13);
+  SentTensors sent = both();
+  sent.add("long", "bfloat16", {kNumbers}, numbers).add("longer", "bfloat16", {kNumbers}, numbers);
+  Client client(server_.port());
+  client.send(request("POST", "/trl/weights", sent.text(), kType) + request("GET", "/trl/weights", ""));
+  const Response response = client.read(), listed = client.read();
+  ASSERT_EQ(response.status, 200) << response.body;
+  EXPECT_EQ(Json::parse(response.body)["bytes"], 2 * kBytes + 20);
+  EXPECT_TRUE(bytes("longer") == numbers);
+  EXPECT_EQ(Json::parse(listed.body)["version"], 1);
+  sent.header["tensors"][3]["hash"] = "0123456789abcdef";
+  const Response other = send(sent);
+  EXPECT_EQ(other.status, 400);
+  EXPECT_NE(message_of(other).find("longer: its bytes have the hash "), std::string::npos);
+}
+
 TEST_F(ServedWeights, EachPartWrongOnce) {
   struct Case {
     std::function<void(SentTensors&)> spoil;

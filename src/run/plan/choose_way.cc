@@ -169,7 +169,11 @@ std::string lowered_by(const std::string& term, const config::Config& config,
     if (possible) out.emplace_back(what);
   };
   const bool adapter = config.get_bool("use_peft");
-  if (term.ends_with("generation")) {
+  if (term == "adapter for requests meanwhile") {
+    add(config.get_int("serve_versions") > 2, "a smaller serve_versions");
+  } else if (term == "generation for requests meanwhile") {
+    add(true, "fewer estimate.prompts");
+  } else if (term.ends_with("generation")) {
     add(term.starts_with("keys") && config.get("kv_cache_dtype") != "int8", "kv_cache_dtype: int8");
     add(true, "fewer sample_prompts");
   } else if (term.starts_with("weights")) {

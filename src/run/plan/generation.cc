@@ -48,13 +48,15 @@ std::unique_ptr<const Generation> generation_of(Environment& environment, const 
   auto out = std::make_unique<Generation>();
   out->asked = asked_prompts(options);
   for (const SamplePrompt& prompt : prompts) out->samples.push_back(prompt.ids);
-  if (longest > 0) {
-    const config::OnlineArguments online = config::online_arguments(options);
+  const config::OnlineArguments online =
+      longest > 0 ? config::online_arguments(options) : config::OnlineArguments();
+  const bool writes = longest > 0 && !online.server;
+  if (writes) {
     out->rollouts = distinct_prompts(online.prompts_per_generation, longest);
     out->of_rollouts = {out->rollouts, online.num_generations, online.longest_completion(),
                         config::length_key(options)};
   }
-  const bool generates = !out->asked.empty() || !out->samples.empty() || longest > 0;
+  const bool generates = !out->asked.empty() || !out->samples.empty() || writes;
   out->spec = generates ? training_generator_spec(environment, options) : cache_spec(options);
   const config::Config generation = config::with_generation_kwargs(options);
   if (!out->samples.empty())

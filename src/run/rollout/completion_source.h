@@ -22,6 +22,9 @@ struct WantedCompletions {
 class CompletionSource {
  public:
   virtual ~CompletionSource() = default;
+  // Gets ready for a generation after so many updates: a source that computes with weights of its own gets
+  // those of now. write() does the rest.
+  virtual void sync(int64_t /*step*/) {}
   // Returns a completion for each prompt. Throws Error.
   virtual std::vector<engine::Completion> write(const WantedCompletions& wanted) = 0;
   virtual std::string_view name() const = 0;           // begins messages about completions

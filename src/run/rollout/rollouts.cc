@@ -1,11 +1,14 @@
 #include "run/rollout/rollouts.h"
 
 #include "base/error.h"
+#include "config/online_parts.h"
 #include "config/trainer_generation.h"
 #include "run/complete/open_generator.h"
 #include "run/complete/request_options.h"
 #include "run/convert_model.h"
 #include "run/open_model.h"
+#include "run/server/http_module.h"
+#include "run/server/unused_server.h"
 
 namespace trl::run {
 
@@ -34,6 +37,16 @@ RolloutParts parts_of(Environment& environment, const config::RunOptions& option
   parts.log = std::make_unique<CompletionLog>(environment, options);
   parts.rewards = std::make_unique<RewardFunctions>(environment, options, parts.replay.get());
   return parts;
+}
+
+// Looks only if there is a way: a build may lack libtrl_http.so, and the address is not one of the run.
+void look_for_server(Environment& environment, const config::Config& config) {
+  try {
+    Exchange exchange(http_module(), config::server_url(config), "", environment.log());
+    tell_unused_server(exchange, environment.log());
+  } catch (const Error& error) {
+    if (error.status() == Status::cancelled) throw;
+  }
 }
 
 }  // namespace
@@ -90,6 +103,8 @@ const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Mode
   spec_.generator = training_generator_spec(environment, options_.config);
   if (online.server)
     parts_.server = std::make_unique<ServerWriter>(environment, options_, model, parts_.host.vocabulary);
+  else if (online.use_vllm)
+    look_for_server(environment, options_.config);
   // A loss that compares tokens tells how far generation with rounded values is from training.
   const bool tells_gap = !options_.arguments.method->compares_distributions &&
                          (!spec_.generator.weights.empty() || spec_.generator.int8_cache);

@@ -125,8 +125,8 @@ Answer Exchange::post_bytes(std::string_view path, std::string_view body, std::s
   return repeat("POST", path, {body, type}, repeatable);
 }
 
-int32_t Exchange::status_of(std::string_view path, std::string* why) {
-  Attempt now = attempt("GET", path, {});
+int32_t Exchange::status_of(std::string_view path, std::string* why, const std::function<bool()>& goes_on) {
+  Attempt now = attempt("GET", path, {}, goes_on);
   *why = std::move(now.why);
   return now.outcome == Outcome::answered ? now.answer.status : 0;
 }

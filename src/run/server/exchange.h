@@ -53,8 +53,8 @@ class Exchange {
   // Throw the same Error(io) for another status than 200, and for a body that is not JSON.
   base::Json get_json(std::string_view path);
   base::Json post_json(std::string_view path, const base::Json& body, bool repeatable);
-  // Asks once; 0: nothing answered. *why: the reason.
-  int32_t status_of(std::string_view path, std::string* why);
+  // Asks once, for as long as goes_on says so; 0: nothing answered. *why: the reason.
+  int32_t status_of(std::string_view path, std::string* why, const std::function<bool()>& goes_on = {});
 
   // Returns the JSON of an answer. Throws as get_json.
   base::Json json_of(std::string_view path, const Answer& answer) const;

@@ -35,6 +35,26 @@ void write_number(float number, io::ElementType type, char* to) {
   std::memcpy(to, &half, sizeof half);
 }
 
+std::string_view bytes_of(const engine::HeldTensor& tensor) {
+  return {static_cast<const char*>(tensor.data),
+          static_cast<size_t>(numbers_in(tensor.shape)) * io::element_size(tensor.type)};
+}
+
+void check_on_host(const engine::HeldTensor& tensor, std::string_view name) {
+  if (tensor.gpu >= 0)
+    fail(Status::unsupported, "{} is on a device, from which this build sends no tensors", name);
+}
+
+// Reads numbers where they lie. false: they lie in no such order.
+bool view_numbers(engine::Model& model, std::string_view name, engine::HeldTensor& tensor) {
+  engine::ErrorCapture error;
+  const int32_t status = model.read_tensor(name, engine::TensorRead::view, &tensor, error);
+  if (status == static_cast<int32_t>(Status::unsupported)) return false;
+  error.check(status);
+  check_on_host(tensor, name);
+  return true;
+}
+
 class ListOfNumbers final : public engine::TensorList {
  public:
   void add(const engine::TensorInfo& tensor) override {
@@ -55,32 +75,31 @@ std::vector<OwnTensor> own_tensors(engine::Model& model) {
 
 engine::HeldTensor read_numbers(engine::Model& model, std::string_view name) {
   engine::HeldTensor tensor;
-  engine::ErrorCapture of_view, of_copy;
-  const int32_t status = model.read_tensor(name, engine::TensorRead::view, &tensor, of_view);
-  if (status == static_cast<int32_t>(Status::unsupported))
-    of_copy.check(model.read_tensor(name, engine::TensorRead::copy, &tensor, of_copy));
-  else
-    of_view.check(status);
-  if (tensor.gpu >= 0)
-    fail(Status::unsupported, "{} is on a device, from which this build sends no tensors", name);
+  if (view_numbers(model, name, tensor)) return tensor;
+  engine::ErrorCapture error;
+  error.check(model.read_tensor(name, engine::TensorRead::copy, &tensor, error));
+  check_on_host(tensor, name);
   return tensor;
 }
 
-void convert_numbers(const engine::HeldTensor& from, std::string_view dtype, char* to,
-                     base::ThreadPool& pool) {
+std::optional<std::string_view> bytes_where_they_lie(engine::Model& model, std::string_view name,
+                                                     std::string_view dtype, engine::HeldTensor& held) {
+  if (!view_numbers(model, name, held) || held.type != element_of(dtype)) return std::nullopt;
+  return bytes_of(held);
+}
+
+void each_part(const engine::HeldTensor& from, std::string_view dtype, base::ThreadPool& pool,
+               const TakePart& take) {
   const io::ElementType type = element_of(dtype);
   const size_t size = io::element_size(type);
-  const auto* const data = static_cast<const char*>(from.data);
   pool.parallel_for(numbers_in(from.shape), kNumbersAtOnce, [&](int64_t begin, int64_t end) {
-    char* const out = to + static_cast<size_t>(begin) * size;
-    const auto count = static_cast<size_t>(end - begin);
-    if (from.type == type) {
-      std::memcpy(out, data + static_cast<size_t>(begin) * size, count * size);
-      return;
-    }
-    std::vector<float> numbers(count);
-    io::read_floats(from.type, data, begin, end - begin, numbers.data());
-    for (size_t i = 0; i < count; ++i) write_number(numbers[i], type, out + i * size);
+    const size_t at = static_cast<size_t>(begin) * size, bytes = static_cast<size_t>(end - begin) * size;
+    if (from.type == type) return take(at, bytes_of(from).substr(at, bytes));
+    std::vector<float> numbers(static_cast<size_t>(end - begin));
+    std::vector<char> out(bytes);
+    io::read_floats(from.type, static_cast<const char*>(from.data), begin, end - begin, numbers.data());
+    for (size_t i = 0; i < numbers.size(); ++i) write_number(numbers[i], type, out.data() + i * size);
+    take(at, {out.data(), out.size()});
   });
 }
 
@@ -88,14 +107,15 @@ TypedNumbers numbers_as(engine::Model& model, std::string_view name, std::string
                         base::ThreadPool& pool) {
   TypedNumbers out{read_numbers(model, name)};
   const io::ElementType type = element_of(dtype);
-  const size_t bytes = static_cast<size_t>(numbers_in(out.held.shape)) * io::element_size(type);
   if (out.held.type == type) {
-    out.bytes = {static_cast<const char*>(out.held.data), bytes};
-  } else {
-    out.converted.resize(bytes);
-    convert_numbers(out.held, dtype, out.converted.data(), pool);
-    out.bytes = {out.converted.data(), bytes};
+    out.bytes = bytes_of(out.held);
+    return out;
   }
+  out.converted.resize(static_cast<size_t>(numbers_in(out.held.shape)) * io::element_size(type));
+  each_part(out.held, dtype, pool, [&](size_t at, std::string_view bytes) {
+    std::memcpy(out.converted.data() + at, bytes.data(), bytes.size());
+  });
+  out.bytes = {out.converted.data(), out.converted.size()};
   return out;
 }
 

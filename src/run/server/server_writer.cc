@@ -84,11 +84,25 @@ void ServerWriter::connect() {
             kGets[static_cast<size_t>(arguments_.weights)]);
 }
 
-std::vector<engine::Completion> ServerWriter::write(const WantedCompletions& wanted) {
+template <class Body>
+auto ServerWriter::ask(const Body& body) {
   connect();
-  const Mode& how = modes_.find(wanted.mode)->second;
   try {
-    const std::string model = weights_->send(wanted.step);
+    return body();
+  } catch (const Error& error) {
+    if (error.key() == kServerKey) server_.reset();
+    throw;
+  }
+}
+
+void ServerWriter::sync(int64_t step) {
+  ask([&] { weights_->send(step); });
+}
+
+std::vector<engine::Completion> ServerWriter::write(const WantedCompletions& wanted) {
+  const Mode& how = modes_.find(wanted.mode)->second;
+  return ask([&] {
+    const std::string model = weights_->send(wanted.step);  // unless sync() has
     const CompletionRequest request{
         .server = *server_,
         .options = how.request,
@@ -105,10 +119,7 @@ std::vector<engine::Completion> ServerWriter::write(const WantedCompletions& wan
     } catch (const Error& error) {
       exchange_.fail_server(request.path(), error.message());
     }
-  } catch (const Error& error) {
-    if (error.key() == kServerKey) server_.reset();  // another one may answer the next time
-    throw;
-  }
+  });
 }
 
 }  // namespace trl::run

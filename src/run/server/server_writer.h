@@ -30,6 +30,7 @@ class ServerWriter final : public CompletionSource {
                int64_t vocabulary);
   // Throws Error(invalid_config) for what a server is not asked for. mode: train or eval.
   void set(const std::string& mode, Mode how);
+  void sync(int64_t step) override;
   // Finds the server, unless that is done. Throws Error(io) for kServerKey.
   void connect();
   std::vector<engine::Completion> write(const WantedCompletions& wanted) override;
@@ -38,6 +39,9 @@ class ServerWriter final : public CompletionSource {
 
  private:
   std::unique_ptr<WeightsOut> tensors_out();
+  // Calls body, which asks the server. After an error of a server another one may answer the next time.
+  template <class Body>
+  auto ask(const Body& body);
   base::LogSink& log_;
   base::ThreadPool& pool_;
   engine::Model& model_;

@@ -1,10 +1,10 @@
 #include "run/server/shared_memory.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "base/error.h"
@@ -36,45 +36,55 @@ bool shares_memory(const VllmServer& server, std::string_view url) {
          is_loopback(url);
 }
 
-SharedMessage::~SharedMessage() { unmap(); }
+SharedMessage::~SharedMessage() { close(); }
 
-void SharedMessage::unmap() {
-  if (mapped_ != nullptr) ::munmap(mapped_, bytes_);
-  mapped_ = nullptr;
+void SharedMessage::close() noexcept {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
 }
 
-// Maps the server's memory. false: this process cannot open it, as from within a container.
-bool SharedMessage::open(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) return false;
+// Opens the server's file. false: this process cannot, as from within a container.
+bool SharedMessage::open(const std::string& path, size_t bytes) {
+  fd_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd_ < 0) return false;
   struct stat about = {};
   std::string begin(token_.size(), '\0');
-  const bool same = ::fstat(fd, &about) == 0 && about.st_size == static_cast<off_t>(bytes_) &&
-                    ::pread(fd, begin.data(), begin.size(), 0) == static_cast<ssize_t>(begin.size()) &&
+  const bool same = ::fstat(fd_, &about) == 0 && about.st_size == static_cast<off_t>(bytes) &&
+                    ::pread(fd_, begin.data(), begin.size(), 0) == static_cast<ssize_t>(begin.size()) &&
                     begin == token_;
-  void* const mapped = same ? ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
-  ::close(fd);
-  if (mapped == MAP_FAILED) return false;
-  mapped_ = mapped;
-  return true;
+  if (!same) close();
+  return same;
 }
 
-char* SharedMessage::begin(size_t bytes) {
-  unmap();
+void SharedMessage::begin(size_t bytes) {
+  close();
   if (falls_back_) return body_.begin(bytes);
   const base::Json given = exchange_.post_json(kShared, {{"bytes", bytes}}, /*repeatable=*/true);
-  bytes_ = bytes;
   token_ = text_of(given, "token");
-  if (!token_.empty() && open(text_of(given, "path"))) return static_cast<char*>(mapped_);
+  if (!token_.empty() && open(text_of(given, "path"), bytes)) return;
   falls_back_ = true;
   log_.info("server", "the memory of {} cannot be shared with this process: weights go over the connection",
             exchange_.url());
-  return body_.begin(bytes);
+  body_.begin(bytes);
 }
 
-Answer SharedMessage::send(size_t bytes) {
-  if (falls_back_) return body_.send(bytes);
-  unmap();  // the server takes it once nobody can write to it
+// Not through a mapping: the pages of the file are new, and mapping one costs more than filling it.
+void SharedMessage::write(size_t at, std::string_view bytes) {
+  if (falls_back_) return body_.write(at, bytes);
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t wrote =
+        ::pwrite(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(at + done));
+    if (wrote <= 0 && errno == EINTR) continue;
+    if (wrote <= 0)
+      exchange_.fail_server(
+          kShared, fmt::format("the memory of the server cannot be written: {}", std::strerror(errno)));
+    done += static_cast<size_t>(wrote);
+  }
+}
+
+Answer SharedMessage::send() {
+  if (falls_back_) return body_.send();
+  close();
   return exchange_.post(kCommit, {{"token", token_}}, /*repeatable=*/false);
 }
 

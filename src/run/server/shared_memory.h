@@ -1,4 +1,4 @@
-// The message is written into memory that a server on this machine reads.
+// The message is written into a file in memory that a server on this machine reads.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -16,21 +16,21 @@ class SharedMessage final : public MessageMemory {
  public:
   SharedMessage(Exchange& exchange, base::LogSink& log) : exchange_(exchange), log_(log), body_(exchange) {}
   ~SharedMessage() override;
-  // Falls back to a body if the memory cannot be opened here.
-  char* begin(size_t bytes) override;
-  Answer send(size_t bytes) override;
+  // Falls back to a body if the file cannot be opened here.
+  void begin(size_t bytes) override;
+  void write(size_t at, std::string_view bytes) override;
+  Answer send() override;
 
  private:
-  bool open(const std::string& path);
-  void unmap();
+  bool open(const std::string& path, size_t bytes);
+  void close() noexcept;
 
   Exchange& exchange_;
   base::LogSink& log_;
   BodyMemory body_;
   bool falls_back_ = false;
   std::string token_;
-  void* mapped_ = nullptr;
-  size_t bytes_ = 0;
+  int fd_ = -1;
 };
 
 }  // namespace trl::run

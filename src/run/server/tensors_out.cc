@@ -1,7 +1,6 @@
 #include "run/server/tensors_out.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 
 #include "base/error.h"
@@ -17,6 +16,20 @@ namespace {
 namespace form = base::tensor_message;
 
 constexpr const char* kList = "/trl/weights";
+
+std::string hash_text(std::string_view bytes) { return fmt::format("{:016x}", base::xxh3_64(bytes)); }
+
+// Returns the beginning of a message, up to its first number.
+std::string head_of(const std::string& header) {
+  const uint64_t size = header.size();
+  std::string head(form::kMagic, sizeof form::kMagic);
+  head.append(reinterpret_cast<const char*>(&form::kVersion), sizeof form::kVersion);
+  head.append(reinterpret_cast<const char*>(&size), sizeof size);
+  head += header;
+  head.resize(form::aligned(head.size()));
+  return head;
+}
+
 }  // namespace
 
 // A tensor that the server has.
@@ -98,10 +111,27 @@ std::vector<TensorsOut::Tensor> TensorsOut::tensors_of_server(int64_t* version) 
   return all;
 }
 
+// Hashes of tensors that are held as the server's are made side by side, without copies.
 void TensorsOut::compare(std::vector<Tensor>& tensors) {
-  for (Tensor& tensor : tensors)
-    tensor.own_hash =
-        fmt::format("{:016x}", base::xxh3_64(numbers_as(model_, tensor.name, tensor.dtype, pool_).bytes));
+  struct Held {
+    Tensor* tensor;
+    std::string_view bytes;
+    engine::HeldTensor numbers;
+  };
+  std::vector<Held> all;
+  for (Tensor& tensor : tensors) {
+    engine::HeldTensor numbers;
+    if (const auto bytes = bytes_where_they_lie(model_, tensor.name, tensor.dtype, numbers))
+      all.push_back({&tensor, *bytes, std::move(numbers)});
+    else
+      tensor.own_hash = hash_text(numbers_as(model_, tensor.name, tensor.dtype, pool_).bytes);
+  }
+  pool_.parallel_for(std::ssize(all), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Held& one = all[static_cast<size_t>(i)];
+      one.tensor->own_hash = hash_text(one.bytes);
+    }
+  });
 }
 
 // Sends what differs. false: the server's weights have been replaced since they were compared.
@@ -128,27 +158,24 @@ bool TensorsOut::send_changed(int64_t step) {
   const size_t count = changed.size();
   header["tensors"] = std::move(changed);
   header["unchanged"] = std::move(unchanged);
-  const std::string text = header.dump();
-  const size_t begin = form::aligned(form::kHeaderAt + text.size()), whole = begin + bytes;
-  char* const message = memory_->begin(whole);
-  const uint64_t size = text.size();
-  std::memset(message, 0, begin);
-  std::memcpy(message, form::kMagic, sizeof form::kMagic);
-  std::memcpy(message + sizeof form::kMagic, &form::kVersion, sizeof form::kVersion);
-  std::memcpy(message + form::kSizeAt, &size, sizeof size);
-  std::memcpy(message + form::kHeaderAt, text.data(), text.size());
-  size_t at = begin;
+  const std::string head = head_of(header.dump());
+  memory_->begin(head.size() + bytes);
+  memory_->write(0, head);
+  size_t begin = head.size();
+  constexpr char kZeros[form::kAlign] = {};
   for (const Tensor& tensor : tensors) {
     if (!tensor.changed()) continue;
-    convert_numbers(read_numbers(model_, tensor.name), tensor.dtype, message + at, pool_);
-    const size_t end = at + form::aligned(tensor.bytes());
-    std::memset(message + at + tensor.bytes(), 0, end - at - tensor.bytes());
-    at = end;
+    each_part(read_numbers(model_, tensor.name), tensor.dtype, pool_,
+              [&](size_t at, std::string_view part) { memory_->write(begin + at, part); });
+    const size_t end = form::aligned(tensor.bytes());
+    memory_->write(begin + tensor.bytes(), {kZeros, end - tensor.bytes()});
+    begin += end;
   }
-  const Answer answer = memory_->send(whole);
-  if (answer.status == 409) return false;
+  const Answer answer = memory_->send();
+  // 404: another client has asked for shared memory since.
+  if (answer.status == 409 || answer.status == 404) return false;
   if (answer.status != 200) exchange_.refuse(kList, answer);
-  log_.info("server", "{} of {} tensors were sent, {} bytes", count, tensors.size(), whole);
+  log_.info("server", "{} of {} tensors were sent, {} bytes", count, tensors.size(), begin);
   return true;
 }
 

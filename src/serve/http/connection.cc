@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/memory/large_pages.h"
 #include "serve/api/error.h"
 #include "serve/http/head.h"
 
@@ -20,6 +21,7 @@ namespace trl::serve {
 namespace {
 
 constexpr size_t kPiece = 65536;  // bytes of a body that are read at once
+constexpr size_t kLongPiece = 1 << 20;
 constexpr size_t kMostLingering = 65536;
 constexpr double kLinger = 2;        // seconds
 constexpr int kUserTimeout = 30000;  // milliseconds until a peer that vanished without a word is given up
@@ -227,7 +229,12 @@ void Connection::on_header(beast::error_code error) {
     out_ = "HTTP/1.1 100 Continue\r\n\r\n";
     write();
   }
-  read_body();
+  if (most_ <= shared_->options.max_body_bytes || !length) return read_body();
+  long_ = *length;
+  read_ = std::min(buffer_->size(), long_);
+  body_.assign(static_cast<const char*>(buffer_->data().data()), read_);
+  buffer_->consume(read_);
+  read_long_body();
 }
 
 // Gets memory for a body whose size is told, if such a body is longer than others.
@@ -235,6 +242,7 @@ bool Connection::make_room(uint64_t bytes) {
   if (most_ <= shared_->options.max_body_bytes) return true;
   try {
     body_.reserve(bytes + kPiece);
+    base::want_large_pages(body_.data(), bytes);
     return true;
   } catch (const std::exception&) {
     return false;
@@ -261,6 +269,21 @@ void Connection::on_body(beast::error_code error) {
   read_ = body_.size() - parser_->get().body().size;
   if (read_ > most_) return refuse(answer_of(too_large(read_, most_)));
   read_body();
+}
+
+// Reads a body of known size, longer than others, into its place: not through the buffer of the parser.
+void Connection::read_long_body() {
+  if (read_ == long_) return answer_request();
+  expire_after(shared_->options.body_timeout);
+  const size_t piece = std::min(kLongPiece, long_ - read_);
+  body_.resize(read_ + piece);
+  socket_.async_read_some(net::buffer(body_.data() + read_, piece),
+                          handler([](Connection& me, beast::error_code error, size_t bytes) {
+                            if (me.phase_ != Phase::body) return;
+                            if (error) return me.close();
+                            me.read_ += bytes;
+                            me.read_long_body();
+                          }));
 }
 
 void Connection::answer_request() {

@@ -75,6 +75,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool make_room(uint64_t bytes);
   void read_body();
   void on_body(beast::error_code error);
+  void read_long_body();
   void answer_request();
   void refuse(const Answer& answer);  // and close: more of the request may come
   void watch();
@@ -103,6 +104,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Request request_;
   std::string body_;
   size_t read_ = 0, most_ = 0;  // bytes of the body, and how many it may have
+  size_t long_ = 0;             // bytes of a long body
   std::string peer_;
   std::shared_ptr<ConnectionReply> reply_;
   std::string out_, writing_;  // what waits, and what is being written

@@ -57,7 +57,7 @@ std::string_view SharedMemory::seal() {
       throw Refusal(409, "token: the memory is still mapped; unmap it before it is committed", "token");
     fail_call("shared memory");
   }
-  void* const mapped = ::mmap(nullptr, bytes_, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd_, 0);
+  void* const mapped = ::mmap(nullptr, bytes_, PROT_READ, MAP_PRIVATE, fd_, 0);
   if (mapped == MAP_FAILED) throw Refusal(503, "no memory for the weights");
   mapped_ = mapped;
   return {static_cast<const char*>(mapped_), bytes_};

@@ -124,6 +124,15 @@ void give_bytes(std::vector<SentTensor>& tensors, std::string_view bytes, size_t
     throw Refusal(400, fmt::format("body: it has {} bytes, and its tensors end after {}", bytes.size(), at));
 }
 
+void check_hash(const SentTensor& tensor) {
+  const uint64_t hash = base::xxh3_64(tensor.bytes);
+  if (hash != tensor.hash)
+    throw Refusal(400,
+                  fmt::format("{}: its bytes have the hash {}, and {} was sent; send it again", tensor.name,
+                              hash_text(hash), hash_text(tensor.hash)),
+                  "hash");
+}
+
 }  // namespace
 
 std::string hash_text(uint64_t hash) { return fmt::format("{:016x}", hash); }
@@ -166,15 +175,10 @@ TensorMessage read_message(std::string_view bytes) {
   return message;
 }
 
-void check_hashes(const TensorMessage& message) {
-  for (const SentTensor& tensor : message.tensors) {
-    const uint64_t hash = base::xxh3_64(tensor.bytes);
-    if (hash != tensor.hash)
-      throw Refusal(400,
-                    fmt::format("{}: its bytes have the hash {}, and {} was sent; send it again", tensor.name,
-                                hash_text(hash), hash_text(tensor.hash)),
-                    "hash");
-  }
+void check_hashes(const TensorMessage& message, base::ThreadPool& pool) {
+  pool.parallel_for(std::ssize(message.tensors), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) check_hash(message.tensors[static_cast<size_t>(i)]);
+  });
 }
 
 }  // namespace trl::serve

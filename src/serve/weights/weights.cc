@@ -6,12 +6,13 @@
 #include <chrono>
 #include <set>
 
-#include "base/dlpack.h"
 #include "base/files/hash.h"
 #include "base/tensor_message.h"
 #include "base/text/nearest.h"
+#include "base/threads/thread_pool.h"
 #include "serve/api/error.h"
 #include "serve/engine/worker.h"
+#include "serve/weights/lent_tensor.h"
 #include "serve/weights/swap.h"
 
 namespace trl::serve {
@@ -30,30 +31,25 @@ bool is_of_adapter(std::string_view name) {
   return name.find(".lora_") != name.npos || name.find(".modules_to_save.") != name.npos;
 }
 
-// A tensor that the library lends.
-struct Lent {
-  Lent() = default;
-  ~Lent() {
-    if (tensor != nullptr && tensor->deleter != nullptr) tensor->deleter(tensor);
-  }
-  Lent(const Lent&) = delete;
-  Lent& operator=(const Lent&) = delete;
-  DLManagedTensorVersioned* tensor = nullptr;
-};
-
-// Returns the hash of a tensor of the model; nullopt: its memory is of another form, or not on the host.
-std::optional<uint64_t> hash_of(trl_model* model, const std::string& name, size_t number_size) {
-  Lent lent;
-  ErrorHandle error;
-  const trl_status status =
-      trl_model_read_tensor(model, name.c_str(), TRL_TENSOR_VIEW, &lent.tensor, error.out());
+// Returns the bytes of a tensor of the model; nullopt: its memory is of another form, or not on the host.
+std::optional<std::string_view> lend(const capi::ServeTable& table, trl_model* model, const std::string& name,
+                                     size_t number_size, LentTensor& lent) {
+  trl_status status = TRL_OK;
+  call_when_free(table, [&](trl_error** error) {
+    status = trl_model_read_tensor(model, name.c_str(), TRL_TENSOR_VIEW, lent.out(), error);
+    return status == TRL_E_UNSUPPORTED ? TRL_OK : status;
+  });
   if (status == TRL_E_UNSUPPORTED) return std::nullopt;
-  check(status, error);
-  const base::dlpack::Tensor& tensor = lent.tensor->dl_tensor;
-  if (tensor.device.type != 1 || tensor.dtype.bits != number_size * 8) return std::nullopt;
+  const base::dlpack::Tensor& tensor = lent.get()->dl_tensor;
+  if (!is_on_host(lent) || tensor.dtype.bits != number_size * 8) return std::nullopt;
   size_t bytes = number_size;
   for (int32_t i = 0; i < tensor.ndim; ++i) bytes *= static_cast<size_t>(tensor.shape[i]);
-  return base::xxh3_64({static_cast<const char*>(tensor.data) + tensor.byte_offset, bytes});
+  return std::string_view(bytes_of(lent), bytes);
+}
+
+int threads_for(size_t bytes) {
+  constexpr size_t kFewBytes = 1 << 20;  // that one thread reads before others would begin
+  return bytes < kFewBytes ? 1 : base::available_cpus();
 }
 
 }  // namespace
@@ -88,10 +84,28 @@ void Weights::learn_tensors() {
 }
 
 void Weights::learn_hashes() {
+  struct Unknown {
+    Known* tensor;
+    std::unique_ptr<LentTensor> lent;
+    std::string_view bytes;
+  };
+  std::vector<Unknown> all;
+  size_t bytes = 0;
   for (auto& [name, tensor] : tensors_) {
     const size_t size = form::number_size(tensor.dtype);
-    if (!tensor.hash && size > 0 && tensor.stored == tensor.dtype) tensor.hash = hash_of(model_, name, size);
+    if (tensor.hash || size == 0 || tensor.stored != tensor.dtype) continue;
+    auto lent = std::make_unique<LentTensor>();
+    const std::optional<std::string_view> own = lend(table_, model_, name, size, *lent);
+    if (!own) continue;
+    bytes += own->size();
+    all.push_back({&tensor, std::move(lent), *own});
   }
+  base::ThreadPool(threads_for(bytes)).parallel_for(std::ssize(all), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Unknown& one = all[static_cast<size_t>(i)];
+      one.tensor->hash = base::xxh3_64(one.bytes);
+    }
+  });
 }
 
 base::Json Weights::list() {
@@ -173,10 +187,10 @@ void Weights::check_message(const TensorMessage& message) {
       throw Refusal(409, fmt::format("{}: the server has other numbers; send it, too", name), "unchanged");
 }
 
-WeightUpdate Weights::replace(const TensorMessage& message) {
+WeightUpdate Weights::replace(const TensorMessage& message, TensorsBefore& before) {
   const auto begin = Clock::now();
   try {
-    swap_tensors(table_, model_, message.tensors);
+    swap_tensors(table_, model_, message.tensors, before);
   } catch (const Torn&) {
     worker_.set_whole(false);
     for (auto& [name, tensor] : tensors_) tensor.hash.reset();
@@ -206,10 +220,12 @@ WeightUpdate Weights::take(std::string_view bytes) {
     });
     check_message(message);
     const auto begin = Clock::now();
-    check_hashes(message);
+    base::ThreadPool pool(threads_for(bytes.size()));
+    check_hashes(message, pool);
     const double hashing = seconds_since(begin);
+    TensorsBefore before(message.tensors, pool);  // its memory is taken before the model waits
     WeightUpdate update;
-    worker_.between_steps([&](trl_generator*) { update = replace(message); });
+    worker_.between_steps([&](trl_generator*) { update = replace(message, before); });
     update.hash_seconds = hashing;
     return update;
   } catch (...) {

@@ -19,6 +19,7 @@
 
 namespace trl::serve {
 
+class TensorsBefore;
 class Worker;
 
 // The outcome of an update.
@@ -67,7 +68,7 @@ class Weights {
   void check_whole(const TensorMessage& message) const;
   void check_message(const TensorMessage& message);
   const Known& known(std::string_view name) const;
-  WeightUpdate replace(const TensorMessage& message);
+  WeightUpdate replace(const TensorMessage& message, TensorsBefore& before);
 
   const capi::ServeTable& table_;
   trl_model* const model_;

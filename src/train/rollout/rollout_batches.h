@@ -1,6 +1,7 @@
 // The micro-batches of methods that learn from completions: prompts -> completions -> rewards -> advantages
 // -> the rows of a generation in slices. A generation is made when its first slice is asked for.
 #pragma once
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -76,6 +77,8 @@ class RolloutBatches final : public engine::BatchSource {
   void set_length(const RunSteps& length) { length_ = length; }
   // Completes and scores the first prompts, for the records of the host alone.
   void sample();
+  // Seconds in which weights went to whoever writes the completions, of all generations.
+  double sync_seconds() const { return std::chrono::duration<double>(synced_).count(); }
 
   int64_t batches_per_epoch() noexcept override;
   int64_t rows() noexcept override { return source_.prompts(); }
@@ -94,6 +97,7 @@ class RolloutBatches final : public engine::BatchSource {
   void check_run();                         // once: whether the source lasts for the run
   bool make();                              // false: the epoch is over
   void write(const engine::PromptRows& prompts);
+  void sync(uint64_t first_stream);
   std::vector<engine::Completion> completions_of(const engine::PromptRows& prompts, uint64_t first_stream);
   void tell_finished(std::span<const engine::Completion> completions, std::span<const size_t> rows);
   bool is_stated(const Rollout& rollout) const;
@@ -125,6 +129,7 @@ class RolloutBatches final : public engine::BatchSource {
   std::optional<RunSteps> length_;  // none: the source is not asked whether it lasts
   bool checked_ = false;
   bool source_positioned_ = false;
+  std::chrono::steady_clock::duration synced_{};
   std::string state_;
   data::Batch batch_;
 };
@@ -142,6 +147,7 @@ class Rollouts {
   void set_length(const RunSteps& length) { train_.set_length(length); }
   void set_step(int64_t step, int64_t window = 0);  // RolloutBatches::set_step
   engine::BatchSource* train() { return &train_; }
+  double sync_seconds() const { return train_.sync_seconds(); }
   // Null if there are no evaluation rows, or the method has no loss of them.
   engine::BatchSource* eval() { return eval_ && arguments_.method->evaluates ? &*eval_ : nullptr; }
   // Says how long the completions took, and the longest of each generation alone; silent if there were none.

@@ -1,4 +1,8 @@
 // What a plan says of generation, and what generation takes.
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
 #include "engine/rewarded.h"
 
 namespace {
@@ -51,6 +55,17 @@ TEST(GenerationPlan, CountsAPromptOnceForItsCompletions) {
   EXPECT_EQ(all.at("copies_bytes"), 0);
   EXPECT_GE(all.at("logits_bytes").get<int64_t>(), 12 * 512 * 4);
   EXPECT_NE(text.find("3 prompts of 130 tokens, 4 completions"), std::string::npos) << text;
+  const auto model = host::open_model(host::golden("models/qwen2"));
+  const char* tensors = nullptr;
+  ASSERT_EQ(trl_model_get_tensors(model.get(), &tensors, nullptr), TRL_OK);
+  int64_t numbers = 0;
+  for (const Json& one : host::parse(tensors)) {
+    int64_t count = 1;
+    for (const Json& extent : one.at("shape")) count *= extent.get<int64_t>();
+    numbers += (4 * count + 63) / 64 * 64;
+  }
+  EXPECT_EQ(all.at("update_bytes"), 2 * numbers);
+  EXPECT_NE(text.find("gets all weights anew"), std::string::npos) << text;
   const Json int8 =
       plan(host::with(asked, {{"kv_cache_dtype", "int8"}, {"generation_dtype", "int8"}})).at("generation");
   EXPECT_LT(int8.at("kv_block_bytes").get<int64_t>(), block);
@@ -138,6 +153,63 @@ TEST(GenerationPlan, SamplesAreAPartOfThePeakOfTheRun) {
   const auto predicted = with.at("counted_bytes").get<double>();
   if (measured > 2 * predicted) GTEST_SKIP() << "an earlier test of this process has taken more";
   EXPECT_NEAR(measured, predicted, 0.1 * predicted);
+}
+
+// With serve_share, requests are answered during the steps: what they take is a part of the peak.
+TEST(GenerationPlan, CountsRequestsWhileTheRunTrains) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  constexpr int64_t kPrompts = 24, kPromptTokens = 190, kNewTokens = 60;
+  const Settings alone = small(scratch, {{"use_peft", "true"},
+                                         {"lora_r", "8"},
+                                         {"lora_target_modules", "all-linear"},
+                                         {"max_steps", "200"},
+                                         {"report_to", "none"},
+                                         {"estimate.prompt_tokens", std::to_string(kPromptTokens)},
+                                         {"estimate.prompts", std::to_string(kPrompts)},
+                                         {"generate.max_new_tokens", std::to_string(kNewTokens)}});
+  const Settings serving = host::with(alone, {{"serve_share", "0.5"}});
+  const int64_t before = peak_of(nullptr);
+  {
+    const auto rows = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
+    const auto trainer = host::trainer(serving, rows.get());
+    const auto model = host::model_of(trainer.get());
+    const auto generator = host::generator_of(model.get());
+    const auto options = host::config(
+        {{"generate.max_new_tokens", std::to_string(kNewTokens)}, {"generate.ignore_eos", "true"}});
+    std::atomic<bool> begun{false};
+    std::thread requests([&] {
+      Error error;
+      std::vector<int32_t> ids(kPromptTokens);
+      for (int64_t i = 0; i < kPrompts; ++i) {
+        ids[0] = static_cast<int32_t>(10 + i);  // prompts that share nothing
+        EXPECT_EQ(trl_generator_add(generator.get(), nullptr, 0, ids.data(), ids.size(), options.get(),
+                                    nullptr, error),
+                  TRL_OK)
+            << error.message();
+      }
+      while (trl_generator_step(generator.get(), nullptr, nullptr, error) == TRL_OK) begun = true;
+    });
+    while (!begun) std::this_thread::yield();
+    Error error;
+    EXPECT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+    requests.join();
+  }
+  const auto measured = static_cast<double>(peak_of(nullptr));
+  const Json with = plan(serving), without = plan(alone);
+  const Json& asked = with.at("generation");
+  const int64_t more = with.at("counted_bytes").get<int64_t>() - without.at("counted_bytes").get<int64_t>();
+  EXPECT_GE(more, asked.at("bytes").get<int64_t>());
+  EXPECT_GE(asked.at("peak_bytes"), with.at("peak_bytes"));
+  std::vector<std::string> terms;
+  for (const Json& term : with.at("terms")) terms.push_back(term.at("name"));
+  EXPECT_NE(std::ranges::find(terms, "adapter for requests meanwhile"), terms.end());
+  EXPECT_NE(std::ranges::find(terms, "generation for requests meanwhile"), terms.end());
+  const auto predicted = with.at("counted_bytes").get<double>();
+  if (static_cast<double>(before) > 0.5 * predicted)
+    GTEST_SKIP() << "an earlier test of this process has taken more";
+  EXPECT_LE(measured, 1.1 * predicted);
+  EXPECT_GE(measured, 0.7 * predicted);
 }
 
 // A run keeps the copies of generation_dtype during its updates, unless it is told to let them go.

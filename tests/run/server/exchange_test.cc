@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "run/server/scripted_server.h"
+#include "run/server/unused_server.h"
 #include "run/server/vllm_server.h"
 #include "support/error_of.h"
 
@@ -156,6 +157,24 @@ TEST(ServerFound, IsWaitedFor) {
   EXPECT_EQ(error.status(), Status::io);
   EXPECT_TRUE(error.message().find("no route to it, 0 s long (vllm_server_timeout)") != std::string::npos)
       << error.message();
+}
+
+TEST(UnusedServer, IsToldOfOnlyIfItAnswers) {
+  for (const int32_t status : {200, 404, 0}) {
+    ScriptedServer server([&](const auto&) {
+      return Answered{status, "", status == 0 ? Outcome::unreached : Outcome::answered};
+    });
+    KeptLog log;
+    Exchange exchange = server.exchange(log);
+    tell_unused_server(exchange, log);
+    ASSERT_EQ(server.asked.size(), 1u);
+    EXPECT_EQ(server.asked[0].path, "/health");
+    ASSERT_EQ(log.lines.size(), status == 200 ? 1u : 0u);
+    if (status == 200) {
+      EXPECT_NE(log.lines[0].second.find("http://server:8000 and is not used"), std::string::npos);
+      EXPECT_NE(log.lines[0].second.find("give vllm_mode: server"), std::string::npos);
+    }
+  }
 }
 
 }  // namespace

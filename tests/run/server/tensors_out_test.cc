@@ -2,6 +2,7 @@
 #include "run/server/tensors_out.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -113,6 +114,10 @@ TEST_F(TensorsOutTest, ComparesAgainAfterAConflict) {
   posts_ = 0;
   refusals_ = 3;
   EXPECT_NE(send().find("another client replaces the weights of this server"), std::string::npos);
+  posts_ = 0;
+  refusals_ = 2;
+  refusal_ = 404;  // another client has asked for shared memory meanwhile
+  EXPECT_EQ(send(), "");
 }
 
 TEST_F(TensorsOutTest, ARefusalIsTheEnd) {
@@ -152,12 +157,40 @@ TEST(SharedMessage, FallsBackToABodyIfTheMemoryCannotBeOpened) {
   run::Exchange exchange = server.exchange(log);
   run::SharedMessage message(exchange, log);
   for (int i = 0; i < 2; ++i) {
-    std::memset(message.begin(100), 'x', 100);
-    EXPECT_EQ(message.send(100).status, 200);
+    message.begin(100);
+    message.write(0, std::string(60, 'x'));
+    message.write(60, std::string(40, 'x'));
+    EXPECT_EQ(message.send().status, 200);
   }
   ASSERT_EQ(server.asked.size(), 3u);  // it is not tried again
   EXPECT_EQ(server.asked[2].path, "/trl/weights");
   EXPECT_EQ(server.asked[2].body, std::string(100, 'x'));
+}
+
+TEST(SharedMessage, IsWrittenIntoTheMemoryOfTheServer) {
+  const std::string token = "0123456789abcdef";
+  const int memory = ::memfd_create("test", MFD_CLOEXEC);
+  ASSERT_EQ(::ftruncate(memory, 100), 0);
+  ASSERT_EQ(::pwrite(memory, token.data(), token.size(), 0), static_cast<ssize_t>(token.size()));
+  ScriptedServer server([&](const Asked& asked) -> Answered {
+    const std::string path = "/proc/self/fd/" + std::to_string(memory);
+    const base::Json given = {{"token", token}, {"path", path}, {"bytes", 100}};
+    return {200, asked.path == "/trl/weights/shared" ? given.dump() : "{}"};
+  });
+  KeptLog log;
+  run::Exchange exchange = server.exchange(log);
+  run::SharedMessage message(exchange, log);
+  message.begin(100);
+  message.write(70, std::string(30, 'b'));
+  message.write(0, std::string(70, 'a'));
+  EXPECT_EQ(message.send().status, 200);
+  std::string all(100, ' ');
+  EXPECT_EQ(::pread(memory, all.data(), all.size(), 0), 100);
+  EXPECT_EQ(all, std::string(70, 'a') + std::string(30, 'b'));
+  ASSERT_EQ(server.asked.size(), 2u);
+  EXPECT_EQ(server.asked[1].path, "/trl/weights/commit");
+  EXPECT_EQ(server.asked[1].body, R"({"token":")" + token + "\"}");
+  ::close(memory);
 }
 
 TEST(SharedMessage, IsForAServerOnThisMachineOfThisUser) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <httplib.h>
 
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -50,6 +51,7 @@ class EngineServer {
   }
   // From this request for completions on, the first is 0, the status is 400.
   size_t refuses_from = SIZE_MAX;
+  std::chrono::milliseconds load_takes{0};  // of an adapter, at least
 
  private:
   void on(const char* path, void (EngineServer::*answer)(const Json& body, httplib::Response& reply)) {
@@ -61,6 +63,7 @@ class EngineServer {
 
   void load(const Json& body, httplib::Response& reply) {
     const std::string name = body.at("lora_name"), path = body.at("lora_path");
+    std::this_thread::sleep_for(load_takes);
     Error error;
     if (trl_model_add_adapter(model_.get(), name.c_str(), path.c_str(), error) != TRL_OK) {
       reply.status = 400;

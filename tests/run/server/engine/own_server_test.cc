@@ -63,6 +63,22 @@ TEST(OwnServerRun, AllWeightsAreThoseOfColocate) {
   }
 }
 
+TEST(OwnServerRun, TellsHowLongWeightsTakeToTheServer) {
+  NEED_GOLDEN("models/qwen2/model.safetensors");
+  const host::Scratch scratch;
+  OwnServer server(host::golden("models/qwen2"));
+  const Settings more = {{"use_vllm", "true"}, {"profile_parts", "true"}, {"logging_steps", "1"}};
+  Rewarded own(served(host::grpo(scratch / "out", more), server.url()), host::reward_all);
+  ASSERT_EQ(own.train(), TRL_OK) << own.error.message();
+  int steps = 0;
+  for (const Json& step : own.last()) {
+    if (!step.contains("loss")) continue;
+    ++steps;
+    EXPECT_GT(step.value("profile/sync", 0.0), 0.0) << step;
+  }
+  EXPECT_EQ(steps, 3);
+}
+
 TEST(OwnServerRun, AnotherModelIsRefused) {
   NEED_GOLDEN("models/llama/model.safetensors");
   const host::Scratch scratch;

@@ -55,6 +55,31 @@ TEST(ServerRun, HasTheTokensAndWeightsOfColocate) {
   }
 }
 
+// The weights on their way to the server are a part of the step, and of no other part: `other` and `update`
+// would be below zero.
+TEST(ServerRun, TellsHowLongWeightsTakeToTheServer) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  const Settings profiled =
+      host::with(host::grpo(scratch / "out", kAdapter), {{"profile_parts", "true"}, {"logging_steps", "1"}});
+  const auto steps = [](const Settings& settings) {
+    Rewarded own(settings, host::reward_all);
+    EXPECT_EQ(own.train(), TRL_OK) << own.error.message();
+    Json all = own.last();
+    std::erase_if(all.get_ref<Json::array_t&>(), [](const Json& step) { return !step.contains("loss"); });
+    EXPECT_EQ(all.size(), 3u);
+    return all;
+  };
+  for (const Json& step : steps(profiled)) EXPECT_FALSE(step.contains("profile/sync")) << step;
+  EngineServer server(host::golden("models/qwen2"));
+  server.load_takes = std::chrono::milliseconds(300);
+  for (const Json& step : steps(served(profiled, server.url()))) {
+    EXPECT_GE(step.value("profile/sync", 0.0), 0.3) << step;
+    for (const char* other : {"profile/other", "profile/update", "profile/generate"})
+      EXPECT_GE(step.value(other, -1.0), 0.0) << other << step;
+  }
+}
+
 TEST(ServerRun, KeepsCompletionsToAPattern) {
   NEED_MODEL();
   const host::Scratch scratch;
