@@ -295,7 +295,8 @@ void Generator::count(const Scheduler::Step& step, const std::vector<Choice>& ch
   }
   if (!has_prompt) pace_.record(rows, seconds);
   for (const Choice& choice : choices)
-    if (choice.rows > 1) accepted_ += std::min(std::ssize(choice.tokens), choice.rows) - 1;
+    if (choice.rows > 1 && !choice.tokens.empty())
+      accepted_ += std::min(std::ssize(choice.tokens), choice.rows) - 1;
 }
 
 // Chooses a step whose blocks have memory. If no more memory can be allocated, sequences reuse the blocks

@@ -45,7 +45,19 @@ void AdapterVersions::publish(int64_t version) {
     tensor::copy_in_parts(next->values[i], *parameters[i]->read());
   next->version = version;
   seen_ = now;
+  const bool usable = std::ranges::all_of(
+      next->values, [](const at::Tensor& values) { return at::isfinite(values).all().item<bool>(); });
   const std::lock_guard lock(mutex_);
+  if (!usable) {
+    before_ = std::move(next);
+    if (std::exchange(is_broken_, true)) return;
+    fail(Status::invalid_argument,
+         "the adapter has numbers that are not finite after step {}: requests are answered with the last "
+         "version "
+         "before, until a later one is finite; a smaller learning_rate may help",
+         version);
+  }
+  is_broken_ = false;
   before_ = std::exchange(published_, std::move(next));
   taken_ = false;
 }

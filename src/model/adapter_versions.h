@@ -20,7 +20,7 @@ class AdapterVersions {
   AdapterVersions(Model& twin, const Adapter& trained, int64_t count, int64_t version);
 
   // On the thread that trains, between two changes of the values: copies them, unless they are those of the
-  // last call.
+  // last call. Values that are not finite are left out; the first time in a row it throws Error.
   void publish(int64_t version);
 
   // All below: on threads that compute with the twin, one at a time. Takes over what was published last, if
@@ -43,6 +43,7 @@ class AdapterVersions {
 
   const Adapter& trained_;
   uint64_t seen_;             // the trained adapter's version() at the last publish()
+  bool is_broken_ = false;    // its values were not finite then
   std::vector<Copy> copies_;  // the newest is the first
   std::mutex mutex_;          // of the following
   std::shared_ptr<Snapshot> published_, before_;

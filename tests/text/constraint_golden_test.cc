@@ -104,7 +104,9 @@ TEST(ConstraintGolden, WalksOfTheTrieAreThoseOfSingleTokensInEveryKindOfTokenize
       ASSERT_EQ(error.status(), Status::unsupported) << error.message();
       continue;
     }
-    for (const char* const pattern : {"[a-z ]+", "\\w{2,9}", "[^\"]*", "(yes|no)+\\.", "\\d+(,\\d{3})*"})
+    for (const char* const pattern :
+         {"[a-z ]+", "\\w{2,9}", "[^\"]*", "(yes|no)+\\.", "\\d+(,\\d{3})*", "[^\"]{0,300}",
+          "[a-z ]{18,24}\\.", "([a-z]{1,3} ?){20,40}", "(a?b?[c-z]?){60}", "((\\w{0,20} ){2}){3,30}!"})
       expect_walks(trie, pattern, random);
   }
 }

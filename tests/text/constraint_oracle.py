@@ -6,7 +6,8 @@ import os
 import re
 import subprocess
 import sys
-import unicodedata
+
+from python_characters import differs
 
 PATTERNS = r"""
 yes|no
@@ -50,12 +51,6 @@ a{,3}
 [A-Z]{2,}s?
  ?[a-z]{1,3}?
 """.strip("\n").split("\n")
-
-
-def differs(character):
-    """Where Unicode's words and spaces are not those of re, or re's Unicode is another."""
-    kind = unicodedata.category(character)
-    return kind[0] == "M" or kind in ("Pc", "No", "Nl", "So", "Cf", "Cn") or "\x1c" <= character <= "\x1f"
 
 
 def main():

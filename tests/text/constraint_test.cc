@@ -5,7 +5,6 @@
 #include "base/text/utf8.h"
 #include "support/letter_tokenizer.h"
 #include "text/constraint/pattern_parser.h"
-#include "text/constraint/schema.h"
 #include "text/constraint/token_constraint.h"
 #include "text/texts.h"
 
@@ -66,6 +65,14 @@ TEST(Constraint, PatternsMeanWhatTheyDoInPython) {
       {"(?i)k", "\u212a", true},
       {"(?i:a)b", "Ab", true},
       {"(?i:a)b", "AB", false},
+      {"(?i)a(?-i:b)c", "AbC", true},
+      {"(?i)a(?-i:b)c", "ABC", false},
+      {"(?is)(?-s:.)", "\n", false},
+      {"\\p{Lu}\\pL\\P{L}", "\u00c9a1", true},
+      {"[\\p{Nd}x]+", "\u0663x1", true},
+      {"[^\\p{L}]", "a", false},
+      {"a{,}", "aaa", true},
+      {"a{}", "a{}", true},
       {"(?s).", "\n", true},
       {".", "\n", false},
       {"[^a]", "\n", true},
@@ -76,6 +83,7 @@ TEST(Constraint, PatternsMeanWhatTheyDoInPython) {
       {"\\101\\0", "A", false},
       {"^a$|^b", "b", true},
       {"\\Aab\\Z", "ab", true},
+      {"\\Aab\\z", "ab", true},
       {"(a*)*b", "aab", true},
       {"(|a)+", "aa", true},
       {"()", "", true},
@@ -114,7 +122,11 @@ TEST(Constraint, EachThingThatIsRefusedIsNamedWithItsPlace) {
       {"a(?i)b", "flags of the whole pattern"},
       {"a{3,2}", "above the most"},
       {"\\q", "\\q is not an escape"},
-      {"\\p{L}", "\\p is not an escape"},
+      {"\\p{Han}", "\\p{Han} is not supported; general categories are"},
+      {"\\p{L", "the name of the category is not closed"},
+      {"\\p", "\\p{} is not supported"},
+      {"[a-\\pL]", "a class cannot begin or end a range"},
+      {"(?i-m:a)", "the flag (?m) is not supported"},
       {"a\\", "ends with a backslash"},
       {"\\x4", "2 hexadecimal digits"},
       {"\\ud800", "no such character"},
@@ -152,6 +164,25 @@ TEST(Constraint, ClassesAreBoundedByTheirRangesAndTables) {
   for (char32_t c = 0xFFFF; c > 0xE000 && backwards.size() < 60000; c -= 2) base::append_utf8(backwards, c);
   EXPECT_EQ(refusal(backwards + "]"), "");
   EXPECT_NE(refusal("(?i)" + different).find("ranges of characters"), std::string::npos);
+}
+
+// As JSON schemas mean a pattern: an anchor within an alternative of a group holds for that one alone.
+TEST(Constraint, APartOfATextMatchesUnlessAnAnchorHoldsIt) {
+  struct Row {
+    const char *pattern, *text;
+    bool match;
+  };
+  constexpr Row kRows[] = {
+      {"b", "abc", true},         {"^b", "abc", false},      {"b$", "ab", true},
+      {"^a|b$", "xb", true},      {"^a|b$", "xa", false},    {"(^a|^b)c", "bcx", true},
+      {"(^a|^b)c", "xbc", false}, {"(^a|b)c", "xac", false}, {"(^a|b)c", "xbcx", true},
+      {"a(b$|c)", "xacx", true},  {"a(b$|c)", "abx", false}, {"^", "x", true},
+      {"$|a", "x", true},         {"^$", "x", false},        {"((^a))", "xa", false},
+      {"^^a", "ax", true},        {"", "x", true},           {"(|^)a", "ba", true},
+  };
+  for (const Row& row : kRows)
+    EXPECT_EQ(matches(parse_part_pattern(row.pattern, "key"), row.text), row.match)
+        << row.pattern << " " << row.text;
 }
 
 TEST(Constraint, AClassMeansTheSameEachTime) {
@@ -196,87 +227,6 @@ TEST(Constraint, PlacesOutliveWhatIsDropped) {
     ASSERT_EQ(allowed->few, (std::vector<int32_t>{'a', 'b'}));
   }
   EXPECT_EQ(constraint.allowed(kept, why)->few, (std::vector<int32_t>{'a', 'b'}));
-}
-
-bool valid(const char* schema, std::string_view text) {
-  return matches(parse_schema(base::Json::parse(schema), "generate.json_schema"), text);
-}
-
-TEST(Constraint, SchemasAreKept) {
-  constexpr const char* kPerson =
-      R"({"type": "object", "properties": {"name": {"type": "string", "minLength": 1, "maxLength": 5},
-          "age": {"type": "integer"}, "tags": {"type": "array", "items": {"enum": ["a", 1, null]}, "maxItems": 2}},
-          "required": ["age"], "title": "P"})";
-  EXPECT_TRUE(valid(kPerson, R"({"name": "Ada", "age": 36})"));
-  EXPECT_TRUE(valid(kPerson, R"({"age":-7,"tags":["a", 1]})"));
-  EXPECT_TRUE(valid(kPerson, R"({"name":"\n\"é","age":0,"tags":[]})"));
-  EXPECT_FALSE(valid(kPerson, R"({"name": "Ada"})"));
-  EXPECT_FALSE(valid(kPerson, R"({"name": "", "age": 1})"));
-  EXPECT_FALSE(valid(kPerson, R"({"name": "abcdef", "age": 1})"));
-  EXPECT_FALSE(valid(kPerson, R"({"age": 01})"));
-  EXPECT_FALSE(valid(kPerson, R"({"age": 1, "name": "A"})"));
-  EXPECT_FALSE(valid(kPerson, R"({"age": 1, "tags": ["a", "a", "a"]})"));
-  constexpr const char* kOptional =
-      R"({"properties": {"a": {"const": 1}, "b": {"type": ["null", "boolean"]}}})";
-  for (const char* const text : {"{}", R"({"a": 1})", R"({"b":null})", R"({"a":1,"b":true})"})
-    EXPECT_TRUE(valid(kOptional, text)) << text;
-  EXPECT_FALSE(valid(kOptional, R"({"a":1,})"));
-  EXPECT_TRUE(valid(R"({"$ref": "#/$defs/n", "$defs": {"n": {"type": "number"}}})", "-1.5e+3"));
-  EXPECT_TRUE(
-      valid(R"({"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]})", R"("2024-02-29")"));
-  EXPECT_FALSE(valid(R"({"type": "string", "format": "date"})", R"("2024-13-01")"));
-  EXPECT_TRUE(valid(R"({"type": "string", "pattern": "b"})", R"("a\"bc")"));
-  EXPECT_FALSE(valid(R"({"type": "string", "pattern": "^b"})", R"("ab")"));
-  EXPECT_TRUE(valid(R"({"type": "string", "pattern": "^a[^b]$"})", R"("a\\")"));
-  EXPECT_TRUE(valid(R"({"type": "object"})", R"({"x": [1, {"y": "z"}], "w": null})"));
-  EXPECT_TRUE(
-      valid(R"({"type": "array", "prefixItems": [{"type": "integer"}, {"type": "boolean"}]})", "[3, true]"));
-  EXPECT_TRUE(valid(R"({"additionalProperties": {"type": "integer"}})", R"({"x": 1, "y": 2})"));
-}
-
-TEST(Constraint, WhatASchemaSaysAndIsNotKeptIsRefusedByName) {
-  const std::pair<const char*, const char*> rows[] = {
-      {R"({"type": "integer", "minimum": 3})", "at #: 'minimum' is not supported; supported are type, enum"},
-      {R"({"properties": {"a": {"not": {}}}})", "at #/properties/a: 'not' is not supported"},
-      {R"({"$ref": "#/$defs/a", "$defs": {"a": {"items": {"$ref": "#/$defs/a"}}}})", "recursive schemas"},
-      {R"({"$ref": "#/x"})", "$ref: #/x is not in the schema"},
-      {R"({"$ref": "http://x"})", "only places in the schema itself"},
-      {R"({"allOf": [{}, {}]})", "several schemas that all hold"},
-      {R"({"type": "string", "format": "hostname"})", "supported are date, time"},
-      {R"j({"type": "string", "pattern": "(?=a)"})j", "at #/pattern: character 1"},
-      {R"({"type": "string", "pattern": "a", "minLength": 2})", "not supported together"},
-      {R"({"type": "text"})", "at #/type: 'text' is not a type"},
-      {R"({"type": "array", "minItems": 3, "maxItems": 2})", "minItems is above maxItems"},
-      {R"({"type": "array", "minItems": -1})", "an integer from 0 to 10000"},
-      {R"({"properties": {"a": {}}, "additionalProperties": true})", "beside properties only false"},
-      {R"({"properties": {"a": {}}, "required": ["b"]})", "'b' is not among the properties"},
-      {R"({"enum": []})", "a list of values is needed"},
-      {R"({"enum": [1], "minLength": 2})", "'minLength' beside 'enum'"},
-      {R"(false)", "a schema is an object, or true"},
-  };
-  for (const auto& [schema, text] : rows) {
-    try {
-      parse_schema(base::Json::parse(schema), "generate.json_schema");
-      FAIL() << schema;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.key(), "generate.json_schema");
-      EXPECT_NE(error.message().find(text), std::string::npos) << error.message();
-    }
-  }
-}
-
-TEST(Constraint, SchemasThatGrowAreRefusedBeforeTheyDo) {
-  base::Json definitions = base::Json::object();
-  for (int i = 0; i < 30; ++i) {
-    const base::Json next = {{"$ref", fmt::format("#/$defs/n{}", i + 1)}};
-    definitions[fmt::format("n{}", i)] = {{"anyOf", base::Json::array({next, next})}};
-  }
-  definitions["n30"] = {{"type", "null"}};
-  const base::Json schema = {{"$ref", "#/$defs/n0"}, {"$defs", definitions}};
-  EXPECT_THROW(parse_schema(schema, "generate.json_schema"), Error);
-  base::Json nested = {{"type", "integer"}};
-  for (int i = 0; i < 30; ++i) nested = {{"type", "array"}, {"items", nested}};
-  EXPECT_THROW(parse_schema(nested, "generate.json_schema"), Error);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace trl::text {
 
 Automaton::Automaton(const PatternTree& tree, std::string_view key) : key_(key) {
-  nodes_.emplace_back();
+  add({});
   start_ = compile(tree, kMatch);
   if (start_ == kNone) fail_key(key, "{}: no text matches the pattern; give one that some text does", key);
   numbers_.clear();
@@ -26,8 +26,10 @@ void Automaton::count_step() {
 }
 
 uint32_t Automaton::add(const Node& node) {
+  const auto number = static_cast<uint32_t>(nodes_.size());
   nodes_.push_back(node);
-  return static_cast<uint32_t>(nodes_.size() - 1);
+  alike_.push_back(number);
+  return number;
 }
 
 uint32_t Automaton::number_of(const std::shared_ptr<const CharacterSet>& set) {
@@ -57,20 +59,42 @@ uint32_t Automaton::compile(const PatternTree& tree, uint32_t next) {
     }
     case PatternTree::Kind::choice: {
       uint32_t all = kNone;
-      for (auto part = tree.parts.rbegin(); part != tree.parts.rend(); ++part) {
-        const uint32_t one = compile(*part, next);
-        if (one == kNone) continue;
-        all = all == kNone ? one : add({.split = true, .next = one, .other = all});
-      }
+      for (auto part = tree.parts.rbegin(); part != tree.parts.rend(); ++part)
+        all = either(compile(*part, next), all);
       return all;
     }
     case PatternTree::Kind::repeat:
-      return repeat(tree, next);
+      return tree.parts.size() > 1 ? separated(tree, next) : repeat(tree, next);
+    case PatternTree::Kind::series:
+      return series(tree, next);
     default:
       for (auto part = tree.parts.rbegin(); part != tree.parts.rend(); ++part) next = compile(*part, next);
       return next;
   }
 }
+
+// Returns where a text begins that goes on at one of both.
+uint32_t Automaton::either(uint32_t a, uint32_t b) {
+  if (a == kNone || b == kNone) return a == kNone ? b : a;
+  return add({.split = true, .next = a, .other = b});
+}
+
+// The copies of a part, which are made from the last one of a text to the first: a text of at most
+// kAlikeBytes does not get through as many of them.
+struct Automaton::Copies {
+  Automaton& of;
+  size_t count = 0, model = 0;
+
+  template <class Make>
+  uint32_t add(const Make& make) {
+    const size_t begin = of.nodes_.size();
+    const uint32_t made = make();
+    if (++count == kAlikeBytes + 1) model = begin;
+    if (count > kAlikeBytes + 1)
+      for (size_t i = begin; i < of.nodes_.size(); ++i) of.alike_[i] = of.alike_[model + i - begin];
+    return made;
+  }
+};
 
 uint32_t Automaton::repeat(const PatternTree& tree, uint32_t next) {
   const PatternTree& part = tree.parts[0];
@@ -81,12 +105,46 @@ uint32_t Automaton::repeat(const PatternTree& tree, uint32_t next) {
     nodes_[loop].next = body == kNone ? next : body;
     begin = loop;
   }
-  for (uint32_t i = tree.least; i < tree.most && tree.most != PatternTree::kUnlimited; ++i) {
-    const uint32_t body = compile(part, begin);
-    if (body != kNone) begin = add({.split = true, .next = body, .other = next});
-  }
-  for (uint32_t i = 0; i < tree.least; ++i) begin = compile(part, begin);
+  Copies optional{*this}, needed{*this};
+  for (uint32_t i = tree.least; i < tree.most && tree.most != PatternTree::kUnlimited; ++i)
+    begin = optional.add([&] { return either(compile(part, begin), next); });
+  for (uint32_t i = 0; i < tree.least; ++i) begin = needed.add([&] { return compile(part, begin); });
   return begin;
+}
+
+// Compiles a part once where it is repeated without end.
+uint32_t Automaton::separated(const PatternTree& tree, uint32_t next) {
+  const PatternTree &part = tree.parts[0], &mark = tree.parts[1];
+  const bool endless = tree.most == PatternTree::kUnlimited;
+  const uint32_t copies = endless ? tree.least : tree.most;
+  uint32_t after = endless ? add({.split = true, .other = next}) : next;
+  uint32_t begin = compile(part, after);
+  if (endless) {
+    const uint32_t again = compile(mark, begin);
+    nodes_[after].next = again == kNone ? next : again;
+  }
+  Copies optional{*this}, needed{*this};
+  for (uint32_t i = copies; i > 1; --i) {  // part number i begins there
+    const bool ends = i > tree.least;
+    begin = (ends ? optional : needed).add([&] {
+      const uint32_t more = compile(mark, begin);
+      return compile(part, ends ? either(more, next) : more);
+    });
+  }
+  return begin;
+}
+
+uint32_t Automaton::series(const PatternTree& tree, uint32_t next) {
+  uint32_t alone = next, behind = next;  // where a text goes on before and after a first part
+  for (size_t i = tree.parts.size(); i-- > 1;) {
+    const PatternTree& part = tree.parts[i];
+    const bool may_miss = part.kind == PatternTree::Kind::repeat && part.least == 0 && part.most == 1;
+    const uint32_t here = compile(may_miss ? part.parts[0] : part, behind),
+                   more = compile(tree.parts[0], here);
+    alone = may_miss ? either(here, alone) : here;
+    behind = may_miss ? either(more, behind) : more;
+  }
+  return alone;
 }
 
 }  // namespace trl::text

@@ -3,7 +3,9 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <string>
 
 #include "text/tokenizer/characters.h"
 
@@ -123,6 +125,27 @@ const CharacterSet& named_class(char name) {
     default:
       return all.no_space;
   }
+}
+
+const CharacterSet* category_class(std::string_view name) {
+  static const std::map<std::string, CharacterSet, std::less<>> all = [] {
+    std::map<std::string, std::vector<CharacterSet::Range>, std::less<>> ranges;
+    for (char32_t c = 0; c <= CharacterSet::kLast; ++c) {
+      const std::string category = utf8proc_category_string(static_cast<utf8proc_int32_t>(c));
+      for (const std::string& one : {category, category.substr(0, 1)}) {
+        std::vector<CharacterSet::Range>& own = ranges[one];
+        if (!own.empty() && own.back().last + 1 == c)
+          own.back().last = c;
+        else
+          own.push_back({c, c});
+      }
+    }
+    std::map<std::string, CharacterSet, std::less<>> sets;
+    for (auto& [category, own] : ranges) sets.emplace(category, CharacterSet(std::move(own)));
+    return sets;
+  }();
+  const auto found = all.find(name);
+  return found == all.end() ? nullptr : &found->second;
 }
 
 CharacterSet with_both_cases(const CharacterSet& set) {

@@ -1,5 +1,6 @@
 // Sets of Unicode characters, and the classes that patterns name.
 #pragma once
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,10 @@ class CharacterSet {
 // Returns the characters of \w, \d, \s and their complements \W, \D, \S in Unicode, as in Python's module
 // regex: its re has no marks and ties among \w, and the separators U+001C to U+001F among \s.
 const CharacterSet& named_class(char name);
+
+// Returns the characters of a general category of Unicode, as Lu, or of a group of these, as L; null: there
+// is none of this name.
+const CharacterSet* category_class(std::string_view name);
 
 // Adds the characters that differ from those of the set only by their case, as Python's IGNORECASE.
 CharacterSet with_both_cases(const CharacterSet& set);

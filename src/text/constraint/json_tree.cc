@@ -1,6 +1,9 @@
 #include "text/constraint/json_tree.h"
 
 #include <algorithm>
+#include <span>
+
+#include "base/text/utf8.h"
 
 namespace trl::text {
 
@@ -16,7 +19,6 @@ PatternTree one_of(std::u32string_view characters) {
   for (const char32_t c : characters) set.add(c, c);
   return PatternTree::of(std::move(set));
 }
-PatternTree maybe(PatternTree tree) { return PatternTree::repeat(std::move(tree), 0, 1); }
 PatternTree joined(PatternTree a, PatternTree b) {
   std::vector<PatternTree> parts;
   parts.push_back(std::move(a));
@@ -63,18 +65,39 @@ void write_characters(PatternTree& tree) {
 }
 
 // From `least` to `most` of a tree, with commas between.
-PatternTree listed(const PatternTree& one, uint32_t least, uint32_t most) {
+PatternTree listed(PatternTree one, uint32_t least, uint32_t most) {
   if (most == 0) return {};
-  const uint32_t more = most == kAny ? kAny : most - 1;
-  PatternTree rest = PatternTree::repeat(joined(json_mark(','), one), least > 0 ? least - 1 : 0, more);
-  PatternTree all = joined(one, std::move(rest));
-  return least > 0 ? std::move(all) : maybe(std::move(all));
+  PatternTree all = PatternTree::separated(std::move(one), json_mark(','), std::max(least, 1u), most);
+  return least > 0 ? std::move(all) : PatternTree::maybe(std::move(all));
+}
+
+// What may stand behind a beginning that all these names have, sorted, up to the quote.
+PatternTree name_except(std::span<const std::u32string> names, size_t length) {
+  std::vector<PatternTree> forms;
+  CharacterSet others = plain_characters();
+  if (names.empty() || names[0].size() > length) forms.push_back(PatternTree::literal("\""));
+  for (size_t i = 0; i < names.size();) {
+    if (names[i].size() == length) {
+      ++i;
+      continue;
+    }
+    const char32_t next = names[i][length];
+    const size_t begin = i;
+    while (i < names.size() && names[i][length] == next) ++i;
+    others = others.without({next, next});
+    forms.push_back(joined(PatternTree::of(CharacterSet(next, next).without(plain_characters().complement())),
+                           name_except(names.subspan(begin, i - begin), length + 1)));
+  }
+  forms.push_back(joined(
+      PatternTree::of(std::move(others)),
+      joined(PatternTree::repeat(PatternTree::of(plain_characters()), 0, kAny), PatternTree::literal("\""))));
+  return PatternTree::choice(std::move(forms));
 }
 
 }  // namespace
 
 PatternTree json_mark(char mark) {
-  return joined(PatternTree::literal({&mark, 1}), maybe(PatternTree::literal(" ")));
+  return joined(PatternTree::literal({&mark, 1}), PatternTree::maybe(PatternTree::literal(" ")));
 }
 
 PatternTree json_string(uint32_t least, uint32_t most) {
@@ -96,12 +119,13 @@ PatternTree json_integer() {
   std::vector<PatternTree> forms;
   forms.push_back(PatternTree::literal("0"));
   forms.push_back(joined(PatternTree::of({U'1', U'9'}), json_digits(0)));
-  return joined(maybe(PatternTree::literal("-")), PatternTree::choice(std::move(forms)));
+  return joined(PatternTree::maybe(PatternTree::literal("-")), PatternTree::choice(std::move(forms)));
 }
 
 PatternTree json_number() {
-  PatternTree fraction = maybe(joined(PatternTree::literal("."), json_digits(1)));
-  PatternTree exponent = maybe(joined(joined(one_of(U"eE"), maybe(one_of(U"+-"))), json_digits(1)));
+  PatternTree fraction = PatternTree::maybe(joined(PatternTree::literal("."), json_digits(1)));
+  PatternTree exponent =
+      PatternTree::maybe(joined(joined(one_of(U"eE"), PatternTree::maybe(one_of(U"+-"))), json_digits(1)));
   return joined(json_integer(), joined(std::move(fraction), std::move(exponent)));
 }
 
@@ -133,41 +157,37 @@ PatternTree json_any(int depth) {
   if (depth > 0) {
     const PatternTree inside = json_any(depth - 1);
     forms.push_back(json_list(inside, 0, kAny));
-    forms.push_back(json_map(inside, 0, kAny));
+    forms.push_back(json_map(json_string(0, kAny), inside, 0, kAny));
   }
   return PatternTree::choice(std::move(forms));
 }
 
-PatternTree json_map(const PatternTree& value, uint32_t least, uint32_t most) {
-  const PatternTree member = joined(joined(json_string(0, kAny), json_mark(':')), value);
-  return between("{", listed(member, least, most), "}");
+PatternTree json_member(PatternTree name, PatternTree value) {
+  return joined(joined(std::move(name), json_mark(':')), std::move(value));
 }
 
-PatternTree json_list(const PatternTree& value, uint32_t least, uint32_t most) {
-  return between("[", listed(value, least, most), "]");
+PatternTree json_map(PatternTree name, PatternTree value, uint32_t least, uint32_t most) {
+  return between("{", listed(json_member(std::move(name), std::move(value)), least, most), "}");
 }
 
-PatternTree json_object(std::vector<JsonMember> members) {
-  const auto found = std::ranges::find_if(members, &JsonMember::required);
-  const auto rest_after = [&](size_t i) {
-    std::vector<PatternTree> rest;
-    for (; i < members.size(); ++i) {
-      PatternTree next = joined(json_mark(','), members[i].tree);
-      rest.push_back(members[i].required ? std::move(next) : maybe(std::move(next)));
-    }
-    return PatternTree::sequence(std::move(rest));
-  };
-  if (found != members.end()) {
-    std::vector<PatternTree> parts;
-    for (auto one = members.begin(); one != found; ++one)
-      parts.push_back(maybe(joined(one->tree, json_mark(','))));
-    parts.push_back(found->tree);
-    parts.push_back(rest_after(static_cast<size_t>(found - members.begin()) + 1));
-    return between("{", PatternTree::sequence(std::move(parts)), "}");
+PatternTree json_list(PatternTree value, uint32_t least, uint32_t most) {
+  return between("[", listed(std::move(value), least, most), "]");
+}
+
+PatternTree json_object(std::vector<PatternTree> members) {
+  return between("{", PatternTree::series(json_mark(','), std::move(members)), "}");
+}
+
+PatternTree json_name_except(std::vector<std::string> names) {
+  std::vector<std::u32string> all;
+  for (const std::string& name : names) {
+    std::u32string& characters = all.emplace_back();
+    for (size_t at = 0; at < name.size();) characters += base::next_code_point(name, at);
   }
-  std::vector<PatternTree> by_first(1);  // none
-  for (size_t i = 0; i < members.size(); ++i) by_first.push_back(joined(members[i].tree, rest_after(i + 1)));
-  return between("{", PatternTree::choice(std::move(by_first)), "}");
+  std::ranges::sort(all);
+  return joined(PatternTree::literal("\""), name_except(all, 0));
 }
+
+PatternTree json_nothing() { return PatternTree::of({}); }
 
 }  // namespace trl::text

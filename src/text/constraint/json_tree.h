@@ -1,5 +1,6 @@
 // JSON texts as patterns: what the types of a schema are made of.
 #pragma once
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,14 +22,15 @@ PatternTree json_boolean();
 PatternTree json_value(const base::Json& value);
 // Any value, nested at most so deep.
 PatternTree json_any(int depth);
-PatternTree json_map(const PatternTree& value, uint32_t least, uint32_t most);  // of any names
-PatternTree json_list(const PatternTree& value, uint32_t least, uint32_t most);
-
-struct JsonMember {
-  PatternTree tree;  // with its name
-  bool required;
-};
-// Members in this order; those that are not required may be missing.
-PatternTree json_object(std::vector<JsonMember> members);
+// name: the text of a name with its quotes.
+PatternTree json_map(PatternTree name, PatternTree value, uint32_t least, uint32_t most);
+PatternTree json_list(PatternTree value, uint32_t least, uint32_t most);
+// A name and its value.
+PatternTree json_member(PatternTree name, PatternTree value);
+// Members in this order; those that are a PatternTree::maybe() may be missing.
+PatternTree json_object(std::vector<PatternTree> members);
+// A name, with its quotes, that is none of these, and has no escapes.
+PatternTree json_name_except(std::vector<std::string> names);
+PatternTree json_nothing();  // no text
 
 }  // namespace trl::text

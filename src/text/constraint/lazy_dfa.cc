@@ -83,6 +83,15 @@ std::shared_ptr<LazyDfa::State> LazyDfa::current(const State& state) {
   return states_[state.table == table_ ? state.number : find_or_add(state.items, state.first)];
 }
 
+std::shared_ptr<LazyDfa::State> LazyDfa::alike(const State& state) {
+  std::vector<Item> items = state.items;
+  for (Item& item : items)
+    item = item_at(automaton_.alike(static_cast<uint32_t>(item >> kPlaceBits)), static_cast<uint16_t>(item));
+  std::ranges::sort(items);
+  items.erase(std::ranges::unique(items).begin(), items.end());
+  return states_[find_or_add(std::move(items), state.first)];
+}
+
 uint32_t LazyDfa::compute(uint32_t number, uint8_t byte) {
   const std::shared_ptr<State> state = states_[number];
   ++mark_;

@@ -25,6 +25,7 @@ class LazyDfa {
     uint32_t number = 0;
     std::array<uint32_t, 256> next = {};  // kUnknown: not computed yet
     std::shared_ptr<const AllowedIds> allowed = nullptr;
+    std::shared_ptr<const AllowedIds> short_ids = nullptr;  // of texts of at most Automaton::kAlikeBytes
   };
   static constexpr uint32_t kUnknown = 0, kDead = 1;
 
@@ -33,6 +34,9 @@ class LazyDfa {
   std::shared_ptr<State> start(bool first);
   // Returns the state with the same items in the table as it is now: the table may have been cleared.
   std::shared_ptr<State> current(const State& state);
+  // Returns the state from which the same texts of at most Automaton::kAlikeBytes can go on, for all such
+  // states the same one as far as it shows.
+  std::shared_ptr<State> alike(const State& state);
   uint32_t next(uint32_t state, uint8_t byte) {
     const uint32_t known = states_[state]->next[byte];
     return known != kUnknown ? known : compute(state, byte);

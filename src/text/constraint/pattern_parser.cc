@@ -21,12 +21,13 @@ constexpr int kMostDepth = 200;
 constexpr uint32_t kMostRepeats = 50000;
 constexpr size_t kMostRanges = 400000;  // of characters, of all classes that differ by their text
 constexpr std::string_view kPatternForms =
-    "literals, . and classes as [a-z], \\w \\d \\s, groups, |, * + ? {m,n}, (?i) and (?s)";
+    "literals, . and classes as [a-z], \\w \\d \\s \\p{L}, groups, |, * + ? {m,n}, (?i) and (?s)";
 
 bool is_ascii_digit(char32_t c) { return c >= '0' && c <= '9'; }
 bool is_class_letter(char32_t c) {
   return std::u32string_view(U"wWdDsS").find(c) != std::u32string_view::npos;
 }
+bool is_category_letter(char32_t c) { return c == 'p' || c == 'P'; }
 bool is_ascii_letter(char32_t c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 class PatternParser {
@@ -87,13 +88,17 @@ class PatternParser {
     }
   }
 
+  // "i", "s" or both; behind a minus those that do not hold.
   Flags flag_letters() {
     Flags flags = flags_;
-    for (; at_ < text_.size() && is_ascii_letter(text_[at_]); ++at_) {
-      if (text_[at_] == 'i')
-        flags.ignore_case = true;
+    bool on = true;
+    for (; at_ < text_.size() && (is_ascii_letter(text_[at_]) || (on && text_[at_] == '-')); ++at_) {
+      if (text_[at_] == '-')
+        on = false;
+      else if (text_[at_] == 'i')
+        flags.ignore_case = on;
       else if (text_[at_] == 's')
-        flags.dot_all = true;
+        flags.dot_all = on;
       else
         refuse(fmt::format("the flag (?{}) is not supported", static_cast<char>(text_[at_])), at_);
     }
@@ -276,6 +281,7 @@ class PatternParser {
         ++at_;
         return {.kind = TreeKind::begin};
       case 'Z':
+      case 'z':
         ++at_;
         return {.kind = TreeKind::end};
       case 'b':
@@ -293,7 +299,33 @@ class PatternParser {
       CharacterSet set = escaped(begin);
       return flags_.ignore_case ? both_cases(set, begin) : std::move(set);
     };
-    return is_class_letter(c) ? known(begin, at_ + 1, read) : PatternTree::of(read());
+    return is_class_letter(c) || is_category_letter(c) ? known(begin, end_of_class(), read)
+                                                       : PatternTree::of(read());
+  }
+
+  // Returns where the class ends whose letter is next.
+  size_t end_of_class() const {
+    if (is_class_letter(text_[at_])) return at_ + 1;
+    const bool named = at_ + 1 < text_.size() && text_[at_ + 1] == '{';
+    const size_t close = named ? text_.find(U'}', at_) : at_ + 1;
+    return std::min(close, text_.size() - 1) + 1;
+  }
+
+  // After "\p" or "\P".
+  CharacterSet category(size_t begin, bool others) {
+    std::string name;
+    if (take(U'{')) {
+      while (at_ < text_.size() && text_[at_] != '}') base::append_utf8(name, text_[at_++]);
+      if (!take(U'}')) refuse("the name of the category is not closed", begin);
+    } else if (at_ < text_.size()) {
+      base::append_utf8(name, text_[at_++]);
+    }
+    const CharacterSet* const set = category_class(name);
+    if (set == nullptr)
+      refuse(fmt::format("\\p{{{}}} is not supported; general categories are, as \\p{{L}} and \\p{{Lu}}",
+                         base::one_line(name)),
+             begin);
+    return others ? set->complement() : *set;
   }
 
   CharacterSet both_cases(const CharacterSet& set, size_t begin) {
@@ -310,6 +342,7 @@ class PatternParser {
     constexpr std::u32string_view kMeanings = U"\a\f\n\r\t\v";
     if (const size_t at = kLetters.find(c); at != kLetters.npos) return {kMeanings[at], kMeanings[at]};
     if (is_class_letter(c)) return named_class(static_cast<char>(c));
+    if (is_category_letter(c)) return category(begin, c == 'P');
     char32_t code = c;
     if (c == 'x' || c == 'u' || c == 'U')
       code = hexadecimal(c == 'x' ? 2 : c == 'u' ? 4 : 8, begin);
@@ -391,7 +424,7 @@ class PatternParser {
     if (c != '\\') return {c, c};
     if (take(U'b')) return {U'\b', U'\b'};
     const CharacterSet set = escaped(begin);
-    is_class = is_class_letter(text_[begin + 1]);
+    is_class = is_class_letter(text_[begin + 1]) || is_category_letter(text_[begin + 1]);
     return set;
   }
 
@@ -433,21 +466,30 @@ PatternTree anything() {
   return PatternTree::repeat(PatternTree::of({0, CharacterSet::kLast}), 0, PatternTree::kUnlimited);
 }
 
-// Puts any text before and behind each alternative that has no anchor there.
-PatternTree with_surroundings(PatternTree tree, std::string_view key) {
+// Whether a tree has an anchor of this kind at its side.
+bool has_anchor(const PatternTree& tree, TreeKind anchor) {
+  if (tree.kind == TreeKind::choice)
+    return std::ranges::any_of(tree.parts, [&](const PatternTree& part) { return has_anchor(part, anchor); });
+  if (tree.kind != TreeKind::sequence || tree.parts.empty()) return tree.kind == anchor;
+  return has_anchor(anchor == TreeKind::begin ? tree.parts.front() : tree.parts.back(), anchor);
+}
+
+// Puts any text before a tree, or behind it, wherever it has no anchor there.
+PatternTree with_surroundings(PatternTree tree, TreeKind anchor) {
+  const bool before = anchor == TreeKind::begin;
+  if (tree.kind == anchor) return {};
   if (tree.kind == TreeKind::choice) {
-    for (PatternTree& part : tree.parts) part = with_surroundings(std::move(part), key);
+    for (PatternTree& part : tree.parts) part = with_surroundings(std::move(part), anchor);
     return tree;
   }
-  const auto& parts = tree.parts;
-  const bool several = tree.kind == TreeKind::sequence && !parts.empty();
-  const bool begins = (several ? parts.front() : tree).kind == TreeKind::begin;
-  const bool ends = (several ? parts.back() : tree).kind == TreeKind::end;
-  remove_anchors(tree, true, true, key);
+  if (tree.kind == TreeKind::sequence && has_anchor(tree, anchor)) {
+    PatternTree& part = before ? tree.parts.front() : tree.parts.back();
+    if (part.kind != anchor) part = with_surroundings(std::move(part), anchor);
+    return tree;
+  }
   std::vector<PatternTree> all;
-  if (!begins) all.push_back(anything());
-  all.push_back(std::move(tree));
-  if (!ends) all.push_back(anything());
+  all.push_back(before ? anything() : std::move(tree));
+  all.push_back(before ? std::move(tree) : anything());
   return PatternTree::sequence(std::move(all));
 }
 
@@ -460,7 +502,10 @@ PatternTree parse_pattern(std::string_view pattern, std::string_view key) {
 }
 
 PatternTree parse_part_pattern(std::string_view pattern, std::string_view key) {
-  return with_surroundings(PatternParser(pattern, key).parse(), key);
+  PatternTree tree = PatternParser(pattern, key).parse();
+  tree = with_surroundings(with_surroundings(std::move(tree), TreeKind::begin), TreeKind::end);
+  remove_anchors(tree, true, true, key);
+  return tree;
 }
 
 }  // namespace trl::text

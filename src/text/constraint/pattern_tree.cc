@@ -27,4 +27,15 @@ PatternTree PatternTree::repeat(PatternTree part, uint32_t least, uint32_t most)
   return tree;
 }
 
+PatternTree PatternTree::separated(PatternTree part, PatternTree mark, uint32_t least, uint32_t most) {
+  PatternTree tree = repeat(std::move(part), least, most);
+  tree.parts.push_back(std::move(mark));
+  return tree;
+}
+
+PatternTree PatternTree::series(PatternTree mark, std::vector<PatternTree> parts) {
+  parts.insert(parts.begin(), std::move(mark));
+  return {.kind = Kind::series, .parts = std::move(parts)};
+}
+
 }  // namespace trl::text

@@ -12,9 +12,11 @@
 namespace trl::text {
 
 struct PatternTree {
-  // sequence: of its parts; without any, the empty text. choice: one of them. begin, end: anchors, which only
-  // a parser's own tree has.
-  enum class Kind : uint8_t { characters, sequence, choice, repeat, begin, end };
+  // sequence: of its parts; without any, the empty text. choice: one of them. repeat: of the first part; a
+  // second one stands between two of these. series: the parts after the first one, which stands between them;
+  // those that are a repeat from 0 to 1 may be missing. begin, end: anchors, which only a parser's own tree
+  // has.
+  enum class Kind : uint8_t { characters, sequence, choice, repeat, series, begin, end };
   static constexpr uint32_t kUnlimited = UINT32_MAX;
 
   Kind kind = Kind::sequence;
@@ -32,6 +34,10 @@ struct PatternTree {
   static PatternTree sequence(std::vector<PatternTree> parts);
   static PatternTree choice(std::vector<PatternTree> parts);
   static PatternTree repeat(PatternTree part, uint32_t least, uint32_t most);
+  static PatternTree maybe(PatternTree part) { return repeat(std::move(part), 0, 1); }
+  static PatternTree separated(PatternTree part, PatternTree mark, uint32_t least,
+                               uint32_t most);  // least > 0
+  static PatternTree series(PatternTree mark, std::vector<PatternTree> parts);
 };
 
 }  // namespace trl::text

@@ -13,10 +13,19 @@ constexpr std::string_view kTooComplex =
     "alternatives "
     "begin differently";
 
-std::vector<uint64_t> bits_of(const std::vector<int32_t>& ids, size_t vocabulary) {
-  std::vector<uint64_t> words((vocabulary + 63) / 64);
-  for (const int32_t id : ids) words[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
-  return words;
+struct TooComplex {};
+
+AllowedIds allowed_ids(std::vector<int32_t> ids, size_t vocabulary, bool end) {
+  AllowedIds allowed;
+  allowed.end = end;
+  if (ids.size() > AllowedIds::kFew) {
+    allowed.words.resize((vocabulary + 63) / 64);
+    for (const int32_t id : ids) allowed.words[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
+  } else {
+    std::ranges::sort(ids);
+    allowed.few = std::move(ids);
+  }
+  return allowed;
 }
 
 }  // namespace
@@ -30,7 +39,7 @@ bool AllowedIds::contains(int32_t id) const {
 TokenConstraint::TokenConstraint(const PatternTree& tree, std::string_view key,
                                  std::shared_ptr<const TokenTrie> trie)
     : dfa_(Automaton(tree, key)), trie_(std::move(trie)) {
-  stack_.resize(std::max(trie_->nodes(false).deepest, trie_->nodes(true).deepest) + 1);
+  stack_.resize(trie_->deepest() + 1);
 }
 
 Constraint::Place TokenConstraint::start() noexcept try {
@@ -49,17 +58,35 @@ std::shared_ptr<const AllowedIds> TokenConstraint::allowed(const Place& place, s
   const std::lock_guard lock(mutex_);
   if (dfa_.bytes() > kMostBytes / 2) dfa_.clear();
   const std::shared_ptr<State> state = dfa_.current(state_of(place));
-  if (state->allowed == nullptr) state->allowed = walk(*state, why);
+  if (state->allowed == nullptr) state->allowed = find_allowed(*state);
   return state->allowed;
+} catch (const TooComplex&) {
+  why = kTooComplex;
+  return nullptr;
 } catch (const std::bad_alloc&) {
   why = kNoMemory;
   return nullptr;
 }
 
-// null: there is too much to look at.
-std::shared_ptr<const AllowedIds> TokenConstraint::walk(const State& state, std::string_view& why) {
-  const TokenTrie::Nodes& nodes = trie_->nodes(state.first);
-  const uint64_t most = dfa_.work() + kMostWork;
+// Short texts are looked at once for all states that are alike, long ones for each.
+std::shared_ptr<const AllowedIds> TokenConstraint::find_allowed(const State& state) {
+  most_work_ = dfa_.work() + kMostWork;
+  const std::shared_ptr<State> alike = dfa_.alike(state);
+  if (alike->short_ids == nullptr)
+    alike->short_ids = keep(allowed_ids(walk(*alike, false), trie_->vocabulary(), state.matches));
+  const std::vector<int32_t> longer = walk(state, true);
+  if (longer.empty()) return alike->short_ids;
+  AllowedIds all = *alike->short_ids;
+  if (all.words.empty()) {
+    all.few.insert(all.few.end(), longer.begin(), longer.end());
+    return keep(allowed_ids(std::move(all.few), trie_->vocabulary(), all.end));
+  }
+  for (const int32_t id : longer) all.words[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
+  return keep(std::move(all));
+}
+
+std::vector<int32_t> TokenConstraint::walk(const State& state, bool longer) {
+  const TokenTrie::Nodes& nodes = trie_->nodes(state.first, longer);
   std::vector<int32_t> ids;
   stack_[0] = state.number;
   for (size_t i = 0; i < nodes.byte.size();) {
@@ -69,24 +96,17 @@ std::shared_ptr<const AllowedIds> TokenConstraint::walk(const State& state, std:
       i = nodes.after[i];
       continue;
     }
-    if (dfa_.work() > most || dfa_.bytes() > kMostBytes) {
-      why = kTooComplex;
-      return nullptr;
-    }
+    if (dfa_.work() > most_work_ || dfa_.bytes() > kMostBytes) throw TooComplex();
     stack_[depth] = next;
     ids.insert(ids.end(), nodes.ids.begin() + nodes.first[i], nodes.ids.begin() + nodes.first[i + 1]);
     ++i;
   }
-  auto allowed = std::make_shared<AllowedIds>();
-  allowed->end = state.matches;
-  if (ids.size() > AllowedIds::kFew) {
-    allowed->words = bits_of(ids, trie_->vocabulary());
-  } else {
-    std::ranges::sort(ids);
-    allowed->few = std::move(ids);
-  }
-  dfa_.charge(sizeof(AllowedIds) + allowed->words.size() * 8 + allowed->few.size() * 4);
-  return allowed;
+  return ids;
+}
+
+std::shared_ptr<const AllowedIds> TokenConstraint::keep(AllowedIds allowed) {
+  dfa_.charge(sizeof(AllowedIds) + allowed.words.size() * 8 + allowed.few.size() * 4);
+  return std::make_shared<const AllowedIds>(std::move(allowed));
 }
 
 Constraint::Place TokenConstraint::after(const Place& place, int32_t id) noexcept try {

@@ -30,12 +30,15 @@ class TokenConstraint final : public Constraint {
  private:
   using State = LazyDfa::State;
   static const State& state_of(const Place& place) { return *static_cast<const State*>(place.get()); }
-  std::shared_ptr<const AllowedIds> walk(const State& state, std::string_view& why);
+  std::shared_ptr<const AllowedIds> find_allowed(const State& state);
+  std::vector<int32_t> walk(const State& state, bool longer);
+  std::shared_ptr<const AllowedIds> keep(AllowedIds allowed);
 
   std::mutex mutex_;  // of all below
   LazyDfa dfa_;
   const std::shared_ptr<const TokenTrie> trie_;
   std::vector<uint32_t> stack_;  // states along a branch of the trie
+  uint64_t most_work_ = 0;       // dfa_.work() up to which it is looked for ids
 };
 
 }  // namespace trl::text

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
+
+#include "text/constraint/automaton.h"
 
 namespace trl::text {
 
@@ -19,29 +22,21 @@ TokenTrie::TokenTrie(const Tokenizer& tokenizer) : vocabulary_(static_cast<size_
   if (first != inside) forms_.push_back(make(first));
 }
 
-TokenTrie::Form TokenTrie::make(const std::vector<std::string>& texts) const {
-  Form form;
-  std::vector<int32_t> order;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    form.begin.push_back(static_cast<uint32_t>(form.text.size()));
-    form.text += texts[i];
-    if (!texts[i].empty() && texts[i].size() <= std::numeric_limits<uint16_t>::max())
-      order.push_back(static_cast<int32_t>(i));
-  }
-  form.begin.push_back(static_cast<uint32_t>(form.text.size()));
+// Makes nodes of the ids, which get in the order of their texts.
+TokenTrie::Nodes TokenTrie::nodes_of(const std::vector<std::string>& texts, std::vector<int32_t> ids) {
   const auto text = [&](int32_t id) -> const std::string& { return texts[static_cast<size_t>(id)]; };
-  std::ranges::sort(order, [&](int32_t a, int32_t b) {
+  std::ranges::sort(ids, [&](int32_t a, int32_t b) {
     const int compared = text(a).compare(text(b));
     return compared != 0 ? compared < 0 : a < b;
   });
-  Nodes& nodes = form.nodes;
+  Nodes nodes;
   std::vector<uint32_t> open;  // nodes from the root to the last one
   const auto close = [&](size_t depth) {
     for (; open.size() > depth; open.pop_back())
       nodes.after[open.back()] = static_cast<uint32_t>(nodes.byte.size());
   };
   const std::string* last = nullptr;
-  for (const int32_t id : order) {
+  for (const int32_t id : ids) {
     const std::string& here = text(id);
     const size_t common =
         last == nullptr ? 0 : static_cast<size_t>(std::ranges::mismatch(*last, here).in1 - last->begin());
@@ -59,7 +54,30 @@ TokenTrie::Form TokenTrie::make(const std::vector<std::string>& texts) const {
   }
   close(0);
   nodes.first.push_back(static_cast<uint32_t>(nodes.ids.size()));
+  return nodes;
+}
+
+TokenTrie::Form TokenTrie::make(const std::vector<std::string>& texts) {
+  Form form;
+  std::vector<int32_t> ids[2];
+  for (size_t i = 0; i < texts.size(); ++i) {
+    form.begin.push_back(static_cast<uint32_t>(form.text.size()));
+    form.text += texts[i];
+    const size_t size = texts[i].size();
+    if (size > 0 && size <= std::numeric_limits<uint16_t>::max())
+      ids[size > Automaton::kAlikeBytes ? 1 : 0].push_back(static_cast<int32_t>(i));
+  }
+  form.begin.push_back(static_cast<uint32_t>(form.text.size()));
+  for (const bool longer : {false, true})
+    form.nodes[longer ? 1 : 0] = nodes_of(texts, std::move(ids[longer ? 1 : 0]));
   return form;
+}
+
+size_t TokenTrie::deepest() const {
+  size_t deepest = 0;
+  for (const Form& form : forms_)
+    for (const Nodes& nodes : form.nodes) deepest = std::max(deepest, nodes.deepest);
+  return deepest;
 }
 
 std::string_view TokenTrie::bytes(int32_t id, bool first) const {

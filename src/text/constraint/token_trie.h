@@ -1,7 +1,7 @@
 // The texts of all tokens of a vocabulary as a trie, so that tokens which begin alike are looked at together.
 #pragma once
 #include <cstdint>
-#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,18 +27,21 @@ class TokenTrie {
     std::vector<int32_t> ids;     // whose text ends at a node
     size_t deepest = 0;
   };
-  const Nodes& nodes(bool first) const { return form(first).nodes; }
+  // Those of texts of at most Automaton::kAlikeBytes, and of longer ones.
+  const Nodes& nodes(bool first, bool longer) const { return form(first).nodes[longer ? 1 : 0]; }
+  size_t deepest() const;
   // The text of a token; empty: it is not in the trie.
   std::string_view bytes(int32_t id, bool first) const;
 
  private:
   struct Form {
-    Nodes nodes;
+    Nodes nodes[2];
     std::string text;
     std::vector<uint32_t> begin;  // of each id's text; one more than ids
   };
   const Form& form(bool first) const { return forms_[first ? forms_.size() - 1 : 0]; }
-  Form make(const std::vector<std::string>& texts) const;
+  static Nodes nodes_of(const std::vector<std::string>& texts, std::vector<int32_t> ids);
+  static Form make(const std::vector<std::string>& texts);
 
   size_t vocabulary_;
   std::vector<Form> forms_;  // inside a text, and if that differs at its beginning

@@ -191,9 +191,9 @@ TEST(WithAModel, TextsKeepTheFormThatIsAskedFor) {
   const Response schema = server.post(
       "/v1/chat/completions",
       R"({"messages": [{"role": "user", "content": "a"}], "response_format": {"type": "json_schema",
-          "json_schema": {"name": "n", "schema": {"type": "integer", "minimum": 2}}}})");
+          "json_schema": {"name": "n", "schema": {"type": "integer", "multipleOf": 2}}}})");
   EXPECT_EQ(schema.status, 400);
-  EXPECT_NE(schema.body.find("response_format.json_schema.schema: at #: 'minimum'"), std::string::npos)
+  EXPECT_NE(schema.body.find("response_format.json_schema.schema: at #: 'multipleOf'"), std::string::npos)
       << schema.body;
 }
 
