@@ -140,6 +140,9 @@ case "$way" in
     chroot "$root" "/opt/bin/$command" sft --model_name_or_path /model --dataset_name /rows.jsonl --max_steps 2 --output_dir /out > "$work/said" 2>&1 ||
       { cat "$work/said"; exit 1; }
     test -s "$root/out/model.safetensors"
+    if grep -q '^TRL_SERVE:BOOL=ON' "$build/CMakeCache.txt"; then
+      bash "$source/tests/consumer/ask_server.sh" /model chroot "$root" "/opt/bin/$command"
+    fi
     ;;
   *) echo "unknown way $way"; exit 2 ;;
 esac

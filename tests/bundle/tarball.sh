@@ -26,6 +26,6 @@ unpacked="/opt/a b/libtrl"
 inside "$unpacked/bin/$command" version
 logged inside "$unpacked/bin/$command" sft --model_name_or_path qwen2 --dataset_name sft/rows.jsonl --max_steps 2 --output_dir by-command
 test -s "$root/srv/by-command/model.safetensors"
-if grep -q '^TRL_SERVE:BOOL=ON' "$build/CMakeCache.txt"; then logged inside bash ask_server.sh "$unpacked/bin/$command" qwen2; fi
+if grep -q '^TRL_SERVE:BOOL=ON' "$build/CMakeCache.txt"; then logged inside bash ask_server.sh qwen2 "$unpacked/bin/$command"; fi
 logged inside env "LD_LIBRARY_PATH=$unpacked/lib" ./sft-program qwen2 sft/rows.jsonl by-program
 test -s "$root/srv/by-program/model.safetensors"

@@ -21,7 +21,7 @@ if [ -x "$build/bin/$command" ]; then
   inside "$command" version
   logged inside "$command" sft --model_name_or_path qwen2 --dataset_name sft/rows.jsonl --max_steps 2 --output_dir by-command
   test -s "$root/srv/by-command/model.safetensors"
-  if grep -q '^TRL_SERVE:BOOL=ON' "$build/CMakeCache.txt"; then logged inside bash ask_server.sh "$command" qwen2; fi
+  if grep -q '^TRL_SERVE:BOOL=ON' "$build/CMakeCache.txt"; then logged inside bash ask_server.sh qwen2 "$command"; fi
 fi
 echo "apt: a compiler, make and cmake"
 logged inside apt-get install -y --no-install-recommends gcc libc6-dev make pkg-config cmake

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# ask_server.sh COMMAND MODEL: the command serves a model, completes a text, and ends when it is asked to. Needs bash alone.
+# ask_server.sh MODEL COMMAND [ARGUMENT ...]: the command serves a model, completes a text, and ends when it is asked to. Needs bash alone.
 set -euo pipefail
 said=$(mktemp)
 trap 'rm -f "$said"' EXIT
-"$1" vllm-serve --model "$2" --port 0 2> "$said" &
+model=$1
+shift
+"$@" vllm-serve --model "$model" --port 0 2> "$said" &
 server=$! port=
 for _ in $(seq 600); do
   port=$(sed -n 's@.*http://127\.0\.0\.1:\([0-9]*\).*@\1@p' "$said")
