@@ -30,7 +30,7 @@ function(run)
 endfunction()
 
 # Names that are looked up as the program runs: engine/open_engine.cc and tensor/threads ask OpenBLAS for them.
-set(asked blas_thread_init blas_thread_shutdown_)
+set(asked blas_thread_init blas_thread_shutdown_ blas_server_avail blas_cpu_number)
 set(request "")
 foreach(name ${asked})
   string(APPEND request "asked\t${name}\n")
@@ -93,8 +93,9 @@ foreach(root ${roots} ${COMMAND})
 endforeach()
 file(WRITE ${work}/request.txt "${request}")
 run(${TOOL} ${work}/request.txt ${libraries} ${work})
-run(${CXX} -shared -fPIC -O1 -s -o ${libraries}/trlnone.so ${work}/absent.cc -Wl,--version-script=${work}/absent.map
-  -Wl,-soname,trlnone.so)
+file(READ ${work}/absent.name none)
+run(${CXX} -shared -fPIC -O1 -s -o ${libraries}/${none} ${work}/absent.cc -Wl,--version-script=${work}/absent.map
+  -Wl,-soname,${none})
 # The list of what is not of this project, each with its origin and licence, and the licences' texts.
 include(${here}/licences.cmake)
 set(list "")

@@ -1,7 +1,7 @@
 // trl_bundle REQUEST COPIES WORK: reads which files to bundle and what the dynamic linker loads for them, and
 // writes the bundled files: those asked for where the request says, the libraries that they take something
 // from into the folder COPIES. WORK/origins.txt lists these, WORK/absent.cc and WORK/absent.map are the
-// source of the library that stands in for the absent ones.
+// source of the library that stands in for the absent ones, and WORK/absent.name has its name.
 #include <elf.h>
 
 #include <algorithm>
@@ -54,8 +54,11 @@ void bundle(const Entry& entry, const Plan& plan, const std::string& to, bool is
   fs::create_directories(fs::path(to).parent_path());
   fs::copy_file(entry.path, to, fs::copy_options::overwrite_existing);
   fs::permissions(to, fs::perms::owner_write, fs::perm_options::add);
-  Changes changes{
-      .names = {}, .removed = entry.unneeded, .added = {}, .stand_in = kStandIn, .inherits_path = !is_root};
+  Changes changes{.names = {},
+                  .removed = entry.unneeded,
+                  .added = {},
+                  .stand_in = plan.name_of(kStandIn),
+                  .inherits_path = !is_root};
   for (const auto& [name, copied] : plan.copied) changes.names[name] = plan.name_of(name);
   for (const std::string& name : entry.added) changes.added.push_back(plan.name_of(name));
   change_library(to, changes);
@@ -104,6 +107,8 @@ void run(const std::string& request_path, const std::string& copies, const std::
     origins << plan.name_of(name) << '\t' << fs::canonical(entry.path).string() << '\n';
   }
   if (!origins.flush()) throw std::runtime_error(work + ": cannot be written");
+  std::ofstream name(work + "/absent.name");
+  if (!(name << plan.name_of(kStandIn)).flush()) throw std::runtime_error(work + ": cannot be written");
   write_absent(plan, work + "/absent.cc", work + "/absent.map");
 }
 

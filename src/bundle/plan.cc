@@ -7,6 +7,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "bundle/elf_file.h"
+
 namespace trl::bundle {
 
 namespace {
@@ -175,6 +177,24 @@ void count_names(const Library& library, Names& names) {
   }
 }
 
+// Adds the bytes of a file to a hash (FNV-1a).
+void add_file(const std::string& path, uint64_t& hash) {
+  const File file(path);
+  for (const char byte : file.bytes()) {
+    hash ^= static_cast<unsigned char>(byte);
+    hash *= 0x100000001b3;
+  }
+}
+
+// Returns three letters and digits for a hash.
+std::string prefix_of(uint64_t hash) {
+  constexpr std::string_view kDigits = "0123456789abcdefghijklmnopqrstuvwxyz";
+  std::string prefix;
+  for (hash ^= hash >> 32; prefix.size() < 3; hash /= kDigits.size())
+    prefix += kDigits[hash % kDigits.size()];
+  return prefix == "lib" ? "trl" : prefix;
+}
+
 }  // namespace
 
 Plan make_plan(const Request& request) {
@@ -189,13 +209,17 @@ Plan make_plan(const Request& request) {
   for (const auto& [name, library] : read)
     if (plan.copied.contains(name) || request.system.contains(name)) count_names(*library, plan.names);
   for (const std::string& name : request.asked) plan.names[name].asked = true;
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const Root& root : request.roots) add_file(root.path, hash);
+  for (const auto& [name, entry] : plan.copied) add_file(entry.path, hash);
+  plan.prefix = prefix_of(hash);
   return plan;
 }
 
 std::string Plan::name_of(const std::string& library) const {
-  if (!copied.contains(library) || shared.contains(library)) return library;
+  if (library != kStandIn && (!copied.contains(library) || shared.contains(library))) return library;
   if (!library.starts_with("lib")) throw std::runtime_error(library + ": its name does not begin with lib");
-  return "trl" + library.substr(3);
+  return prefix + library.substr(3);
 }
 
 }  // namespace trl::bundle

@@ -41,7 +41,7 @@ struct Missing {
   Symbol symbol;
 };
 
-inline constexpr const char* kStandIn = "trlnone.so";  // the library that defines what is missing
+inline constexpr const char* kStandIn = "libnone.so";  // the library that defines what is missing
 
 struct Plan {
   std::map<std::string, Entry> roots;   // by path
@@ -49,10 +49,12 @@ struct Plan {
   std::map<std::string, Missing> missing;
   Names names;  // of the roots, the copies and the system's libraries
 
-  // Returns the name of a library in the bundle: trltorch_cpu.so.1.13 for libtorch_cpu.so.1.13, which is as
-  // long, if it is copied and not shared.
+  // Returns the name of a library in the bundle if it is copied and not shared, or the stand-in: such as
+  // k3ytorch_cpu.so.1.13 for libtorch_cpu.so.1.13, which is as long.
   std::string name_of(const std::string& library) const;
   std::set<std::string> shared;
+  // In place of "lib", made of the bytes of all files: bundles of different builds have different names.
+  std::string prefix;
 };
 
 // Throws std::runtime_error if a library takes a symbol that none defines, or needs one that is not loaded.

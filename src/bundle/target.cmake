@@ -10,8 +10,9 @@ if(TRL_BUNDLE)
   endif()
 endif()
 if(TRL_ENGINE AND NOT CMAKE_CROSSCOMPILING AND (TRL_BUNDLE OR TRL_BUILD_TESTS))
-  add_executable(trl_bundle bundle/compact.cc bundle/elf.cc bundle/elf_file.cc bundle/main.cc bundle/plan.cc
-    bundle/relocations.cc bundle/symbol_table.cc)
+  add_executable(trl_bundle bundle/bound_relocations.cc bundle/compact.cc bundle/elf.cc bundle/elf_file.cc bundle/kept_symbols.cc
+    bundle/library_tables.cc bundle/main.cc bundle/plan.cc bundle/relocations.cc bundle/shorter_file.cc bundle/symbol_table.cc
+    bundle/symbol_versions.cc bundle/table_places.cc)
   target_include_directories(trl_bundle PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(trl_bundle PRIVATE trl_flags)
   target_compile_options(trl_bundle PRIVATE $<$<CONFIG:Release>:-O1>)

@@ -94,7 +94,9 @@ HostTensor::HostTensor(const DLManagedTensorVersioned& given) {
   if (tensor.device.type != kHost)
     refuse("it lies on a device of type {}; accepted: 1, the host's memory", tensor.device.type);
   type_ = type_of(tensor.dtype);
-  if (tensor.ndim < 0) refuse("ndim is {}", tensor.ndim);
+  constexpr int32_t kMostDimensions = 8;  // no weight has as many
+  if (tensor.ndim < 0 || tensor.ndim > kMostDimensions)
+    refuse("ndim is {}; accepted: 0 to {}", tensor.ndim, kMostDimensions);
   const auto rank = static_cast<size_t>(tensor.ndim);
   if (rank > 0 && tensor.shape == nullptr) refuse("shape is NULL with ndim {}", tensor.ndim);
   shape_.assign(tensor.shape, tensor.shape + rank);

@@ -1,13 +1,9 @@
 #include "engine/blas.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "base/error.h"
 
@@ -36,33 +32,26 @@ long blas_threads() {
 
 }  // namespace
 
-void need_address_space(bool bundled) {
+void need_address_space(const std::vector<size_t>& libraries, bool loads_blas) {
   constexpr size_t kMegabyte = size_t{1} << 20;
-  constexpr size_t kBuffer = 128 * kMegabyte, kStack = 16 * kMegabyte, kInitialised = 128 * kMegabyte;
-  const size_t files = (bundled ? 256 : 640) * kMegabyte;  // what they map is less
-  const long threads = blas_threads();
-  std::vector<size_t> sizes(static_cast<size_t>(threads), kBuffer + kStack);
-  sizes.push_back(kInitialised);
-  size_t total = files;
-  for (const size_t size : sizes) total += size;
-  std::vector<std::pair<void*, size_t>> mapped;
-  mapped.reserve(sizes.size() + 1);
-  const auto map = [&](size_t size, int protection) {
-    void* const block = ::mmap(nullptr, size, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (block == MAP_FAILED) return false;
-    mapped.emplace_back(block, size);
-    return true;
-  };
-  const bool fits = map(files, PROT_NONE) && std::ranges::all_of(sizes, [&](size_t size) {
-                      return map(size, PROT_READ | PROT_WRITE);
-                    });
-  for (const auto& [block, size] : mapped) ::munmap(block, size);
-  if (!fits)
-    fail(Status::out_of_memory,
-         "no address space for the engine's libraries: {} MB, of which OpenBLAS takes {} MB for each of its "
-         "{} "
-         "threads; raise the limit of this process (ulimit -v), or set OPENBLAS_NUM_THREADS",
-         total / kMegabyte, kBuffer / kMegabyte, threads);
+  // What the 287 libraries of Debian allocate as they begin is 47 MB.
+  constexpr size_t kInitialised = 64 * kMegabyte;
+  // OpenBLAS starts all its threads but the first as it is loaded.
+  const long started = loads_blas ? blas_threads() - 1 : 0;
+  std::vector<MappedBlock> blocks;
+  for (const size_t bytes : libraries) blocks.push_back({bytes, false});
+  for (long i = 0; i < started; ++i) {
+    blocks.push_back({stack_bytes(), true});
+    blocks.push_back({kBlasBuffer, true});
+  }
+  blocks.push_back({kInitialised, true});
+  if (could_map(blocks)) return;
+  size_t total = 0;
+  for (const MappedBlock& block : blocks) total += block.bytes;
+  fail(Status::out_of_memory,
+       "no address space for the engine's libraries: {} MB, of which OpenBLAS takes {} MB for each of {} "
+       "threads; raise the limit of this process (ulimit -v), or set OPENBLAS_NUM_THREADS",
+       total / kMegabyte, (kBlasBuffer + stack_bytes()) / kMegabyte, started);
 }
 
 }  // namespace trl::engine

@@ -6,9 +6,12 @@
 #include <sys/stat.h>
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/error.h"
@@ -38,25 +41,6 @@ std::optional<FileIdentity> identity(const std::string& path) {
   return FileIdentity{info.st_dev, info.st_ino};
 }
 
-std::vector<std::string> mapped_torch_libraries() {
-  struct Found {
-    std::vector<std::string> names;
-    std::exception_ptr error;  // must not pass through dl_iterate_phdr
-  } found;
-  const auto visit = [](dl_phdr_info* info, size_t, void* data) -> int {
-    Found& out = *static_cast<Found*>(data);
-    try {
-      if (info->dlpi_name != nullptr && is_torch(info->dlpi_name)) out.names.push_back(info->dlpi_name);
-    } catch (...) {
-      out.error = std::current_exception();
-    }
-    return out.error ? 1 : 0;
-  };
-  ::dl_iterate_phdr(visit, &found);
-  if (found.error) std::rethrow_exception(found.error);
-  return found.names;
-}
-
 // The directories that the dynamic linker searches for this library (LD_LIBRARY_PATH and the system's
 // included).
 std::vector<std::string> linker_directories() {
@@ -71,20 +55,25 @@ std::vector<std::string> linker_directories() {
   return directories;
 }
 
+// Returns the file of a library in the first of these directories that has one, or "".
+std::string find_library(const std::string& library, const std::vector<std::string>& directories) {
+  for (const std::string& directory : directories)
+    if (std::string path = base::join_path(directory, library); base::file_exists(path)) return path;
+  return {};
+}
+
+std::vector<std::string> joined(std::vector<std::string> first, const std::vector<std::string>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
 // The files that the engine's references to libtorch resolve to in a fresh process.
 std::vector<std::string> own_torch_libraries(const ElfNeeds& needs) {
-  std::vector<std::string> directories = needs.directories;
-  for (std::string& directory : linker_directories()) directories.push_back(std::move(directory));
+  const std::vector<std::string> directories = joined(needs.directories, linker_directories());
   std::vector<std::string> files;
-  for (const std::string& library : needs.libraries) {
-    if (!is_torch(library)) continue;
-    for (const std::string& directory : directories) {
-      const std::string path = base::join_path(directory, library);
-      if (!base::file_exists(path)) continue;
-      files.push_back(path);
-      break;
-    }
-  }
+  for (const std::string& library : needs.libraries)
+    if (is_torch(library))
+      if (std::string path = find_library(library, directories); !path.empty()) files.push_back(path);
   return files;
 }
 
@@ -98,7 +87,8 @@ std::string python_version(const std::string& version_py) {
 
 class Elf {
  public:
-  explicit Elf(const std::string& path) : file_(path), header_(read<ElfW(Ehdr)>(0)) {
+  explicit Elf(const std::string& path)
+      : path_(path), file_(path, std::ios::binary), header_(read<ElfW(Ehdr)>(0)) {
     constexpr unsigned char kClass = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
     if (std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0 || header_.e_ident[EI_CLASS] != kClass)
       fail(Status::format, "{}: not a shared library of this machine", path);
@@ -106,7 +96,7 @@ class Elf {
       segments_.push_back(read<ElfW(Phdr)>(header_.e_phoff + i * sizeof(ElfW(Phdr))));
   }
 
-  ElfNeeds needs() const {
+  ElfNeeds needs() {
     ElfNeeds needs;
     std::vector<ElfW(Dyn)> entries = dynamic_entries();
     size_t strings = 0;
@@ -117,28 +107,31 @@ class Elf {
       if (entry.d_tag == DT_RUNPATH || entry.d_tag == DT_RPATH)
         add_directories(text(strings + entry.d_un.d_val), needs);
     }
+    for (const auto& segment : segments_)
+      if (segment.p_type == PT_LOAD)
+        needs.mapped = std::max<size_t>(needs.mapped, segment.p_vaddr + segment.p_memsz + segment.p_align);
     return needs;
   }
 
  private:
   template <typename T>
-  T read(size_t offset) const {
-    const std::string_view bytes = file_.bytes();
-    if (offset > bytes.size() || bytes.size() - offset < sizeof(T))
-      fail(Status::format, "{}: truncated", file_.path());
+  T read(size_t offset) {
     T value;
-    std::memcpy(&value, bytes.data() + offset, sizeof value);
+    file_.seekg(static_cast<std::streamoff>(offset));
+    if (!file_.read(reinterpret_cast<char*>(&value), sizeof value)) fail_truncated();
     return value;
   }
 
-  std::string text(size_t offset) const {
-    const std::string_view bytes = file_.bytes();
-    const size_t end = offset < bytes.size() ? bytes.find('\0', offset) : std::string_view::npos;
-    if (end == std::string_view::npos) fail(Status::format, "{}: truncated", file_.path());
-    return std::string(bytes.substr(offset, end - offset));
+  std::string text(size_t offset) {
+    std::string value;
+    file_.seekg(static_cast<std::streamoff>(offset));
+    if (!std::getline(file_, value, '\0') || file_.eof()) fail_truncated();
+    return value;
   }
 
-  std::vector<ElfW(Dyn)> dynamic_entries() const {
+  [[noreturn]] void fail_truncated() const { fail(Status::format, "{}: truncated", path_); }
+
+  std::vector<ElfW(Dyn)> dynamic_entries() {
     std::vector<ElfW(Dyn)> entries;
     for (const auto& segment : segments_) {
       if (segment.p_type != PT_DYNAMIC) continue;
@@ -156,12 +149,11 @@ class Elf {
       if (segment.p_type == PT_LOAD && address >= segment.p_vaddr &&
           address - segment.p_vaddr < segment.p_filesz)
         return segment.p_offset + (address - segment.p_vaddr);
-    fail(Status::format, "{}: its string table is in no segment", file_.path());
+    fail(Status::format, "{}: its string table is in no segment", path_);
   }
 
   void add_directories(const std::string& list, ElfNeeds& needs) const {
-    const std::string& path = file_.path();
-    const std::string origin = path.substr(0, path.find_last_of('/'));
+    const std::string origin = path_.substr(0, path_.find_last_of('/'));
     for (size_t begin = 0; begin <= list.size();) {
       const size_t end = std::min(list.find(':', begin), list.size());
       std::string directory = list.substr(begin, end - begin);
@@ -172,12 +164,33 @@ class Elf {
     }
   }
 
-  const base::MappedFile file_;
+  const std::string path_;
+  std::ifstream file_;  // not a map of it: there may be no address space for one
   const ElfW(Ehdr) header_;
   std::vector<ElfW(Phdr)> segments_;
 };
 
 }  // namespace
+
+std::vector<std::string> mapped_libraries(bool (*wanted)(std::string_view path)) {
+  struct Found {
+    bool (*wanted)(std::string_view path);
+    std::vector<std::string> names;
+    std::exception_ptr error;  // must not pass through dl_iterate_phdr
+  } found{wanted, {}, {}};
+  const auto visit = [](dl_phdr_info* info, size_t, void* data) -> int {
+    Found& out = *static_cast<Found*>(data);
+    try {
+      if (info->dlpi_name != nullptr && out.wanted(info->dlpi_name)) out.names.push_back(info->dlpi_name);
+    } catch (...) {
+      out.error = std::current_exception();
+    }
+    return out.error ? 1 : 0;
+  };
+  ::dl_iterate_phdr(visit, &found);
+  if (found.error) std::rethrow_exception(found.error);
+  return found.names;
+}
 
 std::string torch_version_of(const std::string& library_path) {
   std::error_code error;
@@ -194,7 +207,7 @@ std::string torch_version_of(const std::string& library_path) {
 bool has_bundled_torch(const ElfNeeds& needs) { return std::ranges::none_of(needs.libraries, is_torch); }
 
 bool shares_mapped_torch(const std::string& engine_path, const ElfNeeds& needs) {
-  const std::vector<std::string> mapped = mapped_torch_libraries();
+  const std::vector<std::string> mapped = mapped_libraries(is_torch);
   if (mapped.empty()) return false;
   const std::vector<std::string> own = own_torch_libraries(needs);
   const auto is_own = [&](const std::string& library) {
@@ -212,6 +225,29 @@ bool shares_mapped_torch(const std::string& engine_path, const ElfNeeds& needs) 
         wanted);
   }
   return true;
+}
+
+bool is_mapped(const std::string& library) {
+  void* const handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_NOLOAD);
+  if (handle != nullptr) ::dlclose(handle);
+  return handle != nullptr;
+}
+
+std::vector<size_t> sizes_to_map(const ElfNeeds& engine) {
+  const std::vector<std::string> inherited = joined(engine.directories, linker_directories());
+  std::vector<size_t> sizes{engine.mapped};
+  std::set<std::string> seen;
+  std::deque<ElfNeeds> left{engine};
+  for (; !left.empty(); left.pop_front()) {
+    for (const std::string& library : left.front().libraries) {
+      if (!seen.insert(library).second || is_mapped(library)) continue;
+      const std::string path = find_library(library, joined(left.front().directories, inherited));
+      if (path.empty()) continue;  // the dynamic linker finds it elsewhere, or says that there is none
+      left.push_back(read_elf_needs(path));
+      sizes.push_back(left.back().mapped);
+    }
+  }
+  return sizes;
 }
 
 ElfNeeds read_elf_needs(const std::string& path) { return Elf(path).needs(); }

@@ -1,6 +1,7 @@
 #include "engine/open_engine.h"
 
 #include <dlfcn.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +16,8 @@
 namespace trl::engine {
 
 namespace {
+
+constexpr std::string_view kEngineFile = "trl/libtrl_engine.so";  // in the folder of libtrl.so
 
 std::string linker_message() {
   const char* text = ::dlerror();
@@ -50,30 +53,40 @@ int scope(bool bundled) {
   return host_has_names(bundled) && !sanitized ? RTLD_LOCAL | RTLD_DEEPBIND : RTLD_LOCAL;
 }
 
-bool is_mapped(const char* library) {
-  void* const handle = ::dlopen(library, RTLD_NOW | RTLD_NOLOAD);
-  if (handle != nullptr) ::dlclose(handle);
-  return handle != nullptr;
-}
-
 // Debian's libtorch, whose name has its version, uses OpenBLAS as a rule; a bundle has what it uses.
-bool loads_openblas(const std::string& engine_path, const ElfNeeds& needs, bool bundled) {
-  if (bundled)
-    return base::file_exists(base::join_path(engine_path.substr(0, engine_path.rfind('/')), kBundledBlas));
+bool loads_openblas(const std::string& engine_path, const std::string& blas, const ElfNeeds& needs,
+                    bool bundled) {
+  if (bundled) return base::file_exists(base::join_path(engine_path.substr(0, engine_path.rfind('/')), blas));
   return std::ranges::any_of(needs.libraries,
                              [](const std::string& need) { return need.starts_with("libtorch_cpu.so."); });
 }
 
-std::atomic<const char*> own_blas{nullptr};  // nullptr: the host's, or not yet known
+bool has_address_limit() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+std::atomic<const std::string*> own_blas{nullptr};  // nullptr: the host's, or not yet known
+
+bool is_engine(std::string_view path) { return base::file_name(path) == base::file_name(kEngineFile); }
+
+// Whether the engine of another copy of libtrl computes with the same OpenBLAS.
+bool is_shared(const std::string& blas) {
+  const std::vector<std::string> engines = mapped_libraries(is_engine);
+  return std::ranges::count_if(engines, [&](const std::string& path) { return blas_beside(path) == blas; }) >
+         1;
+}
 
 }  // namespace
 
-void end_blas_threads() noexcept {
-  const char* const name = own_blas;
-  void* const blas = name == nullptr ? nullptr : ::dlopen(name, RTLD_NOW | RTLD_NOLOAD);
+void end_blas_threads() noexcept try {
+  const std::string* const name = own_blas;
+  if (name == nullptr || is_shared(*name)) return;
+  void* const blas = ::dlopen(name->c_str(), RTLD_NOW | RTLD_NOLOAD);
   if (blas == nullptr) return;
   if (const auto end = reinterpret_cast<int (*)()>(::dlsym(blas, "blas_thread_shutdown_"))) end();
   ::dlclose(blas);
+} catch (const std::bad_alloc&) {  // they stay
 }
 
 std::string default_engine_path() {
@@ -82,7 +95,7 @@ std::string default_engine_path() {
   if (::dladdr(reinterpret_cast<void*>(&default_engine_path), &info) != 0 && info.dli_fname != nullptr)
     own = info.dli_fname;
   const size_t slash = own.find_last_of('/');
-  return base::join_path(slash == std::string::npos ? "." : own.substr(0, slash), "trl/libtrl_engine.so");
+  return base::join_path(slash == std::string::npos ? "." : own.substr(0, slash), std::string(kEngineFile));
 }
 
 Engine& open_engine(Host& host, const std::string& path) {
@@ -93,9 +106,10 @@ Engine& open_engine(Host& host, const std::string& path) {
   const ElfNeeds needs = read_elf_needs(path);
   const bool bundled = has_bundled_torch(needs);
   const bool shared = !bundled && shares_mapped_torch(path, needs);
-  const char* const blas = bundled ? kBundledBlas : kBlas;
-  own_blas = is_mapped(blas) ? nullptr : blas;
-  if (own_blas != nullptr && loads_openblas(path, needs, bundled)) need_address_space(bundled);
+  static const std::string blas = blas_beside(path);
+  own_blas = is_mapped(blas) ? nullptr : &blas;
+  need_address_space(has_address_limit() ? sizes_to_map(needs) : std::vector<size_t>(),
+                     own_blas != nullptr && loads_openblas(path, blas, needs, bundled));
   const base::StartingThreads quiet("trl-blas");
   void* library = ::dlopen(path.c_str(), RTLD_NOW | scope(bundled));
   if (library == nullptr)

@@ -18,7 +18,7 @@ Engine& open_engine(Host& host, const std::string& path = default_engine_path())
 // Ends the threads of OpenBLAS, which libtorch loads and which starts them on loading; with them a process
 // would not end with the last thread of its host. OpenBLAS itself does this before every fork, and restarts
 // them when it needs them (tensor/threads/openmp_threads.h). Does nothing if the host had OpenBLAS before the
-// engine: the threads are the host's then.
+// engine: the threads are the host's then; nor if another copy of this library computes with it.
 void end_blas_threads() noexcept;
 
 }  // namespace trl::engine

@@ -21,6 +21,7 @@
 #include "model/layer_context.h"
 #include "model/model.h"
 #include "tensor/device.h"
+#include "tensor/memory/libtorch_memory.h"
 #include "tensor/memory/rehearsal.h"
 #include "train/batches.h"
 #include "train/disk_needs.h"
@@ -57,6 +58,7 @@ std::string term(const tensor::Taken& taken) {
       if (forward) return "workspace of forward";
       break;
   }
+  if (taken.stage == tensor::kLibtorchMemory) return "decomposition of weights";
   if (taken.stage == "evaluation") return "evaluation";
   if (taken.stage == "reference") return "forward of the reference";
   return loss                         ? "loss workspace"
@@ -86,7 +88,9 @@ double traffic_of(const tensor::Taken& taken) {
   if (taken.kind == MemoryKind::gradients)
     return 3 * bytes;  // zeroed, read for the norm, read for the update
   if (taken.kind == MemoryKind::optimizer) return 2 * bytes;
-  if (taken.stage == "open" || taken.stage == "adapters" || taken.kind == MemoryKind::data) return 0;
+  if (taken.stage == "open" || taken.stage == "adapters" || taken.stage == tensor::kLibtorchMemory ||
+      taken.kind == MemoryKind::data)
+    return 0;
   return 3 * bytes;
 }
 

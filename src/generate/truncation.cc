@@ -144,8 +144,7 @@ float least_left(const kernels::LogitRow& row, const kernels::LogitSoftmax& whol
   const bool early = s.order == engine::SamplingOrder::vllm && s.min_p > 0;
   if (s.top_k > 0 && !early) return row.limit_of(s.top_k);
   // As many tokens as there are, all less likely than this, are still less than 1 - top_p together.
-  if (s.top_p < 1 && !early)
-    return of_weight((1 - s.top_p) * whole.sum() / static_cast<double>(row.size()));
+  if (s.top_p < 1 && !early) return of_weight((1 - s.top_p) * whole.sum() / static_cast<double>(row.size()));
   if (s.min_p > 0) return of_weight(s.min_p);
   if (s.typical_p < 1) return kRemoved;
   if (s.epsilon_cutoff > 0) return of_weight(s.epsilon_cutoff * whole.sum());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/error.h"
 #include "kernels/linear/low_rank.h"
@@ -10,6 +11,7 @@
 #include "model/initial_values.h"
 #include "tensor/device.h"
 #include "tensor/memory/counted.h"
+#include "tensor/memory/libtorch_memory.h"
 #include "tensor/memory/rehearsal.h"
 #include "tensor/threads/openmp_threads.h"
 #include "tensor/threads/parallel.h"
@@ -23,6 +25,14 @@ namespace {
 at::Tensor matrix_of(const Slot& slot) {
   const at::Tensor values = tensor::on_host(*slot.weight->read()).to(at::kFloat);
   return slot.module.kind == adapter::ModuleKind::conv1d ? values.t().contiguous() : values;
+}
+
+// Returns the bytes of the copy that matrix_of() makes.
+int64_t matrix_bytes(const Slot& slot) {
+  const Parameter& weight = *slot.weight;
+  const bool copied = weight.dtype() != at::kFloat || !weight.device().is_cpu() ||
+                      slot.module.kind == adapter::ModuleKind::conv1d;
+  return copied ? weight.count() * static_cast<int64_t>(sizeof(float)) : 0;
 }
 
 void write_values(Parameter& parameter, const at::Tensor& values) { parameter.write()->copy_(values); }
@@ -52,6 +62,8 @@ void Adapter::start(uint64_t seed) { start(at::detail::createCPUGenerator(seed))
 
 void Adapter::start(at::Generator generator) {
   LoraStart values(config_, std::move(generator), slots_.front().weight->dtype());
+  std::optional<tensor::GivesBack> gives_back;
+  if (values.needs_weight()) gives_back.emplace();
   const tensor::OpenMpThreads of_libtorch(values.needs_weight() || config_.use_dora ? tensor::all_threads()
                                                                                     : 1);
   for (const bool parameters : {false, true}) {
@@ -68,22 +80,29 @@ LoraFactors Adapter::drawn(const Term& term, LoraStart& values) const {
   if (module.kind == adapter::ModuleKind::embedding) return values.embedding(module.in, module.out, rank);
   if (module.kind == adapter::ModuleKind::experts)
     return values.experts(module.experts, module.in, module.out, rank / module.experts);
-  if (values.needs_weight()) check_divisible(slot);
   return values.linear(module.in, module.out, rank, term.factors.scale,
                        values.needs_weight() ? matrix_of(slot) : at::Tensor());
 }
 
 void Adapter::start(Term& term, LoraStart& values) {
-  if (tensor::Rehearsal::current() != nullptr) {
-    if (begins_in_weight(slots_[term.slot], values, term.factors.rank())) keep_rest(term, {}, {});
+  const kernels::LowRank& factors = term.factors;
+  const Slot& slot = slots_[term.slot];
+  const bool divides = begins_in_weight(slot, values, factors.rank());
+  const bool rehearsed = tensor::Rehearsal::current() != nullptr;
+  LoraFactors first;
+  {
+    const tensor::LibtorchMemory workspace(
+        divides ? matrix_bytes(slot) + values.workspace(slot.module.in, slot.module.out, factors.rank()) : 0);
+    if (!rehearsed) first = drawn(term, values);
+  }
+  if (rehearsed) {
+    if (divides) keep_rest(term, {}, {});
     return;
   }
-  const kernels::LowRank& factors = term.factors;
-  const LoraFactors first = drawn(term, values);
   write_values(*factors.a, first.a);
   write_values(*factors.b, first.b);
   if (factors.bias != nullptr) write_values(*factors.bias, first.bias);
-  if (first.base.defined()) keep_rest(term, first.a, first.b);
+  if (divides) keep_rest(term, first.a, first.b);
   if (factors.magnitude == nullptr) return;
   kernels::Projection begun = projection(term);
   if (term.rest != nullptr) begun.weight = term.rest;
@@ -105,14 +124,18 @@ void Adapter::keep_rest(Term& term, const at::Tensor& a, const at::Tensor& b) {
     term.rest = rests_.emplace_back(std::make_unique<Parameter>(weight.name, std::move(values))).get();
     replaced_.push_back({term.slot, false, term.rest});
   }
-  if (!a.defined()) return;
-  term.first_a.copy_(a);
-  term.first_b.copy_(b);
+  if (a.defined()) {
+    term.first_a.copy_(a);
+    term.first_b.copy_(b);
+  }
   write_rest(term);
 }
 
 void Adapter::write_rest(const Term& term) const {
   const Slot& slot = slots_[term.slot];
+  const tensor::LibtorchMemory workspace(matrix_bytes(slot) +
+                                         slot.weight->count() * static_cast<int64_t>(sizeof(float)));
+  if (tensor::Rehearsal::current() != nullptr) return;
   const at::Tensor rest = LoraStart::rest(matrix_of(slot), term.first_a, term.first_b, term.factors.scale);
   write_values(*term.rest, slot.module.kind == adapter::ModuleKind::conv1d ? rest.t() : rest);
 }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "tensor/memory/counted.h"
+#include "tensor/memory/libtorch_memory.h"
 #include "tensor/memory/rehearsal.h"
 #include "tensor/threads/openmp_threads.h"
 #include "tensor/threads/parallel.h"
@@ -26,6 +27,8 @@ constexpr int64_t kDraws = 16;             // numbers that torch draws together
 constexpr int64_t kPieceRows = 4096;       // rows converted to float32 at once
 constexpr int64_t kPieceDraws = 1 << 20;   // a multiple of kDraws
 constexpr double kCovarianceScale = 1e-9;  // transformers'
+constexpr int64_t kFloatBytes = 4;
+constexpr int64_t kLapackBlock = 32;  // columns that LAPACK works on together
 
 at::Tensor float_rows(const at::Tensor& weight, int64_t begin) {
   base::poll();
@@ -46,6 +49,14 @@ at::Tensor covariance(const at::Tensor& weight, const at::Tensor& mean) {
     sum.addmm_(centered.t(), centered);
   }
   return sum / weight.size(0);
+}
+
+// Returns the bytes that libtorch takes to draw new rows: for the covariance with a piece of rows and that
+// piece centered, for its factor, or for the noise and the rows.
+int64_t new_rows_bytes(const at::Tensor& weight, int64_t rows) {
+  const int64_t width = weight.size(1), square = width * width;
+  const int64_t piece = std::min(kPieceRows, weight.size(0)) * width;
+  return kFloatBytes * std::max({square + 2 * piece, 3 * square, square + 2 * rows * width});
 }
 
 // kaiming_uniform_ with a = sqrt(5), as in nn.Linear: uniform within 1 / sqrt(in).
@@ -74,6 +85,36 @@ Decomposition truncated(const at::Tensor& weight, int64_t rank, int64_t iteratio
   auto [u, s, v] = at::linalg_svd(q.t().matmul(tall), false);
   u = q.matmul(u);
   return wide ? Decomposition{v.t(), s, u.t()} : Decomposition{u, s, v};
+}
+
+// Returns the numbers of sgesdd's work for singular vectors (jobz S): with a QR before it if one side is much
+// longer (ilaenv's 11/6), and that of sbdsdc, 3 k k + 4 k.
+int64_t svd_work(int64_t rows, int64_t columns) {
+  const int64_t k = std::min(rows, columns), longer = std::max(rows, columns);
+  const int64_t of_sbdsdc = 3 * k * k + 7 * k;
+  if (longer >= k * 11 / 6) return k * k + of_sbdsdc;
+  return std::max(of_sbdsdc, 3 * k + (rows + columns) * kLapackBlock);
+}
+
+// Returns the numbers that libtorch takes for the SVD of a matrix: a copy of it, the results, and work, of
+// which 8 k are integers.
+int64_t svd_numbers(int64_t rows, int64_t columns) {
+  const int64_t k = std::min(rows, columns);
+  return rows * columns + k * (rows + columns) + k + svd_work(rows, columns) + 8 * k;
+}
+
+// Returns the numbers that libtorch takes for the QR of a matrix: the results, a copy of a wide one, and
+// work.
+int64_t qr_numbers(int64_t rows, int64_t columns) {
+  const int64_t k = std::min(rows, columns);
+  return k * (rows + columns) + (rows < columns ? rows * columns : 0) + k + columns * kLapackBlock;
+}
+
+// Returns the numbers that truncated() takes in an iteration: both products, q before and after, and the
+// shorter basis.
+int64_t truncated_numbers(int64_t rows, int64_t columns, int64_t rank) {
+  const int64_t shorter = std::min(rows, columns), longer = std::max(rows, columns);
+  return 3 * longer * rank + 2 * shorter * rank + rank * (rank + 1 + kLapackBlock);
 }
 
 Decomposition exact(const at::Tensor& weight, int64_t rank) {
@@ -134,13 +175,15 @@ void EmbeddingRows::skip(const at::Tensor& weight, Draw draw) {
 at::Tensor EmbeddingRows::resized(const at::Tensor& weight) {
   const int64_t kept = std::min(rows_, weight.size(0));
   at::Tensor out = tensor::empty({rows_, weight.size(1)}, weight.scalar_type(), tensor::MemoryKind::weights);
-  if (tensor::Rehearsal::current() != nullptr) return out;
-  tensor::copy_in_parts(out.narrow(0, 0, kept), weight.narrow(0, 0, kept));
+  if (tensor::Rehearsal::current() == nullptr)
+    tensor::copy_in_parts(out.narrow(0, 0, kept), weight.narrow(0, 0, kept));
   if (rows_ > kept) draw_new_rows(weight, out.narrow(0, kept, rows_ - kept));
   return out;
 }
 
 void EmbeddingRows::draw_new_rows(const at::Tensor& weight, at::Tensor new_rows) {
+  const tensor::LibtorchMemory workspace(new_rows_bytes(weight, new_rows.size(0)));
+  if (tensor::Rehearsal::current() != nullptr) return;
   tensor::start_blas_threads();  // OpenBLAS factors the matrix
   const tensor::OpenMpThreads of_libtorch(tensor::all_threads());
   const at::Tensor mean = mean_row(weight);
@@ -161,6 +204,14 @@ LoraStart::LoraStart(const config::LoraConfig& config, at::Generator generator, 
       generator_(std::move(generator)) {}
 
 bool LoraStart::needs_weight() const { return init_ == LoraInit::olora || init_ == LoraInit::pissa; }
+
+int64_t LoraStart::workspace(int64_t in, int64_t out, int64_t r) const {
+  if (!needs_weight()) return 0;
+  const int64_t numbers = init_ == LoraInit::olora ? qr_numbers(out, in)
+                          : iterations_            ? truncated_numbers(out, in, r)
+                                                   : svd_numbers(out, in);
+  return kFloatBytes * (numbers + r * (in + out));  // the factors are drawn first
+}
 
 void LoraStart::check(int64_t r) const {
   if (init_ == LoraInit::orthogonal && r % 2 != 0)
@@ -199,11 +250,7 @@ void LoraStart::start(LoraFactors& factors, int64_t r) {
 LoraFactors LoraStart::linear(int64_t in, int64_t out, int64_t r, double scaling, const at::Tensor& weight) {
   LoraFactors factors = drawn(in, out, r);
   if (init_ == LoraInit::orthogonal) return rounded(orthogonal(in, out, r));
-  if (needs_weight()) {
-    factors = rounded(principal(weight, r, scaling));
-    factors.base = rest(weight, factors.a, factors.b, scaling);
-    return factors;
-  }
+  if (needs_weight()) return rounded(principal(weight, r, scaling));
   start(factors, r);
   return rounded(std::move(factors));
 }
@@ -256,7 +303,8 @@ LoraFactors LoraStart::principal(const at::Tensor& weight, int64_t r, double sca
 
 at::Tensor LoraStart::rest(const at::Tensor& weight, const at::Tensor& a, const at::Tensor& b,
                            double scaling) {
-  return weight - scaling * b.mm(a);
+  at::Tensor product = b.mm(a).mul_(scaling);
+  return at::sub_out(product, weight, product);
 }
 
 }  // namespace trl::model

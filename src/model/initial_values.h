@@ -48,8 +48,6 @@ struct LoraFactors {
   at::Tensor a;     // [r, in]
   at::Tensor b;     // [out, r]
   at::Tensor bias;  // [out] with lora_bias, else undefined
-  // For olora and pissa: replaces the weight in a forward, [out, in]; else undefined.
-  at::Tensor base;
 };
 
 // Draws the initial values of the matrices of a new adapter from one generator in the order of the modules,
@@ -60,14 +58,17 @@ class LoraStart {
   // weights: the model's type, to which PEFT rounds the drawn values before it widens them again.
   LoraStart(const config::LoraConfig& config, at::Generator generator, at::ScalarType weights = at::kFloat);
 
-  // Whether linear() needs the module's weight.
+  // Whether linear() needs the module's weight: olora and pissa, which take the factors out of it (rest()).
   bool needs_weight() const;
+  // Returns the bytes that libtorch takes at most in linear() to decompose the weight; 0: it is not needed.
+  int64_t workspace(int64_t in, int64_t out, int64_t r) const;
   // Throws Error(invalid_config) if `orthogonal` is used with an odd rank.
   void check(int64_t r) const;
   // Call for each module once, in the order of Selection::targets. weight: float32 [out, in], also for a
   // Conv1D; may be undefined if it is not needed. Throws the errors of check().
   LoraFactors linear(int64_t in, int64_t out, int64_t r, double scaling, const at::Tensor& weight = {});
-  // The remainder of a weight after olora and pissa. All float32: weight [out, in], a [r, in], b [out, r].
+  // The remainder of a weight after olora and pissa, which replaces it in a forward. Takes one more matrix of
+  // its size. All float32: weight [out, in], a [r, in], b [out, r].
   static at::Tensor rest(const at::Tensor& weight, const at::Tensor& a, const at::Tensor& b, double scaling);
   // rows x width: the table's; a is [r, rows], b [width, r].
   LoraFactors embedding(int64_t rows, int64_t width, int64_t r);

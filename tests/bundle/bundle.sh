@@ -13,6 +13,7 @@ command=$(sed -n 's/^TRL_COMMAND_NAME:[A-Z]*=//p' "$build/CMakeCache.txt")
 [ -x "$build/bin/$command" ] || command=
 list=$tree/share/doc/trl/bundle/FILES.txt
 folder=$tree/lib/trl
+copies() { find "$folder" -name '*.so*' ! -name 'lib*' "$@"; }  # under names of this bundle's own
 
 train() {  # LIBRARY_FOLDER OUTPUT
   LD_LIBRARY_PATH=$1 "$work/sft" "$source/tests/golden/models/qwen2" "$source/examples/c/sft/rows.jsonl" "$2" > "$work/said" ||
@@ -35,7 +36,7 @@ case "$way" in
     bytes=$(sed -nE 's/.*[[:space:]](\/[^ ]*) \(0x.*/\1/p' "$work/loaded" | xargs -d '\n' cat "$folder/libtrl_engine.so" "$tree"/lib/libtrl.so.*.*.* | wc -c)
     echo "$files files are loaded for the engine; with it and libtrl.so they have $bytes bytes"
     [ "$files" -le 30 ] || { cat "$work/loaded"; exit 1; }
-    if [ -e "$folder/trlopenblas.so.0" ]; then  # of Debian's own libtorch and OpenBLAS: the part that is used
+    if [ -n "$(copies -name '*openblas.so.0')" ]; then  # of Debian's own libtorch and OpenBLAS: the part that is used
       [ "$bytes" -le 200000000 ] || { ls -lS "$folder"; exit 1; }
       if readelf -dW "$folder"/*.so* | grep -E 'gfortran|quadmath'; then echo "Fortran's runtime is named"; exit 1; fi
     fi
@@ -43,7 +44,8 @@ case "$way" in
       grep -q "^lib/libtrl\.so\.[0-9.]*	$library " "$list" || { echo "$library is not listed"; exit 1; }
     done
     # Every copy has its own name and nothing unique, and is no longer than what it was made of.
-    for library in "$folder"/trl*.so*; do
+    [ "$(copies | sed 's/.*\///; s/^\(...\).*/\1/' | sort -u | wc -l)" = 1 ] || { ls "$folder"; echo "several prefixes"; exit 1; }
+    for library in $(copies); do
       soname=$(readelf -dW "$library" | sed -n 's/.*Library soname: \[\(.*\)\]/\1/p')
       [ "$soname" = "$(basename "$library")" ] || { echo "$library: its name is $soname"; exit 1; }
       if readelf --dyn-syms -W "$library" | grep ' UNIQUE '; then echo "$library has unique symbols"; exit 1; fi
@@ -55,8 +57,8 @@ case "$way" in
       test -e "$tree/$file" || { echo "$file is listed and not there"; exit 1; }
       test -e "$tree/share/doc/trl/bundle/${origin%% *}" || { echo "$file: no text of its licence, $licence"; exit 1; }
     done < "$list"
-    for library in "$folder"/trl*.so*; do
-      [ "$(basename "$library")" = trlnone.so ] || grep -q "/$(basename "$library")	" "$list" || { echo "$library is not listed"; exit 1; }
+    for library in $(copies ! -name '???none.so'); do
+      grep -q "/$(basename "$library")	" "$list" || { echo "$library is not listed"; exit 1; }
     done
     ;;
   licences)
@@ -97,10 +99,25 @@ case "$way" in
       echo "the ordinary engine opens beside another libtorch"; exit 1
     fi
     ;;
+  two)  # PROGRAM: two bundles of one build, and of two builds
+    cp -r "$tree" "$work/same"
+    mkdir "$work/other"
+    cp -r "$build/lib" "$work/other/lib"
+    bash "$source/tests/embed/other_build.sh" "$work/other/lib"
+    cmake -DTOOL="$2" -DCXX="$(command -v c++)" -DSTRIP="$(command -v strip)" -DFROM="$work/other/lib" -DTO="$work/bundle" \
+      -DLIBDIR=lib -DDOCDIR=share/doc/trl -P "$source/src/bundle/bundle.cmake"
+    first=$(cd "$folder" && echo ???torch_cpu.so.*) other=$(cd "$work/bundle/lib/trl" && echo ???torch_cpu.so.*)
+    [ "$first" != "$other" ] || { echo "both bundles have $first"; exit 1; }
+    for second in same bundle; do
+      "$1" "$tree/lib/libtrl.so.0" "$work/$second/lib/libtrl.so.0" "$source" "$work"
+    done
+    "$1" "$tree/lib/libtrl.so.0" "$build/lib/libtrl.so.0" "$source" "$work"  # and beside an engine that is not bundled
+    ;;
   stand_in)  # PROGRAM
-    function=$(nm -D --defined-only "$folder/trlnone.so" | awk '($2 == "T" || $2 == "t") && !found++ { print $3 }')
+    none=$(copies -name '???none.so')
+    function=$(nm -D --defined-only "$none" | awk '($2 == "T" || $2 == "t") && !found++ { print $3 }')
     [ -n "$function" ] || skip "nothing is absent of this libtorch"
-    "$1" "$folder/trlnone.so" "${function%%@*}" | grep 'this build of libtrl has no lib'
+    "$1" "$none" "${function%%@*}" | grep 'this build of libtrl has no lib'
     ;;
   beside_torch)
     [ -n "${TRL_TORCH_PYTHON:-}" ] || skip "TRL_TORCH_PYTHON names no Python that has torch"
@@ -123,6 +140,9 @@ case "$way" in
     chroot "$root" "/opt/bin/$command" sft --model_name_or_path /model --dataset_name /rows.jsonl --max_steps 2 --output_dir /out > "$work/said" 2>&1 ||
       { cat "$work/said"; exit 1; }
     test -s "$root/out/model.safetensors"
+    if grep -q '^TRL_SERVE:BOOL=ON' "$build/CMakeCache.txt"; then
+      bash "$source/tests/consumer/ask_server.sh" /model chroot "$root" "/opt/bin/$command"
+    fi
     ;;
   *) echo "unknown way $way"; exit 2 ;;
 esac

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # apt.sh SOURCE BUILD: on a bare Debian 12, apt installs the package with what it depends on; the README's first program is
-# built against it, by pkg-config and by find_package, and trains, as the command does; and nothing stays behind.
+# built against it, by pkg-config and by find_package, and trains, as the command does, which serves, too; and nothing stays behind.
 set -euo pipefail
 source=$1 build=$2
 cd "$source"
@@ -13,7 +13,7 @@ logged() { "$@" >"$root/log" 2>&1 || { tail -n 40 "$root/log"; exit 1; }; }
 
 logged cpack -G DEB --config "$build/CPackConfig.cmake" -B "$root/pack"
 cp "$root"/pack/*.deb "$root/srv/libtrl.deb"
-cp -r examples/c/sft tests/golden/models/qwen2 "$root/srv/"
+cp -r examples/c/sft tests/golden/models/qwen2 tests/consumer/ask_server.sh "$root/srv/"
 logged inside apt-get update
 logged inside apt-get install -y --no-install-recommends ./libtrl.deb
 inside dpkg -L libtrl >"$root/files"
@@ -21,6 +21,7 @@ if [ -x "$build/bin/$command" ]; then
   inside "$command" version
   logged inside "$command" sft --model_name_or_path qwen2 --dataset_name sft/rows.jsonl --max_steps 2 --output_dir by-command
   test -s "$root/srv/by-command/model.safetensors"
+  if grep -q '^TRL_SERVE:BOOL=ON' "$build/CMakeCache.txt"; then logged inside bash ask_server.sh qwen2 "$command"; fi
 fi
 echo "apt: a compiler, make and cmake"
 logged inside apt-get install -y --no-install-recommends gcc libc6-dev make pkg-config cmake

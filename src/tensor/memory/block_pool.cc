@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "engine/error_capture.h"
+#include "tensor/memory/charge.h"
 
 namespace trl::tensor {
 
@@ -157,17 +157,9 @@ void BlockPool::store(Block block) noexcept {
 }
 
 void BlockPool::charge(int64_t bytes, MemoryKind kind) {
-  const auto index = static_cast<int32_t>(kind);
-  if (host_->try_charge(index, bytes)) return;
+  if (host_->try_charge(static_cast<int32_t>(kind), bytes)) return;
   drop_oldest(0);
-  if (host_->try_charge(index, bytes)) return;
-  engine::ErrorCapture why;
-  why.check(host_->why_refused(index, bytes, why));
-  throw Error(
-      Status::out_of_memory,
-      fmt::format("runtime.host_memory_limit: {} bytes of {} do not fit: {} bytes in use, limit {} bytes",
-                  bytes, base::memory_kind_name(kind), host_->memory_now(), host_->memory_limit()),
-      "runtime.host_memory_limit");
+  tensor::charge(*host_, bytes, kind);
 }
 
 // Reserves a place in the store for every block that is out, so that give() needs no memory.

@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "base/memory/system_memory.h"
 #include "tensor/memory/block_pool.h"
+#include "tensor/memory/charge.h"
+#include "tensor/memory/libtorch_memory.h"
 #include "tensor/memory/rehearsal.h"
 #include "tensor/process_state.h"
 
@@ -55,6 +57,11 @@ c10::DataPtr real(int64_t bytes, MemoryKind kind, bool cleared) {
   return {data, block.release(), &give_back, c10::Device(c10::DeviceType::CPU)};
 }
 
+// Whose counter there is; null: the pool's own, without limit.
+struct Lender {
+  engine::Host* host = nullptr;
+};
+
 int64_t byte_count(at::IntArrayRef sizes, at::ScalarType type) {
   int64_t bytes = static_cast<int64_t>(c10::elementSize(type));
   for (const int64_t size : sizes) {
@@ -68,7 +75,10 @@ int64_t byte_count(at::IntArrayRef sizes, at::ScalarType type) {
 
 }  // namespace
 
-void set_host(engine::Host* host) { real_pool().set_host(host); }
+void set_host(engine::Host* host) {
+  process_state<Lender>().host = host;
+  real_pool().set_host(host);
+}
 void trim() { pool().trim(); }
 bool has_memory_limit() { return real_pool().has_limit(); }
 
@@ -102,6 +112,25 @@ at::Tensor zeros(at::IntArrayRef sizes, at::ScalarType type, MemoryKind kind, at
 
 at::Tensor empty_like(const at::Tensor& tensor, MemoryKind kind) {
   return empty(tensor.sizes(), tensor.scalar_type(), kind, tensor.device());
+}
+
+LibtorchMemory::LibtorchMemory(int64_t bytes) {
+  if (bytes == 0) return;
+  if (Rehearsal::current() != nullptr) {
+    const Stage stage(kLibtorchMemory.data());
+    rehearsed_ = empty({bytes}, at::kByte, MemoryKind::workspace);
+    return;
+  }
+  trim();  // stored blocks would count beside it
+  engine::Host* const host = process_state<Lender>().host;
+  if (host == nullptr) return;
+  charge(*host, bytes, MemoryKind::workspace);
+  charged_ = bytes;
+}
+
+LibtorchMemory::~LibtorchMemory() {
+  if (charged_ > 0)
+    process_state<Lender>().host->release(static_cast<int32_t>(MemoryKind::workspace), charged_);
 }
 
 GivesBack::~GivesBack() {

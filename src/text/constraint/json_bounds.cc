@@ -111,7 +111,7 @@ PatternTree fraction_from(size_t i, const DigitLimits& limits, bool may_end) {
   return PatternTree::choice(std::move(forms));
 }
 
-// What may follow the whole number of the limits: nothing, or a fraction.
+// Returns what may follow the whole number of the limits: nothing, or a fraction.
 PatternTree fraction_between(const DigitLimits& limits) {
   const auto [low, high] = limits;
   std::vector<PatternTree> forms;

@@ -71,7 +71,7 @@ PatternTree listed(PatternTree one, uint32_t least, uint32_t most) {
   return least > 0 ? std::move(all) : PatternTree::maybe(std::move(all));
 }
 
-// What may stand behind a beginning that all these names have, sorted, up to the quote.
+// Returns what may follow the beginning that all these sorted names share, up to the quote.
 PatternTree name_except(std::span<const std::u32string> names, size_t length) {
   std::vector<PatternTree> forms;
   CharacterSet others = plain_characters();

@@ -1,4 +1,4 @@
-// What schemas say together: all of several, or at most one of them.
+// Combines JSON schemas: one that says what two say together, and whether two exclude each other.
 #pragma once
 #include <string>
 #include <string_view>

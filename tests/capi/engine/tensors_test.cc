@@ -270,6 +270,7 @@ TEST(Tensors, RefuseWhatDoesNotFit) {
   refused("has shape", [](FloatTensor& given) { given.tensor().ndim = 1; });
   refused("shape is [", [](FloatTensor& given) { given.tensor().shape[1] = -1; });
   refused("ndim is -1", [](FloatTensor& given) { given.tensor().ndim = -1; });
+  refused("ndim is 1000000000", [](FloatTensor& given) { given.tensor().ndim = 1000000000; });
   refused("shape is NULL", [](FloatTensor& given) { given.tensor().shape = nullptr; });
   refused("data is NULL", [](FloatTensor& given) { given.tensor().data = nullptr; });
   refused("byte_offset 2", [](FloatTensor& given) { given.tensor().byte_offset = 2; });
