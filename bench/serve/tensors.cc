@@ -57,7 +57,7 @@ size_t weight_bytes(const Served& served) {
 // server's model waits, and a copy of as many bytes before each step.
 Json run_way(const ServeSettings& s, const Scratch& scratch, const std::string& way,
              const std::string& host) {
-  const Served served(s.model, s.threads, Json::object(), kType);
+  const Served served(s.model, s.threads, {{"serve.hosts", Json::array({host})}}, kType);
   const int64_t steps = s.steps + 1;
   RewardedRun run({{"method", "grpo"},
                    {"model_name_or_path", s.model},

@@ -1,5 +1,7 @@
 // Any bytes as a message of tensors to the server: what is read lies within them, each tensor once and one
 // after the other, and reads the same when it is written again; or a refusal.
+#include "serve/weights/tensor_message.h"
+
 #include <set>
 
 #include "base/files/hash.h"
@@ -7,7 +9,6 @@
 #include "in_memory_file.h"
 #include "sent_tensors.h"
 #include "serve/api/error.h"
-#include "serve/weights/tensor_message.h"
 
 namespace {
 

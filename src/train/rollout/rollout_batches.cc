@@ -240,7 +240,8 @@ void RolloutBatches::forget_generated() {
   for (const char* name : {kGenerated, kGeneratedEntropy, kStated}) rollout_->token_columns.erase(name);
 }
 
-// Nothing of it counts in another part of the step.
+// Whoever writes the completions elsewhere gets the weights of now: it is asked for none (null). Nothing of
+// it counts in another part of the step.
 void RolloutBatches::sync(uint64_t first_stream) {
   const tensor::TimeParts untimed(nullptr);
   const auto begin = std::chrono::steady_clock::now();

@@ -163,8 +163,9 @@ TEST(GenerationPlan, CountsRequestsWhileTheRunTrains) {
   const Settings alone = small(scratch, {{"use_peft", "true"},
                                          {"lora_r", "8"},
                                          {"lora_target_modules", "all-linear"},
-                                         {"max_steps", "200"},
+                                         {"max_steps", "40"},
                                          {"report_to", "none"},
+                                         {"prefix_cache", "false"},
                                          {"estimate.prompt_tokens", std::to_string(kPromptTokens)},
                                          {"estimate.prompts", std::to_string(kPrompts)},
                                          {"generate.max_new_tokens", std::to_string(kNewTokens)}});
@@ -177,22 +178,26 @@ TEST(GenerationPlan, CountsRequestsWhileTheRunTrains) {
     const auto generator = host::generator_of(model.get());
     const auto options = host::config(
         {{"generate.max_new_tokens", std::to_string(kNewTokens)}, {"generate.ignore_eos", "true"}});
-    std::atomic<bool> begun{false};
-    std::thread requests([&] {
+    std::atomic<bool> over{false};
+    std::thread requests([&] {  // again and again, so that all run at once during some step
       Error error;
       std::vector<int32_t> ids(kPromptTokens);
-      for (int64_t i = 0; i < kPrompts; ++i) {
-        ids[0] = static_cast<int32_t>(10 + i);  // prompts that share nothing
-        EXPECT_EQ(trl_generator_add(generator.get(), nullptr, 0, ids.data(), ids.size(), options.get(),
-                                    nullptr, error),
-                  TRL_OK)
-            << error.message();
+      while (!over) {
+        for (int64_t i = 0; i < kPrompts; ++i) {
+          ids[0] = static_cast<int32_t>(10 + i);  // prompts that share nothing
+          size_t number = 0;
+          ASSERT_EQ(trl_generator_add(generator.get(), nullptr, 0, ids.data(), ids.size(), options.get(),
+                                      &number, error),
+                    TRL_OK)
+              << error.message();
+        }
+        while (trl_generator_step(generator.get(), nullptr, nullptr, error) == TRL_OK) {
+        }
       }
-      while (trl_generator_step(generator.get(), nullptr, nullptr, error) == TRL_OK) begun = true;
     });
-    while (!begun) std::this_thread::yield();
     Error error;
     EXPECT_EQ(trl_trainer_train(trainer.get(), nullptr, nullptr, error), TRL_OK) << error.message();
+    over = true;
     requests.join();
   }
   const auto measured = static_cast<double>(peak_of(nullptr));
@@ -209,7 +214,7 @@ TEST(GenerationPlan, CountsRequestsWhileTheRunTrains) {
   if (static_cast<double>(before) > 0.5 * predicted)
     GTEST_SKIP() << "an earlier test of this process has taken more";
   EXPECT_LE(measured, 1.1 * predicted);
-  EXPECT_GE(measured, 0.7 * predicted);
+  EXPECT_GE(measured, 0.6 * predicted);
 }
 
 // A run keeps the copies of generation_dtype during its updates, unless it is told to let them go.
