@@ -31,7 +31,7 @@ void name_member() {
 
 thread_local int team = 1;  // libgomp's threads of this thread, with it
 
-// Throws Error(out_of_memory) if there is no room for the stacks of so many threads: libgomp would end the
+// Throws Error(out_of_memory) if there is no room for the stacks of that many threads: libgomp would end the
 // process.
 void need_stacks(int threads) {
   if (engine::could_map(std::vector<engine::MappedBlock>(static_cast<size_t>(threads), stack()))) return;
