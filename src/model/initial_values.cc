@@ -103,11 +103,11 @@ int64_t svd_numbers(int64_t rows, int64_t columns) {
   return rows * columns + k * (rows + columns) + k + svd_work(rows, columns) + 8 * k;
 }
 
-// Returns the numbers that libtorch takes for the QR of a matrix: the results, a copy of a wide one, and
-// work.
+// Returns the numbers that libtorch takes for the QR of a matrix: the results, one of which begins as a copy
+// of it, and work.
 int64_t qr_numbers(int64_t rows, int64_t columns) {
   const int64_t k = std::min(rows, columns);
-  return k * (rows + columns) + (rows < columns ? rows * columns : 0) + k + columns * kLapackBlock;
+  return k * (rows + columns) + k + columns * kLapackBlock;
 }
 
 // Returns the numbers that truncated() takes in an iteration: both products, q before and after, and the
