@@ -165,15 +165,15 @@ TEST(GenerationPlan, CountsRequestsWhileTheRunTrains) {
                                          {"lora_target_modules", "all-linear"},
                                          {"max_steps", "40"},
                                          {"report_to", "none"},
-                                         {"prefix_cache", "false"},
-                                         {"estimate.prompt_tokens", std::to_string(kPromptTokens)},
-                                         {"estimate.prompts", std::to_string(kPrompts)},
-                                         {"generate.max_new_tokens", std::to_string(kNewTokens)}});
-  const Settings serving = host::with(alone, {{"serve_share", "0.5"}});
+                                         {"prefix_cache", "false"}});
+  const Settings share = {{"serve_share", "0.5"}};
+  const Settings requested = {{"estimate.prompt_tokens", std::to_string(kPromptTokens)},
+                              {"estimate.prompts", std::to_string(kPrompts)},
+                              {"generate.max_new_tokens", std::to_string(kNewTokens)}};
   const int64_t before = peak_of(nullptr);
   {
     const auto rows = host::open_rows(host::golden("data/datasets/train_lm.jsonl"));
-    const auto trainer = host::trainer(serving, rows.get());
+    const auto trainer = host::trainer(host::with(alone, share), rows.get());
     const auto model = host::model_of(trainer.get());
     const auto generator = host::generator_of(model.get());
     const auto options = host::config(
@@ -201,7 +201,8 @@ TEST(GenerationPlan, CountsRequestsWhileTheRunTrains) {
     requests.join();
   }
   const auto measured = static_cast<double>(peak_of(nullptr));
-  const Json with = plan(serving), without = plan(alone);
+  const Settings planned = host::with(alone, requested);
+  const Json with = plan(host::with(planned, share)), without = plan(planned);
   const Json& asked = with.at("generation");
   const int64_t more = with.at("counted_bytes").get<int64_t>() - without.at("counted_bytes").get<int64_t>();
   EXPECT_GE(more, asked.at("bytes").get<int64_t>());
