@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+#include "engine/blas.h"
 #include "tensor/process_state.h"
 
 namespace trl::kernels {
@@ -53,6 +55,12 @@ void Products::keep_for(size_t together) {
 
 std::shared_ptr<const Product> Products::make(const Matrix& a, const Matrix& b, at::ScalarType c_type,
                                               int64_t c_stride, bool accumulate) {
+  // oneDNN maps less than this for code, and writes it even if it got nothing.
+  constexpr size_t kCode = size_t{8} << 20;
+  if (!engine::could_map({{kCode, true}}))
+    fail(Status::out_of_memory,
+         "no address space for the code of a product: {} MB; raise the limit of this process (ulimit -v)",
+         kCode >> 20);
   auto product = std::make_shared<Product>();
   product->a = describe(a.rows, a.cols, a.stride, a.transposed, a.type);
   product->b = describe(b.rows, b.cols, b.stride, b.transposed, b.type);

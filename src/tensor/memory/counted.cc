@@ -129,8 +129,9 @@ LibtorchMemory::LibtorchMemory(int64_t bytes) {
 }
 
 LibtorchMemory::~LibtorchMemory() {
-  if (charged_ > 0)
-    process_state<Lender>().host->release(static_cast<int32_t>(MemoryKind::workspace), charged_);
+  if (charged_ == 0) return;
+  base::give_back_heap();  // malloc would keep twice the largest block
+  process_state<Lender>().host->release(static_cast<int32_t>(MemoryKind::workspace), charged_);
 }
 
 GivesBack::~GivesBack() {
