@@ -28,23 +28,24 @@ std::string reason(int code) {
 }
 
 // Well-known split patterns are matched by hand if every byte that decides is ASCII, otherwise by the regex.
-enum class Kind : uint8_t { unknown, letter, digit, space, other };
+enum class ByteKind : uint8_t { unknown, letter, digit, space, other };
 
-constexpr std::array<Kind, 256> kKinds = [] {
-  std::array<Kind, 256> kinds{};  // the characters not named here are left to the regex
-  for (size_t c = '!'; c <= '~'; ++c) kinds[c] = Kind::other;
-  for (size_t c = '0'; c <= '9'; ++c) kinds[c] = Kind::digit;
-  for (size_t c = 'a'; c <= 'z'; ++c) kinds[c] = kinds[c - 'a' + 'A'] = Kind::letter;
-  for (const char c : {' ', '\t', '\n', '\v', '\f', '\r'}) kinds[static_cast<unsigned char>(c)] = Kind::space;
+constexpr std::array<ByteKind, 256> kKinds = [] {
+  std::array<ByteKind, 256> kinds{};  // the characters not named here are left to the regex
+  for (size_t c = '!'; c <= '~'; ++c) kinds[c] = ByteKind::other;
+  for (size_t c = '0'; c <= '9'; ++c) kinds[c] = ByteKind::digit;
+  for (size_t c = 'a'; c <= 'z'; ++c) kinds[c] = kinds[c - 'a' + 'A'] = ByteKind::letter;
+  for (const char c : {' ', '\t', '\n', '\v', '\f', '\r'})
+    kinds[static_cast<unsigned char>(c)] = ByteKind::space;
   return kinds;
 }();
 
-Kind kind_at(std::string_view text, size_t at) { return kKinds[static_cast<unsigned char>(text[at])]; }
+ByteKind kind_at(std::string_view text, size_t at) { return kKinds[static_cast<unsigned char>(text[at])]; }
 
 // Returns the end of the run of characters of one kind; 0: the character that ends it is not known.
-size_t run_end(std::string_view text, size_t at, Kind kind) {
+size_t run_end(std::string_view text, size_t at, ByteKind kind) {
   while (at < text.size() && kind_at(text, at) == kind) ++at;
-  return at < text.size() && kind_at(text, at) == Kind::unknown ? 0 : at;
+  return at < text.size() && kind_at(text, at) == ByteKind::unknown ? 0 : at;
 }
 
 // Finds the spaces before a word; the last of several belongs to the word.
@@ -58,12 +59,12 @@ size_t gpt2_match(std::string_view text, size_t at) {
     for (const std::string_view ending : {"s", "t", "re", "ve", "m", "ll", "d"})
       if (text.substr(at + 1).starts_with(ending)) return at + 1 + ending.size();
   }
-  const bool leads = text[at] == ' ' && at + 1 < text.size() && kind_at(text, at + 1) != Kind::space;
+  const bool leads = text[at] == ' ' && at + 1 < text.size() && kind_at(text, at + 1) != ByteKind::space;
   const size_t begin = leads ? at + 1 : at;
-  const Kind kind = kind_at(text, begin);
-  if (kind == Kind::unknown) return 0;
+  const ByteKind kind = kind_at(text, begin);
+  if (kind == ByteKind::unknown) return 0;
   const size_t end = run_end(text, begin, kind);
-  return kind == Kind::space && end > 0 ? spaces_before(text, begin, end) : end;
+  return kind == ByteKind::space && end > 0 ? spaces_before(text, begin, end) : end;
 }
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
@@ -81,7 +82,7 @@ size_t contraction(std::string_view text, size_t at) {
 
 // Matches white space up to its last line end, else as GPT-2's pattern does.
 size_t space_match(std::string_view text, size_t at) {
-  const size_t end = run_end(text, at, Kind::space);
+  const size_t end = run_end(text, at, ByteKind::space);
   for (size_t line = end; line > at; --line)
     if (is_newline(text[line - 1])) return line;
   return end > 0 ? spaces_before(text, at, end) : 0;
@@ -90,22 +91,22 @@ size_t space_match(std::string_view text, size_t at) {
 // Matches Llama 3's and Qwen's patterns, by the number of digits in a group.
 template <size_t digits>
 size_t word_match(std::string_view text, size_t at) {
-  const Kind kind = kind_at(text, at);
-  const Kind next = at + 1 < text.size() ? kind_at(text, at + 1) : Kind::space;
-  if (kind == Kind::letter) return run_end(text, at, Kind::letter);
-  if (kind == Kind::unknown) return 0;
-  if (kind == Kind::digit) {
+  const ByteKind kind = kind_at(text, at);
+  const ByteKind next = at + 1 < text.size() ? kind_at(text, at + 1) : ByteKind::space;
+  if (kind == ByteKind::letter) return run_end(text, at, ByteKind::letter);
+  if (kind == ByteKind::unknown) return 0;
+  if (kind == ByteKind::digit) {
     size_t end = at + 1;
-    while (end < text.size() && end - at < digits && kind_at(text, end) == Kind::digit) ++end;
-    return end < text.size() && end - at < digits && kind_at(text, end) == Kind::unknown ? 0 : end;
+    while (end < text.size() && end - at < digits && kind_at(text, end) == ByteKind::digit) ++end;
+    return end < text.size() && end - at < digits && kind_at(text, end) == ByteKind::unknown ? 0 : end;
   }
-  if (next == Kind::unknown) return 0;
+  if (next == ByteKind::unknown) return 0;
   if (text[at] == '\'') {
     if (const size_t length = contraction(text, at)) return at + length;
   }
-  if (next == Kind::letter && !is_newline(text[at])) return run_end(text, at + 1, Kind::letter);
-  if (kind == Kind::space && !(text[at] == ' ' && next == Kind::other)) return space_match(text, at);
-  size_t end = run_end(text, kind == Kind::space ? at + 1 : at, Kind::other);
+  if (next == ByteKind::letter && !is_newline(text[at])) return run_end(text, at + 1, ByteKind::letter);
+  if (kind == ByteKind::space && !(text[at] == ' ' && next == ByteKind::other)) return space_match(text, at);
+  size_t end = run_end(text, kind == ByteKind::space ? at + 1 : at, ByteKind::other);
   while (end > 0 && end < text.size() && is_newline(text[end])) ++end;
   return end;
 }
