@@ -140,7 +140,7 @@ class Schemas:
             return {"type": "string", "format": r.choice(list(FORMATS))}
         if kind < 0.6:
             return {"type": "string", "pattern": r.choice(["^a+$", "b", "^(a|b)", "(^x|^y)z", "(a|b)$", "^[^a]{2}$", "\\\\d\\n",
-                                                           '^"[a-c]*"$', "^\\d{2}$", "^é|ü$"])}
+                                                           '^"[a-c]*"$', "^[0-9]{2}$", "^é|ü$"])}
         low = r.choice([0, 0, 1, 3])
         return {"type": "string", "minLength": low, "maxLength": low + r.choice([0, 1, 5])}
 
