@@ -240,6 +240,8 @@ def main():
                 why = "is not valid"
             except ValueError as error:
                 why = f"is not JSON: {error}"
+            except RecursionError:  # a schema that says no more than that it holds itself
+                continue
             bad += 1
             print(f"{json.dumps(schema)}: {text!r} {why}")
     print(f"{count} schemas, {refused} refused, {compared} texts, {bad} differences")

@@ -28,24 +28,24 @@ std::string reason(int code) {
 }
 
 // Well-known split patterns are matched by hand if every byte that decides is ASCII, otherwise by the regex.
-enum class ByteKind : uint8_t { unknown, letter, digit, space, other };
+enum class LetterKind : uint8_t { unknown, letter, digit, space, other };
 
-constexpr std::array<ByteKind, 256> kKinds = [] {
-  std::array<ByteKind, 256> kinds{};  // the characters not named here are left to the regex
-  for (size_t c = '!'; c <= '~'; ++c) kinds[c] = ByteKind::other;
-  for (size_t c = '0'; c <= '9'; ++c) kinds[c] = ByteKind::digit;
-  for (size_t c = 'a'; c <= 'z'; ++c) kinds[c] = kinds[c - 'a' + 'A'] = ByteKind::letter;
+constexpr std::array<LetterKind, 256> kKinds = [] {
+  std::array<LetterKind, 256> kinds{};  // the characters not named here are left to the regex
+  for (size_t c = '!'; c <= '~'; ++c) kinds[c] = LetterKind::other;
+  for (size_t c = '0'; c <= '9'; ++c) kinds[c] = LetterKind::digit;
+  for (size_t c = 'a'; c <= 'z'; ++c) kinds[c] = kinds[c - 'a' + 'A'] = LetterKind::letter;
   for (const char c : {' ', '\t', '\n', '\v', '\f', '\r'})
-    kinds[static_cast<unsigned char>(c)] = ByteKind::space;
+    kinds[static_cast<unsigned char>(c)] = LetterKind::space;
   return kinds;
 }();
 
-ByteKind kind_at(std::string_view text, size_t at) { return kKinds[static_cast<unsigned char>(text[at])]; }
+LetterKind kind_at(std::string_view text, size_t at) { return kKinds[static_cast<unsigned char>(text[at])]; }
 
 // Returns the end of the run of characters of one kind; 0: the character that ends it is not known.
-size_t run_end(std::string_view text, size_t at, ByteKind kind) {
+size_t run_end(std::string_view text, size_t at, LetterKind kind) {
   while (at < text.size() && kind_at(text, at) == kind) ++at;
-  return at < text.size() && kind_at(text, at) == ByteKind::unknown ? 0 : at;
+  return at < text.size() && kind_at(text, at) == LetterKind::unknown ? 0 : at;
 }
 
 // Finds the spaces before a word; the last of several belongs to the word.
@@ -59,12 +59,12 @@ size_t gpt2_match(std::string_view text, size_t at) {
     for (const std::string_view ending : {"s", "t", "re", "ve", "m", "ll", "d"})
       if (text.substr(at + 1).starts_with(ending)) return at + 1 + ending.size();
   }
-  const bool leads = text[at] == ' ' && at + 1 < text.size() && kind_at(text, at + 1) != ByteKind::space;
+  const bool leads = text[at] == ' ' && at + 1 < text.size() && kind_at(text, at + 1) != LetterKind::space;
   const size_t begin = leads ? at + 1 : at;
-  const ByteKind kind = kind_at(text, begin);
-  if (kind == ByteKind::unknown) return 0;
+  const LetterKind kind = kind_at(text, begin);
+  if (kind == LetterKind::unknown) return 0;
   const size_t end = run_end(text, begin, kind);
-  return kind == ByteKind::space && end > 0 ? spaces_before(text, begin, end) : end;
+  return kind == LetterKind::space && end > 0 ? spaces_before(text, begin, end) : end;
 }
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
@@ -82,7 +82,7 @@ size_t contraction(std::string_view text, size_t at) {
 
 // Matches white space up to its last line end, else as GPT-2's pattern does.
 size_t space_match(std::string_view text, size_t at) {
-  const size_t end = run_end(text, at, ByteKind::space);
+  const size_t end = run_end(text, at, LetterKind::space);
   for (size_t line = end; line > at; --line)
     if (is_newline(text[line - 1])) return line;
   return end > 0 ? spaces_before(text, at, end) : 0;
@@ -91,22 +91,23 @@ size_t space_match(std::string_view text, size_t at) {
 // Matches Llama 3's and Qwen's patterns, by the number of digits in a group.
 template <size_t digits>
 size_t word_match(std::string_view text, size_t at) {
-  const ByteKind kind = kind_at(text, at);
-  const ByteKind next = at + 1 < text.size() ? kind_at(text, at + 1) : ByteKind::space;
-  if (kind == ByteKind::letter) return run_end(text, at, ByteKind::letter);
-  if (kind == ByteKind::unknown) return 0;
-  if (kind == ByteKind::digit) {
+  const LetterKind kind = kind_at(text, at);
+  const LetterKind next = at + 1 < text.size() ? kind_at(text, at + 1) : LetterKind::space;
+  if (kind == LetterKind::letter) return run_end(text, at, LetterKind::letter);
+  if (kind == LetterKind::unknown) return 0;
+  if (kind == LetterKind::digit) {
     size_t end = at + 1;
-    while (end < text.size() && end - at < digits && kind_at(text, end) == ByteKind::digit) ++end;
-    return end < text.size() && end - at < digits && kind_at(text, end) == ByteKind::unknown ? 0 : end;
+    while (end < text.size() && end - at < digits && kind_at(text, end) == LetterKind::digit) ++end;
+    return end < text.size() && end - at < digits && kind_at(text, end) == LetterKind::unknown ? 0 : end;
   }
-  if (next == ByteKind::unknown) return 0;
+  if (next == LetterKind::unknown) return 0;
   if (text[at] == '\'') {
     if (const size_t length = contraction(text, at)) return at + length;
   }
-  if (next == ByteKind::letter && !is_newline(text[at])) return run_end(text, at + 1, ByteKind::letter);
-  if (kind == ByteKind::space && !(text[at] == ' ' && next == ByteKind::other)) return space_match(text, at);
-  size_t end = run_end(text, kind == ByteKind::space ? at + 1 : at, ByteKind::other);
+  if (next == LetterKind::letter && !is_newline(text[at])) return run_end(text, at + 1, LetterKind::letter);
+  if (kind == LetterKind::space && !(text[at] == ' ' && next == LetterKind::other))
+    return space_match(text, at);
+  size_t end = run_end(text, kind == LetterKind::space ? at + 1 : at, LetterKind::other);
   while (end > 0 && end < text.size() && is_newline(text[end])) ++end;
   return end;
 }
