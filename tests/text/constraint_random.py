@@ -82,7 +82,7 @@ def main():
     done = subprocess.run([program], input="\n".join(map(json.dumps, lines)) + "\n", text=True, check=True,
                           stdout=subprocess.PIPE, encoding="utf-8")
     bad = compared = refused = matched = 0
-    for line, answer in zip(lines, map(json.loads, done.stdout.splitlines()), strict=True):
+    for line, answer in zip(lines, map(json.loads, done.stdout.split("\n")[:-1]), strict=True):
         part = "part" in line
         pattern = line["part"] if part else line["pattern"]
         try:

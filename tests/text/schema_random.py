@@ -140,7 +140,7 @@ class Schemas:
             return {"type": "string", "format": r.choice(list(FORMATS))}
         if kind < 0.6:
             return {"type": "string", "pattern": r.choice(["^a+$", "b", "^(a|b)", "(^x|^y)z", "(a|b)$", "^[^a]{2}$", "\\\\d\\n",
-                                                           '^"[a-c]*"$', "^\\d{2}$", "^é|ü$"])}
+                                                           '^"[a-c]*"$', "^[0-9]{2}$", "^é|ü$"])}
         low = r.choice([0, 0, 1, 3])
         return {"type": "string", "minLength": low, "maxLength": low + r.choice([0, 1, 5])}
 
@@ -224,7 +224,7 @@ def main():
     done = subprocess.run([program], input="\n".join(map(json.dumps, lines)) + "\n", text=True, check=True,
                           stdout=subprocess.PIPE, encoding="utf-8")
     bad = compared = refused = 0
-    for line, answer in zip(lines, map(json.loads, done.stdout.splitlines()), strict=True):
+    for line, answer in zip(lines, map(json.loads, done.stdout.split("\n")[:-1]), strict=True):
         schema = line["schema"]
         if "refused" in answer:
             refused += 1
@@ -240,6 +240,8 @@ def main():
                 why = "is not valid"
             except ValueError as error:
                 why = f"is not JSON: {error}"
+            except RecursionError:  # a schema that says no more than that it holds itself
+                continue
             bad += 1
             print(f"{json.dumps(schema)}: {text!r} {why}")
     print(f"{count} schemas, {refused} refused, {compared} texts, {bad} differences")

@@ -177,7 +177,8 @@ class SchemaParser {
     if (reference != nullptr) {
       const Json* const place = follow(*reference, path);
       if (place == nullptr) return json_nothing();
-      PatternTree tree = parse(*place, open_.back());
+      const std::string name = open_.back();  // which moves as others are opened
+      PatternTree tree = parse(*place, name);
       open_.pop_back();
       return tree;
     }
