@@ -18,7 +18,7 @@ TEST(LeftOutTokens, AreNotThoseOfTheEntropyControl) {
         {"save_strategy", "steps"},       {"save_steps", "1"},       {"max_steps", "1"}};
     Rewarded run(grpo(scratch / share, own), host::reward_all);
     EXPECT_EQ(run.train(), TRL_OK) << run.error.message();
-    const std::string file = scratch / share / "checkpoint-1/entropy_ctrl_state.json";
+    const auto file = scratch / share / "checkpoint-1/entropy_ctrl_state.json";
     return host::parse(host::read_file(file))["last_world_entropy"].get<double>();
   };
   EXPECT_GT(entropy("0.2"), entropy("1") + 1e-3);
