@@ -404,8 +404,8 @@ class RolloutSource {
   virtual int32_t check_run(const RunAhead& run, ErrorSink& error) noexcept = 0;
   // ok: **prompts is valid until the next call; end: the epoch is over. step: updates done before.
   virtual int32_t next(int64_t step, const PromptRows** prompts, ErrorSink& error) noexcept = 0;
-  // Gives the completions of these prompts; end: the engine writes them. first_stream: of the draws of the
-  // first one (GenerationRequest::stream); that of row i is first_stream + i.
+  // Gives the completions of these prompts, row i drawn with stream first_stream + i; end: the engine writes
+  // them. With null, a writer elsewhere (a server) gets the weights of now, and the answer is ok.
   virtual int32_t complete(uint64_t first_stream, std::vector<Completion>* completions,
                            ErrorSink& error) noexcept = 0;
   // Hears of the tokens of a row that the engine writes. true: the completion ends with this one.
