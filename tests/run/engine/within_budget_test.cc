@@ -347,8 +347,7 @@ void write_wider(const std::filesystem::path& directory, int64_t width) {
   });
 }
 
-// The plan has what an SVD takes, the run takes no more than is planned, and one that may not take it gets
-// one error.
+// The plan has what an SVD takes, and a run that may not take it gets one error.
 TEST(Budget, CountsWhatADecompositionTakes) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "under AddressSanitizer the process itself is larger than the run";
