@@ -31,7 +31,7 @@ TEST(LearnThroughErrors, ABrokenAdapterIsNotAnsweredWith) {
   NEED_MODEL();
   for (const char* const swap : {"request", "token"}) {
     TaughtRun run(6, with(with(with_share(swap), kQuiet),
-                          {{"learning_rate", "1e38"}, {"optim", "sgd"}, {"max_grad_norm", "0"}}));
+                          {{"learning_rate", "1e300"}, {"optim", "sgd"}, {"max_grad_norm", "0"}}));
     int64_t last = 0;
     for (int step = 0; step < 4; ++step) {
       trl_trainer_step(run.trainer.get(), nullptr, nullptr);
@@ -41,7 +41,7 @@ TEST(LearnThroughErrors, ABrokenAdapterIsNotAnsweredWith) {
       EXPECT_GE(version, last);
       last = version;
     }
-    EXPECT_LT(last, 4);
+    EXPECT_EQ(last, 0);
   }
 }
 
