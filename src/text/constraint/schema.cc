@@ -169,10 +169,7 @@ class SchemaParser {
   PatternTree choose(const Json& schema, const std::string& path) {
     const Json* const reference = find_keyword(schema, "$ref");
     if (schema.contains("allOf") || (reference != nullptr && says_more(schema, "$ref"))) {
-      const size_t open = open_.size();
-      PatternTree tree = parse(together(schema, path), path);
-      open_.resize(open);
-      return tree;
+      return parse_whole([&] { return together(schema, path); }, path);
     }
     if (reference != nullptr) {
       const Json* const place = follow(*reference, path);
@@ -198,6 +195,20 @@ class SchemaParser {
     return typed(schema, path);
   }
 
+  // Parses the schema that `make` puts together, in which all that it has referred to counts as open.
+  template <class Make>
+  PatternTree parse_whole(const Make& make, const std::string& path) {
+    const std::vector<std::string> before = std::exchange(met_, {});
+    const Json whole = make();
+    const size_t open = open_.size();
+    std::ranges::sort(met_);
+    open_.insert(open_.end(), met_.begin(), std::ranges::unique(met_).begin());
+    PatternTree tree = parse(whole, path);
+    open_.resize(open);
+    met_ = before;
+    return tree;
+  }
+
   // Opens a place that is referred to; null: it is in itself as often as it may be.
   const Json* follow(const Json& reference, const std::string& path) {
     const std::string name = reference.is_string() ? reference.get<std::string>() : "";
@@ -211,7 +222,7 @@ class SchemaParser {
     return place;
   }
 
-  // Returns one schema that says what a schema says with its $ref and allOf, whose places stay open.
+  // Returns one schema that says what a schema says with its $ref and allOf.
   Json together(const Json& schema, const std::string& path) {
     if (schema == true) return Json::object();
     if (schema == false) return false;
@@ -224,6 +235,8 @@ class SchemaParser {
       if (place == nullptr) return false;
       const std::string name = open_.back();
       all = both(all, together(*place, name), path + "/$ref");
+      open_.pop_back();
+      met_.push_back(name);
     }
     const Json* const list = find_keyword(schema, "allOf");
     if (list == nullptr) return all;
@@ -282,10 +295,12 @@ class SchemaParser {
     std::vector<PatternTree> all;
     for (size_t i = 0; i < list.size(); ++i) {
       const std::string place = fmt::format("{}/{}", here, i);
-      const size_t open = open_.size();
-      schemas.push_back(says_all ? list[i] : both(rest, together(list[i], place), place));
-      all.push_back(parse(schemas.back(), place));
-      open_.resize(open);
+      all.push_back(parse_whole(
+          [&] {
+            schemas.push_back(says_all ? list[i] : both(rest, together(list[i], place), place));
+            return schemas.back();
+          },
+          place));
     }
     if (std::string_view(name) == "oneOf") check_exclusive(schemas, here);
     return PatternTree::choice(std::move(all));
@@ -537,9 +552,7 @@ class SchemaParser {
       Json text = Json::object();
       text.emplace("type", Json("string"));
       const std::string here = path + "/propertyNames";
-      const size_t open = open_.size();
-      name = parse(both(text, together(*names, here), here), here);
-      open_.resize(open);
+      name = parse_whole([&] { return both(text, together(*names, here), here); }, here);
     }
     PatternTree value =
         others != nullptr ? parse(*others, path + "/additionalProperties") : any(kAnyNested - 1, path);
@@ -563,6 +576,7 @@ class SchemaParser {
   const std::string_view key_;
   const int recursion_;
   std::vector<std::string> open_;  // references that are being followed
+  std::vector<std::string> met_;   // and those of a schema that is put together
   int nested_ = 0;
   size_t parts_ = 0;
   bool is_recursive_ = false;
