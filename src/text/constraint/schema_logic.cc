@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "text/constraint/schema_keywords.h"
+
 namespace trl::text {
 
 namespace {
@@ -13,27 +15,6 @@ namespace {
 using base::Json;
 
 constexpr int kMostFollowed = 8;  // schemas in schemas that are compared
-
-constexpr std::array kNotes = {"title",
-                               "description",
-                               "default",
-                               "examples",
-                               "example",
-                               "$schema",
-                               "$id",
-                               "id",
-                               "$anchor",
-                               "$comment",
-                               "deprecated",
-                               "readOnly",
-                               "writeOnly",
-                               "$defs",
-                               "definitions",
-                               "discriminator",
-                               "$vocabulary",
-                               "contentEncoding",
-                               "contentMediaType",
-                               "contentSchema"};
 
 // Keywords of which the larger value says both, and the smaller one.
 constexpr std::array kLowerBounds = {"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"};
@@ -251,14 +232,6 @@ std::string without_percents(std::string_view text) {
 }
 
 }  // namespace
-
-bool is_schema_note(std::string_view keyword) { return is_among(kNotes, keyword); }
-
-const Json* find_keyword(const Json& schema, std::string_view name) {
-  if (!schema.is_object()) return nullptr;
-  const auto found = schema.find(std::string(name));
-  return found == schema.end() ? nullptr : &*found;
-}
 
 const Json* referred_place(const Json& root, std::string_view reference) {
   if (!reference.starts_with("#")) return nullptr;

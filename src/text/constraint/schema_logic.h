@@ -7,12 +7,6 @@
 
 namespace trl::text {
 
-// Returns whether a keyword says nothing of a value.
-bool is_schema_note(std::string_view keyword);
-
-// Returns the value of a keyword; null: the schema has none.
-const base::Json* find_keyword(const base::Json& schema, std::string_view name);
-
 // Returns the place that "#/..." names; null: the schema has none.
 const base::Json* referred_place(const base::Json& root, std::string_view reference);
 
