@@ -104,10 +104,10 @@ int64_t svd_numbers(int64_t rows, int64_t columns) {
 }
 
 // Returns the numbers that libtorch takes for the QR of a matrix: the results, one of which begins as a copy
-// of it, and work.
-int64_t qr_numbers(int64_t rows, int64_t columns) {
+// of it, and work, in whose place come the factors that are taken out of the results.
+int64_t qr_numbers(int64_t rows, int64_t columns, int64_t rank) {
   const int64_t k = std::min(rows, columns);
-  return k * (rows + columns) + k + columns * kLapackBlock;
+  return k * (rows + columns) + std::max(k + columns * kLapackBlock, rank * (rows + columns));
 }
 
 // Returns the numbers that truncated() takes in an iteration: both products, q before and after, and the
@@ -207,7 +207,7 @@ bool LoraStart::needs_weight() const { return init_ == LoraInit::olora || init_ 
 
 int64_t LoraStart::workspace(int64_t in, int64_t out, int64_t r) const {
   if (!needs_weight()) return 0;
-  const int64_t numbers = init_ == LoraInit::olora ? qr_numbers(out, in)
+  const int64_t numbers = init_ == LoraInit::olora ? qr_numbers(out, in, r)
                           : iterations_            ? truncated_numbers(out, in, r)
                                                    : svd_numbers(out, in);
   return kFloatBytes * (numbers + r * (in + out));  // the factors are drawn first
