@@ -105,6 +105,8 @@ if(TRL_BUILD_CLI AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cc)
     list(APPEND hub_sources ${CMAKE_CURRENT_SOURCE_DIR}/cli/hub/without/network.cc)
   endif()
   list(APPEND cli_sources ${hub_sources})
+  # Alone: base/json/json.h comes before anything uses JSON, which other files of the command do without it.
+  set_source_files_properties(base/text/message_text.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   add_executable(trl_command ${cli_sources} base/text/message_text.cc base/text/nearest.cc config/method.cc
     reward/command_entry.cc)
   target_include_directories(trl_command PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})

@@ -22,6 +22,7 @@ bad=$(
       if (!(room in level)) { print where ": room " room " is not in the table of src/README.md"; next }
       split(path, part, "/"); other = part[1]
       if (room == "cli") { if (kind == "\"" && path != "trl.h" && path != "trl/trl.h" && path != "trl/serve.h" && path != "base/c_handle.h" && path != "base/text/message_text.h" && path != "base/text/nearest.h" && path != "config/method.h" && path != "config/reward_numbers.h" && path != "reward/command_entry.h" && index(path, "cli/") != 1) print where ": cli/ includes " path; next }
+      if (path == "nlohmann/json.hpp" && where !~ /^src\/base\/json\/json\.h:/ ) { print where ": includes " path " and not base/json/json.h, whose values need no memory to go"; next }
       if (path ~ /^boost\// && where !~ /^src\/serve\/http\// ) { print where ": only serve/http may include " path; next }
       if (room == "serve") { if (kind == "\"" && path !~ /^(trl\/(trl|serve)\.h|(base|serve|text\/response)\/.*|capi\/serve_table\.h)$/) print where ": serve/ includes " path; next }
       if (path ~ /^(torch|ATen|c10|caffe2|dnnl|oneapi)/ && torch[room] == "no") { print where ": torch-free room includes <" path ">"; next }

@@ -1,5 +1,7 @@
 #include "base/text/message_text.h"
 
+#include "base/json/json.h"
+
 namespace trl::base {
 
 namespace {

@@ -1,6 +1,6 @@
 // Messages of a conversation for people. Depends on nothing of the project.
 #pragma once
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
