@@ -237,7 +237,10 @@ TEST_F(ServedWeights, IncompleteOnesAreNotUsed) {
   EXPECT_EQ(server_.post("/v1/completions", R"({"prompt": "Hi"})").status, 503);
   EXPECT_EQ(list()["version"], 1);
   EXPECT_EQ(list()["tensors"][0]["hash"], hash_of("AAAAAAAA"));
-  EXPECT_NE(message_of(send(both())).find("c: the weights are incomplete"), std::string::npos);
+  EXPECT_NE(message_of(send(both()))
+                .find("c is missing: send it, or name it in unchanged; the weights are "
+                      "incomplete"),
+            std::string::npos);
   SentTensors all = both();
   all.header["unchanged"] = {{{"name", "c"}, {"hash", hash_of("cccccccc")}}};
   EXPECT_EQ(send(all).status, 200);

@@ -24,11 +24,11 @@ base::Json take(Context& context, ServedModel& model, std::string_view message) 
             {"changed", done.changed},
             {"bytes", done.bytes},
             {"seconds", {{"hash", done.hash_seconds}, {"swap", done.swap_seconds}}}};
-  } catch (const Torn& torn) {
-    throw Refusal(500, fmt::format("{}; the weights are incomplete: send all of them again", torn.what()));
   } catch (...) {
     Refusal refusal = current_refusal();
-    refusal.message += fmt::format("; the model keeps its weights, version {}", model.weights().version());
+    refusal.message += model.weights().whole() ? fmt::format("; the model keeps its weights, version {}",
+                                                             model.weights().version())
+                                               : "; the weights are incomplete: send all of them again";
     context.log(base::LogLevel::warning,
                 fmt::format("weights of {} were refused: {}", model.name(), refusal.message));
     throw refusal;

@@ -141,6 +141,8 @@ const Weights::Known& Weights::known(std::string_view name) const {
                 "name");
 }
 
+bool Weights::whole() const { return worker_.whole(); }
+
 // Weights that are incomplete are replaced as a whole.
 void Weights::check_whole(const TensorMessage& message) const {
   if (worker_.whole()) return;
@@ -149,9 +151,7 @@ void Weights::check_whole(const TensorMessage& message) const {
   for (const auto& [name, hash] : message.unchanged) named.insert(name);
   for (const auto& [name, tensor] : tensors_)
     if (tensor.hash && !named.contains(name))
-      throw Refusal(409, fmt::format("{}: the weights are incomplete; send all of them, or name this one in "
-                                     "unchanged",
-                                     name));
+      throw Refusal(409, fmt::format("{} is missing: send it, or name it in unchanged", name));
 }
 
 void Weights::check_message(const TensorMessage& message) {
@@ -191,12 +191,12 @@ WeightUpdate Weights::replace(const TensorMessage& message, TensorsBefore& befor
   const auto begin = Clock::now();
   try {
     swap_tensors(table_, model_, message.tensors, before);
-  } catch (const Torn&) {
+  } catch (const Torn& torn) {
     worker_.set_whole(false);
     for (auto& [name, tensor] : tensors_) tensor.hash.reset();
     const std::lock_guard lock(mutex_);
     ++counts_.version;  // whoever knows the old weights does not know these
-    throw;
+    throw Refusal(500, torn.what());
   }
   worker_.set_whole(true);
   for (const SentTensor& tensor : message.tensors) tensors_.find(tensor.name)->second.hash = tensor.hash;

@@ -49,12 +49,13 @@ class Weights {
   // Returns {version, updating, tensors: [{name, shape, dtype, hash}]}; hash: of the numbers as they are,
   // null for tensors that cannot be sent.
   base::Json list();
-  // Replaces what a message has; the caller holds the claim. Throws Refusal, Error: the model then is as
-  // before, and version() too; Torn: it is not.
+  // Replaces what a message has; the caller holds the claim. Throws Refusal and Error: the model is as
+  // before, and version() too, unless the weights are not whole() any more.
   WeightUpdate take(std::string_view message);
   SharedMemories& memories() { return memories_; }
   WeightCounts counts() const;
   int64_t version() const { return counts().version; }
+  bool whole() const;  // false: an update that failed has left them incomplete
 
  private:
   struct Known {
