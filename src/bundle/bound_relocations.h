@@ -1,4 +1,4 @@
-// What the dynamic linker still has to look up by name once a library's own names are bound.
+// Binds a library's own names, and keeps the relocations that the dynamic linker must still look up by name.
 #pragma once
 #include <elf.h>
 

@@ -35,7 +35,7 @@ uint16_t write_definitions(LibraryTables& tables, Strings& strings) {
   return last;
 }
 
-// Where a table asks for versions of the C library.
+// The entry for the C library in a table of required versions.
 struct OfLibC {
   uint64_t need = 0, last_version = 0;
 };

@@ -1,4 +1,4 @@
-// Where the tables of a library go, one after the other, and what its dynamic section says of them.
+// Lays out the tables of a library one after another, and writes their addresses into its dynamic section.
 #pragma once
 #include <cstdint>
 #include <map>

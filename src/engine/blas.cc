@@ -34,7 +34,7 @@ long blas_threads() {
 
 void need_address_space(const std::vector<size_t>& libraries, bool loads_blas) {
   constexpr size_t kMegabyte = size_t{1} << 20;
-  // What the 287 libraries of Debian allocate as they begin is 47 MB.
+  // The initialisers of Debian's 287 libraries allocate 47 MB.
   constexpr size_t kInitialised = 64 * kMegabyte;
   // OpenBLAS starts all its threads but the first as it is loaded.
   const long started = loads_blas ? blas_threads() - 1 : 0;

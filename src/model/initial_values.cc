@@ -104,7 +104,7 @@ int64_t svd_numbers(int64_t rows, int64_t columns) {
 }
 
 // Returns the numbers that libtorch takes for the QR of a matrix: the results, one of which begins as a copy
-// of it, and work, in whose place come the factors that are taken out of the results.
+// of it, and then either its workspace or the factors that are copied out of the results.
 int64_t qr_numbers(int64_t rows, int64_t columns, int64_t rank) {
   const int64_t k = std::min(rows, columns);
   return k * (rows + columns) + std::max(k + columns * kLapackBlock, rank * (rows + columns));

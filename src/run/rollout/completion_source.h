@@ -22,8 +22,8 @@ struct WantedCompletions {
 class CompletionSource {
  public:
   virtual ~CompletionSource() = default;
-  // Gets ready for a generation after so many updates: a source that computes with weights of its own gets
-  // those of now. write() does the rest.
+  // Prepares for a generation after `step` updates: a source that computes with its own copy of the weights
+  // gets the current ones. write() generates.
   virtual void sync(int64_t /*step*/) {}
   // Returns a completion for each prompt. Throws Error.
   virtual std::vector<engine::Completion> write(const WantedCompletions& wanted) = 0;

@@ -15,8 +15,8 @@ namespace trl::serve {
 using Ids = std::vector<int32_t>;
 
 // Makes a job of the prompts and gives it to the model; it is cancelled if the client goes. Equal completions
-// of a prompt (Sampling::greedy) are computed once. Throws Refusal, also for more completions and tokens than
-// a request may have.
+// of a prompt (Sampling::greedy) are computed once. Throws Refusal, also for a
+// request with too many completions or tokens.
 struct JobRequest {
   std::vector<Ids> prompts;
   Sampling sampling;

@@ -34,7 +34,7 @@ struct DigitLimits {
   const JsonBound *low, *high;
 };
 
-// Chooses the next digit, between those of the limits that are left, and goes on with rest(limits).
+// Returns the patterns of a next digit within the remaining limits, each followed by rest(limits).
 template <class Rest>
 PatternTree next_digit(const DigitLimits& limits, char low, char high, const Rest& rest) {
   std::vector<PatternTree> forms;
