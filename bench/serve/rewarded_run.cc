@@ -10,17 +10,7 @@ trl_trainer* open_trainer_of(const Json& options, int64_t rows) {
   std::string text;
   for (int64_t row = 0; row < rows; ++row)
     text += Json({{"prompt", "Tell me of day " + std::to_string(row) + " by the sea:"}}).dump() + "\n";
-  trl_config* const config = config_of(options);
-  trl_runtime* runtime = nullptr;
-  trl_dataset* dataset = nullptr;
-  trl_trainer* trainer = nullptr;
-  TRL_CHECK(trl_runtime_create(config, &runtime, &error));
-  TRL_CHECK(trl_dataset_from_buffer(runtime, "jsonl", text.data(), text.size(), nullptr, &dataset, &error));
-  TRL_CHECK(trl_trainer_create(runtime, config, dataset, nullptr, &trainer, &error));
-  trl_dataset_destroy(dataset);
-  trl_runtime_destroy(runtime);
-  trl_config_destroy(config);
-  return trainer;
+  return open_trainer_on(options, text, false);
 }
 
 }  // namespace

@@ -38,7 +38,23 @@ inline trl_config* config_of(const nlohmann::ordered_json& options) {
   return config;
 }
 
-// Trains, and evaluates if it is to, on `rows` rows of `words` words each.
+// Opens a trainer of these JSON lines, which it evaluates on, too, if it is to.
+inline trl_trainer* open_trainer_on(const nlohmann::ordered_json& options, const std::string& lines,
+                                    bool evaluates) {
+  trl_config* const config = config_of(options);
+  trl_runtime* runtime = nullptr;
+  trl_dataset* dataset = nullptr;
+  trl_trainer* trainer = nullptr;
+  TRL_CHECK(trl_runtime_create(config, &runtime, &error));
+  TRL_CHECK(trl_dataset_from_buffer(runtime, "jsonl", lines.data(), lines.size(), nullptr, &dataset, &error));
+  TRL_CHECK(trl_trainer_create(runtime, config, dataset, evaluates ? dataset : nullptr, &trainer, &error));
+  trl_dataset_destroy(dataset);
+  trl_runtime_destroy(runtime);
+  trl_config_destroy(config);
+  return trainer;
+}
+
+// The rows are `rows` texts of `words` words each.
 inline trl_trainer* open_trainer(const nlohmann::ordered_json& options, int rows, int words, bool evaluates) {
   std::string text;
   for (int row = 0; row < rows; ++row) {
@@ -46,17 +62,7 @@ inline trl_trainer* open_trainer(const nlohmann::ordered_json& options, int rows
     for (int i = 0; i < words; ++i) text += "tide ";
     text += "\"}\n";
   }
-  trl_config* const config = config_of(options);
-  trl_runtime* runtime = nullptr;
-  trl_dataset* dataset = nullptr;
-  trl_trainer* trainer = nullptr;
-  TRL_CHECK(trl_runtime_create(config, &runtime, &error));
-  TRL_CHECK(trl_dataset_from_buffer(runtime, "jsonl", text.data(), text.size(), nullptr, &dataset, &error));
-  TRL_CHECK(trl_trainer_create(runtime, config, dataset, evaluates ? dataset : nullptr, &trainer, &error));
-  trl_dataset_destroy(dataset);
-  trl_runtime_destroy(runtime);
-  trl_config_destroy(config);
-  return trainer;
+  return open_trainer_on(options, text, evaluates);
 }
 
 // A generator of the weights of a trainer.
