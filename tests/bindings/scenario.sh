@@ -17,7 +17,7 @@ rm -rf "${folder:?}/$language" "$folder/$language.txt" "$folder/$language.loader
 loader=$folder/$language.loader  # what the dynamic linker says of each process
 mkdir "$loader"
 LD_DEBUG=files LD_DEBUG_OUTPUT=$loader/process "$@" "$project/bindings/scenario.json" "$project/tests/golden/models/qwen2" \
-  "$folder/$language" > "$folder/$language.said"
+  "$folder/$language" > "$folder/$language.said" || { code=$?; cat "$folder/$language.said"; exit $code; }
 sed -E 's/^version .*/version VERSION/; s/[0-9]+\.[0-9]{9}$/NUMBER/; s/^token [0-9]+$/token ID/; s/^\{"text":.*\}$/COMPLETION/' \
   "$folder/$language.said" | diff "$project/tests/bindings/scenario.txt" - || { cat "$folder/$language.said"; exit 1; }
 # A run that was interrupted, stopped, saved and resumed goes on as the one that was not.

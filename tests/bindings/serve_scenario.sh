@@ -8,7 +8,7 @@ mkdir -p "$folder"
 rm -f "$folder/$language.txt"
 said=$folder/$language.said
 "$@" "$project/bindings/serve_scenario.json" "$project/tests/golden/models/qwen2" \
-  "$project/tests/golden/trajectories/sft_lora/adapter_final" > "$said" || { cat "$said"; exit 1; }
+  "$project/tests/golden/trajectories/sft_lora/adapter_final" > "$said" || { code=$?; cat "$said"; exit $code; }
 sed -E 's/^(completion 200) .+/\1 TEXT/' "$said" | diff "$project/tests/bindings/serve_scenario.txt" - || { cat "$said"; exit 1; }
 # The adapter writes another text, and after it and after the sleep the model writes its own again.
 mapfile -t texts < <(grep '^completion 200' "$said")
