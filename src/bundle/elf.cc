@@ -59,7 +59,7 @@ class Editor {
     return entry.d_tag == DT_NEEDED && changes_.removed.contains(file_.text(*dynamic_, entry.d_un.d_val));
   }
 
-  // Divides what the file says of itself into what stays and the room of strings that only what goes has
+  // Finds the entries of the dynamic section that stay, and the room of strings that only removed entries
   // used.
   void find_room() {
     std::set<uint64_t> freed;

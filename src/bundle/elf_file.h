@@ -25,7 +25,7 @@ class File {
 
   template <typename T>
   void put(uint64_t offset, const T& value) {
-    at<T>(offset);  // it lies within
+    at<T>(offset);  // checks that it is inside
     std::memcpy(bytes_.data() + offset, &value, sizeof value);
   }
 

@@ -91,7 +91,7 @@ class Process {
     return request_.absent.contains(stem) || request_.absent.contains(stem_of(user.name) + ":" + stem);
   }
 
-  // The first definition in the linker's order; one that stays goes before one that is absent.
+  // Returns the first definition in the linker's order; one that stays is preferred to one that is absent.
   const Definition* definition_of(const Symbol& reference, const Library& user) const {
     const auto found = definitions_.find(reference.name);
     if (found == definitions_.end()) return nullptr;

@@ -33,7 +33,7 @@ void check_texts(std::string_view field, const std::vector<std::string>& texts, 
   }
 }
 
-// Sets an option where the request has the field.
+// Sets an option if the request has the field.
 class Options {
  public:
   Options(Fields& fields, std::map<std::string, std::string>& options) : fields_(fields), options_(options) {}
@@ -103,7 +103,7 @@ void read_form_into(Fields& fields, Sampling& out) {
   out.options[out.form->option] = out.form->value;
 }
 
-// Fields that this version does not have, and what is accepted of them.
+// Fields that this version does not have, and the values of them that are accepted.
 void refuse_others(Fields& fields) {
   const auto here = "this version does not have it";
   for (const char* name : {"use_beam_search", "include_stop_str_in_output", "watermarking"})

@@ -13,7 +13,7 @@ bool is_anchor(const PatternTree& tree) {
   return tree.kind == PatternTree::Kind::begin || tree.kind == PatternTree::Kind::end;
 }
 
-// at_begin, at_end: nothing lies before or behind the tree.
+// at_begin, at_end: nothing precedes or follows the tree.
 void remove_anchors_of(PatternTree& tree, bool at_begin, bool at_end, std::string_view key) {
   const auto refuse = [&](std::string_view mark, std::string_view where) {
     fail_key(key, "{}: {} is accepted only at the {} of the pattern or of an alternative there", key, mark,
