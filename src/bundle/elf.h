@@ -1,4 +1,4 @@
-// Shared libraries as files: what they need, define and take, and other names and needs for them.
+// Shared libraries as files: their needs, definitions and undefined symbols, and changes to these.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -22,7 +22,7 @@ struct Library {
   std::string name;  // as others need it
   std::string path;
   std::vector<std::string> needs;            // DT_NEEDED
-  std::vector<std::string> versioned_needs;  // libraries whose versions it names
+  std::vector<std::string> versioned_needs;  // libraries of the versions that it names
   std::vector<Symbol> symbols;               // global and weak ones
 };
 
@@ -33,7 +33,7 @@ struct Changes {
   std::map<std::string, std::string> names;  // new names of libraries, as long as the old ones; its own, too
   std::set<std::string> removed;             // needs to remove
   std::vector<std::string> added;            // needs to add
-  std::string stand_in;                      // asked for versions in place of those removed
+  std::string stand_in;                      // asked for versions in place of the removed ones
   bool inherits_path = false;  // drops its own list of folders, and so is searched for by that of its root
 };
 

@@ -85,7 +85,7 @@ class Process {
     throw std::runtime_error(name + ": needed, but not loaded");
   }
 
-  // Whether the library is left out for what the user takes from it.
+  // Whether the library is left out for the symbols that the user takes from it.
   bool absent(const std::string& name, const Library& user) const {
     const std::string stem = stem_of(name);
     return request_.absent.contains(stem) || request_.absent.contains(stem_of(user.name) + ":" + stem);

@@ -84,7 +84,7 @@ class BlockPool {
   void lift();
   bool restricted() const { return has_memory_ != nullptr; }
   bool may_have(int32_t block) const { return !restricted() || has_memory_(block); }
-  // Steps that were computed by all holders, for those who wait for blocks.
+  // Steps that all holders have computed, for those that wait for blocks.
   int64_t steps() const { return steps_; }
   void count_step();
 

@@ -24,8 +24,8 @@ struct CacheKind {
   bool operator==(const CacheKind&) const = default;
 };
 
-// The stages of a rehearsal that show what generation takes: all of it, and within it the copies of weights,
-// the blocks of keys and values, and logits.
+// The stages of a rehearsal that show the memory of generation: all of it, and within it the copies of
+// weights, the blocks of keys and values, and logits.
 inline constexpr const char *kGenerationStage = "generation", *kCopiesStage = "copies for generation",
                             *kKeysStage = "keys and values", *kLogitsStage = "logits";
 

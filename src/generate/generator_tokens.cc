@@ -34,7 +34,7 @@ std::string Generator::what_is_allowed(int64_t sequence) const {
       limit * kernels::kCacheRows + 1 - state.begin);
 }
 
-// Gives rows of logits, which begin with that of the first need, to those who need them. Memory that is
+// Passes rows of logits, from that of the first need on, to the sequences that need them. Memory that is
 // missing on any thread is an error of the step.
 void Generator::fulfil_all(std::span<const Need> needs, const at::Tensor& logits) const {
   std::vector<std::exception_ptr> failures(needs.size());

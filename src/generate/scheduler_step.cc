@@ -13,7 +13,7 @@ Scheduler::Step Scheduler::next() {
   Turn turn{.step = {}, .rows = limits_.step_tokens};
   try {
     choose(turn);
-  } catch (...) {  // one that waits keeps nothing of what it shares
+  } catch (...) {  // one that waits keeps no shared block
     if (waiting_.contains(turn.looked_at)) release(at(turn.looked_at));
     throw;
   }
