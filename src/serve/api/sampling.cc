@@ -103,7 +103,7 @@ void read_form_into(Fields& fields, Sampling& out) {
   out.options[out.form->option] = out.form->value;
 }
 
-// Fields that this version does not have, and the values of them that are accepted.
+// Fields that this version does not have, and what is accepted of them.
 void refuse_others(Fields& fields) {
   const auto here = "this version does not have it";
   for (const char* name : {"use_beam_search", "include_stop_str_in_output", "watermarking"})

@@ -13,8 +13,8 @@ namespace trl::text {
 
 class TokenConstraint final : public Constraint {
  public:
-  // Bounds: bytes of states with their tables, which are dropped and made again beyond it, and places that
-  // are looked at for the tokens after one text.
+  // Bounds: bytes of states and of what may follow them, which are dropped and made again beyond, and places
+  // looked at for the tokens after one text.
   static constexpr size_t kMostBytes = size_t{32} << 20;
   static constexpr uint64_t kMostWork = 20'000'000;
   static constexpr std::string_view kNoMemory = "out of memory";  // a reason of allowed()
