@@ -1,7 +1,7 @@
 // Stands in for the runtime of Fortran, of which OpenBLAS's LAPACK takes one function.
 #include <cstddef>
 
-// Joins two texts into one of `size` characters: what is missing are blanks.
+// Joins two texts into one of `size` characters, filled up with blanks.
 extern "C" __attribute__((visibility("hidden"))) void _gfortran_concat_string(std::size_t size, char* to,
                                                                               std::size_t first_size,
                                                                               const char* first,

@@ -16,7 +16,7 @@ Uses uses_of(const LibraryTables& tables, const Names* names, const Elf64_Sym& s
 
 struct BoundRelocations {
   std::vector<Elf64_Sym> symbols;       // all of the library
-  std::set<uint64_t> used;              // numbers of those that relocations name
+  std::set<uint64_t> used;              // numbers of symbols that relocations name
   std::vector<Elf64_Rela> data, calls;  // the lists that are left
   uint64_t relative_count = 0;          // at the beginning of `data`
   std::vector<uint64_t> packed;         // places that only the base is added to, ascending

@@ -59,7 +59,7 @@ class Editor {
     return entry.d_tag == DT_NEEDED && changes_.removed.contains(file_.text(*dynamic_, entry.d_un.d_val));
   }
 
-  // Divides what the file says of itself into what stays and the room of strings that only what goes has
+  // Finds the entries of the dynamic section that stay, and the room of strings that only removed entries
   // used.
   void find_room() {
     std::set<uint64_t> freed;
@@ -119,7 +119,7 @@ class Editor {
 
   void edit_versions() {
     std::vector<std::pair<uint64_t, std::string>>
-        needs;  // places of what names a library, before strings change
+        needs;  // entries that name a library, before strings change
     each_version_need(
         file_,
         [&](const Elf64_Shdr& section, uint64_t at) {
@@ -158,7 +158,7 @@ class Editor {
     for (size_t i = 0; i < all.size(); ++i) file_.put(dynamic_->sh_offset + i * sizeof(Elf64_Dyn), all[i]);
   }
 
-  // Leaves of a list of folders those that are relative to the library: others are the machine's that built
+  // Keeps the folders of a list that are relative to the library: others belong to the machine that built
   // it.
   void keep_own_folders(uint64_t offset) {
     const std::string before = file_.text(*dynamic_, offset);

@@ -1,4 +1,4 @@
-// Shared libraries as files: what they need, define and take, and other names and needs for them.
+// Shared libraries as files: their needs, definitions and undefined symbols, and changes to these.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -22,7 +22,7 @@ struct Library {
   std::string name;  // as others need it
   std::string path;
   std::vector<std::string> needs;            // DT_NEEDED
-  std::vector<std::string> versioned_needs;  // libraries whose versions it names
+  std::vector<std::string> versioned_needs;  // libraries of the versions that it names
   std::vector<Symbol> symbols;               // global and weak ones
 };
 
@@ -31,14 +31,14 @@ Library read_library(const std::string& name, const std::string& path);
 
 struct Changes {
   std::map<std::string, std::string> names;  // new names of libraries, as long as the old ones; its own, too
-  std::set<std::string> removed;             // needs that go
-  std::vector<std::string> added;            // needs that come
-  std::string stand_in;                      // asked for versions in place of those removed
+  std::set<std::string> removed;             // needs to remove
+  std::vector<std::string> added;            // needs to add
+  std::string stand_in;                      // asked for versions in place of the removed ones
   bool inherits_path = false;  // drops its own list of folders, and so is searched for by that of its root
 };
 
-// Changes a library in its place, without a byte more: names become others of the same length, a new need
-// takes the room of one that goes, every STB_GNU_UNIQUE symbol becomes an ordinary weak one (the dynamic
+// Changes a library in its place, without adding a byte: names become others of the same length, a new need
+// takes the room of a removed one, every STB_GNU_UNIQUE symbol becomes an ordinary weak one (the dynamic
 // linker binds the unique ones of a whole process to one definition), and its list of folders becomes one
 // that the libraries below it inherit. Throws std::runtime_error if there is no room.
 void change_library(const std::string& path, const Changes& changes);

@@ -1,4 +1,4 @@
-// A shared library as bytes, and what its tables are made of.
+// A shared library as bytes, and the entries of its tables.
 #pragma once
 #include <elf.h>
 
@@ -25,7 +25,7 @@ class File {
 
   template <typename T>
   void put(uint64_t offset, const T& value) {
-    at<T>(offset);  // it lies within
+    at<T>(offset);  // checks that it is inside
     std::memcpy(bytes_.data() + offset, &value, sizeof value);
   }
 
@@ -86,7 +86,7 @@ void each_version_definition(const File& file, const Version& version) {
   for (uint32_t i = 0; i < section->sh_info; ++i) {
     const auto entry = file.at<Elf64_Verdef>(at);
     uint64_t aux = at + entry.vd_aux;
-    for (uint16_t k = 0; k < entry.vd_cnt; ++k) {  // the first is its own, the others those that it follows
+    for (uint16_t k = 0; k < entry.vd_cnt; ++k) {  // the first is its own, the others are its predecessors
       version(*section, entry, file.at<Elf64_Verdaux>(aux).vda_name, k == 0);
       aux += file.at<Elf64_Verdaux>(aux).vda_next;
     }

@@ -1,4 +1,4 @@
-// The tables that the dynamic linker reads of a library: where they are, and their bytes to come.
+// The tables that the dynamic linker reads of a library: their places, and their new bytes.
 #pragma once
 #include <elf.h>
 
@@ -35,7 +35,7 @@ class LibraryTables {
   const Elf64_Shdr* dynamic = nullptr;     // section
   const Elf64_Shdr* symbols = nullptr;     // section
   const Elf64_Shdr* data = nullptr;        // section of relocations
-  const Elf64_Shdr* calls = nullptr;       // those of calls by a table; may be absent
+  const Elf64_Shdr* calls = nullptr;       // relocations of calls by a table; may be absent
   std::map<uint32_t, std::string> tables;  // by the number of the section
   uint64_t begin = 0;                      // of the first table
   bool binds_now = false;

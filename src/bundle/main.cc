@@ -1,7 +1,7 @@
 // trl_bundle REQUEST COPIES WORK: reads which files to bundle and what the dynamic linker loads for them, and
-// writes the bundled files: those asked for where the request says, the libraries that they take something
-// from into the folder COPIES. WORK/origins.txt lists these, WORK/absent.cc and WORK/absent.map are the
-// source of the library that stands in for the absent ones, and WORK/absent.name has its name.
+// writes the bundled files: the requested ones to the paths of the request, the libraries that they take
+// something from into the folder COPIES. WORK/origins.txt lists these, WORK/absent.cc and WORK/absent.map are
+// the source of the library that stands in for the absent ones, and WORK/absent.name has its name.
 #include <elf.h>
 
 #include <algorithm>

@@ -85,13 +85,13 @@ class Process {
     throw std::runtime_error(name + ": needed, but not loaded");
   }
 
-  // Whether the library is left out for what the user takes from it.
+  // Whether the library is left out for the symbols that the user takes from it.
   bool absent(const std::string& name, const Library& user) const {
     const std::string stem = stem_of(name);
     return request_.absent.contains(stem) || request_.absent.contains(stem_of(user.name) + ":" + stem);
   }
 
-  // The first definition in the linker's order; one that stays goes before one that is absent.
+  // Returns the first definition in the linker's order; one that stays is preferred to one that is absent.
   const Definition* definition_of(const Symbol& reference, const Library& user) const {
     const auto found = definitions_.find(reference.name);
     if (found == definitions_.end()) return nullptr;

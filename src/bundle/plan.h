@@ -1,4 +1,4 @@
-// Which libraries a bundle holds, and what each of them needs there.
+// Which libraries a bundle holds, and which of them each one needs there.
 #pragma once
 #include <map>
 #include <set>
@@ -14,7 +14,7 @@ namespace trl::bundle {
 // order.
 struct Root {
   std::string path;
-  std::string copy;                                         // where the bundled file goes
+  std::string copy;                                         // path of the bundled file
   std::vector<std::pair<std::string, std::string>> loaded;  // name, path
 };
 
@@ -30,8 +30,8 @@ struct Request {
 
 struct Entry {
   std::string path;
-  std::set<std::string> takes;     // the libraries that define what it takes
-  std::set<std::string> unneeded;  // those of its needs that go
+  std::set<std::string> takes;     // the libraries that define its undefined symbols
+  std::set<std::string> unneeded;  // its needs that are removed
   std::vector<std::string> added;  // needs that it gets, since no other library brings them
 };
 
@@ -41,7 +41,7 @@ struct Missing {
   Symbol symbol;
 };
 
-inline constexpr const char* kStandIn = "libnone.so";  // the library that defines what is missing
+inline constexpr const char* kStandIn = "libnone.so";  // the library that defines missing symbols
 
 struct Plan {
   std::map<std::string, Entry> roots;   // by path

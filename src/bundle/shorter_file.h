@@ -1,4 +1,4 @@
-// The file of a library whose first segment has become smaller.
+// The file of a library with a smaller first segment.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace trl::bundle {
 
-// Moves what follows the first segment towards it, by whole pages, with the lists of segments and sections
-// that say so, and writes the file. Leaves it as it is if no page is gained. locals: the number of the first
-// symbol that is not local.
+// Moves the rest of the file towards the first segment, by whole pages, with the lists of segments and
+// sections that say so, and writes the file. Leaves it as it is if no page is gained. locals: the number of
+// the first symbol that is not local.
 void write_shorter(LibraryTables& tables, PlacedTables placed, uint32_t locals);
 
 }  // namespace trl::bundle

@@ -48,7 +48,7 @@ NameHash::NameHash(std::vector<std::string> names) : order_(names.size()) {
 }
 
 // A filter in which each name sets two bits of one word; buckets with the first symbol of each; and the hash
-// of each symbol, whose lowest bit says whether it is the last one of its bucket.
+// of each symbol; its lowest bit is set for the last one of a bucket.
 std::string NameHash::table(uint32_t first) const {
   const uint32_t words =
       std::bit_ceil(std::max<uint32_t>(1, static_cast<uint32_t>(order_.size()) * 12 / kFilterBits));

@@ -1,4 +1,4 @@
-// The versions of names: those that a library defines, and those that it asks of others.
+// The versions of names that a library defines, and that it asks of others.
 #pragma once
 #include "bundle/library_tables.h"
 #include "bundle/symbol_table.h"
@@ -7,7 +7,7 @@ namespace trl::bundle {
 
 inline constexpr const char* kLibC = "libc.so.6";
 
-// Copies the tables of versions, whose names have other places then. packed: the library will have DT_RELR,
+// Copies the tables of versions, with the new places of their names. packed: the library will have DT_RELR,
 // which needs a version of glibc's.
 void write_versions(LibraryTables& tables, Strings& strings, bool packed);
 

@@ -18,7 +18,7 @@ struct PlacedTables {
 // Appends a table to a file's bytes, and returns its place.
 uint64_t append_table(std::string& image, const std::string& table);
 
-// Lays the tables out behind what stays of the first segment.
+// Lays the tables out behind the rest of the first segment.
 PlacedTables place_tables(LibraryTables& tables, const BoundRelocations& bound);
 
 // Writes the dynamic section, in its place in the file.

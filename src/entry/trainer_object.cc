@@ -13,7 +13,7 @@
 #include "model/gguf_metadata.h"
 #include "model/model.h"
 #include "report/page.h"
-#include "train/rollout/rollout_batches.h"
+#include "train/rollout/rollouts.h"
 
 namespace trl::entry {
 

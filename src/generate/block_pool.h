@@ -54,7 +54,7 @@ class BlockPool {
   void drop(int32_t block);
   int64_t users(int32_t block) const { return blocks_[static_cast<size_t>(block)].users; }
 
-  // Says what a full block holds. Returns a number that stands for it in Content::before. If another block
+  // Names the content of a full block. Returns its number in Content::before. If another block
   // holds the same, this one remains unknown. apart: the number in Content::before of the first block.
   uint64_t hold(int32_t block, Content content, uint64_t apart);
   struct Found {
@@ -84,14 +84,14 @@ class BlockPool {
   void lift();
   bool restricted() const { return has_memory_ != nullptr; }
   bool may_have(int32_t block) const { return !restricted() || has_memory_(block); }
-  // Steps that were computed by all holders, for those who wait for blocks.
+  // Steps that all holders have computed, for those that wait for blocks.
   int64_t steps() const { return steps_; }
   void count_step();
 
   int64_t limit() const { return limit_; }
   int64_t used() const { return used_; }                                  // blocks that have users
   int64_t known() const { return static_cast<int64_t>(unused_.size()); }  // others whose content is known
-  int64_t left() const {                                                  // what take() can give
+  int64_t left() const {                                                  // blocks that take() can give
     return restricted() ? std::ssize(free_) + known() : limit_ - used_;
   }
   int64_t most() const;  // that can have users at once

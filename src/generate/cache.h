@@ -24,8 +24,8 @@ struct CacheKind {
   bool operator==(const CacheKind&) const = default;
 };
 
-// The stages of a rehearsal that show what generation takes: all of it, and within it the copies of weights,
-// the blocks of keys and values, and logits.
+// The stages of a rehearsal that show the memory of generation: all of it, and within it the copies of
+// weights, the blocks of keys and values, and logits.
 inline constexpr const char *kGenerationStage = "generation", *kCopiesStage = "copies for generation",
                             *kKeysStage = "keys and values", *kLogitsStage = "logits";
 
@@ -40,7 +40,7 @@ class Cache {
   // If weights have changed since the last call, makes all keys of no use that were computed with them, and
   // the copies of these weights anew. Makes copies that went back.
   void follow_weights();
-  void follow_adapters();  // the same for keys of adapters alone
+  void follow_adapters();  // the same, only for keys of adapters
   // A number below 2^32 for the keys that are computed with an adapter; null: the model alone.
   uint64_t number_of(const model::Adapter* adapter);
   // The sequences that generators have with an adapter: it cannot be removed, and no other one merged

@@ -53,7 +53,7 @@ const Candidate& drawn(std::span<const Candidate> tokens, double sum, double dra
   return tokens.back();  // rounding may make the total too small
 }
 
-// Chooses from what truncation left.
+// Chooses from the tokens that truncation left.
 void choose_left(std::vector<Candidate> tokens, const engine::Sampling& s, double draw,
                  engine::Token& token) {
   const double sum = weight_of(tokens);

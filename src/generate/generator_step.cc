@@ -97,8 +97,8 @@ bool Generator::propose() {
   return some;
 }
 
-// Remembers what a step without prompts took, and what proposals gave. The step is done, and its tokens are
-// not passed on yet: nothing may fail.
+// Records the time of a step without prompts, and how many proposed ids were right. The step is done, and its
+// tokens are not passed on yet: nothing may fail.
 void Generator::count(const Scheduler::Step& step, const std::vector<Choice>& choices,
                       double seconds) noexcept {
   int64_t rows = 0;

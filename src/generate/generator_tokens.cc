@@ -34,7 +34,7 @@ std::string Generator::what_is_allowed(int64_t sequence) const {
       limit * kernels::kCacheRows + 1 - state.begin);
 }
 
-// Gives rows of logits, which begin with that of the first need, to those who need them. Memory that is
+// Passes rows of logits, from that of the first need on, to the sequences that need them. Memory that is
 // missing on any thread is an error of the step.
 void Generator::fulfil_all(std::span<const Need> needs, const at::Tensor& logits) const {
   std::vector<std::exception_ptr> failures(needs.size());
@@ -92,8 +92,8 @@ void Generator::choose(Choice& choice, const at::Tensor& rows) const {
   }
 }
 
-// Told once: a sequence that is computed again, or that continues a prompt after another one has gone, tells
-// the rest alone.
+// Tells each id once: a sequence that is computed again, or that continues a prompt after another one has
+// gone, tells only the rest.
 void Generator::tell_prompts(const Scheduler::Step& step, const std::vector<Scored>& scored,
                              engine::GenerationSink& sink) {
   for (const Scheduler::Work& work : step.work)
@@ -113,7 +113,7 @@ void Generator::pass_on(const Choice& choice, engine::GenerationSink& sink) {
          fmt::format("token {}: {}", states_.at(choice.sequence).drawn, choice.problem));
 }
 
-// Returns whether the sequence goes on.
+// Returns whether the sequence continues.
 bool Generator::pass_on(int64_t sequence, engine::Token token, engine::GenerationSink& sink) {
   using engine::Finish;
   State& state = states_.at(sequence);

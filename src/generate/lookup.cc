@@ -93,7 +93,7 @@ std::vector<int32_t> Lookup::after(int64_t completion, int64_t most) const {
     place = own < of.earlier.size() ? of.earlier[own] : Place{};
   }
   if (best.text < 0) return ids;
-  // A proposal from the text itself may reach its end, and then goes on with the ids proposed before.
+  // A proposal from the text itself may reach its end, and then continues with the ids proposed before.
   const bool goes_round = best.text == here.text || best.text == 0;
   const int64_t end = length(best.text);
   for (int64_t i = best.end; std::ssize(ids) < most; ++i) {

@@ -10,7 +10,7 @@ namespace trl::generate {
 namespace {
 
 constexpr double kStepWeight = 0.25;   // of the newest step in a mean
-constexpr double kOutlier = 3;         // times the mean: what else the machine did counts no more than that
+constexpr double kOutlier = 3;         // times the mean: a step that other work slowed down counts no more
 constexpr int64_t kMemory = 256;       // steps after which a mean is measured again
 constexpr double kRowsUnknown = 0.01;  // the share of a step that a row is taken to cost until it is measured
 constexpr double kClearly = 1.03;

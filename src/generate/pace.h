@@ -18,9 +18,9 @@ class Pace {
     int64_t ids = 0;
     double right = 0;  // the probability that an id is right after right ones
   };
-  // Returns how many ids of each proposal to compute beside so many rows: those that give the most tokens a
-  // second, by what was recorded lately. None where that is not clearly more than without, or where it is not
-  // known what a step without takes.
+  // Returns how many ids of each proposal to compute beside so many rows, to write the most tokens a second
+  // by the steps recorded lately: none if that is not clearly more than without proposals, or if no step
+  // without them was recorded.
   std::vector<int64_t> worth(int64_t rows, std::span<const Proposal> proposals) const;
 
  private:

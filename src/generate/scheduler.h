@@ -1,8 +1,8 @@
 // Which rows of which sequences are computed next, in which blocks: continuous batching (Yu et al. 2022,
 // "Orca") over blocks (Kwon et al. 2023, "PagedAttention"). Without tensors. First come, first served, by all
 // schedulers that share a pool: if blocks run out, the youngest sequence gives its own back, and is computed
-// again later. Sequences that decode may have tentative ids, whose rows are computed where a step has room
-// for them; those that turn out to be right save a step each. Two exceptions to the order:
+// again later. Sequences that decode may have tentative ids, whose rows are computed if a step has room for
+// them; those that turn out to be right save a step each. Two exceptions to the order:
 // - A sequence whose next whole block is being computed by another one waits for it while younger ones begin.
 // - Sequences with one row to compute, such as those that decode, go on beside a chunk of an older one, which
 //   leaves them up to half of the rows.

@@ -23,7 +23,7 @@ class Run {
 
   // Opens the model.
   EngineObject<engine::Model> open_model();
-  // Returns what completes sample_prompts while the run trains; null: there are none. model: outlives it.
+  // Returns the samples taken while the run trains; null: no sample_prompts. model: outlives it.
   std::unique_ptr<Samples> open_samples(engine::Model& model);
   // Makes the engine's trainer, after all rows are prepared. model, events: outlive it, and so does the run.
   EngineObject<engine::Trainer> create_trainer(engine::Model& model, engine::EventSink& events);

@@ -14,8 +14,8 @@
 #include "data/tokenizer/open_tokenizer.h"
 #include "engine/error_capture.h"
 #include "io/gguf.h"
-#include "run/complete/samples.h"
-#include "run/rollout/rewards/rewards.h"
+#include "run/complete/sample_prompts.h"
+#include "run/rollout/rewards/reward_options.h"
 #include "run/server/http_module.h"
 
 namespace trl::run {

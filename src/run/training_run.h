@@ -53,7 +53,7 @@ void need_writable(std::string_view key, const std::string& directory);
 // Returns the value of key: a file in an existing, writable directory. nullopt: the value is null.
 std::optional<std::string> output_path(const config::Config& config, const std::string& key);
 
-// The language models that a run reads beside the one that it trains.
+// The language models that a run reads besides the one that it trains.
 struct OtherModel {
   std::string_view key;
   std::string path;
@@ -67,7 +67,7 @@ void check_other_model(std::string_view key, const std::string& path);
 // Checks that each id is the same token in the model of an option and in the one that is trained. A model
 // without a tokenizer is not compared.
 void check_tokens(std::string_view key, const io::ModelSource& model, const text::Tokenizer& trained);
-// Does so for the models that a run reads beside the one that it trains and that have its tokens.
+// The same for models_beside(), and for the reward and value models of a method of episodes.
 void check_tokens_of_models(const config::TrainingArguments& arguments, const text::Tokenizer& trained);
 
 }  // namespace trl::run

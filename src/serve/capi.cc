@@ -67,7 +67,7 @@ void need(const void* pointer, const char* name) {
   if (pointer == nullptr) fail(Status::invalid_argument, "{} is NULL", name);
 }
 
-// The servers that are there: any other pointer is refused without a look at what it points to.
+// The servers that exist: any other pointer is refused, and never followed.
 class LiveServers {
  public:
   void add(trl_server* server) {

@@ -29,7 +29,7 @@ struct Context {
   // Loads an adapter whose directory may be anywhere, as Adapters::load. This outlives it.
   void load_adapter(ServedModel& model, const std::string& name, const std::string& path, bool replace,
                     Adapters::Done done) const;
-  // Writes a line into the log; text may have what requests gave: control characters become spaces. A line
+  // Writes a line into the log; text may quote requests: control characters become spaces. A line
   // that finds no memory is lost.
   void log(base::LogLevel level, std::string_view text) const noexcept;
 };

@@ -23,7 +23,7 @@ inline void check(trl_status status, const ErrorHandle& error) {
   throw Error(static_cast<Status>(status), trl_error_message(error.get()), key == nullptr ? "" : key);
 }
 
-// Returns what a call writes into room of its caller's; the first call asks how much there is.
+// Returns the text that a call writes into its caller's buffer; the first call asks for its size.
 template <class Buffer, class Call>
 Buffer filled(Call call) {
   Buffer out;

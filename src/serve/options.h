@@ -17,7 +17,7 @@ namespace trl::serve {
 // below.
 class Settings {
  public:
-  // config: or null. below: what holds where config says nothing, or null. Throws Error.
+  // config: or null. below: options for keys that config lacks, or null. Throws Error.
   Settings(const trl_config* config, const Settings* below);
   int64_t integer(std::string_view key) const;
   std::optional<int64_t> optional_integer(std::string_view key) const;
@@ -63,7 +63,7 @@ struct ModelOptions {
   bool enable_sleep_mode;                  // by requests
   std::optional<std::string> adapter_dir;  // of adapters that requests name
   double request_timeout;
-  int64_t max_tokens;  // of a completion, where a request says nothing
+  int64_t max_tokens;  // of a completion, if the request does not say
   std::map<std::string, std::string> generation;
 };
 

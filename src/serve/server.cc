@@ -177,7 +177,7 @@ bool Server::idle() const {
   return std::ranges::all_of(context_.models, [](const auto& model) { return model->worker().idle(); });
 }
 
-// Ends what runs. Connections go last, so that answers that are ready are still written.
+// Ends all threads. Connections go last, so that answers that are ready are still written.
 void Server::end_threads() {
   context_.forms.stop();
   for (const auto& model : context_.models) model->worker().stop();

@@ -13,10 +13,10 @@ namespace trl::serve {
 
 class TextPool {
  public:
-  using Task = std::function<void()>;  // answers what it throws itself
+  using Task = std::function<void()>;  // answers its own exceptions
   // begin: called first on each thread.
   void start(int threads, const Task& begin);
-  void stop();           // runs what waits, then ends the threads
+  void stop();           // runs the tasks that wait, then ends the threads
   void post(Task task);  // dropped once it stops. Throws std::bad_alloc
 
  private:

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/memory/system_memory.h"
-#include "train/rollout/rollout_batches.h"
+#include "train/rollout/rollouts.h"
 #include "train/run_state.h"
 
 namespace trl::train {

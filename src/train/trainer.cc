@@ -8,7 +8,7 @@
 #include "tensor/memory/rehearsal.h"
 #include "train/disk_needs.h"
 #include "train/evaluator.h"
-#include "train/rollout/rollout_batches.h"
+#include "train/rollout/rollouts.h"
 #include "train/step_profile.h"
 
 namespace trl::train {

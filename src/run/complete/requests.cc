@@ -149,7 +149,7 @@ int64_t Requests::version_of(int64_t number) const noexcept {
   return weights ? weights->version : -1;
 }
 
-// Returns whether the completion goes on.
+// Returns whether the completion continues.
 bool Requests::add_token(State& state, int64_t number, const engine::Token& token) {
   Completion& completion = state.completion;
   note_weights(state, number);
@@ -194,7 +194,7 @@ void Requests::on_prompt(int64_t number, const engine::PromptToken& token) noexc
   }
 }
 
-// Returns the newest id if the request alone names it as one that ends a completion.
+// Returns the newest id if only the request names it as one that ends a completion.
 std::optional<int32_t> Requests::stop_id_of(const State& state) const {
   if (state.text.ids().empty()) return std::nullopt;
   const int32_t id = state.text.ids().back();

@@ -58,7 +58,7 @@ std::optional<int64_t> number_at(const Entries& entries, std::string_view name, 
 
 }  // namespace
 
-// One bound alone is both, as in vLLM.
+// A single bound is both, as in vLLM.
 engine::Speculation speculation_of(const config::Config& options) {
   const Entries entries = entries_of(options);
   engine::Speculation out;

@@ -8,7 +8,7 @@
 #include "config/data_arguments.h"
 #include "engine/error_capture.h"
 #include "run/open_model.h"
-#include "run/rollout/rewards/rewards.h"
+#include "run/rollout/rewards/reward_options.h"
 #include "run/rows/prepare.h"
 #include "run/rows/profile.h"
 

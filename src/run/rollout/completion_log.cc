@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "io/arrow.h"
+#include "run/rollout/json_number.h"
 #include "telemetry/scored.h"
 
 namespace trl::run {

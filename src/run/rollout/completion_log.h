@@ -14,7 +14,7 @@
 #include "config/training_arguments.h"
 #include "engine/engine.h"
 #include "run/environment.h"
-#include "run/rollout/rewards/rewards.h"
+#include "run/rollout/rewards/answers.h"
 
 namespace trl::run {
 

@@ -1,4 +1,4 @@
-// Completions that the host writes, turn by turn, with the values that it sets beside them.
+// Completions that the host writes, turn by turn, with the values that it adds to them.
 #pragma once
 #include <memory>
 #include <span>

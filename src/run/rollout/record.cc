@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "run/rollout/rewards/rewards.h"
+#include "run/rollout/json_number.h"
 
 namespace trl::run {
 

@@ -18,7 +18,7 @@ class Record {
            std::span<const engine::Completion> completions, const engine::Rewards& rewards,
            std::span<const int64_t> resampled = {});
   int64_t bytes() const { return bytes_; }
-  // Continues a file that has been written so far; what follows in it is removed.
+  // Cuts the file to this size and continues there.
   void go_to(int64_t bytes);
 
  private:

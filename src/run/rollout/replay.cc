@@ -8,7 +8,7 @@
 #include "base/text/number.h"
 #include "base/text/utf8.h"
 #include "data/source/row_files.h"
-#include "run/rollout/rewards/rewards.h"
+#include "run/rollout/json_number.h"
 
 namespace trl::run {
 

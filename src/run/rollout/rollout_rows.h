@@ -38,10 +38,10 @@ struct RolloutParts {
   std::optional<AnswerChoice> choice = {};  // GKD
   std::unique_ptr<ToolTurns> tools = {};    // or null
   bool reward_by_group = false;
-  bool schedule_needs_length = false;  // config::schedule_needs_length
-  bool resamples = false;              // groups without spread get other prompts
-  size_t group = 1;                    // completions of a prompt in training
-  bool apart = false;                  // they lie apart: all first ones come before all second ones
+  bool schedule_needs_length = false;                          // config::schedule_needs_length
+  bool resamples = false;                                      // groups without spread get other prompts
+  size_t group = 1;                                            // completions of a prompt in training
+  bool apart = false;                                          // all first ones come before all second ones
   std::map<std::string, std::vector<std::string>> stops = {};  // texts that end a completion, by mode
   std::map<std::string, int64_t> made = {};                    // generations so far, by mode
   int64_t positions = 0;  // that the model has learned; 0: rows may have any length
@@ -78,7 +78,7 @@ class RolloutRows final : public engine::RolloutSource {
   int32_t load_state(std::string_view bytes, engine::ErrorSink& error) noexcept override;
 
  private:
-  // Returns what writes the completions; null: the engine does.
+  // Returns the writer of the completions; null: the engine.
   CompletionSource* writer();
   // Refuses completions from elsewhere that go beyond the positions of the model.
   void check_lengths(std::span<const engine::Completion> completions, const CompletionSource& from) const;
@@ -113,10 +113,10 @@ class RolloutRows final : public engine::RolloutSource {
   std::vector<int64_t> draws_;               // by row: how often it was drawn anew; empty: none was
   std::vector<text::CompletionText> texts_;  // of the completions that may end with a text
   size_t finished_ = 0;                      // rows, of those that are written now
-  std::vector<size_t> left_;                 // rows of each group that are not, if they lie apart
+  std::vector<size_t> left_;                 // rows of each group that are not, if they are apart
   reward::Columns extras_;                   // of all rows
   ReplayedCompletions replayed_;             // those of this generation
-  HostWriter written_;                       // what the host has written of it
+  HostWriter written_;                       // those that the host has written
   AnswersOf by_ = AnswersOf::model;
   std::vector<engine::Completion> padded_;  // that rewards see
   std::optional<Answers> answers_;          // from reward() to scored()

@@ -49,7 +49,7 @@ AdapterOut::Sent AdapterOut::save(int64_t step) {
   return now;
 }
 
-// Removes what a run that failed has left, and what a server had that is lost.
+// Removes folders that a failed run has left, or that a lost server had.
 void AdapterOut::remove_left() {
   for (const std::string& name : base::list_directory(folder_))
     if (name.starts_with(prefix_) && !(sent_ && name == sent_->name))

@@ -1,4 +1,4 @@
-// The adapter of a run goes to a server by a folder that both see (/v1/load_lora_adapter).
+// Sends the adapter of a run to a server, through a folder that both see (/v1/load_lora_adapter).
 #pragma once
 #include <optional>
 #include <string>
@@ -12,8 +12,8 @@ namespace trl::run {
 
 class AdapterOut final : public WeightsOut {
  public:
-  // folder: gets a folder for each adapter; once the next one is loaded, it is removed, as is what a run of
-  // the same owner, a text, has left there. model, exchange: outlive this.
+  // folder: gets a folder for each adapter, which is removed once the next one is loaded; so are leftovers of
+  // earlier runs of the same owner, a text. model, exchange: outlive this.
   AdapterOut(engine::Model& model, Exchange& exchange, std::string folder, std::string_view owner);
   // Each adapter has a name of its own: a server keeps keys and values by the name.
   std::string send(int64_t step) override;

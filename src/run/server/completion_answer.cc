@@ -56,8 +56,8 @@ class Reader {
     }
   }
 
-  // The answer of /generate/: log-probabilities of tokens by rank, the chosen one among them; those of early
-  // versions are of the chosen ones alone.
+  // The answer of /generate/: log-probabilities of tokens by rank, the chosen one among them; early versions
+  // give only those of the chosen ones.
   void read_old(const base::Json& answer) {
     const base::Json& all = list(answer, "completion_ids", completions_.size());
     for (size_t i = 0; i < completions_.size(); ++i) {

@@ -22,7 +22,7 @@ base::Json ends_of(const RequestOptions& options, int64_t vocabulary) {
   return ends;
 }
 
-// The members of vLLM's SamplingParams that /generate/ takes in generation_kwargs alone.
+// The members of vLLM's SamplingParams that /generate/ takes only in generation_kwargs.
 void add_more(base::Json& body, const RequestOptions& options, int64_t vocabulary) {
   const engine::Sampling& own = options.sampling;
   body["stop_token_ids"] = ends_of(options, vocabulary);
@@ -92,7 +92,7 @@ base::Json CompletionRequest::body() const {
   body["logprobs"] = own.log_probabilities ? base::Json(0) : base::Json();
   base::Json more = base::Json::object();
   add_more(more, options, vocabulary);
-  // TRL's former protocol has a field for a regex alone.
+  // TRL's former protocol has a field only for a regex.
   const base::Json& structures = options.structured_outputs;
   if (old && structures.contains("regex"))
     body["structured_outputs_regex"] = structures["regex"];

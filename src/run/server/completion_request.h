@@ -12,7 +12,7 @@
 namespace trl::run {
 
 // Rows with the same prompt, of which a server gets one. The row of completion j of prompt i is i * n + j, or
-// i + j * prompts if they lie apart.
+// i + j * prompts if they are apart.
 struct RowGroups {
   size_t prompts = 0, n = 1;
   bool apart = false;
@@ -25,7 +25,7 @@ struct RowGroups {
 // Returns the groups of n rows if the prompts have such, else those of one row each.
 RowGroups groups_of_rows(const engine::PromptRows& prompts, size_t n, bool apart);
 
-// Throws Error(invalid_config) for what no server is asked for.
+// Throws Error(invalid_config) for options that no server is asked for.
 void check_request(const RequestOptions& request);
 
 // All that a request for completions says. groups: of the prompts.
@@ -39,7 +39,7 @@ struct CompletionRequest {
   int64_t vocabulary = 0;     // ids of the model
 
   // The prompts as they are asked for. A server of ours draws completion j of prompt i with the stream
-  // first_stream + i * n + j, so that there rows that lie apart are prompts of their own.
+  // first_stream + i * n + j, so there rows that are apart are prompts of their own.
   RowGroups asked() const { return server.ours && groups.apart ? RowGroups{prompts.ids.size()} : groups; }
   // Greedy completions of a prompt are equal: one of them is asked for.
   size_t count() const { return options.sampling.temperature == 0 ? 1 : asked().n; }

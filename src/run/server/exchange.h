@@ -41,8 +41,8 @@ class Exchange {
         most_bytes_(most_bytes) {}
   const std::string& url() const { return url_; }
 
-  // Repeat what fails. Throw Error(io) for kServerKey once that is in vain; another status than 200 is the
-  // caller's. Waits can be held and cancelled.
+  // Repeat a request that fails. Throw Error(io) for kServerKey after the last try; another status than 200
+  // is the caller's. Waits can be paused and cancelled.
   Answer get(std::string_view path);
   // repeatable: asking twice is as good as asking once. Else it is repeated only if it never reached the
   // server.

@@ -1,5 +1,5 @@
-// All weights go to a vLLM server over a group of processes, as TRL 1.16 sends them: this process is rank 0
-// of it, and says over HTTP what comes next. No wait is without an end.
+// Sends all weights to a vLLM server over a group of processes, as TRL 1.16 does: this process is rank 0, and
+// announces each message over HTTP. Every wait has a limit.
 #pragma once
 #include <functional>
 #include <optional>

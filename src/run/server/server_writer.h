@@ -28,7 +28,7 @@ class ServerWriter final : public CompletionSource {
   // is missing; no server is asked.
   ServerWriter(Environment& environment, const config::RunOptions& options, engine::Model& model,
                int64_t vocabulary);
-  // Throws Error(invalid_config) for what a server is not asked for. mode: train or eval.
+  // Throws Error(invalid_config) for options that no server is asked for. mode: train or eval.
   void set(const std::string& mode, Mode how);
   void sync(int64_t step) override;
   // Finds the server, unless that is done. Throws Error(io) for kServerKey.

@@ -42,7 +42,7 @@ Completion read_completion(const std::string& json, bool whole);
 
 // Returns the tokens of one place by rank, with the chosen one among them.
 std::vector<std::pair<int32_t, double>> ranked(const TokenLogprob& token);
-inline constexpr double kLeastLogprob = -9999.0;  // what vLLM writes for what is less
+inline constexpr double kLeastLogprob = -9999.0;  // vLLM writes it for all that is less
 base::Json number_or_null(double value);          // NaN and infinities are null
 
 std::string random_id(std::string_view prefix);  // prefix and 32 hexadecimal digits

@@ -24,8 +24,8 @@ Answer answer_of(const Refusal& refusal);
 // Answers TRL's old routes: FastAPI's 422 in place of 400, and else as answer_of.
 Answer old_answer_of(const Refusal& refusal);
 
-// Returns what a failed call of the library means for a request. key: of the configuration, or empty; the
-// field of a request that it stands for is named instead.
+// Returns the refusal of a request for which a call of the library failed. key: of the configuration, or
+// empty; the message names the request's own field for it.
 Refusal refusal_of(trl_status status, std::string_view message, std::string_view key);
 Refusal refusal_of(const trl_error* error);
 // The same for the exception in flight.
@@ -37,7 +37,7 @@ Refusal no_memory() noexcept;
 // Returns a refusal; without memory for its text, no_memory().
 Refusal refused(int status, std::string_view message) noexcept;
 
-// Sends what `make` makes; without memory for it, the reply gives up.
+// Sends the answer that `make` builds; without memory for it, the reply gives up.
 template <class Make>
 void send_answer(Reply& reply, const Make& make) noexcept {
   try {

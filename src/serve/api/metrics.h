@@ -1,4 +1,4 @@
-// GET /metrics: Prometheus' text, with vLLM's names where they mean the same.
+// GET /metrics: Prometheus' text, with vLLM's names if they mean the same.
 #pragma once
 #include <memory>
 #include <string>

@@ -33,7 +33,7 @@ void check_texts(std::string_view field, const std::vector<std::string>& texts, 
   }
 }
 
-// Sets an option where the request has the field.
+// Sets an option if the request has the field.
 class Options {
  public:
   Options(Fields& fields, std::map<std::string, std::string>& options) : fields_(fields), options_(options) {}

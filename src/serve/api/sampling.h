@@ -20,13 +20,13 @@ struct Sampling {
   bool greedy = false;                // all n are equal: one is computed
   std::optional<int64_t> max_tokens;  // nullopt: what the context leaves
   int64_t stream = 0;                 // number of the first completion's draws
-  std::optional<int64_t> logprobs;    // so many most likely tokens; 0: the chosen one alone
+  std::optional<int64_t> logprobs;    // so many most likely tokens; 0: only the chosen one
   bool whole_logprobs = false;        // of the whole distribution, not of the one that tokens are drawn from
   bool token_ids = false;             // ids beside texts
   bool tokens_as_ids = false;         // "token_id:5" in place of a token's text
 };
 
-// Reads all shared fields but max_tokens and logprobs. model: what holds where a request says nothing.
+// Reads all shared fields but max_tokens and logprobs. model: has the values for fields that are missing.
 // Throws Refusal(400).
 Sampling read_sampling(Fields& fields, const Limits& limits, const ModelOptions& model);
 

@@ -30,7 +30,7 @@ bool asks_for_form(const std::map<std::string, std::string>& options) {
   return std::ranges::any_of(kFormOptions, [&](const char* option) { return options.contains(option); });
 }
 
-// Refuses what would hold too much memory, and the model for too long, in one request.
+// Refuses a request that would take too much memory, or keep the model for too long.
 void check_amount(const JobRequest& request, const Limits& limits) {
   const auto prompts = static_cast<int64_t>(request.prompts.size());
   const int64_t n = request.sampling.n;  // both are limited
@@ -150,7 +150,7 @@ void StreamSink::got(std::vector<Part> parts) noexcept {
   });
 }
 
-// Notes what a part adds to what its completion has told.
+// Adds a part to the state of its completion.
 void StreamSink::add(const Part& part) {
   if (states_.size() <= part.completion) states_.resize(part.completion + 1);
   State& state = states_[part.completion];
@@ -184,7 +184,7 @@ void StreamSink::begin() {
   for (const std::string& json : format_->first()) reply_->add(event_of(json));
 }
 
-// Writes what waits; unless `all`, only while the client keeps up.
+// Writes the parts that wait; unless `all`, only while the client keeps up.
 void StreamSink::write(bool all) {
   if (!all && reply_->waiting() > most_waiting_) return;
   begin();

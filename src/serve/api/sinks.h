@@ -26,8 +26,8 @@ struct JobRequest {
 void submit(Context& context, ServedModel& model, const Exchange& exchange, JobRequest request,
             std::shared_ptr<JobSink> sink);
 
-// Collects completions, and sends what `make` makes of them, by prompts: n of each. refuse: how refusals are
-// written.
+// Collects completions, n of each prompt, and sends the answer that `make` builds of them. refuse: how
+// refusals are written.
 class WholeSink final : public JobSink, public std::enable_shared_from_this<WholeSink> {
  public:
   using Make = std::function<Answer(std::vector<Completion> completions)>;
@@ -107,7 +107,7 @@ class StreamSink final : public JobSink, public std::enable_shared_from_this<Str
   const std::shared_ptr<Reply> reply_;
   const size_t most_waiting_, copies_;
   const bool whole_;
-  const bool json_is_new_;  // of parts: what the parts before it have not told
+  const bool json_is_new_;  // of parts: without what earlier parts have sent
   // Members that only the strand uses.
   const std::unique_ptr<StreamFormat> format_;
   std::vector<State> states_;

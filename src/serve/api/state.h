@@ -1,4 +1,4 @@
-// Routes that tell what the server is and how it does.
+// Routes that describe the server and its state.
 #pragma once
 #include <memory>
 

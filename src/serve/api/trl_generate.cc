@@ -18,7 +18,7 @@ bool has_value(const base::Json& object, const char* name) {
   return found != object.end() && !found->is_null();
 }
 
-// Returns the body as one of /v1/completions: generation_kwargs go over the fields. Only a regex goes over
+// Returns the body as one of /v1/completions: generation_kwargs override the fields. Only a regex overrides
 // their structured_outputs.
 base::Json with_kwargs(const Context& context, const base::Json& body) {
   base::Json all = body;

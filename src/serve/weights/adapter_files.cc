@@ -49,7 +49,7 @@ std::string adapter_below(const std::string& folder, const std::string& path) {
   if (path.find('\0') != path.npos) throw outside;
   const std::string given = path.starts_with('/') ? path : base::join_path(top, path);
   const std::string real = real_path(given);
-  // Elsewhere the answer is the same for what is there and what is not.
+  // Outside, the answer does not tell whether a directory exists.
   const bool inside = (is_below(given, top) || is_below(given, folder)) && path.find("..") == path.npos;
   if (real.empty() && inside)
     throw Refusal(404, fmt::format("lora_path: there is no directory {}", path), "lora_path");

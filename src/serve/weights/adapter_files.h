@@ -5,7 +5,7 @@
 
 namespace trl::serve {
 
-// Returns where path is, which counts from folder unless it is absolute. Throws Refusal(404) if there is no
+// Resolves a path, which counts from folder unless it is absolute. Throws Refusal(404) if there is no
 // such directory, and 403 if it, or a file of the adapter, is not below the folder once links are followed.
 std::string adapter_below(const std::string& folder, const std::string& path);
 

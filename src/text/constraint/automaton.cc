@@ -48,7 +48,7 @@ uint32_t Automaton::number_of(const std::shared_ptr<const CharacterSet>& set) {
   return found->second;
 }
 
-// Returns where a text of the tree begins that goes on at `next`; kNone: there is no such text.
+// Returns the first node of a text of the tree that continues at `next`; kNone: there is no such text.
 uint32_t Automaton::compile(const PatternTree& tree, uint32_t next) {
   count_step();
   if (next == kNone) return kNone;
@@ -73,7 +73,7 @@ uint32_t Automaton::compile(const PatternTree& tree, uint32_t next) {
   }
 }
 
-// Returns where a text begins that goes on at one of both.
+// Returns a node from which a text continues at one of both.
 uint32_t Automaton::either(uint32_t a, uint32_t b) {
   if (a == kNone || b == kNone) return a == kNone ? b : a;
   return add({.split = true, .next = a, .other = b});
@@ -112,7 +112,7 @@ uint32_t Automaton::repeat(const PatternTree& tree, uint32_t next) {
   return begin;
 }
 
-// Compiles a part once where it is repeated without end.
+// Compiles a part that is repeated without end only once.
 uint32_t Automaton::separated(const PatternTree& tree, uint32_t next) {
   const PatternTree &part = tree.parts[0], &mark = tree.parts[1];
   const bool endless = tree.most == PatternTree::kUnlimited;
@@ -135,7 +135,7 @@ uint32_t Automaton::separated(const PatternTree& tree, uint32_t next) {
 }
 
 uint32_t Automaton::series(const PatternTree& tree, uint32_t next) {
-  uint32_t alone = next, behind = next;  // where a text goes on before and after a first part
+  uint32_t alone = next, behind = next;  // where a text continues before and after a first part
   for (size_t i = tree.parts.size(); i-- > 1;) {
     const PatternTree& part = tree.parts[i];
     const bool may_miss = part.kind == PatternTree::Kind::repeat && part.least == 0 && part.most == 1;

@@ -19,7 +19,7 @@ class Automaton {
   static constexpr uint32_t kMatch = 0;  // the node where a match ends
   static constexpr uint32_t kAlikeBytes = 16;
 
-  // split: goes on at both nodes without a byte. characters: a character of the set, then `next`.
+  // split: continues at both nodes without a byte. characters: a character of the set, then `next`.
   struct Node {
     bool split = false;
     uint32_t next = kNone, other = kNone;

@@ -12,12 +12,12 @@ namespace trl::text {
 
 class ByteSteps {
  public:
-  // Neither is a place: no character of the set goes on so; a character of the set ends.
+  // Not places. kNone: no character of the set continues so. kDone: a character of the set ends.
   static constexpr uint16_t kNone = 0xFFFF, kDone = 0xFFFE;
 
   // Surrogates are left out: no text has any.
   explicit ByteSteps(const CharacterSet& set);
-  // From place 0, where a character begins. From each place that can be reached some character ends.
+  // A character begins at place 0. From each place that can be reached, some character ends.
   uint16_t next(uint16_t place, uint8_t byte) const { return rows_[place][byte]; }
   bool empty() const { return empty_; }
   size_t places() const { return rows_.size(); }

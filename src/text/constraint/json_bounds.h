@@ -20,8 +20,8 @@ struct JsonBound {
 // nullopt: it is not a number, or one that needs an exponent.
 std::optional<JsonBound> json_bound(const base::Json& value, bool open);
 
-// Numbers from `least` to `most`, written without an exponent; a bound that is missing is none. No text
-// matches where there is no such number.
+// Numbers from `least` to `most`, written without an exponent; nullopt: no bound. No text matches if there is
+// no such number.
 PatternTree json_number_between(const std::optional<JsonBound>& least, const std::optional<JsonBound>& most);
 PatternTree json_integer_between(const std::optional<JsonBound>& least, const std::optional<JsonBound>& most);
 

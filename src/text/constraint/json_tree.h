@@ -1,4 +1,4 @@
-// JSON texts as patterns: what the types of a schema are made of.
+// JSON texts as patterns, of which the types of a schema are made.
 #pragma once
 #include <string>
 #include <string_view>

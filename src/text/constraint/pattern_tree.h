@@ -1,4 +1,4 @@
-// A regular expression as a tree: what the parsers of patterns and of JSON schemas make, and the automaton
+// A regular expression as a tree, which the parsers of patterns and of JSON schemas make, and the automaton
 // reads.
 #pragma once
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace trl::text {
 
 struct PatternTree {
   // sequence: of its parts; without any, the empty text. choice: one of them. repeat: of the first part; a
-  // second one stands between two of these. series: the parts after the first one, which stands between them;
+  // second one is between two of these. series: the parts after the first one, which is between them;
   // those that are a repeat from 0 to 1 may be missing. begin, end: anchors, which only a parser's own tree
   // has.
   enum class Kind : uint8_t { characters, sequence, choice, repeat, series, begin, end };

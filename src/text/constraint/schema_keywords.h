@@ -21,7 +21,7 @@ std::string all_schema_keywords();  // with commas
 // Returns the value of a keyword; null: the schema has none.
 const base::Json* find_keyword(const base::Json& schema, std::string_view name);
 
-// Returns whether a schema has keywords beside this one that say something.
+// Returns whether a schema has other keywords than this one that say something.
 bool says_more(const base::Json& schema, std::string_view than);
 
 base::Json without_keywords(const base::Json& schema, std::initializer_list<std::string_view> names);

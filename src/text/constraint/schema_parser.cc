@@ -62,7 +62,7 @@ void SchemaParser::check_name(const std::string& name, const Json& value, const 
          fmt::format("'{}' is not supported; supported are {}", base::one_line(name), all_schema_keywords()));
 }
 
-// Refuses keywords beside one that says all.
+// Refuses keywords next to one that says all.
 void SchemaParser::check_alone(const Json& schema, const char* name, const std::string& path) const {
   for (const auto& [other, value] : schema.items()) {
     if (other == name || other == "type" || says_nothing(other, value)) continue;

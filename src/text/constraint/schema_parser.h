@@ -1,5 +1,5 @@
-// Parses one JSON schema into a pattern. schema_references has what refers to other schemas, schema_values
-// numbers and texts, schema_members arrays and objects.
+// Parses one JSON schema into a pattern. schema_references parses references and combinations of schemas,
+// schema_values numbers and texts, schema_members arrays and objects.
 #pragma once
 #include <cstddef>
 #include <cstdint>

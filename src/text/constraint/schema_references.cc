@@ -5,9 +5,12 @@
 #include "base/error.h"
 #include "base/text/utf8.h"
 #include "text/constraint/json_tree.h"
+#include "text/constraint/schema_exclusion.h"
 #include "text/constraint/schema_keywords.h"
-#include "text/constraint/schema_logic.h"
+#include "text/constraint/schema_merge.h"
 #include "text/constraint/schema_parser.h"
+#include "text/constraint/schema_place.h"
+#include "text/constraint/schema_types.h"
 
 namespace trl::text {
 

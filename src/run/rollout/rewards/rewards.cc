@@ -4,25 +4,14 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "reward/command_entry.h"
-#include "reward/named_reward.h"
+#include "run/rollout/json_number.h"
+#include "run/rollout/rewards/awaited_reward.h"
 #include "run/rollout/rewards/judge.h"
 #include "run/rollout/rewards/reward_model.h"
 
 namespace trl::run {
 
 namespace {
-
-bool is_conversation(const base::Json& row) {
-  const auto prompt = row.find("prompt");
-  return prompt != row.end() && prompt->is_array();
-}
-
-base::Json columns_of(const base::Json& row) {
-  base::Json columns = row;
-  for (const char* name : {"prompt", "completion_ids"}) columns.erase(name);
-  return columns;
-}
 
 const double* find_reward(const ReplayedRow& row, const std::string& name) {
   const auto found = std::ranges::find(row.rewards, name, &std::pair<std::string, double>::first);
@@ -42,23 +31,6 @@ std::vector<double> from_file(std::span<const ReplayedRow> rows, const std::stri
   return column;
 }
 
-// Holds the place of a program's rewards until the host adds them.
-class AwaitedReward final : public reward::Reward {
- public:
-  AwaitedReward(std::string name, std::string spec) : name_(std::move(name)), spec_(std::move(spec)) {}
-  std::string_view name() const override { return name_; }
-  reward::Rewards score(const reward::RewardBatch&) override { refuse(); }
-  [[noreturn]] void refuse() const {
-    fail_key("reward_funcs",
-             "reward_funcs: '{}': the trl command runs programs, this library does not: a host adds the "
-             "reward {} itself (trl_trainer_add_reward)",
-             spec_, name_);
-  }
-
- private:
-  const std::string name_, spec_;
-};
-
 void check_values(std::span<const double> values, size_t rows, std::string_view name) {
   if (values.size() != rows)
     fail(Status::callback, "the reward {} gave {} values for {} completions", name, values.size(), rows);
@@ -70,70 +42,7 @@ void check_values(std::span<const double> values, size_t rows, std::string_view 
   }
 }
 
-std::unique_ptr<reward::Reward> reward_of(const std::string& spec) {
-  const auto command = reward::command_entry(spec);
-  if (!command) return reward::named_reward(spec);
-  if (command->line.empty())
-    fail_key("reward_funcs", "reward_funcs: '{}': the command is missing: give it, as in command:./score.sh",
-             spec);
-  return std::make_unique<AwaitedReward>(command->name, spec);
-}
-
-const AwaitedReward* awaited(const reward::Reward& function) {
-  return dynamic_cast<const AwaitedReward*>(&function);
-}
-
-[[noreturn]] void refuse_second(std::string_view name) {
-  fail_key("reward_funcs", "reward_funcs: two rewards are called {}: their metrics need different names",
-           name);
-}
-
 }  // namespace
-
-bool in_float32(double value) { return std::isnan(value) || std::isfinite(static_cast<float>(value)); }
-
-base::Json json_of(double value) { return std::isnan(value) ? base::Json() : base::Json(value); }
-
-void check_reward_options(const config::OnlineArguments& arguments) {
-  std::vector<std::string> names;
-  if (!arguments.reward_model.empty()) {
-    check_reward_model(arguments.reward_model);
-    names.push_back(reward_model_name(arguments.reward_model));
-  }
-  for (const std::string& spec : arguments.reward_funcs) {
-    std::string name(reward_of(spec)->name());
-    if (std::ranges::find(names, name) != names.end()) refuse_second(name);
-    names.push_back(std::move(name));
-  }
-  if (!arguments.replay_rollouts.empty()) check_replay(arguments.replay_rollouts);
-}
-
-Answers::Answers(const reward::Moment& moment, const engine::PromptRows& prompts,
-                 std::span<const std::shared_ptr<const base::Json>> rows,
-                 std::span<const engine::Completion> completions, const Tokenizer& tokenizer,
-                 std::span<const base::Json> conversations)
-    : moment_(moment) {
-  // Views refer to these, which must not move.
-  columns_.reserve(completions.size());
-  texts_.reserve(completions.size());
-  messages_.reserve(completions.size());
-  for (size_t i = 0; i < completions.size(); ++i) {
-    if (i == 0 || rows[i] != rows[i - 1]) columns_.push_back(columns_of(*rows[i]));
-    texts_.push_back(text_of(tokenizer.get(), completions[i].ids, true));
-    reward::Completion& item = items_.emplace_back();
-    item.text = texts_.back();
-    item.ids = completions[i].ids;
-    item.prompt_ids = prompts.ids[i];
-    item.row = prompts.row_ids[i];
-    item.columns = &columns_.back();
-    const auto prompt = rows[i]->find("prompt");
-    item.prompt = prompt == rows[i]->end() ? nullptr : &*prompt;
-    if (!is_conversation(*rows[i])) continue;
-    const base::Json answer = {{"role", "assistant"}, {"content", texts_.back()}};
-    messages_.push_back(conversations.empty() ? base::Json::array({answer}) : conversations[i]);
-    item.messages = &messages_.back();
-  }
-}
 
 RewardFunctions::RewardFunctions(Environment& environment, const config::RunOptions& options,
                                  const Replay* replay)
@@ -166,7 +75,7 @@ void RewardFunctions::add(std::unique_ptr<reward::Reward> function) {
     function = judge_of_pairs(std::move(function));
   const auto known = std::ranges::find(functions_, function->name(), &reward::Reward::name);
   if (known == functions_.end()) return functions_.push_back(std::move(function));
-  if (awaited(**known) == nullptr || awaited(*function) != nullptr) refuse_second(function->name());
+  if (awaited(**known) == nullptr || awaited(*function) != nullptr) refuse_second_reward(function->name());
   *known = std::move(function);
 }
 
@@ -195,18 +104,6 @@ void RewardFunctions::check() const {
     const AwaitedReward* const missing = awaited(*function);
     if (missing != nullptr && std::ranges::find(replayed_, missing->name()) == replayed_.end())
       missing->refuse();
-  }
-}
-
-void check_reward_columns(const config::OnlineArguments& arguments, std::span<const std::string> replayed,
-                          const data::PromptExample& prompt) {
-  const base::Json columns = columns_of(base::Json::parse(prompt.row));
-  const reward::Completion empty = {.row = prompt.source_row, .columns = &columns};
-  if (arguments.on_reward_error == config::OnRewardError::none) return;
-  for (const std::string& spec : arguments.reward_funcs) {
-    if (reward::command_entry(spec)) continue;
-    const std::unique_ptr<reward::Reward> function = reward::named_reward(spec);
-    if (std::ranges::find(replayed, function->name()) == replayed.end()) function->score({{&empty, 1}});
   }
 }
 

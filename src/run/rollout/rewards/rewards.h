@@ -15,42 +15,10 @@
 #include "reward/batch.h"
 #include "run/environment.h"
 #include "run/rollout/replay.h"
-#include "run/tokenizer.h"
+#include "run/rollout/rewards/answers.h"
+#include "run/rollout/rewards/reward_options.h"
 
 namespace trl::run {
-
-bool in_float32(double value);     // as TRL computes; or NaN
-base::Json json_of(double value);  // of a reward or a log-probability; NaN is null: none, or not known
-
-// The completions of a generation, as reward functions take them.
-class Answers {
- public:
-  // All but the tokenizer and the conversations must outlive it. conversations: the messages of each
-  // completion, if they have turns.
-  Answers(const reward::Moment& moment, const engine::PromptRows& prompts,
-          std::span<const std::shared_ptr<const base::Json>> rows,
-          std::span<const engine::Completion> completions, const Tokenizer& tokenizer,
-          std::span<const base::Json> conversations = {});
-  reward::RewardBatch batch() const { return {items_, moment_}; }
-  size_t size() const { return items_.size(); }
-  const reward::Completion& operator[](size_t index) const { return items_[index]; }
-
- private:
-  const reward::Moment moment_;
-  std::vector<base::Json> columns_;   // of each row but its prompt; those of a group are one
-  std::vector<std::string> texts_;    // without special tokens
-  std::vector<base::Json> messages_;  // of conversations
-  std::vector<reward::Completion> items_;
-};
-
-// Refuses rewards of the options that are not there, two of one name, and a file of rollouts that is not
-// there. Opens nothing. Throws Error that names the key.
-void check_reward_options(const config::OnlineArguments& arguments);
-
-// Throws Error(invalid_config) if a function of reward_funcs cannot read the row of this prompt. replayed:
-// the names of rewards that come from a file.
-void check_reward_columns(const config::OnlineArguments& arguments, std::span<const std::string> replayed,
-                          const data::PromptExample& prompt);
 
 class RewardFunctions {
  public:
@@ -58,8 +26,8 @@ class RewardFunctions {
   // from its file.
   RewardFunctions(Environment& environment, const config::RunOptions& options, const Replay* replay);
   ~RewardFunctions();
-  // Adds a function of the host, whose name is its metrics': where reward_funcs has an entry `command:` of
-  // that name, or after the others. Throws Error(invalid_config) for a name that is taken.
+  // Adds a function of the host, whose name is its metrics': instead of the entry `command:` of that name in
+  // reward_funcs, or else after the others. Throws Error(invalid_config) for a name that is taken.
   void add(std::unique_ptr<reward::Reward> function);
   std::vector<std::string> names() const;  // in the order of weights
   // Throws Error(invalid_config) if there is no reward, or another number of weights, or no function for an

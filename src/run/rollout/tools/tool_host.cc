@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char *kObservation = "observation", *kMessage = "message", *kResults = "results";
 
-// Appends what an environment says to the last message, text or parts.
+// Appends the words of an environment to the last message, text or parts.
 void append(base::Json& message, base::Json observation) {
   const auto as_parts = [](base::Json& value) {
     if (value.is_string()) value = base::Json::array({{{"type", "text"}, {"text", value}}});
