@@ -141,7 +141,8 @@ TEST(Json, NumbersOfPythonThatAreNotFinite) {
 TEST(Json, NumbersOfPythonBeyondFloat64AreInfinite) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const std::string digits(400, '7');
-  for (const std::string& text : {std::string("1e400"), std::string("9E+308"), "1.50000e0400", digits}) {
+  for (const std::string& text :
+       {std::string("1e400"), std::string("9E+308"), std::string("1.50000e0400"), digits}) {
     EXPECT_EQ(parse_python_json(text, "x"), kInfinity) << text;
     EXPECT_EQ(parse_python_json("{\"a\": [1e3, -" + text + ", NaN]}", "x")["a"][1], -kInfinity) << text;
   }
