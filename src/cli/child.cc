@@ -117,7 +117,7 @@ void Child::refuse_more() {
   if (poll(&end, 1, 0) > 0 && (end.revents & POLLIN) != 0) read_some(from_, read_);
   if (!read_.empty())
     throw std::runtime_error(
-        fmt::format("it wrote more than one line for a request: {}",
+        fmt::format("it wrote a line before it was asked, or a second one for a request: {}",
                     std::string_view(read_).substr(0, std::min<size_t>(read_.find('\n'), 60))));
 }
 

@@ -212,11 +212,15 @@ class CommandReward {
     for (size_t i = 0; i < rewards.size(); ++i) {
       const Json& reward = rewards[i];
       const bool is_error = reward.is_object() && reward.contains("error");
-      if (!is_error && !reward.is_null() && !reward.is_number())
-        refuse("reward {}: {} is not a number, null, or an object with error", i, shown(reward));
+      const bool holds = reward == true;  // as in TRL, a truth value is 0 or 1
+      if (!is_error && !reward.is_null() && !reward.is_number() && !reward.is_boolean())
+        refuse("reward {}: {} is not a number, true, false, null, or an object with error", i, shown(reward));
       if (is_error && !forgives_) refuse("reward {}: {}", i, shown(reward["error"]));
       if (is_error) warn(i, shown(reward["error"]));
-      set_reward(rollout, i, reward.is_number() ? reward.get<double>() : std::nan(""));
+      set_reward(rollout, i,
+                 reward.is_number()    ? reward.get<double>()
+                 : reward.is_boolean() ? holds
+                                       : std::nan(""));
     }
     log_metrics(rollout, answer);
   }

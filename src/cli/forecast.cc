@@ -204,7 +204,7 @@ void describe_run(const CommandLine& line, const Config& config, bool all) {
   check_rewards(config, has_key(line.trainer, "reward_funcs"));
   Dataset train, eval;
   open_rows(config, runtime, train, eval);
-  check_evaluation(config, eval);
+  if (config::find_method(line.trainer)->evaluates) check_evaluation(config, eval);
   Tokenizer tokenizer;
   open_tokenizer(config, runtime, tokenizer);
   const bool knows_batches = !config::find_method(line.trainer)->generates;  // before completions are written

@@ -38,7 +38,7 @@ void read_logging(const Config& config, TrainingArguments& out) {
   if (out.logging_strategy == Strategy::steps) check_steps("logging_steps", out.logging_steps);
   out.logging_first_step = config.get_bool("logging_first_step");
   out.logging_nan_inf_filter = config.get_bool("logging_nan_inf_filter");
-  out.eval_strategy = strategy(config, "eval_strategy");
+  if (config.method().evaluates) out.eval_strategy = strategy(config, "eval_strategy");
   out.eval_steps = config.get_optional_double("eval_steps");
   if (out.eval_steps == 0.0) out.eval_steps.reset();
   if (out.eval_strategy == Strategy::steps)
@@ -56,7 +56,13 @@ void read_logging(const Config& config, TrainingArguments& out) {
 // Checks Trainer's rule: the model that is loaded at the end must have been saved at each evaluation.
 void check_best_model(const Config& config, const TrainingArguments& out) {
   constexpr std::string_view kKey = "load_best_model_at_end";
-  if (out.save_strategy == Strategy::best) {
+  const bool by_evaluation = out.save_strategy == Strategy::best;
+  if ((by_evaluation || out.load_best_model_at_end) && !config.method().evaluates) {
+    const std::string_view key = by_evaluation ? "save_strategy" : kKey;
+    fail_key(key, "{}: {} is refused with method {}, which evaluates nothing: leave it out", key,
+             config.get(key), config.method().name);
+  }
+  if (by_evaluation) {
     if (out.metric_for_best_model.empty())
       fail_key("metric_for_best_model", "save_strategy best needs metric_for_best_model, for example loss");
     if (out.eval_strategy == Strategy::no)
@@ -143,7 +149,7 @@ SampleArguments sample_arguments(const Config& config) {
     fail_key(kKey, "{}: the list is empty: give at least one prompt, or null", kKey);
   }
   out.steps = config.get_optional_int("sample_steps");
-  out.evaluates = config.get("eval_strategy") != "no";
+  out.evaluates = config.method().evaluates && config.get("eval_strategy") != "no";
   const Config generation = with_generation_kwargs(config);
   const char *const own = "sample_max_new_tokens", *const general = "generate.max_new_tokens";
   out.max_new_tokens =

@@ -108,13 +108,13 @@ OnlineArguments online_arguments(const Config& config) {
   if (config.has("max_length") && !config.method().answers_of_rows)
     out.max_length = config.get_optional_int("max_length");
   read_values(config, out);
-  const bool evaluates = config.get("eval_strategy") != "no" || config.get_bool("eval_on_start");
-  if (evaluates && !config.method().evaluates) {
-    const char* const key = config.get("eval_strategy") != "no" ? "eval_strategy" : "eval_on_start";
-    fail_key(key, "{}: {} is refused with method {}, which has no loss of evaluation rows: leave it out", key,
-             config.get(key), config.method().name);
-  }
-  if (evaluates) {
+  // of PPO it says that there are evaluation rows, as in TRL's script
+  const bool by_strategy = config.get("eval_strategy") != "no" && !config.method().episodes;
+  if (by_strategy || config.get_bool("eval_on_start")) {
+    const char* const key = by_strategy ? "eval_strategy" : "eval_on_start";
+    if (!config.method().evaluates)
+      fail_key(key, "{}: {} is refused with method {}, which has no loss of evaluation rows: leave it out",
+               key, config.get(key), config.method().name);
     check_evaluation_size(out, config.get_int("per_device_eval_batch_size"));
     trainer_generation(config, Completions::of_evaluation);
   }

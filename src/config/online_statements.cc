@@ -162,6 +162,17 @@ void add_truncation(const Config& config, std::vector<std::string>& lines) {
                     config.method().name));
 }
 
+// Adds a line about evaluations of PPO, whose trainer makes none in TRL either: its script takes evaluation
+// rows by the key.
+void add_evaluation(const Config& config, std::vector<std::string>& lines) {
+  const std::string when = config.get("eval_strategy");
+  if (config.method().evaluates || when == "no") return;
+  lines.push_back(
+      fmt::format("eval_strategy: {} makes no evaluation with method {}, as in TRL: num_sample_generations "
+                  "completes evaluation rows, and says how often",
+                  when, config.method().name));
+}
+
 }  // namespace
 
 void add_online_statements(const Config& config, std::vector<std::string>& lines) {
@@ -174,6 +185,7 @@ void add_online_statements(const Config& config, std::vector<std::string>& lines
   add_order(config, lines);
   add_structures(config, lines);
   add_truncation(config, lines);
+  add_evaluation(config, lines);
   // prompts that are compared with a reference are cut
   const std::optional<int64_t> length = config.get_optional_int("max_length");
   if (config.has("max_length") && a.compares && length && a.max_new_tokens >= *length) {

@@ -192,6 +192,13 @@ void warmup_stable_decay(NamedValues& values, ScheduleArguments& out) {
 }
 
 void plateau(const Config& config, NamedValues& values, PlateauArguments& out) {
+  if (!config.method().evaluates) {
+    fail_key(
+        "lr_scheduler_type",
+        "lr_scheduler_type: reduce_lr_on_plateau is refused with method {}, which evaluates nothing: give "
+        "another",
+        config.method().name);
+  }
   if (config.get("eval_strategy") == "no") {
     fail_key("lr_scheduler_type",
              "lr_scheduler_type reduce_lr_on_plateau needs evaluations; give eval_strategy: steps or epoch");

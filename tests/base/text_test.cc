@@ -137,6 +137,24 @@ TEST(Json, NumbersOfPythonThatAreNotFinite) {
   EXPECT_THROW(parse_json("NaN", "x"), Error);
 }
 
+// As in Python, where they are floats; an integer keeps its digits if they are asked for.
+TEST(Json, NumbersOfPythonBeyondFloat64AreInfinite) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const std::string digits(400, '7');
+  for (const std::string& text :
+       {std::string("1e400"), std::string("9E+308"), std::string("1.50000e0400"), digits}) {
+    EXPECT_EQ(parse_python_json(text, "x"), kInfinity) << text;
+    EXPECT_EQ(parse_python_json("{\"a\": [1e3, -" + text + ", NaN]}", "x")["a"][1], -kInfinity) << text;
+  }
+  EXPECT_EQ(parse_python_json(R"([1e400, "1e400", 1e-400, 12])", "x"), Json({kInfinity, "1e400", 0.0, 12}));
+  EXPECT_EQ(parse_exact_json("[1e400]", "x")[0], kInfinity);
+  for (const std::string bad :
+       {"[+1e400]", "[01e400]", "[1.e400]", "[.1e400]", "[1e400x]", "[--1e400]", "{1e400: 1}"})
+    EXPECT_THROW(parse_python_json(bad, "x"), Error) << bad;
+  EXPECT_THROW(parse_exact_json("[" + digits + "]", "x"), Error);
+  EXPECT_THROW(parse_json("[1e400]", "x"), Error);
+}
+
 TEST(Hash, KnownValues) {
   EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(xxh3_64(""), 0x2D06800538D394C2ull);

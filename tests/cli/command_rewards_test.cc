@@ -127,6 +127,19 @@ TEST(CommandRewards, AnIdleProgramIsAskedAgain) {
   EXPECT_EQ(third.reward, 3);  // of the same program
 }
 
+// As in TRL, where True is 1.
+TEST(CommandRewards, MayBeTruthValues) {
+  trl_rollout first(0), second(1);
+  Asked program("if [ $n = 1 ]; then echo '[true]'; else echo '{\"rewards\": [false]}'; fi");
+  for (trl_rollout* const one : {&first, &second}) {
+    Asked::ask(*one);
+    one->wait();
+    EXPECT_EQ(one->failure, "");
+  }
+  EXPECT_EQ(first.reward, 1);
+  EXPECT_EQ(second.reward, 0);
+}
+
 TEST(CommandRewards, AnAnswerThatIsNestedTooDeepIsRefused) {
   trl_rollout rollout(0);
   Asked program("head -c 300000 /dev/zero | tr '\\0' '['; head -c 300000 /dev/zero | tr '\\0' ']'; echo");
@@ -159,8 +172,7 @@ TEST(CommandRewards, ASecondAnswerIsNotThatOfTheNextQuestion) {
     Asked program("printf '[%d]\\n[8]\\n' $n");
     Asked::ask(at_once);
     at_once.wait();
-    EXPECT_NE(at_once.failure.find("it wrote more than one line for a request: [8]"), std::string::npos)
-        << at_once.failure;
+    EXPECT_NE(at_once.failure.find("a second one for a request: [8]"), std::string::npos) << at_once.failure;
   }
   Asked program("echo \"[$n]\"; sleep 0.1; echo '[9]'");
   Asked::ask(first);
@@ -169,8 +181,7 @@ TEST(CommandRewards, ASecondAnswerIsNotThatOfTheNextQuestion) {
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   Asked::ask(second);
   second.wait();
-  EXPECT_NE(second.failure.find("it wrote more than one line for a request: [9]"), std::string::npos)
-      << second.failure;
+  EXPECT_NE(second.failure.find("a second one for a request: [9]"), std::string::npos) << second.failure;
   Asked::ask(third);
   third.wait();
   EXPECT_EQ(third.failure, "");

@@ -30,6 +30,12 @@ TEST(SampleArguments, AreAListOrTheNameOfAFile) {
   EXPECT_EQ(list.max_new_tokens, 64);
 }
 
+// Without evaluations, samples come with checkpoints.
+TEST(SampleArguments, KnowMethodsThatEvaluateNothing) {
+  const Settings settings = {{"sample_prompts", "[a]"}, {"eval_strategy", "steps"}, {"method", "ppo"}};
+  EXPECT_FALSE(samples_of(settings).evaluates);
+}
+
 TEST(SampleArguments, EndAfterTheirOwnNumberOfTokensIfItIsSet) {
   const auto tokens = [](Settings settings) {
     settings.emplace_back("sample_prompts", "[a]");

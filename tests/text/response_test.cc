@@ -71,6 +71,8 @@ so)x",
        R"x({"role": "assistant", "content": "after", "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {}}}]})x"},
       {"json", kIm, R"x(<tool_call>{"name": "f", "arguments": [1]}</tool_call>)x",
        R"x({"role": "assistant", "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": [1]}}], "content": ""})x"},
+      {"json", kIm, R"x(<tool_call>{"name": "f", "arguments": {"n": 1e400, "s": "7"}}</tool_call>)x",
+       R"x({"role": "assistant", "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {"n": null, "s": "7"}}}], "content": ""})x"},
       {"json", kIm, "", R"x({"role": "assistant", "content": ""})x"},
       {"tags", kIm + "<think>\n", R"x(hm</think>
 

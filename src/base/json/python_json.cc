@@ -2,34 +2,75 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/json/json.h"
+#include "base/text/number.h"
 
 namespace trl::base {
 
 namespace {
 
-constexpr char kMark = '\x7F';
-constexpr std::pair<std::string_view, double> kNonfinite[] = {
-    {"NaN", std::numeric_limits<double>::quiet_NaN()},
-    {"Infinity", std::numeric_limits<double>::infinity()},
-    {"-Infinity", -std::numeric_limits<double>::infinity()}};
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Replaces NaN and infinities outside strings by a string of marks of the same length, which keeps positions.
-std::string mark_nonfinite(std::string_view text) {
+constexpr char kMark = '\x7F';
+// A string of marks ends with the letter of what it stands for; the shortest, for NaN, has no other mark.
+constexpr std::tuple<std::string_view, char, double> kNonfinite[] = {
+    {"NaN", kMark, std::numeric_limits<double>::quiet_NaN()},
+    {"Infinity", '+', std::numeric_limits<double>::infinity()},
+    {"-Infinity", '-', -std::numeric_limits<double>::infinity()}};
+
+// A number or a word for one, at the beginning of a text.
+struct NumberText {
+  size_t size = 0;  // 0: there is none
+  char letter = 0;  // 0: it is finite
+};
+
+// Returns the size of the number of JSON with which the text begins; 0: there is none.
+size_t number_size(std::string_view text) {
+  size_t at = text.starts_with('-') ? 1 : 0;
+  const auto digits = [&] {
+    const size_t begin = at;
+    while (at < text.size() && is_digit(text[at])) ++at;
+    return at - begin;
+  };
+  const bool zero = text.substr(at).starts_with('0');
+  if (const size_t whole = digits(); whole == 0 || (zero && whole > 1)) return 0;
+  if (text.substr(at).starts_with('.') && (++at, digits() == 0)) return 0;
+  if (at == text.size() || (text[at] != 'e' && text[at] != 'E')) return at;
+  ++at;
+  if (at < text.size() && (text[at] == '-' || text[at] == '+')) ++at;
+  return digits() == 0 ? 0 : at;
+}
+
+NumberText number_at(std::string_view text, bool keeps_integers) {
+  for (const auto& [word, letter, value] : kNonfinite)
+    if (text.starts_with(word)) return {word.size(), letter};
+  const std::string_view number = text.substr(0, number_size(text));
+  if (number.empty()) return {};
+  const bool whole = number.find_first_not_of("-0123456789") == number.npos;
+  const std::optional<double> value = base::parse_double(number);
+  if ((whole && keeps_integers) || !value || !std::isinf(*value)) return {number.size(), 0};
+  return {number.size(), *value < 0 ? '-' : '+'};
+}
+
+// Replaces NaN, infinities and numbers beyond float64 outside strings, except for integers if they are kept,
+// by a string of marks of the same length, which keeps positions.
+std::string mark_nonfinite(std::string_view text, bool keeps_integers) {
   std::string out(text);
   JsonNesting nesting;
   for (size_t at = 0; (at = nesting.next_event(text, at)) < text.size(); ++at) {
     nesting.feed(text[at]);
     if (nesting.in_string) continue;
-    for (const auto& [word, value] : kNonfinite) {
-      if (!text.substr(at).starts_with(word)) continue;
-      std::fill_n(out.begin() + static_cast<std::ptrdiff_t>(at), word.size(), kMark);
-      out[at] = out[at + word.size() - 1] = '"';
-      at += word.size() - 1;
-      break;
+    const NumberText found = number_at(text.substr(at), keeps_integers);
+    if (found.size == 0) continue;
+    if (found.letter != 0) {
+      std::fill_n(out.begin() + static_cast<std::ptrdiff_t>(at), found.size, kMark);
+      out[at + found.size - 2] = found.letter;
+      out[at] = out[at + found.size - 1] = '"';
     }
+    at += found.size - 1;
   }
   return out;
 }
@@ -42,21 +83,22 @@ bool restore_nonfinite(Json& json) {
   }
   if (json.is_structured()) return std::ranges::all_of(json, restore_nonfinite);
   if (!json.is_string() || !json.get_ref<const std::string&>().starts_with(kMark)) return true;
-  const size_t size = json.get_ref<const std::string&>().size() + 2;
-  for (const auto& [word, value] : kNonfinite)
-    if (word.size() == size) json = value;
+  const char mark = json.get_ref<const std::string&>().back();
+  for (const auto& [word, letter, value] : kNonfinite)
+    if (letter == mark) json = value;
   return true;
 }
 
 using Parse = Json (*)(std::string_view text, std::string_view origin, int64_t first_line,
                        int64_t first_column);
 
-Json parse_with_nonfinite(Parse parse, std::string_view text, std::string_view origin, int64_t first_line,
-                          int64_t first_column) {
+// keeps_integers: parse() knows those beyond 64 bits.
+Json parse_with_nonfinite(Parse parse, bool keeps_integers, std::string_view text, std::string_view origin,
+                          int64_t first_line, int64_t first_column) {
   try {
     return parse(text, origin, first_line, first_column);
   } catch (const Error&) {
-    const std::string marked = mark_nonfinite(text);
+    const std::string marked = mark_nonfinite(text, keeps_integers);
     const bool has_marks = text.find(kMark) != text.npos || text.find("\\u007") != text.npos;
     if (marked == text || has_marks) throw;
     Json json = parse(marked, origin, first_line, first_column);
@@ -64,8 +106,6 @@ Json parse_with_nonfinite(Parse parse, std::string_view text, std::string_view o
     return json;
   }
 }
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Returns whether there may be an integer beyond 64 bits: it has a run of at least 19 digits, so one of every
 // 19 positions is in it.
@@ -150,12 +190,12 @@ Json parse_with_large_integers(std::string_view text, std::string_view origin, i
 
 Json parse_python_json(std::string_view text, std::string_view origin, int64_t first_line,
                        int64_t first_column) {
-  return parse_with_nonfinite(parse_json, text, origin, first_line, first_column);
+  return parse_with_nonfinite(parse_json, false, text, origin, first_line, first_column);
 }
 
 Json parse_exact_json(std::string_view text, std::string_view origin, int64_t first_line,
                       int64_t first_column) {
-  return parse_with_nonfinite(parse_with_large_integers, text, origin, first_line, first_column);
+  return parse_with_nonfinite(parse_with_large_integers, true, text, origin, first_line, first_column);
 }
 
 std::optional<std::string> large_integer(const Json& value) {

@@ -50,7 +50,7 @@ std::vector<int32_t> ids_of(const base::Json& line, const char* name, const Plac
 }
 
 // null: not known, or none.
-double number_of(const base::Json& value, const char* name, const Place& where) {
+double number_of(const base::Json& value, std::string_view name, const Place& where) {
   if (value.is_null()) return std::nan("");
   if (!value.is_number() || !in_float32(value.get<double>()))
     fail_line(where, "{}: {} is not accepted: give a number of float32 or null", name, brief(value));
@@ -85,7 +85,9 @@ ReplayedRow row_of(const base::Json& line, const Place& where) {
     if (!found->is_object()) fail_line(where, "rewards: give a mapping from names to numbers");
     for (const auto& [name, value] : found->items()) {
       if (name.empty()) fail_line(where, "rewards: a name is empty: give the name of its metrics");
-      row.rewards.emplace_back(name, number_of(value, "rewards", where));
+      const bool holds = value == true;  // as in TRL, a truth value is 0 or 1
+      row.rewards.emplace_back(
+          name, value.is_boolean() ? holds : number_of(value, fmt::format("rewards: {}", name), where));
     }
   }
   return row;

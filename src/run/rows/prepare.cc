@@ -205,9 +205,10 @@ Prepared prepare(Environment& environment, const config::Config& config,
     if (eval == nullptr) return prepared;
     if (!training.method->evaluates && training.online.num_sample_generations == 0) {
       fail_key("eval_dataset_name",
-               "eval_dataset_name: evaluation rows are refused with method {}, which has no loss of them: "
+               "eval_dataset_name: evaluation rows are refused with method {}, which has no loss of them{}: "
                "leave them out",
-               training.method->name);
+               training.method->name,
+               training.method->episodes ? ", and with num_sample_generations: 0, which asks for none" : "");
     }
     with.context.may_be_empty = true;
     prepared.eval_prompts = prompts(config, training, *eval, with.context, room, true);

@@ -230,7 +230,8 @@ int32_t keep_completions(void* shown, int32_t, const trl_metrics* metrics) {
   return 0;
 }
 
-// num_sample_generations: tables of evaluation rows, which change nothing of the run.
+// num_sample_generations: tables of evaluation rows, which change nothing of the run. eval_strategy makes no
+// others.
 TEST(Ppo, CompletesEvaluationRowsAsSamples) {
   NEED_MODEL();
   const host::Scratch scratch;
@@ -246,8 +247,12 @@ TEST(Ppo, CompletesEvaluationRowsAsSamples) {
     return weights_in(scratch / folder);
   };
   std::vector<Json> shown, none;
-  const auto weights =
-      train("samples", {{"num_sample_generations", "2"}, {"per_device_eval_batch_size", "3"}}, shown);
+  const auto weights = train("samples",
+                             {{"num_sample_generations", "2"},
+                              {"per_device_eval_batch_size", "3"},
+                              {"eval_strategy", "steps"},
+                              {"eval_steps", "1"}},
+                             shown);
   EXPECT_EQ(weights, train("without", {}, none));
   EXPECT_TRUE(none.empty());
   ASSERT_EQ(shown.size(), 2u);

@@ -195,5 +195,23 @@ TEST_F(ReplayFile, ThatCannotBeReadIsNamedByItsKey) {
   EXPECT_NO_THROW(check_replay(scratch_ / "part-*.jsonl"));
 }
 
+// As in TRL, where True is 1.
+TEST_F(ReplayFile, RewardsMayBeTruthValues) {
+  engine::PromptRows rows;
+  rows.ids.assign(2, {});
+  rows.row_ids.assign(2, 0);
+  Replay read = replay(R"({"completion_ids": [5], "rewards": {"right": true, "other": null}})"
+                       "\n"
+                       R"({"completion_ids": [5], "rewards": {"right": false, "other": 2}})");
+  const std::vector<ReplayedRow> taken = read.take("train", 0, rows);
+  ASSERT_EQ(taken.size(), 2u);
+  EXPECT_EQ(taken[0].rewards[0].second, 1);
+  EXPECT_EQ(taken[1].rewards[0].second, 0);
+  EXPECT_NE(test::error_of([&] {
+              replay(R"({"completion_ids": [5], "rewards": {"right": "yes"}})");
+            }).second.find(R"(rewards: right: "yes" is not accepted: give a number of float32 or null)"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace trl::run
