@@ -285,6 +285,7 @@ case_generate_writes_ids_and_log_probabilities() {
   run 2 chat --model_name_or_path "$model" --take new; says err "--take: chat shows"
   run 0 "${words[@]}" --generation_dtype int4 --kv_cache_dtype int8 --kv_cache_memory 10% --prefix_cache false
   run 2 "${words[@]}" --kv_cache_memory 0%; says err "more than 0%"
+  run 2 "${words[@]}" --kv_cache_memory half; says err "kv_cache_memory: 'half' is not accepted: give auto, a share as in 25%"
   run 2 "${words[@]}" --generation_dtype int5; says err "bfloat16, int8, int4"
 }
 case_generate_takes_plain_kernels_and_a_budget() {
