@@ -7,6 +7,7 @@
 #include "capi/guard.h"
 #include "capi/metrics_handle.h"
 #include "capi/runtime.h"
+#include "config/generation_statements.h"
 #include "config/model_options.h"
 #include "config/training_arguments.h"
 #include "engine/error_capture.h"
@@ -88,7 +89,10 @@ Evaluator::Evaluator(std::shared_ptr<Runtime> runtime, const config::Config& con
   run::refuse_tokens_beside_adapter(options_.config);
   const std::string& reference = options_.arguments.preference.reference;
   if (!reference.empty()) run::check_other_model(kReference, reference);
-  for (const std::string& warning : config::by_reason(options_.config.warnings()))
+  std::vector<std::string> warnings = options_.config.warnings();
+  for (std::string& line : config::idle_generation_options(options_.config))
+    warnings.push_back(std::move(line));
+  for (const std::string& warning : config::by_reason(warnings))
     runtime_->log().write(base::LogLevel::warning, "config", warning);
   tokenizer_ = run::open_training_tokenizer(options_.config, from_, runtime_->log());
   prompts_ = run::sample_prompts(options_.config, *tokenizer_);

@@ -204,6 +204,20 @@ class Chat {
   Generator generator_;
 };
 
+// Refuses what an answer on the terminal has no place for.
+void refuse_details(const Config& config) {
+  if (get(config, "generate.keep") == "true")
+    throw Failure(kUsage, "--keep: chat keeps what was said as it is; leave it out");
+  if (get(config, "generate.take") == "new")
+    throw Failure(kUsage, "--take: chat shows an answer as it comes; leave it out");
+  if (get(config, "generate.usage") == "true")
+    throw Failure(kUsage, "--usage: chat shows no counts; trl generate --json writes them");
+  if (!generation_value(config, "logprobs").empty())
+    throw Failure(kUsage, "--logprobs: chat shows none; trl generate --json writes them");
+  if (!get(config, "generate.prompt_logprobs").empty())
+    throw Failure(kUsage, "--prompt_logprobs: chat shows none; trl generate --json writes them");
+}
+
 }  // namespace
 
 int chat(const Words& words) {
@@ -222,10 +236,7 @@ int chat(const Words& words) {
     throw Failure(kUsage, "--chat: chat always takes the chat template; leave it out");
   if (completions_of_each(config) != 1)
     throw Failure(kUsage, "--num_return_sequences: chat gives one answer; trl generate gives several");
-  if (get(config, "generate.keep") == "true")
-    throw Failure(kUsage, "--keep: chat keeps what was said as it is; leave it out");
-  if (!get(config, "generate.logprobs").empty())
-    throw Failure(kUsage, "--logprobs: chat shows none; trl generate --json writes them");
+  refuse_details(config);
   const std::string system = get(config, "generate.system");  // a message of the conversation here
   set(config, "generate.system", "null");
   set(config, "generate.chat", "true");

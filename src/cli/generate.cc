@@ -197,8 +197,8 @@ int generate(const Words& words) {
       {"generate", "runtime"},
       model_keys(),
       {{"prompts",
-        "A file of prompts: a text a line, or rows to train on (JSON Lines or a JSON list) with prompt, "
-        "messages, conversations or instruction; -: stdin",
+        "A file of prompts: a text a line, a JSON list of texts, or rows to train on (JSON Lines or a JSON "
+        "list) with prompt, messages, conversations or instruction; -: stdin",
         &file}},
       {{"json",
         "Print a line of JSON for each completion: prompt and completion, and with --logprobs their "
@@ -214,7 +214,7 @@ int generate(const Words& words) {
   if (get(config, "generate.take") == "new")
     throw Failure(kUsage,
                   "--take: the command takes completions that are over; the key is for trl_generator_take");
-  const bool details = output.ids || !get(config, "generate.logprobs").empty() ||
+  const bool details = output.ids || !generation_value(config, "logprobs").empty() ||
                        !get(config, "generate.prompt_logprobs").empty() ||
                        get(config, "generate.usage") == "true";
   if (!output.json && details)

@@ -77,7 +77,7 @@ void refuse_compressed(const std::string& text, const std::string& name) {
             tool, name == "stdin" ? "FILE" : name));
 }
 
-// Reads a JSON list of rows, one row, or lines: a text or a row each.
+// Reads a JSON list of texts or of rows, one row, or lines: a text or a row each.
 std::vector<Prompt> prompts_in(std::string text, const std::string& name) {
   refuse_compressed(text, name);
   std::vector<Prompt> prompts;
@@ -85,7 +85,8 @@ std::vector<Prompt> prompts_in(std::string text, const std::string& name) {
   const bool json = begins_with(text, "[{");
   const PromptRow whole = json ? parse_text(text) : PromptRow();
   if (whole.is_object()) return {prompt_of(whole, name + ":1")};
-  if (whole.is_array() && !whole.empty() && whole.front().is_object()) {
+  const auto is_text = [](const PromptRow& row) { return row.is_string(); };
+  if (whole.is_array() && (std::ranges::all_of(whole, is_text) || whole.front().is_object())) {
     for (const PromptRow& row : whole)
       prompts.push_back(prompt_of(row, fmt::format("{} (row {})", name, prompts.size() + 1)));
     return prompts;
@@ -205,13 +206,18 @@ LineReader::End LineReader::read(std::string& line) {
   return End::line;
 }
 
-size_t completions_of_each(const Config& config) {
-  std::string count = get(config, "generate.num_return_sequences");
+std::string generation_value(const Config& config, const char* key, const char* other_name) {
   const auto entries = nlohmann::json::parse(get(config, "generate.generation_kwargs"), nullptr, false);
-  for (const char* name : {"n", "num_return_sequences"}) {
-    if (!entries.is_object() || !entries.contains(name) || entries[name].is_null()) continue;
-    count = entries[name].is_string() ? entries[name].get<std::string>() : entries[name].dump();
+  for (const char* name : {key, other_name}) {
+    if (name == nullptr || !entries.is_object() || !entries.contains(name) || entries[name].is_null())
+      continue;
+    return entries[name].is_string() ? entries[name].get<std::string>() : entries[name].dump();
   }
+  return get(config, fmt::format("generate.{}", key).c_str());
+}
+
+size_t completions_of_each(const Config& config) {
+  const std::string count = generation_value(config, "num_return_sequences", "n");
   size_t completions = 1;  // also of a text that the library refuses
   std::from_chars(count.data(), count.data() + count.size(), completions);
   return completions;

@@ -41,6 +41,10 @@ struct Prompt {
 std::vector<Prompt> read_prompts(const std::vector<std::string>& given,
                                  const std::optional<std::string>& file, bool& chat);
 
+// Returns what the options of generation say of a key of the group generate: its value, or the entry of
+// generation_kwargs under that name or another one, which goes over it.
+std::string generation_value(const Config& config, const char* key, const char* other_name = nullptr);
+
 // Returns how many completions of each prompt the options of generation ask for.
 size_t completions_of_each(const Config& config);
 

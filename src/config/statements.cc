@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text/number.h"
 #include "config/data_arguments.h"
+#include "config/generation_statements.h"
 #include "config/model_options.h"
 #include "config/online_parts.h"
 #include "config/optim_arguments.h"
@@ -51,26 +52,6 @@ void add_preferences(const Config& config, std::vector<std::string>& lines) {
   if (a.desirable_weight == 0 && a.undesirable_weight == 0)
     lines.emplace_back(
         "desirable_weight: it is 0, and so is undesirable_weight: nothing is learned from the completions");
-}
-
-// Tells of keys of the group generate, by which sample_prompts are completed.
-void add_generation(const Config& config, std::vector<std::string>& lines) {
-  constexpr std::string_view kOfOtherCalls[] = {"generate.chat",
-                                                "generate.keep",
-                                                "generate.logprobs",
-                                                "generate.prompt_logprobs",
-                                                "generate.prompt_logprobs_temperature",
-                                                "generate.take",
-                                                "generate.usage",
-                                                "generate.system"};
-  const bool samples = config.get_text("sample_prompts").has_value();
-  for (const Option& option : options()) {
-    if (!option.name.starts_with("generate.") || !config.is_set(option.name)) continue;
-    if (!samples)
-      lines.push_back(fmt::format("{}: it has an effect only with sample_prompts", option.name));
-    else if (std::ranges::find(kOfOtherCalls, option.name) != std::end(kOfOtherCalls))
-      lines.push_back(fmt::format("{}: it has no effect on sample_prompts", option.name));
-  }
 }
 
 std::string text(double value) { return base::format_double(value); }
@@ -156,7 +137,7 @@ std::vector<std::string> idle_options(const Config& config) {
   for (const char* const key : {"serve_swap", "serve_versions"})
     if (config.has(key) && config.is_set(key) && !config.get_optional_double("serve_share"))
       lines.push_back(fmt::format("{}: it has an effect only with serve_share", key));
-  add_generation(config, lines);
+  for (std::string& line : idle_generation_options(config)) lines.push_back(std::move(line));
   add_preferences(config, lines);
   add_online_statements(config, lines);
   return lines;

@@ -69,6 +69,7 @@ std::string NarrowWeights::summary() const {
   std::string text = fmt::format("{} copies of {} weights, {:.0f} MB", type_name(type_), order_.size(),
                                  static_cast<double>(bytes()) / 1e6);
   if (order_.empty()) return text;
+  if (all.largest == 0) return text + ", without an error";
   return text + fmt::format(": relative error {:.2g}, at most {:.2g} for an output of {}", all.mean,
                             all.largest, all.largest_in);
 }

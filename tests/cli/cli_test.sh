@@ -277,9 +277,15 @@ case_generate_writes_ids_and_log_probabilities() {
   run 2 "${words[@]}" --logprobs 2; says err "give --json"
   run 2 "${words[@]}" --token_ids; says err "give --json"
   run 2 "${words[@]}" --keep true; says err "trl_generator_extend"
+  run 2 "${words[@]}" --generation_kwargs '{logprobs: 2}'; says err "give --json"
   run 2 chat --model_name_or_path "$model" --logprobs 2; says err "chat shows none"
+  run 2 chat --model_name_or_path "$model" --generation_kwargs '{logprobs: 2}'; says err "--logprobs: chat shows none"
+  run 2 chat --model_name_or_path "$model" --prompt_logprobs 2; says err "--prompt_logprobs: chat shows none"
+  run 2 chat --model_name_or_path "$model" --usage true; says err "--usage: chat shows no counts"
+  run 2 chat --model_name_or_path "$model" --take new; says err "--take: chat shows"
   run 0 "${words[@]}" --generation_dtype int4 --kv_cache_dtype int8 --kv_cache_memory 10% --prefix_cache false
   run 2 "${words[@]}" --kv_cache_memory 0%; says err "more than 0%"
+  run 2 "${words[@]}" --kv_cache_memory half; says err "kv_cache_memory: 'half' is not accepted: give auto, a share as in 25%"
   run 2 "${words[@]}" --generation_dtype int5; says err "bfloat16, int8, int4"
 }
 case_generate_takes_plain_kernels_and_a_budget() {
@@ -730,6 +736,8 @@ case_eval_measures_as_training_does() {
   run 0 eval "${eval[@]}" --lr_scheduler_type cosine_with_min_lr --lr_scheduler_kwargs "{min_lr: 1e-6}"  # of a run's recipe
   run 0 eval "${eval[@]}" --sample_prompts "[Hello]" --sample_max_new_tokens 3; says out '{"prompt":"Hello","completion":"'
   run 2 eval "${eval[@]}" --sample_prompts "[Hello]" --generate.num_return_sequences 2; says err "generate.temperature above 0"
+  run 0 eval "${eval[@]}" --generate.keep true; says err "generate.keep: it has an effect only with sample_prompts"
+  run 0 eval "${eval[@]}" --sample_prompts "[Hello]" --sample_max_new_tokens 3 --generate.keep true; says err "generate.keep: it has no effect on sample_prompts"
   run 2 eval "${eval[@]}" --splits valid; says err "--splits: 'valid'"; says err "it has: test, train"
   run 2 eval "${eval[@]}" --splits test,; says err "empty name"
   run 2 eval --model_name_or_path "$model"; says err "--dataset_name is needed"
@@ -881,6 +889,9 @@ case_generate_reads_rows_as_prompts() {
   cat t.jsonl r.jsonl >both; run 1 "${generate[@]}" --prompts both; says err "some prompts are texts and some are messages"
   run 0 "${generate[@]}" --chat --prompts both; sed 's/.*"completion"/"completion"/' out | sort -u | cmp - want
   printf '{\n  "messages": [\n    %s,\n    %s\n  ]\n}\n' "$user" "$answer" >one.json; run 0 "${generate[@]}" --prompts one.json; sed 's/.*"completion"/"completion"/' out | cmp - want
+  printf '[\n  "Who keeps it?",\n  "Who keeps it?"\n]\n' >texts.json; run 0 "${generate[@]}" --chat --prompts texts.json; [ "$(wc -l <out)" -eq 2 ] || die "two texts"
+  sed 's/.*"completion"/"completion"/' out | sort -u | cmp - want
+  echo '[]' >none; run 1 "${generate[@]}" --prompts none; says err "none: holds no prompts"
   printf '{"text":"a"}\n' >none; run 1 "${generate[@]}" --prompts none; says err 'none:1: there is no "prompt"'
   printf '{"prompt":[5,6]}\n' >none; run 1 "${generate[@]}" --prompts none; says err 'none:1: "prompt" is a list of something other than messages'
   printf '{"messages":[%s]}\n{"messages":[{"content":"x"}]}\n' "$user" >none; run 1 "${generate[@]}" --prompts none; says err 'none:2: "messages" is a list'

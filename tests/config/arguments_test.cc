@@ -319,6 +319,10 @@ TEST(Arguments, OptionsWithoutAnEffectAreToldOf) {
   EXPECT_EQ(lines({{"generate.top_k", "5"}, {"sample_prompts", "[a]"}}), Lines{});
   EXPECT_EQ(lines({{"generate.chat", "true"}, {"sample_prompts", "[a]"}}),
             Lines{"generate.chat: it has no effect on sample_prompts"});
+  EXPECT_EQ(lines({{"generate.max_new_tokens", "5"},
+                   {"generate.num_return_sequences", "2"},
+                   {"estimate.prompt_tokens", "9"}}),
+            Lines{});
   const auto dpo = [&](Settings settings) {
     settings.insert(settings.begin(), {"method", "dpo"});
     return lines(settings);

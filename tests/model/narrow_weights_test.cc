@@ -230,6 +230,18 @@ TEST_F(NarrowWeightsTest, NumbersOfTheirOwnTypeAreNotCopied) {
   EXPECT_GT(model->narrow_weights(NarrowType::int8, true).bytes(), 0);
 }
 
+TEST_F(NarrowWeightsTest, TheSummaryHasNoErrorOfExactCopies) {
+  TRL_NEED_GOLDEN("models/qwen2_bf16");
+  const auto model = Model::open(tiny("qwen2_bf16"), "float32");
+  NarrowWeights same = model->narrow_weights(NarrowType::bfloat16, true);
+  same.refresh();
+  const std::string exact = same.summary();
+  EXPECT_TRUE(exact.ends_with(" MB, without an error")) << exact;
+  NarrowWeights codes = model->narrow_weights(NarrowType::int8, true);
+  codes.refresh();
+  EXPECT_NE(codes.summary().find("for an output of model.layers."), std::string::npos) << codes.summary();
+}
+
 TEST_F(NarrowWeightsTest, ATypeHasAName) {
   EXPECT_EQ(narrow_type("bfloat16"), NarrowType::bfloat16);
   EXPECT_EQ(narrow_type("int8"), NarrowType::int8);

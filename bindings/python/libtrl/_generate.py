@@ -83,9 +83,24 @@ class Generator(Handle):
         return first.value
 
     def step(self, on_token: TokenFunction | None = None) -> bool:
-        """Computes a token of each completion that runs; False if there was nothing to do."""
-        with kept(on_token) as number:
-            return call(lib.trl_generator_step, self, _token, number) != Status.END
+        """Computes a token of each completion that runs; False if there was nothing to do. What the function raises
+        ends its completion alone, and is raised again when the step is done."""
+        raised: list[BaseException] = []
+
+        def told(completion: int, token: int, text: str, log_probability: float) -> int:
+            assert on_token is not None
+            try:
+                return number_of(on_token(completion, token, text, log_probability))
+            except BaseException as error:
+                raised.append(error)
+                return 1
+
+        with kept(on_token and told) as number:
+            try:
+                return call(lib.trl_generator_step, self, _token, number) != Status.END
+            finally:
+                if raised:
+                    raise raised[0]
 
     def extend(self, completion: int, prompt: Prompt, options: Options = None) -> None:
         """Continues a completion that was added with generate.keep, after more tokens."""

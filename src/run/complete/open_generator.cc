@@ -6,6 +6,7 @@
 #include "base/memory/system_memory.h"
 #include "base/text/number.h"
 #include "config/model_options.h"
+#include "config/option_value.h"
 #include "config/sizes_and_paths.h"
 #include "config/training_arguments.h"
 #include "engine/error_capture.h"
@@ -41,9 +42,20 @@ std::optional<double> cache_share(const config::Config& options) {
   return text == "auto" ? std::optional(0.5) : share_of(text);
 }
 
+int64_t given_bytes(const std::string& text) {
+  const std::optional<int64_t> bytes = config::parse_memory_size(text);
+  if (!bytes || *bytes < 1) {
+    fail_key(kCacheMemory,
+             "{}: {} is not accepted: give auto, a share as in 25%, or a positive number of bytes, also with "
+             "GiB, MiB, GB or MB, as in 6GiB",
+             kCacheMemory, config::shown(text));
+  }
+  return *bytes;
+}
+
 int64_t cache_bytes(Environment& environment, const config::Config& options) {
   const std::optional<double> share = cache_share(options);
-  if (!share) return config::memory_size(options, kCacheMemory);
+  if (!share) return given_bytes(options.get(kCacheMemory));
   const int64_t left = memory_left(environment, options);
   constexpr const char* kBudget = "memory_budget";
   if (left == 0 && options.get_text(kBudget)) {

@@ -27,12 +27,15 @@ RequestOptions request_options(const config::Config& options, const Tokenizer& t
 RequestOptions trainer_request(const config::Config& options, const Tokenizer& tokenizer,
                                config::Completions which);
 
-// Runs body, and reports the engine's error about a member of Sampling under the name of its option.
+// Runs body, and reports the engine's error about a member of Sampling under the name of its option. What is
+// not found is the adapter.
 template <class Body>
 void with_option_names(const Body& body) {
   try {
     body();
   } catch (const Error& error) {
+    const bool adapter = error.status() == Status::not_found && error.key().empty();
+    if (adapter) throw error.with("generate.adapter: " + error.message(), "generate.adapter");
     const std::string name = "generate." + error.key();
     if (error.key().empty() || config::find_option(name) == nullptr) throw;
     throw error.with("generate." + error.message(), name);

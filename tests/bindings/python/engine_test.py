@@ -281,6 +281,25 @@ class Generating(Engine):
         with self.assertRaises(libtrl.NotFoundError):
             generator.take(second)
 
+    def test_what_a_function_raises_ends_its_completion_alone(self):
+        generator, options = self.generator, {"generate.max_new_tokens": 3, "generate.ignore_eos": True}
+        numbers = [generator.add(text, options) for text in ("the kernel", "a page", "the lock")]
+        told = []
+
+        def fail(number, *_):
+            told.append(number)
+            if number == numbers[1]:
+                raise Oops("at a token")
+
+        with self.assertRaisesRegex(Oops, "at a token"):
+            generator.step(fail)
+        while generator.step(fail):
+            pass
+        self.assertEqual(sorted(told), sorted(numbers + [numbers[0], numbers[2]] * 2))
+        taken = [generator.take(number)[0] for number in numbers]
+        self.assertEqual([one.finish_reason for one in taken], ["length", "cancelled", "length"])
+        self.assertEqual([len(one.token_ids) for one in taken], [3, 1, 3])
+
     def test_streams(self):
         options = {"generate.max_new_tokens": 6}
         whole = self.generator.generate("the kernel", options)[0]

@@ -405,6 +405,8 @@ TEST(Requests, AnUnknownAdapterIsRefused) {
   size_t first = 0;
   const auto unknown = host::config({{"generate.adapter", "nobody"}});
   EXPECT_EQ(trl_generator_add(g.get(), "row", 3, nullptr, 0, unknown.get(), &first, error), TRL_E_NOT_FOUND);
+  EXPECT_EQ(error.message(), "generate.adapter: the model has no adapter \"nobody\"; it has none");
+  EXPECT_EQ(error.key(), "generate.adapter");
   EXPECT_EQ(trl_generator_step(g.get(), nullptr, nullptr, error), TRL_END);
 }
 
