@@ -86,13 +86,6 @@ std::string canonical_number(const Option& option, std::string_view key, std::st
   return std::to_string(*whole);
 }
 
-// Reads the name of a file that takes the place of a list or a map: a text, in quotation marks or without.
-std::string file_name(const Option& option, std::string_view key, std::string_view text) {
-  const base::Json name = text.starts_with('"') ? parse_flow(text, key) : base::Json(text);
-  if (!name.is_string()) fail_value(option, key, text);
-  return name.dump();
-}
-
 // Reads "[a, b]", "a,b" or "a b".
 base::Json list_of(const Option& option, std::string_view key, std::string_view text) {
   base::Json items = base::Json::array();
@@ -184,7 +177,12 @@ std::string canonical_list(const Option& option, std::string_view key, std::stri
   const bool path = option.accepted == "path";
   base::Json items = base::Json::array();
   if (text.starts_with('{')) fail_value(option, key, text);
-  if (path && !text.starts_with('[')) return file_name(option, key, text);
+  if (path && !text.starts_with('[')) {
+    const bool quoted = text.starts_with('"');
+    const base::Json name = quoted ? parse_flow(text, key) : base::Json(text);
+    if (!name.is_string()) fail_value(option, key, text);
+    return name.dump();
+  }
   for (const base::Json& item : list_of(option, key, text)) {
     if (item.is_null() && !takes_null_items(option)) fail_value(option, key, text);
     const bool kept = item.is_string() || item.is_object() || (path && item.is_array());
@@ -201,8 +199,9 @@ std::string canonical_list(const Option& option, std::string_view key, std::stri
 std::string canonical_map(const Option& option, std::string_view key, std::string_view text) {
   const std::vector<std::string_view> words = split_words(option.accepted, '|');
   const bool path = !words.empty() && words.front() == "path";
-  if (path && !text.starts_with('{')) return file_name(option, key, text);
   const base::Json map = parse_flow(text, key);
+  if (path && map.is_string()) return map.dump();
+  if (path && (map.is_number() || map.is_boolean())) return base::Json(text).dump();  // a name: 1, on
   if (!map.is_object()) fail_value(option, key, text);
   if (words.size() > (path ? 1 : 0)) {
     for (const auto& [name, value] : map.items())

@@ -120,17 +120,18 @@ std::vector<Json> one_or_list(const Json& item) {
 std::vector<Json> list_forms(const Option& option) {
   const std::vector<std::string_view> words = split_words(option.accepted, '|');
   if (option.accepted == kCalls) return {of_type("string"), list_of(of_type("string"))};
-  if (option.accepted == "path") return {of_type("string"), of_type("array")};
   if (option.accepted == kOptionSets) {
     const Json set = text_like("^ *[^ =]+=");
     Json map = of_type("object");
     map["minProperties"] = 1;
     return {set, list_of(any_of({set, std::move(map)}))};
   }
-  if (!words.empty()) return {enumerated(words), list_of(enumerated(words))};
+  const bool path = option.accepted == "path";
+  if (!words.empty() && !path) return {enumerated(words), list_of(enumerated(words))};
   Json types = Json::array({"string", "number", "boolean", "object", "array"});
   if (takes_null_items(option)) types.push_back("null");
-  return {of_type(Json::array({"string", "number", "boolean"})), list_of(of_type(std::move(types)))};
+  const Json one = of_type(path ? Json("string") : Json::array({"string", "number", "boolean"}));
+  return {one, list_of(of_type(std::move(types)))};
 }
 
 // A word that ends with :PATH is the beginning of a text; with one, no other texts are accepted.

@@ -169,7 +169,9 @@ TEST(Schema, RefusesWhatAConfigurationRefuses) {
 bool is_exempt(const Option& option, const Json& value, const Json& property) {
   if (value.is_string()) return true;
   const auto is_old = [&](const OldValue& old) {
-    return old.name == option.name && old.written == as_text(value);
+    const std::optional<bool> flag = parse_bool(old.written);
+    return old.name == option.name &&
+           (old.written == as_text(value) || (flag && flag == parse_bool(as_text(value))));
   };
   if (std::ranges::any_of(old_values(), is_old)) return true;
   const bool scalar = value.is_number() || value.is_boolean();
