@@ -64,7 +64,7 @@ TEST(Load, RefusesNullInPlaceOfText) {
   for (const char* text :
        {"dataset_text_field: null\n", "dataset_text_field:\n", "{\"dataset_text_field\": null}"})
     EXPECT_EQ(refusal(text), "x.yaml:1: dataset_text_field: 'null' is not accepted; give text") << text;
-  EXPECT_EQ(refusal("lora_target_modules: [q_proj, null]\n").substr(0, 52),
+  EXPECT_EQ(refusal("lora_target_modules: [q_proj, null]\n").substr(0, 54),
             "x.yaml:1: lora_target_modules: '[\"q_proj\",null]' is no");
   EXPECT_EQ(loaded("dataset_text_field: 'null'\n").get("dataset_text_field"), "null");
   EXPECT_EQ(loaded("dataset_configs: [null, a]\n").get_list("dataset_configs"),
