@@ -335,7 +335,7 @@ func textAt(text *C.char, size C.size_t) string {
 	if text == nil {
 		return ""
 	}
-	return C.GoStringN(text, C.int(size))
+	return string(unsafe.Slice((*byte)(unsafe.Pointer(text)), int(size))) // C.GoStringN takes 31 bits
 }
 
 func flag(set bool) C.int32_t {

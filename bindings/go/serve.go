@@ -9,6 +9,7 @@ import "C"
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 	"unsafe"
 )
@@ -145,6 +146,9 @@ func (s *Server) setAdapter(call *call, model, name string, path *C.char) error 
 // Sleep puts a model ("": the first one) to sleep, as deep as level 1 or 2: requests are refused until WakeUp. mode says what
 // becomes of those that run: "abort" ("" is the same), "wait" or "keep".
 func (s *Server) Sleep(model string, level int, mode string) error {
+	if int(int32(level)) != level {
+		return &Error{Status: EInvalidArgument, Message: fmt.Sprintf("level is %d; give 1 or 2", level)}
+	}
 	var call call
 	of, how := call.optional(model), call.optional(mode)
 	_, err := call.do(func(e errorOut) C.trl_status {

@@ -95,6 +95,9 @@ func TestEngineWhatAServerHasIsKept(t *testing.T) {
 	if lines == 0 {
 		t.Error("no line in the log")
 	}
+	if err := server.Sleep("other", 1<<32+1, ""); !errors.Is(err, trl.EInvalidArgument) {
+		t.Error(err)
+	}
 	if err := server.Sleep("other", 2, "wait"); err != nil {
 		t.Error(err)
 	}

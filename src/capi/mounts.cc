@@ -13,6 +13,7 @@ namespace trl::capi {
 namespace {
 
 constexpr int64_t kAbsent = -1;
+constexpr std::string_view kNames = "letters a to z and A to Z, digits, _ and -";
 
 static_assert(static_cast<int32_t>(base::HostWrite::data) == TRL_WRITE_DATA &&
               static_cast<int32_t>(base::HostWrite::done) == TRL_WRITE_DONE &&
@@ -40,8 +41,7 @@ Error named(const std::string& path, const Error& error) {
 
 std::shared_ptr<const Mount> Mounts::add(const std::string& name, Mount& mount) {
   if (!is_name(name)) {
-    fail(Status::invalid_argument,
-         "name: '{}' is not the name of a mount: give letters a to z and A to Z, digits, _ and -", name);
+    fail(Status::invalid_argument, "name: '{}' is not the name of a mount: give {}", name, kNames);
   }
   const std::lock_guard lock(mutex_);
   std::weak_ptr<const Mount>& known = mounts_[name];
@@ -63,6 +63,14 @@ std::shared_ptr<const Mount> Mounts::find(const std::string& path, std::string* 
   const size_t slash = rest.find('/');
   const std::string_view name = rest.substr(0, slash);
   if (slash != rest.npos) *file = rest.substr(slash + 1);
+  if (!is_name(name)) {
+    if (name.empty() || slash == rest.npos)  // of "host://" alone, the name of a file may follow
+      fail(Status::invalid_argument,
+           "the name of a mount is missing: give {0}NAME or {0}NAME/FOLDER (trl_runtime_mount)",
+           base::kHostPath);
+    fail(Status::invalid_argument, "'{}' is not the name of a mount, which has {} (trl_runtime_mount)", name,
+         kNames);
+  }
   if (!file->empty() && !base::is_plain_path(*file))
     fail(Status::invalid_argument, "no part of a path below a mount may be empty, . or ..");
   const std::lock_guard lock(mutex_);

@@ -39,7 +39,9 @@ std::string current_value(const Option& option, const std::string& key, std::str
   return std::string(value);
 }
 
+// Whether a value in a file has a form that the option takes. Of a text, null is not the word.
 bool takes(const Option& option, const base::Json& value) {
+  if (value.is_null()) return option.nullable || option.type != OptionType::text;
   if (value.is_array()) return option.type == OptionType::list || is_list_somewhere(option);
   if (value.is_object()) return option.type == OptionType::map;
   return true;
@@ -100,7 +102,7 @@ void Config::assign(std::string_view key, std::string_view value, int source, st
       canonical_value(option, name, current_value(option, name, value), method().name);
   std::vector<std::string> warnings;
   if (option.name == "optim") optim_named(name, canonical);
-  if (option.name == "output_dir" && value.empty())
+  if (value.empty() && !may_be_empty(option))
     fail_key(key, "{}: it is empty; give a directory, or null for trainer_output", name);
   if (std::string warning = check_support(option, name, canonical); !warning.empty())
     warnings.push_back(std::move(warning));

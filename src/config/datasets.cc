@@ -260,6 +260,36 @@ Mixture parse_mixture(std::string_view key, const Json& value) {
   return mixture;
 }
 
+Json mixture_schema(std::string_view key) {
+  Json share = Json::parse(R"({"type": ["number", "null"], "minimum": 0})");
+  if (key != "datasets") share["maximum"] = 1;
+  if (key == "dataset_mixer") {
+    share["type"] = "number";
+    return {{"type", "object"}, {"additionalProperties", share}, {"minProperties", 1}};
+  }
+  const EntryNames& names = entry_names(key);
+  Json parts = Json::object();
+  for (const std::string_view name : names.all)
+    parts[std::string(name)] = Json::parse(R"({"type": ["string", "null"]})");
+  parts[std::string(names.path)] = Json::parse(R"({"type": "string", "minLength": 1})");
+  parts["columns"] =
+      Json::parse(R"({"type": ["array", "null"], "items": {"type": "string"}, "minItems": 1})");
+  parts[std::string(names.share)] = share;
+  if (key == "datasets")
+    parts["data_files"] = Json::parse(R"({"type": ["string", "array", "object", "null"], "minItems": 1})");
+  Json list = Json::parse(R"({"type": "array", "items": {"type": "object", "additionalProperties": false}})");
+  list["items"]["properties"] = std::move(parts);
+  list["items"]["required"] = Json::array({names.path});
+  if (key == "datasets") return list;
+  list["minItems"] = 1;
+  Json mixture = Json::parse(R"({"type": "object", "required": ["datasets"], "additionalProperties": false,
+    "properties": {"seed": {"type": ["integer", "null"], "minimum": 0},
+                   "test_split_size": {"type": ["number", "null"], "exclusiveMinimum": 0}}})");
+  mixture["properties"]["seed"]["maximum"] = INT64_MAX;
+  mixture["properties"]["datasets"] = std::move(list);
+  return mixture;
+}
+
 bool names_mixture(std::string_view key) {
   return key == "datasets" || key == "dataset_mixer" || key == "dataset_mixture";
 }

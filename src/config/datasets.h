@@ -71,6 +71,7 @@ double split_size(std::string_view key, const base::Json& value);  // test_split
 // Returns warnings, each beginning with the key.
 std::vector<std::string> check_mixture(std::string_view key, const base::Json& value);
 bool names_mixture(std::string_view key);
+base::Json mixture_schema(std::string_view key);  // of a value of a key that names one
 
 struct DatasetArguments {
   std::string key = "dataset_name";  // the key that names the rows, for messages

@@ -1,6 +1,7 @@
 #include "config/option_value.h"
 
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "base/text/nearest.h"
@@ -53,6 +54,21 @@ bool in_some_range(const Option& option, double number) {
   return std::ranges::any_of(words, [&](auto word) { return is_range(word) && in_range(word, number); });
 }
 
+// Reads an integer that is written with an exponent or with zeros after the point, whatever its size.
+std::optional<int64_t> whole_number(std::string_view text) {
+  const size_t end = std::min(text.find_first_of("eE"), text.size());
+  std::string digits(text.substr(0, end));
+  int64_t zeros = 0;
+  if (end < text.size()) zeros = base::parse_int64(text.substr(end + 1)).value_or(-1);
+  if (const size_t point = digits.find('.'); point != std::string::npos) {
+    digits.erase(point, 1);
+    zeros -= static_cast<int64_t>(digits.size() - point);
+  }
+  for (; zeros < 0 && digits.ends_with('0'); ++zeros) digits.pop_back();
+  if (zeros < 0 || zeros > std::numeric_limits<int64_t>::digits10) return std::nullopt;
+  return base::parse_int64(digits.append(static_cast<size_t>(zeros), '0'));
+}
+
 std::string canonical_number(const Option& option, std::string_view key, std::string_view text,
                              std::string_view trainer) {
   const std::vector<std::string_view> accepted = split_words(option.accepted, '|');
@@ -65,9 +81,9 @@ std::string canonical_number(const Option& option, std::string_view key, std::st
   if (!in_some_range(option, *number)) fail_value(option, key, text, trainer);
   if (option.type == OptionType::number) return base::format_double(*number == 0 ? 0.0 : *number);
   if (integer) return std::to_string(*integer);
-  constexpr double kExact = 9007199254740992.0;  // 2^53: above, a double does not name one integer
-  if (std::trunc(*number) != *number || std::abs(*number) > kExact) fail_value(option, key, text);
-  return std::to_string(static_cast<int64_t>(*number));
+  const std::optional<int64_t> whole = whole_number(plain);
+  if (!whole) fail_value(option, key, text);
+  return std::to_string(*whole);
 }
 
 // Reads "[a, b]", "a,b" or "a b".
@@ -168,6 +184,7 @@ std::string canonical_list(const Option& option, std::string_view key, std::stri
     return name.dump();
   }
   for (const base::Json& item : list_of(option, key, text)) {
+    if (item.is_null() && !takes_null_items(option)) fail_value(option, key, text);
     const bool kept = item.is_string() || item.is_object() || (path && item.is_array());
     items.push_back(kept ? item : base::Json(item.dump()));  // mappings: datasets; lists: conversations
   }
@@ -184,6 +201,7 @@ std::string canonical_map(const Option& option, std::string_view key, std::strin
   const bool path = !words.empty() && words.front() == "path";
   const base::Json map = parse_flow(text, key);
   if (path && map.is_string()) return map.dump();
+  if (path && (map.is_number() || map.is_boolean())) return base::Json(text).dump();  // a name: 1, on
   if (!map.is_object()) fail_value(option, key, text);
   if (words.size() > (path ? 1 : 0)) {
     for (const auto& [name, value] : map.items())

@@ -50,6 +50,11 @@ inline bool in_range(std::string_view range, double value) { return parse_range(
 // refuses; empty: the option is neither a choice nor a list of words.
 std::vector<std::string_view> words_of(const Option& option, std::string_view trainer);
 
+// Whether "" is a text of the option; otherwise it is an error, although null is a value.
+inline bool may_be_empty(const Option& option) { return option.name != "output_dir"; }
+// Whether elements of a list may be null.
+inline bool takes_null_items(const Option& option) { return option.name == "dataset_configs"; }
+
 inline constexpr std::string_view kCalls = "NAME(argument=value)";  // a list of such words
 
 // Returns a canonical value in its own type.

@@ -3,15 +3,18 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 #include <optional>
 #include <vector>
 
 #include "base/json/json.h"
 #include "base/text/number.h"
+#include "config/datasets.h"
 #include "config/method.h"
 #include "config/option.h"
 #include "config/option_set.h"
 #include "config/option_value.h"
+#include "config/yaml.h"
 
 namespace trl::config {
 
@@ -24,8 +27,16 @@ Json bound(double value) {
   return value;
 }
 
+// Returns an end of a range of integers, all of which have 64 bits.
+Json integer_bound(double value) {
+  if (value >= 0x1p63) return INT64_MAX;
+  if (value <= -0x1p63) return INT64_MIN;
+  return bound(value);
+}
+
 // "6GiB", as parse_memory_size reads it.
-constexpr const char* kSizePattern = "^ *[0-9._eE+]+ *([TtGgMmKk][Ii]?[Bb])? *$";
+constexpr const char* kSizePattern =
+    "^ *([0-9][0-9_]*\\.?[0-9_]*|\\.[0-9_]+)([eE][+-]?[0-9]+)? *([TtGgMmKk][Ii]?[Bb])? *$";
 
 // Returns {"NAME": value}.
 Json keyword(const char* name, Json value) {
@@ -34,19 +45,24 @@ Json keyword(const char* name, Json value) {
   return schema;
 }
 Json of_type(Json type) { return keyword("type", std::move(type)); }
+Json text_like(std::string pattern) {
+  Json text = of_type("string");
+  text["pattern"] = std::move(pattern);
+  return text;
+}
 
 // Returns the values of one type in a range; empty: any of the type.
 std::vector<Json> numbers(const char* type, std::string_view range) {
   Json values = of_type(type);
-  if (range.empty()) return {values};
-  const Range parsed = parse_range(range);
-  if (std::isfinite(parsed.low)) values[parsed.low_in ? "minimum" : "exclusiveMinimum"] = bound(parsed.low);
-  if (std::isfinite(parsed.high))
-    values[parsed.high_in ? "maximum" : "exclusiveMaximum"] = bound(parsed.high);
+  const bool whole = values["type"] == "integer";
+  const Range parsed = range.empty() ? Range() : parse_range(range);
+  const auto end = [whole](double value) { return whole ? integer_bound(value) : bound(value); };
+  if (whole || std::isfinite(parsed.low))
+    values[parsed.low_in ? "minimum" : "exclusiveMinimum"] = end(parsed.low);
+  if (whole || std::isfinite(parsed.high))
+    values[parsed.high_in ? "maximum" : "exclusiveMaximum"] = end(parsed.high);
   if (!parsed.bytes) return {values};
-  Json size = of_type("string");
-  size["pattern"] = kSizePattern;
-  return {values, size};
+  return {values, text_like(kSizePattern)};
 }
 
 // Returns words, and the boolean that YAML 1.1 makes of one of them: no, on.
@@ -104,12 +120,31 @@ std::vector<Json> one_or_list(const Json& item) {
 std::vector<Json> list_forms(const Option& option) {
   const std::vector<std::string_view> words = split_words(option.accepted, '|');
   if (option.accepted == kCalls) return {of_type("string"), list_of(of_type("string"))};
-  if (option.accepted == "path") return {of_type("string"), of_type("array")};
-  if (option.accepted == kOptionSets)
-    return {of_type("string"), list_of(of_type(Json::array({"string", "object"})))};
-  if (!words.empty()) return {enumerated(words), list_of(enumerated(words))};
-  return {of_type(Json::array({"string", "number", "boolean"})),
-          list_of(of_type(Json::array({"string", "number", "boolean", "object", "array"})))};
+  if (option.accepted == kOptionSets) {
+    const Json set = text_like("^ *[^ =]+=");
+    Json map = of_type("object");
+    map["minProperties"] = 1;
+    return {set, list_of(any_of({set, std::move(map)}))};
+  }
+  const bool path = option.accepted == "path";
+  if (!words.empty() && !path) return {enumerated(words), list_of(enumerated(words))};
+  Json types = Json::array({"string", "number", "boolean", "object", "array"});
+  if (takes_null_items(option)) types.push_back("null");
+  const Json one = of_type(path ? Json("string") : Json::array({"string", "number", "boolean"}));
+  return {one, list_of(of_type(std::move(types)))};
+}
+
+// A word that ends with :PATH is the beginning of a text; with one, no other texts are accepted.
+std::vector<Json> text_forms(const Option& option) {
+  Json text = of_type("string");
+  if (!may_be_empty(option)) text["minLength"] = 1;
+  std::vector<std::string_view> words = split_words(option.accepted, '|');
+  constexpr std::string_view kPath = "PATH";
+  const auto open = std::ranges::find_if(words, [&](std::string_view word) { return word.ends_with(kPath); });
+  if (open == words.end()) return {text};
+  const Json path = text_like(fmt::format("^{}.", open->substr(0, open->size() - kPath.size())));
+  words.erase(open);
+  return {enumerated(words), path};
 }
 
 std::vector<Json> map_forms(const Option& option) {
@@ -128,8 +163,44 @@ std::vector<Json> map_forms(const Option& option) {
   return forms;
 }
 
+// Returns the entries of a map that an option with a reason to refuse others takes: NAME, or NAME=VALUE.
+Json taken_entries(const Option& option) {
+  std::map<std::string, Json> values;  // by name; true: any
+  for (const std::string_view word : split_words(option.no_ops, '|')) {
+    const size_t equals = word.find('=');
+    Json& all = values[std::string(word.substr(0, equals))];
+    if (equals == word.npos) {
+      all = true;
+    } else if (all != true) {
+      if (all.is_null()) all = keyword("enum", Json::array());
+      all["enum"].push_back(parse_flow(word.substr(equals + 1), option.name));
+    }
+  }
+  Json properties = Json::object();
+  for (auto& [name, value] : values) properties[name] = std::move(value);
+  Json map = of_type("object");
+  map["properties"] = std::move(properties);
+  map["additionalProperties"] = false;
+  return map;
+}
+
+// Returns the forms of a value other than null of an option that refuses all but its default and `no_ops`.
+std::vector<Json> taken_forms(const Option& option, std::string_view trainer) {
+  if (option.type == OptionType::map) return {taken_entries(option)};
+  const std::string value(default_of(option, trainer));
+  const std::vector<std::string_view> words = split_words(option.no_ops, '|');
+  if (option.type == OptionType::list) return {list_of(words.empty() ? Json(false) : enumerated(words))};
+  Json values = Json::array();
+  if (value != "null") values.push_back(typed_value(option, value));
+  for (const std::string_view word : words) values.push_back(typed_value(option, std::string(word)));
+  if (values.empty()) return {};
+  return {keyword("enum", std::move(values))};
+}
+
 // Returns the forms of a value other than null.
 std::vector<Json> forms_of(const Option& option, std::string_view trainer) {
+  if (names_mixture(option.name)) return {mixture_schema(option.name)};
+  if (!option.unsupported.empty() && option.type != OptionType::choice) return taken_forms(option, trainer);
   const bool list = trainer.empty() ? is_list_somewhere(option) : type_of(option, trainer) != option.type;
   switch (option.type) {
     case OptionType::boolean: {
@@ -160,7 +231,7 @@ std::vector<Json> forms_of(const Option& option, std::string_view trainer) {
     case OptionType::text:
       break;
   }
-  if (accepted_of(option, trainer) == option.accepted) return {of_type("string")};
+  if (accepted_of(option, trainer) == option.accepted) return text_forms(option);
   return {enumerated(split_words(accepted_of(option, trainer), '|'))};
 }
 

@@ -55,6 +55,7 @@ std::string term(const tensor::Taken& taken) {
       if (forward) return "activations kept for backward";
       break;
     case MemoryKind::workspace:
+      if (mapped) return "buffers of OpenBLAS";
       if (forward) return "workspace of forward";
       break;
   }

@@ -3,6 +3,7 @@
 #pragma once
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "config/lora_config.h"
 #include "kernels/kernels.h"
 #include "model/layer_context.h"
+#include "tensor/memory/rehearsal.h"
 #include "tensor/parameter/parameter.h"
 
 namespace trl::model {
@@ -125,6 +127,7 @@ class Adapter {
     size_t slot;
     kernels::OwnRows rows;
   };
+  void note_blas_pages(int64_t bytes);
   void add(const adapter::Tensor& tensor, at::Device device);
   void take_tables(const adapter::AdapterFile& file);
   void keep_table(size_t slot, const at::Tensor& values);
@@ -162,6 +165,7 @@ class Adapter {
   std::vector<Replacement> replaced_;
   std::vector<Tokens> tokens_;
   Wiring wiring_;
+  std::optional<tensor::MappedPages> blas_pages_;
 };
 
 }  // namespace trl::model

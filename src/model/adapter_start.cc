@@ -2,6 +2,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <optional>
 
@@ -58,10 +59,26 @@ bool begins_in_weight(const Slot& slot, const LoraStart& values, int64_t rank) {
 
 }  // namespace
 
+// Pages that an earlier start has touched are the process's.
+void Adapter::note_blas_pages(int64_t bytes) {
+  static std::atomic<int64_t> touched = 0;
+  if (tensor::Rehearsal::current() == nullptr)
+    touched = std::max(touched.load(), bytes);
+  else if (bytes > touched)
+    blas_pages_.emplace(tensor::MemoryKind::workspace, bytes - touched);
+}
+
 void Adapter::start(uint64_t seed) { start(at::detail::createCPUGenerator(seed)); }
 
 void Adapter::start(at::Generator generator) {
   LoraStart values(config_, std::move(generator), slots_.front().weight->dtype());
+  int64_t pages = 0;
+  for (const Term& term : terms_) {
+    const adapter::Module& module = slots_[term.slot].module;
+    if (begins_in_weight(slots_[term.slot], values, term.factors.rank()))
+      pages = std::max(pages, values.blas_pages(module.in, module.out, term.factors.rank()));
+  }
+  note_blas_pages(pages);
   std::optional<tensor::GivesBack> gives_back;
   if (values.needs_weight()) gives_back.emplace();
   const tensor::OpenMpThreads of_libtorch(values.needs_weight() || config_.use_dora ? tensor::all_threads()

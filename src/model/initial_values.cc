@@ -29,6 +29,7 @@ constexpr int64_t kPieceDraws = 1 << 20;   // a multiple of kDraws
 constexpr double kCovarianceScale = 1e-9;  // transformers'
 constexpr int64_t kFloatBytes = 4;
 constexpr int64_t kLapackBlock = 32;  // columns that LAPACK works on together
+constexpr int64_t kBlasDepth = 384;   // rows of a right matrix that OpenBLAS copies together, at most
 
 at::Tensor float_rows(const at::Tensor& weight, int64_t begin) {
   base::poll();
@@ -85,6 +86,17 @@ Decomposition truncated(const at::Tensor& weight, int64_t rank, int64_t iteratio
   auto [u, s, v] = at::linalg_svd(q.t().matmul(tall), false);
   u = q.matmul(u);
   return wide ? Decomposition{v.t(), s, u.t()} : Decomposition{u, s, v};
+}
+
+// Returns the numbers of a right matrix, in the order of Fortran, that OpenBLAS copies for a product.
+int64_t packed(int64_t rows, int64_t columns) { return std::min(rows, kBlasDepth) * columns; }
+
+// Returns the most of these in an SVD of a matrix: a wide one is its LQ, and its vectors are a product with
+// Q.
+int64_t svd_packed(int64_t rows, int64_t columns) {
+  const int64_t k = std::min(rows, columns);
+  if (columns >= k * 11 / 6) return packed(k, columns);
+  return std::max(packed(k, k), packed(kLapackBlock, columns));
 }
 
 // Returns the numbers of sgesdd's work for singular vectors (jobz S): with a QR before it if one side is much
@@ -211,6 +223,14 @@ int64_t LoraStart::workspace(int64_t in, int64_t out, int64_t r) const {
                           : iterations_            ? truncated_numbers(out, in, r)
                                                    : svd_numbers(out, in);
   return kFloatBytes * (numbers + r * (in + out));  // the factors are drawn first
+}
+
+int64_t LoraStart::blas_pages(int64_t in, int64_t out, int64_t r) const {
+  if (!needs_weight()) return 0;
+  const int64_t numbers = init_ == LoraInit::olora ? packed(kLapackBlock, in)
+                          : iterations_            ? packed(std::min(in, out), std::max(in, out))
+                                                   : svd_packed(out, in);
+  return kFloatBytes * std::max(numbers, packed(r, out));  // and of the product in rest()
 }
 
 void LoraStart::check(int64_t r) const {

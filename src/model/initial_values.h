@@ -62,6 +62,8 @@ class LoraStart {
   bool needs_weight() const;
   // Returns the bytes that libtorch takes at most in linear() to decompose the weight; 0: it is not needed.
   int64_t workspace(int64_t in, int64_t out, int64_t r) const;
+  // Returns the bytes in buffers of OpenBLAS that it touches at most meanwhile; they stay resident.
+  int64_t blas_pages(int64_t in, int64_t out, int64_t r) const;
   // Throws Error(invalid_config) if `orthogonal` is used with an odd rank.
   void check(int64_t r) const;
   // Call for each module once, in the order of Selection::targets. weight: float32 [out, in], also for a

@@ -176,11 +176,19 @@ TEST(Mount, PathsStayWithin) {
     const Opened opened = open_mounted(path);
     EXPECT_EQ(opened.status, TRL_E_INVALID_ARGUMENT) << opened.message;
   }
-  for (const char* path : {"host://", "host://other", "host:///within"}) {
+  for (const char* path : {"host://", "host:///within"}) {
     const Opened opened = open_mounted(path);
-    EXPECT_EQ(opened.status, TRL_E_NOT_FOUND) << opened.message;
-    EXPECT_NE(opened.message.find("nothing is mounted"), std::string::npos) << opened.message;
+    EXPECT_EQ(opened.status, TRL_E_INVALID_ARGUMENT) << opened.message;
+    EXPECT_NE(opened.message.find("the name of a mount is missing: give host://NAME or host://NAME/FOLDER"),
+              std::string::npos)
+        << opened.message;
   }
+  const Opened wrong = open_mounted("host://with in/a");
+  EXPECT_EQ(wrong.status, TRL_E_INVALID_ARGUMENT) << wrong.message;
+  EXPECT_NE(wrong.message.find("'with in' is not the name of a mount"), std::string::npos) << wrong.message;
+  const Opened other = open_mounted("host://other");
+  EXPECT_EQ(other.status, TRL_E_NOT_FOUND) << other.message;
+  EXPECT_NE(other.message.find("nothing is mounted as 'other'"), std::string::npos) << other.message;
 }
 
 TEST(Mount, OtherPathsAreRefused) {

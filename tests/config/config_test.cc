@@ -53,6 +53,10 @@ TEST(Config, ReadsNumbers) {
   EXPECT_EQ(taken("max_steps", "1e3"), "1000");
   EXPECT_EQ(taken("seed", "4294967295"), "4294967295");
   EXPECT_EQ(taken("data_seed", "9223372036854775807"), "9223372036854775807");
+  EXPECT_EQ(taken("data_seed", "1e17"), "100000000000000000");
+  EXPECT_EQ(taken("data_seed", "9007199254740993.0"), "9007199254740993");
+  EXPECT_EQ(taken("data_seed", "922337203685477580.7e1"), "9223372036854775807");
+  EXPECT_EQ(taken("save_total_limit", "-9.223372036854775808e18"), "-9223372036854775808");
   EXPECT_EQ(taken("pad_to_multiple_of", "8"), "8");
   EXPECT_EQ(taken("pad_to_multiple_of", "auto"), "auto");
   Config config;
@@ -72,6 +76,9 @@ TEST(Config, RefusesWhatIsNoNumberOrOutOfRange) {
             "max_steps: '2.5' is not accepted; give an integer in [-1, 9000000000]");
   EXPECT_EQ(refusal("max_steps", "-2"),
             "max_steps: '-2' is not accepted; give an integer in [-1, 9000000000]");
+  for (const std::string_view bad : {"9223372036854775808", "9.3e18", "9007199254740993.5", "1e-1"})
+    EXPECT_EQ(refusal("data_seed", bad),
+              fmt::format("data_seed: '{}' is not accepted; give an integer >= 0, or null", bad));
   EXPECT_EQ(refusal("max_steps", "1e300"),
             "max_steps: '1e300' is not accepted; give an integer in [-1, 9000000000]");
   EXPECT_EQ(refusal("per_device_train_batch_size", "0"),

@@ -59,6 +59,23 @@ TEST(Load, ReadsListsOfWords) {
             "x.yaml:1: optim: '[\"adamw_torch\"]' is not ac");
 }
 
+// Null is not the word "null", and not a text of a key that needs one.
+TEST(Load, RefusesNullInPlaceOfText) {
+  for (const char* text :
+       {"dataset_text_field: null\n", "dataset_text_field:\n", "{\"dataset_text_field\": null}"})
+    EXPECT_EQ(refusal(text), "x.yaml:1: dataset_text_field: 'null' is not accepted; give text") << text;
+  EXPECT_EQ(refusal("lora_target_modules: [q_proj, null]\n").substr(0, 54),
+            "x.yaml:1: lora_target_modules: '[\"q_proj\",null]' is no");
+  EXPECT_EQ(loaded("dataset_text_field: 'null'\n").get("dataset_text_field"), "null");
+  EXPECT_EQ(loaded("dataset_configs: [null, a]\n").get_list("dataset_configs"),
+            (std::vector<std::string>{"null", "a"}));
+}
+
+TEST(Load, ReadsNamesOfFilesInPlaceOfMappings) {
+  for (const char* text : {"fsdp_config: 1\n", "fsdp_config: '1'\n", "{\"fsdp_config\": \"1\"}"})
+    EXPECT_EQ(loaded(text).get("fsdp_config"), "\"1\"") << text;
+}
+
 TEST(Load, ReadsJson) {
   const Config config = loaded(
       "\xEF\xBB\xBF{\n\t\"max_steps\": 5,\n\t\"eos_token\": \"\\ud83d\\ude00\", \"bf16\": false,\n"

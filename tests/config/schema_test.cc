@@ -42,6 +42,13 @@ bool has_members(const Json& value, const Json& schema) {
   });
 }
 
+// Compares as integers if both are: a double does not tell 2^63 from what is below it.
+bool is_above(const Json& value, const Json& bound) {
+  if (!value.is_number_unsigned() || !bound.is_number_integer())
+    return value.get<double>() > bound.get<double>();
+  return bound < 0 || value.get<uint64_t>() > bound.get<uint64_t>();
+}
+
 // Checks one keyword of draft 2020-12.
 bool fits(const Json& value, const std::string& keyword, const Json& argument, const Json& schema) {
   if (keyword == "type") return has_types(value, argument);
@@ -51,7 +58,7 @@ bool fits(const Json& value, const std::string& keyword, const Json& argument, c
   if (keyword == "minimum") return !value.is_number() || value.get<double>() >= argument.get<double>();
   if (keyword == "exclusiveMinimum")
     return !value.is_number() || value.get<double>() > argument.get<double>();
-  if (keyword == "maximum") return !value.is_number() || value.get<double>() <= argument.get<double>();
+  if (keyword == "maximum") return !value.is_number() || !is_above(value, argument);
   if (keyword == "exclusiveMaximum")
     return !value.is_number() || value.get<double>() < argument.get<double>();
   if (keyword == "pattern")
@@ -61,6 +68,13 @@ bool fits(const Json& value, const std::string& keyword, const Json& argument, c
     return !value.is_array() ||
            std::ranges::all_of(value, [&](const Json& item) { return is_valid(item, argument); });
   if (keyword == "minItems") return !value.is_array() || value.size() >= argument.get<size_t>();
+  if (keyword == "minLength")
+    return !value.is_string() || value.get<std::string>().size() >= argument.get<size_t>();
+  if (keyword == "minProperties") return !value.is_object() || value.size() >= argument.get<size_t>();
+  if (keyword == "required")
+    return !value.is_object() || std::ranges::all_of(argument, [&](const Json& name) {
+      return value.contains(name.get<std::string>());
+    });
   if (keyword == "additionalProperties") return !value.is_object() || has_members(value, schema);
   const bool tells = keyword == "properties" || keyword == "default" || keyword == "description" ||
                      keyword == "title" || keyword == "$schema" || keyword == "$id";
@@ -129,6 +143,14 @@ TEST(Schema, RefusesWhatAConfigurationRefuses) {
   EXPECT_FALSE(takes(all, R"({"report_to": ["paper"]})"));
   EXPECT_TRUE(takes(all, R"({"lr_scheduler_kwargs": {"num_cycles": 0.5}, "model_init_kwargs": {"a": 1}})"));
   EXPECT_FALSE(takes(all, R"({"lr_scheduler_kwargs": {"cycles": 0.5}})"));
+  EXPECT_TRUE(takes(all, R"({"seed": 9223372036854775807})"));
+  EXPECT_FALSE(takes(all, R"({"seed": 9223372036854775808})"));
+  EXPECT_FALSE(takes(all, R"({"generate.seed": 9223372036854775808})"));
+  EXPECT_FALSE(takes(all, R"({"fp16": true})"));
+  EXPECT_TRUE(takes(all, R"({"attn_implementation": "plugin:a.so"})"));
+  EXPECT_FALSE(takes(all, R"({"attn_implementation": "quick"})"));
+  EXPECT_TRUE(takes(all, R"({"accelerator_config": {"split_batches": false, "even_batches": true}})"));
+  EXPECT_FALSE(takes(all, R"({"accelerator_config": {"split_batches": true}})"));
 
   EXPECT_TRUE(takes(all, R"({"beta": [0.1, 0.2], "loss_type": ["ipo", "sft"]})"));
   EXPECT_TRUE(takes(dpo, R"({"method": "dpo", "beta": 0.2, "loss_type": ["ipo", "sft"]})"));
@@ -140,6 +162,73 @@ TEST(Schema, RefusesWhatAConfigurationRefuses) {
   EXPECT_FALSE(takes(sft, R"({"beta": 0.2})"));
   EXPECT_EQ(dpo.at("properties").at("learning_rate").at("default"), 1e-06);
   EXPECT_EQ(dpo.at("properties").at("loss_type").at("default"), Json::parse(R"(["sigmoid"])"));
+}
+
+// Whether a configuration takes a value beside the schema, as trl_config_get_schema says: a text in place of
+// something else, or the reverse; 0 and 1 in place of booleans; a value of an earlier release.
+bool is_exempt(const Option& option, const Json& value, const Json& property) {
+  if (value.is_string()) return true;
+  const auto is_old = [&](const OldValue& old) {
+    const std::optional<bool> flag = parse_bool(old.written);
+    return old.name == option.name &&
+           (old.written == as_text(value) || (flag && flag == parse_bool(as_text(value))));
+  };
+  if (std::ranges::any_of(old_values(), is_old)) return true;
+  const bool scalar = value.is_number() || value.is_boolean();
+  if (scalar && is_valid(as_text(value), property)) return true;
+  return (value == 0 || value == 1) && (is_valid(value == 1, property) || option.type == OptionType::choice);
+}
+
+TEST(Schema, AgreesWithAConfigurationAboutEachKey) {
+  const Json whole = schema_of();
+  for (const Option& option : options()) {
+    const std::string name(option.name);
+    const Json& property = whole.at("properties").at(name);
+    for (const char* text : {"null",
+                             "true",
+                             "false",
+                             "0",
+                             "1",
+                             "2",
+                             "-1",
+                             "0.5",
+                             "9007199254740993",
+                             "9223372036854775807",
+                             "9223372036854775808",
+                             "-9223372036854775808",
+                             "1e17",
+                             "1.5e3",
+                             "1e19",
+                             "-1e19",
+                             "\"\"",
+                             "\"x\"",
+                             "[]",
+                             "[\"x\"]",
+                             "[\"a=1\"]",
+                             "[1]",
+                             "[null]",
+                             "[{}]",
+                             "[{\"path\": \"x\"}]",
+                             "{}",
+                             "{\"a\": 1}",
+                             "{\"a\": 2}",
+                             "{\"datasets\": [{\"id\": \"x\"}]}"}) {
+      const Json value = Json::parse(text);
+      std::string refusal;
+      Config config;
+      try {
+        config.load_text(fmt::format("{{\"{}\": {}}}", name, text), "text");
+      } catch (const Error& error) {
+        refusal = error.message();
+      }
+      const bool valid = is_valid(value, property);
+      if (valid) {
+        EXPECT_EQ(refusal, "") << text;
+      } else if (!is_exempt(option, value, property)) {
+        EXPECT_NE(refusal, "") << name << ": " << text << " is not valid by " << property.dump();
+      }
+    }
+  }
 }
 
 // Keys and values that have other names today are left out.

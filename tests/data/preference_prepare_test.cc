@@ -432,6 +432,10 @@ constexpr BadRows kBadRows[] = {
      R"({"prompt":[{"role":"user","content":"q"},{"content":"x"}],"chosen":[{"role":"assistant","content":"a"}],)"
      R"("rejected":[{"role":"assistant","content":"b"}]})",
      ":1: column 'prompt': message 2 is an object without one, but an object with a 'role' is expected"},
+    {'d',
+     R"({"prompt":[{"role":"user","content":"q"},{"role":3,"content":"x"}],"chosen":[{"role":"assistant","content":"a"}],)"
+     R"("rejected":[{"role":"assistant","content":"b"}]})",
+     ":1: column 'prompt': message 2: its role is a number, but text is expected"},
     {'d', "{\"prompt\":\"q\",\"chosen\":\"a\",\"rejected\":\"b\"}\n{\"chosen\":\"qa\",\"rejected\":\"qb\"}",
      ":2: has no column 'prompt', unlike the dataset's first row; all rows must agree"},
     {'d', "{\"chosen\":\"qa\",\"rejected\":\"qb\"}\n{\"prompt\":\"q\",\"chosen\":\"a\",\"rejected\":\"b\"}",

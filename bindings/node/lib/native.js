@@ -6,10 +6,21 @@
 //   {texts: [BYTES]}, {sizes: [NUMBER]}, {ids: [NUMBER]}, {floats: [NUMBER]}, {bytes: [NUMBER]}   arrays that it reads
 //   {tensor: {data, shape, code, bits}}   a tensor that it reads; data are bytes
 //   {callback: NAME}                   a function of the thread that calls, which worker.js gives
+import { FUNCTIONS, SERVE_FUNCTIONS } from './api.js';
 import { koffi, lib } from './library.js';
 import { dlpackOf } from './dlpack.js';
 
 const ROOMS = { int32: Int32Array, int64: BigInt64Array, float: Float32Array, bytes: Uint8Array };
+
+const [INT32, INT64] = [2 ** 31, 2 ** 53]; // of 64 bits, those that a number holds
+const RANGES = { int32: [-INT32, INT32 - 1], int64: [1 - INT64, INT64 - 1], uint64: [0, INT64 - 1], size_t: [0, INT64 - 1] };
+
+/** A number that is an integer of a type, whose other numbers koffi would cut; numbers of other types as they are. */
+export function whole(value, type) {
+  const [low, high] = RANGES[type] ?? [-Infinity, Infinity];
+  if (low === -Infinity || (Number.isInteger(value) && value >= low && value <= high)) return value;
+  throw new RangeError(`${String(value)} is not an integer from ${low} to ${high}`);
+}
 
 export const encode = (text) => Buffer.from(text);
 
@@ -72,7 +83,8 @@ const READERS = {
 };
 
 /** What koffi takes for an argument; notes in outputs what is read of it afterwards. */
-function convert(value, outputs, callbacks) {
+function convert(value, type, outputs, callbacks) {
+  if (typeof value === 'number') return whole(value, type);
   if (typeof value === 'string') return terminated(value);
   if (value === null || typeof value !== 'object' || ArrayBuffer.isView(value)) return value;
   if (value.out) {
@@ -88,7 +100,7 @@ function convert(value, outputs, callbacks) {
   }
   if (value.texts) return koffi.as(value.texts.map((text) => (text.length ? text : terminated(''))), 'char **');
   if (value.sizes) return BigUint64Array.from(value.sizes, BigInt);
-  if (value.ids) return Int32Array.from(value.ids);
+  if (value.ids) return Int32Array.from(value.ids, (id) => whole(id, 'int32'));
   if (value.floats) return Float32Array.from(value.floats);
   if (value.bytes) return Uint8Array.from(value.bytes);
   if (value.tensor) return dlpackOf(value.tensor);
@@ -122,7 +134,8 @@ function takeError(address) {
  * anything else is called. */
 export function perform(name, parameters, callbacks) {
   const outputs = [];
-  const values = parameters.map((value) => convert(value, outputs, callbacks));
+  const [, ...types] = FUNCTIONS[name] ?? SERVE_FUNCTIONS[name];
+  const values = parameters.map((value, index) => convert(value, types[index], outputs, callbacks));
   const error = new BigInt64Array(1);
   const status = lib[name](...values, error);
   return { status, error: takeError(error[0]), outputs: outputs.map((read) => read()) };

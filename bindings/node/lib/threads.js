@@ -6,6 +6,7 @@ import { Status } from './api.js';
 import { EXITING, RUNNING } from './control.js';
 import { errorOf } from './errors.js';
 import { lib, libraryPath } from './library.js';
+import { whole } from './native.js';
 
 const control = new Int32Array(new SharedArrayBuffer(8));
 const running = new Set(); // calls
@@ -101,10 +102,10 @@ function drain() {
 }
 
 /** What a function of the host has answered: nothing, a truth value or an integer. */
-function numberOf(answer) {
+function numberOf(answer, type) {
   if (answer === undefined || answer === null) return 0;
   if (typeof answer === 'boolean') return Number(answer);
-  if (Number.isInteger(answer)) return answer;
+  if (Number.isInteger(answer)) return whole(answer, type);
   throw new TypeError(`a function that libtrl calls gives nothing, a boolean or an integer, and not ${String(answer)}`);
 }
 
@@ -116,11 +117,11 @@ function awaited(context, turn) {
 }
 
 /** Runs a function of the host, for which these calls wait. keepFor notes what it throws. */
-async function answerOf(calls, host, keepFor) {
+async function answerOf(calls, host, type, keepFor) {
   const context = { calls };
   try {
     const answer = await within.run(context, host);
-    return Array.isArray(answer) || answer instanceof Uint8Array ? answer : numberOf(answer);
+    return Array.isArray(answer) || answer instanceof Uint8Array ? answer : numberOf(answer, type);
   } catch (error) {
     keepFor({ thrown: error });
     return Status.E_CALLBACK;
@@ -130,9 +131,9 @@ async function answerOf(calls, host, keepFor) {
 }
 
 /** The same. What it throws belongs to these calls, and once all of them have failed it does not run. */
-async function answerFor(calls, host) {
+async function answerFor(calls, host, type = 'int32') {
   if (calls.length > 0 && calls.every((call) => call.error)) return Status.E_CALLBACK;
-  return answerOf(calls, host, (error) => {
+  return answerOf(calls, host, type, (error) => {
     for (const call of calls) call.error ??= error;
     if (calls.length === 0) queueMicrotask(() => { throw error.thrown; });
   });
@@ -269,9 +270,10 @@ function answerOfHost(number, ask, parameters) {
   if (!host) return Status.E_CALLBACK;
   const run = () => host.functions[ask](...parameters);
   const calls = [...running].filter((call) => call.involves(host.owner));
-  if (host.kind.generates) return answerFor(calls, () => within.exit(run));
-  if (!host.kind.anywhere) return answerFor(calls, run);
-  return answerOf(calls, run, (error) => { // which call it is shows at its end
+  const type = ask === 'size' ? 'int64' : 'int32';
+  if (host.kind.generates) return answerFor(calls, () => within.exit(run), type);
+  if (!host.kind.anywhere) return answerFor(calls, run, type);
+  return answerOf(calls, run, type, (error) => { // which call it is shows at its end
     for (const call of running) call.hint ??= error;
   });
 }

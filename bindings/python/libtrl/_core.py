@@ -1,5 +1,6 @@
 """What every object stands on: calls that become exceptions, handles, and functions of the host that the library calls."""
 
+import array
 import contextlib
 import ctypes
 import itertools
@@ -9,12 +10,12 @@ import os
 import signal
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
-from ._api import Status
+from ._api import CALLBACKS, Status
 from ._errors import exception
-from ._library import callback_types, lib
+from ._library import callback_types, check_integers, lib, type_of
 
 
 class _Thread(threading.local):
@@ -52,6 +53,7 @@ def call(function: Callable[..., int], *arguments: Any) -> int:
     callback raised within the call, or else the error; returns the status."""
     error = ctypes.c_void_p()
     values = [value._handle if isinstance(value, Handle) else value for value in arguments]
+    check_integers(function.argtypes, values)  # type: ignore[attr-defined]
     inside = _thread.inside
     with _interrupts_kept():
         _thread.inside = False
@@ -159,6 +161,12 @@ def encode_json(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode()
 
 
+def int32s(ids: Iterable[int]) -> tuple[Any, int]:
+    """Integers as an array of the library, and their number. Raises OverflowError if one has more than 32 bits."""
+    whole = array.array("i", ids)
+    return (ctypes.c_int32 * len(whole)).from_buffer(whole), len(whole)
+
+
 # ---- functions of the host: user_data is a number under which one is found ----------------------------------------------
 
 
@@ -212,6 +220,8 @@ def trampoline(kind: str, failed: int | None = Status.E_CALLBACK,
     of the library returns; until then no other function of the host runs in it, but for arguments with which it
     cleans up (`after`). If an object that is freed calls, there is no such call, and ctypes reports the exception."""
 
+    answers = [type_of(CALLBACKS[kind][0])]
+
     def wrap(function: Callable[..., int | None]) -> Any:
         def run(number: int, *arguments: Any) -> int | None:
             kept_function = _kept[number]()
@@ -219,7 +229,9 @@ def trampoline(kind: str, failed: int | None = Status.E_CALLBACK,
                 return failed
             try:
                 _thread.inside = True
-                return function(kept_function.host, *arguments)
+                answer = function(kept_function.host, *arguments)
+                check_integers(answers, [answer])
+                return answer
             except BaseException as error:
                 _thread.inside = False
                 if not _thread.calls:

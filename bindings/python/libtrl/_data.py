@@ -1,6 +1,5 @@
 """Rows and tokenizers."""
 
-import array
 import ctypes
 import json
 import os
@@ -11,7 +10,8 @@ from ._api import Status
 from ._capsule import capsule_pointer
 from ._config import Config, Options, config_of
 from ._core import (
-    Handle, ask_json, call, create, encode_json, encode_name, encode_path, forget, keep, kept, number_of, text_at, trampoline,
+    Handle, ask_json, call, create, encode_json, encode_name, encode_path, forget, int32s, keep, kept, number_of, text_at,
+    trampoline,
 )
 from ._library import lib
 from ._runtime import Runtime
@@ -35,13 +35,13 @@ class _Reader:
         self.reading = iter(rows)
 
 
-def _ids(value: object) -> "array.array[int] | None":
+def _ids(value: object) -> memoryview | None:
     """The integers of an array, such as array.array or one of NumPy; None for any other value."""
     try:
         view = memoryview(value)  # type: ignore[arg-type]
     except TypeError:
         return None
-    return array.array("i", view) if view.ndim == 1 and view.format in ("i", "l", "q") else None
+    return view if view.ndim == 1 and view.format in ("i", "l", "q") else None
 
 
 @trampoline("trl_next_record_fn")
@@ -55,7 +55,7 @@ def _next(host: _Reader, record: int) -> int:
             data = value.encode()
             call(lib.trl_record_set_text, record, encode_name(name), data, len(data))
         elif (ids := _ids(value)) is not None:
-            call(lib.trl_record_set_ids, record, encode_name(name), (ctypes.c_int32 * len(ids)).from_buffer(ids), len(ids))
+            call(lib.trl_record_set_ids, record, encode_name(name), *int32s(ids))
         else:
             data = encode_json(value)
             call(lib.trl_record_set_json, record, encode_name(name), data, len(data))
@@ -107,7 +107,7 @@ class Tokenizer(Handle):
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = False) -> str:
         """The text of token ids."""
-        return self._text(lib.trl_tokenizer_decode, (ctypes.c_int32 * len(ids))(*ids), len(ids), skip_special_tokens)
+        return self._text(lib.trl_tokenizer_decode, *int32s(ids), skip_special_tokens)
 
     def piece(self, token: int) -> str:
         """A token as in the vocabulary."""

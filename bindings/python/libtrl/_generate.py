@@ -8,7 +8,7 @@ from typing import Any
 
 from ._api import Status
 from ._config import Options, config_of
-from ._core import Handle, call, create, kept, number_of, text_at, text_or_none, trampoline
+from ._core import Handle, call, create, int32s, kept, number_of, text_at, text_or_none, trampoline
 from ._library import lib
 
 TokenFunction = Callable[[int, int, str, float], int | bool | None]
@@ -57,7 +57,7 @@ def _prompt(prompt: Prompt) -> tuple[Any, ...]:
     if isinstance(prompt, str):
         data = prompt.encode()
         return data, len(data), None, 0
-    return None, 0, (ctypes.c_int32 * len(prompt))(*prompt), len(prompt)
+    return None, 0, *int32s(prompt)
 
 
 class Generator(Handle):

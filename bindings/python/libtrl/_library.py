@@ -4,7 +4,7 @@ import ctypes
 import os
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ._api import CALLBACKS, FUNCTIONS, SERVE_FUNCTIONS, VERSION
@@ -27,7 +27,20 @@ _TYPES: dict[str, Any] = {
 }
 
 
-def _type(name: str) -> Any:
+# What an integer's type holds: ctypes would drop the bits that it has no room for.
+_RANGES = {_TYPES[f"{sign}int{bits}"]: range(-(1 << bits - 1) if not sign else 0, 1 << (bits if sign else bits - 1))
+           for sign in ("", "u") for bits in (32, 64)}
+
+
+def check_integers(types: Iterable[Any], values: Iterable[Any]) -> None:
+    """Raises OverflowError if an integer is beyond its type."""
+    for kind, value in zip(types, values):
+        held = _RANGES.get(kind)
+        if held is not None and isinstance(value, int) and value not in held:
+            raise OverflowError(f"{value} is not an integer from {held.start} to {held.stop - 1}")
+
+
+def type_of(name: str) -> Any:
     if name in CALLBACKS:
         return callback_types[name]
     return ctypes.POINTER(_TYPES[name[:-1]]) if name.endswith("*") else _TYPES[name]
@@ -35,7 +48,7 @@ def _type(name: str) -> Any:
 
 def _given(name: str) -> Any:
     """A type of what the library gives. A text is a pointer there, since it may hold NUL."""
-    return _type("pointer" if name == "text" else name)
+    return type_of("pointer" if name == "text" else name)
 
 
 callback_types: dict[str, Any] = {name: ctypes.CFUNCTYPE(*map(_given, types)) for name, types in CALLBACKS.items()}
@@ -115,7 +128,7 @@ class Library:
         except AttributeError:
             raise NotImplementedError(f"this libtrl has no {name}; it is older than this package") from None
         function.restype = _given(types[0])
-        function.argtypes = [_type(parameter) for parameter in types[1:]]
+        function.argtypes = [type_of(parameter) for parameter in types[1:]]
         setattr(self, name, function)
         return function  # type: ignore[no-any-return]
 

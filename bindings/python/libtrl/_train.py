@@ -9,8 +9,8 @@ from typing import Any
 from ._api import EventKind, Status
 from ._config import Config, Options, config_of
 from ._core import (
-    Handle, ask_json, ask_text, call, create, encode_json, encode_name, encode_path, forget, keep, kept, number_of,
-    text_or_none, trampoline,
+    Handle, ask_json, ask_text, call, create, encode_json, encode_name, encode_path, forget, int32s, keep, kept,
+    number_of, text_or_none, trampoline,
 )
 from ._data import Dataset
 from ._library import lib
@@ -89,9 +89,9 @@ class Rollout:
         count = len(token_ids)
         if any(len(values) != count for values in (log_probs, written) if values is not None):
             raise ValueError(f"log_probs and written have one value for each of the {count} token ids")
-        call(lib.trl_rollout_set_completion, self._handle, index, (ctypes.c_int32 * count)(*token_ids), count,
+        call(lib.trl_rollout_set_completion, self._handle, index, *int32s(token_ids),
              None if log_probs is None else (ctypes.c_float * count)(*log_probs),
-             None if written is None else (ctypes.c_uint8 * count)(*written),
+             None if written is None else (ctypes.c_uint8 * count)(*map(bool, written)),
              None if columns is None else encode_json(columns))
 
     def set_value(self, index: int, name: str, value: Any) -> None:

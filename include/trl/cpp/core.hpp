@@ -314,10 +314,14 @@ typename std::enable_if<std::is_void<Result<Function, Arguments...>>::value, Num
 template <class Number = std::int32_t, class Function, class... Arguments>
 typename std::enable_if<!std::is_void<Result<Function, Arguments...>>::value, Number>::type answer(
     Function& function, Arguments&&... arguments) {
-  static_assert(std::is_integral<typename std::decay<Result<Function, Arguments...>>::type>::value ||
-                    std::is_enum<typename std::decay<Result<Function, Arguments...>>::type>::value,
+  using Value = typename std::decay<Result<Function, Arguments...>>::type;
+  static_assert(std::is_integral<Value>::value || std::is_enum<Value>::value,
                 "a function that the library calls returns an integer, a truth value or nothing");
-  return static_cast<Number>(function(std::forward<Arguments>(arguments)...));
+  const Value value = function(std::forward<Arguments>(arguments)...);
+  const Number number = static_cast<Number>(value);
+  if (static_cast<Value>(number) == value) return number;
+  throw std::out_of_range("a function that the library calls returned an integer of more than " +
+                          std::to_string(8 * sizeof number) + " bits");
 }
 
 template <class Function>

@@ -191,6 +191,10 @@ const base::Json& messages_column(const Row& row, std::string_view name) {
       refuse_media(row, name, i, message);
       continue;
     }
+    if (role != message.end()) {
+      fail(Status::format, "{}: column '{}': message {}: its role is {}, but text is expected", row.where,
+           name, i + 1, described(*role));
+    }
     fail(Status::format, "{}: column '{}': message {} is {}, but an object with a 'role' is expected",
          row.where, name, i + 1, message.is_object() ? "an object without one" : described(message));
   }

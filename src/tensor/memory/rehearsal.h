@@ -108,8 +108,8 @@ struct Rehearsal::State {
 // The stage under which MappedPages are noted.
 inline constexpr std::string_view kMappedPages = "mapped";
 
-// Resident pages of mapped files, which the memory counter does not include: notes this many bytes for its
-// lifetime. Does nothing outside a rehearsal.
+// Resident pages that the memory counter does not include, of mapped files and of OpenBLAS: notes this many
+// bytes for its lifetime. Does nothing outside a rehearsal.
 class MappedPages {
  public:
   MappedPages(base::MemoryKind kind, int64_t bytes);

@@ -280,6 +280,16 @@ test('encodes and decodes', async () => {
   assert.ok(longer.startsWith(tokenizer.applyChatTemplate(messages)) && longer.endsWith('assistant\n'));
 });
 
+test('what is no integer of its type is refused', async () => {
+  const tokenizer = await trl.Tokenizer.open(MODEL);
+  const rows = trl.Dataset.fromRows(ROWS);
+  for (const number of [2 ** 32 + 5, 1.5, NaN, '5']) assert.throws(() => tokenizer.decode([number]), RangeError);
+  for (const number of [2 ** 32 + 5, 1.5, NaN]) assert.throws(() => tokenizer.piece(number), RangeError);
+  assert.throws(() => new trl.Runtime().setMemoryLimit(2 ** 64), RangeError);
+  await assert.rejects(rows.example(tokenizer, 0.5), RangeError);
+  await assert.rejects(rows.visitBatches(tokenizer, () => 2 ** 32), RangeError);
+});
+
 test('progress is told, and stops a call', async () => {
   const runtime = new trl.Runtime();
   const phases = [];

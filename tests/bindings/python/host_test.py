@@ -371,6 +371,14 @@ class Text(Case):
         with self.assertRaises(libtrl.NotFoundError):
             libtrl.Tokenizer("/nowhere")
 
+    def test_integers_beyond_their_type_are_refused(self):
+        tokenizer, rows = libtrl.Tokenizer(MODEL), libtrl.Dataset.from_rows(ROWS)
+        for refused in (lambda: tokenizer.decode([2**32 + 5]), lambda: tokenizer.piece(2**32 + 5),
+                        lambda: libtrl.Runtime().set_memory_limit(2**64), lambda: rows.example(tokenizer, 2**64),
+                        lambda: rows.visit_batches(tokenizer, lambda _: 2**32)):
+            with self.assertRaises(OverflowError):
+                refused()
+
     def test_special_tokens_are_split_or_not(self):
         split, whole = [64, 27, 91, 72, 76, 62, 258, 67, 91, 29, 65], [64, 475, 65]
         for options, default in ((None, whole), ({"split_special_tokens": True}, split)):

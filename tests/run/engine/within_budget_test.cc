@@ -1,5 +1,7 @@
 // memory_budget: which way a run takes, that it keeps to it with the same result, and what happens where it
 // cannot.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -7,6 +9,7 @@
 #include <functional>
 
 #include "engine/run.h"
+#include "support/resident.h"
 
 namespace {
 
@@ -380,6 +383,41 @@ TEST(Budget, CountsWhatADecompositionTakes) {
   EXPECT_EQ(trl_runtime_set_memory_limit(runtime.get(), 0, nullptr), TRL_OK);
   EXPECT_EQ(limited.status, TRL_E_OUT_OF_MEMORY) << limited.message;
   EXPECT_TRUE(has(limited.message, "workspace do not fit")) << limited.message;
+}
+
+// OpenBLAS copies the rows of a wide matrix for a product into buffers that it keeps.
+TEST(Budget, CountsTheBuffersOfOpenBlas) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "under a sanitizer the process itself is larger than the run";
+#endif
+  NEED_MODEL();
+  const host::Scratch scratch;
+  constexpr int64_t kWidth = int64_t{1} << 16;
+  constexpr double kMatrix = 4.0 * 64 * kWidth;  // bytes: 17 MB
+  write_wider(scratch / "model", kWidth);
+  const auto rows = even_rows(2, 4);
+  for (const char* start : {"pissa", "pissa_niter_4"}) {
+    const host::Settings settings = host::with(
+        run_of(scratch, 4),
+        {{"model_name_or_path", scratch / "model"},
+         {"per_device_train_batch_size", "1"},
+         {"max_steps", "1"},
+         {"use_peft", "true"},
+         {"peft_config",
+          fmt::format(R"({{"r": 4, "target_modules": ["down_proj"], "init_lora_weights": "{}"}})", start)}});
+    const Json plan = plan_of(settings);
+    double buffers = 0;
+    for (const Json& term : plan.at("terms"))
+      if (term.at("name") == "buffers of OpenBLAS") buffers = term.at("most_bytes");
+    EXPECT_EQ(buffers, kMatrix) << start;
+    ASSERT_TRUE(trl::test::reset_most_resident());
+    const auto trainer = host::trainer(settings, rows.get());
+    ASSERT_NE(trainer, nullptr);
+    EXPECT_EQ(trl_trainer_step(trainer.get(), nullptr, nullptr), TRL_OK);
+    EXPECT_LT(static_cast<double>(trl::test::resident("VmHWM")),
+              plan.at("peak_bytes").get<double>() + 0.6 * kMatrix)
+        << start;
+  }
 }
 
 // Memory that nobody planned for: a step fails, naming what was wrong; when it is there again, the run goes
