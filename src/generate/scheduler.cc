@@ -128,7 +128,7 @@ void Scheduler::give_rows(int64_t number, int64_t most, Turn& turn) {
   while (!reserve(sequence, sequence.computed + rows)) {
     if (take_back()) continue;
     turn.closed = true;
-    if (!pool_->take_from_younger(sequence.arrival)) return wait(number);
+    if (!pool_->take_from_younger(sequence.arrival)) return preempt(number);
   }
   Work& work = turn.step.work.emplace_back(number, sequence.computed, rows);
   turn.rows -= rows;
@@ -240,7 +240,7 @@ bool Scheduler::take_back() { return give_paused() || pool_->ask_others(this, fa
 
 bool Scheduler::give_youngest() {
   if (running_.empty()) return false;
-  wait(*running_.rbegin());
+  preempt(*running_.rbegin());
   return true;
 }
 
@@ -267,6 +267,11 @@ void Scheduler::wait(int64_t number) {
   waiting_.insert(running_.extract(number));
 }
 
+void Scheduler::preempt(int64_t number) {
+  ++preempted_;
+  wait(number);
+}
+
 // After a step that was not done, others may have written what it copied: the rows are computed again.
 void Scheduler::undo_copies() {
   for (const Copy& copy : copies_) {
@@ -286,7 +291,7 @@ void Scheduler::drop_missing() {
     const auto has_memory = [&](int32_t block) { return pool_->may_have(block); };
     const auto first = std::ranges::find_if_not(blocks, has_memory) - blocks.begin();
     for (; std::ssize(blocks) > first; blocks.pop_back()) pool_->drop(blocks.back());
-    if (blocks.empty() && running_.contains(number)) wait(number);
+    if (blocks.empty() && running_.contains(number)) preempt(number);
   }
 }
 

@@ -252,7 +252,7 @@ void release_constraint(void* constraint) noexcept {
   --fake().held_forms;
   delete form;
 }
-trl::capi::GeneratorUse use_of(const trl_generator*) noexcept { return {3, 12, 10, 4}; }
+trl::capi::GeneratorUse use_of(const trl_generator*) noexcept { return {3, 12, 10, 4, 2}; }
 int64_t version_of(const trl_generator*, size_t) noexcept { return fake().trained_version; }
 
 constexpr trl::capi::ServeTable kTable = {trl::capi::kServeTable,
