@@ -241,7 +241,9 @@ TEST(Origins, ABrowserReachesItOnlyByKnownNames) {
   };
   EXPECT_EQ(with("GET", "Host: evil.example\r\n").status, 403);
   EXPECT_EQ(with("GET", "Host: models.example:80\r\n").status, 200);
-  EXPECT_EQ(with("GET", "Host: 127.0.0.1:8000\r\n").status, 200);
+  for (const char* own : {"127.0.0.1:8000", "0.0.0.0:8000", "[::]", "[::1]:8000", "LOCALHOST"})
+    EXPECT_EQ(with("GET", fmt::format("Host: {}\r\n", own)).status, 200) << own;
+  EXPECT_EQ(with("GET", "Host: 0.0.0.0.evil.example\r\n").status, 403);
   const Response page = with("GET", "Host: localhost\r\nOrigin: https://a.example\r\n");
   EXPECT_EQ(page.fields.at("access-control-allow-origin"), "https://a.example");
   const Response other = with("GET", "Host: localhost\r\nOrigin: https://b.example\r\n");
