@@ -231,6 +231,49 @@ TEST(Keys, OneOfThemIsNeeded) {
   EXPECT_EQ(server.describe().dump().find("first"), std::string::npos);
 }
 
+int64_t held_bytes(RunningServer& server) {
+  const std::string metrics = server.get("/metrics").body, name = "\ntrl_held_bytes ";
+  return std::stoll(metrics.substr(metrics.find(name) + name.size()));
+}
+
+TEST(HeldBytes, BodiesOfAllConnectionsTogetherAreLimited) {
+  RunningServer server(
+      {{"serve.max_body_bytes", "300000"}, {"serve.max_held_bytes", "250000"}, {"serve.body_timeout", "20"}});
+  const std::string body = R"({"prompt": ")" + std::string(200000, 'a') + R"("})";
+  const std::string all = request("POST", "/tokenize", body);
+  Client slow(server.port());
+  slow.send(all.substr(0, all.size() - 1000));
+  ASSERT_TRUE(soon([&] { return held_bytes(server) > 190000; }));
+  const Response refused = server.post("/tokenize", R"({"prompt": "a"})");
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_TRUE(refused.fields.contains("retry-after"));
+  EXPECT_NE(refused.body.find("serve.max_held_bytes"), std::string::npos) << refused.body;
+  Client chunks(server.port());
+  chunks.send("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
+  EXPECT_EQ(chunks.read().status, 503);
+  EXPECT_EQ(server.get("/v1/models").status, 200);  // no body
+  slow.send(all.substr(all.size() - 1000));
+  EXPECT_EQ(slow.read().status, 200);
+  EXPECT_TRUE(soon([&] { return held_bytes(server) == 0; }));
+  EXPECT_EQ(server.post("/tokenize", R"({"prompt": "a"})").status, 200);
+}
+
+TEST(HeldBytes, AnswersThatAreNotTakenCount) {
+  RunningServer server({{"serve.max_body_bytes", "2000000"},
+                        {"serve.max_held_bytes", "500000"},
+                        {"serve.write_timeout", "20"}});
+  const std::string body = R"({"return_token_strs": true, "prompt": ")" + std::string(1500000, 'a') + R"("})";
+  {
+    Client slow(server.port());
+    slow.send(request("POST", "/tokenize", body));
+    ASSERT_TRUE(slow.read_until("max_model_len"));
+    EXPECT_GT(held_bytes(server), 500000);
+    EXPECT_EQ(server.post("/tokenize", R"({"prompt": "a"})").status, 503);
+  }
+  EXPECT_TRUE(soon([&] { return held_bytes(server) == 0; }));
+  EXPECT_EQ(server.post("/tokenize", R"({"prompt": "a"})").status, 200);
+}
+
 TEST(Origins, ABrowserReachesItOnlyByKnownNames) {
   RunningServer server(
       {{"serve.hosts", R"(["models.example"])"}, {"serve.cors_origins", R"(["https://a.example"])"}});

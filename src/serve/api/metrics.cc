@@ -184,6 +184,8 @@ std::string metrics_text(const Context& context) {
   page.adapters(context);
   page.weights(context);
   page.of_server("trl_connections", "gauge", "Open connections.", context.connections);
+  page.of_server("trl_held_bytes", "gauge", "Bytes of bodies and of answers that connections hold.",
+                 context.held_bytes);
   page.of_server("trl_slow_readers_total", "counter",
                  "Connections that were closed because nothing was read.", context.slow_readers);
   return page.take();
