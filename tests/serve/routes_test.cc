@@ -185,6 +185,7 @@ TEST(Completions, BadFieldsAreNamed) {
       {R"({"prompt": "a", "stop": ["a","b","c","d","e"]})", "stop"},
       {R"({"prompt": "a", "logit_bias": {"a": "b"}})", "logit_bias"},
       {R"({"prompt": "a", "best_of": 3})", "best_of"},
+      {R"({"prompt": "a", "n": 2, "best_of": 1})", "best_of"},
       {R"({"prompt": "a", "use_beam_search": true})", "use_beam_search"},
       {R"({"prompt": "a", "echo": true})", "echo"},
       {R"({"prompt": "a", "prompt_logprobs": 6})", "prompt_logprobs"},
@@ -211,6 +212,9 @@ TEST(Completions, BadFieldsAreNamed) {
     EXPECT_EQ(server.post("/v1/completions", body).status, 400) << body;
   EXPECT_EQ(server.post("/v1/completions", R"({"prompt": [300]})").status, 400);  // known to the model alone
   EXPECT_EQ(server.ask("/v1/completions", {{"prompt", "Hi"}, {"max_tokens", 1}})["choices"].size(), 1u);
+  // The best two of two.
+  const Json both = {{"prompt", "Hi"}, {"max_tokens", 1}, {"n", 2}, {"best_of", 2}};
+  EXPECT_EQ(server.ask("/v1/completions", both)["choices"].size(), 2u);
 }
 
 TEST(Completions, AFailedStepIsAnErrorAndTheServerGoesOn) {
