@@ -185,6 +185,28 @@ TEST(Constraint, APartOfATextMatchesUnlessAnAnchorHoldsIt) {
         << row.pattern << " " << row.text;
 }
 
+// Validators of JSON schemas have several dialects: what is written is right for all of them.
+TEST(Constraint, ClassesOfAPartHaveWhatAllDialectsHave) {
+  struct Row {
+    const char *pattern, *text;
+    bool match;
+  };
+  constexpr Row kRows[] = {
+      {"^\\w$", "a", true},     {"^\\w$", "é", false},         {"^\\d$", "7", true},
+      {"^\\d$", "٣", false},    {"^\\s$", "\t", true},         {"^\\s$", "\u2003", false},
+      {"^\\W$", "-", true},     {"^\\W$", "é", false},         {"^\\W$", "²", false},
+      {"^\\D$", "a", true},     {"^\\D$", "-", true},          {"^\\D$", "٣", false},
+      {"^\\S$", "é", true},     {"^\\S$", "\uFEFF", false},    {"^[\\w-]$", "é", false},
+      {"^[^\\w]$", "é", false}, {"^[^\\W]$", "é", false},      {"^[^\\W]$", "a", true},
+      {"^[^\\D]$", "٣", false}, {"^[^\\s]$", "\u2003", false}, {"^.$", "é", true},
+      {"^.$", "\r", false},     {"^.$", "\u2028", false},      {"^[^a]$", "\u2028", true},
+  };
+  for (const Row& row : kRows)
+    EXPECT_EQ(matches(parse_part_pattern(row.pattern, "key"), row.text), row.match)
+        << row.pattern << " " << row.text;
+  EXPECT_TRUE(matches("\\w\\d\\s", "é٣\u2003"));  // a pattern of its own has Unicode's
+}
+
 TEST(Constraint, AClassMeansTheSameEachTime) {
   EXPECT_TRUE(matches("[a-c][a-c](?i:[a-c])[a-c]", "abCa"));
   EXPECT_FALSE(matches("[a-c][a-c](?i:[a-c])[a-c]", "abCA"));
@@ -227,6 +249,21 @@ TEST(Constraint, PlacesOutliveWhatIsDropped) {
     ASSERT_EQ(allowed->few, (std::vector<int32_t>{'a', 'b'}));
   }
   EXPECT_EQ(constraint.allowed(kept, why)->few, (std::vector<int32_t>{'a', 'b'}));
+}
+
+// Other texts wait while it is looked for what may follow one.
+TEST(Constraint, TooMuchWorkForOneTextIsRefused) {
+  TokenConstraint constraint(parse_pattern("(.*[a-m].{0,400}[n-z]){40}", ""), "", letters());
+  Constraint::Place place = constraint.start();
+  std::string_view why;
+  uint32_t bits = 1;
+  for (int i = 0; i < 3000 && why.empty(); ++i) {
+    constraint.allowed(place, why);
+    bits = bits * 1664525 + 1013904223;
+    place = constraint.after(place, static_cast<int32_t>('a' + (bits >> 24) % 26));
+    ASSERT_NE(place, nullptr);
+  }
+  EXPECT_NE(why.find("too complex"), why.npos) << why;
 }
 
 }  // namespace

@@ -32,7 +32,9 @@ bool is_ascii_letter(char32_t c) { return (c >= 'a' && c <= 'z') || (c >= 'A' &&
 
 class PatternParser {
  public:
-  PatternParser(std::string_view pattern, std::string_view key) : pattern_(pattern), key_(key) {
+  // common: what matches does so in every dialect of common_class().
+  PatternParser(std::string_view pattern, std::string_view key, bool common)
+      : pattern_(pattern), key_(key), common_(common) {
     if (pattern.size() > kMostBytes)
       fail_key(key, "{}: the pattern has {} bytes; at most {} are accepted", key, pattern.size(), kMostBytes);
     if (const size_t bad = base::find_invalid_utf8(pattern); bad != base::kValid)
@@ -137,8 +139,7 @@ class PatternParser {
         return escape(begin);
       case '.':
         return known(begin, at_, [&] {
-          return flags_.dot_all ? CharacterSet(0, CharacterSet::kLast)
-                                : CharacterSet(U'\n', U'\n').complement();
+          return flags_.dot_all ? CharacterSet(0, CharacterSet::kLast) : line_ends().complement();
         });
       case '^':
         return PatternTree{.kind = TreeKind::begin};
@@ -156,6 +157,14 @@ class PatternParser {
       default:
         return one(c);
     }
+  }
+
+  CharacterSet line_ends() const {
+    CharacterSet ends(U'\n', U'\n');
+    if (!common_) return ends;
+    ends.add(U'\r', U'\r');
+    ends.add(0x2028, 0x2029);
+    return ends;
   }
 
   // Returns the set of the text from begin to end; body makes it when the pattern first has that text.
@@ -341,7 +350,10 @@ class PatternParser {
     constexpr std::u32string_view kLetters = U"afnrtv";
     constexpr std::u32string_view kMeanings = U"\a\f\n\r\t\v";
     if (const size_t at = kLetters.find(c); at != kLetters.npos) return {kMeanings[at], kMeanings[at]};
-    if (is_class_letter(c)) return named_class(static_cast<char>(c));
+    if (is_class_letter(c)) {
+      const char name = static_cast<char>(c);
+      return common_ ? common_class(name, excludes_) : named_class(name);
+    }
     if (is_category_letter(c)) return category(begin, c == 'P');
     char32_t code = c;
     if (c == 'x' || c == 'u' || c == 'U')
@@ -392,7 +404,7 @@ class PatternParser {
   }
 
   CharacterSet set_at(size_t begin) {
-    const bool others = take(U'^');
+    const bool others = excludes_ = take(U'^');
     std::vector<CharacterSet::Range> ranges;
     for (bool first = true; first || !is_next(']'); first = false) {
       if (at_ == text_.size()) refuse("the class is not closed", begin);
@@ -413,6 +425,7 @@ class PatternParser {
       ranges.push_back({low.ranges()[0].first, high.ranges()[0].first});
     }
     ++at_;
+    excludes_ = false;
     CharacterSet all(std::move(ranges));
     if (flags_.ignore_case) all = both_cases(all, begin);
     return others ? all.complement() : all;
@@ -429,6 +442,8 @@ class PatternParser {
   }
 
   std::string_view pattern_, key_;
+  bool common_;
+  bool excludes_ = false;  // within a class of others, [^...]
   std::u32string text_;
   size_t at_ = 0;
   Flags flags_;
@@ -496,13 +511,13 @@ PatternTree with_surroundings(PatternTree tree, TreeKind anchor) {
 }  // namespace
 
 PatternTree parse_pattern(std::string_view pattern, std::string_view key) {
-  PatternTree tree = PatternParser(pattern, key).parse();
+  PatternTree tree = PatternParser(pattern, key, false).parse();
   remove_anchors(tree, true, true, key);
   return tree;
 }
 
 PatternTree parse_part_pattern(std::string_view pattern, std::string_view key) {
-  PatternTree tree = PatternParser(pattern, key).parse();
+  PatternTree tree = PatternParser(pattern, key, true).parse();
   tree = with_surroundings(with_surroundings(std::move(tree), TreeKind::begin), TreeKind::end);
   remove_anchors(tree, true, true, key);
   return tree;
