@@ -258,15 +258,23 @@ TEST(HeldBytes, BodiesOfAllConnectionsTogetherAreLimited) {
   EXPECT_EQ(server.post("/tokenize", R"({"prompt": "a"})").status, 200);
 }
 
+// Returns how many bytes of a connection the system takes without a reader.
+int64_t system_bytes() {
+  int64_t least = 0, usual = 0, most = 0;
+  std::ifstream("/proc/sys/net/ipv4/tcp_wmem") >> least >> usual >> most;
+  return most;
+}
+
 TEST(HeldBytes, AnswersThatAreNotTakenCount) {
+  if (system_bytes() > 4'194'304) GTEST_SKIP() << "the system takes the whole answer";
   RunningServer server({{"serve.max_body_bytes", "2000000"},
                         {"serve.max_held_bytes", "500000"},
                         {"serve.write_timeout", "20"}});
-  const std::string body = R"({"return_token_strs": true, "prompt": ")" + std::string(1500000, 'a') + R"("})";
+  const std::string body = R"({"prompt": ")" + std::string(1700000, '~') + R"("})";
   {
     Client slow(server.port());
     slow.send(request("POST", "/tokenize", body));
-    ASSERT_TRUE(slow.read_until("max_model_len"));
+    ASSERT_TRUE(slow.read_until("max_model_len", 60));
     EXPECT_GT(held_bytes(server), 500000);
     EXPECT_EQ(server.post("/tokenize", R"({"prompt": "a"})").status, 503);
   }
