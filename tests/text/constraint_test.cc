@@ -192,14 +192,15 @@ TEST(Constraint, ClassesOfAPartHaveWhatAllDialectsHave) {
     bool match;
   };
   constexpr Row kRows[] = {
-      {"^\\w$", "a", true},     {"^\\w$", "é", false},         {"^\\d$", "7", true},
-      {"^\\d$", "٣", false},    {"^\\s$", "\t", true},         {"^\\s$", "\u2003", false},
-      {"^\\W$", "-", true},     {"^\\W$", "é", false},         {"^\\W$", "²", false},
-      {"^\\D$", "a", true},     {"^\\D$", "-", true},          {"^\\D$", "٣", false},
-      {"^\\S$", "é", true},     {"^\\S$", "\uFEFF", false},    {"^[\\w-]$", "é", false},
-      {"^[^\\w]$", "é", false}, {"^[^\\W]$", "é", false},      {"^[^\\W]$", "a", true},
-      {"^[^\\D]$", "٣", false}, {"^[^\\s]$", "\u2003", false}, {"^.$", "é", true},
-      {"^.$", "\r", false},     {"^.$", "\u2028", false},      {"^[^a]$", "\u2028", true},
+      {"^\\w$", "a", true},        {"^\\w$", "é", false},         {"^\\d$", "7", true},
+      {"^\\d$", "٣", false},       {"^\\s$", "\t", true},         {"^\\s$", "\u2003", false},
+      {"^\\W$", "-", true},        {"^\\W$", "é", false},         {"^\\W$", "²", false},
+      {"^\\D$", "a", true},        {"^\\D$", "-", true},          {"^\\D$", "٣", false},
+      {"^\\S$", "é", true},        {"^\\S$", "\uFEFF", false},    {"^[\\w-]$", "é", false},
+      {"^[^\\w]$", "é", false},    {"^[^\\W]$", "é", false},      {"^[^\\W]$", "a", true},
+      {"^[^\\D]$", "٣", false},    {"^[^\\s]$", "\u2003", false}, {"^.$", "é", true},
+      {"^.$", "\r", false},        {"^.$", "\u2028", false},      {"^[^a]$", "\u2028", true},
+      {"(?i)^[^\\W]$", "K", true},
   };
   for (const Row& row : kRows)
     EXPECT_EQ(matches(parse_part_pattern(row.pattern, "key"), row.text), row.match)

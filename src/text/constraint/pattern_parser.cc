@@ -405,7 +405,7 @@ class PatternParser {
 
   CharacterSet set_at(size_t begin) {
     const bool others = excludes_ = take(U'^');
-    std::vector<CharacterSet::Range> ranges;
+    std::vector<CharacterSet::Range> ranges, both;  // both: that have both cases of their letters
     for (bool first = true; first || !is_next(']'); first = false) {
       if (at_ == text_.size()) refuse("the class is not closed", begin);
       if (take(U"[:")) refuse("classes as [:alpha:] are not supported", at_ - 2);
@@ -414,7 +414,8 @@ class PatternParser {
       const CharacterSet low = member(is_class);
       charge(low.ranges().size(), place);
       if (!is_next('-') || at_ + 1 >= text_.size() || text_[at_ + 1] == ']') {
-        ranges.insert(ranges.end(), low.ranges().begin(), low.ranges().end());
+        auto& to = common_ && is_class && is_class_letter(text_[place + 1]) ? both : ranges;
+        to.insert(to.end(), low.ranges().begin(), low.ranges().end());
         continue;
       }
       ++at_;
@@ -428,6 +429,7 @@ class PatternParser {
     excludes_ = false;
     CharacterSet all(std::move(ranges));
     if (flags_.ignore_case) all = both_cases(all, begin);
+    all.add(CharacterSet(std::move(both)));
     return others ? all.complement() : all;
   }
 
