@@ -117,7 +117,7 @@ void release_constraint(void* constraint) noexcept { delete static_cast<Constrai
 GeneratorUse use_of(const trl_generator* generator) noexcept {
   return answer(GeneratorUse{}, [&] {
     const engine::GenerationUse use = get(generator, "generator")->use();
-    return GeneratorUse{use.blocks, use.blocks_limit, use.proposed, use.accepted};
+    return GeneratorUse{use.blocks, use.blocks_limit, use.proposed, use.accepted, use.preempted};
   });
 }
 

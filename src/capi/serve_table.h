@@ -7,12 +7,13 @@
 
 namespace trl::capi {
 
-inline constexpr uint32_t kServeTable = 3;
+inline constexpr uint32_t kServeTable = 4;
 
 // A generator's use of memory for keys and values, and what prompt lookup has done, after its last call.
 struct GeneratorUse {
   int64_t blocks, blocks_limit;  // of all generators that share them
   int64_t proposed, accepted;    // ids
+  int64_t preempted;             // times that a completion gave its blocks back
 };
 
 struct ServeTable {

@@ -34,7 +34,7 @@ struct RunPlan;
 
 namespace trl::engine {
 
-inline constexpr uint32_t kInterfaceVersion = 27;  // both libraries must agree; they are built together
+inline constexpr uint32_t kInterfaceVersion = 28;  // both libraries must agree; they are built together
 
 class ErrorSink {
  public:
@@ -311,6 +311,7 @@ struct GenerationUse {
   int64_t bytes = 0;                     // allocated
   int64_t waiting = 0, running = 0;      // sequences of this generator
   int64_t proposed = 0, accepted = 0;    // ids that prompt lookup had computed, and that were right
+  int64_t preempted = 0;                 // times that one of them gave its blocks back, for lack of blocks
 };
 
 // Completes many requests at once, on the model's weights as they are at each step. exclusive, with the model

@@ -187,7 +187,8 @@ engine::GenerationUse Generator::use() const {
           .waiting = scheduler_->waiting(),
           .running = scheduler_->running(),
           .proposed = proposed_,
-          .accepted = accepted_};
+          .accepted = accepted_,
+          .preempted = scheduler_->preempted()};
 }
 
 }  // namespace trl::generate

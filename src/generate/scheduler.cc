@@ -56,6 +56,11 @@ void Scheduler::wait(int64_t number) {
   waiting_.insert(running_.extract(number));
 }
 
+void Scheduler::preempt(int64_t number) {
+  ++preempted_;
+  wait(number);
+}
+
 // Allocates before it changes anything, so that after an error the step is computed again.
 void Scheduler::done(const Step& step) {
   for (const Work& work : step.work) {

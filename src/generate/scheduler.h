@@ -108,6 +108,8 @@ class Scheduler final : public BlockHolder {
   int64_t first_waiting() const { return waiting_.empty() ? -1 : *waiting_.begin(); }
   int64_t waiting() const { return std::ssize(waiting_); }
   int64_t running() const { return std::ssize(running_); }
+  // Times that a sequence that ran gave its blocks back, because there were too few or no memory for them.
+  int64_t preempted() const { return preempted_; }
 
  private:
   struct Given {
@@ -166,6 +168,7 @@ class Scheduler final : public BlockHolder {
   void undo_copies();
   void steal();
   void wait(int64_t number);
+  void preempt(int64_t number);
   void lengthened(int64_t number, int64_t length_before);
   void release(Sequence& sequence);
   void find_prefix(Sequence& sequence);
@@ -180,7 +183,7 @@ class Scheduler final : public BlockHolder {
   Limits limits_;
   std::shared_ptr<BlockPool> pool_;
   int64_t stuck_at_ = -1;  // pool_->steps() when blocks that others hold were missing
-  int64_t numbered_ = 0;
+  int64_t numbered_ = 0, preempted_ = 0;
   std::map<int64_t, Sequence> all_;
   std::set<int64_t> waiting_, running_;  // the smallest number came first
   std::set<int64_t> paused_;             // those that may have blocks

@@ -75,7 +75,7 @@ bool Scheduler::take_back() { return give_paused() || pool_->ask_others(this, fa
 
 bool Scheduler::give_youngest() {
   if (running_.empty()) return false;
-  wait(*running_.rbegin());
+  preempt(*running_.rbegin());
   return true;
 }
 
@@ -116,7 +116,7 @@ void Scheduler::drop_missing() {
     const auto has_memory = [&](int32_t block) { return pool_->may_have(block); };
     const auto first = std::ranges::find_if_not(blocks, has_memory) - blocks.begin();
     for (; std::ssize(blocks) > first; blocks.pop_back()) pool_->drop(blocks.back());
-    if (blocks.empty() && running_.contains(number)) wait(number);
+    if (blocks.empty() && running_.contains(number)) preempt(number);
   }
 }
 

@@ -77,7 +77,7 @@ void Scheduler::give_rows(int64_t number, int64_t most, Turn& turn) {
   while (!reserve(sequence, sequence.computed + rows)) {
     if (take_back()) continue;
     turn.closed = true;
-    if (!pool_->take_from_younger(sequence.arrival)) return wait(number);
+    if (!pool_->take_from_younger(sequence.arrival)) return preempt(number);
   }
   Work& work = turn.step.work.emplace_back(number, sequence.computed, rows);
   turn.rows -= rows;

@@ -18,11 +18,11 @@ struct Context {
   const capi::ServeTable& table;
   trl_runtime* runtime = nullptr;  // of the log
   ServerOptions options;
+  std::atomic<int64_t> connections{0}, slow_readers{0}, held_bytes{0};
   TextPool texts;
   Forms forms{table};
   std::vector<std::unique_ptr<ServedModel>> models;
   std::atomic<bool> draining{false};
-  std::atomic<int64_t> connections{0}, slow_readers{0};
 
   // Returns the model of a name; without one the first. Throws Refusal(404).
   ServedModel& model_named(const std::optional<std::string>& name) const;

@@ -136,6 +136,7 @@ ServerOptions server_options(const Settings& settings) {
           .max_connections = size("serve.max_connections"),
           .max_header_bytes = size("serve.max_header_bytes"),
           .max_body_bytes = size("serve.max_body_bytes"),
+          .max_held_bytes = size("serve.max_held_bytes"),
           .stream_buffer = size("serve.stream_buffer"),
           .header_timeout = settings.number("serve.header_timeout"),
           .body_timeout = settings.number("serve.body_timeout"),

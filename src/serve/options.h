@@ -51,7 +51,7 @@ struct ServerOptions {
   int port;
   std::vector<std::string> keys, hosts, origins;
   bool request_templates;  // chat templates of requests are taken
-  size_t max_connections, max_header_bytes, max_body_bytes, stream_buffer;
+  size_t max_connections, max_header_bytes, max_body_bytes, max_held_bytes, stream_buffer;
   double header_timeout, body_timeout, write_timeout, idle_timeout, drain_timeout;
   Limits limits;
 };

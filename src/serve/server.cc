@@ -129,8 +129,9 @@ void Server::start() {
     if (context_.models.empty())
       fail(Status::invalid_argument, "server: it has no model; call trl_server_add_model first");
   }
-  listener_ = std::make_unique<Listener>(context_.options, *this,
-                                         ListenerCounts{context_.connections, context_.slow_readers});
+  listener_ = std::make_unique<Listener>(
+      context_.options, *this,
+      ListenerCounts{context_.connections, context_.slow_readers, context_.held_bytes});
   try {
     listener_->open();
     gate_.listens_on(listener_->is_loopback() ? listener_->address() : std::string());

@@ -32,6 +32,7 @@ const ServerOptions& options() {
                                     .max_connections = 8,
                                     .max_header_bytes = kHead,
                                     .max_body_bytes = kBody,
+                                    .max_held_bytes = 100 * kBody,
                                     .stream_buffer = 1024,
                                     .header_timeout = 1,
                                     .body_timeout = 1,

@@ -190,6 +190,8 @@ TEST(Scheduler, TheYoungestOfAllSchedulersGivesItsBlocksBack) {
     EXPECT_EQ(grows.blocks(0).size(), grows_first ? 2u : 0u);
     EXPECT_EQ(step(stays).empty(), grows_first);
     EXPECT_EQ(stays.blocks(0).size(), grows_first ? 0u : 1u);
+    EXPECT_EQ(grows.preempted(), grows_first ? 0 : 1);
+    EXPECT_EQ(stays.preempted(), grows_first ? 1 : 0);
   }
 }
 
@@ -206,6 +208,7 @@ TEST(Scheduler, KeysOfOneKindAreDroppedAlone) {
   EXPECT_EQ(pool->known(), 2);
   EXPECT_EQ(begins_at(scheduler, ids, 2), 2 * kCacheRows);
   EXPECT_EQ(begins_at(scheduler, ids, 1), 0);
+  EXPECT_EQ(scheduler.preempted(), 0);  // blocks were not missing
 }
 
 TEST(Scheduler, FindsPromptsThatBeginAlike) {
@@ -356,6 +359,7 @@ TEST(Scheduler, TheYoungestGoesBackAndNoneBeginsMeanwhile) {
   EXPECT_TRUE(scheduler.blocks(2).empty());
   EXPECT_TRUE(scheduler.blocks(3).empty());
   EXPECT_EQ(scheduler.waiting(), 2);
+  EXPECT_EQ(scheduler.preempted(), 1);
   scheduler.end(0);
   const Scheduler::Step again = step(scheduler);
   ASSERT_EQ(again.work.size(), 2u);  // the second one of two blocks, and the third one once more
@@ -563,6 +567,7 @@ TEST(Scheduler, WithoutMemoryForMoreBlocksItUsesThoseThatThereAre) {
   EXPECT_EQ(next.work[0].sequence, 1);
   EXPECT_EQ(scheduler.blocks(1)[1], 0);
   EXPECT_EQ(scheduler.first_waiting(), 2);
+  EXPECT_EQ(scheduler.preempted(), 1);
   for (int steps = 0; steps < 15; ++steps) next = step(scheduler);
   EXPECT_EQ(next.work.size(), 1u);
   EXPECT_FALSE(pool->restricted());

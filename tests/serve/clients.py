@@ -154,7 +154,8 @@ def client_of(folder, url):
         if folder:
             sys.path.remove(folder)
     module.is_vllm_available = lambda *args, **kwargs: True
-    return module.VLLMClient(base_url=url, connection_timeout=10), version
+    port = int(url.rsplit(":", 1)[1])  # on the host that TRL means unless told otherwise
+    return module.VLLMClient(server_port=port, connection_timeout=10), version
 
 
 def trl_cases(label, folder, url):

@@ -67,6 +67,7 @@ constexpr Key kKeys[] = {{"serve.host", "127.0.0.1"},
                          {"serve.max_queue_tokens", "1000"},
                          {"serve.max_header_bytes", "2048"},
                          {"serve.max_body_bytes", "10000"},
+                         {"serve.max_held_bytes", "10000000"},
                          {"serve.max_prompts", "16"},
                          {"serve.max_n", "8"},
                          {"serve.max_completions", "64"},
@@ -252,7 +253,7 @@ void release_constraint(void* constraint) noexcept {
   --fake().held_forms;
   delete form;
 }
-trl::capi::GeneratorUse use_of(const trl_generator*) noexcept { return {3, 12, 10, 4}; }
+trl::capi::GeneratorUse use_of(const trl_generator*) noexcept { return {3, 12, 10, 4, 2}; }
 int64_t version_of(const trl_generator*, size_t) noexcept { return fake().trained_version; }
 
 constexpr trl::capi::ServeTable kTable = {trl::capi::kServeTable,

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <thread>
 
@@ -231,6 +232,57 @@ TEST(Keys, OneOfThemIsNeeded) {
   EXPECT_EQ(server.describe().dump().find("first"), std::string::npos);
 }
 
+int64_t held_bytes(RunningServer& server) {
+  const std::string metrics = server.get("/metrics").body, name = "\ntrl_held_bytes ";
+  return std::stoll(metrics.substr(metrics.find(name) + name.size()));
+}
+
+TEST(HeldBytes, BodiesOfAllConnectionsTogetherAreLimited) {
+  RunningServer server(
+      {{"serve.max_body_bytes", "300000"}, {"serve.max_held_bytes", "250000"}, {"serve.body_timeout", "20"}});
+  const std::string body = R"({"prompt": ")" + std::string(200000, 'a') + R"("})";
+  const std::string all = request("POST", "/tokenize", body);
+  Client slow(server.port());
+  slow.send(all.substr(0, all.size() - 1000));
+  ASSERT_TRUE(soon([&] { return held_bytes(server) > 190000; }));
+  const Response refused = server.post("/tokenize", R"({"prompt": "a"})");
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_TRUE(refused.fields.contains("retry-after"));
+  EXPECT_NE(refused.body.find("serve.max_held_bytes"), std::string::npos) << refused.body;
+  Client chunks(server.port());
+  chunks.send("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
+  EXPECT_EQ(chunks.read().status, 503);
+  EXPECT_EQ(server.get("/v1/models").status, 200);  // no body
+  slow.send(all.substr(all.size() - 1000));
+  EXPECT_EQ(slow.read().status, 200);
+  EXPECT_TRUE(soon([&] { return held_bytes(server) == 0; }));
+  EXPECT_EQ(server.post("/tokenize", R"({"prompt": "a"})").status, 200);
+}
+
+// Returns how many bytes of a connection the system takes without a reader.
+int64_t system_bytes() {
+  int64_t least = 0, usual = 0, most = 0;
+  std::ifstream("/proc/sys/net/ipv4/tcp_wmem") >> least >> usual >> most;
+  return most;
+}
+
+TEST(HeldBytes, AnswersThatAreNotTakenCount) {
+  if (system_bytes() > 4'194'304) GTEST_SKIP() << "the system takes the whole answer";
+  RunningServer server({{"serve.max_body_bytes", "2000000"},
+                        {"serve.max_held_bytes", "500000"},
+                        {"serve.write_timeout", "20"}});
+  const std::string body = R"({"prompt": ")" + std::string(1700000, '~') + R"("})";
+  {
+    Client slow(server.port());
+    slow.send(request("POST", "/tokenize", body));
+    ASSERT_TRUE(slow.read_until("max_model_len", 60));
+    EXPECT_GT(held_bytes(server), 500000);
+    EXPECT_EQ(server.post("/tokenize", R"({"prompt": "a"})").status, 503);
+  }
+  EXPECT_TRUE(soon([&] { return held_bytes(server) == 0; }));
+  EXPECT_EQ(server.post("/tokenize", R"({"prompt": "a"})").status, 200);
+}
+
 TEST(Origins, ABrowserReachesItOnlyByKnownNames) {
   RunningServer server(
       {{"serve.hosts", R"(["models.example"])"}, {"serve.cors_origins", R"(["https://a.example"])"}});
@@ -241,7 +293,9 @@ TEST(Origins, ABrowserReachesItOnlyByKnownNames) {
   };
   EXPECT_EQ(with("GET", "Host: evil.example\r\n").status, 403);
   EXPECT_EQ(with("GET", "Host: models.example:80\r\n").status, 200);
-  EXPECT_EQ(with("GET", "Host: 127.0.0.1:8000\r\n").status, 200);
+  for (const char* own : {"127.0.0.1:8000", "0.0.0.0:8000", "[::]", "[::1]:8000", "LOCALHOST"})
+    EXPECT_EQ(with("GET", fmt::format("Host: {}\r\n", own)).status, 200) << own;
+  EXPECT_EQ(with("GET", "Host: 0.0.0.0.evil.example\r\n").status, 403);
   const Response page = with("GET", "Host: localhost\r\nOrigin: https://a.example\r\n");
   EXPECT_EQ(page.fields.at("access-control-allow-origin"), "https://a.example");
   const Response other = with("GET", "Host: localhost\r\nOrigin: https://b.example\r\n");

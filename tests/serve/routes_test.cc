@@ -71,11 +71,12 @@ TEST(Routes, MetricsCountWhatWasDone) {
                            "vllm:prefix_cache_queries_total{model_name=\"tiny\"} 2",
                            "vllm:prefix_cache_hits_total{model_name=\"tiny\"} 1",
                            "vllm:kv_cache_usage_perc{model_name=\"tiny\"} 0.25",
+                           "vllm:num_preemptions_total{model_name=\"tiny\"} 2",
                            "vllm:spec_decode_num_draft_tokens_total{model_name=\"tiny\"} 10",
                            "vllm:spec_decode_num_accepted_tokens_total{model_name=\"tiny\"} 4",
                            "trl_step_tokens_count{model_name=\"tiny\"} 3"})
     EXPECT_NE(metrics.body.find(line), std::string::npos) << line;
-  for (const char* name : {"num_preemptions", "iteration_tokens", "lora_requests_info{"})  // not known here
+  for (const char* name : {"iteration_tokens", "lora_requests_info{"})  // not known here
     EXPECT_EQ(metrics.body.find(std::string("vllm:") + name), std::string::npos) << name;
 }
 
@@ -184,6 +185,7 @@ TEST(Completions, BadFieldsAreNamed) {
       {R"({"prompt": "a", "stop": ["a","b","c","d","e"]})", "stop"},
       {R"({"prompt": "a", "logit_bias": {"a": "b"}})", "logit_bias"},
       {R"({"prompt": "a", "best_of": 3})", "best_of"},
+      {R"({"prompt": "a", "n": 2, "best_of": 1})", "best_of"},
       {R"({"prompt": "a", "use_beam_search": true})", "use_beam_search"},
       {R"({"prompt": "a", "echo": true})", "echo"},
       {R"({"prompt": "a", "prompt_logprobs": 6})", "prompt_logprobs"},
@@ -210,6 +212,9 @@ TEST(Completions, BadFieldsAreNamed) {
     EXPECT_EQ(server.post("/v1/completions", body).status, 400) << body;
   EXPECT_EQ(server.post("/v1/completions", R"({"prompt": [300]})").status, 400);  // known to the model alone
   EXPECT_EQ(server.ask("/v1/completions", {{"prompt", "Hi"}, {"max_tokens", 1}})["choices"].size(), 1u);
+  // The best two of two.
+  const Json both = {{"prompt", "Hi"}, {"max_tokens", 1}, {"n", 2}, {"best_of", 2}};
+  EXPECT_EQ(server.ask("/v1/completions", both)["choices"].size(), 2u);
 }
 
 TEST(Completions, AFailedStepIsAnErrorAndTheServerGoesOn) {

@@ -105,12 +105,14 @@ def main():
             compared += 1
             wanted = find(text) is not None
             matched += wanted
-            if wanted != got:
+            # Classes of a part have less than those of re.
+            fewer = part and not text.isascii() and re.search(r"\\[wWdDsS]", pattern)
+            if wanted != got and not (fewer and wanted):
                 bad += 1
                 print(f"{pattern!r}: {text!r}: re says {wanted}")
         for text in answer["samples"]:
             by_case = "(?i" in pattern or "(?s" in pattern
-            strange = any(differs(c) or (by_case and ord(c) > 127 and c not in LETTERS) for c in text)
+            strange = any((differs(c) and not part) or (by_case and ord(c) > 127 and c not in LETTERS) for c in text)
             if strange or len(text) > 40:
                 continue
             compared += 1

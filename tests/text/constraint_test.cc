@@ -185,6 +185,29 @@ TEST(Constraint, APartOfATextMatchesUnlessAnAnchorHoldsIt) {
         << row.pattern << " " << row.text;
 }
 
+// Validators of JSON schemas have several dialects: what is written is right for all of them.
+TEST(Constraint, ClassesOfAPartHaveWhatAllDialectsHave) {
+  struct Row {
+    const char *pattern, *text;
+    bool match;
+  };
+  constexpr Row kRows[] = {
+      {"^\\w$", "a", true},        {"^\\w$", "é", false},         {"^\\d$", "7", true},
+      {"^\\d$", "٣", false},       {"^\\s$", "\t", true},         {"^\\s$", "\u2003", false},
+      {"^\\W$", "-", true},        {"^\\W$", "é", false},         {"^\\W$", "²", false},
+      {"^\\D$", "a", true},        {"^\\D$", "-", true},          {"^\\D$", "٣", false},
+      {"^\\S$", "é", true},        {"^\\S$", "\uFEFF", false},    {"^[\\w-]$", "é", false},
+      {"^[^\\w]$", "é", false},    {"^[^\\W]$", "é", false},      {"^[^\\W]$", "a", true},
+      {"^[^\\D]$", "٣", false},    {"^[^\\s]$", "\u2003", false}, {"^.$", "é", true},
+      {"^.$", "\r", false},        {"^.$", "\u2028", false},      {"^[^a]$", "\u2028", true},
+      {"(?i)^[^\\W]$", "K", true},
+  };
+  for (const Row& row : kRows)
+    EXPECT_EQ(matches(parse_part_pattern(row.pattern, "key"), row.text), row.match)
+        << row.pattern << " " << row.text;
+  EXPECT_TRUE(matches("\\w\\d\\s", "é٣\u2003"));  // a pattern of its own has Unicode's
+}
+
 TEST(Constraint, AClassMeansTheSameEachTime) {
   EXPECT_TRUE(matches("[a-c][a-c](?i:[a-c])[a-c]", "abCa"));
   EXPECT_FALSE(matches("[a-c][a-c](?i:[a-c])[a-c]", "abCA"));
@@ -227,6 +250,20 @@ TEST(Constraint, PlacesOutliveWhatIsDropped) {
     ASSERT_EQ(allowed->few, (std::vector<int32_t>{'a', 'b'}));
   }
   EXPECT_EQ(constraint.allowed(kept, why)->few, (std::vector<int32_t>{'a', 'b'}));
+}
+
+// Other texts wait while it is looked for what may follow one.
+TEST(Constraint, TooMuchWorkForOneTextIsRefused) {
+  TokenConstraint constraint(parse_pattern("(.*[a-m].{0,400}[n-z]){40}", ""), "", letters());
+  Constraint::Place place = constraint.start();
+  std::string_view why;
+  EXPECT_NE(constraint.allowed(place, why), nullptr);
+  for (int i = 0; i < 300; ++i) {
+    place = constraint.after(place, i % 2 == 0 ? 'a' : 'z');
+    ASSERT_NE(place, nullptr);
+  }
+  EXPECT_EQ(constraint.allowed(place, why), nullptr);
+  EXPECT_NE(why.find("too complex"), why.npos) << why;
 }
 
 }  // namespace

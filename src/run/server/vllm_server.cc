@@ -20,7 +20,9 @@ void wait_for_health(Exchange& exchange, double seconds, base::LogSink& log) {
     const int32_t status = exchange.status_of("/health", &why);
     if (status == 200 || (status != 0 && exchange.status_of("/health/", &of_old) == 200)) return;
     if (status == 401 || status == 403)
-      exchange.fail_server("/health", fmt::format("it answers {}: give vllm_server_api_key_file", status));
+      exchange.fail_server("/health",
+                           fmt::format("it answers {}, {}; if it needs a key, give vllm_server_api_key_file",
+                                       status, Exchange::shown(exchange.get("/health"))));
     if (status != 0) why = fmt::format("it answers {}", status);
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
     if (waited.count() >= seconds)

@@ -135,6 +135,9 @@ void add_counts(Page& page) {
               [](OfModel of) { return of.counters.prefix_queries; });
   page.number("vllm:prefix_cache_hits_total", "counter", "Those of them whose keys and values were found.",
               [](OfModel of) { return of.counters.prefix_hits; });
+  page.number("vllm:num_preemptions_total", "counter",
+              "Times that a completion gave its blocks back, to be computed again, for lack of blocks.",
+              [](OfModel of) { return of.use.preempted; });
   page.number("vllm:prompt_tokens_total", "counter", "Tokens of prompts.",
               [](OfModel of) { return of.counters.prompt_tokens; });
   page.number("vllm:generation_tokens_total", "counter", "Tokens that were written.",
@@ -181,6 +184,8 @@ std::string metrics_text(const Context& context) {
   page.adapters(context);
   page.weights(context);
   page.of_server("trl_connections", "gauge", "Open connections.", context.connections);
+  page.of_server("trl_held_bytes", "gauge", "Bytes of bodies and of answers that connections hold.",
+                 context.held_bytes);
   page.of_server("trl_slow_readers_total", "counter",
                  "Connections that were closed because nothing was read.", context.slow_readers);
   return page.take();

@@ -104,11 +104,11 @@ void read_form_into(Fields& fields, Sampling& out) {
 }
 
 // Fields that this version does not have, and what is accepted of them.
-void refuse_others(Fields& fields) {
+void refuse_others(Fields& fields, int64_t n) {
   const auto here = "this version does not have it";
   for (const char* name : {"use_beam_search", "include_stop_str_in_output", "watermarking"})
     fields.refuse(name, false, here);
-  fields.refuse("best_of", 1, "ask for n completions and choose the best");
+  fields.refuse("best_of", n, "leave it out, or give what n is: ask for n completions and choose the best");
   fields.refuse("length_penalty", 1.0, "it is for beams");
   fields.refuse("early_stopping", false, "it is for beams");
   fields.refuse("skip_special_tokens", true, "texts have no special tokens; ask for return_token_ids");
@@ -159,9 +159,8 @@ Sampling read_sampling(Fields& fields, const Limits& limits, const ModelOptions&
   read_form_into(fields, out);
   if (const base::Json* const speculation = fields.object("speculative_config"))
     options.set("speculative_config", json_text(*speculation));
-  refuse_others(fields);
-
   out.n = fields.integer("n", {1, limits.max_n}).value_or(1);
+  refuse_others(fields, out.n);
   out.greedy = base::parse_double(out.options["generate.temperature"]).value_or(1) == 0;
   out.stream = fields.integer("trl_stream", {0, kStreams - limits.max_prompts * limits.max_n}).value_or(0);
   out.whole_logprobs = fields.boolean("trl_whole_logprobs").value_or(false);

@@ -24,7 +24,9 @@ bool same_name(std::string_view a, std::string_view b) {
 bool is_known_host(std::string_view host, std::string_view address, const std::vector<std::string>& names) {
   const std::string_view name = name_of(host);
   if (host.empty() || same_name(name, "localhost") || same_name(name, name_of(address))) return true;
-  if (name == "127.0.0.1" || name == "[::1]") return true;
+  // TRL's clients call this machine 0.0.0.0 unless told otherwise.
+  for (const std::string_view own : {"127.0.0.1", "[::1]", "0.0.0.0", "[::]"})
+    if (name == own) return true;
   return std::ranges::any_of(names, [&](const std::string& known) { return same_name(name, known); });
 }
 

@@ -71,7 +71,10 @@ void Bell::hush() noexcept {
 }
 
 Connection::Connection(tcp::socket socket, std::shared_ptr<Shared> shared)
-    : shared_(std::move(shared)), socket_(std::move(socket)), timer_(socket_.get_executor()) {
+    : shared_(std::move(shared)),
+      socket_(std::move(socket)),
+      timer_(socket_.get_executor()),
+      body_held_(shared_->counts.held_bytes) {
   ++shared_->counts.connections;
 }
 
@@ -130,6 +133,7 @@ void Connection::close() noexcept {
   ++timer_turn_;
   timer_.cancel();
   request_.held.reset();
+  body_held_.set(0);
   client_gone();
   beast::error_code ignored;
   socket_.close(ignored);
@@ -224,6 +228,8 @@ void Connection::on_header(beast::error_code error) {
   read_ = 0;
   body_.clear();
   most_ = shared_->service.most_bytes(request_);
+  if (is_too_much(length.value_or(0)))
+    return refuse(answer_of(too_much_held(shared_->options.max_held_bytes)));
   if (!make_room(length.value_or(0))) return refuse(answer_of({503, "out of memory for the body"}));
   if (beast::iequals(head[http::field::expect], "100-continue") && !parser_->is_done()) {
     out_ = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -249,10 +255,23 @@ bool Connection::make_room(uint64_t bytes) {
   }
 }
 
+// Returns whether bodies and answers would have too many bytes with so many more of this one. A body alone is
+// never too much, nor one that is longer than others, of which there is one at a time.
+bool Connection::is_too_much(uint64_t more) const {
+  const int64_t all = shared_->counts.held_bytes;
+  const bool alone = all <= static_cast<int64_t>(body_held_.own());
+  return !alone && most_ <= shared_->options.max_body_bytes && more > 0 &&
+         static_cast<uint64_t>(all) + more > shared_->options.max_held_bytes;
+}
+
 void Connection::read_body() {
   if (parser_->is_done()) return answer_request();
   expire_after(shared_->options.body_timeout);
-  if (body_.size() < read_ + kPiece) body_.resize(read_ + kPiece);
+  if (body_.size() < read_ + kPiece) {
+    if (is_too_much(kPiece)) return refuse(answer_of(too_much_held(shared_->options.max_held_bytes)));
+    body_.resize(read_ + kPiece);
+    body_held_.set(body_.capacity());
+  }
   parser_->get().body().data = body_.data() + read_;
   parser_->get().body().size = body_.size() - read_;
   http::async_read_some(socket_, *buffer_, *parser_,
@@ -296,6 +315,8 @@ void Connection::answer_request() {
   auto exchange = std::make_shared<Exchange>();
   exchange->request = request_;
   request_.held.reset();
+  body_held_.set(std::min(body_.capacity(), body_held_.own()));
+  exchange->request.body_held = std::make_shared<HeldBytes>(std::move(body_held_));
   exchange->request.body = std::exchange(body_, {});
   reply_ = std::make_shared<ConnectionReply>(weak_from_this(), shared_);
   exchange->reply = reply_;
@@ -310,6 +331,8 @@ void Connection::refuse(const Answer& answer) {
   keep_ = false;
   lingers_ = true;
   request_.held.reset();
+  body_ = {};
+  body_held_.set(0);
   reply_ = std::make_shared<ConnectionReply>(weak_from_this(), shared_);
   send(answer);
 }
@@ -458,6 +481,7 @@ void ConnectionReply::note(std::string field, std::string value) {
 }
 
 void ConnectionReply::send(Answer answer) {
+  held_.add(answer.body.size());
   on_connection([answer = std::move(answer)](Connection& connection) { connection.send(answer); });
 }
 
@@ -466,7 +490,7 @@ void ConnectionReply::begin(Answer head) {
 }
 
 void ConnectionReply::add(std::string piece) {
-  waiting_ += piece.size();
+  held_.add(piece.size());
   on_connection([piece = std::move(piece)](Connection& connection) { connection.add(piece); });
 }
 

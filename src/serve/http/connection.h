@@ -9,6 +9,7 @@
 #include <string>
 
 #include "serve/http/boost.h"
+#include "serve/http/held_bytes.h"
 #include "serve/http/listener.h"
 
 namespace trl::serve {
@@ -73,6 +74,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void read_header();
   void on_header(beast::error_code error);
   bool make_room(uint64_t bytes);
+  bool is_too_much(uint64_t more) const;
   void read_body();
   void on_body(beast::error_code error);
   void read_long_body();
@@ -103,6 +105,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<Parser> parser_;
   Request request_;
   std::string body_;
+  HeldBytes body_held_;
   size_t read_ = 0, most_ = 0;  // bytes of the body, and how many it may have
   size_t long_ = 0;             // bytes of a long body
   std::string peer_;
@@ -118,18 +121,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
 class ConnectionReply final : public Reply, public std::enable_shared_from_this<ConnectionReply> {
  public:
   ConnectionReply(std::weak_ptr<Connection> connection, std::shared_ptr<Shared> shared)
-      : connection_(std::move(connection)), shared_(std::move(shared)) {}
+      : connection_(std::move(connection)), shared_(std::move(shared)), held_(shared_->counts.held_bytes) {}
   void note(std::string field, std::string value) override;
   void send(Answer answer) override;
   void begin(Answer head) override;
   void add(std::string piece) override;
   void end() override;
-  size_t waiting() const override { return waiting_; }
+  size_t waiting() const override { return held_.own(); }
   bool gone() const override { return gone_; }
   void on_gone(std::function<void()> call) override;
   void give_up() noexcept override;
 
-  void written(size_t bytes) { waiting_ -= std::min<size_t>(bytes, waiting_); }
+  void written(size_t bytes) { held_.drop(bytes); }
   void client_gone() noexcept;
   void forget();  // the answer is written: nobody is told any more
 
@@ -139,7 +142,7 @@ class ConnectionReply final : public Reply, public std::enable_shared_from_this<
   void on_connection(Body body);
   const std::weak_ptr<Connection> connection_;
   const std::shared_ptr<Shared> shared_;
-  std::atomic<size_t> waiting_{0};
+  HeldBytes held_;  // what the client has not taken
   std::atomic<bool> gone_{false}, given_up_{false};
   std::mutex mutex_;
   std::function<void()> on_gone_;

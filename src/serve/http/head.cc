@@ -63,6 +63,13 @@ Refusal too_large(uint64_t bytes, uint64_t limit) {
           fmt::format("the body has {} bytes or more; send at most {} (serve.max_body_bytes)", bytes, limit)};
 }
 
+Refusal too_much_held(uint64_t limit) {
+  return {503,
+          fmt::format("bodies and answers of other requests have {} bytes already (serve.max_held_bytes); "
+                      "try again later",
+                      limit)};
+}
+
 std::string reason_of(int status) {
   return std::string(view(http::obsolete_reason(static_cast<http::status>(status))));
 }

@@ -30,6 +30,7 @@ class Service {
 struct ListenerCounts {
   std::atomic<int64_t>& connections;
   std::atomic<int64_t>& slow_readers;
+  std::atomic<int64_t>& held_bytes;  // of bodies and answers
 };
 
 class Listener {

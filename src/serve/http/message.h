@@ -15,8 +15,9 @@ struct Request {
   std::string method, path, query;  // path: decoded; query: as it came, without the question mark
   HeaderFields fields;              // names in small letters
   std::string body;
-  std::string peer;                  // its address, without the port
-  std::shared_ptr<const void> held;  // is the request's until its answer is made
+  std::string peer;                       // its address, without the port
+  std::shared_ptr<const void> held;       // is the request's until its answer is made
+  std::shared_ptr<const void> body_held;  // counts the body while it is there
 
   std::string_view field(std::string_view name) const;                       // empty: not there
   std::vector<std::string> parameters(std::string_view name) const;          // decoded values of the query

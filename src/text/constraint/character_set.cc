@@ -37,6 +37,47 @@ bool is_decimal_digit(char32_t c) {
   return k == UTF8PROC_CATEGORY_CN && is_numeric(c) && (c < 0x16FF4 || c > 0x16FF6);
 }
 
+// Whether some version of Unicode, or some dialect of patterns, may have it among \d or \w.
+bool may_be_digit(char32_t c) {
+  const utf8proc_category_t k = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+  return k == UTF8PROC_CATEGORY_ND || k == UTF8PROC_CATEGORY_CN;
+}
+bool may_be_word(char32_t c) {
+  const utf8proc_category_t k = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+  return may_be_digit(c) || k == UTF8PROC_CATEGORY_NL || k == UTF8PROC_CATEGORY_NO || is_word(c);
+}
+
+CharacterSet ascii_set(std::string_view pairs) {
+  CharacterSet set;
+  for (size_t i = 0; i + 1 < pairs.size(); i += 2)
+    set.add(static_cast<unsigned char>(pairs[i]), static_cast<unsigned char>(pairs[i + 1]));
+  return set;
+}
+
+struct CommonClass {
+  CharacterSet all, some;  // by all dialects, and by some
+  CharacterSet no_all = all.complement(), no_some = some.complement();
+};
+
+struct CommonClasses {
+  CommonClass word{ascii_set("09AZ__az"), with_the_rest(set_of(may_be_word))};
+  CommonClass digit{ascii_set("09"), with_the_rest(set_of(may_be_digit))};
+  CommonClass space{ascii_set("\t\r  "), spaces()};
+
+  // Nobody knows what the planes without characters will have.
+  static CharacterSet with_the_rest(CharacterSet set) {
+    set.add(kAssigned[0].last + 1, kAssigned[1].first - 1);
+    set.add(kAssigned[1].last + 1, CharacterSet::kLast);
+    return set;
+  }
+  static CharacterSet spaces() {
+    CharacterSet set = set_of(is_whitespace);
+    set.add(0x1C, 0x1F);
+    set.add(0xFEFF, 0xFEFF);
+    return set;
+  }
+};
+
 struct Classes {
   CharacterSet word = set_of(is_word), no_word = word.complement();
   CharacterSet digit = set_of(is_decimal_digit), no_digit = digit.complement();
@@ -125,6 +166,15 @@ const CharacterSet& named_class(char name) {
     default:
       return all.no_space;
   }
+}
+
+const CharacterSet& common_class(char name, bool some) {
+  static const CommonClasses all;
+  const bool others = name >= 'A' && name <= 'Z';
+  const char letter = static_cast<char>(name | 0x20);
+  const CommonClass& of = letter == 'w' ? all.word : letter == 'd' ? all.digit : all.space;
+  if (others) return some ? of.no_all : of.no_some;
+  return some ? of.some : of.all;
 }
 
 const CharacterSet* category_class(std::string_view name) {

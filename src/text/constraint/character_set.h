@@ -37,6 +37,10 @@ class CharacterSet {
 // regex: its re has no marks and ties among \w, and the separators U+001C to U+001F among \s.
 const CharacterSet& named_class(char name);
 
+// Returns the characters that such a class has in all dialects and versions of Unicode, of ECMAScript and of
+// Python; some: in any of them.
+const CharacterSet& common_class(char name, bool some);
+
 // Returns the characters of a general category of Unicode, as Lu, or of a group of these, as L; null: there
 // is none of this name.
 const CharacterSet* category_class(std::string_view name);

@@ -49,8 +49,16 @@ CharacterSet PatternCharacters::both_cases(const CharacterSet& set, size_t begin
 
 PatternTree PatternCharacters::dot() {
   return known(text_.place() - 1, text_.place(), [&] {
-    return flags.dot_all ? CharacterSet(0, CharacterSet::kLast) : CharacterSet(U'\n', U'\n').complement();
+    return flags.dot_all ? CharacterSet(0, CharacterSet::kLast) : line_ends().complement();
   });
+}
+
+CharacterSet PatternCharacters::line_ends() const {
+  CharacterSet ends(U'\n', U'\n');
+  if (!common_) return ends;
+  ends.add(U'\r', U'\r');
+  ends.add(0x2028, 0x2029);
+  return ends;
 }
 
 PatternTree PatternCharacters::one(char32_t c) {
@@ -99,8 +107,8 @@ size_t PatternCharacters::end_of_brackets(size_t begin) const {
 
 // Reads what is between "[" and "]".
 CharacterSet PatternCharacters::members(size_t begin) {
-  const bool others = text_.take(U'^');
-  std::vector<CharacterSet::Range> ranges;
+  const bool others = excludes_ = text_.take(U'^');
+  std::vector<CharacterSet::Range> ranges, both;  // both: that have both cases of their letters
   for (bool first = true; first || !text_.is_next(']'); first = false) {
     if (text_.is_done()) text_.refuse("the class is not closed", begin);
     const size_t place = text_.place();
@@ -110,7 +118,8 @@ CharacterSet PatternCharacters::members(size_t begin) {
     charge(low.ranges().size(), place);
     const std::u32string_view rest = text_.rest();
     if (!rest.starts_with(U'-') || rest.size() == 1 || rest[1] == ']') {
-      ranges.insert(ranges.end(), low.ranges().begin(), low.ranges().end());
+      auto& to = common_ && is_class && is_class_letter(text_.characters()[place + 1]) ? both : ranges;
+      to.insert(to.end(), low.ranges().begin(), low.ranges().end());
       continue;
     }
     text_.take(U'-');
@@ -121,8 +130,10 @@ CharacterSet PatternCharacters::members(size_t begin) {
     ranges.push_back({low.ranges()[0].first, high.ranges()[0].first});
   }
   text_.take(U']');
+  excludes_ = false;
   CharacterSet all(std::move(ranges));
   if (flags.ignore_case) all = both_cases(all, begin);
+  all.add(CharacterSet(std::move(both)));
   return others ? all.complement() : all;
 }
 
@@ -142,7 +153,10 @@ CharacterSet PatternCharacters::escaped(size_t begin) {
   constexpr std::u32string_view kLetters = U"afnrtv";
   constexpr std::u32string_view kMeanings = U"\a\f\n\r\t\v";
   if (const size_t at = kLetters.find(c); at != kLetters.npos) return {kMeanings[at], kMeanings[at]};
-  if (is_class_letter(c)) return named_class(static_cast<char>(c));
+  if (is_class_letter(c)) {
+    const char name = static_cast<char>(c);
+    return common_ ? common_class(name, excludes_) : named_class(name);
+  }
   if (is_category_letter(c)) return category(begin, c == 'P');
   char32_t code = c;
   if (c == 'x' || c == 'u' || c == 'U')

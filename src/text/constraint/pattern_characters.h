@@ -17,7 +17,8 @@ class PatternCharacters {
     bool ignore_case = false, dot_all = false;
   };
 
-  explicit PatternCharacters(PatternText& text) : text_(text) {}
+  // common: what matches does so in every dialect of common_class().
+  PatternCharacters(PatternText& text, bool common) : text_(text), common_(common) {}
 
   Flags flags;  // for the sets that are read next
 
@@ -37,10 +38,13 @@ class PatternCharacters {
   CharacterSet category(size_t begin, bool others);
   char32_t hexadecimal(size_t digits, size_t begin);
   char32_t octal(size_t begin);
+  CharacterSet line_ends() const;
   size_t end_of_class() const;
   size_t end_of_brackets(size_t begin) const;
 
   PatternText& text_;
+  bool common_;
+  bool excludes_ = false;  // within a class of others, [^...]
   // Sets by their text and flags: a long pattern repeats a few.
   std::map<std::tuple<std::u32string, bool, bool>, std::shared_ptr<const CharacterSet>> sets_;
   size_t ranges_ = 0;

@@ -18,7 +18,9 @@ constexpr uint32_t kMostRepeats = 50000;
 
 class PatternParser {
  public:
-  PatternParser(std::string_view pattern, std::string_view key) : text_(pattern, key) {}
+  // common: what matches does so in every dialect of common_class().
+  PatternParser(std::string_view pattern, std::string_view key, bool common)
+      : text_(pattern, key), characters_(text_, common) {}
 
   PatternTree parse() {
     read_flags();
@@ -214,19 +216,19 @@ class PatternParser {
   }
 
   PatternText text_;
-  PatternCharacters characters_{text_};
+  PatternCharacters characters_;
 };
 
 }  // namespace
 
 PatternTree parse_pattern(std::string_view pattern, std::string_view key) {
-  PatternTree tree = PatternParser(pattern, key).parse();
+  PatternTree tree = PatternParser(pattern, key, false).parse();
   remove_anchors(tree, key);
   return tree;
 }
 
 PatternTree parse_part_pattern(std::string_view pattern, std::string_view key) {
-  PatternTree tree = with_surroundings(PatternParser(pattern, key).parse());
+  PatternTree tree = with_surroundings(PatternParser(pattern, key, true).parse());
   remove_anchors(tree, key);
   return tree;
 }

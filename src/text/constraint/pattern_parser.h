@@ -10,7 +10,9 @@ namespace trl::text {
 // the key, with the place in the pattern and what is accepted.
 PatternTree parse_pattern(std::string_view pattern, std::string_view key);
 
-// As JSON schemas mean it: some part of the text is to match, unless the pattern has anchors.
+// As JSON schemas mean it: some part of the text is to match, unless the pattern has anchors. Classes have
+// only what they have for ECMAScript, whose dialect schemas are written in, and for validators that use
+// another.
 PatternTree parse_part_pattern(std::string_view pattern, std::string_view key);
 
 }  // namespace trl::text

@@ -159,6 +159,15 @@ TEST(ServerFound, IsWaitedFor) {
       << error.message();
 }
 
+TEST(ServerFound, ItsReasonIsToldIfItRefuses) {
+  KeptLog log;
+  ScriptedServer server([](const auto&) { return Answered{403, "Host: a is not a name of this server"}; });
+  Exchange exchange = server.exchange(log);
+  const Error error = error_of([&] { find_server(exchange, 0, log); });
+  EXPECT_NE(error.message().find("it answers 403, Host: a is not a name"), std::string::npos)
+      << error.message();
+}
+
 TEST(UnusedServer, IsToldOfOnlyIfItAnswers) {
   for (const int32_t status : {200, 404, 0}) {
     ScriptedServer server([&](const auto&) {
