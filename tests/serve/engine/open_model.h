@@ -17,7 +17,8 @@ class OpenModel {
     EXPECT_EQ(trl_config_create(&config, nullptr), TRL_OK);
     for (const auto& [key, value] : options)
       EXPECT_EQ(trl_config_set(config, key, value, nullptr), TRL_OK) << key;
-    EXPECT_EQ(trl_model_open(nullptr, path.c_str(), config, &model_, &error), TRL_OK) << trl_error_message(error);
+    EXPECT_EQ(trl_model_open(nullptr, path.c_str(), config, &model_, &error), TRL_OK)
+        << trl_error_message(error);
     trl_config_destroy(config);
   }
   ~OpenModel() { trl_model_destroy(model_); }
