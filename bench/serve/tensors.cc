@@ -1,8 +1,6 @@
-#include <cstring>
-#include <memory>
-
 #include "serve/client.h"
 #include "serve/parts.h"
+#include "serve/plain_ways.h"
 #include "serve/rewarded_run.h"
 #include "serve/served.h"
 #include "support/abi.h"
@@ -13,30 +11,10 @@ namespace {
 
 constexpr double kMost = 1.5;  // times a plain copy of the same bytes
 constexpr int64_t kGroup = 4;
+// Steps that are not counted: the server has the weights of the first, and in the next two it and the client
+// take the memory that stays.
+constexpr int64_t kFirst = 3;
 constexpr const char* kType = "bfloat16";
-
-// Copies so many bytes to memory that has been written before, on one thread.
-class PlainCopy {
- public:
-  explicit PlainCopy(size_t bytes)
-      : bytes_(bytes),
-        from_(std::make_unique_for_overwrite<char[]>(bytes)),
-        to_(std::make_unique_for_overwrite<char[]>(bytes)) {
-    std::memset(from_.get(), 1, bytes);
-    std::memset(to_.get(), 2, bytes);
-  }
-  double seconds() {
-    const double begin = now();
-    std::memcpy(to_.get(), from_.get(), bytes_);
-    const double end = now();
-    from_[0] = to_[bytes_ - 1];
-    return end - begin;
-  }
-
- private:
-  const size_t bytes_;
-  const std::unique_ptr<char[]> from_, to_;
-};
 
 // Seconds in which the server's model waited for weights so far.
 double swap_seconds(const Served& served) {
@@ -54,11 +32,11 @@ size_t weight_bytes(const Served& served) {
 }
 
 // Steps of a run of all weights, which a server gets after each: the seconds on their way, those in which the
-// server's model waits, and a copy of as many bytes before each step.
+// server's model waits, and before each step a copy of as many bytes and their way over a plain connection.
 Json run_way(const ServeSettings& s, const Scratch& scratch, const std::string& way,
              const std::string& host) {
   const Served served(s.model, s.threads, {{"serve.hosts", Json::array({host})}}, kType);
-  const int64_t steps = s.steps + 1;
+  const int64_t steps = s.steps + kFirst;
   RewardedRun run({{"method", "grpo"},
                    {"model_name_or_path", s.model},
                    {"dtype", kType},
@@ -67,7 +45,7 @@ Json run_way(const ServeSettings& s, const Scratch& scratch, const std::string& 
                    {"num_generations", kGroup},
                    {"per_device_train_batch_size", kGroup},
                    {"max_completion_length", 4},
-                   {"max_steps", steps + 1},
+                   {"max_steps", steps},
                    {"save_strategy", "no"},
                    {"profile_parts", true},
                    {"use_vllm", true},
@@ -75,25 +53,28 @@ Json run_way(const ServeSettings& s, const Scratch& scratch, const std::string& 
                    {"vllm_server_base_url", "http://" + host + ":" + std::to_string(served.port())},
                    {"runtime.threads", s.threads},
                    {"output_dir", scratch.file(way)}},
-                  steps + 1);
-  PlainCopy copy(weight_bytes(served));
-  std::vector<double> syncs, swaps, copies;
-  for (int64_t i = 0; i < steps + 1; ++i) {
-    const double before = swap_seconds(served), plain = copy.seconds();
+                  steps);
+  PlainWays plain_ways(weight_bytes(served));
+  std::vector<double> syncs, swaps, copies, loopbacks;
+  for (int64_t i = 0; i < steps; ++i) {
+    const double before = swap_seconds(served), copied = plain_ways.copy(), sent = plain_ways.loopback();
     run.step();
-    if (i < 2) continue;  // the server has the weights of the first; memory is touched for the first time
-    copies.push_back(plain);
+    if (i < kFirst) continue;
+    copies.push_back(copied);
+    loopbacks.push_back(sent);
     syncs.push_back(run.metric("profile/sync"));
     swaps.push_back(swap_seconds(served) - before);
   }
-  const double plain = median(copies);
+  const double plain = median(copies), loopback = median(loopbacks);
   return {{"bench", "tensors"},
           {"way", way},
           {"bytes", weight_bytes(served)},
           {"copy_ms", 1000 * plain},
+          {"loopback_ms", 1000 * loopback},
           {"sync_ms", 1000 * median(syncs)},
           {"model_waits_ms", 1000 * median(swaps)},
           {"sync_to_copy", median(syncs) / plain},
+          {"sync_to_loopback", median(syncs) / loopback},
           {"model_waits_to_copy", median(swaps) / plain}};
 }
 

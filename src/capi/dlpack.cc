@@ -87,6 +87,14 @@ DLManagedTensorVersioned* to_dlpack(engine::HeldTensor tensor, bool read_only) {
   return &all.release()->managed;
 }
 
+void exchange_copy(DLManagedTensorVersioned* copy, const std::function<void(engine::HeldTensor&)>& body) {
+  if (copy == nullptr || copy->deleter != free_handed_out || (copy->flags & dlpack::kIsCopied) == 0)
+    refuse("it is not a copy that trl_model_read_tensor has made");
+  engine::HeldTensor& tensor = static_cast<HandedOut*>(copy->manager_ctx)->tensor;
+  body(tensor);
+  copy->dl_tensor.data = tensor.data;
+}
+
 HostTensor::HostTensor(const DLManagedTensorVersioned& given) {
   if (given.version.major != dlpack::kMajor)
     refuse("its version is {}.{}; accepted: {}", given.version.major, given.version.minor, dlpack::kMajor);

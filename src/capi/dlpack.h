@@ -1,6 +1,7 @@
 // The way of a tensor over the border in both directions, as DLPack.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,10 @@ namespace dlpack = base::dlpack;
 
 // The host's until it calls the deleter, which it may do on any thread. read_only: it must not write to it.
 DLManagedTensorVersioned* to_dlpack(engine::HeldTensor tensor, bool read_only);
+
+// Calls body with the tensor that to_dlpack() has handed out as a copy; its data follows. Throws
+// Error(invalid_argument) for another one.
+void exchange_copy(DLManagedTensorVersioned* copy, const std::function<void(engine::HeldTensor&)>& body);
 
 // A tensor of the host, checked. It must outlive this.
 class HostTensor {

@@ -5,11 +5,13 @@
 
 #include "base/interrupt.h"
 #include "capi/config_handle.h"
+#include "capi/dlpack.h"
 #include "capi/ending.h"
 #include "capi/generator_handle.h"
 #include "capi/guard.h"
 #include "capi/model_handle.h"
 #include "capi/runtime.h"
+#include "engine/exchange.h"
 
 namespace trl::capi {
 namespace {
@@ -121,6 +123,19 @@ GeneratorUse use_of(const trl_generator* generator) noexcept {
   });
 }
 
+trl_status exchange_tensor(trl_model* model, const char* name, DLManagedTensorVersioned* copy,
+                           trl_error** error) noexcept {
+  return guard(error, [&] {
+    const auto shared_model = get(model, "model");
+    const std::string_view given = text(name, "name");
+    exchange_copy(copy, [&](engine::HeldTensor& tensor) {
+      shared_model->ask(Sharing::none, Use::open, [&](engine::Model& on, engine::ErrorSink& sink) {
+        return static_cast<engine::ExchangingModel&>(on).exchange_tensor(given, tensor, sink);
+      });
+    });
+  });
+}
+
 int64_t version_of(const trl_generator* generator, size_t completion) noexcept {
   return answer(int64_t{-1},
                 [&] { return get(generator, "generator")->version_of(static_cast<int64_t>(completion)); });
@@ -129,7 +144,8 @@ int64_t version_of(const trl_generator* generator, size_t completion) noexcept {
 constexpr ServeTable kTable = {
     kServeTable,        make_error,    log,         deliver_log,        mark_own_thread, usable,
     is_ending,          share_runtime, share_model, share_generator,    share_tokenizer, tokenizer_of_model,
-    model_of_generator, wait_while,    constrain,   release_constraint, use_of,          version_of};
+    model_of_generator, wait_while,    constrain,   release_constraint, use_of,          exchange_tensor,
+    version_of};
 
 }  // namespace
 }  // namespace trl::capi

@@ -48,6 +48,11 @@ struct ServeTable {
                           void* of, void** out, trl_error**) noexcept;
   void (*release_constraint)(void* constraint) noexcept;
   GeneratorUse (*use_of)(const trl_generator*) noexcept;  // any thread
+  // Gives a weight the numbers of a copy of it that trl_model_read_tensor has made (TRL_TENSOR_COPY), whose
+  // numbers the caller may have overwritten, and the copy those of the weight: its data is elsewhere then.
+  // After an error both are as before.
+  trl_status (*exchange_tensor)(trl_model*, const char* name, DLManagedTensorVersioned* copy,
+                                trl_error**) noexcept;
   // Returns the version of a trainer's adapter that a completion began with; -1: there is none, or it is not
   // known.
   int64_t (*version_of)(const trl_generator*, size_t completion) noexcept;

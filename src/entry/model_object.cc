@@ -311,6 +311,11 @@ int32_t ModelObject::write_tensor(std::string_view name, const engine::GivenTens
   return compute(host_, error, [&] { entry::write_tensor(*model_, name, values); });
 }
 
+int32_t ModelObject::exchange_tensor(std::string_view name, engine::HeldTensor& other,
+                                     engine::ErrorSink& error) noexcept {
+  return compute(host_, error, [&] { entry::exchange_tensor(*model_, name, other); });
+}
+
 int64_t start_to_come() {
   const int64_t bytes = give_back();
   return model_was_opened ? 0 : bytes;

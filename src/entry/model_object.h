@@ -11,6 +11,7 @@
 #include "config/beside_arguments.h"
 #include "config/config.h"
 #include "engine/beside.h"
+#include "engine/exchange.h"
 #include "generate/cache.h"
 #include "kernels/path.h"
 #include "model/adapter_versions.h"
@@ -30,7 +31,7 @@ struct Serving {
   config::BesideArguments arguments;
 };
 
-class ModelObject final : public engine::Model {
+class ModelObject final : public engine::ExchangingModel {
  public:
   ModelObject(engine::Host& host, const engine::ModelSpec& spec);
   ModelObject(engine::Host& host, const ModelObject& of);  // a twin, without adapters (model::Model::twin)
@@ -68,6 +69,8 @@ class ModelObject final : public engine::Model {
                       engine::ErrorSink& error) noexcept override;
   int32_t write_tensor(std::string_view name, const engine::GivenTensor& values,
                        engine::ErrorSink& error) noexcept override;
+  int32_t exchange_tensor(std::string_view name, engine::HeldTensor& other,
+                          engine::ErrorSink& error) noexcept override;
 
   // Returns what writes the completions of a run, with the adapter that is trained.
   std::unique_ptr<train::CompletionWriter> completion_writer(const engine::RolloutSpec& spec);

@@ -187,4 +187,26 @@ void write_tensor(model::Model& model, std::string_view name, const engine::Give
   for (const auto& adapter : model.adapters().all()) adapter->follow(*tensor.parameter);
 }
 
+// A part of a parameter, or a parameter of a trainer, stays where it lies.
+void exchange_tensor(model::Model& model, std::string_view name, engine::HeldTensor& other) {
+  const SavedTensor tensor = get(model, name);
+  check_shape(tensor, other.shape);
+  check_writable(model, tensor);
+  tensor::Parameter& parameter = *tensor.parameter;
+  const at::Tensor given = *static_cast<const at::Tensor*>(other.owner.get());
+  at::Tensor own = tensor.numbers();
+  if (given.scalar_type() != own.scalar_type())
+    fail(Status::invalid_argument, "{} is held as {}, and the copy as {}", tensor.name(),
+         c10::toString(own.scalar_type()), c10::toString(given.scalar_type()));
+  const bool stays = parameter.has_trainer() || own.sizes() != parameter.shape() || !own.is_contiguous();
+  if (stays) own = checkpoint::copy_of(tensor);
+  engine::HeldTensor before = held(own);
+  if (stays)
+    tensor::copy_in_parts(tensor.part.of(*parameter.write()), given);
+  else
+    parameter.replace(given);
+  other = std::move(before);
+  for (const auto& adapter : model.adapters().all()) adapter->follow(parameter);
+}
+
 }  // namespace trl::entry

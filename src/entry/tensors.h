@@ -14,5 +14,7 @@ engine::HeldTensor read_tensor(model::Model& model, std::string_view name, engin
 // Throws Error(invalid_argument) for another shape, Error(unsupported) for a weight that must not change. On
 // an error it is as before.
 void write_tensor(model::Model& model, std::string_view name, const engine::GivenTensor& values);
+// As engine::ExchangingModel says. Throws as write_tensor.
+void exchange_tensor(model::Model& model, std::string_view name, engine::HeldTensor& other);
 
 }  // namespace trl::entry

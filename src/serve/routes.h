@@ -20,7 +20,7 @@ struct Route {
   Answer (*refuse)(const Refusal&) = answer_of;
   BodyForm body = BodyForm::json;
   // Gives a request what it holds from before its body is read; may throw Refusal. Must not wait.
-  std::shared_ptr<const void> (*claim)(Context&, const Request& head) = nullptr;
+  void (*claim)(Context&, Request& head) = nullptr;
 };
 
 std::span<const Route> routes();

@@ -289,7 +289,7 @@ std::optional<Answer> Server::refuse(Request& head, std::optional<uint64_t> leng
   std::string allow;
   const Route& route = find_route(head.method, head.path, allow);
   try {
-    if (route.claim != nullptr) head.held = route.claim(context_, head);
+    if (route.claim != nullptr) route.claim(context_, head);
   } catch (const Refusal& refusal) {
     return answer_of(refusal);
   }

@@ -102,7 +102,8 @@ void Server::sleep(const std::string& model, int64_t level, const std::string& m
   ServedModel& of = named(model);
   as_call([&] {
     wait_for([&](auto done) {
-      of.worker().sleep(level, sleep_mode(mode), [done](const std::optional<Refusal>& why) {
+      of.worker().sleep(level, sleep_mode(mode), [done, &of](const std::optional<Refusal>& why) {
+        if (!why) of.weights().release_memory();
         done(why ? std::make_exception_ptr(*why) : nullptr);
       });
     });

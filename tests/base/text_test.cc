@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files/hash.h"
+#include "base/files/hashed_copy.h"
 #include "base/json/json.h"
 #include "base/text/base64.h"
 #include "base/text/nearest.h"
@@ -158,6 +159,28 @@ TEST(Json, NumbersOfPythonBeyondFloat64AreInfinite) {
 TEST(Hash, KnownValues) {
   EXPECT_EQ(sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(xxh3_64(""), 0x2D06800538D394C2ull);
+  std::string long_text;
+  for (int i = 0; i < 5000; ++i) long_text += static_cast<char>(i * 31);
+  EXPECT_EQ(xxh3_64(long_text), 0x60B1C0AE31E84FEFull);
+}
+
+// The copy and the checksum of pieces, at places of any alignment.
+TEST(Hash, IsComputedWhileBytesAreCopied) {
+  std::string bytes;
+  for (int i = 0; i < 100'000; ++i) bytes += static_cast<char>((i * 2654435761u) >> 11);
+  for (const size_t size :
+       {size_t{0}, size_t{1}, size_t{64}, size_t{1000}, size_t{1024}, size_t{50'000}, bytes.size()})
+    for (const size_t shift : {0, 1, 16}) {
+      const std::string_view from = std::string_view(bytes).substr(0, size);
+      std::string whole(size + 64, ' '), parts = whole;
+      HashedCopy all(whole.data() + shift), pieces(parts.data() + shift);
+      all.add(from);
+      for (size_t at = 0; at < size; at += 7'777) pieces.add_shared(from.substr(at, 7'777));
+      EXPECT_EQ(all.hash(), xxh3_64(from));
+      EXPECT_EQ(pieces.hash(), xxh3_64(from));
+      EXPECT_EQ(whole.substr(shift, size), from);
+      EXPECT_TRUE(parts == whole);
+    }
 }
 
 TEST(Nearest, SuggestsOnlyCloseNames) {

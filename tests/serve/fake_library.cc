@@ -11,14 +11,11 @@
 
 #include "base/dlpack.h"
 #include "capi/serve_table.h"
+#include "fake_keys.h"
 #include "scarce_memory.h"
 #include "trl/trl.h"
 
 namespace trl::serve::test {
-
-struct Key {
-  const char *name, *value;
-};
 
 struct State {
   std::string text;
@@ -39,6 +36,7 @@ struct State {
 namespace {
 
 using trl::serve::test::Key;
+using trl::serve::test::kKeys;
 using trl::serve::test::Plenty;
 using trl::serve::test::Scarce;
 using trl::serve::test::State;
@@ -48,58 +46,6 @@ using trl::serve::test::fake;
 constexpr int kVocabulary = 256;
 constexpr int kEnd = 0;  // the end token
 constexpr char kEndText[] = "<|im_end|>";
-
-// The keys that the server reads, with their defaults.
-constexpr Key kKeys[] = {{"serve.host", "127.0.0.1"},
-                         {"serve.port", "0"},
-                         {"serve.api_key", "[]"},
-                         {"serve.model_names", "[]"},
-                         {"serve.max_model_len", "null"},
-                         {"serve.max_num_seqs", "8"},
-                         {"serve.enable_lora", "false"},
-                         {"serve.adapter_dir", "null"},
-                         {"serve.lora_modules", "[]"},
-                         {"serve.max_loras", "3"},
-                         {"serve.max_lora_rank", "16"},
-                         {"serve.enable_sleep_mode", "true"},
-                         {"serve.max_connections", "64"},
-                         {"serve.max_queue", "16"},
-                         {"serve.max_queue_tokens", "1000"},
-                         {"serve.max_header_bytes", "2048"},
-                         {"serve.max_body_bytes", "10000"},
-                         {"serve.max_held_bytes", "10000000"},
-                         {"serve.max_prompts", "16"},
-                         {"serve.max_n", "8"},
-                         {"serve.max_completions", "64"},
-                         {"serve.max_request_tokens", "3000"},
-                         {"serve.max_stops", "4"},
-                         {"serve.max_logprobs", "5"},
-                         {"serve.stream_buffer", "1024"},
-                         {"serve.header_timeout", "1"},
-                         {"serve.body_timeout", "1"},
-                         {"serve.request_timeout", "20"},
-                         {"serve.write_timeout", "1"},
-                         {"serve.idle_timeout", "5"},
-                         {"serve.drain_timeout", "5"},
-                         {"serve.hosts", "[]"},
-                         {"serve.cors_origins", "[]"},
-                         {"serve.request_chat_template", "true"},
-                         {"generate.max_new_tokens", "256"},
-                         {"generate.temperature", "0"},
-                         {"generate.seed", "42"},
-                         {"generate.stop", "[]"},
-                         {"generate.logprobs", "null"},
-                         {"generate.prompt_logprobs", "null"},
-                         {"generate.prompt_logprobs_temperature", "1"},
-                         {"generate.take", "all"},
-                         {"generate.usage", "false"},
-                         {"generate.num_return_sequences", "1"},
-                         {"generate.stream", "0"},
-                         {"generate.adapter", "null"},
-                         {"generate.regex", "null"},
-                         {"generate.speculative_config", "null"},
-                         {"generate.generation_kwargs", "null"},
-                         {"generate.ignore_eos", "false"}};
 
 }  // namespace
 
@@ -256,6 +202,29 @@ void release_constraint(void* constraint) noexcept {
 trl::capi::GeneratorUse use_of(const trl_generator*) noexcept { return {3, 12, 10, 4, 2}; }
 int64_t version_of(const trl_generator*, size_t) noexcept { return fake().trained_version; }
 
+// A copy of a tensor, whose numbers may change places with its own.
+struct Read {
+  trl::serve::test::FakeLibrary::Tensor copy;
+  DLManagedTensorVersioned managed = {};
+};
+
+trl_status next_write(const char* name, trl_error** error) {
+  const int write = fake().writes++;
+  const bool good = write < fake().fails_from_write || write >= fake().fails_to_write;
+  return good ? TRL_OK : fails(error, TRL_E_INTERNAL, std::string(name) + ": the write failed");
+}
+
+trl_status exchange_tensor(trl_model*, const char* name, DLManagedTensorVersioned* copy,
+                           trl_error** error) noexcept {
+  const std::lock_guard lock(fake().mutex);
+  if (fake().in_use) return fails(error, TRL_E_BUSY, "the model is in use");
+  if (const trl_status status = next_write(name, error); status != TRL_OK) return status;
+  std::string& bytes = static_cast<Read*>(copy->manager_ctx)->copy.bytes;
+  std::swap(fake().tensors.at(name).bytes, bytes);
+  copy->dl_tensor.data = bytes.data();
+  return TRL_OK;
+}
+
 constexpr trl::capi::ServeTable kTable = {trl::capi::kServeTable,
                                           make_error,
                                           log,
@@ -273,6 +242,7 @@ constexpr trl::capi::ServeTable kTable = {trl::capi::kServeTable,
                                           constrain,
                                           release_constraint,
                                           use_of,
+                                          exchange_tensor,
                                           version_of};
 
 }  // namespace
@@ -388,10 +358,6 @@ trl_status trl_model_read_tensor(trl_model*, const char* name, int32_t, DLManage
                                  trl_error** error) noexcept {
   const std::lock_guard lock(fake().mutex);
   if (fake().in_use) return fails(error, TRL_E_BUSY, "the model is in use");
-  struct Read {
-    trl::serve::test::FakeLibrary::Tensor copy;
-    DLManagedTensorVersioned managed = {};
-  };
   auto* const read = new Read{fake().tensors.at(name)};
   const uint8_t bits = read->copy.dtype == "float32" ? 32 : 16;
   const uint8_t code = read->copy.dtype == "bfloat16" ? 4 : 2;
@@ -414,12 +380,11 @@ trl_status trl_model_write_tensor(trl_model*, const char* name, DLManagedTensorV
                                   trl_error** error) noexcept {
   const std::lock_guard lock(fake().mutex);
   if (fake().in_use) return fails(error, TRL_E_BUSY, "the model is in use");
-  const int write = fake().writes++;
   std::string& bytes = fake().tensors.at(name).bytes;
-  const bool good = write < fake().fails_from_write || write >= fake().fails_to_write;
-  if (good) bytes.assign(static_cast<const char*>(given->dl_tensor.data), bytes.size());
+  const trl_status status = next_write(name, error);
+  if (status == TRL_OK) bytes.assign(static_cast<const char*>(given->dl_tensor.data), bytes.size());
   if (given->deleter != nullptr) given->deleter(given);
-  return good ? TRL_OK : fails(error, TRL_E_INTERNAL, std::string(name) + ": the write failed");
+  return status;
 }
 trl_status trl_model_describe(const trl_model*, const char** json, trl_error**) noexcept {
   const Plenty plenty;

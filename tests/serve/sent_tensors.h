@@ -1,19 +1,22 @@
 // Tensors as clients send them, of which a test may make any part wrong.
 #pragma once
+#define XXH_INLINE_ALL  // tests with a model link no library for it
+#include <xxhash.h>
+
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/files/hash.h"
 #include "base/tensor_message.h"
 
 namespace trl::serve::test {
 
 inline std::string hash_of(const std::string& bytes) {
   char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(base::xxh3_64(bytes)));
+  std::snprintf(text, sizeof text, "%016llx",
+                static_cast<unsigned long long>(XXH3_64bits(bytes.data(), bytes.size())));
   return text;
 }
 

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <functional>
 #include <future>
 #include <thread>
@@ -309,11 +310,13 @@ class SharedWeights : public ServedWeights {
     EXPECT_EQ(begin, token);
     EXPECT_NE(::ftruncate(fd, 0), 0);  // sealed
     EXPECT_EQ(::pwrite(fd, message.data(), message.size(), 0), static_cast<ssize_t>(message.size()));
+    if (fd_ >= 0) ::close(fd_);
     fd_ = fd;
     return token;
   }
-  Response commit(const std::string& token) {
-    return server_.post("/trl/weights/commit", Json{{"token", token}}.dump());
+  Response commit(const std::string& token, Json fields = Json::object()) {
+    fields["token"] = token;
+    return server_.post("/trl/weights/commit", fields.dump());
   }
   ~SharedWeights() override {
     if (fd_ >= 0) ::close(fd_);
@@ -328,7 +331,6 @@ TEST_F(SharedWeights, AreTakenWithoutACopyOverTheConnection) {
   ASSERT_EQ(response.status, 200) << response.body;
   EXPECT_EQ(Json::parse(response.body)["version"], 1);
   EXPECT_EQ(bytes("a"), "AAAAAAAA");
-  EXPECT_LT(::pwrite(fd_, "x", 1, 0), 0);  // sealed
   EXPECT_EQ(commit(token).status, 404);
   EXPECT_EQ(Json::parse(server_.get("/server_info").body)["libtrl"]["weights"][1], "shared_memory");
 }
@@ -345,15 +347,49 @@ TEST_F(SharedWeights, AreCheckedAsOthersAre) {
   EXPECT_EQ(server_.post("/trl/weights/shared", "{}").status, 400);
 }
 
-TEST_F(SharedWeights, MustNotBeWritableAnyMore) {
+// The same memory serves one message after the other; a client that asks meanwhile gets another.
+TEST_F(SharedWeights, StaysForTheNextMessage) {
+  const std::string first = both().text();
+  const std::string token = write(first);
+  EXPECT_EQ(commit(token).status, 200);
+  SentTensors one;
+  one.add("b", "float32", {3}, "cccccccccccc");
+  const std::string second = one.text();
+  ASSERT_LT(second.size(), first.size());
+  EXPECT_EQ(write(second), token);
+  EXPECT_EQ(commit(token, {{"bytes", first.size() + 1}}).status, 400);
+  EXPECT_EQ(write(second), token);
+  EXPECT_EQ(commit(token).status, 400);  // what follows belongs to the message before
+  EXPECT_EQ(write(second), token);
+  EXPECT_EQ(commit(token, {{"bytes", second.size()}}).status, 200);
+  EXPECT_EQ(bytes("b"), "cccccccccccc");
+  EXPECT_EQ(write(second), token);
+  const std::string other = write(second);  // another client
+  EXPECT_NE(other, token);
+  EXPECT_EQ(commit(token).status, 404);
+  EXPECT_EQ(commit(other).status, 200);
+  EXPECT_NE(write(first), other);  // it is larger
+}
+
+// What a client still writes to its memory changes no numbers of the model.
+TEST_F(SharedWeights, AreCopied) {
   const std::string message = both().text(), token = write(message);
   void* const mapped = ::mmap(nullptr, message.size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
   ASSERT_NE(mapped, MAP_FAILED);
-  const Response response = commit(token);
-  EXPECT_EQ(response.status, 409);
-  EXPECT_NE(message_of(response).find("the memory is still mapped"), std::string::npos);
+  EXPECT_EQ(commit(token).status, 200);
+  std::memset(mapped, 'z', message.size());
   ::munmap(mapped, message.size());
-  EXPECT_EQ(bytes("a"), "aaaaaaaa");
+  EXPECT_EQ(bytes("a"), "AAAAAAAA");
+  EXPECT_EQ(bytes("b"), "BBBBBBBBBBBB");
+}
+
+TEST_F(SharedWeights, GiveTheirMemoryBackWhenTheModelSleeps) {
+  const std::string message = both().text(), token = write(message);
+  EXPECT_EQ(commit(token).status, 200);
+  EXPECT_EQ(server_.post("/sleep", "").status, 200);
+  EXPECT_NE(write(message), token);
+  EXPECT_EQ(server_.post("/wake_up", "").status, 200);
+  EXPECT_EQ(send(both()).status, 200);
 }
 
 TEST_F(ServedWeights, WithoutNcclGroupsAreRefused) {

@@ -20,11 +20,10 @@ constexpr const char* kDtype = "bfloat16";
 
 }  // namespace
 
-GroupOut::GroupOut(engine::Model& model, Exchange& exchange, base::ThreadPool& pool,
-                   Communicator& communicator, Communicator::Group group, std::string served, double seconds)
+GroupOut::GroupOut(engine::Model& model, Exchange& exchange, Communicator& communicator,
+                   Communicator::Group group, std::string served, double seconds)
     : model_(model),
       exchange_(exchange),
-      pool_(pool),
       communicator_(communicator),
       group_(std::move(group)),
       served_(std::move(served)),
@@ -112,7 +111,7 @@ void GroupOut::send_all() {
   post(kStart, base::Json::object());
   together(kUpdate, {{"update_info", std::move(info)}}, [&] {
     for (const OwnTensor& tensor : tensors)
-      communicator_.broadcast(numbers_as(model_, tensor.name, kDtype, pool_).bytes, seconds_);
+      communicator_.broadcast(numbers_as(model_, tensor.name, kDtype).bytes, seconds_);
   });
   post(kFinish, base::Json::object());
   post(kReset, base::Json::object());

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/threads/thread_pool.h"
 #include "engine/engine.h"
 #include "run/server/exchange.h"
 #include "run/server/weights_out.h"
@@ -32,8 +31,8 @@ class GroupOut final : public WeightsOut {
  public:
   // The arguments outlive this. group.size is found out. served: the name of the server's model. seconds:
   // vllm_server_timeout.
-  GroupOut(engine::Model& model, Exchange& exchange, base::ThreadPool& pool, Communicator& communicator,
-           Communicator::Group group, std::string served, double seconds);
+  GroupOut(engine::Model& model, Exchange& exchange, Communicator& communicator, Communicator::Group group,
+           std::string served, double seconds);
   ~GroupOut() override { forget(); }
   // After an error the group is closed. One while tensors are sent leaves the server with some of them.
   std::string send(int64_t step) override;
@@ -47,7 +46,6 @@ class GroupOut final : public WeightsOut {
 
   engine::Model& model_;
   Exchange& exchange_;
-  base::ThreadPool& pool_;
   Communicator& communicator_;
   Communicator::Group group_;
   const std::string served_;

@@ -1,27 +1,27 @@
 #include "run/server/message_memory.h"
 
-#include <cstring>
-
 #include "base/memory/large_pages.h"
 #include "base/tensor_message.h"
 
 namespace trl::run {
 
-void BodyMemory::begin(size_t bytes) {
-  memory_.reset();
-  memory_ = base::large_memory(bytes);
-  bytes_ = bytes;
+namespace form = base::tensor_message;
+
+char* BodyMemory::begin(size_t bytes) {
+  if (bytes > bytes_) {
+    memory_.reset();
+    bytes_ = 0;
+    memory_ = base::large_memory(bytes + form::kAlign);
+    bytes_ = bytes;
+    begin_ = memory_.get();
+    while (reinterpret_cast<uintptr_t>(begin_) % form::kAlign != 0) ++begin_;
+  }
+  return begin_;
 }
 
-void BodyMemory::write(size_t at, std::string_view bytes) {
-  std::memcpy(memory_.get() + at, bytes.data(), bytes.size());
-}
-
-Answer BodyMemory::send() {
-  const std::unique_ptr<char[]> memory = std::move(memory_);
+Answer BodyMemory::send(size_t bytes) {
   // Asked twice, the server says that it has these already.
-  return exchange_.post_bytes("/trl/weights", {memory.get(), bytes_}, base::tensor_message::kType,
-                              /*repeatable=*/true);
+  return exchange_.post_bytes("/trl/weights", {begin_, bytes}, form::kType, /*repeatable=*/true);
 }
 
 }  // namespace trl::run

@@ -1,5 +1,6 @@
 #include "run/server/own_tensors.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/arithmetic/bfloat16.h"
@@ -12,7 +13,7 @@ namespace trl::run {
 
 namespace {
 
-constexpr int64_t kNumbersAtOnce = 1 << 16;
+constexpr int64_t kNumbersAtOnce = 1 << 12;
 
 io::ElementType element_of(std::string_view dtype) {
   if (dtype == "bfloat16") return io::ElementType::bf16;
@@ -25,14 +26,26 @@ int64_t numbers_in(const std::vector<int64_t>& shape) {
   return count;
 }
 
-void write_number(float number, io::ElementType type, char* to) {
-  if (type == io::ElementType::f32) {
-    std::memcpy(to, &number, sizeof number);
+// Converts numbers, which begin at `first` of memory of type `from`.
+void convert(const engine::HeldTensor& from, int64_t first, int64_t count, io::ElementType type, char* to) {
+  if (from.type == io::ElementType::f32 && type == io::ElementType::bf16) {
+    const float* const numbers = static_cast<const float*>(from.data) + first;
+    auto* const out = reinterpret_cast<base::bf16*>(to);
+    for (int64_t i = 0; i < count; ++i) out[i] = base::to_bf16(numbers[i]);
     return;
   }
-  const uint16_t half =
-      type == io::ElementType::bf16 ? base::to_bf16(number).bits : io::float_to_half(number);
-  std::memcpy(to, &half, sizeof half);
+  float numbers[kNumbersAtOnce];
+  io::read_floats(from.type, from.data, first, count, numbers);
+  const auto wanted = static_cast<size_t>(count);
+  if (type == io::ElementType::f32) {
+    std::memcpy(to, numbers, wanted * sizeof(float));
+    return;
+  }
+  for (size_t i = 0; i < wanted; ++i) {
+    const uint16_t half =
+        type == io::ElementType::bf16 ? base::to_bf16(numbers[i]).bits : io::float_to_half(numbers[i]);
+    std::memcpy(to + i * sizeof half, &half, sizeof half);
+  }
 }
 
 std::string_view bytes_of(const engine::HeldTensor& tensor) {
@@ -43,16 +56,6 @@ std::string_view bytes_of(const engine::HeldTensor& tensor) {
 void check_on_host(const engine::HeldTensor& tensor, std::string_view name) {
   if (tensor.gpu >= 0)
     fail(Status::unsupported, "{} is on a device, from which this build sends no tensors", name);
-}
-
-// Takes a view of the numbers. false: memory has them in another order.
-bool view_numbers(engine::Model& model, std::string_view name, engine::HeldTensor& tensor) {
-  engine::ErrorCapture error;
-  const int32_t status = model.read_tensor(name, engine::TensorRead::view, &tensor, error);
-  if (status == static_cast<int32_t>(Status::unsupported)) return false;
-  error.check(status);
-  check_on_host(tensor, name);
-  return true;
 }
 
 class ListOfNumbers final : public engine::TensorList {
@@ -73,47 +76,45 @@ std::vector<OwnTensor> own_tensors(engine::Model& model) {
   return std::move(list.all);
 }
 
-engine::HeldTensor read_numbers(engine::Model& model, std::string_view name) {
+std::optional<engine::HeldTensor> view_numbers(engine::Model& model, std::string_view name) {
   engine::HeldTensor tensor;
-  if (view_numbers(model, name, tensor)) return tensor;
+  engine::ErrorCapture error;
+  const int32_t status = model.read_tensor(name, engine::TensorRead::view, &tensor, error);
+  if (status == static_cast<int32_t>(Status::unsupported)) return std::nullopt;
+  error.check(status);
+  check_on_host(tensor, name);
+  return tensor;
+}
+
+engine::HeldTensor read_numbers(engine::Model& model, std::string_view name) {
+  if (std::optional<engine::HeldTensor> view = view_numbers(model, name)) return *std::move(view);
+  engine::HeldTensor tensor;
   engine::ErrorCapture error;
   error.check(model.read_tensor(name, engine::TensorRead::copy, &tensor, error));
   check_on_host(tensor, name);
   return tensor;
 }
 
-std::optional<std::string_view> bytes_in_place(engine::Model& model, std::string_view name,
-                                               std::string_view dtype, engine::HeldTensor& held) {
-  if (!view_numbers(model, name, held) || held.type != element_of(dtype)) return std::nullopt;
-  return bytes_of(held);
-}
-
-void each_part(const engine::HeldTensor& from, std::string_view dtype, base::ThreadPool& pool,
-               const TakePart& take) {
+void each_piece(const engine::HeldTensor& from, std::string_view dtype, const TakePiece& take) {
   const io::ElementType type = element_of(dtype);
-  const size_t size = io::element_size(type);
-  pool.parallel_for(numbers_in(from.shape), kNumbersAtOnce, [&](int64_t begin, int64_t end) {
-    const size_t at = static_cast<size_t>(begin) * size, bytes = static_cast<size_t>(end - begin) * size;
-    if (from.type == type) return take(at, bytes_of(from).substr(at, bytes));
-    std::vector<float> numbers(static_cast<size_t>(end - begin));
-    std::vector<char> out(bytes);
-    io::read_floats(from.type, static_cast<const char*>(from.data), begin, end - begin, numbers.data());
-    for (size_t i = 0; i < numbers.size(); ++i) write_number(numbers[i], type, out.data() + i * size);
-    take(at, {out.data(), out.size()});
-  });
+  if (from.type == type) return take(bytes_of(from));
+  const int64_t count = numbers_in(from.shape);
+  alignas(64) char converted[kNumbersAtOnce * sizeof(float)];
+  for (int64_t first = 0; first < count; first += kNumbersAtOnce) {
+    const int64_t numbers = std::min(kNumbersAtOnce, count - first);
+    convert(from, first, numbers, type, converted);
+    take({converted, static_cast<size_t>(numbers) * io::element_size(type)});
+  }
 }
 
-TypedNumbers numbers_as(engine::Model& model, std::string_view name, std::string_view dtype,
-                        base::ThreadPool& pool) {
+TypedNumbers numbers_as(engine::Model& model, std::string_view name, std::string_view dtype) {
   TypedNumbers out{read_numbers(model, name)};
-  const io::ElementType type = element_of(dtype);
-  if (out.held.type == type) {
+  if (out.held.type == element_of(dtype)) {
     out.bytes = bytes_of(out.held);
     return out;
   }
-  out.converted.resize(static_cast<size_t>(numbers_in(out.held.shape)) * io::element_size(type));
-  each_part(out.held, dtype, pool, [&](size_t at, std::string_view bytes) {
-    std::memcpy(out.converted.data() + at, bytes.data(), bytes.size());
+  each_piece(out.held, dtype, [&](std::string_view piece) {
+    out.converted.insert(out.converted.end(), piece.begin(), piece.end());
   });
   out.bytes = {out.converted.data(), out.converted.size()};
   return out;

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/threads/thread_pool.h"
 #include "engine/engine.h"
 
 namespace trl::run {
@@ -24,15 +23,12 @@ std::vector<OwnTensor> own_tensors(engine::Model& model);
 // Returns the numbers in place, or a copy if memory has them in another order. Throws Error.
 engine::HeldTensor read_numbers(engine::Model& model, std::string_view name);
 
-// Returns the bytes of numbers in place, in their own order; nullopt: they are of another
-// type than dtype, or in another order. held: keeps the memory. dtype: bfloat16, float16 or float32.
-std::optional<std::string_view> bytes_in_place(engine::Model& model, std::string_view name,
-                                               std::string_view dtype, engine::HeldTensor& held);
+// Returns the numbers in place; nullopt: memory has them in another order.
+std::optional<engine::HeldTensor> view_numbers(engine::Model& model, std::string_view name);
 
-// Calls take for each part of numbers as a type, with the byte at which it begins; on the pool's threads.
-using TakePart = std::function<void(size_t at, std::string_view bytes)>;
-void each_part(const engine::HeldTensor& from, std::string_view dtype, base::ThreadPool& pool,
-               const TakePart& take);
+// Calls take for the bytes of numbers as a type, piece after piece: one piece if that is their own.
+using TakePiece = std::function<void(std::string_view bytes)>;
+void each_piece(const engine::HeldTensor& from, std::string_view dtype, const TakePiece& take);
 
 // The numbers of a tensor in a type, without a copy if that is its own.
 struct TypedNumbers {
@@ -40,7 +36,6 @@ struct TypedNumbers {
   std::vector<char> converted = {};
   std::string_view bytes = {};
 };
-TypedNumbers numbers_as(engine::Model& model, std::string_view name, std::string_view dtype,
-                        base::ThreadPool& pool);
+TypedNumbers numbers_as(engine::Model& model, std::string_view name, std::string_view dtype);
 
 }  // namespace trl::run

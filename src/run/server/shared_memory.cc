@@ -1,6 +1,7 @@
 #include "run/server/shared_memory.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,53 +40,63 @@ bool shares_memory(const VllmServer& server, std::string_view url) {
 SharedMessage::~SharedMessage() { close(); }
 
 void SharedMessage::close() noexcept {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
+  if (mapped_ != nullptr) ::munmap(mapped_, bytes_);
+  mapped_ = nullptr;
+  bytes_ = 0;
+  lent_ = false;
 }
 
 // Opens the server's file. false: this process cannot, as from within a container.
 bool SharedMessage::open(const std::string& path, size_t bytes) {
-  fd_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd_ < 0) return false;
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return false;
   struct stat about = {};
   std::string begin(token_.size(), '\0');
-  const bool same = ::fstat(fd_, &about) == 0 && about.st_size == static_cast<off_t>(bytes) &&
-                    ::pread(fd_, begin.data(), begin.size(), 0) == static_cast<ssize_t>(begin.size()) &&
+  // A file that shrinks would end whoever writes to its mapping.
+  const bool same = ::fstat(fd, &about) == 0 && about.st_size >= static_cast<off_t>(bytes) &&
+                    (::fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) != 0 &&
+                    ::pread(fd, begin.data(), begin.size(), 0) == static_cast<ssize_t>(begin.size()) &&
                     begin == token_;
-  if (!same) close();
+  const int error = same ? map(fd, static_cast<size_t>(about.st_size)) : 0;
+  ::close(fd);
+  if (error != 0)
+    exchange_.fail_server(
+        kShared, fmt::format("the memory of the server cannot be written: {}", std::strerror(error)));
   return same;
 }
 
-void SharedMessage::begin(size_t bytes) {
-  close();
+// Takes the pages before, so that none is missing when it is written to. Returns 0 or an error of the system.
+int SharedMessage::map(int fd, size_t bytes) noexcept {
+  if (const int error = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes)); error != 0) return error;
+  void* const mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+  if (mapped == MAP_FAILED) return errno;
+  mapped_ = static_cast<char*>(mapped);
+  bytes_ = bytes;
+  return 0;
+}
+
+char* SharedMessage::begin(size_t bytes) {
   if (falls_back_) return body_.begin(bytes);
+  if (lent_ && bytes <= bytes_) return mapped_;
   const base::Json given = exchange_.post_json(kShared, {{"bytes", bytes}}, /*repeatable=*/true);
-  token_ = text_of(given, "token");
-  if (!token_.empty() && open(text_of(given, "path"), bytes)) return;
+  std::string token = text_of(given, "token");
+  const bool known = mapped_ != nullptr && token == token_ && bytes <= bytes_;
+  if (!known) {
+    close();
+    token_ = std::move(token);
+  }
+  lent_ = known || (!token_.empty() && open(text_of(given, "path"), bytes));
+  if (lent_) return mapped_;
   falls_back_ = true;
   log_.info("server", "the memory of {} cannot be shared with this process: weights go over the connection",
             exchange_.url());
-  body_.begin(bytes);
+  return body_.begin(bytes);
 }
 
-// Not through a mapping: the pages of the file are new, and mapping one costs more than filling it.
-void SharedMessage::write(size_t at, std::string_view bytes) {
-  if (falls_back_) return body_.write(at, bytes);
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t wrote =
-        ::pwrite(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(at + done));
-    if (wrote <= 0 && errno == EINTR) continue;
-    if (wrote <= 0)
-      exchange_.fail_server(
-          kShared, fmt::format("the memory of the server cannot be written: {}", std::strerror(errno)));
-    done += static_cast<size_t>(wrote);
-  }
-}
-
-Answer SharedMessage::send() {
-  if (falls_back_) return body_.send();
-  close();
-  return exchange_.post(kCommit, {{"token", token_}}, /*repeatable=*/false);
+Answer SharedMessage::send(size_t bytes) {
+  if (falls_back_) return body_.send(bytes);
+  lent_ = false;
+  return exchange_.post(kCommit, {{"token", token_}, {"bytes", bytes}}, /*repeatable=*/false);
 }
 
 }  // namespace trl::run

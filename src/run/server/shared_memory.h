@@ -17,12 +17,12 @@ class SharedMessage final : public MessageMemory {
   SharedMessage(Exchange& exchange, base::LogSink& log) : exchange_(exchange), log_(log), body_(exchange) {}
   ~SharedMessage() override;
   // Falls back to a body if the file cannot be opened here.
-  void begin(size_t bytes) override;
-  void write(size_t at, std::string_view bytes) override;
-  Answer send() override;
+  char* begin(size_t bytes) override;
+  Answer send(size_t bytes) override;
 
  private:
   bool open(const std::string& path, size_t bytes);
+  int map(int fd, size_t bytes) noexcept;
   void close() noexcept;
 
   Exchange& exchange_;
@@ -30,7 +30,9 @@ class SharedMessage final : public MessageMemory {
   BodyMemory body_;
   bool falls_back_ = false;
   std::string token_;
-  int fd_ = -1;
+  char* mapped_ = nullptr;
+  size_t bytes_ = 0;   // of mapped_
+  bool lent_ = false;  // the server waits for a message in it
 };
 
 }  // namespace trl::run

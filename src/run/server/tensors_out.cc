@@ -1,10 +1,12 @@
 #include "run/server/tensors_out.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 
 #include "base/error.h"
 #include "base/files/hash.h"
+#include "base/files/hashed_copy.h"
 #include "base/tensor_message.h"
 #include "base/text/number.h"
 #include "run/server/own_tensors.h"
@@ -17,10 +19,12 @@ namespace form = base::tensor_message;
 
 constexpr const char* kList = "/trl/weights";
 
-std::string hash_text(std::string_view bytes) { return fmt::format("{:016x}", base::xxh3_64(bytes)); }
+std::string hash_text(uint64_t hash) { return fmt::format("{:016x}", hash); }
 
-// Returns the beginning of a message, up to its first number.
-std::string head_of(const std::string& header) {
+// Returns the beginning of a message, up to its first number. bytes: it has at least so many, of which blanks
+// at the end of the header are a part.
+std::string head_of(std::string header, size_t bytes) {
+  if (form::kHeaderAt + header.size() < bytes) header.resize(bytes - form::kHeaderAt, ' ');
   const uint64_t size = header.size();
   std::string head(form::kMagic, sizeof form::kMagic);
   head.append(reinterpret_cast<const char*>(&form::kVersion), sizeof form::kVersion);
@@ -36,6 +40,8 @@ std::string head_of(const std::string& header) {
 struct TensorsOut::Tensor {
   std::string name = {}, dtype = {}, hash = {};
   std::vector<int64_t> shape = {};
+  bool sent = false;          // the message has a place for it
+  size_t at = 0;              // that place
   std::string own_hash = {};  // of the run's numbers
 
   size_t bytes() const {
@@ -111,71 +117,131 @@ std::vector<TensorsOut::Tensor> TensorsOut::tensors_of_server(int64_t* version) 
   return all;
 }
 
-// Hashes of tensors that are held as the server's are made side by side, without copies.
-void TensorsOut::compare(std::vector<Tensor>& tensors) {
-  struct Held {
-    Tensor* tensor;
-    std::string_view bytes;
-    engine::HeldTensor numbers;
-  };
-  std::vector<Held> all;
-  for (Tensor& tensor : tensors) {
-    engine::HeldTensor numbers;
-    if (const auto bytes = bytes_in_place(model_, tensor.name, tensor.dtype, numbers))
-      all.push_back({&tensor, *bytes, std::move(numbers)});
+void TensorsOut::forget() {
+  sent_.reset();
+  changing_.clear();
+}
+
+namespace {
+
+uint64_t hash_of(const engine::HeldTensor& numbers, std::string_view dtype) {
+  base::Xxh3 hash;
+  each_piece(numbers, dtype, [&](std::string_view piece) { hash.update(piece); });
+  return hash.digest();
+}
+
+uint64_t copy_hashed(const engine::HeldTensor& numbers, std::string_view dtype, char* to) {
+  base::HashedCopy copy(to);
+  each_piece(numbers, dtype, [&](std::string_view piece) { copy.add(piece); });
+  return copy.hash();
+}
+
+// Sets the own hash of tensors to hash(tensor, numbers): side by side, the largest first, and one after the
+// other those whose numbers are read as copies.
+template <class T, class Hash>
+void hash_each(engine::Model& model, base::ThreadPool& pool, std::vector<T*> tensors, const Hash& hash) {
+  std::ranges::stable_sort(tensors, std::ranges::greater(), [](const T* one) { return one->bytes(); });
+  std::vector<std::pair<T*, engine::HeldTensor>> held;
+  for (T* const tensor : tensors) {
+    if (std::optional<engine::HeldTensor> numbers = view_numbers(model, tensor->name))
+      held.emplace_back(tensor, *std::move(numbers));
     else
-      tensor.own_hash = hash_text(numbers_as(model_, tensor.name, tensor.dtype, pool_).bytes);
+      tensor->own_hash = hash_text(hash(*tensor, read_numbers(model, tensor->name)));
   }
-  pool_.parallel_for(std::ssize(all), 1, [&](int64_t begin, int64_t end) {
+  pool.parallel_for(std::ssize(held), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const Held& one = all[static_cast<size_t>(i)];
-      one.tensor->own_hash = hash_text(one.bytes);
+      const auto& [tensor, numbers] = held[static_cast<size_t>(i)];
+      tensor->own_hash = hash_text(hash(*tensor, numbers));
     }
   });
 }
 
-// Sends what differs. false: the server's weights have been replaced since they were compared.
-bool TensorsOut::send_changed(int64_t step) {
-  int64_t version = 0;
-  std::vector<Tensor> tensors = tensors_of_server(&version);
-  compare(tensors);
-  base::Json header = {{"step", step}, {"base_version", version}};
+}  // namespace
+
+// Hashes the tensors that did not differ the last time; the others are hashed while they are written.
+void TensorsOut::compare(std::vector<Tensor>& tensors) {
+  std::vector<Tensor*> all;
+  for (Tensor& tensor : tensors)
+    if (!changing_.contains(tensor.name)) all.push_back(&tensor);
+  hash_each(model_, pool_, std::move(all), [](const Tensor& tensor, const engine::HeldTensor& numbers) {
+    return hash_of(numbers, tensor.dtype);
+  });
+}
+
+// Writes the numbers of tensors to their places.
+void TensorsOut::write(std::vector<Tensor*>& tensors, char* message) {
+  hash_each(model_, pool_, tensors, [&](const Tensor& tensor, const engine::HeldTensor& numbers) {
+    return copy_hashed(numbers, tensor.dtype, message + tensor.at);
+  });
+  for (const Tensor* const tensor : tensors)
+    std::memset(message + tensor->at + tensor->bytes(), 0, form::aligned(tensor->bytes()) - tensor->bytes());
+}
+
+namespace {
+
+// Returns the header of a message with the tensors of which sends() says so.
+template <class T, class Sends>
+std::string header_of(const std::vector<T>& tensors, int64_t step, int64_t version, const Sends& sends) {
   base::Json changed = base::Json::array(), unchanged = base::Json::array();
-  size_t bytes = 0;
-  for (const Tensor& tensor : tensors) {
-    if (!tensor.changed()) {
+  for (const T& tensor : tensors) {
+    if (!sends(tensor)) {
       unchanged.push_back({{"name", tensor.name}, {"hash", tensor.hash}});
       continue;
     }
-    bytes += form::aligned(tensor.bytes());
     changed.push_back({{"name", tensor.name},
                        {"dtype", tensor.dtype},
                        {"shape", tensor.shape},
                        {"bytes", tensor.bytes()},
-                       {"hash", tensor.own_hash}});
+                       {"hash", tensor.own_hash.empty() ? hash_text(0) : tensor.own_hash}});
   }
-  if (changed.empty()) return true;
-  const size_t count = changed.size();
+  base::Json header = {{"step", step}, {"base_version", version}};
   header["tensors"] = std::move(changed);
   header["unchanged"] = std::move(unchanged);
-  const std::string head = head_of(header.dump());
-  memory_->begin(head.size() + bytes);
-  memory_->write(0, head);
-  size_t begin = head.size();
-  constexpr char kZeros[form::kAlign] = {};
-  for (const Tensor& tensor : tensors) {
-    if (!tensor.changed()) continue;
-    each_part(read_numbers(model_, tensor.name), tensor.dtype, pool_,
-              [&](size_t at, std::string_view part) { memory_->write(begin + at, part); });
-    const size_t end = form::aligned(tensor.bytes());
-    memory_->write(begin + tensor.bytes(), {kZeros, end - tensor.bytes()});
-    begin += end;
+  return header.dump();
+}
+
+}  // namespace
+
+// Sends what differs. false: the server's weights have been replaced since they were compared. Which of the
+// tensors that differed the last time differ now is known only when they are written: those that do not are
+// taken out again.
+bool TensorsOut::send_changed(int64_t step) {
+  int64_t version = 0;
+  std::vector<Tensor> tensors = tensors_of_server(&version);
+  compare(tensors);
+  std::vector<Tensor*> written;
+  for (Tensor& tensor : tensors) {
+    tensor.sent = tensor.changed();
+    if (tensor.sent) written.push_back(&tensor);
   }
-  const Answer answer = memory_->send();
+  if (written.empty()) return true;
+  const auto is_sent = [](const Tensor& tensor) { return tensor.sent; };
+  const size_t head_bytes = head_of(header_of(tensors, step, version, is_sent), 0).size();
+  size_t end = head_bytes;
+  for (Tensor* const tensor : written) {
+    tensor->at = end;
+    end += form::aligned(tensor->bytes());
+  }
+  char* const message = memory_->begin(end);
+  write(written, message);
+  end = head_bytes;
+  changing_.clear();
+  for (const Tensor* const tensor : written) {
+    if (!tensor->changed()) continue;
+    const size_t bytes = form::aligned(tensor->bytes());
+    if (tensor->at != end) std::memmove(message + end, message + tensor->at, bytes);
+    end += bytes;
+    changing_.insert(tensor->name);
+  }
+  if (changing_.empty()) return true;
+  const auto has_changed = [](const Tensor& tensor) { return tensor.changed(); };
+  const std::string head = head_of(header_of(tensors, step, version, has_changed), head_bytes);
+  std::memcpy(message, head.data(), head.size());
+  const Answer answer = memory_->send(end);
   // 404: another client has asked for shared memory since.
   if (answer.status == 409 || answer.status == 404) return false;
   if (answer.status != 200) exchange_.refuse(kList, answer);
-  log_.info("server", "{} of {} tensors were sent, {} bytes", count, tensors.size(), begin);
+  log_.info("server", "{} of {} tensors were sent, {} bytes", changing_.size(), tensors.size(), end);
   return true;
 }
 

@@ -30,7 +30,8 @@ void sleep_model(Context& context, const std::shared_ptr<Exchange>& exchange) {
   const std::optional<int64_t> level = base::parse_int64(text);
   if (!level) throw Refusal(400, "level: \"" + text + "\" is not accepted; give 1 or 2", "level");
   const SleepMode mode = sleep_mode(exchange->request.parameter("mode", "abort"));
-  model.worker().sleep(*level, mode, [reply = exchange->reply](const std::optional<Refusal>& why) {
+  model.worker().sleep(*level, mode, [reply = exchange->reply, &model](const std::optional<Refusal>& why) {
+    if (!why) model.weights().release_memory();
     why ? send_refusal(*reply, *why) : send_answer(*reply, nothing);
   });
 }

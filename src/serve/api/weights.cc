@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "serve/api/fields.h"
-#include "serve/weights/swap.h"
 
 namespace trl::serve {
 
@@ -41,8 +40,10 @@ void list_weights(Context& context, const std::shared_ptr<Exchange>& exchange) {
   exchange->reply->send({200, json_text(weights_model(context, exchange->request).weights().list())});
 }
 
-std::shared_ptr<const void> claim_weights(Context& context, const Request& head) {
-  return weights_model(context, head).weights().claim();
+void claim_weights(Context& context, Request& head) {
+  Weights& weights = weights_model(context, head).weights();
+  head.held = weights.claim();
+  head.body = weights.spare_body();
 }
 
 void share_weights(Context& context, const std::shared_ptr<Exchange>& exchange) {
@@ -66,11 +67,13 @@ void commit_weights(Context& context, const std::shared_ptr<Exchange>& exchange)
   ServedModel& model = weights_model(context, exchange->request);
   const std::optional<std::string> token = fields.text("token");
   if (!token) throw Refusal(400, "token: give that of /trl/weights/shared", "token");
+  const std::optional<int64_t> bytes = fields.integer("bytes", {0});
   std::string answer;
   {
     const std::shared_ptr<const void> claim = model.weights().claim();
-    const std::unique_ptr<SharedMemory> memory = model.weights().memories().take(*token);
-    answer = json_text(take(context, model, memory->seal()));
+    const std::shared_ptr<SharedMemory> memory = model.weights().memories().take(*token);
+    const uint64_t all = bytes ? static_cast<uint64_t>(*bytes) : memory->bytes();
+    answer = json_text(take(context, model, memory->contents(all)));
   }
   exchange->reply->send({200, std::move(answer)});
 }
@@ -85,9 +88,11 @@ void refuse_group(Context&, const std::shared_ptr<Exchange>& exchange) {
 void replace_weights(Context& context, const std::shared_ptr<Exchange>& exchange) {
   std::string answer;
   {
-    const std::string body = std::exchange(exchange->request.body, {});
+    std::string body = std::exchange(exchange->request.body, {});
     const std::shared_ptr<const void> claim = std::exchange(exchange->request.held, nullptr);
-    answer = json_text(take(context, weights_model(context, exchange->request), body));
+    ServedModel& model = weights_model(context, exchange->request);
+    answer = json_text(take(context, model, body));
+    model.weights().keep_body(std::move(body));
   }
   exchange->reply->send({200, std::move(answer)});
 }

@@ -225,8 +225,8 @@ void Connection::on_header(beast::error_code error) {
     return parser_->is_done() || length.value_or(1) == 0 ? send(*refused) : refuse(*refused);
   }
   phase_ = Phase::body;
-  read_ = 0;
-  body_.clear();
+  read_ = long_ = 0;
+  body_ = std::exchange(request_.body, {});  // memory from an earlier one, or empty
   most_ = shared_->service.most_bytes(request_);
   if (is_too_much(length.value_or(0)))
     return refuse(answer_of(too_much_held(shared_->options.max_held_bytes)));
@@ -238,7 +238,8 @@ void Connection::on_header(beast::error_code error) {
   if (most_ <= shared_->options.max_body_bytes || !length) return read_body();
   long_ = *length;
   read_ = std::min(buffer_->size(), long_);
-  body_.assign(static_cast<const char*>(buffer_->data().data()), read_);
+  if (body_.size() < read_) body_.resize(read_);
+  std::memcpy(body_.data(), buffer_->data().data(), read_);
   buffer_->consume(read_);
   read_long_body();
 }
@@ -247,6 +248,8 @@ void Connection::on_header(beast::error_code error) {
 bool Connection::make_room(uint64_t bytes) {
   if (most_ <= shared_->options.max_body_bytes) return true;
   try {
+    if (body_.capacity() >= bytes) return true;
+    body_ = {};
     body_.reserve(bytes + kPiece);
     base::want_large_pages(body_.data(), bytes);
     return true;
@@ -295,7 +298,7 @@ void Connection::read_long_body() {
   if (read_ == long_) return answer_request();
   expire_after(shared_->options.body_timeout);
   const size_t piece = std::min(kLongPiece, long_ - read_);
-  body_.resize(read_ + piece);
+  if (body_.size() < read_ + piece) body_.resize(read_ + piece);
   socket_.async_read_some(net::buffer(body_.data() + read_, piece),
                           handler([](Connection& me, beast::error_code error, size_t bytes) {
                             if (me.phase_ != Phase::body) return;
@@ -310,7 +313,8 @@ void Connection::answer_request() {
   ++timer_turn_;
   timer_.cancel();
   body_.resize(read_);
-  if (body_.capacity() - body_.size() > kPiece) body_.shrink_to_fit();
+  const bool may_be_kept = long_ > 0;
+  if (!may_be_kept && body_.capacity() - body_.size() > kPiece) body_.shrink_to_fit();
   parser_.reset();
   auto exchange = std::make_shared<Exchange>();
   exchange->request = request_;

@@ -12,9 +12,9 @@ inline void give_back(DLManagedTensorVersioned* tensor) {
 using LentTensor = base::CHandle<DLManagedTensorVersioned, give_back>;
 
 inline bool is_on_host(const LentTensor& tensor) { return tensor.get()->dl_tensor.device.type == 1; }
-inline const char* bytes_of(const LentTensor& tensor) {
+inline char* bytes_of(const LentTensor& tensor) {
   const base::dlpack::Tensor& values = tensor.get()->dl_tensor;
-  return static_cast<const char*>(values.data) + values.byte_offset;
+  return static_cast<char*>(values.data) + values.byte_offset;
 }
 
 }  // namespace trl::serve

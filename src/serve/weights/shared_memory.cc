@@ -35,13 +35,17 @@ SharedMemory::SharedMemory(uint64_t bytes) : bytes_(bytes), token_(random_token(
   if (fd_ < 0) fail_call("memfd_create");
   // Shrunk, it would end whoever reads it with SIGBUS.
   const bool good = ::ftruncate(fd_, static_cast<off_t>(bytes)) == 0 &&
-                    ::fcntl(fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0 &&
-                    ::pwrite(fd_, token_.data(), token_.size(), 0) == static_cast<ssize_t>(token_.size());
+                    ::fcntl(fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0;
   if (good) return;
   const int error = errno;
   ::close(fd_);
   errno = error;
   fail_call("shared memory");
+}
+
+void SharedMemory::mark() {
+  if (::pwrite(fd_, token_.data(), token_.size(), 0) != static_cast<ssize_t>(token_.size()))
+    fail_call("shared memory");
 }
 
 SharedMemory::~SharedMemory() {
@@ -51,33 +55,40 @@ SharedMemory::~SharedMemory() {
 
 std::string SharedMemory::path() const { return fmt::format("/proc/{}/fd/{}", ::getpid(), fd_); }
 
-std::string_view SharedMemory::seal() {
-  if (::fcntl(fd_, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
-    if (errno == EBUSY)
-      throw Refusal(409, "token: the memory is still mapped; unmap it before it is committed", "token");
-    fail_call("shared memory");
+std::string_view SharedMemory::contents(uint64_t bytes) {
+  if (bytes > bytes_)
+    throw Refusal(400, fmt::format("bytes: {} is not accepted; give at most {}", bytes, bytes_), "bytes");
+  if (mapped_ == nullptr) {
+    void* const mapped = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED | MAP_POPULATE, fd_, 0);
+    if (mapped == MAP_FAILED) throw Refusal(503, "no memory for the weights");
+    mapped_ = mapped;
   }
-  void* const mapped = ::mmap(nullptr, bytes_, PROT_READ, MAP_PRIVATE, fd_, 0);
-  if (mapped == MAP_FAILED) throw Refusal(503, "no memory for the weights");
-  mapped_ = mapped;
-  return {static_cast<const char*>(mapped_), bytes_};
+  return {static_cast<const char*>(mapped_), bytes};
 }
 
 SharedMemories::Given SharedMemories::give(uint64_t bytes, uint64_t most) {
   constexpr uint64_t kLeast = 2 * kTokenBytes;
   if (bytes < kLeast || bytes > most)
     throw Refusal(400, fmt::format("bytes: {} is not accepted; give {} to {}", bytes, kLeast, most), "bytes");
-  auto made = std::make_unique<SharedMemory>(bytes);
   const std::lock_guard lock(mutex_);
-  last_ = std::move(made);
+  const bool usable = last_ != nullptr && !lent_ && last_.use_count() == 1 && last_->bytes() >= bytes;
+  if (!usable) last_ = std::make_shared<SharedMemory>(bytes);
+  last_->mark();
+  lent_ = true;
   return {last_->token(), last_->path()};
 }
 
-std::unique_ptr<SharedMemory> SharedMemories::take(std::string_view token) {
+std::shared_ptr<SharedMemory> SharedMemories::take(std::string_view token) {
   const std::lock_guard lock(mutex_);
-  if (last_ == nullptr || last_->token() != token)
+  if (last_ == nullptr || !lent_ || last_->token() != token)
     throw Refusal(404, "token: there is no such memory; ask /trl/weights/shared for another", "token");
-  return std::move(last_);
+  lent_ = false;
+  return last_;
+}
+
+void SharedMemories::release() {
+  const std::lock_guard lock(mutex_);
+  if (!lent_) last_ = nullptr;
 }
 
 }  // namespace trl::serve

@@ -20,12 +20,13 @@ class SharedMemory {
 
   // The client opens this path, which only its user can.
   std::string path() const;
-  // Stands at the beginning of the memory, so that a client sees that it has opened this one and no other.
   const std::string& token() const { return token_; }
+  // Writes the token to the beginning, so that a client sees that it has opened this memory and no other.
+  void mark();
   uint64_t bytes() const { return bytes_; }
-  // Ends all writing and returns the contents. Throws Refusal(409) while the client still has the memory as
-  // one to write to.
-  std::string_view seal();
+  // Returns the first bytes, which a client may still be changing. Throws Refusal(503) without memory for
+  // that.
+  std::string_view contents(uint64_t bytes);
 
  private:
   const uint64_t bytes_;
@@ -34,20 +35,24 @@ class SharedMemory {
   void* mapped_ = nullptr;
 };
 
-// The one that a model has given out last.
+// The one that a model has given out last. It stays for the next message, because taking new pages costs more
+// than filling them.
 class SharedMemories {
  public:
   struct Given {
     std::string token, path;
   };
-  // Throws Refusal(400) for more bytes than `most`.
+  // Gives memory to one client, until its token is taken or another client asks. Throws Refusal(400) for more
+  // bytes than `most`.
   Given give(uint64_t bytes, uint64_t most);
-  // Takes the memory of a token back. Throws Refusal(404).
-  std::unique_ptr<SharedMemory> take(std::string_view token);
+  // Takes the memory of a token back, which nobody gets while it is held. Throws Refusal(404).
+  std::shared_ptr<SharedMemory> take(std::string_view token);
+  void release();  // gives the memory back to the system, unless a client has it
 
  private:
   std::mutex mutex_;
-  std::unique_ptr<SharedMemory> last_;
+  std::shared_ptr<SharedMemory> last_;
+  bool lent_ = false;  // to a client that fills it
 };
 
 }  // namespace trl::serve

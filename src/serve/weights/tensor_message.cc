@@ -6,7 +6,6 @@
 #include <cstring>
 #include <set>
 
-#include "base/files/hash.h"
 #include "base/tensor_message.h"
 #include "serve/api/fields.h"
 
@@ -124,15 +123,6 @@ void give_bytes(std::vector<SentTensor>& tensors, std::string_view bytes, size_t
     throw Refusal(400, fmt::format("body: it has {} bytes, and its tensors end after {}", bytes.size(), at));
 }
 
-void check_hash(const SentTensor& tensor) {
-  const uint64_t hash = base::xxh3_64(tensor.bytes);
-  if (hash != tensor.hash)
-    throw Refusal(400,
-                  fmt::format("{}: its bytes have the hash {}, and {} was sent; send it again", tensor.name,
-                              hash_text(hash), hash_text(tensor.hash)),
-                  "hash");
-}
-
 }  // namespace
 
 std::string hash_text(uint64_t hash) { return fmt::format("{:016x}", hash); }
@@ -152,7 +142,7 @@ std::optional<std::vector<int64_t>> shape_of(const base::Json& json) {
 }
 
 TensorMessage read_message(std::string_view bytes) {
-  const std::string_view header = header_of(bytes);
+  const std::string header(header_of(bytes));  // a copy: memory that is shared may change
   const base::Json json = parse_body(header);
   Fields fields(json);
   TensorMessage message;
@@ -173,12 +163,6 @@ TensorMessage read_message(std::string_view bytes) {
   });
   give_bytes(message.tensors, bytes, form::aligned(form::kHeaderAt + header.size()));
   return message;
-}
-
-void check_hashes(const TensorMessage& message, base::ThreadPool& pool) {
-  pool.parallel_for(std::ssize(message.tensors), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) check_hash(message.tensors[static_cast<size_t>(i)]);
-  });
 }
 
 }  // namespace trl::serve

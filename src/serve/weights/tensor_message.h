@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/json/json.h"
-#include "base/threads/thread_pool.h"
 
 namespace trl::serve {
 
@@ -29,8 +28,6 @@ struct TensorMessage {
 
 // Returns the message; its bytes are views. Throws Refusal(400) that names the tensor and the field.
 TensorMessage read_message(std::string_view bytes);
-// Throws Refusal(400) for a tensor that is not as it was sent.
-void check_hashes(const TensorMessage& message, base::ThreadPool& pool);
 
 std::string hash_text(uint64_t hash);  // 16 hexadecimal digits
 std::string shape_text(const std::vector<int64_t>& shape);

@@ -13,7 +13,6 @@
 #include "serve/api/error.h"
 #include "serve/engine/worker.h"
 #include "serve/weights/lent_tensor.h"
-#include "serve/weights/swap.h"
 
 namespace trl::serve {
 
@@ -55,7 +54,11 @@ int threads_for(size_t bytes) {
 }  // namespace
 
 Weights::Weights(const capi::ServeTable& table, trl_model* model, Worker& worker, uint64_t parameters)
-    : table_(table), model_(model), worker_(worker), most_bytes_(4 * parameters + form::kHeaderBytes) {}
+    : table_(table),
+      model_(model),
+      worker_(worker),
+      most_bytes_(4 * parameters + form::kHeaderBytes),
+      staged_(table, model) {}
 
 std::shared_ptr<const void> Weights::claim() {
   if (model_ == nullptr)
@@ -187,12 +190,21 @@ void Weights::check_message(const TensorMessage& message) {
       throw Refusal(409, fmt::format("{}: the server has other numbers; send it, too", name), "unchanged");
 }
 
-WeightUpdate Weights::replace(const TensorMessage& message, TensorsBefore& before) {
+void Weights::release_memory() noexcept {
+  if (claimed_->exchange(true)) return;
+  staged_.release();
+  std::string().swap(body_);
+  memories_.release();
+  *claimed_ = false;
+}
+
+WeightUpdate Weights::replace(const TensorMessage& message) {
   const auto begin = Clock::now();
   try {
-    swap_tensors(table_, model_, message.tensors, before);
+    staged_.swap(message.tensors);
   } catch (const Torn& torn) {
     worker_.set_whole(false);
+    staged_.release();
     for (auto& [name, tensor] : tensors_) tensor.hash.reset();
     const std::lock_guard lock(mutex_);
     ++counts_.version;  // whoever knows the old weights does not know these
@@ -219,13 +231,13 @@ WeightUpdate Weights::take(std::string_view bytes) {
       if (!message.unchanged.empty() || !worker_.whole()) learn_hashes();
     });
     check_message(message);
+    worker_.between_steps([&](trl_generator*) { staged_.make_room(message.tensors); });
     const auto begin = Clock::now();
     base::ThreadPool pool(threads_for(bytes.size()));
-    check_hashes(message, pool);
+    staged_.fill(message.tensors, pool);
     const double hashing = seconds_since(begin);
-    TensorsBefore before(message.tensors, pool);  // its memory is taken before the model waits
     WeightUpdate update;
-    worker_.between_steps([&](trl_generator*) { update = replace(message, before); });
+    worker_.between_steps([&](trl_generator*) { update = replace(message); });
     update.hash_seconds = hashing;
     return update;
   } catch (...) {

@@ -9,17 +9,18 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json/json.h"
 #include "capi/serve_table.h"
 #include "serve/handles.h"
 #include "serve/weights/shared_memory.h"
+#include "serve/weights/staged_tensors.h"
 #include "serve/weights/tensor_message.h"
 
 namespace trl::serve {
 
-class TensorsBefore;
 class Worker;
 
 // The outcome of an update.
@@ -53,6 +54,11 @@ class Weights {
   // before, and version() too, unless the weights are not whole() any more.
   WeightUpdate take(std::string_view message);
   SharedMemories& memories() { return memories_; }
+  // Returns memory for a body, if one was kept, and keeps that of one. The caller holds the claim.
+  std::string spare_body() { return std::exchange(body_, {}); }
+  void keep_body(std::string body) { body_ = std::move(body); }
+  // Gives back what is kept for the next update, unless one runs. Any thread.
+  void release_memory() noexcept;
   WeightCounts counts() const;
   int64_t version() const { return counts().version; }
   bool whole() const;  // false: an update that failed has left them incomplete
@@ -69,7 +75,7 @@ class Weights {
   void check_whole(const TensorMessage& message) const;
   void check_message(const TensorMessage& message);
   const Known& known(std::string_view name) const;
-  WeightUpdate replace(const TensorMessage& message, TensorsBefore& before);
+  WeightUpdate replace(const TensorMessage& message);
 
   const capi::ServeTable& table_;
   trl_model* const model_;
@@ -78,6 +84,8 @@ class Weights {
   const std::shared_ptr<std::atomic<bool>> claimed_ = std::make_shared<std::atomic<bool>>(false);
   std::mutex listing_;  // of tensors_
   Table tensors_;
+  StagedTensors staged_;  // of the claim's holder
+  std::string body_;      // the same
   SharedMemories memories_;
   mutable std::mutex mutex_;  // of counts_
   WeightCounts counts_;

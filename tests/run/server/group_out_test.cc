@@ -61,7 +61,7 @@ class GroupOutTest : public testing::Test {
   std::string send(ScriptedServer& server, double seconds, int64_t step = 0) {
     KeptLog log;
     run::Exchange exchange = server.exchange(log);
-    GroupOut out(model_, exchange, pool_, group_, {.address = "10.0.0.1", .port = 51216, .size = 0}, "served",
+    GroupOut out(model_, exchange, group_, {.address = "10.0.0.1", .port = 51216, .size = 0}, "served",
                  seconds);
     try {
       EXPECT_EQ(out.send(step), "served");
@@ -77,7 +77,6 @@ class GroupOutTest : public testing::Test {
 
   FakeModel model_;
   MockCommunicator group_;
-  base::ThreadPool pool_{1};
 };
 
 TEST_F(GroupOutTest, SendsAllTensorsInTheOrderOfTheirNames) {

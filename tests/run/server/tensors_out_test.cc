@@ -1,9 +1,12 @@
 // Tensors to a server of this library: only those that differ, and what becomes of a refusal.
 #include "run/server/tensors_out.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include <cstring>
 
 #include "base/error.h"
 #include "base/files/hash.h"
@@ -90,6 +93,63 @@ TEST_F(TensorsOutTest, SendsWhatDiffers) {
   EXPECT_EQ(0, std::memcmp(body.data() + begin, model_.tensors.at("b").numbers.data(), 12));
 }
 
+// Tensors that differed the last time are written before they are compared, and those that do not differ any
+// more are taken out of the message again.
+TEST_F(TensorsOutTest, SendsWhatDiffersEachTime) {
+  namespace form = base::tensor_message;
+  model_.tensors = {{"a", {{2}, {1, 2}}}, {"b", {{3}, {3, 4, 5}}}, {"c", {{1}, {6}}}};
+  std::vector<float> of_server_a = {0, 0}, of_server_b = {0, 0, 0}, of_server_c = {0};
+  const auto listed = [&] {
+    const auto one = [](const char* name, const std::vector<float>& numbers) {
+      return base::Json{{"name", name},
+                        {"shape", {numbers.size()}},
+                        {"dtype", "float32"},
+                        {"hash", hash_of_floats(numbers)}};
+    };
+    return base::Json{{"version", 1},
+                      {"tensors", {one("a", of_server_a), one("b", of_server_b), one("c", of_server_c)}}};
+  };
+  list_ = listed();
+  ScriptedServer server([this](const Asked& asked) { return answer(asked); });
+  KeptLog log;
+  run::Exchange exchange = server.exchange(log);
+  run::TensorsOut out(model_, exchange, pool_, log, std::make_unique<run::BodyMemory>(exchange), "served");
+  const auto sent = [&] {
+    const std::string& body = server.asked.back().body;
+    uint64_t size = 0;
+    std::memcpy(&size, body.data() + form::kSizeAt, sizeof size);
+    const base::Json header = base::parse_json(body.substr(form::kHeaderAt, size), "header");
+    std::string names;
+    size_t at = form::aligned(form::kHeaderAt + size);
+    for (const base::Json& one : header.at("tensors")) {
+      const auto name = one.at("name").get<std::string>();
+      const std::vector<float>& numbers = model_.tensors.at(name).numbers;
+      EXPECT_EQ(one.at("hash"), hash_of_floats(numbers));
+      EXPECT_EQ(0, std::memcmp(body.data() + at, numbers.data(), numbers.size() * sizeof(float)));
+      at += form::aligned(numbers.size() * sizeof(float));
+      names += name;
+    }
+    EXPECT_EQ(body.size(), at);
+    EXPECT_EQ(header.at("tensors").size() + header.at("unchanged").size(), 3u);
+    return names;
+  };
+  out.send(0);
+  EXPECT_EQ(sent(), "abc");
+  of_server_a = {1, 2};
+  list_ = listed();
+  out.send(1);
+  EXPECT_EQ(sent(), "bc");
+  of_server_b = {3, 4, 5};
+  of_server_c = {6};
+  list_ = listed();
+  const size_t before = server.asked.size();
+  out.send(2);
+  EXPECT_EQ(server.asked.size(), before + 1);  // it has them
+  model_.tensors.at("a").numbers = {7, 8};
+  out.send(3);
+  EXPECT_EQ(sent(), "a");
+}
+
 TEST_F(TensorsOutTest, SendsTheTypeThatTheServerHas) {
   for (const auto& [dtype, bytes] : {std::pair{"bfloat16", "\x40\x40\x80\x40\xa0\x40"},
                                      std::pair{"float16", "\x00\x42\x00\x44\x00\x45"}}) {
@@ -157,10 +217,8 @@ TEST(SharedMessage, FallsBackToABodyIfTheMemoryCannotBeOpened) {
   run::Exchange exchange = server.exchange(log);
   run::SharedMessage message(exchange, log);
   for (int i = 0; i < 2; ++i) {
-    message.begin(100);
-    message.write(0, std::string(60, 'x'));
-    message.write(60, std::string(40, 'x'));
-    EXPECT_EQ(message.send().status, 200);
+    std::memset(message.begin(100), 'x', 100);
+    EXPECT_EQ(message.send(100).status, 200);
   }
   ASSERT_EQ(server.asked.size(), 3u);  // it is not tried again
   EXPECT_EQ(server.asked[2].path, "/trl/weights");
@@ -169,8 +227,9 @@ TEST(SharedMessage, FallsBackToABodyIfTheMemoryCannotBeOpened) {
 
 TEST(SharedMessage, IsWrittenIntoTheMemoryOfTheServer) {
   const std::string token = "0123456789abcdef";
-  const int memory = ::memfd_create("test", MFD_CLOEXEC);
+  const int memory = ::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   ASSERT_EQ(::ftruncate(memory, 100), 0);
+  ASSERT_EQ(::fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK), 0);
   ASSERT_EQ(::pwrite(memory, token.data(), token.size(), 0), static_cast<ssize_t>(token.size()));
   ScriptedServer server([&](const Asked& asked) -> Answered {
     const std::string path = "/proc/self/fd/" + std::to_string(memory);
@@ -180,16 +239,20 @@ TEST(SharedMessage, IsWrittenIntoTheMemoryOfTheServer) {
   KeptLog log;
   run::Exchange exchange = server.exchange(log);
   run::SharedMessage message(exchange, log);
-  message.begin(100);
-  message.write(70, std::string(30, 'b'));
-  message.write(0, std::string(70, 'a'));
-  EXPECT_EQ(message.send().status, 200);
-  std::string all(100, ' ');
-  EXPECT_EQ(::pread(memory, all.data(), all.size(), 0), 100);
-  EXPECT_EQ(all, std::string(70, 'a') + std::string(30, 'b'));
-  ASSERT_EQ(server.asked.size(), 2u);
-  EXPECT_EQ(server.asked[1].path, "/trl/weights/commit");
-  EXPECT_EQ(server.asked[1].body, R"({"token":")" + token + "\"}");
+  char* const first = message.begin(100);
+  for (const size_t bytes : {100u, 80u}) {  // the server gives the same memory again
+    char* const place = message.begin(bytes);
+    EXPECT_EQ(place, first);
+    std::memset(place, static_cast<int>(bytes), bytes);
+    EXPECT_EQ(message.send(bytes).status, 200);
+    std::string all(bytes, ' ');
+    EXPECT_EQ(::pread(memory, all.data(), all.size(), 0), static_cast<ssize_t>(bytes));
+    EXPECT_EQ(all, std::string(bytes, static_cast<char>(bytes)));
+    EXPECT_EQ(server.asked.back().path, "/trl/weights/commit");
+    EXPECT_EQ(server.asked.back().body,
+              R"({"token":")" + token + R"(","bytes":)" + std::to_string(bytes) + "}");
+  }
+  EXPECT_EQ(server.asked.size(), 4u);  // asked for twice, committed twice
   ::close(memory);
 }
 

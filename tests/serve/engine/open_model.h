@@ -1,5 +1,6 @@
 // A model of the golden files, and what the library writes with it.
 #pragma once
+#include <string>
 #include <vector>
 
 #include "running_server.h"
@@ -10,13 +11,14 @@ inline const char* const kModel = TRL_SOURCE_DIR "/tests/golden/models/qwen2";
 
 class OpenModel {
  public:
-  explicit OpenModel(Options options = {}) {
+  explicit OpenModel(Options options = {}, const std::string& path = kModel) {
     trl_config* config = nullptr;
     trl_error* error = nullptr;
     EXPECT_EQ(trl_config_create(&config, nullptr), TRL_OK);
     for (const auto& [key, value] : options)
       EXPECT_EQ(trl_config_set(config, key, value, nullptr), TRL_OK) << key;
-    EXPECT_EQ(trl_model_open(nullptr, kModel, config, &model_, &error), TRL_OK) << trl_error_message(error);
+    EXPECT_EQ(trl_model_open(nullptr, path.c_str(), config, &model_, &error), TRL_OK)
+        << trl_error_message(error);
     trl_config_destroy(config);
   }
   ~OpenModel() { trl_model_destroy(model_); }
