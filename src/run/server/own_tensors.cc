@@ -45,7 +45,7 @@ void check_on_host(const engine::HeldTensor& tensor, std::string_view name) {
     fail(Status::unsupported, "{} is on a device, from which this build sends no tensors", name);
 }
 
-// Takes a view of the numbers. false: memory has them in another order.
+// Reads numbers where they lie. false: they lie in no such order.
 bool view_numbers(engine::Model& model, std::string_view name, engine::HeldTensor& tensor) {
   engine::ErrorCapture error;
   const int32_t status = model.read_tensor(name, engine::TensorRead::view, &tensor, error);
@@ -82,8 +82,8 @@ engine::HeldTensor read_numbers(engine::Model& model, std::string_view name) {
   return tensor;
 }
 
-std::optional<std::string_view> bytes_in_place(engine::Model& model, std::string_view name,
-                                               std::string_view dtype, engine::HeldTensor& held) {
+std::optional<std::string_view> bytes_where_they_lie(engine::Model& model, std::string_view name,
+                                                     std::string_view dtype, engine::HeldTensor& held) {
   if (!view_numbers(model, name, held) || held.type != element_of(dtype)) return std::nullopt;
   return bytes_of(held);
 }

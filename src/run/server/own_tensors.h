@@ -21,13 +21,13 @@ struct OwnTensor {
 // Returns those of the model that are held as numbers.
 std::vector<OwnTensor> own_tensors(engine::Model& model);
 
-// Returns the numbers in place, or a copy if memory has them in another order. Throws Error.
+// Returns the numbers where they lie, or a copy if they lie in no such order. Throws Error.
 engine::HeldTensor read_numbers(engine::Model& model, std::string_view name);
 
-// Returns the bytes of numbers in place, in their own order; nullopt: they are of another
+// Returns the bytes of numbers where they lie in memory, in their own order; nullopt: they are of another
 // type than dtype, or in another order. held: keeps the memory. dtype: bfloat16, float16 or float32.
-std::optional<std::string_view> bytes_in_place(engine::Model& model, std::string_view name,
-                                               std::string_view dtype, engine::HeldTensor& held);
+std::optional<std::string_view> bytes_where_they_lie(engine::Model& model, std::string_view name,
+                                                     std::string_view dtype, engine::HeldTensor& held);
 
 // Calls take for each part of numbers as a type, with the byte at which it begins; on the pool's threads.
 using TakePart = std::function<void(size_t at, std::string_view bytes)>;

@@ -121,7 +121,7 @@ void TensorsOut::compare(std::vector<Tensor>& tensors) {
   std::vector<Held> all;
   for (Tensor& tensor : tensors) {
     engine::HeldTensor numbers;
-    if (const auto bytes = bytes_in_place(model_, tensor.name, tensor.dtype, numbers))
+    if (const auto bytes = bytes_where_they_lie(model_, tensor.name, tensor.dtype, numbers))
       all.push_back({&tensor, *bytes, std::move(numbers)});
     else
       tensor.own_hash = hash_text(numbers_as(model_, tensor.name, tensor.dtype, pool_).bytes);
