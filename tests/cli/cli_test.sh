@@ -677,6 +677,8 @@ case_long_prompts_are_counted_dropped_or_refused() {
   says err "p.jsonl: 1 of 3 rows is dropped by long_prompts"; [ "$(grep -c '"row":2' all.jsonl)" -eq 0 ] || die "not dropped"
   run 1 "${short[@]}" --overwrite_output_dir --long_prompts refuse; says err "p.jsonl:3: its prompt has "; says err "long_prompts: drop"
   run 2 "${short[@]}" --long_prompts keep; says err "give one of count, drop, refuse"
+  run 2 "${short[@]}" --long_prompts drop --max_completion_length 40
+  says err "max_completion_length: a completion of 40 tokens leaves no prompt any room in the 40 positions of the model"
 }
 case_a_file_of_rollouts_that_ends_is_refused_at_the_start() {
   prompts; run 0 "${grpo[@]}" --reward_funcs think_format_reward --record_rollouts all.jsonl; head -n 7 all.jsonl >some.jsonl

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/json/json.h"
-#include "base/text/number.h"
 
 namespace trl::base {
 
@@ -28,7 +27,7 @@ struct NumberText {
 };
 
 // Returns the size of the number of JSON with which the text begins; 0: there is none.
-size_t number_size(std::string_view text) {
+size_t json_number_size(std::string_view text) {
   size_t at = text.starts_with('-') ? 1 : 0;
   const auto digits = [&] {
     const size_t begin = at;
@@ -47,12 +46,11 @@ size_t number_size(std::string_view text) {
 NumberText number_at(std::string_view text, bool keeps_integers) {
   for (const auto& [word, letter, value] : kNonfinite)
     if (text.starts_with(word)) return {word.size(), letter};
-  const std::string_view number = text.substr(0, number_size(text));
+  const std::string_view number = text.substr(0, json_number_size(text));
   if (number.empty()) return {};
   const bool whole = number.find_first_not_of("-0123456789") == number.npos;
-  const std::optional<double> value = base::parse_double(number);
-  if ((whole && keeps_integers) || !value || !std::isinf(*value)) return {number.size(), 0};
-  return {number.size(), *value < 0 ? '-' : '+'};
+  if ((whole && keeps_integers) || Json::accept(number)) return {number.size(), 0};
+  return {number.size(), number.starts_with('-') ? '-' : '+'};
 }
 
 // Replaces NaN, infinities and numbers beyond float64 outside strings, except for integers if they are kept,

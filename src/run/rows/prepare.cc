@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "config/data_arguments.h"
+#include "config/trainer_generation.h"
 #include "data/batch/preference_batches.h"
 #include "run/open_model.h"
 #include "run/rollout/prompt_stream.h"
@@ -121,11 +122,20 @@ std::unique_ptr<PromptOrder> other_prompts(const config::TrainingArguments& trai
 }
 
 // Returns the tokens that a prompt may have beside a whole completion; nullopt: any number, as rows are cut
-// before the model sees them, or the model names no longest sequence.
-std::optional<int64_t> prompt_room(const config::OnlineArguments& online, const io::ModelSource& model) {
+// before the model sees them, or the model names no longest sequence. Throws Error(invalid_config) if no
+// prompt has room, and none may be without it.
+std::optional<int64_t> prompt_room(const config::Config& config, const config::OnlineArguments& online,
+                                   const io::ModelSource& model) {
   const int64_t positions = model.name().empty() ? 0 : named_positions(model);
   if (positions == 0 || (online.max_length && *online.max_length <= positions)) return std::nullopt;
-  return std::max<int64_t>(0, positions - online.longest_completion());
+  const int64_t longest = online.longest_completion();
+  if (longest >= positions && config.get("long_prompts") != "count") {
+    fail_key(config::length_key(config),
+             "{}: a completion of {} tokens leaves no prompt any room in the {} positions of the model, and "
+             "long_prompts is {}: give fewer tokens",
+             config::length_key(config), longest, positions, config.get("long_prompts"));
+  }
+  return std::max<int64_t>(0, positions - longest);
 }
 
 // The prompts of a run, or of its evaluation.
@@ -199,7 +209,7 @@ Prepared prepare(Environment& environment, const config::Config& config,
   Preparing with(environment, config, training, tokenizer, prepared);
   if (prepared.tools) with.context.tools = &prepared.tools->prompts();
   if (training.method->generates) {
-    const std::optional<int64_t> room = prompt_room(training.online, model);
+    const std::optional<int64_t> room = prompt_room(config, training.online, model);
     prepared.train_prompts = prompts(config, training, train, with.context, room, false);
     prepared.train = batches_of(prepared.train_prompts, training.online, training.online.repeat_count);
     if (eval == nullptr) return prepared;
