@@ -141,10 +141,12 @@ TEST(Schema, RefusesWhatAConfigurationRefuses) {
   EXPECT_FALSE(takes(all, R"({"runtime": {"threads": 2}})"));
   EXPECT_TRUE(takes(all, R"({"runtime.threads": 2, "eval_strategy": false, "report_to": ["csv", "html"]})"));
   EXPECT_FALSE(takes(all, R"({"report_to": ["paper"]})"));
-  EXPECT_TRUE(takes(all, R"({"lr_scheduler_kwargs": {"num_cycles": 0.5}, "model_init_kwargs": {"a": 1}})"));
+  EXPECT_TRUE(
+      takes(all, R"({"lr_scheduler_kwargs": {"num_cycles": 0.5}, "model_init_kwargs": {"use_cache": 1}})"));
+  EXPECT_FALSE(takes(all, R"({"model_init_kwargs": {"a": 1}})"));
   EXPECT_FALSE(takes(all, R"({"lr_scheduler_kwargs": {"cycles": 0.5}})"));
-  EXPECT_TRUE(takes(all, R"({"seed": 9223372036854775807})"));
-  EXPECT_FALSE(takes(all, R"({"seed": 9223372036854775808})"));
+  EXPECT_TRUE(takes(all, R"({"data_seed": 9223372036854775807})"));
+  EXPECT_FALSE(takes(all, R"({"data_seed": 9223372036854775808})"));
   EXPECT_FALSE(takes(all, R"({"generate.seed": 9223372036854775808})"));
   EXPECT_FALSE(takes(all, R"({"fp16": true})"));
   EXPECT_TRUE(takes(all, R"({"attn_implementation": "plugin:a.so"})"));

@@ -36,7 +36,7 @@ def check_integers(types: Iterable[Any], values: Iterable[Any]) -> None:
     """Raises OverflowError if an integer is beyond its type."""
     for kind, value in zip(types, values):
         held = _RANGES.get(kind)
-        if held is not None and isinstance(value, int) and value not in held:
+        if held is not None and isinstance(value, int) and not held.start <= value < held.stop:
             raise OverflowError(f"{value} is not an integer from {held.start} to {held.stop - 1}")
 
 

@@ -73,6 +73,7 @@ TEST_F(CppTraining, AnExceptionEndsTheCallAndTheNextOneResumes) {
   });
   EXPECT_EQ(error.status(), trl::Status::callback);
   EXPECT_EQ(error.callback_code(), -7);
+  EXPECT_THROW(trainer.train([](const trl::Event&) { return std::int64_t{1} << 32; }), std::out_of_range);
   EXPECT_TRUE(trainer.train());
 }
 
