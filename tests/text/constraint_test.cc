@@ -254,15 +254,12 @@ TEST(Constraint, PlacesOutliveWhatIsDropped) {
 
 // Other texts wait while it is looked for what may follow one.
 TEST(Constraint, TooMuchWorkForOneTextIsRefused) {
-  TokenConstraint constraint(parse_pattern("(.*[a-m].{0,400}[n-z]){40}", ""), "", letters());
-  Constraint::Place place = constraint.start();
+  std::string pattern;  // any of its 20,000 letters may come first
+  while (pattern.size() < 40000)
+    for (char c = 'a'; c <= 'z'; ++c) pattern += {c, '?'};
+  TokenConstraint constraint(parse_pattern(pattern, ""), "", letters());
   std::string_view why;
-  EXPECT_NE(constraint.allowed(place, why), nullptr);
-  for (int i = 0; i < 300; ++i) {
-    place = constraint.after(place, i % 2 == 0 ? 'a' : 'z');
-    ASSERT_NE(place, nullptr);
-  }
-  EXPECT_EQ(constraint.allowed(place, why), nullptr);
+  EXPECT_EQ(constraint.allowed(constraint.start(), why), nullptr);
   EXPECT_NE(why.find("too complex"), why.npos) << why;
 }
 
