@@ -127,7 +127,6 @@ class Adapter {
     size_t slot;
     kernels::OwnRows rows;
   };
-  void note_blas_pages(int64_t bytes);
   void add(const adapter::Tensor& tensor, at::Device device);
   void take_tables(const adapter::AdapterFile& file);
   void keep_table(size_t slot, const at::Tensor& values);

