@@ -1597,8 +1597,8 @@ TRL_API void trl_model_destroy(trl_model* model) TRL_NOEXCEPT;
  *   `generation_dtype`), kv_block_tokens, kv_block_bytes, kv_blocks (at most in use; a prompt's are counted
  *   once for its completions), kv_bytes (of these, by slabs), kv_limit_bytes (by `kv_cache_memory`),
  *   logits_bytes and work_bytes (of a step), bytes (of all these), asleep_bytes (of those that stay between
- *   generations), peak_bytes (of the process meanwhile), update_bytes (beside these, while a server gets all
- *   weights anew), sequences_that_fit (into kv_limit_bytes)}
+ *   generations), peak_bytes (of the process meanwhile), update_bytes (beside these, of a server from its
+ *   first update of all weights until it sleeps), sequences_that_fit (into kv_limit_bytes)}
  * - generation: the same of `estimate.prompts` prompts of `estimate.prompt_tokens` tokens, which are
  *   generated with the weights and states of the run in memory; a part of peak_bytes only with `serve_share`
  * - merge: if an adapter is trained that can be merged, the memory that merging takes; not a part of

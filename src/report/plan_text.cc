@@ -197,7 +197,7 @@ std::string generation_lines(std::string_view label,
                                bytes_text(all.logits_bytes), bytes_text(all.work_bytes)),
                    fmt::format("{} in all, {} asleep; the process has {} at the peak", bytes_text(all.bytes),
                                bytes_text(all.asleep_bytes), bytes_text(all.peak_bytes)),
-                   fmt::format("a server that gets all weights anew takes {} more meanwhile",
+                   fmt::format("a server takes {} more from its first update of all weights until it sleeps",
                                bytes_text(all.update_bytes))});
 }
 
