@@ -131,6 +131,10 @@ Refusal refusal_of(const trl_error* error) {
 // Its text is so short that it needs no memory of its own.
 Refusal no_memory() noexcept { return {503, "out of memory"}; }
 
+Refusal stopping() noexcept {
+  return refused(503, "the server is stopping; send the request to another one");
+}
+
 Refusal current_refusal() noexcept {
   try {
     try {

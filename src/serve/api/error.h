@@ -34,6 +34,7 @@ Refusal refusal_of(const std::exception_ptr& why) noexcept;  // not null
 // Returns whether the exception in flight says that there is no memory.
 bool is_out_of_memory() noexcept;
 Refusal no_memory() noexcept;
+Refusal stopping() noexcept;  // of requests that come too late
 // Returns a refusal; without memory for its text, no_memory().
 Refusal refused(int status, std::string_view message) noexcept;
 

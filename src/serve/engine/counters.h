@@ -1,12 +1,17 @@
 // Counts the work of a model's thread, for /metrics and trl_server_describe.
 #pragma once
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <set>
 #include <string>
 
 namespace trl::serve {
+
+inline double as_seconds(std::chrono::steady_clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
 
 // Counts of values by upper bounds, and their sum, as in a histogram of Prometheus.
 template <size_t kBounds>

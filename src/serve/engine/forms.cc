@@ -108,7 +108,7 @@ std::optional<Refusal> Forms::refusal_of_form(const Waiting& of) {
   } catch (const Error& error) {
     if (error.status() != Status::cancelled) return in_words_of(of.job->form, error);
   }
-  if (!going.late()) return Refusal(503, "the server is stopping; send the request to another one");
+  if (!going.late()) return stopping();
   const std::string field = of.job->form ? of.job->form->field : "generate.regex";
   return Refusal(
       400,

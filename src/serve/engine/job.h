@@ -66,4 +66,7 @@ struct Job {
 // Returns the options as a handle; values: by key, JSON.
 std::unique_ptr<ConfigHandle> job_options(const std::vector<std::pair<std::string, std::string>>& values);
 
+int64_t prompt_tokens(const Job& job);
+inline size_t prompts_left(const Job& job) { return job.prompts.size() - job.next_prompt; }
+
 }  // namespace trl::serve

@@ -62,15 +62,17 @@ class Worker {
   bool failed() const noexcept;
 
  private:
+  using Clock = std::chrono::steady_clock;
   using Jobs = std::vector<std::shared_ptr<Job>>;
+  static constexpr std::chrono::milliseconds kBusy{
+      2};  // until a call that found the model in use is repeated
   struct Running {
     std::shared_ptr<Job> job;
     size_t completion = 0;
     int64_t tokens = 0, counted = 0;  // so far; after the step before
     bool grew = false, may_be_over = false;
-    Part part;                                               // of this step
-    std::chrono::steady_clock::time_point began{}, first{};  // it, and its first token
-    std::chrono::steady_clock::time_point last{};
+    Part part;                                   // of this step
+    Clock::time_point began{}, first{}, last{};  // it, its first token and its last
   };
   struct Entry {  // a job that waits or runs
     size_t running = 0;
