@@ -271,7 +271,8 @@ void Connection::read_body() {
   if (parser_->is_done()) return answer_request();
   expire_after(shared_->options.body_timeout);
   if (body_.size() < read_ + kPiece) {
-    if (is_too_much(kPiece)) return refuse(answer_of(too_much_held(shared_->options.max_held_bytes)));
+    if (body_.capacity() < read_ + kPiece && is_too_much(kPiece))
+      return refuse(answer_of(too_much_held(shared_->options.max_held_bytes)));
     body_.resize(read_ + kPiece);
     body_held_.set(body_.capacity());
   }
