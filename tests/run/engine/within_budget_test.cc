@@ -397,14 +397,14 @@ TEST(Budget, CountsTheBuffersOfOpenBlas) {
   write_wider(scratch / "model", kWidth);
   const auto rows = even_rows(2, 4);
   for (const char* start : {"pissa", "pissa_niter_4"}) {
-    const host::Settings settings = host::with(
-        run_of(scratch, 4),
-        {{"model_name_or_path", scratch / "model"},
-         {"per_device_train_batch_size", "1"},
-         {"max_steps", "1"},
-         {"use_peft", "true"},
-         {"peft_config",
-          fmt::format(R"({{"r": 4, "target_modules": ["down_proj"], "init_lora_weights": "{}"}})", start)}});
+    const host::Settings settings =
+        host::with(run_of(scratch, 4),
+                   {{"model_name_or_path", scratch / "model"},
+                    {"per_device_train_batch_size", "1"},
+                    {"max_steps", "1"},
+                    {"use_peft", "true"},
+                    {"peft_config", R"({"r": 4, "target_modules": ["down_proj"], "init_lora_weights": ")" +
+                                        std::string(start) + "\"}"}});
     const Json plan = plan_of(settings);
     double buffers = 0;
     for (const Json& term : plan.at("terms"))
