@@ -1,7 +1,5 @@
 // memory_budget: which way a run takes, that it keeps to it with the same result, and what happens where it
 // cannot.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
