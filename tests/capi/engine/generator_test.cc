@@ -460,14 +460,18 @@ TEST(Generate, AConversationWhoseMessagesHaveNoRoleIsRefused) {
   const auto model = open_qwen2();
   const auto g = generator(model.get());
   const auto options = host::config({{"generate.chat", "true"}, {"generate.system", "Be brief."}});
-  for (const char* const prompt : {R"([{"role": 5, "content": "Hello"}])", R"([{"role": "user"}, "Hello"])",
-                                   R"({"messages": [{"role": 5, "content": "Hello"}]})"}) {
+  constexpr std::string_view kNoText = "its role is a number, but text is expected";
+  const std::pair<const char*, std::string_view> wrong[] = {
+      {R"([{"role": 5, "content": "Hello"}])", kNoText},
+      {R"([{"role": "user"}, "Hello"])", "an object with a 'role' is expected"},
+      {R"({"messages": [{"role": 5, "content": "Hello"}]})", kNoText}};
+  for (const auto& [prompt, said] : wrong) {
     Error error;
     EXPECT_EQ(
         trl_generator_generate(g.get(), &prompt, nullptr, 1, options.get(), nullptr, nullptr, nullptr, error),
         TRL_E_FORMAT)
         << prompt;
-    EXPECT_TRUE(error.names("an object with a 'role' is expected")) << error.message();
+    EXPECT_TRUE(error.names(said)) << error.message();
   }
 }
 
