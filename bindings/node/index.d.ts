@@ -331,7 +331,8 @@ export class Generator extends Handle {
     more?: Cancellable & { onToken?: TokenFunction | undefined }): Promise<Completion[]>;
   /** Adds a request. Gives the number of its first completion. */
   add(prompt: Prompt, options?: Options, more?: Cancellable): Promise<number>;
-  /** Computes a token of each completion that runs; false if there was nothing to do. */
+  /** Computes a token of each completion that runs; false if there was nothing to do. What the function throws ends its
+   * completion alone, and rejects the promise when the step is done. */
   step(onToken?: TokenFunction | null, more?: Cancellable): Promise<boolean>;
   /** Continues a completion that was added with generate.keep, after more tokens. */
   extend(completion: number, prompt: Prompt, options?: Options, more?: Cancellable): Promise<void>;

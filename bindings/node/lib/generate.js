@@ -3,6 +3,7 @@ import { Status } from './api.js';
 import { configOf } from './config.js';
 import { Handle, callLater, onlyInside } from './handle.js';
 import { encode } from './native.js';
+import { numberOf } from './threads.js';
 
 /** A completion as it was when it was taken. */
 export class Completion {
@@ -54,9 +55,23 @@ export class Generator extends Handle {
     return callLater('trl_generator_step', parameters, { signal, collect, functions: { token: onToken } });
   }
 
-  /** Computes a token of each completion that runs; false if there was nothing to do. */
+  /** Computes a token of each completion that runs; false if there was nothing to do. What the function throws ends its
+   * completion alone, and rejects the promise when the step is done. */
   async step(onToken, { signal } = {}) {
-    return (await this.#step(onToken, false, signal)).status !== Status.END;
+    const thrown = [];
+    const told = onToken && (async (...token) => {
+      try {
+        return numberOf(await onToken(...token), 'int32');
+      } catch (error) {
+        thrown.push(error);
+        return 1;
+      }
+    });
+    try {
+      return (await this.#step(told, false, signal)).status !== Status.END;
+    } finally {
+      if (thrown.length > 0) throw thrown[0];
+    }
   }
 
   /** Continues a completion that was added with generate.keep, after more tokens. */

@@ -102,7 +102,7 @@ function drain() {
 }
 
 /** What a function of the host has answered: nothing, a truth value or an integer. */
-function numberOf(answer, type) {
+export function numberOf(answer, type) {
   if (answer === undefined || answer === null) return 0;
   if (typeof answer === 'boolean') return Number(answer);
   if (Number.isInteger(answer)) return whole(answer, type);

@@ -408,6 +408,26 @@ test('requests', async () => {
   await assert.rejects(generator.take(second), trl.NotFoundError);
 });
 
+test('what a function throws in a step ends its completion alone', async () => {
+  const options = { 'generate.max_new_tokens': 3, 'generate.ignore_eos': true };
+  const numbers = [];
+  for (const prompt of ['the kernel', 'a page', 'the lock', 'a row']) numbers.push(await generator.add(prompt, options));
+  const told = [];
+  const fail = (number) => {
+    told.push(number);
+    if (number === numbers[1]) throw new Oops('at a token');
+    return number === numbers[3] ? 'text' : undefined; // no answer either
+  };
+  await assert.rejects(generator.step(fail), Oops);
+  while (await generator.step(fail));
+  const sorted = (values) => [...values].sort((a, b) => a - b);
+  assert.deepEqual(sorted(told), sorted([...numbers, ...Array(2).fill([numbers[0], numbers[2]]).flat()]));
+  const taken = [];
+  for (const number of numbers) taken.push(...await generator.take(number));
+  assert.deepEqual(taken.map((one) => one.finishReason), ['length', 'cancelled', 'length', 'cancelled']);
+  assert.deepEqual(taken.map((one) => one.tokenIds.length), [3, 1, 3, 1]);
+});
+
 test('streams', async () => {
   const options = { 'generate.max_new_tokens': 6 };
   const [whole] = await generator.generate('the kernel', options);

@@ -26,6 +26,10 @@ else()  # with the tests of the other one
   if(TRL_SERVE)
     trl_python_test(python_server full ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/python/server_test.py)
   endif()
+  foreach(example ${examples})
+    trl_python_test(${example}_example_python full ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/examples/python/${example}/main.py
+      ${${example}_arguments})
+  endforeach()
   foreach(kind ${kinds})
     trl_python_test(${kind}_python full ${run_${kind}} python ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/bindings/python/${kind}.py)
   endforeach()
