@@ -34,7 +34,7 @@ fn text_of<'a>(row: &'a str, name: &str) -> Option<&'a str> {
 fn reward_of(row: &str) -> Option<f64> {
     let (a, b) = text_of(row, "prompt")?.strip_suffix('=')?.split_once('+')?;
     let sum = a.parse::<u32>().ok()? + b.parse::<u32>().ok()?;
-    Some(f64::from(text_of(row, "completion")? == sum.to_string()))
+    Some(if text_of(row, "completion")? == sum.to_string() { 1.0 } else { 0.0 })
 }
 
 /// Called once for each generation, with all of its completions.
