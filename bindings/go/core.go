@@ -234,10 +234,8 @@ func (c *call) do(function func(e errorOut) C.trl_status, objects ...*object) (S
 	status := Status(c.enter(func() C.trl_status { return function(&failed) }))
 	defer C.trl_error_destroy(failed)
 	switch {
-	case c.panicked:
-		panic(c.value)
 	case c.failed:
-		return ECallback, c.ended(failed)
+		return ECallback, c.raise(failed)
 	case status < 0:
 		return status, c.cancelled(errorOf(status, failed))
 	}

@@ -75,8 +75,12 @@ func placeOf(failed *C.trl_error) *Place {
 	return &Place{C.GoString(file), int64(line), int64(column), int64(row)}
 }
 
-// ended makes the error of a call that a function of the host, or its context, has ended.
-func (c *call) ended(failed *C.trl_error) error {
+// raise goes on with the panic of a function of the host, or makes the error of a call that such a function, or its context,
+// has ended.
+func (c *call) raise(failed *C.trl_error) error {
+	if c.panicked {
+		panic(c.value)
+	}
 	made := &Error{Status: ECallback, Message: c.failure.Error(), cause: c.failure}
 	if c.context != nil && c.failure == c.context.Err() {
 		made.Status = ECancelled

@@ -120,11 +120,27 @@ func (g *Generator) add(text *C.char, size C.size_t, ids *C.int32_t, count C.siz
 	return int(first), err
 }
 
-// Step computes a token of each completion that runs; io.EOF: there was nothing to do. onToken may be nil.
+// Step computes a token of each completion that runs; io.EOF: there was nothing to do. onToken may be nil. An error that it
+// returns and a panic end the completion of this token alone, and come out when the step is done.
 func (g *Generator) Step(onToken TokenFunc) error {
-	call := &call{host: hostOfTokens(context.Background(), onToken)}
-	status, err := call.do(func(e errorOut) C.trl_status { return C.trlgo_generator_step(g.pointer(), call.user(), e) }, g.object)
-	if err == nil && status == End {
+	var step, told call // told: how onToken failed first
+	if onToken != nil {
+		step.host = TokenFunc(func(completion int, token Token) error {
+			number := told.protect(func() (int64, error) {
+				number, err := stops(onToken(completion, token), 1)
+				return int64(number), err
+			})
+			if number != 0 {
+				return ErrStop
+			}
+			return nil
+		})
+	}
+	status, err := step.do(func(e errorOut) C.trl_status { return C.trlgo_generator_step(g.pointer(), step.user(), e) }, g.object)
+	switch {
+	case told.failed:
+		return told.raise(nil)
+	case err == nil && status == End:
 		return io.EOF
 	}
 	return err

@@ -95,6 +95,42 @@ func TestEngineRequests(t *testing.T) {
 	is(t, err, trl.ENotFound)
 }
 
+// TestEngineTokensFail has a function fail for one of three completions: only this one ends.
+func TestEngineTokensFail(t *testing.T) {
+	generator, oops := newGenerator(t), errors.New("at a token")
+	for _, fail := range []func() error{func() error { return oops }, func() error { panic(oops) }} {
+		var numbers [3]int
+		for i, prompt := range []string{"the kernel", "a page", "the lock"} {
+			numbers[i] = must(generator.Add(prompt, trl.Keys{"generate.max_new_tokens": 3, "generate.ignore_eos": true}))(t)
+		}
+		told := map[int]int{}
+		onToken := func(completion int, token trl.Token) error {
+			if told[completion]++; completion == numbers[1] {
+				return fail()
+			}
+			return nil
+		}
+		err := func() (err error) {
+			defer func() {
+				if value := recover(); value != nil {
+					err = value.(error)
+				}
+			}()
+			return generator.Step(onToken)
+		}()
+		is(t, err, oops)
+		for err = nil; err != io.EOF; err = generator.Step(onToken) {
+			check(t, err)
+		}
+		for i, reason := range []string{"length", "cancelled", "length"} {
+			done := must(generator.Take(numbers[i], 1))(t)[0]
+			equal(t, done.FinishReason, reason)
+			equal(t, len(done.Tokens), []int{3, 1, 3}[i])
+			equal(t, told[numbers[i]], len(done.Tokens))
+		}
+	}
+}
+
 func TestEngineStreams(t *testing.T) {
 	generator, options := newGenerator(t), trl.Keys{"generate.max_new_tokens": 6}
 	whole := must(generator.Generate(background, []string{"the kernel"}, options, nil))(t)[0]

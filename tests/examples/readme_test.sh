@@ -58,6 +58,17 @@ run_recipe() {
   echo "$1" >>"$dir/recipes"
 }
 
+# check_said PAGE:COMMAND: that a program which is there in several languages has printed its part.
+check_said() {
+  local want
+  case $1 in
+    */generate/README.md:*" $model generate."*) want='[(]cancelled[)].*And since when[?] -> .*[(](length|stop)[)]' ;;
+    */grpo/README.md:*max_steps=2) want='step   1: mean reward 0[.][2-5].*step   2: mean reward [01][.].*saved in out' ;;
+    *) return ;;
+  esac
+  LC_ALL=C grep -qzE "$want" "$dir/said" || die "$1 printed: $(cat "$dir/said")"
+}
+
 # run_page FILE, in the folder at hand. In one shell, so that what a command exports or changes holds for the next.
 run_page() {
   local command what file=$1
@@ -72,10 +83,11 @@ run_page() {
     command=${command//MODEL/$model}; command=${command//SOLUTIONS/solutions.jsonl}; command=${command//OUTPUT/out}
     case $command in  # a minute otherwise; examples.NAME shows that they learn
       ./calculator*) command+=" sft.max_steps=20 max_steps=1" ;;
-      *\ out) case $file in */grpo/README.md) command+=" max_steps=2" ;; esac ;;
       *examples/recipes/*\ --dry_run) command="${command% --dry_run} --gradient_accumulation_steps 1 --dry_run" ;;  # few rows
     esac
+    case $file:$command in */grpo/README.md:*" $model out"*) command+=" max_steps=2" ;; esac
     eval "$command" >"$dir/said" 2>&1 </dev/null || die "$command: $(tail -n 20 "$dir/said")"
+    check_said "$file:$command"
     case $command in *examples/recipes/*\ --dry_run) run_recipe "${command% --dry_run}" ;; esac
   done 3< <(commands_of "$file")
 }
@@ -198,7 +210,7 @@ programs_in_python() {
 
 programs_in_rust() {
   cargo --version >/dev/null 2>&1 || { echo "no cargo: examples/rust is left out"; return; }
-  programs_in "$dir/tree" rust
+  (export CARGO_TARGET_DIR=$dir/target; programs_in "$dir/tree" rust)  # the crates are built once
 }
 
 "$part"

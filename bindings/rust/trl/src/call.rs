@@ -20,6 +20,16 @@ pub(crate) enum Failure {
     Error(HostError),
 }
 
+impl Failure {
+    /// Resumes a panic, or gives the error.
+    pub(crate) fn raise(self) -> Error {
+        match self {
+            Failure::Panic(payload) => resume_unwind(payload),
+            Failure::Error(error) => Error::of_host(error),
+        }
+    }
+}
+
 thread_local! {
     /// How a function of the host failed within the innermost call of this thread.
     static FAILURE: Cell<Option<Failure>> = Cell::new(None);
@@ -64,8 +74,7 @@ pub(crate) fn call(function: impl FnOnce(*mut *mut sys::trl_error) -> sys::trl_s
     let (status, failure) = within(|| function(&mut error));
     let result = if status < 0 { Err(unsafe { Error::take(status, error) }) } else { Ok(Status(status)) };
     match failure {
-        Some(Failure::Panic(payload)) => resume_unwind(payload),
-        Some(Failure::Error(error)) => Err(Error::of_host(error)),
+        Some(failure) => Err(failure.raise()),
         None => result,
     }
 }
@@ -204,19 +213,26 @@ impl std::ops::BitOr for Answer {
     }
 }
 
+/// Runs a function of the host.
+pub(crate) fn attempt<T>(
+    function: impl FnOnce() -> std::result::Result<T, HostError>,
+) -> std::result::Result<T, Failure> {
+    match catch_unwind(AssertUnwindSafe(function)) {
+        Ok(result) => result.map_err(Failure::Error),
+        Err(payload) => Err(Failure::Panic(payload)),
+    }
+}
+
 /// Runs a function of the host within a call. How it fails is kept for the end of the call; until then no other one
 /// runs.
 pub(crate) fn guard<T: From<i32>>(function: impl FnOnce() -> std::result::Result<T, HostError>) -> T {
     if has_failed() {
         return sys::TRL_E_CALLBACK.into();
     }
-    let failure = match catch_unwind(AssertUnwindSafe(function)) {
-        Ok(Ok(answer)) => return answer,
-        Ok(Err(error)) => Failure::Error(error),
-        Err(payload) => Failure::Panic(payload),
-    };
-    replace_failure(Some(failure));
-    sys::TRL_E_CALLBACK.into()
+    attempt(function).unwrap_or_else(|failure| {
+        replace_failure(Some(failure));
+        sys::TRL_E_CALLBACK.into()
+    })
 }
 
 /// Has a function of the host run although another one has failed within the call, whose failure remains the call's.

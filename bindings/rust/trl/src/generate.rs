@@ -1,6 +1,6 @@
 //! Completions of prompts.
 
-use crate::call::{borrowed, call, guard, sized_text, text_or_none, Reply};
+use crate::call::{attempt, borrowed, call, guard, sized_text, text_or_none, Reply};
 use crate::config::pointer_of;
 use crate::handle::Handle;
 use crate::{Config, Result, Status};
@@ -96,7 +96,7 @@ impl Generator {
         let handle = Handle::create(|out, error| unsafe {
             let (generator, user_data) = (self.handle.get(), borrowed(&mut on_token));
             let (texts, lengths, count) = (texts.as_ptr(), lengths.as_ptr(), texts.len());
-            let on_token = Some(new_token::<F, R> as unsafe extern "C" fn(_, _, _, _, _, _) -> _);
+            let on_token = token_fn(&on_token);
             sys::trl_generator_generate(generator, texts, lengths, count, options, on_token, user_data, out, error)
         })?;
         Ok(Completions::of(handle))
@@ -113,17 +113,27 @@ impl Generator {
         Ok(first)
     }
 
-    /// Computes a token of each completion that runs; false if there was nothing to do.
+    /// Computes a token of each completion that runs; false if there was nothing to do. An `Err` and a panic of
+    /// `on_token` end the completion of this token alone, and come out when the step is done.
     pub fn step<F, R>(&mut self, mut on_token: F) -> Result<bool>
     where
         F: FnMut(Token<'_>) -> R,
         R: Reply,
     {
+        let mut first = None;
+        let mut told = |token: Token<'_>| {
+            attempt(|| on_token(token).reply()).unwrap_or_else(|failure| {
+                first.get_or_insert(failure);
+                1
+            })
+        };
         let status = call(|error| unsafe {
-            let function = Some(new_token::<F, R> as unsafe extern "C" fn(_, _, _, _, _, _) -> _);
-            sys::trl_generator_step(self.handle.get(), function, borrowed(&mut on_token), error)
-        })?;
-        Ok(status != Status::END)
+            sys::trl_generator_step(self.handle.get(), token_fn(&told), borrowed(&mut told), error)
+        });
+        match first {
+            Some(failure) => Err(failure.raise()),
+            None => Ok(status? != Status::END),
+        }
     }
 
     /// Continues a completion that was added with generate.keep, after more tokens.
@@ -171,6 +181,11 @@ impl Generator {
         call(|error| unsafe { sys::trl_generator_release_memory(self.handle.get(), error) })?;
         Ok(())
     }
+}
+
+/// What the library calls a function of tokens through.
+fn token_fn<F: FnMut(Token<'_>) -> R, R: Reply>(_: &F) -> sys::trl_token_fn {
+    Some(new_token::<F, R>)
 }
 
 unsafe extern "C" fn new_token<F: FnMut(Token<'_>) -> R, R: Reply>(

@@ -87,6 +87,39 @@ fn requests() {
 }
 
 #[test]
+fn a_function_that_fails_at_a_token_ends_its_completion_alone() {
+    let mut generator = generator();
+    let three = options(&[("generate.max_new_tokens", "3"), ("generate.ignore_eos", "true")]);
+    for panics in [false, true] {
+        let add = |prompt: &&str| generator.add(*prompt, &three).unwrap();
+        let numbers: Vec<usize> = ["the kernel", "a page", "the lock"].iter().map(add).collect();
+        let mut told = Vec::new();
+        let mut on_token = |token: trl::Token<'_>| {
+            told.push(token.completion);
+            match token.completion == numbers[1] {
+                true if panics => panic!("at a token"),
+                true => Err("at a token"),
+                false => Ok(()),
+            }
+        };
+        if panics {
+            assert_eq!(panic_of(|| generator.step(&mut on_token)), "at a token");
+        } else {
+            let error = generator.step(&mut on_token).unwrap_err();
+            let source = error.source().unwrap().to_string();
+            assert_eq!((error.status(), source.as_str()), (Status::E_CALLBACK, "at a token"));
+        }
+        while generator.step(&mut on_token).unwrap() {}
+        for (number, (reason, count)) in numbers.into_iter().zip([("length", 3), ("cancelled", 1), ("length", 3)]) {
+            let taken = generator.take(number, 1).unwrap();
+            let done = taken.get(0).unwrap();
+            assert_eq!((done.finish_reason(), done.token_ids().len()), (Some(reason), count));
+            assert_eq!(told.iter().filter(|&&one| one == number).count(), count);
+        }
+    }
+}
+
+#[test]
 fn streams() {
     let mut generator = generator();
     let six = options(&[("generate.max_new_tokens", 6)]);
