@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -33,6 +34,30 @@ std::int32_t on_token(void* function, std::size_t completion, std::int32_t token
     return answer(*static_cast<Function*>(function), completion, token, TextView(text, size),
                   log_probability);
   });
+}
+
+// Computes a token of each completion that runs. What the function throws ends its completion alone, and is
+// thrown again after the step.
+template <class Function>
+bool step(trl_generator* generator, Function& function) {
+  std::exception_ptr thrown;
+  auto told = [&](std::size_t completion, std::int32_t token, TextView text,
+                  double log_probability) -> std::int32_t {
+    try {
+      return answer(function, completion, token, std::move(text), log_probability);
+    } catch (...) {
+      if (!thrown) thrown = std::current_exception();
+      return 1;
+    }
+  };
+  bool more = false;
+  try {
+    more = call(trl_generator_step, generator, on_token<decltype(told)>, &told) != TRL_END;
+  } catch (...) {
+    if (!thrown) throw;
+  }
+  if (thrown) std::rethrow_exception(thrown);
+  return more;
 }
 
 // Texts as the library takes several.
@@ -116,8 +141,7 @@ class Stream {
       auto collect = [this](std::size_t completion, std::int32_t id, TextView text, double log_probability) {
         if (completion == first_) found_.push_back({completion, id, text, log_probability});
       };
-      over_ = detail::call(trl_generator_step, generator_, detail::on_token<decltype(collect)>, &collect) ==
-              TRL_END;
+      over_ = !detail::step(generator_, collect);
     }
     token = std::move(found_[next_++]);
     return true;
@@ -181,11 +205,12 @@ class Generator : public detail::Handle<trl_generator, trl_generator_destroy> {
   std::size_t add(View<std::int32_t> ids, const Options& options = Options()) {
     return add_request(TextView(), ids, options);
   }
-  // Computes a token of each completion that runs; false if there was nothing to do.
+  // Computes a token of each completion that runs; false if there was nothing to do. What the function throws
+  // ends its completion alone, and is thrown again when the step is done.
   bool step() { return detail::call(trl_generator_step, get(), nullptr, nullptr) != TRL_END; }
   template <class Function>
   bool step(Function on_token) {
-    return detail::call(trl_generator_step, get(), detail::on_token<Function>, &on_token) != TRL_END;
+    return detail::step(get(), on_token);
   }
   void extend(std::size_t completion, TextView text, const Options& options = Options()) {
     extend_request(completion, text, View<std::int32_t>(), options);

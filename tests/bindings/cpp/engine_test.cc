@@ -255,6 +255,36 @@ TEST_F(CppGeneration, Requests) {
   EXPECT_EQ(error_of([&] { generator.take(second); }).status(), trl::Status::not_found);
 }
 
+TEST_F(CppGeneration, WhatAFunctionThrowsInAStepEndsItsCompletionAlone) {
+  trl::Model model(kModel);
+  trl::Generator generator = model.generator();
+  const trl::Options three{{"generate.max_new_tokens", 3}, {"generate.ignore_eos", true}};
+  const std::size_t first = generator.add("the kernel", three), second = generator.add("a page", three),
+                    third = generator.add("the lock", three);
+  std::vector<std::size_t> told;
+  const auto fail = [&](std::size_t completion, std::int32_t, trl::TextView, double) {
+    told.push_back(completion);
+    if (completion != third) throw Oops(static_cast<int>(completion));
+  };
+  try {
+    generator.step(fail);
+    FAIL() << "nothing was thrown";
+  } catch (const Oops& oops) {
+    EXPECT_EQ(oops.number, static_cast<int>(told.front()));  // the first that was thrown
+  }
+  while (generator.step(fail)) continue;
+  std::sort(told.begin(), told.end());
+  EXPECT_EQ(told, (std::vector<std::size_t>{first, second, third, third, third}));
+  for (const std::size_t number : {first, second}) {
+    const trl::Completion ended = generator.take(number)[0];
+    EXPECT_EQ(ended.finish_reason, "cancelled");
+    EXPECT_EQ(ended.token_ids.size(), 1u);
+  }
+  const trl::Completion whole = generator.take(third)[0];
+  EXPECT_EQ(whole.finish_reason, "length");
+  EXPECT_EQ(whole.token_ids.size(), 3u);
+}
+
 TEST_F(CppGeneration, Streams) {
   trl::Model model(kModel);
   trl::Generator generator = model.generator();

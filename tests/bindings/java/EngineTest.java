@@ -482,6 +482,33 @@ public final class EngineTest {
     }
   }
 
+  public static void whatAFunctionThrowsInAStepEndsItsCompletionAlone() {
+    try (Model model = new Model(MODEL); Generator generator = model.generator()) {
+      Config three = Config.of("generate.max_new_tokens", 3, "generate.ignore_eos", true);
+      long first = generator.add("the kernel", three);
+      long second = generator.add("a page", three);
+      long third = generator.add("the lock", three);
+      List<Long> told = new ArrayList<>();
+      Generator.TokenFunction fail = token -> {
+        told.add(token.completion());
+        if (token.completion() != third) throw new Check.Oops("at a token of " + token.completion());
+        return 0;
+      };
+      Check.Oops oops = thrown(Check.Oops.class, () -> generator.step(fail));
+      equal("at a token of " + told.get(0), oops.getMessage()); // the first that was thrown
+      while (generator.step(fail)) continue;
+      equal(List.of(first, second, third, third, third), told.stream().sorted().toList());
+      for (long number : List.of(first, second)) {
+        Completion ended = generator.take(number, 1).get(0);
+        equal("cancelled", ended.finishReason());
+        equal(1, ended.tokenIds().length);
+      }
+      Completion whole = generator.take(third, 1).get(0);
+      equal("length", whole.finishReason());
+      equal(3, whole.tokenIds().length);
+    }
+  }
+
   public static void streams() {
     try (Model model = new Model(MODEL); Generator generator = model.generator()) {
       Config six = Config.of("generate.max_new_tokens", 6);

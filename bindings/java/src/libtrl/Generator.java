@@ -4,6 +4,7 @@ import static libtrl.Loader.lib;
 
 import com.sun.jna.Pointer;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.NoSuchElementException;
@@ -110,9 +111,27 @@ public final class Generator extends Handle {
         c.error()));
   }
 
-  /** Computes a token of each completion that runs; false if there was nothing to do. onToken may be null. */
+  /**
+   * Computes a token of each completion that runs; false if there was nothing to do. What the function throws ends its
+   * completion alone, and is thrown again when the step is done.
+   *
+   * @param onToken may be null
+   */
   public boolean step(TokenFunction onToken) {
-    return Call.status(c -> lib().trl_generator_step(c.of(this), TOKEN, c.during(onToken), c.error())) != Status.END;
+    List<Throwable> thrown = new ArrayList<>();
+    TokenFunction told = onToken == null ? null : token -> {
+      try {
+        return onToken.token(token);
+      } catch (Throwable error) {
+        thrown.add(error);
+        return 1;
+      }
+    };
+    try {
+      return Call.status(c -> lib().trl_generator_step(c.of(this), TOKEN, c.during(told), c.error())) != Status.END;
+    } finally {
+      if (!thrown.isEmpty()) throw Functions.<RuntimeException>again(thrown.get(0));
+    }
   }
 
   public boolean step() {
