@@ -1,4 +1,4 @@
-/* Teaches a model to call a calculator, by GRPO: calculator MODEL OUTPUT [KEY=VALUE ...] MODEL is a Hugging
+/* Teaches a model to call a calculator, by GRPO: calculator MODEL OUTPUT [KEY=VALUE ...]. MODEL is a Hugging
    Face directory or a GGUF file whose chat template renders tools and their calls. A short SFT shows it
    products of two-digit numbers, three of ten with a call before the answer; OUTPUT/sft then calls as often,
    and guesses otherwise. From there GRPO shows it no answer: it answers the calls, and rewards completions

@@ -1,4 +1,4 @@
-/* Serves a model over HTTP from within a program: serve MODEL [ADAPTER] [--stay] [KEY=VALUE ...] MODEL is a
+/* Serves a model over HTTP from within a program: serve MODEL [ADAPTER] [--stay] [KEY=VALUE ...]. MODEL is a
    Hugging Face directory or a GGUF file, ADAPTER the directory of a LoRA adapter of it; keys are those of the
    groups `serve` and `generate`. The program asks its own server, with the adapter too, puts the model to
    sleep and wakes it. With --stay it then serves until Ctrl-C. */

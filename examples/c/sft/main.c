@@ -1,5 +1,5 @@
 /* Fine-tunes a model on a JSONL file and shows what it writes before and after: sft MODEL ROWS OUTPUT
-   [KEY=VALUE ...] MODEL is a Hugging Face directory or a GGUF file; every key of `trl options sft` may
+   [KEY=VALUE ...]. MODEL is a Hugging Face directory or a GGUF file; every key of `trl options sft` may
    follow. */
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Command grpo teaches a model sums by GRPO, with a reward in Go: grpo MODEL OUTPUT [KEY=VALUE ...] MODEL is a Hugging Face
+// Command grpo teaches a model sums by GRPO, with a reward in Go: grpo MODEL OUTPUT [KEY=VALUE ...]. MODEL is a Hugging Face
 // directory or a GGUF file. A short SFT shows it the sums of two digits with their answers; OUTPUT/sft then answers some. From
 // there GRPO shows it no answer, and rewards completions that are the right number. Every key of `trl options grpo` may follow;
 // with method=rloo or method=ppo that trainer takes GRPO's place.

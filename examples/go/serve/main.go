@@ -1,4 +1,4 @@
-// Command serve serves a model over HTTP from within a program: serve MODEL [--stay] [KEY=VALUE ...] MODEL is a Hugging Face
+// Command serve serves a model over HTTP from within a program: serve MODEL [--stay] [KEY=VALUE ...]. MODEL is a Hugging Face
 // directory or a GGUF file; keys are those of the groups `serve` and `generate`. The program asks its own server; with --stay
 // it then serves until Ctrl-C.
 package main

@@ -11,7 +11,7 @@ import libtrl.TrlException;
 
 /**
  * Answers several users at once and prints tokens as they come, cancels one answer in the middle, and goes on with another
- * conversation: Main MODEL [KEY=VALUE ...] MODEL is a Hugging Face directory or a GGUF file with a chat template; keys are
+ * conversation: Main MODEL [KEY=VALUE ...]. MODEL is a Hugging Face directory or a GGUF file with a chat template; keys are
  * those of the group `generate`, such as generate.temperature.
  */
 public final class Main {

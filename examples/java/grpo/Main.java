@@ -13,7 +13,7 @@ import libtrl.Trainer;
 import libtrl.TrlException;
 
 /**
- * Teaches a model sums by GRPO, with a reward in Java: Main MODEL OUTPUT [KEY=VALUE ...] MODEL is a Hugging Face directory or
+ * Teaches a model sums by GRPO, with a reward in Java: Main MODEL OUTPUT [KEY=VALUE ...]. MODEL is a Hugging Face directory or
  * a GGUF file. A short SFT shows it the sums of two digits with their answers; OUTPUT/sft then answers some. From there GRPO
  * shows it no answer, and rewards completions that are the right number. Every key of `trl options grpo` may follow.
  */

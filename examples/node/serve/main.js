@@ -1,4 +1,4 @@
-// Serves a model over HTTP from within a program: main.js MODEL [--stay] [KEY=VALUE ...] MODEL is a Hugging Face directory or a GGUF
+// Serves a model over HTTP from within a program: main.js MODEL [--stay] [KEY=VALUE ...]. MODEL is a Hugging Face directory or a GGUF
 // file; keys are those of the groups `serve` and `generate`. The program asks its own server; with --stay it then serves until
 // Ctrl-C.
 import * as trl from 'libtrl';

@@ -1,4 +1,4 @@
-"""Serves a model over HTTP from within a program: main.py MODEL [--stay] [KEY=VALUE ...] MODEL is a Hugging Face directory or a
+"""Serves a model over HTTP from within a program: main.py MODEL [--stay] [KEY=VALUE ...]. MODEL is a Hugging Face directory or a
 GGUF file; keys are those of the groups `serve` and `generate`. The program asks its own server; with --stay it then serves
 until Ctrl-C."""
 

@@ -1,5 +1,5 @@
 //! Answers several users at once and prints tokens as they come, cancels one answer in the middle, and goes on with another
-//! conversation: generate MODEL [KEY=VALUE ...] MODEL is a Hugging Face directory or a GGUF file with a chat template; keys are
+//! conversation: generate MODEL [KEY=VALUE ...]. MODEL is a Hugging Face directory or a GGUF file with a chat template; keys are
 //! those of the group `generate`, such as generate.temperature.
 
 use std::process::ExitCode;
