@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json/is_text.h"
 #include "base/text/nearest.h"
 #include "config/option_value.h"
 #include "config/yaml.h"
@@ -302,7 +303,7 @@ std::vector<std::string> check_mixture(std::string_view key, const Json& value) 
   if (list == nullptr || key == "dataset_mixer") return warnings;
   for (const Json& entry : *list) {
     const Json* config = part(entry, name);
-    if (config != nullptr && *config != "default" && part(entry, "data_files") != nullptr) {
+    if (config != nullptr && !base::is_text(*config, "default") && part(entry, "data_files") != nullptr) {
       warnings.push_back(fmt::format("{}: {}: {} selects nothing: files are named directly", key, name,
                                      shown(config->dump())));
     }

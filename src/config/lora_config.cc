@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/json/is_text.h"
 #include "base/text/nearest.h"
 #include "base/text/number.h"
 #include "config/lora_fields.h"
@@ -74,7 +75,7 @@ void refuse_not_built(LoraFields& fields) {
   }
   for (const std::string_view field : kPassedOver) fields.find(field);
   const base::Json* const type = fields.find("peft_type");
-  if (type != nullptr && *type != "LORA")
+  if (type != nullptr && !base::is_text(*type, "LORA"))
     fields.refuse("peft_type", fmt::format("{} is not supported; only 'LORA' is", shown(as_text(*type))));
 }
 
@@ -102,11 +103,11 @@ void read_numbers(LoraFields& fields, LoraConfig& out) {
   fields.flag("fan_in_fan_out", out.fan_in_fan_out);
   fields.flag("ensure_weight_tying", out.ensure_weight_tying);
   if (const base::Json* const bias = fields.find("bias")) {
-    if (*bias == "none")
+    if (base::is_text(*bias, "none"))
       out.bias = LoraBias::none;
-    else if (*bias == "all")
+    else if (base::is_text(*bias, "all"))
       out.bias = LoraBias::all;
-    else if (*bias == "lora_only")
+    else if (base::is_text(*bias, "lora_only"))
       out.bias = LoraBias::lora_only;
     else
       fields.refuse("bias", shown(as_text(*bias)) + " is not accepted; give none, all or lora_only");

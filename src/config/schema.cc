@@ -54,7 +54,7 @@ Json text_like(std::string pattern) {
 // Returns the values of one type in a range; empty: any of the type.
 std::vector<Json> numbers(const char* type, std::string_view range) {
   Json values = of_type(type);
-  const bool whole = values["type"] == "integer";
+  const bool whole = type == std::string_view("integer");
   const Range parsed = range.empty() ? Range() : parse_range(range);
   const auto end = [whole](double value) { return whole ? integer_bound(value) : bound(value); };
   if (whole || std::isfinite(parsed.low))

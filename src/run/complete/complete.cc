@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json/is_text.h"
 #include "config/option_value.h"
 #include "data/row/columns.h"
 #include "data/row/conversions.h"
@@ -31,7 +32,7 @@ base::Json parsed(std::string_view text) {
 
 void drop_answers(base::Json& messages) {
   const auto is_answer = [](const base::Json& message) {
-    return message.is_object() && message.contains("role") && message["role"] == "assistant";
+    return message.is_object() && message.contains("role") && base::is_text(message.at("role"), "assistant");
   };
   while (messages.size() > 1 && is_answer(messages.back())) messages.erase(messages.size() - 1);
 }

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/json/is_text.h"
 #include "config/sizes_and_paths.h"
 #include "data/row/conversions.h"
 #include "data/source/source.h"
@@ -44,7 +45,7 @@ SamplePrompt prompt_of_row(const base::Json& row, const std::string& where) {
     if (found == row.end() || found->is_null()) continue;
     base::Json value = *found;
     const bool answered = std::string_view(name) == "messages" && value.is_array() && value.size() > 1 &&
-                          is_message(value.back()) && value.back()["role"] == "assistant";
+                          is_message(value.back()) && base::is_text(value.back().at("role"), "assistant");
     if (answered) value.erase(value.size() - 1);
     if (!value.is_object()) return with_tools(prompt_of(value, where));
   }

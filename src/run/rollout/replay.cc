@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/json/is_text.h"
 #include "base/text/number.h"
 #include "base/text/utf8.h"
 #include "data/source/row_files.h"
@@ -119,8 +120,8 @@ Replay::Replay(const std::string& path)
 void Replay::count(int64_t place, const base::Json& line) {
   const auto mode = line.find("mode"), number = line.find("generation");
   Part own{Mode::any, std::nullopt, place, 1};
-  if (mode != line.end() && *mode == "train") own.mode = Mode::train;
-  if (mode != line.end() && *mode == "eval") own.mode = Mode::eval;
+  if (mode != line.end() && base::is_text(*mode, "train")) own.mode = Mode::train;
+  if (mode != line.end() && base::is_text(*mode, "eval")) own.mode = Mode::eval;
   if (number != line.end() && number->is_number_integer()) own.generation = number->get<int64_t>();
   const bool follows =
       !parts_.empty() && parts_.back().mode == own.mode && parts_.back().generation == own.generation;

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "base/json/is_text.h"
 #include "text/constraint/schema_keywords.h"
 #include "text/constraint/schema_place.h"
 #include "text/constraint/schema_types.h"
@@ -60,8 +61,9 @@ class Exclusion {
 
   static bool is_object_alone(const Json& schema) {
     const Json* const type = find_keyword(schema, "type");
-    return type == nullptr ||
-           std::ranges::all_of(as_type_list(*type), [](const Json& one) { return one == "object"; });
+    return type == nullptr || std::ranges::all_of(as_type_list(*type), [](const Json& one) {
+             return base::is_text(one, "object");
+           });
   }
 
   template <class Holds>

@@ -422,7 +422,8 @@ TEST(MountedRun, AFailedSaveIsDropped) {
             TRL_OK);
   EXPECT_EQ(trl_trainer_save(trainer.get(), "host://unwritable/a", nullptr, error), TRL_E_IO);
   EXPECT_TRUE(error.names("host://unwritable/a")) << error.message();
-  EXPECT_EQ(trl_trainer_save(trainer.get(), "host://", nullptr, error), TRL_E_NOT_FOUND) << error.message();
+  EXPECT_EQ(trl_trainer_save(trainer.get(), "host://", nullptr, error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_TRUE(error.names("the name of a mount is missing")) << error.message();
   EXPECT_FALSE(std::filesystem::exists("host:"));
 }
 
