@@ -1,7 +1,8 @@
-/* Teaches a model sums by GRPO, with a reward in C: grpo MODEL OUTPUT [KEY=VALUE ...]. MODEL is a Hugging Face
-   directory or a GGUF file. A short SFT shows it the sums of two digits with their answers; OUTPUT/sft then
-   answers some. From there GRPO shows it no answer, and rewards completions that are the right number. Every
-   key of `trl options grpo` may follow; with method=rloo or method=ppo that trainer takes GRPO's place. */
+/* Teaches a model sums by GRPO, with a reward in C: grpo MODEL OUTPUT [KEY=VALUE ...]. MODEL is a Hugging
+   Face directory or a GGUF file. A short SFT shows it the sums of two digits with their answers; OUTPUT/sft
+   then answers some. From there GRPO shows it no answer, and rewards completions that are the right number.
+   Every key of `trl options grpo` may follow; with method=rloo or method=ppo that trainer takes GRPO's place.
+ */
 #include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
