@@ -75,8 +75,8 @@ func placeOf(failed *C.trl_error) *Place {
 	return &Place{C.GoString(file), int64(line), int64(column), int64(row)}
 }
 
-// raise goes on with the panic of a function of the host, or makes the error of a call that such a function, or its context,
-// has ended.
+// raise repeats the panic of a host function, or returns the error of a call that a host function or the call's context has
+// ended.
 func (c *call) raise(failed *C.trl_error) error {
 	if c.panicked {
 		panic(c.value)

@@ -27,7 +27,7 @@ _TYPES: dict[str, Any] = {
 }
 
 
-# What an integer's type holds: ctypes would drop the bits that it has no room for.
+# The range of each integer type. ctypes silently drops the bits that do not fit.
 _RANGES = {_TYPES[f"{sign}int{bits}"]: range(-(1 << bits - 1) if not sign else 0, 1 << (bits if sign else bits - 1))
            for sign in ("", "u") for bits in (32, 64)}
 

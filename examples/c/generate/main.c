@@ -118,7 +118,7 @@ static int generate(trl_model* model, trl_tokenizer* tokenizer, trl_config* conf
   good = good && run(generator, &numbers[1], error);
   for (i = 0; good && i < PROMPTS; ++i)
     good = print_completion(generator, prompts[i], numbers[i], &last[i], error);
-  /* What was computed of it is kept (generate.keep): only the new message is computed now. */
+  /* generate.keep has kept its keys and values: only the new message is computed now. */
   good = good && say_next(generator, tokenizer, numbers[0], last[0], config, error) &&
          run(generator, NULL, error) && print_completion(generator, NEXT, numbers[0], &last[0], error) &&
          ok(trl_generator_release_memory(generator, error), error);

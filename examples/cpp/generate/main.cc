@@ -53,7 +53,7 @@ void run(const std::string& path, const trl::Config& config) {
     if (steps == 3) generator.cancel(numbers[1]);
   const trl::Completion answer = print_completion(generator, prompts[0], numbers[0]);
   for (std::size_t i = 1; i < prompts.size(); ++i) print_completion(generator, prompts[i], numbers[i]);
-  // What was computed of it is kept (generate.keep): only the new message is computed now.
+  // generate.keep has kept its keys and values: only the new message is computed now.
   generator.extend(numbers[0], next_message(tokenizer, answer), config);
   while (generator.step(on_token)) continue;
   print_completion(generator, kNext, numbers[0]);

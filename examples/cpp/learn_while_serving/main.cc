@@ -15,8 +15,8 @@ namespace {
 
 const char kQuestion[] = "The kernel answers the", kAnswer[] = " driver at noon";
 
-// What the program was told, which are the rows of the run. It reads about a thousand ahead: all that was
-// told so far, again and again.
+// The facts that the program was told: the rows of the run. Training reads about a thousand rows ahead, so it
+// repeats the facts told so far.
 class Told {
  public:
   void add(const std::string& prompt, const std::string& completion) {

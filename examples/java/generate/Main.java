@@ -11,8 +11,8 @@ import libtrl.TrlException;
 
 /**
  * Answers several users at once and prints tokens as they come, cancels one answer in the middle, and goes on with another
- * conversation: Main MODEL [KEY=VALUE ...]. MODEL is a Hugging Face directory or a GGUF file with a chat template; keys are
- * those of the group `generate`, such as generate.temperature.
+ * conversation: Main MODEL [KEY=VALUE ...]. MODEL is a Hugging Face directory or a GGUF file with a chat template; KEY is
+ * one of the group `generate`, such as generate.temperature.
  */
 public final class Main {
   private static final List<String> PROMPTS = List.of("What does the kernel do?", "Who wrote it?", "Name a row.");
@@ -60,7 +60,7 @@ public final class Main {
       }
       Completion answer = printCompletion(generator, PROMPTS.get(0), numbers.get(0));
       for (int i = 1; i < PROMPTS.size(); i++) printCompletion(generator, PROMPTS.get(i), numbers.get(i));
-      // What was computed of it is kept (generate.keep): only the new message is computed now.
+      // generate.keep has kept its keys and values: only the new message is computed now.
       generator.extend(numbers.get(0), nextMessage(tokenizer, answer.tokenIds()), config);
       while (generator.step(Main::onToken)) continue;
       printCompletion(generator, NEXT, numbers.get(0));

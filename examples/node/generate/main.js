@@ -53,7 +53,7 @@ async function main(path, pairs) {
   await run(generator, numbers[1]);
   const answers = [];
   for (const [place, prompt] of PROMPTS.entries()) answers.push(await take(generator, prompt, numbers[place]));
-  // Its keys and values are kept (generate.keep): only the new message is computed now.
+  // generate.keep has kept its keys and values: only the new message is computed now.
   await generator.extend(numbers[0], nextMessage(tokenizer, answers[0]), options);
   await run(generator);
   await take(generator, NEXT, numbers[0]);

@@ -51,7 +51,7 @@ def main(path: str, options: libtrl.Config) -> None:
         numbers = [generator.add(prompt, options) for prompt in PROMPTS]
         run(generator, cancelled=numbers[1])
         answers = [take(generator, prompt, number) for prompt, number in zip(PROMPTS, numbers)]
-        # Its keys and values are kept (generate.keep): only the new message is computed now.
+        # generate.keep has kept its keys and values: only the new message is computed now.
         generator.extend(numbers[0], next_message(tokenizer, answers[0]), options)
         run(generator)
         take(generator, NEXT, numbers[0])
