@@ -99,10 +99,9 @@ class Names {
   std::string dataset_path(const char* key, const std::string& name, const std::string& configuration) {
     const hub::Named named = named_dataset(name).value();
     Repo repo = named.repo;
-    if (!named.has_revision) {
-      repo.revision = get(config_, "dataset_revision");
-      if (repo.revision != "main") revised_.push_back("dataset_revision");
-    }
+    const std::string revision = named.has_revision ? "" : get(config_, "dataset_revision");
+    if (!revision.empty()) repo.revision = revision;
+    if (!revision.empty() && revision != "main") revised_.push_back("dataset_revision");
     Want want;
     want.part = Want::Part::rows;
     want.file = named.file;

@@ -67,6 +67,8 @@ TEST(Load, RefusesNullInPlaceOfText) {
   EXPECT_EQ(refusal("lora_target_modules: [q_proj, null]\n").substr(0, 54),
             "x.yaml:1: lora_target_modules: '[\"q_proj\",null]' is no");
   EXPECT_EQ(loaded("dataset_text_field: 'null'\n").get("dataset_text_field"), "null");
+  for (const char* key : {"model_revision", "dataset_revision"})  // main, as in transformers
+    EXPECT_EQ(loaded(fmt::format("{}: null\n", key)).get(key), "null") << key;
   EXPECT_EQ(loaded("dataset_configs: [null, a]\n").get_list("dataset_configs"),
             (std::vector<std::string>{"null", "a"}));
 }

@@ -165,6 +165,8 @@ case_revisions() {
   run 0 tokenize --model_name_or_path org/tiny --text hi
   run 0 "${sft[@]}" --model_name_or_path org/tiny --model_revision v2 --dataset_name org/rows
   lacks err "no revisions"
+  run 0 "${sft[@]}" --model_name_or_path org/tiny --dataset_name org/rows --model_revision null --dataset_revision null
+  lacks err "no revisions"
   run 1 download org/tiny --revision v3; says err "there is no revision 'v3'"
 }
 case_missing_or_private() {
