@@ -1,54 +1,15 @@
 // One connection: reads a request, waits for its answer while it watches whether the client is still there,
 // writes it, and begins anew.
 #pragma once
-#include <atomic>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "serve/http/boost.h"
 #include "serve/http/held_bytes.h"
-#include "serve/http/listener.h"
+#include "serve/http/shared.h"
 
 namespace trl::serve {
-
-// Runs functions on the listener's thread, until it has ended.
-class Loop {
- public:
-  net::io_context& io() { return io_; }
-  void post(std::function<void()> body);  // any thread; dropped after close()
-  void close();
-
- private:
-  net::io_context io_{1};
-  std::mutex mutex_;
-  bool closed_ = false;
-};
-
-// Wakes the listener's thread; without any memory.
-class Bell {
- public:
-  explicit Bell(net::io_context& io);  // throws Error(io)
-  void ring() noexcept;                // any thread
-  void hush() noexcept;                // it has been heard
-  net::posix::stream_descriptor& descriptor() { return descriptor_; }
-
- private:
-  net::posix::stream_descriptor descriptor_;
-  const int fd_;
-};
-
-struct Shared {  // by all connections of a listener
-  Shared(const ServerOptions& all, Service& answers, ListenerCounts counted)
-      : options(all), service(answers), counts(counted) {}
-  Loop loop;
-  const ServerOptions& options;
-  Service& service;
-  ListenerCounts counts;
-  Bell bell{loop.io()};  // a connection has closed, or an answer was given up
-};
 
 class ConnectionReply;
 
@@ -64,6 +25,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   friend class ConnectionReply;
+  static constexpr size_t kPiece = 65536;  // bytes of a body that are read at once
+  static constexpr size_t kMostLingering = 65536;
   using Parser = http::request_parser<http::buffer_body>;
   template <class Body>
   void guarded(const Body& body) noexcept;
@@ -73,10 +36,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void wait_for_request();
   void read_header();
   void on_header(beast::error_code error);
+  void begin_body(std::optional<uint64_t> length);
   bool make_room(uint64_t bytes);
   bool is_too_much(uint64_t more) const;
   void read_body();
   void on_body(beast::error_code error);
+  void begin_long_body(size_t length);
   void read_long_body();
   void answer_request();
   void refuse(const Answer& answer);  // and close: more of the request may come
@@ -117,36 +82,22 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool keep_ = false, last_ = false, chunked_ = false, head_only_ = false, ended_ = false, lingers_ = false;
 };
 
-// The answer of one request. Its functions are for any thread.
-class ConnectionReply final : public Reply, public std::enable_shared_from_this<ConnectionReply> {
- public:
-  ConnectionReply(std::weak_ptr<Connection> connection, std::shared_ptr<Shared> shared)
-      : connection_(std::move(connection)), shared_(std::move(shared)), held_(shared_->counts.held_bytes) {}
-  void note(std::string field, std::string value) override;
-  void send(Answer answer) override;
-  void begin(Answer head) override;
-  void add(std::string piece) override;
-  void end() override;
-  size_t waiting() const override { return held_.own(); }
-  bool gone() const override { return gone_; }
-  void on_gone(std::function<void()> call) override;
-  void give_up() noexcept override;
+// Runs what the connection has to do; without memory for it, the connection ends.
+template <class Body>
+void Connection::guarded(const Body& body) noexcept {
+  try {
+    body();
+  } catch (...) {
+    break_off();
+  }
+}
 
-  void written(size_t bytes) { held_.drop(bytes); }
-  void client_gone() noexcept;
-  void forget();  // the answer is written: nobody is told any more
-
- private:
-  friend class Connection;
-  template <class Body>
-  void on_connection(Body body);
-  const std::weak_ptr<Connection> connection_;
-  const std::shared_ptr<Shared> shared_;
-  HeldBytes held_;  // what the client has not taken
-  std::atomic<bool> gone_{false}, given_up_{false};
-  std::mutex mutex_;
-  std::function<void()> on_gone_;
-  HeaderFields fields_;  // of the connection's thread
-};
+// Returns body as a handler of an operation that keeps this.
+template <class Body>
+auto Connection::handler(Body body) {
+  return [me = shared_from_this(), body = std::move(body)](auto... arguments) {
+    me->guarded([&] { body(*me, arguments...); });
+  };
+}
 
 }  // namespace trl::serve
