@@ -38,6 +38,8 @@ std::unique_ptr<model::Model> open_unchanging(const MethodContext& context, cons
 // Another model as a scorer. name: "the teacher <path>", for messages. causal outlives it.
 std::unique_ptr<Scorer> scorer_by(const Causal& causal, std::unique_ptr<model::Model> model,
                                   std::string name);
+// The policy's own weights as a scorer, with another adapter or none (null). causal outlives it.
+std::unique_ptr<Scorer> scorer_with(const Causal& causal, model::Adapter* adapter);
 
 // Makes the reference as TRL's trainers choose it: the model of ref_model_name_or_path; if a previously saved
 // adapter is trained, a frozen copy of that; if another adapter is trained, the model without it; else the

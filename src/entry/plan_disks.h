@@ -1,0 +1,11 @@
+// The disks in a plan: what the run writes, and whether there is room for it.
+#pragma once
+#include "engine/engine.h"
+#include "entry/rehearsed_run.h"
+#include "telemetry/run_plan.h"
+
+namespace trl::entry {
+
+telemetry::RunPlan::Disk disk_of(const engine::PlanSpec& spec, const Rehearsed& run);
+
+}  // namespace trl::entry
