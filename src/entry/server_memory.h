@@ -14,8 +14,8 @@ namespace trl::entry {
 
 struct OfServer {
   const char* term;
-  int64_t bytes, from;                  // up to the end
-  std::optional<MemoryKind> kind = {};  // none: the memory counter does not see it
+  int64_t bytes, from;                        // up to the end
+  std::optional<base::MemoryKind> kind = {};  // none: the memory counter does not see it
 };
 
 std::vector<OfServer> of_servers(const Rehearsed& run, const config::Config& config,
