@@ -17,7 +17,7 @@
 #include "entry/rehearsed_run.h"
 #include "entry/same_batch.h"
 #include "entry/server_memory.h"
-#include "entry/trainer_object.h"
+#include "entry/trained_parts.h"
 #include "tensor/device.h"
 #include "tensor/memory/rehearsal.h"
 #include "train/evaluator.h"

@@ -1,4 +1,4 @@
-// engine::Model over model/, generate/ and checkpoint/, and which parts of a model a configuration trains.
+// engine::Model over model/, generate/ and checkpoint/.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -9,7 +9,6 @@
 
 #include "base/log.h"
 #include "config/beside_arguments.h"
-#include "config/config.h"
 #include "engine/beside.h"
 #include "engine/exchange.h"
 #include "generate/cache.h"
@@ -96,19 +95,5 @@ class ModelObject final : public engine::ExchangingModel {
 // again, as opening a model does. Returns the resident bytes of the process with these pages as long as no
 // model was opened, then 0. A small run never takes as much.
 int64_t start_to_come();
-
-// Returns the head that the method needs.
-model::Head head_of(const config::Config& config);
-
-// Adds an adapter to train (use_peft) and freezes the model. path: of the model; new_tokens: from another
-// model's tokenizer, which the adapter trains too.
-void add_adapter(model::Model& model, const std::string& path, const config::Config& config,
-                 std::span<const int32_t> new_tokens, base::LogSink& log);
-
-// Converts the factors of adapter_name_or_path, which is open, to the type that a run gives them.
-void retype_adapter(model::Model& model, const config::Config& config);
-
-// Refuses, as transformers' Trainer does, to train all weights while some are held in blocks.
-void refuse_quantised(model::Model& model, const config::Config& config);
 
 }  // namespace trl::entry

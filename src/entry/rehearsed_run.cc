@@ -10,7 +10,7 @@
 #include "entry/model_object.h"
 #include "entry/plan_time.h"
 #include "entry/same_batch.h"
-#include "entry/trainer_object.h"
+#include "entry/trained_parts.h"
 #include "model/layer_context.h"
 #include "train/batches.h"
 #include "train/policy/joint.h"

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "kernels/linear/low_rank.h"
 #include "model/adapter.h"
+#include "model/adapter_slots.h"
 #include "model/initial_values.h"
 #include "tensor/device.h"
 #include "tensor/memory/counted.h"
@@ -35,8 +36,6 @@ int64_t matrix_bytes(const Slot& slot) {
                       slot.module.kind == adapter::ModuleKind::conv1d;
   return copied ? weight.count() * static_cast<int64_t>(sizeof(float)) : 0;
 }
-
-void write_values(Parameter& parameter, const at::Tensor& values) { parameter.write()->copy_(values); }
 
 void check_divisible(const Slot& slot) {
   const tensor::Encoded* const encoded = slot.weight->encoded();

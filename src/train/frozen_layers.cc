@@ -1,81 +1,22 @@
 #include "train/frozen_layers.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/error.h"
-#include "base/files/files.h"
 #include "base/files/hash.h"
-#include "base/interrupt.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/gemm/gemm.h"
 #include "tensor/memory/counted.h"
 #include "tensor/memory/rehearsal.h"
 #include "tensor/threads/parallel.h"
-#include "train/batches.h"
 #include "train/scoring/weights_digest.h"
 
 namespace trl::train {
 
 namespace {
 
-constexpr const char* kKey = "cache_frozen_layers";
-
 std::string_view bytes_of(const at::Tensor& x) {
   return {static_cast<const char*>(x.data_ptr()), static_cast<size_t>(x.nbytes())};
-}
-
-at::Tensor rows(const at::Tensor& x, const kernels::Segments& segments, size_t document) {
-  const int32_t begin = segments.cu_seqlens[document];
-  return x.narrow(0, begin, segments.cu_seqlens[document + 1] - begin);
-}
-
-// Returns the name of the first trained parameter; the lowest layers are first.
-std::string first_trained(model::Model& model) {
-  for (const tensor::Parameter* parameter : model.all_parameters())
-    if (parameter->trainable) return parameter->name;
-  return {};
-}
-
-void check_dropout(const model::ModelConfig& config) {
-  const model::DropoutRates& rates = config.dropout;
-  const model::Dropouts& keys = config.family->dropouts;
-  for (const auto& [rate, key] : {std::pair{rates.embedding, keys.embedding},
-                                  {rates.attention, keys.attention},
-                                  {rates.attention_out, keys.attention_out},
-                                  {rates.mlp_out, keys.mlp_out}}) {
-    if (rate == 0) continue;
-    fail_key(kKey,
-             "cache_frozen_layers: config.json has {}: {}, so frozen layers make something else of a row "
-             "each time: set it to 0, or leave cache_frozen_layers out",
-             key.key, rate);
-  }
-}
-
-void check(const Setup& setup) {
-  model::Model& model = *setup.model;
-  if (!model.device().is_cpu())
-    fail_key(kKey,
-             "cache_frozen_layers: the model is on {}, and states are kept of layers on the CPU: give "
-             "use_cpu: true",
-             model.device().str());
-  if (model.config().experts.count > 0) {
-    fail_key(kKey,
-             "cache_frozen_layers: this model ({}) is a mixture of experts, where the bits of a row depend "
-             "on the other rows of its batch: leave it out",
-             model.config().model_type);
-  }
-  check_dropout(model.config());
-  if (setup.train->batches_per_epoch() < 0)
-    fail_key(kKey,
-             "cache_frozen_layers: with dataset_streaming it is not known before the run how many bytes the "
-             "rows take: give dataset_streaming: false");
-  if (model.frozen_layers() == 0) {
-    fail_key(kKey,
-             "cache_frozen_layers: no frozen layer lies below the first trained one ({}): train the upper "
-             "layers alone, as with peft_config: {{layers_to_transform: [...]}}",
-             first_trained(model));
-  }
 }
 
 int64_t longest_document(const model::ModelConfig& config) {
@@ -88,21 +29,6 @@ model::ForwardOptions options_of(const Setup& setup) {
   options.compute = setup.model->compute(setup.arguments.bf16 ? at::kBFloat16 : at::kFloat);
   options.as_generated = setup.arguments.generation_exact;
   return options;
-}
-
-// Returns the free bytes on the disk of path, or of its nearest existing parent directory.
-uint64_t free_bytes(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const std::string at = base::nearest_existing(path);
-  const fs::space_info space = fs::space(at, error);
-  if (error)
-    fail(Status::io, "{}: its free space cannot be read: {}", at, base::system_reason(error.value()));
-  return space.available;
-}
-
-std::string bytes_text(uint64_t bytes) {
-  return fmt::format("{} bytes ({:.1f} MB)", bytes, static_cast<double>(bytes) / 1e6);
 }
 
 }  // namespace
@@ -137,44 +63,6 @@ base::Json FrozenLayers::about(const Setup& setup) const {
                : fmt::format("{}{}", c10::toString(options_.compute), options_.as_generated ? " rows" : "")},
           {"libtrl", fmt::format("{}, {}, oneDNN {}", TRL_VERSION_STRING, kernels::cpu().name,
                                  kernels::onednn_version())}};
-}
-
-void FrozenLayers::count(engine::BatchSource& source, Need& need) const {
-  Batches batches(source, model_.config().vocab_size);
-  for (;;) {
-    base::poll();
-    const std::vector<MicroBatch>& window = batches.fill_window(1);
-    if (window.empty()) return;
-    const kernels::Segments& segments = *window[0].segments;
-    for (size_t d = 0; d + 1 < segments.cu_seqlens.size() && window[0].reach <= longest_; ++d) {
-      const std::string name = key(window[0], d);
-      if (!need.documents.insert(std::stoull(name.substr(0, 16), nullptr, 16)).second) continue;
-      const auto tokens = static_cast<uint64_t>(rows(window[0].input_ids, segments, d).numel());
-      need.tokens += tokens;
-      if (!files_->has(name)) need.missing += tokens;
-    }
-    batches.window_done();
-  }
-}
-
-void FrozenLayers::check_disk(const Setup& setup) const {
-  Need need;
-  count(*setup.train, need);
-  if (setup.eval != nullptr) count(*setup.eval, need);
-  const std::string& directory = setup.arguments.cache_frozen_layers;
-  const int64_t hidden = model_.config().hidden_size;
-  const uint64_t size = c10::elementSize(model_.dtype()), token = static_cast<uint64_t>(hidden) * size;
-  const uint64_t missing = need.missing * token, free = free_bytes(directory);
-  const std::string line = fmt::format(
-      "{} tokens x {} x {} bytes are {}, of which {} are still to be written, and the disk has {} left",
-      need.tokens, hidden, size, bytes_text(need.tokens * token), bytes_text(missing), bytes_text(free));
-  if (setup.log != nullptr) {
-    setup.log->info("cache",
-                    "cache_frozen_layers: {} keeps what the lowest {} of {} layers make of the rows: {}",
-                    directory, layers_, model_.config().num_hidden_layers, line);
-  }
-  if (missing > free)
-    throw Error(Status::io, fmt::format("cache_frozen_layers: {}: {}", directory, line), kKey);
 }
 
 std::string FrozenLayers::key(const MicroBatch& batch, size_t document) const {

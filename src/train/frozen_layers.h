@@ -29,6 +29,12 @@ class FrozenLayers {
     uint64_t tokens = 0, missing = 0;  // of different documents; of the documents that are not on disk
     std::unordered_set<uint64_t> documents = {};
   };
+  static void check(const Setup& setup);
+  // Returns the rows of x that belong to a document.
+  static at::Tensor rows(const at::Tensor& x, const kernels::Segments& segments, size_t document) {
+    const int32_t begin = segments.cu_seqlens[document];
+    return x.narrow(0, begin, segments.cu_seqlens[document + 1] - begin);
+  }
   base::Json about(const Setup& setup) const;
   void check_disk(const Setup& setup) const;
   void count(engine::BatchSource& source, Need& need) const;
