@@ -7,6 +7,7 @@
 #include "kernels/weight/stored_weight.h"
 #include "model/adapter.h"
 #include "model/adapter_slots.h"
+#include "tensor/device.h"
 #include "tensor/memory/counted.h"
 
 namespace trl::model {
