@@ -188,7 +188,7 @@ std::string lowered_by(const std::string& term, const config::Config& config,
     add(name.find("8bit") == std::string::npos, "optim: adamw_8bit");
     add(!name.starts_with("paged"), "optim: paged_adamw_8bit, whose state is in a file");
   } else if (term == "decomposition of weights" || term == "buffers of OpenBLAS") {
-    add(config.get("init_lora_weights") != "true", "init_lora_weights: true");
+    add(true, "init_lora_weights: true in peft_config");
   } else if (term != "process" && term != "start of the process") {
     add(training.per_device_train_batch_size > 1,
         "a smaller per_device_train_batch_size with more gradient_accumulation_steps");
