@@ -32,8 +32,8 @@ train::RunSteps steps_of(const engine::PlanSpec& spec) {
   return steps;
 }
 
-// Throws Error(io) if the disks have too little room for the run. A run that begins compares the activations
-// of its largest batch later, when the trainer is made.
+// Throws Error(io) if the disks have too little room for the run. When training starts, the trainer checks the
+// room for activations itself, once it knows the largest batch.
 void need_disks(const engine::PlanSpec& spec, train::DiskNeeds needs) {
   const config::TrainingArguments& arguments = spec.options->arguments;
   if (arguments.resume_from_checkpoint) needs.checkpoints = 0;  // the checkpoint decides how many are left

@@ -1,4 +1,4 @@
-// What a plan says of memory over time: the terms at each moment of a step, and the most of each kind.
+// The memory of a plan over time: the terms at each moment of a step, and the peak of each kind.
 #pragma once
 #include <cstdint>
 #include <span>

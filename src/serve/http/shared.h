@@ -1,4 +1,4 @@
-// What all connections of a listener share.
+// The options, loop and counters that all connections of a listener share.
 #pragma once
 #include "serve/http/listener.h"
 #include "serve/http/loop.h"
