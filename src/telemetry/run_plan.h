@@ -1,5 +1,5 @@
 // A predicted run: its memory by term and moment, its time and the disk space that it needs. Plain numbers:
-// entry/memory_plan.h finds them, run/plan/ compares them, and report/plan_report.h shows them.
+// entry/plan/memory_plan.h finds them, run/plan/ compares them, and report/plan_report.h shows them.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -4,7 +4,7 @@
 
 #include "base/files/files.h"
 #include "config/training_arguments.h"
-#include "entry/memory_plan.h"
+#include "entry/plan/memory_plan.h"
 #include "io/safetensors.h"
 #include "train/tiny_run.h"
 

@@ -1,4 +1,4 @@
-#include "entry/plan_timeline.h"
+#include "entry/plan/plan_timeline.h"
 
 #include <algorithm>
 #include <set>
@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "entry/generation_plan.h"
+#include "entry/plan/generation_plan.h"
 
 namespace trl::entry {
 

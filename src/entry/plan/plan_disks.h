@@ -1,7 +1,7 @@
 // The disks in a plan: what the run writes, and whether there is room for it.
 #pragma once
 #include "engine/engine.h"
-#include "entry/rehearsed_run.h"
+#include "entry/plan/rehearsed_run.h"
 #include "telemetry/run_plan.h"
 
 namespace trl::entry {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "entry/server_memory.h"
+#include "entry/plan/server_memory.h"
 #include "memory/plan.h"
 #include "telemetry/run_plan.h"
 #include "tensor/memory/rehearsal.h"

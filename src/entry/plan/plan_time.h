@@ -2,7 +2,7 @@
 // bytes that go to a file and back.
 #pragma once
 #include "engine/engine.h"
-#include "entry/rehearsed_run.h"
+#include "entry/plan/rehearsed_run.h"
 #include "tensor/memory/rehearsal.h"
 
 namespace trl::entry {

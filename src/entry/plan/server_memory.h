@@ -7,7 +7,7 @@
 
 #include "base/memory/memory.h"
 #include "config/training_arguments.h"
-#include "entry/rehearsed_run.h"
+#include "entry/plan/rehearsed_run.h"
 #include "tensor/memory/rehearsal.h"
 
 namespace trl::entry {

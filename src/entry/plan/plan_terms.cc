@@ -1,8 +1,8 @@
-#include "entry/plan_terms.h"
+#include "entry/plan/plan_terms.h"
 
 #include <string_view>
 
-#include "entry/generation_plan.h"
+#include "entry/plan/generation_plan.h"
 #include "tensor/memory/libtorch_memory.h"
 
 namespace trl::entry {

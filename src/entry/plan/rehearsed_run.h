@@ -7,7 +7,7 @@
 
 #include "config/training_arguments.h"
 #include "engine/engine.h"
-#include "entry/generation_plan.h"
+#include "entry/plan/generation_plan.h"
 #include "model/model.h"
 #include "telemetry/run_plan.h"
 #include "tensor/memory/rehearsal.h"

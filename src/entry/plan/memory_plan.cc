@@ -1,4 +1,4 @@
-#include "entry/memory_plan.h"
+#include "entry/plan/memory_plan.h"
 
 #include <algorithm>
 #include <span>
@@ -8,15 +8,15 @@
 #include "base/memory/system_memory.h"
 #include "config/beside_arguments.h"
 #include "entry/boundary.h"
-#include "entry/generation_plan.h"
 #include "entry/model_object.h"
-#include "entry/plan_disks.h"
-#include "entry/plan_terms.h"
-#include "entry/plan_time.h"
-#include "entry/plan_timeline.h"
-#include "entry/rehearsed_run.h"
+#include "entry/plan/generation_plan.h"
+#include "entry/plan/plan_disks.h"
+#include "entry/plan/plan_terms.h"
+#include "entry/plan/plan_time.h"
+#include "entry/plan/plan_timeline.h"
+#include "entry/plan/rehearsed_run.h"
+#include "entry/plan/server_memory.h"
 #include "entry/same_batch.h"
-#include "entry/server_memory.h"
 #include "entry/trained_parts.h"
 #include "tensor/device.h"
 #include "tensor/memory/rehearsal.h"

@@ -1,4 +1,4 @@
-#include "entry/rehearsed_run.h"
+#include "entry/plan/rehearsed_run.h"
 
 #include <algorithm>
 #include <numeric>
@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "entry/generator_object.h"
 #include "entry/model_object.h"
-#include "entry/plan_time.h"
+#include "entry/plan/plan_time.h"
 #include "entry/same_batch.h"
 #include "entry/trained_parts.h"
 #include "model/layer_context.h"

@@ -1,4 +1,4 @@
-#include "entry/plan_time.h"
+#include "entry/plan/plan_time.h"
 
 #include "kernels/probe.h"
 #include "memory/paged_memory.h"

@@ -1,10 +1,10 @@
-#include "entry/plan_disks.h"
+#include "entry/plan/plan_disks.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
-#include "entry/memory_plan.h"
+#include "entry/plan/memory_plan.h"
 #include "entry/same_batch.h"
 #include "train/disk_needs.h"
 #include "train/trainer.h"
@@ -32,8 +32,8 @@ train::RunSteps steps_of(const engine::PlanSpec& spec) {
   return steps;
 }
 
-// Throws Error(io) if the disks have too little room for the run. When training starts, the trainer checks the
-// room for activations itself, once it knows the largest batch.
+// Throws Error(io) if the disks have too little room for the run. When training starts, the trainer checks
+// the room for activations itself, once it knows the largest batch.
 void need_disks(const engine::PlanSpec& spec, train::DiskNeeds needs) {
   const config::TrainingArguments& arguments = spec.options->arguments;
   if (arguments.resume_from_checkpoint) needs.checkpoints = 0;  // the checkpoint decides how many are left

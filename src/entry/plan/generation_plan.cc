@@ -1,4 +1,4 @@
-#include "entry/generation_plan.h"
+#include "entry/plan/generation_plan.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
-#include "entry/server_memory.h"
+#include "entry/plan/server_memory.h"
 
 #include "config/beside_arguments.h"
-#include "entry/generation_plan.h"
+#include "entry/plan/generation_plan.h"
 
 namespace trl::entry {
 
