@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "entry/plan/memory_plan.h"
-#include "entry/same_batch.h"
+#include "entry/plan/same_batch.h"
 #include "train/disk_needs.h"
 #include "train/trainer.h"
 

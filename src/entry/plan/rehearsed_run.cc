@@ -9,7 +9,7 @@
 #include "entry/generator_object.h"
 #include "entry/model_object.h"
 #include "entry/plan/plan_time.h"
-#include "entry/same_batch.h"
+#include "entry/plan/same_batch.h"
 #include "entry/trained_parts.h"
 #include "model/layer_context.h"
 #include "train/batches.h"
