@@ -60,6 +60,7 @@ class RolloutRows final : public engine::RolloutSource {
   int32_t start_epoch(int64_t epoch, int64_t generation, engine::ErrorSink& error) noexcept override;
   int32_t check_run(const engine::RunAhead& run, engine::ErrorSink& error) noexcept override;
   int32_t next(int64_t step, const engine::PromptRows** prompts, engine::ErrorSink& error) noexcept override;
+  int32_t sync(engine::ErrorSink& error) noexcept override;
   int32_t complete(uint64_t first_stream, std::vector<engine::Completion>* completions,
                    engine::ErrorSink& error) noexcept override;
   int32_t go_on(std::span<const engine::Completion> completions, std::vector<engine::Continuation>* more,

@@ -11,14 +11,17 @@ CompletionSource* RolloutRows::writer() {
   return parts_.server.get();
 }
 
+int32_t RolloutRows::sync(engine::ErrorSink& error) noexcept {
+  return engine::answer(error, [&] {
+    CompletionSource* const own = by_ == AnswersOf::rows ? nullptr : writer();
+    if (own != nullptr) own->sync(step_);
+    return Status::ok;
+  });
+}
+
 int32_t RolloutRows::complete(uint64_t first_stream, std::vector<engine::Completion>* completions,
                               engine::ErrorSink& error) noexcept {
   return engine::answer(error, [&] {
-    if (completions == nullptr) {
-      CompletionSource* const own = by_ == AnswersOf::rows ? nullptr : writer();
-      if (own != nullptr) own->sync(step_);
-      return Status::ok;
-    }
     written_.clear();
     replayed_.clear();
     finished_ = 0;

@@ -97,7 +97,7 @@ class RolloutBatches final : public engine::BatchSource {
   void check_run();                         // once: whether the source lasts for the run
   bool make();                              // false: the epoch is over
   void write(const engine::PromptRows& prompts);
-  void sync(uint64_t first_stream);
+  void sync();
   std::vector<engine::Completion> completions_of(const engine::PromptRows& prompts, uint64_t first_stream);
   void tell_finished(std::span<const engine::Completion> completions, std::span<const size_t> rows);
   bool is_stated(const Rollout& rollout) const;

@@ -140,19 +140,18 @@ void RolloutBatches::forget_generated() {
   for (const char* name : {kGenerated, kGeneratedEntropy, kStated}) rollout_->token_columns.erase(name);
 }
 
-// Whoever writes the completions elsewhere gets the weights of now: it is asked for none (null). Nothing of
-// it counts in another part of the step.
-void RolloutBatches::sync(uint64_t first_stream) {
+// Nothing of it counts in another part of the step.
+void RolloutBatches::sync() {
   const tensor::TimeParts untimed(nullptr);
   const auto begin = std::chrono::steady_clock::now();
   engine::ErrorCapture error;
-  error.check(source_.complete(first_stream, nullptr, error));
+  error.check(source_.sync(error));
   synced_ += std::chrono::steady_clock::now() - begin;
 }
 
 std::vector<engine::Completion> RolloutBatches::completions_of(const engine::PromptRows& prompts,
                                                                uint64_t first_stream) {
-  sync(first_stream);
+  sync();
   const tensor::Timed timed(tensor::Part::generate);
   engine::ErrorCapture error;
   const auto tell = [&](std::span<const engine::Completion> completions, std::span<const size_t> rows) {
