@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "kernels/experts/expert_terms.h"
-#include "kernels/linear/low_rank.h"
+#include "kernels/linear/merge.h"
 #include "kernels/weight/stored_weight.h"
 #include "model/adapter.h"
 #include "model/adapter_slots.h"

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "kernels/linear/low_rank.h"
+#include "kernels/linear/merge.h"
 #include "model/adapter.h"
 #include "model/adapter_slots.h"
 #include "model/initial_values.h"

@@ -39,6 +39,7 @@ class EachRowByItself {
   ~EachRowByItself();
   EachRowByItself(const EachRowByItself&) = delete;
   EachRowByItself& operator=(const EachRowByItself&) = delete;
+  static bool active();
 
  private:
   const bool before_;

@@ -11,6 +11,9 @@ namespace trl::kernels {
 // scale times the values of w, in `type`; no copy if the values are that already.
 at::Tensor scaled(Parameter& w, double scale, at::ScalarType type);
 
+// Adds y to x in place; y may have rows that repeat.
+void add_in_place(const at::Tensor& x, const at::Tensor& y);
+
 inline tensor::Use use_of(const Parameter* parameter) {
   return parameter != nullptr ? tensor::Use(*parameter) : tensor::Use();
 }
@@ -69,39 +72,6 @@ class LowRankTerms {
 
   std::vector<Term> terms_;
   int64_t width_ = 0;  // the sum of the ranks
-};
-
-// The magnitudes of DoRA scale each output of a projection, so that its row of the weight, with the low-rank
-// terms, gets a given length. Returns the norms of the rows of weight + scale b a, summed in double: float32
-// [out].
-at::Tensor row_norms(const Projection& p);
-
-// Merges the terms and magnitudes into the weight; a table is taken as a transposed weight.
-void merge(const Projection& p);
-
-// The row of `own` that each token reads, or kTablesOwn: int32 [tokens].
-inline constexpr int32_t kTablesOwn = -1;
-at::Tensor places_of(const at::Tensor& ids, const OwnRows& own);
-// The ids, with `none` for tokens that read a row of an adapter's own; places may be undefined.
-at::Tensor tables_own(const at::Tensor& ids, const at::Tensor& places, int64_t none);
-// Writes these rows in place of the looked-up ones.
-void put_rows(const at::Tensor& looked_up, const at::Tensor& places, Parameter& own);
-
-// An adapter's changes to a lookup: low-rank terms, y_t += scale b a[:, id_t], and rows of its own.
-class EmbeddingTerms {
- public:
-  explicit EmbeddingTerms(const LowRank& factors);
-  bool empty() const { return factors_.a == nullptr; }
-  // rows: [tokens, width], looked up. Returns the `reduced` for backward(): [tokens, rank].
-  at::Tensor add_to(at::Tensor& rows, const at::Tensor& ids) const;
-  // dy: gradient of the rows. Lookups of padding_row do not train a.
-  void backward(const at::Tensor& dy, const at::Tensor& ids, const at::Tensor& reduced, int64_t padding_row);
-
- private:
-  void add_gradient_of_a(const at::Tensor& d_reduced, const at::Tensor& ids, int64_t padding_row) const;
-
-  LowRank factors_;
-  tensor::Use a_, b_;
 };
 
 }  // namespace trl::kernels

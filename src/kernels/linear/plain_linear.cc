@@ -1,5 +1,6 @@
 // The ops that own large weights, and the bridge from autograd to the gradients of parameters.
 #include "base/arithmetic/counter_random.h"
+#include "kernels/linear/embedding_terms.h"
 #include "kernels/linear/low_rank.h"
 #include "kernels/op.h"
 #include "kernels/plain.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "kernels/linear/low_rank.h"
+#include "kernels/linear/merge.h"
 #include "kernels/op.h"
 #include "tensor/memory/rehearsal.h"
 
