@@ -21,10 +21,20 @@ void keep_only(std::span<float> logits, const std::vector<int32_t>& allowed) {
   std::ranges::copy(kept, logits.begin());
 }
 
-// Removes the last id of a word if the others end the text.
-void remove_bad_words(std::span<float> logits, Ids ids, const std::vector<std::vector<int32_t>>& words) {
-  for (const std::vector<int32_t>& word : words) {
+bool is_end(int32_t id, const engine::Sampling& s) {
+  const auto has = [id](const std::vector<int32_t>& ends) {
+    return std::ranges::find(ends, id) != ends.end();
+  };
+  return has(s.eos_ids) || has(s.own_end_ids);
+}
+
+// Removes the last id of a word if the others end the text. As in transformers, an end token alone is no bad
+// word: a completion could not end.
+void remove_bad_words(std::span<float> logits, Ids ids, const engine::Sampling& s) {
+  const bool ends_may = s.order == engine::SamplingOrder::transformers;
+  for (const std::vector<int32_t>& word : s.bad_words_ids) {
     if (word.empty() || word.size() - 1 > ids.size()) continue;
+    if (ends_may && word.size() == 1 && is_end(word[0], s)) continue;
     const Ids begun(word.data(), word.size() - 1);
     if (std::ranges::equal(begun, ids.last(begun.size()))) remove(logits, word.back());
   }
@@ -85,7 +95,7 @@ bool changes_logits(const engine::Sampling& s) {
 void process_logits(std::span<float> logits, Ids ids, size_t prompt, const engine::Sampling& s) {
   const Ids completion = ids.subspan(prompt);
   if (!s.allowed_ids.empty()) keep_only(logits, s.allowed_ids);
-  remove_bad_words(logits, ids, s.bad_words_ids);
+  remove_bad_words(logits, ids, s);
   for (const int32_t id : s.suppress_tokens) remove(logits, id);
   if (std::ssize(completion) < s.min_new_tokens)
     for (const auto* const ends : {&s.stop_ids, &s.eos_ids, &s.own_end_ids})

@@ -331,6 +331,26 @@ TEST(Sampling, RefusesWhatIsOutOfRange) {
   EXPECT_EQ(key_of([](S& s) { s.logit_bias = {{1, NAN}}; }), "logit_bias");
 }
 
+// transformers' NoBadWordsLogitsProcessor drops a word that is an end token; vLLM's bad words keep it.
+TEST(Sampling, AnEndTokenAloneIsNoBadWord) {
+  engine::Sampling s;
+  s.bad_words_ids = {{1}, {2}, {3}, {7, 2}};
+  s.eos_ids = {1};
+  s.own_end_ids = {2};
+  const auto removed = [&s](int32_t last) {
+    std::vector<float> logits(5, 0.0f);
+    process_logits(logits, std::vector<int32_t>{last}, 1, s);
+    std::vector<size_t> ids;
+    for (size_t id = 0; id < logits.size(); ++id)
+      if (logits[id] == kRemoved) ids.push_back(id);
+    return ids;
+  };
+  EXPECT_EQ(removed(4), (std::vector<size_t>{3}));
+  EXPECT_EQ(removed(7), (std::vector<size_t>{2, 3}));  // the end of a longer word
+  s.order = engine::SamplingOrder::vllm;
+  EXPECT_EQ(removed(4), (std::vector<size_t>{1, 2, 3}));
+}
+
 std::string_view problem_of(const std::vector<float>& logits, const engine::Sampling& s) {
   engine::Token token;
   return choose_token(logits, {}, 0, s, 0.5, token);
