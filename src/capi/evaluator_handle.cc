@@ -7,7 +7,7 @@
 #include "capi/guard.h"
 #include "capi/metrics_handle.h"
 #include "capi/runtime/runtime.h"
-#include "config/generation_statements.h"
+#include "config/generation/generation_statements.h"
 #include "config/model_options.h"
 #include "config/training_arguments.h"
 #include "engine/error_capture.h"

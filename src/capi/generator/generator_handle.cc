@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/json/json.h"
 #include "capi/callback.h"
-#include "config/generation_kwargs.h"
+#include "config/generation/generation_kwargs.h"
 #include "run/complete/open_generator.h"
 #include "run/complete/request_options.h"
 

@@ -8,7 +8,7 @@
 #include "base/threads/polled_lock.h"
 #include "capi/config_handle.h"
 #include "capi/guard.h"
-#include "config/data_arguments.h"
+#include "config/dataset/data_arguments.h"
 #include "data/row/row_text.h"
 #include "data/tokenizer/open_tokenizer.h"
 #include "run/complete/complete.h"
