@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/memory/memory.h"
 #include "base/threads/thread_pool.h"
-#include "config/data_arguments.h"
+#include "config/dataset/data_arguments.h"
 #include "config/training_arguments.h"
 #include "data/batch/batch_stream.h"
 #include "data/prepare/sft.h"

@@ -2,7 +2,7 @@
 
 #include "generate/local.h"
 #include "train/one_batch.h"
-#include "train/trainer.h"
+#include "train/trainer/trainer.h"
 
 namespace trl::bench {
 

@@ -5,7 +5,7 @@
 // optimizers whose states lie in a file in that directory.
 #include <CLI/CLI.hpp>
 
-#include "config/optim_arguments.h"
+#include "config/training/optim_arguments.h"
 #include "optim/optim.h"
 #include "support/repeat.h"
 #include "support/runs.h"

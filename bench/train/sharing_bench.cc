@@ -11,7 +11,7 @@
 #include "support/scratch.h"
 #include "tensor/threads/parallel.h"
 #include "train/one_batch.h"
-#include "train/trainer.h"
+#include "train/trainer/trainer.h"
 
 namespace {
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "capi/ending.h"
-#include "capi/process.h"
+#include "capi/process/ending.h"
+#include "capi/process/process.h"
 #include "io/arrow_abi.h"
 #include "trl/trl.h"
 

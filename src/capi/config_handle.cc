@@ -8,8 +8,8 @@
 #include "base/json/json.h"
 #include "capi/guard.h"
 #include "config/method.h"
-#include "config/option.h"
-#include "config/schema.h"
+#include "config/table/option.h"
+#include "config/table/schema.h"
 #include "config/training_arguments.h"
 
 using namespace trl::capi;

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/text/utf8.h"
 #include "capi/handle.h"
-#include "capi/process.h"
+#include "capi/process/process.h"
 #include "trl/trl.h"
 
 // Made from an exception. Reporting out of memory cannot fail: that error is a constant.

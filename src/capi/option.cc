@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "capi/guard.h"
-#include "config/option.h"
-#include "config/option_value.h"
+#include "config/table/option.h"
+#include "config/table/option_value.h"
 
 using namespace trl::capi;
 

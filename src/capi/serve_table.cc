@@ -5,12 +5,12 @@
 
 #include "base/interrupt.h"
 #include "capi/config_handle.h"
-#include "capi/dlpack.h"
-#include "capi/ending.h"
-#include "capi/generator_handle.h"
+#include "capi/generator/generator_handle.h"
 #include "capi/guard.h"
-#include "capi/model_handle.h"
-#include "capi/runtime.h"
+#include "capi/model/dlpack.h"
+#include "capi/model/model_handle.h"
+#include "capi/process/ending.h"
+#include "capi/runtime/runtime.h"
 #include "engine/exchange.h"
 
 namespace trl::capi {

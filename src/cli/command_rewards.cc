@@ -15,7 +15,7 @@
 #include "cli/child.h"
 #include "cli/json_text.h"
 #include "cli/progress.h"
-#include "config/reward_numbers.h"
+#include "config/online/reward_numbers.h"
 #include "reward/command_entry.h"
 
 namespace trl::cli {

@@ -6,10 +6,10 @@
 #include "base/json/json.h"
 #include "base/text/nearest.h"
 #include "base/text/number.h"
-#include "config/datasets.h"
+#include "config/dataset/datasets.h"
 #include "config/model_options.h"
-#include "config/optim_arguments.h"
-#include "config/option_value.h"
+#include "config/table/option_value.h"
+#include "config/training/optim_arguments.h"
 #include "config/yaml.h"
 
 namespace trl::config {

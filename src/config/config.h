@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "config/method.h"
-#include "config/option.h"
+#include "config/table/option.h"
 
 namespace trl::config {
 

@@ -7,7 +7,7 @@
 #include "base/text/nearest.h"
 #include "base/text/number.h"
 #include "config/lora_fields.h"
-#include "config/option_value.h"
+#include "config/table/option_value.h"
 
 namespace trl::config {
 

@@ -13,7 +13,7 @@
 #include "base/json/json.h"
 #include "base/text/nearest.h"
 #include "config/lora_config.h"
-#include "config/option_value.h"
+#include "config/table/option_value.h"
 
 namespace trl::config {
 

@@ -3,8 +3,8 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/text/nearest.h"
-#include "config/option_value.h"
 #include "config/sizes_and_paths.h"
+#include "config/table/option_value.h"
 
 namespace trl::config {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "config/named_values.h"
 #include "config/sizes_and_paths.h"
+#include "config/training/named_values.h"
 
 namespace trl::config {
 

@@ -7,7 +7,7 @@
 #include "base/files/files.h"
 #include "base/files/host_files.h"
 #include "base/text/number.h"
-#include "config/option_value.h"
+#include "config/table/option_value.h"
 
 namespace trl::config {
 

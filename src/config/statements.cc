@@ -6,12 +6,12 @@
 
 #include "base/error.h"
 #include "base/text/number.h"
-#include "config/data_arguments.h"
-#include "config/generation_statements.h"
+#include "config/dataset/data_arguments.h"
+#include "config/generation/generation_statements.h"
 #include "config/model_options.h"
-#include "config/online_parts.h"
-#include "config/optim_arguments.h"
-#include "config/option.h"
+#include "config/online/parts.h"
+#include "config/table/option.h"
+#include "config/training/optim_arguments.h"
 #include "config/training_arguments.h"
 
 namespace trl::config {

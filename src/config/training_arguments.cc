@@ -2,8 +2,8 @@
 #include "config/training_arguments.h"
 
 #include "base/error.h"
-#include "config/option_value.h"
 #include "config/sizes_and_paths.h"
+#include "config/table/option_value.h"
 
 namespace trl::config {
 

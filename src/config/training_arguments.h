@@ -10,10 +10,10 @@
 #include "base/json/json.h"
 #include "config/config.h"
 #include "config/model_options.h"
-#include "config/online_arguments.h"
-#include "config/optim_arguments.h"
+#include "config/online/online_arguments.h"
 #include "config/recompute.h"
-#include "config/reference_arguments.h"
+#include "config/training/optim_arguments.h"
+#include "config/training/reference_arguments.h"
 
 namespace trl::config {
 

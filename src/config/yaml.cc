@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/text/number.h"
 #include "base/text/utf8.h"
-#include "config/option_value.h"
+#include "config/table/option_value.h"
 
 namespace trl::config {
 

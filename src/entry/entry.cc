@@ -20,7 +20,7 @@
 #include "tensor/threads/crew.h"
 #include "tensor/threads/parallel.h"
 #include "tensor/threads/width.h"
-#include "train/trainer.h"
+#include "train/trainer/trainer.h"
 #include "trl/kernel.h"
 
 namespace trl::entry {

@@ -8,7 +8,7 @@
 #include "entry/beside_object.h"
 #include "telemetry/published_state.h"
 #include "telemetry/recorder.h"
-#include "train/trainer.h"
+#include "train/trainer/trainer.h"
 
 namespace trl::entry {
 

@@ -14,7 +14,7 @@
 #include "entry/held_metrics.h"
 #include "entry/model_object.h"
 #include "entry/recording_events.h"
-#include "train/trainer.h"
+#include "train/trainer/trainer.h"
 
 namespace trl::entry {
 

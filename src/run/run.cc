@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/memory/system_memory.h"
 #include "base/text/number.h"
-#include "config/trainer_generation.h"
+#include "config/generation/trainer_generation.h"
 #include "engine/error_capture.h"
 #include "run/complete/open_generator.h"
 #include "run/convert_model.h"

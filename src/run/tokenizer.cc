@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/error.h"
-#include "config/data_arguments.h"
+#include "config/dataset/data_arguments.h"
 #include "data/tokenizer/open_tokenizer.h"
 
 namespace trl::run {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "train/batches/micro_batch.h"
 #include "train/causal.h"
-#include "train/micro_batch.h"
 
 namespace trl::train {
 

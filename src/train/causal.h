@@ -4,7 +4,7 @@
 
 #include "config/training_arguments.h"
 #include "model/model.h"
-#include "train/micro_batch.h"
+#include "train/batches/micro_batch.h"
 
 namespace trl::train {
 

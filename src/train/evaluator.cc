@@ -11,12 +11,12 @@
 #include "base/interrupt.h"
 #include "kernels/path.h"
 #include "tensor/memory/rehearsal.h"
-#include "train/batches.h"
-#include "train/micro_batch.h"
-#include "train/records.h"
-#include "train/run_state.h"
+#include "train/batches/batches.h"
+#include "train/batches/micro_batch.h"
+#include "train/records/records.h"
+#include "train/run/run_state.h"
+#include "train/run/setup.h"
 #include "train/scoring/weights_digest.h"
-#include "train/setup.h"
 
 namespace trl::train {
 

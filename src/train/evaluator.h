@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "telemetry/trainer_state.h"
-#include "train/batches.h"
+#include "train/batches/batches.h"
 #include "train/method.h"
 
 namespace trl::train {

@@ -3,9 +3,10 @@
 set -euo pipefail
 source=$1
 . "$source/tests/abi/functions.sh"
+code=$(find "$source/src/capi" -name '*.cc' -exec cat {} + | tr '\n' ' ')
 bad=0 seen=0
 for name in $(header_functions "$source/include/trl/trl.h"); do
-  body=$(cat "$source"/src/capi/*.cc | tr '\n' ' ' | grep -o "[ *]$name([^{};]*) noexcept { *[A-Za-z_:<> ]*(" || true)
+  body=$(grep -o "[ *]$name([^{};]*) noexcept { *[A-Za-z_:<> ]*(" <<<"$code" || true)
   seen=$((seen + 1))
   case "$body" in
     *"{ return guard("* | *"{ return guard<From::anywhere>("* | *"{ return guard<From::rollouts>("*) ;;

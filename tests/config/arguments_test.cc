@@ -1,5 +1,5 @@
 // The typed views and the checks across keys.
-#include "config/data_arguments.h"
+#include "config/dataset/data_arguments.h"
 #include "config/training_arguments.h"
 
 #include <gtest/gtest.h>

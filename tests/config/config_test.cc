@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 #include "config/config.h"
-#include "config/option_value.h"
 #include "config/sizes_and_paths.h"
+#include "config/table/option_value.h"
 #include "config/training_arguments.h"
 
 namespace trl::config {

@@ -1,5 +1,5 @@
 // Which rows a configuration names: dataset_name, mixtures in TRL's and in alignment-handbook's form, splits.
-#include "config/datasets.h"
+#include "config/dataset/datasets.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "config/generation_kwargs.h"
+#include "config/generation/generation_kwargs.h"
 
 #include <gtest/gtest.h>
 

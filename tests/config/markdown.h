@@ -6,7 +6,7 @@
 #include <map>
 
 #include "config/method.h"
-#include "config/option.h"
+#include "config/table/option.h"
 
 namespace trl::config::page {
 

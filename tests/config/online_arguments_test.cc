@@ -1,10 +1,10 @@
 // What the trainers that write completions read of a configuration, and what of it contradicts itself.
-#include "config/online_arguments.h"
-#include "config/completion_records.h"
+#include "config/online/online_arguments.h"
+#include "config/online/completion_records.h"
 
 #include <gtest/gtest.h>
 
-#include "config/data_arguments.h"
+#include "config/dataset/data_arguments.h"
 #include "config/settings.h"
 #include "config/training_arguments.h"
 #include "support/golden.h"

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "config/option_value.h"
+#include "config/table/option_value.h"
 #include "trl_fields.h"
 #include "trl_fields_online.h"
 

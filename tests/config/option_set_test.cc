@@ -1,5 +1,5 @@
 // Sets of options as estimate.compare takes them.
-#include "config/option_set.h"
+#include "config/table/option_set.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Names and values of other tools: errors say what they are here.
-#include "config/option_value.h"
+#include "config/table/option_value.h"
 
 #include <gtest/gtest.h>
 

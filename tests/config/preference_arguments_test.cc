@@ -1,7 +1,7 @@
 // What DPO and KTO read of a configuration, and what of it contradicts itself.
 #include <gtest/gtest.h>
 
-#include "config/data_arguments.h"
+#include "config/dataset/data_arguments.h"
 #include "config/settings.h"
 #include "config/training_arguments.h"
 

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "config/data_arguments.h"
-#include "config/datasets.h"
+#include "config/dataset/data_arguments.h"
+#include "config/dataset/datasets.h"
 #include "config/model_options.h"
 #include "config/training_arguments.h"
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "config/option.h"
 #include "config/settings.h"
+#include "config/table/option.h"
 #include "config/training_arguments.h"
 
 namespace trl::config {

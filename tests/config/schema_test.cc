@@ -7,8 +7,8 @@
 #include "base/files/files.h"
 #include "config/config.h"
 #include "config/method.h"
-#include "config/option_value.h"
-#include "config/schema.h"
+#include "config/table/option_value.h"
+#include "config/table/schema.h"
 #include "config/yaml.h"
 
 namespace trl::config {

@@ -1,5 +1,5 @@
 // Rows of splits: datasets' own ranges for the same words.
-#include "config/datasets.h"
+#include "config/dataset/datasets.h"
 
 #include <gtest/gtest.h>
 

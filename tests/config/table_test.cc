@@ -7,7 +7,7 @@
 
 #include "base/files/files.h"
 #include "config/config.h"
-#include "config/option_value.h"
+#include "config/table/option_value.h"
 #include "markdown_online.h"
 #include "trl_fields.h"
 

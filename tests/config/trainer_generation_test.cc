@@ -1,9 +1,9 @@
 // A trainer's own keys as options of generation.
-#include "config/trainer_generation.h"
+#include "config/generation/trainer_generation.h"
 
 #include <gtest/gtest.h>
 
-#include "config/generation_kwargs.h"
+#include "config/generation/generation_kwargs.h"
 #include "config/settings.h"
 
 namespace trl::config {

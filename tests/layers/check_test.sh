@@ -15,7 +15,7 @@ expect() { # FILE LINE TEXT: planting LINE in FILE makes the check fail and say 
   grep -qF "$3" <<<"$out" || { echo "expected '$3' in: $out"; exit 1; }
 }
 expect base/files/hash.h '#include "config/config.h"' 'base (0) includes config/config.h (1)'
-expect config/option.h '#include "text/tokenizer/tokenizer.h"' 'config (1) includes text/tokenizer/tokenizer.h (1)'
+expect config/table/option.h '#include "text/tokenizer/tokenizer.h"' 'config (1) includes text/tokenizer/tokenizer.h (1)'
 expect data/prepare/sft.h '#include <ATen/ATen.h>' 'torch-free room includes <ATen/ATen.h>'
 expect capi/planted.h '#include "tensor/memory/counted.h"' 'torch-free capi includes tensor/memory/counted.h'
 expect model/model.h '#include <dnnl.hpp>' 'only kernels/gemm may include dnnl.hpp'

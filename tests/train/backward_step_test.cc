@@ -1,6 +1,6 @@
 // optimizer_in_backward: the step is the usual one, bit by bit, with a few gradients at a time; what stops it
 // and what breaks it. clip_by_previous_norm, with and without it.
-#include "train/gradients.h"
+#include "train/stepper/gradients.h"
 
 #include "config/lora_config.h"
 #include "kernels/path.h"

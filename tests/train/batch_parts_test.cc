@@ -1,7 +1,7 @@
 // How a micro-batch is cut, and in which order its parts go through the model.
-#include "train/micro_batch.h"
+#include "train/batches/micro_batch.h"
 
-#include "train/gradients.h"
+#include "train/stepper/gradients.h"
 #include "train/tiny_run.h"
 
 namespace trl::train::batch_parts_test {

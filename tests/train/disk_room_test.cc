@@ -1,5 +1,5 @@
 // What a run will save is compared with what is free, before its first step.
-#include "train/disk_needs.h"
+#include "train/saving/disk_needs.h"
 
 #include <gtest/gtest.h>
 

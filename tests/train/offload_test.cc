@@ -10,7 +10,7 @@
 #include <set>
 
 #include "tensor/memory/rehearsal.h"
-#include "train/offloading.h"
+#include "train/memory/offloading.h"
 #include "train/tiny_run.h"
 
 namespace trl::train::offload_test {

@@ -1,6 +1,6 @@
 // Documents that share a row never see each other: loss and gradients of packed and of padding-free batches
 // are the sums over the same documents alone.
-#include "train/gradients.h"
+#include "train/stepper/gradients.h"
 #include "train/tiny_run.h"
 
 namespace trl::train {

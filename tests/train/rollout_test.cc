@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "data/batch/prefix_tree.h"
-#include "train/micro_batch.h"
+#include "train/batches/micro_batch.h"
 
 namespace trl::train::rollout_test {
 namespace {

@@ -1,5 +1,5 @@
 // The values of a run in a checkpoint.
-#include "train/run_state.h"
+#include "train/run/run_state.h"
 
 #include <gtest/gtest.h>
 

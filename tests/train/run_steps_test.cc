@@ -1,5 +1,5 @@
 // Trainer's arithmetic of steps, epochs, and when to log and evaluate; what a run needs of its completions.
-#include "train/run_steps.h"
+#include "train/run/run_steps.h"
 
 #include <gtest/gtest.h>
 

@@ -17,7 +17,7 @@
 #include "model/model.h"
 #include "support/golden.h"
 #include "tensor/counting_host.h"
-#include "train/trainer.h"
+#include "train/trainer/trainer.h"
 
 namespace trl::test {
 

@@ -1,6 +1,6 @@
 // share_prefix: runs whose rows are laid out as trees learn what they learn with each row by itself, up to
 // the rounding of sums, and say so in the same numbers.
-#include "train/batches.h"
+#include "train/batches/batches.h"
 
 #include <random>
 

@@ -1,5 +1,5 @@
 // What labels come to as targets, in documents and in trees of segments, and in a part of a batch.
-#include "train/targets.h"
+#include "train/batches/targets.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/arithmetic/random.h"
-#include "config/data_arguments.h"
+#include "config/dataset/data_arguments.h"
 
 namespace trl::data {
 

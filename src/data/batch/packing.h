@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "config/data_arguments.h"
+#include "config/dataset/data_arguments.h"
 
 namespace trl::data {
 

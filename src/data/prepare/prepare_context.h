@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/memory/memory.h"
 #include "base/threads/thread_pool.h"
-#include "config/data_arguments.h"
+#include "config/dataset/data_arguments.h"
 #include "data/batch/packing.h"
 #include "data/row/prompt_tools.h"
 #include "text/tokenizer/tokenizer.h"

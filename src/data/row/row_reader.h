@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/data_arguments.h"
+#include "config/dataset/data_arguments.h"
 #include "data/prepare/counts.h"
 #include "data/row/row_text.h"
 

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/json/json.h"
-#include "config/datasets.h"
+#include "config/dataset/datasets.h"
 #include "config/yaml.h"
 
 namespace trl::data {

@@ -3,7 +3,7 @@
 #pragma once
 #include <string_view>
 
-#include "config/datasets.h"
+#include "config/dataset/datasets.h"
 
 namespace trl::data {
 

@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "base/threads/polled_lock.h"
-#include "config/datasets.h"
+#include "config/dataset/datasets.h"
 #include "data/source/origin.h"
 
 namespace trl::data {
@@ -43,8 +43,8 @@ class DerivedOrigin : public Origin {
   mutable std::shared_ptr<const Table> table_;
 };
 
-// Parts of a split, and several splits one after another (config/datasets.h). bases: the whole split of each
-// part. key: the option that names the split, for messages.
+// Parts of a split, and several splits one after another (config/dataset/datasets.h). bases: the whole split
+// of each part. key: the option that names the split, for messages.
 std::shared_ptr<const Origin> parts_origin(std::vector<std::shared_ptr<const Origin>> bases,
                                            std::vector<config::SplitPart> parts, std::string key);
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "config/datasets.h"
+#include "config/dataset/datasets.h"
 #include "data/source/source.h"
 #include "data/source/table.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/log.h"
-#include "config/data_arguments.h"
+#include "config/dataset/data_arguments.h"
 #include "io/gguf.h"
 #include "io/model_source.h"
 #include "text/tokenizer/tokenizer.h"

@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "entry/plan/memory_plan.h"
 #include "entry/plan/same_batch.h"
-#include "train/disk_needs.h"
-#include "train/trainer.h"
+#include "train/saving/disk_needs.h"
+#include "train/trainer/trainer.h"
 
 namespace trl::entry {
 

@@ -3,7 +3,7 @@
 #include "kernels/probe.h"
 #include "memory/paged_memory.h"
 #include "tensor/memory/libtorch_memory.h"
-#include "train/disk_needs.h"
+#include "train/saving/disk_needs.h"
 
 namespace trl::entry {
 

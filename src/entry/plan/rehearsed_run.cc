@@ -12,9 +12,9 @@
 #include "entry/plan/same_batch.h"
 #include "entry/trained_parts.h"
 #include "model/layer_context.h"
-#include "train/batches.h"
+#include "train/batches/batches.h"
 #include "train/policy/joint.h"
-#include "train/trainer.h"
+#include "train/trainer/trainer.h"
 
 namespace trl::entry {
 

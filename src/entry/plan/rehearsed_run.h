@@ -11,7 +11,7 @@
 #include "model/model.h"
 #include "telemetry/run_plan.h"
 #include "tensor/memory/rehearsal.h"
-#include "train/disk_needs.h"
+#include "train/saving/disk_needs.h"
 
 namespace trl::entry {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "config/option_value.h"
+#include "config/table/option_value.h"
 #include "reward/math/characters.h"
 
 namespace trl::reward::math {

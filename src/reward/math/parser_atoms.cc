@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "config/option_value.h"
+#include "config/table/option_value.h"
 #include "reward/math/parser.h"
 
 namespace trl::reward::math {

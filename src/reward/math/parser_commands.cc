@@ -2,7 +2,7 @@
 #include <array>
 #include <utility>
 
-#include "config/option_value.h"
+#include "config/table/option_value.h"
 #include "reward/math/names.h"
 #include "reward/math/parser.h"
 

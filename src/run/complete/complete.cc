@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/json/is_text.h"
-#include "config/option_value.h"
+#include "config/table/option_value.h"
 #include "data/row/columns.h"
 #include "data/row/conversions.h"
 #include "data/row/row_text.h"

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/text/number.h"
-#include "config/option_value.h"
+#include "config/table/option_value.h"
 #include "run/complete/speculation.h"
 
 namespace trl::run {

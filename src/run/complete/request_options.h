@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "config/config.h"
-#include "config/trainer_generation.h"
+#include "config/generation/trainer_generation.h"
 #include "run/complete/requests.h"
 #include "run/tokenizer.h"
 

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/files/files.h"
 #include "base/text/utf8.h"
-#include "config/generation_kwargs.h"
+#include "config/generation/generation_kwargs.h"
 #include "engine/error_capture.h"
 #include "run/complete/complete.h"
 #include "run/complete/open_generator.h"

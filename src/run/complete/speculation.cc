@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/text/nearest.h"
 #include "base/text/number.h"
-#include "config/option_value.h"
+#include "config/table/option_value.h"
 
 namespace trl::run {
 

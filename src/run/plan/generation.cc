@@ -1,8 +1,8 @@
 #include "run/plan/generation.h"
 
 #include "base/error.h"
-#include "config/generation_kwargs.h"
-#include "config/trainer_generation.h"
+#include "config/generation/generation_kwargs.h"
+#include "config/generation/trainer_generation.h"
 #include "config/training_arguments.h"
 #include "run/complete/open_generator.h"
 #include "run/complete/request_options.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "config/option_set.h"
+#include "config/table/option_set.h"
 #include "data/tokenizer/open_tokenizer.h"
 #include "run/plan/memory_budget.h"
 #include "run/training_run.h"

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/files/files.h"
-#include "config/data_arguments.h"
+#include "config/dataset/data_arguments.h"
 #include "engine/error_capture.h"
 #include "run/open_model.h"
 #include "run/rollout/rewards/reward_options.h"

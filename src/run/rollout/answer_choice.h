@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "base/arithmetic/python_random.h"
-#include "config/online_arguments.h"
+#include "config/online/online_arguments.h"
 
 namespace trl::run {
 

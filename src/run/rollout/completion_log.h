@@ -10,7 +10,7 @@
 
 #include "base/arithmetic/python_random.h"
 #include "base/json/json.h"
-#include "config/completion_records.h"
+#include "config/online/completion_records.h"
 #include "config/training_arguments.h"
 #include "engine/engine.h"
 #include "run/environment.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "config/completion_records.h"
+#include "config/online/completion_records.h"
 #include "engine/engine.h"
 
 namespace trl::run {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/json/json.h"
-#include "config/online_arguments.h"
+#include "config/online/online_arguments.h"
 #include "data/prepare/preference.h"
 #include "engine/engine.h"
 #include "run/rollout/prompt_order.h"

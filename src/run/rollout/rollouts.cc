@@ -1,8 +1,8 @@
 #include "run/rollout/rollouts.h"
 
 #include "base/error.h"
-#include "config/online_parts.h"
-#include "config/trainer_generation.h"
+#include "config/generation/trainer_generation.h"
+#include "config/online/parts.h"
 #include "run/complete/open_generator.h"
 #include "run/complete/request_options.h"
 #include "run/convert_model.h"

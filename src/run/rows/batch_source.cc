@@ -7,7 +7,7 @@
 #include <span>
 
 #include "base/error.h"
-#include "config/trainer_generation.h"
+#include "config/generation/trainer_generation.h"
 #include "engine/error_capture.h"
 
 namespace trl::run {

@@ -1,6 +1,6 @@
 // The inputs that the rows of a run share while they are prepared.
 #pragma once
-#include "config/data_arguments.h"
+#include "config/dataset/data_arguments.h"
 #include "config/training_arguments.h"
 #include "data/prepare/prepare_context.h"
 #include "data/source/table.h"

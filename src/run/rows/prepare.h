@@ -7,7 +7,7 @@
 
 #include "base/json/json.h"
 #include "base/log.h"
-#include "config/data_arguments.h"
+#include "config/dataset/data_arguments.h"
 #include "config/training_arguments.h"
 #include "data/prepare/sft_tokens.h"
 #include "engine/error_capture.h"

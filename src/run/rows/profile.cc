@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/text/number.h"
-#include "config/data_arguments.h"
+#include "config/dataset/data_arguments.h"
 #include "data/batch/batch_stream.h"
 #include "data/tokenizer/open_tokenizer.h"
 

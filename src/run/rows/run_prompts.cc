@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "config/data_arguments.h"
-#include "config/trainer_generation.h"
+#include "config/dataset/data_arguments.h"
+#include "config/generation/trainer_generation.h"
 #include "data/batch/batch_stream.h"
 #include "run/open_model.h"
 #include "run/rollout/prompt_stream.h"

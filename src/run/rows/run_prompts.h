@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "config/config.h"
-#include "config/online_arguments.h"
+#include "config/online/online_arguments.h"
 #include "config/training_arguments.h"
 #include "data/prepare/prepare_context.h"
 #include "io/model_source.h"

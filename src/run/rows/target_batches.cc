@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "config/data_arguments.h"
+#include "config/dataset/data_arguments.h"
 #include "data/batch/preference_batches.h"
 #include "run/rows/context.h"
 

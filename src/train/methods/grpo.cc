@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "config/online_arguments.h"
+#include "config/online/online_arguments.h"
 #include "loss/policy/advantages.h"
 #include "loss/policy/entropy_control.h"
 #include "loss/policy/importance.h"

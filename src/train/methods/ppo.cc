@@ -8,7 +8,7 @@
 #include "loss/policy/gae.h"
 #include "loss/policy/ppo_rewards.h"
 #include "tensor/memory/rehearsal.h"
-#include "train/batches.h"
+#include "train/batches/batches.h"
 #include "train/policy/online.h"
 #include "train/policy/ppo_loss.h"
 #include "train/policy/values.h"

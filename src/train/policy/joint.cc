@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "train/batches.h"
+#include "train/batches/batches.h"
 #include "train/rollout/rollout.h"
 
 namespace trl::train {

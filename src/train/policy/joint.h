@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "data/batch/prefix_tree.h"
-#include "train/micro_batch.h"
+#include "train/batches/micro_batch.h"
 
 namespace trl::train {
 

@@ -9,7 +9,7 @@
 #include "loss/policy/importance.h"
 #include "tensor/memory/rehearsal.h"
 #include "tensor/parts.h"
-#include "train/batches.h"
+#include "train/batches/batches.h"
 
 namespace trl::train {
 

@@ -1,6 +1,6 @@
 #include "train/policy/policy_method.h"
 
-#include "train/batches.h"
+#include "train/batches/batches.h"
 
 namespace trl::train {
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <memory>
 
-#include "config/online_arguments.h"
+#include "config/online/online_arguments.h"
 #include "train/batch_loss.h"
 #include "train/policy/values.h"
 

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/json/json.h"
 #include "engine/error_capture.h"
-#include "train/run_state.h"
+#include "train/run/run_state.h"
 
 namespace trl::train {
 

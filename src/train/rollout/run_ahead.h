@@ -4,7 +4,7 @@
 
 #include "config/training_arguments.h"
 #include "engine/engine.h"
-#include "train/run_steps.h"
+#include "train/run/run_steps.h"
 
 namespace trl::train {
 

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "tensor/memory/rehearsal.h"
 #include "tensor/threads/parallel.h"
-#include "train/micro_batch.h"
+#include "train/batches/micro_batch.h"
 #include "train/scoring/weights_digest.h"
 
 namespace trl::train {

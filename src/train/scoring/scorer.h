@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "optim/optim.h"
+#include "train/batches/micro_batch.h"
 #include "train/method.h"
-#include "train/micro_batch.h"
 
 namespace trl::train {
 

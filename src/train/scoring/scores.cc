@@ -6,7 +6,7 @@
 
 #include "base/interrupt.h"
 #include "kernels/elementwise/pick_rows.h"
-#include "train/micro_batch.h"
+#include "train/batches/micro_batch.h"
 
 namespace trl::train {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "config/online_arguments.h"
+#include "config/online/online_arguments.h"
 #include "data/prepare/preference.h"
 
 namespace trl::run {

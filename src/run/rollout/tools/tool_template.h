@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/json/json.h"
-#include "config/online_arguments.h"
+#include "config/online/online_arguments.h"
 #include "data/row/row_text.h"
 #include "text/chat_template/chat_template.h"
 #include "text/response/response_parser.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "config/online_arguments.h"
+#include "config/online/online_arguments.h"
 #include "engine/engine.h"
 #include "run/rollout/tools/tool_host.h"
 #include "run/rollout/tools/tool_template.h"
