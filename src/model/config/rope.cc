@@ -2,69 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <numbers>
 
 #include "base/error.h"
 #include "base/text/nearest.h"
 #include "model/config/config_keys.h"
 #include "model/config/families.h"
-#include "tensor/memory/counted.h"
-#include "tensor/threads/parallel.h"
 
 namespace trl::model {
 
 namespace {
-
-// Llama 3.1: wavelengths beyond the original context are stretched by the factor, short ones kept, and those
-// between interpolated.
-float llama3_frequency(float frequency, const RopeConfig& rope) {
-  const auto old_length = static_cast<double>(rope.original_max_position_embeddings);
-  const double wavelength = 2 * std::numbers::pi / frequency;
-  if (wavelength < old_length / rope.high_freq_factor) return frequency;
-  const double slow = frequency / rope.factor;
-  if (wavelength > old_length / rope.low_freq_factor) return static_cast<float>(slow);
-  const double smooth =
-      (old_length / wavelength - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor);
-  return static_cast<float>((1 - smooth) * slow + smooth * frequency);
-}
-
-// Peng et al. 2023: frequencies that turn often within the original context are kept, slow ones divided by
-// the factor, and a ramp between.
-class YarnRamp {
- public:
-  YarnRamp(const RopeConfig& rope, int64_t turned) : factor_(static_cast<float>(rope.factor)) {
-    const auto place_of = [&](double turns) {
-      const auto length = static_cast<double>(rope.original_max_position_embeddings);
-      return static_cast<double>(turned) * std::log(length / (turns * 2 * std::numbers::pi)) /
-             (2 * std::log(rope.theta));
-    };
-    double low = place_of(rope.beta_fast), high = place_of(rope.beta_slow);
-    if (rope.truncate) {
-      low = std::floor(low);
-      high = std::ceil(high);
-    }
-    low_ = static_cast<float>(std::max(low, 0.0));
-    high_ = static_cast<float>(std::min(high, static_cast<double>(turned - 1)));
-    if (low_ == high_) high_ += 0.001f;
-  }
-  float operator()(float frequency, int64_t i) const {
-    const float slow = std::clamp((static_cast<float>(i) - low_) / (high_ - low_), 0.0f, 1.0f);
-    return frequency / factor_ * slow + frequency * (1 - slow);
-  }
-
- private:
-  const float factor_;
-  float low_, high_;
-};
-
-// The base, which grows with the length beyond the original context.
-double dynamic_theta(const RopeConfig& rope, int64_t turned, int64_t length) {
-  const auto limit = static_cast<double>(rope.max_position_embeddings);
-  const double reached = std::max(static_cast<double>(length), limit);
-  const auto n = static_cast<double>(turned);
-  return rope.theta * std::pow(rope.factor * reached / limit - (rope.factor - 1), n / (n - 2));
-}
 
 using base::Json;
 
@@ -189,76 +135,6 @@ RopeConfig parse(const ConfigKeys& inner, const ConfigKeys& keys, const Family& 
 
 }  // namespace
 
-int64_t RopeConfig::stretched_positions() const {
-  const bool stretches = type == "linear" || type == "dynamic";
-  const double from = static_cast<double>(type == "yarn" ? original_max_position_embeddings
-                                          : stretches    ? max_position_embeddings
-                                                         : 0);
-  const double reach = std::min(from * factor, static_cast<double>(INT32_MAX));
-  return std::max(max_position_embeddings, static_cast<int64_t>(reach));
-}
-
-std::vector<float> inverse_frequencies(const RopeConfig& rope, int64_t head_dim, int64_t length) {
-  const bool whole = rope.type == "proportional";  // exponents are those of the whole head
-  const int64_t turned = static_cast<int64_t>(static_cast<double>(head_dim) * rope.partial) / 2 * 2;
-  const auto theta =
-      static_cast<float>(rope.type == "dynamic" ? dynamic_theta(rope, turned, length) : rope.theta);
-  const std::vector<double>& stretch =
-      length > rope.original_max_position_embeddings ? rope.long_factor : rope.short_factor;
-  std::vector<float> frequencies;
-  for (int64_t i = 0; i < turned; i += 2) {
-    const float exponent = static_cast<float>(i) / static_cast<float>(whole ? head_dim : turned);
-    float frequency = 1.0f / std::pow(theta, exponent);
-    if (rope.type == "linear" || whole) frequency /= static_cast<float>(rope.factor);
-    if (rope.type == "llama3") frequency = llama3_frequency(frequency, rope);
-    if (rope.type == "yarn") frequency = YarnRamp(rope, turned)(frequency, i / 2);
-    if (rope.type == "longrope")
-      frequency =
-          1.0f / (static_cast<float>(stretch[static_cast<size_t>(i / 2)]) * std::pow(theta, exponent));
-    frequencies.push_back(frequency);
-  }
-  if (whole) frequencies.resize(static_cast<size_t>(head_dim / 2), 0.0f);
-  return frequencies;
-}
-
-double rope_attention_factor(const RopeConfig& rope) {
-  if (rope.attention_factor) return *rope.attention_factor;
-  if (rope.type == "longrope") {
-    const auto original = static_cast<double>(rope.original_max_position_embeddings);
-    return rope.factor <= 1 ? 1 : std::sqrt(1 + std::log(rope.factor) / std::log(original));
-  }
-  if (rope.type != "yarn") return 1;
-  const auto of = [&](double mscale) {
-    return rope.factor <= 1 ? 1 : 0.1 * mscale * std::log(rope.factor) + 1;
-  };
-  return rope.mscale != 0 && rope.mscale_all_dim != 0 ? of(rope.mscale) / of(rope.mscale_all_dim) : of(1);
-}
-
-RopeTables rope_tables(const RopeConfig& rope, int64_t head_dim, const at::Tensor& position_ids,
-                       int64_t reach) {
-  const int64_t tokens = position_ids.numel();
-  const int32_t* positions = position_ids.data_ptr<int32_t>();
-  if (reach == 0 && tokens > 0) reach = int64_t{*std::max_element(positions, positions + tokens)} + 1;
-  const std::vector<float> inverse = inverse_frequencies(rope, head_dim, reach);
-  const auto factor = static_cast<float>(rope_attention_factor(rope));
-  const auto width = static_cast<int64_t>(inverse.size());
-  RopeTables tables{tensor::empty({tokens, width}, at::kFloat, tensor::MemoryKind::activations),
-                    tensor::empty({tokens, width}, at::kFloat, tensor::MemoryKind::activations)};
-  float* cos = tables.cos.data_ptr<float>();
-  float* sin = tables.sin.data_ptr<float>();
-  const float* frequencies = inverse.data();
-  tensor::parallel_for(tokens, 64, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      for (int64_t i = 0; i < width; ++i) {
-        const float angle = static_cast<float>(positions[t]) * frequencies[i];
-        cos[t * width + i] = std::cos(angle) * factor;
-        sin[t * width + i] = std::sin(angle) * factor;
-      }
-    }
-  });
-  return tables;
-}
-
 RopeConfig parse_rope(const ConfigKeys& keys, const Family& family, int64_t max_positions, int64_t head_dim) {
   if (!family.rope.used) return {.type = "none"};
   const Json given = given_for(keys, "full_attention");
@@ -271,6 +147,15 @@ std::optional<RopeConfig> parse_sliding_rope(const ConfigKeys& keys, const Famil
   const Json given = given_for(keys, "sliding_attention");
   return parse(ConfigKeys(given, keys.origin()), keys, family, family.rope.sliding_theta, max_positions,
                head_dim);
+}
+
+int64_t RopeConfig::stretched_positions() const {
+  const bool stretches = type == "linear" || type == "dynamic";
+  const double from = static_cast<double>(type == "yarn" ? original_max_position_embeddings
+                                          : stretches    ? max_position_embeddings
+                                                         : 0);
+  const double reach = std::min(from * factor, static_cast<double>(INT32_MAX));
+  return std::max(max_position_embeddings, static_cast<int64_t>(reach));
 }
 
 }  // namespace trl::model

@@ -1,6 +1,5 @@
-// Rotary position embedding: frequencies of a head, and cosines and sines of a batch's positions.
+// Rotary position embedding: its form in config.json, and the frequencies of a head.
 #pragma once
-#include <ATen/ATen.h>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -56,13 +55,5 @@ std::optional<RopeConfig> parse_sliding_rope(const ConfigKeys& keys, const Famil
 std::vector<float> inverse_frequencies(const RopeConfig& rope, int64_t head_dim, int64_t length = 0);
 // The factor of cosines and sines, which yarn and longrope have.
 double rope_attention_factor(const RopeConfig& rope);
-
-struct RopeTables {
-  at::Tensor cos, sin;  // float32 [tokens, frequencies]
-};
-// position_ids: int32 [tokens] on the host. reach: number of positions that their batch reaches; 0: their
-// own.
-RopeTables rope_tables(const RopeConfig& rope, int64_t head_dim, const at::Tensor& position_ids,
-                       int64_t reach = 0);
 
 }  // namespace trl::model

@@ -10,8 +10,8 @@
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/experts/experts.h"
 #include "kernels/kernels.h"
-#include "model/config/rope.h"
 #include "model/decoding/narrow_weights.h"
+#include "model/layer/rope_tables.h"
 
 namespace trl::model {
 
