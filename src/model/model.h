@@ -116,7 +116,7 @@ class Model {
   const base::Json& generation_config_json() const { return files_.generation_config_json; }
   // Ids that end a completion: eos_token_id of generation_config.json.
   const std::vector<int32_t>& end_ids() const { return files_.end_ids; }
-  // Sets these tokens in both files and end_ids() (files/open.h). Returns the changes.
+  // Sets these tokens in both files and end_ids() (files/special_tokens.h). Returns the changes.
   std::vector<std::string> align_special_tokens(const engine::SpecialTokens& tokens);
   // Generates torch's random numbers that follow set_seed. New values are drawn from them in TRL's order: a
   // head, then rows of embeddings, then the factors of an adapter.

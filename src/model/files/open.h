@@ -1,12 +1,10 @@
-// Opens the files of a model, wherever they are, without reading weights; changes config.json and
-// generation_config.json as Trainer does.
+// Opens the files of a model, wherever they are, without reading weights.
 #pragma once
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/json/json.h"
-#include "engine/engine.h"
 #include "io/model_source.h"
 #include "model/config/model_config.h"
 #include "model/weights/weights.h"
@@ -26,11 +24,5 @@ struct OpenedFiles {
   std::unique_ptr<WeightSource> weights;
 };
 OpenedFiles open_files(const io::ModelSource& from, Head head = Head::language);
-
-// Writes the ids of the tokenizer's EOS, BOS and padding into both (SFTTrainer and Trainer's
-// align_special_tokens). Ids that ended a completion before still do, unless they are replaced. generation:
-// null: the model does not generate. Returns the changes, for the log: "eos_token_id 5 -> 7".
-std::vector<std::string> align_special_tokens(base::Json& config, base::Json* generation,
-                                              const engine::SpecialTokens& tokens);
 
 }  // namespace trl::model
