@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "kernels/attention/cached_rows.h"
-#include "model/kv_memory.h"
+#include "model/decoding/kv_memory.h"
 #include "support/command.h"
 #include "support/repeat.h"
 #include "support/runs.h"

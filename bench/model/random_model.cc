@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "model/families.h"
+#include "model/config/families.h"
 #include "model/model.h"
 
 namespace {

@@ -8,12 +8,12 @@
 #include "base/files/files.h"
 #include "checkpoint/gguf_file.h"
 #include "io/gguf.h"
-#include "model/families.h"
-#include "model/gguf_families.h"
-#include "model/gguf_metadata.h"
-#include "model/gguf_names.h"
-#include "model/model_config.h"
-#include "model/open.h"
+#include "model/config/families.h"
+#include "model/config/model_config.h"
+#include "model/files/open.h"
+#include "model/gguf/architectures.h"
+#include "model/gguf/metadata.h"
+#include "model/gguf/names.h"
 
 namespace trl::checkpoint {
 

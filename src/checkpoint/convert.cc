@@ -12,8 +12,8 @@
 #include "checkpoint/gguf_file.h"
 #include "checkpoint/save.h"
 #include "io/safetensors.h"
-#include "model/gguf_metadata.h"
-#include "model/model_config.h"
+#include "model/config/model_config.h"
+#include "model/gguf/metadata.h"
 
 namespace trl::checkpoint {
 

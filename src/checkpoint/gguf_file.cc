@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "io/gguf_types.h"
-#include "model/gguf_metadata.h"
-#include "model/gguf_names.h"
-#include "model/model_config.h"
+#include "model/config/model_config.h"
+#include "model/gguf/metadata.h"
+#include "model/gguf/names.h"
 #include "tensor/threads/parallel.h"
 
 namespace trl::checkpoint {

@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "engine/engine.h"
 #include "io/gguf.h"
-#include "model/model_config.h"
-#include "model/open.h"
+#include "model/config/model_config.h"
+#include "model/files/open.h"
 
 namespace trl::checkpoint {
 

@@ -13,9 +13,9 @@
 #include "base/json/json.h"
 #include "checkpoint/tensors.h"
 #include "engine/engine.h"
-#include "model/adapter.h"
+#include "model/adapter/adapter.h"
 #include "model/model.h"
-#include "model/weights.h"
+#include "model/weights/weights.h"
 
 namespace trl::checkpoint {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "model/gguf_names.h"
+#include "model/gguf/names.h"
 #include "tensor/device.h"
 #include "tensor/memory/counted.h"
 #include "tensor/threads/parallel.h"

@@ -5,7 +5,7 @@
 
 #include "config/beside_arguments.h"
 #include "entry/model_object.h"
-#include "model/adapter_versions.h"
+#include "model/adapter/versions.h"
 #include "tensor/parameter/parameter.h"
 
 namespace trl::entry {

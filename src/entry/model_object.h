@@ -13,7 +13,7 @@
 #include "engine/exchange.h"
 #include "generate/cache.h"
 #include "kernels/path.h"
-#include "model/adapter_versions.h"
+#include "model/adapter/versions.h"
 #include "model/model.h"
 #include "tensor/memory/counted.h"
 #include "train/rollout/completion_writer.h"

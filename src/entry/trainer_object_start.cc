@@ -3,7 +3,7 @@
 #include "entry/attention_object.h"
 #include "entry/trained_parts.h"
 #include "entry/trainer_object.h"
-#include "model/gguf_metadata.h"
+#include "model/gguf/metadata.h"
 #include "model/model.h"
 #include "train/rollout/rollouts.h"
 

@@ -1,5 +1,5 @@
 // A causal language model made of decoder layers: the only one, for every family, whose differences are in
-// the table (families.h). forward() returns hidden states and changes no weight.
+// the table (config/families.h). forward() returns hidden states and changes no weight.
 #pragma once
 #include <ATen/ATen.h>
 #include <memory>
@@ -17,12 +17,12 @@
 #include "io/safetensors.h"
 #include "kernels/head/head.h"
 #include "kernels/kernels.h"
-#include "model/adapters.h"
-#include "model/kv_memory.h"
-#include "model/layer_context.h"
-#include "model/loader.h"
-#include "model/narrow_weights.h"
-#include "model/open.h"
+#include "model/adapter/adapters.h"
+#include "model/decoding/kv_memory.h"
+#include "model/decoding/narrow_weights.h"
+#include "model/files/open.h"
+#include "model/layer/layer_context.h"
+#include "model/loader/loader.h"
 #include "tensor/parameter/parameter.h"
 
 namespace trl::model {
@@ -85,8 +85,8 @@ class Model {
   // but the matrices of a GGUF file stay in it, mapped, and are decoded on reading. log: gets a line for
   // unused tensors; may be null. head: a classifier (...ForSequenceClassification) is opened if scores are
   // requested; if a reward is requested, also a language model, whose head is then drawn from generator()
-  // (initial_values.h). seed: the generator's. quantization: of the linear layers, except the head and the
-  // routers.
+  // (weights/initial_values.h). seed: the generator's. quantization: of the linear layers, except the head
+  // and the routers.
   static std::unique_ptr<Model> open(const io::ModelSource& from, std::string_view dtype,
                                      base::LogSink* log = nullptr, at::Device device = at::kCPU,
                                      Head head = Head::language,
@@ -116,13 +116,13 @@ class Model {
   const base::Json& generation_config_json() const { return files_.generation_config_json; }
   // Ids that end a completion: eos_token_id of generation_config.json.
   const std::vector<int32_t>& end_ids() const { return files_.end_ids; }
-  // Sets these tokens in both files and end_ids() (open.h). Returns the changes.
+  // Sets these tokens in both files and end_ids() (files/special_tokens.h). Returns the changes.
   std::vector<std::string> align_special_tokens(const engine::SpecialTokens& tokens);
   // Generates torch's random numbers that follow set_seed. New values are drawn from them in TRL's order: a
   // head, then rows of embeddings, then the factors of an adapter.
   at::Generator generator() { return generator_; }
-  // Gives the embedding, and a separate head, this many rows (initial_values.h), drawn from generator(). Call
-  // before anything holds a parameter's value.
+  // Gives the embedding, and a separate head, this many rows (weights/initial_values.h), drawn from
+  // generator(). Call before anything holds a parameter's value.
   void resize_embeddings(int64_t rows);
   // Stores the head in float32, and with it an embedding that is tied to it; a lookup still returns rows in
   // the model's type. Call before anything holds a parameter's value.

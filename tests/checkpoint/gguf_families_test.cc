@@ -13,8 +13,8 @@
 #include "io/gguf.h"
 #include "io/gguf_writer.h"
 #include "io/safetensors.h"
+#include "model/config/model_config.h"
 #include "model/golden_batch.h"
-#include "model/model_config.h"
 #include "support/seeded_model.h"
 #include "support/warnings.h"
 

@@ -1,6 +1,6 @@
 // Embeddings with more or fewer rows. New rows beside transformers':
 // tests/capi/engine/template_model_test.cc.
-#include "model/initial_values.h"
+#include "model/weights/initial_values.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>

@@ -7,10 +7,10 @@
 #include "base/error.h"
 #include "io/gguf_writer.h"
 #include "io/temporary_file.h"
-#include "model/gguf_families.h"
+#include "model/config/rope.h"
+#include "model/gguf/architectures.h"
 #include "model/golden_batch.h"
 #include "model/model.h"
-#include "model/rope.h"
 
 namespace trl::model {
 namespace {

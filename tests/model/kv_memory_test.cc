@@ -1,5 +1,5 @@
 // Memory of blocks: allocated by slabs when used, counted, given back as soon as no block in them is used.
-#include "model/kv_memory.h"
+#include "model/decoding/kv_memory.h"
 
 #include <gtest/gtest.h>
 

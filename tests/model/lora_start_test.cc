@@ -1,5 +1,5 @@
 // The values that a new adapter begins with: PEFT's own for the same seed.
-#include "model/initial_values.h"
+#include "model/adapter/lora_start.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <c10/core/Allocator.h>

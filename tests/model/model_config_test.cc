@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "model/model_config.h"
-#include "model/rope.h"
+#include "model/config/model_config.h"
+#include "model/config/rope.h"
 
 namespace trl::model {
 namespace {

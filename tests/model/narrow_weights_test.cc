@@ -1,5 +1,5 @@
 // Decoding with copies of the weights in fewer bits.
-#include "model/narrow_weights.h"
+#include "model/decoding/narrow_weights.h"
 
 #include <gtest/gtest.h>
 

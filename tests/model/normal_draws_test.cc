@@ -1,5 +1,5 @@
 // Normal numbers beside PyTorch 2.15's (tests/parity/record_draws.py).
-#include "model/initial_values.h"
+#include "model/weights/initial_values.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 
 #include <ATen/core/grad_mode.h>
 
-#include "model/families.h"
+#include "model/config/families.h"
 #include "model/golden_batch.h"
 #include "model/model.h"
 #include "support/error_of.h"

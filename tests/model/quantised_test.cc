@@ -12,8 +12,8 @@
 #include "checkpoint/save.h"
 #include "io/temporary_file.h"
 #include "model/golden_batch.h"
+#include "model/loader/quantised.h"
 #include "model/model.h"
-#include "model/quantised.h"
 #include "support/seeded_model.h"
 #include "support/sequence.h"
 

@@ -4,7 +4,7 @@
 
 #include <ATen/core/grad_mode.h>
 
-#include "model/adapter_versions.h"
+#include "model/adapter/versions.h"
 #include "model/golden_batch.h"
 #include "model/model.h"
 #include "support/seeded_model.h"

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import torch
 
-PLACES = ["attention_weights", "attention_out", "mlp_out"]  # src/model/layer_context.h
+PLACES = ["attention_weights", "attention_out", "mlp_out"]  # src/model/layer/layer_context.h
 # Modules of transformers, by the end of their names; what layers begin with has no place in one.
 MODULES = [
     (r"(transformer\.drop|emb_dropout)$", None),

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "config/lora_config.h"
-#include "model/model_config.h"
+#include "model/config/model_config.h"
 #include "tensor/memory/rehearsal.h"
 #include "train/tiny_run.h"
 

@@ -3,7 +3,7 @@
 
 #include "config/lora_config.h"
 #include "generate/completions.h"
-#include "model/narrow_weights.h"
+#include "model/decoding/narrow_weights.h"
 #include "train/tiny_run.h"
 
 namespace trl::train::weights_of_generation_test {

@@ -11,7 +11,7 @@
 #include "entry/plan/plan_time.h"
 #include "entry/plan/same_batch.h"
 #include "entry/trained_parts.h"
-#include "model/layer_context.h"
+#include "model/layer/layer_context.h"
 #include "train/batches/batches.h"
 #include "train/policy/joint.h"
 #include "train/trainer/trainer.h"

@@ -1,7 +1,7 @@
 #include "train/policy/values.h"
 
 #include "base/error.h"
-#include "model/initial_values.h"
+#include "model/weights/initial_values.h"
 #include "train/scoring/scores.h"
 
 namespace trl::train {
