@@ -4,7 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/batch_source.h"
+#include "engine/host.h"
 
 namespace trl::bench {
 

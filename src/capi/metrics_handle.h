@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "capi/handle.h"
-#include "engine/engine.h"
+#include "engine/host.h"
 #include "trl/trl.h"
 
 struct trl_metrics : trl::capi::Head {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/log.h"
-#include "engine/engine.h"
+#include "engine/model.h"
 #include "io/model_source.h"
 
 namespace trl::checkpoint {

@@ -5,7 +5,7 @@
 
 #include "base/files/files.h"
 #include "base/log.h"
-#include "engine/engine.h"
+#include "engine/model.h"
 #include "io/gguf.h"
 #include "model/config/model_config.h"
 #include "model/files/open.h"

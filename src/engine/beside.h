@@ -1,7 +1,9 @@
 // Requests that are answered while a trainer trains: on a model of the same frozen weights, with copies of
 // the adapter as it was after single steps.
 #pragma once
-#include "engine/engine.h"
+#include "engine/generator.h"
+#include "engine/model.h"
+#include "engine/trainer.h"
 
 namespace trl::engine {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "engine/engine.h"
+#include "engine/host.h"
 
 namespace trl::engine {
 

@@ -1,6 +1,7 @@
 // Weights that take the place of others without a copy.
 #pragma once
-#include "engine/engine.h"
+#include "engine/host.h"
+#include "engine/model.h"
 
 namespace trl::engine {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "engine/engine.h"
+#include "engine/trainer.h"
 #include "kernels/kernels.h"
 
 namespace trl::entry {

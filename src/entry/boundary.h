@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/files/mapped_reads.h"
 #include "base/log.h"
-#include "engine/engine.h"
+#include "engine/host.h"
 #include "kernels/path.h"
 #include "tensor/threads/openmp_threads.h"
 

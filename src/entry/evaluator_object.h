@@ -3,7 +3,9 @@
 #include <memory>
 #include <span>
 
-#include "engine/engine.h"
+#include "engine/batch_source.h"
+#include "engine/host.h"
+#include "engine/trainer.h"
 #include "entry/boundary.h"
 #include "entry/held_metrics.h"
 #include "train/evaluator.h"

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/host.h"
 #include "telemetry/trainer_state.h"
 
 namespace trl::entry {

@@ -4,7 +4,8 @@
 
 #include "config/config.h"
 #include "config/training_arguments.h"
-#include "engine/engine.h"
+#include "engine/host.h"
+#include "engine/trainer.h"
 #include "entry/beside_object.h"
 #include "telemetry/published_state.h"
 #include "telemetry/recorder.h"

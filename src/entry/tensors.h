@@ -2,7 +2,7 @@
 #pragma once
 #include <string_view>
 
-#include "engine/engine.h"
+#include "engine/model.h"
 #include "model/model.h"
 
 namespace trl::entry {

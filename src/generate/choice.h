@@ -4,7 +4,8 @@
 #include <span>
 #include <string_view>
 
-#include "engine/engine.h"
+#include "engine/generator.h"
+#include "engine/sampling.h"
 
 namespace trl::generate {
 

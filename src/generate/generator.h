@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/generator.h"
+#include "engine/sampling.h"
 #include "generate/cache.h"
 #include "generate/draft.h"
 #include "generate/pace.h"

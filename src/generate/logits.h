@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/sampling.h"
 #include "kernels/head/logit_row.h"
 
 namespace trl::generate {

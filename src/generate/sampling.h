@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-#include "engine/engine.h"
+#include "engine/sampling.h"
 
 namespace trl::generate {
 

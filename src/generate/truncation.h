@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/sampling.h"
 #include "kernels/head/logit_row.h"
 
 namespace trl::generate {

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "config/model_options.h"
 #include "config/recompute.h"
-#include "engine/engine.h"
+#include "engine/trainer.h"
 #include "io/safetensors.h"
 #include "kernels/head/head.h"
 #include "kernels/kernels.h"

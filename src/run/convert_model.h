@@ -4,7 +4,7 @@
 
 #include "base/json/json.h"
 #include "config/config.h"
-#include "engine/engine.h"
+#include "engine/model.h"
 #include "io/gguf.h"
 #include "run/environment.h"
 #include "text/tokenizer/tokenizer.h"

@@ -3,7 +3,7 @@
 #include <atomic>
 
 #include "base/memory/memory.h"
-#include "engine/engine.h"
+#include "engine/host.h"
 #include "tensor/memory/counted.h"
 
 namespace trl::test {

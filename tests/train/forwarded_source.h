@@ -1,6 +1,7 @@
 // A batch source that is another one; tests derive from it what they change.
 #pragma once
-#include "engine/engine.h"
+#include "engine/batch_source.h"
+#include "engine/host.h"
 
 namespace trl::test {
 

@@ -10,7 +10,9 @@
 
 #include "capi/handle.h"
 #include "capi/model/model_handle.h"
-#include "engine/engine.h"
+#include "engine/generator.h"
+#include "engine/model.h"
+#include "engine/sampling.h"
 #include "run/complete/complete.h"
 #include "run/complete/requests.h"
 #include "trl/trl.h"

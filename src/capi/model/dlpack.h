@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/dlpack.h"
-#include "engine/engine.h"
+#include "engine/model.h"
 #include "trl/trl.h"
 
 namespace trl::capi {

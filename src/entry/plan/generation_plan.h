@@ -6,7 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "engine/engine.h"
+#include "engine/generator.h"
+#include "engine/plan.h"
 #include "generate/cache.h"
 #include "model/model.h"
 #include "telemetry/run_plan.h"

@@ -1,7 +1,7 @@
 // Finds the memory and time of a run by a rehearsal of one step, and the memory of an evaluation.
 #pragma once
 #include "config/training_arguments.h"
-#include "engine/engine.h"
+#include "engine/plan.h"
 #include "telemetry/run_plan.h"
 
 namespace trl::entry {

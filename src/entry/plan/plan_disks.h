@@ -1,6 +1,6 @@
 // The disks in a plan: what the run writes, and whether there is room for it.
 #pragma once
-#include "engine/engine.h"
+#include "engine/plan.h"
 #include "entry/plan/rehearsed_run.h"
 #include "telemetry/run_plan.h"
 

@@ -1,7 +1,7 @@
 // The time of a step in a plan: from the work of the kernels, the bytes that pass through memory, and the
 // bytes that go to a file and back.
 #pragma once
-#include "engine/engine.h"
+#include "engine/plan.h"
 #include "entry/plan/rehearsed_run.h"
 #include "tensor/memory/rehearsal.h"
 

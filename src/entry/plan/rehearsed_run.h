@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "config/training_arguments.h"
-#include "engine/engine.h"
+#include "engine/plan.h"
 #include "entry/plan/generation_plan.h"
 #include "model/model.h"
 #include "telemetry/run_plan.h"

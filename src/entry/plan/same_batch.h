@@ -6,7 +6,9 @@
 
 #include "base/error.h"
 #include "config/training_arguments.h"
-#include "engine/engine.h"
+#include "engine/batch_source.h"
+#include "engine/host.h"
+#include "engine/plan.h"
 #include "model/model.h"
 
 namespace trl::entry {

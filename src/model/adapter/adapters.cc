@@ -5,7 +5,7 @@
 #include "adapter/config_file.h"
 #include "base/error.h"
 #include "base/text/nearest.h"
-#include "engine/engine.h"
+#include "engine/sampling.h"
 
 namespace trl::model {
 

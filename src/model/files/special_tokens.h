@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/json/json.h"
-#include "engine/engine.h"
+#include "engine/trainer.h"
 
 namespace trl::model {
 

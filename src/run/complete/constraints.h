@@ -8,7 +8,7 @@
 
 #include "base/json/json.h"
 #include "config/config.h"
-#include "engine/engine.h"
+#include "engine/sampling.h"
 #include "text/constraint/token_trie.h"
 
 namespace trl::run {

@@ -12,7 +12,8 @@
 
 #include "base/json/json.h"
 #include "engine/beside.h"
-#include "engine/engine.h"
+#include "engine/generator.h"
+#include "engine/sampling.h"
 #include "run/environment.h"
 #include "run/tokenizer.h"
 #include "text/tokenizer/completion_text.h"

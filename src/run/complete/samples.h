@@ -8,7 +8,8 @@
 
 #include "config/config.h"
 #include "config/training_arguments.h"
-#include "engine/engine.h"
+#include "engine/model.h"
+#include "engine/trainer.h"
 #include "run/complete/requests.h"
 #include "run/complete/sample_prompts.h"
 #include "run/environment.h"

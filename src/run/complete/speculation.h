@@ -1,7 +1,7 @@
 // The mapping speculative_config of vLLM, as a request has it.
 #pragma once
 #include "config/config.h"
-#include "engine/engine.h"
+#include "engine/sampling.h"
 
 namespace trl::run {
 

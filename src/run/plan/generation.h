@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "config/config.h"
-#include "engine/engine.h"
+#include "engine/generator.h"
+#include "engine/plan.h"
 #include "run/complete/samples.h"
 
 namespace trl::run {

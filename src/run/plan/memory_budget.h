@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/memory/memory.h"
 #include "config/config.h"
-#include "engine/engine.h"
+#include "engine/trainer.h"
 #include "run/environment.h"
 #include "telemetry/run_plan.h"
 

@@ -8,7 +8,7 @@
 
 #include "config/config.h"
 #include "config/training_arguments.h"
-#include "engine/engine.h"
+#include "engine/trainer.h"
 #include "run/open_model.h"
 #include "run/plan/generation.h"
 #include "run/plan/size.h"

@@ -12,7 +12,8 @@
 #include "base/json/json.h"
 #include "config/online/completion_records.h"
 #include "config/training_arguments.h"
-#include "engine/engine.h"
+#include "engine/rollout.h"
+#include "engine/trainer.h"
 #include "run/environment.h"
 #include "run/rollout/rewards/answers.h"
 

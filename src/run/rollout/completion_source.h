@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/rollout.h"
 #include "run/rollout/tools/tool_host.h"
 
 namespace trl::run {

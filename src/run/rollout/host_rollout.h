@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/json/json.h"
-#include "engine/engine.h"
+#include "engine/rollout.h"
 #include "reward/batch.h"
 
 namespace trl::run {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/rollout.h"
 #include "reward/batch.h"
 #include "run/rollout/completion_source.h"
 #include "run/rollout/host_rollout.h"

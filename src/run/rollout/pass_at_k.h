@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "config/online/completion_records.h"
-#include "engine/engine.h"
+#include "engine/rollout.h"
 
 namespace trl::run {
 

@@ -8,7 +8,7 @@
 #include "base/json/json.h"
 #include "config/online/online_arguments.h"
 #include "data/prepare/preference.h"
-#include "engine/engine.h"
+#include "engine/rollout.h"
 #include "run/rollout/prompt_order.h"
 
 namespace trl::run {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/engine.h"
+#include "engine/rollout.h"
 
 namespace trl::run {
 

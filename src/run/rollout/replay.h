@@ -11,7 +11,7 @@
 
 #include "base/json/json.h"
 #include "data/source/table.h"
-#include "engine/engine.h"
+#include "engine/rollout.h"
 #include "run/rollout/completion_source.h"
 
 namespace trl::run {

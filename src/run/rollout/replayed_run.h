@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "engine/engine.h"
+#include "engine/rollout.h"
 #include "run/rollout/answer_choice.h"
 #include "run/rollout/prompts.h"
 #include "run/rollout/replay.h"

@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/host.h"
+#include "engine/rollout.h"
 #include "run/rollout/answer_choice.h"
 #include "run/rollout/completion_log.h"
 #include "run/rollout/completion_source.h"

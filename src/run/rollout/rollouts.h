@@ -4,7 +4,9 @@
 #include <optional>
 
 #include "config/training_arguments.h"
-#include "engine/engine.h"
+#include "engine/model.h"
+#include "engine/rollout.h"
+#include "engine/trainer.h"
 #include "run/environment.h"
 #include "run/rollout/rollout_rows.h"
 #include "run/rows/prepare.h"

@@ -1,6 +1,6 @@
 // Completions that grow by turns.
 #pragma once
-#include "engine/engine.h"
+#include "engine/rollout.h"
 
 namespace trl::run {
 

@@ -4,7 +4,8 @@
 
 #include "config/config.h"
 #include "data/batch/batch_stream.h"
-#include "engine/engine.h"
+#include "engine/batch_source.h"
+#include "engine/host.h"
 
 namespace trl::run {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/engine.h"
+#include "engine/model.h"
 #include "run/server/exchange.h"
 #include "run/server/weights_out.h"
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/json/json.h"
-#include "engine/engine.h"
+#include "engine/rollout.h"
 #include "run/server/completion_request.h"
 
 namespace trl::run {

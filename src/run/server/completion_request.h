@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/json/json.h"
-#include "engine/engine.h"
+#include "engine/rollout.h"
 #include "run/complete/request_options.h"
 #include "run/server/vllm_server.h"
 

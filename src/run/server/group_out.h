@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/model.h"
 #include "run/server/exchange.h"
 #include "run/server/weights_out.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/threads/thread_pool.h"
-#include "engine/engine.h"
+#include "engine/model.h"
 #include "run/server/exchange.h"
 #include "run/server/message_memory.h"
 #include "run/server/weights_out.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/memory/memory.h"
-#include "engine/engine.h"
+#include "engine/host.h"
 
 namespace trl::tensor {
 

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/memory/memory.h"
-#include "engine/engine.h"
 #include "engine/error_capture.h"
+#include "engine/host.h"
 
 namespace trl::tensor {
 

@@ -4,7 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "base/memory/memory.h"
-#include "engine/engine.h"
+#include "engine/host.h"
 
 namespace trl::tensor {
 

@@ -6,7 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/generator.h"
+#include "engine/rollout.h"
+#include "engine/sampling.h"
 #include "generate/generator.h"
 
 namespace trl::train {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "data/batch/batch.h"
-#include "engine/engine.h"
+#include "engine/rollout.h"
 
 namespace trl::train {
 

@@ -10,7 +10,9 @@
 
 #include "base/arithmetic/random.h"
 #include "config/training_arguments.h"
-#include "engine/engine.h"
+#include "engine/batch_source.h"
+#include "engine/host.h"
+#include "engine/rollout.h"
 #include "train/rollout/completion_writer.h"
 #include "train/rollout/rollout.h"
 #include "train/rollout/run_ahead.h"

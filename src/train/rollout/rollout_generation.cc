@@ -8,6 +8,7 @@
 #include "loss/policy/advantages.h"
 #include "tensor/parts.h"
 #include "train/rollout/rollout_batches.h"
+#include "train/run/run_state.h"
 
 namespace trl::train {
 

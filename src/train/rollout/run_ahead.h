@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "config/training_arguments.h"
-#include "engine/engine.h"
+#include "engine/rollout.h"
 #include "train/run/run_steps.h"
 
 namespace trl::train {

@@ -8,7 +8,10 @@
 #include "base/json/json.h"
 #include "base/log.h"
 #include "config/training_arguments.h"
-#include "engine/engine.h"
+#include "engine/batch_source.h"
+#include "engine/host.h"
+#include "engine/model.h"
+#include "engine/trainer.h"
 #include "io/model_source.h"
 #include "model/model.h"
 

@@ -5,7 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/generator.h"
+#include "engine/host.h"
+#include "engine/model.h"
+#include "engine/sampling.h"
 
 namespace trl::test {
 

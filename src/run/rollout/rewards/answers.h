@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/json/json.h"
-#include "engine/engine.h"
+#include "engine/rollout.h"
 #include "reward/batch.h"
 #include "run/tokenizer.h"
 

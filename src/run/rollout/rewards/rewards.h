@@ -11,7 +11,7 @@
 #include "base/json/json.h"
 #include "config/online/online_arguments.h"
 #include "data/prepare/preference.h"
-#include "engine/engine.h"
+#include "engine/rollout.h"
 #include "reward/batch.h"
 #include "run/environment.h"
 #include "run/rollout/replay.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/rollout.h"
 #include "run/rollout/host_rollout.h"
 #include "run/rollout/tools/tool_answers.h"
 #include "run/rollout/tools/tool_template.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "config/online/online_arguments.h"
-#include "engine/engine.h"
+#include "engine/rollout.h"
 #include "run/rollout/tools/tool_host.h"
 #include "run/rollout/tools/tool_template.h"
 
