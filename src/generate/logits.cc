@@ -28,8 +28,8 @@ bool is_end(int32_t id, const engine::Sampling& s) {
   return has(s.eos_ids) || has(s.own_end_ids);
 }
 
-// Removes the last id of a word if the others end the text. As in transformers, an end token alone is no bad
-// word: a completion could not end.
+// Removes the last id of a word if the others end the text. As in transformers, an end token alone is not a
+// bad word: a completion could not end.
 void remove_bad_words(std::span<float> logits, Ids ids, const engine::Sampling& s) {
   const bool ends_may = s.order == engine::SamplingOrder::transformers;
   for (const std::vector<int32_t>& word : s.bad_words_ids) {

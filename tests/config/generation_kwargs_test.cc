@@ -163,5 +163,22 @@ TEST(GenerationKwargs, AreRefusedByName) {
   EXPECT_NE(refusal("{top_q: null}").find("'top_q'"), std::string::npos);
 }
 
+TEST(GenerationKwargs, ALaterErrorNamesTheEntryThatHasSetTheOption) {
+  const Config given = config_with(
+      {{kGenerationKwargs, "{max_tokens: 4, logit_bias: {9: 1}, structured_outputs: {regex: a+}}"}});
+  const auto named = [&](std::string key, const std::string& rest) {
+    const Error error(Status::invalid_config, key + rest, key);
+    const Error own = named_as_entry(error, given, kGenerationKwargs);
+    return own.key() + " | " + own.message();
+  };
+  const std::string key(kGenerationKwargs);
+  EXPECT_EQ(named("generate.max_new_tokens", ": is long"), key + " | " + key + ": max_tokens: is long");
+  EXPECT_EQ(named("logit_bias", " of id 9 is inf"), key + " | " + key + ": logit_bias of id 9 is inf");
+  EXPECT_EQ(named("generate.regex", ": too many"), key + " | " + key + ": structured_outputs: too many");
+  EXPECT_EQ(named("generate.top_k", ": no"), "generate.top_k | generate.top_k: no");  // not by an entry
+  EXPECT_EQ(named("", "no key"), " | no key");
+  EXPECT_EQ(named(key, ": no"), key + " | " + key + ": no");
+}
+
 }  // namespace
 }  // namespace trl::config

@@ -22,6 +22,13 @@ run::OnToken told(trl_token_fn on_token, void* user_data) {
   };
 }
 
+// Runs body with the options and their generation_kwargs, whose errors name the entry.
+template <class Body>
+auto with_entry_names(const config::Config& given, const Body& body) {
+  return config::with_entry_names(given, "generate.generation_kwargs",
+                                  [&] { return body(config::with_generation_kwargs(given)); });
+}
+
 base::Json json_of(const run::Weights& weights) {
   const auto known = [](int64_t version) { return version >= 0 ? base::Json(version) : base::Json(); };
   return {{"adapter", weights.adapter.empty() ? base::Json() : base::Json(weights.adapter)},
@@ -136,24 +143,27 @@ std::vector<run::Completion> Generator::generate(std::span<const std::string_vie
                                                  void* user_data) {
   return with_requests(
       [&](engine::Model& model, run::Requests&) {
-        const config::Config options = config::with_generation_kwargs(given);
-        const std::vector<std::vector<int32_t>> ids = run::prompt_ids(*tokenizer_, prompts, options);
-        run::Requests own = open(model);
-        return run::complete(own, ids, run::request_options(options, *tokenizer_), told(on_token, user_data));
+        return with_entry_names(given, [&](const config::Config& options) {
+          const std::vector<std::vector<int32_t>> ids = run::prompt_ids(*tokenizer_, prompts, options);
+          run::Requests own = open(model);
+          return run::complete(own, ids, run::request_options(options, *tokenizer_),
+                               told(on_token, user_data));
+        });
       },
       true);
 }
 
 int64_t Generator::add(const Prompt& prompt, const config::Config& given) {
   return with_requests([&](engine::Model&, run::Requests& requests) {
-    const config::Config options = config::with_generation_kwargs(given);
-    run::RequestOptions request = run::request_options(options, *tokenizer_);
-    request.count = run::completions_of(options);
-    if (!prompt.text) {
-      run::check_given_ids(options);
-      return requests.add(prompt.ids, request);
-    }
-    return requests.add(run::prompt_ids(*tokenizer_, {&*prompt.text, 1}, options)[0], request);
+    return with_entry_names(given, [&](const config::Config& options) {
+      run::RequestOptions request = run::request_options(options, *tokenizer_);
+      request.count = run::completions_of(options);
+      if (!prompt.text) {
+        run::check_given_ids(options);
+        return requests.add(prompt.ids, request);
+      }
+      return requests.add(run::prompt_ids(*tokenizer_, {&*prompt.text, 1}, options)[0], request);
+    });
   });
 }
 
@@ -185,9 +195,10 @@ void Generator::release_memory() {
 }
 
 std::shared_ptr<engine::Constraint> Generator::constraint(const config::Config& options, bool make) const {
-  const config::Config all = config::with_generation_kwargs(options);
-  run::Constraints& constraints = tokenizer_->constraints();
-  return make ? constraints.prepared(all) : constraints.known(all);
+  return with_entry_names(options, [&](const config::Config& all) {
+    run::Constraints& constraints = tokenizer_->constraints();
+    return make ? constraints.prepared(all) : constraints.known(all);
+  });
 }
 
 engine::GenerationUse Generator::use() const {

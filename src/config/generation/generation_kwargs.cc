@@ -213,6 +213,25 @@ void apply_generation_kwargs(Config& out, const GenerationKwargs& from) {
   take_do_sample(out, from.key, entries);
 }
 
+Error named_as_entry(const Error& error, const Config& given, std::string_view key) {
+  constexpr std::string_view kGroup = "generate.";
+  std::string_view option = error.key(), rest = error.message();
+  if (option.empty() || !given.has(key)) return error;
+  if (rest.starts_with(option)) rest.remove_prefix(option.size());
+  if (option.starts_with(kGroup)) option.remove_prefix(kGroup.size());
+  const base::Json entries = base::Json::parse(given.get(key));
+  const auto named = [&](std::string_view entry) {
+    return error.with(fmt::format("{}: {}{}", key, entry, rest), key);
+  };
+  for (const Entry& entry : kEntries)
+    if ((entry.option.empty() ? entry.name : entry.option) == option && find_entry(entries, entry.name))
+      return named(entry.name);
+  for (const Entry& form : kStructureForms)
+    if (form.option.substr(kGroup.size()) == option && find_entry(entries, kStructures))
+      return named(kStructures);
+  return error;
+}
+
 bool has_structured_outputs(const Config& config, std::string_view key) {
   const base::Json entries = base::Json::parse(config.get(key));
   return find_entry(entries, kStructures) != nullptr;

@@ -2,6 +2,7 @@
 #pragma once
 #include <string_view>
 
+#include "base/error.h"
 #include "config/config.h"
 
 namespace trl::config {
@@ -17,6 +18,20 @@ struct GenerationKwargs {
 // one that this build lacks or does not know, for a value that its option does not accept, and for two
 // entries that contradict each other.
 void apply_generation_kwargs(Config& out, const GenerationKwargs& from);
+
+// Returns an error about an option of the group generate, or about its name without the group, as one about
+// the entry of the key that has set it; other errors as they are.
+Error named_as_entry(const Error& error, const Config& given, std::string_view key);
+
+// Runs body, whose errors are named so.
+template <class Body>
+decltype(auto) with_entry_names(const Config& given, std::string_view key, const Body& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    throw named_as_entry(error, given, key);
+  }
+}
 
 // Returns whether the entries of a key have vLLM's structured_outputs.
 bool has_structured_outputs(const Config& config, std::string_view key);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text/number.h"
+#include "config/generation/generation_kwargs.h"
 #include "config/table/option_value.h"
 #include "run/complete/speculation.h"
 
@@ -111,16 +112,12 @@ engine::Sampling sampling_of(const config::Config& options, const Tokenizer& tok
 template <class Body>
 RequestOptions with_trainer_names(const config::Config& options, const Body& body) {
   try {
-    return body();
+    return config::with_entry_names(options, "generation_kwargs", body);
   } catch (const Error& error) {
-    const bool constraint = error.key() == "generate.regex" || error.key() == "generate.choice" ||
-                            error.key() == "generate.json_schema";
-    if (!constraint) throw;
-    const std::string name(config::structures_of(options) == config::Structures::by_regex
-                               ? "vllm_structured_outputs_regex"
-                               : "generation_kwargs");
-    const std::string rest = error.message().substr(error.key().size());
-    throw error.with(name + (name == "generation_kwargs" ? ": structured_outputs" : "") + rest, name);
+    const bool by_regex = config::structures_of(options) == config::Structures::by_regex;
+    if (!by_regex || error.key() != "generate.regex") throw;
+    const std::string_view name = "vllm_structured_outputs_regex";
+    throw error.with(fmt::format("{}{}", name, error.message().substr(error.key().size())), name);
   }
 }
 

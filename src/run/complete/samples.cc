@@ -41,7 +41,8 @@ std::string beginning(const std::string& text, size_t characters) {
 
 RequestOptions sample_request(const config::Config& config, const Tokenizer& tokenizer) {
   const config::Config options = config::with_generation_kwargs(config);
-  RequestOptions request = request_options(options, tokenizer);
+  RequestOptions request = config::with_entry_names(config, "generate.generation_kwargs",
+                                                    [&] { return request_options(options, tokenizer); });
   request.sampling.max_new_tokens = config::sample_arguments(config).max_new_tokens;
   request.sampling.log_probabilities = request.keeps = false;
   request.sampling.best = 0;

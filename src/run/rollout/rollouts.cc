@@ -1,8 +1,10 @@
 #include "run/rollout/rollouts.h"
 
 #include "base/error.h"
+#include "config/generation/generation_kwargs.h"
 #include "config/generation/trainer_generation.h"
 #include "config/online/parts.h"
+#include "engine/error_capture.h"
 #include "run/complete/open_generator.h"
 #include "run/complete/request_options.h"
 #include "run/convert_model.h"
@@ -116,6 +118,10 @@ const engine::RolloutSpec& Rollouts::spec(Environment& environment, engine::Mode
                             (online.use_vllm && online.off_policy_mask_threshold) ||
                             options_.arguments.generation_exact || tells_gap;
     if (request.own_ends) own.own_end_ids = ends;
+    config::with_entry_names(options_.config, "generation_kwargs", [&] {
+      engine::ErrorCapture error;
+      error.check(environment.use_engine(Use::open, [&] { return model.check_sampling(own, error); }));
+    });
     if (parts_.server) {
       const auto n = static_cast<size_t>(config::completions_of_prompt(options_.config, which));
       const bool trains = which == config::Completions::of_training;

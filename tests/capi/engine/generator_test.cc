@@ -344,6 +344,7 @@ TEST(Generate, OptionsThatCannotBeMeantAreRefusedByKey) {
   const auto model = open_qwen2();
   const auto g = generator(model.get());
   const char* const prompt = "row 3";
+  std::string message;
   const auto refused = [&](const host::Settings& options) {
     Error error;
     trl_config* made = nullptr;
@@ -355,6 +356,7 @@ TEST(Generate, OptionsThatCannotBeMeantAreRefusedByKey) {
     if (status == TRL_OK)
       status = trl_generator_generate(g.get(), &prompt, nullptr, 1, made, nullptr, nullptr, nullptr, error);
     EXPECT_EQ(status, TRL_E_INVALID_CONFIG) << options[0].first << ": " << options[0].second;
+    message = error.message();
     std::string key(error.key());
     return key.starts_with("generate.") ? key.substr(9) : key;
   };
@@ -392,6 +394,10 @@ TEST(Generate, OptionsThatCannotBeMeantAreRefusedByKey) {
                                                  {"generation_kwargs", "{num_beams: 2}"},
                                                  {"generation_kwargs", "{guidance_scale: 2}"}}) {
     EXPECT_EQ(refused({{"generate." + key, value}}), key) << value;
+  }
+  for (const char* kwargs : {"{logit_bias: {512: 1}}", "{bad_words_ids: [5]}", "{do_sample: false, n: 2}"}) {
+    EXPECT_EQ(refused({{"generate.generation_kwargs", kwargs}}), "generation_kwargs");
+    EXPECT_TRUE(message.starts_with("generate.generation_kwargs: ")) << message;
   }
   EXPECT_EQ(tokens(run(g.get(), {prompt}, {{"generate.max_new_tokens", "3"}}), 0).size(), 3u);
 }

@@ -545,6 +545,16 @@ TEST(StopTokens, EndACompletion) {
   }
 }
 
+TEST(StopTokens, AnEntryWithAnIdOutsideTheVocabularyIsRefusedByItsName) {
+  NEED_MODEL();
+  const host::Scratch scratch;
+  Rewarded run(grpo(scratch / "out", {{"generation_kwargs", "{logit_bias: {600: 1}}"}}), reward_all);
+  EXPECT_EQ(run.train(), TRL_E_INVALID_CONFIG);
+  EXPECT_EQ(std::string(run.error.key()), "generation_kwargs");
+  EXPECT_TRUE(run.error.names("generation_kwargs: logit_bias: id 600 is not in the vocabulary of 512 ids"))
+      << run.error.message();
+}
+
 TEST(FailedRewards, TheErrorNamesWhatToDoAndTheNewestCheckpoint) {
   NEED_MODEL();
   const host::Scratch scratch;
