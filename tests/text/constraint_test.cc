@@ -83,11 +83,14 @@ TEST(Constraint, PatternsMeanWhatTheyDoInPython) {
       {"\\101\\0", "A", false},
       {"^a$|^b", "b", true},
       {"\\Aab\\Z", "ab", true},
-      {"\\Aab\\z", "ab", true},
       {"(a*)*b", "aab", true},
       {"(|a)+", "aa", true},
       {"()", "", true},
       {"a(?#note)b", "ab", true},
+      {"a(?#note)*", "aa", true},
+      {"(?#note)(?i)a", "A", true},
+      {"a(?#\\))b", "ab", true},
+      {"(?P<\u00e9_1>a)", "a", true},
       {"\\w", "\u00e9", true},
       {"\\W", "-", true},
       {"\\S\\D\\s", "ab ", true},
@@ -139,6 +142,19 @@ TEST(Constraint, EachThingThatIsRefusedIsNamedWithItsPlace) {
       {"a{99999999999}", "at most 50000 repetitions"},
       {"[^\\s\\S]", "no text matches the pattern"},
       {"(?(1)a|b)", "conditions"},
+      {"(?P<1>ab)", "character 5 of the pattern '(?P<1>ab)': the name of a group"},
+      {"(?P<a b>a)", "the name of a group has letters"},
+      {"(?P<>a)", "the name of a group is missing"},
+      {"(?P<x>a)|(?P<x>b)",
+       "character 14 of the pattern '(?P<x>a)|(?P<x>b)': an earlier group has this name"},
+      {"(?<x>a)", "a group with a name begins with (?P<"},
+      {"(?i-i:a)", "a flag is turned on and off"},
+      {"(?i-:a)", "no flag follows the minus"},
+      {"(?i-s)a", "a colon is missing behind the flags"},
+      {"a\\z", "\\z is not an escape before Python 3.14; write \\Z"},
+      {"[\\z]", "\\z is not an escape"},
+      {"a(?#b", "character 2 of the pattern 'a(?#b': the comment is not closed"},
+      {"a*(?#b)*", "a quantifier follows another"},
   };
   for (const auto& [pattern, text] : rows)
     EXPECT_NE(refusal(pattern).find(text), std::string::npos) << pattern << ": " << refusal(pattern);
@@ -179,6 +195,7 @@ TEST(Constraint, APartOfATextMatchesUnlessAnAnchorHoldsIt) {
       {"a(b$|c)", "xacx", true},  {"a(b$|c)", "abx", false}, {"^", "x", true},
       {"$|a", "x", true},         {"^$", "x", false},        {"((^a))", "xa", false},
       {"^^a", "ax", true},        {"", "x", true},           {"(|^)a", "ba", true},
+      {"(?<n>b)", "abc", true},
   };
   for (const Row& row : kRows)
     EXPECT_EQ(matches(parse_part_pattern(row.pattern, "key"), row.text), row.match)
