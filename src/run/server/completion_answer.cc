@@ -1,6 +1,7 @@
 #include "run/server/completion_answer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/error.h"
@@ -10,6 +11,7 @@ namespace trl::run {
 namespace {
 
 constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
+constexpr float kRounding = 1e-3f;  // by which a log-probability may be above 0
 
 // A member of a JSON object; null: there is none.
 const base::Json& member(const base::Json& object, const char* name) {
@@ -26,8 +28,15 @@ const base::Json& list(const base::Json& object, const char* name, size_t size) 
   return value;
 }
 
-float number(const base::Json& value) {
-  return value.is_number() ? static_cast<float>(value.get<double>()) : kUnknown;
+float log_probability_of(const base::Json& value, size_t completion) {
+  if (!value.is_number()) return kUnknown;
+  const auto number = static_cast<float>(value.get<double>());
+  if (std::isinf(number) || number > kRounding)
+    fail(Status::format,
+         "the server's answer: completion {}: {} is not a log-probability; accepted are null and float32 "
+         "numbers up to 0",
+         completion, value.get<double>());
+  return number;
 }
 
 class Reader {
@@ -47,12 +56,14 @@ class Reader {
       if (reason == "abort" || reason == "error")
         fail(Status::io, "the server ended completion {}: {}", place.get<size_t>(),
              reason.get<std::string>());
-      engine::Completion& own = completions_[place.get<size_t>()];
-      own.ids = ids_of(member(choice, "token_ids"), "token_ids");
+      const auto index = place.get<size_t>();
+      engine::Completion& own = completions_[index];
+      own.ids = ids_of(member(choice, "token_ids"), "token_ids", index);
+      check_prompt(member(choice, "prompt_token_ids"), "prompt_token_ids", index);
       const base::Json& logprobs = member(choice, "logprobs");
       if (!wants_logprobs()) continue;
       for (const base::Json& value : list(logprobs, "token_logprobs", own.ids.size()))
-        own.log_probabilities.push_back(number(value));
+        own.log_probabilities.push_back(log_probability_of(value, index));
     }
   }
 
@@ -60,16 +71,19 @@ class Reader {
   // give only those of the chosen ones.
   void read_old(const base::Json& answer) {
     const base::Json& all = list(answer, "completion_ids", completions_.size());
+    const base::Json& prompts = member(answer, "prompt_ids");
+    if (!prompts.is_null()) list(answer, "prompt_ids", request_.asked().prompts);
     for (size_t i = 0; i < completions_.size(); ++i) {
       engine::Completion& own = completions_[i];
-      own.ids = ids_of(all[i], "completion_ids");
+      own.ids = ids_of(all[i], "completion_ids", i);
+      if (prompts.is_array()) check_prompt(prompts[i / request_.count()], "prompt_ids", i);
       if (!wants_logprobs()) continue;
       const base::Json& values = list(answer, "logprobs", completions_.size())[i];
       const base::Json& tokens = member(answer, "logprob_token_ids");
       for (size_t t = 0; t < own.ids.size(); ++t) {
         const base::Json& value = at(values, t);
-        own.log_probabilities.push_back(value.is_array() ? chosen(value, at(at(tokens, i), t), own.ids[t])
-                                                         : number(value));
+        own.log_probabilities.push_back(log_probability_of(
+            value.is_array() ? chosen(value, at(at(tokens, i), t), own.ids[t]) : value, i));
       }
     }
   }
@@ -94,12 +108,17 @@ class Reader {
     return values[place];
   }
 
-  std::vector<int32_t> ids_of(const base::Json& values, const char* name) const {
+  std::vector<int32_t> ids_of(const base::Json& values, const char* name, size_t completion) const {
     if (!values.is_array() || values.empty())
       fail(Status::format,
            "the server's answer: {} is not a list of token ids: TRL 1.16 needs a vLLM that has "
            "return_token_ids",
            name);
+    if (const auto most = static_cast<uint64_t>(request_.options.sampling.max_new_tokens);
+        values.size() > most)
+      fail(Status::format,
+           "the server's answer: completion {}: {} has {} ids; max_tokens asked for at most {}", completion,
+           name, values.size(), most);
     std::vector<int32_t> ids;
     for (const base::Json& id : values) {
       if (!id.is_number_integer() || id < 0 || id >= request_.vocabulary)
@@ -110,10 +129,20 @@ class Reader {
     return ids;
   }
 
-  static float chosen(const base::Json& values, const base::Json& tokens, int32_t id) {
+  // given: null if the server does not say which prompt it completed.
+  void check_prompt(const base::Json& given, const char* name, size_t completion) const {
+    const std::vector<int32_t>& asked =
+        request_.prompts.ids[request_.asked().row(completion / request_.count(), 0)];
+    if (!given.is_null() && given != base::Json(asked))
+      fail(Status::format, "the server's answer: completion {}: {} are not those of the prompt that was sent",
+           completion, name);
+  }
+
+  static const base::Json& chosen(const base::Json& values, const base::Json& tokens, int32_t id) {
+    static const base::Json none;
     for (size_t k = 0; tokens.is_array() && k < std::min(values.size(), tokens.size()); ++k)
-      if (tokens[k] == id) return number(values[k]);
-    return kUnknown;
+      if (tokens[k] == id) return values[k];
+    return none;
   }
 
   const CompletionRequest& request_;

@@ -111,8 +111,6 @@ Value all_are(Run& run, const Value& self, const Parameters&) {
 
 bool letter_or_digit(char32_t c) { return c != '_' && is_word(c); }
 bool is_ascii(char32_t c) { return c < 0x80; }
-bool goes_on_in_name(char32_t c) { return c < 0x80 ? is_word(c) : has_property(c, Property::xid_continue); }
-
 // Implements islower and isupper: no letter of another case and at least one of this.
 template <bool (*Wanted)(char32_t), bool (*Other)(char32_t)>
 Value case_is(Run& run, const Value& self, const Parameters&) {
@@ -136,10 +134,7 @@ Value isidentifier(Run& run, const Value& self, const Parameters& p) {
   const Value all = all_are<goes_on_in_name>(run, self, p);
   if (self.bytes().empty()) return all;
   size_t at = 0;
-  const char32_t first = base::next_code_point(self.bytes(), at);
-  const bool begins =
-      first < 0x80 ? first == '_' || is_letter(first) : has_property(first, Property::xid_start);
-  return Value::boolean(begins && truth(all));
+  return Value::boolean(begins_name(base::next_code_point(self.bytes(), at)) && truth(all));
 }
 
 Value istitle(Run& run, const Value& self, const Parameters&) {

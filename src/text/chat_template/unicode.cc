@@ -304,6 +304,10 @@ bool is_title(char32_t c) {
 }
 bool is_upper(char32_t c) { return c < 0x80 ? c >= 'A' && c <= 'Z' : has_property(c, Property::uppercase); }
 bool is_lower(char32_t c) { return c < 0x80 ? c >= 'a' && c <= 'z' : has_property(c, Property::lowercase); }
+bool begins_name(char32_t c) {
+  return c < 0x80 ? c == '_' || is_letter(c) : has_property(c, Property::xid_start);
+}
+bool goes_on_in_name(char32_t c) { return c < 0x80 ? is_word(c) : has_property(c, Property::xid_continue); }
 
 std::string to_upper(std::string_view text) {
   return each(text, [](std::string& out, size_t, size_t, char32_t c) { append_upper(out, c); });

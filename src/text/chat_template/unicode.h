@@ -20,6 +20,8 @@ bool is_word(char32_t c);       // \w of Python's re: letters, numbers, undersco
 bool is_upper(char32_t c);      // Uppercase
 bool is_lower(char32_t c);      // Lowercase
 bool is_title(char32_t c);      // Lt
+bool begins_name(char32_t c);   // may begin what str.isidentifier accepts
+bool goes_on_in_name(char32_t c);
 
 std::string to_upper(std::string_view text);
 std::string to_lower(std::string_view text);

@@ -85,6 +85,16 @@ struct Classes {
 };
 
 char32_t case_key(char32_t c) {
+  switch (c) {  // several letters in upper case, which are those of the key
+    case 0x1FD3:
+      return 0x390;
+    case 0x1FE3:
+      return 0x3B0;
+    case 0xFB05:
+      return 0xFB06;
+    default:
+      break;
+  }
   return to_lower(static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c))));
 }
 

@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <vector>
 
+#include "text/chat_template/unicode.h"
 #include "text/constraint/pattern_anchors.h"
 #include "text/constraint/pattern_characters.h"
 #include "text/constraint/pattern_text.h"
@@ -20,7 +24,7 @@ class PatternParser {
  public:
   // common: what matches does so in every dialect of common_class().
   PatternParser(std::string_view pattern, std::string_view key, bool common)
-      : text_(pattern, key), characters_(text_, common) {}
+      : text_(pattern, key), characters_(text_, common), common_(common) {}
 
   PatternTree parse() {
     read_flags();
@@ -35,33 +39,46 @@ class PatternParser {
   // Reads (?i), (?s) or both at the beginning.
   void read_flags() {
     for (;;) {
+      skip_comments();
       const size_t begin = text_.place();
       const std::u32string_view rest = text_.rest();
       if (rest.size() < 3 || !is_ascii_letter(rest[2]) || rest[2] == 'P' || !text_.take(U"(?")) return;
-      const Flags flags = flag_letters();
+      const Flags on = flag_letters();
       if (!text_.take(U')')) {
         text_.go_to(begin);  // a group with flags of its own
         return;
       }
-      characters_.flags = flags;
+      set_flags(on, {});
     }
   }
 
-  // Reads "i", "s" or both; behind a minus those that do not hold.
+  // Reads "i", "s" or both.
   Flags flag_letters() {
-    Flags flags = characters_.flags;
-    for (bool on = true; is_ascii_letter(text_.next()) || (on && text_.is_next('-')); text_.read()) {
+    Flags flags;
+    for (; is_ascii_letter(text_.next()); text_.read()) {
       const char32_t c = text_.next();
-      if (c == '-')
-        on = false;
-      else if (c == 'i')
-        flags.ignore_case = on;
+      if (c == 'i')
+        flags.ignore_case = true;
       else if (c == 's')
-        flags.dot_all = on;
+        flags.dot_all = true;
       else
         text_.refuse(fmt::format("the flag (?{}) is not supported", static_cast<char>(c)), text_.place());
     }
     return flags;
+  }
+
+  void set_flags(Flags on, Flags off) {
+    Flags& flags = characters_.flags;
+    flags.ignore_case = (flags.ignore_case || on.ignore_case) && !off.ignore_case;
+    flags.dot_all = (flags.dot_all || on.dot_all) && !off.dot_all;
+  }
+
+  void skip_comments() {
+    for (size_t begin = text_.place(); text_.take(U"(?#"); begin = text_.place()) {
+      while (!text_.is_done() && !text_.is_next(')'))
+        if (text_.read() == '\\' && !text_.is_done()) text_.read();
+      if (!text_.take(U')')) text_.refuse("the comment is not closed", begin);
+    }
   }
 
   PatternTree alternatives(int depth) {
@@ -75,17 +92,16 @@ class PatternParser {
 
   PatternTree terms(int depth) {
     std::vector<PatternTree> parts;
+    skip_comments();
     while (!text_.is_done() && !text_.is_next('|') && !text_.is_next(')')) {
       const size_t begin = text_.place();
-      std::optional<PatternTree> part = atom(depth);
-      if (!part) continue;
-      parts.push_back(repeated(std::move(*part), begin));
+      PatternTree part = atom(depth);
+      parts.push_back(repeated(std::move(part), begin));
     }
     return parts.size() == 1 ? std::move(parts[0]) : PatternTree::sequence(std::move(parts));
   }
 
-  // nullopt: a comment.
-  std::optional<PatternTree> atom(int depth) {
+  PatternTree atom(int depth) {
     const size_t begin = text_.place();
     const char32_t c = text_.read();
     switch (c) {
@@ -120,30 +136,20 @@ class PatternParser {
   // Reads what follows "\".
   PatternTree escape(size_t begin) {
     if (text_.take(U'A')) return anchor(PatternTree::Kind::begin);
-    if (text_.take(U'Z') || text_.take(U'z')) return anchor(PatternTree::Kind::end);
+    if (text_.take(U'Z')) return anchor(PatternTree::Kind::end);
+    if (text_.is_next('z')) text_.refuse("\\z is not an escape before Python 3.14; write \\Z", begin);
     if (text_.is_next('b') || text_.is_next('B'))
       text_.refuse("borders of words, \\b and \\B, are not supported", begin);
     return characters_.escape(begin);
   }
 
-  std::optional<PatternTree> group(size_t begin, int depth) {
+  PatternTree group(size_t begin, int depth) {
     const Flags outside = characters_.flags;
-    if (text_.take(U'?')) {
-      if (text_.take(U'#')) {
-        while (!text_.is_done() && !text_.is_next(')')) text_.read();
-        close(begin);
-        return std::nullopt;
-      }
-      open_special(begin);
-    }
+    if (text_.take(U'?')) open_special(begin);
     PatternTree inside = alternatives(depth + 1);
-    close(begin);
+    if (!text_.take(U')')) text_.refuse("the group is not closed", begin);
     characters_.flags = outside;
     return inside;
-  }
-
-  void close(size_t begin) {
-    if (!text_.take(U')')) text_.refuse("the group is not closed", begin);
   }
 
   // Reads what follows "(?".
@@ -154,18 +160,38 @@ class PatternParser {
     if (text_.take(U"P=")) text_.refuse("back-references are not supported: they are not regular", begin);
     if (text_.take(U">")) text_.refuse("atomic groups, (?>, are not supported", begin);
     if (text_.take(U"(")) text_.refuse("conditions, (?(1), are not supported", begin);
-    if (text_.take(U"P<") || text_.take(U"<")) {
-      const size_t name = text_.place();
-      while (!text_.is_done() && !text_.is_next('>')) text_.read();
-      if (text_.place() == name || !text_.take(U'>')) text_.refuse("the name of a group is missing", begin);
-      return;
+    if (text_.take(U"P<")) return group_name(begin);
+    if (text_.take(U"<")) {
+      if (!common_) text_.refuse("a group with a name begins with (?P<", begin);
+      return group_name(begin);
     }
-    if (text_.is_next('-') || is_ascii_letter(text_.next())) {
-      characters_.flags = flag_letters();
-      if (text_.take(U':')) return;
-      if (text_.is_next(')')) text_.refuse("flags of the whole pattern stand at its beginning", begin);
-    }
+    if (text_.is_next('-') || is_ascii_letter(text_.next())) return group_flags(begin);
     text_.refuse("the group is of an unknown kind", begin);
+  }
+
+  void group_flags(size_t begin) {
+    const Flags on = flag_letters();
+    if (text_.is_next(')')) text_.refuse("flags of the whole pattern stand at its beginning", begin);
+    Flags off;
+    if (const size_t minus = text_.place(); text_.take(U'-')) {
+      off = flag_letters();
+      if (!off.ignore_case && !off.dot_all) text_.refuse("no flag follows the minus", minus);
+      if ((on.ignore_case && off.ignore_case) || (on.dot_all && off.dot_all))
+        text_.refuse("a flag is turned on and off", begin);
+    }
+    if (!text_.take(U':')) text_.refuse("a colon is missing behind the flags of a group", begin);
+    set_flags(on, off);
+  }
+
+  void group_name(size_t begin) {
+    const size_t place = text_.place();
+    while (!text_.is_done() && !text_.is_next('>')) text_.read();
+    const std::u32string_view name = text_.characters().substr(place, text_.place() - place);
+    if (name.empty() || !text_.take(U'>')) text_.refuse("the name of a group is missing", begin);
+    if (!jinja::begins_name(name[0]) || !std::ranges::all_of(name, jinja::goes_on_in_name))
+      text_.refuse("the name of a group has letters, digits and underscores alone, and no digit first",
+                   place);
+    if (!names_.insert(name).second) text_.refuse("an earlier group has this name", place);
   }
 
   struct Count {
@@ -203,6 +229,7 @@ class PatternParser {
   }
 
   PatternTree repeated(PatternTree part, size_t begin) {
+    skip_comments();
     const size_t place = text_.place();
     const std::optional<Count> count = quantifier();
     if (!count) return part;
@@ -210,6 +237,7 @@ class PatternParser {
       text_.refuse("an anchor cannot be repeated", begin);
     if (text_.is_next('+')) text_.refuse("possessive quantifiers are not supported", place);
     text_.take(U'?');  // matches the same texts
+    skip_comments();
     const size_t next = text_.place();
     if (quantifier()) text_.refuse("a quantifier follows another; put a group between them", next);
     return PatternTree::repeat(std::move(part), count->least, count->most);
@@ -217,6 +245,8 @@ class PatternParser {
 
   PatternText text_;
   PatternCharacters characters_;
+  bool common_;
+  std::set<std::u32string_view> names_;  // of groups
 };
 
 }  // namespace

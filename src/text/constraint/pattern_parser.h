@@ -1,4 +1,5 @@
-// Reads regular expressions in the dialect of Python's re, as far as they are regular.
+// Reads regular expressions in the dialect of Python's re, as far as they are regular; \p{L} and other
+// general categories are accepted, too.
 #pragma once
 #include <string_view>
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "run/server/completion_answer.h"
 #include "support/error_of.h"
@@ -193,6 +194,72 @@ TEST(ServerAnswer, ThatLacksSomethingIsRefused) {
             "the server's answer: token_logprobs is not a list of 1");
   EXPECT_EQ(refusal(with(R"({"index": 0, "token_ids": [5], "finish_reason": "abort"})").c_str()),
             "the server ended completion 0: abort");
+}
+
+TEST(ServerAnswer, ThatIsNotWhatWasAskedForIsRefused) {
+  const Case own;
+  base::Json answer = {{"choices", base::Json::array()}};
+  for (const int index : {0, 1, 2, 3})
+    answer["choices"].push_back(choice(index, {5}, base::Json::array({-1})));
+  base::Json& one = answer["choices"][2];
+  const auto refusal = [&] { return test::error_of([&] { own.read(answer); }).second; };
+
+  one = choice(2, std::vector<int32_t>(7, 5), base::Json(std::vector<float>(7, -1)));
+  EXPECT_EQ(refusal(), "");
+  one = choice(2, std::vector<int32_t>(5000, 5), base::Json(std::vector<float>(5000, -1)));
+  EXPECT_EQ(refusal(),
+            "the server's answer: completion 2: token_ids has 5000 ids; max_tokens asked for at most 7");
+
+  one = choice(2, {5}, base::Json::array({-1}));
+  one["prompt_token_ids"] = {3};
+  EXPECT_EQ(refusal(), "");
+  one["prompt_token_ids"] = nullptr;
+  EXPECT_EQ(refusal(), "");
+  for (const base::Json& other : {base::Json{1, 2}, base::Json{3, 3}, base::Json::array(), base::Json("3")}) {
+    one["prompt_token_ids"] = other;
+    EXPECT_EQ(refusal(),
+              "the server's answer: completion 2: prompt_token_ids are not those of the prompt that was sent")
+        << other.dump();
+  }
+}
+
+TEST(ServerAnswer, HasLogProbabilitiesOfFloat32) {
+  const Case own;
+  const auto read = [&](double value) {
+    base::Json answer = {{"choices", base::Json::array()}};
+    for (const int index : {0, 1, 2, 3})
+      answer["choices"].push_back(choice(index, {5}, base::Json::array({index == 1 ? value : -1.0})));
+    return own.read(answer)[1].log_probabilities.at(0);
+  };
+  EXPECT_EQ(read(-9999.0), -9999.0f);  // that of a token without probability, from vLLM
+  EXPECT_EQ(read(-3e38), -3e38f);
+  EXPECT_EQ(read(1e-6), 1e-6f);  // rounding
+  EXPECT_TRUE(std::isnan(read(std::nan(""))));
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const auto& [value, shown] :
+       {std::pair{-1e300, "-1e+300"}, {-kInfinity, "-inf"}, {kInfinity, "inf"}, {3.0, "3"}})
+    EXPECT_EQ(test::error_of([&] { read(value); }).second,
+              std::string("the server's answer: completion 1: ") + shown +
+                  " is not a log-probability; accepted are null and float32 numbers up to 0");
+}
+
+TEST(ServerAnswer, OfTheFormerProtocolIsCheckedAsWell) {
+  Case own;
+  own.server.protocol = VllmServer::Protocol::old;
+  base::Json answer = {{"prompt_ids", {{1, 2}, {3}}},
+                       {"completion_ids", {{5}, {6}, {7}, {8}}},
+                       {"logprobs", {{-1}, {-2}, {-3}, {-4}}}};
+  const auto refusal = [&] { return test::error_of([&] { own.read(answer); }).second; };
+  EXPECT_EQ(refusal(), "");
+  answer["prompt_ids"][1] = {4};
+  EXPECT_EQ(refusal(),
+            "the server's answer: completion 2: prompt_ids are not those of the prompt that was sent");
+  answer["prompt_ids"].erase(1);
+  EXPECT_EQ(refusal(), "the server's answer: prompt_ids is not a list of 2");
+  answer.erase("prompt_ids");
+  answer["completion_ids"][3] = std::vector<int32_t>(8, 5);
+  EXPECT_EQ(refusal(),
+            "the server's answer: completion 3: completion_ids has 8 ids; max_tokens asked for at most 7");
 }
 
 }  // namespace
