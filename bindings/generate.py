@@ -356,6 +356,17 @@ def as_rust_constants(api):
 def as_node(api):
     """The constants and the tables of callbacks and functions, and the TypeScript declarations of the constants."""
     type_name = type_names(api)
+    owned = {handle["name"] for handle in api["handles"] + api["serve"]["handles"] if handle["destroy"]}
+
+    def declared(item, following):
+        """A parameter as type and name: an object that the host owns has its own type, and a text with a size is bytes."""
+        name = type_name(item)
+        if name == "pointer" and item["type"] in owned:
+            name = item["type"]
+        elif name == "text" and following and type_name(following) == "size_t":
+            name = "bytes"
+        return f"{name} {item['name']}"
+
     groups = {}
     for constant in api["constants"]:
         groups.setdefault(constant["group"], []).append(constant)
@@ -374,12 +385,16 @@ def as_node(api):
             types.append(f"  readonly {name}: {c['value']};")
         code.append("});")
         types.append("};")
-    code += ["", "// name: result and parameters, as native.js names types"]
+    code += ["", "// name: result and parameters, as native.js names types; parameters of functions have their names, too"]
     for table, items in (("CALLBACKS", api["callbacks"]), ("FUNCTIONS", api["functions"]),
                          ("SERVE_FUNCTIONS", api["serve"]["functions"])):
         code.append(f"export const {table} = {{")
         for item in items:
-            names = ", ".join(f"'{type_name(part)}'" for part in [item["returns"], *item["params"]])
+            if table == "CALLBACKS":
+                parts = map(type_name, [item["returns"], *item["params"]])
+            else:
+                parts = [type_name(item["returns"]), *map(declared, item["params"], [*item["params"][1:], None])]
+            names = ", ".join(f"'{part}'" for part in parts)
             code.append(f"  {item['name']}: [{names}],")
         code.append("};")
     return "\n".join([*code, ""]), "\n".join([*types, ""])

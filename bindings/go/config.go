@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"encoding/json"
+	"fmt"
 	"sort"
 	"unsafe"
 )
@@ -68,7 +69,7 @@ func (c *Config) Set(key string, value any) error {
 	if !ok {
 		data, err := json.Marshal(value)
 		if err != nil {
-			return err
+			return &Error{Status: EInvalidConfig, Key: key, Message: fmt.Sprintf("%s: %v", key, err)}
 		}
 		text = string(data)
 	}

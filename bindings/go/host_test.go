@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"reflect"
@@ -146,6 +147,7 @@ func TestHostVersion(t *testing.T) {
 		equal(t, trl.HasFeature(feature.(string)), true)
 	}
 	equal(t, trl.HasFeature("no such feature"), false)
+	equal(t, trl.HasFeature(info["features"].([]any)[0].(string)+"\x00"), false)
 }
 
 func TestHostOptions(t *testing.T) {
@@ -231,6 +233,15 @@ func TestHostErrors(t *testing.T) {
 	equal(t, errors.Is(&trl.Error{Status: -99}, trl.EInternal), true)
 	equal(t, []string{trl.EIO.String(), trl.Status(-99).Error()}, []string{"TRL_E_IO", "TRL_E_INTERNAL"})
 	is(t, config.Set("output_dir", "a\x00b"), trl.EInvalidArgument)
+	for _, value := range []any{math.NaN(), math.Inf(1), make(chan int)} {
+		_, err = trl.NewConfig(trl.Keys{"learning_rate": value})
+		is(t, err, trl.EInvalidConfig)
+		equal(t, errors.As(err, &failed), true)
+		equal(t, failed.Key, "learning_rate")
+		equal(t, strings.HasPrefix(err.Error(), "learning_rate: "), true)
+	}
+	_, known := trl.AllOptions()[0].Default("sft\x00")
+	equal(t, known, false)
 	_, err = trl.NewConfig(trl.Keys{"learning_rate": "fast"})
 	is(t, err, trl.EInvalidConfig)
 	_, err = trl.OpenDataset(nil, file, trl.Keys{"learning_rate": "fast"})

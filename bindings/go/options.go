@@ -23,6 +23,9 @@ func BuildInfo() json.RawMessage { return json.RawMessage(C.GoString(C.trl_build
 
 // HasFeature tells whether this build has a feature of the list `features` of BuildInfo.
 func HasFeature(name string) bool {
+	if strings.IndexByte(name, 0) >= 0 {
+		return false
+	}
 	text := C.CString(name)
 	defer C.free(unsafe.Pointer(text))
 	return C.trl_has_feature(text) == 1
@@ -60,6 +63,9 @@ func named(trainer string) *C.char {
 }
 
 func (o Option) ofTrainer(trainer string, ask func(*C.trl_option, *C.char) *C.char) (string, bool) {
+	if strings.IndexByte(trainer, 0) >= 0 {
+		return "", false
+	}
 	name := named(trainer)
 	defer C.free(unsafe.Pointer(name))
 	text := ask(o.pointer, name)
@@ -80,6 +86,9 @@ func (o Option) Origin() string { return C.GoString(C.trl_option_origin(o.pointe
 
 // Type returns the type of the value in one trainer, or with "" in the table; false: that trainer lacks the option.
 func (o Option) Type(trainer string) (OptionType, bool) {
+	if strings.IndexByte(trainer, 0) >= 0 {
+		return -1, false
+	}
 	name := named(trainer)
 	defer C.free(unsafe.Pointer(name))
 	kind := C.trl_option_type(o.pointer, name)

@@ -11,7 +11,8 @@
  *    message; the error then belongs to the caller. After an error every output is NULL or 0.
  * 3. Configuration is text, key by key, under TRL's own names; include/CONFIGURATION.md lists the keys.
  * 4. Text is UTF-8, invalid UTF-8 is an error. Keys, paths and values end in NUL; payloads come with
- *    their size and may hold NUL. Numbers in text never depend on the locale.
+ *    their size and may hold NUL. Numbers in text never depend on the locale. A size or a count of more than
+ *    an object can have, such as a negative number, is TRL_E_INVALID_ARGUMENT in every function.
  * 5. Callbacks run only on a thread that is inside a call of this library, during that call. Inside one,
  *    these may be called: functions without the parameter `error`, such as accessors and destroy functions,
  *    those whose contract says "also in callbacks", and in the one of trl_trainer_set_rollout the generators
@@ -169,9 +170,9 @@ TRL_API const char* trl_build_info(void) TRL_NOEXCEPT;
  * Whether this build has a feature.
  *
  * Formats of rows and models: arrow (streams of it; its files are parquet), csv, gguf, gzip, parquet,
- * sentencepiece (tokenizer.model), zstd. With the engine: engine, generate, lora, and the name of each
- * trainer, as in the key method (sft, dpo, grpo, ...). Later versions add names. trl.pc has the same list
- * (pkg-config --variable=features trl), as far as it was built.
+ * sentencepiece (tokenizer.model), zstd. serve: libtrl_serve.so was built, too. With the engine: engine,
+ * generate, lora, and the name of each trainer, as in the key method (sft, dpo, grpo, ...). Later versions
+ * add names. trl.pc has the same list (pkg-config --variable=features trl), as far as it was built.
  *
  * @param name [in] a name from the list `features` of trl_build_info; NULL and unknown names give 0.
  * @return 1 or 0; cannot fail.
@@ -246,7 +247,7 @@ TRL_API int32_t trl_error_place(const trl_error* error, const char** out_file, i
  * Returns the value of the host's callback that made an error TRL_E_CALLBACK.
  *
  * @param error [in] nullable.
- * @return the callback's value; 0 for every other error.
+ * @return the callback's value, of a trl_read_fn at least INT32_MIN; 0 for every other error.
  * Contract: any thread; does not block; no callbacks; cannot fail.
  * @since 0.1
  */
@@ -288,7 +289,7 @@ TRL_API trl_status trl_config_create(trl_config** out_config, trl_error** error)
  * @param key [in] a name from trl_option_next, or an older one.
  * @param value [in] text, copied.
  * @param error [out] nullable; owned by the caller.
- * @return TRL_OK, TRL_E_INVALID_CONFIG.
+ * @return TRL_OK, TRL_E_INVALID_CONFIG, TRL_E_INVALID_ARGUMENT for a text that is not UTF-8.
  * Contract: values are copied; exclusive, also in callbacks; does not block; no callbacks; after an error
  * config is unchanged.
  * @since 0.1
@@ -402,7 +403,7 @@ TRL_API trl_status trl_config_get_warnings(const trl_config* config, const char*
  * The JSON schema (draft 2020-12) of a configuration file: an object with a property for each key, with its
  * type, range or choices, default and meaning, from the table that trl_option_next walks. A file that
  * trl_config_load takes is valid by it, except that it also allows older names of keys and values, dashes in
- * keys, 0 and 1 as booleans, texts in place of other values, and the reverse.
+ * keys, capitals in choices, 0 and 1 as booleans, texts in place of other values, and the reverse.
  *
  * @param trainer [in] nullable; "sft", "dpo", ...: the keys that this trainer reads, with its defaults. NULL:
  * all keys.
@@ -1785,6 +1786,9 @@ typedef int32_t (*trl_event_fn)(void* user_data, int32_t event, const trl_metric
  * ends the run before the next step. Checkpoints are written automatically, as save_strategy says; one that
  * cannot be written is left out with a warning, and training continues to the next one. The final model is
  * saved by trl_trainer_save. The log has a line for each event, steps and records as debug lines.
+ *
+ * If trl_trainer_step has begun the run and no callback knows of it, TRL_ON_TRAIN_BEGIN comes before the
+ * first other event.
  *
  * After a callback has stopped or failed a run, the next call resumes it with the step and the row that come
  * next, in the state that an uninterrupted run has there; its events begin with TRL_ON_TRAIN_BEGIN again. It

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 
@@ -103,8 +104,9 @@ void fail_thrown(std::string_view which) {
   }
 }
 
-void fail_callback(std::string_view which, int32_t code) {
-  throw Error(Status::callback, fmt::format("the host's {} callback returned {}", which, code), {}, code);
+void fail_callback(std::string_view which, int64_t code) {
+  throw Error(Status::callback, fmt::format("the host's {} callback returned {}", which, code), {},
+              static_cast<int32_t>(std::clamp<int64_t>(code, INT32_MIN, INT32_MAX)));
 }
 
 ArrowArrayStream guarded_stream(ArrowArrayStream* stream) {

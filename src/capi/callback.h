@@ -15,7 +15,7 @@
 namespace trl::capi {
 
 [[noreturn]] void fail_thrown(std::string_view which);                  // for the exception in flight
-[[noreturn]] void fail_callback(std::string_view which, int32_t code);  // for a callback's return code
+[[noreturn]] void fail_callback(std::string_view which, int64_t code);  // for a callback's return code
 
 // Blocks a thread of an interpreter (CPython) for good once that interpreter has ended: a callback that calls
 // back into it would crash.

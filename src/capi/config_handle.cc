@@ -27,6 +27,15 @@ trl_status give_text(const trl_config* config, const char** out, const char* nam
   });
 }
 
+// Checks the value of a key, which errors name.
+std::string_view value_of(std::string_view key, const char* value) {
+  try {
+    return text(value, "value");
+  } catch (const trl::Error& error) {
+    throw error.with(fmt::format("{}: {}", key, error.message()), key);
+  }
+}
+
 // Returns the schema of a trainer, made once and leaked.
 const char* schema_of(const std::string& trainer) {
   static std::mutex mutex;
@@ -51,7 +60,7 @@ trl_status trl_config_set(trl_config* config, const char* key, const char* value
   return guard<From::anywhere>(error, [&] {
     const auto shared = get(config, "config");
     const std::string_view name = text(key, "key");
-    const std::string_view wanted = text(value, "value");
+    const std::string_view wanted = value_of(name, value);
     shared->change([&](trl::config::Config& values) { values.set(name, wanted); });
   });
 }

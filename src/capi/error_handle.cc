@@ -1,6 +1,7 @@
 // trl_error_*: the error that a failed call returns to the caller. trl_status_name.
 #include <cstring>
 #include <new>
+#include <stdexcept>
 
 #include "capi/guard.h"
 
@@ -55,6 +56,8 @@ trl_status report_exception(trl_error** error) noexcept {
   } catch (const std::bad_alloc&) {
     if (error != nullptr) *error = out_of_memory_error();
     return TRL_E_OUT_OF_MEMORY;
+  } catch (const std::length_error&) {
+    return report(error, Error(Status::out_of_memory, "out of memory: more than any memory holds"));
   } catch (const std::exception& e) {
     try {
       return report(error, Error(Status::internal, std::string("unexpected: ") + e.what()));

@@ -2,6 +2,9 @@
 // noexcept. guard() is for functions that return a status, answer() for accessors, which work inside
 // callbacks too.
 #pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -129,7 +132,8 @@ auto answer(T fallback, Body&& body) noexcept -> decltype(body()) {
 inline std::string_view text(const char* value, std::string_view name) {
   if (value == nullptr) fail_null(name);
   const std::string_view view(value);
-  if (base::find_invalid_utf8(view) != base::kValid) fail(Status::invalid_argument, "{} is not UTF-8", name);
+  const size_t bad = base::find_invalid_utf8(view);
+  if (bad != base::kValid) fail(Status::invalid_argument, "{} is not UTF-8: byte {} is invalid", name, bad);
   return view;
 }
 
@@ -139,8 +143,29 @@ inline std::string path_of(const char* value, std::string_view name = "path") {
   return std::string(path);
 }
 
+inline void need(const void* out, std::string_view name) {
+  if (out == nullptr) fail_null(name);
+}
+
+// Checks that an array has no more elements than one can have, such as a negative number in a size_t.
+template <class T>
+void check_count(size_t count, std::string_view name, std::string_view what) {
+  constexpr size_t kMost = PTRDIFF_MAX / sizeof(T);
+  if (count > kMost)
+    fail(Status::invalid_argument, "{}: a {} of {} is too large: it is at most {}", name, what, count, kMost);
+}
+
+// Checks an array.
+template <class T>
+std::span<const T> elements(const T* data, size_t count, std::string_view name) {
+  check_count<T>(count, name, "count");
+  if (count > 0) need(data, name);
+  return {data, count};
+}
+
 // Checks a payload with its size.
 inline std::string_view bytes(const char* data, size_t size, std::string_view name) {
+  check_count<char>(size, name, "size");
   if (data == nullptr && size != 0)
     fail(Status::invalid_argument, "{} is NULL with a size of {}", name, size);
   return size == 0 ? std::string_view() : std::string_view(data, size);
@@ -151,10 +176,6 @@ inline std::string_view utf8(const char* data, size_t size, std::string_view nam
   const size_t bad = base::find_invalid_utf8(view);
   if (bad != base::kValid) fail(Status::format, "{} is not UTF-8: byte {} is invalid", Place::in(name), bad);
   return view;
-}
-
-inline void need(const void* out, std::string_view name) {
-  if (out == nullptr) fail_null(name);
 }
 
 }  // namespace trl::capi

@@ -191,6 +191,8 @@ std::string as_yaml(std::string_view text) {
   const size_t start = text.find_first_not_of(" \t\r\n");
   const bool json = start != std::string_view::npos && (text[start] == '{' || text[start] == '[');
   std::string yaml = json ? join_surrogates(text) : std::string(text);
+  for (size_t i = 0; i < yaml.size(); ++i)  // a line break that yaml-cpp does not know
+    if (yaml[i] == '\r' && !std::string_view(yaml).substr(i + 1).starts_with('\n')) yaml[i] = '\n';
   // Adds an empty comment: yaml-cpp accepts an open quote if the text ends at the end of its line; with the
   // comment it sees the end within the quote.
   if (yaml.ends_with('\n')) yaml += '#';

@@ -102,7 +102,8 @@ void need_server(trl_server* server) {
 
 std::string text(const char* value, const char* name) {
   need(value, name);
-  if (base::find_invalid_utf8(value) != base::kValid) fail(Status::invalid_argument, "{} is not UTF-8", name);
+  const size_t bad = base::find_invalid_utf8(value);
+  if (bad != base::kValid) fail(Status::invalid_argument, "{} is not UTF-8: byte {} is invalid", name, bad);
   return value;
 }
 

@@ -78,7 +78,9 @@ TEST(Config, UnsetBringsTheDefaultBack) {
 TEST(Config, InvalidUtf8IsRefused) {
   const auto config = host::config();
   Error error;
-  EXPECT_EQ(trl_config_set(config.get(), "eos_token", "\xff\xfe", error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(trl_config_set(config.get(), "eos_token", "a\xff\xfe", error), TRL_E_INVALID_ARGUMENT);
+  EXPECT_EQ(error.message(), "eos_token: value is not UTF-8: byte 1 is invalid");
+  EXPECT_EQ(error.key(), "eos_token");
   EXPECT_EQ(trl_config_set(config.get(), "\xc0\x80", "1", error), TRL_E_INVALID_ARGUMENT);
   EXPECT_EQ(trl_config_load_text(config.get(), "a: \xff", 4, error), TRL_E_FORMAT);
 }
@@ -257,8 +259,16 @@ TEST(Version, IsTheHeaders) {
 #else
   EXPECT_EQ(info["cpu"], "auto");
 #endif
-  for (const auto& feature : info["features"])
-    EXPECT_EQ(trl_has_feature(feature.get<std::string>().c_str()), 1);
+  std::string doc = host::read_file(TRL_SOURCE_DIR "/include/trl/trl.h");
+  doc.resize(doc.find("trl_has_feature(const char* name)"));
+  doc.erase(0, doc.rfind("Whether this build has a feature."));
+  for (const auto& feature : info["features"]) {
+    const std::string name = feature.get<std::string>();
+    EXPECT_EQ(trl_has_feature(name.c_str()), 1);
+    const char* schema = nullptr;
+    const bool trainer = trl_config_get_schema(name.c_str(), &schema, nullptr) == TRL_OK;
+    EXPECT_TRUE(trainer || doc.find(name) != std::string::npos) << name << " is not in trl.h";
+  }
   EXPECT_EQ(trl_has_feature("gguf"), 1);
   for (const char* of_engine : {"engine", "generate", "lora", "sft", "dpo", "kto", "reward"})
     EXPECT_EQ(trl_has_feature(of_engine), info["engine"].get<bool>() ? 1 : 0);

@@ -1,5 +1,6 @@
 // trl_dataset_* and trl_record_*: files, buffers, callbacks, and what is wrong with them.
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <thread>
 
@@ -85,6 +86,34 @@ TEST(Dataset, BufferIsCopied) {
     EXPECT_EQ(trl_dataset_get_row_count(dataset.get(), &count, nullptr), TRL_OK);
     EXPECT_EQ(count, 3);
   }
+}
+
+// A negative number in a size_t is more than any array has.
+TEST(Dataset, SizesOfMoreThanMemoryAreRefused) {
+  static const auto refused = [](trl_status status, const Error& error, std::string_view name) {
+    EXPECT_EQ(status, TRL_E_INVALID_ARGUMENT) << error.message();
+    EXPECT_TRUE(error.names(name) && error.names(std::to_string(SIZE_MAX))) << error.message();
+  };
+  Error error;
+  const auto config = host::config();
+  refused(trl_config_load_text(config.get(), "a", SIZE_MAX, error), error, "text");
+  trl_dataset* made = nullptr;
+  refused(trl_dataset_from_buffer(nullptr, "jsonl", "x", SIZE_MAX, nullptr, &made, error), error, "data");
+  EXPECT_EQ(made, nullptr);
+  const auto next = [](void*, trl_record* record) -> int32_t {
+    Error own;
+    const int32_t id = 5;
+    refused(trl_record_set_ids(record, "input_ids", &id, SIZE_MAX, own), own, "ids");
+    refused(trl_record_set_text(record, "text", "a", SIZE_MAX, own), own, "text");
+    refused(trl_record_set_json(record, "text", "1", SIZE_MAX, own), own, "json");
+    return TRL_END;
+  };
+  ASSERT_EQ(trl_dataset_from_callback(
+                nullptr, next, [](void*) -> int32_t { return 0; }, nullptr, nullptr, nullptr, &made, error),
+            TRL_OK);
+  const host::Dataset dataset(made);
+  int64_t count = 0;
+  EXPECT_EQ(trl_dataset_get_row_count(dataset.get(), &count, error), TRL_OK) << error.message();
 }
 
 TEST(Dataset, IsReadConcurrently) {

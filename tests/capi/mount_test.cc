@@ -127,6 +127,7 @@ TEST(Mount, FailingReadsAreNamed) {
   const Opened far = refused([](auto&&...) -> int64_t { return -(1LL << 40); });
   EXPECT_EQ(far.status, TRL_E_CALLBACK);
   EXPECT_EQ(far.code, INT32_MIN);
+  EXPECT_NE(far.message.find("returned -1099511627776"), std::string::npos) << far.message;
   const Opened threw = refused([](auto&&...) -> int64_t { throw std::runtime_error("the vault is locked"); });
   EXPECT_EQ(threw.status, TRL_E_CALLBACK);
   EXPECT_NE(threw.message.find("the vault is locked"), std::string::npos) << threw.message;

@@ -260,6 +260,15 @@ TEST(Tokenizer, Refusals) {
   }
   EXPECT_EQ(trl_tokenizer_decode(tokenizer.get(), nullptr, 2, 0, nullptr, 0, &size, error),
             TRL_E_INVALID_ARGUMENT);
+  const int32_t known = 5;
+  EXPECT_EQ(trl_tokenizer_decode(tokenizer.get(), &known, SIZE_MAX, 0, nullptr, 0, &size, error),
+            TRL_E_INVALID_ARGUMENT);
+  EXPECT_TRUE(error.names("ids: a count of " + std::to_string(SIZE_MAX))) << error.message();
+  for (const int32_t split : {0, 1}) {
+    EXPECT_EQ(trl_tokenizer_encode(tokenizer.get(), "a", SIZE_MAX, 0, split, nullptr, 0, &size, error),
+              TRL_E_INVALID_ARGUMENT);
+    EXPECT_TRUE(error.names("text: a size of " + std::to_string(SIZE_MAX))) << error.message();
+  }
   EXPECT_EQ(trl_tokenizer_encode(tokenizer.get(), "a", 1, 0, 0, nullptr, 5, &size, error),
             TRL_E_INVALID_ARGUMENT);
   for (const Json& bad : {Json(3), Json({{"messages", 3}}), Json({{"message", Json::array()}}),

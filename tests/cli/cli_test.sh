@@ -738,7 +738,7 @@ case_eval_measures_as_training_does() {
   run 0 eval "${eval[@]}" --lr_scheduler_type cosine_with_min_lr --lr_scheduler_kwargs "{min_lr: 1e-6}"  # of a run's recipe
   run 0 eval "${eval[@]}" --sample_prompts "[Hello]" --sample_max_new_tokens 3; says out '{"prompt":"Hello","completion":"'
   run 2 eval "${eval[@]}" --sample_prompts "[Hello]" --generate.num_return_sequences 2; says err "generate.temperature above 0"
-  run 0 eval "${eval[@]}" --generate.keep true; says err "generate.keep: it has an effect only with sample_prompts"
+  run 0 eval "${eval[@]}" --generate.keep true; says err "generate.keep: without sample_prompts it has an effect only on generators"
   run 0 eval "${eval[@]}" --sample_prompts "[Hello]" --sample_max_new_tokens 3 --generate.keep true; says err "generate.keep: it has no effect on sample_prompts"
   run 2 eval "${eval[@]}" --splits valid; says err "--splits: 'valid'"; says err "it has: test, train"
   run 2 eval "${eval[@]}" --splits test,; says err "empty name"

@@ -315,7 +315,7 @@ TEST(Arguments, OptionsWithoutAnEffectAreToldOf) {
     EXPECT_EQ(lines({task.front(), {"use_peft", "true"}}), Lines{}) << key;
   }
   EXPECT_EQ(lines({{"generate.top_k", "5"}}),
-            Lines{"generate.top_k: it has an effect only with sample_prompts"});
+            Lines{"generate.top_k: without sample_prompts it has an effect only on generators"});
   EXPECT_EQ(lines({{"generate.top_k", "5"}, {"sample_prompts", "[a]"}}), Lines{});
   EXPECT_EQ(lines({{"generate.chat", "true"}, {"sample_prompts", "[a]"}}),
             Lines{"generate.chat: it has no effect on sample_prompts"});

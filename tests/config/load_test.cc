@@ -97,6 +97,20 @@ TEST(Load, KeepsTextAsItIsWritten) {
             "{% if a %}\nx\n{% endif %}\n");
 }
 
+TEST(Load, ACarriageReturnAloneEndsALine) {
+  for (const char* text :
+       {"seed: 6\rmax_steps: 3\rrun_name: 'a b'\r", "seed: 6\r\nmax_steps: 3\rrun_name: 'a\rb'",
+        "seed: 6 # of all\r\rmax_steps: 3\r\nrun_name: \"a\r b\"\r\n"}) {
+    const Config config = loaded(text);
+    EXPECT_EQ(config.get("seed"), "6");
+    EXPECT_EQ(config.get("max_steps"), "3");
+    EXPECT_EQ(config.get("run_name"), "a b");
+  }
+  EXPECT_EQ(loaded("run_name: \"a\\rb\"\r").get("run_name"), "a\rb");
+  EXPECT_EQ(refusal("seed: 1\r\nbf16: true\rlearning_rate: fast\r"),
+            "x.yaml:3: learning_rate: 'fast' is not accepted; give a number >= 0");
+}
+
 // yaml-cpp's nodes must not be moved onto each other: the keys between two of one name keep their values.
 TEST(Load, AKeyGivenTwiceLeavesTheOthersAlone) {
   for (const char* text :

@@ -1,15 +1,14 @@
 // A configuration: TRL's keys and their values.
 import { Handle, call, callLater, pathOf } from './handle.js';
 import { option } from './options.js';
-import { encode } from './native.js';
+import { encode, jsonOf, terminated, unlike } from './native.js';
 
 /** How a value is written: a text as it is, everything else as JSON. */
 function textOf(key, value) {
-  if (typeof value === 'string') return value;
-  if (value instanceof URL) return pathOf(value);
   if (typeof value === 'number' || typeof value === 'bigint') return String(value); // JSON has no Infinity
-  const text = JSON.stringify(value);
-  if (text === undefined) throw new TypeError(`${key} has no value that can be written: ${String(value)}`);
+  const text = value instanceof URL ? pathOf(value) : value;
+  if (typeof text !== 'string') return jsonOf(value, key);
+  terminated(text, key);
   return text;
 }
 
@@ -17,6 +16,8 @@ function textOf(key, value) {
 export class Config extends Handle {
   constructor(keys = {}) {
     super();
+    if (!(keys instanceof Config) && (keys instanceof Handle || Object.prototype.toString.call(keys) !== '[object Object]'))
+      throw unlike('options', 'a Config or an object of keys and values', keys);
     this._own(call('trl_config_create', { out: 'pointer' })[0], 'trl_config_destroy');
     for (const [key, value] of Object.entries(keys instanceof Config ? keys.describe() : keys))
       if (value !== undefined) this.set(key, value);
@@ -29,7 +30,7 @@ export class Config extends Handle {
 
   /** Sets a key. */
   set(key, value) {
-    call('trl_config_set', this, key, textOf(key, value));
+    call('trl_config_set', this, key, textOf(String(key), value));
     return this;
   }
 

@@ -3,17 +3,18 @@ import { Status } from './api.js';
 import { configOf } from './config.js';
 import { errorOf } from './errors.js';
 import { Handle, call, callLater, createLater, empty, fill, onlyInside, pathOf, wrap } from './handle.js';
-import { encode, encodeJson, jsonOf } from './native.js';
+import { encode, encodeJson, hostFunction, idsOf, jsonOf, terminated, unlike } from './native.js';
 import { withRuntime } from './runtime.js';
 import { keep } from './threads.js';
 
 const AT_ONCE = 64; // rows of an iterator that is not asynchronous
 
-/** The function that sets a column, and what it is given. */
-function columnOf(value) {
-  if (typeof value === 'string') return ['trl_record_set_text', encode(value)];
-  if (value instanceof Int32Array) return ['trl_record_set_ids', value.slice()];
-  return ['trl_record_set_json', encodeJson(value)];
+/** The name of a column, the function that sets it, and what that is given. */
+function columnOf([name, value]) {
+  terminated(name, 'the name of a column');
+  if (typeof value === 'string') return [name, 'trl_record_set_text', encode(value, name)];
+  if (value instanceof Int32Array) return [name, 'trl_record_set_ids', value.slice()];
+  return [name, 'trl_record_set_json', encodeJson(value, name)];
 }
 
 /** Reads rows of the host from their start, as often as it is asked to. */
@@ -47,7 +48,7 @@ class Reader {
         const later = typeof item?.then === 'function';
         if (later) item = await item;
         if (item.done) break;
-        found.push(Object.entries(item.value).map(([name, value]) => [name, ...columnOf(value)]));
+        found.push(Object.entries(item.value).map(columnOf));
         if (later) break;
       }
     } catch (error) {
@@ -91,7 +92,8 @@ export class Tokenizer extends Handle {
 
   /** The text of token ids. */
   decode(ids, { skipSpecialTokens = false } = {}) {
-    return this.#text('trl_tokenizer_decode', { ids }, ids.length, Number(skipSpecialTokens));
+    const tokens = idsOf(ids, 'ids');
+    return this.#text('trl_tokenizer_decode', tokens, tokens.length, Number(skipSpecialTokens));
   }
 
   /** A token as in the vocabulary. */
@@ -102,7 +104,7 @@ export class Tokenizer extends Handle {
   /** Renders a list of messages, or an object with `messages` and, if wanted, `tools`, `add_generation_prompt`,
    * `continue_final_message` and `chat_template_kwargs`. */
   applyChatTemplate(messages) {
-    const data = encodeJson(messages);
+    const data = encodeJson(messages, 'messages');
     return this.#text('trl_tokenizer_apply_chat_template', data, data.length);
   }
 
@@ -139,16 +141,16 @@ export class Dataset extends Handle {
 
   /** Rows of a file in memory; format is jsonl, json, csv or text. */
   static fromBuffer(format, data, options, { runtime } = {}) {
-    const bytes = typeof data === 'string' ? encode(data) : data;
+    const bytes = typeof data === 'string' ? encode(data, 'data') : data;
     return withRuntime(runtime, (own) => {
-      const [pointer] = call('trl_dataset_from_buffer', own, format, bytes, bytes.length, configOf(options), { out: 'pointer' });
+      const [pointer] = call('trl_dataset_from_buffer', own, format, bytes, bytes?.length ?? 0, configOf(options), { out: 'pointer' });
       return wrap(this, pointer, 'trl_dataset_destroy', own);
     });
   }
 
   /** Rows in memory, copied now. */
   static fromRows(rows, options, more) {
-    return this.fromBuffer('jsonl', Array.from(rows, jsonOf).join('\n'), options, more);
+    return this.fromBuffer('jsonl', Array.from(rows, (row) => jsonOf(row, 'a row')).join('\n'), options, more);
   }
 
   /** Rows that are asked for when they are read, more than once: an iterable, also an asynchronous one, or a function that
@@ -170,6 +172,7 @@ export class Dataset extends Handle {
 
   /** Rows of an Arrow stream, by the address of its ArrowArrayStream, which is taken over. */
   static fromArrow(address, options, { runtime } = {}) {
+    if (typeof address !== 'bigint') throw unlike('address', 'a BigInt', address);
     return withRuntime(runtime, (own) => {
       const [pointer] = call('trl_dataset_from_arrow', own, address, configOf(options), { out: 'pointer' });
       return wrap(this, pointer, 'trl_dataset_destroy', own);
@@ -196,7 +199,8 @@ export class Dataset extends Handle {
 
   /** Gives micro-batches of the first epoch to a function, until it returns something that is true. */
   async visitBatches(tokenizer, onBatch, options, { first = 0, count = Number.MAX_SAFE_INTEGER, signal } = {}) {
+    const batch = hostFunction(onBatch, 'onBatch');
     await callLater('trl_dataset_visit_batches',
-      [this, tokenizer, configOf(options), first, count, { callback: 'batch' }, null], { signal, functions: { batch: onBatch } });
+      [this, tokenizer, configOf(options), first, count, batch && { callback: 'batch' }, null], { signal, functions: { batch } });
   }
 }

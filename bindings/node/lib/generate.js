@@ -2,7 +2,7 @@
 import { Status } from './api.js';
 import { configOf } from './config.js';
 import { Handle, callLater, onlyInside } from './handle.js';
-import { encode } from './native.js';
+import { encode, encodeAll, hostFunction, idsOf } from './native.js';
 import { numberOf } from './threads.js';
 
 /** A completion as it was when it was taken. */
@@ -21,9 +21,12 @@ const completions = (copied) => (copied ?? []).map((one) => new Completion(one))
 
 /** A prompt as text, size, ids and count. */
 function promptOf(prompt) {
-  if (typeof prompt !== 'string') return [null, 0, { ids: prompt }, prompt.length];
-  const data = encode(prompt);
-  return [data, data.length, null, 0];
+  if (typeof prompt === 'string') {
+    const data = encode(prompt, 'prompt');
+    return [data, data.length, null, 0];
+  }
+  const ids = idsOf(prompt, 'prompt');
+  return [null, 0, ids, ids.length];
 }
 
 /** Made by Model.generator. A token function gets the number of the completion, the token, its text and its log-probability (null
@@ -36,10 +39,10 @@ export class Generator extends Handle {
 
   /** Completes prompts, all together; completion j of prompt i has the number i * num_return_sequences + j. */
   async generate(prompts, options, { onToken, signal } = {}) {
-    const texts = (typeof prompts === 'string' ? [prompts] : prompts).map(encode);
+    const texts = encodeAll(prompts, 'prompts');
     const { outputs } = await callLater('trl_generator_generate',
       [this, { texts }, { sizes: texts.map((text) => text.length) }, texts.length, configOf(options),
-        onToken ? { callback: 'token' } : null, null, { out: 'completions' }],
+        hostFunction(onToken, 'onToken') && { callback: 'token' }, null, { out: 'completions' }],
       { signal, functions: { token: onToken } });
     return completions(outputs[0]);
   }
@@ -59,7 +62,7 @@ export class Generator extends Handle {
    * completion alone, and rejects the promise when the step is done. */
   async step(onToken, { signal } = {}) {
     const thrown = [];
-    const told = onToken && (async (...token) => {
+    const told = hostFunction(onToken, 'onToken') && (async (...token) => {
       try {
         return numberOf(await onToken(...token), 'int32');
       } catch (error) {

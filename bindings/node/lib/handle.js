@@ -1,8 +1,9 @@
 // Objects that own a handle of the library, and calls with them.
+import { inspect } from 'node:util';
 import { callAside } from './threads.js';
 import { errorOf } from './errors.js';
 import { lib } from './library.js';
-import { perform } from './native.js';
+import { checked, parametersOf, perform } from './native.js';
 
 const finalizers = new FinalizationRegistry(({ destroy, pointer }) => lib[destroy](pointer));
 const INSIDE = Symbol('a constructor of this package');
@@ -12,6 +13,10 @@ const INSIDE = Symbol('a constructor of this package');
 export class Handle {
   _hosts = new Map();
   _calls = 0; // that use it
+
+  [inspect.custom]() {
+    return `[${this.constructor.name}]`;
+  }
 
   _own(pointer, destroy, ...parents) {
     this._pointer = pointer;
@@ -77,11 +82,15 @@ export class Handle {
 }
 if (Symbol.dispose) Handle.prototype[Symbol.dispose] = Handle.prototype.close;
 
-const plain = (value) => (value instanceof Handle ? value._handle : value === undefined ? null : value);
+/** The arguments of a call, each checked. */
+function plain(name, parameters) {
+  const declared = parametersOf(name);
+  return parameters.map((value, index) => checked(value, declared[index]));
+}
 
 /** Calls a function that does not block, on this thread: its outputs. */
 export function call(name, ...parameters) {
-  const { status, error, outputs } = perform(name, parameters.map(plain), {});
+  const { status, error, outputs } = perform(name, plain(name, parameters), {});
   if (status < 0) throw errorOf(status, error);
   return outputs;
 }
@@ -89,7 +98,7 @@ export function call(name, ...parameters) {
 /** Calls a function that blocks, or that calls the host, on another thread. */
 export async function callLater(name, parameters, more = {}) {
   const handles = parameters.filter((value) => value instanceof Handle);
-  return callAside(name, parameters.map(plain), { ...more, handles });
+  return callAside(name, plain(name, parameters), { ...more, handles });
 }
 
 /** Calls a function that fills an array, again with more room if it was too little: the array. */
@@ -119,4 +128,4 @@ export function onlyInside(token, how) {
 }
 
 /** A file's path: a text or a URL. */
-export const pathOf = (path) => (path === undefined || path === null ? null : path instanceof URL ? decodeURIComponent(path.pathname) : String(path));
+export const pathOf = (path) => (path instanceof URL ? decodeURIComponent(path.pathname) : path);

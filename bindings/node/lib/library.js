@@ -18,7 +18,7 @@ const folder = process.env.TRL_NODE_MODULES;
 export const koffi = createRequire(import.meta.url)(folder ? resolve(folder, 'koffi') : 'koffi');
 
 // Pointers of all kinds are addresses; native.js reads and writes what they point to.
-const type = (name) => TYPES[name] ?? 'void *';
+const type = (declared) => TYPES[declared.split(' ')[0]] ?? 'void *';
 
 function* candidates() {
   const here = fileURLToPath(new URL('..', import.meta.url));

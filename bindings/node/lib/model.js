@@ -3,7 +3,7 @@ import { TensorForm, TextForm } from './api.js';
 import { configOf } from './config.js';
 import { Generator } from './generate.js';
 import { Handle, call, callLater, createLater, onlyInside, pathOf, wrap } from './handle.js';
-import { encode } from './native.js';
+import { encodeAll } from './native.js';
 import { withRuntime } from './runtime.js';
 import { freeTensor, givenTensor, tensorOf } from './tensor.js';
 
@@ -78,7 +78,7 @@ export class Model extends Handle {
 
   /** The scores that a reward model gives to texts. */
   async score(texts, options, { form = TextForm.ANSWER, signal } = {}) {
-    const data = texts.map(encode);
+    const data = encodeAll(texts, 'texts');
     const { outputs } = await callLater('trl_model_score',
       [this, { texts: data }, { sizes: data.map((text) => text.length) }, data.length, form, configOf(options),
         { room: 'float', size: data.length }], { signal });

@@ -1,11 +1,12 @@
 // Calls of the library whose arguments and results are plain values, so that they can be sent to another thread.
 //
-// An argument is a number, an address, bytes, a text (which gets a NUL), null, or an object:
+// An argument is a number, an address, bytes or another array, a text (which gets a NUL), null, or an object:
 //   {out: KIND}                        what the function writes by a pointer: pointer, text, integer, metrics, completions
 //   {room: 'int32' | 'int64' | 'float' | 'bytes', size}   an array that it fills
-//   {texts: [BYTES]}, {sizes: [NUMBER]}, {ids: [NUMBER]}, {floats: [NUMBER]}, {bytes: [NUMBER]}   arrays that it reads
+//   {texts: [BYTES]}, {sizes: [NUMBER]}   arrays that it reads
 //   {tensor: {data, shape, code, bits}}   a tensor that it reads; data are bytes
 //   {callback: NAME}                   a function of the thread that calls, which worker.js gives
+import { inspect } from 'node:util';
 import { FUNCTIONS, SERVE_FUNCTIONS } from './api.js';
 import { koffi, lib } from './library.js';
 import { dlpackOf } from './dlpack.js';
@@ -15,18 +16,63 @@ const ROOMS = { int32: Int32Array, int64: BigInt64Array, float: Float32Array, by
 const [INT32, INT64] = [2 ** 31, 2 ** 53]; // of 64 bits, those that a number holds
 const RANGES = { int32: [-INT32, INT32 - 1], int64: [1 - INT64, INT64 - 1], uint64: [0, INT64 - 1], size_t: [0, INT64 - 1] };
 
-/** A number that is an integer of a type, whose other numbers koffi would cut; numbers of other types as they are. */
-export function whole(value, type) {
-  const [low, high] = RANGES[type] ?? [-Infinity, Infinity];
-  if (low === -Infinity || (Number.isInteger(value) && value >= low && value <= high)) return value;
-  throw new RangeError(`${String(value)} is not an integer from ${low} to ${high}`);
+/** The error for a value of another kind than something of a name takes. */
+export function unlike(name, kind, value) {
+  const shown = inspect(value, { depth: 0, breakLength: Infinity, maxStringLength: 80, maxArrayLength: 8 });
+  return new TypeError(`${name} takes ${kind}, and not ${shown}`);
 }
 
-export const encode = (text) => Buffer.from(text);
+/** A number that is an integer of a type; koffi would cut others. */
+export function whole(value, type, name) {
+  const [low, high] = RANGES[type];
+  if (Number.isInteger(value) && value >= low && value <= high) return value;
+  throw new RangeError(`${name ? `${name}: ` : ''}${String(value)} is not an integer from ${low} to ${high}`);
+}
+
+/** A number of a type in C. */
+export function number(value, type, name) {
+  if (typeof value !== 'number') throw unlike(name, type in RANGES ? 'an integer' : 'a number', value);
+  return type in RANGES ? whole(value, type, name) : value;
+}
+
+/** A list of the host. */
+export function list(values, kind, name) {
+  if (!Array.isArray(values) && (!ArrayBuffer.isView(values) || values instanceof DataView)) throw unlike(name, `a list of ${kind}`, values);
+  return values;
+}
+
+/** Token ids of the host. */
+export const idsOf = (values, name) => Int32Array.from(list(values, 'token ids', name), (id) => whole(id, 'int32', name));
+
+/** A function of the host, or null. */
+export function hostFunction(value, name) {
+  if (value !== undefined && value !== null && typeof value !== 'function') throw unlike(name, 'a function', value);
+  return value ?? null;
+}
+
+/** A text in UTF-8. */
+export function encode(text, name = 'text') {
+  if (typeof text !== 'string') throw unlike(name, 'a text', text);
+  if (/\p{Surrogate}/u.test(text)) throw new TypeError(`${name} has half of a surrogate pair: ${JSON.stringify(text)}`);
+  return Buffer.from(text);
+}
+
+/** The same for several texts, or for one. */
+export const encodeAll = (texts, name) =>
+  (typeof texts === 'string' ? [texts] : Array.from(list(texts, 'texts', name))).map((text) => encode(text, name));
 
 /** JSON in which arrays of numbers of a type are lists. */
-export const jsonOf = (value) => JSON.stringify(value, (_, part) => (ArrayBuffer.isView(part) ? Array.from(part) : part));
-export const encodeJson = (value) => encode(jsonOf(value));
+export function jsonOf(value, name = 'this') {
+  let text;
+  try {
+    text = JSON.stringify(value, (_, part) => (ArrayBuffer.isView(part) ? Array.from(part) : part));
+  } catch (error) {
+    throw new TypeError(`${name} has no JSON: ${error.message}`, { cause: error });
+  }
+  if (text === undefined) throw new TypeError(`${name} has no value that can be written: ${String(value)}`);
+  return text;
+}
+export const encodeJson = (value, name) => encode(jsonOf(value, name), name);
 
 /** A copy of a text of the library; null for NULL. */
 export function textAt(address, size) {
@@ -35,9 +81,10 @@ export function textAt(address, size) {
 }
 
 /** A text for a parameter that ends in NUL, where the library would not see what comes after one. */
-function terminated(text) {
-  if (text.includes('\0')) throw new TypeError(`a text has a NUL character: ${JSON.stringify(text)}`);
-  return Buffer.from(`${text}\0`);
+export function terminated(text, name) {
+  const data = encode(text, name);
+  if (data.includes(0)) throw new TypeError(`${name} has a NUL character: ${JSON.stringify(text)}`);
+  return Buffer.concat([data, Buffer.of(0)]);
 }
 
 /** A copy of what a trl_metrics has. */
@@ -52,7 +99,7 @@ export function readMetrics(address) {
 }
 
 /** A text of a trl_metrics, or null. */
-export const metricsText = (address, name) => textAt(lib.trl_metrics_text(address, terminated(name)));
+export const metricsText = (address, name) => textAt(lib.trl_metrics_text(address, terminated(name, 'name')));
 
 /** Copies completions and frees them. */
 function takeCompletions(address) {
@@ -83,9 +130,8 @@ const READERS = {
 };
 
 /** What koffi takes for an argument; notes in outputs what is read of it afterwards. */
-function convert(value, type, outputs, callbacks) {
-  if (typeof value === 'number') return whole(value, type);
-  if (typeof value === 'string') return terminated(value);
+function convert(value, name, outputs, callbacks) {
+  if (typeof value === 'string') return terminated(value, name);
   if (value === null || typeof value !== 'object' || ArrayBuffer.isView(value)) return value;
   if (value.out) {
     const cell = new BigInt64Array(1);
@@ -98,14 +144,33 @@ function convert(value, type, outputs, callbacks) {
     outputs.push(() => cells);
     return cells;
   }
-  if (value.texts) return koffi.as(value.texts.map((text) => (text.length ? text : terminated(''))), 'char **');
+  if (value.texts) return koffi.as(value.texts.map((text) => (text.length ? text : Buffer.of(0))), 'char **');
   if (value.sizes) return BigUint64Array.from(value.sizes, BigInt);
-  if (value.ids) return Int32Array.from(value.ids, (id) => whole(id, 'int32'));
-  if (value.floats) return Float32Array.from(value.floats);
-  if (value.bytes) return Uint8Array.from(value.bytes);
   if (value.tensor) return dlpackOf(value.tensor);
-  if (value.callback) return callbacks[value.callback];
-  throw new TypeError(`an object of this package is needed, and not one with the keys ${Object.keys(value)}`);
+  return callbacks[value.callback];
+}
+
+const OBJECT = /^trl_\w+(?<!_fn)$/; // a type of api.js
+const NUMBERS = ['int32', 'int64', 'uint64', 'size_t', 'double'];
+
+/** The parameters of a function by type and name, without the last one, which is its error. */
+export function parametersOf(name) {
+  const [, ...types] = FUNCTIONS[name] ?? SERVE_FUNCTIONS[name];
+  return types.slice(0, -1).map((declared) => {
+    const [type, parameter] = declared.split(' ');
+    return [type, parameter.replace(/_(.)/g, (_, letter) => letter.toUpperCase())];
+  });
+}
+
+/** An argument of the host, as it is sent to another thread. C would take what is of another type for an address. */
+export function checked(value, [type, name]) {
+  if (NUMBERS.includes(type)) return number(value, type, name);
+  if (value === undefined || value === null) return null;
+  if (type === 'text') terminated(value, name);
+  if (type === 'bytes' && !(value instanceof Uint8Array)) throw unlike(name, 'a text or a Uint8Array', value);
+  if (!OBJECT.test(type)) return value;
+  if (value._destroy !== `${type}_destroy`) throw unlike(name, `an object of the class ${type[4].toUpperCase()}${type.slice(5)}`, value);
+  return value._handle;
 }
 
 /** Where the error is in what was read; a number that is not known is null. */
@@ -134,8 +199,8 @@ function takeError(address) {
  * anything else is called. */
 export function perform(name, parameters, callbacks) {
   const outputs = [];
-  const [, ...types] = FUNCTIONS[name] ?? SERVE_FUNCTIONS[name];
-  const values = parameters.map((value, index) => convert(value, types[index], outputs, callbacks));
+  const declared = parametersOf(name);
+  const values = parameters.map((value, index) => convert(value, declared[index][1], outputs, callbacks));
   const error = new BigInt64Array(1);
   const status = lib[name](...values, error);
   return { status, error: takeError(error[0]), outputs: outputs.map((read) => read()) };

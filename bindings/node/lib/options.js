@@ -2,7 +2,7 @@
 import { OptionType } from './api.js';
 import { callLater } from './handle.js';
 import { lib } from './library.js';
-import { textAt } from './native.js';
+import { terminated, textAt } from './native.js';
 import { endIdle } from './threads.js';
 
 /** The version of the library. */
@@ -15,7 +15,7 @@ export const versionNumber = () => lib.trl_version();
 export const buildInfo = () => JSON.parse(textAt(lib.trl_build_info()));
 
 /** Whether this build has a feature of the list `features` of buildInfo. */
-export const hasFeature = (name) => lib.trl_has_feature(Buffer.from(`${name}\0`)) === 1;
+export const hasFeature = (name) => lib.trl_has_feature(terminated(name, 'name')) === 1;
 
 /** Ends the threads that this package and the library keep between calls; they are started again when they are needed. */
 export async function shutdown() {
@@ -42,7 +42,7 @@ export class Option {
   }
 
   #of(trainer, name) {
-    return lib[name](this.#pointer, trainer === undefined ? null : Buffer.from(`${trainer}\0`));
+    return lib[name](this.#pointer, (trainer ?? null) === null ? null : terminated(trainer, 'trainer'));
   }
 
   get name() { return this.#text('trl_option_name'); }

@@ -3,6 +3,7 @@ import { Status } from './api.js';
 import { configOf } from './config.js';
 import { Handle, call, callLater } from './handle.js';
 import { lib } from './library.js';
+import { hostFunction } from './native.js';
 import { keep } from './threads.js';
 
 /** What a function has read, as it is sent to another thread. */
@@ -26,7 +27,7 @@ export class Runtime extends Handle {
   /** Sends log lines to log(level, component, text); null: nowhere. */
   async setLog(log) {
     const set = (to) => call('trl_runtime_set_log', this, to?.log, to?.number, null);
-    if (log) return keep(this, 'log', { log: (...line) => void log(...line) }, {}, (to) => void set(to));
+    if (hostFunction(log, 'log')) return keep(this, 'log', { log: (...line) => void log(...line) }, {}, (to) => void set(to));
     set(null);
     this._hosts.delete('log');
   }
@@ -35,7 +36,7 @@ export class Runtime extends Handle {
    * with CancelledError. */
   async setProgress(progress) {
     const set = (to) => call('trl_runtime_set_progress', this, to?.progress, to?.number, null);
-    if (progress) return keep(this, 'progress', { progress }, { awaited: true }, (to) => void set(to));
+    if (hostFunction(progress, 'progress')) return keep(this, 'progress', { progress }, { awaited: true }, (to) => void set(to));
     set(null);
     this._hosts.delete('progress');
   }
@@ -44,13 +45,14 @@ export class Runtime extends Handle {
    * file, and read(file, offset, size) some of them; null: there is no such file. write(kind, file, offset, data) takes what
    * is saved; kind is one of WriteKind. */
   async mount(name, { size, read, write } = {}) {
+    for (const [part, given] of Object.entries({ size, read, write })) hostFunction(given, part);
     if (!size !== !read) throw new TypeError('a mount that is read has both functions, size and read');
     const functions = {
       size: async (file) => (await size(file)) ?? Status.E_NOT_FOUND,
       read: async (...part) => bytesOf(await read(...part)),
       write: (kind, file, offset, data) => write(kind, file, offset, data && Buffer.from(data.buffer)),
     };
-    await keep(this, `mount ${name}`, functions, { awaited: true, anywhere: true }, (to) =>
+    await keep(this, `mount ${String(name)}`, functions, { awaited: true, anywhere: true }, (to) =>
       call('trl_runtime_mount', this, name, read && to.read, write && to.write, to.number, null));
   }
 

@@ -3,6 +3,7 @@ import { Status } from './api.js';
 import { DTYPES, HOST, MANAGED } from './dlpack.js';
 import { errorOf } from './errors.js';
 import { koffi } from './library.js';
+import { unlike } from './native.js';
 
 const DELETER = koffi.proto('void', ['void *']);
 
@@ -47,6 +48,8 @@ export function givenTensor({ dtype, shape, data }) {
     throw new TypeError(`${dtype ?? 'this data'} is not a type of tensors; known: ${Object.keys(DTYPES).join(', ')}`);
   const [code, bits, Elements] = DTYPES[name];
   if (!(data instanceof Elements)) throw new TypeError(`a tensor of ${name} has its elements in a ${Elements.name}`);
+  if (!Array.isArray(shape) || !shape.every((size) => Number.isSafeInteger(size) && size >= 0))
+    throw unlike('shape', 'a list of sizes', shape);
   if (countOf(shape) !== data.length)
     throw new RangeError(`a tensor of the shape [${shape}] has ${countOf(shape)} elements, and these are ${data.length}`);
   return { tensor: { data: data.slice(), shape: [...shape], code, bits } };

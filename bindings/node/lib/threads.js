@@ -6,7 +6,7 @@ import { Status } from './api.js';
 import { EXITING, RUNNING } from './control.js';
 import { errorOf } from './errors.js';
 import { lib, libraryPath } from './library.js';
-import { whole } from './native.js';
+import { unlike, whole } from './native.js';
 
 const control = new Int32Array(new SharedArrayBuffer(8));
 const running = new Set(); // calls
@@ -155,6 +155,7 @@ class Call {
   }
 
   begin(parameters, collect) {
+    if (this.signal && !(this.signal instanceof AbortSignal)) throw unlike('signal', 'an AbortSignal', this.signal);
     if (this.signal?.aborted) throw this.aborted({ message: 'the signal was aborted before the call' });
     for (const turn of this.turns) {
       if (awaited(this.context, turn))

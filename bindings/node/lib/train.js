@@ -4,6 +4,7 @@ import { configOf } from './config.js';
 import { Handle, call, callLater, createLater, fill, onlyInside, pathOf, wrap } from './handle.js';
 import { lib } from './library.js';
 import { Model } from './model.js';
+import { hostFunction, idsOf, jsonOf, list, number, unlike } from './native.js';
 import { withRuntime } from './runtime.js';
 import { keep } from './threads.js';
 
@@ -40,16 +41,17 @@ export class Rollout {
   }
 
   setCompletion(index, tokenIds, { logProbs, written, columns } = {}) {
-    for (const values of [logProbs, written])
-      if (values && values.length !== tokenIds.length)
-        throw new RangeError(`logProbs and written have one value for each of the ${tokenIds.length} token ids`);
-    call('trl_rollout_set_completion', this.#handle, index, { ids: tokenIds }, tokenIds.length,
-      logProbs ? { floats: logProbs } : null, written ? { bytes: written.map(Number) } : null,
-      columns ? JSON.stringify(columns) : null);
+    const ids = idsOf(tokenIds, 'tokenIds');
+    const floats = logProbs && Float32Array.from(list(logProbs, 'numbers', 'logProbs'), (value) => number(value, 'float', 'logProbs'));
+    const bytes = written && Uint8Array.from(list(written, 'booleans', 'written'), Boolean);
+    for (const values of [floats, bytes])
+      if (values && values.length !== ids.length)
+        throw new RangeError(`logProbs and written have one value for each of the ${ids.length} token ids`);
+    call('trl_rollout_set_completion', this.#handle, index, ids, ids.length, floats, bytes, columns && jsonOf(columns, 'columns'));
   }
 
   setValue(index, name, value) {
-    call('trl_rollout_set_value', this.#handle, index, name, JSON.stringify(value));
+    call('trl_rollout_set_value', this.#handle, index, name, jsonOf(value, 'value'));
   }
 
   /** Adds a value to the metrics of the step. */
@@ -60,25 +62,28 @@ export class Rollout {
   _finish(failure) {
     const pointer = this.#pointer;
     this.#pointer = null;
-    call('trl_rollout_finish', pointer, failure?.replaceAll('\0', ' '));
+    call('trl_rollout_finish', pointer, failure && Buffer.from(failure.replaceAll('\0', ' ')).toString());
   }
 }
 
 /** Has a function of the host answer a rollout, in its own time: the library was told that it does so later. */
-const answering = (answer) => async (pointer) => {
-  const rollout = new Rollout(pointer);
-  try {
-    const rewards = await answer(rollout);
-    if (rewards !== undefined && rewards !== null) {
-      let index = 0;
-      for (const reward of rewards) rollout.setReward(index++, reward);
+function answering(answer, name) {
+  if (typeof answer !== 'function') throw unlike(name, 'a function', answer);
+  return async (pointer) => {
+    const rollout = new Rollout(pointer);
+    try {
+      const rewards = await answer(rollout);
+      if (rewards !== undefined && rewards !== null) {
+        let index = 0;
+        for (const reward of rewards) rollout.setReward(index++, reward);
+      }
+    } catch (error) {
+      rollout._finish(`the function failed: ${error?.message ?? error}`);
+      throw error;
     }
-  } catch (error) {
-    rollout._finish(`the function failed: ${error?.message ?? error}`);
-    throw error;
-  }
-  rollout._finish(null);
-};
+    rollout._finish(null);
+  };
+}
 
 /** A run of the method that its configuration names. */
 export class Trainer extends Handle {
@@ -101,7 +106,7 @@ export class Trainer extends Handle {
 
   /** Trains to the end, or until onEvent answers Answer.STOP; false if the run was complete before. */
   async train(onEvent, { signal } = {}) {
-    const { status } = await callLater('trl_trainer_train', [this, onEvent ? { callback: 'event' } : null, null],
+    const { status } = await callLater('trl_trainer_train', [this, hostFunction(onEvent, 'onEvent') && { callback: 'event' }, null],
       { signal, functions: { event: onEvent } });
     return status !== Status.END;
   }
@@ -141,19 +146,19 @@ export class Trainer extends Handle {
   /** Adds a function that rewards the rows of a rollout: it gives a reward for each (null: none), or a promise of that, or
    * sets them itself. */
   async addReward(name, reward) {
-    await keep(this, `reward ${name}`, { rollout: answering(reward) }, {}, (to) =>
+    await keep(this, `reward ${String(name)}`, { rollout: answering(reward, 'reward') }, {}, (to) =>
       callLater('trl_trainer_add_reward', [this, name, to.rollout, to.number, null]));
   }
 
   /** Has a function write the completions of a rollout (setCompletion). */
   async setRollout(write) {
-    await keep(this, 'rollout', { rollout: answering(write) }, { generates: true }, (to) =>
+    await keep(this, 'rollout', { rollout: answering(write, 'write') }, { generates: true }, (to) =>
       callLater('trl_trainer_set_rollout', [this, to.rollout, to.number, null]));
   }
 
   /** Has a function answer the tools that completions call (setValue). */
   async setTools(answer) {
-    await keep(this, 'tools', { rollout: answering(answer) }, {}, (to) =>
+    await keep(this, 'tools', { rollout: answering(answer, 'answer') }, {}, (to) =>
       callLater('trl_trainer_set_tools', [this, to.rollout, to.number, null]));
   }
 

@@ -1,20 +1,37 @@
 """A configuration: TRL's keys and their values."""
 
 import json
+import operator
 import os
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
-from ._core import Handle, ask_json, ask_text, call, create, encode_name, encode_path, terminated
+from ._core import Handle, ask_json, ask_text, call, create, encode, encode_name, encode_path, terminated
 from ._library import lib
 from ._options import option
 
 
-def _text(value: object) -> bytes:
+def _number(value: Any) -> object:
+    """A number of another library, such as NumPy, as one of Python."""
+    if getattr(value, "ndim", None) == 0:
+        return value.item()
+    if hasattr(type(value), "__index__"):
+        return operator.index(value)
+    if hasattr(type(value), "__float__"):
+        return float(value)
+    raise TypeError(f"a text, a number, a bool, None, a list or a dict is needed, and not {value!r}")
+
+
+def _text(key: str, value: object) -> bytes:
     """How a value is written: a text as it is, everything else as JSON."""
-    if isinstance(value, (str, os.PathLike)):
-        return terminated(os.fsencode(value))
-    return json.dumps(value, ensure_ascii=False).encode()
+    try:
+        if isinstance(value, (str, os.PathLike)):
+            return terminated(os.fsencode(value))
+        return json.dumps(value, ensure_ascii=False, default=_number).encode()
+    except TypeError as error:
+        raise TypeError(f"{key}: {error}") from error
+    except ValueError as error:
+        raise ValueError(f"{key}: {error}") from error
 
 
 class Config(Handle, MutableMapping[str, Any]):
@@ -26,14 +43,14 @@ class Config(Handle, MutableMapping[str, Any]):
         self.update(keys or {}, **more)
 
     def __getitem__(self, key: str) -> Any:
-        text = ask_text(lib.trl_config_get, self, encode_name(key))
+        text = ask_text(lib.trl_config_get, self, encode_name(key, "key"))
         return option(key).value(text)
 
     def __setitem__(self, key: str, value: Any) -> None:
-        call(lib.trl_config_set, self, encode_name(key), _text(value))
+        call(lib.trl_config_set, self, encode_name(key, "key"), _text(key, value))
 
     def __delitem__(self, key: str) -> None:
-        call(lib.trl_config_unset, self, encode_name(key))
+        call(lib.trl_config_unset, self, encode_name(key, "key"))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.describe())
@@ -46,11 +63,11 @@ class Config(Handle, MutableMapping[str, Any]):
 
     def text(self, key: str) -> str:
         """The canonical text of a value, "null" when there is none."""
-        return ask_text(lib.trl_config_get, self, encode_name(key))
+        return ask_text(lib.trl_config_get, self, encode_name(key, "key"))
 
     def origin(self, key: str) -> str:
         """Where a value comes from: "default", "set", or the place in a file."""
-        return ask_text(lib.trl_config_get_origin, self, encode_name(key))
+        return ask_text(lib.trl_config_get_origin, self, encode_name(key, "key"))
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Sets every key of a YAML or JSON file."""
@@ -58,7 +75,7 @@ class Config(Handle, MutableMapping[str, Any]):
 
     def load_text(self, text: str) -> None:
         """Sets every key of a YAML or JSON text."""
-        data = text.encode()
+        data = encode(text)
         call(lib.trl_config_load_text, self, data, len(data))
 
     def describe(self) -> dict[str, Any]:
@@ -72,7 +89,7 @@ class Config(Handle, MutableMapping[str, Any]):
     @staticmethod
     def schema(trainer: str | None = None) -> dict[str, Any]:
         """The JSON schema of a configuration file: of all keys, or of those that a trainer reads, with its defaults."""
-        return ask_json(lib.trl_config_get_schema, encode_name(trainer))  # type: ignore[no-any-return]
+        return ask_json(lib.trl_config_get_schema, encode_name(trainer, "trainer"))  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return "<Config, closed>" if self.closed else f"Config({self.describe()!r})"

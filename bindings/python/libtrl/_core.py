@@ -149,11 +149,19 @@ def terminated(text: bytes) -> bytes:
     return text
 
 
-def encode_name(name: str | None) -> bytes | None:
-    return None if name is None else terminated(name.encode())
+def encode(text: str, parameter: str = "text") -> bytes:
+    if not isinstance(text, str):
+        raise TypeError(f"{parameter} is a str, and not {text!r}")
+    return text.encode()
 
 
-def encode_path(path: str | os.PathLike[str] | None) -> bytes | None:
+def encode_name(name: str | None, parameter: str = "name") -> bytes | None:
+    return None if name is None else terminated(encode(name, parameter))
+
+
+def encode_path(path: str | os.PathLike[str] | None, parameter: str = "path") -> bytes | None:
+    if path is not None and not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(f"{parameter} is a str or an os.PathLike, and not {path!r}")
     return None if path is None else terminated(os.fsencode(path))
 
 

@@ -10,8 +10,8 @@ from ._api import Status
 from ._capsule import capsule_pointer
 from ._config import Config, Options, config_of
 from ._core import (
-    Handle, ask_json, call, create, encode_json, encode_name, encode_path, forget, int32s, keep, kept, number_of, text_at,
-    trampoline,
+    Handle, ask_json, call, create, encode, encode_json, encode_name, encode_path, forget, int32s, keep, kept, number_of,
+    text_at, trampoline,
 )
 from ._library import lib
 from ._runtime import Runtime
@@ -84,7 +84,7 @@ class Tokenizer(Handle):
     def encode(self, text: str, *, add_special_tokens: bool = True, split_special_tokens: bool | None = None) -> list[int]:
         """The token ids of a text. Special tokens that are spelled out in it are text like any other if
         split_special_tokens is true, and recognised if it is false; None: as the tokenizer's key of that name says."""
-        data = text.encode()
+        data = encode(text)
         split = -1 if split_special_tokens is None else split_special_tokens
         capacity = len(data) + 8
         while True:
@@ -152,7 +152,7 @@ class Dataset(Handle):
     def from_buffer(cls, format: str, data: bytes, options: Options = None, *,
                     runtime: Runtime | None = None) -> Self:
         """Rows of a file in memory; format is jsonl, json, csv or text."""
-        return cls.__new__(cls)._make(lib.trl_dataset_from_buffer, runtime, encode_name(format), data, len(data),
+        return cls.__new__(cls)._make(lib.trl_dataset_from_buffer, runtime, encode_name(format, "format"), data, len(data),
                                       config_of(options))
 
     @classmethod

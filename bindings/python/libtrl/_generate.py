@@ -8,7 +8,7 @@ from typing import Any
 
 from ._api import Status
 from ._config import Options, config_of
-from ._core import Handle, call, create, int32s, kept, number_of, text_at, text_or_none, trampoline
+from ._core import Handle, call, create, encode, int32s, kept, number_of, text_at, text_or_none, trampoline
 from ._library import lib
 
 TokenFunction = Callable[[int, int, str, float], int | bool | None]
@@ -70,7 +70,7 @@ class Generator(Handle):
     def generate(self, prompts: str | Sequence[str], options: Options = None, *,
                  on_token: TokenFunction | None = None) -> list[Completion]:
         """Completes prompts, all together; completion j of prompt i has the number i * num_return_sequences + j."""
-        data = [prompt.encode() for prompt in ([prompts] if isinstance(prompts, str) else prompts)]
+        data = [encode(prompt, "prompt") for prompt in ([prompts] if isinstance(prompts, str) else prompts)]
         with kept(on_token) as number:
             return _take(create(lib.trl_generator_generate, lib.trl_completions_destroy, self,
                                 (ctypes.c_char_p * len(data))(*data), (ctypes.c_size_t * len(data))(*map(len, data)),

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from ._api import TensorForm, TextForm
 from ._config import Options, config_of
-from ._core import Handle, ask_json, call, create, encode_name, encode_path
+from ._core import Handle, ask_json, call, create, encode, encode_name, encode_path
 from ._data import Tokenizer
 from ._generate import Generator
 from ._library import lib
@@ -19,7 +19,7 @@ Path = str | os.PathLike[str]
 
 def convert(path: Path, target: Path, options: Options = None, *, runtime: Runtime | None = None) -> None:
     """Converts a model, or an adapter: into one GGUF file if target ends in .gguf, else into a directory."""
-    call(lib.trl_model_convert, runtime, encode_path(path), encode_path(target), config_of(options))
+    call(lib.trl_model_convert, runtime, encode_path(path), encode_path(target, "target"), config_of(options))
 
 
 class Model(Handle):
@@ -75,7 +75,7 @@ class Model(Handle):
 
     def score(self, texts: Sequence[str], options: Options = None, *, form: int = TextForm.ANSWER) -> list[float]:
         """The scores that a reward model gives to texts."""
-        data = [text.encode() for text in texts]
+        data = [encode(text) for text in texts]
         scores = (ctypes.c_float * len(data))()
         call(lib.trl_model_score, self, (ctypes.c_char_p * len(data))(*data),
              (ctypes.c_size_t * len(data))(*map(len, data)), len(data), form, config_of(options), scores)

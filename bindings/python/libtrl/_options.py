@@ -48,7 +48,7 @@ class Option:
         return text_at(function(self._pointer))
 
     def _of(self, function: Callable[..., int | None], trainer: str | None) -> str | None:
-        return text_or_none(function(self._pointer, encode_name(trainer)))
+        return text_or_none(function(self._pointer, encode_name(trainer, "trainer")))
 
     @property
     def name(self) -> str:
@@ -103,7 +103,7 @@ class Option:
     def type(self, trainer: str | None = None) -> int | None:
         """One of OptionType, or a number that a later version adds; of the table, or in one trainer, where it may differ.
         None for a trainer that lacks the option."""
-        kind = int(lib.trl_option_type(self._pointer, encode_name(trainer)))
+        kind = int(lib.trl_option_type(self._pointer, encode_name(trainer, "trainer")))
         return None if kind < 0 else kind
 
     def default(self, trainer: str | None = None) -> str | None:

@@ -86,7 +86,7 @@ class Runtime(Handle):
     def memory(self, kind: str | None = None) -> tuple[int, int]:
         """The bytes that large buffers of a kind, or all, hold now and held at most."""
         now, peak = ctypes.c_int64(), ctypes.c_int64()
-        call(lib.trl_runtime_memory, self, encode_name(kind), ctypes.byref(now), ctypes.byref(peak))
+        call(lib.trl_runtime_memory, self, encode_name(kind, "kind"), ctypes.byref(now), ctypes.byref(peak))
         return now.value, peak.value
 
     def describe(self) -> dict[str, Any]:

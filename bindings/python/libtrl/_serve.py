@@ -71,12 +71,12 @@ class Server(Handle):
     def set_adapter(self, name: str, path: str | os.PathLike[str] | None, *, model: str | None = None) -> None:
         """Gives a model (None: the first one) an adapter that requests name, or a new version of one; without a path
         removes it. Requests that run keep the version that they began with."""
-        call(serve_lib.trl_server_set_adapter, self, encode_name(model), encode_name(name), encode_path(path))
+        call(serve_lib.trl_server_set_adapter, self, encode_name(model, "model"), encode_name(name), encode_path(path))
 
     def sleep(self, model: str | None = None, *, level: int = 1, mode: str | None = None) -> None:
         """Puts a model (None: the first one) to sleep: requests are refused until wake_up()."""
-        call(serve_lib.trl_server_sleep, self, encode_name(model), level, encode_name(mode))
+        call(serve_lib.trl_server_sleep, self, encode_name(model, "model"), level, encode_name(mode, "mode"))
 
     def wake_up(self, model: str | None = None, *, tags: str | None = None) -> None:
         """Wakes a model; tags: what is asked for again, "weights" or "kv_cache", or None for all."""
-        call(serve_lib.trl_server_wake_up, self, encode_name(model), encode_name(tags))
+        call(serve_lib.trl_server_wake_up, self, encode_name(model, "model"), encode_name(tags, "tags"))

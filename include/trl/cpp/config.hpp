@@ -25,7 +25,9 @@ inline namespace cpp {
 inline std::string version() { return trl_version_string(); }
 inline std::uint32_t version_number() noexcept { return trl_version(); }
 inline std::string build_info() { return trl_build_info(); }  // JSON
-inline bool has_feature(const std::string& name) noexcept { return trl_has_feature(name.c_str()) == 1; }
+inline bool has_feature(const std::string& name) noexcept {
+  return name.find('\0') == std::string::npos && trl_has_feature(name.c_str()) == 1;
+}
 
 // Ends the threads that the library keeps between calls.
 inline void shutdown() { detail::call(trl_runtime_shutdown); }
@@ -241,8 +243,8 @@ class Runtime : public detail::Handle<trl_runtime, trl_runtime_destroy> {
   // function(std::int32_t level, trl::TextView component, trl::TextView text)
   template <class Function>
   void set_log(Function function) {
-    detail::call(trl_runtime_set_log, get(), detail::on_log<Function>, new Function(std::move(function)),
-                 detail::forget<Function>);
+    detail::call(trl_runtime_set_log, get(), detail::on_log<Function>,
+                 detail::Given<Function>(std::move(function)), detail::forget<Function>);
   }
   void set_log(std::nullptr_t) { detail::call(trl_runtime_set_log, get(), nullptr, nullptr, nullptr); }
 
@@ -250,7 +252,7 @@ class Runtime : public detail::Handle<trl_runtime, trl_runtime_destroy> {
   template <class Function>
   void set_progress(Function function) {
     detail::call(trl_runtime_set_progress, get(), detail::on_progress<Function>,
-                 new Function(std::move(function)), detail::forget<Function>);
+                 detail::Given<Function>(std::move(function)), detail::forget<Function>);
   }
   void set_progress(std::nullptr_t) {
     detail::call(trl_runtime_set_progress, get(), nullptr, nullptr, nullptr);
@@ -267,7 +269,7 @@ class Runtime : public detail::Handle<trl_runtime, trl_runtime_destroy> {
     const trl_read_fn reader = detail::reader_of<Files>(read);
     const trl_write_fn writer = detail::writer_of<Files>(write);
     detail::call(trl_runtime_mount, get(), detail::terminated(name), reader, writer,
-                 new Files{std::move(read), std::move(write)}, detail::forget<Files>);
+                 detail::Given<Files>(Files{std::move(read), std::move(write)}), detail::forget<Files>);
   }
 
   void set_memory_limit(std::int64_t bytes) { detail::call(trl_runtime_set_memory_limit, get(), bytes); }

@@ -8,6 +8,7 @@
 #include <exception>
 #include <ios>
 #include <iterator>
+#include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -328,6 +329,18 @@ template <class Function>
 void forget(void* function) {
   delete static_cast<Function*>(function);
 }
+
+// One as an argument of call(): the library frees it by forget() even if it refuses it, and this does if it
+// is never called.
+template <class Function>
+class Given {
+ public:
+  explicit Given(Function function) : owned_(new Function(std::move(function))) {}
+  operator void*() noexcept { return owned_.release(); }
+
+ private:
+  std::unique_ptr<Function> owned_;
+};
 
 }  // namespace detail
 

@@ -147,8 +147,9 @@ class Dataset : public detail::Handle<trl_dataset, trl_dataset_destroy> {
     using Rows = detail::Rows<Next, Rewind>;
     Dataset made;
     detail::call(trl_dataset_from_callback, detail::raw(runtime), detail::next_row<Next, Rewind>,
-                 detail::rewind_rows<Next, Rewind>, new Rows{std::move(next), std::move(rewind)},
-                 detail::forget<Rows>, options.get(), made.receive());
+                 detail::rewind_rows<Next, Rewind>,
+                 detail::Given<Rows>(Rows{std::move(next), std::move(rewind)}), detail::forget<Rows>,
+                 options.get(), made.receive());
     return made;
   }
 

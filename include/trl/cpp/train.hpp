@@ -180,17 +180,17 @@ class Trainer : public detail::Handle<trl_trainer, trl_trainer_destroy> {
   template <class Function>
   void add_reward(const std::string& name, Function function) {
     detail::call(trl_trainer_add_reward, get(), detail::terminated(name), detail::on_rollout<Function>,
-                 new Function(std::move(function)), detail::forget<Function>);
+                 detail::Given<Function>(std::move(function)), detail::forget<Function>);
   }
   template <class Function>
   void set_rollout(Function function) {
     detail::call(trl_trainer_set_rollout, get(), detail::on_rollout<Function>,
-                 new Function(std::move(function)), detail::forget<Function>);
+                 detail::Given<Function>(std::move(function)), detail::forget<Function>);
   }
   template <class Function>
   void set_tools(Function function) {
     detail::call(trl_trainer_set_tools, get(), detail::on_rollout<Function>,
-                 new Function(std::move(function)), detail::forget<Function>);
+                 detail::Given<Function>(std::move(function)), detail::forget<Function>);
   }
 
   // From any thread, and from a signal handler.

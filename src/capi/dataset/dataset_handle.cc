@@ -247,8 +247,8 @@ trl_status trl_record_set_ids(trl_record* record, const char* name, const int32_
                               trl_error** error) noexcept {
   return guard<From::anywhere>(error, [&] {
     check_column(record, name);
-    if (count > 0) need(ids, "ids");
-    set_column(record, name, trl::base::Json(std::vector<int32_t>(ids, ids + count)));
+    const auto given = elements(ids, count, "ids");
+    set_column(record, name, trl::base::Json(std::vector<int32_t>(given.begin(), given.end())));
   });
 }
 

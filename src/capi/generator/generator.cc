@@ -1,4 +1,6 @@
 // trl_generator_* and trl_completions_*.
+#include <algorithm>
+
 #include "capi/config_handle.h"
 #include "capi/generator/generator_handle.h"
 #include "capi/guard.h"
@@ -8,7 +10,7 @@ using namespace trl::capi;
 namespace {
 
 std::vector<std::string_view> prompt_views(const char* const* prompts, const size_t* lengths, size_t count) {
-  if (count > 0) need(prompts, "prompts");
+  elements(prompts, count, "prompts");
   std::vector<std::string_view> views;
   for (size_t i = 0; i < count; ++i) {
     const std::string name = fmt::format("prompts[{}]", i);
@@ -23,16 +25,14 @@ Prompt prompt_of(const char* text, size_t size, const int32_t* ids, size_t count
   if ((text != nullptr) == (ids != nullptr))
     trl::fail(trl::Status::invalid_argument, "give either text or ids, and NULL for the other");
   if (text != nullptr) return {utf8(text, size, "text"), {}};
-  return {std::nullopt, {ids, count}};
+  return {std::nullopt, elements(ids, count, "ids")};
 }
 
-// The numbers of completions [first, first + count), as the engine has them.
+// Returns the numbers of completions [first, first + count) as the engine has them. No completion has one
+// above the bound, so that those may be cut there.
 std::pair<int64_t, int64_t> range_of(size_t first, size_t count) {
-  constexpr size_t kMost = size_t{1} << 62;
-  if (first > kMost || count > kMost)
-    trl::fail(trl::Status::invalid_argument, "completions {} and {} more: no completion has such a number",
-              first, count);
-  return {static_cast<int64_t>(first), static_cast<int64_t>(count)};
+  constexpr size_t kMost = size_t{1} << 61;  // two of them are an int64_t
+  return {static_cast<int64_t>(std::min(first, kMost)), static_cast<int64_t>(std::min(count, kMost))};
 }
 
 const trl::run::Completion* completion(const trl_completions* completions, size_t index) {

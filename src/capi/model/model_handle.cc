@@ -211,7 +211,7 @@ trl_status trl_model_score(trl_model* model, const char* const* texts, const siz
                            trl_error** error) noexcept {
   return guard(error, [&] {
     const auto shared = get(model, "model");
-    if (count > 0) need(texts, "texts");
+    elements(texts, count, "texts");
     if (count > 0) need(scores, "scores");
     const RuntimeScope scope(*shared->runtime());
     std::vector<std::vector<int32_t>> ids;

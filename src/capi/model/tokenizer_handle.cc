@@ -57,10 +57,11 @@ trl_status trl_tokenizer_encode(const trl_tokenizer* tokenizer, const char* text
     const auto shared = get(tokenizer, "tokenizer");
     need_room(ids, capacity, out_count, "ids", "out_count");
     const trl::text::Tokenizer& own = shared->get();
+    const std::string_view whole = utf8(text, size, "text");
     const bool split = split_special_tokens < 0 ? own.splits_special_tokens() : split_special_tokens != 0;
     trl::text::ByteRanges given;
     if (split) given.emplace_back(0, size);
-    copy_out(own.encode(utf8(text, size, "text"), add_special_tokens != 0, given), ids, capacity, out_count);
+    copy_out(own.encode(whole, add_special_tokens != 0, given), ids, capacity, out_count);
   });
 }
 
@@ -70,14 +71,14 @@ trl_status trl_tokenizer_decode(const trl_tokenizer* tokenizer, const int32_t* i
   return guard<From::anywhere>(error, out_size, [&] {
     const auto shared = get(tokenizer, "tokenizer");
     need_room(text, capacity, out_size, "text", "out_size");
-    if (count > 0) need(ids, "ids");
+    const auto given = elements(ids, count, "ids");
     const int64_t vocabulary = shared->get().vocab_size();
     for (size_t i = 0; i < count; ++i) {
       if (ids[i] >= 0 && ids[i] < vocabulary) continue;
       trl::fail(trl::Status::invalid_argument, "ids[{}]: {} is outside the vocabulary of {}", i, ids[i],
                 vocabulary);
     }
-    copy_out(shared->get().decode({ids, count}, skip_special_tokens != 0), text, capacity, out_size);
+    copy_out(shared->get().decode(given, skip_special_tokens != 0), text, capacity, out_size);
   });
 }
 

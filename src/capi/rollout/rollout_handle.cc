@@ -230,8 +230,8 @@ trl_status trl_rollout_set_completion(trl_rollout* rollout, size_t index, const 
                                       trl_error** error) noexcept {
   return guard<From::anywhere>(error, [&] {
     const auto open = get(rollout, "rollout")->open();
-    if (count > 0) need(ids, "ids");
-    trl::engine::Completion completion{{ids, ids + count}};
+    const auto given = elements(ids, count, "ids");
+    trl::engine::Completion completion{{given.begin(), given.end()}};
     if (log_probs != nullptr) completion.log_probabilities.assign(log_probs, log_probs + count);
     if (written != nullptr) completion.written.assign(written, written + count);
     trl::base::Json extra = trl::base::Json::object();

@@ -29,7 +29,7 @@ bool is_name(std::string_view name) {
 int64_t checked(int64_t value) {
   if (value >= 0) return value;
   if (value == TRL_E_NOT_FOUND) return kAbsent;
-  fail_callback("read", static_cast<int32_t>(std::max<int64_t>(value, INT32_MIN)));
+  fail_callback("read", value);
 }
 
 Error named(const std::string& path, const Error& error) {

@@ -47,22 +47,32 @@ int32_t Trainer::Events::on_event(const engine::Event& event) noexcept {
     if (samples != nullptr) samples->on_event(event);
     std::string completions;
     if (event.kind == engine::EventKind::log) completions = run->at_record(event);
+    const bool begins = event.kind == engine::EventKind::train_begin;
+    if (begins) begun_.assign(event.metrics);
     if (function == nullptr) return 0;
+    // After steps without a function, that event comes before the first other one.
+    const bool late = !std::exchange(told_, true) && !begins;
+    const int32_t before = late ? tell(engine::EventKind::train_begin, event, begun_) : 0;
     trl_metrics metrics;
     metrics.assign(event.metrics);
-    metrics.add_if_missing("step", static_cast<double>(event.step));
-    metrics.add_if_missing("max_steps", static_cast<double>(event.max_steps));
-    metrics.add_if_missing("epoch", event.epoch);
     if (!event.path.empty()) metrics.texts.push_back({"path", std::string(event.path)});
     if (!completions.empty()) metrics.texts.push_back({"completions", std::move(completions)});
-    const int32_t answer =
-        call_host("event", [&] { return function(user_data, static_cast<int32_t>(event.kind), &metrics); });
-    if (answer < 0) fail_callback("event", answer);
-    return answer;
+    return before | tell(event.kind, event, metrics);
   } catch (...) {
     if (failure == nullptr) failure = std::current_exception();
     return engine::kEventStop;
   }
+}
+
+int32_t Trainer::Events::tell(engine::EventKind kind, const engine::Event& event,
+                              trl_metrics& metrics) const {
+  metrics.add_if_missing("step", static_cast<double>(event.step));
+  metrics.add_if_missing("max_steps", static_cast<double>(event.max_steps));
+  metrics.add_if_missing("epoch", event.epoch);
+  const int32_t answer =
+      call_host("event", [&] { return function(user_data, static_cast<int32_t>(kind), &metrics); });
+  if (answer < 0) fail_callback("event", answer);
+  return answer;
 }
 
 }  // namespace trl::capi

@@ -134,6 +134,11 @@ class Trainer {
     std::exception_ptr failure;  // the function's first failure
     run::Run* run = nullptr;
     run::Samples* samples = nullptr;  // sample_prompts
+
+   private:
+    int32_t tell(engine::EventKind kind, const engine::Event& event, trl_metrics& metrics) const;
+    trl_metrics begun_;  // of the last train_begin
+    bool told_ = false;  // of one, to any function
   };
   struct Counted {
     explicit Counted(std::atomic<int>* count) : count_(count) {

@@ -29,7 +29,8 @@ std::vector<std::string> idle_generation_options(const Config& config) {
     if (!option.name.starts_with("generate.") || !config.is_set(option.name)) continue;
     if (plans && is_in(kOfPlans, option)) continue;
     if (!samples)
-      lines.push_back(fmt::format("{}: it has an effect only with sample_prompts", option.name));
+      lines.push_back(
+          fmt::format("{}: without sample_prompts it has an effect only on generators", option.name));
     else if (is_in(kOfOtherCalls, option))
       lines.push_back(fmt::format("{}: it has no effect on sample_prompts", option.name));
   }

@@ -6,7 +6,7 @@ target_link_libraries(trl_cpp_test INTERFACE trl::trl trl_flags Threads::Threads
 target_include_directories(trl_cpp_test INTERFACE ${PROJECT_SOURCE_DIR}/tests)
 target_compile_definitions(trl_cpp_test INTERFACE TRL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 target_compile_options(trl_cpp_test INTERFACE -O0)
-add_executable(cpp_host_test cpp/host_test.cc)
+add_executable(cpp_host_test cpp/host_test.cc cpp/mount_test.cc)
 target_link_libraries(cpp_host_test PRIVATE trl_cpp_test trl_test_main ${CMAKE_DL_LIBS})
 gtest_discover_tests(cpp_host_test TEST_PREFIX bindings. PROPERTIES LABELS fast DISCOVERY_TIMEOUT 60)
 if(NOT TRL_SANITIZE STREQUAL "thread")

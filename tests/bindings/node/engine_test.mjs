@@ -224,6 +224,9 @@ test('the learning rate is set, also while a run trains', async () => {
   });
   assert.deepEqual(rates, [1e-3, 0.5, 0.5]);
   assert.throws(() => trainer.setLearningRate(-1), trl.InvalidArgumentError);
+  for (const value of ['0.5', 1n, true]) assert.throws(() => trainer.setLearningRate(value), /^TypeError: learningRate takes a number/);
+  await assert.rejects(trainer.addReward(3, () => []), /^TypeError: name takes a text/);
+  await assert.rejects(trainer.setRollout(3), /^TypeError: write takes a function, and not 3/);
 });
 
 test('other rows are evaluated', async () => {
@@ -451,6 +454,22 @@ test('describes, converts and saves', async () => {
   assert.ok(existsSync(join(FOLDER, 'again', 'config.json')));
   await assert.rejects(model.score(['text']), trl.UnsupportedError);
   await assert.rejects(trl.Model.open('/nowhere'), trl.NotFoundError);
+});
+
+test('what is of another type than a parameter is refused', async () => {
+  for (const value of [2, 1n, Buffer.from('name'), { out: 'text' }]) {
+    await assert.rejects(model.useAdapter(value), /^TypeError: name takes a text, and not /);
+    await assert.rejects(model.readTensor(value), /^TypeError: name takes a text, and not /);
+    await assert.rejects(model.score([value]), /^TypeError: texts takes a text, and not /);
+    await assert.rejects(model.save(value), /^TypeError: path takes a text, and not /);
+    await assert.rejects(model.generator(value), /^TypeError: tokenizer takes an object of the class Tokenizer, and not /);
+  }
+  const data = new Float32Array(2);
+  await assert.rejects(model.writeTensor('model.norm.weight', { shape: [-1, -2], data }), /^TypeError: shape takes a list of sizes/);
+  const generator = await model.generator();
+  for (const value of [5, [1.5]]) await assert.rejects(generator.add(value), /prompt/);
+  await assert.rejects(generator.take('0'), /^TypeError: first takes an integer, and not '0'/);
+  await assert.rejects(trl.Trainer.create({}, model), /^TypeError: train takes an object of the class Dataset, and not \[Model\]/);
 });
 
 test('adapters', async () => {

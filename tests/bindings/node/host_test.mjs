@@ -148,8 +148,8 @@ test('a closed object is refused, and classes that functions make', async () => 
   assert.throws(() => config.set('seed', 1), /this Config is closed/);
   assert.throws(() => new trl.Dataset(), /use Dataset.open/);
   const rows = trl.Dataset.fromRows(ROWS);
-  await assert.rejects(rows.example({ signal: 1 }, 0), /an object of this package is needed, and not one with the keys signal/);
-  await assert.rejects(rows.example({ encode() {} }, 0), /could not be cloned/);
+  await assert.rejects(rows.example({ signal: 1 }, 0), /tokenizer takes an object of the class Tokenizer, and not { signal: 1 }/);
+  await assert.rejects(rows.example({ encode() {} }, 0), /tokenizer takes an object of the class Tokenizer/);
   const counted = rows.rowCount();
   rows.close(); // it is freed when that call is over
   assert.ok(rows.closed);
@@ -158,9 +158,63 @@ test('a closed object is refused, and classes that functions make', async () => 
 });
 
 test('a text that would be cut at a NUL is refused', async () => {
-  assert.throws(() => new trl.Config().set('output_dir', 'a\0b'), /a text has a NUL character: "a\\u0000b"/);
+  assert.throws(() => new trl.Config().set('output_dir', 'a\0b'), /output_dir has a NUL character: "a\\u0000b"/);
   assert.throws(() => new trl.Config().get('seed\0'), TypeError);
   await assert.rejects(trl.Dataset.open('/tmp/a\0b'), TypeError);
+  assert.throws(() => trl.hasFeature('engine\0'), /name has a NUL character/);
+});
+
+test('what is no text is refused before C takes it for an address', async () => {
+  const config = new trl.Config();
+  const tokenizer = await trl.Tokenizer.open(MODEL);
+  const rows = trl.Dataset.fromRows(ROWS);
+  for (const value of [3, 1n, true, {}, { out: 'text' }, Buffer.from('seed'), () => 'seed', Symbol('seed')]) {
+    for (const call of [() => config.get(value), () => config.origin(value), () => config.delete(value), () => config.set(value, 1)])
+      assert.throws(call, (error) => error instanceof TypeError && /^key takes a text, and not /.test(error.message));
+    assert.throws(() => new trl.Runtime().memory(value), /^TypeError: kind takes a text/);
+    assert.throws(() => trl.Config.schema(value), /^TypeError: trainer takes a text/);
+    assert.throws(() => trl.hasFeature(value), /^TypeError: name takes a text/);
+    assert.throws(() => trl.option('seed').default(value), /^TypeError: trainer takes a text/);
+    assert.throws(() => trl.Dataset.fromBuffer(value, 'x'), /^TypeError: format takes a text/);
+    assert.throws(() => tokenizer.encode(value), /^TypeError: text takes a text/);
+    assert.throws(() => config.loadText(value), /^TypeError: text takes a text/);
+    await assert.rejects(config.load(value), /^TypeError: path takes a text/);
+    await assert.rejects(trl.Dataset.open(value), /^TypeError: path takes a text/);
+    await assert.rejects(new trl.Runtime().mount(value, {}), /^TypeError: name takes a text/);
+  }
+  for (const value of [3, new Float32Array(2)])
+    assert.throws(() => trl.Dataset.fromBuffer('jsonl', value), /^TypeError: data takes a text or a Uint8Array/);
+  for (const value of ['1', 1n, null, true]) assert.throws(() => tokenizer.piece(value), /^TypeError: id takes an integer/);
+  for (const value of [5, {}, new Set([1])]) assert.throws(() => tokenizer.decode(value), /^TypeError: ids takes a list of token ids/);
+  for (const value of [5n, rows, 'text'])
+    await assert.rejects(rows.example(value, 0), /^TypeError: tokenizer takes an object of the class Tokenizer, and not /);
+  await assert.rejects(rows.visitBatches(tokenizer, 5), /^TypeError: onBatch takes a function, and not 5/);
+  await assert.rejects(rows.rowCount({ signal: 5 }), /^TypeError: signal takes an AbortSignal, and not 5/);
+  await assert.rejects(new trl.Runtime().setLog(5), /^TypeError: log takes a function/);
+  assert.throws(() => trl.Dataset.fromArrow(5), /^TypeError: address takes a BigInt/);
+});
+
+test('options are a configuration or an object of keys and values', async () => {
+  const accepted = /^TypeError: options takes a Config or an object of keys and values, and not /;
+  for (const value of [5, true, 'seed', [1], new Map([['seed', 1]]), trl.Dataset.fromRows(ROWS)]) {
+    assert.throws(() => new trl.Config(value), accepted);
+    assert.throws(() => new trl.Runtime(value), accepted);
+    await assert.rejects(trl.Tokenizer.open(MODEL, value), accepted);
+  }
+  assert.throws(() => new trl.Config({ max_steps: [1n] }), /^TypeError: max_steps has no JSON/);
+});
+
+test('half of a surrogate pair is refused', async () => {
+  const half = 'a\ud800';
+  const refused = /has half of a surrogate pair: "a\\ud800"/;
+  assert.throws(() => new trl.Config().set('output_dir', half), refused);
+  assert.throws(() => new trl.Config().get(half), refused);
+  assert.throws(() => new trl.Config().loadText(half), refused);
+  assert.throws(() => trl.Dataset.fromBuffer('text', half), refused);
+  const tokenizer = await trl.Tokenizer.open(MODEL);
+  assert.throws(() => tokenizer.encode(half), refused);
+  for (const row of [{ text: half }, { [half]: 1 }])
+    await assert.rejects((await trl.Dataset.fromIterable([row])).rowCount(), refused);
 });
 
 test('rows in memory and asked for', async () => {

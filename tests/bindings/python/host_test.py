@@ -155,6 +155,42 @@ class Configuration(Case):
                 refused()
         self.assertEqual(dict(config), {})
 
+    def test_a_value_that_cannot_be_written_is_named(self):
+        for value in (object(), {"q_proj"}, b"3", float):
+            with self.assertRaisesRegex(TypeError, "^max_steps: a text, a number, .* is needed, and not "):
+                libtrl.Config(max_steps=value)
+        with self.assertRaisesRegex(ValueError, "^max_steps: "):
+            libtrl.Config(max_steps="\ud800")
+
+    def test_numbers_of_other_libraries_are_numbers(self):
+        class Whole:
+            def __index__(self):
+                return 3
+
+        class Part:
+            def __float__(self):
+                return 0.5
+
+        class Scalar:  # as NumPy's are
+            ndim = 0
+
+            def item(self):
+                return True
+
+        config = libtrl.Config(max_steps=Whole(), learning_rate=Part(), bf16=Scalar())
+        self.assertEqual(dict(config), {"max_steps": 3, "learning_rate": 0.5, "bf16": True})
+
+    def test_what_is_no_text_is_refused_by_the_parameters_name(self):
+        config = libtrl.Config()
+        runtime = libtrl.Runtime()
+        for name, call in (("kind", lambda: runtime.memory(3)), ("key", lambda: config[3]),
+                           ("key", lambda: config.__setitem__(3, 1)), ("key", lambda: config.__delitem__(3)),
+                           ("trainer", lambda: libtrl.Config.schema(3)), ("name", lambda: libtrl.has_feature(b"sft")),
+                           ("text", lambda: config.load_text(3)), ("path", lambda: config.load(3.5)),
+                           ("path", lambda: libtrl.Dataset(3)), ("format", lambda: libtrl.Dataset.from_buffer(3, b""))):
+            with self.assertRaisesRegex(TypeError, f"^{name} is a str"):
+                call()
+
     def test_every_error_has_a_class(self):
         self.assertEqual(set(CLASSES), {status for status in libtrl.Status if status < 0})
         self.assertEqual(len(set(CLASSES.values())), len(CLASSES))

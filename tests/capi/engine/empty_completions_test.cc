@@ -33,6 +33,10 @@ class Step {
     write_ = [completions](trl_rollout* rollout) {
       Error error;
       EXPECT_EQ(trl_rollout_count(rollout), completions.size());
+      const int32_t id = 5;
+      EXPECT_EQ(trl_rollout_set_completion(rollout, 0, &id, SIZE_MAX, nullptr, nullptr, nullptr, error),
+                TRL_E_INVALID_ARGUMENT);
+      EXPECT_TRUE(error.names("ids: a count of " + std::to_string(SIZE_MAX))) << error.message();
       for (size_t i = 0; i < completions.size(); ++i) {
         const std::vector<int32_t>& ids = completions[i];
         const std::vector<float> log_probs(ids.size(), -5.0F);

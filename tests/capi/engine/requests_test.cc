@@ -74,6 +74,33 @@ TEST(Requests, TakeIdsAndText) {
   EXPECT_NE(error.message().find(std::to_string(strange)), std::string::npos) << error.message();
 }
 
+// A negative number in a size_t is more than any array has.
+TEST(Requests, CountsOfMoreThanMemoryAreRefused) {
+  NEED_MODEL();
+  const auto model = host::open_model(host::golden("models/qwen2"));
+  const auto g = generator_of(model.get());
+  Error error;
+  size_t first = 7;
+  const int32_t id = 5;
+  const auto refused = [&](trl_status status, std::string_view name) {
+    EXPECT_EQ(status, TRL_E_INVALID_ARGUMENT) << error.message();
+    EXPECT_TRUE(error.names(name) && error.names(std::to_string(SIZE_MAX))) << error.message();
+  };
+  refused(trl_generator_add(g.get(), nullptr, 0, &id, SIZE_MAX, nullptr, &first, error), "ids");
+  refused(trl_generator_add(g.get(), "a", SIZE_MAX, nullptr, 0, nullptr, &first, error), "text");
+  const char* const prompt = "a";
+  const size_t length = SIZE_MAX;
+  trl_completions* made = nullptr;
+  refused(
+      trl_generator_generate(g.get(), &prompt, nullptr, SIZE_MAX, nullptr, nullptr, nullptr, &made, error),
+      "prompts");
+  refused(trl_generator_generate(g.get(), &prompt, &length, 1, nullptr, nullptr, nullptr, &made, error),
+          "prompts[0]");
+  EXPECT_EQ(made, nullptr);
+  float score = 0;
+  refused(trl_model_score(model.get(), &prompt, nullptr, SIZE_MAX, 0, nullptr, &score, error), "texts");
+}
+
 TEST(Requests, ACancelledOneLeavesTheOthers) {
   NEED_MODEL();
   const auto model = host::open_model(host::golden("models/qwen2"));
@@ -100,15 +127,18 @@ TEST(Requests, AreCancelledAndTakenInRanges) {
   const size_t first = add(g.get(), "row 3", some), second = add(g.get(), "The small kernel", some);
   EXPECT_EQ(second, first + 1);
   EXPECT_EQ(trl_generator_step(g.get(), nullptr, nullptr, nullptr), TRL_OK);
-  EXPECT_EQ(trl_generator_cancel(g.get(), second, SIZE_MAX / 8, nullptr), TRL_OK);
+  EXPECT_EQ(trl_generator_cancel(g.get(), SIZE_MAX, SIZE_MAX, nullptr), TRL_OK);
+  EXPECT_EQ(trl_generator_cancel(g.get(), second, SIZE_MAX, nullptr), TRL_OK);
   finish(g.get());
   Error error;
   trl_completions* made = nullptr;
-  for (const size_t count : {size_t{3}, SIZE_MAX / 8}) {
+  for (const size_t count : {size_t{3}, SIZE_MAX / 8, SIZE_MAX}) {
     EXPECT_EQ(trl_generator_take(g.get(), first, count, &made, error), TRL_E_NOT_FOUND);
     EXPECT_EQ(made, nullptr);
     EXPECT_TRUE(error.names("completion " + std::to_string(first + 2))) << error.message();
   }
+  EXPECT_EQ(trl_generator_take(g.get(), SIZE_MAX, 1, &made, error), TRL_E_NOT_FOUND);
+  EXPECT_EQ(trl_generator_extend(g.get(), SIZE_MAX, "a", 1, nullptr, 0, nullptr, error), TRL_E_NOT_FOUND);
   ASSERT_EQ(trl_generator_take(g.get(), first, 2, &made, error), TRL_OK) << error.message();
   const host::Completions both(made);
   EXPECT_STREQ(trl_completions_finish_reason(made, 0), "length");

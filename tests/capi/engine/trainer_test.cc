@@ -69,6 +69,39 @@ TEST(Train, EventsArriveInOrder) {
   EXPECT_EQ(trl_trainer_step(run.trainer.get(), nullptr, error), TRL_END);
 }
 
+TEST(Train, AFunctionIsToldOfTheBeginningAfterSteps) {
+  NEED_MODEL();
+  Session run;
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(trl_trainer_step(run.trainer.get(), nullptr, nullptr), TRL_OK);
+  struct Seen {
+    std::vector<int32_t> kinds;
+    double step = -1, batch = -1;
+  } seen;
+  const auto on_event = [](void* data, int32_t kind, const trl_metrics* metrics) -> int32_t {
+    auto* self = static_cast<Seen*>(data);
+    self->kinds.push_back(kind);
+    if (kind == TRL_ON_TRAIN_BEGIN) {
+      self->step = host::metric(metrics, "step");
+      self->batch = host::metric(metrics, "train_batch_size");
+      return TRL_EVENT_STOP;
+    }
+    return 0;
+  };
+  Error error;
+  ASSERT_EQ(trl_trainer_train(run.trainer.get(), on_event, &seen, error), TRL_OK) << error.message();
+  ASSERT_GE(seen.kinds.size(), 2u);
+  EXPECT_EQ(seen.kinds[0], TRL_ON_TRAIN_BEGIN);
+  EXPECT_EQ(seen.kinds[1], TRL_ON_STEP);
+  EXPECT_EQ(seen.step, 3);
+  EXPECT_GT(seen.batch, 0);
+  EXPECT_EQ(host::state(run.trainer.get())["global_step"], 3);
+  EXPECT_EQ(trl_trainer_step(run.trainer.get(), nullptr, error), TRL_OK) << error.message();
+  seen.kinds.clear();
+  ASSERT_EQ(trl_trainer_train(run.trainer.get(), on_event, &seen, error), TRL_OK) << error.message();
+  EXPECT_EQ(seen.kinds.front(), TRL_ON_STEP);
+  EXPECT_EQ(seen.kinds.back(), TRL_ON_TRAIN_END);
+}
+
 // There is no memory for the weights, so an error that is not of memory came before they were read.
 TEST(Train, DisksAreLookedAtBeforeTheModelIsRead) {
   NEED_MODEL();
