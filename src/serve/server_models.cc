@@ -91,10 +91,9 @@ void Server::load_adapters(const std::vector<std::string>& modules) {
 void Server::set_adapter(const std::string& model, const std::string& name, const std::string& path) {
   ServedModel& to = named(model);
   as_call([&] {
-    if (path.empty())
-      to.adapters().unload(name);
-    else
-      wait_for([&](auto done) { context_.load_adapter(to, name, path, true, done); });
+    if (path.empty()) return to.adapters().unload(name);
+    check_files(path);
+    wait_for([&](auto done) { context_.load_adapter(to, name, path, true, done); });
   });
 }
 

@@ -1,6 +1,7 @@
 // Adapters of requests: names and versions, directories that may be named, and completions that end with the
 // version that they began with.
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -188,6 +189,27 @@ TEST(Adapters, WhatIsWrongIsRefused) {
   ASSERT_EQ(answer(load("two", "Ann")).status, 200);
   ASSERT_EQ(answer(load("three", "Ann")).status, 200);
   EXPECT_NE(answer(load("four", "Ann")).body.find("serve.max_loras"), std::string::npos);
+}
+
+// Opening a pipe would keep the thread that reads it until somebody writes.
+TEST(Adapters, FilesAreRegularFiles) {
+  const Folder folder;
+  const std::string in = folder.in();
+  RunningServer server({{"serve.enable_lora", "true"}, {"serve.adapter_dir", in.c_str()}});
+  for (const char* file : {"adapter_config.json", "adapter_model.safetensors"}) {
+    const std::string path = folder.path("in/Bob/") + file;
+    fs::remove(path);
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    const Response refused = server.post("/v1/load_lora_adapter", load("one", "Bob"));
+    EXPECT_EQ(refused.status, 400) << refused.body;
+    EXPECT_NE(refused.body.find(path + ": not a regular file"), std::string::npos) << refused.body;
+    EXPECT_EQ(trl_server_set_adapter(server.get(), nullptr, "one", folder.path("in/Bob").c_str(), nullptr),
+              TRL_E_INVALID_ARGUMENT);
+    fs::remove(path);
+    folder.make("in/Bob", R"({"r": 8})");
+  }
+  EXPECT_EQ(fake().adapter_count(), 0u);
+  EXPECT_EQ(server.post("/v1/load_lora_adapter", load("one", "Bob")).status, 200);
 }
 
 TEST(Adapters, AreOffUnlessAsked) {
