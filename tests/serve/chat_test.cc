@@ -87,6 +87,16 @@ TEST(Chat, ArgumentsOfEarlierCallsBecomeObjects) {
             "\n");
 }
 
+TEST(Chat, NumbersOfEarlierCallsKeepTheirDigits) {
+  RunningServer server;
+  prompt_of(server, R"({"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "",
+              "tool_calls": [{"id": "1", "type": "function",
+              "function": {"name": "f", "arguments": "{\"a\": 12345678901234567890123}"}}]}]})");
+  const std::lock_guard lock(fake().mutex);
+  EXPECT_NE(fake().conversation.find(R"("arguments":{"a":12345678901234567890123})"), std::string::npos)
+      << fake().conversation;
+}
+
 // As OpenAI's client sends an answer back.
 TEST(Chat, NullsOfMessagesAreAsIfAbsent) {
   RunningServer server;

@@ -432,6 +432,10 @@ trl_status trl_tokenizer_apply_chat_template(const trl_tokenizer*, const char* j
                                              size_t capacity, size_t* count, trl_error** error) noexcept {
   const Plenty plenty;
   const Json given = Json::parse(json, json + size, nullptr, false);
+  {
+    const std::lock_guard lock(fake().mutex);
+    fake().conversation.assign(json, size);
+  }
   if (given.value("chat_template", "") == "{{")
     return fails(error, TRL_E_FORMAT, "chat template, line 1: a tag is not closed");
   if (given.value("chat_template_kwargs", Json::object()).contains("messages"))
@@ -497,7 +501,7 @@ trl_status trl_generator_add(trl_generator* generator, const char*, size_t, cons
     const Json stops = Json::parse(value("generate.stop"));
     if (!stops.empty()) state.stop = stops[0].get<std::string>();
     state.adapter = adapter;
-    ++fake().open_completions;
+    fake().most_open = std::max<int>(fake().most_open, ++fake().open_completions);
     const std::lock_guard lock(fake().mutex);
     if (!adapter.empty()) ++fake().adapters.at(adapter).users;
   }

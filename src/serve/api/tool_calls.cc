@@ -37,7 +37,7 @@ ToolCall call_of(const base::Json& call) {
   const base::Json function = call.value("function", base::Json::object());
   const base::Json arguments = function.value("arguments", base::Json::object());
   return {random_id("chatcmpl-tool-"), function.value("name", ""),
-          arguments.is_string() ? arguments.get<std::string>() : json_text(arguments)};
+          arguments.is_string() ? arguments.get<std::string>() : base::exact_text(arguments)};
 }
 
 }  // namespace

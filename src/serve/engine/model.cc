@@ -106,7 +106,7 @@ std::string ServedModel::decode(std::span<const int32_t> ids, bool skip_special_
 }
 
 std::string ServedModel::render(const base::Json& conversation) const {
-  const std::string json = conversation.dump(-1, ' ', false, base::Json::error_handler_t::replace);
+  const std::string json = base::exact_text(conversation);
   return filled<std::string>([&](char* text, size_t capacity, size_t* size, trl_error** error) {
     return trl_tokenizer_apply_chat_template(tokenizer_->get(), json.data(), json.size(), text, capacity,
                                              size, error);

@@ -45,7 +45,7 @@ class ServedModel {
 
   std::vector<int32_t> encode(std::string_view text, bool add_special_tokens) const;
   std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
-  // conversation: as trl_tokenizer_apply_chat_template takes it.
+  // conversation: as trl_tokenizer_apply_chat_template takes it; of a request, so that its texts are UTF-8.
   std::string render(const base::Json& conversation) const;
   const trl_tokenizer* tokenizer() const { return tokenizer_->get(); }
   // Returns the text of the chat template of conversations with or without tools; empty: there is none.
