@@ -491,5 +491,18 @@ TEST(Fairness, ManyPromptsOfOneClientDoNotKeepOthersOut) {
   EXPECT_EQ(greedy.read().status, 200);
 }
 
+TEST(Fairness, OneRequestComputesNoMoreAtOnceThanTheServer) {
+  RunningServer whole, few({{"serve.max_num_seqs", "3"}});
+  const std::string body =
+      R"({"prompt": [[1, 2], [3]], "n": 8, "temperature": 1, "max_tokens": 6, "trl_seed": 1})";
+  const Json want = Json::parse(whole.post("/v1/completions", body).body);
+  EXPECT_EQ(want["choices"].size(), 16u);
+  fake().most_open = 0;
+  const Json got = Json::parse(few.post("/v1/completions", body).body);
+  EXPECT_EQ(fake().most_open, 3);
+  EXPECT_EQ(got["choices"], want["choices"]);
+  EXPECT_EQ(got["usage"], want["usage"]);
+}
+
 }  // namespace
 }  // namespace trl::serve::test
